@@ -1,5 +1,5 @@
-// Somebody who asks for a merchant's payouts in every way there is: with and without a key, twice at once, again later, to an address that
-// is not whitelisted, cancelled by the merchant or by the operator. Every answer is written down; what became of it is asked at the end.
+// Requests a merchant's payouts in every way: with and without a key, twice at once, again later, to an address that
+// is not whitelisted, cancelled by the merchant or by the operator. Every response is recorded, and checked at the end.
 import {setTimeout as sleep} from 'node:timers/promises'
 import {z} from 'zod'
 import type {ChainCode} from '../../chains/registry.ts'
@@ -15,7 +15,7 @@ export interface Asked {
   body: {chain: ChainCode; token: string; sweep_first: boolean}
   /** The payout address at that time. */
   address: string
-  /** Of answers 202. */
+  /** Of responses with 202. */
   texts: string[]
 }
 
@@ -40,9 +40,9 @@ export class Claimant {
   readonly asked: Asked[] = []
   /** Payouts that were accepted without a key. */
   readonly plain: {id: string; address: string}[] = []
-  /** Requests without a key whose answer was lost: each may have made a payout. */
+  /** Requests without a key whose response was lost: each may have made a payout. */
   lost = 0
-  /** What must never happen, in words. */
+  /** Broken rules, in words. */
   readonly wrong: string[] = []
   readonly counts: Record<string, number> = {}
 
@@ -85,7 +85,7 @@ export class Claimant {
 
   // --- requests ---
 
-  /** Everything once, so that each run has payouts of each token, however short it is. */
+  /** Every way once, so that each run has payouts of each token, however short it is. */
   async claimEach(): Promise<void> {
     for (const asset of [...this.#assets.values()].flat()) await this.#keyed(this.#wish(asset))
   }
@@ -113,7 +113,7 @@ export class Claimant {
     return this.merchant.ask('POST', '/v1/payouts', body, {'idempotency-key': key})
   }
 
-  /** Writes an answer down; the payout's id, if it made one. */
+  /** Records a response; returns the payout's id, if it made one. */
   #heard(wish: Asked, {status, text}: Response): string | undefined {
     if (status !== 202) return this.#refusal(status, text)
     this.#count('accepted')
@@ -128,7 +128,7 @@ export class Claimant {
     if (status !== 422 || error !== 'payout_failed') this.wrong.push(`a payout was answered with ${status} ${text}`)
   }
 
-  /** Once: nobody knows whether a request without an answer made a payout. */
+  /** Once: a request without a response may have made a payout. */
   async #plain(): Promise<void> {
     const {body, address} = this.#wish()
     let response: Response
@@ -143,7 +143,7 @@ export class Claimant {
     else this.plain.push({id: Accepted.parse(JSON.parse(response.text)).id, address})
   }
 
-  /** A key that was used, with the same request, and with another one. */
+  /** Repeats a used key, with the same request, and with another one. */
   async #again(): Promise<void> {
     if (this.asked.length === 0) return
     const before = this.#random.pick(this.asked)
@@ -169,7 +169,7 @@ export class Claimant {
     this.#count(status === 200 ? 'cancelled' : 'cancelled too late')
   }
 
-  /** Of nobody. */
+  /** A foreign address. */
   #newAddress(chain: ChainCode): string {
     return this.#payers.get(chain)!.newAddress(this.#random)
   }
@@ -179,7 +179,7 @@ export class Claimant {
     this.#addresses.set(chain, address)
   }
 
-  /** From now on to a new address, which is whitelisted first, or a moment later. */
+  /** Changes to a new address, which is whitelisted before, or a moment later. */
   async #move(chain: ChainCode): Promise<void> {
     const address = this.#newAddress(chain)
     const isLate = this.#random.chance(0.3)
@@ -188,7 +188,7 @@ export class Claimant {
     if (isLate) await this.#whitelist(chain, address)
   }
 
-  // --- what the operator does ---
+  // --- the operator ---
 
   async #whitelist(chain: ChainCode, address: string): Promise<void> {
     const sql = 'insert into custody.whitelist (merchant_id, chain, address) values ($1, $2, $3)'
@@ -205,7 +205,7 @@ export class Claimant {
     await this.#whitelist(chain, address)
   }
 
-  /** Whatever it does by then: at once, or by a transaction that takes the payment's place. */
+  /** Cancels in any state: at once, or by a transaction that replaces the payment. */
   async #cancelAsOperator(): Promise<void> {
     const rows = await this.#service.query(
       `select app.cancel_payout_by_operator(id) as how from app.payout
@@ -215,7 +215,7 @@ export class Claimant {
     for (const {how} of rows) this.#count(`by the operator: ${how}`)
   }
 
-  /** Statements that are safe to make again, and that must happen. */
+  /** Statements that must succeed, and are safe to repeat. */
   async #untilDone(sql: string, values: unknown[]): Promise<void> {
     await until(
       async () => {
@@ -224,7 +224,7 @@ export class Claimant {
         } catch (error) {
           if ((error as {code?: string}).code !== '23505') throw error
         }
-        return true // or it was done before, and the answer was lost
+        return true // or it was done before, and the response was lost
       },
       {timeoutMs: 60_000, intervalMs: 250, what: sql},
     )

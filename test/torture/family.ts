@@ -1,5 +1,5 @@
-// What a family of chains is to torture: a folder here, and one line in families.ts. Everything that knows how its chains pay, go wrong, and are
-// read at the end is in that folder.
+// A family of chains under torture: a folder here, and one line in families.ts. That folder holds everything about how its chains pay, fail, and
+// are read at the end.
 import type {ChainCode} from '../../chains/registry.ts'
 import type {Asset} from './asset.ts'
 import type {GoBetween} from './go-between.ts'
@@ -9,7 +9,7 @@ import type {Random} from './random.ts'
 import type {Service} from './service.ts'
 import type {Users} from './users.ts'
 
-/** Who a payer pays, and with whose chance. */
+/** The addresses that a payer pays, and its random numbers. */
 export interface Cast {
   service: Service
   users: Users
@@ -18,9 +18,9 @@ export interface Cast {
 }
 
 export interface TortureFamily {
-  /** Before the service starts: gives it the settings under which the chain moves enough within a run. What stands between it and its nodes. */
+  /** Before the service starts: sets what makes the chain fast enough for a run. Returns the proxies before its nodes. */
   prepare(chain: ChainCode, service: Service, random: Random): GoBetween[]
-  /** Once it runs: what the chain has that the service was told of. */
+  /** Once it runs: the assets that the chain has and the service knows. */
   assets(chain: ChainCode, service: Service): Promise<Asset[]>
   payer(chain: ChainCode, cast: Cast): Payer
 }

@@ -1,4 +1,4 @@
-// Ends processes with SIGKILL, and connections of the database, at random moments; half of those that write are waited for until they
+// Ends processes with SIGKILL, and connections of the database, at random moments. For half of the processes that write, it waits until they
 // have a transaction open.
 import {setTimeout as sleep} from 'node:timers/promises'
 import {kill} from '../support/processes.ts'
@@ -16,7 +16,7 @@ const weights: Record<string, number> = {
   ...ofEachChain({indexer: 4, devnet: 0.6, node: 0.5}),
 }
 
-/** By what name a process that writes is known to the database. */
+/** The application names of processes that write. */
 const writers = new Map([
   ['jobs', 'sluice-jobs'],
   ...chainCodes.map(code => [`indexer-${code.toLowerCase()}`, `indexer-${code}`] as const),
@@ -42,8 +42,8 @@ export class Killer {
     while (!stopped.aborted) {
       await sleep(this.#random.between(800, 3500))
       if (stopped.aborted) return
-      if (this.#isStarting && this.#random.chance(0.8)) continue // most starts come to their end
-      await this.#killOne(this.#random.weighted(weights)).catch(() => {}) // the database is down: there is nothing to aim at
+      if (this.#isStarting && this.#random.chance(0.8)) continue // most starts complete
+      await this.#killOne(this.#random.weighted(weights)).catch(() => {}) // the database is down: there is no transaction to wait for
     }
   }
 
@@ -69,7 +69,7 @@ export class Killer {
     if (isWriting) this.#count(`${victim}, writing`)
   }
 
-  /** Waits, for a moment, until a process has a transaction open that writes. */
+  /** Waits, for a moment, until a process has a writing transaction open. */
   async #aim(writer: string): Promise<boolean> {
     return await this.#service.inDatabase(async db => {
       for (const deadline = Date.now() + aimMs; Date.now() < deadline; ) {
@@ -83,7 +83,7 @@ export class Killer {
     })
   }
 
-  /** Ends the server's side of a connection: by the server itself, or by SIGKILL, which makes Postgres restart all of them. */
+  /** Ends the server's side of a connection: with a function of the server, or with SIGKILL, which makes Postgres restart all of them. */
   async #endServerProcess(how: 'a connection' | 'a server process of postgres'): Promise<void> {
     await this.#service.inDatabase(async db => {
       const {rows} = await db.query<{pid: number}>(

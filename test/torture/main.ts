@@ -1,6 +1,6 @@
 // npm run torture [-- --seed N --seconds 60]: the whole service, on real chains, with deposits and payouts of two merchants, while processes,
-// connections, blocks and answers of nodes are taken from under it at random. Afterwards everything must be as the chains have it. Prints the seed,
-// what was inflicted, and what was found; ends with 1 if anything differs. The choices of a run come from its seed; when they take effect is up to
+// connections, blocks and responses of nodes fail at random. Afterwards everything must equal the chains. Prints the seed,
+// the faults, and the errors; ends with 1 if anything differs. The choices of a run come from its seed; their timing depends on
 // the machine.
 
 import {setTimeout as sleep} from 'node:timers/promises'
@@ -48,7 +48,7 @@ async function main(): Promise<void> {
   process.exit(0)
 }
 
-/** The whole run; resolves to what was wrong. */
+/** The whole run; resolves to its errors. */
 async function torture(home: string): Promise<string[]> {
   const random = new Random(seed)
   const service = new Service(home, seed)
@@ -110,7 +110,7 @@ function assemble(stage: Stage): Cast {
   }
 }
 
-/** Two merchants, a first event of each to read on from, some users and payment requests, money that came for them, and a treasury. */
+/** Two merchants, a first event of each to read on from, some users and payment requests, their first payments, and a treasury. */
 async function prepare({service, assets, merchants, users, payments, payers, claimants, readers}: Cast): Promise<void> {
   for (const merchant of merchants) await merchant.open()
   for (const merchant of merchants) await merchant.testWebhook()
@@ -134,7 +134,7 @@ async function treasuryOf(service: Service, {chain}: Payer): Promise<string> {
   return String(row!.address)
 }
 
-/** Everybody does what they do, for as long as was asked. */
+/** All actors act, for the requested time. */
 async function suffer({service, payments, payers, claimants, readers, killer, operator, random}: Cast): Promise<void> {
   const stop = new AbortController()
   const {signal} = stop
@@ -168,7 +168,7 @@ function calm({service, merchants, proxies}: Cast): void {
   for (const proxy of proxies) proxy.calm()
 }
 
-/** Nothing is inflicted any more: waits until every payout is over, every block is final and every event delivered. */
+/** Ends all faults: waits until every payout is over, every block is final and every event delivered. */
 async function settle(service: Service, payers: Payer[]): Promise<pg.Pool> {
   const waited = {timeoutMs: settleTimeoutMs, intervalMs: 250}
   await until(async () => service.query('select 1'), {...waited, what: 'the database'})
@@ -202,7 +202,7 @@ async function everythingOver(db: pg.Pool): Promise<boolean> {
   return rows.length === 0
 }
 
-/** What waits for a block that never comes is given up after a while. */
+/** Whether no deposit waits. One whose block never comes is given up after a while. */
 async function nothingPending(db: pg.Pool): Promise<boolean> {
   const {rows} = await db.query(
     `select from app.deposit where status = 'pending' union all select from chain.unconfirmed`,
@@ -215,7 +215,7 @@ async function everyRequestJudged(db: pg.Pool): Promise<boolean> {
   return rows.length === 0
 }
 
-/** What waits for its next attempt, in minutes or hours, is due now: the receiver fails no more. */
+/** Makes deliveries due that wait minutes or hours for their next attempt: the receiver fails no more. */
 async function everythingDelivered(db: pg.Pool): Promise<boolean> {
   await db.query(`with due as (update app.delivery set next_attempt_at = clock_timestamp()
       where status = 'pending' and next_attempt_at > clock_timestamp() + interval '2 seconds' returning 1)
@@ -269,7 +269,7 @@ function line(what: string, counts: Record<string, number>): string {
   return `${what}:\n  ${parts.join(', ') || 'none'}`
 }
 
-/** How many deposits had which history: shows whether the rare ones were met. */
+/** How many deposits had each history: shows whether the rare ones occurred. */
 async function histories(db: pg.Pool): Promise<Record<string, number>> {
   return await countsOf(
     db,

@@ -1,5 +1,5 @@
-// A merchant under torture: its key, its webhook receiver, and its calls, which are made again until they are answered: that is what a
-// merchant does when the API dies under a request.
+// A merchant under torture: its key, its webhook receiver, and its API calls. It repeats calls until they get a response, as a
+// merchant does when the API dies during a request.
 import {setTimeout as sleep} from 'node:timers/promises'
 import {z} from 'zod'
 import type {Random} from './random.ts'
@@ -19,11 +19,11 @@ export class Merchant {
   readonly prefix: string
   readonly #service: Service
   readonly receiver: Receiver
-  /** As the database has it. */
+  /** The id in the database. */
   id = ''
   #key = ''
   #endpoint = ''
-  /** Calls that were not answered, or answered by an error of the server, and were made again. */
+  /** Repeated calls, after no response, or after a server error. */
   retries = 0
 
   constructor(prefix: string, service: Service, random: Random) {
@@ -47,19 +47,19 @@ export class Merchant {
     this.receiver.secret = secret!
   }
 
-  /** Makes an event that belongs to nothing. */
+  /** Makes an event without a subject. */
   async testWebhook(): Promise<void> {
     await this.call('POST', `/v1/webhook-endpoints/${this.#endpoint}/test`)
   }
 
-  /** A call that must succeed. Resolves to the text of the answer. */
+  /** A call that must succeed. Resolves to the body of the response. */
   async call(method: string, path: string, body?: object): Promise<string> {
     const {status, text} = await this.ask(method, path, body)
     if (status >= 400) throw new Error(`${method} ${path} was answered with ${status}: ${text.slice(0, 200)}`)
     return text
   }
 
-  /** A call, made again until it is answered by anything but an error of the server. */
+  /** A call, repeated until it gets any response but a server error. */
   async ask(method: string, path: string, body?: object, headers: Record<string, string> = {}): Promise<Response> {
     let last: unknown
     for (const deadline = Date.now() + answerTimeoutMs; Date.now() < deadline; await sleep(retryMs)) {

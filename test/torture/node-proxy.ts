@@ -1,5 +1,5 @@
-// A node as the worker meets it: in front of a local chain, and, until it is told to be calm, now and then late, cut off, or
-// lying. What it likes best is to take a transaction and not to say so.
+// A proxy before a local chain for the worker. Until it is told to be calm, it is sometimes late, cut off, or
+// lying. Most often it accepts a transaction without a response.
 import {createServer, type IncomingMessage, type Server, type ServerResponse} from 'node:http'
 import type {AddressInfo} from 'node:net'
 import {setTimeout as sleep} from 'node:timers/promises'
@@ -21,7 +21,7 @@ type Mood = keyof typeof sending | keyof typeof reading
 
 interface Node {
   chain: ChainCode
-  /** The method that takes a transaction. */
+  /** The method that sends a transaction. */
   sending: string
 }
 
@@ -97,7 +97,7 @@ export class NodeProxy implements GoBetween {
   }
 }
 
-/** The same answers, each an error. */
+/** The same number of responses, each an error. */
 function refusals(text: string): string {
   const refused = ({id}: {id: number}) => ({
     jsonrpc: '2.0',

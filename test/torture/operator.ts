@@ -1,4 +1,4 @@
-// Somebody who reads chains again, from any height, while everything goes on; sometimes it is killed in the middle, and goes on later.
+// Reads chains again, from any height, while everything goes on. Sometimes it is killed in the middle, and resumes later.
 // When all is calm, reading all of them again must change nothing.
 import {setTimeout as sleep} from 'node:timers/promises'
 import type {ChainCode} from '../../chains/registry.ts'
@@ -47,7 +47,7 @@ export class Operator {
   }
 }
 
-/** What a command said, but for what is different each time. */
+/** The output of a command, without what differs each time. */
 function inShort(error: {stderr?: string; message: string}): string {
   const said = (error.stderr ?? '').split('\n').find(text => text.startsWith('sluice: ')) ?? error.message
   return said
@@ -77,7 +77,7 @@ const tables = {
   incidents: 'select * from app.incident order by id',
 }
 
-/** Reads every chain again from its first block, and compares what is in the database before and after. */
+/** Reads every chain again from its first block, and compares the database before and after. */
 export async function reindexingChangesNothing({db, service}: Run): Promise<string[]> {
   const dump = async () => {
     const parts: Record<string, string> = {}

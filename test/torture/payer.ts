@@ -1,5 +1,5 @@
-// Somebody who pays the merchant's users on one chain, in every way there is, and the chain's bad luck. Every transaction is written down
-// before it is sent; what became of it is asked of the chain at the end.
+// Pays the merchant's users on one chain in every way, and makes the chain's faults. Every transaction is recorded
+// before it is sent; at the end the chain says what became of it.
 import type {ChainCode} from '../../chains/registry.ts'
 import type {Random} from './random.ts'
 import type {Ours, Truth} from './truth.ts'
@@ -7,16 +7,16 @@ import type {Ours, Truth} from './truth.ts'
 export interface Payer {
   readonly chain: ChainCode
   readonly counts: Record<string, number>
-  /** Makes ready, and makes the first payments, which become final; and gives the treasury what it needs besides the supervisor's coins. */
+  /** Prepares accounts, makes the first payments final, and gives the treasury what it needs besides the supervisor's coins. */
   begin(treasury: string): Promise<void>
-  /** Everything it does, until `stopped`. */
+  /** Pays and makes faults until `stopped`. */
   actors(stopped: AbortSignal): Promise<void>[]
-  /** An address of nobody, of any kind that the service pays to. */
+  /** A foreign address, of any kind that the service pays to. */
   newAddress(random: Random): string
   /** The height at or below which every payment is; undefined while some wait to be mined. */
   lastHeight(): Promise<number | undefined>
-  /** What the chain itself says. It does not change any more: nothing of ours waits, and everything of ours is final. */
+  /** The truth of the chain. It no longer changes: none of our transactions waits, and all of them are final. */
   truth(ours: Ours): Promise<Truth>
-  /** Whether the chain may have made the service believe that a payment would never be mined, or not be mined any more. */
+  /** Whether the chain may have made the service believe that a payment would never confirm, or no longer be confirmed. */
   mayBeReorged(txid: string): boolean
 }

@@ -1,5 +1,5 @@
-// The merchants' payment requests, made by the API while everything is being killed, and asked for twice in every way there is; and what is
-// paid for them: exactly, in two parts, too little, too much, in another token, on another chain, in time and late.
+// The merchants' payment requests, made by the API while everything is being killed, and repeated in every way; and their payments:
+// exact, in two parts, too little, too much, in another token, on another chain, in time and late.
 import {setTimeout as sleep} from 'node:timers/promises'
 import {formatUnits} from 'viem'
 import {z} from 'zod'
@@ -21,7 +21,7 @@ export interface Requested {
   expiresAt: number
 }
 
-/** What is asked for, and with which key. */
+/** A request's body, and its key. */
 interface Wish {
   merchant: Merchant
   externalId: string
@@ -49,7 +49,7 @@ const keyed = (key?: string): Record<string, string> => (key === undefined ? {} 
 const ways = {'with a key': 4, 'without a key': 4, 'twins of one key': 3, 'twins of one reference': 3}
 const shares = {exactly: 5, 'in two parts': 3, 'too little': 3, 'too much': 2}
 
-/** As many of the newest are paid more often: they have not expired yet. */
+/** This many of the newest are paid more often: they have not expired yet. */
 const newest = 12
 
 export class Payments {
@@ -57,9 +57,9 @@ export class Payments {
   readonly #assets: Asset[]
   readonly #random: Random
   readonly all: Requested[] = []
-  /** Requests with a key, and what they were answered. */
+  /** Requests with a key, and their responses. */
   readonly #asked: {wish: Wish; data: Data}[] = []
-  /** What must never happen, in words. */
+  /** Broken rules, in words. */
   readonly wrong: string[] = []
   readonly counts: Record<string, number> = {}
 
@@ -73,7 +73,7 @@ export class Payments {
     this.counts[what] = (this.counts[what] ?? 0) + 1
   }
 
-  // --- asking ---
+  // --- requests ---
 
   async ask(stopped: AbortSignal): Promise<void> {
     while (!stopped.aborted) {
@@ -111,7 +111,7 @@ export class Payments {
     return merchant.ask('POST', `/v1/${asset.name}/payment-request`, body, keyed(key))
   }
 
-  /** However often and however lossily it is asked for, a key has one answer. */
+  /** A key has one response, however often and however unreliably it is requested. */
   async #keyed(wish: Wish, times: number): Promise<void> {
     const responses = await Promise.all(Array.from({length: times}, () => this.#post(wish)))
     const texts = new Set(responses.map(({text}) => text))
@@ -122,7 +122,7 @@ export class Payments {
     this.#take(wish, data)
   }
 
-  /** Of several without a key at most one is told that it made the request; where its answer was lost, none is. */
+  /** Of several without a key at most one gets the response that created the request; if that was lost, none does. */
   async #unkeyed(wish: Wish, times: number): Promise<void> {
     const wishes = Array.from({length: times}, (_, i) => ({...wish, amount: wish.amount + BigInt(i)}))
     const responses = await Promise.all(wishes.map(each => this.#post(each)))
@@ -147,7 +147,7 @@ export class Payments {
     this.all.push({merchant, externalId, asset, amount, coins, address, expiresAt: Date.parse(expires_at)})
   }
 
-  /** What was asked for with a key: once more, for something else, and with another key. */
+  /** Repeats a request with its key, then with another body, and with another key. */
   async #again(): Promise<void> {
     if (this.#asked.length === 0) return
     this.#count('asked again')
@@ -163,23 +163,23 @@ export class Payments {
       this.wrong.push(`a reference used again was answered with ${stranger.status} ${stranger.text}`)
   }
 
-  // --- paying ---
+  // --- payments ---
 
-  /** The addresses that requests have on a chain, whether they are paid there or on another one of its family. */
+  /** The addresses of requests on a chain, whether they are paid there or on another chain of its family. */
   on(chain: ChainCode): Map<string, Requested> {
     const {family} = registered(chain)
     const those = this.all.filter(request => registered(request.asset.chain).family === family)
     return new Map(those.map(request => [request.address, request]))
   }
 
-  /** One to be paid on the chain, now and then wrongly; undefined while there is none. */
+  /** One to be paid on the chain, sometimes wrongly; undefined while there is none. */
   any(chain: ChainCode, random: Random): Requested | undefined {
     const isWrong = random.chance(0.15)
     const all = [...this.on(chain).values()].filter(request => isWrong || request.asset.chain === chain)
     return all.length ? random.pick(random.chance(0.7) ? all.slice(-newest) : all) : undefined
   }
 
-  /** What somebody pays for a request at once: how much in each part. */
+  /** The amounts that one payer sends for a request, one for each part. */
   parts({amount}: Requested, random: Random): bigint[] {
     const share = random.weighted(shares)
     this.#count(`paid ${share}`)

@@ -1,5 +1,5 @@
-// Loaded into the processes of the service before their own code. They meet nodes through the proxies of the torture; and a
-// process that comes to a labelled step (base/step.ts) is killed there now and then, as by kill -9, until the torture is over. How
+// Loaded into the processes of the service before their own code. They reach nodes through the proxies of the torture. A
+// process that reaches a labelled step (base/step.ts) is sometimes killed there, as by kill -9, until the torture is over. How
 // likely that is at each label comes from the seed: each run has its favourites.
 import {subscribe} from 'node:diagnostics_channel'
 import {existsSync, writeSync} from 'node:fs'

@@ -1,4 +1,4 @@
-// Chance that can be had again: every choice of a run comes from its seed. (When things happen is up to the machine.)
+// Repeatable random numbers: every choice of a run comes from its seed. (The machine decides when things happen.)
 
 export class Random {
   #state: number
@@ -7,14 +7,14 @@ export class Random {
     this.#state = seed >>> 0
   }
 
-  /** A generator of its own for one actor, so that its choices do not depend on when the others make theirs. */
+  /** A separate generator for one actor, so that its choices do not depend on the timing of others. */
   fork(name: string): Random {
     let hash = this.#state
     for (const letter of name) hash = Math.imul(hash ^ letter.charCodeAt(0), 0x01000193)
     return new Random(hash)
   }
 
-  /** From 0 up to 1 (mulberry32). */
+  /** A number from 0 up to 1 (mulberry32). */
   next(): number {
     this.#state = (this.#state + 0x6d2b79f5) >>> 0
     let mixed = Math.imul(this.#state ^ (this.#state >>> 15), this.#state | 1)
@@ -27,7 +27,7 @@ export class Random {
     return low + Math.floor(this.next() * (high - low + 1))
   }
 
-  /** As much for amounts, down to the last digit. */
+  /** The same for amounts, down to the last digit. */
   amount(low: bigint, high: bigint): bigint {
     const [most, least] = [this.between(0, 2 ** 32 - 1), this.between(0, 2 ** 32 - 1)]
     return low + ((((BigInt(most) << 32n) + BigInt(least)) * (high - low + 1n)) >> 64n)
@@ -41,7 +41,7 @@ export class Random {
     return list[this.between(0, list.length - 1)]!
   }
 
-  /** One of the names, each as likely as its weight. */
+  /** One of the names, with its weight as probability. */
   weighted<T extends string>(weights: Record<T, number>): T {
     const names = Object.keys(weights) as T[]
     let left = this.next() * names.reduce((sum, name) => sum + weights[name], 0)

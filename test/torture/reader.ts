@@ -1,5 +1,5 @@
-// The merchant's other way to learn what happened: GET /v1/events, read forward all the while. What it has is what a merchant has who never
-// looks back.
+// The merchant's other source of events: GET /v1/events, read forward all the time. It has what a merchant has who never
+// reads backwards.
 import {setTimeout as sleep} from 'node:timers/promises'
 import {z} from 'zod'
 import type {Merchant} from './merchant.ts'
@@ -14,7 +14,7 @@ export class Reader {
     this.merchant = merchant
   }
 
-  /** Begins with the event there is. */
+  /** Begins with the newest event. */
   async begin(): Promise<void> {
     while (this.events.length === 0) {
       await sleep(100)

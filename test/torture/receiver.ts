@@ -1,4 +1,4 @@
-// A merchant's webhook receiver: verifies every signature, keeps the bytes, and, until it is told to be calm, fails now and then in the
+// A merchant's webhook receiver: verifies every signature, stores the bytes, and, until it is told to be calm, sometimes fails in the
 // ways that receivers do.
 import {createServer, type IncomingMessage, type Server, type ServerResponse} from 'node:http'
 import type {AddressInfo} from 'node:net'
@@ -12,9 +12,9 @@ export class Receiver {
   readonly #random: Random
   #calm = false
   secret = ''
-  /** The bytes of each event by its id, as they came first. */
+  /** The bytes of each event by its id, as they first came. */
   readonly bodies = new Map<string, string>()
-  /** What must never happen, in words. */
+  /** Broken rules, in words. */
   readonly wrong: string[] = []
   readonly counts: Record<string, number> = {}
 

@@ -1,4 +1,4 @@
-// What there is to check at the end of a run, and what the chains themselves say of it.
+// What is checked at the end of a run, and the truth of the chains.
 import type pg from 'pg'
 import type {Asset} from './asset.ts'
 import type {Claimant} from './claimant.ts'

@@ -1,4 +1,4 @@
-// The whole service under torture, as npm start runs it, with a second worker beside it, and what an operator does with it.
+// The whole service under torture, as npm start runs it, with a second worker beside it, and the operator's commands.
 import {type ChildProcess, execFile, fork, spawn} from 'node:child_process'
 import {once} from 'node:events'
 import {openSync, readFileSync, writeFileSync} from 'node:fs'
@@ -17,18 +17,18 @@ const root = fileURLToPath(new URL('../..', import.meta.url))
 const startTimeoutMs = 180_000
 const workerWaitMs = 500
 
-/** What makes payouts move fast enough for a run, whatever the chain: impatience. */
+/** Settings that make payouts fast enough for a run on any chain. */
 const settings = {
   PORT: '0',
   WEBHOOK_ALLOW_PRIVATE: '1',
   RATE_LIMIT_PER_MINUTE: '100000',
   PAYOUT_TIMEOUT_MS: '15000',
   PAYMENT_EXPIRY_MS: '12000',
-  PUBLIC_URL: 'https://pay.example', // so that the same request is answered with the same bytes, wherever the API listens
+  PUBLIC_URL: 'https://pay.example', // so that the same request gets the same bytes, wherever the API listens
   REPLACE_AFTER_MS: '2500',
 }
 
-/** All that Sluice can run. */
+/** All chains of Sluice. */
 export const chainCodes = chains.map(({code}) => code)
 
 export class Service {
@@ -37,7 +37,7 @@ export class Service {
   readonly #seed: number
   #child: ChildProcess | undefined
   #worker: ChildProcess | undefined
-  /** Where the processes find their nodes: TORTURE_<process>_<setting>; and settings of all of them. */
+  /** The node URLs of processes: TORTURE_<process>_<setting>; and settings of all of them. */
   readonly #nodes: Record<string, string> = {}
   readonly #urls = new Map<ChainCode, string>()
 
@@ -51,20 +51,20 @@ export class Service {
     return path.join(this.home, 'service.log')
   }
 
-  /** Has the processes of one kind meet a node elsewhere, by this setting of theirs, or there, too. To be called before the start. */
+  /** Points this setting to another URL, or to one more, for processes of one kind. Must be called before the start. */
   useNode(processes: 'jobs' | 'indexers', setting: string, url: string): void {
     const name = `TORTURE_${processes}_${setting}`
     this.#nodes[name] = this.#nodes[name] ? `${this.#nodes[name]},${url}` : url
   }
 
-  /** Has all of them have these settings. To be called before the start. */
+  /** Gives all processes these settings. Must be called before the start. */
   use(settings: Record<string, string>): void {
     Object.assign(this.#nodes, settings)
   }
 
   // --- the supervisor ---
 
-  /** Starts the supervisor, and waits until it says that everything runs. Starts it again where it ends instead. */
+  /** Starts the supervisor, and waits until it reports that everything runs. Starts it again if it ends instead. */
   async start(): Promise<void> {
     const deadline = Date.now() + startTimeoutMs
     while (!(await this.#startOnce(deadline))) if (Date.now() > deadline) throw new Error('the service does not start')
@@ -103,7 +103,7 @@ export class Service {
     return path.join(this.home, 'torture-is-over')
   }
 
-  /** Nobody is killed at a step any more. */
+  /** No more processes are killed at a step. */
   calm(): void {
     writeFileSync(this.#calmFile, '')
   }
@@ -162,7 +162,7 @@ export class Service {
     await exited
   }
 
-  /** Ends everything, as Ctrl-C does. Resolves to how long that took, in milliseconds. */
+  /** Ends everything, like Ctrl-C. Resolves to how long that took, in milliseconds. */
   async stop(): Promise<number> {
     const startedAt = Date.now()
     const exited = once(this.#child!, 'exit')
@@ -173,7 +173,7 @@ export class Service {
 
   // --- the processes ---
 
-  /** The pid of a process of the service, of one of its databases or chains; undefined while it does not run. */
+  /** The pid of a process of the service, or of its database or chains; undefined while it does not run. */
   pidOf(name: string): number | undefined {
     const [kind, chain = ''] = name.split('-')
     if (kind === 'the second worker') return this.#worker?.exitCode === null ? this.#worker.pid : undefined
@@ -183,7 +183,7 @@ export class Service {
     return readProcesses(this.home).find(candidate => candidate.name === name)?.pid
   }
 
-  /** Of the program that a local chain runs on. */
+  /** The pid of the program that runs a local chain. */
   #nodePid(directory: string): number | undefined {
     const devnet = readDevnet(directory)
     return devnet && firstNumber(path.join(directory, `${devnet.node}.pid`))
@@ -208,21 +208,21 @@ export class Service {
     return this.#running().database_url
   }
 
-  /** Of a local chain: where its node is asked, by whoever pays, or stands between. */
+  /** The node URL of a local chain for payers and proxies. */
   controlUrl(chain: ChainCode): string {
     const devnet = readDevnet(this.#devnetDirectory(chain))
     if (!devnet) throw new Error(`the local ${chain} chain does not serve now`)
     return devnet.control_url
   }
 
-  /** Where those who follow a local chain find it, or did last; before, where nobody answers. */
+  /** The current or last URL of a local chain for its followers; before the first, one without a server. */
   url(chain: ChainCode): string {
     const devnet = readDevnet(this.#devnetDirectory(chain))
     if (devnet) this.#urls.set(chain, devnet.url)
     return this.#urls.get(chain) ?? 'tcp://127.0.0.1:1'
   }
 
-  /** Those with which it reads a chain, as it tells the command line. */
+  /** The settings with which it reads a chain, as the command line shows them. */
   settingsOf(chain: ChainCode): Record<string, string> {
     return this.#running().chains[chain]!.settings
   }
@@ -233,14 +233,14 @@ export class Service {
     return service
   }
 
-  // --- what an operator does with it ---
+  // --- the operator ---
 
-  /** A command of the command line, with --json. */
+  /** Runs the command line with --json. */
   async sluice(...words: string[]): Promise<Record<string, string>> {
     return JSON.parse(await this.call([...words, '--json']))
   }
 
-  /** What a command prints; it is killed when the signal says so. */
+  /** The output of a command; the signal kills it. */
   async call(words: string[], killed?: AbortSignal): Promise<string> {
     const options = {env: this.#environment(), signal: killed, killSignal: 'SIGKILL'} as const
     const {stdout} = await promisify(execFile)(process.execPath, [path.join(root, 'cli/main.ts'), ...words], options)
@@ -255,7 +255,7 @@ export class Service {
   /** With the owner's rights. Rejects where the database is down. */
   async inDatabase<T>(work: (db: pg.Client) => Promise<T>): Promise<T> {
     const db = new pg.Client({connectionString: this.databaseUrl, connectionTimeoutMillis: 2000})
-    db.on('error', () => {}) // the query that it fails tells
+    db.on('error', () => {}) // the failing query reports it
     await db.connect()
     try {
       return await work(db)

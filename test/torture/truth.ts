@@ -1,12 +1,12 @@
-// What a chain itself says at the end, read block by block, from the first to the last, with no help of the service under test.
+// The truth of a chain at the end, read block by block, from first to last, without help from the service under test.
 import type pg from 'pg'
 
-/** Whom the chain is asked about. */
+/** The addresses to read. */
 export interface Ours {
   treasury: string
   /** Of users and of payment requests. */
   addresses: Set<string>
-  /** What custody signed is read from its journal. */
+  /** Custody's signatures come from its journal. */
   db: pg.Pool
 }
 
@@ -19,22 +19,22 @@ export interface Came {
   height: number
   /** The time of its block, in milliseconds. */
   minedAt: number
-  /** Nobody saw it before; undefined where nobody knows. */
+  /** The earliest time at which it could be seen; undefined if unknown. */
   madeAt?: number
 }
 
-/** Tokens are called as the service calls them. */
+/** Tokens have the names of the service. */
 export interface Truth {
   /** Hashes by height. */
   blocks: Map<number, string>
-  /** What came to addresses of users and of payment requests. */
+  /** Payments to addresses of users and of payment requests. */
   deposits: Came[]
-  /** What left us: what transactions of ours moved to anybody but the treasury. */
+  /** Amounts that our transactions sent to anybody but the treasury. */
   paid: {txid: string; to: string; token: string; amount: bigint}[]
-  /** What an address of ours holds: by '<address> <token>'. */
+  /** Balances of our addresses: by '<address> <token>'. */
   held: Map<string, bigint>
   /** Network fees of transactions of ours. */
   fees: bigint
-  /** Rules of the chain's family that are broken, in words. */
+  /** Broken rules of the chain's family, in words. */
   wrong: string[]
 }

@@ -1,4 +1,4 @@
-// The merchants' users, made by the API while everything is being killed: a user asked for twice is one user.
+// The merchants' users, made by the API while everything is being killed. Requesting a user twice gives one user.
 import {isDeepStrictEqual} from 'node:util'
 import {z} from 'zod'
 import {type ChainCode, type Family, chain as registered} from '../../chains/registry.ts'
@@ -10,7 +10,7 @@ export interface User {
   merchant: Merchant
   id: string
   externalRef: string
-  /** Asked for: what arrives elsewhere is unattributed. */
+  /** Requested chains; transfers on others are unattributed. */
   chains: readonly ChainCode[]
   /** By family: chains of one family share their addresses. */
   addresses: ReadonlyMap<Family, string>
@@ -46,7 +46,7 @@ export class Users {
     return {merchant, id, externalRef, chains, addresses: byFamily}
   }
 
-  /** The addresses that users have on a chain, whether they asked for it or for another of its family, and whose they are. */
+  /** The users' addresses on a chain, requested or shared with another chain of its family, with their owners. */
   on(chain: ChainCode): Map<string, User> {
     const {family} = registered(chain)
     return new Map(
@@ -62,13 +62,13 @@ export class Users {
     return this.#random.pick([...this.on(chain).keys()])
   }
 
-  /** Of a user who is new, if it asked for the chain's family; else of any. */
+  /** A new user if it requested a chain of the family; else any user. */
   async fresh(chain: ChainCode): Promise<string> {
     const user = await this.create()
     return user.addresses.get(registered(chain).family) ?? this.any(chain)
   }
 
-  /** Users that are another one, or have another address, when they are asked for again. */
+  /** Users that are another user, or have another address, when they are requested again. */
   async changed(): Promise<User[]> {
     const changed = []
     for (const user of this.all) {

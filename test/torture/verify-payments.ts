@@ -1,5 +1,5 @@
-// What must hold of payment requests when everything is calm again and all of them have expired: checked against what the chains have for
-// their addresses, and against what their merchants were answered. Each function returns what is wrong, in words.
+// What must hold of payment requests when everything is calm again and all of them have expired: compared with the chains'
+// payments to their addresses, and with the API's responses. Each function returns the errors, in words.
 import {formatUnits} from 'viem'
 import {z} from 'zod'
 import type {Merchant} from './merchant.ts'
@@ -7,7 +7,7 @@ import {pathOf, type Requested} from './payments.ts'
 import {type Run, truthOf} from './run.ts'
 import type {Came} from './truth.ts'
 
-/** A block that takes the place of another is dated as early as that one: a payment may stand in a block from before it was made. */
+/** A replacing block may have the time of the replaced one: a payment may be in a block from before it was made. */
 const toleranceMs = 10_000
 
 const common = {
@@ -47,7 +47,7 @@ const Payment = z.object({
 type Payment = z.infer<typeof Payment>
 const Payments = z.object({data: z.array(Payment), next_cursor: z.string().nullable()})
 
-// --- what came of them ---
+// --- their outcome ---
 
 export async function requestsAreTheChains(run: Run): Promise<string[]> {
   const came = await receiptsOfTheChains(run)
@@ -65,7 +65,7 @@ export async function requestsAreTheChains(run: Run): Promise<string[]> {
   return wrong
 }
 
-/** What came to the address of each in its token on its chain. */
+/** The payments to the address of each in its token on its chain. */
 async function receiptsOfTheChains(run: Run): Promise<Map<Requested, Came[]>> {
   const came = new Map<Requested, Came[]>()
   for (const payer of run.payers) {
@@ -113,13 +113,13 @@ function differences(request: Requested, state: State, came: Came[]): string[] {
   return wrong
 }
 
-/** Undefined where it was made in time and mined later, or nearly so: it depends on when it was seen, and on blocks that are gone. */
+/** Undefined if it was made in time and mined later, or nearly so: the result depends on when it was seen, and on lost blocks. */
 function isLate({expiresAt}: Requested, {minedAt, madeAt}: Came): boolean | undefined {
   if (minedAt <= expiresAt) return false
   return madeAt !== undefined && madeAt > expiresAt + toleranceMs ? true : undefined
 }
 
-/** Exactly those that were paid, wholly or in part, each once, with what is told of it elsewhere. */
+/** Exactly the requests that were paid, fully or in part, each once, and consistent with the other lists. */
 function wrongInTheList(listed: Payment[], states: Map<string, State>): string[] {
   const told = new Set<string>()
   const wrong: string[] = []
@@ -153,7 +153,7 @@ async function paymentsOf(merchant: Merchant): Promise<Payment[]> {
   return all
 }
 
-// --- that they are what was asked for ---
+// --- their contents ---
 
 export async function askedWasMade({db, payments}: Run): Promise<string[]> {
   const {rows} = await db.query<{external_id: string; chain: string; token: string; amount: string}>(

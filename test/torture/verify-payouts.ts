@@ -1,5 +1,5 @@
-// What must hold of payouts when everything is calm again: checked against the chains themselves, block by block, and against what the
-// merchants were answered. Each function returns what is wrong, in words.
+// What must hold of payouts when everything is calm again: compared with the chains, block by block, and with the API's
+// responses. Each function returns the errors, in words.
 import {z} from 'zod'
 import {inCoins} from './asset.ts'
 import type {Claimant} from './claimant.ts'
@@ -47,7 +47,7 @@ export async function payoutsAreOver({merchants}: Run): Promise<string[]> {
   })
 }
 
-/** A key is one payout with one answer, to the address of that moment; and nobody else asked for any. */
+/** A key has one payout with one response, to the address of that moment; and there are no other payouts. */
 export async function responsesStayedTrue({claimants}: Run): Promise<string[]> {
   return (await Promise.all(claimants.map(responsesOf))).flat()
 }
@@ -72,7 +72,7 @@ async function responsesOf({merchant, asked, plain, lost, wrong}: Claimant): Pro
   return found
 }
 
-/** Per payout one transfer of exactly net to its address, and no other. */
+/** Each payout has one transfer of exactly its net to its address, and there are no others. */
 export async function whatLeftWasPaidOut(run: Run): Promise<string[]> {
   const wrong: string[] = []
   const payouts = (await Promise.all(run.merchants.map(payoutsOf))).flat()
@@ -91,7 +91,7 @@ export async function whatLeftWasPaidOut(run: Run): Promise<string[]> {
   return wrong
 }
 
-/** The first list, less the second: as often as each stands there. */
+/** The first list less the second, by number of occurrences. */
 function without(these: string[], those: string[]): string[] {
   const left = [...those]
   return these.filter(item => {
@@ -101,13 +101,13 @@ function without(these: string[], those: string[]): string[] {
   })
 }
 
-/** What each family of chains has its own rules for. */
+/** The rules of each family of chains. */
 export async function rulesOfTheChains(run: Run): Promise<string[]> {
   const wrong = run.payers.map(async payer => (await truthOf(run, payer)).wrong.map(what => `${payer.chain}: ${what}`))
   return (await Promise.all(wrong)).flat()
 }
 
-/** What each address holds, and what the network took. */
+/** What each address holds, and the network fees. */
 export async function ledgerIsTheChains(run: Run): Promise<string[]> {
   const wrong: string[] = []
   const booked = await sums(
@@ -138,7 +138,7 @@ async function sums({db}: Run, sql: string): Promise<Map<string, bigint>> {
   return new Map(rows.map(({chain, what, amount}) => [`${chain} ${what}`, BigInt(amount)]))
 }
 
-/** The operator's own check of everything, over the finished run. */
+/** The operator's own audit of everything, over the finished run. */
 export async function auditIsClean({service}: Run): Promise<string[]> {
   try {
     await service.sluice('audit')

@@ -1,4 +1,4 @@
-// What must hold when everything is calm again, checked against the chains themselves: each function returns what is wrong, in words.
+// What must hold when everything is calm again, compared with the chains: each function returns the errors, in words.
 
 import {parseUnits} from 'viem'
 import {z} from 'zod'
@@ -43,11 +43,11 @@ export const checks: Record<string, (run: Run) => Promise<string[]>> = {
   'users keep their addresses': usersAreTheSame,
 }
 
-/** A deposit; what the treasury received is none. */
+/** A deposit; transfers to the treasury are none. */
 interface Row {
   id: string
   merchant_id: string
-  /** Null for what a payment request received. */
+  /** Null for receipts of payment requests. */
   user_id: string | null
   settlement_id: string | null
   chain: ChainCode
@@ -69,7 +69,7 @@ const rowsOf = async ({db}: Run): Promise<Row[]> =>
 
 const show = (rows: Iterable<string>, why: string): string[] => [...rows].map(row => `${why}: ${row}`)
 
-/** What stands in the one and not in the other. */
+/** Items of one list that the other lacks. */
 const missing = (inThese: Set<string>, from: Iterable<string>): string[] => [...from].filter(item => !inThese.has(item))
 
 async function depositsAreTheChains(run: Run): Promise<string[]> {
@@ -122,7 +122,7 @@ async function blocksAreTheChains(run: Run): Promise<string[]> {
   return wrong
 }
 
-/** On Bitcoin, being taken out of a block and mined again in time is none. */
+/** On Bitcoin, leaving a block and being mined again in time is none. */
 async function reorgsHadCauses(run: Run): Promise<string[]> {
   const {rows} = await run.db.query<{chain: string; txid: string}>(
     `select d.chain, d.txid from app.deposit d join app.event e on e.subject_id = d.id where e.type = 'deposit.reorged' group by 1, 2`,
@@ -243,7 +243,7 @@ const Balances = z.object({
   balances: z.array(z.object({chain: z.string(), token: z.string(), gross: z.string(), depositCount: z.int()})),
 })
 
-/** What came, less what was paid out. */
+/** Received amounts, less those paid out. */
 async function balancesOfTheMerchants(run: Run): Promise<string[]> {
   const rows = await rowsOf(run)
   return (await Promise.all(run.merchants.map(merchant => balancesOf(run, merchant, rows)))).flat()

@@ -1,6 +1,6 @@
-// Electrum servers as the processes of the service meet them: in front of that of the local chain, and, until they are told to be calm, never
-// long as they should be. To the indexer two lie in turns, each in every way that there is; what the worker is told is wrong call by call, and
-// what its server likes best is to take a transaction and not to say so, or to say so and not to take it.
+// Electrum servers for the processes of the service: proxies before the local chain's server that misbehave until they are told to be
+// calm. Two lie to the indexer in turns, in every way. The worker's proxy misbehaves call by call; most often it accepts a transaction
+// without a response, or reports one as accepted that it does not pass on.
 import {setTimeout as sleep} from 'node:timers/promises'
 import {Transaction} from 'bitcoinjs-lib'
 import {type Lie, lie} from '../../support/bitcoin/electrum-lies.ts'
@@ -26,7 +26,7 @@ type Mood = keyof typeof sending | keyof typeof reading
 /** In coins per 1,000 bytes: 40 sat/vB, of the 200 that are allowed. */
 const highFee = 0.0004
 
-/** To the worker. */
+/** For the worker. */
 export class WorkersElectrum implements GoBetween {
   readonly what = 'the Electrum server of BTC, to the worker'
   readonly counts: Record<string, number> = {}
@@ -70,7 +70,7 @@ export class WorkersElectrum implements GoBetween {
   }
 }
 
-/** What is believed for a while, at most as long as the payer allows for (its graceMs). */
+/** Lies that the service believes for a while, at most as long as the payer allows (its graceMs). */
 const lies: Record<Lie | 'closes' | 'is silent', number> = {
   lags: 4,
   'repeats itself': 3,
@@ -86,7 +86,7 @@ const lies: Record<Lie | 'closes' | 'is silent', number> = {
 }
 const longestLieMs = 2500
 
-/** To the indexer: one of the two servers that it may choose from. */
+/** For the indexer: one of its two servers. */
 export class IndexersElectrum implements GoBetween {
   readonly what: string
   readonly counts: Record<string, number> = {}
@@ -127,8 +127,8 @@ export class IndexersElectrum implements GoBetween {
         else await lie(server, how)
         this.counts[how] = (this.counts[how] ?? 0) + 1
         await sleep(this.#random.between(300, longestLieMs), undefined, {signal}).catch(() => {})
-      } catch {} // the chain is down: there is nothing to lie about
-      if (how === 'hangs') server.disconnect() // at last
+      } catch {} // the chain is down: no lie is possible
+      if (how === 'hangs') server.disconnect() // in the end
       await lie(server)
     }
   }

@@ -8,7 +8,7 @@ import {BitcoinPayer, confirmations} from './payer.ts'
 
 const settings = {
   BTC_COLLECT_ABOVE: 'BTC:3',
-  BTC_MIN_PAYOUT: 'BTC:0', // the smallest that the chain carries
+  BTC_MIN_PAYOUT: 'BTC:0', // the smallest amount that the chain carries
   BTC_FINALITY: String(confirmations),
 }
 

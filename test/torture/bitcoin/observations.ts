@@ -1,4 +1,4 @@
-// What a local Bitcoin chain showed while the run went on: how high it was when, and for how long each payment was not to be seen, neither
+// What a local Bitcoin chain showed during the run: its heights over time, and for how long each payment was missing, neither
 // in a block nor in the mempool.
 import {setTimeout as sleep} from 'node:timers/promises'
 import type {BitcoinClient} from '../../../devnet/bitcoin/client.ts'
@@ -7,15 +7,15 @@ const pollEveryMs = 400
 
 export class Observations {
   readonly #heads: {at: number; height: number}[] = []
-  /** The chain as it was seen last, from the first block that was looked at. */
+  /** The chain at the last poll, from the first polled block on. */
   readonly #blocks: {hash: string; txids: string[]}[] = []
   #first = 0
   #polledAt = 0
-  /** Every transaction that ever waited there or was mined. */
+  /** Every transaction that was ever unconfirmed or mined. */
   readonly shown = new Set<string>()
   readonly #payments = new Map<string, {madeAt: number; seenAt: number; longestAbsenceMs: number}>()
 
-  /** Looks again and again, until `stopped`. */
+  /** Polls until `stopped`. */
   async watch(connect: () => Promise<BitcoinClient>, stopped: AbortSignal): Promise<void> {
     while (!stopped.aborted) {
       await connect()
@@ -30,7 +30,7 @@ export class Observations {
     this.#payments.set(txid, {madeAt, seenAt: Date.now(), longestAbsenceMs: 0})
   }
 
-  /** Nobody saw a payment before; undefined of what its maker never heard of. */
+  /** The earliest time at which a payment could be seen; undefined if its maker does not know it. */
   madeAt(txid: string): number | undefined {
     return this.#payments.get(txid)?.madeAt
   }
@@ -39,20 +39,20 @@ export class Observations {
     this.#heads.push({at: Date.now(), height})
   }
 
-  /** The highest that the chain was, at this time or, as far as anybody looked, a moment later. */
+  /** The greatest height of the chain up to this time, or to the poll after it. */
   highestAt(time: number): number {
     const after = this.#heads.findIndex(({at}) => at >= time)
     const until = after < 0 ? this.#heads : this.#heads.slice(0, after + 1)
     return Math.max(...until.map(({height}) => height))
   }
 
-  /** For how long, at most, a payment was not to be seen without a break. */
+  /** The longest time, at most, for which a payment was missing. */
   longestAbsenceMs(txid: string): number {
     const {seenAt, longestAbsenceMs} = this.#payments.get(txid)!
     return Math.max(longestAbsenceMs, this.#polledAt - seenAt)
   }
 
-  /** Whether it was not to be seen at the last look. */
+  /** Whether it was missing at the last poll. */
   isMissing(txid: string): boolean {
     return this.#payments.get(txid)!.seenAt < this.#polledAt
   }

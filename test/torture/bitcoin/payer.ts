@@ -1,6 +1,6 @@
-// Pays on Bitcoin, where a payment can be seen before it is mined, and there is more bad luck: payments are replaced by others that keep or
-// drop our outputs, forgotten by the node, found again much later, or spent twice by blocks that take the place of others. Our own
-// transactions are forgotten, too, and older attempts are mined in the place of newer ones.
+// Pays on Bitcoin, where a payment can be seen unconfirmed, and there are more faults: payments are replaced by others that keep or
+// drop our outputs, leave the mempool, return much later, or are double-spent by blocks that replace others. Our own
+// transactions leave the mempool, too, and older attempts are mined in place of newer ones.
 import {randomBytes} from 'node:crypto'
 import {setTimeout as sleep} from 'node:timers/promises'
 import {address, networks, Transaction} from 'bitcoinjs-lib'
@@ -17,16 +17,16 @@ import type {Users} from '../users.ts'
 import {Observations} from './observations.ts'
 import {outpointsSpent, readTruth} from './truth.ts'
 
-/** More than a local chain has otherwise, so that reorganisations can be of more than one block. */
+/** More than a local chain usually has, so that reorganisations can have more than one block. */
 export const confirmations = 6
 const deepest = confirmations - 1
 const firstPayments = 12
 const floatOutputs = 12
 const floatEach = 50_000_000n
-/** Absence that the service must not take for the end of a payment is shorter: its 30 s, less what lying servers may hide before and after. */
+/** Shorter absences do not end a payment: the service's 30 s, less what lying servers may hide before and after. */
 const graceMs = 24_000
 
-/** From output to output: several users, the same user twice, much and little. */
+/** Output counts: several users, the same user twice, many and few. */
 const shapes = {one: 40, several: 25, 'the same twice': 10, many: 5, 'a payment request': 25}
 const sizes = {dust: 2, usual: 8, large: 2}
 const tampering = {
@@ -61,14 +61,14 @@ export class BitcoinPayer implements Payer {
   readonly #users: Users
   readonly #payments: Payments
   readonly #random: Random
-  /** In the order in which they were made. */
+  /** In the order of creation. */
   readonly #made = new Map<string, Made>()
   readonly #spenders = new Map<string, Set<string>>()
   readonly #observations = new Observations()
   readonly #over = new AbortController()
-  /** Blocks whose coinbase was taken, from the first on. */
+  /** Blocks whose coinbase was spent, from the first on. */
   #coinbases = 0
-  /** The chain was never higher, as far as is known. */
+  /** The greatest known height of the chain. */
   #highest = 0
   readonly counts: Record<string, number> = {}
 
@@ -109,7 +109,7 @@ export class BitcoinPayer implements Payer {
         try {
           await work(await this.#client())
         } catch {
-          this.#count(`${what} that failed`) // the chain is down, or things have moved on
+          this.#count(`${what} that failed`) // the chain is down, or its state has changed
         }
       }
     }
@@ -130,7 +130,7 @@ export class BitcoinPayer implements Payer {
   }
 
   mayBeReorged(txid: string): boolean {
-    if (!this.#made.has(txid)) return true // the chain was killed after it had made it, and before it told
+    if (!this.#made.has(txid)) return true // the chain was killed after making it, and before responding
     return this.#hasRival(txid) || this.#observations.longestAbsenceMs(txid) >= graceMs
   }
 
@@ -160,7 +160,7 @@ export class BitcoinPayer implements Payer {
     this.#count('sent')
   }
 
-  /** From an output of the faucet that no other payment takes: if it is lost, it can be sent again, unless it is spent twice on purpose. */
+  /** From an output of the faucet that no other payment uses: a lost payment can be sent again, unless it is double-spent on purpose. */
   async #payAlone(client: BitcoinClient, outputs: Output[]): Promise<Made> {
     for (;;) {
       const {txids} = await client.block(++this.#coinbases)
@@ -182,7 +182,7 @@ export class BitcoinPayer implements Payer {
     return made
   }
 
-  /** Whether another transaction was made that spends some of the same. */
+  /** Whether a conflicting transaction was made. */
   #hasRival(txid: string): boolean {
     return outpointsSpent(Transaction.fromHex(this.#made.get(txid)!.raw)).some(
       outpoint => this.#spenders.get(outpoint)!.size > 1,
@@ -212,9 +212,9 @@ export class BitcoinPayer implements Payer {
     return BigInt(this.#random.between(least!, most!))
   }
 
-  // --- bad luck ---
+  // --- faults ---
 
-  /** More blocks than the chain makes by itself; now and then they leave out some of what waits. */
+  /** Mines more blocks than the chain does automatically; some leave out waiting transactions. */
   async #mine(client: BitcoinClient): Promise<void> {
     const how = this.#random.weighted({all: 6, some: 3, none: 1})
     const waiting = how === 'some' ? await client.mempool() : []
@@ -222,7 +222,7 @@ export class BitcoinPayer implements Payer {
     await client.mine(1, how === 'all' ? {} : {only: some})
   }
 
-  /** Payments that wait do not stay as they are. */
+  /** Changes unconfirmed payments. */
   async #tamper(client: BitcoinClient): Promise<void> {
     const waiting = (await client.mempool()).filter(txid => this.#made.has(txid))
     if (waiting.length === 0) return
@@ -242,7 +242,7 @@ export class BitcoinPayer implements Payer {
     this.#count(how)
   }
 
-  /** What is not there any more may come again, at once or after a long time. */
+  /** Returns missing payments, at once or after a long time. */
   async #sendAgain(client: BitcoinClient): Promise<void> {
     const lost = [...this.#made.values()].filter(({txid}) => this.#observations.isMissing(txid))
     if (lost.length === 0) return
@@ -250,14 +250,14 @@ export class BitcoinPayer implements Payer {
     this.#count('found again')
   }
 
-  /** Most of what is lost is sent again soon: too soon to be given up. */
+  /** Most of the missing ones are sent again soon: too soon to be given up. */
   async #bringBack(client: BitcoinClient, txids: string[]): Promise<void> {
     await sleep(this.#random.between(0, 4000))
     for (const txid of txids) {
       if (!this.#random.chance(0.7)) continue
       await client.submit(this.#made.get(txid)!.raw).then(
         () => this.#count('sent again'),
-        () => {}, // what it spends is spent
+        () => {}, // its input is spent
       )
     }
   }
@@ -275,7 +275,7 @@ export class BitcoinPayer implements Payer {
     }
   }
 
-  /** What the service signed for what is not over yet, replaced or not, and as far as it knows in no block. */
+  /** Attempts signed for unfinished outgoing payments, replaced or not, that are in no known block. */
   async #ourAttempts(): Promise<Made[]> {
     const rows = await this.#service.query(
       `select o.txid, o.raw from app.outgoing_attempt o join app.outgoing_payment s on s.id = o.outgoing_payment_id
@@ -317,13 +317,13 @@ export class BitcoinPayer implements Payer {
     this.#observations.noteHead(height)
   }
 
-  /** Blocks that the chain made by itself since anybody looked were on top of what is known. */
+  /** Blocks that the chain mined automatically meanwhile were on top of the known ones. */
   async #takeAway(client: BitcoinClient, depth: number, transactions: 'dropped' | 'unconfirmed'): Promise<void> {
     try {
       const {height} = await client.invalidate(depth, {transactions})
       this.#noteHead(height + depth)
     } catch (error) {
-      this.#highest += 2 // nobody knows whether it was done
+      this.#highest += 2 // it may have happened or not
       throw error
     }
   }
@@ -337,7 +337,7 @@ export class BitcoinPayer implements Payer {
     return mined
   }
 
-  /** Transactions that take the place of some that were mined, of ours by another attempt. */
+  /** Transactions that replace some mined ones; ours are replaced by another attempt. */
   async #rivals(client: BitcoinClient, mined: string[]): Promise<string[]> {
     const payments = mined.filter(txid => this.#made.has(txid))
     const rivals: string[] = []

@@ -1,5 +1,5 @@
-// The truth of a local Bitcoin chain: every output to our addresses, and every transaction that spends one. And of all that custody signed,
-// mined or not: that it spent only what was final by then, and that no two signatures of a purpose could both be mined.
+// The truth of a local Bitcoin chain: every output to our addresses, and every transaction that spends one. And of everything that custody
+// signed, mined or not: it spent only final outputs, and no two signatures of a purpose could both be mined.
 import {address, Block, initEccLib, networks, Transaction} from 'bitcoinjs-lib'
 import type pg from 'pg'
 import * as ecc from 'tiny-secp256k1'
@@ -12,11 +12,11 @@ initEccLib(ecc)
 const token = 'BTC'
 
 interface AskedOf extends Ours {
-  /** The height that was final at a time, or higher. */
+  /** The height that was final at a time, or a greater one. */
   finalAt(time: number): number
-  /** All payments of the payer, and whatever else was ever seen in a block or waiting for one. */
+  /** All payments of the payer, and every other transaction that was ever mined or unconfirmed. */
   made: Set<string>
-  /** Nobody saw a payment before. */
+  /** The earliest time at which a payment could be seen. */
   madeAt(txid: string): number | undefined
 }
 
@@ -88,7 +88,7 @@ function sum(amounts: {amount: bigint}[]): bigint {
   return amounts.reduce((total, {amount}) => total + amount, 0n)
 }
 
-/** As it stands in the database: 'txid:vout'. */
+/** The database form: 'txid:vout'. */
 export function outpointsSpent(transaction: Transaction): string[] {
   return transaction.ins.map(({hash, index}) => `${Buffer.from(hash).reverse().toString('hex')}:${index}`)
 }
@@ -101,7 +101,7 @@ function addressOf(script: Uint8Array): string {
   }
 }
 
-/** The service's list of what it could spend is what is unspent. */
+/** The service's list of spendable outputs equals the unspent ones. */
 async function wrongOutputs(db: pg.Pool, unspent: Coin[]): Promise<string[]> {
   const {rows} = await db.query<{outpoint: string; address: string; amount: string}>(
     `select txid || ':' || vout as outpoint, address, amount from app.output where chain = 'BTC' and spent_by is null`,
@@ -114,7 +114,7 @@ async function wrongOutputs(db: pg.Pool, unspent: Coin[]): Promise<string[]> {
   ]
 }
 
-/** What custody signed; the first input is what all signatures of one purpose spend. */
+/** Custody's signatures; all of one purpose spend the same first input. */
 interface Signed {
   txid: string
   raw: string
@@ -150,7 +150,7 @@ async function wrongSignatures({coins}: Found, {db, finalAt}: AskedOf): Promise<
   return [...wrong, ...[...unknown].map(txid => `${txid} spends what is ours, and custody did not write it down`)]
 }
 
-/** Deposits of transactions that nobody made. */
+/** Deposits of transactions that do not exist. */
 async function inventions({db, made}: AskedOf): Promise<string[]> {
   const {rows} = await db.query<{txid: string}>(
     `select txid from app.deposit where chain = 'BTC' and merchant_id is not null`,

@@ -4,12 +4,12 @@ import {NodeProxy} from '../node-proxy.ts'
 import {EvmPayer} from './payer.ts'
 import {coinOf, localClient, tokensOf} from './tokens.ts'
 
-/** Tokens that settings enter say themselves from where on they are worth sweeping, and paying out. */
+/** Tokens in settings have their own minimums for sweeps and payouts. */
 const settings: Record<string, Record<string, string>> = {
   ETH: {
     ETH_SWEEP_MIN: 'USDC:0.01',
     ETH_COLLECT_ABOVE: 'ETH:15,USDC:0.9',
-    ETH_MIN_PAYOUT: 'ETH:0,USDC:0', // the smallest that the chain carries
+    ETH_MIN_PAYOUT: 'ETH:0,USDC:0', // the smallest amount that the chain carries
   },
   POLYGON: {POLYGON_MIN_PAYOUT: 'POL:0'},
 }

@@ -1,5 +1,5 @@
-// Pays on an EVM chain; its bad luck is reorganisations. What a transaction moves if it succeeds is written down with it; whether it did is
-// asked of the chain at the end.
+// Pays on an EVM chain, and makes reorganisations. The effect that a transaction has if it succeeds is recorded with it; at the end the chain
+// says whether it did.
 import {setTimeout as sleep} from 'node:timers/promises'
 import {type Abi, encodeFunctionData, erc20Abi, type Hex, keccak256} from 'viem'
 import {generatePrivateKey, privateKeyToAddress} from 'viem/accounts'
@@ -22,7 +22,7 @@ interface Sent {
   txid: string
   raw: Hex
   moves: Moved[]
-  /** Nobody saw it before. */
+  /** The earliest time at which it could be seen. */
   at: number
 }
 
@@ -36,7 +36,7 @@ interface Planned {
 const firstInternal = 1_000_000
 const deepest = 7 // the final block is the eighth below the head
 const payers = [1, 2, 3, 4, 5, 6]
-/** Of each token, in usual payments: what each account has, and what the treasury gets. */
+/** Of each token, in usual payments: the amount of each account, and of the treasury. */
 const each = 1_000_000n
 const float = 500n
 const firstPayments = 30
@@ -48,9 +48,9 @@ export class EvmPayer implements Payer {
   readonly #payments: Payments
   readonly #random: Random
   readonly #coin: Asset
-  /** Known once it has begun. */
+  /** Set once it has begun. */
   #tokens: Token[] = []
-  /** By txid: what is paid again exactly, with a nonce that is still free, is the same transaction. */
+  /** By txid: an identical payment with a nonce that is still free is the same transaction. */
   readonly #sent = new Map<string, Sent>()
   readonly counts: Record<string, number> = {}
 
@@ -88,7 +88,7 @@ export class EvmPayer implements Payer {
     await client.mine(1)
     for (let i = 0; i < firstPayments; i++) await this.#payOnce(client)
     await client.mine(deepest + 2)
-    // What is too little to be swept is advanced from tokens of the operator's own, or a payout that claims it would wait for ever.
+    // Amounts too small to be swept are advanced from the operator's own tokens, or a payout that claims them would wait for ever.
     for (const {contract, usual, isKnown} of this.#tokens)
       if (isKnown) await client.mined(await client.transact({to: contract, data: transfer(treasury, float * usual)}))
   }
@@ -101,7 +101,7 @@ export class EvmPayer implements Payer {
     return privateKeyToAddress(generatePrivateKey())
   }
 
-  /** Any payment: its block may have been replaced before anybody looked. */
+  /** Any payment: its block may have been replaced before it was indexed. */
   mayBeReorged(): boolean {
     return true
   }
@@ -115,7 +115,7 @@ export class EvmPayer implements Payer {
     })
   }
 
-  /** Mines more than one block a second, so that a run of a minute sees as much become final as one of three. */
+  /** Mines more than one block a second, so that as much becomes final in a run of a minute as otherwise in three. */
   async #hurry(stopped: AbortSignal): Promise<void> {
     while (!stopped.aborted) {
       await sleep(500)
@@ -125,7 +125,7 @@ export class EvmPayer implements Payer {
     }
   }
 
-  /** Pays, now and then a few at once, until `stopped`. Never more than one at a time per account, so that nonces are in order. */
+  /** Pays, sometimes several at once, until `stopped`. Never more than one at a time per account, so that nonces are in order. */
   async #pay(stopped: AbortSignal): Promise<void> {
     while (!stopped.aborted) {
       try {
@@ -171,7 +171,7 @@ export class EvmPayer implements Payer {
     return this.#plan(this.#random.chance(0.35) ? await this.#users.fresh(this.chain) : this.#users.any(this.chain))
   }
 
-  /** Mostly as it asks to be paid; else in any token, on the chain that this is. */
+  /** Mostly as requested; else in any token of this chain. */
   #payRequest(): Planned | undefined {
     const request = this.#payments.any(this.chain, this.#random)
     if (!request) return undefined
@@ -202,7 +202,7 @@ export class EvmPayer implements Payer {
     }
   }
 
-  /** Whoever is paid beside somebody else. */
+  /** Further recipients of the same transaction. */
   #anybody(): string {
     const request = this.#random.chance(0.2) ? this.#payments.any(this.chain, this.#random) : undefined
     return request?.address ?? this.#users.any(this.chain)
@@ -254,7 +254,7 @@ export class EvmPayer implements Payer {
     return plans[kind]()
   }
 
-  /** Of the native coin: what is not worth moving, what is, and now and then more than the treasury can advance. */
+  /** Of the native coin: amounts not worth moving, amounts that are, and sometimes more than the treasury can advance. */
   #coins(): bigint {
     const unit = {dust: 1n, usual: 10n ** 12n, large: 2n * 10n ** 13n}[
       this.#random.weighted({dust: 2, usual: 6, large: 2})
@@ -268,7 +268,7 @@ export class EvmPayer implements Payer {
     return Number(pending) === 0 ? (await client.head()).height : undefined
   }
 
-  /** Replaces the newest blocks, now and then, until `stopped`; some of what was dropped is sent again. */
+  /** Replaces the newest blocks, now and then, until `stopped`; some of the dropped transactions are sent again. */
   async #reorganise(stopped: AbortSignal): Promise<void> {
     while (!stopped.aborted) {
       await sleep(this.#random.between(2000, 6000))
@@ -288,12 +288,12 @@ export class EvmPayer implements Payer {
   }
 
   async #sendAgain(client: EvmClient): Promise<void> {
-    await sleep(this.#random.between(0, 2500)) // sometimes before the drop is seen, sometimes after
+    await sleep(this.#random.between(0, 2500)) // sometimes before the service sees the drop, sometimes after
     for (const {raw, txid} of [...this.#sent.values()].slice(-30)) {
       if (!this.#random.chance(0.7) || (await client.rpc('eth_getTransactionReceipt', [txid]))) continue
       const accepted = await client.submit(raw).then(
         () => true,
-        () => false, // its nonce is taken by now
+        () => false, // its nonce is used by now
       )
       if (accepted) this.#count('sent again')
     }

@@ -1,5 +1,5 @@
-// What a local EVM chain has to pay with: its coin, the tokens that the service's settings name, and USDC where they do not. What a token is called
-// is in the settings; its decimals are asked of its contract.
+// The assets of a local EVM chain: its coin, the tokens in the service's settings, and USDC if they do not name it. The settings have the name of
+// a token; its contract has the decimals.
 import {decodeFunctionResult, encodeFunctionData, erc20Abi, getAddress, type Hex, parseUnits} from 'viem'
 import {z} from 'zod'
 import type {ChainCode} from '../../../chains/registry.ts'
@@ -9,10 +9,10 @@ import {families} from '../../../devnet/families.ts'
 import type {Asset} from '../asset.ts'
 import type {Service} from '../service.ts'
 
-/** Called as the service calls it: what it was not told of by its contract. */
+/** Its name for the service; for unknown tokens the contract. */
 export interface Token extends Asset {
   contract: Hex
-  /** Whether the service was told of it. */
+  /** Whether the service knows it. */
   isKnown: boolean
 }
 
@@ -50,7 +50,7 @@ interface Entry {
   token: string
   name: string
   contract: Hex
-  /** In whole coins; undefined where the torture's own settings allow any. */
+  /** In whole coins; undefined if the torture's own settings allow any. */
   minPayout?: string
 }
 
@@ -81,7 +81,7 @@ async function decimalsOf(client: EvmClient, contract: Hex): Promise<number> {
   return decodeFunctionResult({...call, data})
 }
 
-/** Of the blocks of now. */
+/** In the current blocks. */
 export async function balanceOf(client: EvmClient, asset: Asset | Token, address: string): Promise<bigint> {
   if (!('contract' in asset)) return BigInt((await client.rpc('eth_getBalance', [address, 'latest'])) as Hex)
   const data = encodeFunctionData({abi: erc20Abi, functionName: 'balanceOf', args: [address as Hex]})

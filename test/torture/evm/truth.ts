@@ -6,7 +6,7 @@ import type {Asset} from '../asset.ts'
 import type {Ours, Truth} from '../truth.ts'
 import {balanceOf, type Token} from './tokens.ts'
 
-/** What a transaction moves to an address of ours, if it succeeds. */
+/** The transfer of a transaction to an address of ours, if it succeeds. */
 export interface Moved {
   outputIndex: number
   token: string
@@ -34,7 +34,7 @@ const Receipts = z.array(
 
 interface Left {
   txid: string
-  /** As people see them. */
+  /** In display form. */
   from: string
   to: string
   token: string
@@ -43,11 +43,11 @@ interface Left {
 
 interface Found {
   blocks: Map<number, string>
-  /** Transactions that succeeded, and where and when. */
+  /** Successful transactions, with block and time. */
   succeeded: Map<string, {height: number; minedAt: number}>
   /** Every amount that left an address, by its own transaction or by a transfer of a token. */
   left: Left[]
-  /** Network fees, by who paid them. */
+  /** Network fees by payer. */
   fees: Map<string, bigint>
 }
 

@@ -1,22 +1,22 @@
-// The wire format: blocks and transactions are JSON, whose hash says which one it is. An account is a key of secp256k1; it signs one transaction in
-// its life, and the nodes of the chain take none whose signature is wrong.
+// The wire format: blocks and transactions are JSON, identified by their hash. An account is a key of secp256k1. It signs one transaction in
+// its life, and nodes refuse wrong signatures.
 import {createHash} from 'node:crypto'
 import * as ecc from 'tiny-secp256k1'
 import {z} from 'zod'
 
-/** Who pays, by the compressed public key in hex, and whom. */
+/** The payer, as the compressed public key in hex, and the recipients. */
 const Body = z.strictObject({
   publicKey: z.string(),
   outputs: z.array(z.strictObject({to: z.string(), amount: z.string()})),
 })
-/** 64 bytes, r and s, in hex; of the digest of the body. */
+/** 64 bytes, r and s, in hex, over the digest of the body. */
 const Transaction = Body.extend({signature: z.string()})
 const Block = z.object({
   height: z.int(),
   parentHash: z.string(),
   /** In milliseconds; it never falls. */
   time: z.int(),
-  /** Makes an empty block another one than the empty block that it replaces. */
+  /** Makes an empty block differ from the empty block that it replaces. */
   fork: z.int(),
   /** In hex. */
   transactions: z.array(z.string()),
@@ -37,14 +37,14 @@ export const parseBlock = (text: string): Block & {hash: string} => ({
   hash: hashOf(text),
 })
 
-/** What is signed. */
+/** The signed digest. */
 export const digestOf = ({publicKey, outputs}: Body): Uint8Array =>
   Buffer.from(hashOf(JSON.stringify({publicKey, outputs})), 'hex')
 
 export const rawTransaction = (body: Body, signature: Uint8Array): string =>
   Buffer.from(JSON.stringify({...body, signature: Buffer.from(signature).toString('hex')})).toString('hex')
 
-/** Whoever signed it, if anybody did. */
+/** The signer, or undefined if the signature is invalid. */
 export function parseTransaction(raw: string): Transaction {
   const text = Buffer.from(raw, 'hex').toString()
   const transaction = Transaction.parse(JSON.parse(text))

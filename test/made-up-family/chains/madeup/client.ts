@@ -1,4 +1,4 @@
-// The one place where a node of the made-up family is asked. Every question is answered in time, or rejects with RetryableError.
+// The only code that calls a node of the made-up family. Every request ends in time, or rejects with RetryableError.
 import {z} from 'zod'
 import {RetryableError} from '../../base/errors.ts'
 import type {NodeHead} from '../family.ts'

@@ -1,4 +1,4 @@
-// How the made-up family writes addresses and the ids of transactions. Wallets know no form for its payments.
+// How the made-up family writes addresses and txids. Wallets know no URI for its payments.
 import {AddressError, type Payment} from '../family.ts'
 import type {MadeUpChain} from '../registry.ts'
 import {parseTransaction} from './block.ts'

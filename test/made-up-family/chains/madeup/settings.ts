@@ -6,7 +6,7 @@ import type {MadeUpChain} from '../registry.ts'
 
 export interface MadeUpSettings extends CommonSettings<MadeUpChain> {
   rpcUrl?: string
-  /** A block is final when it and the blocks above it are so many. */
+  /** A block is final when it and the blocks above it are this many. */
   confirmations: number
 }
 

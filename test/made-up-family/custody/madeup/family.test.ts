@@ -1,4 +1,4 @@
-// What custody signs for the made-up family, as a node of it judges.
+// Custody's signatures for the made-up family, checked by one of its nodes.
 import {expect, test} from 'vitest'
 import {parseTransaction} from '../../chains/madeup/block.ts'
 import {settingsFrom} from '../../chains/settings.ts'

@@ -1,4 +1,4 @@
-// The made-up family in custody: it signs what its plans say; and nothing is planned, because nothing leaves its chains yet.
+// The made-up family in custody: it signs planned transactions, but none are planned, because nothing leaves its chains yet.
 import {z} from 'zod'
 import {addressOf, digestOf, parseTransaction, rawTransaction} from '../../chains/madeup/block.ts'
 import type {MadeUpSettings} from '../../chains/madeup/settings.ts'

@@ -1,5 +1,5 @@
-// A local chain of the made-up family. Promises: no transaction is taken, or mined, that is not signed with the key of its account, and none of an
-// account that has sent something already.
+// A local chain of the made-up family. Promises: each transaction is signed with the key of its account, and an account sends
+// only one.
 import {genesis, hashOf, isSigned, parseBlock, parseTransaction, type Transaction} from '../../chains/madeup/block.ts'
 import type {Head} from '../client.ts'
 import {JournalFile} from '../sqlite.ts'
@@ -9,7 +9,7 @@ export class MadeUpJournal extends JournalFile {
     super(file, chain, {block: ['text text not null'], included: []})
   }
 
-  /** By their heights. */
+  /** By height. */
   blocks(): string[] {
     return this.statement('select text from block order by height')
       .all()
@@ -40,7 +40,7 @@ export class MadeUpLocalChain {
     this.#blocks = journal.blocks()
   }
 
-  /** The texts of the blocks by their heights; never changed, but replaced. */
+  /** The texts of the blocks by height; replaced, never changed. */
   get blocks(): readonly string[] {
     return this.#blocks
   }
@@ -61,7 +61,7 @@ export class MadeUpLocalChain {
     this.#journal.removeFromPool(txids)
   }
 
-  /** The first block takes all that waits. */
+  /** The first block takes all waiting transactions. */
   mine(count = 1): Head {
     const waiting = this.#journal.pool().map(({raw}) => raw)
     return this.#append(Array.from({length: count}, (_, i) => (i ? [] : waiting)))
@@ -94,7 +94,7 @@ export class MadeUpLocalChain {
     return this.transactions().some(transaction => transaction.from === from)
   }
 
-  /** Of the blocks of now. */
+  /** In the current blocks. */
   transactions(): (Transaction & {height: number; hash: string})[] {
     return this.#blocks.flatMap(text => {
       const {height, hash, transactions} = parseBlock(text)
@@ -116,7 +116,7 @@ function check(transaction: Transaction): void {
   if (!isSigned(transaction)) throw new RangeError(`${transaction.txid} is not signed by ${transaction.from}`)
 }
 
-/** What a node answers that has these blocks. */
+/** The responses of a node with these blocks. */
 export function responseOf(blocks: readonly string[], method: string, heights: unknown[]): unknown {
   const each = heights.map(height => blocks[Number(height)] ?? null)
   if (method === 'blocks') return each

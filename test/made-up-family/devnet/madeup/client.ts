@@ -45,7 +45,7 @@ export class MadeUpClient extends LocalClient<number> {
   newAddress = newAddress
 }
 
-/** A transaction of the account that has this key; of a new one where none is named. */
+/** A transaction of the account with this key; of a new one by default. */
 export function payment(outputs: {to: string; amount: bigint}[], key = newKey()): string {
   const body = {publicKey: publicKeyOf(key), outputs: outputs.map(({to, amount}) => ({to, amount: String(amount)}))}
   return rawTransaction(body, ecc.sign(digestOf(body), key))

@@ -1,4 +1,4 @@
-// A chain of the made-up family as its node shows it. Promises: a block has the hash of its text, and the height that was asked for.
+// A chain of the made-up family as its node shows it. Promises: a block has the hash of its text, and the requested height.
 import {z} from 'zod'
 import {RetryableError} from '../../base/errors.ts'
 import {genesis, hashOf, parseBlock, parseTransaction} from '../../chains/madeup/block.ts'
@@ -9,7 +9,7 @@ import type {ReadBlock} from '../block.ts'
 import type {BlockRef} from '../cursor.ts'
 import type {ChainSource} from '../follow.ts'
 
-/** What there is at some heights; null where there is nothing. */
+/** The blocks at some heights; null if there is none. */
 const Each = z.array(z.string().nullable())
 
 export const network = caip2('madeup', hashOf(genesis))

@@ -1,4 +1,4 @@
-// The made-up family in the audit: its node says of no address what it holds.
+// The made-up family in the audit: its node reports no balances.
 import type {MadeUpSettings} from '../../../chains/madeup/settings.ts'
 import type {AuditFamily} from '../observation.ts'
 

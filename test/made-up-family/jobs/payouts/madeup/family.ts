@@ -1,4 +1,4 @@
-// The made-up family, as payouts need it: nothing leaves its chains, because custody plans nothing for them. What is begun waits.
+// Payouts of the made-up family: custody plans no transactions for them, so nothing leaves its chains. Payouts that began wait.
 import type pg from 'pg'
 import {z} from 'zod'
 import type {MadeUpSettings} from '../../../chains/madeup/settings.ts'

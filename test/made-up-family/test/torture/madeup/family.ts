@@ -1,4 +1,4 @@
-// The made-up family under torture: somebody who pays users, and blocks that are replaced.
+// The made-up family under torture: a payer, and blocks that are replaced.
 import type {TortureFamily} from '../family.ts'
 import {NodeProxy} from '../node-proxy.ts'
 import {MadeUpPayer} from './payer.ts'

@@ -15,7 +15,7 @@ const deepest = 1 // the second block below the head is final
 export class MadeUpPayer implements Payer {
   readonly chain: ChainCode
   readonly #cast: Cast
-  /** When each was made, by txid. */
+  /** The time at which each was made, by txid. */
   readonly #made = new Map<string, number>()
   readonly counts: Record<string, number> = {}
 
