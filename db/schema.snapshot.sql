@@ -94,10 +94,10 @@ create view analytics.chain_lag with (security_barrier=true) as
 --   final_blocks_behind integer: Blocks between the newest final block and the newest block.
 --   last_reorg_at timestamp with time zone: When blocks last left the chain; null if that never happened.
 --   last_reorg_depth integer: How many blocks left the chain then.
---   is_halted boolean: True while the chain stands still until an operator decides about a reorganisation below the final block; null if it was never followed.
---   halted_at timestamp with time zone: Since when it stands still; null if it does not.
+--   is_halted boolean: True while the chain is halted until an operator decides about a reorganisation below the final block; null if it was never followed.
+--   halted_at timestamp with time zone: Since when it is halted; null if it is not.
 
--- End users by the month of their first deposit, and how many of them paid again how many months later. Final deposits alone; months without any have no row. As of the moment that analytics.freshness names.
+-- End users by the month of their first deposit, and how many of them paid again how many months later. Only final deposits; months without any have no row. As of the moment that analytics.freshness names.
 create materialized view analytics.customer_cohorts as
  WITH active AS (
          SELECT d.merchant_id,
@@ -138,7 +138,7 @@ create materialized view analytics.customer_cohorts as
 --   months_later integer: How many calendar months after that month the row is about; 0 is the month itself.
 --   cohort_users bigint: Number of users whose first deposit was in cohort_month.
 --   active_users bigint: How many of them had a deposit in the month that the row is about.
---   deposit_count bigint: Number of deposits of those.
+--   deposit_count bigint: Number of deposits of these active users.
 CREATE UNIQUE INDEX customer_cohorts_key ON analytics.customer_cohorts USING btree (merchant_id, cohort_month, months_later);
 
 -- The ledger summed up by UTC day, kind, account, chain, token and merchant. As of the moment that analytics.freshness names.
@@ -214,11 +214,11 @@ create materialized view analytics.daily_volume as
 --   deposit_count bigint: Number of deposits, pending and final.
 --   amount numeric: Their sum in whole coins, exact.
 --   amount_base_units numeric: The same sum as an integer in the smallest unit of the token.
---   final_count bigint: How many of them are final.
---   final_amount numeric: The sum of those, in whole coins; the rest is still pending.
+--   final_count bigint: How many of these deposits are final.
+--   final_amount numeric: The sum of the final deposits, in whole coins; the rest is still pending.
 CREATE UNIQUE INDEX daily_volume_key ON analytics.daily_volume USING btree (day, merchant_id, chain, token);
 
--- How webhooks went, for each endpoint and UTC day, as far back as deliveries are kept. As of the moment that analytics.freshness names.
+-- Results of webhook deliveries, for each endpoint and UTC day, as far back as deliveries are kept. As of the moment that analytics.freshness names.
 create materialized view analytics.delivery_health as
  SELECT (d.created_at AT TIME ZONE 'UTC'::text)::date AS day,
     app.public_id('mer'::text, w.merchant_id) AS merchant_id,
@@ -241,13 +241,13 @@ create materialized view analytics.delivery_health as
 --   merchant_name text: Name of the merchant.
 --   merchant_prefix text: The merchant's account prefix.
 --   endpoint_id text: Id of the endpoint, as in the API. Its URL is not for analysts.
---   delivery_count bigint: Number of deliveries: events that this endpoint is told of.
+--   delivery_count bigint: Number of deliveries: events for this endpoint.
 --   delivered_count bigint: How many of them were accepted.
---   first_try_count bigint: How many of those at the first attempt; one that was asked for again counts from there.
+--   first_try_count bigint: How many of the delivered ones at the first attempt; a redelivery counts its attempts anew.
 --   failed_count bigint: How many were given up.
 --   pending_count bigint: How many are still being tried.
 --   seconds_p50 numeric: The median of the seconds from an event to its delivery; null if none was delivered.
---   seconds_p95 numeric: 95 of 100 were delivered within so many seconds.
+--   seconds_p95 numeric: 95 of 100 were delivered within this many seconds.
 CREATE UNIQUE INDEX delivery_health_key ON analytics.delivery_health USING btree (day, endpoint_id);
 
 -- One row for each deposit of a merchant's users that counts, or will count. What was paid for payment requests is in analytics.payment_receipts; what arrived on a chain or in a token that was not asked for is in analytics.unattributed.
@@ -287,7 +287,7 @@ create view analytics.deposits with (security_barrier=true) as
 --   merchant_id text: Id of the merchant.
 --   merchant_name text: Name of the merchant.
 --   merchant_prefix text: The merchant's account prefix: short, unique, never changes.
---   user_id text: Id of the end user whose address it is, as in the API.
+--   user_id text: Id of the end user that has the address, as in the API.
 --   user_external_ref text: The merchant's own id of that user.
 --   chain text: Chain code, such as ETH.
 --   token text: Token code, such as USDC. Amounts of different tokens cannot be added up.
@@ -303,13 +303,13 @@ create view analytics.deposits with (security_barrier=true) as
 --   block_time timestamp with time zone: Timestamp of that block; null while no block of the chain holds the deposit.
 --   created_at timestamp with time zone: When Sluice first saw it. Later than block_time by the lag of the indexer.
 --   finalised_at timestamp with time zone: When it became final; null if it is not.
---   seconds_to_final numeric: Seconds from block_time to finalised_at; null where one of them is.
+--   seconds_to_final numeric: Seconds from block_time to finalised_at; null if one of them is null.
 --   settlement_id text: Id of the payout that collected it, as in the API; null until then.
 --   deposit_uuid uuid: deposit_id as a UUID, to search by: deposit_uuid = analytics.id('dep_...').
 --   settlement_uuid uuid: settlement_id as a UUID, to search by: settlement_uuid = analytics.id('pay_...'); null until a payout collected it.
---   settled_before_restore boolean: True if a payout covers it that was forgotten in a restore, and nobody can tell which deposits that collected; then it is owed no more, though settlement_id is null or names a later payout.
+--   settled_before_restore boolean: True if a payout that was forgotten in a restore covers it, and it is unknown which deposits that payout collected. The merchant is no longer owed it, though settlement_id is null or names a later payout.
 
--- Service fees earned and network fees paid on each UTC day, by merchant, chain and token. Over analytics.daily_ledger, and as fresh.
+-- Service fees earned and network fees paid on each UTC day, by merchant, chain and token. Computed from analytics.daily_ledger, and as fresh as that view.
 create view analytics.earnings with (security_barrier=true) as
  SELECT day,
     merchant_id,
@@ -327,11 +327,11 @@ create view analytics.earnings with (security_barrier=true) as
 --   merchant_name text: Name of the merchant.
 --   merchant_prefix text: The merchant's account prefix.
 --   chain text: Chain code.
---   token text: Token code. Fees are earned in the token of the payout; network fees are paid in the native coin, so they stand in its row.
+--   token text: Token code. Fees are earned in the token of the payout; network fees are paid in the native coin, so they are in its row.
 --   fees_earned numeric: Service fees of completed payouts, in whole coins, exact.
 --   network_costs numeric: Network fees of payments, sweeps and withdrawals, in whole coins, exact. The operator bears them.
 
--- One row for each event that a merchant was, or is being, told of. Never changed, never deleted.
+-- One row for each event that a merchant was, or is being, notified of. Never changed, never deleted.
 create view analytics.events with (security_barrier=true) as
  SELECT app.public_id('evt'::text, e.id) AS event_id,
     e.sequence,
@@ -353,18 +353,18 @@ create view analytics.events with (security_barrier=true) as
    FROM app.event e
      JOIN app.merchant m ON m.id = e.merchant_id;
 --   event_id text: Id of the event, as in webhooks and the API.
---   sequence bigint: Its number: who reads forward by it misses none. Gaps are allowed; null for a moment after it happened.
+--   sequence bigint: Its number: a reader that goes forward by it misses none. Gaps are allowed; null for a moment after it happened.
 --   type text: Type, such as deposit.confirmed.
 --   merchant_id text: Id of the merchant.
 --   merchant_name text: Name of the merchant.
 --   merchant_prefix text: The merchant's account prefix.
 --   subject_id text: Id of what changed, as in the API: a deposit, a payout, or the webhook endpoint that was tested.
---   version integer: Which change of it: 1 for the first.
+--   version integer: The number of the change of the subject: 1 for the first.
 --   created_at timestamp with time zone: When it happened.
---   payload json: What the merchant is told, but for the sequence. Amounts in it are strings.
+--   payload json: The body that the merchant receives, without the sequence. Amounts in it are strings.
 --   subject_uuid uuid: subject_id as a UUID, to search by: subject_uuid = analytics.id('dep_...').
 
--- How old the materialised views are. Every other view is computed as it is read.
+-- The age of the materialised views. Every other view is computed as it is read.
 create view analytics.freshness with (security_barrier=true) as
  SELECT view_name,
     refreshed_at,
@@ -377,7 +377,7 @@ create view analytics.freshness with (security_barrier=true) as
 --   refreshed_at timestamp with time zone: The moment whose state it shows; null before it was computed for the first time.
 --   age_seconds numeric: Seconds since then.
 --   took_seconds double precision: How long it took to compute.
---   due_at timestamp with time zone: When it will be computed again: a view takes at most a fiftieth of the time.
+--   due_at timestamp with time zone: When it will be computed again: each view takes at most a fiftieth of the time.
 --   failed_at timestamp with time zone: When computing it failed; null if it succeeded the last time. The log of the database says why.
 
 -- Every movement of money, in double entry: the entries of one posting add up to zero for each token.
@@ -403,18 +403,18 @@ create view analytics.ledger with (security_barrier=true) as
 --   posting bigint: The movement that the entry is a part of.
 --   kind text: deposit (deposits became final, or an operator credited one), top_up (the treasury was paid), reorg (a final deposit was taken back), claim and release (of a payout), payout, sweep, withdrawal, return (of unattributed value, in each of its steps), network_fee.
 --   reference text: What caused it: finalisation:<chain>:<number> for deposits, or the UUID of the deposit, payout or transaction.
---   account text: address: what deposit addresses hold. treasury: what the treasury holds. merchant: what merchants are owed. payout: claimed by payouts under way. fees: service fees earned. network: network fees paid. operator: top-ups less withdrawals. unattributed: value that counts for nobody.
+--   account text: address: what deposit addresses hold. treasury: what the treasury holds. merchant: what merchants are owed. payout: claimed by payouts under way. fees: service fees earned. network: network fees paid. operator: top-ups less withdrawals. unattributed: value that is credited to no merchant.
 --   chain text: Chain code.
---   token text: Token code; the contract address where the token is not supported.
+--   token text: Token code; the contract address if the token is not supported.
 --   merchant_id text: Id of the merchant that the movement belongs to; null for the operator's own and for unattributed value.
 --   merchant_name text: Name of the merchant.
 --   merchant_prefix text: The merchant's account prefix.
 --   address text: The deposit address, for the account address.
---   amount numeric: Debit (positive) or credit (negative), in whole coins, exact; null where the token is not supported. Assets and costs are debits, what is owed and earned are credits.
+--   amount numeric: Debit (positive) or credit (negative), in whole coins, exact; null if the token is not supported. Assets and costs are debits; what is owed and earned are credits.
 --   amount_base_units numeric: The same amount as an integer in the smallest unit of the token.
 --   created_at timestamp with time zone: When it was posted.
 
--- What each merchant received, was paid and is owed since the beginning, for each chain and token: received = fees_earned + paid_out + owed. Over analytics.daily_ledger, and as fresh; what is owed this very moment is in analytics.balances.
+-- What each merchant received, was paid and is owed since the beginning, for each chain and token: received = fees_earned + paid_out + owed. Computed from analytics.daily_ledger, and as fresh as that view; analytics.balances has what is owed at this moment.
 create view analytics.merchant_totals with (security_barrier=true) as
  SELECT e.merchant_id,
     m.name AS merchant_name,
@@ -453,9 +453,9 @@ create view analytics.merchant_totals with (security_barrier=true) as
 --   paid_out numeric: Net of completed payouts.
 --   owed numeric: The balance and the gross of payouts under way; below zero for a debt.
 --   under_way numeric: The part of owed that payouts have claimed.
---   network_costs numeric: Network fees of its payouts and sweeps, of all tokens. They are paid in the native coin, so they stand in the row of that coin alone; the operator bears them.
+--   network_costs numeric: Network fees of its payouts and sweeps, of all tokens. They are paid in the native coin, so they are only in the row of that coin; the operator bears them.
 
--- One row for each payment that counts, or will count, for a payment request. It is no deposit of a user, so analytics.deposits and analytics.events do not have it. What was reorganised away is no receipt, and is not here.
+-- One row for each payment that counts, or will count, for a payment request. It is no deposit of a user, so it is not in analytics.deposits and analytics.events. A reorged payment is no receipt, and is not here.
 create view analytics.payment_receipts with (security_barrier=true) as
  SELECT app.public_id('dep'::text, c.deposit_id) AS deposit_id,
     c.payment_request_id AS payment_request_uuid,
@@ -507,7 +507,7 @@ create view analytics.payment_receipts with (security_barrier=true) as
 --   settlement_id text: Id of the payout that collected it, as in the API; null until then.
 --   deposit_uuid uuid: deposit_id as a UUID, to search by: deposit_uuid = analytics.id('dep_...').
 --   settlement_uuid uuid: settlement_id as a UUID, to search by: settlement_uuid = analytics.id('pay_...'); null until a payout collected it.
---   settled_before_restore boolean: True if a payout covers it that was forgotten in a restore, and nobody can tell which deposits that collected; then it is owed no more, though settlement_id is null or names a later payout.
+--   settled_before_restore boolean: True if a payout that was forgotten in a restore covers it, and it is unknown which deposits that payout collected. The merchant is no longer owed it, though settlement_id is null or names a later payout.
 
 -- One row for each payment request: an amount that a merchant asked to be paid to an address of its own, and what was paid of it.
 create view analytics.payment_requests with (security_barrier=true) as
@@ -537,7 +537,7 @@ create view analytics.payment_requests with (security_barrier=true) as
      JOIN app.merchant m ON m.id = r.merchant_id
      JOIN app.asset a ON a.chain = r.chain AND a.token = r.token
      JOIN app.address w ON w.payment_request_id = r.id AND w.chain = r.chain;
---   payment_request_uuid uuid: Its id here, by which payment_receipts is joined. The API does not know it: merchants know external_id.
+--   payment_request_uuid uuid: Its id here, which joins payment_receipts. The API does not show it: merchants know external_id.
 --   merchant_id text: Id of the merchant.
 --   merchant_name text: Name of the merchant.
 --   merchant_prefix text: The merchant's account prefix.
@@ -545,20 +545,20 @@ create view analytics.payment_requests with (security_barrier=true) as
 --   currency text: Name of the asset in the API, such as ETH-USDC.
 --   chain text: Chain code.
 --   token text: Token code. Amounts of different tokens cannot be added up.
---   amount numeric: What was asked for, in whole coins, exact.
+--   amount numeric: The requested amount, in whole coins, exact.
 --   amount_base_units numeric(78,0): The same amount as an integer in the smallest unit of the token.
---   received numeric: Sum of its final receipts, in whole coins. More than amount where too much was paid.
+--   received numeric: Sum of its final receipts, in whole coins. More than amount if too much was paid.
 --   received_base_units numeric(78,0): The same sum as an integer in the smallest unit of the token.
 --   pending numeric: Sum of its receipts that are not final yet, in whole coins.
 --   pending_base_units numeric(78,0): The same sum as an integer in the smallest unit of the token.
---   status text: awaiting: nothing came. detected: money was seen, and is not enough or not final yet. paid. expired: its time is over and nothing came. underpaid: its time is over and less came than was asked for. Each but paid may still change: late money counts.
+--   status text: awaiting: nothing came. detected: money was seen, and is not enough or not final yet. paid. expired: it expired and nothing came. underpaid: it expired with less than the requested amount. Each status except paid may still change: late money counts.
 --   late boolean: True if some of what was received came after expires_at.
---   txid text: Transaction with which the amount was reached; the last final one, while it is not; null if nothing is final.
+--   txid text: Transaction with which the amount was reached; the last final one until then; null if nothing is final.
 --   address text: The address that was made for it.
 --   created_at timestamp with time zone: When the merchant made it.
---   expires_at timestamp with time zone: What comes later is late.
+--   expires_at timestamp with time zone: When it expires; what comes later is late.
 --   paid_at timestamp with time zone: When the receipt with which the amount was reached became final; null unless it is paid.
---   seconds_to_paid numeric: Seconds from created_at to paid_at: what the payer took, and the chain until it was final.
+--   seconds_to_paid numeric: Seconds from created_at to paid_at: the time until the payer paid and the chain made it final.
 
 -- One row for each payout: the service fee that it earned, and the network fees that it cost.
 create view analytics.payout_costs with (security_barrier=true) as
@@ -599,7 +599,7 @@ create view analytics.payout_costs with (security_barrier=true) as
 --   merchant_name text: Name of the merchant.
 --   merchant_prefix text: The merchant's account prefix.
 --   chain text: Chain code.
---   token text: Token code: what gross and fee_earned are counted in.
+--   token text: Token code of gross and fee_earned.
 --   status text: As in analytics.payouts.
 --   created_at timestamp with time zone: When the merchant requested it.
 --   finished_at timestamp with time zone: When it was completed or failed; null while it is under way.
@@ -607,13 +607,13 @@ create view analytics.payout_costs with (security_barrier=true) as
 --   fee_bps integer: The merchant's fee rate when it was requested, in basis points.
 --   fee_earned numeric: The service fee, in whole coins; 0 unless the payout is completed.
 --   network_fee_token text: The native coin of the chain, in which network fees are counted.
---   payment_fee numeric: Network fee of the final transaction of its payment, whatever became of it, in whole native coins; 0 until it is final.
+--   payment_fee numeric: Network fee of the final transaction of its payment, whatever its outcome, in whole native coins; 0 until it is final.
 --   sweep_fees numeric: Network fees of the final sweeps that were made for it, in whole native coins.
---   network_fees numeric: The sum of the two. The operator bears it.
---   sweep_count bigint: Number of sweeps that were made for it. A sweep made without a payout, or for another one, costs this one nothing.
+--   network_fees numeric: payment_fee + sweep_fees. The operator bears it.
+--   sweep_count bigint: Number of sweeps that were made for it. A sweep made without a payout, or for another one, costs this payout nothing.
 --   payout_uuid uuid: payout_id as a UUID, to search by: payout_uuid = analytics.id('pay_...').
 
--- One row for each payout, whatever became of it.
+-- One row for each payout, in every status.
 create view analytics.payouts with (security_barrier=true) as
  SELECT app.public_id('pay'::text, p.id) AS payout_id,
     app.public_id('mer'::text, p.merchant_id) AS merchant_id,
@@ -661,18 +661,18 @@ create view analytics.payouts with (security_barrier=true) as
 --   fee_base_units numeric(78,0): fee as an integer in the smallest unit of the token.
 --   net_base_units numeric(78,0): net as an integer in the smallest unit of the token.
 --   deposit_count bigint: Number of deposits that it collected.
---   sweep_first boolean: True if the merchant asked for every address of it to be swept before anything was paid.
+--   sweep_first boolean: True if the merchant asked to have every claimed address swept before anything is paid.
 --   address text: Where it is paid to.
 --   txid text: The transaction that paid it; null until it is completed.
 --   network_fee numeric: Network fees of the payment and of the sweeps made for it, in whole native coins. The operator bears them.
 --   network_fee_token text: The native coin of the chain, in which network_fee is counted.
 --   error_code text: Why it failed; null unless it did.
---   waiting_reason text: What keeps it from its next step now; null while it moves.
+--   waiting_reason text: Why its next step cannot be taken now; null if nothing is in its way.
 --   created_at timestamp with time zone: When the merchant requested it.
 --   finished_at timestamp with time zone: When it was completed or failed; null while it is under way.
 --   seconds_to_finish numeric: Seconds from created_at to finished_at.
 
--- One row for each time that blocks left a chain and others took their place.
+-- One row for each time that blocks left a chain and others replaced them.
 create view analytics.reorganisations with (security_barrier=true) as
  SELECT chain,
     happened_at,
@@ -686,9 +686,9 @@ create view analytics.reorganisations with (security_barrier=true) as
 --   happened_at timestamp with time zone: When Sluice followed it.
 --   depth integer: How many blocks left the chain.
 --   first_height integer: Height of the lowest of them.
---   old_head_hash text: Hash of the newest block before; null where that block was not among those that left.
+--   old_head_hash text: Hash of the newest block before; null if that block did not leave the chain.
 --   new_head_hash text: Hash of the newest block afterwards; null if there was none.
---   deposits_reorged integer: How many deposits were in no block afterwards. Those that another block held then are not counted.
+--   deposits_reorged integer: How many deposits were in no block afterwards. Deposits that were in another block by then are not counted.
 
 -- One row for each sweep of a deposit address to the treasury.
 create view analytics.sweeps with (security_barrier=true) as
@@ -716,16 +716,16 @@ create view analytics.sweeps with (security_barrier=true) as
      LEFT JOIN app.outgoing_attempt t ON t.chain = s.chain AND t.txid = s.txid
   WHERE s.kind = 'sweep'::text;
 --   sweep_id uuid: Id of the sweep.
---   merchant_id text: Id of the merchant whose address it is.
+--   merchant_id text: Id of the merchant that has the address.
 --   merchant_name text: Name of the merchant.
 --   merchant_prefix text: The merchant's account prefix.
---   payout_id text: Id of the payout that it was made for; null for one that was made without.
+--   payout_id text: Id of the payout that it was made for; null if it was made for none.
 --   chain text: Chain code.
 --   token text: Token code.
 --   address text: The address that was swept.
 --   amount numeric: What it moves, in whole coins, exact; 0 if it was cancelled.
 --   amount_base_units numeric(78,0): The same amount as an integer in the smallest unit of the token.
---   state text: allocated, live: under way. done: the money is in the treasury. reverted, cancelled, conflicted: over, and nothing was moved.
+--   state text: allocated, live: under way. done: the money is in the treasury. reverted, cancelled, conflicted: ended, and nothing was moved.
 --   txid text: The final transaction; null while it is under way.
 --   network_fee numeric: What it cost, in whole native coins; null while it is under way. The operator bears it.
 --   network_fee_token text: The native coin of the chain, in which network_fee is counted.
@@ -752,10 +752,10 @@ create materialized view analytics.time_to_finality as
 --   seconds_min numeric: The shortest time, in seconds.
 --   seconds_p50 numeric: The median: half of the deposits took at most this long, in seconds.
 --   seconds_p95 numeric: 95 of 100 deposits took at most this long, in seconds.
---   seconds_max numeric: The longest time, in seconds. High after a standstill: what the indexer lagged is part of it.
+--   seconds_max numeric: The longest time, in seconds. High after a standstill, because it includes the lag of the indexer.
 CREATE UNIQUE INDEX time_to_finality_key ON analytics.time_to_finality USING btree (day, chain);
 
--- What the treasury of each chain holds now, and whose it is.
+-- What the treasury of each chain holds now, and how much is the operator's and the merchants'.
 create view analytics.treasury with (security_barrier=true) as
  SELECT a.chain,
     a.token,
@@ -780,14 +780,14 @@ create view analytics.treasury with (security_barrier=true) as
 --   chain text: Chain code.
 --   token text: Token code.
 --   address text: Its address; null before custody made it.
---   balance numeric: What it holds by the ledger, in whole coins, exact: final transactions alone.
+--   balance numeric: What it holds by the ledger, in whole coins, exact: only final transactions count.
 --   balance_base_units numeric: The same as an integer in the smallest unit of the token.
 --   reserved numeric: The part that is promised to transactions under way: amounts and highest network fees.
---   operator_funds numeric: The operator's own money in it that is promised to nothing: fees earned and top-ups, less withdrawals, network fees and what is advanced.
+--   operator_funds numeric: The operator's own free money in it: fees earned and top-ups, less withdrawals, network fees and what is advanced.
 --   merchants numeric: What was swept from merchants' addresses and is not paid out yet.
 --   advanced numeric: What was paid to merchants before their addresses were swept.
 
--- Value that reached an address of ours and counts for nobody: a token that is not supported or that a payment request did not ask for, a chain that the merchant did not ask an address for, or what the chain's rules paid without a transaction. Not part of a balance, unless an operator credits it; then a user's leaves this view and is in analytics.deposits, and a payment request's stays here.
+-- Value that reached an address of ours and is credited to no merchant: a token that is not supported or that a payment request did not ask for, a chain that the merchant did not ask an address for, or what the chain's rules paid without a transaction. Not part of a balance, unless an operator credits it. A credited row at a user's address then moves to analytics.deposits; one at a payment request's address stays here.
 create view analytics.unattributed with (security_barrier=true) as
  SELECT app.public_id('dep'::text, d.id) AS deposit_id,
     app.public_id('mer'::text, d.merchant_id) AS merchant_id,
@@ -861,15 +861,15 @@ create view analytics.unattributed with (security_barrier=true) as
      LEFT JOIN app.unattributed_decision o ON o.deposit_id = d.id
      LEFT JOIN app.outgoing_payment s ON s.id = o.withdrawal_id AND s.outcome = 'done'::text;
 --   deposit_id text: Id of the row; the API does not know it.
---   merchant_id text: Id of the merchant whose address it is.
+--   merchant_id text: Id of the merchant that has the address.
 --   merchant_name text: Name of the merchant.
 --   merchant_prefix text: The merchant's account prefix.
---   user_id text: Id of the end user whose address it is; null for a payment request's.
+--   user_id text: Id of the end user that has the address; null for the address of a payment request.
 --   user_external_ref text: The merchant's own id of that user.
---   reason text: unsupported_token; chain_not_requested: the address was not asked for on this chain; wrong_token: the payment request was for another token; enabled_later: token and chain are fine now, but were not when it arrived, and nothing is credited afterwards; protocol: fees of a block or a withdrawal of a validator, which the chain's rules paid to the address.
+--   reason text: unsupported_token; chain_not_requested: the address was not asked for on this chain; wrong_token: the payment request was for another token; enabled_later: token and chain are enabled now, but were not when it arrived, and nothing is credited afterwards; protocol: fees of a block or a withdrawal of a validator, which the chain's rules paid to the address.
 --   chain text: Chain code.
---   token text: Token code; the contract address where the token is not supported.
---   amount numeric: Amount in whole coins; null where the token is not supported, because its decimals are not known.
+--   token text: Token code; the contract address if the token is not supported.
+--   amount numeric: Amount in whole coins; null if the token is not supported, because its decimals are not known.
 --   amount_base_units numeric(78,0): Amount as an integer in the smallest unit of the token.
 --   status text: pending, final or reorged, as of a deposit.
 --   sender text: Address that the value came from.
@@ -879,12 +879,12 @@ create view analytics.unattributed with (security_barrier=true) as
 --   block_height integer: Height of the block that holds it, or last held it.
 --   created_at timestamp with time zone: When Sluice first saw it.
 --   finalised_at timestamp with time zone: When it became final; null if it is not.
---   decision text: return: an operator decided to send it back; credit: to add it to the merchant's balance (only what arrived for a payment request is still here then); null while nothing is decided.
+--   decision text: return: an operator decided to send it back; credit: to add it to the merchant's balance (only value at a payment request's address is still here then); null while nothing is decided.
 --   decided_at timestamp with time zone: When that was decided.
 --   returned_to text: Address that it is sent to.
 --   return_txid text: The final transaction that sent it; null until then.
 --   returned_at timestamp with time zone: When that was final; null until then.
---   payment_request_external_id text: The merchant's own reference of the payment request whose address it is; null for a user's.
+--   payment_request_external_id text: The merchant's own reference of the payment request that has the address; null for the address of a user.
 
 -- An amount in base units as the exact number of whole coins of a token with so many decimals; null if they are not known.
 CREATE OR REPLACE FUNCTION analytics.coins(amount_base_units numeric, decimals integer)
@@ -893,7 +893,7 @@ CREATE OR REPLACE FUNCTION analytics.coins(amount_base_units numeric, decimals i
  IMMUTABLE PARALLEL SAFE
 RETURN trim_scale((amount_base_units * (('1e-'::text || (decimals)::text))::numeric));
 
--- The UUID in an id of the API, such as dep_0123...; null if it is none. A view is searched by it at once, and by the id as text only by reading all rows.
+-- The UUID in an id of the API, such as dep_0123...; null if the text is no id. A view finds a row by its UUID through an index, but by its id as text only by reading all rows.
 CREATE OR REPLACE FUNCTION analytics.id(public_id text)
  RETURNS uuid
  LANGUAGE sql
@@ -903,10 +903,10 @@ RETURN CASE WHEN (public_id ~ '^[a-z]{3}_[0-9a-f]{32}$'::text) THEN ("right"(pub
 -- Merchants, users, deposits, payouts, balances, events and webhooks: what follows from the chains, and what merchants asked for.
 create schema app;
 
--- Chains that an operator had begin at a later block than the first one that may pay to us. What was paid below is not seen.
+-- Chains that an operator started at a later block than the first one that may pay to us. Payments below it are not seen.
 create table app.accepted_gap (
   chain text not null, -- Chain code.
-  missing_from integer, -- The first block that was to be read, and was not; null where nobody knows.
+  missing_from integer, -- The first block that should have been read, and was not; null if unknown.
   follow_from integer not null, -- The first block that is read: the gap ends below it.
   accepted_by text not null, -- Who accepted it: the user of the operating system, and the machine.
   accepted_at timestamp with time zone not null default clock_timestamp(), -- When it was accepted.
@@ -915,16 +915,16 @@ create table app.accepted_gap (
   constraint accepted_gap_follow_from_check CHECK ((follow_from > 0))
 );
 
--- Addresses that are watched, and whose they are.
+-- Addresses that are watched, and their owners.
 create table app.address (
   chain text not null, -- Chain on which it is watched.
   match_key text not null, -- The address as indexers look it up (app.match_key): in lower case where that makes no difference (app.chain.folds_addresses).
   address text not null, -- The address as people see it (EIP-55 on EVM chains).
-  user_id uuid, -- The user that it was handed out for; null for a payment request's and for a treasury's.
+  user_id uuid, -- The user that it was handed out for; null for the address of a payment request or a treasury.
   merchant_id uuid, -- The merchant that it was handed out to; null for a treasury.
   is_provisioned boolean not null, -- True if the merchant asked for this chain: deposits are credited (at a payment request's address, in its token alone). False if it is watched only because the same key controls it here: what arrives is unattributed.
   created_at timestamp with time zone not null default clock_timestamp(), -- When it was handed out on this chain.
-  payment_request_id uuid, -- The payment request that it was handed out for; null for a user's and for a treasury's.
+  payment_request_id uuid, -- The payment request that it was handed out for; null for the address of a user or a treasury.
   constraint address_pkey PRIMARY KEY (chain, match_key),
   constraint address_payment_request_id_fkey FOREIGN KEY (payment_request_id) REFERENCES app.payment_request(id),
   constraint address_user_id_fkey FOREIGN KEY (user_id) REFERENCES app."user"(id),
@@ -940,8 +940,8 @@ create table app.adjustment (
   merchant_id uuid not null, -- The merchant.
   chain text not null, -- Chain code.
   token text not null, -- Token code.
-  amount numeric(78,0) not null, -- What it changes the balance by: below zero for a debt.
-  deposit_id uuid, -- The deposit that was lost, or came back; null where it is about a payout.
+  amount numeric(78,0) not null, -- Change of the balance: below zero for a debt.
+  deposit_id uuid, -- The deposit that was lost, or came back; null if it is about a payout.
   reason text not null, -- deposit_lost; deposit_back: it became final again; payout_failed: the payout that had claimed it gave it back; payout_recovered and paid_after_all: a payout that an older copy of the database had forgotten, or given up.
   settlement_id uuid, -- The payout that claimed it; null until then.
   created_at timestamp with time zone not null default clock_timestamp(), -- When it was made.
@@ -954,7 +954,7 @@ CREATE INDEX adjustment_recovered ON app.adjustment USING btree (merchant_id, ch
 CREATE INDEX adjustment_unpaid ON app.adjustment USING btree (merchant_id, chain, token) WHERE (settlement_id IS NULL);
 CREATE CONSTRAINT TRIGGER find_recovered_deposits AFTER INSERT ON app.adjustment DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (((new.reason = 'payout_recovered'::text) AND (new.amount < (0)::numeric))) EXECUTE FUNCTION app.note_recovered();
 
--- The materialised views of analytics: what moment each shows, and when it is computed anew.
+-- The materialised views of analytics: the moment that each shows, and when it is computed again.
 create table app.analytics_refresh (
   view_name text not null, -- Name of the view.
   refreshed_at timestamp with time zone, -- It shows what was committed at this moment; null before the first time.
@@ -972,7 +972,7 @@ create table app.api_key (
   secret_hash bytea not null, -- SHA-256 of the secret, which has 256 random bits.
   created_at timestamp with time zone not null default clock_timestamp(), -- When the key was made.
   revoked_at timestamp with time zone, -- When it stopped working; null while it works.
-  label text, -- What it is for, in the operator's words; null if that was not said.
+  label text, -- What it is for, in the operator's words; null if not given.
   last_used_on date, -- The newest day (UTC) on which a request came with it; null if none ever did.
   constraint api_key_pkey PRIMARY KEY (id),
   constraint api_key_label_check CHECK (((char_length(label) >= 1) AND (char_length(label) <= 100))),
@@ -982,14 +982,14 @@ create table app.api_key (
 CREATE INDEX api_key_merchant ON app.api_key USING btree (merchant_id);
 CREATE TRIGGER announce_revocation AFTER UPDATE OF revoked_at ON app.api_key FOR EACH ROW WHEN ((new.revoked_at IS NOT NULL)) EXECUTE FUNCTION app.announce_revocation();
 
--- The (chain, token) pairs that are credited, from chains/registry.ts: every migration run brings them up to date.
+-- The (chain, token) pairs that are credited, from chains/registry.ts: every migration run updates them.
 create table app.asset (
   chain text not null, -- Chain code.
   token text not null, -- Token code.
   name text not null, -- Name of the asset in payment requests.
   display_name text not null, -- Name for people.
   decimals integer not null, -- Digits after the decimal point: amounts in tables are in units of 10^-decimals. Never changes.
-  min_payout numeric(78,0) not null default 1, -- The smallest net amount of a payout, in base units: the setting <chain>_MIN_PAYOUT, and no less than the chain carries.
+  min_payout numeric(78,0) not null default 1, -- The smallest net amount of a payout, in base units: the setting <chain>_MIN_PAYOUT, but at least the smallest amount that the chain carries.
   constraint asset_pkey PRIMARY KEY (chain, token),
   constraint asset_name_key UNIQUE (name)
 );
@@ -999,8 +999,8 @@ create table app.audit_finding (
   run_id bigint not null, -- The run.
   name text not null, -- Name of the check.
   claim text not null, -- What must hold.
-  count bigint not null, -- How many things break it; 0 if all is right.
-  found jsonb not null default '[]'::jsonb, -- The first ten of them. Amounts are strings.
+  count bigint not null, -- How many rows break it; 0 if all is right.
+  found jsonb not null default '[]'::jsonb, -- The first ten of these rows. Amounts are strings.
   constraint audit_finding_pkey PRIMARY KEY (run_id, name),
   constraint audit_finding_count_check CHECK ((count >= 0)),
   constraint audit_finding_run_id_fkey FOREIGN KEY (run_id) REFERENCES app.audit_run(id) ON DELETE CASCADE
@@ -1010,7 +1010,7 @@ create table app.audit_finding (
 create table app.audit_run (
   id bigint not null generated always as identity, -- Number of the run.
   started_at timestamp with time zone not null default clock_timestamp(), -- When it began.
-  finished_at timestamp with time zone, -- When it ended; null while it runs, or where the process that did it ended before.
+  finished_at timestamp with time zone, -- When it ended; null while it runs, or if its process ended before.
   error text, -- What could not be checked, and why; null if everything was.
   constraint audit_run_pkey PRIMARY KEY (id)
 );
@@ -1019,9 +1019,9 @@ create table app.audit_run (
 create table app.backup_run (
   id bigint not null generated always as identity, -- Number of the run.
   kind text not null, -- backup or drill.
-  finished_at timestamp with time zone not null default clock_timestamp(), -- When it was over.
+  finished_at timestamp with time zone not null default clock_timestamp(), -- When it ended.
   made_with text not null, -- The tool: sluice backup, sluice drill, or what the caller of app.note_backup named.
-  error text, -- Of a drill, the step that failed, and why; null if all of them succeeded.
+  error text, -- For a drill, the step that failed, and why; null if all of them succeeded.
   constraint backup_run_pkey PRIMARY KEY (id),
   constraint backup_run_check CHECK (((kind = 'drill'::text) OR (error IS NULL))),
   constraint backup_run_kind_check CHECK ((kind = ANY (ARRAY['backup'::text, 'drill'::text])))
@@ -1032,8 +1032,8 @@ create table app.balance (
   merchant_id uuid not null, -- The merchant.
   chain text not null, -- Chain code.
   token text not null, -- Token code.
-  amount numeric(78,0) not null, -- Gross balance in base units, but for the changes that are not folded yet.
-  deposit_count bigint not null, -- Unsettled final deposits, but for the changes that are not folded yet.
+  amount numeric(78,0) not null, -- Gross balance in base units, without the changes that are not folded yet.
+  deposit_count bigint not null, -- Unsettled final deposits, without the changes that are not folded yet.
   constraint balance_pkey PRIMARY KEY (merchant_id, chain, token)
 );
 
@@ -1049,16 +1049,16 @@ create table app.balance_delta (
 );
 CREATE INDEX balance_delta_pair ON app.balance_delta USING btree (merchant_id, chain, token);
 
--- The chains that Sluice can run, from chains/registry.ts and what their families say of themselves (chains/families.ts): every migration run adds what is new there.
+-- The chains that Sluice can run, from chains/registry.ts and their families (chains/families.ts): every migration run adds new ones.
 create table app.chain (
   chain text not null, -- Chain code.
   family text not null, -- Chains of one family share their addresses: a key controls the same address on each of them.
   native_token text not null, -- Token code of the native coin, in which network fees are paid.
   attempts_exclude_by text not null, -- What all attempts of an outgoing payment use, so that at most one of them is ever mined. nonce: the same nonce of an account. output: the same output, their first input (app.outgoing_payment.sender). Never changes.
-  shows_unconfirmed boolean not null, -- Whether its indexer tells of payments that are in no block yet (chain.unconfirmed), and is told of each new address at once.
-  coinbase_sender text, -- What its indexer writes as the sender of new coins; null where they do not come as transfers of a transaction.
-  coinbase_maturity integer, -- How many blocks above theirs nodes wait until new coins may be spent; null where there are none.
-  folds_addresses boolean not null, -- Whether upper and lower case make no difference in an address of ours, which is looked up in lower case then (app.match_key); the same for all chains of a family. Never changes.
+  shows_unconfirmed boolean not null, -- Whether its indexer shows payments that are in no block yet (chain.unconfirmed), and is notified of each new address at once.
+  coinbase_sender text, -- What its indexer writes as the sender of new coins; null if they do not come as transfers of a transaction.
+  coinbase_maturity integer, -- How many blocks above theirs nodes wait until new coins may be spent; null if there are none.
+  folds_addresses boolean not null, -- Whether upper and lower case make no difference in an address; it is then looked up in lower case (app.match_key). The same for all chains of a family. Never changes.
   assets jsonb, -- Its assets as the settings of the last migration run name them: [{token, decimals, contract}]. A process with other settings does not start. Null before a run with settings.
   constraint chain_pkey PRIMARY KEY (chain),
   constraint chain_attempts_exclude_by_check CHECK ((attempts_exclude_by = ANY (ARRAY['nonce'::text, 'output'::text]))),
@@ -1066,7 +1066,7 @@ create table app.chain (
   constraint coinbase CHECK ((num_nulls(coinbase_sender, coinbase_maturity) <> 1))
 );
 
--- Addresses of ours that hold something else on the chain than the ledger says, as their newest comparison found it, twice in a row.
+-- Addresses of ours that hold something else on the chain than in the ledger, as their newest comparison found it, twice in a row.
 create table app.chain_difference (
   chain text not null, -- Chain code.
   address text not null, -- Our address.
@@ -1074,7 +1074,7 @@ create table app.chain_difference (
   outpoint text not null default ''::text, -- The output (txid:vout), on chains that have them; else empty.
   ledger numeric not null, -- What it holds by the ledger, in base units.
   on_chain numeric not null, -- What it holds on the chain, in base units.
-  from_height integer, -- What is missing in the ledger is in this block or above; null if that is not known.
+  from_height integer, -- What the ledger is missing is in this block or above; null if that is not known.
   handed_out_at timestamp with time zone not null, -- When the address was handed out.
   found_at timestamp with time zone not null default clock_timestamp(), -- When it was found.
   constraint chain_difference_pkey PRIMARY KEY (chain, address, token, outpoint)
@@ -1089,13 +1089,13 @@ create table app.claim (
   chain text not null, -- Its chain.
   token text not null, -- Its token.
   cutoff bigint not null, -- Deposits that became final later than at this finalisation number do not belong to it.
-  deposit_count bigint not null, -- How many deposits it is about.
-  amount numeric(78,0) not null, -- The sum of them, in base units.
-  done_count bigint not null default 0, -- How many are done.
-  done_amount numeric(78,0) not null default 0, -- The sum of those.
-  last_finalisation bigint not null default '-1'::integer, -- Finalisation number of the last one that was done.
-  last_seq bigint not null default '-1'::integer, -- seq of the last one that was done.
-  created_at timestamp with time zone not null default clock_timestamp(), -- When it was asked for.
+  deposit_count bigint not null, -- How many deposits it covers.
+  amount numeric(78,0) not null, -- The sum of these deposits, in base units.
+  done_count bigint not null default 0, -- How many deposits are done.
+  done_amount numeric(78,0) not null default 0, -- The sum of the deposits that are done.
+  last_finalisation bigint not null default '-1'::integer, -- Finalisation number of the last deposit that was done.
+  last_seq bigint not null default '-1'::integer, -- seq of the last deposit that was done.
+  created_at timestamp with time zone not null default clock_timestamp(), -- When it was requested.
   finished_at timestamp with time zone, -- When it was done; null before.
   constraint claim_pkey PRIMARY KEY (id),
   constraint claim_kind_check CHECK ((kind = ANY (ARRAY['claim'::text, 'release'::text]))),
@@ -1105,27 +1105,27 @@ create table app.claim (
 CREATE INDEX claim_open ON app.claim USING btree (merchant_id, chain, token, id) WHERE (finished_at IS NULL);
 CREATE CONSTRAINT TRIGGER find_recovered_deposits AFTER UPDATE OF finished_at ON app.claim DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (((old.finished_at IS NULL) AND (new.finished_at IS NOT NULL))) EXECUTE FUNCTION app.note_recovered();
 
--- How far the comparison of every address with the chain is, and how old the oldest one is.
+-- The progress of comparing every address with the chain, and the age of the oldest comparison.
 create table app.comparison (
   chain text not null, -- Chain code.
-  created_at timestamp with time zone not null default clock_timestamp(), -- When the chain was compared first.
-  began_at timestamp with time zone not null default clock_timestamp(), -- When the pass over all addresses began that is under way, or was the last.
-  "position" text default ''::text, -- match_key of the last address that this pass compared; empty before the first, null when it is over.
+  created_at timestamp with time zone not null default clock_timestamp(), -- When the chain was first compared.
+  began_at timestamp with time zone not null default clock_timestamp(), -- When the current or last pass over all addresses began.
+  "position" text default ''::text, -- match_key of the last address that this pass compared; empty before the first, null when the pass has ended.
   height integer, -- The lowest final height at which this pass compared.
   compared bigint not null default 0, -- How many addresses this pass compared.
   unread text, -- What this pass could not read, and why; null if it read everything.
-  next_at timestamp with time zone not null default clock_timestamp(), -- When the worker goes on, so that it asks the node for no more than a quarter of the time.
-  error text, -- Why the chain could not be asked when it was last tried; null if it could.
+  next_at timestamp with time zone not null default clock_timestamp(), -- When the worker continues, so that it asks the node for no more than a quarter of the time.
+  error text, -- Why the chain could not be asked at the last try; null if it could.
   since timestamp with time zone, -- Every address that was handed out before this moment was compared at or after it; null before the first whole pass.
   since_height integer, -- The lowest final height at which the last whole pass compared.
   constraint comparison_pkey PRIMARY KEY (chain)
 );
 
--- Sweeps of outputs that are not final: children that pay for a parent of somebody else.
+-- CPFP children: sweeps of outputs that are not final, which pay for their unconfirmed parent.
 create table app.cpfp (
   outgoing_payment_id uuid not null, -- The sweep.
-  txid text not null, -- The parent: an unconfirmed transaction of somebody else that pays us.
-  outputs text[] not null, -- Its outputs that are spent (txid:vout).
+  txid text not null, -- The parent: an unconfirmed transaction of another sender that pays us.
+  outputs text[] not null, -- Those of its outputs that are spent (txid:vout).
   parent_inputs text[] not null, -- What the parent spends (txid:vout): another transaction that spends one of them excludes it, and so its child.
   parent_vsize integer not null, -- Size of the parent in virtual bytes, which the child pays for, too.
   constraint cpfp_pkey PRIMARY KEY (outgoing_payment_id),
@@ -1133,12 +1133,12 @@ create table app.cpfp (
   constraint cpfp_parent_vsize_check CHECK (((parent_vsize >= 1) AND (parent_vsize <= 100000)))
 );
 
--- One event on its way to one endpoint. A part for each week; old weeks are dropped.
+-- One event on its way to one endpoint. A partition for each week; old weeks are dropped.
 create table app.delivery (
   id uuid not null default uuidv7(), -- Id, a UUID of version 7, whose time says which week it is in; shown as dlv_ and 32 hex digits.
   event_id uuid not null, -- The event.
   endpoint_id uuid not null, -- The endpoint.
-  status text not null default 'pending'::text, -- pending until it succeeds (delivered) or every attempt is used up or the endpoint is disabled (failed).
+  status text not null default 'pending'::text, -- pending until it succeeds (delivered), or every attempt is used up or the endpoint is disabled (failed).
   attempts integer not null default 0, -- Attempts of the present schedule; a redelivery starts again at 0.
   next_attempt_at timestamp with time zone default clock_timestamp(), -- When the next attempt is due; null when there will be none.
   created_at timestamp with time zone not null default clock_timestamp(), -- When it was made, with its event.
@@ -1151,25 +1151,25 @@ CREATE INDEX delivery_failed ON ONLY app.delivery USING btree (endpoint_id, crea
 CREATE INDEX delivery_failed_page ON ONLY app.delivery USING btree (endpoint_id, id DESC) WHERE (status = 'failed'::text);
 CREATE INDEX delivery_page ON ONLY app.delivery USING btree (endpoint_id, id DESC);
 
--- Each HTTP request that tried to deliver an event. A part for each week, that of the delivery.
+-- Each HTTP request that tried to deliver an event. A partition for each week, the same as that of its delivery.
 create table app.delivery_attempt (
   id bigint not null generated always as identity, -- Order of the attempts.
   delivery_id uuid not null, -- The delivery.
   attempted_at timestamp with time zone not null, -- When the request began.
   duration_ms integer not null, -- How long it took, in milliseconds.
-  response_status integer, -- HTTP status of the answer; null if there was none.
+  response_status integer, -- HTTP status of the response; null if there was none.
   error text, -- Why it failed; null if it succeeded.
   constraint delivery_attempt_pkey PRIMARY KEY (delivery_id, id)
 ) partition by RANGE (delivery_id);
 
--- Value that reached an address of ours. Credited ones are deposits of a merchant's users, or receipts of its payment requests; the others are unattributed (a token or a chain that was not asked for, or what a chain's rules paid) or, at a treasury, the operator's own.
+-- Value that reached an address of ours. Credited ones are deposits of a merchant's users, or receipts of its payment requests. The others are unattributed (a token or a chain that was not asked for, or what a chain's rules paid) or, at a treasury, the operator's own.
 create table app.deposit (
-  id uuid not null, -- Id, made from what the deposit is (app.deposit_id), so that it is the same when the chain is read into an older copy of the database; shown as dep_ and 32 hex digits.
+  id uuid not null, -- Id, computed from what the deposit is (app.deposit_id), so that it is the same when the chain is read into an older copy of the database; shown as dep_ and 32 hex digits.
   seq bigint not null generated always as identity, -- Order in which deposits were first seen, for pages.
-  merchant_id uuid, -- The merchant whose address it is; null for a treasury.
-  user_id uuid, -- The user whose address it is; null for a payment request's and for a treasury's.
+  merchant_id uuid, -- The merchant that has the address; null for a treasury.
+  user_id uuid, -- The user that has the address; null for the address of a payment request or a treasury.
   chain text not null, -- Chain code.
-  token text not null, -- Token code; a contract address where the token is not supported.
+  token text not null, -- Token code; a contract address if the token is not supported.
   amount numeric(78,0) not null, -- Amount in base units.
   sender text not null, -- Where the value came from.
   address text not null, -- Our address.
@@ -1179,14 +1179,14 @@ create table app.deposit (
   block_hash text, -- Hash of that block; null while it is in none.
   status text not null, -- pending: in a block that may still leave the chain, or unconfirmed. final: counts. reorged: its block left the chain, or it will never be in one.
   credited boolean not null, -- True if it counts for the merchant; decided when it is first seen, or by an operator afterwards.
-  version integer not null, -- Number of changes of status so far; that an operator credited it is one, too.
+  version integer not null, -- Number of changes of status so far; an operator's crediting is one, too.
   settlement_id uuid, -- The payout that collected it; null until then.
   created_at timestamp with time zone not null default clock_timestamp(), -- When it was first seen.
   finalised_at timestamp with time zone, -- When it became final; null while it is not.
   finalisation bigint, -- Number, on its chain, of the time at which it became final, or was credited by an operator; null before. A payout claims up to a number.
-  payment_request_id uuid, -- The payment request whose address it is; null for a user's and for a treasury's.
-  came_at timestamp with time zone, -- Of what reached a payment request's address: when it was first seen, or, if that was before, when a block was made that holds it, or held it; null for others.
-  settled_before_restore boolean not null default false, -- True if a payout covers it that an older copy of the database had forgotten, and nobody can tell which deposits that collected: the balance owes it no more.
+  payment_request_id uuid, -- The payment request that has the address; null for the address of a user or a treasury.
+  came_at timestamp with time zone, -- For what reached a payment request's address: when it was first seen, or the time of a block that holds or held it, whichever is earlier; null for others.
+  settled_before_restore boolean not null default false, -- True if a payout that an older copy of the database had forgotten covers it, and it is unknown which deposits that payout collected: the balance no longer includes it.
   constraint deposit_pkey PRIMARY KEY (id),
   constraint deposit_status_check CHECK ((status = ANY (ARRAY['pending'::text, 'final'::text, 'reorged'::text]))),
   constraint deposit_txid_output_index_chain_address_token_key UNIQUE (txid, output_index, chain, address, token),
@@ -1222,11 +1222,11 @@ create table app.event (
   id uuid not null, -- Id; shown as evt_ and 32 hex digits. Receivers de-duplicate on it.
   "position" bigint not null generated always as identity, -- Order of insertion.
   sequence bigint, -- Order in which events became visible; gaps are allowed. Null for a moment after the commit.
-  merchant_id uuid not null, -- The merchant that is told.
+  merchant_id uuid not null, -- The merchant that is notified.
   type text not null, -- deposit.pending, deposit.confirmed, deposit.reorged, payout.completed, payout.failed or webhook.test.
-  subject_id uuid not null, -- What changed: the id of the deposit or the payout; of webhook.test the endpoint.
+  subject_id uuid not null, -- What changed: the id of the deposit or the payout; for webhook.test the endpoint.
   version integer not null, -- How many changes the subject has had, this one included.
-  payload json not null, -- The body of the event but for its sequence. (json keeps the order of the fields.)
+  payload json not null, -- The body of the event without its sequence. (json keeps the order of the fields.)
   created_at timestamp with time zone not null, -- When it happened.
   constraint event_pkey PRIMARY KEY (id),
   constraint event_subject_id_version_key UNIQUE (subject_id, version)
@@ -1236,12 +1236,12 @@ CREATE UNIQUE INDEX event_page ON app.event USING btree (merchant_id, sequence D
 CREATE INDEX event_type_page ON app.event USING btree (merchant_id, type, sequence DESC) WHERE (sequence IS NOT NULL);
 CREATE INDEX event_unsequenced ON app.event USING btree ("position") WHERE (sequence IS NULL);
 
--- What a deposit address holds of final, credited money that no sweep has taken: the sum of its entries in the ledger.
+-- Final, credited money on a deposit address that no sweep has taken: the sum of its entries in the ledger.
 create table app.holding (
   chain text not null, -- Chain code.
   address text not null, -- The address.
   token text not null, -- Token code.
-  merchant_id uuid not null, -- The merchant whose user's address it is.
+  merchant_id uuid not null, -- The merchant whose user has the address.
   amount numeric not null, -- Amount in base units.
   constraint holding_pkey PRIMARY KEY (chain, address, token)
 );
@@ -1251,15 +1251,15 @@ CREATE INDEX holding_largest ON app.holding USING btree (merchant_id, chain, tok
 create table app.idempotency_key (
   merchant_id uuid not null, -- The merchant.
   key text not null, -- The key.
-  request_hash bytea not null, -- SHA-256 of what was asked with it.
+  request_hash bytea not null, -- SHA-256 of the request that came with it.
   payout_id uuid, -- The payout that it made; null only within the transaction that makes it.
-  body text, -- The reply that was given, and is given again; null only within the transaction that makes the payout.
-  created_at timestamp with time zone not null default clock_timestamp(), -- When it was used first.
+  body text, -- The response that was given, and is given again; null only within the transaction that makes the payout.
+  created_at timestamp with time zone not null default clock_timestamp(), -- When it was first used.
   constraint idempotency_key_pkey PRIMARY KEY (merchant_id, key),
   constraint idempotency_key_merchant_id_fkey FOREIGN KEY (merchant_id) REFERENCES app.merchant(id)
 );
 
--- What must never happen and did, for an operator to decide: sluice incident list.
+-- Something that must never happen, and did; an operator decides: sluice incident list.
 create table app.incident (
   id bigint not null generated always as identity, -- Number of the incident.
   chain text, -- Chain code; null if it concerns no single chain, and then nothing waits for it.
@@ -1268,7 +1268,7 @@ create table app.incident (
   details jsonb not null, -- What was seen.
   opened_at timestamp with time zone not null default clock_timestamp(), -- When it was noticed.
   resolved_at timestamp with time zone, -- When it was resolved; null while it is open.
-  resolution text, -- healed (it went away by itself), reconciled (custody's journal was entered), reorged, kept, rewound or resumed (an operator decided).
+  resolution text, -- healed (it went away by itself), reconciled (custody's journal was imported), reorged, kept, rewound or resumed (an operator decided).
   constraint incident_pkey PRIMARY KEY (id),
   constraint incident_kind_fkey FOREIGN KEY (kind) REFERENCES app.incident_kind(kind)
 );
@@ -1277,8 +1277,8 @@ CREATE UNIQUE INDEX incident_open ON app.incident USING btree (subject, kind) WH
 -- The kinds of incidents, and what an operator does about each.
 create table app.incident_kind (
   kind text not null, -- The kind.
-  halts boolean not null, -- True if the chain stands still while it is open: nothing is read. Where it is false, and the incident names a chain, only its payouts stop.
-  decisions text[] not null, -- What resolves it, and nothing else does: kept or reorged (sluice incident resolve), rewind or resume (sluice chain), reconcile (sluice custody). Empty: it closes only by itself.
+  halts boolean not null, -- True if the chain is halted while it is open: nothing is read. If false, and the incident names a chain, only its payouts stop.
+  decisions text[] not null, -- The only things that resolve it: kept or reorged (sluice incident resolve), rewind or resume (sluice chain), reconcile (sluice custody). Empty: it closes only by itself.
   way_out text not null, -- What to do, with the commands; {id} stands for its number and {chain} for its chain.
   constraint incident_kind_pkey PRIMARY KEY (kind),
   constraint incident_kind_decisions_check CHECK ((decisions <@ ARRAY['kept'::text, 'reorged'::text, 'rewind'::text, 'resume'::text, 'reconcile'::text]))
@@ -1290,7 +1290,7 @@ create table app.ledger_entry (
   posting bigint not null, -- The movement that the entry is a part of.
   kind text not null, -- deposit (deposits became final, or an operator credited one), top_up (the treasury was paid), reorg (a final deposit was taken back), claim and release (of a payout), payout, sweep, withdrawal, return (of unattributed value, in each of its steps), network_fee.
   reference text not null, -- What caused it: finalisation:<chain>:<number>, or the id of the deposit, the payout or the outgoing payment.
-  account text not null, -- address, treasury, merchant, payout, fees, network, operator or unattributed (db/tables/008_ledger.sql says what they are).
+  account text not null, -- address, treasury, merchant, payout, fees, network, operator or unattributed (explained in db/tables/008_ledger.sql).
   chain text not null, -- Chain code.
   token text not null, -- Token code.
   merchant_id uuid, -- The merchant that the movement belongs to; null for the operator's own and for unattributed value.
@@ -1330,16 +1330,16 @@ create table app.merchant_chain (
   merchant_id uuid not null, -- The merchant.
   chain text not null, -- Chain code.
   enabled boolean not null default true, -- False after it was disabled: no new addresses; existing ones are still watched and credited.
-  changed_at timestamp with time zone not null default clock_timestamp(), -- When it was enabled or disabled last.
+  changed_at timestamp with time zone not null default clock_timestamp(), -- When it was last enabled or disabled.
   constraint merchant_chain_pkey PRIMARY KEY (merchant_id, chain),
   constraint merchant_chain_merchant_id_fkey FOREIGN KEY (merchant_id) REFERENCES app.merchant(id)
 );
 
--- Signed transactions, stored before they are broadcast. Those of one outgoing payment exclude each other.
+-- Signed transactions, stored before they are broadcast. At most one of an outgoing payment can be mined.
 create table app.outgoing_attempt (
   chain text not null, -- Chain code.
   txid text not null, -- Transaction id: the hash of raw.
-  outgoing_payment_id uuid not null, -- The outgoing payment that it is an attempt of.
+  outgoing_payment_id uuid not null, -- The outgoing payment that it belongs to.
   attempt integer not null, -- 1 for the first; each later one offers a higher fee.
   kind text not null, -- effect: does what the outgoing payment is for. cancel: moves nothing.
   raw text not null, -- The signed bytes, in hex.
@@ -1352,7 +1352,7 @@ create table app.outgoing_attempt (
   gas_limit bigint, -- Most units of gas that it may use; null on Bitcoin.
   stored_at timestamp with time zone not null default clock_timestamp(), -- When it was stored.
   broadcast_at timestamp with time zone, -- When it was last given to a node; null if never.
-  broadcast_error text, -- What the node answered then; null if it took it. It proves nothing.
+  broadcast_error text, -- The node's error response then; null if the node took it. It proves nothing.
   fee numeric(78,0), -- On Bitcoin: the fee that it pays, in sat; null elsewhere.
   vsize integer, -- On Bitcoin: its size in virtual bytes; null elsewhere.
   constraint outgoing_attempt_pkey PRIMARY KEY (chain, txid),
@@ -1369,26 +1369,26 @@ create table app.outgoing_payment (
   chain text not null, -- Chain code.
   token text not null, -- Token that it moves.
   amount numeric(78,0) not null, -- How much, in base units; what an attempt moves may be less for a sweep.
-  source text not null, -- Address that the amount is taken from; of a sweep on Bitcoin, its first input.
+  source text not null, -- Address that the amount is taken from; for a sweep on Bitcoin, its first input.
   recipient text not null, -- Address that it goes to.
   sender text not null, -- Address that sends the transaction and pays its fee: the source, or the treasury that relays an authorisation of the source. On Bitcoin the first input: the output (txid:vout) that every attempt spends.
   nonce integer not null, -- The nonce of the sender that it uses; 0 on Bitcoin.
   payout_id uuid, -- The payout that it pays, or that the sweep was made for.
-  merchant_id uuid, -- The merchant that is paid, or whose address is swept; null where what is swept belongs to no merchant.
+  merchant_id uuid, -- The merchant that is paid, or whose address is swept; null if what is swept belongs to no merchant.
   status text not null default 'allocated'::text, -- allocated, live or final.
   cancelling boolean not null default false, -- True if its nonce is to be used up by a transaction that moves nothing.
-  recovered boolean not null default false, -- True if it was entered again from custody's journal (sluice custody reconcile); several of an address may then wait for the chain at once.
-  max_fee numeric(78,0) not null, -- The highest network fee of any of its attempts; reserved where the treasury pays it.
+  recovered boolean not null default false, -- True if it was imported from custody's journal (sluice custody reconcile); several of an address may then wait for the chain at once.
+  max_fee numeric(78,0) not null, -- The highest network fee of any of its attempts; reserved if the treasury pays it.
   txid text, -- The transaction that became final with its nonce; null before.
-  outcome text, -- What that did: done, reverted, cancelled (the attempt that moves nothing), conflicted (no attempt of this outgoing payment). Null until it is final.
-  fee_paid numeric(78,0), -- What it cost, in the native coin's base units; null before.
+  outcome text, -- Outcome of that transaction: done, reverted, cancelled (the attempt that moves nothing), conflicted (no attempt of this outgoing payment). Null until it is final.
+  fee_paid numeric(78,0), -- Network fee that it cost, in the native coin's base units; null before.
   waiting_reason text, -- What it waits for, if its next step could not be taken; null while it moves.
   waiting_detail text, -- More about that, for the operator.
   waiting_since timestamp with time zone, -- Since when it waits for that.
-  next_step_at timestamp with time zone default clock_timestamp(), -- When it is looked at again; null once it is final, unless its block was taken away by a rewind.
+  next_step_at timestamp with time zone default clock_timestamp(), -- When it is checked again; null once it is final, unless a rewind removed its block.
   created_at timestamp with time zone not null default clock_timestamp(), -- When the nonce was taken.
   final_at timestamp with time zone, -- When it became final; null before.
-  swept_in numeric(78,0) not null default 0, -- On chains with outputs: how much of a payout's gross its payment brings with it from the merchant's addresses; as long as it is under way, so much less is reserved.
+  swept_in numeric(78,0) not null default 0, -- On chains with outputs: how much of a payout's gross its payment brings with it from the merchant's addresses; while it is under way, that much less is reserved.
   constraint outgoing_payment_pkey PRIMARY KEY (id),
   constraint outgoing_payment_amount_check CHECK ((amount > (0)::numeric)),
   constraint outgoing_payment_chain_sender_nonce_key UNIQUE (chain, sender, nonce),
@@ -1411,12 +1411,12 @@ create table app.output (
   txid text not null, -- The transaction that made it.
   vout integer not null, -- Its position there.
   address text not null, -- Our address.
-  merchant_id uuid, -- The merchant whose user's address it is; null for the treasury's.
+  merchant_id uuid, -- The merchant whose user has the address; null for the treasury's.
   amount numeric(78,0) not null, -- Amount in base units.
   outgoing_payment_id uuid, -- The outgoing payment that has it reserved, or spent it; null while it is free.
-  from_attempt integer, -- The attempt of that spend from which on it is an input; null while it is free.
+  from_attempt integer, -- The attempt of that outgoing payment from which on it is an input; null while it is free.
   spent_by text, -- The final transaction that spent it; null while it is unspent.
-  mature_at integer, -- The head from which on nodes let it be spent: new coins (a coinbase) have to lie for 100 blocks. Null where that is at once.
+  mature_at integer, -- The head from which on nodes let it be spent: new coins (a coinbase) have to wait for 100 blocks. Null if at once.
   constraint output_pkey PRIMARY KEY (chain, txid, vout),
   constraint output_amount_check CHECK ((amount > (0)::numeric)),
   constraint output_check CHECK (((outgoing_payment_id IS NULL) = (from_attempt IS NULL))),
@@ -1434,18 +1434,18 @@ create table app.payment_request (
   external_id text not null, -- The merchant's reference, which begins with its prefix.
   chain text not null, -- Chain code.
   token text not null, -- Token code.
-  amount numeric(78,0) not null, -- What was asked for, in base units.
-  page_token text not null, -- Who knows it may see the page of the request: 192 random bits.
+  amount numeric(78,0) not null, -- The requested amount, in base units.
+  page_token text not null, -- The secret in the URL of the request's page: 192 random bits.
   idempotency_key text, -- Idempotency-Key of the call that made it; null if it had none.
-  request_hash bytea, -- SHA-256 of what that call asked for.
+  request_hash bytea, -- SHA-256 of the body of that call.
   created_at timestamp with time zone not null default clock_timestamp(), -- When it was made.
-  expires_at timestamp with time zone not null, -- What comes later is late.
-  expired_at timestamp with time zone, -- When it was judged after it expired; null before.
-  status text not null default 'awaiting'::text, -- awaiting; detected: money was seen, and is not enough or not final yet; paid; expired: nothing came; underpaid: it expired with less than was asked for.
+  expires_at timestamp with time zone not null, -- When it expires; what comes later is late.
+  expired_at timestamp with time zone, -- When its status was decided after it expired; null before.
+  status text not null default 'awaiting'::text, -- awaiting; detected: money was seen, and is not enough or not final yet; paid; expired: nothing came; underpaid: it expired with less than the requested amount.
   received numeric(78,0) not null default 0, -- Sum of the final receipts, in base units.
   pending numeric(78,0) not null default 0, -- Sum of the receipts that are not final yet, in base units.
   late boolean not null default false, -- True if some of what was received came after it expired.
-  txid text, -- Transaction of the final receipt with which the sum reached the amount; of the last one, while it has not.
+  txid text, -- Transaction of the final receipt with which the sum reached the amount; of the last receipt until then.
   paid_at timestamp with time zone, -- When that receipt became final; null while the amount is not reached.
   "position" bigint, -- Order in GET /payments; null while it is not there.
   constraint payment_request_pkey PRIMARY KEY (id),
@@ -1488,7 +1488,7 @@ create table app.payout (
   waiting_reason text, -- What it waits for, if its next step could not be taken; null while it moves.
   waiting_detail text, -- More about that, for the operator.
   waiting_since timestamp with time zone, -- Since when it waits for that.
-  next_step_at timestamp with time zone default clock_timestamp(), -- When its next step is tried again, if nothing wakes it before; null while its payment goes on by itself, and once it is over.
+  next_step_at timestamp with time zone default clock_timestamp(), -- When its next step is tried again, if nothing wakes it before; null while its payment continues by itself, and once it has ended.
   created_at timestamp with time zone not null default clock_timestamp(), -- When it was requested.
   finished_at timestamp with time zone, -- When it was completed or failed; null before.
   constraint payout_pkey PRIMARY KEY (id),
@@ -1510,12 +1510,12 @@ create table app.payout_address (
   merchant_id uuid not null, -- The merchant.
   chain text not null, -- Chain code.
   address text not null, -- The address, as people see it.
-  updated_at timestamp with time zone not null default clock_timestamp(), -- When it was registered or changed last.
+  updated_at timestamp with time zone not null default clock_timestamp(), -- When it was registered or last changed.
   constraint payout_address_pkey PRIMARY KEY (merchant_id, chain),
   constraint payout_address_merchant_id_fkey FOREIGN KEY (merchant_id) REFERENCES app.merchant(id)
 );
 
--- The sweeps that a payout waits for, its own and others'.
+-- The sweeps that a payout waits for, its own and those of others.
 create table app.payout_sweep (
   payout_id uuid not null, -- The payout.
   outgoing_payment_id uuid not null, -- The sweep.
@@ -1525,7 +1525,7 @@ create table app.payout_sweep (
 );
 CREATE INDEX payout_sweep_outgoing_payment ON app.payout_sweep USING btree (outgoing_payment_id);
 
--- Ranges of final blocks that an operator had read again (sluice reindex), and how far that is.
+-- Ranges of final blocks that an operator had read again (sluice reindex), and the progress.
 create table app.reindex (
   id bigint not null generated always as identity, -- Number of the run.
   chain text not null, -- Chain code.
@@ -1535,7 +1535,7 @@ create table app.reindex (
   last_hash text, -- Hash of the block below next_height; null before the first one is done.
   added integer not null default 0, -- Transfers and transactions of ours that the chain has and that were missing.
   removed integer not null default 0, -- Transfers and transactions of ours that were stored and that the chain does not have there.
-  changed integer not null default 0, -- Transfers and transactions of ours that were stored otherwise than the chain has them.
+  changed integer not null default 0, -- Transfers and transactions of ours whose stored data differed from the chain.
   started_at timestamp with time zone not null default clock_timestamp(), -- When it began.
   finished_at timestamp with time zone, -- When it was done; null until then.
   constraint reindex_pkey PRIMARY KEY (id)
@@ -1545,11 +1545,11 @@ create table app.reindex (
 create table app.sender (
   chain text not null, -- Chain code.
   address text not null, -- The address.
-  next_nonce integer not null default 0, -- The nonce that its next spend gets.
+  next_nonce integer not null default 0, -- The nonce that its next outgoing payment gets.
   constraint sender_pkey PRIMARY KEY (chain, address)
 );
 
--- Payment requests whose receipts a running transaction changed; each row brings one up to date at COMMIT. Empty between transactions.
+-- Payment requests whose receipts a running transaction changed; each row makes one update at COMMIT. Empty between transactions.
 create unlogged table app.touched_payment (
   txn xid8 not null, -- The transaction.
   payment_request_id uuid not null, -- The payment request.
@@ -1566,7 +1566,7 @@ create table app.treasury (
   constraint treasury_pkey PRIMARY KEY (chain, token)
 );
 
--- Whose money the treasury holds. Nobody is paid from what belongs to another merchant.
+-- How much of the treasury belongs to each merchant. No merchant is paid from another merchant's share.
 create table app.treasury_share (
   chain text not null, -- Chain code.
   token text not null, -- Token code.
@@ -1577,15 +1577,15 @@ create table app.treasury_share (
   constraint treasury_share_merchant_id_fkey FOREIGN KEY (merchant_id) REFERENCES app.merchant(id)
 );
 
--- What an operator decided about value that arrived for nobody: to credit it to the merchant whose address it is, or to return it.
+-- What an operator decided about unattributed value: to credit it to the merchant that has the address, or to return it.
 create table app.unattributed_decision (
   deposit_id uuid not null, -- The deposit.
   decision text not null, -- credit or return.
-  amount numeric(78,0) not null, -- What was credited, or what is to be returned, in base units: of a native coin, what the network fees of taking it from its address leave.
-  sweep_id uuid, -- Of a return: the transaction that takes it to the treasury; null until that is begun. The last one, where it was begun again.
-  withdrawal_id uuid, -- Of a return: the transaction that takes it from the treasury to its destination; null until that is begun. The last one, where it was begun again.
-  destination text, -- Of a return: where it goes to, an address on the operator's whitelist. Null where an older copy of the database had forgotten it: it has to be named again.
-  waiting_reason text, -- Of a return: what its next transaction waits for; null while nothing is in its way.
+  amount numeric(78,0) not null, -- What was credited, or what is to be returned, in base units: for a native coin, what is left after the network fees of taking it from its address.
+  sweep_id uuid, -- For a return: the transaction that takes it to the treasury, the last one if it was begun again; null until it is begun.
+  withdrawal_id uuid, -- For a return: the transaction that takes it from the treasury to its destination, the last one if it was begun again; null until it is begun.
+  destination text, -- For a return: where it goes, an address on the operator's whitelist. Null if an older copy of the database had forgotten it: the operator has to name it again.
+  waiting_reason text, -- For a return: what its next transaction waits for; null while nothing is in its way.
   waiting_detail text, -- More about that, for the operator.
   waiting_since timestamp with time zone, -- Since when it waits for that.
   decided_at timestamp with time zone not null default clock_timestamp(), -- When it was decided.
@@ -1601,7 +1601,7 @@ CREATE INDEX unattributed_decision_open ON app.unattributed_decision USING btree
 CREATE INDEX unattributed_decision_sweep ON app.unattributed_decision USING btree (sweep_id) WHERE (sweep_id IS NOT NULL);
 CREATE INDEX unattributed_decision_withdrawal ON app.unattributed_decision USING btree (withdrawal_id) WHERE (withdrawal_id IS NOT NULL);
 
--- A transaction in a block that an address of ours sent and that nobody here stored, and the incident that it belongs to.
+-- A transaction in a block that an address of ours sent and that is not stored here, and the incident that it belongs to.
 create table app.unknown_transaction (
   chain text not null, -- Chain code.
   txid text not null, -- The transaction.
@@ -1631,7 +1631,7 @@ create table app.webhook_endpoint (
   url text not null, -- URL that events are posted to.
   event_types text[] not null, -- Types of events that are delivered here.
   secret text not null, -- Secret that signs (Standard Webhooks, whsec_...).
-  previous_secret text, -- The secret before the last rotation; signs too until it expires.
+  previous_secret text, -- The secret before the last rotation; it signs, too, until it expires.
   previous_secret_expires_at timestamp with time zone, -- When the previous secret stops signing.
   disabled_at timestamp with time zone, -- When deliveries stopped; null while they go out.
   disabled_reason text, -- Why they stopped: merchant, gone (410) or failing (five days without a success).
@@ -1694,9 +1694,9 @@ create view app.balance_audit as
 --   merchant_id uuid: The merchant.
 --   chain text: Chain code.
 --   token text: Token code.
---   kept_amount numeric: Gross balance as it is kept, in base units.
+--   kept_amount numeric: Gross balance as stored, in base units.
 --   counted_amount numeric: Sum of the deposits, in base units.
---   kept_count bigint: Number of deposits as it is kept.
+--   kept_count bigint: Number of deposits as stored.
 --   counted_count bigint: Number of deposits counted.
 
 -- The exact balance of each merchant, chain and token: final deposits that no payout has collected.
@@ -1751,12 +1751,12 @@ create view app.chain_state with (security_barrier=true) as
 --   final_height integer: Everything at or below this height is final.
 --   head_age_seconds numeric: Age of the newest indexed block by its own timestamp.
 --   head_moved_seconds_ago numeric: How long ago a block was indexed.
---   halted boolean: True while it stands still for an operator.
+--   halted boolean: True while it is halted for an operator.
 --   configured boolean: True if an indexer was ever started for it.
---   waiting_reason text: Why nothing of it is read now, as in app.standstill; null if nothing keeps it from that, or its indexer has not said.
---   way_out text: What an operator does about that, where it is known.
+--   waiting_reason text: Why nothing of it is read now, as in app.standstill; null if nothing stops it, or its indexer has not reported a reason.
+--   way_out text: What an operator does about that, if known.
 
--- Outputs that a CPFP child under way spends, as long as they are not final: a child that pays for its unconfirmed parent.
+-- Outputs that a CPFP child under way spends, while they are not final; the child pays for its unconfirmed parent.
 create view app.cpfp_output as
  SELECT b.outgoing_payment_id,
     u.chain,
@@ -1772,15 +1772,15 @@ create view app.cpfp_output as
   WHERE s.status <> 'final'::text AND NOT (EXISTS ( SELECT
            FROM app.output o
           WHERE o.chain = u.chain AND o.txid = u.txid AND o.vout = u.output_index));
---   outgoing_payment_id uuid: The bump, a sweep (app.outgoing_payment).
+--   outgoing_payment_id uuid: The CPFP child, a sweep (app.outgoing_payment).
 --   chain text: Chain code.
 --   txid text: The transaction that made it: the parent.
 --   vout integer: Its position there.
---   merchant_id uuid: The merchant whose address it is; null for the treasury's.
+--   merchant_id uuid: The merchant that has the address; null for the treasury's.
 --   amount numeric(78,0): Amount in base units.
 --   parent_vsize integer: Size of the parent in virtual bytes.
 
--- The parts of app.delivery and app.delivery_attempt, and how big they are.
+-- The partitions of app.delivery and app.delivery_attempt, and their sizes.
 create view app.delivery_partition as
  SELECT substr(c.relname::text, length('delivery'::text) + 1) AS suffix,
     uuid_extract_timestamp("substring"(pg_get_expr(c.relpartbound, c.oid), 'FROM \(''([^'']+)''\)'::text)::uuid) AS since,
@@ -1791,11 +1791,11 @@ create view app.delivery_partition as
      JOIN pg_class c ON c.oid = i.inhrelid
      JOIN pg_class a ON a.relnamespace = c.relnamespace AND a.relname = ('delivery_attempt'::text || substr(c.relname::text, length('delivery'::text) + 1))
   WHERE i.inhparent = 'app.delivery'::regclass::oid;
---   suffix text: What follows app.delivery, or app.delivery_attempt, in the name of the part.
---   since timestamp with time zone: Deliveries from this time on; null for the first part and the default one.
---   until timestamp with time zone: Deliveries before this time; null for the default part, which has what no other has.
---   delivery_bytes bigint: Size of the part of app.delivery on disk, indexes included.
---   attempt_bytes bigint: Size of the part of app.delivery_attempt on disk, indexes included.
+--   suffix text: The end of the partition's name, after app.delivery or app.delivery_attempt.
+--   since timestamp with time zone: Deliveries from this time on; null for the first partition and the default one.
+--   until timestamp with time zone: Deliveries before this time; null for the default partition, which has rows outside of all weeks.
+--   delivery_bytes bigint: Size of the partition of app.delivery on disk, indexes included.
+--   attempt_bytes bigint: Size of the partition of app.delivery_attempt on disk, indexes included.
 
 -- The jobs of every payout, outgoing payment (app.outgoing_payment) and allocation of deposits that is due now.
 create view app.due_job as
@@ -1848,7 +1848,7 @@ create view app.due_return as
 --   token text: Token code.
 --   address text: The address that it arrived at.
 --   amount numeric(78,0): What is to be returned, in base units.
---   destination text: Where it goes to.
+--   destination text: Where it goes.
 --   treasury text: The treasury of the chain.
 --   step text: What is to be begun: sweep (to the treasury) or withdrawal (to the destination).
 
@@ -1868,10 +1868,10 @@ create view app.free_output as
 --   txid text: The transaction that made it.
 --   vout integer: Its position there.
 --   address text: Our address.
---   merchant_id uuid: The merchant whose address it is; null for the treasury's.
+--   merchant_id uuid: The merchant that has the address; null for the treasury's.
 --   amount numeric(78,0): Amount in base units.
 
--- Incidents that are open, or that an operator decided to keep: what they say, an audit does not say again.
+-- Incidents that are open, or that an operator decided to keep: an audit does not report them again.
 create view app.known_incident as
  SELECT subject,
     kind
@@ -1880,7 +1880,7 @@ create view app.known_incident as
 --   subject text: What it is about, as in app.incident.
 --   kind text: Kind of the incident.
 
--- What is kept beside the ledger and differs from it. Always empty; a row is a bug.
+-- Sums that are stored beside the ledger and differ from it. Always empty; a row is a bug.
 create view app.ledger_audit as
  WITH entry AS (
          SELECT ledger_entry.account,
@@ -2155,10 +2155,10 @@ create view app.ledger_audit as
 --   what text: holding, treasury, treasury_share, treasury_reserved, share_reserved, merchant (the balance), payout (claimed), output (unspent outputs against the holding of an address, or the treasury) or unattributed.
 --   chain text: Chain code.
 --   token text: Token code.
---   merchant_id uuid: The merchant, where it is about one.
---   address text: The address, where it is about one.
---   kept numeric: As it is kept, in base units.
---   posted numeric: As it follows from the ledger, in base units; of what is reserved, from what is under way.
+--   merchant_id uuid: The merchant, if it is about one.
+--   address text: The address, if it is about one.
+--   kept numeric: The stored amount, in base units.
+--   posted numeric: The amount by the ledger, in base units; for reserved amounts, by what is under way.
 
 -- Incidents that wait for an operator, by chain and kind, with the way out.
 create view app.open_incident as
@@ -2179,11 +2179,11 @@ create view app.open_incident as
      JOIN app.incident_kind k USING (kind);
 --   chain text: Chain code; null if it concerns no single chain.
 --   kind text: The kind, as in app.incident_kind.
---   halts boolean: True if the chain stands still meanwhile.
+--   halts boolean: True if the chain is halted meanwhile.
 --   decisions text[]: What resolves it: kept, reorged, rewind, resume or reconcile.
 --   ids bigint[]: Numbers of the incidents, the oldest first.
 --   since timestamp with time zone: When the oldest was noticed.
---   way_out text: What to do, with the commands; of many incidents, for the first 20.
+--   way_out text: What to do, with the commands; for the first 20 if there are more.
 
 -- Transactions in a block that use what an outgoing payment (app.outgoing_payment) uses: its nonce, or any of its outputs. Some are there more than once.
 create view app.outgoing_confirmed_tx as
@@ -2213,9 +2213,9 @@ UNION ALL
 --   block_height integer: Its block.
 --   success boolean: Whether it had the effect that it was sent for, as in chain.confirmed_tx.
 --   fee numeric(78,0): Network fee that it cost, in the native coin's base units.
---   excludes boolean: Whether it uses what every attempt of the payment uses: if it is none of them, none of them can ever be mined.
+--   excludes boolean: Whether it uses what every attempt of the payment uses. If it is no attempt itself, no attempt can ever be mined.
 
--- What was paid for payment requests: deposits at their addresses, in the token that was asked for, that are on the chain, or on their way into a block.
+-- What was paid for payment requests: deposits at their addresses, in the requested token, that are on the chain, or on their way into a block.
 create view app.receipt as
  SELECT d.payment_request_id,
     d.id AS deposit_id,
@@ -2274,9 +2274,9 @@ create view app.replica as
   WHERE slot_type = 'physical'::text AND NOT temporary;
 --   slot text: Name of the replication slot.
 --   connected boolean: Whether the replica is connected now.
---   away_since timestamp with time zone: Since when it is not; null while it is connected, and where nobody knows.
---   behind_bytes bigint: How much of the write-ahead log the server keeps for it; null where it keeps nothing: it was never connected, or has lost its place.
---   wal_status text: What PostgreSQL says of that log: reserved, extended, unreserved (about to be dropped), or lost (the replica has to be made anew).
+--   away_since timestamp with time zone: Since when it is not connected; null while it is, and if unknown.
+--   behind_bytes bigint: How much of the write-ahead log the server keeps for it; null if it keeps nothing: the replica was never connected, or has lost its place.
+--   wal_status text: PostgreSQL's status of that log: reserved, extended, unreserved (about to be dropped), or lost (the replica has to be made anew).
 
 -- Chains of which nothing is read now, with the reason and the way out.
 create view app.standstill with (security_barrier=true) as
@@ -2324,7 +2324,7 @@ create view app.standstill with (security_barrier=true) as
 --   since timestamp with time zone: Since when.
 --   way_out text: What to do about it; null where the message says so.
 
--- What has been under way for longer than it should be. Not wrong: the chain, a node, the whitelist or a merchant may be what it waits for.
+-- What has been under way for longer than normal. Nothing is wrong: it may wait for the chain, a node, the whitelist or a merchant.
 create view app.stuck as
  SELECT 'payout'::text AS what,
     app.public_id('pay'::text, p.id) AS id,
@@ -2396,11 +2396,11 @@ create view app.waiting_code as
     code,
     message
    FROM ( VALUES (ARRAY['not_whitelisted'::text],'address_not_whitelisted'::text,'the payout address has to be put on the whitelist'::text), (ARRAY['daily_limit'::text, 'above_limit'::text],'limit_reached'::text,'it would exceed a limit for payouts'::text), (ARRAY['fee_budget_reached'::text],'fee_budget_reached'::text,'what may be spent on network fees today is spent; it goes on tomorrow (UTC) at the latest'::text), (ARRAY['insufficient_treasury_funds'::text, 'insufficient_inputs'::text, 'fee_above_funds'::text],'insufficient_treasury_funds'::text,'the treasury is short of funds'::text), (ARRAY['treasury_immature'::text],'treasury_immature'::text,'newly mined coins of the treasury cannot be spent yet'::text), (ARRAY['chain_halted'::text, 'journal_ahead'::text, 'journal_changed'::text],'chain_halted'::text,'payouts of this chain are stopped for the operator to look'::text), (ARRAY['no_node'::text, 'node_unreachable'::text],'chain_halted'::text,'the chain cannot be reached at the moment'::text), (ARRAY['fee_above_cap'::text, 'sweep_too_dear'::text],'fee_too_high'::text,'network fees are higher than what is paid for them at most'::text), (ARRAY['custody_unreachable'::text],'custody_unavailable'::text,'it cannot be signed at the moment'::text), (ARRAY['nonce_too_high'::text, 'unknown_outputs'::text],'unresolved_transaction'::text,'an earlier transaction has to be settled first'::text)) k(reasons, code, message);
---   reasons text[]: Reasons of ours that it stands for.
+--   reasons text[]: Internal reasons that it stands for.
 --   code text: The code.
 --   message text: For people.
 
--- Sequence numbers of events. An older copy of the database that takes the place of a newer one skips far ahead (app.after_restore).
+-- Sequence numbers of events. An older copy of the database that replaces a newer one skips far ahead (app.after_restore).
 create sequence app.event_sequence as bigint;
 
 -- Numbers of postings.
@@ -2416,7 +2416,7 @@ CREATE OR REPLACE FUNCTION app."decimal"(amount numeric, decimals integer)
  IMMUTABLE PARALLEL SAFE
 RETURN (trim_scale((amount * CASE decimals WHEN 18 THEN 0.000000000000000001 WHEN 6 THEN 0.000001 ELSE (('1e-'::text || (decimals)::text))::numeric END)))::text;
 
--- An operator's decision to follow a chain that was never followed from this block on, whatever was paid below; returns what is missing. Deciding again replaces it.
+-- An operator's decision to follow a chain from this block on, though payments below it are missed. The chain was never followed before. Returns what is missing; deciding again replaces it.
 CREATE OR REPLACE FUNCTION app.accept_gap(of_chain text, from_height integer, by_whom text)
  RETURNS app.accepted_gap
  LANGUAGE plpgsql
@@ -2430,11 +2430,11 @@ begin
   if not found then raise exception 'Sluice does not run %', of_chain using errcode = 'SL422'; end if;
   perform from chain.cursor c where c.chain = of_chain;
   if found then
-    raise exception '% is followed already; what lies lower is read by sluice reindex --chain % --from HEIGHT', of_chain, of_chain using errcode = 'SL422';
+    raise exception '% is followed already; to read lower blocks, run sluice reindex --chain % --from HEIGHT', of_chain, of_chain using errcode = 'SL422';
   end if;
   select * into known from chain.configured c where c.chain = of_chain;
   if from_height <= known.first_height then
-    raise exception 'there is no gap: nothing below block % of % can have paid to us, so set %_START_HEIGHT to %, or to nothing',
+    raise exception 'there is no gap: no block below % of % can have paid us; set %_START_HEIGHT to %, or unset it',
       known.first_height, of_chain, of_chain, from_height using errcode = 'SL422';
   end if;
   insert into app.accepted_gap as g (chain, missing_from, follow_from, accepted_by) values (of_chain, known.first_height, greatest(from_height, 1), by_whom)
@@ -2444,7 +2444,7 @@ begin
   return accepted;
 end $function$;
 
--- Gives a user, whose row the caller has locked, an address on each of the chains. Chains of one family share one address.
+-- Gives a user an address on each of the chains. The caller has locked the user's row. Chains of one family share one address.
 CREATE OR REPLACE FUNCTION app.add_addresses(of_merchant uuid, of_user uuid, chains text[])
  RETURNS void
  LANGUAGE plpgsql
@@ -2468,7 +2468,7 @@ begin
   update app.address a set is_provisioned = true where a.user_id = of_user and a.chain = any(chains) and not a.is_provisioned;
 end $function$;
 
--- Makes the parts of one week; returns what it did, in words.
+-- Makes the partitions of one week; returns what it did, in words.
 CREATE OR REPLACE FUNCTION app.add_delivery_week(week timestamp with time zone)
  RETURNS text
  LANGUAGE plpgsql
@@ -2490,7 +2490,7 @@ begin
   return format('made the week of %s', to_char(week at time zone 'UTC', 'YYYY-MM-DD'));
 end $function$;
 
--- Adds to what an address holds of final, credited money.
+-- Adds to the final, credited money that an address holds.
 CREATE OR REPLACE FUNCTION app.add_holding(of_chain text, of_address text, of_token text, of_merchant uuid, more numeric)
  RETURNS void
  LANGUAGE sql
@@ -2500,7 +2500,7 @@ AS $function$
   on conflict (chain, address, token) do update set amount = h.amount + excluded.amount
 $function$;
 
--- Reserves more outputs for the next attempt of an outgoing payment, whose number the caller names; false if that came too late, or one is not free.
+-- Reserves more outputs for the next attempt of an outgoing payment; the caller gives the attempt's number. False if it came too late, or an output is not free.
 CREATE OR REPLACE FUNCTION app.add_inputs(of_outgoing_payment uuid, number integer, inputs text[])
  RETURNS boolean
  LANGUAGE plpgsql
@@ -2526,7 +2526,7 @@ begin
   return true;
 end $function$;
 
--- Adds the outputs that become final at this height; those of a CPFP child are reserved for it.
+-- Adds the outputs that become final at this height, and reserves those of a CPFP child for it.
 CREATE OR REPLACE FUNCTION app.add_outputs(of_chain text, final_height integer)
  RETURNS void
  LANGUAGE plpgsql
@@ -2564,7 +2564,7 @@ AS $function$
   update app.treasury set balance = balance + more, reserved = reserved + more_reserved where chain = of_chain and token = of_token
 $function$;
 
--- The addresses that a user was given, by chain, as a JSON array of {chain, address}. Those that are only watched are left out.
+-- The addresses that a user was given, by chain, as a JSON array of {chain, address}. Addresses that are only watched are left out.
 CREATE OR REPLACE FUNCTION app.addresses_of(of_user uuid)
  RETURNS json
  LANGUAGE sql
@@ -2587,7 +2587,7 @@ AS $function$
   where a.chain = of_chain and a.match_key > after order by a.match_key limit batch
 $function$;
 
--- Changes the balance of a deposit's merchant, chain and token by that many base units more (below zero: a debt), for one of the reasons of app.adjustment.
+-- Changes the balance of a deposit's merchant, chain and token by an amount in base units (below zero: a debt), for one of the reasons of app.adjustment.
 CREATE OR REPLACE FUNCTION app.adjust(d app.deposit, more numeric, why text)
  RETURNS void
  LANGUAGE plpgsql
@@ -2599,7 +2599,7 @@ begin
   insert into app.balance_delta (merchant_id, chain, token, amount, deposit_count) values (d.merchant_id, d.chain, d.token, more, 0);
 end $function$;
 
--- Looks for outgoing payments that are of the return of a deposit that is read again.
+-- Finds outgoing payments that belong to the return of a deposit that is read again.
 CREATE OR REPLACE FUNCTION app.adopt_deposit()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -2612,7 +2612,7 @@ begin
   return null;
 end $function$;
 
--- Looks for the deposit whose return a recovered outgoing payment is of.
+-- Finds the deposit whose return a recovered outgoing payment belongs to.
 CREATE OR REPLACE FUNCTION app.adopt_outgoing_payment()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -2626,7 +2626,7 @@ begin
   return null;
 end $function$;
 
--- Makes the decision to return this deposit again, with a transaction of the return. That belongs to no merchant, and no payout waits for it.
+-- Recreates the decision to return this deposit, with a transaction of the return. The transaction belongs to no merchant, and no payout waits for it.
 CREATE OR REPLACE FUNCTION app.adopt_return(d app.deposit, s app.outgoing_payment)
  RETURNS void
  LANGUAGE plpgsql
@@ -2645,7 +2645,7 @@ begin
   delete from app.payout_sweep l where l.outgoing_payment_id = s.id;
 end $function$;
 
--- To be called once when an older copy of the database takes the place of a newer one: no later event has a sequence that was given before. Returns the last one that is skipped.
+-- Call it once when an older copy of the database replaces a newer one: no later event gets a sequence that was used before. Returns the last one that is skipped.
 CREATE OR REPLACE FUNCTION app.after_restore()
  RETURNS bigint
  LANGUAGE sql
@@ -2713,14 +2713,14 @@ begin
     finished_at = case when at.n < batch then clock_timestamp() end
   where c.id = op.id returning c.done_count, c.done_amount into found_count, found_amount;
   if at.n < batch and (found_count, found_amount) <> (op.deposit_count, op.amount) then
-    raise exception 'the % of payout % should be of % deposits (%), and % (%) were found', op.kind, op.payout_id, op.deposit_count, op.amount,
+    raise exception 'the % of payout % must have % deposits (%), but % (%) were found', op.kind, op.payout_id, op.deposit_count, op.amount,
       found_count, found_amount using errcode = 'P0003';
   end if;
   return at.n = batch or exists (select from app.claim c
     where c.merchant_id = of_merchant and c.chain = of_chain and c.token = of_token and c.finished_at is null);
 end $function$;
 
--- Allocates a recovered payout's deposits, up to a point, and its adjustments, its debt among them.
+-- Allocates a recovered payout's deposits, up to a point, and its adjustments, including its debt.
 CREATE OR REPLACE FUNCTION app.allocate_recovered(of_payout uuid, debt uuid, to_finalisation bigint, to_height integer)
  RETURNS void
  LANGUAGE plpgsql
@@ -2743,14 +2743,14 @@ begin
   where a.id = debt or (a.merchant_id = p.merchant_id and a.chain = p.chain and a.token = p.token and a.settlement_id is null
     and a.reason <> 'payout_recovered' and a.created_at < recovered_at);
   if (select sum(a.amount) from app.adjustment a where a.settlement_id = p.id) + allocated.amount <> p.gross then
-    raise exception 'the deposits of payout % do not add up to it', p.id using errcode = 'P0003';
+    raise exception 'the deposits of payout % do not add up to its gross', p.id using errcode = 'P0003';
   end if;
   update app.claim c set cutoff = to_finalisation, deposit_count = allocated.n, amount = allocated.amount, done_count = allocated.n, done_amount = allocated.amount
   where c.payout_id = p.id and c.kind = 'claim';
   insert into app.balance_delta (merchant_id, chain, token, amount, deposit_count) values (p.merchant_id, p.chain, p.token, 0, -allocated.n);
 end $function$;
 
--- Trigger: notifies address_added, with each address.
+-- Trigger: notifies channel address_added of each address.
 CREATE OR REPLACE FUNCTION app.announce_address()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -2774,7 +2774,7 @@ begin
   return null;
 end $function$;
 
--- Trigger: tells every API process the hash of a key that was revoked (api_key_revoked).
+-- Trigger: notifies every API process of the hash of a key that was revoked (api_key_revoked).
 CREATE OR REPLACE FUNCTION app.announce_revocation()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -2786,7 +2786,7 @@ begin
   return null;
 end $function$;
 
--- Trigger: has every API process forget what it remembers of keys, when an account was suspended (api_key_revoked with an empty payload).
+-- Trigger: makes every API process empty its cache of keys when an account was suspended (api_key_revoked with an empty payload).
 CREATE OR REPLACE FUNCTION app.announce_suspension()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -2810,7 +2810,7 @@ begin
   return null;
 end $function$;
 
--- Makes every check of the schema audit: what must hold, how many things break it, and the first ten of them.
+-- Runs every check of the schema audit: what must hold, how many rows break it, and the first ten of them.
 CREATE OR REPLACE FUNCTION app.audit_checks()
  RETURNS TABLE(name text, claim text, count bigint, found jsonb)
  LANGUAGE plpgsql
@@ -2831,7 +2831,7 @@ begin
   end loop;
 end $function$;
 
--- Whether the last audit is a day ago.
+-- Whether an audit is due: the last one is a day ago.
 CREATE OR REPLACE FUNCTION app.audit_is_due()
  RETURNS boolean
  LANGUAGE sql
@@ -2843,7 +2843,7 @@ AS $function$
       where r.finished_at > clock_timestamp() - interval '1 day' or r.started_at > clock_timestamp() - interval '1 hour')
 $function$;
 
--- Has a payout wait for sweeps of its merchant's addresses that are under way for others, or for nobody. Safe to run again.
+-- Makes a payout wait for sweeps of its merchant's addresses that are under way for other payouts, or for none. Safe to run again.
 CREATE OR REPLACE FUNCTION app.await_sweeps(of_payout uuid)
  RETURNS void
  LANGUAGE sql
@@ -2884,7 +2884,7 @@ AS $function$
   set began_at = clock_timestamp(), position = '', height = null, compared = 0, unread = null, error = null, next_at = clock_timestamp()
 $function$;
 
--- Begins a child that spends unconfirmed outputs of ours (<txid>:<vout>) and pays for their transaction, too; amounts in base units. Returns the id of the sweep.
+-- Begins a child that spends unconfirmed outputs of ours (<txid>:<vout>) and pays for their transaction, too; amounts in base units. Returns the id of the outgoing payment.
 CREATE OR REPLACE FUNCTION app.begin_cpfp(of_chain text, inputs text[], network_fee numeric, parent_vsize integer)
  RETURNS uuid
  LANGUAGE plpgsql
@@ -2898,7 +2898,7 @@ declare
   outgoing_payment uuid;
   first_input text := inputs[1];
 begin
-  perform from chain.cursor c where c.chain = of_chain for update; -- what is unconfirmed stays so
+  perform from chain.cursor c where c.chain = of_chain for update; -- unconfirmed payments do not change meanwhile
   perform app.lock_treasury(of_chain);
   select count(*) as count, count(distinct u.txid) as parents, count(distinct coalesce(d.merchant_id::text, 'treasury')) as owners,
     sum(u.amount) as total, min(u.txid) as txid, (array_agg(d.merchant_id))[1] as merchant_id
@@ -2908,11 +2908,11 @@ begin
   join app.deposit d on d.chain = u.chain and d.txid = u.txid and d.output_index = u.output_index and d.address = u.recipient
     and d.status = 'pending' and d.block_height is null and (d.credited or d.merchant_id is null);
   if found_outputs.count is distinct from cardinality(inputs) or found_outputs.parents <> 1 or found_outputs.owners <> 1 then
-    raise exception 'these are not unconfirmed outputs of one transaction, to addresses of one merchant or the treasury' using errcode = 'SL422';
+    raise exception 'these are not unconfirmed outputs of one transaction to addresses of one merchant, or to the treasury' using errcode = 'SL422';
   end if;
   if exists (select from app.outgoing_payment s where s.chain = of_chain and s.sender = any(inputs)) or exists (
     select from app.cpfp b join app.outgoing_payment s on s.id = b.outgoing_payment_id where s.chain = of_chain and s.status <> 'final' and b.outputs && inputs) then
-    raise exception 'these outputs are spent by a child of ours already, which pays more by itself as time goes by' using errcode = 'SL422';
+    raise exception 'a child transaction of ours already spends these outputs; Sluice raises its fee automatically' using errcode = 'SL422';
   end if;
   if found_outputs.total <= network_fee then
     raise exception 'these outputs hold no more than the network fee' using errcode = 'SL422';
@@ -2933,7 +2933,7 @@ begin
   return outgoing_payment;
 end $function$;
 
--- Reserves the outputs that a payout is paid from, with this network fee (in base units), and takes it from sweeping to swept. Returns what is short; null if the payment is there, or the payout is not ready for it. Safe to run again.
+-- Reserves the outputs that a payout is paid from, with this network fee (in base units), and takes it from sweeping to swept. Returns what is short; null if the payment has begun, or the payout is not ready for it. Safe to run again.
 CREATE OR REPLACE FUNCTION app.begin_output_payment(of_payout uuid, inputs text[], network_fee numeric)
  RETURNS text
  LANGUAGE plpgsql
@@ -2976,7 +2976,7 @@ begin
   return null;
 end $function$;
 
--- Reserves outputs of a merchant's addresses for one transaction that takes them to the treasury, with this network fee (in base units). Returns what is in the way; null if it is begun, or the payout is not sweeping.
+-- Reserves outputs of a merchant's addresses for one transaction that moves them to the treasury, with this network fee (in base units). Returns what is in the way; null if it is begun, or the payout is not sweeping.
 CREATE OR REPLACE FUNCTION app.begin_output_sweep(of_payout uuid, of_chain text, of_merchant uuid, inputs text[], network_fee numeric)
  RETURNS text
  LANGUAGE plpgsql
@@ -3065,7 +3065,7 @@ begin
   update app.payout p set status = 'swept' where p.id = of_payout and p.status = 'sweeping';
 end $function$;
 
--- Takes the nonce of a payout's payment and reserves its value and highest fee; returns what is short; null when the payment is there (begun now or before), or the payout is not swept. Safe to run again.
+-- Takes the nonce of a payout's payment and reserves its value and highest fee; returns what is short; null if the payment has begun (now or before), or the payout is not swept. Safe to run again.
 CREATE OR REPLACE FUNCTION app.begin_payment(of_payout uuid, network_fee numeric)
  RETURNS text
  LANGUAGE plpgsql
@@ -3093,7 +3093,7 @@ begin
   return null;
 end $function$;
 
--- Begins the sweep of a return to the treasury (amounts in base units); returns what is in its way, or nothing. Safe to run again.
+-- Begins the sweep of a return to the treasury (amounts in base units); returns what is in its way, or null. Safe to run again.
 CREATE OR REPLACE FUNCTION app.begin_return_sweep(of_deposit uuid, moved numeric, max_fee numeric, OUT reason text, OUT detail text)
  RETURNS record
  LANGUAGE plpgsql
@@ -3127,7 +3127,7 @@ begin
   perform app.wake_outgoing_payments(d.chain);
 end $function$;
 
--- Begins the withdrawal of a return from the treasury to its destination; returns what is in its way, or nothing. Safe to run again.
+-- Begins the withdrawal of a return from the treasury to its destination; returns what is in its way, or null. Safe to run again.
 CREATE OR REPLACE FUNCTION app.begin_return_withdrawal(of_deposit uuid, network_fee numeric, OUT reason text, OUT detail text)
  RETURNS record
  LANGUAGE plpgsql
@@ -3197,7 +3197,7 @@ begin
   end if;
   perform app.lock_treasury(of_chain);
   funds := app.operator_funds(of_chain, native);
-  if of_payout is not null then perform app.await_sweeps(of_payout); end if; -- those that were begun since the caller looked
+  if of_payout is not null then perform app.await_sweeps(of_payout); end if; -- those that were begun since the caller checked
   if payment_fee is not null then missing := app.payout_shortfall(of_payout, payment_fee); end if;
   for item in select * from unnest(addresses, amounts, max_fees) with ordinality as u (address, amount, max_fee, n) order by n loop
     exit when missing <= 0;
@@ -3254,7 +3254,7 @@ begin
   return outgoing_payment;
 end $function$;
 
--- Gives up a sweep or a withdrawal that is not final: its nonce, or its outputs, are used up by a transaction that pays nobody.
+-- Gives up a sweep or a withdrawal that is not final: a transaction that pays nobody uses up its nonce, or its outputs.
 CREATE OR REPLACE FUNCTION app.cancel_outgoing_payment(of_outgoing_payment uuid)
  RETURNS void
  LANGUAGE sql
@@ -3282,7 +3282,7 @@ begin
   perform app.fail_payout(p.id, 'cancelled', 'cancelled by the merchant');
 end $function$;
 
--- An operator's decision to cancel a payout, even if its chain is halted. Returns failed, or cancelling where a payment is under way and a cancel of it has to become final first.
+-- An operator's decision to cancel a payout, even if its chain is halted. Returns failed, or cancelling if a payment is under way and its cancel has to become final first.
 CREATE OR REPLACE FUNCTION app.cancel_payout_by_operator(of_payout uuid)
  RETURNS text
  LANGUAGE plpgsql
@@ -3337,7 +3337,7 @@ begin
     left join app.incident i on i.chain is not distinct from c.chain and i.resolved_at is null group by c.chain;
 end $function$;
 
--- Trigger: refuses a change that a payout cannot have. A change of status ends what it waited for, and says when its next step is due.
+-- Trigger: refuses a change of a payout that is not allowed. A change of status clears what it waited for, and sets when its next step is due.
 CREATE OR REPLACE FUNCTION app.check_payout_change()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -3355,7 +3355,7 @@ begin
     new.waiting_reason := null;
     new.waiting_detail := null;
     new.waiting_since := null;
-    new.next_step_at := case when new.status not in ('paying', 'completed', 'failed') then clock_timestamp() end; -- paying: its outgoing payment goes on
+    new.next_step_at := case when new.status not in ('paying', 'completed', 'failed') then clock_timestamp() end; -- paying: its outgoing payment continues
     new.finished_at := case when new.status in ('completed', 'failed') then clock_timestamp() end;
   end if;
   return new;
@@ -3400,7 +3400,7 @@ AS $function$
     (select min(m.applied_at) from public.sluice_migration m))
 $function$;
 
--- How old the oldest comparison of an address with each chain is.
+-- The age of the oldest comparison of an address with each chain.
 CREATE OR REPLACE FUNCTION app.comparison_metrics()
  RETURNS TABLE(metric text, labels json, value double precision)
  LANGUAGE sql
@@ -3410,7 +3410,7 @@ AS $function$
   select 'sluice_audit_addresses_age_seconds', json_build_object('chain', c.chain), extract(epoch from app.comparison_age(c.chain)) from chain.cursor c
 $function$;
 
--- How many blocks confirm what is at this height, its own included; 0 where the height is null. Null for a chain that was never followed.
+-- How many blocks confirm this height, its own included; 0 if the height is null. Null for a chain that was never followed.
 CREATE OR REPLACE FUNCTION app.confirmations(of_chain text, of_height integer)
  RETURNS integer
  LANGUAGE sql
@@ -3420,7 +3420,7 @@ AS $function$
   select case when of_height is null then 0 else greatest(0, c.head_height - of_height + 1) end from chain.cursor c where c.chain = of_chain
 $function$;
 
--- For how long nothing new of a chain could be written, because its servers contradict themselves.
+-- How long nothing new of a chain could be written, because its servers contradict themselves.
 CREATE OR REPLACE FUNCTION app.contradiction_metrics()
  RETURNS TABLE(metric text, labels json, value double precision)
  LANGUAGE sql
@@ -3432,7 +3432,7 @@ AS $function$
   from chain.standing_contradiction s
 $function$;
 
--- Replicas, the archive of the write-ahead log, and how old the last backup and the last drill are.
+-- Replicas, the archive of the write-ahead log, and the age of the last backup and the last drill.
 CREATE OR REPLACE FUNCTION app.copy_metrics()
  RETURNS TABLE(metric text, labels json, value double precision)
  LANGUAGE sql
@@ -3457,7 +3457,7 @@ AS $function$
   (select 'sluice_drill_failed', '{}', (b.error is not null)::int from app.backup_run b where b.kind = 'drill' order by b.id desc limit 1)
 $function$;
 
--- Stores the SHA-256 of a new key (sk_ and 43 base64url characters, the prefix included), and what it is for; returns the id of the key.
+-- Stores the SHA-256 of a new key (sk_ and 43 base64url characters, the prefix included), and its purpose; returns the id of the key.
 CREATE OR REPLACE FUNCTION app.create_api_key(of_merchant uuid, secret_hash bytea, label text DEFAULT NULL::text)
  RETURNS uuid
  LANGUAGE plpgsql
@@ -3506,7 +3506,7 @@ begin
   return merchant;
 end $function$;
 
--- Makes the payment request with this reference, and gives it an address; with the Idempotency-Key of an earlier call, answers what that was answered.
+-- Makes the payment request with this reference, and gives it an address; with the Idempotency-Key of an earlier call, returns the same response.
 CREATE OR REPLACE FUNCTION app.create_payment_request(of_merchant uuid, of_currency text, of_external_id text, of_amount text, of_expiry interval, of_key text, of_request bytea)
  RETURNS app.payment_response
  LANGUAGE plpgsql
@@ -3524,9 +3524,9 @@ begin
   if twin.id is null then
     select * into asset from app.asset a where a.name = of_currency;
     if asset.name is null then
-      raise exception 'there is no currency with this name; GET /v1/crypto lists those that there are' using errcode = 'SL404', detail = 'currency';
+      raise exception 'there is no currency with this name; GET /v1/crypto lists the currencies' using errcode = 'SL404', detail = 'currency';
     elsif not starts_with(of_external_id, prefix) or of_external_id = prefix then
-      raise exception 'external_id must begin with % and go on with a reference of your own', prefix using errcode = 'SLPFX';
+      raise exception 'external_id must begin with %, followed by a reference of your own', prefix using errcode = 'SLPFX';
     elsif scale(coins) > asset.decimals then
       raise exception '% has at most % decimals', of_currency, asset.decimals using errcode = 'SLINV', detail = 'amount';
     elsif coins <= 0 then
@@ -3539,7 +3539,7 @@ begin
     insert into app.payment_request as p (merchant_id, external_id, chain, token, amount, page_token, idempotency_key, request_hash, expires_at)
     values (of_merchant, of_external_id, asset.chain, asset.token, coins * 10::numeric ^ asset.decimals,
       translate(substr(app.new_webhook_secret(), 7), '+/', '-_'), of_key, case when of_key is not null then of_request end, clock_timestamp() + of_expiry)
-    on conflict do nothing returning * into r; -- waits for a twin that is being made beside this one
+    on conflict do nothing returning * into r; -- waits for a duplicate that is being made at the same time
     if r.id is null then
       select * into twin from app.payment_request p where p.merchant_id = of_merchant and p.idempotency_key = of_key;
     end if;
@@ -3554,7 +3554,7 @@ begin
   return app.created_payment_request(coalesce(r.id, twin.id));
 end $function$;
 
--- Claims the balance of a merchant's chain and token for a payout; returns the body of the answer. The same key gives the same answer.
+-- Claims the balance of a merchant's chain and token for a payout; returns the body of the response. The same key gives the same response.
 CREATE OR REPLACE FUNCTION app.create_payout(of_merchant uuid, of_chain text, of_token text, of_sweep_first boolean, of_key text, of_request bytea)
  RETURNS text
  LANGUAGE plpgsql
@@ -3654,7 +3654,7 @@ begin
   returning w.id, w.secret into id, secret;
 end $function$;
 
--- What the call that made a payment request is answered.
+-- The body of the response to the call that made a payment request.
 CREATE OR REPLACE FUNCTION app.created_payment_request(of_request uuid)
  RETURNS app.payment_response
  LANGUAGE sql
@@ -3671,7 +3671,7 @@ AS $function$
   where r.id = of_request
 $function$;
 
--- Makes what arrived for nobody a final deposit of the merchant whose address it is, which is told at once; from then on it is one like any other.
+-- Makes unattributed value a final deposit of the merchant that has the address, and notifies the merchant at once; from then on it is a deposit like any other.
 CREATE OR REPLACE FUNCTION app.credit_unattributed(of_deposit uuid)
  RETURNS void
  LANGUAGE plpgsql
@@ -3684,9 +3684,9 @@ declare
 begin
   select * into r from app.unattributed_decision u where u.deposit_id = d.id;
   if app.return_is_under_way(r) then
-    raise exception '% is on its way back, or was returned; it cannot be credited', app.public_id('dep', d.id) using errcode = 'SL422';
+    raise exception '% is being returned, or was returned; it cannot be credited', app.public_id('dep', d.id) using errcode = 'SL422';
   elsif r.amount < d.amount then
-    raise exception 'a return of % came to nothing, and cost its address % base units in network fees; it can only be returned',
+    raise exception 'a return of % failed and cost its address % base units in network fees; it can only be returned',
       app.public_id('dep', d.id), d.amount - r.amount using errcode = 'SL422';
   end if;
   update chain.cursor c set finalisation = c.finalisation + 1 where c.chain = d.chain returning c.finalisation into number;
@@ -3734,7 +3734,7 @@ begin
   perform app.give_up_deliveries(own.id);
 end $function$;
 
--- Until when deliveries have a week's part to go to; what comes later goes to the default part.
+-- The end of the last week that has a partition; later deliveries go to the default partition.
 CREATE OR REPLACE FUNCTION app.delivery_partitions_end()
  RETURNS timestamp with time zone
  LANGUAGE sql
@@ -3747,14 +3747,14 @@ AS $function$
   where i.inhparent = 'app.delivery'::regclass
 $function$;
 
--- The id of a deposit, by what it is: the same whenever and wherever the chain is read.
+-- The id of a deposit, computed from what it is: the same whenever and wherever the chain is read.
 CREATE OR REPLACE FUNCTION app.deposit_id(chain text, txid text, output_index integer, address text, token text)
  RETURNS uuid
  LANGUAGE sql
  IMMUTABLE PARALLEL SAFE STRICT
  SET search_path TO 'pg_catalog'
 AS $function$
-  -- A UUID of version 8, which is for ids of one's own making: a hash of what tells the deposit from every other one.
+  -- A UUID of version 8, which is for custom ids: a hash of what tells the deposit from every other one.
   select encode(set_byte(set_byte(h, 6, get_byte(h, 6) & 15 | 128), 8, get_byte(h, 8) & 63 | 128), 'hex')::uuid
   from substr(sha256(convert_to(concat_ws(' ', chain, txid, output_index, address, token), 'UTF8')), 1, 16) h
 $function$;
@@ -3777,7 +3777,7 @@ begin
   return drawn;
 end $function$;
 
--- Drops the parts of one week; returns what it did, in words, or null if something in it is pending.
+-- Drops the partitions of one week; returns what it did, in words, or null if something in it is pending.
 CREATE OR REPLACE FUNCTION app.drop_delivery_week(suffix text, until timestamp with time zone)
  RETURNS text
  LANGUAGE plpgsql
@@ -3785,14 +3785,14 @@ CREATE OR REPLACE FUNCTION app.drop_delivery_week(suffix text, until timestamp w
 AS $function$
 declare is_pending boolean;
 begin
-  lock table only app.delivery_attempt, only app.delivery in access exclusive mode; -- a redelivery that began before is seen, and none begins
+  lock table only app.delivery_attempt, only app.delivery in access exclusive mode; -- an earlier redelivery is seen, and no new one begins
   execute format('select exists (select from app.%I where status = ''pending'')', 'delivery' || suffix) into is_pending;
   if is_pending then return null; end if;
   execute format('drop table app.%I, app.%I', 'delivery_attempt' || suffix, 'delivery' || suffix);
   return format('dropped what is older than %s', to_char(until at time zone 'UTC', 'YYYY-MM-DD'));
 end $function$;
 
--- For the worker: behind which address (match_key) the comparison with the chain goes on now; null if it is not time. Safe to call at any time.
+-- For the worker: behind which address (match_key) the comparison with the chain continues now; null if it is not due. Safe to call at any time.
 CREATE OR REPLACE FUNCTION app.due_comparison(of_chain text)
  RETURNS text
  LANGUAGE plpgsql
@@ -3806,7 +3806,7 @@ begin
   return (select c.position from app.comparison c where c.chain = of_chain and c.next_at <= clock_timestamp());
 end $function$;
 
--- Inserts events of users' deposits in the order given, with their deliveries, and the job that sends them. The arrays are parallel; token and amount are those that the event is about.
+-- Inserts events of users' deposits in the order given, with their deliveries, and the job that sends them. The arrays are parallel; token and amount are those of the event.
 CREATE OR REPLACE FUNCTION app.emit_deposit_events(ids uuid[], types text[], versions integer[], tokens text[], amounts numeric[])
  RETURNS void
  LANGUAGE plpgsql
@@ -3864,7 +3864,7 @@ begin
   perform app.enqueue('deliver_webhooks');
 end $function$;
 
--- Ends CPFP children whose parent another final transaction excludes.
+-- Ends CPFP children whose parent can no longer be mined, because a final transaction conflicts with it.
 CREATE OR REPLACE FUNCTION app.end_conflicted_cpfp(of_chain text, final_height integer)
  RETURNS void
  LANGUAGE plpgsql
@@ -3889,7 +3889,7 @@ begin
   end loop;
 end $function$;
 
--- Adds a job for graphile-worker, in place of one with the same key that waits; it becomes visible when the calling transaction commits.
+-- Adds a job for graphile-worker, and replaces a waiting one with the same key; it becomes visible when the calling transaction commits.
 CREATE OR REPLACE FUNCTION app.enqueue(task text, payload json DEFAULT '{}'::json, key text DEFAULT NULL::text)
  RETURNS void
  LANGUAGE plpgsql
@@ -3907,7 +3907,7 @@ CREATE OR REPLACE FUNCTION app.event_body(payload json, sequence bigint)
  IMMUTABLE PARALLEL SAFE
 RETURN ((("left"((payload)::text, '-1'::integer) || ', "sequence" : '::text) || (sequence)::text) || '}'::text);
 
--- Judges payment requests that have expired, each once; returns how many. Fewer than batch: no more are due.
+-- Decides the status of payment requests that have expired, once each; returns how many. Fewer than batch: no more are due.
 CREATE OR REPLACE FUNCTION app.expire_payment_requests(batch integer DEFAULT 100)
  RETURNS integer
  LANGUAGE plpgsql
@@ -3930,7 +3930,7 @@ begin
   return expired;
 end $function$;
 
--- Notes why a chain could not be asked; it is tried again.
+-- Notes why a chain could not be asked; the comparison is tried again.
 CREATE OR REPLACE FUNCTION app.fail_comparison(of_chain text, why text)
  RETURNS void
  LANGUAGE sql
@@ -4000,7 +4000,7 @@ CREATE OR REPLACE FUNCTION app.fill_way_out(way_out text, of_chain text, ids big
  SET search_path TO 'pg_catalog'
 RETURN replace(replace(way_out, '{id}'::text, array_to_string((ids)[:20], ' '::text)), '{chain}'::text, COALESCE(of_chain, ''::text));
 
--- A merchant's payment request as it stands, with its receipts.
+-- The current state of a merchant's payment request, with its receipts.
 CREATE OR REPLACE FUNCTION app.find_payment_request(of_merchant uuid, of_external_id text)
  RETURNS SETOF app.payment_response
  LANGUAGE sql
@@ -4024,7 +4024,7 @@ AS $function$
   where r.merchant_id = of_merchant and r.external_id = of_external_id
 $function$;
 
--- Finds and allocates the deposits of recovered payouts of a merchant, chain and token, and marks those that are covered where none are found.
+-- Finds and allocates the deposits of recovered payouts of a merchant, chain and token; if none are found, marks those that the gross covers.
 CREATE OR REPLACE FUNCTION app.find_recovered_deposits(of_merchant uuid, of_chain text, of_token text)
  RETURNS void
  LANGUAGE plpgsql
@@ -4039,7 +4039,7 @@ begin
   perform app.lock_pair(of_merchant, of_chain, of_token);
   perform pg_advisory_xact_lock(hashtextextended('allocate:' || of_merchant || ':' || of_chain || ':' || of_token, 0));
   perform from app.claim c where c.merchant_id = of_merchant and c.chain = of_chain and c.token = of_token and c.finished_at is null;
-  if found then return; end if; -- what looks unclaimed is not; the end of that calls this again
+  if found then return; end if; -- what looks unclaimed may be claimed; the end of that allocation calls this again
   loop
     select r.payout_id, r.debt_id, t.finalisation, t.block_height into at
     from app.open_recovered(of_merchant, of_chain, of_token) with ordinality r (payout_id, gross, debt_id, adjusted, n)
@@ -4063,7 +4063,7 @@ begin
     where t.id = d.chain || ':' || d.txid || ':' || d.output_index and t.block_time > r.last_claim_at);
 end $function$;
 
--- Stores what an audit found ([{"name", "claim", "count", "found"}, ...]), and opens, renews or heals the incidents that follow from it. error: what could not be checked, and why.
+-- Stores what an audit found ([{"name", "claim", "count", "found"}, ...]), and opens, updates or closes the incidents that follow from it. error: what could not be checked, and why.
 CREATE OR REPLACE FUNCTION app.finish_audit(of_run bigint, findings jsonb, error text)
  RETURNS void
  LANGUAGE plpgsql
@@ -4169,7 +4169,7 @@ begin
   perform app.add_share(s.chain, s.token, s.merchant_id, swept, 0);
 end $function$;
 
--- Ends the payout whose payment is final: done completes it, every other outcome fails it and gives the balance back.
+-- Ends the payout whose payment is final: outcome done completes it, every other outcome fails it and gives the balance back.
 CREATE OR REPLACE FUNCTION app.finish_payment(s app.outgoing_payment, outcome text, txid text)
  RETURNS void
  LANGUAGE plpgsql
@@ -4177,15 +4177,15 @@ CREATE OR REPLACE FUNCTION app.finish_payment(s app.outgoing_payment, outcome te
 AS $function$
 declare p app.payout := (select o from app.payout o where o.id = s.payout_id);
 begin
-  if p.status = 'failed' then -- before anything was broadcast; its reservation is given up
+  if p.status = 'failed' then -- before anything was broadcast; its reservation was given back
     if outcome in ('done', 'conflicted') then
       insert into app.incident (chain, kind, subject, details)
       values (s.chain, 'payment_of_failed_payout', s.id::text, jsonb_build_object('payout_id', p.id, 'txid', txid, 'outcome', outcome))
       on conflict do nothing;
     end if;
     if outcome <> 'done' then return; end if;
-    -- An older copy of the database had forgotten that it was signed. The merchant has the money and, since the release, the balance: it owes the
-    -- net.
+    -- An older copy of the database had forgotten that it was signed. The merchant has the money and, since the release, the balance, too: it owes
+    -- the net.
     perform app.lock_pair(p.merchant_id, p.chain, p.token);
     insert into app.adjustment (merchant_id, chain, token, amount, reason) values (p.merchant_id, p.chain, p.token, -p.net, 'paid_after_all');
     insert into app.balance_delta (merchant_id, chain, token, amount, deposit_count) values (p.merchant_id, p.chain, p.token, -p.net, 0);
@@ -4218,7 +4218,7 @@ begin
   end if;
 end $function$;
 
--- Posts what a final sweep moved (in base units) from its address to the treasury; nothing where it had another outcome than done.
+-- Posts what a final sweep moved (in base units) from its address to the treasury; nothing if its outcome was not done.
 CREATE OR REPLACE FUNCTION app.finish_sweep(s app.outgoing_payment, outcome text, moved numeric)
  RETURNS void
  LANGUAGE plpgsql
@@ -4243,7 +4243,7 @@ begin
     jsonb_build_object('account', 'address', 'token', s.token, 'merchant_id', s.merchant_id, 'address', s.source, 'amount', -moved)));
 end $function$;
 
--- Posts a final withdrawal; where it had another outcome than done, gives back what was reserved for it.
+-- Posts a final withdrawal; if its outcome was not done, gives back what was reserved for it.
 CREATE OR REPLACE FUNCTION app.finish_withdrawal(s app.outgoing_payment, outcome text)
  RETURNS void
  LANGUAGE plpgsql
@@ -4272,7 +4272,7 @@ AS $function$
   where not exists (select from app.outgoing_payment s where s.chain = of_chain and s.sender = i) order by n limit 1
 $function$;
 
--- Adds balance deltas to balances, the oldest first, a batch at most; returns how many. Safe to run at any time and in several places.
+-- Adds balance deltas to balances, the oldest first, at most batch of them; returns how many. Safe to run at any time and in several places.
 CREATE OR REPLACE FUNCTION app.fold_balances(batch integer DEFAULT 20000)
  RETURNS integer
  LANGUAGE plpgsql
@@ -4297,7 +4297,7 @@ begin
   return folded;
 end $function$;
 
--- Takes back that a chain is meant to be followed, where it never was; false if it was not meant to be.
+-- Removes a chain from the configured ones if it was never followed; false if it was not configured.
 CREATE OR REPLACE FUNCTION app.forget_chain(of_chain text)
  RETURNS boolean
  LANGUAGE plpgsql
@@ -4305,13 +4305,13 @@ CREATE OR REPLACE FUNCTION app.forget_chain(of_chain text)
 AS $function$
 begin
   perform from chain.cursor c where c.chain = of_chain;
-  if found then raise exception '% was followed: what is known of it stays', of_chain using errcode = 'SL422'; end if;
+  if found then raise exception '% was followed, so it cannot be removed: its data stays', of_chain using errcode = 'SL422'; end if;
   delete from app.accepted_gap g where g.chain = of_chain;
   delete from chain.configured c where c.chain = of_chain;
   return found;
 end $function$;
 
--- How many addresses differ from the chain, and the first ten: what is missing in the ledger, and the command that reads it again; or what is gone.
+-- How many addresses differ from the chain, and the first ten: what the ledger is missing, with the command that reads it again; or what is gone from the chain.
 CREATE OR REPLACE FUNCTION app.found_differences(of_chain text, OUT count bigint, OUT found jsonb)
  RETURNS record
  LANGUAGE sql
@@ -4340,7 +4340,7 @@ AS $function$
     where s.chain = of_chain and s.token = of_token and s.merchant_id = of_merchant), 0) as free) share
 $function$;
 
--- For how many days the operator's own native coins in a treasury last, at what network fees took from it in the last 7 days; null if they took nothing.
+-- How many days the operator's own native coins in a treasury last, at the network fees of the last 7 days; null if there were no fees.
 CREATE OR REPLACE FUNCTION app.gas_left_days(of_chain text)
  RETURNS double precision
  LANGUAGE sql
@@ -4362,7 +4362,7 @@ AS $function$
   where endpoint_id = endpoint and status = 'pending'
 $function$;
 
--- Counts no longer on what a payment was to bring with it: all that it needs is reserved, for the caller to give back.
+-- Stops counting on what a payment was to bring with it: everything that it needs is reserved, and the caller gives that back.
 CREATE OR REPLACE FUNCTION app.give_up_swept_in(s app.outgoing_payment)
  RETURNS void
  LANGUAGE plpgsql
@@ -4384,7 +4384,7 @@ AS $function$
       and (p.position is not null or p.began_at < clock_timestamp() - interval '1 day'))))
 $function$;
 
--- Whether the treasury holds the amount of a return for it: it was swept, and no withdrawal of it is under way or done.
+-- Whether the treasury holds the amount of a return: it was swept, and no withdrawal of it is under way or done.
 CREATE OR REPLACE FUNCTION app.is_held(r app.unattributed_decision)
  RETURNS boolean
  LANGUAGE sql
@@ -4427,7 +4427,7 @@ AS $function$
     where e.account = 'treasury' and e.chain = of_chain and e.token = a.token and w.address = treasury.address) t on true
 $function$;
 
--- The final unspent outputs of these addresses, by the ledger, in base units; leaving where a transaction of ours, or a block, spends it.
+-- The final unspent outputs of these addresses, by the ledger, in base units; leaving is true if a transaction of ours, or a block, spends it.
 CREATE OR REPLACE FUNCTION app.ledger_outputs(of_chain text, addresses text[])
  RETURNS TABLE(address text, outpoint text, amount numeric, is_leaving boolean)
  LANGUAGE sql
@@ -4438,7 +4438,7 @@ AS $function$
   select u.address, u.txid || ':' || u.vout, u.amount, u.outgoing_payment_id is not null or exists (
     select from chain.confirmed_tx i where i.chain = u.chain and i.sender = u.txid || ':' || u.vout)
   from unnest(addresses) w (address) join app.output u on u.chain = of_chain and u.address = w.address and u.spent_by is null
-  union all -- not ours to spend
+  union all -- outputs that we must not spend
   select d.address, d.txid || ':' || d.output_index, d.amount, false
   from unnest(addresses) w (address) join app.deposit d on d.chain = of_chain and d.address = w.address
     and d.status = 'final' and not d.credited and d.merchant_id is not null
@@ -4453,7 +4453,7 @@ AS $function$
   select pg_advisory_xact_lock(hashtextextended('pair:' || of_merchant || ':' || of_chain || ':' || of_token, 0))
 $function$;
 
--- The deposit of a return whose next step is this one (sweep or withdrawal), with the chain and the treasury locked; null where it is not, or not any more.
+-- The deposit of a return whose next step is this one (sweep or withdrawal), with the chain and the treasury locked; null if that is not its next step (any more).
 CREATE OR REPLACE FUNCTION app.lock_return(of_deposit uuid, of_step text)
  RETURNS app.deposit
  LANGUAGE plpgsql
@@ -4481,7 +4481,7 @@ begin
   perform from app.treasury t where t.chain = of_chain order by t.token for update;
 end $function$;
 
--- The deposit that is to be decided about, locked, with its chain; refuses what cannot be decided about.
+-- The deposit to decide about, locked, with its chain; raises an error if it can be neither credited nor returned.
 CREATE OR REPLACE FUNCTION app.lock_unattributed(of_deposit uuid)
  RETURNS app.deposit
  LANGUAGE plpgsql
@@ -4494,17 +4494,17 @@ declare
 begin
   perform from chain.cursor c where c.chain = (select o.chain from app.deposit o where o.id = of_deposit) for update;
   select * into d from app.deposit o where o.id = of_deposit for update;
-  if d.id is null then raise exception 'there is no deposit %; sluice unattributed list shows what is unattributed', name using errcode = 'SL404'; end if;
+  if d.id is null then raise exception 'there is no deposit %; sluice unattributed list shows unattributed deposits', name using errcode = 'SL404'; end if;
   if d.credited then raise exception '% is credited to its merchant already', name using errcode = 'SL422'; end if;
   perform from app.asset a where a.chain = d.chain and a.token = d.token;
   if not found then
-    raise exception '% is of a token that Sluice does not support: it can be neither credited nor moved', name using errcode = 'SL422';
+    raise exception '% has a token that Sluice does not support: it can be neither credited nor moved', name using errcode = 'SL422';
   end if;
   if d.merchant_id is null then
-    raise exception '% reached the treasury and is your own money; sluice treasury withdraw sends it on', name using errcode = 'SL422';
+    raise exception '% reached the treasury and is your own money; to send it, run sluice treasury withdraw', name using errcode = 'SL422';
   end if;
   if d.status <> 'final' then
-    raise exception '% is %; only what is final can be decided about', name, d.status using errcode = 'SL422';
+    raise exception '% is %; only a final deposit can be credited or returned', name, d.status using errcode = 'SL422';
   end if;
   incident := (select min(i.id) from app.incident i where i.subject = d.id::text and i.resolved_at is null);
   if incident is not null then
@@ -4546,14 +4546,14 @@ begin
   return null;
 end $function$;
 
--- The match key of an address; folds is that of its chain (app.chain.folds_addresses).
+-- The match key of an address; folds is the folds_addresses of its chain (app.chain).
 CREATE OR REPLACE FUNCTION app.match_key(address text, folds boolean)
  RETURNS text
  LANGUAGE sql
  IMMUTABLE PARALLEL SAFE
 RETURN CASE WHEN folds THEN lower(address) ELSE address END;
 
--- The head from which on nodes let the output of a deposit be spent; null where that is at once.
+-- The head from which on nodes let the output of a deposit be spent; null if at once.
 CREATE OR REPLACE FUNCTION app.mature_at(d app.deposit)
  RETURNS integer
  LANGUAGE sql
@@ -4563,7 +4563,7 @@ AS $function$
   select d.block_height + c.coinbase_maturity from app.chain c where c.chain = d.chain and c.coinbase_sender = d.sender
 $function$;
 
--- What /metrics says about the database, by Prometheus name.
+-- What /metrics shows about the database, by Prometheus name.
 CREATE OR REPLACE FUNCTION app.metrics()
  RETURNS TABLE(metric text, labels json, value double precision)
  LANGUAGE plpgsql
@@ -4615,7 +4615,7 @@ CREATE OR REPLACE FUNCTION app.new_webhook_secret()
  SET search_path TO 'pg_catalog'
 RETURN ('whsec_'::text || encode(SUBSTRING(sha256((uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()))) FROM 1 FOR 24), 'base64'::text));
 
--- The first id that no outgoing payment has yet, of those that the sweep (or withdrawal) of a return may have; null if all are taken.
+-- The first unused one of the ids that the sweep (or withdrawal) of a return may have; null if all are taken.
 CREATE OR REPLACE FUNCTION app.next_return_outgoing_payment(d app.deposit, of_kind text)
  RETURNS uuid
  LANGUAGE sql
@@ -4625,7 +4625,7 @@ AS $function$
   select i.id from app.return_outgoing_payment_ids(d, of_kind) i where not exists (select from app.outgoing_payment s where s.id = i.id) order by i.n limit 1
 $function$;
 
--- Writes down when a receipt came: when it was first seen, or mined, whichever is earlier.
+-- Records when a receipt came: when it was first seen, or mined, whichever is earlier.
 CREATE OR REPLACE FUNCTION app.note_arrival()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -4638,7 +4638,7 @@ begin
   return new;
 end $function$;
 
--- Notes that a backup of this database was just finished, and by which tool. Call it only once the tool has succeeded.
+-- Notes that a backup of this database has just finished, and by which tool. Call it only after the tool has succeeded.
 CREATE OR REPLACE FUNCTION app.note_backup(made_with text)
  RETURNS void
  LANGUAGE sql
@@ -4647,7 +4647,7 @@ AS $function$
   insert into app.backup_run (kind, made_with) values ('backup', made_with)
 $function$;
 
--- Notes that a drill was just over: which step failed and why, or null where all of them succeeded.
+-- Notes that a drill has just ended: which step failed and why, or null if all of them succeeded.
 CREATE OR REPLACE FUNCTION app.note_drill(error text)
  RETURNS void
  LANGUAGE sql
@@ -4670,7 +4670,7 @@ begin
   return null;
 end $function$;
 
--- Notes that a key was used today (UTC). Writes at most once for a key and a day.
+-- Notes that a key was used today (UTC). Writes at most once a day for a key.
 CREATE OR REPLACE FUNCTION app.note_key_use(of_secret_hash bytea)
  RETURNS void
  LANGUAGE sql
@@ -4681,7 +4681,7 @@ AS $function$
   where secret_hash = of_secret_hash and (last_used_on is null or last_used_on < (clock_timestamp() at time zone 'UTC')::date)
 $function$;
 
--- Notes that the payment request of a deposit is to be brought up to date at COMMIT.
+-- Notes that the payment request of a deposit is to be updated at COMMIT.
 CREATE OR REPLACE FUNCTION app.note_receipt()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -4694,7 +4694,7 @@ begin
   return null;
 end $function$;
 
--- Trigger: looks for deposits of recovered payouts, because one was recovered, or an allocation ended that held this up.
+-- Trigger: looks for deposits of recovered payouts, because one was recovered, or an allocation that held this up has ended.
 CREATE OR REPLACE FUNCTION app.note_recovered()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -4708,7 +4708,7 @@ begin
   return null;
 end $function$;
 
--- For how long the job of each task that is due longest has been waiting; 0 where none is due.
+-- For each task, how long its oldest due job has been waiting; 0 if none is due.
 CREATE OR REPLACE FUNCTION app.oldest_due_jobs()
  RETURNS TABLE(task text, age_seconds double precision)
  LANGUAGE plpgsql
@@ -4723,7 +4723,7 @@ begin
     group by t.identifier;
 end $function$;
 
--- Recovered payouts of a merchant, chain and token whose deposits are not known, the oldest first, each with a debt of its gross and the sum of the adjustments that it collected besides.
+-- Recovered payouts of a merchant, chain and token whose deposits are not known, the oldest first, each with a debt of its gross and the sum of the other adjustments that it collected.
 CREATE OR REPLACE FUNCTION app.open_recovered(of_merchant uuid, of_chain text, of_token text)
  RETURNS TABLE(payout_id uuid, gross numeric, debt_id uuid, adjusted numeric)
  LANGUAGE sql
@@ -4741,7 +4741,7 @@ AS $function$
   order by p.created_at, p.id
 $function$;
 
--- The operator's own money in the treasury that is not promised to anything, in base units: fees earned and top-ups, less network fees and what was advanced to merchants whose addresses are not swept yet. Below zero after unforeseen losses.
+-- The operator's own free money in the treasury, in base units: fees earned and top-ups, less network fees and what was advanced to merchants whose addresses are not swept yet. Below zero after unforeseen losses.
 CREATE OR REPLACE FUNCTION app.operator_funds(of_chain text, of_token text)
  RETURNS numeric
  LANGUAGE sql
@@ -4768,7 +4768,7 @@ begin
   return own;
 end $function$;
 
--- Payment requests that are neither paid nor over.
+-- Payment requests that are neither paid nor ended.
 CREATE OR REPLACE FUNCTION app.payment_metrics()
  RETURNS TABLE(metric text, labels json, value double precision)
  LANGUAGE sql
@@ -4781,7 +4781,7 @@ AS $function$
     and r.status in ('awaiting', 'detected')) n
 $function$;
 
--- What a payment request is by its receipts: its status; what is final and what is pending, in base units; whether some of it came late; the transaction that completed it (else the last one), and when that became final.
+-- The state of a payment request by its receipts: its status; what is final and what is pending, in base units; whether some of it came late; the transaction that completed it (else the last one), and when that became final.
 CREATE OR REPLACE FUNCTION app.payment_of(r app.payment_request, expired boolean, OUT status text, OUT received numeric, OUT pending numeric, OUT late boolean, OUT txid text, OUT paid_at timestamp with time zone)
  RETURNS record
  LANGUAGE plpgsql
@@ -4809,7 +4809,7 @@ begin
     when received > 0 then 'underpaid' else 'expired' end;
 end $function$;
 
--- What the page of a payment request shows to whoever knows its token. Its confirmations are those of the youngest receipt that is pending; null where none is.
+-- What the page of a payment request shows to a visitor who has its token. Its confirmations are those of the youngest pending receipt; null if none is pending.
 CREATE OR REPLACE FUNCTION app.payment_page(of_page_token text)
  RETURNS SETOF app.payment_response
  LANGUAGE sql
@@ -4876,7 +4876,7 @@ begin
       ('sluice_treasury_operator_funds', app.operator_funds(a.chain, a.token))) m (metric, value);
 end $function$;
 
--- What the treasury lacks for paying a payout now, without anybody else's money; null if nothing.
+-- What the treasury lacks to pay a payout now without money of other merchants; null if nothing.
 CREATE OR REPLACE FUNCTION app.payout_shortage(of_payout uuid, network_fee numeric)
  RETURNS text
  LANGUAGE sql
@@ -4886,7 +4886,7 @@ AS $function$
   select app.shortage(p.chain, p.token, p.merchant_id, p.net, p.gross, payout_shortage.network_fee) from app.payout p where p.id = of_payout
 $function$;
 
--- How much of a payout's token the treasury lacks for paying it, in base units, besides what sweeps under way of the merchant's addresses bring: what further sweeps have to bring.
+-- How much of a payout's token further sweeps have to bring before the treasury can pay it, in base units, besides what sweeps of the merchant's addresses under way bring.
 CREATE OR REPLACE FUNCTION app.payout_shortfall(of_payout uuid, network_fee numeric)
  RETURNS numeric
  LANGUAGE sql
@@ -4899,7 +4899,7 @@ AS $function$
   from app.payout p where p.id = of_payout
 $function$;
 
--- Why a payout waits, as the API tells it: {code, message, since}; null where nothing is in its way, or it is over.
+-- Why a payout waits, as the API shows it: {code, message, since}; null if nothing is in its way, or it has ended.
 CREATE OR REPLACE FUNCTION app.payout_waiting(p app.payout)
  RETURNS json
  LANGUAGE sql
@@ -4976,7 +4976,7 @@ begin
   if by_treasury then
     perform app.add_treasury(s.chain, native, -fee, -s.max_fee);
   else
-    if s.merchant_id is null then -- of a return; not always the last one of it, in an older copy of the database
+    if s.merchant_id is null then -- a return's sweep; not always its last one, in an older copy of the database
       select u.* into r from app.unattributed_decision u join app.deposit d on d.id = u.deposit_id
       where d.chain = s.chain and d.address = s.source and s.id in (select i.id from app.return_outgoing_payment_ids(d, 'sweep') i);
     end if;
@@ -5000,7 +5000,7 @@ begin
   update app.payout p set network_fee = p.network_fee + post_network_fee.fee where p.id = s.payout_id;
 end $function$;
 
--- Gives a user an address on each of the chains where it has none yet; returns whether one is new, and the body of the answer.
+-- Gives a user an address on each of the chains where it has none yet; returns whether one is new, and the body of the response.
 CREATE OR REPLACE FUNCTION app.provision_addresses(of_merchant uuid, of_user uuid, chains text[], OUT created boolean, OUT body text)
  RETURNS record
  LANGUAGE plpgsql
@@ -5018,7 +5018,7 @@ begin
     select app.public_id('usr', of_user) as id, app.addresses_of(of_user) as addresses) u;
 end $function$;
 
--- Finds or makes the user with this reference, and gives it an address on each of the chains (null: all that are enabled); returns whether the user is new, and the body of the answer.
+-- Finds or makes the user with this reference, and gives it an address on each of the chains (null: all that are enabled); returns whether the user is new, and the body of the response.
 CREATE OR REPLACE FUNCTION app.provision_user(of_merchant uuid, of_external_ref text, chains text[], OUT created boolean, OUT body text)
  RETURNS record
  LANGUAGE plpgsql
@@ -5031,7 +5031,7 @@ begin
   created := false;
   if of_user is null then
     insert into app.user as u (merchant_id, external_ref) values (of_merchant, of_external_ref)
-    on conflict do nothing returning u.id into of_user; -- waits for a twin that is being made beside this one
+    on conflict do nothing returning u.id into of_user; -- waits for a duplicate that is being made at the same time
     created := found;
   end if;
   if of_user is null then
@@ -5050,7 +5050,7 @@ CREATE OR REPLACE FUNCTION app.public_id(prefix text, id uuid)
  IMMUTABLE PARALLEL SAFE
 RETURN ((prefix || '_'::text) || encode(uuid_send(id), 'hex'::text));
 
--- Stores the results of attempts at one endpoint and moves their deliveries on; returns why the endpoint was disabled by them (gone or failing), or null.
+-- Stores the results of attempts at one endpoint and updates their deliveries; returns why they disabled the endpoint (gone or failing), or null.
 CREATE OR REPLACE FUNCTION app.record_attempts(of_endpoint uuid, deliveries uuid[], numbers integer[], ages_ms integer[], durations_ms integer[], response_statuses integer[], errors text[], waits_ms bigint[])
  RETURNS text
  LANGUAGE plpgsql
@@ -5100,7 +5100,7 @@ begin
   return reason;
 end $function$;
 
--- Notes that a stored transaction was given to a node, what the node said (null: it took it), and when it is looked at again.
+-- Notes that a stored transaction was given to a node, the node's error (null: the node took it), and when it is checked again.
 CREATE OR REPLACE FUNCTION app.record_broadcast(of_chain text, of_txid text, error text, retry_ms integer)
  RETURNS void
  LANGUAGE sql
@@ -5112,13 +5112,13 @@ AS $function$
     returning o.outgoing_payment_id
   )
   update app.outgoing_payment s set next_step_at = clock_timestamp() + retry_ms * interval '1 millisecond',
-    waiting_reason = nullif(s.waiting_reason, 'node_unreachable'), -- which it is not, as it answered
+    waiting_reason = nullif(s.waiting_reason, 'node_unreachable'), -- it responded, so it is reachable
     waiting_detail = case when s.waiting_reason <> 'node_unreachable' then s.waiting_detail end,
     waiting_since = case when s.waiting_reason <> 'node_unreachable' then s.waiting_since end
   from sent where s.id = sent.outgoing_payment_id and s.next_step_at is not null
 $function$;
 
--- Writes down what the comparison of some addresses with the chain found, and how far it is; opens, renews or heals the incident. last: the match_key of the last of them, null if there were none any more. Safe to run twice.
+-- Stores what the comparison of some addresses with the chain found, and its position; opens, updates or closes the incident. last: the match_key of the last of them, null if none were left. Safe to run twice.
 CREATE OR REPLACE FUNCTION app.record_comparison(of_chain text, claim text, after text, last text, addresses text[], differences jsonb, of_unread text, at_height integer, took interval)
  RETURNS void
  LANGUAGE plpgsql
@@ -5135,7 +5135,7 @@ begin
   from jsonb_to_recordset(differences) f
     (address text, token text, outpoint text, ledger numeric, on_chain numeric, from_height int, handed_out_at timestamptz)
   on conflict (chain, address, token, outpoint) do update set ledger = excluded.ledger, on_chain = excluded.on_chain,
-    from_height = least(d.from_height, excluded.from_height); -- what was missing before is
+    from_height = least(d.from_height, excluded.from_height); -- what was missing before is still missing
   update app.comparison c set compared = c.compared + cardinality(addresses), height = least(c.height, at_height),
     unread = coalesce(c.unread, of_unread), error = null, next_at = clock_timestamp() + 3 * took,
     position = case when exists (select from app.address a where a.chain = of_chain and a.match_key > last) then last end
@@ -5177,7 +5177,7 @@ begin
   return recovered;
 end $function$;
 
--- Sends an event to an endpoint again, now, whatever became of the delivery before.
+-- Sends an event to an endpoint again, now, whatever the state of its delivery.
 CREATE OR REPLACE FUNCTION app.redeliver(of_merchant uuid, endpoint uuid, delivery uuid)
  RETURNS void
  LANGUAGE plpgsql
@@ -5214,7 +5214,7 @@ begin
   return redelivered;
 end $function$;
 
--- Computes the materialised view of analytics that is due first anew, and returns its name; null if none is due, or somebody else is at it. Each takes at most a share of the time.
+-- Refreshes the materialised view of analytics that is due first, and returns its name; null if none is due, or another caller is refreshing. Each takes at most a share of the time.
 CREATE OR REPLACE FUNCTION app.refresh_analytics(at_least interval DEFAULT '00:01:00'::interval, share double precision DEFAULT 0.02)
  RETURNS text
  LANGUAGE plpgsql
@@ -5245,7 +5245,7 @@ begin
   return of_view;
 end $function$;
 
--- Brings a payment request up to date with its receipts and the time. Safe to call at any time.
+-- Updates a payment request from its receipts and the time. Safe to call at any time.
 CREATE OR REPLACE FUNCTION app.refresh_payment(of_request uuid)
  RETURNS void
  LANGUAGE plpgsql
@@ -5270,7 +5270,7 @@ begin
   where p.id = of_request;
 end $function$;
 
--- Brings a payment request up to date at COMMIT of the transaction that changed its receipts.
+-- Updates a payment request at COMMIT of the transaction that changed its receipts.
 CREATE OR REPLACE FUNCTION app.refresh_touched_payment()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -5283,7 +5283,7 @@ begin
   return null;
 end $function$;
 
--- Raises P0003, with the way out, where a chain is halted by an incident that rewind, or resume, does not answer.
+-- Raises P0003, with the way out, if a chain is halted by an incident that this decision (rewind or resume) does not resolve.
 CREATE OR REPLACE FUNCTION app.refuse_answer(of_chain text, answer text)
  RETURNS void
  LANGUAGE plpgsql
@@ -5351,7 +5351,7 @@ begin
   raise exception 'payouts are never deleted' using errcode = 'P0003';
 end $function$;
 
--- Raises P0003 where a deposit is on the chain as we have it, or its block was not read again yet.
+-- Raises P0003 if a deposit is on the chain as we have it, or its block was not read again yet.
 CREATE OR REPLACE FUNCTION app.refuse_to_take_back(incident_id bigint, deposit app.deposit)
  RETURNS void
  LANGUAGE plpgsql
@@ -5363,16 +5363,16 @@ begin
   where t.id = deposit.chain || ':' || deposit.txid || ':' || deposit.output_index
     and (t.recipient, t.token, t.amount) = (deposit.address, deposit.token, deposit.amount);
   if found then
-    raise exception 'incident %: its deposit is on the chain, in block %; it can only be kept', incident_id, there using errcode = 'P0003';
+    raise exception 'incident %: its deposit is on the chain, in block %; resolve it as kept', incident_id, there using errcode = 'P0003';
   end if;
   perform from chain.cursor c where c.chain = deposit.chain and c.head_height < deposit.block_height;
   if found then
-    raise exception 'incident %: % is being read again and has not come to block % yet; try again when it has', incident_id, deposit.chain,
+    raise exception 'incident %: % is being read again and has not reached block % yet; try again when it has', incident_id, deposit.chain,
       deposit.block_height using errcode = 'P0003';
   end if;
 end $function$;
 
--- Unstamps deposits that a payout claimed and that were lost afterwards, and cancels the debts that stand for them; returns how many there are, what they were in its claim (base units), and how many are final again.
+-- Removes the payout from deposits that it claimed and that were lost afterwards, and cancels the debts that stand for them; returns how many there are, their sum in its claim (base units), and how many are final again.
 CREATE OR REPLACE FUNCTION app.release_lost(p app.payout, OUT claimed_count bigint, OUT claimed_amount numeric, OUT final_count bigint)
  RETURNS record
  LANGUAGE sql
@@ -5433,7 +5433,7 @@ begin
   update app.outgoing_payment s set next_step_at = clock_timestamp()
   where s.payout_id = p.id and s.kind = 'payout' and s.status = 'live' and not s.cancelling;
   if not found then
-    raise exception 'the payout is %, and no payment of it is under way that could be replaced', p.status using errcode = 'SL422';
+    raise exception 'the payout is % and has no payment under way to replace', p.status using errcode = 'SL422';
   end if;
   perform app.decide_payment(p.id, 'replace');
   perform app.wake_outgoing_payments(p.chain);
@@ -5452,7 +5452,7 @@ begin
   if not found then raise exception '% is not followed, or its head is below %', of_chain, to_height using errcode = 'P0003'; end if;
 end $function$;
 
--- Reserves so much more of a token in the treasury, in base units; below zero, gives it back.
+-- Reserves an amount of a token in the treasury, in base units; a negative amount gives it back.
 CREATE OR REPLACE FUNCTION app.reserve(of_chain text, of_token text, more numeric)
  RETURNS void
  LANGUAGE sql
@@ -5474,7 +5474,7 @@ AS $function$
     and u.outgoing_payment_id is null and u.spent_by is null
 $function$;
 
--- Reserves outputs for an outgoing payment, whose inputs they are from this attempt on. The caller knows that they are free.
+-- Reserves outputs as inputs of an outgoing payment, from this attempt on. The caller knows that they are free.
 CREATE OR REPLACE FUNCTION app.reserve_outputs(of_chain text, inputs text[], of_outgoing_payment uuid, attempt integer)
  RETURNS void
  LANGUAGE sql
@@ -5498,11 +5498,11 @@ declare
   way_out text;
 begin
   if (decision in ('kept', 'reorged')) is not true then
-    raise exception 'there is no decision %: it is kept or reorged', coalesce(decision, 'null') using errcode = 'SL422';
+    raise exception 'there is no decision %; use kept or reorged', coalesce(decision, 'null') using errcode = 'SL422';
   end if;
   select * into incident from app.incident i where i.id = incident_id;
-  perform from chain.cursor c where c.chain = incident.chain for update; -- before the incident, as settling does
-  if decision = 'reorged' and incident.kind like 'final_deposit_%' then -- and its payout before it: the order of locks
+  perform from chain.cursor c where c.chain = incident.chain for update; -- before the incident, as chain.derive does
+  if decision = 'reorged' and incident.kind like 'final_deposit_%' then -- and its payout before that: the order of locks
     select * into deposit from app.deposit d where d.id = incident.subject::uuid;
     perform app.allocate_all_deposits(deposit.merchant_id, deposit.chain, deposit.token);
     select * into deposit from app.deposit d where d.id = deposit.id;
@@ -5512,7 +5512,7 @@ begin
     perform app.allocate_all_deposits(deposit.merchant_id, deposit.chain, deposit.token);
     perform from app.deposit d where d.id = deposit.id and d.settlement_id is distinct from deposit.settlement_id;
     if found then
-      raise exception 'incident %: a payout claims the deposit at this moment; try again', incident_id using errcode = '40001';
+      raise exception 'incident %: a payout is claiming the deposit at this moment; try again', incident_id using errcode = '40001';
     end if;
   end if;
   select * into incident from app.incident i where i.id = incident_id for update;
@@ -5523,12 +5523,12 @@ begin
   select app.fill_way_out(k.way_out, incident.chain, array[incident_id]) into way_out
   from app.incident_kind k where k.kind = incident.kind and decision <> all (k.decisions);
   if found then
-    raise exception 'incident % (%) is not resolved as %: %', incident_id, incident.kind, decision, way_out using errcode = 'P0003';
+    raise exception 'incident % (%) cannot be resolved as %: %', incident_id, incident.kind, decision, way_out using errcode = 'P0003';
   end if;
   if decision = 'reorged' then
     perform app.refuse_to_take_back(incident_id, deposit);
     perform app.take_back(deposit.id);
-    -- What stands at its place on the chain now, another amount or another recipient, is settled anew.
+    -- Another amount or another recipient may be at its place on the chain now: deposits are derived there again.
     insert into chain.touched select pg_current_xact_id(), t.chain, t.id from chain.transfer t
     where t.id = deposit.chain || ':' || deposit.txid || ':' || deposit.output_index;
     insert into chain.touched_chain values (pg_current_xact_id(), deposit.chain) on conflict do nothing;
@@ -5536,7 +5536,7 @@ begin
     where i.resolved_at is null and (i.subject = incident.subject
       or i.subject = deposit.chain || ':' || deposit.txid || ':' || deposit.output_index);
   else
-    if incident.kind = 'final_deposit_moved' then -- else it would be an incident again each time that its block is read
+    if incident.kind = 'final_deposit_moved' then -- otherwise it would be an incident again each time that its block is read
       update app.deposit d set block_height = t.block_height, block_hash = t.block_hash
       from chain.transfer t where d.id = incident.subject::uuid and t.id = d.chain || ':' || d.txid || ':' || d.output_index
         and (t.recipient, t.token, t.amount) = (d.address, d.token, d.amount);
@@ -5545,7 +5545,7 @@ begin
   end if;
 end $function$;
 
--- An operator's decision that a halted chain goes on as it is. P0003 where it is halted for something else.
+-- An operator's decision that a halted chain is resumed as it is. P0003 if it is halted for another reason.
 CREATE OR REPLACE FUNCTION app.resume_chain(of_chain text)
  RETURNS void
  LANGUAGE plpgsql
@@ -5574,7 +5574,7 @@ begin
   if p.id is null then
     perform from app.payout o where o.id = of_payout;
     if not found then raise exception 'there is no payout with this id' using errcode = 'SL404', detail = 'payout'; end if;
-    raise exception 'the payout is over; request a new one' using errcode = 'SL422';
+    raise exception 'the payout has ended; request a new one' using errcode = 'SL422';
   end if;
   update app.outgoing_payment s set next_step_at = clock_timestamp() where s.payout_id = p.id and s.status <> 'final';
   perform app.wake_payout(p.id), app.wake_outgoing_payments(p.chain);
@@ -5600,7 +5600,7 @@ AS $function$
   select n, md5(concat_ws(':', 'return', of_kind, d.chain, d.txid, d.output_index, d.address, d.token, n))::uuid from generate_series(0, 19) n
 $function$;
 
--- Decides that what arrived for nobody is returned to this address; the worker carries it out.
+-- Decides that unattributed value is returned to this address; the worker carries it out.
 CREATE OR REPLACE FUNCTION app.return_unattributed(of_deposit uuid, to_address text)
  RETURNS void
  LANGUAGE plpgsql
@@ -5611,13 +5611,13 @@ declare
   r app.unattributed_decision;
 begin
   if app.uses_outputs(d.chain) then
-    raise exception 'what arrived on % cannot be returned by Sluice', d.chain using errcode = 'SL422';
+    raise exception 'Sluice cannot return value that arrived on %', d.chain using errcode = 'SL422';
   end if;
   select * into r from app.unattributed_decision u where u.deposit_id = d.id;
   if exists (select from app.outgoing_payment s where s.id = r.withdrawal_id and s.outcome = 'done') then
     raise exception '% was returned already', app.public_id('dep', d.id) using errcode = 'SL422';
   elsif exists (select from app.outgoing_payment s where s.id = r.withdrawal_id and s.status <> 'final') then
-    raise exception '% is on its way to % already; sluice treasury cancel % stops it', app.public_id('dep', d.id), r.destination, r.withdrawal_id
+    raise exception '% is already being sent to %; to stop it, run sluice treasury cancel %', app.public_id('dep', d.id), r.destination, r.withdrawal_id
       using errcode = 'SL422';
   end if;
   insert into app.unattributed_decision as u (deposit_id, decision, amount, destination) values (d.id, 'return', d.amount, to_address)
@@ -5637,7 +5637,7 @@ begin
   if not found then raise exception 'there is no key with this id' using errcode = 'SL404', detail = 'api_key'; end if;
 end $function$;
 
--- Makes a new secret; the one before it signs too for 24 hours. Returns the new one, which is never shown again.
+-- Makes a new secret; the old one signs, too, for 24 hours. Returns the new one, which is never shown again.
 CREATE OR REPLACE FUNCTION app.rotate_webhook_secret(of_merchant uuid, endpoint uuid)
  RETURNS text
  LANGUAGE plpgsql
@@ -5654,7 +5654,7 @@ begin
   return new_secret;
 end $function$;
 
--- The address of ours behind the sender of a confirmed transaction: on Bitcoin that is the output that was spent.
+-- The address of ours that sent a confirmed transaction: on Bitcoin the owner of the output that was spent.
 CREATE OR REPLACE FUNCTION app.sending_address(of_chain text, of_sender text)
  RETURNS text
  LANGUAGE sql
@@ -5709,7 +5709,7 @@ begin
   end if;
 end $function$;
 
--- Stops all keys of a merchant at once, or lets them work again. Changes nothing where it is so already.
+-- Stops all keys of a merchant at once, or lets them work again. Safe to run again.
 CREATE OR REPLACE FUNCTION app.set_merchant_suspended(of_merchant uuid, suspended boolean)
  RETURNS void
  LANGUAGE plpgsql
@@ -5721,7 +5721,7 @@ begin
   if not found then raise exception 'there is no merchant with this id' using errcode = 'SL404', detail = 'merchant'; end if;
 end $function$;
 
--- Registers where payouts of a chain go, in place of the address before; returns the body of the answer. The address comes checked and in its display form.
+-- Registers where payouts of a chain go, and replaces the address before; returns the body of the response. The address comes checked and in its display form.
 CREATE OR REPLACE FUNCTION app.set_payout_address(of_merchant uuid, of_chain text, of_address text)
  RETURNS text
  LANGUAGE plpgsql
@@ -5733,14 +5733,14 @@ begin
   if not found then raise exception 'not enabled for this account: %', of_chain using errcode = 'SLCHN'; end if;
   perform from custody.address p where p.address = of_address;
   if found then
-    raise exception 'this address belongs to this service; payouts go to an address of your own' using errcode = 'SL422';
+    raise exception 'this address belongs to this service; register an address of your own' using errcode = 'SL422';
   end if;
   insert into app.payout_address (merchant_id, chain, address) values (of_merchant, of_chain, of_address)
   on conflict (merchant_id, chain) do update set address = excluded.address, updated_at = clock_timestamp();
   return (select row_to_json(p) from (select of_chain as chain, of_address as address) p);
 end $function$;
 
--- Notes how much of its payout's gross a payment brings with it, in base units, and reserves so much less of the treasury.
+-- Notes how much of its payout's gross a payment brings with it, in base units, and reserves that much less of the treasury.
 CREATE OR REPLACE FUNCTION app.set_swept_in(s app.outgoing_payment, brought numeric)
  RETURNS void
  LANGUAGE plpgsql
@@ -5767,7 +5767,7 @@ AS $function$
   from app.funds_after(of_chain, of_token, of_merchant, amount, gross, network_fee) funds, app.native_token(of_chain) native
 $function$;
 
--- Whether the indexer of a chain tells of payments that are in no block yet.
+-- Whether the indexer of a chain shows payments that are in no block yet.
 CREATE OR REPLACE FUNCTION app.shows_unconfirmed(of_chain text)
  RETURNS boolean
  LANGUAGE sql
@@ -5789,7 +5789,7 @@ declare
   offered app.outgoing_attempt := jsonb_populate_record(null::app.outgoing_attempt, price);
   native text;
   treasury text;
-  account text; -- that it is of; null where it spends outputs
+  account text; -- its account; null if it spends outputs
   more numeric;
 begin
   select * into s from app.outgoing_payment x where x.id = of_outgoing_payment;
@@ -5800,7 +5800,7 @@ begin
     or number <> 1 + (select count(*) from app.outgoing_attempt o where o.outgoing_payment_id = s.id) then return false; end if;
   perform from custody.journal j where j.stream = s.chain and j.txid = of_txid and (j.sender, j.nonce) <> (s.sender, s.nonce);
   if found then
-    raise exception 'transaction % was signed for another nonce, or another first_input, than that of spend %', of_txid, s.id using errcode = 'P0003';
+    raise exception 'transaction % was signed for another nonce or first input than that of outgoing payment %', of_txid, s.id using errcode = 'P0003';
   end if;
   native := app.native_token(s.chain);
   treasury := app.treasury_address(s.chain);
@@ -5829,7 +5829,7 @@ begin
   return true;
 end $function$;
 
--- The sweep of a merchant's money on an address that is not final; null where there is none.
+-- The sweep of a merchant's money on an address that is not final; null if there is none.
 CREATE OR REPLACE FUNCTION app.sweep_under_way(of_chain text, of_token text, of_address text)
  RETURNS uuid
  LANGUAGE sql
@@ -5865,7 +5865,7 @@ begin
   end if;
 end $function$;
 
--- Gives a user, whose row the caller has locked, an address of a family, and has it watched on all chains of the family.
+-- Gives a user an address of a family, watched on all chains of the family. The caller has locked the user's row.
 CREATE OR REPLACE FUNCTION app.take_address(of_merchant uuid, of_user uuid, of_family text)
  RETURNS void
  LANGUAGE plpgsql
@@ -5932,7 +5932,7 @@ AS $function$
   returning next_nonce - 1
 $function$;
 
--- Gives a payment request an address that nothing else ever uses: watched on every chain of the family, credited on the request's chain alone.
+-- Gives a payment request an address that nothing else ever uses. It is watched on every chain of the family, and credited on the request's chain alone.
 CREATE OR REPLACE FUNCTION app.take_payment_address(r app.payment_request)
  RETURNS void
  LANGUAGE plpgsql
@@ -5947,7 +5947,7 @@ begin
   from app.chain c where c.family = of_family;
 end $function$;
 
--- Opens, renews or heals the incident of one check by what it found. Where a command mends what was found, the incident names it.
+-- Opens, updates or closes the incident of one check by what it found. If a command repairs what was found, the incident names it.
 CREATE OR REPLACE FUNCTION app.tell_finding(name text, claim text, count bigint, what jsonb)
  RETURNS void
  LANGUAGE plpgsql
@@ -6005,14 +6005,14 @@ AS $function$
   select t.address from custody.address t join app.chain c using (family) where t.purpose = 'treasury' and c.chain = of_chain
 $function$;
 
--- Why what arrived counts for nobody: protocol, unsupported_token, chain_not_requested, wrong_token or enabled_later. is_asked_for: the address was asked for on its chain; asked_token: the token that its payment request asked for, null for a user's.
+-- Why value is credited to no merchant: protocol, unsupported_token, chain_not_requested, wrong_token or enabled_later. is_asked_for: the address was asked for on its chain; asked_token: the token that its payment request asked for, null for a user's.
 CREATE OR REPLACE FUNCTION app.unattributed_reason(output_index integer, is_known boolean, is_asked_for boolean, token text, asked_token text)
  RETURNS text
  LANGUAGE sql
  IMMUTABLE PARALLEL SAFE
 RETURN CASE WHEN app.is_protocol_income(output_index) THEN 'protocol'::text WHEN (NOT is_known) THEN 'unsupported_token'::text WHEN (NOT is_asked_for) THEN 'chain_not_requested'::text WHEN (token <> asked_token) THEN 'wrong_token'::text ELSE 'enabled_later'::text END;
 
--- Changes name and fee of a merchant; null leaves one as it is. A payout keeps the fee with which it was made.
+-- Changes name and fee of a merchant; null leaves a value as it is. A payout keeps the fee that it was made with.
 CREATE OR REPLACE FUNCTION app.update_merchant(of_merchant uuid, new_name text, new_fee_bps integer)
  RETURNS void
  LANGUAGE plpgsql
@@ -6028,7 +6028,7 @@ begin
   if not found then raise exception 'there is no merchant with this id' using errcode = 'SL404', detail = 'merchant'; end if;
 end $function$;
 
--- Changes the URL, the event types, or whether an endpoint is enabled; null leaves a value as it is. Disabling gives up what is on its way.
+-- Changes the URL, the event types, or whether an endpoint is enabled; null leaves a value as it is. Disabling fails its pending deliveries.
 CREATE OR REPLACE FUNCTION app.update_webhook_endpoint(of_merchant uuid, endpoint uuid, url text, event_types text[], enable boolean)
  RETURNS void
  LANGUAGE plpgsql
@@ -6104,14 +6104,14 @@ AS $function$
   select coalesce((select attempts_exclude_by = 'output' from app.chain where chain = of_chain), false)
 $function$;
 
--- The lowest UUID of version 7, an id of a delivery, that is made at or after a time.
+-- The lowest UUID of version 7 (the ids of deliveries) that is made at or after a time.
 CREATE OR REPLACE FUNCTION app.uuid_at(at timestamp with time zone)
  RETURNS uuid
  LANGUAGE sql
  IMMUTABLE PARALLEL SAFE STRICT
 RETURN ((lpad(to_hex(((EXTRACT(epoch FROM at) * (1000)::numeric))::bigint), 12, '0'::text) || '70008000000000000000'::text))::uuid;
 
--- Notes what an outgoing payment waits for (null: nothing), and when it is looked at again.
+-- Notes what an outgoing payment waits for (null: nothing), and when it is checked again.
 CREATE OR REPLACE FUNCTION app.wait_outgoing_payment(of_outgoing_payment uuid, reason text, detail text, retry_ms integer)
  RETURNS void
  LANGUAGE sql
@@ -6124,7 +6124,7 @@ AS $function$
   where s.id = of_outgoing_payment and s.next_step_at is not null
 $function$;
 
--- Notes what a payout waits for (null: nothing), since when, and when its next step is tried again. Does nothing once it is paying, or over.
+-- Notes what a payout waits for (null: nothing), since when, and when its next step is tried again. Does nothing once it is paying, or has ended.
 CREATE OR REPLACE FUNCTION app.wait_payout(of_payout uuid, reason text, detail text, retry_ms integer)
  RETURNS void
  LANGUAGE sql
@@ -6178,7 +6178,7 @@ AS $function$
   select app.enqueue('advance_payout', json_build_object('payout_id', payout), 'payout:' || payout)
 $function$;
 
--- The first thing that an operator has to do about a chain that is halted, or whose payouts are stopped; null if nothing is wrong.
+-- What an operator has to do first about a chain that is halted, or whose payouts are stopped; null if nothing is wrong.
 CREATE OR REPLACE FUNCTION app.way_out(of_chain text)
  RETURNS text
  LANGUAGE sql
@@ -6192,7 +6192,7 @@ AS $function$
       from chain.cursor c where c.chain = of_chain and c.halted_at is not null))
 $function$;
 
--- What these outputs hold, of those that are free and belong to the merchant or, with_treasury, to the treasury: how many they are, their sum and the merchant's part of it, in base units. A count below the number asked for: some are not free, or named twice.
+-- Sums up those of these outputs that are free and belong to the merchant or, with_treasury, to the treasury: their number, their sum and the merchant's part of it, in base units. A number below the number asked for means that some are not free, or named twice.
 CREATE OR REPLACE FUNCTION app.weigh_outputs(of_chain text, inputs text[], of_merchant uuid, with_treasury boolean, OUT count bigint, OUT total numeric, OUT of_addresses numeric)
  RETURNS record
  LANGUAGE sql
@@ -6205,7 +6205,7 @@ AS $function$
   where case when u.merchant_id is null then with_treasury else u.merchant_id = of_merchant end
 $function$;
 
--- Why no payout of a chain goes on now: an open incident; null if nothing is wrong. Merchants may read it; the way out is for operators (app.way_out).
+-- Why payouts of a chain are stopped now: an open incident; null if nothing is wrong. Merchants may read it; the way out is for operators (app.way_out).
 CREATE OR REPLACE FUNCTION app.why_halted(of_chain text)
  RETURNS text
  LANGUAGE sql
@@ -6248,7 +6248,7 @@ begin
   return new;
 end $function$;
 
--- Does not credit a deposit that is being returned, though its chain was asked for before it is read again.
+-- Does not credit a deposit that is being returned, even if its chain was asked for before it is read again.
 CREATE OR REPLACE FUNCTION app.withhold_returned()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -6262,7 +6262,7 @@ begin
   return new;
 end $function$;
 
--- What must always hold: a view for each check, empty when all is right, its comment the claim. Read by the owner, and by app.audit_checks for everybody who audits.
+-- Invariants: a view for each check, empty when all is right; its comment is the claim. Read by the owner, and by app.audit_checks for every audit.
 create schema audit;
 
 -- each balance = the sum of its unsettled deposits and debts
@@ -6278,9 +6278,9 @@ create view audit.balances as
 --   merchant_id uuid: The merchant.
 --   chain text: Chain code.
 --   token text: Token code.
---   kept_amount numeric: Gross balance as it is kept, in base units.
+--   kept_amount numeric: Gross balance as stored, in base units.
 --   counted_amount numeric: Sum of the deposits and debts, in base units.
---   kept_count bigint: Number of deposits as it is kept.
+--   kept_count bigint: Number of deposits as stored.
 --   counted_count bigint: Number of deposits counted.
 
 -- the blocks from the final one to the head form one linked chain, and the final height lies on it
@@ -6560,7 +6560,7 @@ UNION ALL
   GROUP BY journal.stream
  HAVING count(*) <> max(journal.seq);
 --   chain text: Chain code, or another stream of the journal.
---   txid text: The transaction; or, where entries are missing, how many there are and the highest number.
+--   txid text: The transaction; or, if entries are missing, how many there are and the highest number.
 
 -- what is kept beside the ledger = the sum of its entries
 create view audit.ledger as
@@ -6572,13 +6572,13 @@ create view audit.ledger as
     kept,
     posted
    FROM app.ledger_audit;
---   what text: What is kept, as app.ledger_audit names it.
+--   what text: What is compared, as app.ledger_audit names it.
 --   chain text: Chain code.
 --   token text: Token code.
---   merchant_id uuid: The merchant; null where it is not about one.
---   address text: The address; null where it is not about one.
---   kept numeric: As it is kept, in base units.
---   posted numeric: As it follows from the ledger, or from what is under way, in base units.
+--   merchant_id uuid: The merchant; null if it is about none.
+--   address text: The address; null if it is about none.
+--   kept numeric: The stored amount, in base units.
+--   posted numeric: The amount by the ledger, or by what is under way, in base units.
 
 -- addresses and deposits belong to the merchant to whom the address was handed
 create view audit.merchants_apart as
@@ -6643,7 +6643,7 @@ UNION ALL
   WHERE o.amount <> p.net OR o.recipient <> p.address OR o.token <> p.token OR o.chain <> p.chain;
 --   id uuid: The payout.
 --   status text: Its status.
---   paid bigint: How many final transactions paid it; null where a stored transaction has another amount, recipient, token or chain.
+--   paid bigint: How many final transactions paid it; null if a stored transaction has another amount, recipient, token or chain.
 
 -- every transaction that an address of ours sent was stored before
 create view audit.no_unknown_transaction as
@@ -6752,7 +6752,7 @@ create view audit.one_payout_each as
           WHERE r.payout_id = p.id AND r.finished_at IS NULL));
 --   what text: deposit or adjustment.
 --   id uuid: Its id.
---   settlement_id uuid: The payout that it says.
+--   settlement_id uuid: The payout that it names.
 --   status text: Status of that payout; null if it is not one of its merchant, chain and token.
 
 -- an output is spent or reserved by one outgoing payment, from its first input on, and what is unspent adds up to holdings and treasury
@@ -6837,7 +6837,7 @@ UNION ALL
      JOIN app.payment_request r ON r.id = d.payment_request_id
      LEFT JOIN app.unattributed_decision u ON u.deposit_id = d.id
   WHERE d.credited <> (d.chain = r.chain AND d.token = r.token AND NOT app.is_protocol_income(d.output_index)) AND u.deposit_id IS NULL;
---   payment_request_id uuid: The payment request; null where a user's deposit says another owner than its address.
+--   payment_request_id uuid: The payment request; null if a user's deposit names another owner than its address.
 --   address text: The address.
 --   wrong text: What is wrong with it.
 
@@ -6915,17 +6915,17 @@ create view audit.payment_requests as
      JOIN due d ON d.id = r.id
   WHERE r.status IS DISTINCT FROM d.status OR r.received IS DISTINCT FROM d.received OR r.pending IS DISTINCT FROM d.pending OR r.late IS DISTINCT FROM d.late OR r.txid IS DISTINCT FROM d.txid OR r.paid_at IS DISTINCT FROM d.paid_at OR (r."position" IS NOT NULL) <> (d.status = ANY (ARRAY['paid'::text, 'underpaid'::text]));
 --   id uuid: The payment request.
---   status text: Its status, as it is kept.
+--   status text: Its status as stored.
 --   due_status text: Its status by its receipts.
---   received numeric(78,0): Sum of its final receipts in base units, as it is kept.
+--   received numeric(78,0): Sum of its final receipts in base units, as stored.
 --   due_received numeric: The same, counted.
---   pending numeric(78,0): Sum of its pending receipts in base units, as it is kept.
+--   pending numeric(78,0): Sum of its pending receipts in base units, as stored.
 --   due_pending numeric: The same, counted.
---   late boolean: Whether a final receipt came late, as it is kept.
+--   late boolean: Whether a final receipt came late, as stored.
 --   due_late boolean: The same, by the receipts.
---   txid text: The transaction that it names, as it is kept.
+--   txid text: The transaction that it names, as stored.
 --   due_txid text: The same, by the receipts.
---   paid_at timestamp with time zone: When it was paid, as it is kept.
+--   paid_at timestamp with time zone: When it was paid, as stored.
 --   due_paid_at timestamp with time zone: The same, by the receipts.
 --   "position" bigint: Its place in GET /payments: set if, and only if, it is paid or underpaid.
 
@@ -7020,7 +7020,7 @@ UNION ALL
   WHERE (payout.status = ANY (ARRAY['completed'::text, 'failed'::text])) <> (payout.finished_at IS NOT NULL) OR (payout.status = 'completed'::text) <> (payout.txid IS NOT NULL) OR (payout.status = 'failed'::text) <> (payout.error_code IS NOT NULL);
 --   what text: deposit or payout.
 --   id uuid: Its id.
---   wrong text: The change that must not be, or what contradicts its status.
+--   wrong text: The forbidden change, or what contradicts its status.
 
 -- a transaction is stored, signed, before it is given to a node and before anything counts on it
 create view audit.stored_first as
@@ -7109,7 +7109,7 @@ UNION ALL
   WHERE (( SELECT count(*) AS count
            FROM app.return_outgoing_payment_ids(d.*, 'withdrawal'::text) i(n, id)
              JOIN app.outgoing_payment s ON s.id = i.id AND s.outcome = 'done'::text)) > 1;
---   deposit_id uuid: What arrived: a row of app.deposit.
+--   deposit_id uuid: The unattributed value: a row of app.deposit.
 --   decision text: What was decided: credit or return.
 --   wrong text: What is wrong with it.
 
@@ -7128,16 +7128,16 @@ create view audit.whitelist as
 --   seq bigint: Number of the entry in the journal.
 --   destination text: The address that it pays to.
 
--- What the indexers see on the chains, and where each chain stands. A row about a block goes when the block leaves the chain.
+-- What the indexers see on the chains, and where each chain stands. A row about a block is deleted when the block leaves the chain.
 create schema chain;
 
--- Transfers of pending deposits that a rewind took away and that are expected to be read again. Empty unless a chain is being read again.
+-- Transfers of pending deposits that a rewind removed and that are expected to be read again. Empty unless a chain is being read again.
 create table chain.awaited (
   id text not null, -- <chain>:<txid>:<output_index>, as in chain.transfer.
   chain text not null, -- Chain code.
   block_height integer not null, -- Height of the block that it was in.
-  until_height integer not null, -- Once the head is as high as this, what was not read again is gone.
-  since timestamp with time zone not null, -- When it was taken away.
+  until_height integer not null, -- Once the head is as high as this, a transfer that was not read again is gone.
+  since timestamp with time zone not null, -- When it was removed.
   constraint awaited_pkey PRIMARY KEY (id)
 );
 CREATE INDEX awaited_chain ON chain.awaited USING btree (chain);
@@ -7148,8 +7148,8 @@ create table chain.block (
   chain text not null, -- Chain code.
   height integer not null, -- Height of the block.
   hash text not null, -- Hash of the block.
-  parent_hash text not null, -- Hash of the block one below; equals its hash here. Empty at the block above which following began, and at one that a rewind had to add.
-  "time" timestamp with time zone not null, -- Timestamp of the block; of one that a rewind had to add, when it did.
+  parent_hash text not null, -- Hash of the block one below; equals that block's hash here. Empty at the block above which following began, and at one that a rewind had to add.
+  "time" timestamp with time zone not null, -- Timestamp of the block; for one that a rewind had to add, the time of the rewind.
   constraint block_pkey PRIMARY KEY (id),
   constraint block_chain_height_key UNIQUE (chain, height),
   constraint block_check CHECK ((id = ((chain || ':'::text) || height)))
@@ -7159,16 +7159,16 @@ CREATE TRIGGER note_delete AFTER DELETE ON chain.block REFERENCING OLD TABLE AS 
 -- Chains for which an indexer was started, followed or not.
 create table chain.configured (
   chain text not null, -- Chain code.
-  configured_at timestamp with time zone not null default clock_timestamp(), -- When an indexer was started for it for the first time. Its head is as old where none was ever read.
-  waiting_reason text, -- Why its indexer cannot follow it now, for programs; null if it can, or has not said.
+  configured_at timestamp with time zone not null default clock_timestamp(), -- When an indexer was started for it for the first time. If no block was ever read, this counts as the age of its head.
+  waiting_reason text, -- Why its indexer cannot follow it now, for programs; null if it can, or has not reported.
   waiting_message text, -- The same for people.
   waiting_since timestamp with time zone, -- Since when it has not been able to, whatever the reasons were.
-  first_height integer, -- The first block that may pay to an address of ours, as its indexer found when it was to begin; null where that is not known.
+  first_height integer, -- The first block that may pay to an address of ours, as its indexer found before it began; null if unknown.
   constraint configured_pkey PRIMARY KEY (chain),
   constraint configured_check CHECK ((((waiting_reason IS NULL) = (waiting_since IS NULL)) AND ((waiting_reason IS NULL) = (waiting_message IS NULL))))
 );
 
--- Transactions that an address of ours sent, known to us or not, in a block that is on the chain now; on Bitcoin a row for each output of ours that one spends. A row disappears when its block leaves the chain.
+-- Transactions that an address of ours sent, known to us or not, in a block that is on the chain now; on Bitcoin a row for each output of ours that a transaction spends. A row disappears when its block leaves the chain.
 create table chain.confirmed_tx (
   id text not null, -- <chain>:<txid>; on Bitcoin <chain>:<txid>:<position of the input>.
   chain text not null, -- Chain code.
@@ -7179,7 +7179,7 @@ create table chain.confirmed_tx (
   sender text not null, -- Our address that sent it; on Bitcoin the output of ours that it spends (txid:vout), which, as a nonce, can be used once.
   nonce integer not null, -- Its nonce; 0 on Bitcoin.
   success boolean not null, -- True if it had the effect that it was sent for: executed and, for a token, with the Transfer event of our amount, from and to the right addresses.
-  fee numeric(78,0) not null, -- Network fee that it cost, in the native coin's base units; 0 where it spends what is not ours, too.
+  fee numeric(78,0) not null, -- Network fee that it cost, in the native coin's base units; 0 if it also spends outputs that are not ours.
   constraint confirmed_tx_pkey PRIMARY KEY (id),
   constraint confirmed_tx_id CHECK (starts_with(id, ((chain || ':'::text) || txid)))
 );
@@ -7187,13 +7187,13 @@ CREATE INDEX confirmed_tx_block ON chain.confirmed_tx USING btree (chain, block_
 CREATE INDEX confirmed_tx_nonce ON chain.confirmed_tx USING btree (chain, sender, nonce);
 CREATE TRIGGER note_insert AFTER INSERT ON chain.confirmed_tx REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION chain.note_confirmed_txs();
 
--- The last time that servers of a chain contradicted themselves. While blocks come in nevertheless, another server told the truth.
+-- The last time that servers of a chain contradicted themselves. If blocks still come in, another server gave correct data.
 create table chain.contradiction (
   chain text not null, -- Chain code.
   since timestamp with time zone not null, -- When that began; nothing new of the chain was written from then until seen_at.
-  seen_at timestamp with time zone not null, -- When it was seen last.
-  txid text, -- The transaction that they contradict themselves about; null where it is about something else.
-  message text not null, -- What is wrong with what they answer.
+  seen_at timestamp with time zone not null, -- When it was last seen.
+  txid text, -- The transaction that they contradict themselves about; null if it is about something else.
+  message text not null, -- What is wrong with their responses.
   constraint contradiction_pkey PRIMARY KEY (chain)
 );
 
@@ -7210,10 +7210,10 @@ create table chain.cursor (
   final_moved_at timestamp with time zone not null default clock_timestamp(), -- When the final height last moved.
   last_reorg_at timestamp with time zone, -- When blocks last left the chain; null if that never happened.
   last_reorg_depth integer, -- How many blocks left the chain then.
-  halted_at timestamp with time zone, -- Since when the chain stands still for an operator: after a reorganisation below the final block, or because the database is an older copy than custody's journal. Null while it goes on.
+  halted_at timestamp with time zone, -- Since when the chain is halted for an operator: after a reorganisation below the final block, or because the database is an older copy than custody's journal. Null while it is not halted.
   rewind_to integer, -- Height that an operator asked the indexer to go back to; cleared when that is done.
   tracer text, -- Which of the node's tracers numbers internal calls on this chain (debug or trace); never changes once it is set.
-  finalisation bigint not null default 0, -- How often deposits of the chain became final, or were credited by an operator, so far. Each has the number of its time, and a payout claims up to a number.
+  finalisation bigint not null default 0, -- How often deposits of the chain became final, or were credited by an operator, so far. Each time has a number, which its deposits carry, and a payout claims up to a number.
   constraint cursor_pkey PRIMARY KEY (chain)
 );
 CREATE CONSTRAINT TRIGGER find_recovered_deposits AFTER UPDATE OF finalisation ON chain.cursor DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN ((new.finalisation > old.finalisation)) EXECUTE FUNCTION app.note_finalisation();
@@ -7236,12 +7236,12 @@ create table chain.reorganisation (
   first_height integer, -- Height of the lowest of them.
   old_head_hash text, -- Hash of the block that was the head before; null if that one did not leave the chain.
   new_head_hash text, -- Hash of the block that was the head afterwards.
-  deposits_reorged integer, -- How many credited deposits were in those blocks and in no block afterwards, those included of which that was known later (chain.awaited).
+  deposits_reorged integer, -- How many credited deposits were in those blocks and in no block afterwards, including those that were found lost later (chain.awaited).
   constraint reorganisation_pkey PRIMARY KEY (id),
   constraint reorganisation_depth_check CHECK ((depth > 0))
 );
 
--- Transfers that a running transaction inserted, changed or deleted, or that are to be looked at again. Empty between transactions.
+-- Transfers that a running transaction inserted, changed or deleted, or that are to be checked again. Empty between transactions.
 create unlogged table chain.touched (
   txn xid8 not null, -- The transaction.
   chain text not null, -- Chain code.
@@ -7249,7 +7249,7 @@ create unlogged table chain.touched (
 );
 CREATE INDEX touched_txn ON chain.touched USING btree (txn);
 
--- Chains that a running transaction touched; each row makes one settlement at COMMIT. Empty between transactions.
+-- Chains that a running transaction touched; chain.derive runs once at COMMIT for each row. Empty between transactions.
 create unlogged table chain.touched_chain (
   txn xid8 not null, -- The transaction.
   chain text not null, -- Chain code.
@@ -7262,14 +7262,14 @@ CREATE CONSTRAINT TRIGGER then_derive AFTER INSERT ON chain.touched_chain DEFERR
 create table chain.transfer (
   id text not null, -- <chain>:<txid>:<output_index>.
   chain text not null, -- Chain code, such as ETH.
-  txid text not null, -- Transaction id; of what a chain's rules pay without a transaction, the hash of the block.
+  txid text not null, -- Transaction id; the hash of the block for what a chain's rules pay without a transaction.
   output_index integer not null, -- Position inside the transaction. EVM chains: 0 the transaction's own value, 1 + n the n-th log, 1000000 + n the n-th internal call; without a transaction, 2000000 + n the fees of the block (of its n-th recipient), 3000000 + n its n-th withdrawal. Bitcoin: the vout.
   block_height integer not null, -- Height of the block that holds the transaction.
   block_hash text not null, -- Hash of that block.
   block_time timestamp with time zone not null, -- Timestamp of that block.
-  token text not null, -- Token code, such as USDC; the contract address where the token is not one that Sluice supports.
+  token text not null, -- Token code, such as USDC; the contract address if Sluice does not support the token.
   amount numeric(78,0) not null, -- Amount in the smallest unit of the token (wei, for ether).
-  sender text not null, -- Address that the value came from; of new coins what app.chain.coinbase_sender says.
+  sender text not null, -- Address that the value came from; for new coins the value of app.chain.coinbase_sender.
   recipient text not null, -- Our address that the value went to.
   constraint transfer_pkey PRIMARY KEY (id),
   constraint transfer_amount_check CHECK ((amount > (0)::numeric)),
@@ -7292,9 +7292,9 @@ create table chain.unconfirmed (
   sender text not null, -- Address that the value comes from.
   recipient text not null, -- Our address.
   inputs text[] not null, -- What the transaction spends (txid:vout): another transaction in a block that spends one of them excludes this one.
-  raw text, -- The transaction, in hex, where the source gave it.
+  raw text, -- The transaction, in hex, if the source provided it.
   seen_at timestamp with time zone not null default clock_timestamp(), -- When it was first seen.
-  missed_since timestamp with time zone, -- When a look first did not show it, though it was in no block; null while it is shown or in a block.
+  missed_since timestamp with time zone, -- When a poll first did not show it, though it was in no block; null while it is shown or in a block.
   constraint unconfirmed_pkey PRIMARY KEY (id),
   constraint unconfirmed_amount_check CHECK ((amount > (0)::numeric)),
   constraint unconfirmed_check CHECK ((id = ((((chain || ':'::text) || txid) || ':'::text) || output_index)))
@@ -7313,10 +7313,10 @@ create view chain.standing_contradiction as
           WHERE c.chain = k.chain AND c.head_moved_at > k.since));
 --   chain text: Chain code.
 --   since timestamp with time zone: Since when.
---   txid text: The transaction that they contradict themselves about; null where it is about something else.
---   message text: What is wrong with what they answer.
+--   txid text: The transaction that they contradict themselves about; null if it is about something else.
+--   message text: What is wrong with their responses.
 
--- Starts following a chain above a block that its node called final: the first block that is indexed must link to it. Does nothing for a chain that is followed already.
+-- Starts following a chain above a block that its node called final: the first indexed block must link to it. Does nothing for a chain that is followed already.
 CREATE OR REPLACE FUNCTION chain.anchor(of_chain text, network text, height integer, hash text, time_of_block timestamp with time zone)
  RETURNS void
  LANGUAGE plpgsql
@@ -7332,7 +7332,7 @@ begin
   execute format('insert into %I.status (id, height, hash) values (0, $1, $2)', 'squid_' || lower(of_chain)) using height, hash;
 end $function$;
 
--- Of what the calling transaction touched, has what belongs to pending deposits awaited instead of settled, until the chain is as high as head_height.
+-- Takes the transfers of pending deposits out of what the calling transaction touched, and awaits them until the chain is as high as head_height.
 CREATE OR REPLACE FUNCTION chain.await_transfers(of_chain text, head_height integer)
  RETURNS void
  LANGUAGE plpgsql
@@ -7353,7 +7353,7 @@ begin
   )
   insert into chain.awaited (id, chain, block_height, until_height, since)
   select id, of_chain, block_height, head_height, moment from pending
-  on conflict (id) do update -- it had come back meanwhile
+  on conflict (id) do update -- it came back meanwhile
     set block_height = excluded.block_height, until_height = excluded.until_height, since = excluded.since;
 end $function$;
 
@@ -7367,7 +7367,7 @@ AS $function$
   insert into chain.configured (chain) values (of_chain) on conflict do nothing
 $function$;
 
--- Makes the transactions of ours in these blocks those that are wanted (rows of chain.confirmed_tx as JSON), and no others; returns as chain.correct_transfers.
+-- Makes the transactions of ours in these blocks exactly those of wanted (rows of chain.confirmed_tx as JSON); returns the same as chain.correct_transfers.
 CREATE OR REPLACE FUNCTION chain.correct_confirmed_txs(of_chain text, from_height integer, to_height integer, wanted jsonb, OUT added text[], OUT removed integer, OUT changed integer, OUT heights integer[])
  RETURNS record
  LANGUAGE plpgsql
@@ -7404,7 +7404,7 @@ begin
   into added, rewritten, removed, heights;
   changed := cardinality(rewritten);
 
-  delete from chain.confirmed_tx i where i.id = any(rewritten); -- and inserted: that is what heals an incident
+  delete from chain.confirmed_tx i where i.id = any(rewritten); -- and inserted again, which heals an incident
   insert into chain.confirmed_tx (id, chain, txid, block_height, block_hash, block_time, sender, nonce, success, fee)
   select id, chain, txid, block_height, block_hash, block_time, sender, nonce, success, fee
   from jsonb_populate_recordset(null::chain.confirmed_tx, wanted) w where w.id = any(added || rewritten);
@@ -7416,11 +7416,11 @@ begin
   update app.outgoing_payment s set next_step_at = clock_timestamp() from jsonb_array_elements(lost) l
   where s.id = (l->>'outgoing_payment')::uuid and (l->>'is_gone')::boolean;
   if cardinality(added || rewritten) + removed > 0 then
-    insert into chain.touched_chain values (pg_current_xact_id(), of_chain) on conflict do nothing; -- what it does to payouts is settled
+    insert into chain.touched_chain values (pg_current_xact_id(), of_chain) on conflict do nothing; -- chain.derive does what follows for payouts
   end if;
 end $function$;
 
--- Makes the transfers of these blocks those that are wanted (rows of chain.transfer as JSON), and no others. Returns the ids that were added, how many were removed and changed, and the heights at which something stored was not there, or not so.
+-- Makes the transfers of these blocks exactly those of wanted (rows of chain.transfer as JSON). Returns the ids that were added, how many were removed and changed, and the heights at which something stored was missing or different.
 CREATE OR REPLACE FUNCTION chain.correct_transfers(of_chain text, from_height integer, to_height integer, wanted jsonb, OUT added text[], OUT removed integer, OUT changed integer, OUT heights integer[])
  RETURNS record
  LANGUAGE plpgsql
@@ -7457,7 +7457,7 @@ begin
   changed := cardinality(rewritten);
   perform chain.log_for_undo(of_chain, 'transfer', added || rewritten);
 
-  -- What was stored, and never became a deposit, becomes one now. What an operator decided stays.
+  -- What was stored and never became a deposit becomes one now. An operator's decision stays.
   select array_agg(w.id) into unsettled from jsonb_populate_recordset(null::chain.transfer, wanted) w
   where not exists (
     select from app.deposit d where d.txid = w.txid and d.output_index = w.output_index and d.chain = of_chain and d.status <> 'reorged'
@@ -7482,7 +7482,7 @@ declare
 begin
   select * into at from chain.cursor c where c.chain = new.chain for update;
   if at.chain is not null then
-    -- The store would follow a fork below the final block, too, as far down as it can undo. That is for an operator to decide.
+    -- The store would also follow a fork below the final block, as far down as it can undo. An operator must decide about that.
     perform from chain.block b where b.chain = new.chain and b.height = at.final_height and b.hash = at.final_hash;
     if not found then
       raise exception '%: its final block % (%) would leave the chain; nothing was written', new.chain, at.final_height, at.final_hash
@@ -7514,7 +7514,7 @@ begin
   return null;
 end $function$;
 
--- Makes the deposits of a chain agree with the transfers that the calling transaction touched, and tells merchants what that changed.
+-- Makes the deposits of a chain agree with the transfers that the calling transaction touched, and writes the events for merchants.
 CREATE OR REPLACE FUNCTION chain.derive_deposits(of_chain text)
  RETURNS void
  LANGUAGE plpgsql
@@ -7559,7 +7559,7 @@ begin
       case when t.id is null then d.block_height else t.block_height end as block_height,
       case when t.id is null then d.block_hash else t.block_hash end as block_hash, t.id as live_id
     from deposit d full join transfer t on t.id = d.transfer_id and t.recipient = d.address and t.token = d.token
-  ), held_back as ( -- something else is paid at a position that holds a final deposit: nobody is credited until an operator decides
+  ), held_back as ( -- a different payment at a position that holds a final deposit: no merchant is credited until an operator decides
     select n.* from net n
     where n.alive and (n.deposit_id is null or n.status = 'reorged')
       and exists (select from deposit d where d.transfer_id = n.live_id and d.status = 'final')
@@ -7668,7 +7668,7 @@ begin
   perform app.emit_deposit_events(ids, array_fill('deposit.confirmed'::text, array[coalesce(cardinality(ids), 0)]), versions, tokens, amounts);
 end $function$;
 
--- Moves finality to a block that the node calls final; true if the final height is at this block now, or was above it already (its hash is then not compared); false if nothing could be changed.
+-- Moves finality to a block that the node calls final. True if the final height is at this block now, or was above it already (its hash is then not compared); false if nothing could be changed.
 CREATE OR REPLACE FUNCTION chain.finalize(of_chain text, height integer, hash text)
  RETURNS boolean
  LANGUAGE plpgsql
@@ -7683,12 +7683,12 @@ begin
   perform from chain.block b where b.chain = of_chain and b.height = $2 and b.hash = $3;
   if not found then return false; end if;
   update chain.cursor c set final_height = $2, final_hash = $3, final_moved_at = clock_timestamp() where c.chain = of_chain;
-  delete from chain.block b where b.chain = of_chain and b.height < $2 - 1024; -- the rest serves to find a fork below final
+  delete from chain.block b where b.chain = of_chain and b.height < $2 - 1024; -- the rest is for finding a fork below the final block
   insert into chain.touched_chain values (pg_current_xact_id(), of_chain) on conflict do nothing;
   return true;
 end $function$;
 
--- Nothing was paid to an address of ours on this chain before this moment; -infinity where that is not known, null while custody has made none.
+-- No address of ours on this chain was paid before this time; -infinity if the time is unknown, null while custody has made no address.
 CREATE OR REPLACE FUNCTION chain.first_address_at(of_chain text)
  RETURNS timestamp with time zone
  LANGUAGE sql
@@ -7705,7 +7705,7 @@ AS $function$
   where c.chain = of_chain
 $function$;
 
--- Forgets of a chain's transfers those that are in a block at or below the final height.
+-- Forgets those of a chain's unconfirmed transfers that are in a block at or below the final height.
 CREATE OR REPLACE FUNCTION chain.forget_final(of_chain text, final_height integer)
  RETURNS void
  LANGUAGE sql
@@ -7725,7 +7725,7 @@ AS $function$
     and not exists (select from app.open_incident i where i.chain = of_chain and i.halts)
 $function$;
 
--- Stops a chain, with an incident, because the final block is not on the node's chain any more. Safe to call again.
+-- Stops a chain, with an incident, because the final block is no longer on the node's chain. Safe to call again.
 CREATE OR REPLACE FUNCTION chain.halt(of_chain text, details jsonb)
  RETURNS void
  LANGUAGE plpgsql
@@ -7759,7 +7759,7 @@ begin
   execute format('grant select, insert, update, delete on all tables in schema %I to sluice_indexer', state);
 end $function$;
 
--- Enters these rows of chain.transfer or chain.confirmed_tx in the log of the store, where they are at heights that it can still undo.
+-- Enters these rows of chain.transfer or chain.confirmed_tx in the store's log, if they are at heights that it can still undo.
 CREATE OR REPLACE FUNCTION chain.log_for_undo(of_chain text, of_table text, ids text[])
  RETURNS void
  LANGUAGE plpgsql
@@ -7775,14 +7775,14 @@ begin
     'squid_' || lower(of_chain), of_table) using of_table, ids;
 end $function$;
 
--- For how long a transfer is awaited at most.
+-- The longest time for which a transfer is awaited.
 CREATE OR REPLACE FUNCTION chain.longest_wait()
  RETURNS interval
  LANGUAGE sql
  IMMUTABLE PARALLEL SAFE
 RETURN '00:15:00'::interval;
 
--- Trigger: notes the blocks that a statement deleted. Those that are not there again at COMMIT left the chain.
+-- Trigger: notes the blocks that a statement deleted. A block that is not there again at COMMIT left the chain.
 CREATE OR REPLACE FUNCTION chain.note_blocks()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -7794,7 +7794,7 @@ begin
   return null;
 end $function$;
 
--- Trigger: opens the incident unknown_transaction for what nobody stored, and closes final_payment_vanished for what is there again.
+-- Trigger: opens the incident unknown_transaction for a transaction that is not stored here, and closes final_payment_vanished for one that is there again.
 CREATE OR REPLACE FUNCTION chain.note_confirmed_txs()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -7832,7 +7832,7 @@ begin
   return null;
 end $function$;
 
--- Notes that servers of a chain contradicted themselves about a transaction (or null), in these words. Its first time stays as long as nothing new of the chain was written.
+-- Notes that servers of a chain contradicted themselves about a transaction (or null), with a message. The first time is kept until something new of the chain was written.
 CREATE OR REPLACE FUNCTION chain.note_contradiction(at_chain text, at_txid text, what text)
  RETURNS void
  LANGUAGE sql
@@ -7846,7 +7846,7 @@ AS $function$
     seen_at = excluded.seen_at, txid = excluded.txid, message = excluded.message
 $function$;
 
--- Keeps what blocks pay us until it is final, and drops what is unconfirmed and conflicts with them. kept: the transfers to us in them, as for chain.note_unconfirmed; txids and outpoints, parallel: what each of their transactions spends.
+-- Keeps what blocks pay us until it is final, and drops unconfirmed payments that conflict with these blocks. kept: the transfers to us in them, as for chain.note_unconfirmed; txids and outpoints, parallel: what each of their transactions spends.
 CREATE OR REPLACE FUNCTION chain.note_mined(of_chain text, kept jsonb, txids text[], outpoints text[])
  RETURNS void
  LANGUAGE plpgsql
@@ -7895,7 +7895,7 @@ begin
   return null;
 end $function$;
 
--- Takes in everything unconfirmed that a source shows now, as [{txid, output_index, token, amount, sender, recipient, inputs, raw}]: new deposits are pending, and what was missed for long enough is gone. What is not to an address of ours is passed over.
+-- Stores everything unconfirmed that a source shows now, as [{txid, output_index, token, amount, sender, recipient, inputs, raw}]: new deposits are pending, and what was missing for long enough is gone. Payments to other addresses are ignored.
 CREATE OR REPLACE FUNCTION chain.note_unconfirmed(of_chain text, seen jsonb)
  RETURNS void
  LANGUAGE plpgsql
@@ -7962,7 +7962,7 @@ begin
   end if;
 end $function$;
 
--- Trigger, at COMMIT, before chain.derive: has transfers settled that need not be awaited any longer, and adds deposits that are lost by it to their reorganisation.
+-- Trigger, at COMMIT, before chain.derive: ends the waiting for transfers whose time is over, and adds the deposits that are lost by it to their reorganisation.
 CREATE OR REPLACE FUNCTION chain.release()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -7984,7 +7984,7 @@ begin
     where w.chain = new.chain
       and (w.until_height <= head_height or w.block_height <= at.final_height or w.since <= clock_timestamp() - chain.longest_wait())
     returning w.id, w.since
-  ), lost as ( -- belongs to the reorganisation in which they were taken away
+  ), lost as ( -- they belong to the reorganisation in which they were taken away
     select g.since, count(*) as deposits from gone g
     cross join lateral (
       select * from app.deposit d where d.txid = split_part(g.id, ':', 2) and d.output_index = split_part(g.id, ':', 3)::int and d.chain = new.chain offset 0
@@ -8003,7 +8003,7 @@ begin
   return null;
 end $function$;
 
--- Settles what was awaited for too long, on chains that stand still as well.
+-- Ends the waiting for transfers that were awaited for too long, also on chains that stand still.
 CREATE OR REPLACE FUNCTION chain.release_overdue()
  RETURNS void
  LANGUAGE sql
@@ -8015,7 +8015,7 @@ AS $function$
   on conflict do nothing
 $function$;
 
--- Forgets the blocks above a height, so that they are read again. Below the final height only where an operator asked for it.
+-- Deletes the blocks above a height, so that they are read again. Below the final height only if an operator asked for it.
 CREATE OR REPLACE FUNCTION chain.rewind(of_chain text, to_height integer, to_hash text)
  RETURNS void
  LANGUAGE plpgsql
@@ -8055,7 +8055,7 @@ begin
   execute format('update %I.status set height = $1, hash = $2, nonce = nonce + 1 where id = 0', 'squid_' || lower(of_chain)) using to_height, to_hash;
 end $function$;
 
--- Notes why a chain cannot be followed now (reason for programs, message for people), and its first block where that is known; with nulls, that it can.
+-- Notes why a chain cannot be followed now (reason for programs, message for people), and its first block if that is known. Nulls mean that it can.
 CREATE OR REPLACE FUNCTION chain.tell_waiting(of_chain text, reason text, message text, first_height integer)
  RETURNS void
  LANGUAGE sql
@@ -8065,10 +8065,10 @@ AS $function$
   update chain.configured c set waiting_reason = reason, waiting_message = message, first_height = coalesce($4, c.first_height),
     waiting_since = case when reason is not null then coalesce(c.waiting_since, clock_timestamp()) end
   where c.chain = of_chain and (c.waiting_reason, c.waiting_message, coalesce($4, c.first_height))
-    is distinct from (reason, message, c.first_height) -- it is told again and again
+    is distinct from (reason, message, c.first_height) -- the indexer repeats it
 $function$;
 
--- Has these transfers of a chain looked at when the calling transaction commits; null for none.
+-- Makes chain.derive check these transfers of a chain when the calling transaction commits; null for none.
 CREATE OR REPLACE FUNCTION chain.touch(of_chain text, ids text[])
  RETURNS void
  LANGUAGE plpgsql
@@ -8080,18 +8080,18 @@ begin
   insert into chain.touched_chain values (pg_current_xact_id(), of_chain) on conflict do nothing;
 end $function$;
 
--- What custody holds: addresses and whose they are, the journal of what it signed, and the whitelist of destinations.
+-- What custody holds: addresses and their owners, the journal of what it signed, and the whitelist of destinations.
 create schema custody;
 
--- Every address that custody ever derived, in order, and the merchant that it was handed to; those that are not taken wait to be.
+-- Every address that custody ever derived, in order, and the merchant that it was handed to; addresses that are not taken wait in the pool.
 create table custody.address (
   address text not null, -- The address as people see it.
   family text not null, -- Family of chains on which the address is valid, such as evm.
   derivation_index bigint not null, -- Index in the derivation path, so that the seed restores it.
-  created_at timestamp with time zone not null default clock_timestamp(), -- When custody derived it; of a treasury -infinity where its seed is older than this database.
+  created_at timestamp with time zone not null default clock_timestamp(), -- When custody derived it; -infinity for a treasury whose seed is older than this database.
   taken_at timestamp with time zone, -- When it was handed out; null while it waits. Never handed out twice.
   purpose text not null default 'deposit'::text, -- deposit: for a user or a payment request. treasury: where sweeps go, and payouts come from.
-  merchant_id uuid, -- The merchant that it was handed to; null before, and for a treasury. Written once, by the function that hands it out; what custody signs rests on it.
+  merchant_id uuid, -- The merchant that it was handed to; null before, and for a treasury. Written once, by the function that hands it out; what custody signs depends on it.
   retired_at timestamp with time zone, -- When it was given up unused, because an older copy of the database would have handed it out a second time; else null.
   match_key text not null, -- The address as indexers look it up, written by a trigger (app.match_key): in lower case where that makes no difference (app.chain.folds_addresses).
   constraint address_pkey PRIMARY KEY (address),
@@ -8123,7 +8123,7 @@ CREATE TRIGGER announce_raise AFTER INSERT ON custody.budget_raise FOR EACH ROW 
 create table custody.decision (
   outgoing_payment_id uuid not null, -- The payment.
   decision text not null, -- replace (by the same payment with a higher fee) or cancel (by a transaction that moves nothing).
-  decided_at timestamp with time zone not null default clock_timestamp(), -- When it was decided, last.
+  decided_at timestamp with time zone not null default clock_timestamp(), -- When it was last decided.
   constraint decision_pkey PRIMARY KEY (outgoing_payment_id),
   constraint decision_decision_check CHECK ((decision = ANY (ARRAY['replace'::text, 'cancel'::text]))),
   constraint decision_outgoing_payment_id_fkey FOREIGN KEY (outgoing_payment_id) REFERENCES app.outgoing_payment(id) ON DELETE CASCADE
@@ -8134,13 +8134,13 @@ create table custody.journal (
   stream text not null, -- Chain code; pool:<family> for the entries about derived addresses.
   seq bigint not null, -- Number of the entry in its stream: 1, 2, 3 ... without a gap.
   kind text not null, -- pay: a payout. sweep: an address to the treasury. withdraw: the operator's own money. cancel: nothing, with the nonce of something else. pool: addresses were derived up to an index.
-  subject_id uuid, -- The payout, the sweep or the withdrawal (app.outgoing_payment) that it is for.
-  merchant_id uuid, -- The merchant that is paid, or whose address is swept; null where it is the operator's own or nobody's.
+  subject_id uuid, -- The outgoing payment (app.outgoing_payment) of the entry: the payout, the sweep or the withdrawal.
+  merchant_id uuid, -- The merchant that is paid, or whose address is swept; null if the money is the operator's own or unattributed.
   token text, -- Token code.
   amount numeric(78,0), -- What it moves, in base units.
   destination text, -- Where it moves it to.
   source text, -- The address that it is taken from.
-  sender text, -- The address that sends the transaction, and whose nonce it uses; not the source where the treasury relays an authorisation. On Bitcoin the first input (txid:vout).
+  sender text, -- The address that sends the transaction, and whose nonce it uses; not the source if the treasury relays an authorisation. On Bitcoin the first input (txid:vout).
   nonce bigint, -- The nonce; 0 on Bitcoin.
   max_fee numeric(78,0), -- The most that the transaction can cost, in the native coin's base units.
   txid text, -- Id of the signed transaction.
@@ -8180,7 +8180,7 @@ create table custody.refusal (
   constraint refusal_pkey PRIMARY KEY (id)
 );
 
--- Where money may go: per merchant and chain; without a merchant, where the operator's own may go.
+-- Where money may go: per merchant and chain; without a merchant, where the operator's own money may go.
 create table custody.whitelist (
   id bigint not null generated always as identity, -- Number of the entry.
   merchant_id uuid, -- The merchant whose payouts may go there; null for withdrawals by the operator.
@@ -8224,7 +8224,7 @@ begin
   return null;
 end $function$;
 
--- Gives each nonce that was taken on these chains and belongs to nothing to an outgoing payment that is only to be cancelled.
+-- Gives each nonce that was taken on these chains and is unused to an outgoing payment that is only cancelled.
 CREATE OR REPLACE FUNCTION custody.fill_holes(of_chains text[])
  RETURNS void
  LANGUAGE sql
@@ -8237,7 +8237,7 @@ AS $function$
     and not exists (select from app.outgoing_payment s where s.chain = n.chain and s.sender = n.address and s.nonce = nonce.nonce)
 $function$;
 
--- Gives outgoing payments that are not signed another nonce where the journal has theirs, and makes way for its outputs; no nonce of the journal is handed out again.
+-- Gives unsigned outgoing payments another nonce if the journal has theirs, and frees the outputs that the journal spent (custody.free_outputs); no nonce of the journal is handed out again.
 CREATE OR REPLACE FUNCTION custody.free_nonces(entries custody.journal[])
  RETURNS void
  LANGUAGE plpgsql
@@ -8253,7 +8253,7 @@ begin
     select from unnest(entries) e where e.stream = s.chain and e.sender = s.sender and e.nonce = s.nonce and not custody.is_purpose(s, e));
 end $function$;
 
--- Gives up outgoing payments that are not signed, and whose outputs the journal spent for something else; what it signed otherwise than it was begun loses its outputs to it, and goes on.
+-- Gives up unsigned outgoing payments whose outputs the journal spent for something else. A payment that the journal signed with other outputs than it was begun with loses its own, and continues.
 CREATE OR REPLACE FUNCTION custody.free_outputs(entries custody.journal[])
  RETURNS void
  LANGUAGE plpgsql
@@ -8269,7 +8269,7 @@ begin
       select * from app.outgoing_payment x
       where x.chain = e.stream and x.status = 'allocated' and (x.sender = e.sender or custody.is_purpose(x, e)
         or exists (select from app.output u where u.outgoing_payment_id = x.id and e.details -> 'inputs' ? (u.txid || ':' || u.vout)))
-      order by custody.is_purpose(x, e) -- it may get the first input of one that is given up
+      order by custody.is_purpose(x, e) -- it may get the first input of a payment that is given up
     loop
       update app.output u set outgoing_payment_id = null, from_attempt = null where u.outgoing_payment_id = s.id;
       if custody.is_purpose(s, e) then
@@ -8312,7 +8312,7 @@ AS $function$
     else s.id = e.subject_id end
 $function$;
 
--- Writes down the outputs that a new entry of the journal spends, a row each, for custody to look them up before it signs.
+-- Records the outputs that a new entry of the journal spends, a row each; custody looks them up before it signs.
 CREATE OR REPLACE FUNCTION custody.note_inputs()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -8325,7 +8325,7 @@ begin
   return null;
 end $function$;
 
--- Trigger: writes the match key of a new address, which is the same on every chain of its family.
+-- Trigger: writes the match key of a new address. It is the same on every chain of the family.
 CREATE OR REPLACE FUNCTION custody.note_match_key()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -8337,7 +8337,7 @@ begin
   return new;
 end $function$;
 
--- Enters entries of custody's journal that an older copy of the database lacks, and what follows from them. Returns how many entries and payouts there were, and how many entries (cancels) have no purpose that can be told any more.
+-- Imports entries of custody's journal that an older copy of the database is missing, and what follows from them. Returns how many entries and payouts there were, and for how many entries (cancels) the purpose is no longer known.
 CREATE OR REPLACE FUNCTION custody.reconcile(entries jsonb)
  RETURNS jsonb
  LANGUAGE plpgsql
@@ -8351,7 +8351,7 @@ declare
 begin
   perform from chain.cursor c where c.chain in (select r.stream from jsonb_populate_recordset(null::custody.journal, entries) r)
     order by c.chain for update;
-  lock table app.payout, app.treasury, app.sender, app.outgoing_payment in exclusive mode; -- nothing plans or settles meanwhile
+  lock table app.payout, app.treasury, app.sender, app.outgoing_payment in exclusive mode; -- nothing is planned or derived meanwhile
   insert into custody.journal select r.* from jsonb_populate_recordset(null::custody.journal, entries) r;
   select array_agg(r order by r.stream, r.seq) into signed from jsonb_populate_recordset(null::custody.journal, entries) r where r.kind <> 'pool';
   perform app.lock_treasury(c.stream) from (select distinct r.stream from unnest(signed) r) c;
@@ -8399,7 +8399,7 @@ begin
   if e.kind = 'pay' then update app.payout p set status = 'paying' where p.id = s.payout_id and p.status = 'swept'; end if;
 end $function$;
 
--- Makes a merchant that the copy does not have, of whom nothing but the id is known.
+-- Makes a merchant that the copy does not have; only its id is known.
 CREATE OR REPLACE FUNCTION custody.recover_merchant(merchant uuid, fee_bps integer)
  RETURNS void
  LANGUAGE sql
@@ -8410,7 +8410,7 @@ AS $function$
   on conflict (id) do nothing
 $function$;
 
--- The outgoing payment of an entry: the one with its nonce, or one that is made again with what was reserved for it. Null where it was a cancel of something that cannot be told any more, from an address that belongs to no merchant.
+-- The outgoing payment of an entry: the one with its nonce, or a new one with what was reserved for it. Null for a cancel whose purpose is no longer known, from an address that belongs to no merchant.
 CREATE OR REPLACE FUNCTION custody.recover_outgoing_payment(e custody.journal)
  RETURNS app.outgoing_payment
  LANGUAGE plpgsql
@@ -8429,7 +8429,7 @@ begin
   select * into s from app.outgoing_payment x where x.chain = e.stream and x.sender = e.sender and x.nonce = e.nonce;
   if s.id is not null then
     if not custody.is_purpose(s, e) then
-      raise exception 'nonce % of % on % was signed for another purpose by the file than by the database; they are not of the same service',
+      raise exception 'nonce % of % on % has one purpose in the journal''s file and another in the database; they do not belong to the same service',
         e.nonce, e.sender, e.stream using errcode = 'P0003';
     end if;
     return s;
@@ -8441,7 +8441,7 @@ begin
   values (case when e.kind in ('sweep', 'withdraw') then e.subject_id else uuidv7() end,
     case e.kind when 'pay' then 'payout' when 'withdraw' then 'withdrawal' else 'sweep' end, e.stream, e.token, greatest(e.amount, 1), e.source,
     case e.kind when 'cancel' then treasury else e.destination end, e.sender, e.nonce, p.id, merchant, 'live',
-    e.kind = 'cancel' or coalesce(p.status = 'failed', false), true, e.max_fee) -- of a payout that failed in the copy nothing is to be paid any more
+    e.kind = 'cancel' or coalesce(p.status = 'failed', false), true, e.max_fee) -- a payout that failed in the copy must not be paid any more
   returning * into s;
   if e.sender = treasury or app.uses_outputs(e.stream) then perform app.reserve(e.stream, app.native_token(e.stream), e.max_fee); end if;
   if e.kind = 'withdraw' or p.status in ('swept', 'paying') then perform app.reserve(e.stream, e.token, e.amount); end if;
@@ -8449,7 +8449,7 @@ begin
   return s;
 end $function$;
 
--- The payout of an entry, taken to where its payment can be under way; where the copy does not have it, made again with a debt of the merchant for its gross.
+-- The payout of an entry, moved to a status where its payment can be under way. If the copy does not have it, it is made again with a debt of the merchant for its gross.
 CREATE OR REPLACE FUNCTION custody.recover_payout(e custody.journal)
  RETURNS app.payout
  LANGUAGE plpgsql
@@ -8469,7 +8469,7 @@ begin
   values (e.subject_id, e.merchant_id, e.stream, e.token, 'swept', (e.details ->> 'gross')::numeric, (e.details ->> 'fee_bps')::int,
     (e.details ->> 'fee')::numeric, e.amount, e.destination, false, null, e.signed_at)
   returning * into p;
-  -- It claimed what nobody can tell any more. So it claims a credit of its gross, and the merchant owes as much.
+  -- Which deposits it claimed is no longer known. So it claims a credit of its gross, and the merchant owes as much.
   perform app.lock_pair(p.merchant_id, p.chain, p.token);
   insert into app.adjustment (merchant_id, chain, token, amount, reason, settlement_id)
   values (p.merchant_id, p.chain, p.token, p.gross, 'payout_recovered', p.id), (p.merchant_id, p.chain, p.token, -p.gross, 'payout_recovered', null);
@@ -8524,7 +8524,7 @@ begin
   end if;
 end $function$;
 
--- Has the treasury of a family watched on each of its chains; custody calls it when it starts. Safe to run again.
+-- Makes the indexers watch the treasury of a family on each of its chains; custody calls it at its start. Safe to run again.
 CREATE OR REPLACE FUNCTION custody.watch_treasury(of_family text)
  RETURNS void
  LANGUAGE sql

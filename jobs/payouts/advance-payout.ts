@@ -152,7 +152,7 @@ async function wait(to: Context, {id}: Payout, {reason, detail, ms, failsAs, fai
 async function read({pool}: Context, id: string): Promise<Payout | undefined> {
   const {rows} = await pool.query<Omit<Payout, 'amount'> & {amount: string}>(
     `select p.id, p.chain, p.token, p.merchant_id as "merchantId", p.status, p.net as amount, p.address as recipient, t.address as treasury, p.sweep_first as "sweepFirst",
-       exists (select from app.claim l where l.payout_id = p.id and l.finished_at is null) as "isStamping"
+       exists (select from app.claim l where l.payout_id = p.id and l.finished_at is null) as "isAllocating"
      from app.payout p join app.chain c using (chain) join custody.address t on t.family = c.family and t.purpose = 'treasury'
      where p.id = $1`,
     [id],

@@ -1,5 +1,5 @@
-// What payouts need from a node: balances, gas, fees and broadcasting. Only the indexers decide what became of a transaction. Promises: every response
-// is checked against its schema. A request ends in a response, or a RetryableError, within its timeout.
+// What payouts need from a node: balances, gas, fees and broadcasting. Only the indexers decide what became of a transaction. Promises: every
+// response is checked against its schema. A request ends in a response, or a RetryableError, within its timeout.
 import {z} from 'zod'
 import {RetryableError} from '../../../base/errors.ts'
 import {Questions, quantity, type Response} from '../../../chains/evm/client.ts'

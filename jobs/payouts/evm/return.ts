@@ -1,5 +1,5 @@
-// The transactions of a return on a chain of accounts. An unattributed deposit is swept to the treasury like a merchant's, then goes to its destination
-// like a withdrawal. Beginning is safe to repeat: each step is one SQL function that checks whether it is due.
+// The transactions of a return on a chain of accounts. An unattributed deposit is swept to the treasury like a merchant's, then goes to its
+// destination like a withdrawal. Beginning is safe to repeat: each step is one SQL function that checks whether it is due.
 import {step} from '../../../base/step.ts'
 import {type Context, type ReturnStep, retryMs, type Wait} from '../context.ts'
 import {gas, isWorthSweeping, nativeSweep} from './fees.ts'

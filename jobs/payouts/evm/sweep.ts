@@ -1,6 +1,6 @@
 // Chooses the addresses that a payout sweeps, and begins the sweeps. Promises: an address that costs more than it brings is not swept, nor one whose
-// last sweep failed. Only money that is final and on the address is moved. Beginning is safe to repeat, and concurrently: sweeps under way are counted
-// when the nonces are taken. So no other address is swept because one looks empty while its sweep is in a block that is not final.
+// last sweep failed. Only money that is final and on the address is moved. Beginning is safe to repeat, and concurrently: sweeps under way are
+// counted when the nonces are taken. So no other address is swept because one looks empty while its sweep is in a block that is not final.
 import type pg from 'pg'
 import type {Context} from '../context.ts'
 import {gas, isWorthSweeping, nativeSweep} from './fees.ts'
