@@ -9,7 +9,7 @@ const pollMs = 50
 
 const askForAddresses = statement('ask_for_addresses', `select pg_notify('address_pool_low', '')`)
 
-/** Returns the row of a call that changes nothing if it finds no free address. If so, custody is notified, and the call repeated until there is one. */
+/** The row of a call that changes nothing if it finds no free address. If so, custody is notified, and the call is repeated until there is one. */
 export async function withAddresses<Row extends unknown[]>(
   db: Queries,
   query: Statement,

@@ -1,6 +1,6 @@
-// Which heads evm-processor follows. By itself it takes any height that a node says for the head: it waits until the chain is that high, and
-// gives up what it would need to undo the blocks that it has. Promises: how much can be undone is counted from blocks that were read, and that
-// link; a head that is too high is let go of as soon as the node says another; a head that goes back, as behind a balancer, undoes nothing.
+// Decides which heads evm-processor follows. By itself, it believes any head height that a node returns: it waits until the chain is that high, and
+// drops what it would need to undo its blocks. Promises: the undoable range is counted from blocks that were read and that link. A head that is too
+// high is dropped as soon as the node returns another. A head that goes back, as behind a balancer, undoes nothing.
 import {setTimeout as sleep} from 'node:timers/promises'
 import type {RpcClient} from '@subsquid/rpc-client'
 import type {Logger} from '../../base/log.ts'

@@ -1,4 +1,4 @@
-// The final blocks of an EVM chain, read once more: by the lean stage where traces are off, else as evm-processor reads them.
+// Reads final blocks of an EVM chain again: with the lean stage (catch-up.ts) if traces are off, else as evm-processor reads them.
 import {PermanentError, RetryableError} from '../../base/errors.ts'
 import {openRpc} from '../../chains/evm/client.ts'
 import type {EvmSettings} from '../../chains/evm/settings.ts'
@@ -52,7 +52,7 @@ export async function openHistory(settings: EvmSettings, {cursor, log}: HistoryO
   }
 }
 
-/** Where calls inside transactions were read, all of them would look gone to who does not read them. */
+/** If internal calls were read before, reading without them would make all of them look gone. */
 async function assertSameTracer(cursor: ChainCursor, {traces}: EvmSettings): Promise<void> {
   const tracer = await cursor.tracer()
   if (tracer === traces) return

@@ -1,5 +1,5 @@
-// What we ask an EVM node directly, beside the stream of blocks. Promises: every answer is checked for its shape; a question has an
-// answer, or an error, within its timeout; "no such block" is an answer (undefined) and never an error.
+// Direct requests to an EVM node, beside the stream of blocks. Promises: every response is checked against its schema. A request ends in a response
+// or an error within its timeout. "No such block" is a response (undefined), never an error.
 import type {RpcClient} from '@subsquid/rpc-client'
 import {z} from 'zod'
 import {RetryableError} from '../../base/errors.ts'

@@ -1,6 +1,5 @@
-// Streams the blocks of an EVM chain into the store, driven by Subsquid's evm-processor. Promises: every block is read, with all its
-// transactions, receipts, logs, withdrawals and, where they are on, call traces; one of which the node did not tell the whole (whole.ts) is
-// refused and read again.
+// Streams the blocks of an EVM chain into the store, driven by Subsquid's evm-processor. Promises: every block is read with all its transactions,
+// receipts, logs, withdrawals and, if enabled, call traces. An incomplete block (whole.ts) is refused and read again.
 
 import {EvmBatchProcessor} from '@subsquid/evm-processor'
 import {setRootSink} from '@subsquid/logger'

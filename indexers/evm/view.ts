@@ -1,5 +1,5 @@
-// What an EVM node tells of its chain beside the stream of blocks. Final is the node's finalized block, or, where the operator says so because
-// the node does not serve that tag, the block with N confirmations.
+// What an EVM node says about its chain, beside the stream of blocks. The final block is the node's finalized block. If the node does not serve that
+// tag, the operator can set N confirmations instead.
 import {refusedToken} from '../../chains/evm/check-tokens.ts'
 import type {EvmSettings} from '../../chains/evm/settings.ts'
 import {caip2} from '../../chains/registry.ts'

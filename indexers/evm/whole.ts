@@ -1,5 +1,5 @@
-// Whether a node told the whole of a block. Promises: what is left out, added or changed in a receipt's status or logs, in their order or in the
-// withdrawals is found, because the header has the roots of both; that no transaction lacks its call trace is looked at where they are read.
+// Checks whether a node returned a complete block. Promises: anything omitted, added or changed in a receipt's status or logs, in their order, or in
+// the withdrawals is found, because the header has the roots of both. If call traces are read, it checks that every transaction has one.
 //
 // The bridge to Polygon (Bor's state sync) writes logs for which nobody sent a transaction. Nodes tell of them in a last transaction, from and
 // to the zero address. Since PIP-74 that is one of type 0x7f, and its receipt is under the root as any other's; before, neither root nor bloom
