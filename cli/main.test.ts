@@ -318,7 +318,7 @@ test('a drill on a file that is no database says what to give instead, and is re
   expect(code).toBe(1)
   expect(stdout).toContain('"nonsense" is not a database URL; write it like postgres://')
   expect(await db.rows('select kind, error from app.backup_run')).toEqual([
-    {kind: 'drill', error: expect.stringContaining('restore: "nonsense" is no URL')},
+    {kind: 'drill', error: expect.stringContaining('restore: "nonsense" is not a database URL')},
   ])
 })
 
