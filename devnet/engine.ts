@@ -1,12 +1,12 @@
-// What the engines of all local chains have in common: a child process that executes blocks and keeps nothing that the journal does not
-// have. Promises: it never outlives the next start (its pid is on disk before it runs), nor the process that started it.
+// Common parts of the engines of all local chains: a child process that executes blocks and has no data that is not in the journal.
+// Promises: it never outlives the next start (its pid is on disk before it runs), nor the process that started it.
 import {type ChildProcess, spawn} from 'node:child_process'
 import {once} from 'node:events'
 import {readFile, rm} from 'node:fs/promises'
 import path from 'node:path'
 import {commandLine, signal} from '../base/process.ts'
 
-/** An error answer of JSON-RPC. */
+/** A JSON-RPC error. */
 export class RpcError extends Error {
   override name = 'RpcError'
   readonly code: number
@@ -41,7 +41,7 @@ export abstract class Engine {
     this.#child.once('exit', listener)
   }
 
-  /** Ends the process at once; there is nothing in it that the journal does not have. */
+  /** Kills the process at once; the journal has all its data. */
   async kill(): Promise<void> {
     await this.end('SIGKILL')
   }
@@ -54,18 +54,18 @@ export abstract class Engine {
   }
 }
 
-/** Changes of a chain, one after the other. */
+/** Runs changes of a chain one after the other. */
 export class Turns {
   #last: Promise<unknown> = Promise.resolve()
 
-  /** Does the work after all that was to be done before. */
+  /** Runs the work after all earlier work. */
   async take<T>(work: () => Promise<T>): Promise<T> {
     const result = this.#last.catch(() => {}).then(work)
     this.#last = result
     return await result
   }
 
-  /** Resolves when all that was to be done before is done, or failed. */
+  /** Resolves when all earlier work is done, or failed. */
   async over(): Promise<void> {
     await this.#last.catch(() => {})
   }
@@ -74,13 +74,13 @@ export class Turns {
 export interface Program {
   /** Its pid is in `name`.pid of the chain's directory. */
   name: string
-  /** A part of its command line that no other process has: a path in the chain's directory. */
+  /** A unique part of its command line: a path in the chain's directory. */
   mark: string
   command: string[]
   environment?: NodeJS.ProcessEnv
 }
 
-/** Starts an engine after the end of the one that a killed process left behind. */
+/** Starts an engine, after killing one that a dead process left behind. */
 export async function startEngine(
   directory: string,
   {name, mark, command, environment}: Program,
@@ -96,7 +96,7 @@ export async function startEngine(
   return child
 }
 
-/** Kills the engine of a process that was itself killed; a program that got its pid in the meantime is left alone. */
+/** Kills the engine of a process that was killed; another program that has its pid now is left alone. */
 export async function killLeftover(directory: string, {name, mark}: {name: string; mark: string}): Promise<void> {
   const pid = Number(await readFile(pidFile(directory, name), 'utf8').catch(() => ''))
   if (pid > 0 && (await commandLine(pid))?.includes(mark)) signal(pid, 'SIGKILL')

@@ -1,10 +1,10 @@
-// Blocks of the local Bitcoin chain. They are made here and not by the node, so that they can be in the journal before the node, and
-// with it the world, hears of them, and so that a reorganisation has exactly the blocks that were asked for.
+// Blocks of the local Bitcoin chain. They are made here and not by the node, so that they are in the journal before the node, and
+// all clients, see them, and so that a reorganisation has exactly the requested blocks.
 import {Block, crypto, script, Transaction} from 'bitcoinjs-lib'
 
 const halvingInterval = 150 // of regtest
 const easiestBits = 0x207fffff
-/** BIP 9, signalling for bits 0 and 1: a bcoin activates CSV and segregated witness that way, at height 432. */
+/** BIP 9, signalling for bits 0 and 1: bcoin activates CSV and segregated witness like this, at height 432. */
 const version = 0x20000003
 /** Leaves room for the coinbase. */
 export const maxWeight = 3_980_000
@@ -12,11 +12,11 @@ export const maxWeight = 3_980_000
 export interface BlockToMake {
   parent: {height: number; hash: string}
   timestamp: number
-  /** Whom the coinbase pays. */
+  /** The script that the coinbase pays. */
   script: Uint8Array
-  /** What tells the block from another one of the same place and content: the number of the fork. */
+  /** Distinguishes the block from another one with the same place and content: the number of the fork. */
   fork: number
-  /** In an order in which each one's parents come first. */
+  /** Parents come before their children. */
   transactions: Transaction[]
 }
 
@@ -46,7 +46,7 @@ function coinbaseScript(height: number, fork: number): Uint8Array {
   return script.compile([script.number.encode(height), tag])
 }
 
-/** BIP 141. Only where there are witnesses: before segregated witness is active, nothing of it may be in a block. */
+/** BIP 141. Only if there are witnesses: before segregated witness is active, a block must not have it. */
 function commitToWitnesses(block: Block, coinbase: Transaction): void {
   coinbase.setWitness(0, [Buffer.alloc(32)])
   const commitment = Block.calculateMerkleRoot(block.transactions!, true)
@@ -62,7 +62,7 @@ export function hashOf(block: Buffer): string {
   return displayed(crypto.hash256(block.subarray(0, 80)))
 }
 
-/** A hash as people write it. */
+/** A hash in display form. */
 export function displayed(hash: Uint8Array): string {
   return Buffer.from(hash).reverse().toString('hex')
 }

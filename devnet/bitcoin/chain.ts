@@ -1,8 +1,8 @@
 // A local Bitcoin chain: a node checks, the journal remembers. Blocks are made here (block.ts), committed to the journal, and only then
-// given to the node, which is made to agree with the journal after every change and at every start: blocks that it lacks are submitted,
-// those that it should not have are invalidated, and its mempool is given exactly the transactions that wait. So a bitcoind that lost
-// its unwritten blocks to kill -9, and a bcoin that has nothing but its memory, both come back with what was served.
-// Promises: what the journal has is the chain. Changes happen one at a time; each resolves when the node and the index show it.
+// given to the node. After every change and at every start the node is made to agree with the journal: missing blocks are submitted,
+// extra ones are invalidated, and its mempool gets exactly the unconfirmed transactions. So a bitcoind that lost unwritten blocks
+// to kill -9, and a bcoin that has only its memory, both return with the state that clients saw.
+// Promises: the journal is the chain. Changes happen one at a time; each resolves when the node and the index show it.
 import {EventEmitter} from 'node:events'
 import {Transaction} from 'bitcoinjs-lib'
 import {z} from 'zod'
@@ -25,14 +25,14 @@ const defaultFeeRate = 2
 
 const Txids = z.array(z.string())
 
-/** What becomes of the transactions of blocks that are replaced. */
+/** What happens to the transactions of replaced blocks. */
 export type Fate = 'dropped' | 'unconfirmed' | 'same-height' | 'later'
 
 export interface Reorg {
   transactions?: Fate
   /** Raw transactions for the first new block. */
   include?: string[]
-  /** Only these are mined again; the others meet `rest`. */
+  /** Only these are mined again; the others follow `rest`. */
   only?: string[]
   rest?: 'dropped' | 'unconfirmed'
 }
@@ -46,11 +46,11 @@ export interface MineOptions {
 export interface Change {
   /** Scripts whose histories may have changed. */
   touched: Set<string>
-  /** Whether the head is another one. */
+  /** Whether the head changed. */
   head: boolean
 }
 
-/** The node does not take a block. */
+/** The node refuses a block. */
 class Rejected extends Error {}
 
 export class BitcoinChain extends EventEmitter<{change: [Change]}> {
@@ -69,7 +69,7 @@ export class BitcoinChain extends EventEmitter<{change: [Change]}> {
     this.journal = journal
   }
 
-  /** Goes on with the chain of the journal, or begins it. */
+  /** Continues the chain of the journal, or begins it. */
   static async open(kind: NodeKind, directory: string, journal: BitcoinJournal): Promise<BitcoinChain> {
     const chain = new BitcoinChain(kind, directory, journal)
     try {
@@ -97,14 +97,14 @@ export class BitcoinChain extends EventEmitter<{change: [Change]}> {
     return head
   }
 
-  // --- questions ---
+  // --- reading ---
 
-  /** Asks the node, after the changes asked for before. Rejects with RpcError where it refuses. */
+  /** Calls the node, after the pending changes. Rejects with RpcError if it refuses. */
   async query(method: string, params: unknown[]): Promise<unknown> {
     return await this.#read(node => node.call(method, params))
   }
 
-  /** Gives a request to the node as it came. */
+  /** Passes a request to the node unchanged. */
   async forward(target: string, body?: string): Promise<{status: number; body: Buffer}> {
     return await this.#read(node => node.forward(target, body))
   }
@@ -122,7 +122,7 @@ export class BitcoinChain extends EventEmitter<{change: [Change]}> {
     }
   }
 
-  /** Looks at the journal or the index after the changes asked for before. */
+  /** Reads the journal or the index after the pending changes. */
   async settled<T>(poll: () => T): Promise<T> {
     await this.#turns.over()
     return poll()
@@ -135,7 +135,7 @@ export class BitcoinChain extends EventEmitter<{change: [Change]}> {
     return {height: found.height, hash: found.hash, txids: this.ledger.block(found.height)!.txids}
   }
 
-  /** What bitcoind's getblock says with verbosity 3 of who paid, on every node: bcoin has no such thing. */
+  /** The payers, like bitcoind's getblock with verbosity 3, on every node: bcoin lacks that. */
   withPrevouts(hash: string): object {
     if (!this.journal.find(hash)) throw new RpcError({code: -5, message: 'Block not found'})
     const {txids} = this.block(hash)
@@ -179,7 +179,7 @@ export class BitcoinChain extends EventEmitter<{change: [Change]}> {
     return txid
   }
 
-  /** bitcoind's submitpackage; its answer. */
+  /** bitcoind's submitpackage; resolves to its response. */
   async submitPackage(raws: string[], ...more: unknown[]): Promise<unknown> {
     return await this.#change(async () => {
       for (const raw of raws) this.journal.addToPool({txid: decode(raw).getId(), raw})
@@ -206,7 +206,7 @@ export class BitcoinChain extends EventEmitter<{change: [Change]}> {
     return output
   }
 
-  /** Replaces an unconfirmed transaction of the faucet by one with a higher fee, which pays the same or what is given. */
+  /** Replaces an unconfirmed transaction of the faucet by one with a higher fee, which pays the same, or the given outputs. */
   async replace(txid: string, payees?: Payee[], feeRate?: number): Promise<{txid: string; raw: string}> {
     return await this.#change(async () => {
       const {raw} = this.#conflict(txid, payees, feeRate)
@@ -214,7 +214,7 @@ export class BitcoinChain extends EventEmitter<{change: [Change]}> {
     })
   }
 
-  /** The transaction with which replace would replace; it is given to nobody. */
+  /** The transaction that replace would send, without sending it. */
   conflict(txid: string, payees?: Payee[], feeRate?: number): Promise<{txid: string; raw: string}> {
     return this.#change(async () => this.#conflict(txid, payees, feeRate))
   }
@@ -235,7 +235,7 @@ export class BitcoinChain extends EventEmitter<{change: [Change]}> {
     return {txid: transaction.getId(), raw: transaction.toHex()}
   }
 
-  /** An output of any transaction that is known, spent or not. */
+  /** An output of any known transaction, spent or not. */
   #output(outpoint: string): Output | undefined {
     const [txid, vout] = outpoint.split(':')
     const raw = this.journal.rawTransaction(txid!)
@@ -244,7 +244,7 @@ export class BitcoinChain extends EventEmitter<{change: [Change]}> {
     return {outpoint, scripthash: scripthashOf(output.script), value: output.value, height: 0, coinbase: false}
   }
 
-  /** Makes the mempool forget unconfirmed transactions, and what spends them. */
+  /** Removes unconfirmed transactions and their descendants from the mempool. */
   async forget(txids: string[]): Promise<void> {
     await this.#change(async () => {
       this.journal.removeFromPool(txids)
@@ -254,7 +254,7 @@ export class BitcoinChain extends EventEmitter<{change: [Change]}> {
 
   // --- blocks ---
 
-  /** Mines so many blocks; the first takes what waits, or `only` this of it, after `include`. Their coinbases pay the faucet, or `script`. */
+  /** Mines this many blocks. The first takes what waits, or `only` this of it, after `include`. Coinbases pay the faucet, or `script`. */
   async mine(count: number, options: MineOptions = {}): Promise<Head> {
     return await this.#change(() => this.#mine(count, options))
   }
@@ -312,7 +312,7 @@ export class BitcoinChain extends EventEmitter<{change: [Change]}> {
     })
   }
 
-  /** Takes the top `depth` blocks away, with nothing in their place. */
+  /** Removes the top `depth` blocks without replacing them. */
   async invalidate(
     depth: number,
     {transactions = 'unconfirmed'}: {transactions?: 'dropped' | 'unconfirmed'} = {},
@@ -347,7 +347,7 @@ export class BitcoinChain extends EventEmitter<{change: [Change]}> {
       get height() {
         return parent.height
       },
-      /** `after` more blocks are to follow: their times end with now, or run ahead of it. */
+      /** `after` more blocks follow: their times end with now, or run ahead of it. */
       extend(transactions: Transaction[], after: number): Buffer {
         const recent = times.slice(-medianBlocks).sort((a, b) => a - b)
         const median = recent[Math.floor(recent.length / 2)]!
@@ -360,7 +360,7 @@ export class BitcoinChain extends EventEmitter<{change: [Change]}> {
     }
   }
 
-  /** Makes the blocks the end of the chain, above `fork`. Where the node does not take them, everything is as before. */
+  /** Makes the blocks the end of the chain, above `fork`. If the node refuses them, everything stays as before. */
   async #commit(fork: number, blocks: Buffer[], pool: Waiting[]): Promise<void> {
     const before = {pool: this.journal.pool(), blocks: [] as Buffer[]}
     for (let height = fork + 1; height <= this.head.height; height++) before.blocks.push(this.journal.rawBlock(height)!)
@@ -370,7 +370,7 @@ export class BitcoinChain extends EventEmitter<{change: [Change]}> {
     } catch (error) {
       if (!(error instanceof Rejected)) throw error
       this.journal.commit(fork, before.blocks, before.pool)
-      await this.#node?.stop() // a bcoin stays where it left its branch for one that turned out to be invalid
+      await this.#node?.stop() // a bcoin stays where it left its branch for an invalid one
       await this.#settle()
       throw new RangeError(error.message)
     }
@@ -378,7 +378,7 @@ export class BitcoinChain extends EventEmitter<{change: [Change]}> {
 
   // --- the node ---
 
-  /** Makes the node and the index agree with the journal, and tells what changed. */
+  /** Makes the node and the index agree with the journal, and notifies of changes. */
   async #settle(): Promise<void> {
     for (let attempt = 1; ; attempt++) {
       try {
@@ -425,7 +425,7 @@ export class BitcoinChain extends EventEmitter<{change: [Change]}> {
       }
       if ((await node.call('getbestblockhash', [])) === hash) return
       if ((await height()) < top) throw new Rejected(`the node does not take the blocks from height ${common + 1} on`)
-      // It has a branch of its own that is as long as ours or longer, and there may be another one behind that.
+      // The node has its own branch that is as long as ours or longer, and there may be another one behind that.
       await node.call('invalidateblock', [await hashAt(common + 1)])
     }
   }
@@ -465,7 +465,7 @@ export class BitcoinChain extends EventEmitter<{change: [Change]}> {
     const node = await BitcoinNode.start(this.#directory, this.kind)
     this.#node = node
     node.onExit(() => {
-      // One that somebody killed is replaced at once.
+      // A killed node is replaced at once.
       if (this.#node === node && !this.#closed) this.#change(() => this.#settle()).catch(() => {})
     })
     if (this.#closed) await node.kill()
@@ -485,7 +485,7 @@ export class BitcoinChain extends EventEmitter<{change: [Change]}> {
   }
 }
 
-/** Gives the mempool a transaction that it may refuse by now. */
+/** Sends a transaction to the mempool, which may refuse it by now. */
 async function offer(node: BitcoinNode, raw: string): Promise<void> {
   try {
     await node.call('sendrawtransaction', [raw, 0])
@@ -494,7 +494,7 @@ async function offer(node: BitcoinNode, raw: string): Promise<void> {
   }
 }
 
-/** Parts transactions into those that can stand beside `include`, and those that conflict with it, are excluded, or spend of one that is. */
+/** Splits transactions into those compatible with `include`, and those that conflict with it, are excluded, or descend from such a one. */
 function separate<T extends Waiting>(list: T[], include: string[], excluded = new Set<string>()) {
   const taken = new Set(include.flatMap(raw => outpointsSpent(decode(raw))))
   const included = new Set(include.map(raw => decode(raw).getId()))

@@ -1,5 +1,5 @@
-// The client of a local Bitcoin chain: what it has besides that of every local chain are payments of several outputs, the mempool, and all that can
-// befall a payment there.
+// The client of a local Bitcoin chain. Besides the common functions it has payments with several outputs, the mempool, and all events of a payment
+// there.
 import {randomBytes} from 'node:crypto'
 import {z} from 'zod'
 import {addressOfScript} from '../../chains/bitcoin/script.ts'
@@ -16,7 +16,7 @@ export type Output = {to: string; amount: bigint} | {script: string; amount: big
 
 interface BitcoinReorgOptions extends ReorgOptions {
   /**
-   * What becomes of the transactions of the replaced blocks. dropped (the default): they are in no block and not in the mempool; unconfirmed:
+   * What happens to the transactions of the replaced blocks. dropped (the default): they are in no block and not in the mempool; unconfirmed:
    * in the mempool; same-height: in the new block of their height; later: one block later than before.
    */
   transactions?: 'dropped' | 'unconfirmed' | 'same-height' | 'later'
@@ -34,12 +34,12 @@ export async function connect(url: string): Promise<BitcoinClient> {
 }
 
 export class BitcoinClient extends LocalClient<string> {
-  /** A block of the chain as it is now. */
+  /** A block of the current chain. */
   async block(at: number | string): Promise<Block> {
     return Block.parse(await this.rpc('devnet_block', [at]))
   }
 
-  /** The txids that wait for a block. */
+  /** The txids in the mempool. */
   async mempool(): Promise<string[]> {
     return z.array(z.string()).parse(await this.rpc('getrawmempool'))
   }
@@ -50,8 +50,8 @@ export class BitcoinClient extends LocalClient<string> {
   }
 
   /**
-   * Pays from the faucet in one transaction, which waits for a block: these outputs in this order, the change last. Inputs are the faucet's
-   * outpoints that it spends at least; what it chooses itself is in blocks.
+   * Pays from the faucet in one unconfirmed transaction: these outputs in this order, the change last. It spends at least the faucet's
+   * outpoints in `inputs`; those that it chooses itself are in blocks.
    */
   async pay(outputs: Output[], options: {feeRate?: number; inputs?: string[]} = {}): Promise<Made> {
     return Made.parse(await this.rpc('devnet_pay', [outputs.map(onWire), options]))
@@ -67,14 +67,14 @@ export class BitcoinClient extends LocalClient<string> {
   }
 
   /**
-   * Replaces a transaction of the faucet in the mempool by one of a higher fee: it pays the same, or `outputs` instead, which makes it a
+   * Replaces a transaction of the faucet in the mempool by one with a higher fee: it pays the same, or `outputs` instead, which makes it a
    * double spend ([]: everything goes back to the faucet).
    */
   async replace(txid: string, {outputs, feeRate}: {outputs?: Output[]; feeRate?: number} = {}): Promise<Made> {
     return Made.parse(await this.rpc('devnet_replace', [txid, outputs?.map(onWire) ?? null, feeRate]))
   }
 
-  /** A double spend of any transaction of the faucet, in a block or not, that is given to nobody: for mine and reorg to include. */
+  /** A double spend of any transaction of the faucet, in a block or not. It is not sent: mine and reorg can include it. */
   async conflict(txid: string, outputs: Output[] = []): Promise<Made> {
     return Made.parse(await this.rpc('devnet_conflict', [txid, outputs.map(onWire)]))
   }
@@ -93,8 +93,8 @@ export class BitcoinClient extends LocalClient<string> {
   }
 
   /**
-   * Mines so many blocks at once, at most 10,000. The first takes what waits, or `only` these of it, after the raw transactions to
-   * `include`, which push out of the mempool what conflicts with them. Their coinbases pay the faucet, or the address `to`.
+   * Mines this many blocks at once, at most 10,000. The first takes what waits, or `only` these of it, after the raw transactions in
+   * `include`, which remove conflicting ones from the mempool. Coinbases pay the faucet, or the address `to`.
    */
   override async mine(blocks = 1, options: {only?: string[]; include?: string[]; to?: string} = {}): Promise<Head> {
     return await super.mine(blocks, options)
@@ -104,7 +104,7 @@ export class BitcoinClient extends LocalClient<string> {
     return await super.reorg(depth, options)
   }
 
-  /** Takes the top `depth` blocks away, with nothing in their place; their transactions wait again, or are dropped. */
+  /** Removes the top `depth` blocks without replacing them; their transactions are unconfirmed again, or dropped. */
   async invalidate(depth: number, options: {transactions?: 'dropped' | 'unconfirmed'} = {}): Promise<Head> {
     return Head.parse(await this.rpc('devnet_invalidate', [depth, options]))
   }

@@ -1,5 +1,5 @@
-// The local Bitcoin chain on each node that is here: what a client has seen stays, whatever is killed; what a reorganisation does; and
-// that the Electrum server says what the node says.
+// The local Bitcoin chain on each available node: what a client has seen stays, whatever is killed; the effects of reorganisations;
+// and the Electrum server agrees with the node.
 import type {ChildProcess} from 'node:child_process'
 import {createHash} from 'node:crypto'
 import {once} from 'node:events'
@@ -59,7 +59,7 @@ async function nodePid(node: NodeKind): Promise<number> {
   return Number(await readFile(path.join(dir, `${node}.pid`), 'utf8'))
 }
 
-/** A P2WPKH address that nobody has the key of. */
+/** A P2WPKH address without a known key. */
 function nobody(n: number): string {
   return address.toBech32(Buffer.from(String(n).padStart(40, '0'), 'hex'), 0, networks.regtest.bech32)
 }
@@ -68,7 +68,7 @@ function scripthash(to: string): string {
   return createHash('sha256').update(address.toOutputScript(to, networks.regtest)).digest().reverse().toString('hex')
 }
 
-/** An Electrum client of a few lines; notifications are kept as they come. */
+/** A small Electrum client; notifications are stored as they come. */
 async function electrum(url: string) {
   const {hostname, port} = new URL(url)
   const socket = createConnection(Number(port), hostname)
@@ -117,7 +117,7 @@ async function rawBlocks(client: BitcoinClient): Promise<Buffer[]> {
   return blocks
 }
 
-/** Compares all that Electrum tells of these addresses, and of the last blocks, with what the node's blocks and mempool have. */
+/** Compares all Electrum data of these addresses, and of the last blocks, with the node's blocks and mempool. */
 async function expectAgreement({client, devnet}: Started<BitcoinClient>, addresses: string[]): Promise<void> {
   const {ask, socket} = await electrum(devnet.url)
   const {height} = await client.head()
@@ -265,7 +265,7 @@ describe.each<NodeKind>(['bcoin', 'bitcoind'])('on %s', node => {
           {timeoutMs: 30_000, what: `block ${more}`, intervalMs: 5},
         )
         const victim = random.next()
-        const dying = client.pay([{to: bob, amount: 1000n}]).catch(() => {}) // what happens to it, nobody is told
+        const dying = client.pay([{to: bob, amount: 1000n}]).catch(() => {}) // its outcome is unknown
         if (victim < 0.7) process.kill(await nodePid(node), 'SIGKILL')
         if (victim > 0.4) {
           await killProcess(devnet.process)
@@ -331,7 +331,7 @@ describe.each<NodeKind>(['bcoin', 'bitcoind'])('on %s', node => {
       for (let round = 0; round < 40; round++) {
         const doing = random
           .pick(doings)()
-          .catch(() => {}) // nothing waits, or it was killed meanwhile
+          .catch(() => {}) // the mempool is empty, or it was killed meanwhile
         await sleep(random.next() * 20)
         if (random.next() < 0.25) kill(await nodePid(node), 'SIGKILL')
         if (random.next() < 0.08) {
@@ -506,7 +506,7 @@ describe.each<NodeKind>(['bcoin', 'bitcoind'])('on %s', node => {
       await expect(client.reorg(0)).rejects.toThrow('cannot replace 0 blocks')
       await expect(client.mine(10_001)).rejects.toThrow('cannot mine 10001 blocks at once')
       await expect(client.rpc('generatetoaddress', [1, alice])).rejects.toThrow('does not serve generatetoaddress')
-      // Blocks that no node takes: one with an input that is spent, in place of a block and on top.
+      // Invalid blocks: one with a spent input, in place of a block and on top.
       const spent = (await client.conflict(txid)).raw
       await expect(client.mine(1, {include: [spent]})).rejects.toThrow('does not take')
       await expect(client.reorg(1, {include: [spent]})).rejects.toThrow('does not take')

@@ -1,6 +1,6 @@
-// A small Electrum server, protocol 1.4, over a local Bitcoin chain: TCP, a JSON value per line, requests and batches of them. It answers
-// from the chain's index and, where nothing is changing, its journal: what a history names is there, or another question shows that it is named no
-// more, whatever is killed. It notifies as soon as the chain has changed. For development and tests: it limits nobody.
+// A small Electrum server, protocol 1.4, over a local Bitcoin chain: TCP, a JSON value per line, requests and batches of them. It reads the
+// chain's index and, while nothing changes, its journal. A transaction in a history exists, or another request shows that it has left the
+// history, whatever is killed. It notifies as soon as the chain has changed. For development and tests: it has no limits.
 import {createServer, type Server, type Socket} from 'node:net'
 import {crypto} from 'bitcoinjs-lib'
 import {z} from 'zod'
@@ -17,9 +17,9 @@ const maxLineBytes = 10_000_000
 
 const Height = z.int().min(0)
 const Hash = z.string().regex(/^[0-9a-f]{64}$/i)
-/** One client, and what it wants to be told. */
+/** One client, and its subscriptions. */
 interface Connection {
-  /** Status that it knows, by scripthash. */
+  /** The last status sent to it, by scripthash. */
   readonly subscriptions: Map<string, string | null>
   headers: boolean
   send(message: unknown): void
@@ -41,7 +41,7 @@ export class ElectrumServer {
     chain.on('change', change => this.#notify(change))
   }
 
-  /** Listens on this port, or on a free one where it is taken or undefined. Resolves to the port. */
+  /** Listens on this port, or on a free one if it is in use or undefined. Resolves to the port. */
   async listen(port: number | undefined): Promise<number> {
     return await listenLocally(this.#server, port)
   }
@@ -64,7 +64,7 @@ export class ElectrumServer {
     socket.setNoDelay(true).setEncoding('utf8')
     this.#sockets.add(socket)
     this.#connections.add(connection)
-    let begun = '' // a line that has no end yet
+    let begun = '' // an unfinished line
     let responding = Promise.resolve()
     socket.on('data', (text: string) => {
       const lines = (begun + text).split('\n')
@@ -165,7 +165,7 @@ export class ElectrumServer {
     'blockchain.transaction.get': async ([param, verbose]) => {
       const txid = lower(param)
       if (verbose) return await this.#chain.query('getrawtransaction', [txid, true])
-      // While the chain changes, the journal is ahead of the index, which histories are answered from.
+      // While the chain changes, the journal is ahead of the index, which histories come from.
       const raw = await this.#chain.settled(() => this.#chain.journal.rawTransaction(txid))
       if (raw === undefined) throw new RpcError({code: 2, message: `daemon error: no such transaction ${txid}`})
       return raw
@@ -206,7 +206,7 @@ export class ElectrumServer {
     return block
   }
 
-  /** In BTC per kvB; -1 where the node cannot tell, as ever on a chain without competition for blocks. */
+  /** In BTC per kvB; -1 if the node has no estimate, as always on a chain without competition for blocks. */
   async #estimate(blocks: number): Promise<number> {
     const response = await this.#chain.query('estimatesmartfee', [blocks]).catch(error => {
       if (error instanceof RpcError) return {}

@@ -1,4 +1,4 @@
-// The wallet of the local Bitcoin chain: one P2WPKH address, which every coinbase pays and whose key all the world knows.
+// The wallet of the local Bitcoin chain: one P2WPKH address, which every coinbase pays, and whose key is public.
 import {createHash} from 'node:crypto'
 import {address, initEccLib, networks, Psbt, payments, type Transaction} from 'bitcoinjs-lib'
 import * as ecc from 'tiny-secp256k1'
@@ -21,13 +21,13 @@ const replaceable = 0xfffffffd
 
 export const faucet = {address: payment.address!, script: faucetScript}
 
-/** What a transaction pays, in satoshi. */
+/** The amount of an output, in satoshi. */
 export interface Payee {
   script: Uint8Array
   amount: bigint
 }
 
-/** The output script of an address of regtest. Throws RangeError on all else. */
+/** The output script of a regtest address. Throws RangeError on anything else. */
 export function scriptOf(to: string): Uint8Array {
   try {
     return address.toOutputScript(to, network)
@@ -43,7 +43,7 @@ export function isOurs({scripthash}: {scripthash: string}): boolean {
 
 /**
  * A signed transaction of the faucet that spends at least `inputs`, pays in this order, and returns the rest to the faucet as its last
- * output. `fee` tells the fee from the size in vB. Throws RangeError where the faucet has too little.
+ * output. `fee` computes the fee from the size in vB. Throws RangeError if the faucet has too little.
  */
 export function pay(
   ledger: Ledger,
@@ -65,7 +65,7 @@ export function pay(
   return sign(spent, change >= dustSat ? [...payees, {script: faucetScript, amount: change}] : payees)
 }
 
-/** The oldest output that is enough, so that payments do not depend on each other as long as there are coinbases; else the largest. */
+/** The oldest sufficient output, so that payments do not depend on each other as long as there are coinbases; else the largest. */
 function nextInput(ledger: Ledger, spent: Output[], needed: bigint): Output | undefined {
   const candidates = ledger
     .spendable(faucetScripthash)
@@ -92,7 +92,7 @@ function sign(spent: Output[], payees: Payee[]): Transaction {
   return psbt.extractTransaction(true)
 }
 
-/** In vB, with the output for the change; a byte more than it may come out. */
+/** In vB, with the change output; up to a byte more than the result. */
 function sizeOf(inputs: number, payees: Payee[]): number {
   const outputs = [...payees.map(({script}) => script), faucetScript]
   return Math.ceil(11 + 68 * inputs + outputs.reduce((sum, script) => sum + 9 + script.length, 0))

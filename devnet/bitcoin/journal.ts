@@ -1,6 +1,6 @@
-// Everything that the local Bitcoin chain has ever told anybody: its blocks, and the transactions that wait for one. A block or a
-// transaction is told to nobody before it is committed here with fsync, and a reorganisation is one transaction, so that whatever is
-// killed, the chain goes on from what was seen last.
+// Everything that clients of the local Bitcoin chain have seen: its blocks, and the unconfirmed transactions. Each is committed
+// here with fsync before any client sees it, and a reorganisation is one transaction. So whatever is killed, the chain
+// continues from what clients saw last.
 import {Block} from 'bitcoinjs-lib'
 import {z} from 'zod'
 import {JournalFile, type Waiting} from '../sqlite.ts'
@@ -22,7 +22,7 @@ export class BitcoinJournal extends JournalFile {
     return row && Bytes.parse(row.raw)
   }
 
-  /** The bytes of a transaction that is in a block of the chain, or waits for one. */
+  /** The bytes of a transaction that is in a block of the chain, or unconfirmed. */
   rawTransaction(txid: string): string | undefined {
     const mined = this.get(
       'select substr(raw, position + 1, length) as raw from included join block using (height) where txid = ?',
@@ -34,8 +34,8 @@ export class BitcoinJournal extends JournalFile {
   }
 
   /**
-   * Makes `blocks` follow the block at height `fork` in one transaction: whatever was above is gone. What waits is `pool`, without what
-   * the blocks have. Throws when they do not link to each other and to the block below.
+   * Makes `blocks` follow the block at height `fork` in one transaction; blocks above it are gone. `pool` is unconfirmed, without what
+   * the blocks have. Throws if they do not link to each other and to the block below.
    */
   commit(fork: number, blocks: Buffer[], pool: Waiting[]): void {
     this.transaction(() => {

@@ -1,5 +1,5 @@
-// What can be asked about the scripts of the local Bitcoin chain: their histories and unspent outputs, in memory, made from the blocks of
-// the journal and the transactions that wait. Promises: after connect, disconnect and setUnconfirmed it is what the whole chain gives.
+// The scripts of the local Bitcoin chain: their histories and unspent outputs, in memory, made from the blocks of
+// the journal and the unconfirmed transactions. Promises: after connect, disconnect and setUnconfirmed it equals the whole chain.
 import {createHash} from 'node:crypto'
 import {Block, Transaction} from 'bitcoinjs-lib'
 import {scripthashOf} from '../../chains/bitcoin/script.ts'
@@ -10,7 +10,7 @@ export interface Output {
   outpoint: string
   scripthash: string
   value: bigint
-  /** Of its block; 0 where it is unconfirmed. */
+  /** Of its block; 0 while unconfirmed. */
   height: number
   coinbase: boolean
 }
@@ -63,12 +63,12 @@ export class Ledger {
     return this.#blocks[height]
   }
 
-  /** The headers from a height on, at most so many; hex. */
+  /** The headers from a height on, at most this many; hex. */
   headers(from: number, count: number): string[] {
     return this.#blocks.slice(from, from + count).map(({header}) => header)
   }
 
-  /** The scripts whose histories may have changed since this was asked last. */
+  /** The scripts whose histories may have changed since the last call. */
   takeTouched(): Set<string> {
     const touched = this.#touched
     this.#touched = new Set()
@@ -118,7 +118,7 @@ export class Ledger {
     indexed.txids.push(txid)
   }
 
-  /** Takes the highest block away. */
+  /** Removes the highest block. */
   disconnect(): void {
     const indexed = this.#blocks.pop()
     if (!indexed) return
@@ -147,7 +147,7 @@ export class Ledger {
     if (!ofScript?.size) this.#unspentOf.delete(output.scripthash)
   }
 
-  // --- what waits for a block ---
+  // --- unconfirmed transactions ---
 
   /** Replaces all unconfirmed transactions; parents come first. */
   setUnconfirmed(raws: string[]): void {
@@ -194,7 +194,7 @@ export class Ledger {
     return this.#spenders.get(outpoint)
   }
 
-  // --- questions ---
+  // --- reading ---
 
   /** An output that no block has spent. */
   output(outpoint: string): Output | undefined {
@@ -236,7 +236,7 @@ export class Ledger {
     )
   }
 
-  /** What unconfirmed transactions change is apart from what blocks say, and may be negative. */
+  /** The effect of unconfirmed transactions is separate from that of blocks, and may be negative. */
   balance(scripthash: string): {confirmed: bigint; unconfirmed: bigint} {
     const sum = (outputs: Iterable<Output>) => [...outputs].reduce((total, {value}) => total + value, 0n)
     const confirmed = sum(this.#unspentOf.get(scripthash) ?? [])
@@ -251,7 +251,7 @@ export class Ledger {
   }
 }
 
-/** Electrum's name of an output script. */
+/** Electrum's scripthash of an output script. */
 export function outpointsSpent(transaction: Transaction): string[] {
   return transaction.ins.map(({hash, index}) => `${displayed(hash)}:${index}`)
 }

@@ -1,6 +1,6 @@
-// One Bitcoin node as an engine: it checks transactions and blocks, and keeps nothing that is not in the journal. bitcoind has a data
-// directory, which is a cache: what a kill takes from it comes back from the journal. bcoin has its memory only.
-// Promises: a call either gives the node's answer, or the node's error, or says that the engine is gone.
+// One Bitcoin node as an engine: it checks transactions and blocks, and has no data that is not in the journal. bitcoind has a data
+// directory, which is a cache: data lost in a kill returns from the journal. bcoin has only its memory.
+// Promises: a call returns the node's response, or the node's error, or says that the engine is gone.
 import type {ChildProcess} from 'node:child_process'
 import {accessSync, constants, existsSync, mkdirSync} from 'node:fs'
 import path from 'node:path'
@@ -25,7 +25,7 @@ const Response = z.object({
   error: z.object({code: z.number(), message: z.string()}).nullish(),
 })
 
-/** The bitcoind of BITCOIND_BIN, or the one on PATH; undefined where there is none. Throws where BITCOIND_BIN is no program. */
+/** The bitcoind of BITCOIND_BIN, or the one on PATH; undefined if there is none. Throws if BITCOIND_BIN is no program. */
 export function findBitcoind(): string | undefined {
   const named = process.env.BITCOIND_BIN
   if (named && !isProgram(named)) throw new Error(`BITCOIND_BIN is ${named}, which is no program`)
@@ -64,7 +64,7 @@ export class BitcoinNode extends Engine {
       })
   }
 
-  /** Starts the node of a chain's directory, and resolves once it answers. */
+  /** Starts the node of a chain's directory, and resolves once it responds. */
   static async start(directory: string, kind: NodeKind): Promise<BitcoinNode> {
     const port = await freePort()
     const home = path.join(directory, kind)
@@ -87,13 +87,13 @@ export class BitcoinNode extends Engine {
         await this.call('getblockcount', [])
         return
       } catch (cause) {
-        if (this.alive && Date.now() < deadline) continue // it refuses connections, or says that it still loads
+        if (this.alive && Date.now() < deadline) continue // it refuses connections, or reports that it is loading
         throw new EngineGone(`the Bitcoin node did not start: ${this.#said.trim()}`, {cause})
       }
     }
   }
 
-  /** Rejects with RpcError when the node refuses, and with EngineGone when there is no answer. */
+  /** Rejects with RpcError when the node refuses, and with EngineGone when there is no response. */
   async call(method: string, params: unknown[]): Promise<unknown> {
     const {body} = await this.forward('/', JSON.stringify({jsonrpc: '1.0', id: 1, method, params}))
     let response: z.infer<typeof Response>
@@ -106,7 +106,7 @@ export class BitcoinNode extends Engine {
     return response.result
   }
 
-  /** Submits blocks in this order, on the best branch or beside it. Resolves to what the node says of one that it refuses. */
+  /** Submits blocks in this order, on the best branch or beside it. Resolves to the node's error for a refused one. */
   async submitBlocks(raws: string[]): Promise<string | undefined> {
     const calls = raws.map((raw, id) => ({jsonrpc: '1.0', id, method: 'submitblock', params: [raw]}))
     const {body} = await this.forward('/', JSON.stringify(calls))
@@ -116,14 +116,14 @@ export class BitcoinNode extends Engine {
     return said.find(word => !/^(taken|inconclusive|duplicate|duplicate-inconclusive)$/.test(word))
   }
 
-  /** Makes the mempool forget transactions. False where the node has no way to do that but to start again. */
+  /** Removes transactions from the mempool. False if the node would need a restart for that. */
   async forget(txids: string[]): Promise<boolean> {
     if (this.#kind === 'bitcoind') return false
     await this.call('forget', [txids])
     return true
   }
 
-  /** A request as it came, and the answer as it is. */
+  /** A request and its response, both unchanged. */
   async forward(target: string, request?: string): Promise<{status: number; body: Buffer}> {
     try {
       const {statusCode, body} = await this.#http.request({
@@ -138,7 +138,7 @@ export class BitcoinNode extends Engine {
     }
   }
 
-  /** Lets it end by itself, which spares bitcoind's data directory from being filled again. */
+  /** Stops it cleanly, so that bitcoind's data directory stays complete. */
   async stop(): Promise<void> {
     const timer = setTimeout(() => void this.kill(), stopTimeoutMs)
     await this.end('SIGTERM')
@@ -160,7 +160,7 @@ function bitcoind(home: string, port: number): {command: string[]; environment?:
     dnsseed: 0,
     disablewallet: 1,
     persistmempool: 0,
-    maxtipage: 10 ** 9, // an old chain is no reason to refuse work
+    maxtipage: 10 ** 9, // accept work on an old chain, too
     dbcache: 16,
     par: 1,
     rpcbind: '127.0.0.1',

@@ -1,5 +1,5 @@
-// One anvil process as an engine: it executes transactions and builds blocks, and keeps nothing that is not in the journal.
-// Promises: a call either gives anvil's answer, or anvil's error, or says that the engine is gone.
+// One anvil process as an engine: it executes transactions and builds blocks, and has no data that is not in the journal.
+// Promises: a call returns anvil's response, or anvil's error, or says that the engine is gone.
 import type {ChildProcess} from 'node:child_process'
 import {createRequire} from 'node:module'
 import path from 'node:path'
@@ -9,7 +9,7 @@ import {z} from 'zod'
 import {Engine, EngineGone, RpcError, startEngine} from '../engine.ts'
 import {mnemonic} from './constants.ts'
 
-/** States of so many blocks below the head can be queried; each costs memory. */
+/** States of this many blocks below the head can be queried; each costs memory. */
 export const keptStates = 128
 const startTimeoutMs = 20_000
 const callTimeoutMs = 5_000
@@ -23,7 +23,7 @@ export class Anvil extends Engine {
   readonly #http: Pool
   /** Blocks mined since it was started. */
   mined = 0
-  /** Where the tips of the next block go; undefined until it was set. */
+  /** The recipient of the next block's tips; undefined until set. */
   coinbase: string | undefined
 
   private constructor(child: ChildProcess, url: string) {
@@ -32,7 +32,7 @@ export class Anvil extends Engine {
     child.once('exit', () => this.#http.destroy())
   }
 
-  /** Starts an anvil that has the genesis block of the chain only. `directory` is the chain's. */
+  /** Starts an anvil with only the genesis block of the chain. `directory` is the chain's. */
   static async start(directory: string, {chainId, genesis}: {chainId: number; genesis: number}): Promise<Anvil> {
     const options = {
       port: 0,
@@ -46,7 +46,7 @@ export class Anvil extends Engine {
       order: 'fifo',
       'slots-in-an-epoch': 4,
       'prune-history': keptStates,
-      'cache-path': path.join(directory, 'anvil'), // never written; it tells whose process this is
+      'cache-path': path.join(directory, 'anvil'), // never written; it identifies the process
     }
     const words = ['--no-mining', ...Object.entries(options).flatMap(([name, value]) => [`--${name}`, String(value)])]
     const mark = `--cache-path ${path.join(directory, 'anvil')}`
@@ -56,7 +56,7 @@ export class Anvil extends Engine {
     return anvil
   }
 
-  /** Rejects with RpcError when anvil refuses, and with EngineGone when there is no answer. */
+  /** Rejects with RpcError when anvil refuses, and with EngineGone when there is no response. */
   async call(method: string, params: unknown[] = []): Promise<unknown> {
     let response: z.infer<typeof Response>
     try {
@@ -75,7 +75,7 @@ export class Anvil extends Engine {
   }
 }
 
-/** The anvil binary itself: npm's `anvil` is a Node program around it, which a kill would hit instead. */
+/** The anvil binary itself. npm's `anvil` is a Node program around it, and killing that would leave the binary running. */
 function binary(): string {
   const architecture = process.arch === 'x64' ? 'amd64' : process.arch
   const name = `@foundry-rs/anvil-${process.platform}-${architecture}`
@@ -89,7 +89,7 @@ function binary(): string {
   }
 }
 
-/** Resolves to the URL that anvil says it listens on. */
+/** Resolves to the URL that anvil listens on. */
 async function address(child: ChildProcess): Promise<string> {
   let said = ''
   child.stderr!.on('data', chunk => {

@@ -5,16 +5,16 @@
 // - a chain loaded from its own --state file traces none of the blocks before, and the file is written on exit, or every so
 //   many seconds: after kill -9 the chain would come back behind what was final;
 // - anvil_rollback leaves the base fee of the dropped blocks behind, so that the chain could not be executed again.
-// What holds: a block is a function of its parent, timestamp, coinbase and transactions in order, down to the hash. So each
-// block is committed to the journal before anybody hears of it; a lost engine is started from a snapshot (1 KB each) some
-// hundred blocks below the head, executes the blocks above it again, and must arrive at the same hash; and a reorganisation
-// is the same from a lower block. The engine is replaced every few thousand blocks, so that its memory has a bound.
-// That gave, on 2 cores: 900 to 1,900 blocks/s at any height up to 60,000, 0.8 KB of disk per empty block, anvil at 40 to 90
-// MB, 0.2 s from kill -9 of anvil to the next answer, 0.6 s to start, 0.2 to 0.3 s for a shallow reorganisation.
+// Invariant: a block is a function of its parent, timestamp, coinbase and transactions in order, down to the hash. So each
+// block is committed to the journal before any client sees it. A lost engine is started from a snapshot (1 KB each) some
+// hundred blocks below the head, executes the blocks above it again, and must arrive at the same hash. A reorganisation
+// does the same from a lower block. The engine is replaced every few thousand blocks, to limit its memory.
+// Measured on 2 cores: 900 to 1,900 blocks/s at any height up to 60,000, 0.8 KB of disk per empty block, anvil at 40 to 90
+// MB, 0.2 s from kill -9 of anvil to the next response, 0.6 s to start, 0.2 to 0.3 s for a shallow reorganisation.
 //
-// Promises: what the journal has is the chain. Changes happen one at a time; a read of state waits for the change before it.
-// Contracts must not depend on BLOCKHASH: anvil forgets the hashes before a snapshot (a chain that does not come out the
-// same from one snapshot is tried from older ones, and from genesis last).
+// Promises: the journal is the chain. Changes happen one at a time; a read of state waits for the change before it.
+// Contracts must not depend on BLOCKHASH: anvil forgets the hashes before a snapshot (a chain that does not give the
+// same hash from one snapshot is tried from older ones, and from genesis last).
 import {EventEmitter} from 'node:events'
 import {gunzipSync, gzipSync} from 'node:zlib'
 import {type Hex, keccak256, numberToHex} from 'viem'
@@ -39,7 +39,7 @@ const State = z.looseObject({
   transactions: z.array(z.unknown()),
 })
 
-/** A block to be made: its transactions are these, or, where undefined, what waits in the pool. */
+/** A block to be made: with these transactions, or, if undefined, with those in the mempool. */
 type BlockToMake = {timestamp: number; coinbase: string; raw?: string[]}
 
 export class LocalChain extends EventEmitter<{block: [Block]}> {
@@ -58,7 +58,7 @@ export class LocalChain extends EventEmitter<{block: [Block]}> {
     this.#journal = journal
   }
 
-  /** Goes on with the chain of the journal, or begins it with the contracts in block 1. */
+  /** Continues the chain of the journal, or begins it with the contracts in block 1. */
   static async open(code: LocalChainCode, directory: string, journal: Journal): Promise<LocalChain> {
     const chain = new LocalChain(code, directory, journal)
     try {
@@ -80,7 +80,7 @@ export class LocalChain extends EventEmitter<{block: [Block]}> {
     return head
   }
 
-  /** The head after the changes asked for before. */
+  /** The head after the pending changes. */
   async settledHead(): Promise<Head> {
     await this.#turns.over()
     return this.head
@@ -90,12 +90,12 @@ export class LocalChain extends EventEmitter<{block: [Block]}> {
     return this.#journal
   }
 
-  /** Whether block 1 made this contract. A chain that began before there was such a one goes on without it. */
+  /** Whether block 1 made this contract. An older chain continues without it. */
   has(contract: string): boolean {
     return this.#block(1).receipts.some(({contractAddress}) => contractAddress === contract.toLowerCase())
   }
 
-  /** Reads state from the engine, after the changes asked for before. Rejects with RpcError where anvil refuses. */
+  /** Reads state from the engine, after the pending changes. Rejects with RpcError if anvil refuses. */
   async query(method: string, params: unknown[]): Promise<unknown> {
     for (let attempt = 1; ; attempt++) {
       await this.#turns.over()
@@ -109,7 +109,7 @@ export class LocalChain extends EventEmitter<{block: [Block]}> {
     }
   }
 
-  /** Puts a raw transaction into the pool, where it stays until it is mined. Resolves to its txid. */
+  /** Sends a raw transaction to the mempool, where it stays until it is mined. Resolves to its txid. */
   async submit(raw: string): Promise<string> {
     return await this.#change(engine => this.#submit(engine, raw))
   }
@@ -128,9 +128,9 @@ export class LocalChain extends EventEmitter<{block: [Block]}> {
     })
   }
 
-  /** Mines so many blocks; the first takes what waits in the pool. Block times end with now, or run ahead of it. */
+  /** Mines this many blocks; the first takes the mempool. Block times end with now, or run ahead of it. */
   async mine(count: number): Promise<Head> {
-    let target: number | undefined // set once, so that an attempt after a lost engine goes on where the last one stopped
+    let target: number | undefined // set once, so that a retry after a lost engine continues where the last one stopped
     return await this.#change(async given => {
       let engine = given
       target ??= this.head.height + count
@@ -176,14 +176,14 @@ export class LocalChain extends EventEmitter<{block: [Block]}> {
     }
   }
 
-  /** What the new block at fork + offset takes over from the old chain. The contracts of block 1 stay in block 1. */
+  /** The transactions that the new block at fork + offset takes from the old chain. The contracts of block 1 stay in block 1. */
   #transactionsAgain(fork: number, offset: number, keepTransactions: boolean): string[] {
     if (fork + offset === 1) return this.#block(1).raw
     const old = fork + offset - 1
     return keepTransactions && old > fork && old !== 1 ? this.#block(old).raw : []
   }
 
-  /** Makes the pool forget transactions. */
+  /** Removes transactions from the mempool. */
   async forget(txids: string[]): Promise<void> {
     await this.#change(async engine => {
       for (const txid of txids) await ask(engine, 'anvil_dropTransaction', [txid])
@@ -191,7 +191,7 @@ export class LocalChain extends EventEmitter<{block: [Block]}> {
     })
   }
 
-  /** Ends the engine. A change under way is lost, and was told to nobody. */
+  /** Ends the engine. A change under way is lost, and no client saw it. */
   async close(): Promise<void> {
     this.#closed = true
     await this.#engine?.kill()
@@ -250,7 +250,7 @@ export class LocalChain extends EventEmitter<{block: [Block]}> {
     return engine
   }
 
-  /** An engine for a chain that has no block yet: its genesis becomes the chain's. */
+  /** An engine for a chain without blocks: its genesis becomes the chain's. */
   async #genesis(): Promise<Anvil> {
     const genesis = Math.floor(Date.now() / 1000)
     const engine = await this.#start(genesis)
@@ -261,7 +261,7 @@ export class LocalChain extends EventEmitter<{block: [Block]}> {
   }
 
   /**
-   * Replaces the engine by one whose head is the chain's block at `height`, with an empty pool. It starts far enough
+   * Replaces the engine by one whose head is the chain's block at `height`, with an empty mempool. It starts far enough
    * below that the states of the blocks before the head can be queried, too.
    */
   async #restore(height: number): Promise<Anvil> {
@@ -277,7 +277,7 @@ export class LocalChain extends EventEmitter<{block: [Block]}> {
     )
   }
 
-  /** Executes the blocks above `from` up to `to` again; false as soon as the outcome differs from the journal. */
+  /** Executes the blocks above `from` up to `to` again; false as soon as the result differs from the journal. */
   async #replay(engine: Anvil, from: number, to: number): Promise<boolean> {
     for (let height = from + 1; height <= to; height++) {
       const {block, raw} = this.#block(height)
@@ -291,14 +291,14 @@ export class LocalChain extends EventEmitter<{block: [Block]}> {
     const engine = await Anvil.start(this.#directory, {chainId: this.chainId, genesis})
     this.#engine = engine
     engine.onExit(() => {
-      // One that somebody killed is replaced at once.
+      // A killed engine is replaced at once.
       if (this.#engine === engine && !this.#closed) this.#change(async () => {}).catch(() => {})
     })
     if (this.#closed) await engine.kill()
     return engine
   }
 
-  /** Gives a fresh engine the transactions that wait; what can no longer be mined is forgotten. */
+  /** Gives a new engine the unconfirmed transactions; those that can no longer be mined are forgotten. */
   async #fillPool(engine: Anvil): Promise<void> {
     for (const {txid, raw} of this.#journal.pool()) {
       try {
@@ -332,10 +332,10 @@ export class LocalChain extends EventEmitter<{block: [Block]}> {
     for (const {block} of blocks) this.emit('block', block)
   }
 
-  /** The next block after one of time `parent`, when `after` more are to follow: as late as now allows. */
+  /** The time of the next block after one of time `parent`, when `after` more follow: as late as now allows. */
   #plan(parent: number, after: number): BlockToMake {
     const now = Math.floor(Date.now() / 1000)
-    // Each fork has a coinbase of its own: an empty block that replaces an empty block must have another hash.
+    // Each fork has its own coinbase: an empty block that replaces an empty block must have another hash.
     const coinbase = `0xc01bba5e${String(this.#journal.forks).padStart(32, '0')}`
     return {timestamp: Math.max(parent + 1, now - after), coinbase}
   }
@@ -351,7 +351,7 @@ export class LocalChain extends EventEmitter<{block: [Block]}> {
   }
 }
 
-/** The caller is at fault, not the engine, which stays. */
+/** The caller's error, not the engine's, which stays. */
 class Refused extends Error {
   constructor(cause: Error) {
     super(cause.message, {cause})

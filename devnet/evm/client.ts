@@ -1,4 +1,4 @@
-// The client of a local EVM chain: what it has besides that of every local chain are transactions of the faucet, and contracts.
+// The client of a local EVM chain. Besides the common functions it has transactions of the faucet, and contracts.
 import {
   type Abi,
   encodeDeployData,
@@ -24,7 +24,7 @@ const Receipt = z.looseObject({
 })
 type Receipt = z.infer<typeof Receipt>
 
-/** A transaction of the faucet; value and gas in wei and units. Given its gas, it is not tried first: it may then fail. */
+/** A transaction of the faucet; value in wei, gas in units. With a given gas it is not tried first, and may then fail. */
 export type Transaction = {to?: string; data?: Hex; value?: bigint; gas?: bigint}
 
 export async function connect(url: string): Promise<EvmClient> {
@@ -47,12 +47,12 @@ export class EvmClient extends LocalClient<Receipt> {
     return {to: asset.contract, data}
   }
 
-  /** The native coin, and every token that the chain has, whether a service knows it or not. */
+  /** The native coin, and every token of the chain, whether a service knows it or not. */
   override get assets(): readonly (Asset | LocalToken)[] {
     return [registered(this.chain).assets[0], ...tokens]
   }
 
-  /** Gives a transaction of the faucet to the pool, with the next nonce; the next block takes it. Resolves to the txid. */
+  /** Sends a transaction of the faucet to the mempool, with the next nonce; the next block takes it. Resolves to the txid. */
   async transact({to, data, value, gas}: Transaction): Promise<string> {
     return z.string().parse(await this.rpc('eth_sendTransaction', [{to, data, value: hex(value), gas: hex(gas)}]))
   }

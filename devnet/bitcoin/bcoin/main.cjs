@@ -1,13 +1,13 @@
 // bcoin as the node of a local chain, in memory: node main.cjs --port PORT --dir DIR, with NODE_BACKEND=js in its environment.
-// (DIR is only there to tell whose process this is.) What differs from bcoin's own RPC: sendrawtransaction says why it refuses, and
-// replaces by fee, as bitcoind does; `forget` takes transactions out of the mempool.
+// (DIR only identifies the process.) Differences from bcoin's own RPC: sendrawtransaction gives the reason of a refusal, and
+// replaces by fee, like bitcoind; `forget` removes transactions from the mempool.
 const {parseArgs} = require('node:util')
 const bcoin = require('bcoin')
 
 const {values} = parseArgs({options: {port: {type: 'string'}, dir: {type: 'string'}}})
 const incrementalRate = 1 // sat/vB
 
-bcoin.Network.get('regtest').addressPrefix.bech32 = 'bcrt' // its own is 'rb', which no wallet knows
+bcoin.Network.get('regtest').addressPrefix.bech32 = 'bcrt' // bcoin's own is 'rb', which no wallet knows
 const node = new bcoin.FullNode({
   network: 'regtest',
   memory: true,
@@ -31,13 +31,13 @@ class Refused extends Error {
   }
 }
 
-/** The unconfirmed transactions that spend what `tx` spends. */
+/** The unconfirmed transactions that conflict with `tx`. */
 function conflictsOf(tx) {
   const entries = tx.inputs.map(({prevout}) => node.mempool.getSpent(prevout.hash, prevout.index))
   return [...new Set(entries.filter(Boolean))]
 }
 
-/** With all that spends of them. */
+/** Includes their descendants. */
 function descendants(entries) {
   const all = new Set(entries)
   for (const entry of all)
@@ -63,7 +63,7 @@ async function add(tx) {
   throw new Refused(-25, 'bad-txns-inputs-missingorspent')
 }
 
-/** Rejects where the fee is too low to replace; what was to be replaced stays whenever the new one is refused. */
+/** Rejects if the fee is too low to replace. If the new one is refused, the replaced ones stay. */
 async function replace(tx, conflicts) {
   const out = descendants(conflicts)
   const view = await node.mempool.getCoinView(tx)
@@ -106,7 +106,7 @@ async function main() {
   }
   await node.open()
   node.pool.options.maxOutbound = 0
-  await node.connect() // else it invalidates no block
+  await node.connect() // otherwise it invalidates no block
   delete node.rpc.execute
 }
 
