@@ -1,4 +1,4 @@
-// The local chains as the demo uses them, whatever their family.
+// The local chains in the demo, of any family.
 import {chain} from '../chains/registry.ts'
 import type {LocalClient} from '../devnet/client.ts'
 import {findLocalChain} from '../devnet/families.ts'
@@ -7,13 +7,13 @@ export const chainCodes = ['ETH', 'POLYGON', 'BTC'] as const
 export type ChainCode = (typeof chainCodes)[number]
 export type Chains = Record<ChainCode, LocalClient>
 
-/** Those that the service in this directory started. */
+/** The chains of the service in this directory. */
 export async function openChains(home: string): Promise<Chains> {
   const each = chainCodes.map(async code => [code, await findLocalChain(home, code)] as const)
   return Object.fromEntries(await Promise.all(each)) as Chains
 }
 
-/** Addresses of somebody outside; chains of one family share theirs. */
+/** Foreign addresses; chains of one family share theirs. */
 export function newWallet(chains: Chains): Record<ChainCode, string> {
   const addresses = new Map<string, string>()
   const each = chainCodes.map(code => {

@@ -115,7 +115,7 @@ interface Left {
   key: string
   /** The user's. */
   addresses: Record<ChainCode, string>
-  /** The payout address that is not on the whitelist. */
+  /** The payout address that is not whitelisted. */
   stranger: string
 }
 

@@ -1,5 +1,5 @@
-// Between deposits and payouts: the shop asks for a payment, and a customer, who is no user of it, pays what the payment URI says. Promises:
-// it ends when GET /payments has the payment, and throws, naming what was missing, if that does not happen in time or differs.
+// Between deposits and payouts: the shop requests a payment, and a customer, who is no user of it, pays the payment URI. Promises:
+// it ends when GET /payments has the payment, and throws, naming what is missing, if that does not happen in time or differs.
 import {randomBytes} from 'node:crypto'
 import {setTimeout as sleep} from 'node:timers/promises'
 import {facts} from '../cli/output.ts'
@@ -14,7 +14,7 @@ const amount = '0.05'
 export interface PlayedPayment {
   currency: string
   amount: string
-  /** In the order in which they were seen. */
+  /** In the order of their appearance. */
   statuses: string[]
   amount_received: string
   txid: string | null
@@ -23,7 +23,7 @@ export interface PlayedPayment {
 export class Payment {
   readonly #cast: Cast
   readonly played: PlayedPayment = {currency, amount, statuses: [], amount_received: '0', txid: null}
-  /** What was said last. */
+  /** The last line shown. */
   #said = ''
 
   constructor(cast: Cast) {
@@ -49,7 +49,7 @@ export class Payment {
     await this.#checkPage(payment_url)
   }
 
-  /** Asks the API, and shows what it says, until the condition holds. */
+  /** Polls the API, and shows its response, until the condition holds. */
   async #until(what: string, externalId: string, condition: (state: PaymentState) => boolean): Promise<void> {
     for (const deadline = Date.now() + patienceMs; ; await sleep(pollMs)) {
       const state = await this.#cast.shop.paymentRequest(externalId)

@@ -1,6 +1,6 @@
-// The last part of the story: every balance is paid out to a wallet that the operator has put on the whitelist, and one more payout to an
-// address that is not on it. Promises: it ends when the payments are final, their webhooks have come and the wallet holds exactly the
-// net amounts, while the last payout still waits; and throws, naming what was missing, if something does not happen in time.
+// The last part of the story: every balance is paid out to a wallet that the operator has whitelisted, and one more payout goes to an
+// address off the whitelist. Promises: it ends when the payments are final, their webhooks have come and the wallet holds exactly the
+// net amounts, while the last payout still waits. It throws, naming what is missing, if something does not happen in time.
 import {setTimeout as sleep} from 'node:timers/promises'
 import {formatUnits, parseUnits} from 'viem'
 import {type ChainCode, chainCodes, newWallet} from './chains.ts'
@@ -28,7 +28,7 @@ export interface PlayedPayout {
 interface Line {
   played: PlayedPayout
   id: string
-  /** What it held of the token when the payout was asked for, in base units. */
+  /** Its balance of the token when the payout was requested, in base units. */
   before: bigint
   seen: PayoutStatus[]
 }

@@ -1,5 +1,5 @@
-// What the demo shows: lines that stay, and below them, on a terminal, lines that change in place. Elsewhere the changing lines are not
-// shown; whoever draws them says what changed in lines that stay.
+// The screen of the demo: lines that stay, and below them, on a terminal, lines that change in place. Without a terminal the changing lines
+// are not shown; the caller reports changes in lines that stay.
 import {styleText} from 'node:util'
 
 type Style = 'bold' | 'dim' | 'green' | 'yellow' | 'red'
@@ -37,7 +37,7 @@ export class Screen {
     this.#draw()
   }
 
-  /** Lets the lines that changed stay as they are. */
+  /** Makes the changed lines stay as they are. */
   settle(): void {
     this.#live = []
   }

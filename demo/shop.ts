@@ -1,5 +1,5 @@
-// The demo's merchant. What an operator does (account, key, whitelist) goes through the SQL that the command line uses; what a merchant
-// does goes through the REST API. On a second run the same merchant and user are found, with a new key and a new webhook endpoint.
+// The demo's merchant. Operator actions (account, key, whitelist) use the SQL of the command line; merchant actions
+// use the REST API. A second run finds the same merchant and user, and makes a new key and a new webhook endpoint.
 import {randomUUID} from 'node:crypto'
 import pg from 'pg'
 import {z} from 'zod'
@@ -76,7 +76,7 @@ export class Operator {
     this.#databaseUrl = databaseUrl
   }
 
-  /** Makes the merchant, or finds it, and a key for it; keys of earlier runs end. Returns the key's secret. */
+  /** Makes the merchant, or finds it, and a key for it; keys of earlier runs are revoked. Returns the key's secret. */
   async openShop(): Promise<string> {
     return await this.#inDatabase(async db => {
       const id = (await findMerchant(db)) ?? (await createMerchant(db))
@@ -89,7 +89,7 @@ export class Operator {
     })
   }
 
-  /** Lets payouts of the merchant go to an address. */
+  /** Whitelists an address for payouts of the merchant. */
   async whitelist(chain: string, address: string): Promise<void> {
     await this.#inDatabase(async db =>
       db.query('insert into custody.whitelist (merchant_id, chain, address) values ($1, $2, $3)', [
@@ -157,12 +157,12 @@ export class Shop {
     return z.object({balances: z.array(Balance)}).parse(await this.#call('GET', '/v1/balances')).balances
   }
 
-  /** Registers where payouts of a chain go from now on. */
+  /** Registers the payout address of a chain. */
   async payTo(chain: string, address: string): Promise<void> {
     await this.#call('PUT', '/v1/payout-address', {chain, address})
   }
 
-  /** Asks for the whole balance of a chain and token. */
+  /** Requests a payout of the whole balance of a chain and token. */
   async payOut(wish: {chain: string; token: string; sweep_first: boolean}): Promise<z.infer<typeof NewPayout>> {
     return NewPayout.parse(await this.#call('POST', '/v1/payouts', wish, {'idempotency-key': randomUUID()}))
   }
@@ -172,7 +172,7 @@ export class Shop {
     return z.object({payouts: z.array(Payout)}).parse(await this.#call('GET', '/v1/payouts?limit=50')).payouts
   }
 
-  /** Asks for an amount, whoever pays it. */
+  /** Requests a payment of an amount. */
   async requestPayment(currency: string, externalId: string, amount: string): Promise<z.infer<typeof PaymentRequest>> {
     const body = {external_id: externalId, amount}
     return NewPaymentRequest.parse(await this.#call('POST', `/v1/${currency}/payment-request`, body)).data

@@ -9,7 +9,7 @@ import type {Operator, Shop} from './shop.ts'
 
 const pollMs = 250
 const patienceMs = 45_000
-/** Deposits this deep are not touched by the reorganisations. */
+/** Deposits at this depth are safe from the reorganisations. */
 const safeConfirmations = 4
 
 export interface PlayedDeposit {
@@ -55,11 +55,11 @@ export class Story {
     const dropped = this.#announce('ETH', 'ETH', '0.7')
     const moved = this.#announce('POLYGON', 'POL', '12.5')
     await Promise.all([this.#send(dropped), this.#send(moved)])
-    // With a block on top of it, the one that moves is there again when the new blocks are as many as the old ones were.
+    // With a block on top of it, the one that moves is there again when there are as many new blocks as there were old ones.
     await this.#until('the next deposits to have a block on top', () =>
       [dropped, moved].every(({confirmations}) => confirmations >= 2),
     )
-    // One block more than they are deep now, as another may be mined meanwhile.
+    // One block more than their current depth, as another may be mined meanwhile.
     await chains.ETH.reorg(dropped.confirmations + 1)
     this.#say(`ETH: a reorganisation drops the ${name(dropped)}`)
     await chains.POLYGON.reorg(moved.confirmations + 1, {keepTransactions: true})
@@ -92,7 +92,7 @@ export class Story {
     deposit.txid = await this.#cast.chains[chain].transfer({token, to: this.#cast.addresses[chain], amount})
   }
 
-  /** Asks the API, and shows what it says, until the condition holds. */
+  /** Polls the API, and shows its response, until the condition holds. */
   async #until(what: string, condition: () => boolean): Promise<void> {
     for (const deadline = Date.now() + patienceMs; ; await sleep(pollMs)) {
       await this.#refresh()
@@ -150,7 +150,7 @@ export class Story {
 
   // --- what must hold ---
 
-  /** The events that must come and have not. */
+  /** The expected events that are missing. */
   #missing({status, txid}: PlayedDeposit): string[] {
     const had = this.#cast.receiver.typesOf('txid', txid)
     return ['deposit.pending', status === 'final' ? 'deposit.confirmed' : 'deposit.reorged'].filter(

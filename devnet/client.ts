@@ -9,13 +9,13 @@ const minedTimeoutMs = 30_000
 
 const Response = z.object({result: z.unknown().optional(), error: z.object({message: z.string()}).nullish()})
 export const Head = z.object({height: z.int(), hash: z.string(), timestamp: z.int()})
-/** What a chain says of itself (devnet_info). */
+/** What a chain reports about itself (devnet_info). */
 const Info = z.object({
   chain: z.enum(chainCodes),
   node: z.string(),
   /** 0: it mines on request only. */
   block_interval_ms: z.int(),
-  /** A block is final when it and the blocks above it are so many, unless the service is told otherwise. */
+  /** A block is final when it and the blocks above it are this many, by default. */
   confirmations: z.int(),
   faucet_address: z.string(),
 })
@@ -29,18 +29,18 @@ export interface Payment {
   to: string
   /** A plain decimal, in whole coins. */
   amount: string
-  /** What it offers the miner, where payers have that choice: in sat per virtual byte. */
+  /** Its fee rate in sat per virtual byte, on chains where payers choose it. */
   feeRate?: number
 }
 
 export interface ReorgOptions {
-  /** The transactions of the replaced blocks are mined again, each one block later than before; without it they are gone. */
+  /** The transactions of the replaced blocks are mined again, each one block later than before; otherwise they are gone. */
   keepTransactions?: boolean
   /** Another transaction with the inputs of this one, the faucet's, is mined instead. */
   doubleSpend?: string
 }
 
-/** `Included` is what the chain says of a transaction that is in a block. */
+/** `Included` is the chain's data about a transaction in a block. */
 export abstract class LocalClient<Included = unknown> {
   readonly info: Info
   /** http://… */
@@ -55,7 +55,7 @@ export abstract class LocalClient<Included = unknown> {
     return this.info.chain
   }
 
-  /** Any method of the chain or its node; rejects with its message where it refuses. */
+  /** Calls any method of the chain or its node; rejects with its message if it refuses. */
   async rpc(method: string, params: unknown[] = []): Promise<unknown> {
     return await call(this.url, method, params)
   }
@@ -64,7 +64,7 @@ export abstract class LocalClient<Included = unknown> {
     return Head.parse(await this.rpc('devnet_head'))
   }
 
-  /** Pays from the faucet, by a transaction that waits for a block. Resolves to the txid. */
+  /** Pays from the faucet with an unconfirmed transaction. Resolves to the txid. */
   abstract transfer(payment: Payment): Promise<string>
 
   /** The same, once it is mined. */
@@ -74,7 +74,7 @@ export abstract class LocalClient<Included = unknown> {
     return txid
   }
 
-  /** Gives a signed transaction to those that wait for a block. Resolves to the txid. */
+  /** Sends a signed transaction to the mempool. Resolves to the txid. */
   abstract submit(raw: string): Promise<string>
 
   /** Removes the transactions that wait for a block. */
@@ -82,7 +82,7 @@ export abstract class LocalClient<Included = unknown> {
     await this.rpc('devnet_forget', [txids])
   }
 
-  /** Waits until a transaction is in a block, which it makes itself where the chain mines on request only. */
+  /** Waits until a transaction is in a block. Mines that block if the chain mines on request only. */
   async mined(txid: string): Promise<Included> {
     for (const deadline = Date.now() + minedTimeoutMs; ; await sleep(25)) {
       const included = await this.included(txid)
@@ -92,25 +92,25 @@ export abstract class LocalClient<Included = unknown> {
     }
   }
 
-  /** Undefined while a transaction waits for a block. */
+  /** Undefined while a transaction is unconfirmed. */
   protected abstract included(txid: string): Promise<Included | undefined>
 
-  /** Mines so many blocks at once, at most 10,000. */
+  /** Mines this many blocks at once, at most 10,000. */
   async mine(blocks = 1, options: object = {}): Promise<Head> {
     return Head.parse(await this.rpc('devnet_mine', [blocks, options]))
   }
 
-  /** Replaces the top `depth` blocks by depth + 1 new ones. Rejects when the chain has no more than so many blocks. */
+  /** Replaces the top `depth` blocks by depth + 1 new ones. Rejects if the chain is not higher than that. */
   async reorg(depth: number, options: ReorgOptions = {}): Promise<Head> {
     return Head.parse(await this.rpc('devnet_reorg', [depth, options]))
   }
 
-  /** What it has, whether a service knows it or not. */
+  /** Its assets, whether a service knows them or not. */
   get assets(): readonly {token: string; decimals: number}[] {
     return registered(this.chain).assets
   }
 
-  /** Throws where it has no such asset. */
+  /** Throws if it has no such asset. */
   asset(token: string): this['assets'][number] {
     const found = this.assets.find(asset => asset.token === token)
     if (found) return found
@@ -122,7 +122,7 @@ export abstract class LocalClient<Included = unknown> {
   /** An address's balance of a token in the blocks of now, in base units. */
   abstract balance(token: string, address: string): Promise<bigint>
 
-  /** An address whose key nobody has. */
+  /** An address without a known key. */
   abstract newAddress(): string
 }
 

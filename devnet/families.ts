@@ -5,7 +5,7 @@ import type {LocalClient} from './client.ts'
 import type {DevnetFamily} from './family.ts'
 import {readDevnet} from './file.ts'
 
-/** Loaded when one is needed: who has to do with one chain needs one. */
+/** Loaded when needed: a client of one chain needs one family. */
 export const families = {
   evm: async () => (await import('./evm/family.ts')).evm,
   bitcoin: async () => (await import('./bitcoin/family.ts')).bitcoin,
@@ -15,12 +15,12 @@ export async function familyOf(code: ChainCode): Promise<DevnetFamily> {
   return await families[chain(code).family]()
 }
 
-/** The local chain of a service, which is found by its SLUICE_HOME. Rejects where none runs. */
+/** The local chain of a service, found by its SLUICE_HOME. Rejects if none runs. */
 export async function findLocalChain(home: string, code: ChainCode): Promise<LocalClient> {
   const {connect} = await familyOf(code)
   const devnet = readDevnet(path.join(home, 'devnet', code.toLowerCase()))
   const client = devnet && (await connect(devnet.control_url).catch(() => undefined))
-  // Another program, or another service's chain, may have got the port of one that was killed.
+  // Another program, or another service's chain, may have the port of a killed one.
   if (client?.chain !== code)
     throw new Error(`no local ${code} chain runs in ${home}; start the service, or set SLUICE_HOME to its directory`)
   return client

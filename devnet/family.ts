@@ -1,4 +1,4 @@
-// What a family of chains is in devnet/: each is a folder here, and one line in families.ts.
+// The parts of a family of chains in devnet/: each family is a folder here, and one line in families.ts.
 import type {Logger} from '../base/log.ts'
 import type {ChainCode} from '../chains/registry.ts'
 import type {LocalClient} from './client.ts'
@@ -8,29 +8,29 @@ import type {JournalFile} from './sqlite.ts'
 export interface DevnetFamily<Client extends LocalClient = LocalClient> {
   /** The programs that its chains run on. */
   nodes: readonly string[]
-  /** From block to block, where nothing else is asked for. */
+  /** The default time between blocks. */
   blockIntervalMs: number
-  /** To a chain by its control_url. Rejects where nothing, or something else, answers there. */
+  /** Connects to a chain by its control_url. Rejects if there is none, or another server. */
   connect(url: string): Promise<Client>
-  /** Opens the journal of a chain, to be served on this node, or on one that is here. Rejects with JournalInUse when another process has it. */
+  /** Opens the journal of a chain, to be served on this node, or on any available one. Rejects with JournalInUse if another process has it. */
   open(chain: ChainCode, file: string, node?: string): Promise<Opened>
 }
 
 export interface Opened {
   journal: JournalFile
-  /** Goes on with the chain of the journal, or begins it, and serves it. */
+  /** Continues the chain of the journal, or begins it, and serves it. */
   serve(options: ServeOptions): Promise<Serving>
 }
 
 export interface ServeOptions {
-  /** Of the chain; it exists and is no symbolic link. */
+  /** The directory of the chain; it exists and is no symbolic link. */
   directory: string
   blockIntervalMs: number
   log: Logger
 }
 
 export interface Serving {
-  /** What devnet.json says of it. */
+  /** Its entry in devnet.json. */
   where: Omit<Devnet, 'chain' | 'pid' | 'started_at'>
   mine(): Promise<unknown>
   /** Ends its servers and its engine. */

@@ -1,4 +1,4 @@
-// DIR/devnet.json: where a local chain is served, for those who are given its directory.
+// DIR/devnet.json: where a local chain is served, for programs that get its directory.
 import {readFileSync} from 'node:fs'
 import path from 'node:path'
 import {z} from 'zod'
@@ -10,13 +10,13 @@ const Devnet = z.object({
   node: z.string(),
   pid: z.int(),
   started_at: z.string(),
-  /** Where those who follow the chain find it. */
+  /** The URL for followers of the chain. */
   url: z.string(),
-  /** http://127.0.0.1:port, where its node and what controls the chain (devnet_*) are asked. */
+  /** http://127.0.0.1:port of its node and of its control (devnet_*). */
   control_url: z.string(),
-  /** The variables that tell the chain from others. */
+  /** The variables that identify the chain. */
   identity: z.record(z.string(), z.string()),
-  /** The variables with which it is followed, and sent to. */
+  /** The variables with which it is followed, and with which transactions are sent to it. */
   source: z.record(z.string(), z.string()),
 })
 export type Devnet = z.infer<typeof Devnet>
@@ -25,7 +25,7 @@ export function parseDevnet(text: string): Devnet {
   return Devnet.parse(JSON.parse(text))
 }
 
-/** What is served from this directory, or was when its process was killed; undefined if nothing is. */
+/** The entry of the chain served from this directory, or of one whose process was killed; undefined if there is none. */
 export function readDevnet(dir: string): Devnet | undefined {
   let text: string
   try {

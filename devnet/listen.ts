@@ -1,8 +1,8 @@
-// How the servers of a local chain listen: on 127.0.0.1, and on the same port after a restart where that can be had.
+// How the servers of a local chain listen: on 127.0.0.1, and on the same port after a restart if it is free.
 import {type AddressInfo, createServer, type Server} from 'node:net'
 import type {JournalFile} from './sqlite.ts'
 
-/** Has a server of a chain listen on the port that it had before, by this name, if that can be had. Resolves to the port. */
+/** Makes a server of a chain listen on its previous port, by this name, if that is free. Resolves to the port. */
 export async function listenAgain(journal: JournalFile, name: string, server: Listens): Promise<number> {
   const port = await server.listen(Number(journal.meta(name) ?? Number.NaN) || undefined)
   journal.setMeta(name, String(port))
@@ -10,18 +10,18 @@ export async function listenAgain(journal: JournalFile, name: string, server: Li
 }
 
 interface Listens {
-  /** On this port, or on a free one where it is taken or undefined. Resolves to the port. */
+  /** Listens on this port, or on a free one if it is in use or undefined. Resolves to the port. */
   listen(port: number | undefined): Promise<number>
 }
 
-/** Listens on this port, or on a free one where it is taken or undefined. Resolves to the port. */
+/** Listens on this port, or on a free one if it is in use or undefined. Resolves to the port. */
 export async function listenLocally(server: Server, port: number | undefined): Promise<number> {
   if (port !== undefined && (await listen(server, port))) return port
   if (!(await listen(server, 0))) throw new Error('this machine has no free port on 127.0.0.1')
   return (server.address() as AddressInfo).port
 }
 
-/** A port on which nothing listens now. */
+/** A free port. */
 export async function freePort(): Promise<number> {
   const server = createServer()
   const port = await listenLocally(server, undefined)

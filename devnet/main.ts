@@ -23,7 +23,7 @@ process.stdout.on('error', () => {}) // the reader may be gone
 
 mkdirSync(dir, {recursive: true})
 const opened = await open()
-rmSync(path.join(dir, 'devnet.json'), {force: true}) // of a process that was killed
+rmSync(path.join(dir, 'devnet.json'), {force: true}) // left by a killed process
 let serving: Serving | undefined
 let stopping = false
 for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, stop)

@@ -1,5 +1,5 @@
-// The JSON-RPC face of a local chain, as far as it is the same for all families: HTTP on a port of 127.0.0.1, what controls the chain (devnet_*), and
-// how failures are answered. What would change a node behind the journal's back is served by none of them.
+// The parts of a local chain's JSON-RPC server that all families share: HTTP on a port of 127.0.0.1, control of the chain (devnet_*), and
+// errors. No family serves methods that would change a node without the journal.
 import {createServer, type IncomingMessage, type Server, type ServerResponse} from 'node:http'
 import {z} from 'zod'
 import type {Logger} from '../base/log.ts'
@@ -23,7 +23,7 @@ export interface Request {
   body: string
 }
 
-/** Answers each request as `answer` says. Where that rejects, the connection ends. */
+/** Responds to each request with the result of `answer`. If that rejects, the connection ends. */
 export class HttpServer {
   readonly server: Server
   readonly #response: (request: Request) => Promise<Reply>
@@ -37,7 +37,7 @@ export class HttpServer {
     })
   }
 
-  /** Listens on this port, or on a free one where it is taken or undefined. Resolves to the port. */
+  /** Listens on this port, or on a free one if it is in use or undefined. Resolves to the port. */
   async listen(port: number | undefined): Promise<number> {
     return await listenLocally(this.server, port)
   }
@@ -65,11 +65,11 @@ export type Method = (params: unknown[]) => unknown
 
 /** What every local chain does on request. Changes happen one at a time. */
 export interface Controlled {
-  /** Rejects while the node can do nothing. */
+  /** Rejects while the node does not work. */
   check(): Promise<unknown>
-  /** The head after the changes asked for before. */
+  /** The head after the pending changes. */
   settledHead(): Promise<Head>
-  /** What the blocks and what waits leave to an address of the native coin, in base units. */
+  /** The balance of an address in the native coin, with unconfirmed transactions, in base units. */
   holds(address: string): Promise<bigint>
   /** Pays the native coin from the faucet. */
   give(address: string, amount: bigint): Promise<unknown>
@@ -90,7 +90,7 @@ export function controlMethods(info: Info, chain: Controlled): Record<string, Me
       return info
     },
     devnet_head: () => chain.settledHead(),
-    /** Pays an address that has nothing; false where it has something. */
+    /** Pays an address that has nothing; false if it has something. */
     devnet_fund: async params => {
       const [to, coins] = Funding.parse(params)
       if ((await chain.holds(to)) > 0n) return false
@@ -114,12 +114,12 @@ const Call = z.object({
 })
 
 interface Responding {
-  /** The result of a call; rejects with what `failed` makes an error of. */
+  /** The result of a call; rejects with an error that `failed` converts. */
   serve(method: string, params: unknown[]): unknown
   failed(error: unknown, method: string): Failure
 }
 
-/** The answer to what came as JSON-RPC 2.0: a call, or a batch of them. */
+/** The response to a JSON-RPC 2.0 call, or to a batch of calls. */
 export async function response(text: string, responding: Responding): Promise<unknown> {
   let calls: unknown
   try {
@@ -152,7 +152,7 @@ export interface Failure {
   data?: unknown
 }
 
-/** What a server says of a call that failed; `invalid` is its code for parameters that are not right. */
+/** The error for a failed call; `invalid` is the code for invalid parameters. */
 export function failureOf(
   error: unknown,
   {method, log, invalid}: {method: string; log: Logger; invalid: number},

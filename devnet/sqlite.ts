@@ -1,5 +1,5 @@
-// The file of a journal: SQLite, written with fsync, of one chain: what every family keeps of its chains is here, and a family adds its tables, and
-// what its blocks have besides. The open file is locked: one process at a time has the chain, and a killed one leaves no lock behind.
+// The journal file of one chain: SQLite, written with fsync. The data common to all families is here; a family adds its tables, and
+// its columns of blocks. The open file is locked: one process at a time has the chain, and a killed one leaves no lock behind.
 import path from 'node:path'
 import {DatabaseSync, type SQLInputValue, type SQLOutputValue, type StatementSync} from 'node:sqlite'
 import {z} from 'zod'
@@ -12,14 +12,14 @@ export class JournalInUse extends Error {
 const HeadRow = z.object({height: z.int(), hash: z.string(), timestamp: z.int()})
 export type Head = z.infer<typeof HeadRow>
 
-/** A signed transaction that waits for a block, in hex. */
+/** A signed unconfirmed transaction, in hex. */
 const WaitingRow = z.object({txid: z.string(), raw: z.string()})
 export type Waiting = z.infer<typeof WaitingRow>
 
 interface Tables {
   /** Columns that a block has besides height, hash and timestamp; every one is not null. */
   block: string[]
-  /** Columns that say where in its block a transaction is. */
+  /** Columns for the position of a transaction in its block. */
   included: string[]
   more?: string
 }
@@ -29,7 +29,7 @@ export class JournalFile {
   readonly #statements = new Map<string, StatementSync>()
   #head: Head | undefined
 
-  /** Throws JournalInUse when another process has it, and another error when it is of another chain than this. */
+  /** Throws JournalInUse if another process has it, and another error if it belongs to another chain. */
   constructor(file: string, chain: string, {block, included, more = ''}: Tables) {
     this.#database = new DatabaseSync(file, {timeout: 0})
     try {
@@ -60,13 +60,13 @@ export class JournalFile {
     this.readHead()
   }
 
-  /** To be called when blocks were written. */
+  /** Must be called after blocks were written. */
   protected readHead(): void {
     const row = this.get('select height, hash, timestamp from block order by height desc limit 1')
     this.#head = row && HeadRow.parse(row)
   }
 
-  /** The block that the chain ends with; undefined before the first commit. */
+  /** The last block of the chain; undefined before the first commit. */
   get head(): Head | undefined {
     return this.#head
   }
@@ -85,7 +85,7 @@ export class JournalFile {
     return height - depth
   }
 
-  /** How often blocks were replaced: what makes an empty block another one than the empty block that it replaces. */
+  /** How often blocks were replaced. It makes an empty block differ from the empty block that it replaces. */
   get forks(): number {
     return Number(this.meta('forks') ?? 0)
   }
@@ -94,9 +94,9 @@ export class JournalFile {
     this.setMeta('forks', String(this.forks + 1))
   }
 
-  // --- what waits for a block ---
+  // --- unconfirmed transactions ---
 
-  /** In the order in which it can be mined. */
+  /** In an order in which they can be mined. */
   pool(): Waiting[] {
     return z.array(WaitingRow).parse(this.statement('select txid, raw from pool order by seq').all())
   }
@@ -113,7 +113,7 @@ export class JournalFile {
 
   // --- blocks, for the transaction that writes them ---
 
-  /** Takes the blocks above a height away. */
+  /** Removes the blocks above a height. */
   protected cut(height: number): void {
     for (const table of ['block', 'included']) this.run(`delete from ${table} where height > ?`, height)
   }
@@ -122,7 +122,7 @@ export class JournalFile {
     this.run(`insert into block values (?, ?, ?${', ?'.repeat(more.length)})`, height, hash, timestamp, ...more)
   }
 
-  /** A transaction of a block waits no more. */
+  /** A transaction in a block is no longer unconfirmed. */
   protected insertIncluded(txid: string, height: number, ...where: number[]): void {
     this.run(`insert into included values (?, ?${', ?'.repeat(where.length)})`, txid, height, ...where)
     this.run('delete from pool where txid = ?', txid)

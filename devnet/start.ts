@@ -19,14 +19,14 @@ export interface Started<Client> {
 export interface StartOptions {
   chain: ChainCode
   dir: string
-  /** One of the family's, or the one that the process chooses. */
+  /** One of the family's nodes; absent: the process chooses. */
   node?: string
   blockIntervalMs?: number
 }
 
 /**
  * Starts the chain of `dir`, new or as it was left, and resolves once it serves. It mines on request only, unless an
- * interval is given. Rejects with what the process said when it ends instead.
+ * interval is given. Rejects with the output of the process if it ends instead.
  */
 export async function startDevnet<Client extends LocalClient>(
   {connect}: DevnetFamily<Client>,

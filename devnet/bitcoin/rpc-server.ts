@@ -1,5 +1,5 @@
-// The JSON-RPC face of a local Bitcoin chain, HTTP on a port of 127.0.0.1: what controls the chain (devnet_*), the node's own methods, and
-// whole blocks at /rest/block/<hash>.bin. What would change the node behind the journal's back is not served. Any password is right.
+// The JSON-RPC server of a local Bitcoin chain, HTTP on a port of 127.0.0.1: control of the chain (devnet_*), the node's own methods, and
+// whole blocks at /rest/block/<hash>.bin. Methods that would change the node without the journal are not served. Any password is accepted.
 import {z} from 'zod'
 import type {Logger} from '../../base/log.ts'
 import {scripthashOf} from '../../chains/bitcoin/script.ts'
@@ -65,7 +65,7 @@ export class BitcoinRpcServer extends HttpServer {
     this.#log = log
     this.server.keepAliveTimeout = 3_600_000
     this.#controls = controlMethods(info, {
-      check: () => chain.query('getblockcount', []), // it answers only while its node does
+      check: () => chain.query('getblockcount', []), // it responds only while its node does
       settledHead: () => chain.settled(() => chain.head),
       holds: async address => {
         const {confirmed, unconfirmed} = await this.#balance(scriptOf(address))
@@ -86,10 +86,10 @@ export class BitcoinRpcServer extends HttpServer {
     const height = hash && this.#chain.journal.find(hash)?.height
     const block = height === undefined || height === '' ? undefined : this.#chain.journal.rawBlock(height)
     if (block) return {status: 200, body: block, type: 'application/octet-stream'}
-    return await this.#chain.forward(target) // a block of a branch that is left, and all else
+    return await this.#chain.forward(target) // a block of an abandoned branch, and other paths
   }
 
-  /** The answer to a request, or to a batch: what is not ours goes to the node as it came. */
+  /** The response to a request, or to a batch: methods that are not ours go to the node unchanged. */
   async #response(text: string): Promise<Reply> {
     let parsed: unknown
     try {

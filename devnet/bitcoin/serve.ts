@@ -10,7 +10,7 @@ import {findBitcoind, type NodeKind} from './node.ts'
 import {regtest} from './regtest.ts'
 import {BitcoinRpcServer} from './rpc-server.ts'
 
-/** On this node; where none is named on bitcoind if there is one, else on bcoin. */
+/** Serves it on this node; by default on bitcoind if it is there, else on bcoin. */
 export function open(code: ChainCode, file: string, node: NodeKind | undefined): Opened {
   const journal = new BitcoinJournal(file, code)
   return {journal, serve: options => serve(code, node ?? (findBitcoind() ? 'bitcoind' : 'bcoin'), journal, options)}

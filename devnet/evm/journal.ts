@@ -1,6 +1,6 @@
-// Everything that a local chain has ever told anybody: its blocks with their transactions, receipts and traces, the
-// transactions that wait, and states to go on from. One SQLite file; a block is told to nobody before it is committed here
-// with fsync, and a reorganisation is one transaction, so that whatever is killed, the chain goes on from what was seen last.
+// Everything that clients of a local chain have seen: its blocks with their transactions, receipts and traces, the unconfirmed
+// transactions, and states to restart from. One SQLite file. A block is committed here with fsync before any client sees it,
+// and a reorganisation is one transaction. So whatever is killed, the chain continues from what clients saw last.
 import type {SQLOutputValue} from 'node:sqlite'
 import {deflateRawSync, inflateRawSync} from 'node:zlib'
 import {z} from 'zod'
@@ -9,7 +9,7 @@ import type {LocalChainCode} from './constants.ts'
 
 const Hex = z.string().regex(/^0x[0-9a-f]*$/)
 
-/** A transaction as JSON-RPC has it, with what is read here; the rest is kept as it came. */
+/** A transaction in JSON-RPC form, with the fields that are read here; the rest is stored unchanged. */
 const Transaction = z.looseObject({hash: Hex})
 export const Block = z.looseObject({
   number: Hex,
@@ -24,7 +24,7 @@ export type Block = z.infer<typeof Block>
 export const Log = z.looseObject({address: Hex, topics: z.array(Hex)})
 export const Receipt = z.looseObject({transactionHash: Hex, logs: z.array(Log)})
 
-/** A block and all that can be asked about it; the lists follow the order of its transactions. */
+/** A block and all its data; the lists follow the order of its transactions. */
 export const FullBlock = z.object({
   block: Block,
   raw: z.array(Hex),
@@ -45,7 +45,7 @@ export class Journal extends JournalFile {
     })
   }
 
-  /** A block by height or hash; undefined where the chain has none. */
+  /** A block by height or hash; undefined if the chain has none. */
   block(key: number | string): FullBlock | undefined {
     const row = this.get(`select body from block where ${columnOf(key)} = ?`, key)
     return row && unpack(row.body)
@@ -57,15 +57,15 @@ export class Journal extends JournalFile {
     for (const row of this.statement(sql).iterate(from, to)) yield unpack(row.body)
   }
 
-  /** The block of a transaction and the position in it. */
+  /** The block of a transaction, and its position there. */
   confirmedTx(txid: string): {block: FullBlock; position: number} | undefined {
     const row = this.get('select body, position from included join block using (height) where txid = ?', txid)
     return row && {block: unpack(row.body), position: z.int().parse(row.position)}
   }
 
   /**
-   * Makes `blocks` the end of the chain in one transaction: they go on from the head, or replace it from their first height
-   * on. Their transactions leave the pool. Throws when they do not link to each other and to the block before them.
+   * Makes `blocks` the end of the chain in one transaction: they follow the head, or replace it from their first height
+   * on. Their transactions leave the mempool. Throws if they do not link to each other and to the block before them.
    */
   commit(blocks: FullBlock[]): void {
     const first = blocks[0]

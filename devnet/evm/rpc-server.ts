@@ -1,6 +1,6 @@
-// The JSON-RPC face of a local EVM chain, HTTP and WebSocket on one port of 127.0.0.1. Blocks, transactions, receipts, logs and
-// traces come from the journal, for the whole life of the chain; state (calls, balances, gas) comes from anvil. What would
-// change the engine behind the journal's back is not served.
+// The JSON-RPC server of a local EVM chain, HTTP and WebSocket on one port of 127.0.0.1. Blocks, transactions, receipts, logs and
+// traces come from the journal, for the whole life of the chain; state (calls, balances, gas) comes from anvil. Methods that would
+// change the engine without the journal are not served.
 import {type Hex, isAddress, numberToHex} from 'viem'
 import {type WebSocket, WebSocketServer} from 'ws'
 import {z} from 'zod'
@@ -14,7 +14,7 @@ import type {Block, FullBlock} from './journal.ts'
 
 const bodyLimitBytes = 8 * 1024 * 1024
 
-/** Answered by anvil: state at the head or shortly below, and questions about the pool. */
+/** Methods for anvil: state at the head or shortly below, and the mempool. */
 const stateMethods = new Set(
   `eth_accounts eth_call eth_createAccessList eth_estimateGas eth_feeHistory eth_gasPrice eth_getBalance eth_getCode
    eth_getProof eth_getStorageAt eth_getTransactionCount eth_maxPriorityFeePerGas net_listening net_version txpool_content
@@ -51,7 +51,7 @@ const Transaction = z.object({
   value: z.string().transform(BigInt).optional(),
   gas: z.string().transform(BigInt).optional(),
 })
-/** What becomes of the transactions of blocks that are replaced. */
+/** What happens to the transactions of replaced blocks. */
 const Reorg = z.strictObject(
   {keepTransactions: z.boolean().default(false)},
   {error: 'a reorganisation of an EVM chain keeps the transactions, or does not: there is no other choice'},
@@ -68,7 +68,7 @@ export class EvmRpcServer extends HttpServer {
     this.#chain = chain
     this.#log = log
     this.#controls = controlMethods(info, {
-      check: async () => {}, // an anvil that ended is replaced by the next question
+      check: async () => {}, // the next request replaces an anvil that ended
       settledHead: () => chain.settledHead(),
       holds: address => this.#holds(Address.parse(address)),
       give: (to, value) => chain.submitAs(faucet, {to: Address.parse(to), value}),
@@ -196,7 +196,7 @@ export class EvmRpcServer extends HttpServer {
   async #transaction(txid: string): Promise<unknown> {
     const found = this.#chain.journal.confirmedTx(txid)
     if (found) return found.block.block.transactions[found.position]
-    return await this.#chain.query('eth_getTransactionByHash', [txid]) // it may wait in the pool
+    return await this.#chain.query('eth_getTransactionByHash', [txid]) // it may be in the mempool
   }
 
   #callTraces(block: FullBlock | undefined, options: unknown): unknown {

@@ -1,5 +1,5 @@
-// The tokens of the local EVM chains: one contract (contracts/TestToken.sol), deployed once for each of them in block 1 of every chain. Which of
-// them a service knows is a matter of its settings, as on any other chain; the rest is foreign to it.
+// The tokens of the local EVM chains: one contract (contracts/TestToken.sol), deployed once for each of them in block 1 of every chain. The
+// settings of a service say which of them it knows, as on any other chain.
 import {type Abi, encodeDeployData, getContractAddress, type Hex} from 'viem'
 import {chain as registered} from '../../chains/registry.ts'
 import {deployer, type LocalChainCode, usdcAddress} from './constants.ts'
@@ -10,11 +10,11 @@ export interface LocalToken {
   displayName: string
   decimals: number
   contract: Hex
-  /** What its signatures are bound to (EIP-712). */
+  /** The EIP-712 domain of its signatures. */
   domain: {name: string; version: string}
   /** The smallest payout, and sweep, in whole coins. */
   smallest: string
-  /** The chain on which a service is told of it as a token of the operator's own. */
+  /** The chain on which the settings of a service add it as an operator's own token. */
   enteredOn?: LocalChainCode
 }
 
@@ -52,14 +52,14 @@ export const tokens = [usdc, eurc, jpyc] as const
 /** In whole coins. */
 const supply = 10n ** 12n
 
-/** The data of the transaction that makes the contract, with the whole supply in one hand. */
+/** The data of the transaction that creates the contract and gives the whole supply to one address. */
 export function deployment({token, decimals, domain}: LocalToken, holder: string): Hex {
   const {abi, bytecode} = contracts.TestToken
   const args = [domain.name, token, domain.version, decimals, holder, supply * 10n ** BigInt(decimals)]
   return encodeDeployData({abi: abi as Abi, bytecode: bytecode as Hex, args})
 }
 
-/** The settings that say where the contracts of a chain's tokens are, of those that it `has`. */
+/** The settings with the contracts of the chain's tokens that it `has`. */
 export function tokenSettings(code: LocalChainCode, has: (contract: Hex) => boolean): Record<string, string> {
   const here = tokens.filter(({contract}) => has(contract))
   const known = here.filter(({token}) => registered(code).assets.some(asset => asset.token === token))
