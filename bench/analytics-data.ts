@@ -1,5 +1,5 @@
-// A year of Sluice, made by SQL: merchants, users, deposits with their transfers, events and deliveries, weekly payouts, sweeps, ledger and
-// holdings; events and deliveries of the last 90 days. Promises: the same shape at every size; a half of everything is one merchant's (bench0).
+// A year of data, made by SQL: merchants, users, deposits with their transfers, events and deliveries, weekly payouts, sweeps, ledger and
+// holdings; events and deliveries of the last 90 days. Promises: the same shape at every size; one merchant (bench0) has half of everything.
 import type pg from 'pg'
 
 /** Days that the deposits are spread over, up to now. */
@@ -20,7 +20,7 @@ const filled = [
   'app.holding',
 ]
 
-/** Fills an empty, migrated database with so many deposits, and ten times fewer users. Needs its owner. */
+/** Fills an empty, migrated database with this many deposits, and a tenth as many users. Needs its owner. */
 export async function fillYear(pool: pg.Pool, deposits: number): Promise<void> {
   const client = await pool.connect()
   try {

@@ -1,6 +1,6 @@
-// Analysts at BENCH_DEPOSITS deposits (10 million): every query of docs/database.md, in milliseconds, over the same query at 10 thousand; a
-// half of the deposits are the merchant's that is asked for. And the refresh of each materialised view, in seconds, over one bare scan of
-// app.deposit. The queries are asked for days of a year in which as many deposits came on each day.
+// Analysts at BENCH_DEPOSITS deposits (10 million): every query of docs/database.md, in milliseconds, over the same query at 10 thousand;
+// half of the deposits belong to the queried merchant. And the refresh of each materialised view, in seconds, over one bare scan of
+// app.deposit. The deposits are spread evenly over the days of a year.
 //
 // node bench/analytics.ts prints the results.
 import {readFileSync} from 'node:fs'
@@ -63,7 +63,7 @@ export async function measureIn(ownerUrl: string): Promise<Measured> {
   }
 }
 
-/** Computes each view twice: first there is nothing to compare with, and the second time is what it takes from then on. */
+/** Refreshes each view twice: the first has nothing to compare with, and the second shows the usual time. */
 async function refreshAll(owner: pg.Client): Promise<Omit<Measured, 'queries'>> {
   for (const round of [1, 2]) {
     await owner.query(`update app.analytics_refresh set due_at = '-infinity'`)
@@ -79,7 +79,7 @@ async function refreshAll(owner: pg.Client): Promise<Omit<Measured, 'queries'>> 
   return {refreshes: rows, scanSeconds: (await medianMs(owner, 'select count(*), sum(amount) from app.deposit')) / 1000}
 }
 
-/** The queries of the document, asked of the merchants, users and days of a filled database. */
+/** The queries of the document, for the merchants, users and days of a filled database. */
 function documentedQueries(): string[] {
   const day = (daysAgo: number) => new Date(Date.now() - daysAgo * 86_400_000).toISOString().slice(0, 10)
   const asked: Record<string, string> = {
@@ -96,7 +96,7 @@ function documentedQueries(): string[] {
   return queriesOf(readFileSync(documentFile, 'utf8')).map(sql => sql.replace(names, (_, name) => `'${asked[name]}'`))
 }
 
-/** The view that a query is about, and how it begins. */
+/** The view of a query, and the query's beginning. */
 function nameOf(sql: string): string {
   return `${sql.match(/from analytics\.(\w+)/)![1]}, "${sql.split('\n')[0]!.slice(0, 40).trimEnd()}..."`
 }

@@ -1,8 +1,8 @@
 // The API: requests/s of GET /v1/balances and GET /v1/deposits?limit=50, with key and rate limit, from the API's process, over bare
 // node:http and a named statement of pg that returns the same rows, JSON.stringify'd; 20 connections each. Once with all connections
-// asking for one merchant's page, where the API answers those that wait together with one execution, and once with a merchant each, where
-// nothing is shared. And the time of the deposits page at BENCH_DEPOSITS deposits (10 million) over the same page at 10 thousand; a half
-// of them are one merchant's.
+// requesting one merchant's page, where waiting requests share one execution, and once with a merchant each, where
+// nothing is shared. And the time of the deposits page at BENCH_DEPOSITS deposits (10 million) over the same page at 10 thousand; half
+// of them belong to one merchant.
 //
 // node bench/api.ts prints the results; node bench/api.ts floor is the bare server.
 import {fork} from 'node:child_process'
@@ -68,7 +68,7 @@ interface Merchant {
   key: string
 }
 
-/** The first of them will have a half of all deposits. */
+/** The first merchant gets half of all deposits. */
 async function makeMerchants(pool: pg.Pool): Promise<Merchant[]> {
   await pool.query(
     `select app.create_merchant('Merchant ' || n, 'bench' || n, '{ETH,POLYGON}', 50) from generate_series(0, 99) n`,
@@ -143,7 +143,7 @@ async function requestsPerSecond(url: string, merchants: Merchant[], seconds: nu
   return result.requests.total / result.duration
 }
 
-/** Median milliseconds of each page, asked for one at a time. */
+/** Median milliseconds of each page, requested one at a time. */
 async function times(apiUrl: string, paths: string[], key: string): Promise<number[]> {
   const measured: number[] = []
   for (const path of paths) {
@@ -176,7 +176,7 @@ function median(numbers: number[]): number {
   return numbers.toSorted((a, b) => a - b)[Math.floor(numbers.length / 2)]!
 }
 
-/** What an API can do at most: no framework, no key, no limit. The merchant is taken at his word. */
+/** The upper limit for an API: no framework, no key, no limit. The request names the merchant. */
 function serveFloor(): void {
   const pool = new pg.Pool({connectionString: process.env.DATABASE_URL, max: 10})
   const balances = {

@@ -1,4 +1,4 @@
-// What the benches use of autocannon, which brings no types.
+// The types of autocannon that the benches use; it has none.
 declare module 'autocannon' {
   function autocannon(options: autocannon.Options): Promise<autocannon.Result>
   namespace autocannon {

@@ -1,7 +1,7 @@
-// Scanning Bitcoin blocks: outputs/s through the product's own path (blocks from the node, parsed and checked, matched in SQL against
-// 1,000,000 addresses, written and committed by the loop) over asking the same bitcoind for the same blocks by RPC, decoded (getblock with
-// verbosity 2), and doing nothing with them. Once where the blocks tell who paid (P2WPKH), and once where the node is asked for that, of each
-// block once more, because each has something of ours (P2TR). Needs a bitcoind with a wallet (BITCOIND_BIN).
+// Scanning Bitcoin blocks: outputs/s through the real indexer code (blocks from the node, parsed and checked, matched in SQL against
+// 1,000,000 addresses, written and committed by the loop) over requesting the same blocks from the same bitcoind by RPC, decoded (getblock
+// with verbosity 2), and ignoring them. Once with payers in the bytes (P2WPKH), and once with payers that the node must return, one more
+// request for each block, because each has an output of ours (P2TR). Needs a bitcoind with a wallet (BITCOIND_BIN).
 import {spawn} from 'node:child_process'
 import {randomBytes} from 'node:crypto'
 import {once} from 'node:events'
@@ -32,7 +32,7 @@ import type {Result} from './result.ts'
 const blocks = 40
 const transactionsPerBlock = 4
 const outputsPerTransaction = 600
-/** One output in so many is to an address of ours. */
+/** One output in this many is to an address of ours. */
 const oursEvery = 100
 const addresses = 1_000_000
 const spendableAfter = 101
@@ -128,7 +128,7 @@ async function fetchDecoded(node: Bitcoind, from: number, to: number): Promise<n
   return outputs / ((performance.now() - began) / 1000)
 }
 
-/** The product's path, from an empty table of blocks to the head. */
+/** The indexer's code, from an empty table of blocks to the head. */
 async function scan({ownerUrl, pool}: Bench, node: Bitcoind, from: number, to: number): Promise<number> {
   await provisionAddresses(pool)
   const url = roleUrl(ownerUrl, 'sluice_indexer')
@@ -156,7 +156,7 @@ async function scan({ownerUrl, pool}: Bench, node: Bitcoind, from: number, to: n
       outputs += read.reduce((sum, {candidates}) => sum + candidates.length, 0)
     },
   })
-  while ((follower.tip?.height ?? from) < from + blocks / 5) await follower.round() // warms up, as the floor is allowed to
+  while ((follower.tip?.height ?? from) < from + blocks / 5) await follower.round() // warms up, like the floor
   const [began, before] = [performance.now(), outputs]
   while (follower.tip?.height !== to) await follower.round()
   const rate = (outputs - before) / ((performance.now() - began) / 1000)

@@ -1,6 +1,6 @@
 // Catching up with a chain: blocks/s of the real indexer process over a bare loop that only fetches and parses the same blocks and
-// receipts from the same server, with 1,000,000 provisioned addresses. Beside it, how many blocks a second one core holds against their roots:
-// that is part of what the indexer does.
+// receipts from the same server, with 1,000,000 provisioned addresses. Also how many blocks a second one core can verify against their
+// roots, which is part of the indexer's work.
 import {type ChildProcess, execFile, fork, spawn} from 'node:child_process'
 import {once} from 'node:events'
 import {readFileSync} from 'node:fs'
@@ -19,14 +19,14 @@ import type {Result} from './result.ts'
 const run = promisify(execFile)
 const subsquid = fileURLToPath(new URL('subsquid.ts', import.meta.url))
 
-const hotBlocks = 100 // the newest blocks are followed one by one; catching up is what lies below them
+const hotBlocks = 100 // the newest blocks are followed one by one; catching up ends below them
 
 export interface CatchUp {
-  /** The indexer, evm-processor as it comes, and holding blocks against their roots. */
+  /** The indexer, unmodified evm-processor, and verifying roots. */
   results: Result[]
   /** Peak memory of the indexer. */
   memoryMb: number
-  /** What it computed for a block: beside other work on the machine this says more than the rate. */
+  /** CPU time for a block: beside other work on the machine it says more than the rate. */
   cpuUsPerBlock: number
 }
 
@@ -49,8 +49,8 @@ export async function benchCatchUp(blocks: number, perBlock: number): Promise<Ca
     return {
       results: [
         {what, value: rate, ...common},
-        {what: `${what}: evm-processor as it comes, storing nothing`, value: Number(ran.stdout), ...common},
-        {what: `${what}: holding them against their roots, and nothing else`, value: checks, ...common},
+        {what: `${what}: unmodified evm-processor, storing nothing`, value: Number(ran.stdout), ...common},
+        {what: `${what}: verifying roots, and nothing else`, value: checks, ...common},
       ],
       memoryMb,
       cpuUsPerBlock,
@@ -91,7 +91,7 @@ async function bareLoop(url: string, count: number): Promise<number> {
   return count / ((performance.now() - began) / 1000)
 }
 
-/** Of blocks that are in memory. */
+/** For blocks in memory. */
 async function checkRate(url: string, count: number): Promise<number> {
   const client = new RpcClient({url, capacity: 10, maxBatchCallSize: 100, log: null})
   const fetched: FetchedBlock[] = []
@@ -102,7 +102,7 @@ async function checkRate(url: string, count: number): Promise<number> {
   return count / ((performance.now() - began) / 1000)
 }
 
-/** The real process, with settling, blocks and finality switched on. */
+/** The real process, which also derives deposits, writes blocks and follows finality. */
 async function indexer(
   {ownerUrl, pool}: Bench,
   url: string,
@@ -140,7 +140,7 @@ async function indexer(
   }
 }
 
-/** What it computed so far, in user and kernel mode (proc(5): fields 14 and 15, in hundredths of a second). */
+/** CPU time so far, in user and kernel mode (proc(5): fields 14 and 15, in hundredths of a second). */
 function cpuMs({pid}: ChildProcess): number {
   const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]!.split(' ')
   return (Number(fields[11]) + Number(fields[12])) * 10

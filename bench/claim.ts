@@ -1,6 +1,6 @@
-// Claiming: how long POST /v1/payouts keeps its caller waiting at 500 and at a million unsettled deposits (the statement that the API runs,
-// by the API's role), and how long somebody else who writes deposits of the same merchant and token waits meanwhile, and while a job allocates
-// the claimed rows. In transactions as the worker makes them, with fsync on.
+// Claiming: how long POST /v1/payouts takes at 500 and at a million unclaimed deposits (the statement of the API,
+// with the API's role), and how long another writer of deposits of the same merchant and token waits meanwhile, and while a job allocates
+// the claimed rows. In transactions like the worker's, with fsync on.
 import {setTimeout as sleep} from 'node:timers/promises'
 import pg from 'pg'
 import {roleUrl} from '../db/migrate.ts'
@@ -15,7 +15,7 @@ export interface ClaimBench {
   claimMs: number
   /** Seconds until every claimed row was allocated. */
   allocationSeconds: number
-  /** The longest that the other writer took for a deposit that became final at once, before the claim, and from the claim to the last stamp. */
+  /** The longest time of the other writer for a deposit that became final at once, before the claim, and until the last allocation. */
   writerMs: {before: number; during: number}
 }
 
@@ -53,7 +53,7 @@ export function benchClaim(deposits: number): Promise<ClaimBench> {
   })
 }
 
-/** So many deposits of one USDC, final at once, as an indexer writes them: a block each time. */
+/** Deposits of one USDC, final at once, as an indexer writes them: a block each time. */
 async function write(pool: pg.Pool, from: number, count: number): Promise<void> {
   const height = 1 + from
   const hash = `0x${height.toString(16)}`
@@ -77,7 +77,7 @@ async function write(pool: pg.Pool, from: number, count: number): Promise<void> 
   }
 }
 
-/** Somebody else, who writes one deposit after the other. */
+/** The other writer, which writes one deposit after the other. */
 class Writer {
   readonly #pool: pg.Pool
   #next: number
@@ -87,7 +87,7 @@ class Writer {
     this.#next = next
   }
 
-  /** Writes while `work` runs; the longest that one deposit took, in milliseconds. */
+  /** Writes while `work` runs; resolves to the longest time of one deposit, in milliseconds. */
   async during(work: () => Promise<unknown>): Promise<number> {
     let isOver = false
     let longest = 0

@@ -11,10 +11,10 @@ export interface Bench {
   pool: pg.Pool
 }
 
-/** Runs the work on a database of its own, and removes everything afterwards. */
+/** Runs the work on a new database, and removes everything afterwards. */
 export async function withDatabase<T>(work: (bench: Bench) => Promise<T>): Promise<T> {
   const directory = mkdtempSync(path.join(tmpdir(), 'sluice-bench-'))
-  chmodSync(directory, 0o755) // the server runs as another user where we are root
+  chmodSync(directory, 0o755) // as root, the server runs as another user
   const server = await startPostgres({dir: directory, flags: ['-c', 'shared_buffers=1GB', '-c', 'max_wal_size=8GB']})
   const pool = new pg.Pool({connectionString: server.url, max: 5})
   try {

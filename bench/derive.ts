@@ -1,7 +1,7 @@
-// Settling: deposits/s when a client inserts transfers and everything else follows from them at COMMIT (deposit, event, delivery, job),
-// over a client that inserts the very same rows by hand, all of them made up beforehand, with the triggers switched off; both by one
-// unnest statement per table. Then over COPY of the bare transfers. The last: finalisation of all of them to final (deposits, events,
-// deliveries, balances, ledger and holdings follow), over a client that writes the very same rows by hand in one transaction.
+// Deriving deposits: deposits/s when a client inserts transfers and the rest follows at COMMIT (deposit, event, delivery, job),
+// over a client that inserts the same rows itself, prepared beforehand, with the triggers off; both by one
+// unnest statement per table. Then over COPY of the bare transfers. The last: finalisation of all of them (deposits, events,
+// deliveries, balances, ledger and holdings follow), over a client that writes the same rows itself in one transaction.
 import {randomBytes} from 'node:crypto'
 import {tmpdir} from 'node:os'
 import path from 'node:path'
@@ -115,7 +115,7 @@ interface Rows {
   values: (string | null)[][][]
 }
 
-/** Rows as a client has them, ready to be inserted again, `size` of them at once, or all. */
+/** Rows ready to be inserted again by a client, `size` of them at once, or all. */
 async function rowsOf(
   client: pg.PoolClient,
   table: string,
@@ -150,8 +150,8 @@ function summarise(rounds: Round[], count: number): Result[] {
   const best = (key: keyof Round) => count / Math.min(...rounds.map(round => round[key]))
   const settled = {value: best('settled'), unit: 'deposits/s'}
   return [
-    {what: 'settling, over the same rows by hand', ...settled, floor: best('byHand'), target: '0.9'},
-    {what: 'settling, over COPY of the transfers', ...settled, floor: best('copied'), target: '0.15'},
+    {what: 'deriving deposits, over the same rows by hand', ...settled, floor: best('byHand'), target: '0.9'},
+    {what: 'deriving deposits, over COPY of the transfers', ...settled, floor: best('copied'), target: '0.15'},
     {
       what: 'finalisation to final, over the same rows by hand',
       value: best('toFinal'),

@@ -1,6 +1,6 @@
 // Subscribing to an Electrum server: scripthashes/s of the client, at first and again after the server was away, over a bare socket that
-// writes the same calls, as many at a time, to the same local server and counts the lines of the answers. The scripts are unused, but for
-// one that is paid while the server is away: subscribing again is over when that is noticed, which is asked for last.
+// writes the same calls, as many at a time, to the same local server and counts the response lines. The scripts are unused, except
+// one that is paid while the server is away: subscribing again is over when that is noticed, which is requested last.
 import {createHash, randomBytes} from 'node:crypto'
 import {once} from 'node:events'
 import {mkdtempSync, rmSync} from 'node:fs'
@@ -100,7 +100,7 @@ function rate(count: number, began: number): number {
   return (count / (performance.now() - began)) * 1000
 }
 
-/** A line to the server, which can be cut. */
+/** A connection to the server that can be cut. */
 class Line {
   readonly #server = createServer(client => this.#connect(client))
   readonly #sockets = new Set<Socket>()

@@ -1,4 +1,4 @@
-// npm run bench [name ...]: runs the benches, or those that are named, and writes bench/RESULTS.md. Every number is a ratio to a floor
+// npm run bench [name ...]: runs all benches, or the named ones, and writes bench/RESULTS.md. Every number is a ratio to a floor
 // that was measured in the same run on the same machine; run it with nothing else going on.
 import {execFileSync} from 'node:child_process'
 import {writeFileSync} from 'node:fs'

@@ -1,5 +1,5 @@
 // Payouts, through the whole service on a local chain (a block a second, final eight blocks later): payouts/s from the first request to the
-// last that is final, over a client that signs the same number of transfers with one key, sends them and waits until the last is final; a
+// last final payout, over a client that signs the same number of transfers with one key, sends them and waits until the last is final; a
 // payout that sweeps 1, 100 and 1,000 addresses; and the time from the kill -9 of a worker in the middle of a step to the next step.
 import {type ChildProcess, fork} from 'node:child_process'
 import {randomBytes} from 'node:crypto'
@@ -58,7 +58,7 @@ export function benchPayoutRate(count = 200): Promise<Result> {
 export interface SweepBench {
   addresses: number
   token: Token
-  /** From the request to the last sweep that is final, and to the payment that is final. */
+  /** From the request to the last final sweep, and to the final payment. */
   sweptSeconds: number
   seconds: number
   gasPerAddress: number
@@ -99,12 +99,12 @@ async function sweep(world: World, shop: Shop, token: Token): Promise<Omit<Sweep
 }
 
 export interface Recovery {
-  /** Milliseconds to the next step: one worker, which the supervisor starts again; and two, of which the other takes over. */
+  /** Milliseconds to the next step: with one worker, which the supervisor restarts, and with two, of which the other takes over. */
   restarted: number[]
   takenOver: number[]
 }
 
-/** The worker dies when custody has agreed to a payout, before that is written down. */
+/** The worker dies after custody accepted a payout, before that is stored. */
 export function benchRecovery(rounds = {restarted: 2, takenOver: 6}): Promise<Recovery> {
   const mark = path.join(tmpdir(), `sluice-bench-${randomBytes(4).toString('hex')}`)
   const torment = {
@@ -169,7 +169,7 @@ async function runWorker({service}: World, stopped: AbortSignal): Promise<void> 
 
 // --- the world ---
 
-/** Runs the work on a service of its own, whose pool has room for so many users. */
+/** Runs the work on a new service, whose pool has room for this many users. */
 async function withService<T>(
   users: number,
   work: (world: World) => Promise<T>,
@@ -204,7 +204,7 @@ async function withService<T>(
   }
 }
 
-/** A merchant with so many users, a key, and a payout address that is on the whitelist. */
+/** A merchant with this many users, a key, and a whitelisted payout address. */
 async function openShop({pool}: World, users: number): Promise<Shop> {
   const {secret, hash} = newKey()
   const prefix = randomBytes(5).toString('hex')
@@ -228,7 +228,7 @@ async function openShop({pool}: World, users: number): Promise<Shop> {
   return {id, key: secret, addresses: given.map(({address}) => address)}
 }
 
-/** Pays each address, and waits until that is final. */
+/** Pays each address, and waits until the payments are final. */
 async function pay({pool, chain}: World, token: Token, shops: Shop[]): Promise<void> {
   const addresses = shops.flatMap(shop => shop.addresses)
   for (let from = 0; from < addresses.length; from += perTransaction) {
@@ -247,7 +247,7 @@ async function pay({pool, chain}: World, token: Token, shops: Shop[]): Promise<v
   )
 }
 
-/** As a merchant asks for it; the payout's id in the database. */
+/** Requests a payout as a merchant does; resolves to its id in the database. */
 async function request({service}: World, {key}: Shop, token: Token, sweep_first: boolean): Promise<string> {
   const response = await fetch(`${service.apiUrl}/v1/payouts`, {
     method: 'POST',
@@ -268,7 +268,7 @@ async function untilOver({pool}: World, ids: string[]): Promise<void> {
   )
 }
 
-/** Transfers/s of a client that has nothing to do but to sign, send and wait. */
+/** Transfers/s of a client that only signs, sends and waits. */
 async function byHand({chain}: World, count: number): Promise<number> {
   const account = accounts[5]!
   const began = performance.now()

@@ -4,7 +4,7 @@ export interface Result {
   value: number
   floor: number
   unit: string
-  /** What the ratio should reach; undefined where nothing was promised. */
+  /** The ratio to reach; undefined if there is no aim. */
   target?: string
 }
 

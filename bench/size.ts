@@ -1,6 +1,6 @@
-// What a deposit costs on disk: final deposits with their two webhooks, each delivered at the first attempt, written as the indexer, the
-// node's finality and the worker write them. Bytes of each table with its indexes, and of the indexes alone, for each deposit. The tables
-// that have a row for each block, user or payout are not in it.
+// The disk space of a deposit: final deposits with their two webhooks, each delivered at the first attempt, written like the indexer, the
+// node's finality and the worker do. Bytes of each table with its indexes, and of the indexes alone, for each deposit. Tables
+// with a row for each block, user or payout are left out.
 import {createEndpoint, createMerchant, deposit} from '../test/support/webhooks.ts'
 import {type Bench, withDatabase} from './database.ts'
 
@@ -9,7 +9,7 @@ export interface Size {
   /** Bytes for each deposit, indexes included. */
   bytes: number
   indexBytes: number
-  /** Kept for ever, or as long as DELIVERY_RETENTION_DAYS says. */
+  /** Stored for ever, or as long as DELIVERY_RETENTION_DAYS says. */
   isKept: boolean
 }
 

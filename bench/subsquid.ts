@@ -1,4 +1,4 @@
-// evm-processor as it comes, for comparison: it reads the same blocks with the same fields, looks for transfers, and stores nothing.
+// Unmodified evm-processor, for comparison: it reads the same blocks with the same fields, finds transfers, and stores nothing.
 // node bench/subsquid.ts <url> <from> <to>; prints blocks/s between the two heights.
 import {EvmBatchProcessor} from '@subsquid/evm-processor'
 import {transferTopic} from '../indexers/evm/transfers.ts'

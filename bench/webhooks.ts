@@ -1,6 +1,6 @@
 // Webhooks: deliveries/s of the real worker process, from pending rows to recorded results, over a bare loop of undici and HMAC that sends
-// the same bodies to the same receiver process and keeps no record; 50 requests in flight in both. The receiver reads each body and
-// answers 200. And the time from a commit to the request's arrival, one event at a time.
+// the same bodies to the same receiver process and stores nothing; 50 requests in flight in both. The receiver reads each body and
+// responds 200. And the time from a commit to the request's arrival, one event at a time.
 import {type ChildProcess, fork} from 'node:child_process'
 import {createHmac} from 'node:crypto'
 import {once} from 'node:events'
@@ -79,7 +79,7 @@ async function bareLoop(url: string, messages: {id: string; body: string}[]): Pr
   return messages.length / seconds
 }
 
-/** Deliveries/s of a worker that finds `count` of them due when it starts; from the first arrival to the last recorded result. */
+/** Deliveries/s of a worker with `count` due ones when it starts; from the first arrival to the last recorded result. */
 async function pump(bench: Bench, receiver: ChildProcess, count: number): Promise<number> {
   return withWorker(bench, receiver, async () => {
     const [{arrivedAt}] = await once(receiver, 'message')
@@ -109,7 +109,7 @@ async function latency(bench: Bench, receiver: ChildProcess, commit: () => Promi
   })
 }
 
-/** Runs the worker as a process of its own, with the receiver asked to report its next arrival. */
+/** Runs the worker as a process; the receiver reports its next arrival. */
 async function withWorker<T>(bench: Bench, receiver: ChildProcess, work: () => Promise<T>): Promise<T> {
   receiver.send('report next')
   const worker = fork(new URL('../jobs/main.ts', import.meta.url), {
