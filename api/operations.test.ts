@@ -511,7 +511,7 @@ test('a client that disconnects in the middle of its body is no error', async ()
   const goAway = async (meanwhile: () => Promise<unknown>) => {
     const socket = connect(Number(new URL(started.url).port), '127.0.0.1')
     socket.write(`POST /v1/users HTTP/1.1\r\n${head}\r\n{"external_ref":`)
-    await once(socket, 'data') // it is told to go on
+    await once(socket, 'data') // the server sends 100 Continue
     await meanwhile()
     socket.destroy()
   }

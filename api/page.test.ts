@@ -48,7 +48,7 @@ interface Plan {
   Plans?: Plan[]
 }
 
-/** How many rows of a table a statement looks at. */
+/** How many rows of a table a statement reads. */
 async function rowsRead({text}: Statement, table: string, values: unknown[]): Promise<number> {
   await api.query(`prepare one as ${text}`)
   const {rows} = await api.query(

@@ -1,4 +1,4 @@
-// The page of a payment request as it leaves the server; test/faults/payment-page.test.ts looks at it in a browser.
+// The page of a payment request as the server sends it; test/faults/payment-page.test.ts tests it in a browser.
 import {hash} from 'node:crypto'
 import {afterAll, beforeAll, expect, test} from 'vitest'
 import {type Api, startApi} from '../test/support/api.ts'

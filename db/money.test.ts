@@ -40,7 +40,7 @@ class World {
   readonly strangers: TestUser[] = []
   /** Deposits that are on the chain no more: those that an operator took back, and may return. */
   readonly #lost = new Map<string, {address: string; amount: number}>()
-  /** Those that an operator kept in the books. */
+  /** Those that an operator accepted. */
   readonly #kept: {address: string; token: string; amount: number}[] = []
 
   static async create(): Promise<World> {

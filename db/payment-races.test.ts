@@ -49,7 +49,7 @@ test('a request that expires at the moment its last payment becomes final ends p
   await money.deposit(address, 40, {final: false})
   await endTimeOf([{id}])
   await connection(async settling => {
-    // Has settled, and has not committed.
+    // Has derived deposits, and has not committed.
     await settling.query('begin')
     const {height, hash} = money.eth.head
     await settling.query('select chain.finalize($1, $2, $3)', ['ETH', height, hash])

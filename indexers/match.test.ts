@@ -118,7 +118,7 @@ describe('a transaction of an address of ours', () => {
     return {...transfer, recipientKey: theirs.toLowerCase(), ...more}
   }
 
-  /** As custody writes it down: 5 USDC from us to them, unless told. */
+  /** A journal entry of custody; by default 5 USDC from us to them. */
   async function signed(txid: string, {token = 'USDC', amount = '5', destination = theirs} = {}): Promise<void> {
     await db.rows(
       `insert into custody.journal (stream, seq, kind, token, amount, destination, source, txid, signed_at, hash)

@@ -41,7 +41,7 @@ beforeAll(async () => {
   await writer.finalize(heights - 4)
   for (const table of ['transfer', 'confirmed_tx'])
     await db.rows(`update chain.${table} set block_time = to_timestamp(block_height)`)
-  await db.rows(`update app.incident set resolved_at = now(), resolution = 'kept'`) // nobody here signed what was sent
+  await db.rows(`update app.incident set resolved_at = now(), resolution = 'kept'`) // nobody here signed these transactions
 })
 afterAll(async () => {
   await client.end()

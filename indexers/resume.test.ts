@@ -1,4 +1,4 @@
-// The first look at a node, before a block is read from it.
+// The first requests to a node, before a block is read from it.
 import {afterAll, beforeAll, expect, test} from 'vitest'
 import {type Logger, silent} from '../base/log.ts'
 import {readSettings} from '../chains/settings.ts'

@@ -1,4 +1,4 @@
-// Analysts' views are kept fresh by whoever has the worker's rights, and a worker that ends waits for none of it.
+// The worker's role refreshes analysts' views, and a worker that ends does not wait for it.
 import {afterEach, beforeEach, expect, test} from 'vitest'
 import {type TestDatabase, testDatabase} from '../test/support/database.ts'
 import {until} from '../test/support/until.ts'

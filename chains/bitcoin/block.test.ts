@@ -207,7 +207,7 @@ test('blocks are parsed as bitcoinjs-lib writes them, and the proof of a transac
         made.map(({ins}) => ins.map(({witness}) => witness.map(shown))),
       )
       const txids = block.transactions.map(({txid}) => txid)
-      fc.pre(new Set(txids).size === txids.length) // of twins beside each other either place is right
+      fc.pre(new Set(txids).size === txids.length) // of adjacent duplicates either position is right
       const position = pick % txids.length
       const transaction = block.transactions[position]!
       fc.pre(transaction.strippedSize !== 64) // it could be an inner node: refused, as another test says

@@ -97,7 +97,7 @@ const each = 100_000n
 /** A source, and what comes of following it. */
 interface Reading {
   db: TestDatabase
-  /** Follows to the head, and looks at what is unconfirmed. */
+  /** Follows to the head, and polls unconfirmed transactions. */
   poll(): Promise<void>
   senderOf(txid: string): Promise<string | undefined>
   close(): Promise<void>

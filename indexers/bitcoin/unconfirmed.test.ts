@@ -1,4 +1,4 @@
-// Looks at what is unconfirmed, on a real database: when they may say that something is gone. (What becomes of it: db/unconfirmed.test.ts.)
+// Polls of unconfirmed transactions, on a real database: when a poll may report that one is gone. (The effects: db/unconfirmed.test.ts.)
 import pg from 'pg'
 import pino from 'pino'
 import {afterAll, beforeAll, expect, test} from 'vitest'
