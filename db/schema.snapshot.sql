@@ -3043,7 +3043,7 @@ begin
   values ('withdrawal', of_chain, token, begin_output_withdrawal.amount, app.treasury_address(of_chain), begin_output_withdrawal.recipient, first_input, 0,
     network_fee)
   returning s.id into outgoing_payment;
-  perform app.reserve_outputs(of_chain, inputs, spend, 1);
+  perform app.reserve_outputs(of_chain, inputs, outgoing_payment, 1);
   perform app.wake_outgoing_payments(of_chain);
   return outgoing_payment;
 end $function$;
@@ -6759,14 +6759,14 @@ create view audit.one_payout_each as
 create view audit.outputs as
  SELECT u.chain,
     (u.txid || ':'::text) || u.vout AS output,
-    'reserved by a spend that is over'::text AS wrong
+    'reserved by an outgoing payment that is over'::text AS wrong
    FROM app.output u
      JOIN app.outgoing_payment s ON s.id = u.outgoing_payment_id
   WHERE u.spent_by IS NULL AND s.status = 'final'::text
 UNION ALL
  SELECT u.chain,
     (u.txid || ':'::text) || u.vout AS output,
-    'spent by another transaction than its spend says'::text AS wrong
+    'spent by another transaction than its outgoing payment says'::text AS wrong
    FROM app.output u
      JOIN app.outgoing_payment s ON s.id = u.outgoing_payment_id
   WHERE u.spent_by IS NOT NULL AND (s.status <> 'final'::text OR s.txid IS DISTINCT FROM u.spent_by) AND s.outcome IS DISTINCT FROM 'conflicted'::text

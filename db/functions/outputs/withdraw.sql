@@ -27,7 +27,7 @@ begin
   values ('withdrawal', of_chain, token, begin_output_withdrawal.amount, app.treasury_address(of_chain), begin_output_withdrawal.recipient, first_input, 0,
     network_fee)
   returning s.id into outgoing_payment;
-  perform app.reserve_outputs(of_chain, inputs, spend, 1);
+  perform app.reserve_outputs(of_chain, inputs, outgoing_payment, 1);
   perform app.wake_outgoing_payments(of_chain);
   return outgoing_payment;
 end $$;

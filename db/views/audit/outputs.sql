@@ -3,10 +3,10 @@
 -- explains; the first input of a CPFP child whose parent is not final; a payment that another transaction made impossible (conflicted), or that was
 -- imported from custody's journal.
 create or replace view audit.outputs as
-select u.chain, u.txid || ':' || u.vout as output, 'reserved by a spend that is over' as wrong
+select u.chain, u.txid || ':' || u.vout as output, 'reserved by an outgoing payment that is over' as wrong
 from app.output u join app.outgoing_payment s on s.id = u.outgoing_payment_id where u.spent_by is null and s.status = 'final'
 union all
-select u.chain, u.txid || ':' || u.vout, 'spent by another transaction than its spend says'
+select u.chain, u.txid || ':' || u.vout, 'spent by another transaction than its outgoing payment says'
 from app.output u join app.outgoing_payment s on s.id = u.outgoing_payment_id
 where u.spent_by is not null and (s.status <> 'final' or s.txid is distinct from u.spent_by) and s.outcome is distinct from 'conflicted'
 union all
