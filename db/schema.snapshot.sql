@@ -3514,14 +3514,14 @@ CREATE OR REPLACE FUNCTION app.create_payment_request(of_merchant uuid, of_curre
  SET search_path TO 'pg_catalog'
 AS $function$
 declare
-  twin app.payment_request;
+  duplicate app.payment_request;
   asset app.asset;
   prefix text := (select m.prefix || '-' from app.merchant m where m.id = of_merchant);
   coins numeric := of_amount::numeric;
   r app.payment_request;
 begin
-  select * into twin from app.payment_request p where p.merchant_id = of_merchant and p.idempotency_key = of_key;
-  if twin.id is null then
+  select * into duplicate from app.payment_request p where p.merchant_id = of_merchant and p.idempotency_key = of_key;
+  if duplicate.id is null then
     select * into asset from app.asset a where a.name = of_currency;
     if asset.name is null then
       raise exception 'there is no currency with this name; GET /v1/crypto lists the currencies' using errcode = 'SL404', detail = 'currency';
@@ -3541,17 +3541,17 @@ begin
       translate(substr(app.new_webhook_secret(), 7), '+/', '-_'), of_key, case when of_key is not null then of_request end, clock_timestamp() + of_expiry)
     on conflict do nothing returning * into r; -- waits for a duplicate that is being made at the same time
     if r.id is null then
-      select * into twin from app.payment_request p where p.merchant_id = of_merchant and p.idempotency_key = of_key;
+      select * into duplicate from app.payment_request p where p.merchant_id = of_merchant and p.idempotency_key = of_key;
     end if;
   end if;
   if r.id is not null then
     perform app.take_payment_address(r);
-  elsif twin.id is null then
+  elsif duplicate.id is null then
     raise exception 'there is a payment request with this external_id; GET /v1/payment-requests/<external_id> shows it' using errcode = 'SL409';
-  elsif twin.request_hash <> of_request then
+  elsif duplicate.request_hash <> of_request then
     raise exception 'this Idempotency-Key was used with another request' using errcode = 'SLIDK';
   end if;
-  return app.created_payment_request(coalesce(r.id, twin.id));
+  return app.created_payment_request(coalesce(r.id, duplicate.id));
 end $function$;
 
 -- Claims the balance of a merchant's chain and token for a payout; returns the body of the response. The same key gives the same response.
@@ -3563,7 +3563,7 @@ CREATE OR REPLACE FUNCTION app.create_payout(of_merchant uuid, of_chain text, of
  SET plan_cache_mode TO 'force_custom_plan'
 AS $function$
 declare
-  twin app.idempotency_key;
+  duplicate app.idempotency_key;
   asset app.asset;
   destination text;
   rate int;
@@ -3576,11 +3576,11 @@ begin
   if of_key is not null then
     insert into app.idempotency_key (merchant_id, key, request_hash) values (of_merchant, of_key, of_request) on conflict do nothing;
     if not found then
-      select * into twin from app.idempotency_key k where k.merchant_id = of_merchant and k.key = of_key;
-      if twin.request_hash <> of_request then
+      select * into duplicate from app.idempotency_key k where k.merchant_id = of_merchant and k.key = of_key;
+      if duplicate.request_hash <> of_request then
         raise exception 'this Idempotency-Key was used with another request' using errcode = 'SLIDK';
       end if;
-      return twin.body;
+      return duplicate.body;
     end if;
   end if;
   select m.enabled into is_enabled from app.merchant_chain m where m.merchant_id = of_merchant and m.chain = of_chain;

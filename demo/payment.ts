@@ -1,13 +1,12 @@
 // Between deposits and payouts: the shop requests a payment, and a customer, who is no user of it, pays the payment URI. Promises:
 // it ends when GET /payments has the payment, and throws, naming what is missing, if that does not happen in time or differs.
 import {randomBytes} from 'node:crypto'
-import {setTimeout as sleep} from 'node:timers/promises'
 import {facts} from '../cli/output.ts'
 import type {PaymentState} from './shop.ts'
 import type {Cast} from './story.ts'
+import {until} from './until.ts'
 
-const pollMs = 100
-const patienceMs = 45_000
+const waiting = {timeoutMs: 45_000, pollMs: 100}
 const currency = 'BTC'
 const amount = '0.05'
 
@@ -51,12 +50,11 @@ export class Payment {
 
   /** Polls the API, and shows its response, until the condition holds. */
   async #until(what: string, externalId: string, condition: (state: PaymentState) => boolean): Promise<void> {
-    for (const deadline = Date.now() + patienceMs; ; await sleep(pollMs)) {
+    await until(what, waiting, async () => {
       const state = await this.#cast.shop.paymentRequest(externalId)
       this.#show(state)
-      if (condition(state)) return
-      if (Date.now() > deadline) throw new Error(`waited ${patienceMs / 1000} s in vain for ${what}`)
-    }
+      return condition(state)
+    })
   }
 
   #show(state: PaymentState): void {

@@ -1,14 +1,13 @@
 // The last part of the story: every balance is paid out to a wallet that the operator has whitelisted, and one more payout goes to an
 // address off the whitelist. Promises: it ends when the payments are final, their webhooks have come and the wallet holds exactly the
 // net amounts, while the last payout still waits. It throws, naming what is missing, if something does not happen in time.
-import {setTimeout as sleep} from 'node:timers/promises'
 import {formatUnits, parseUnits} from 'viem'
 import {type ChainCode, chainCodes, newWallet} from './chains.ts'
 import type {Payout, PayoutStatus} from './shop.ts'
 import type {Cast} from './story.ts'
+import {until} from './until.ts'
 
-const pollMs = 100
-const patienceMs = 90_000
+const waiting = {timeoutMs: 90_000, pollMs: 100}
 /** Arrives while the others are paid; its payout goes to an address that is not on the whitelist. */
 const late = {chain: 'POLYGON', token: 'POL', amount: '5'} as const
 
@@ -92,11 +91,10 @@ export class Payouts {
   }
 
   async #until(what: string, condition: () => Promise<boolean>): Promise<void> {
-    for (const deadline = Date.now() + patienceMs; ; await sleep(pollMs)) {
+    await until(what, waiting, async () => {
       await this.#refresh()
-      if (await condition()) return
-      if (Date.now() > deadline) throw new Error(`waited ${patienceMs / 1000} s in vain for ${what}`)
-    }
+      return await condition()
+    })
   }
 
   async #refresh(): Promise<void> {

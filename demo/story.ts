@@ -1,14 +1,13 @@
 // The first part of the story that the demo plays: deposits of every asset that become final, one that a reorganisation drops, and one that a
 // reorganisation moves into another block. Promises: it ends when every deposit has its expected state and every expected webhook has arrived, and
 // throws, naming what was missing, if something does not happen in time or happens that must not.
-import {setTimeout as sleep} from 'node:timers/promises'
 import type {ChainCode, Chains} from './chains.ts'
 import type {Receiver} from './receiver.ts'
 import type {Screen} from './screen.ts'
 import type {Operator, Shop} from './shop.ts'
+import {until} from './until.ts'
 
-const pollMs = 250
-const patienceMs = 45_000
+const waiting = {timeoutMs: 45_000, pollMs: 250}
 /** Deposits at this depth are safe from the reorganisations. */
 const safeConfirmations = 4
 
@@ -94,11 +93,10 @@ export class Story {
 
   /** Polls the API, and shows its response, until the condition holds. */
   async #until(what: string, condition: () => boolean): Promise<void> {
-    for (const deadline = Date.now() + patienceMs; ; await sleep(pollMs)) {
+    await until(what, waiting, async () => {
       await this.#refresh()
-      if (condition()) return
-      if (Date.now() > deadline) throw new Error(`waited ${patienceMs / 1000} s in vain for ${what}`)
-    }
+      return condition()
+    })
   }
 
   async #refresh(): Promise<void> {

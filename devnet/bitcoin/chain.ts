@@ -123,9 +123,9 @@ export class BitcoinChain extends EventEmitter<{change: [Change]}> {
   }
 
   /** Reads the journal or the index after the pending changes. */
-  async settled<T>(poll: () => T): Promise<T> {
+  async settled<T>(read: () => T): Promise<T> {
     await this.#turns.over()
-    return poll()
+    return read()
   }
 
   /** A block by height or hash, and its transactions. */

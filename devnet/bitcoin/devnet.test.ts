@@ -125,7 +125,7 @@ async function expectAgreement({client, devnet}: Started<BitcoinClient>, address
   const first = Math.max(0, height - 20)
   const histories = new Map<string, [string, number][]>(addresses.map(to => [to, []]))
   const values = new Map<string, {to: string; value: bigint}>()
-  const poll = (txid: string, outs: {script: Uint8Array; value: bigint}[], at: number) => {
+  const scan = (txid: string, outs: {script: Uint8Array; value: bigint}[], at: number) => {
     for (const to of addresses) {
       const script = address.toOutputScript(to, networks.regtest)
       const paid = outs.map((out, vout) => ({...out, vout})).filter(out => Buffer.compare(out.script, script) === 0)
@@ -142,7 +142,7 @@ async function expectAgreement({client, devnet}: Started<BitcoinClient>, address
     const block = Block.fromBuffer(raw)
     for (const [position, transaction] of block.transactions!.entries()) {
       const txid = transaction.getId()
-      poll(txid, transaction.outs, at)
+      scan(txid, transaction.outs, at)
       expect(await ask('blockchain.transaction.get', txid)).toBe(transaction.toHex())
       expect(await ask('blockchain.transaction.id_from_pos', at, position)).toBe(txid)
       const proof = z

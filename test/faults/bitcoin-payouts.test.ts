@@ -446,8 +446,10 @@ describe('with a sufficient treasury', () => {
       const rate = (Number(attempt!.fee) + parent.fee) / (attempt!.vsize + parent.vsize)
       expect(rate).toBeGreaterThanOrEqual(20)
       expect(rate).toBeLessThan(20.2)
-      expect(await line.failure(...cpfp(txid, '30'))).toContain('by a child of ours already')
-      expect(await line.failure(...cpfp(child, '30'))).toContain('a transaction of ours')
+      expect(await line.failure(...cpfp(txid, '30'))).toContain(
+        'a child transaction of ours already spends these outputs',
+      )
+      expect(await line.failure(...cpfp(child, '30'))).toContain('is our own transaction')
       expect(await line.failure('treasury', 'cancel', id)).toContain('is a CPFP child')
       const {withdrawals} = await line.json<{withdrawals: object[]}>('treasury', 'show')
       expect(withdrawals).toMatchObject([{id, kind: 'cpfp', txid: child}])

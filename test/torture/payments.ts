@@ -46,7 +46,7 @@ const Refused = z.object({error: z.string()})
 
 const keyed = (key?: string): Record<string, string> => (key === undefined ? {} : {'idempotency-key': key})
 
-const ways = {'with a key': 4, 'without a key': 4, 'twins of one key': 3, 'twins of one reference': 3}
+const ways = {'with a key': 4, 'without a key': 4, 'duplicates of one key': 3, 'duplicates of one reference': 3}
 const shares = {exactly: 5, 'in two parts': 3, 'too little': 3, 'too much': 2}
 
 /** This many of the newest are paid more often: they have not expired yet. */
@@ -89,7 +89,7 @@ export class Payments {
     const way = this.#random.weighted(ways)
     this.#count(way)
     if (way === 'with a key') await this.#keyed(wish, 1)
-    else if (way === 'twins of one key') await this.#keyed(wish, 3)
+    else if (way === 'duplicates of one key') await this.#keyed(wish, 3)
     else await this.#unkeyed({...wish, key: undefined}, way === 'without a key' ? 1 : 3)
   }
 

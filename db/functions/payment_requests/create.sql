@@ -11,14 +11,14 @@ create or replace function app.create_payment_request(of_merchant uuid, of_curre
   of_request bytea) returns app.payment_response
 language plpgsql security definer set search_path = pg_catalog as $$
 declare
-  twin app.payment_request;
+  duplicate app.payment_request;
   asset app.asset;
   prefix text := (select m.prefix || '-' from app.merchant m where m.id = of_merchant);
   coins numeric := of_amount::numeric;
   r app.payment_request;
 begin
-  select * into twin from app.payment_request p where p.merchant_id = of_merchant and p.idempotency_key = of_key;
-  if twin.id is null then
+  select * into duplicate from app.payment_request p where p.merchant_id = of_merchant and p.idempotency_key = of_key;
+  if duplicate.id is null then
     select * into asset from app.asset a where a.name = of_currency;
     if asset.name is null then
       raise exception 'there is no currency with this name; GET /v1/crypto lists the currencies' using errcode = 'SL404', detail = 'currency';
@@ -38,17 +38,17 @@ begin
       translate(substr(app.new_webhook_secret(), 7), '+/', '-_'), of_key, case when of_key is not null then of_request end, clock_timestamp() + of_expiry)
     on conflict do nothing returning * into r; -- waits for a duplicate that is being made at the same time
     if r.id is null then
-      select * into twin from app.payment_request p where p.merchant_id = of_merchant and p.idempotency_key = of_key;
+      select * into duplicate from app.payment_request p where p.merchant_id = of_merchant and p.idempotency_key = of_key;
     end if;
   end if;
   if r.id is not null then
     perform app.take_payment_address(r);
-  elsif twin.id is null then
+  elsif duplicate.id is null then
     raise exception 'there is a payment request with this external_id; GET /v1/payment-requests/<external_id> shows it' using errcode = 'SL409';
-  elsif twin.request_hash <> of_request then
+  elsif duplicate.request_hash <> of_request then
     raise exception 'this Idempotency-Key was used with another request' using errcode = 'SLIDK';
   end if;
-  return app.created_payment_request(coalesce(r.id, twin.id));
+  return app.created_payment_request(coalesce(r.id, duplicate.id));
 end $$;
 comment on function app.create_payment_request is 'Makes the payment request with this reference, and gives it an address; with the Idempotency-Key of an earlier call, returns the same response.';
 grant execute on function app.create_payment_request to sluice_api;

@@ -12,7 +12,7 @@ create or replace function app.create_payout(of_merchant uuid, of_chain text, of
   of_request bytea) returns text
 language plpgsql security definer set search_path = pg_catalog set plan_cache_mode = force_custom_plan as $$
 declare
-  twin app.idempotency_key;
+  duplicate app.idempotency_key;
   asset app.asset;
   destination text;
   rate int;
@@ -25,11 +25,11 @@ begin
   if of_key is not null then
     insert into app.idempotency_key (merchant_id, key, request_hash) values (of_merchant, of_key, of_request) on conflict do nothing;
     if not found then
-      select * into twin from app.idempotency_key k where k.merchant_id = of_merchant and k.key = of_key;
-      if twin.request_hash <> of_request then
+      select * into duplicate from app.idempotency_key k where k.merchant_id = of_merchant and k.key = of_key;
+      if duplicate.request_hash <> of_request then
         raise exception 'this Idempotency-Key was used with another request' using errcode = 'SLIDK';
       end if;
-      return twin.body;
+      return duplicate.body;
     end if;
   end if;
   select m.enabled into is_enabled from app.merchant_chain m where m.merchant_id = of_merchant and m.chain = of_chain;

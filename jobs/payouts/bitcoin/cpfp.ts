@@ -1,10 +1,9 @@
 // Speeds up an unconfirmed incoming payment with a child transaction (CPFP): the child spends the payment, with a fee that makes both worth mining.
 import type pg from 'pg'
 import {PermanentError} from '../../../base/errors.ts'
-import {silent} from '../../../base/log.ts'
 import type {BitcoinSettings} from '../../../chains/bitcoin/settings.ts'
 import type {Cpfp} from '../family.ts'
-import {openNode, type Waiting} from './node.ts'
+import {askOnce, type Waiting} from './node.ts'
 import {mostInputs, type Output, selectAll, sweepCap, sweepSize} from './select.ts'
 
 export async function beginCpfp(
@@ -69,17 +68,8 @@ async function ofOneOwner(db: pg.Client, chain: string, txid: string): Promise<O
 }
 
 async function parentOf(settings: BitcoinSettings, txid: string): Promise<Waiting> {
-  const node = openNode(settings, silent())
-  try {
-    const parent = await node.waiting(txid)
-    if (parent) return parent
-  } catch (error) {
-    throw new PermanentError(
-      `the node or server of ${settings.chain.code} cannot be asked: ${(error as Error).message}`,
-    )
-  } finally {
-    node.close()
-  }
+  const parent = await askOnce(settings, node => node.waiting(txid))
+  if (parent) return parent
   throw new PermanentError(
     `the node or server of ${settings.chain.code} does not have ${txid} now, so it would not accept a child of it`,
   )

@@ -1,7 +1,8 @@
 // What payouts need from the Bitcoin network, through an Electrum server or a bitcoind: fee rates and broadcasting. Only the indexer decides what
 // became of a transaction. Promises: a request ends in a response, or a RetryableError, within its timeout.
 import {z} from 'zod'
-import type {Logger} from '../../../base/log.ts'
+import {PermanentError} from '../../../base/errors.ts'
+import {type Logger, silent} from '../../../base/log.ts'
 import {parseTransaction} from '../../../chains/bitcoin/block.ts'
 import {openBitcoind, openElectrum} from '../../../chains/bitcoin/client.ts'
 import {type Electrum, ElectrumError} from '../../../chains/bitcoin/electrum.ts'
@@ -42,6 +43,20 @@ const Raw = z.string().regex(/^([0-9a-f]{2})+$/)
 
 export function openNode(settings: BitcoinSettings, log: Logger): BitcoinNode {
   return settings.source === 'electrum' ? ofElectrum(settings, log) : ofBitcoind(settings)
+}
+
+/** Opens the node for one question of a command, and closes it. Throws PermanentError if it cannot be asked. */
+export async function askOnce<T>(settings: BitcoinSettings, ask: (node: BitcoinNode) => Promise<T>): Promise<T> {
+  const node = openNode(settings, silent())
+  try {
+    return await ask(node)
+  } catch (error) {
+    throw new PermanentError(
+      `the node or server of ${settings.chain.code} cannot be asked: ${(error as Error).message}`,
+    )
+  } finally {
+    node.close()
+  }
 }
 
 function ofElectrum(settings: BitcoinSettings, log: Logger): BitcoinNode {

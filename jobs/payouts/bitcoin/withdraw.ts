@@ -1,11 +1,10 @@
 // A withdrawal on a chain with outputs: chooses outputs of the treasury and a fee, as a payout does, and reserves them.
 import type pg from 'pg'
 import {PermanentError} from '../../../base/errors.ts'
-import {silent} from '../../../base/log.ts'
 import {dustLimit, scriptOfAddress} from '../../../chains/bitcoin/script.ts'
 import type {BitcoinSettings} from '../../../chains/bitcoin/settings.ts'
 import type {Withdrawal} from '../family.ts'
-import {openNode} from './node.ts'
+import {askOnce} from './node.ts'
 import {freeOutputs} from './outputs.ts'
 import {ratesOf} from './rates.ts'
 import {mostInputs, selectPayment} from './select.ts'
@@ -43,17 +42,8 @@ export async function beginWithdrawal(
 }
 
 async function rateOf(settings: BitcoinSettings): Promise<number> {
-  const node = openNode(settings, silent())
-  try {
-    const rates = ratesOf(await node.feeRates(), settings)
-    if (rates) return rates.first
-  } catch (error) {
-    throw new PermanentError(
-      `the node or server of ${settings.chain.code} cannot be asked: ${(error as Error).message}`,
-    )
-  } finally {
-    node.close()
-  }
+  const rates = await askOnce(settings, async node => ratesOf(await node.feeRates(), settings))
+  if (rates) return rates.first
   throw new PermanentError(
     `the network asks for more than ${settings.chain.code}_MAX_FEE_RATE allows (${settings.maxFeeRate} sat/vB)`,
   )

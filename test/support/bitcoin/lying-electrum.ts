@@ -146,10 +146,10 @@ export class LyingElectrum {
   }
 
   /** Sends a request to the real server, without lies. */
-  async honestly<T>(poll: (ask: Ask) => Promise<T>): Promise<T> {
+  async honestly<T>(read: (ask: Ask) => Promise<T>): Promise<T> {
     const {ask, end} = this.#upstream({onEnd: () => {}, onNotified: () => {}})
     try {
-      return await poll(ask)
+      return await read(ask)
     } finally {
       end()
     }
