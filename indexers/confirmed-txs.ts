@@ -71,7 +71,7 @@ interface Purpose {
   amount: string
 }
 
-// Read from custody's journal, which is written before a signature leaves. The worker's rows could make a payment look failed.
+// Read from custody's journal, which is written before a signature leaves custody. The worker's rows may lag, and a payment would seem failed.
 async function purposesOf(query: Query, chain: string, txids: string[]): Promise<Map<string, Purpose>> {
   const rows = await query<Purpose>(
     'select txid, token, source, destination as recipient, amount from custody.journal where stream = $1 and txid = any($2)',

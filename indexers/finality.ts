@@ -7,7 +7,7 @@ import type {BlockRef, ChainCursor, Cursor} from './cursor.ts'
 export interface FinalitySource {
   /** The newest block that the node, or the chain's rule of N confirmations, calls final; undefined if it cannot say. */
   finalBlock(): Promise<BlockRef | undefined>
-  /** The confirmations that a final block needs on our own chain, itself included; 1 if the node's word is enough. */
+  /** The confirmations that a final block needs on our own chain, itself included; 1 if the node's statement is enough. */
   confirmations: number
   /** The hash at a height; undefined if the node has no block there. */
   hashAt(height: number): Promise<string | undefined>

@@ -123,8 +123,8 @@ export class Follower {
     const next = [...this.#tracked.slice(0, base + 1), ...blocks.map(ref)]
     if (!blocks.length || (next.at(-1)!.height < this.tip!.height && blocks.length < storeLimit)) return false // invariant 3
     this.#assertFollows(next, at)
-    const settled = (await this.#believed(head, next.at(-1)!)) - (this.#options.horizon ?? 100)
-    await this.#write(base, next, Math.max(at.finalHeight, settled), blocks)
+    const buried = (await this.#believed(head, next.at(-1)!)) - (this.#options.horizon ?? 100)
+    await this.#write(base, next, Math.max(at.finalHeight, buried), blocks)
     this.#invalidatedHeight = Number.POSITIVE_INFINITY
     return true
   }
@@ -179,24 +179,25 @@ export class Follower {
     throw new CannotFollow(`final block ${at.finalHeight} (${at.finalHash}) is not on the node's chain`)
   }
 
-  async #write(base: number, next: BlockRef[], settledHeight: number, blocks: ReadBlock[]): Promise<void> {
-    const settled = Math.max(
+  /** The store cannot undo blocks at or below `fixedHeight` afterwards. */
+  async #write(base: number, next: BlockRef[], fixedHeight: number, blocks: ReadBlock[]): Promise<void> {
+    const fixed = Math.max(
       0,
-      next.findLastIndex(({height}) => height <= settledHeight),
+      next.findLastIndex(({height}) => height <= fixedHeight),
     )
     assert(linked(next[base]!, blocks).length === blocks.length && blocks.length <= storeLimit)
     await this.#options.database.transactHot2(
-      {baseHead: next[base]!, newBlocks: blocks.map(ref), finalizedHead: ref(next[settled]!)},
+      {baseHead: next[base]!, newBlocks: blocks.map(ref), finalizedHead: ref(next[fixed]!)},
       (store, from, to) => this.#options.write(store, blocks.slice(from, to)),
     )
-    this.#tracked = next.slice(settled)
+    this.#tracked = next.slice(fixed)
   }
 
   /** Deletes blocks that the store cannot undo and inserts them again with what is known about them now. */
   async #writeLate(from: number): Promise<boolean> {
     const {database, cursor, source, write} = this.#options
-    const settled = this.#tracked[0]!.height
-    const ours = (await cursor.blocksFrom(0)).filter(({height}) => height <= settled).reverse() // older ones were deleted
+    const fixedHeight = this.#tracked[0]!.height
+    const ours = (await cursor.blocksFrom(0)).filter(({height}) => height <= fixedHeight).reverse() // older ones were deleted
     const [base, ...stored] = ours.slice(
       Math.max(
         0,

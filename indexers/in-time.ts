@@ -1,4 +1,4 @@
-// A response in time, or an error.
+// Waits for a response, up to a time limit.
 import {setTimeout as sleep} from 'node:timers/promises'
 import {RetryableError} from '../base/errors.ts'
 

@@ -1,5 +1,5 @@
 // One indexer: node indexers/main.ts --chain ETH. Promises: one indexer per chain is active, the others stand by. From the first start on, the
-// database says that the chain should be followed, and why it is not while it is not. On any failure the process ends, and the next start
+// database says that the chain should be followed, and if it is not, why. On any failure the process ends, and the next start
 // continues from what was committed. After a fork below the final block it waits for an operator instead of restarting again and again. A head
 // that does not move is logged, and the process restarts.
 import {parseArgs} from 'node:util'
@@ -33,7 +33,7 @@ async function main(code: string): Promise<void> {
   const chain = [...settings.chains.values()].find(known => known.chain.code === code)
   if (!chain || !hasNode(chain)) {
     throw new PermanentError(
-      `--chain must name a chain that has a node, and the settings name none for ${code || 'none'}`,
+      `--chain must name a chain that has a node in the settings; ${code ? `${code} has none` : 'no chain is named'}`,
     )
   }
   const url = databaseUrlOf(settings)

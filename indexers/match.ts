@@ -46,23 +46,23 @@ export function transfersIn(
   )
 }
 
-/** Updates unconfirmed payments after these blocks. `isKept` says, by id, which transfers to us must stay tracked until they are final. */
+/** Updates unconfirmed payments after these blocks. `isTracked` says, by id, which transfers to us must stay tracked until they are final. */
 export async function noteMined(
   query: Query,
   chain: string,
   blocks: ReadBlock[],
-  isKept: (id: string) => boolean,
+  isTracked: (id: string) => boolean,
 ): Promise<void> {
   const spends = spendsIn(blocks)
   if (!spends.length) return
-  const kept = await query<Record<string, unknown> & {id: string; txid: string}>(
+  const transfers = await query<Record<string, unknown> & {id: string; txid: string}>(
     `select t.id, t.txid, t.output_index, t.token, t.amount::text as amount, t.sender, t.recipient from chain.transfer t
      where t.chain = $1 and t.block_height between $2 and $3`,
     [chain, spends[0]!.block.height, spends.at(-1)!.block.height],
   )
   const transactions = new Map(spends.map(transaction => [transaction.txid, transaction]))
-  const withInputs = kept
-    .filter(({id}) => isKept(id))
+  const withInputs = transfers
+    .filter(({id}) => isTracked(id))
     .map(({id: _, ...row}) => {
       const {outpoints = [], raw} = transactions.get(row.txid) ?? {}
       return {...row, inputs: outpoints, raw}

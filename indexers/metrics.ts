@@ -9,7 +9,7 @@ const of = {labelNames: ['chain'] as const, registers: [registry]}
 
 export const active = new Gauge({
   name: 'sluice_indexer_active',
-  help: '1 while this process follows the chain, 0 while it stands by for another, or cannot follow it.',
+  help: '1 while this process follows the chain; 0 while it is on standby or cannot follow it.',
   ...of,
 })
 const written = new Map<unknown, Counter<'chain'>>([
@@ -17,7 +17,7 @@ const written = new Map<unknown, Counter<'chain'>>([
   [Transfer, new Counter({name: 'sluice_indexer_transfers_total', help: 'Transfers to us written.', ...of})],
   [
     ConfirmedTx,
-    new Counter({name: 'sluice_indexer_confirmed_txs_total', help: 'Transactions of ours written.', ...of}),
+    new Counter({name: 'sluice_indexer_confirmed_txs_total', help: 'Confirmed transactions of ours written.', ...of}),
   ],
 ])
 export const batchDuration = new Histogram({
@@ -34,12 +34,12 @@ const reorgDepth = new Histogram({
 })
 export const nodeErrors = new Counter({
   name: 'sluice_indexer_node_errors_total',
-  help: 'Questions that the node did not answer, or answered wrongly.',
+  help: 'Requests to the node that failed or got a wrong response.',
   ...of,
 })
 export const failedRounds = new Counter({
   name: 'sluice_indexer_failed_rounds_total',
-  help: 'Looks at the chain that came to nothing because of an error, and are repeated.',
+  help: 'Polls of the chain that failed and were retried.',
   ...of,
 })
 

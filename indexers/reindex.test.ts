@@ -283,7 +283,7 @@ test('a token that was unknown when it was stored stays unknown, and one that is
       transfers: block.transfers.map(transfer => ({...transfer, token: contract})),
     }))
   source.tokens.clear()
-  await expect(readAgain(source)).rejects.toThrow('is stored as USDC: the settings do not say so any more')
+  await expect(readAgain(source)).rejects.toThrow('is stored as USDC, but the settings here do not name that token')
   expect(await dump()).toEqual(before)
   await readAgain(new Source())
   await db.rows(`update app.incident set resolved_at = now(), resolution = 'kept' where resolved_at is null`)
@@ -301,7 +301,7 @@ describe('a source that', () => {
       'than the one that is final here',
       s => Object.assign(s, {hashAt: async () => hashOf('x')}),
     ],
-    ['is behind', 'it is behind; try again later', s => Object.assign(s, {hashAt: async () => undefined})],
+    ['is behind', 'the node is behind: it has no block 26', s => Object.assign(s, {hashAt: async () => undefined})],
     [
       'is on another fork further down',
       'do not lead to block 26',
@@ -346,10 +346,10 @@ describe('a source that', () => {
           },
         }),
     ],
-    ['gives no blocks', 'gave no block 1', s => Object.assign(s, {blocks: async function* () {}})],
+    ['returns no blocks', 'returned no block 1', s => Object.assign(s, {blocks: async function* () {}})],
     [
       'tells now this and now that of a block',
-      'now one thing and now another',
+      'two different contents',
       s =>
         Object.assign(s, {
           again: async (height: number) => ({...new Source().read(writer.blocks[height]!), candidates: []}),
@@ -393,11 +393,11 @@ describe('a source that', () => {
     const source = new Source()
     source.lacks = async height => (height < 12 ? 'pruned' : undefined)
     await expect(readAgain(source, {from: 3})).rejects.toThrow(
-      'cannot give block 3 any more (pruned); the lowest that it can give is 12: --from 12',
+      'no longer has block 3 (pruned); its lowest block is 12: use --from 12',
     )
     expect(await readAgain(source, {from: 12})).toMatchObject({from: 12, ...nothing})
     source.lacks = async () => 'internal error'
-    await expect(readAgain(source)).rejects.toThrow('cannot even give block 26, which is final here (internal error)')
+    await expect(readAgain(source)).rejects.toThrow('cannot return block 26, which is final here (internal error)')
     source.lacks = async () => {
       throw new RetryableError('timeout')
     }
@@ -456,7 +456,7 @@ describe('a run', () => {
     [
       'rewound',
       `update chain.block set hash = hash || 'x' where chain = 'ETH' and height = 26`,
-      'was rewound meanwhile',
+      'was rewound during the run',
     ],
   ])('ends when the chain is %s meanwhile', async (_, sql, says) => {
     await behindTheBack(`delete from chain.transfer where block_height = 25`)
@@ -480,10 +480,10 @@ describe('a run', () => {
   })
 
   test.each([
-    [{from: 0}, 'block 0 pays nobody'],
+    [{from: 0}, 'block 0 pays no address'],
     [{from: 9, to: 8}, 'there are no blocks from 9 to 8: --from is above --to'],
     [{from: 27}, 'block 27 of ETH is above the final one (26), and only final blocks are read again'],
-    [{from: 5, to: 27}, 'block 27 of ETH is above the final one (26): the live indexer reads what is not final'],
+    [{from: 5, to: 27}, 'block 27 of ETH is above the final one (26), and only final blocks are read again; to read'],
     [{chain: 'POLYGON'}, 'POLYGON is not followed'],
   ])('of %o is refused', async (more, says) => {
     await expect(readAgain(new Source(), more)).rejects.toThrow(says)

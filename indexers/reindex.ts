@@ -22,7 +22,7 @@ import {begin, finish, lastRun, type Place, plan, type Reindexed, type Run} from
 import {type Target, write} from './reindex/write.ts'
 
 export interface ReindexOptions {
-  /** The owner's connection. Nobody else uses it meanwhile. */
+  /** The owner's connection. Nothing else may use it during the run. */
   db: pg.Client
   chain: string
   source: HistorySource
@@ -32,7 +32,7 @@ export interface ReindexOptions {
   from?: number
   /** The highest block; absent: the final block. */
   to?: number
-  /** Called now and then with the number of heights that are done, and of all heights. */
+  /** Called now and then with the number of heights that are done and the number of all heights. */
   onProgress?: (step: 'linking' | 'reading', done: number, total: number) => void
   /** Ends the run after the current write. */
   signal?: AbortSignal
@@ -57,7 +57,7 @@ export async function reindex(options: ReindexOptions): Promise<Reindexed> {
   const lock = `hashtextextended('sluice.reindex.' || $1, 0)`
   const {rows} = await db.query<{held: boolean}>(`select pg_try_advisory_lock(${lock}) as held`, [chain])
   if (!rows[0]!.held)
-    throw new PermanentError(`${chain} is being read again by another process; wait for it, or stop it`)
+    throw new PermanentError(`${chain} is being read again by another process; wait until it is done, or stop it`)
   try {
     const query: Query = async (sql, values) => (await db.query(sql, values)).rows
     const anchor = await openAnchor({query, chain, source})
@@ -126,7 +126,7 @@ class Reindex {
       try {
         for await (const blocks of stepsInTime(this.#options.source.blocks(run.next, run.to)))
           for (const piece of pieces(blocks)) await this.#take(run, piece, hashes)
-        if (run.next <= run.to) throw new RetryableError(`the node gave no block ${run.next}`)
+        if (run.next <= run.to) throw new RetryableError(`the node returned no block ${run.next}`)
       } catch (error) {
         if (isFinalWord(error)) throw error
         failures = run.next > before ? 1 : failures + 1
@@ -148,7 +148,7 @@ class Reindex {
     for (const block of blocks) {
       if (block.height !== height || bare(block.hash) !== hashes.at(height))
         throw new RetryableError(
-          `the node gave another block (${block.height}, ${block.hash}) than block ${height} of its own chain`,
+          `the node returned another block (${block.height}, ${block.hash}) than block ${height} of its own chain`,
         )
       height += 1
     }
@@ -177,7 +177,7 @@ class Reindex {
   async #confirm(block: ReadBlock): Promise<void> {
     const again = await this.#options.source.again(block.height)
     if (contentsOf(again) !== contentsOf(block))
-      throw new RetryableError(`the node tells of block ${block.height} now one thing and now another`)
+      throw new RetryableError(`the node returned two different contents of block ${block.height}`)
   }
 
   #assertGoingOn(): void {
@@ -200,7 +200,7 @@ function* pieces(blocks: ReadBlock[]): Iterable<ReadBlock[]> {
   if (piece.length) yield piece
 }
 
-/** Everything that a block says, independent of the order in which a server returns it. */
+/** All contents of a block, independent of the order in which a server returns them. */
 function contentsOf({hash, candidates, sent, spends}: ReadBlock): string {
   const texts = [candidates, sent, spends].map(items => items.map(item => JSON.stringify(item, asText)).sort())
   return JSON.stringify([hash, ...texts])

@@ -1,5 +1,5 @@
 // The checks before blocks are read: is this the right network, and are our blocks still on it? Promises: nothing is written if the node is on
-// another network, or on a main network without permission, or if a token's contract contradicts the settings, or if the database has other
+// another network, or on a main network without permission, if a token's contract contradicts the settings, or if the database has other
 // tokens. If a fork above the final block is too deep for the store to undo, the chain is rewound to it. A fork below the final block halts the
 // chain after `threshold` observations in a row, and nothing moves until an operator decides. While blocks cannot be read, the database says why.
 import {setTimeout as sleep} from 'node:timers/promises'
@@ -28,7 +28,7 @@ export interface ResumeOptions {
   retryMs?: number
 }
 
-/** Waits until blocks can be read from where the cursor stands. */
+/** Waits until blocks can be read from the cursor's position on. */
 export async function resume(source: ChainView, cursor: ChainCursor, options: ResumeOptions): Promise<void> {
   const {log, retryMs = 1000} = options
   const warn = sparingly(log)
@@ -60,7 +60,7 @@ export async function resume(source: ChainView, cursor: ChainCursor, options: Re
   }
 }
 
-/** Whose failure it is: the database's (its errors say so), or the node's. */
+/** The reason for a failure: the database (its errors say so), or the node. */
 function asWaiting(error: unknown): {reason: WaitingReason; firstHeight?: number | undefined} {
   return error instanceof Waiting ? error : {reason: failureOf(error)?.reason ?? 'node_unavailable'}
 }
@@ -72,7 +72,7 @@ const reasons: Partial<Record<Verdict['kind'], WaitingReason>> = {
   fork_below_final: 'fork',
 }
 
-/** Reasons that only an operator can remove, and that cost many requests to find out. */
+/** Reasons that only an operator can remove, and that take many requests to detect. */
 const forOperators = new Set<WaitingReason>(['start_unknown', 'start_height_too_high', 'blocks_missing'])
 
 const firstPauseMs = 60_000
@@ -106,7 +106,7 @@ async function poll(source: ChainView, cursor: ChainCursor, options: ResumeOptio
   if (!mainnet && isMainNetwork(responded)) {
     throw new Waiting(
       'wrong_network',
-      `the node is on a main network (${responded}), where coins are worth money, and SLUICE_MAINNET does not allow it; name a node of a test network, and check ${networkSettings}`,
+      `the node is on a main network (${responded}), where coins are worth money, and SLUICE_MAINNET does not allow it; use a node of a test network, and check ${networkSettings}`,
     )
   }
   if (responded !== network) {
@@ -133,11 +133,11 @@ async function startFollowing(source: ChainView, cursor: ChainCursor, options: R
 
 async function rewindAsAsked(source: ChainView, cursor: ChainCursor, height: number): Promise<Verdict> {
   const block = await source.blockAt(height)
-  if (!block) throw new RetryableError(`asked to rewind to ${height}, and the node has no such block`)
+  if (!block) throw new RetryableError(`the chain must be rewound to ${height}, but the node has no such block`)
   const ours = await cursor.hashAt(height)
   if (ours !== undefined && ours !== block.hash) {
     throw new RetryableError(
-      `asked to rewind to ${height}, where the node has another block than ours; choose a lower one`,
+      `the chain must be rewound to ${height}, but the node has another block there; choose a lower height`,
     )
   }
   return {kind: 'rewind_asked', height, message: 'an operator asked to rewind the chain', to: block}
@@ -154,7 +154,7 @@ async function compare(source: ChainView, cursor: ChainCursor, at: Cursor): Prom
     return {kind: 'behind', height: lowest, message}
   }
   if (fork && fork.height >= at.finalHeight) {
-    const message = `a reorganisation goes below the rollback horizon, to ${fork.height}; rewinding if it stays`
+    const message = `a reorganisation goes below the rollback horizon, down to ${fork.height}; the chain is rewound if it persists`
     return {kind: 'rewind', height: fork.height, message, to: fork}
   }
   return forkBelowFinal(source, cursor, at)
@@ -173,7 +173,7 @@ async function commonBlock(source: ChainView, ours: BlockRef[]): Promise<BlockRe
 async function forkBelowFinal(source: ChainView, cursor: ChainCursor, at: Cursor): Promise<Verdict> {
   const theirs = await source.blockAt(at.finalHeight)
   if (theirs?.hash === at.finalHash) {
-    const message = 'the node answers now with our blocks and now with others; waiting for it to agree with itself'
+    const message = 'the node returns sometimes our blocks and sometimes others; waiting until its responses agree'
     return {kind: 'behind', height: at.finalHeight, message}
   }
   const common = await commonBlock(source, await cursor.blocksFrom(0))
@@ -183,6 +183,6 @@ async function forkBelowFinal(source: ChainView, cursor: ChainCursor, at: Cursor
     node_hash: theirs?.hash ?? null,
     common_height: common?.height ?? null,
   }
-  const message = `final block ${at.finalHeight} is not on the node's chain; halting if it stays so`
+  const message = `final block ${at.finalHeight} is not on the node's chain; the chain is halted if this persists`
   return {kind: 'fork_below_final', height: at.finalHeight, message, details}
 }

@@ -58,7 +58,7 @@ export async function startingBlock(
   else throw new Waiting('node_unavailable', 'the node does not name a final block')
 
   if (final && height > final.height) {
-    const message = `the chain is to be followed from ${height + 1} on, and the final block is ${final.height}`
+    const message = `the chain must be followed from block ${height + 1} on, but the node's final block is ${final.height}`
     throw new Waiting('node_behind', message)
   }
   const first = height + 1
@@ -81,12 +81,12 @@ async function latestStart(
   if (at === undefined)
     throw new Waiting(
       'custody_not_started',
-      'custody has made no addresses of this chain yet; it is followed from then on',
+      'custody has made no addresses of this chain yet; the chain is followed once it has',
     )
   if (at === Number.NEGATIVE_INFINITY)
     throw new Waiting(
       'start_unknown',
-      "custody's seed is older than this database, so addresses of it may have been paid before, and nobody knows since when: " +
+      "custody's seed is older than this database, so its addresses may have been paid at an unknown earlier time: " +
         `set ${chain}_START_HEIGHT=1 to read the whole chain, or name the first block to read: ${acceptGap(chain)}`,
     )
   const {height: start, isMissing} = await newestSurelyBefore(source, finalHeight, at)
@@ -95,8 +95,8 @@ async function latestStart(
   if (startHeight - 1 <= start) return startHeight - 1
   throw new Waiting(
     'start_height_too_high',
-    `${chain}_START_HEIGHT is ${startHeight}, and blocks from ${start + 1} on may pay to addresses that were handed out before it (the first one ` +
-      `at ${new Date(at).toISOString()}): set it to ${start + 1}, or to nothing; or, if what was paid before may be missed, ${acceptGap(chain)}`,
+    `${chain}_START_HEIGHT is ${startHeight}, and blocks from ${start + 1} on may pay addresses that were handed out before (the first one ` +
+      `at ${new Date(at).toISOString()}): set it to ${start + 1} or unset it; or, if earlier payments may be missed, run ${acceptGap(chain)}`,
     start + 1,
   )
 }
@@ -104,8 +104,8 @@ async function latestStart(
 function missing(chain: string, height: number, why: string, firstHeight?: number): Waiting {
   return new Waiting(
     'blocks_missing',
-    `block ${height} may pay to addresses of ours, and the node does not give it (${why}): name a node that has it; or, if what was paid ` +
-      `before a later one may be missed, ${acceptGap(chain)}`,
+    `block ${height} may pay addresses of ours, and the node does not return it (${why}): use a node that has this block; or, if payments ` +
+      `before a later block may be missed, run ${acceptGap(chain)}`,
     firstHeight,
   )
 }

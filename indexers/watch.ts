@@ -1,5 +1,5 @@
-// Runs beside the stream of blocks: moves the final height, and notices what the stream does not. Promises: it returns a reason when the stream
-// must be restarted: the head stands still, the final block is no longer on the node's chain, or an operator asked for a rewind.
+// Runs beside the stream of blocks: moves the final height, and notices what the stream cannot. Promises: it returns a reason when the stream must
+// be restarted: the head does not move, the final block is no longer on the node's chain, the chain is halted, or an operator asked for a rewind.
 import {setTimeout as sleep} from 'node:timers/promises'
 import type {Logger} from '../base/log.ts'
 import {inWords} from '../db/failure.ts'
@@ -26,7 +26,7 @@ export async function watch(source: FinalitySource, cursor: ChainCursor, options
     try {
       const at = await cursor.read()
       options.countReorg(at)
-      if (at?.rewindTo != null || at?.halted != null) return 'an operator asked for it, or the chain is halted'
+      if (at?.rewindTo != null || at?.halted != null) return 'an operator asked for a rewind, or the chain is halted'
       if (at && at.headHash !== head) {
         head = at.headHash
         movedAt = Date.now()
@@ -38,7 +38,7 @@ export async function watch(source: FinalitySource, cursor: ChainCursor, options
       if (forks >= threshold) return "the final block is not on the node's chain"
     } catch (error) {
       failedRounds.inc({chain: cursor.chain})
-      options.log.warn({error: inWords(error)}, 'finality could not be moved; trying again')
+      options.log.warn({error: inWords(error)}, 'could not move the final height; trying again')
     }
   }
 }

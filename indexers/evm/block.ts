@@ -1,10 +1,10 @@
-// A block of an EVM chain as it is fetched: what it is matched by (transfers.ts), and what proves that it is whole (whole.ts).
+// A block of an EVM chain as it is fetched: the fields that transfers.ts matches, and the fields that prove that the block is complete (whole.ts).
 import type {EvmBlock, EvmTransaction} from './transfers.ts'
 
-/** The sender of what nobody sent, and the recipient of what nobody gets. */
+/** The zero address: the sender of value that no account sent, and the recipient of value that no account receives. */
 export const nobody = `0x${'0'.repeat(40)}`
 
-/** As evm-processor hands it on, which knows no withdrawals. */
+/** A block as evm-processor returns it. evm-processor does not read withdrawals. */
 export interface StreamedBlock extends EvmBlock {
   transactions: FetchedTransaction[]
   header: {
@@ -14,9 +14,9 @@ export interface StreamedBlock extends EvmBlock {
     /** Milliseconds. */
     timestamp: number
     receiptsRoot: string
-    /** Whom its fees are paid to. */
+    /** The recipient of its fees. */
     miner: string
-    /** Below zero where the block has none. */
+    /** Negative if the block has none. */
     baseFeePerGas: bigint
   }
 }
@@ -27,14 +27,14 @@ export interface FetchedBlock extends StreamedBlock {
 }
 
 interface FetchedTransaction extends EvmTransaction {
-  /** EIP-2718; 0 or less for none. */
+  /** EIP-2718 type; 0 or less: no typed transaction. */
   type: number
   cumulativeGasUsed: bigint
-  /** Of its receipt; computed where the node's is not handed on. */
+  /** The bloom filter of its receipt; computed here if evm-processor drops the node's. */
   logsBloom?: string
 }
 
-/** What the consensus layer pays to an address, without a transaction (EIP-4895). */
+/** A payment by the consensus layer to an address, without a transaction (EIP-4895). */
 export interface Withdrawal {
   index: bigint
   validatorIndex: bigint
@@ -42,7 +42,7 @@ export interface Withdrawal {
   gwei: bigint
 }
 
-/** The part of a node's answer to eth_getBlockByNumber, or by hash, that has withdrawals; absent where the chain has none. */
+/** The withdrawals in a node's response to eth_getBlockByNumber or eth_getBlockByHash; absent if the chain has none. */
 export interface RpcWithdrawals {
   withdrawals?: {index: string; validatorIndex: string; address: string; amount: string}[] | null
   withdrawalsRoot?: string | null

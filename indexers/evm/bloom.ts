@@ -1,8 +1,8 @@
-// The bloom filter over logs (Yellow Paper 4.3.1). It is a part of each receipt, and evm-processor does not hand it on.
+// The bloom filter over logs (Yellow Paper 4.3.1). It is part of each receipt, but evm-processor does not return it.
 import type {EvmLog} from './transfers.ts'
 import {keccak256} from './trie.ts'
 
-/** The filter of these logs, as receipts and headers have it: 256 bytes in hex. */
+/** The filter of these logs in the form of receipts and headers: 256 bytes in hex. */
 export function logsBloom(logs: Pick<EvmLog, 'address' | 'topics'>[]): string {
   const filter = Buffer.alloc(256)
   for (const {address, topics} of logs) for (const item of [address, ...topics]) add(filter, item)

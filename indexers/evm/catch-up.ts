@@ -1,8 +1,8 @@
-// The fetch stage under evm-processor while an EVM chain catches up: bare batches of blocks and receipts, checked and handed on in the
-// few fields that we read, and as many blocks per transaction as were fetched while the last one committed. Promises: the blocks are
-// those of the heights asked for, in order; each is whole (whole.ts), and is else asked for again. (evm-processor's own stage validates
-// and maps every field of every transaction, ten blocks to a transaction: bench/RESULTS.md has its rate beside ours.) The blocks near the
-// head, and call traces, are left to evm-processor.
+// Fetches blocks for evm-processor while an EVM chain catches up. It requests plain batches of blocks and receipts, checks them, and returns only
+// the few fields that we read. A database transaction takes all blocks that were fetched during the previous commit. Promises: the blocks
+// have exactly the requested heights, in order. Each is complete (whole.ts); an incomplete one is requested again. Why not evm-processor's own
+// stage: it validates and maps every field of every transaction, ten blocks per transaction (both rates are in bench/RESULTS.md).
+// evm-processor still reads the blocks near the head, and call traces.
 
 import {setTimeout as sleep} from 'node:timers/promises'
 import type {RpcClient} from '@subsquid/rpc-client'
@@ -16,7 +16,7 @@ const callsInFlight = 5
 const blocksPerTransaction = 500
 const attempts = 10
 
-/** Yields the blocks from a height to another in ascending batches. */
+/** Yields the blocks from one height to another in ascending batches. */
 export async function* fetchRange(client: RpcClient, from: number, to: number): AsyncIterable<FetchedBlock[]> {
   const inFlight: {done: boolean; blocks: Promise<FetchedBlock[]>}[] = []
   let next = from
@@ -87,19 +87,19 @@ interface RpcReceipt {
   logs: {address: string; topics: string[]; data: string}[]
 }
 
-// Written out instead of a schema: this runs for every transaction of the chain, and a schema took most of the time.
+// Written by hand, without a schema: this runs for every transaction of the chain, and a schema took most of the time.
 function assemble(height: number, block: RpcBlock | null, receipts: RpcReceipt[] | null): FetchedBlock {
   if (!block || Number(block.number) !== height || !Array.isArray(block.transactions)) {
-    throw new RetryableError(`the node gave no block ${height}`)
+    throw new RetryableError(`the node returned no block ${height}`)
   }
   if (!Array.isArray(receipts) || receipts.length !== block.transactions.length) {
-    throw new RetryableError(`the node gave not all receipts of block ${height}`)
+    throw new RetryableError(`the node did not return all receipts of block ${height}`)
   }
   const logs: EvmLog[] = []
   const transactions = block.transactions.map((transaction, transactionIndex) => {
     const receipt = receipts[transactionIndex]!
     if (receipt.blockHash !== block.hash || receipt.transactionHash !== transaction.hash) {
-      throw new RetryableError(`the node gave receipts of another block for ${height}`)
+      throw new RetryableError(`the node returned receipts of another block for block ${height}`)
     }
     for (const {address, topics, data} of receipt.logs) logs.push({transactionIndex, address, topics, data})
     const {hash, from, to, value, nonce} = transaction

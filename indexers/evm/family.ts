@@ -1,4 +1,4 @@
-// How EVM chains are followed, and read again: evm-processor streams the blocks, and a node is asked for the rest.
+// How EVM chains are followed and read again: evm-processor streams the blocks; everything else is requested from a node.
 import type {EvmSettings} from '../../chains/evm/settings.ts'
 import {caip2} from '../../chains/registry.ts'
 import type {ChainReader, ReaderOptions} from '../family.ts'
@@ -18,7 +18,7 @@ export function openReader(settings: EvmSettings, {cursor, database, write, log}
     async read() {
       if (traces !== 'off') await cursor.pinTracer(traces)
       runProcessor(settings, {database, write, log})
-      return new Promise(() => {}) // it ends the process by itself
+      return new Promise(() => {}) // evm-processor ends the process itself
     },
   }
 }

@@ -8,7 +8,7 @@ import type {BlockRef} from '../cursor.ts'
 import {nodeErrors} from '../metrics.ts'
 import {type Header, headerCall, readHeader} from './header.ts'
 
-/** Reads what leads to a head, and writes it. Rejects with a consistency error where the node contradicts itself: it is then asked again. */
+/** Reads the blocks up to a head and writes them. Rejects with a consistency error if the node contradicts itself; the node is then asked again. */
 type Navigate = (head: BlockRef) => Promise<void>
 
 interface Place {
@@ -16,9 +16,9 @@ interface Place {
   top: {height: number}[]
 }
 
-/** What evm-processor gets its blocks from; private in 1.27.3. */
+/** The source of evm-processor's blocks; private in 1.27.3. */
 export interface HeadSource {
-  /** N blocks below the head, from where on blocks can be undone. */
+  /** The height N blocks below the head. Blocks above it can be undone. */
   getFinalizedHeight(): Promise<number>
   processHotBlocks(requests: object[], from: Place, write: (update: Update) => Promise<void>): Promise<void>
   subscribeNewHeads(): {take(): Promise<BlockRef | Error | undefined>}
@@ -38,10 +38,10 @@ export interface HeadOptions {
   log: Logger
 }
 
-/** Blocks above the newest one that are read in one go; the processor reads as many at once. */
+/** How many blocks above the newest one are read at once; the processor reads as many. */
 const stepBlocks = 10
 
-/** Replaces how the processor learns of heads, while it catches up and afterwards. */
+/** Replaces the processor's own polling of heads, while it catches up and afterwards. */
 export function followBelievedHeads(source: HeadSource, options: HeadOptions): void {
   const getFinalizedHeight = finalizedHeights(options)
   const read = source.processHotBlocks.bind(source)
@@ -51,7 +51,7 @@ export function followBelievedHeads(source: HeadSource, options: HeadOptions): v
     Object.assign(source, {
       subscription: follow, // the processor's own two loops; private, too
       polling: follow,
-      getFinalizedHeight: async () => newest - options.horizonBlocks, // asked for by nobody but a metric that is served to nobody
+      getFinalizedHeight: async () => newest - options.horizonBlocks, // used only by a metric that is not served
     })
     return read(requests, from, async update => {
       await write(update)
@@ -101,27 +101,27 @@ async function followHeads(
         break
       } catch (error) {
         if (!isInconsistent(error)) throw error
-        complain({error: error.message}, 'the node contradicts itself; it is asked again', options)
+        complain({error: error.message}, 'the node contradicts itself; asking again', options)
         await sleep(100)
       }
     }
   }
 }
 
-/** A subscription tells only of the next head, and may die unseen, so the head is asked for now and then as well. */
+/** A subscription reports only the next head, and may end unnoticed. So the head is also polled now and then. */
 async function* namedHeads(source: HeadSource, options: HeadOptions): AsyncGenerator<BlockRef> {
   const {client, intervalMs} = options
-  const told = client.supportsNotifications() ? source.subscribeNewHeads() : undefined
-  let next = told?.take()
+  const subscription = client.supportsNotifications() ? source.subscribeNewHeads() : undefined
+  let next = subscription?.take()
   for (let head: BlockRef | undefined; ; ) {
     head ??= await quietly(newestHead(client), options)
     if (head) yield head
     const heard = await Promise.race([sleep(intervalMs, 'nothing' as const), ...(next ? [next] : [])])
     head = undefined
     if (heard === 'nothing') continue
-    if (!heard || heard instanceof Error) throw heard ?? new Error('the node tells of no more heads')
+    if (!heard || heard instanceof Error) throw heard ?? new Error('the node reports no more heads')
     head = heard
-    next = told?.take()
+    next = subscription?.take()
   }
 }
 
@@ -129,14 +129,14 @@ async function newestHead(client: RpcClient): Promise<BlockRef | undefined> {
   return (await headers(client, ['latest']))[0]
 }
 
-/** The head, or on the way to one that is far away, a block that the node has; undefined where it has none. */
+/** The head, or, if that is far away, a block on the way to it; undefined if the node has none. */
 async function stepTo(client: RpcClient, head: BlockRef, newest: number): Promise<BlockRef | undefined> {
   if (head.height <= newest + stepBlocks) return head
   const [block] = await headers(client, [newest + stepBlocks])
   return block?.height === newest + stepBlocks ? block : undefined
 }
 
-/** Whether the node has the head, and N blocks below it that link. */
+/** Whether the node has the head and N linked blocks below it. */
 async function isLinked(client: RpcClient, head: BlockRef, horizonBlocks: number): Promise<boolean> {
   const from = Math.max(head.height - horizonBlocks, 0)
   const chain = await headers(
@@ -154,18 +154,18 @@ async function headers(client: RpcClient, heights: (number | 'latest')[]): Promi
   return responses.map(readHeader)
 }
 
-/** What is asked again soon anyway. */
+/** Runs a request that is repeated soon anyway. Logs its failure. */
 async function quietly<T>(asked: Promise<T>, options: HeadOptions): Promise<T | undefined> {
   try {
     return await asked
   } catch (error) {
-    complain({error: (error as Error).message}, 'could not ask the node for its head', options)
+    complain({error: (error as Error).message}, 'could not read the head of the node', options)
     return undefined
   }
 }
 
 function doubt({height}: BlockRef, options: HeadOptions): void {
-  complain({head: height}, 'the node names a head and has not the blocks that lead to it; it is not believed', options)
+  complain({head: height}, 'the node reports a head but lacks the blocks below it; the head is ignored', options)
 }
 
 function complain(details: object, message: string, {chain, log}: HeadOptions): void {

@@ -1,4 +1,4 @@
-// Reads final blocks of an EVM chain again: with the lean stage (catch-up.ts) if traces are off, else as evm-processor reads them.
+// Reads final blocks of an EVM chain again: with catch-up.ts if traces are off, otherwise with evm-processor.
 import {PermanentError, RetryableError} from '../../base/errors.ts'
 import {openRpc} from '../../chains/evm/client.ts'
 import type {EvmSettings} from '../../chains/evm/settings.ts'
@@ -43,7 +43,7 @@ export async function openHistory(settings: EvmSettings, {cursor, log}: HistoryO
     lacks,
     async again(height) {
       for await (const [block] of blocks(height, height)) if (block) return block
-      throw new RetryableError(`the node gave no block ${height}`)
+      throw new RetryableError(`the node returned no block ${height}`)
     },
     async close() {
       node.close()

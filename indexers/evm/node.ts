@@ -11,7 +11,7 @@ const Whole = z.object({hash: z.string(), transactions: z.array(z.unknown())}).n
 const Receipts = z.array(z.unknown()).nullable()
 
 const timeoutMs = 10_000
-/** For what a node may have to compute. */
+/** The timeout for requests that a node may have to compute. */
 const slowMs = 60_000
 
 export class Node {
@@ -26,18 +26,18 @@ export class Node {
     return smallQuantity.parse(await this.#ask('eth_chainId', []))
   }
 
-  /** The block at a height, or the one that the node calls latest or finalized; undefined where it has none. */
+  /** The block at a height, or the one that the node calls latest or finalized; undefined if it has none. */
   async block(at: number | BlockTag): Promise<Header | undefined> {
     const {method, params} = headerCall(at)
     return headerAt(at, await this.#ask(method, params))
   }
 
-  /** The hashes at several heights, undefined where the node has no block. */
+  /** The hashes at several heights; undefined where the node has no block. */
   async hashes(heights: number[]): Promise<(string | undefined)[]> {
     return (await this.blocks(heights)).map(block => block?.hash)
   }
 
-  /** The blocks at several heights, undefined where the node has none. */
+  /** The blocks at several heights; undefined where the node has none. */
   async blocks(heights: number[]): Promise<(Header | undefined)[]> {
     const responses = await inTime(this.#client.batchCall(heights.map(headerCall)), timeoutMs)
     return responses.map((response, i) => headerAt(heights[i]!, response))
@@ -50,17 +50,17 @@ export class Node {
       const block = Whole.parse(await this.#ask('eth_getBlockByNumber', [at, true], slowMs))
       if (!block) return 'it has no such block'
       const receipts = Receipts.parse(await this.#ask('eth_getBlockReceipts', [at], slowMs))
-      if (receipts?.length !== block.transactions.length) return 'it has no receipts of it'
+      if (receipts?.length !== block.transactions.length) return 'it lacks receipts of this block'
       if (traces === 'trace') await this.#ask('trace_block', [at], slowMs)
       if (traces === 'debug') await this.#ask('debug_traceBlockByHash', [block.hash, {tracer: 'callTracer'}], slowMs)
     } catch (error) {
-      // What it answers is what it can; a node that does not answer fails.
+      // A refusal is the reason; without any response, the request failed.
       if (error instanceof RpcError && !this.#client.isConnectionError(error)) return error.message
       throw new RetryableError((error as Error).message)
     }
   }
 
-  // The client keeps a question until there is a connection, however long that takes.
+  // The client holds a request until there is a connection, without a limit.
   #ask(method: string, params: unknown[], timeout = timeoutMs): Promise<unknown> {
     return inTime(this.#client.call(method, params, {timeout}), timeout)
   }
@@ -73,5 +73,5 @@ export class Node {
 function headerAt(at: number | BlockTag, response: unknown): Header | undefined {
   const header = readHeader(response)
   if (typeof at !== 'number' || !header || header.height === at) return header
-  throw new RetryableError(`the node was asked for block ${at} and answered with block ${header.height}`)
+  throw new RetryableError(`the node returned block ${header.height} instead of block ${at}`)
 }

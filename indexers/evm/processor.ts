@@ -48,8 +48,8 @@ const fields = {
 } as const
 
 /**
- * Follows the chain until the process ends: an error that cannot be retried ends it with code 1, and the next start goes on from what
- * was committed.
+ * Follows the chain until the process ends. An error that cannot be retried ends it with code 1; the next start continues from what was
+ * committed.
  */
 export function runProcessor(
   settings: EvmSettings,
@@ -77,8 +77,8 @@ export function runProcessor(
 }
 
 /**
- * The blocks of these heights, which are final, as the processor reads them where traces are on, so that calls inside transactions have the same
- * numbers as ever.
+ * The final blocks of these heights, read by the processor as if live with traces on. So calls inside transactions have the same output indexes
+ * as before.
  */
 export async function* readTraced(
   settings: EvmSettings,
@@ -122,7 +122,7 @@ export function readBlock(block: FetchedBlock, {chain, tokens}: EvmSettings): Re
   return {height, hash, parentHash, time: new Date(timestamp), candidates, sent: sentIn(block), spends: []}
 }
 
-/** Adds the withdrawals of those that evm-processor itself fetched, and refuses one that is not whole. The lean stage has done both. */
+/** Adds withdrawals to blocks that evm-processor itself fetched, and refuses an incomplete one. catch-up.ts has already done both. */
 async function completed(client: RpcClient, blocks: StreamedBlock[], {traces}: EvmSettings): Promise<FetchedBlock[]> {
   const streamed = blocks.filter(block => !('withdrawals' in block))
   try {
@@ -145,13 +145,13 @@ async function completed(client: RpcClient, blocks: StreamedBlock[], {traces}: E
   }
 }
 
-// run() would serve metrics of its own on a random port of every interface; ours come from the database.
+// run() would serve its own metrics on a random port of every interface.
 function withoutMetricsServer(processor: object): void {
   const silent = {addChainRpcMetrics() {}, addRunnerMetrics() {}, serve: async () => ({port: 0})}
   Object.assign(processor, {getPrometheusServer: () => silent}) // private in 1.27.3
 }
 
-// The seam between evm-processor's runner and where it gets its blocks from; private in 1.27.3.
+// The interface between evm-processor's runner and its source of blocks; private in 1.27.3.
 interface Internals {
   getHotDataSource(): HeadSource & {
     getFinalizedBlocks(requests: object[], stopOnHead?: boolean): AsyncIterable<{blocks: StreamedBlock[]}>
@@ -181,7 +181,7 @@ function routeLogs(log: Logger, chain: string): void {
     const detail = {subsquid: ns, ...rest, ...(err ? {error: String((err as Error).message ?? err)} : {})}
     if (level >= 3) nodeErrors.inc({chain})
     if (level >= 4)
-      log.error(detail, msg ?? 'the stream of blocks broke off; a new start goes on from what was committed')
+      log.error(detail, msg ?? 'the stream of blocks failed; the next start continues from what was committed')
     else if (level === 3) log.warn(detail, msg)
     else log.debug(detail, msg)
   })

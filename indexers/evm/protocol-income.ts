@@ -1,10 +1,11 @@
-// What the protocol itself pays in a block, without a transaction: the fees of its transactions, to one recipient, and withdrawals of
-// validators. Promises: what is to an address of ours is a transfer with the block's hash for a txid, so that a block that leaves the chain takes
-// its own away; output indexes from 2000000 up are of these alone. Such value is never credited by itself (app.withhold_protocol_income).
+// Protocol income: what the protocol itself pays in a block, without a transaction. These are the fees of the block's transactions, to one recipient,
+// and withdrawals of validators. Promises: income of an address of ours is a transfer whose txid is the block's hash, so it is removed with its block
+// in a reorganisation. Only these transfers have output indexes from 2000000 up. Such value is never credited automatically
+// (app.withhold_protocol_income).
 //
-// The recipient gets what the senders paid above the base fee, which is burnt. A block without a base fee is of a chain, or a time, in which
-// recipients were paid by rules of their own: nothing is read from it. On Polygon (Bor) the header does not name who is paid; each transaction that
-// pays has a log that does, by a contract whose address is no other chain's.
+// The recipient gets what the senders paid above the base fee; the base fee is burnt. Nothing is read from a block without a base fee: on such
+// chains, or at that time, other rules applied. On Polygon (Bor) the header does not name the recipient. Instead, each paying transaction has a log
+// that names it, by a contract whose address no other chain uses.
 import type {Candidate} from '../block.ts'
 import {type FetchedBlock, nobody} from './block.ts'
 
@@ -37,7 +38,7 @@ export function protocolIncome(block: FetchedBlock, native: string): Candidate[]
     })
 }
 
-/** What each recipient got; there is one. */
+/** The amount for each recipient; there is one. */
 function feesOf({header: {miner, baseFeePerGas}, transactions, logs}: FetchedBlock): Map<string, bigint> {
   const fees = new Map<string, bigint>()
   const add = (to: string, amount: bigint) => fees.set(to, (fees.get(to) ?? 0n) + amount)

@@ -1,6 +1,6 @@
-// What in an EVM block is a transfer, and who sent what. Promises: value counts only if the transaction succeeded and, for internal calls, no call
-// around it was reverted; the output index depends on nothing but the position inside the transaction, so a transaction that is mined again in
-// another block keeps it; zero amounts, delegate calls and ERC-721 transfers are none.
+// Finds the transfers and the sent transactions in an EVM block. Promises: value counts only if the transaction succeeded and, for internal calls, no
+// enclosing call was reverted. The output index depends only on the position inside the transaction, so it stays the same if the transaction is mined
+// again in another block. Zero amounts, delegate calls and ERC-721 transfers are ignored.
 import type {Candidate, SentTransaction} from '../block.ts'
 
 /** topic0 of Transfer(address,address,uint256), ERC-20 (EIP-20). */
@@ -25,7 +25,7 @@ export interface EvmLog {
   data: string
 }
 
-/** A frame of a call trace. All frames of a transaction must be given, the outermost first, in the order of their calls. */
+/** A frame of a call trace. All frames of a transaction are needed, the outermost first, in the order of their calls. */
 export interface EvmFrame {
   transactionIndex: number
   traceAddress: number[]
@@ -52,7 +52,7 @@ export interface EvmBlock {
 
 const firstInternal = 1_000_000
 
-/** Every transfer of a block: own values, ERC-20 logs, and calls inside transactions. `tokens`: token code by contract. */
+/** Every transfer of a block: values of transactions, ERC-20 logs, and internal calls. `tokens`: token code by contract. */
 export function transfersOf(block: EvmBlock, native: string, tokens: Map<string, string>): Candidate[] {
   const succeeded = new Map<number, EvmTransaction>()
   const found: Candidate[] = []
@@ -77,14 +77,14 @@ export function transfersOf(block: EvmBlock, native: string, tokens: Map<string,
   return found
 }
 
-/** Every transaction of a block, as what its sender did with a nonce. */
+/** Every transaction of a block, with its sender and nonce. */
 export function sentIn({transactions}: EvmBlock): SentTransaction[] {
   return transactions.map(({hash: txid, from, nonce, status, gasUsed, effectiveGasPrice}) => {
     return {txid, senderKey: from.toLowerCase(), nonce, executed: status === 1, fee: gasUsed * effectiveGasPrice}
   })
 }
 
-/** Calls back for every item of a transaction that succeeded, with its position among the items of that transaction. */
+/** Calls back for every item of a successful transaction, with its position among the items of that transaction. */
 function inTransactions<T extends {transactionIndex: number}>(
   items: T[],
   succeeded: Map<number, EvmTransaction>,
@@ -102,7 +102,7 @@ function inTransactions<T extends {transactionIndex: number}>(
 
 type Moved = Pick<Candidate, 'amount' | 'sender' | 'recipientKey'>
 
-// Three topics: ERC-721 has the same topic0 and a fourth, its token id. A zero amount is how address poisoning looks.
+// Three topics: ERC-721 has the same topic0, and its token id as a fourth topic. Address poisoning uses zero amounts.
 function tokenTransfer({topics, data}: EvmLog): Moved | undefined {
   const [topic, from, to] = topics
   if (topic !== transferTopic || topics.length !== 3 || data.length !== 66) return
@@ -110,11 +110,11 @@ function tokenTransfer({topics, data}: EvmLog): Moved | undefined {
   if (amount > 0n) return {amount, sender: `0x${from!.slice(26)}`, recipientKey: `0x${to!.slice(26).toLowerCase()}`}
 }
 
-// A call inside a reverted one carries no error of its own, in callTracer as in trace_block: its ancestors must be looked at.
+// A call inside a reverted one has no error of its own, neither in callTracer nor in trace_block. So its ancestors are checked.
 function revertedFrames(frames: EvmFrame[]): Set<EvmFrame> {
   const reverted = new Set<EvmFrame>()
   let index = -1
-  let failed: number[] | undefined // path of the outermost reverted frame that we are inside of
+  let failed: number[] | undefined // path of the outermost reverted frame around the current one
   for (const frame of frames) {
     const {transactionIndex, traceAddress: path} = frame
     if (transactionIndex !== index || (failed && !failed.every((step, depth) => path[depth] === step)))

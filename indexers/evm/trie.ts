@@ -1,9 +1,8 @@
-// The root of a list as a block's header has it: a Merkle-Patricia trie (Yellow Paper, appendix D) that holds each item under the RLP of its index.
-// Bytes are hex without 0x here, as nodes give them: RLP then only puts lengths in front of what is there already, and nothing is copied but
-// to be hashed.
+// The root of a list as in a block's header: of a Merkle-Patricia trie (Yellow Paper, appendix D) that has each item under the RLP of its index.
+// Bytes are hex without 0x here, as nodes return them. So RLP only puts lengths in front of existing text, and bytes are copied only to be hashed.
 import {createKeccak} from 'hash-wasm'
 
-const hasher = await createKeccak(256) // viem's takes nine times as long for a receipt (measured), and a block has hundreds
+const hasher = await createKeccak(256) // viem's function takes nine times as long per receipt (measured), and a block has hundreds
 
 export function keccak256(hex: string): string {
   return hasher.init().update(Buffer.from(hex, 'hex')).digest()
@@ -13,14 +12,14 @@ export const rlp = {
   bytes: (hex: string): string => (hex.length === 2 && hex < '80' ? hex : withLength(0x80, hex)),
   /** Without leading zeros. */
   number: (value: number | bigint): string => (value ? rlp.bytes(evenHex(value)) : '80'),
-  /** Of items that are encoded already. */
+  /** Takes items that are already encoded. */
   list: (...items: string[]): string => withLength(0xc0, items.join('')),
 }
 
 /** Root of the trie of no items. */
 export const emptyRoot = keccak256('80')
 
-/** In hex, without 0x as the items. */
+/** The root of the trie of these items; all in hex without 0x. */
 export function orderedTrieRoot(items: string[]): string {
   if (!items.length) return emptyRoot
   const entries = items.map((value, index) => ({path: rlp.number(index), value}))
@@ -38,7 +37,7 @@ interface Entry {
   value: string
 }
 
-/** The node above entries in the order of their paths, which are the same up to a depth. No path is the beginning of another. */
+/** The node above these entries, which are sorted by path and whose paths agree up to a depth. No path is a prefix of another. */
 function node(entries: Entry[], depth: number): string {
   const [first] = entries as [Entry]
   if (entries.length === 1) return rlp.list(steps(first.path.slice(depth), true), rlp.bytes(first.value))
@@ -50,12 +49,12 @@ function node(entries: Entry[], depth: number): string {
   return rlp.list(...children.map(child => (child.length ? reference(node(child, depth + 1)) : '80')), '80')
 }
 
-/** The node itself where it is short, else its hash. */
+/** The node itself if it is short, otherwise its hash. */
 function reference(encoded: string): string {
   return encoded.length < 64 ? encoded : rlp.bytes(keccak256(encoded))
 }
 
-/** With a first digit that says whether a leaf follows and whether the number of steps is odd. */
+/** The first digit says whether a leaf follows and whether the number of steps is odd. */
 function steps(path: string, leaf: boolean): string {
   const odd = path.length % 2
   return rlp.bytes(`${(leaf ? 2 : 0) + odd}${odd ? '' : '0'}${path}`)

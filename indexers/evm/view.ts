@@ -7,8 +7,8 @@ import type {ChainView} from '../family.ts'
 import type {Node} from './node.ts'
 
 /**
- * A block is later than the one below it, and the chain's rules bind its time to the moment at which it is made; what may differ is the
- * database's clock. (Many nodes can trace no calls that are an hour old, so a larger margin would keep chains from being followed at all.)
+ * A block is later than the one below it, and the chain's rules bind its time to the moment when it is made. Only the database's clock may differ.
+ * (Many nodes cannot trace calls that are an hour old, so with a larger margin some chains could not be followed at all.)
  */
 const blockTimes = {medianOf: 1, marginMs: 600_000}
 

@@ -1,11 +1,11 @@
 // Checks whether a node returned a complete block. Promises: anything omitted, added or changed in a receipt's status or logs, in their order, or in
 // the withdrawals is found, because the header has the roots of both. If call traces are read, it checks that every transaction has one.
 //
-// The bridge to Polygon (Bor's state sync) writes logs for which nobody sent a transaction. Nodes tell of them in a last transaction, from and
-// to the zero address. Since PIP-74 that is one of type 0x7f, and its receipt is under the root as any other's; before, neither root nor bloom
-// know of it, and its hash is made from the block's. So where the last one has that hash, the receipts without it may have the root, too. This
-// is not weaker than a height of the fork for each network would be: from the fork on the header commits to the bridge's receipt, so that the
-// others alone do not have its root. What a bridge's receipt says before the fork is believed: no header proves it.
+// The bridge to Polygon (Bor's state sync) writes logs without a sent transaction. Nodes return them in a last transaction, from and to the zero
+// address. Since PIP-74 this transaction has type 0x7f, and the root covers its receipt like any other. Before PIP-74, neither root nor bloom cover
+// it, and its hash is computed from the block's. So if the last transaction has that hash, the root may also be that of the receipts without it.
+// This is as strong as a fixed fork height for each network: from the fork on, the header commits to the bridge's receipt, so the other receipts
+// alone do not have the header's root. A bridge receipt from before the fork is believed: no header proves it.
 import {RetryableError} from '../../base/errors.ts'
 import {type FetchedBlock, nobody} from './block.ts'
 import {logsBloom} from './bloom.ts'
@@ -14,7 +14,7 @@ import {emptyRoot, keccak256, orderedTrieRoot, rlp} from './trie.ts'
 
 const bridgeHashPrefix = Buffer.from('matic-bor-receipt-').toString('hex')
 
-/** Throws RetryableError where it did not. */
+/** Throws RetryableError if the node returned an incomplete block. */
 export function assertWhole(block: FetchedBlock, isTraced: boolean): void {
   if (!haveReceiptsRoot(block)) refuse('receipts', block)
   const root = bare(block.header.withdrawalsRoot ?? emptyRoot)
@@ -44,7 +44,7 @@ interface Receipts {
   logs: EvmLog[]
 }
 
-/** As EIP-2718 and EIP-658 have them; undefined where logs are not in the order of their transactions. */
+/** The receipts, encoded by EIP-2718 and EIP-658; undefined if logs are not in the order of their transactions. */
 export function encodedReceipts({transactions, logs}: Receipts): string[] | undefined {
   let next = 0
   const receipts = transactions.map(({transactionIndex, type, status, cumulativeGasUsed, logsBloom: bloom}) => {
@@ -67,7 +67,7 @@ function encodedLog({address, topics, data}: EvmLog): string {
   return rlp.list(rlp.bytes(bare(address)), words, rlp.bytes(bare(data)))
 }
 
-/** As EIP-4895 has them. */
+/** The withdrawals, encoded by EIP-4895. */
 export function encodedWithdrawals({withdrawals}: Pick<FetchedBlock, 'withdrawals'>): string[] {
   return withdrawals.map(({index, validatorIndex, address, gwei}) =>
     rlp.list(rlp.number(index), rlp.number(validatorIndex), rlp.bytes(bare(address)), rlp.number(gwei)),
@@ -80,7 +80,7 @@ function areTraced({transactions, traces}: FetchedBlock): boolean {
 }
 
 function refuse(what: string, {header: {height, hash}}: FetchedBlock): never {
-  throw new RetryableError(`the node did not give the ${what} of block ${height} (${hash}) as its header has them`)
+  throw new RetryableError(`the node returned incomplete or wrong ${what} of block ${height} (${hash})`)
 }
 
 const bare = (hex: string): string => (hex.startsWith('0x') ? hex.slice(2).toLowerCase() : hex)

@@ -1,5 +1,5 @@
-// The final block that proves that a source's chain is the stored one. Promises: nothing is read or written of another chain, or while ours is
-// halted or due for a rewind. If a node no longer has old blocks, the error says so, with the lowest block that it has.
+// The anchor: the final block that proves that a source is on the stored chain. Promises: nothing is read from another chain or written for it, nor
+// while our chain is halted or due for a rewind. If a node no longer has old blocks, the error says so, with the lowest block that it has.
 import {PermanentError, RetryableError} from '../../base/errors.ts'
 import type {BlockRef} from '../cursor.ts'
 import type {HistorySource} from '../family.ts'
@@ -48,7 +48,7 @@ export class Anchor {
     ])
     if (at!.height < this.final.height || ours?.hash !== this.final.hash)
       throw new PermanentError(
-        `${chain} was rewound meanwhile, and block ${this.final.height} is not what it was; begin again once it is final`,
+        `${chain} was rewound during the run, and block ${this.final.height} is another one now; begin again once that block is final`,
       )
     this.final = {height: at!.height, hash: at!.hash}
   }
@@ -73,7 +73,7 @@ async function readCursor({query, chain}: Of): Promise<At> {
 async function assertSameChain({source, chain}: Of, {network, final}: At): Promise<void> {
   const responded = await source.network().catch(error => {
     throw new RetryableError(
-      `the node of ${chain} cannot be asked (${error.message}); look at it, and at the settings of ${chain}`,
+      `the node of ${chain} cannot be asked (${error.message}); check the node and the settings of ${chain}`,
     )
   })
   if (responded !== network)
@@ -83,7 +83,7 @@ async function assertSameChain({source, chain}: Of, {network, final}: At): Promi
   const hash = await source.hashAt(final.height)
   if (hash === undefined)
     throw new RetryableError(
-      `the node has no block ${final.height}, which is final here: it is behind; try again later`,
+      `the node is behind: it has no block ${final.height}, which is final here; try again later`,
     )
   if (hash !== final.hash)
     throw new PermanentError(
@@ -99,7 +99,7 @@ export async function assertServed(source: HistorySource, lowest: number, final:
   const whyFinal = await source.lacks(final.height)
   if (whyFinal !== undefined)
     throw new RetryableError(
-      `the node cannot even give block ${final.height}, which is final here (${whyFinal}); look at the node`,
+      `the node cannot return block ${final.height}, which is final here (${whyFinal}); check the node`,
     )
   let [lacking, served] = [lowest, final.height]
   while (served - lacking > 1) {
@@ -108,8 +108,8 @@ export async function assertServed(source: HistorySource, lowest: number, final:
     else lacking = middle
   }
   throw new PermanentError(
-    `the node cannot give block ${lowest} any more (${why}); the lowest that it can give is ${served}: --from ${served},` +
-      ' or a node that keeps everything',
+    `the node no longer has block ${lowest} (${why}); its lowest block is ${served}: use --from ${served},` +
+      ' or name an archive node',
   )
 }
 

@@ -34,15 +34,15 @@ export interface Reindexed extends Differences {
 export function plan(chain: string, final: number, {from, to = final}: {from: number; to?: number | undefined}): Run {
   if (to > final)
     throw new PermanentError(
-      `block ${to} of ${chain} is above the final one (${final}): the live indexer reads what is not final;` +
-        ' sluice chain rewind has it read that again',
+      `block ${to} of ${chain} is above the final one (${final}), and only final blocks are read again;` +
+        ' to read newer blocks again, use sluice chain rewind',
     )
   if (from > final)
     throw new PermanentError(
       `block ${from} of ${chain} is above the final one (${final}), and only final blocks are read again: begin below it`,
     )
   if (from > to) throw new PermanentError(`there are no blocks from ${from} to ${to}: --from is above --to`)
-  if (from < 1) throw new PermanentError('block 0 pays nobody; begin with --from 1')
+  if (from < 1) throw new PermanentError('block 0 pays no address; begin with --from 1')
   return {id: '', from, to, next: from, lastHash: null}
 }
 
@@ -56,8 +56,8 @@ export async function lastRun(query: Query, chain: string): Promise<Run> {
   if (run && !run.isDone) return run
   throw new PermanentError(
     run
-      ? `the last run of ${chain}, from ${run.from} to ${run.to}, is done; say with --from where to begin another`
-      : `${chain} was never read again, so there is nothing to resume; say with --from where to begin`,
+      ? `the last run of ${chain}, from ${run.from} to ${run.to}, is done; begin another run with --from HEIGHT`
+      : `${chain} was never read again, so there is nothing to resume; begin a run with --from HEIGHT`,
   )
 }
 

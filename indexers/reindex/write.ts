@@ -73,8 +73,8 @@ async function correctRows(
 }
 
 /**
- * A token that is known now may be stored under its contract from before it was known. It stays so: adding a token to the settings credits nothing.
- * In the opposite case a setting is missing, and every deposit of the token would look gone.
+ * A row may name a token by its contract, because the token was not in the settings then. The row stays so: adding a token to the settings credits
+ * nothing. In the opposite case a setting is missing, and every deposit of the token would seem to have disappeared.
  */
 async function withStoredTokens<T extends {id: string; token: string; blockHeight: number}>(
   {query, chain, source}: Target,
@@ -95,8 +95,8 @@ async function withStoredTokens<T extends {id: string; token: string; blockHeigh
     if (source.tokens?.get(before.token) === row.token) return {...row, token: before.token}
     if (before.isForgotten)
       throw new PermanentError(
-        `block ${row.blockHeight} of ${chain} moves ${row.token}, which is stored as ${before.token}: the settings do not say so any more;` +
-          ` set ${chain}_${before.token}_CONTRACT as the service has it`,
+        `block ${row.blockHeight} of ${chain} moves ${row.token}, which is stored as ${before.token}, but the settings here do not name that token;` +
+          ` set ${chain}_${before.token}_CONTRACT to the same value as for the service`,
       )
     return row
   })

@@ -92,7 +92,7 @@ export function reindexing(chain: ChainUnderTest): void {
     })
     expect(await commandLine.json(...given, '--resume')).toMatchObject({from, ...nothing, added: 1})
     expect(await dump(world)).toEqual(before)
-    expect(await commandLine.failure(...given, '--resume')).toMatch('is done; say with --from')
+    expect(await commandLine.failure(...given, '--resume')).toMatch('is done; begin another run with --from')
     const final = (await world.chain.head()).height - finalDepth
     expect(await commandLine.failure(...given, '--from', `${from}`, '--to', `${final + 1}`)).toMatch(
       'the live indexer reads what is not final',
@@ -100,7 +100,7 @@ export function reindexing(chain: ChainUnderTest): void {
 
     await world.chain.source.forget(from + 2)
     expect(await commandLine.failure(...given, '--from', `${from}`)).toMatch(
-      `the lowest that it can give is ${from + 2}: --from ${from + 2}`,
+      `its lowest block is ${from + 2}: use --from ${from + 2}`,
     )
     await world.chain.source.behave()
     await behindTheBack(world, 'delete from chain.transfer where txid = $1', [payments[1]!.txid])

@@ -35,7 +35,7 @@ export function starting(chain: ChainUnderTest): void {
     await world.mine(10 + finalDepth)
     world.indexer.start()
     const {message} = await waits(world, 'start_height_too_high')
-    expect(message).toContain(`${code}_START_HEIGHT is 7, and blocks from 1 on may pay to addresses`)
+    expect(message).toContain(`${code}_START_HEIGHT is 7, and blocks from 1 on may pay addresses`)
     expect(await world.db.rows('select from chain.cursor')).toEqual([])
   })
 
