@@ -6,26 +6,26 @@ import type {Asset, Chain} from './registry.ts'
 export interface CommonSettings<C extends Chain = Chain> {
   family: C['family']
   chain: C
-  /** First block to read, at the first start; absent: as indexers/start.ts finds it. */
+  /** The first block to read at the first start; absent: indexers/start.ts finds it. */
   startHeight?: number
   stallTimeoutMs: number
-  /** By token, in base units; what is absent has no limit, or is not done. */
+  /** By token, in base units. A token that is absent has no limit, or, for `collectAbove`, is not collected. */
   payoutLimit: Map<string, bigint>
   dailyLimit: Map<string, bigint>
   /** Addresses that hold at least this are swept without a payout. */
   collectAbove: Map<string, bigint>
   /** The smallest net amount of a payout of each asset. */
   minPayout: Map<string, bigint>
-  /** What the fees of all that custody signs in a day (UTC) may come to, in the native coin's base units. */
+  /** The most that all network fees signed by custody in a day (UTC) may add up to, in the native coin's base units. */
   feeBudget: bigint
-  /** What a sweep of the native coin may cost, in percent of what it moves. */
+  /** The most that a sweep of the native coin may cost, in percent of the amount that it moves. */
   sweepFeePercent: number
 }
 
-/** Heights are integers of Postgres. */
+/** The largest height: Postgres stores heights as integer. */
 const highest = 2 ** 31 - 1
 
-/** Their variables, to be joined with those of the chain's family. */
+/** The variables of these settings. Each family adds its own. */
 export function commonVariables(chain: Chain) {
   return {
     START_HEIGHT: whole(0, highest, 8_000_000).optional(),
@@ -56,13 +56,13 @@ export function commonSettings<C extends Chain>(chain: C, given: Given): CommonS
   }
 }
 
-/** Never less than the chain carries. */
+/** The setting, or the default; never less than the chain's own minimum. */
 function minPayoutOf({token, minPayout = 1n, usualMinPayout}: Asset, given: Map<string, bigint>): bigint {
   const wanted = given.get(token) ?? usualMinPayout
   return wanted < minPayout ? minPayout : wanted
 }
 
-/** What is given, and of each asset that it does not name the usual amount. */
+/** The given amounts, and the default amount for each other asset. */
 export function withUsual<A extends Asset>(
   assets: readonly A[],
   given: Map<string, bigint>,
@@ -72,7 +72,7 @@ export function withUsual<A extends Asset>(
   return new Map(amounts.filter((pair): pair is readonly [string, bigint] => pair[1] !== undefined))
 }
 
-/** Amounts in whole coins, such as ETH:5,USDC:10000, as base units by token. */
+/** Reads amounts in whole coins, such as ETH:5,USDC:10000, as base units by token. */
 export function amounts(chain: Chain) {
   const known = chain.assets.map(({token}) => token)
   const example = known.map((token, index) => `${token}:${index ? '10000' : '0.5'}`).join(',')
@@ -80,13 +80,13 @@ export function amounts(chain: Chain) {
     const found = readAmounts(chain, text)
     if (found) return found
     context.addIssue(
-      `must be amounts in whole coins, each once, of what ${chain.code} has (${known.join(', ')}), such as ${example}`,
+      `must be amounts in whole coins, one for each token of ${chain.code} at most (${known.join(', ')}), such as ${example}`,
     )
     return z.NEVER
   })
 }
 
-/** Undefined where a part is no amount, or of no token of the chain, or has more decimals than the token, or a token comes twice. */
+/** Undefined if a part is not an amount, names no token of the chain, has more decimals than the token, or names a token a second time. */
 function readAmounts(chain: Chain, text: string): Map<string, bigint> | undefined {
   const found = new Map<string, bigint>()
   for (const part of text.split(',')) {
@@ -99,14 +99,14 @@ function readAmounts(chain: Chain, text: string): Map<string, bigint> | undefine
   return found
 }
 
-/** An amount of whole coins, such as 0.5, in base units; undefined where it is none, or has more decimals. */
+/** An amount in whole coins, such as 0.5, converted to base units; undefined if it is not an amount or has too many decimals. */
 export function unitsOf(amount: string, decimals: number): bigint | undefined {
   const [, coins, fraction = ''] = /^(\d{1,30})(?:\.(\d+))?$/.exec(amount) ?? []
   if (coins === undefined || fraction.length > decimals) return undefined
   return BigInt(coins + fraction.padEnd(decimals, '0'))
 }
 
-/** An amount of the native coin, in whole coins, such as 0.5, as base units. */
+/** Reads an amount of the native coin in whole coins, such as 0.5, as base units. */
 export function coins(chain: Chain, usual: string) {
   const {token, decimals} = chain.assets[0]
   return z

@@ -1,14 +1,15 @@
-// Who asks the nodes of each family. Apart from families.ts, because custody and the database must not reach a node (.dependency-cruiser.cjs).
+// The node clients of each family. They are separate from families.ts, because custody and the database must not reach a node
+// (.dependency-cruiser.cjs).
 import type {ChainSettings, SettingsOf} from './families.ts'
 import type {NodeHead} from './family.ts'
 import type {Family} from './registry.ts'
 
 interface Client<Settings> {
-  /** A connection that gives up on each question in time. */
+  /** Opens a connection; each request has a timeout. */
   openHead(settings: Settings, timeoutMs: number): NodeHead
 }
 
-/** Loaded when one is needed: that takes longer than most commands run. */
+/** Loaded only when needed, because loading takes longer than most commands run. */
 const clients: {[F in Family]: () => Promise<Client<SettingsOf<F>>>} = {
   evm: () => import('./evm/client.ts'),
   bitcoin: () => import('./bitcoin/client.ts'),

@@ -12,7 +12,7 @@ export type SettingsOf<F extends keyof typeof families> =
   (typeof families)[F] extends ChainFamily<infer _, infer Settings> ? Settings : never
 export type ChainSettings = SettingsOf<keyof typeof families>
 
-/** To be asked about chains of this family alone, and about their settings. */
+/** Use it only for chains of this family and their settings. */
 export function familyOf({family}: {family: Family}): ChainFamily<Chain, ChainSettings> {
   return families[family]
 }
@@ -21,7 +21,7 @@ export async function formsOf(of: {family: Family}): Promise<Forms<Chain, ChainS
   return await familyOf(of).forms()
 }
 
-/** Whether a chain has a source of its own, rather than a local chain. */
+/** Whether the settings name a node or server for the chain; otherwise it runs as a local chain. */
 export function hasNode(settings: ChainSettings): boolean {
   return familyOf(settings).endpoint(settings) !== undefined
 }

@@ -1,44 +1,45 @@
-// What a family of chains is to whoever knows only that there are families. Each is a folder here, and one line in families.ts; what of it asks
-// nodes is one more in clients.ts.
+// The interface of a family of chains, for code that is independent of the family. Each family is a folder here and one line in families.ts. Its
+// node client is one more line in clients.ts.
 import type {Variables} from '../base/variables.ts'
 import type {CommonSettings} from './chain-settings.ts'
 import type {Chain} from './registry.ts'
 
 export interface ChainFamily<C extends Chain = Chain, S extends CommonSettings = CommonSettings> {
-  /** The variables of one of its chains. */
+  /** The variables of a chain of this family. */
   variables(chain: C, mainnet: boolean): Variables<S>
-  /** Where a chain is read, if a source of its own is named: the first one. */
+  /** The first node or server that the settings name for the chain, if any. */
   endpoint(settings: S): string | undefined
-  /** The variable that names it, for people. */
+  /** The variable that names it, for messages. */
   endpointVariable(chain: C): string
-  /** The variables with which another process reads the chain as it is read with these settings; what is not set is ''. */
+  /** The variables that make another process read the chain with these settings; '' for each that is not set. */
   reading(settings: S): Record<string, string>
-  /** What tells the network from others of the chain, for people. */
+  /** The network's name among those of the chain, for messages. */
   networkName(settings: S): string
-  /** What all attempts of an outgoing payment use, so that at most one of them is ever mined. */
+  /** All attempts of an outgoing payment share this nonce or output, so at most one of them is ever mined. */
   attemptsExcludeBy: 'nonce' | 'output'
-  /** Whether its indexer tells of payments that are in no block yet. */
+  /** Whether its indexer shows unconfirmed payments. */
   showsUnconfirmed: boolean
-  /** New coins, where they come as transfers: what stands for their sender, and for how many blocks nodes do not let them be spent. */
+  /** Set if newly mined coins arrive as transfers: the text that stands for their sender, and the number of blocks before they can be spent. */
   coinbase?: {sender: string; maturity: number}
-  /** Whether upper and lower case make no difference in an address of ours: then it is looked up in lower case (app.match_key). */
+  /** Whether the case of letters in an address of ours has no meaning. If so, it is looked up in lower case (app.match_key). */
   foldsAddresses: boolean
-  /** Loaded when it is needed: that takes longer than most commands run. */
+  /** Loaded only when needed, because loading takes longer than most commands run. */
   forms(): Promise<Forms<C, S>>
 }
 
-/** How a family writes things. No I/O. */
+/** How a family writes addresses, payments and ids. No I/O. */
 export interface Forms<C extends Chain = Chain, S extends CommonSettings = CommonSettings> {
   /**
-   * An address as people write it, in the only form in which it is stored and compared. `own`: an address of ours on that chain, whose network
-   * it must be of. Throws AddressError where it is none of the chain, RetryableError where there is no address of ours yet.
+   * Converts an address as people write it to its display form, the only form in which it is stored and compared. `own`: an address of ours on
+   * that chain; both must be on the same network. Throws AddressError if it is not an address of the chain, RetryableError if `own` is needed and
+   * does not exist yet.
    */
   displayForm(chain: C, address: string, own: string | undefined): string
-  /** An address that came from the chain itself, in that form. */
+  /** The display form of an address that came from the chain itself. */
   display(address: string): string
-  /** What tells a wallet what to pay; the address alone where wallets know no form for it. The amount in it is exact. */
+  /** A payment URI for wallets, with the exact amount; only the address if wallets have no such form. */
   paymentUri(settings: S, payment: Payment): string
-  /** The id of the signed transaction of these bytes, in hex as custody answers. Throws where they are none. */
+  /** The id of a signed transaction, given in hex as custody returns it. Throws if the bytes are not a transaction. */
   txid(raw: string): string
 }
 
@@ -50,13 +51,13 @@ export interface Payment {
   amount: bigint
 }
 
-/** A node, asked for its newest block. */
+/** A node that is asked for its newest block. */
 export interface NodeHead {
   height(): Promise<number>
   close(): unknown
 }
 
-/** What somebody wrote is no address of the chain; the message goes on after the address. */
+/** The text is not an address of the chain. The message is written to follow the address in a sentence. */
 export class AddressError extends Error {
   override name = 'AddressError'
   readonly code: 'invalid_address' | 'invalid_checksum'

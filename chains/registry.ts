@@ -1,7 +1,7 @@
-// Every chain and asset that Sluice knows, as data. Promises: no I/O, no settings; what differs between a public and a local network
-// (RPC address, chain id, token contracts) is in the settings of its family (evm/settings.ts, bitcoin/settings.ts).
+// Every chain and asset that Sluice knows, as data. Promises: no I/O, no settings. Values that differ between a public and a local network
+// (RPC address, chain id, token contracts) are in the settings of the family (evm/settings.ts, bitcoin/settings.ts).
 
-/** The chain codes of the contract. A code that has no entry in `chains` yet cannot be enabled for a merchant. */
+/** The chain codes of the API contract. A code without an entry in `chains` cannot be enabled for a merchant yet. */
 export const chainCodes = ['ETH', 'SOL', 'TRON', 'BTC', 'POLYGON'] as const
 export type ChainCode = (typeof chainCodes)[number]
 
@@ -11,33 +11,34 @@ export interface Asset {
   name: string
   displayName: string
   decimals: number
-  /** Of a token: on the public test network; in settings, on the network that is followed. Absent where nobody says where it is. */
+  /** A token's contract: here on the public test network, in settings on the network that is followed. Absent if it is not known there. */
   contract?: string
-  /** The smallest net amount of a payout that the chain carries, in base units; 1 where it is absent. */
+  /** The smallest net amount of a payout that the chain allows, in base units; absent: 1. */
   minPayout?: bigint
-  /** What the setting *_MIN_PAYOUT is unless it is set, in base units: as a rule more than the network fee of a payout. */
+  /** The default of the setting *_MIN_PAYOUT, in base units: as a rule more than the network fee of a payout. */
   usualMinPayout: bigint
-  /** As much for *_PAYOUT_LIMIT and *_DAILY_LIMIT. */
+  /** The defaults of *_PAYOUT_LIMIT and *_DAILY_LIMIT. */
   usualPayoutLimit?: bigint
   usualDailyLimit?: bigint
 }
 
-/** A token that an ERC-20 contract keeps. It is paid by the contract's transfer(address,uint256). */
+/** A token of an ERC-20 contract. It is paid with the contract's transfer(address,uint256). */
 export interface Erc20 extends Asset {
   sweep: Sweep
-  /** What the setting *_SWEEP_MIN is unless it is set, in base units. */
+  /** The default of the setting *_SWEEP_MIN, in base units. */
   usualSweepMin: bigint
 }
 
 /**
- * How a token leaves an address that has no coins for fees. eip3009: the address signs an authorisation (EIP-712), with which the treasury takes
- * it (receiveWithAuthorization). Another way is another member here, and what custody signs, and what the contract is asked at start, for it.
+ * How a token leaves an address that has no coins for fees. eip3009: the address signs an authorisation (EIP-712), and the treasury uses it to take
+ * the token (receiveWithAuthorization). A new way needs another member here, its own signature in custody, and its own checks of the contract at
+ * start.
  */
 export interface Sweep {
   by: 'eip3009'
-  /** What the contract's signatures are bound to, beside its address and the chain. */
+  /** Signatures for the contract are bound to this domain, besides its address and the chain. */
   domain: Domain
-  /** By chain id, where the contract of another network has another one. */
+  /** By chain id: the domain on networks where the contract has another one. */
   domainOn?: Record<number, Domain>
 }
 
@@ -49,13 +50,13 @@ export interface Domain {
 interface CommonChain {
   code: ChainCode
   displayName: string
-  /** The native coin, and tokens. In settings, those of the operator are among them. */
+  /** The native coin, then the tokens. In settings, they include the operator's own tokens. */
   assets: [native: Asset, ...tokens: Asset[]]
-  /** A head that does not move for this long is a stalled node. */
+  /** If the head does not move for this long, the node counts as stalled. */
   stallTimeoutMs: number
-  /** How often a source that tells nothing by itself is asked for its head, and every source for its final block. */
+  /** How often a source without notifications is polled for its head, and every source for its final block. */
   pollIntervalMs: number
-  /** What network fees may come to in a day, in whole coins, where the operator sets nothing else. */
+  /** The default limit of network fees in a day, in whole coins. */
   feeBudget: string
 }
 
@@ -65,9 +66,9 @@ export interface EvmChain extends CommonChain {
   assets: [native: Asset, ...tokens: Erc20[]]
   /** EIP-155 chain id of the public test network. */
   chainId: number
-  /** The most that sweeping a token may cost, in whole coins, where the operator sets nothing else. */
+  /** The default limit of what sweeping a token may cost, in whole coins. */
   tokenSweepFee: string
-  /** Blocks that a reorganisation may replace without the store having to be rewound. */
+  /** How many blocks a reorganisation may replace without a rewind of the store. */
   rollbackHorizonBlocks: number
 }
 
@@ -77,24 +78,24 @@ export interface BitcoinChain extends CommonChain {
 }
 
 export type Chain = EvmChain | BitcoinChain
-/** What has a line in the families.ts of every room. */
+/** Each family has a line in every families.ts. */
 export type Family = Chain['family']
 
 export const bitcoinNetworks = ['testnet4', 'signet', 'regtest'] as const
 export type BitcoinNetwork = (typeof bitcoinNetworks)[number]
 
-/** What tells a Bitcoin network from the others. */
+/** The data of one Bitcoin network. */
 export interface BitcoinNetworkData {
   /** Hash of the first block. */
   genesis: string
-  /** The highest target that a block may have, in compact form: no header takes less work. */
+  /** The highest target that a block may have, in compact form. It sets the least work of a header. */
   easiestBits: number
   /** Human-readable part of its segwit addresses (BIP-173). */
   hrp: string
   /** Version bytes of its base58 addresses. */
   pubKeyHash: number
   scriptHash: number
-  /** A block is final when it and the blocks above it are so many. */
+  /** A block is final when it and the blocks above it are at least this many. */
   confirmations: number
 }
 
@@ -168,15 +169,15 @@ export const chains: Chain[] = [
         confirmations: 2,
       },
     },
-    // Nodes pass on no output that is smaller (dust), whatever the kind of address.
+    // Nodes do not relay smaller outputs (dust), for any kind of address.
     assets: [{token: 'BTC', name: 'BTC', displayName: 'Bitcoin', decimals: 8, minPayout: 546n, usualMinPayout: 5_000n}],
     feeBudget: '0.05',
-    stallTimeoutMs: 7_200_000, // blocks an hour apart are nothing special
+    stallTimeoutMs: 7_200_000, // blocks that are an hour apart are normal
     pollIntervalMs: 1000,
   },
 ]
 
-/** CAIP-2 id of a network. Of what tells it from others of its namespace, no more than 32 characters are written. */
+/** CAIP-2 id of a network. Its reference is cut to 32 characters. */
 export function caip2(namespace: string, reference: string | number): string {
   return `${namespace}:${String(reference).slice(0, 32)}`
 }
@@ -184,19 +185,19 @@ export function caip2(namespace: string, reference: string | number): string {
 /** CAIP-2 ids of the networks whose coins are worth money: Ethereum, Polygon, Bitcoin. */
 const mainNetworks = ['eip155:1', 'eip155:137', 'bip122:000000000019d6689c085ae165831e93']
 
-/** Whether a network, by its CAIP-2 id, is one whose coins are worth money. Those here are test networks. */
+/** Whether the coins of a network, given by its CAIP-2 id, are worth money. The networks in this file are test networks. */
 export function isMainNetwork(network: string): boolean {
   return mainNetworks.includes(network)
 }
 
-/** The chain with this code; undefined where the contract names it and Sluice cannot run it yet. */
+/** The chain with this code; undefined if Sluice cannot run it yet. */
 export function findChain(code: string): Chain | undefined {
   return chains.find(chain => chain.code === code)
 }
 
-/** As findChain, for codes that were checked before. */
+/** Like findChain, for codes that were already checked. */
 export function chain(code: string): Chain {
   const found = findChain(code)
-  if (!found) throw new Error(`no such chain: ${code}; known are ${chains.map(c => c.code).join(', ')}`)
+  if (!found) throw new Error(`there is no chain ${code}; the chains are ${chains.map(c => c.code).join(', ')}`)
   return found
 }

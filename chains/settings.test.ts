@@ -58,7 +58,8 @@ test('an error names every wrong variable, its value, and the allowed values, bu
 })
 
 test('an amount is refused with the allowed form, unless it is of a token of the chain with no more decimals than it has', () => {
-  const must = 'must be amounts in whole coins, each once, of what ETH has (ETH, USDC), such as ETH:0.5,USDC:10000'
+  const must =
+    'must be amounts in whole coins, one for each token of ETH at most (ETH, USDC), such as ETH:0.5,USDC:10000'
   for (const wrong of ['5', 'abc', 'ETH', 'ETH:', 'ETH:abc', 'ETH:-1', 'ETH:1e3', 'ETH:.5', 'BTC:1', 'USDC:0.0000001'])
     expect(problemsOf({ETH_PAYOUT_LIMIT: wrong})).toEqual([`ETH_PAYOUT_LIMIT (it is "${wrong}"): ${must}`])
   for (const wrong of ['ETH:1,', 'ETH:1,ETH:2', 'ETH:1 USDC:2', `ETH:${'9'.repeat(31)}`])
@@ -99,7 +100,7 @@ test('the smallest payout is the setting, else the default, and never less than 
 
 test('a passphrase is never shown, however short, nor a value given instead of the name of its file', () => {
   expect(problemsOf({CUSTODY_PASSPHRASE: 'hunter2'})).toEqual([
-    'CUSTODY_PASSPHRASE: must have at least 8 characters, such as six words that nobody guesses',
+    'CUSTODY_PASSPHRASE: must have at least 8 characters; use six random words, for example',
   ])
   for (const wrong of ['postgres://sluice:hunter2@host/sluice', '/hunter2', 'hunter2'])
     expect(problemsOf({DATABASE_URL_FILE: wrong})).toEqual([
@@ -109,7 +110,7 @@ test('a passphrase is never shown, however short, nor a value given instead of t
 
 test('main networks are refused unless SLUICE_MAINNET allows them', () => {
   const refusal = (example: number) =>
-    `must be the id of a test network, such as ${example}; on this one coins are worth money (docs/operations.md tells of SLUICE_MAINNET)`
+    `must be the id of a test network, such as ${example}; coins of this one are worth money (see SLUICE_MAINNET in docs/operations.md)`
   const main = {ETH_CHAIN_ID: '1', POLYGON_CHAIN_ID: '137'}
   expect(problemsOf(main)).toEqual([
     `ETH_CHAIN_ID (it is "1"): ${refusal(11_155_111)}`,

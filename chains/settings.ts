@@ -1,6 +1,6 @@
-// Every setting, read from the environment and checked once, at the start of a process: those of the whole service, and those of each chain, which
-// its family reads. Promises: those of base/variables.ts, of every variable at once; .env.example lists exactly these variables (a test compares
-// them); main networks, whose coins are worth money, are refused unless SLUICE_MAINNET says otherwise.
+// Every setting, read from the environment and checked once, at the start of a process: the settings of the service, and those of each chain, which
+// its family reads. Promises: all wrong variables are reported at once, as in base/variables.ts. .env.example lists exactly these variables (a test
+// compares them). Main networks, whose coins are worth money, are refused unless SLUICE_MAINNET allows them.
 import {existsSync} from 'node:fs'
 import {z} from 'zod'
 import {PermanentError} from '../base/errors.ts'
@@ -20,7 +20,7 @@ import {
 import {type ChainSettings, familyOf} from './families.ts'
 import {type ChainCode, chain, chains} from './registry.ts'
 
-/** The processes of npm start serve metrics at METRICS_PORT and at most so many ports above it: there the supervisor does, and one below the API. */
+/** npm start serves metrics at METRICS_PORT and up to this many ports above it: the supervisor at the highest, the API one below. */
 export const metricsPorts = 20
 
 const exampleDatabase = 'postgres://owner:password@host:5432/sluice'
@@ -37,10 +37,10 @@ function isDecodable(text: string): boolean {
   }
 }
 
-/** Where a browser finds something, without a slash at its end. */
+/** A URL for browsers, without a slash at its end. */
 const webAddress = url('https://pay.example', 'http', 'https')
   .refine(text => !/[?#@]/.test(text), 'must have no user, query or fragment, such as https://pay.example')
-  .transform(text => new URL(text).href.replace(/\/+$/, '')) // "https:pay.example/a b" is none that can be clicked in a text
+  .transform(text => new URL(text).href.replace(/\/+$/, '')) // "https:pay.example/a b" would not be clickable in a text
 
 const schema = z.object({
   SLUICE_HOME: plainText('the name of a directory', 4096, '.sluice').default('.sluice'),
@@ -61,7 +61,7 @@ const schema = z.object({
   ADDRESS_POOL_SIZE: whole(1, 1_000_000, 200).default(200),
   CUSTODY_PASSPHRASE: z
     .string()
-    .min(8, 'must have at least 8 characters, such as six words that nobody guesses')
+    .min(8, 'must have at least 8 characters; use six random words, for example')
     .optional(),
   CUSTODY_PASSPHRASE_FILE: fileName('/run/secrets/custody_passphrase').optional(),
   DELIVERY_RETENTION_DAYS: whole(7, 3650, 90).default(90),
@@ -77,26 +77,26 @@ export interface Settings {
   /** Main networks are allowed. */
   mainnet: boolean
   databaseUrl?: string
-  /** Of the API's role, on a replica that takes its reads. */
+  /** A replica that serves the API's reads; connected with the API's role. */
   databaseReplicaUrl?: string
   host: string
   port: number
-  /** Where customers' browsers reach the API; absent: where it listens. */
+  /** The URL at which customers' browsers reach the API; absent: its own address. */
   publicUrl?: string
-  /** Where this process serves its metrics; npm start: the first of its processes. Absent: nowhere. */
+  /** The port of this process's metrics; for npm start: of its first process. Absent: no metrics are served. */
   metricsPort?: number
-  /** The API serves its metrics at /metrics of its own port, too, to whoever reaches it. */
+  /** The API also serves its metrics at /metrics of its own port, to everybody who reaches that port. */
   metricsOnApiPort: boolean
   rateLimitPerMinute: number
   webhookAllowPrivate: boolean
   addressPoolSize: number
   custodyPassphrase?: string
   custodyPassphraseFile?: string
-  /** How long deliveries of webhooks and their attempts are kept, at least; what is pending stays. */
+  /** The least time for which deliveries of webhooks and their attempts are stored; pending ones stay longer. */
   deliveryRetentionDays: number
   /** How long a payout waits for the whitelist, or for a refusal of custody to be lifted, before it fails. */
   payoutTimeoutMs: number
-  /** How long a payment request waits for its money before it expires. */
+  /** How long a payment request waits to be paid before it expires. */
   paymentExpiryMs: number
   /** How long a transaction may stay unconfirmed before it is replaced by one with a higher fee. */
   replaceAfterMs: number
@@ -152,7 +152,7 @@ export function readSettings(environment: Environment = process.env): Settings {
   }
 }
 
-/** Payment requests name an asset, and no chain. */
+/** A problem for each asset whose name another one has. Payment requests name only the asset, not the chain. */
 function sharedNames(ofChains: ChainSettings[]): string[] {
   const seen = new Set<string>()
   return ofChains.flatMap(({chain: {code, assets}}) =>
@@ -169,7 +169,7 @@ function refusal(problems: string[]): PermanentError {
   return new PermanentError(`these settings are wrong:\n${problems.join('\n')}`)
 }
 
-/** What another process is told of a chain that is read with these settings. */
+/** The facts about a chain with these settings that another process needs. */
 export function factsOf(settings: ChainSettings): ChainFacts {
   const family = familyOf(settings)
   const reading = family.reading(settings)
@@ -183,21 +183,21 @@ export function factsOf(settings: ChainSettings): ChainFacts {
   }
 }
 
-/** The settings of a chain that another process reads, by what that one tells of them (factsOf); the rest is as in the environment. */
-export function settingsFrom(code: ChainCode, told: ChainFacts['settings'] = {}): ChainSettings {
+/** The settings of a chain that another process reads, from that process's facts (factsOf); the rest comes from the environment. */
+export function settingsFrom(code: ChainCode, facts: ChainFacts['settings'] = {}): ChainSettings {
   const known = chain(code)
   const problems: string[] = []
   const settings = familyOf(known)
-    .variables(known, true) // whoever reads it has decided on that
-    .read({...process.env, ...told}, problems)
+    .variables(known, true) // the other process has already checked that
+    .read({...process.env, ...facts}, problems)
   if (!settings || problems.length) throw refusal(problems)
   return settings
 }
 
-/** The database that a process of the service was started with. Throws PermanentError where there is none. */
+/** The database that a process of the service was started with. Throws PermanentError if there is none. */
 export function databaseUrlOf(settings: Settings): string {
   if (settings.databaseUrl) return settings.databaseUrl
   throw new PermanentError(
-    'there is no database: set DATABASE_URL or DATABASE_URL_FILE (npm start does so for the processes that it starts, and migrates their database itself)',
+    'there is no database: set DATABASE_URL or DATABASE_URL_FILE (npm start sets it for the processes that it starts, and migrates their database)',
   )
 }

@@ -68,10 +68,10 @@ test('of a witness with a million items only the first ones are stored, and its 
 test('a header whose hash does not reach its own target is refused', () => {
   const header = bytes(genesis).slice(0, 80)
   header[76]! ^= 1 // the nonce
-  expect(() => parseHeader(header)).toThrow('lacks its proof of work')
+  expect(() => parseHeader(header)).toThrow('lacks the proof of work')
   for (const bits of [0x1d80ffff, 0xff00ffff, 0x1c00ffff, 0]) {
     new DataView(header.buffer).setUint32(72, bits, true)
-    expect(() => parseHeader(header)).toThrow('lacks its proof of work')
+    expect(() => parseHeader(header)).toThrow('lacks the proof of work')
   }
   expect(() => parseHeader(header.slice(0, 79))).toThrow('80 bytes')
 })

@@ -1,9 +1,9 @@
-// Raw blocks, headers and transactions, and what binds them to each other. Promises: ids and hashes are computed from the bytes, so what
-// comes out is what the chain committed to (witnesses excepted: neither a transaction's id nor a block's merkle root covers them); bytes
-// that end early, or do not end, are refused. Fast, because every byte of every block comes through here.
+// Parses raw blocks, headers and transactions, and checks the proofs between them. Promises: ids and hashes are computed from the bytes, so the
+// result is what the chain committed to (except witnesses: neither a transaction's id nor a block's merkle root covers them). Bytes that end too
+// early or too late are refused. This code is fast, because it reads every byte of every block.
 import {sha256d} from './script.ts'
 
-/** The bytes are not what they should be; whoever sent them is broken, or lies. */
+/** The bytes are invalid: their sender is broken or lies. */
 export class MalformedError extends Error {
   override name = 'MalformedError'
 }
@@ -18,10 +18,10 @@ export interface BlockHeader {
 }
 
 export interface TransactionInput {
-  /** The output that it spends; that of a coinbase is 32 zero bytes and 4294967295. */
+  /** The output that it spends; for a coinbase: 32 zero bytes and 4294967295. */
   outpoint: string
   scriptSig: Uint8Array
-  /** Empty where it has none; of a long one, the beginning. */
+  /** Empty if it has none; only the beginning of a long one. */
   witness: Uint8Array[]
 }
 
@@ -35,7 +35,7 @@ export interface Transaction {
   txid: string
   inputs: TransactionInput[]
   outputs: TransactionOutput[]
-  /** Bytes without witnesses: what the id is the hash of. */
+  /** The number of bytes without witnesses. The id is the hash of these bytes. */
   strippedSize: number
 }
 
@@ -47,27 +47,28 @@ export interface Block {
 const headerSize = 80
 /** The output that a coinbase names as its input. */
 const coinbaseOutpoint = `${'00'.repeat(32)}:4294967295`
-/** What stands for the sender of new coins. */
+/** The text that stands for the sender of newly mined coins. */
 export const coinbaseSender = 'coinbase'
-/** Inner nodes of the merkle tree have this size: a transaction that has it, too, can pose as one. */
+/** The size of inner nodes of the merkle tree. A transaction of this size can pose as one. */
 const nodeSize = 64
-/** What has more than a signature and a key is not looked at; a block may consist of millions of empty items, and each is an object here. */
+/** Witnesses with more items than a signature and a key are not read: a block may have millions of empty items, and each would be an object. */
 const witnessItemsKept = 3
-/** A block of 4 MB has no more than 2^17 transactions. */
+/** A block of 4 MB has at most 2^17 transactions. */
 const proofLengthMax = 20
 
 export function isCoinbase({inputs}: Transaction): boolean {
   return inputs.length === 1 && inputs[0]!.outpoint === coinbaseOutpoint
 }
 
-/** A header of 80 bytes. Throws MalformedError if its hash does not reach the target that it names. */
+/** Parses a header of 80 bytes. Throws MalformedError if its hash is above the target in it. */
 export function parseHeader(bytes: Uint8Array): BlockHeader {
   if (bytes.length !== headerSize) throw new MalformedError(`a header has ${headerSize} bytes, not ${bytes.length}`)
   const header = asBuffer(bytes)
   const bits = header.readUInt32LE(72)
   const hash = displayHex(sha256d(header))
   const target = targetOf(bits)
-  if (BigInt(`0x${hash}`) > target) throw new MalformedError(`block ${hash} lacks its proof of work`)
+  if (BigInt(`0x${hash}`) > target)
+    throw new MalformedError(`block ${hash} lacks the proof of work that its header claims`)
   return {
     hash,
     parentHash: displayHex(header.subarray(4, 36)),
@@ -77,13 +78,13 @@ export function parseHeader(bytes: Uint8Array): BlockHeader {
   }
 }
 
-/** Throws MalformedError if a header takes less work than its network asks for at least: anybody could make as many as they like. */
+/** Throws MalformedError if a header takes less work than its network's minimum: anybody could make any number of such headers. */
 export function assertWork({hash, bits}: BlockHeader, easiestBits: number): void {
   if (targetOf(bits) > targetOf(easiestBits))
-    throw new MalformedError(`block ${hash} is easier than any of its network`)
+    throw new MalformedError(`block ${hash} takes less work than its network allows`)
 }
 
-/** A whole block. Throws MalformedError unless its transactions are exactly those that its header commits to. */
+/** Parses a whole block. Throws MalformedError unless its transactions are exactly those that its header commits to. */
 export function parseBlock(bytes: Uint8Array): Block {
   const reader = new Reader(asBuffer(bytes))
   const header = parseHeader(reader.take(headerSize))
@@ -115,8 +116,8 @@ export interface MerkleProof {
 }
 
 /**
- * Throws MalformedError unless the proof leads from the transaction to the root. Nothing of 64 bytes that could be both a transaction and
- * an inner node is believed in (CVE-2017-12842), nor a position that only repeats another (CVE-2012-2459).
+ * Throws MalformedError unless the proof leads from the transaction to the root. It also refuses 64 bytes that could be both a transaction and
+ * an inner node (CVE-2017-12842), and a position that only repeats another one (CVE-2012-2459).
  */
 export function assertInBlock(transaction: Transaction, {siblings, position}: MerkleProof, root: string): void {
   const refuse = (why: string): never => {
@@ -141,8 +142,8 @@ export function assertInBlock(transaction: Transaction, {siblings, position}: Me
 }
 
 /**
- * Throws MalformedError unless these are all the transactions of a block, in their order. `first` is the first of them: were it no coinbase, the
- * list could be a level of inner nodes (CVE-2017-12842).
+ * Throws MalformedError unless these are all transactions of a block, in order. `first` is the first of them; it must be a coinbase, because
+ * otherwise the list could be a level of inner nodes (CVE-2017-12842).
  */
 export function assertContents(txids: string[], first: Transaction, header: BlockHeader): void {
   const isWhole =
@@ -150,7 +151,7 @@ export function assertContents(txids: string[], first: Transaction, header: Bloc
   if (!isWhole) throw new MalformedError(`these are not the transactions of block ${header.hash}`)
 }
 
-/** The root over transaction ids as they are stored. Throws MalformedError on lists that another list has the same root as. */
+/** The merkle root over transaction ids in stored byte order. Throws MalformedError if another list has the same root. */
 function merkleRoot(hashes: Buffer[]): string {
   let level = hashes
   while (level.length > 1) {
@@ -175,7 +176,7 @@ function isTransaction(bytes: Uint8Array): boolean {
   }
 }
 
-/** The target of a header's compact form; 0 where it is negative or too large to be one. */
+/** The target from a header's compact form; 0 if it is negative or too large. */
 function targetOf(bits: number): bigint {
   const exponent = bits >>> 24
   const mantissa = bits & 0x7fffff
@@ -183,7 +184,7 @@ function targetOf(bits: number): bigint {
   return exponent <= 3 ? BigInt(mantissa >> (8 * (3 - exponent))) : BigInt(mantissa) << BigInt(8 * (exponent - 3))
 }
 
-/** Appends the transaction that the reader stands at; its id as it is stored. */
+/** Appends the transaction at the reader's position, with its id in stored byte order. */
 function readTransaction(reader: Reader, into: Transaction[]): Buffer {
   const start = reader.at
   reader.skip(4)
@@ -210,7 +211,8 @@ function readTransaction(reader: Reader, into: Transaction[]): Buffer {
         else reader.skip(length)
       }
   reader.skip(4)
-  if (inputs.length === 0 || outputs.length === 0) throw new MalformedError('a transaction has inputs and outputs')
+  if (inputs.length === 0 || outputs.length === 0)
+    throw new MalformedError('a transaction must have inputs and outputs')
   const stripped = isSegwit
     ? Buffer.concat([
         reader.slice(start, start + 4),
@@ -262,11 +264,11 @@ class Reader {
     if (first < 0xfd) return first
     const length = first === 0xfd ? 2 : first === 0xfe ? 4 : 8
     this.skip(length)
-    if (length === 8) throw new MalformedError('a count is larger than anything in a block')
+    if (length === 8) throw new MalformedError('a count is larger than any block allows')
     return this.#bytes.readUIntLE(this.at - length, length)
   }
 
-  /** A witness follows at the end: where the number of inputs stands otherwise, there are a zero and a one (BIP-144). */
+  /** Whether the transaction ends with witnesses: a zero and a one then stand before the number of inputs (BIP-144). */
   hasSegwitMark(): boolean {
     return this.#bytes[this.at] === 0 && this.#bytes[this.at + 1] === 1
   }
@@ -280,7 +282,7 @@ function asBuffer(bytes: Uint8Array): Buffer {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
 }
 
-/** Hashes are shown with their bytes reversed. */
+/** Converts a hash to its display form: bytes reversed. */
 function displayHex(bytes: Uint8Array): string {
   return Buffer.from(bytes).reverse().toString('hex')
 }

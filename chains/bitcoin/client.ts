@@ -1,4 +1,4 @@
-// The one place where Electrum servers, and a bitcoind, are connected to.
+// The only place that connects to Electrum servers and to bitcoind.
 import {z} from 'zod'
 import {type Logger, silent} from '../../base/log.ts'
 import type {NodeHead} from '../family.ts'
@@ -7,18 +7,18 @@ import {Bitcoind} from './rpc.ts'
 import type {BitcoinSettings} from './settings.ts'
 
 interface Options {
-  /** Of each question. */
+  /** The timeout of each request. */
   timeoutMs?: number
 }
 
-/** The servers of a chain that is read by Electrum. */
+/** The servers of a chain that is read from Electrum. */
 export function openElectrum(settings: BitcoinSettings, log: Logger, options?: Options): Electrum {
   const {chain, network, electrumUrls, electrumCa} = settings
   const {genesis} = chain.networks[network]
   return new Electrum({urls: electrumUrls, genesis, log, ...(electrumCa && {ca: electrumCa}), ...options})
 }
 
-/** The node of a chain that has one. */
+/** The node of a chain that is read from bitcoind. */
 export function openBitcoind({rpcUrl}: BitcoinSettings, options?: Options): Bitcoind {
   return new Bitcoind(rpcUrl!, options)
 }

@@ -1,7 +1,6 @@
-// One connection to one Electrum server. The numbering of calls, the matching of answers and the emitter of notifications are
-// electrum-client's; what it lacks is here. Promises: it ends, once, with a reason, when the server closes, hangs, is of another network, or
-// sends what is not of the protocol or is too long; every call is answered or told that the connection ended; TLS always verifies; reading
-// takes time linear in what is read.
+// One connection to one Electrum server. electrum-client numbers calls, matches responses, and emits notifications; the rest is here. Promises: the
+// connection ends once, with a reason, if the server closes it, hangs, is on another network, or sends something too long or outside the protocol.
+// Every call gets a response or an error that the connection ended. TLS always verifies certificates. Reading takes linear time.
 import {createHash} from 'node:crypto'
 import {once} from 'node:events'
 import {readFile} from 'node:fs/promises'
@@ -11,10 +10,10 @@ import ElectrumClient from 'electrum-client'
 import {z} from 'zod'
 import {PermanentError, RetryableError} from '../../base/errors.ts'
 
-/** The largest transaction that fits into a block is, in hex, just below. */
+/** Just above the size in hex of the largest transaction that fits into a block. */
 const maxResponseChars = 8_000_000
 const connectTimeoutMs = 10_000
-/** Servers end sessions that are silent for 10 minutes. */
+/** Servers end sessions after 10 minutes without a request. */
 const pingEveryMs = 60_000
 
 const Message = z.object({
@@ -34,11 +33,11 @@ export interface Server {
 }
 
 export interface ConnectionOptions {
-  /** Hash of block 0 of the network, as it is shown. */
+  /** Hash of block 0 of the network, in display form. */
   genesis: string
   /** Path of a PEM file with the certificates that are trusted instead of the system's. */
   ca?: string
-  /** A call that was sent and has no answer for so long ends the connection. */
+  /** A call without a response for this long ends the connection. */
   timeoutMs: number
 }
 
@@ -46,12 +45,12 @@ export interface ConnectionOptions {
 export function parseServer(url: string): Server {
   const {protocol, hostname, port} = URL.parse(url) ?? {}
   if ((protocol !== 'tcp:' && protocol !== 'tls:') || !hostname || !port) {
-    throw new PermanentError(`not the URL of an Electrum server, which is tcp://host:port or tls://host:port: ${url}`)
+    throw new PermanentError(`the URL of an Electrum server must be tcp://host:port or tls://host:port, not ${url}`)
   }
   return {host: hostname.replace(/^\[(.*)\]$/, '$1'), port: Number(port), isSecure: protocol === 'tls:'}
 }
 
-/** What a server wrote, made fit for a log and an error: short and printable. */
+/** Text from a server, short and printable, for logs and errors. */
 export function quote(text: unknown): string {
   const string = typeof text === 'string' ? text : (JSON.stringify(text) ?? 'nothing')
   return string
@@ -67,18 +66,18 @@ export class ElectrumConnection extends ElectrumClient {
   readonly #server: Server
   readonly #options: ConnectionOptions
   #isOver = false
-  /** Calls without an answer, in the order in which they were sent. */
+  /** Calls without a response, in the order in which they were sent. */
   readonly #asked = new Map<number, {method: string; at: number}>()
   #watch: NodeJS.Timeout | undefined
   #ping: NodeJS.Timeout | undefined
   #unsent: string[] = []
-  /** The beginning of a line whose end has not come yet. */
+  /** The beginning of an unfinished line. */
   #parts: string[] = []
   #length = 0
 
   constructor(server: Server, options: ConnectionOptions) {
     super(server.port, server.host, 'tcp')
-    // The library's socket is of no use: it has no TLS that verifies, and a timeout of its own.
+    // The library's socket is not used: its TLS does not verify certificates, and it has its own timeout.
     this.conn.removeAllListeners().destroy()
     this.#server = server
     this.#options = options
@@ -87,7 +86,7 @@ export class ElectrumConnection extends ElectrumClient {
     this.#end = resolve
   }
 
-  /** Resolves to what the server says it is, once it is known to serve the network. Rejects when the connection has ended. */
+  /** Resolves to the server's software name, once the network is verified. Rejects when the connection has ended. */
   async open(): Promise<string> {
     const timer = setTimeout(() => this.end(`no greeting within ${connectTimeoutMs} ms`), connectTimeoutMs)
     try {
@@ -101,12 +100,12 @@ export class ElectrumConnection extends ElectrumClient {
     }
   }
 
-  /** How many calls have no answer yet. */
+  /** How many calls have no response yet. */
   get withoutResponse(): number {
     return this.#asked.size
   }
 
-  /** Sends a call; those of one turn go out together. `answered` is called once, from within the reading of the answer. */
+  /** Sends a call; all calls of one turn of the event loop are sent together. `responded` is called once, while the response is read. */
   ask(method: string, params: unknown[], responded: (error: unknown, result?: unknown) => void): void {
     if (this.#isOver) return void responded(new Error('the connection is over'))
     const id = ++this.id
@@ -120,7 +119,7 @@ export class ElectrumConnection extends ElectrumClient {
     this.#unsent.push(`${JSON.stringify({jsonrpc: '2.0', id, method, params})}\n`)
   }
 
-  /** Calls without an answer are told at once. */
+  /** Ends the connection. Calls without a response get an error at once. */
   end(reason: string): void {
     if (this.#isOver) return
     this.#isOver = true
@@ -147,9 +146,9 @@ export class ElectrumConnection extends ElectrumClient {
 
   override onMessage(line: string): void {
     const message = Message.safeParse(parse(line)).data
-    if (!message) return void this.end(`sent what is no message: ${quote(line)}`)
+    if (!message) return void this.end(`sent a line that is not a message: ${quote(line)}`)
     const {id, method, params} = message
-    // An emitter throws at an 'error' that nobody listens to.
+    // An emitter throws if an 'error' has no listener.
     if (method !== undefined) this.subscribe.listenerCount(method) > 0 && this.subscribe.emit(method, params)
     else if (id != null) this.response({...message, id})
     else this.end(`sent an error: ${quote(message.error)}`)
@@ -172,7 +171,7 @@ export class ElectrumConnection extends ElectrumClient {
     if (this.#isOver) return void socket.destroy()
     this.conn = socket
     await Promise.race([once(socket, isSecure ? 'secureConnect' : 'connect'), this.ended])
-    if (this.#isOver) return // then the first call fails
+    if (this.#isOver) return // the first call then fails
     this.status = 1
     this.#ping = setInterval(() => this.ask('server.ping', [], () => {}), pingEveryMs)
   }
@@ -181,7 +180,7 @@ export class ElectrumConnection extends ElectrumClient {
     const version = await this.#call('server.version', ['sluice', '1.4'], Version)
     const header = await this.#call('blockchain.block.header', [0], Header)
     if (hashOf(header) !== this.#options.genesis) {
-      throw new RetryableError(`is of another network: block 0 has the hash ${hashOf(header)}`)
+      throw new RetryableError(`is on another network: block 0 has the hash ${hashOf(header)}`)
     }
     await this.#call('blockchain.headers.subscribe', [], z.unknown())
     return quote(version[0])
@@ -195,7 +194,7 @@ export class ElectrumConnection extends ElectrumClient {
       })
     })
     const {success, data} = schema.safeParse(result)
-    if (!success) throw new RetryableError(`answered ${method} with something else: ${quote(result)}`)
+    if (!success) throw new RetryableError(`sent an unexpected response to ${method}: ${quote(result)}`)
     return data
   }
 
@@ -211,14 +210,14 @@ export class ElectrumConnection extends ElectrumClient {
     if (this.#length > maxResponseChars) this.end(`sent more than ${maxResponseChars} characters in a line`)
   }
 
-  /** One timer for all calls: it looks at the oldest. */
+  /** One timer for all calls; it checks the oldest. */
   #detectHang(): void {
     this.#watch = undefined
     const oldest = this.#asked.values().next().value
     if (!oldest) return
     const {timeoutMs} = this.#options
     const leftMs = oldest.at + timeoutMs - performance.now()
-    if (leftMs <= 0) this.end(`no answer to ${oldest.method} within ${timeoutMs} ms`)
+    if (leftMs <= 0) this.end(`no response to ${oldest.method} within ${timeoutMs} ms`)
     else this.#watch = setTimeout(() => this.#detectHang(), leftMs)
   }
 }

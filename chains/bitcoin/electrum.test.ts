@@ -188,24 +188,24 @@ describe('a server that', () => {
   }
   const says = (line: string) => later(() => faults.send(line))
   const wrongs: Record<string, [Behaviour, reason: string]> = {
-    'hangs from the start': [faults.hang, 'no answer to server.version within'],
-    hangs: [later(faults.hang), 'no answer to echo within'],
+    'hangs from the start': [faults.hang, 'no response to server.version within'],
+    hangs: [later(faults.hang), 'no response to echo within'],
     'ends the connection at once': [faults.drop, 'closed the connection'],
     'ends the connection': [later(faults.drop), 'closed the connection'],
     'sends half a line and ends the connection': [later(faults.truncate), 'closed the connection'],
-    'sends broken JSON': [says('{"jsonrpc":"2.0","id":4,"result":'), 'sent what is no message'],
-    'sends something else': [says('[1]'), 'sent what is no message'],
-    'sends nothing in a line': [says(''), 'sent what is no message'],
+    'sends broken JSON': [says('{"jsonrpc":"2.0","id":4,"result":'), 'sent a line that is not a message'],
+    'sends something else': [says('[1]'), 'sent a line that is not a message'],
+    'sends nothing in a line': [says(''), 'sent a line that is not a message'],
     'sends an error that is of no call': [
       says('{"jsonrpc":"2.0","id":null,"error":{"code":-101,"message":"excessive resource usage"}}'),
       'excessive resource usage',
     ],
     'sends a history of 8 MB': [later(() => 'x'.repeat(2 ** 23)), 'sent more than 8000000 characters'],
-    'answers with something else': [later(() => ({text: 'x'})), 'answered echo with something else'],
+    'answers with something else': [later(() => ({text: 'x'})), 'sent an unexpected response to echo'],
     'refuses the version': [() => faults.error('unsupported protocol version'), 'refused server.version'],
     'is of another network': [
       ({method}, pass) => (method === 'blockchain.block.header' ? '02'.repeat(80) : pass()),
-      'is of another network',
+      'is on another network',
     ],
     'has a status that is none': [
       later((_, pass) => {

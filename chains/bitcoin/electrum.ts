@@ -1,7 +1,7 @@
-// The one way to ask Electrum servers. Promises: every question settles within its timeout, also while there is no connection; there is
-// one connection at a time, and when it ends the next server is tried, with backoff and jitter; what was subscribed is subscribed again, and
-// only differences are reported; a limited number of calls is in flight. A server's word is not checked here beyond its shape and its
-// network: who finds a lie calls drop().
+// The only client of Electrum servers. Promises: every request gets a result or an error within its timeout, also while there is no connection.
+// There is one connection at a time; when it ends, the next server is tried, with backoff and jitter. Subscriptions are renewed on a new connection,
+// and only differences are reported. The number of calls in flight is limited. Responses are checked only for their shape, and the server for its
+// network. A caller that detects a false response calls drop().
 import {EventEmitter, once} from 'node:events'
 import {setTimeout as sleep} from 'node:timers/promises'
 import {z} from 'zod'
@@ -12,9 +12,9 @@ import {ElectrumConnection, parseServer, quote, type Server} from './electrum-co
 export const maxInFlight = 500
 const firstBackoffMs = 250
 const maxBackoffMs = 10_000
-/** A connection that stood for so long was no failure: the backoff begins anew. */
+/** If a connection lasted this long, the backoff begins again from the start. */
 const steadyMs = 5_000
-/** Public servers, and some private ones, refuse more. */
+/** Public servers and some private ones refuse more. */
 const manySubscriptions = 20_000
 
 const Status = z
@@ -24,7 +24,7 @@ const Status = z
 const Notification = z.tuple([z.string(), Status])
 const ServerError = z.object({code: z.int().catch(0), message: z.string()})
 
-/** What a server answered to a call instead of a result. */
+/** The error that a server returned for a call. */
 export class ElectrumError extends RetryableError {
   override name = 'ElectrumError'
   readonly code: number
@@ -42,7 +42,7 @@ export interface ElectrumCall {
 }
 
 interface Question extends ElectrumCall {
-  /** Takes the result, and throws if it is not of the shape that is expected. */
+  /** Takes the result; throws if it does not have the expected shape. */
   take(result: unknown): void
   fail(error: RetryableError): void
   deadline: NodeJS.Timeout
@@ -56,7 +56,7 @@ export class Electrum {
   readonly #closing = new AbortController()
   #connection: ElectrumConnection | undefined
   #generation = 0
-  /** Asked and not sent, in order. */
+  /** Requests that are not sent yet, in order. */
   readonly #queue = new Set<Question>()
   readonly #statuses = new Map<string, string | null>()
   readonly #changed = new Set<string>()
@@ -74,26 +74,26 @@ export class Electrum {
     ca?: string
     timeoutMs?: number
   }) {
-    if (urls.length === 0) throw new PermanentError('no Electrum server is named')
+    if (urls.length === 0) throw new PermanentError('the settings name no Electrum server')
     this.#servers = urls.map(parseServer)
     this.#options = {...options, timeoutMs}
     this.#log = log
     void this.#stayConnected()
   }
 
-  /** Rises with each connection that can be used; 0 before the first. */
+  /** The number of usable connections so far; 0 before the first. */
   get generation(): number {
     return this.#generation
   }
 
-  /** Rejects with ElectrumError when the server refuses, else with another RetryableError. */
+  /** Rejects with ElectrumError if the server refuses, otherwise with another RetryableError. */
   async request<T>(method: string, params: unknown[], schema: z.ZodType<T>): Promise<T> {
     return await new Promise<T>((resolve, reject) => {
       this.#ask({method, params}, result => resolve(schema.parse(result)), reject)
     })
   }
 
-  /** Asks all, some at a time. What the server refuses has its error in its place; anything else that goes wrong rejects all. */
+  /** Sends all calls, a limited number at a time. A refused call has its error in its place; any other failure rejects all. */
   async batch<T>(calls: ElectrumCall[], schema: z.ZodType<T>): Promise<(T | ElectrumError)[]> {
     return await inWindow(calls, ({method, params}) =>
       this.request(method, params, schema).catch(error => {
@@ -103,26 +103,26 @@ export class Electrum {
     )
   }
 
-  /** Subscribes to those that are not subscribed, and asks the others for their status again. Rejects if the server refuses one. */
+  /** Subscribes to scripthashes that are not subscribed, and asks for the status of the others again. Rejects if the server refuses one. */
   async subscribeScripthashes(scripthashes: string[]): Promise<void> {
     const before = this.#statuses.size
     await inWindow(scripthashes, scripthash => this.#subscribe(scripthash))
     if (before <= manySubscriptions && this.#statuses.size > manySubscriptions) {
       this.#log.warn(
         {subscriptions: this.#statuses.size},
-        'many Electrum servers refuse so many subscriptions; with BTC_SOURCE=node blocks are scanned instead',
+        'many Electrum servers refuse this many subscriptions; use your own bitcoind instead (BTC_SOURCE=node)',
       )
     }
   }
 
-  /** The newest status that is known of what is subscribed; null says that there is no history. */
+  /** The newest known status of a subscribed scripthash; null: it has no history. */
   statuses(): ReadonlyMap<string, string | null> {
     return this.#statuses
   }
 
   /**
-   * Those whose status became another one (it is null at first) since they were last taken, each once. Also those whose status is what it was
-   * before: who asked for something meanwhile may hold what belongs to the status between.
+   * The scripthashes whose status has changed since the last call, each once; a status is null at first. A status that changed and changed back
+   * counts too: the caller may hold a history that it read in between.
    */
   takeChanged(): string[] {
     const changed = [...this.#changed]
@@ -130,21 +130,20 @@ export class Electrum {
     return changed
   }
 
-  /** Resolves at the next notification or connection, when `signal` aborts, and at the end; never rejects. It is a wake-up and says nothing. */
+  /** Resolves at the next notification or connection, when `signal` aborts, and on close; never rejects. It only wakes the caller up. */
   async changed(signal?: AbortSignal): Promise<void> {
     if (this.#closing.signal.aborted) return
     await once(this.#events, 'change', {signal}).catch(() => {})
   }
 
-  /** Gives up the connection, or that of `generation` if it is still there, because of what the server answered. */
+  /** Ends the connection because of a false response; with `generation`, only if that connection is still the current one. */
   drop(reason: string, generation = this.#generation): void {
     if (generation === this.#generation) this.#connection?.end(reason)
   }
 
   close(): void {
     this.#closing.abort()
-    for (const question of this.#queue)
-      this.#fail(question, new RetryableError('no more questions to Electrum servers'))
+    for (const question of this.#queue) this.#fail(question, new RetryableError('the Electrum client is closed'))
     this.#events.emit('change')
   }
 
@@ -157,7 +156,7 @@ export class Electrum {
       if (signal.aborted) return
       failures = stoodMs >= steadyMs ? 1 : failures + 1
       const retryInMs = Math.round(backoffMs(failures, this.#servers.length))
-      this.#log.warn({server: nameOf(server), reason, retryInMs}, 'no connection to an Electrum server')
+      this.#log.warn({server: nameOf(server), reason, retryInMs}, 'not connected to an Electrum server; trying another')
       await sleep(retryInMs, undefined, {signal}).catch(() => {})
     }
   }
@@ -193,7 +192,7 @@ export class Electrum {
     this.#events.emit('change')
     this.#send()
     inWindow([...this.#statuses.keys()], scripthash => this.#subscribe(scripthash)).catch(error => {
-      // A server that does not tell of all of them is of no use.
+      // A server must notify about all of them.
       connection.end((error as Error).message)
     })
   }
@@ -202,7 +201,7 @@ export class Electrum {
     const call = {method: 'blockchain.scripthash.subscribe', params: [scripthash]}
     await new Promise<void>((resolve, reject) => {
       const take = (result: unknown) => {
-        // At once, not when the promise is looked at: a notification of a newer status may be in the next line.
+        // Stored at once, not when the promise is awaited: the next line may already be a notification of a newer status.
         this.#note(scripthash, Status.parse(result))
         resolve()
       }
@@ -219,17 +218,17 @@ export class Electrum {
   }
 
   #ask(call: ElectrumCall, take: Question['take'], fail: Question['fail']): void {
-    if (this.#closing.signal.aborted) return void fail(new RetryableError('no more questions to Electrum servers'))
+    if (this.#closing.signal.aborted) return void fail(new RetryableError('the Electrum client is closed'))
     const {timeoutMs} = this.#options
     const deadline = setTimeout(() => {
-      this.#fail(question, new RetryableError(`no Electrum server answered ${call.method} within ${timeoutMs} ms`))
+      this.#fail(question, new RetryableError(`no Electrum server responded to ${call.method} within ${timeoutMs} ms`))
     }, timeoutMs)
     const question: Question = {...call, take, fail, deadline}
     this.#queue.add(question)
     this.#send()
   }
 
-  /** Sends what may be sent. Who waits for a place in flight is sent with the next answer. */
+  /** Sends waiting requests up to the limit in flight. The others are sent when responses arrive. */
   #send(): void {
     const connection = this.#connection
     for (const question of this.#queue) {
@@ -246,7 +245,7 @@ export class Electrum {
     if (error instanceof Error) {
       return void this.#fail(
         question,
-        new RetryableError(`the connection ended before the answer to ${question.method}`),
+        new RetryableError(`the connection ended before the response to ${question.method}`),
       )
     }
     if (error) return void this.#fail(question, new ElectrumError(question.method, error))
@@ -254,7 +253,7 @@ export class Electrum {
       question.take(result)
       clearTimeout(question.deadline)
     } catch {
-      const reason = `answered ${question.method} with something else: ${quote(result)}`
+      const reason = `sent an unexpected response to ${question.method}: ${quote(result)}`
       connection.end(reason)
       this.#fail(question, new RetryableError(`the Electrum server ${reason}`))
     }
@@ -267,7 +266,7 @@ export class Electrum {
   }
 }
 
-/** Asks for each item, only so many at a time: who asks for much leaves others their turn. The first failure ends it. */
+/** Requests each item, a limited number at a time, so that other callers get their turn. The first failure ends it. */
 async function inWindow<T, R>(items: T[], ask: (item: T) => Promise<R>): Promise<R[]> {
   const responses = new Array<R>(items.length)
   let next = 0
@@ -285,7 +284,7 @@ async function inWindow<T, R>(items: T[], ask: (item: T) => Promise<R>): Promise
   return responses
 }
 
-/** Every server is tried once before the wait grows. */
+/** The wait before the next attempt. Every server is tried once before the wait grows. */
 function backoffMs(failures: number, servers: number): number {
   const rounds = Math.floor((failures - 1) / servers)
   return Math.min(maxBackoffMs, firstBackoffMs * 2 ** rounds) * (0.5 + Math.random() / 2)

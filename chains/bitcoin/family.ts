@@ -13,6 +13,6 @@ export const bitcoin: ChainFamily<BitcoinChain, BitcoinSettings> = {
   attemptsExcludeBy: 'output',
   showsUnconfirmed: true,
   coinbase: {sender: coinbaseSender, maturity: 100},
-  foldsAddresses: true, // ours are segwit addresses (BIP-173)
+  foldsAddresses: true, // our addresses are segwit addresses (BIP-173)
   forms: () => import('./forms.ts'),
 }

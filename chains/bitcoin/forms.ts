@@ -1,4 +1,4 @@
-// How Bitcoin writes addresses (lower case where they are bech32), payments (BIP-21) and the ids of transactions.
+// How Bitcoin writes addresses (bech32 in lower case), payments (BIP-21) and the ids of transactions.
 import {formatUnits} from 'viem/utils'
 import {RetryableError} from '../../base/errors.ts'
 import type {Payment} from '../family.ts'
@@ -12,7 +12,7 @@ export function displayForm(chain: BitcoinChain, address: string, own: string | 
   return addressOfScript(scriptOfAddress(address, network), network)!
 }
 
-/** Networks that write their addresses in the same way are one here. */
+/** Networks that write their addresses in the same way count as one here. */
 function networkOf(networks: BitcoinNetworkData[], own: string | undefined): BitcoinNetworkData {
   const network = networks.find(({hrp}) => own?.startsWith(`${hrp}1`))
   if (!network) throw new RetryableError('custody has made no address of this chain yet')

@@ -191,7 +191,7 @@ describe('a connection', () => {
     const {host} = await startServer(serve)
     const started = performance.now()
     const question = connect(`http://${host}`, {timeoutMs: 200}).call('help', [], z.string())
-    await expect(question).rejects.toThrow('no answer within 200 ms')
+    await expect(question).rejects.toThrow('no response within 200 ms')
     await expect(question).rejects.toBeInstanceOf(RetryableError)
     expect(performance.now() - started).toBeLessThan(2000)
   })
@@ -201,7 +201,7 @@ describe('an invalid response', () => {
   const nothings: Record<string, [Serve, message: string]> = {
     'a page': [says(200, '<html>'), 'answered help with 200: <html>'],
     'a full work queue': [says(503, 'Work queue depth exceeded'), 'Work queue depth exceeded'],
-    'a number': [says(200, '1'), 'what is no answer'],
+    'a number': [says(200, '1'), 'sent an invalid response'],
     'another shape': [responses(1), 'something else'],
     'a node that is starting': [
       says(500, JSON.stringify({id: 0, result: null, error: {code: -28, message: 'Loading block index…'}})),
@@ -221,7 +221,7 @@ describe('an invalid response', () => {
   test('in a batch rejects the whole batch', async () => {
     const {host} = await startServer(says(200, JSON.stringify([{id: 0, result: 'x'}])))
     const calls = ['x', 'y'].map(topic => ({method: 'help', params: [topic]}))
-    await expect(connect(`http://${host}`).batch(calls, z.string())).rejects.toThrow('without an answer')
+    await expect(connect(`http://${host}`).batch(calls, z.string())).rejects.toThrow('sent no response to')
   })
 
   test('is not used for another call of the batch', async () => {

@@ -1,13 +1,13 @@
-// Asking bitcoind, over JSON-RPC and, for blocks, REST. Promises: a question has an answer of the expected shape, or the node's error as
-// an RpcError, or a RetryableError, within its timeout; the password of the URL is in no message.
+// The client of bitcoind: JSON-RPC and, for blocks, REST. Promises: within its timeout, every request gets a response of the expected shape, the
+// node's error as an RpcError, or a RetryableError. No message contains the password of the URL.
 import {Pool} from 'undici'
 import {z} from 'zod'
 import {PermanentError, RetryableError} from '../../base/errors.ts'
 
-/** Fewer than the node has places for questions that wait. */
+/** Fewer than the node's queue for requests holds. */
 const connections = 8
 const batchMax = 100
-/** What a node answers while it reads its files. */
+/** The error code of a node that is still reading its files. */
 const warmingUp = -28
 
 const Response = z.object({
@@ -23,7 +23,7 @@ export interface RpcCall {
   params: unknown[]
 }
 
-/** What the node answered to a call instead of a result. */
+/** The error that the node returned for a call. */
 export class RpcError extends RetryableError {
   override name = 'RpcError'
   readonly code: number
@@ -44,7 +44,7 @@ export class Bitcoind {
   constructor(url: string, {timeoutMs = 30_000}: {timeoutMs?: number} = {}) {
     const {protocol, username, password, origin} = URL.parse(url) ?? {}
     if (protocol !== 'http:' && protocol !== 'https:') {
-      throw new PermanentError('the URL of bitcoind is to be http://user:password@host:port')
+      throw new PermanentError('the URL of bitcoind must be http://user:password@host:port')
     }
     const user = `${decodeURIComponent(username!)}:${decodeURIComponent(password!)}`
     this.#authorization = `Basic ${Buffer.from(user).toString('base64')}`
@@ -52,16 +52,16 @@ export class Bitcoind {
     this.#pool = new Pool(origin!, {connections, headersTimeout: 0, bodyTimeout: 0})
   }
 
-  /** Rejects with RpcError when the node refuses, else with another RetryableError. */
+  /** Rejects with RpcError if the node refuses, otherwise with another RetryableError. */
   async call<T>(method: string, params: unknown[], schema: z.ZodType<T>): Promise<T> {
     const response = Response.safeParse(await this.#post({id: 0, method, params}, method)).data
-    if (!response) throw new RetryableError(`bitcoind answered ${method} with what is no answer`)
+    if (!response) throw new RetryableError(`bitcoind sent an invalid response to ${method}`)
     const result = read(method, response, schema)
     if (result instanceof RpcError) throw result
     return result
   }
 
-  /** Asks all. What the node refuses has its error in its place; anything else that goes wrong rejects all. */
+  /** Sends all calls. A refused call has its error in its place; any other failure rejects all. */
   async batch<T>(calls: RpcCall[], schema: z.ZodType<T>): Promise<(T | RpcError)[]> {
     const pieces = Array.from({length: Math.ceil(calls.length / batchMax)}, (_, i) =>
       calls.slice(i * batchMax, (i + 1) * batchMax),
@@ -69,13 +69,13 @@ export class Bitcoind {
     return (await Promise.all(pieces.map(piece => this.#piece(piece, schema)))).flat()
   }
 
-  /** The bytes of a block: by REST where the node serves it, which is faster. */
+  /** The bytes of a block: by REST if the node serves it, because REST is faster. */
   async rawBlock(hash: string): Promise<Uint8Array> {
     const bytes = this.#hasRest && (await this.#rest(hash))
     return bytes || Buffer.from(await this.call('getblock', [hash, false], Hex), 'hex')
   }
 
-  /** Ends what is being asked. */
+  /** Ends all running requests. */
   async close(): Promise<void> {
     if (!this.#pool.destroyed) await this.#pool.destroy()
   }
@@ -90,16 +90,16 @@ export class Bitcoind {
     const byId = new Map(responses?.map(response => [response.id, response]))
     return calls.map(({method}, id) => {
       const response = byId.get(id)
-      if (!response) throw new RetryableError(`bitcoind left ${method} of ${what} without an answer`)
+      if (!response) throw new RetryableError(`bitcoind sent no response to ${method} in ${what}`)
       return read(method, response, schema)
     })
   }
 
-  /** Undefined if the node gave no block; the RPC says why. */
+  /** Undefined if the node returned no block; the RPC then says why. */
   async #rest(hash: string): Promise<Uint8Array | undefined> {
     const {status, body} = await this.#exchange('GET', `/rest/block/${hash}.bin`, 'a block by REST')
     if (status === 200) return body
-    // A node that serves REST names the block that it does not have.
+    // If the node serves REST but lacks the block, its error names the block.
     if (status === 404 && !text(body).includes(hash)) this.#hasRest = false
     return undefined
   }
@@ -127,13 +127,13 @@ export class Bitcoind {
         return exchange()
       })
       .catch(error => {
-        const why = signal.aborted ? `no answer within ${this.#timeoutMs} ms` : describe(error)
-        throw new RetryableError(`bitcoind cannot be asked for ${what}: ${why}`)
+        const why = signal.aborted ? `no response within ${this.#timeoutMs} ms` : describe(error)
+        throw new RetryableError(`could not request ${what} from bitcoind: ${why}`)
       })
   }
 }
 
-/** Nodes close connections that were idle for 30 s, which may cross with a question. */
+/** Nodes close connections that were idle for 30 s, possibly just when a request is sent. */
 function wasIdle(error: NodeJS.ErrnoException): boolean {
   return error.code === 'ECONNRESET' || error.code === 'EPIPE' || error.code === 'UND_ERR_SOCKET'
 }
@@ -143,7 +143,7 @@ function read<T>(method: string, {result, error}: Response, schema: z.ZodType<T>
   if (error) return new RpcError(method, error)
   const parsed = schema.safeParse(result)
   if (parsed.success) return parsed.data
-  throw new RetryableError(`bitcoind answered ${method} with something else: ${z.prettifyError(parsed.error)}`)
+  throw new RetryableError(`bitcoind sent an unexpected response to ${method}: ${z.prettifyError(parsed.error)}`)
 }
 
 function text(body: Uint8Array): string {

@@ -1,6 +1,6 @@
-// Output scripts and the addresses that people write for them. Promises: only the five standard kinds have an address (P2PKH, P2SH, P2WPKH,
-// P2WSH, P2TR); an address passes only with its checksum, of its own network, and of a version that has a meaning today; script and
-// address are one to one. Checked against the vectors of BIP-173, BIP-350 and BIP-341.
+// Output scripts and their addresses. Promises: only the five standard kinds have an address (P2PKH, P2SH, P2WPKH, P2WSH, P2TR). An address is
+// accepted only with a correct checksum, on its own network, and with a version that is defined today. Script and address are one to one. Tested
+// with the vectors of BIP-173, BIP-350 and BIP-341.
 import {hash} from 'node:crypto'
 import {AddressError} from '../family.ts'
 import type {BitcoinNetworkData} from '../registry.ts'
@@ -19,7 +19,7 @@ const op = {
   checkSig: 0xac,
 }
 
-/** The address that pays to this script; undefined where it has none. */
+/** The address of this script; undefined if it has none. */
 export function addressOfScript(script: Uint8Array, network: AddressFormat): string | undefined {
   const {length} = script
   if (length === 22 && script[0] === op.zero && script[1] === 20) return segwitAddress(script, network.hrp)
@@ -30,7 +30,7 @@ export function addressOfScript(script: Uint8Array, network: AddressFormat): str
     return base58Check(network.scriptHash, script.subarray(2, 22))
 }
 
-/** The script that an address stands for. Throws AddressError where it is none of the network. */
+/** The script of an address. Throws AddressError if it is not an address of the network. */
 export function scriptOfAddress(address: string, network: AddressFormat): Uint8Array {
   const isSegwit = address.slice(0, network.hrp.length + 1).toLowerCase() === `${network.hrp}1`
   return isSegwit ? segwitScript(address, network) : base58Script(address, network)
@@ -46,14 +46,14 @@ export function scripthashOf(script: Uint8Array): string {
   return hash('sha256', script, 'buffer').reverse().toString('hex')
 }
 
-/** The least that an output to this script may carry, in sat: what nodes relay (at 3 sat/vB, as Bitcoin Core). */
+/** The smallest amount of an output with this script that nodes relay, in sat (at 3 sat/vB, like Bitcoin Core). */
 export function dustLimit(script: Uint8Array): bigint {
   if (script[0] === op.return) return 0n
   const [version, push] = script
   const isVersion = version === op.zero || (version! >= op.one && version! <= op.one + 15)
   const isWitness = isVersion && script.length >= 4 && script.length <= 42 && push === script.length - 2
   const sizeOfOutput = 8 + (script.length < 0xfd ? 1 : 3) + script.length
-  const sizeOfInput = isWitness ? 32 + 4 + 1 + 26 + 4 : 32 + 4 + 1 + 107 + 4 // what spending it would add
+  const sizeOfInput = isWitness ? 32 + 4 + 1 + 26 + 4 : 32 + 4 + 1 + 107 + 4 // the size of an input that spends it
   return 3n * BigInt(sizeOfOutput + sizeOfInput)
 }
 
@@ -75,7 +75,7 @@ function isPubKeyHash(script: Uint8Array): boolean {
   )
 }
 
-// Bech32 (BIP-173) for version 0, bech32m (BIP-350) from version 1 on. Written out, because every output of every block comes through here.
+// Bech32 (BIP-173) for version 0, bech32m (BIP-350) from version 1 on. Written by hand for speed, because it runs for every output of every block.
 
 const charset = 'qpzry9x8gf2tvdw0s3jn54khce6mua7l'
 const checksumLength = 6
@@ -106,7 +106,7 @@ function afterPrefix(hrp: string): number {
   return state
 }
 
-/** Of a script that is a version and one push. */
+/** The witness program of a script that is a version and one push. */
 function segwitAddress(script: Uint8Array, hrp: string): string {
   const version = script[0] === op.zero ? 0 : script[0]! - op.one + 1
   let state = step(afterPrefix(hrp), version)
@@ -138,7 +138,7 @@ function segwitScript(address: string, {hrp}: AddressFormat): Uint8Array {
     throw new AddressError('invalid_address', 'must not mix upper and lower case (BIP-173)')
   const values = [...lower.slice(hrp.length + 1)].map(letter => charset.indexOf(letter))
   if (values.includes(-1) || values.length < 1 + checksumLength)
-    throw new AddressError('invalid_address', 'has a letter that no address has, or is too short')
+    throw new AddressError('invalid_address', 'has a letter that addresses never have, or is too short')
   const checksum = values.reduce(step, afterPrefix(hrp))
   if (checksum !== bech32 && checksum !== bech32m)
     throw new AddressError('invalid_checksum', 'is mistyped: its checksum does not match (BIP-173)')
@@ -151,12 +151,12 @@ function segwitScript(address: string, {hrp}: AddressFormat): Uint8Array {
   if (!program || !isKnown)
     throw new AddressError(
       'invalid_address',
-      'must be P2WPKH, P2WSH or P2TR: other witness programs have no meaning yet',
+      'must be P2WPKH, P2WSH or P2TR: other witness programs are not defined yet',
     )
   return Uint8Array.from([version === 0 ? op.zero : op.one, program.length, ...program])
 }
 
-/** Groups of five bits as bytes; undefined where the padding is not all zero, or longer than it must be. */
+/** Converts groups of five bits to bytes; undefined if the padding is not all zero, or longer than necessary. */
 function bytesOf(values: number[]): number[] | undefined {
   const bytes: number[] = []
   let bits = 0
@@ -171,10 +171,10 @@ function bytesOf(values: number[]): number[] | undefined {
   if (bits < 5 && (pending & ((1 << bits) - 1)) === 0) return bytes
 }
 
-// Base58 with the first four bytes of a double SHA-256.
+// Base58 with the first four bytes of a double SHA-256 as checksum.
 
 const base58 = '123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz'
-const base58Digits = 35 // 25 bytes have no more
+const base58Digits = 35 // 25 bytes never need more
 
 function base58Check(version: number, payload: Uint8Array): string {
   const body = Uint8Array.from([version, ...payload])

@@ -6,24 +6,24 @@ import {type BitcoinChain, type BitcoinNetwork, bitcoinNetworks} from '../regist
 
 export interface BitcoinSettings extends CommonSettings<BitcoinChain> {
   network: BitcoinNetwork
-  /** Where transactions are read from, and given to: Electrum servers, or a bitcoind. */
+  /** Where transactions are read from and sent to: Electrum servers, or a bitcoind. */
   source: 'electrum' | 'node'
-  /** tcp:// or tls://; the first that answers rightly is used. Empty where none is named. */
+  /** tcp:// or tls://; the first working server is used. Empty if none is set. */
   electrumUrls: string[]
-  /** A file of certificates (PEM) that a tls:// server may have, besides those that every program trusts. */
+  /** A PEM file with certificates that are trusted for tls:// servers instead of the system's. */
   electrumCa?: string
   /** JSON-RPC of bitcoind, with user and password. */
   rpcUrl?: string
-  /** A block is final when it and the blocks above it are so many. */
+  /** A block is final when it and the blocks above it are at least this many. */
   confirmations: number
-  /** No transaction of ours offers less, or more, in sat per virtual byte. */
+  /** The lowest and the highest fee rate of our transactions, in sat per virtual byte. */
   minFeeRate: number
   maxFeeRate: number
 }
 
-/** The settings as those of a Bitcoin chain. Throws where they are of another family. */
+/** The settings as Bitcoin settings. Throws if the chain is of another family. */
 export function bitcoinSettings(settings: CommonSettings | undefined): BitcoinSettings {
-  if (settings?.family !== 'bitcoin') throw new Error(`${settings?.chain.code} is no Bitcoin chain`)
+  if (settings?.family !== 'bitcoin') throw new Error(`${settings?.chain.code} is not a Bitcoin chain`)
   return settings as BitcoinSettings
 }
 
@@ -36,13 +36,13 @@ export function bitcoinVariables(chain: BitcoinChain): Variables<BitcoinSettings
   })
 }
 
-/** Servers of the Electrum protocol, such as tls://electrum.example:50002. */
+/** URLs of Electrum servers, such as tls://electrum.example:50002. */
 const electrumUrls = z
   .string()
   .transform(text => text.split(',').map(part => part.trim()))
   .refine(
     urls => urls.every(isElectrumUrl),
-    'must be tcp://host:port or tls://host:port, several with commas between, such as tls://electrum.example:50002',
+    'must be tcp://host:port or tls://host:port, several separated by commas, such as tls://electrum.example:50002',
   )
   .optional()
 
@@ -78,7 +78,7 @@ function settings(chain: BitcoinChain, given: z.infer<ReturnType<typeof schema>>
   }
 }
 
-/** The variables with which another process reads the chain as it is read here. */
+/** The variables that make another process read the chain in the same way. */
 export function bitcoinReading(settings: BitcoinSettings): Record<string, string> {
   const {chain, network, source, electrumUrls, electrumCa, rpcUrl, confirmations} = settings
   return {

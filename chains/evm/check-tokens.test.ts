@@ -31,15 +31,15 @@ test('tokens are accepted when their contracts match their entries, and so is a 
 test('a token with other decimals, another domain, no contract, or no authorisations is refused', async () => {
   const why = (change: object) => refusedToken(settingsOf({}, change))
   expect(await why({decimals: 18})).toMatch(
-    /^ETH EURC cannot be followed: its contract 0x\w{40} was asked for decimals\(\), and it answered 6, not the entry's 18; put its entry right \(.*ETH_TOKENS for yours\), or take it out$/,
+    /^ETH EURC cannot be followed: its contract 0x\w{40} was asked for decimals\(\), and it returned 6, not the entry's 18; correct its setting \(.*ETH_TOKENS for your own\), or remove it$/,
   )
   const domain = {name: 'EURC', version: '1'}
   expect(await why({sweep: {by: 'eip3009', domain}})).toMatch(
-    /was asked for DOMAIN_SEPARATOR\(\), and it answered 0x\w{64}, not the 0x\w{64} of the entry's domain \(name "EURC", version "1", chain 31337\)/,
+    /was asked for DOMAIN_SEPARATOR\(\), and it returned 0x\w{64}, not the 0x\w{64} of the entry's domain \(name "EURC", version "1", chain 31337\)/,
   )
   expect(await why({contract: `0x${'12'.repeat(20)}`})).toContain('was asked for its code, and there is none at this')
   expect(await why({contract: anvil.multisend})).toContain('was asked for decimals(), and it refused, not')
-  expect(await why({contract: anvil.switch})).toContain('was asked for decimals(), and it answered nothing, not')
+  expect(await why({contract: anvil.switch})).toContain('was asked for decimals(), and it returned nothing, not')
   expect(await refusedToken(settingsOf({ETH_USDC_CONTRACT: anvil.multisend}))).toContain('ETH USDC cannot be followed')
 })
 
@@ -47,7 +47,7 @@ test('a token without authorisations is refused, even if its domain is right', a
   const rpc = await RpcProxy.start(anvil)
   rpc.behave = ({params}, pass) => (JSON.stringify(params).includes('e94a0102') ? '0x' : pass())
   expect(await refusedToken(settingsOf({ETH_RPC_URL: rpc.httpUrl}))).toContain(
-    'was asked for authorizationState(address,bytes32), and it answered nothing, so it has no authorisations (EIP-3009)',
+    'was asked for authorizationState(address,bytes32), and it returned nothing, so it has no authorisations (EIP-3009)',
   )
   rpc.behave = () => faults.error()
   await expect(refusedToken(settingsOf({ETH_RPC_URL: rpc.httpUrl}))).rejects.toThrow(RetryableError)

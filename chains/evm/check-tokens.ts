@@ -1,6 +1,6 @@
-// Whether tokens can be moved as their entries say, asked of their contracts, before anything is. Promises: a token is refused only for what its
-// contract answered, and the message names the token, the question and what to do; a node that cannot be asked is no answer; nothing is asked
-// that depends on more than the contract's code, so that a token whose issuer has paused it is not refused.
+// Checks with the tokens' contracts that tokens can be moved as the settings say, before anything is moved. Promises: a token is refused only because
+// of its contract's response, and the message names the token, the request and what to do. A node that does not respond proves nothing. Requests
+// depend only on the contract's code, so a token that its issuer has paused is not refused.
 import {domainSeparator} from 'viem'
 import {getAddress} from 'viem/utils'
 import {RetryableError} from '../../base/errors.ts'
@@ -16,11 +16,11 @@ interface TokenQuestion {
   name: string
   method: string
   params: unknown[]
-  /** Why the token is refused, by the answer in hex, undefined where the contract refused; undefined if it is not. */
+  /** Takes the response in hex, or undefined if the contract refused. Returns why the token is refused; undefined if it is not. */
   judge(response: string | undefined): string | undefined
 }
 
-/** Why one of a chain's tokens is refused; undefined if none is. Throws RetryableError where the node cannot be asked. */
+/** Why one of a chain's tokens is refused; undefined if none is. Throws RetryableError if the node cannot be asked. */
 export async function refusedToken(settings: EvmSettings): Promise<string | undefined> {
   const tokens = [...settings.tokens.values()].map(code => erc20(settings, code))
   if (!tokens.length) return
@@ -37,7 +37,7 @@ export async function refusedToken(settings: EvmSettings): Promise<string | unde
 
 const againMs = 10_000
 
-/** Resolves once no token is refused, which is asked again until it is so; rejects with RetryableError before. */
+/** The returned function resolves if no token is refused, and otherwise rejects with RetryableError. It asks again until all are accepted. */
 export function tokenGuard(settings: EvmSettings): () => Promise<void> {
   let isRight = false
   let last: {at: number; response: Promise<string | undefined>} | undefined
@@ -60,7 +60,7 @@ async function ask(node: Questions, token: Token, settings: EvmSettings): Promis
     const why = judge(hexOf(responses[index]!, name))
     if (why === undefined) continue
     const {code} = settings.chain
-    return `${code} ${token.token} cannot be followed: its contract ${getAddress(token.contract)} was asked for ${name}, and ${why}; put its entry right (${code}_${token.token}_CONTRACT for a token of Sluice's own, ${code}_TOKENS for yours), or take it out`
+    return `${code} ${token.token} cannot be followed: its contract ${getAddress(token.contract)} was asked for ${name}, and ${why}; correct its setting (${code}_${token.token}_CONTRACT for a token that Sluice knows, ${code}_TOKENS for your own), or remove it`
   }
 }
 
@@ -95,20 +95,20 @@ function questionsOf({contract, decimals, sweep}: Token, {chainId}: EvmSettings)
       judge: response =>
         isWord(response) && BigInt(response) <= 1n
           ? undefined
-          : `${said(response)}, so it has no authorisations (EIP-3009), the one way in which deposits are swept`,
+          : `${said(response)}, so it has no authorisations (EIP-3009), which sweeps of deposits need`,
     },
   ]
 }
 
-/** Undefined where the contract itself refused. Throws RetryableError where it was not asked, or the answer is none. */
+/** The result in hex; undefined if the contract itself refused. Throws RetryableError if the contract was not asked, or the response is invalid. */
 function hexOf(response: Response, name: string): string | undefined {
   if ('message' in response) {
     if (response.code === 3 || /revert|invalid opcode|VM execution|out of gas/i.test(response.message)) return undefined
-    throw new RetryableError(`the node refused to ask a token for ${name}: ${response.message}`)
+    throw new RetryableError(`the node refused to ask the contract of a token for ${name}: ${response.message}`)
   }
   const {result} = response
   if (typeof result === 'string' && /^0x([0-9a-f]{2})*$/i.test(result)) return result.toLowerCase()
-  throw new RetryableError(`the node answered with something else when a token was asked for ${name}`)
+  throw new RetryableError(`the node sent an invalid response when the contract of a token was asked for ${name}`)
 }
 
 const isWord = (response: string | undefined): response is string => response?.length === 66
@@ -116,6 +116,6 @@ const isWord = (response: string | undefined): response is string => response?.l
 const said = (response: string | undefined) => {
   if (response === undefined) return 'it refused'
   return response === '0x'
-    ? 'it answered nothing'
-    : `it answered ${isWord(response) && response.startsWith('0x00000000') ? BigInt(response) : response.slice(0, 66)}`
+    ? 'it returned nothing'
+    : `it returned ${isWord(response) && response.startsWith('0x00000000') ? BigInt(response) : response.slice(0, 66)}`
 }

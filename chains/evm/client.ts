@@ -1,4 +1,4 @@
-// The one place where the node of an EVM chain is connected to.
+// The only place that connects to the node of an EVM chain.
 import {once} from 'node:events'
 import {type CallOptions, RpcClient, type RpcClientOptions, RpcError} from '@subsquid/rpc-client'
 import {z} from 'zod'
@@ -17,7 +17,7 @@ export function openRpc(url: string, {timeoutMs, ...options}: Options): RpcClien
   return new RpcClient({url, requestTimeout: timeoutMs, maxBatchCallSize: batchMax, log: null, ...options})
 }
 
-/** An amount in hex, as nodes write it. */
+/** An amount in hex, as nodes return it. */
 export const quantity = z
   .string()
   .regex(/^0x[0-9a-f]*$/i)
@@ -36,12 +36,12 @@ export interface Question {
   params: unknown[]
 }
 
-/** What the node says, or why it refuses. */
+/** A node's result, or its error. */
 export type Response = {result: unknown} | {code: number; message: string}
 
 /**
- * A node that is asked now and then. Promises: a question has an answer, or a RetryableError, within the timeout; nothing waits for a node that
- * is away, because a connection on which anything went wrong is given up and the next question opens another.
+ * A node that is asked now and then. Promises: a request gets a response or a RetryableError within the timeout. Nothing waits for a node that is
+ * offline: after any failure the connection is closed, and the next request opens another.
  */
 export class Questions {
   readonly #url: string
@@ -54,7 +54,7 @@ export class Questions {
     this.#timeoutMs = timeoutMs
   }
 
-  /** Answers in the order of the questions. */
+  /** Resolves to the responses, in the order of the requests. */
   async ask(questions: Question[]): Promise<Response[]> {
     this.#closing.signal.throwIfAborted()
     this.#client ??= openRpc(this.#url, {timeoutMs: this.#timeoutMs})
@@ -63,7 +63,7 @@ export class Questions {
       validateResult: result => ({result}),
       validateError: ({code, message}) => ({code, message}),
     }
-    // The client keeps a question until there is a connection, however long that takes.
+    // The client holds a request until there is a connection, without a limit.
     const signal = AbortSignal.any([this.#closing.signal, AbortSignal.timeout(this.#timeoutMs)])
     const aborted = once(signal, 'abort').then(() => {
       throw signal.reason
@@ -76,7 +76,7 @@ export class Questions {
     }
   }
 
-  /** Ends what is being asked, and answers nothing any more. */
+  /** Ends running requests and refuses new ones. */
   close(): void {
     this.#closing.abort(new RetryableError('the worker stops'))
     this.#disconnect()

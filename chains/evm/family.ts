@@ -1,4 +1,4 @@
-// The EVM family: Ethereum, and the chains that run its machine.
+// The EVM family: Ethereum, and other chains that run the Ethereum virtual machine.
 import type {ChainFamily} from '../family.ts'
 import type {EvmChain} from '../registry.ts'
 import {type EvmSettings, evmReading, evmVariables} from './settings.ts'

@@ -6,32 +6,32 @@ import {caip2, type Erc20, type EvmChain, isMainNetwork, chain as registered} fr
 import {collisions, contractAddress, ownTokens} from './tokens.ts'
 
 export interface EvmSettings extends CommonSettings<EvmChain> {
-  /** Absent where no node is named; the chain then runs on a local one, or not at all. */
+  /** Absent if no node is set; the chain then runs as a local chain, or not at all. */
   rpcUrl?: string
   chainId: number
   /** 'tag': the node's finalized block. N: a block is final when it and the blocks above it are N. */
   finality: 'tag' | number
-  /** How value moved by contracts is seen: not at all, by debug_traceBlockByHash, or by trace_block. */
+  /** How value that contracts move is read: not at all, with debug_traceBlockByHash, or with trace_block. */
   traces: 'off' | 'debug' | 'trace'
   /** Token code by contract address, in lower case, of each token that has one on this network. */
   tokens: Map<string, string>
-  /** The operator's own tokens, which are among the chain's assets, as they were given. */
+  /** The operator's own tokens as they were set; the chain's assets include them. */
   ownTokens: string
-  /** No transaction of ours offers more per unit of gas, in wei. */
+  /** The most that our transactions offer per unit of gas, in wei. */
   maxFeePerGas: bigint
-  /** Addresses that hold less are not worth sweeping. (For the native coin the network fee decides.) */
+  /** Addresses that hold less are not swept. (For the native coin, the network fee decides.) */
   sweepMin: Map<string, bigint>
   /** The most that a sweep of a token may cost, in wei. */
   tokenSweepFee: bigint
 }
 
-/** The settings as those of an EVM chain. Throws where they are of another family. */
+/** The settings as EVM settings. Throws if the chain is of another family. */
 export function evmSettings(settings: CommonSettings | undefined): EvmSettings {
-  if (settings?.family !== 'evm') throw new Error(`${settings?.chain.code} is no EVM chain`)
+  if (settings?.family !== 'evm') throw new Error(`${settings?.chain.code} is not an EVM chain`)
   return settings as EvmSettings
 }
 
-/** A token of the chain, and its contract. Throws where it is none of the chain, or has no contract on this network. */
+/** A token of the chain, with its contract. Throws if the chain has no such token, or the token has no contract on this network. */
 export function erc20({chain, chainId}: EvmSettings, code: string): Erc20 & {contract: string} {
   const [, ...tokens] = chain.assets
   const token = tokens.find(token => token.token === code)
@@ -39,7 +39,7 @@ export function erc20({chain, chainId}: EvmSettings, code: string): Erc20 & {con
   throw new Error(`${chain.code} has no contract for ${code} on chain ${chainId}`)
 }
 
-/** Its variables are read in two steps: amounts in the second may be of tokens in the first. */
+/** Its variables are read in two steps: amounts in the second step may name tokens from the first. */
 export function evmVariables(registered: EvmChain, mainnet: boolean): Variables<EvmSettings> {
   const network = networkVariables(registered, mainnet)
   const restOf = (of: Network) => variables({schema: schema(of.chain), make: given => settings(of, given), ...named})
@@ -55,7 +55,7 @@ export function evmVariables(registered: EvmChain, mainnet: boolean): Variables<
   }
 }
 
-/** The network that is followed, and the chain with the tokens that it has there. */
+/** The network that is followed, and the chain with its tokens there. */
 interface Network {
   chain: EvmChain
   chainId: number
@@ -67,7 +67,7 @@ function networkVariables(chain: EvmChain, mainnet: boolean): Variables<Network>
     CHAIN_ID: whole(1, Number.MAX_SAFE_INTEGER, chain.chainId)
       .refine(
         id => mainnet || !isMainNetwork(caip2('eip155', id)),
-        `must be the id of a test network, such as ${chain.chainId}; on this one coins are worth money (docs/operations.md tells of SLUICE_MAINNET)`,
+        `must be the id of a test network, such as ${chain.chainId}; coins of this one are worth money (see SLUICE_MAINNET in docs/operations.md)`,
       )
       .default(chain.chainId),
     ...contractVariables(chain),
@@ -94,13 +94,13 @@ function networkVariables(chain: EvmChain, mainnet: boolean): Variables<Network>
   })
 }
 
-/** USDC_CONTRACT, and as much for each other token of the registry. */
+/** The variable for the contract of each token of the registry, such as USDC_CONTRACT. */
 function contractVariables({assets: [, ...tokens]}: EvmChain): Record<`${string}_CONTRACT`, typeof optionalContract> {
   return Object.fromEntries(tokens.map(({token}) => [`${token}_CONTRACT`, optionalContract]))
 }
 const optionalContract = contractAddress.optional()
 
-/** A token of the registry as it is on the network that is followed. */
+/** A token of the registry, with its data on the network that is followed. */
 function onNetwork(token: Erc20, chain: EvmChain, chainId: number, named: string | undefined): Erc20 {
   const contract = named ?? (chainId === chain.chainId ? token.contract : undefined)
   const {by, domain, domainOn} = token.sweep
@@ -146,7 +146,7 @@ function settings({chain, chainId, ownTokens}: Network, given: z.infer<ReturnTyp
   }
 }
 
-/** The variables with which another process reads the chain as it is read here. */
+/** The variables that make another process read the chain in the same way. */
 export function evmReading(settings: EvmSettings): Record<string, string> {
   const {chain, rpcUrl, chainId, finality, traces, ownTokens} = settings
   const known = registered(chain.code).assets.map(({token}) => token)

@@ -46,8 +46,8 @@ test('a token of the setting is an asset of its chain with its own limits, and o
 
 test('every process that reads the settings of a chain knows its tokens', () => {
   const settings = read([euro], {ETH_USDC_CONTRACT: `0x${'ab'.repeat(20)}`})
-  const told = settingsFrom('ETH', factsOf(settings).settings)
-  expect(told).toMatchObject({tokens: settings.tokens, chain: settings.chain, ownTokens: settings.ownTokens})
+  const passed = settingsFrom('ETH', factsOf(settings).settings)
+  expect(passed).toMatchObject({tokens: settings.tokens, chain: settings.chain, ownTokens: settings.ownTokens})
 })
 
 test('USDC has the address of the registry, or of the setting; on another network it does not exist', () => {
@@ -74,7 +74,7 @@ test('an invalid list is refused with each wrong entry and field, and the allowe
     expect.stringMatching(/^ {2}ETH_TOKENS: \[1\]\.decimals must be a whole number from 0 to 36, such as 6$/),
     expect.stringMatching(/^ {2}ETH_TOKENS: \[1\]\.sweep\.by must be one of eip3009$/),
     expect.stringMatching(/^ {2}ETH_TOKENS: \[1\]\.sweep\.domain must say how deposits are swept, such as /),
-    expect.stringMatching(/^ {2}ETH_TOKENS: \[1\] must have those fields alone that it may have, such as /),
+    expect.stringMatching(/^ {2}ETH_TOKENS: \[1\] must have only known fields, such as /),
   ])
   const {contract: _, ...without} = euro
   expect(problemsOf([without])).toEqual([expect.stringMatching(/\[0\]\.contract must be a contract address: /)])

@@ -1,6 +1,6 @@
-// An operator's own tokens: the setting <CHAIN>_TOKENS, a list in JSON, whose entries say what those of the registry say. Promises: what is
-// taken has every field, amounts that its decimals can express, and a code, a name and a contract that nothing else of the chain has; what is
-// not is a problem that names the entry and its field.
+// An operator's own tokens: the setting <CHAIN>_TOKENS, a JSON list whose entries have the same data as those of the registry. Promises: an accepted
+// entry has every field, amounts that its decimals can express, and a code, a name and a contract of its own on the chain. Each problem names the
+// entry and its field.
 import {z} from 'zod'
 import {unitsOf} from '../chain-settings.ts'
 import {chains, type Erc20, type EvmChain} from '../registry.ts'
@@ -42,8 +42,7 @@ const Entry = z.strictObject(
     ),
   },
   {
-    error: ({code}) =>
-      code === 'unrecognized_keys' ? `must have those fields alone that it may have, such as ${example}` : listed,
+    error: ({code}) => (code === 'unrecognized_keys' ? `must have only known fields, such as ${example}` : listed),
   },
 )
 type Entry = z.infer<typeof Entry>
@@ -63,11 +62,11 @@ const amounts = ['min_payout', 'sweep_min', 'payout_limit', 'daily_limit'] as co
 
 export interface OwnTokens {
   tokens: Erc20[]
-  /** The list, as another process can be told it. */
+  /** The list in the form in which it is passed to another process. */
   text: string
 }
 
-/** The list in this setting of a chain. */
+/** Reads the list in this setting of a chain. */
 export const ownTokens = z.string().transform((text, {addIssue}): OwnTokens => {
   const {data, error} = Entries.safeParse(parsed(text))
   if (data) return {tokens: data.map(tokenOf), text: JSON.stringify(data)}
@@ -75,7 +74,7 @@ export const ownTokens = z.string().transform((text, {addIssue}): OwnTokens => {
   return z.NEVER
 })
 
-/** What no other asset may share with one of these; a line for each that does, behind the field that it is about. */
+/** One problem for each code, name or contract that another asset already has; each begins with its field. */
 export function collisions(tokens: Erc20[], {assets: [native, ...known]}: EvmChain): string[] {
   const found: string[] = []
   for (const [index, token] of tokens.entries()) {
@@ -123,7 +122,7 @@ function parsed(text: string): unknown {
   }
 }
 
-/** [0].sweep.domain.name, and a space; nothing for the list itself. */
+/** The path of a field and a space, such as "[0].sweep.domain.name "; empty for the list itself. */
 function where(path: PropertyKey[]): string {
   const words = path.map(step => (typeof step === 'number' ? `[${step}]` : `.${String(step)}`))
   return words.length ? `${words.join('')} ` : ''

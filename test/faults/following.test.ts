@@ -110,7 +110,7 @@ test('a node that is away or of another network at the first start is reported a
     JSON.stringify(params).includes(decimalsOf) ? `0x${'8'.padStart(64, '0')}` : pass()
   await waits('token_refused')
   expect((await statusOf('ETH')).standstill!.message).toMatch(
-    /ETH EURC cannot be followed: .* was asked for decimals\(\), and it answered 8, not the entry's 6; put its entry right/,
+    /ETH EURC cannot be followed: .* was asked for decimals\(\), and it returned 8, not the entry's 6; correct its setting/,
   )
 
   node.behave = undefined
