@@ -41,7 +41,7 @@ export function benchDerive(count = 100_000, perTransaction = 1000): Promise<Res
 }
 
 interface Round {
-  settled: number
+  derived: number
   byHand: number
   copied: number
   toFinal: number
@@ -51,7 +51,7 @@ interface Round {
 async function measure(client: pg.PoolClient, count: number, perTransaction: number): Promise<Round> {
   await empty(client)
   const transfers = await rowsOf(client, 'chain.transfer', transferColumns, 'made', 'n', perTransaction)
-  const settled = await inTransactions(client, count / perTransaction, n => insert(client, transfers, n))
+  const derived = await inTransactions(client, count / perTransaction, n => insert(client, transfers, n))
   const {rows} = await client.query<{n: string}>('select count(*) as n from app.delivery')
   if (Number(rows[0]!.n) !== count) throw new Error(`${rows[0]!.n} deliveries, expected ${count}`)
   const made = [
@@ -106,7 +106,7 @@ async function measure(client: pg.PoolClient, count: number, perTransaction: num
   await client.query(`copy (select ${transferColumns} from made order by n) to '${file}'`)
   const copied = await time(() => client.query(`copy chain.transfer (${transferColumns}) from '${file}'`))
   await client.query('set session_replication_role = origin')
-  return {settled, byHand, copied, toFinal, toFinalByHand}
+  return {derived, byHand, copied, toFinal, toFinalByHand}
 }
 
 interface Rows {
@@ -148,10 +148,10 @@ function insert(client: pg.PoolClient, {statement, values}: Rows, n: number): Pr
 
 function summarise(rounds: Round[], count: number): Result[] {
   const best = (key: keyof Round) => count / Math.min(...rounds.map(round => round[key]))
-  const settled = {value: best('settled'), unit: 'deposits/s'}
+  const derived = {value: best('derived'), unit: 'deposits/s'}
   return [
-    {what: 'deriving deposits, over the same rows by hand', ...settled, floor: best('byHand'), target: '0.9'},
-    {what: 'deriving deposits, over COPY of the transfers', ...settled, floor: best('copied'), target: '0.15'},
+    {what: 'deriving deposits, over the same rows by hand', ...derived, floor: best('byHand'), target: '0.9'},
+    {what: 'deriving deposits, over COPY of the transfers', ...derived, floor: best('copied'), target: '0.15'},
     {
       what: 'finalisation to final, over the same rows by hand',
       value: best('toFinal'),

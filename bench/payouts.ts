@@ -23,7 +23,7 @@ import type {Result} from './result.ts'
 
 const lanes = 20
 const perTransaction = 100
-const patienceMs = 300_000
+const timeoutMs = 300_000
 const each = {ETH: 10n ** 16n, USDC: 2n * 10n ** 6n}
 type Token = keyof typeof each
 
@@ -255,7 +255,7 @@ async function request({service}: World, {key}: Shop, token: Token, sweep_first:
     body: JSON.stringify({chain: 'ETH', token, sweep_first}),
   })
   const text = await response.text()
-  if (response.status !== 202) throw new Error(`a payout was answered with ${response.status}: ${text}`)
+  if (response.status !== 202) throw new Error(`the request for a payout returned ${response.status}: ${text}`)
   const {id} = z.object({id: z.string()}).parse(JSON.parse(text))
   return id.replace(/^pay_(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5')
 }
@@ -315,10 +315,10 @@ async function inLanes<T, R>(items: T[], work: (item: T) => Promise<R>): Promise
 }
 
 async function until<T>(condition: () => Promise<T | undefined | false>, what: string, intervalMs = 20): Promise<T> {
-  for (const deadline = Date.now() + patienceMs; ; await sleep(intervalMs)) {
+  for (const deadline = Date.now() + timeoutMs; ; await sleep(intervalMs)) {
     const result = await condition().catch(() => undefined) // an address may still be made
     if (result) return result
-    if (Date.now() > deadline) throw new Error(`waited ${patienceMs / 1000} s in vain for ${what}`)
+    if (Date.now() > deadline) throw new Error(`timed out after ${timeoutMs / 1000} s: waited for ${what}`)
   }
 }
 

@@ -16,7 +16,7 @@ const examples = new Map(
   }),
 )
 
-/** What is wrong with these variables, a line each, without the two spaces before it; none where nothing is. */
+/** The problems of these variables, one line each, without the two leading spaces; empty if there are none. */
 function problemsOf(environment: Record<string, string | undefined>): string[] {
   try {
     readSettings(environment)
@@ -57,7 +57,7 @@ test('an error names every wrong variable, its value, and the allowed values, bu
   expect(problems).not.toContain('secret')
 })
 
-test('an amount is refused with the allowed form, unless it is of a token of the chain with no more decimals than it has', () => {
+test('an amount of an unknown token, or with more decimals than its token, is refused with the allowed form', () => {
   const must =
     'must be amounts in whole coins, one for each token of ETH at most (ETH, USDC), such as ETH:0.5,USDC:10000'
   for (const wrong of ['5', 'abc', 'ETH', 'ETH:', 'ETH:abc', 'ETH:-1', 'ETH:1e3', 'ETH:.5', 'BTC:1', 'USDC:0.0000001'])
@@ -84,7 +84,7 @@ test('an amount of the native coin is refused with the allowed form, if it has m
   ])
 })
 
-test('the smallest payout is the setting, else the default, and never less than the chain can carry', () => {
+test('the smallest payout is the setting or the default, and never less than the minimum of the chain', () => {
   const read = (more: Record<string, string>) =>
     Object.fromEntries(
       [...readSettings(more).chains].map(([code, {minPayout}]) => [code, Object.fromEntries(minPayout)]),

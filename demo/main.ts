@@ -45,7 +45,7 @@ async function main(): Promise<void> {
   onInterrupt({
     first: () => {
       interrupted = true
-      screen.settle()
+      screen.freeze()
       screen.say('\nStopping ...')
       supervisor.stop().then(() => end(once ? 130 : 0), fail)
     },
@@ -175,12 +175,12 @@ function balanceTable(balances: Balance[]): string {
 let result: object = {}
 
 function end(code: number): void {
-  if (json && once) console.log(JSON.stringify(code === 0 ? result : {ok: false, error: 'it was interrupted'}))
+  if (json && once) console.log(JSON.stringify(code === 0 ? result : {ok: false, error: 'the demo was interrupted'}))
   process.exit(code)
 }
 
 function fail(error: Error): void {
-  screen.settle()
+  screen.freeze()
   if (json) console.log(JSON.stringify({ok: false, error: error.message}))
   console.error(`demo: ${error.message}`)
   process.exit(1)

@@ -43,7 +43,7 @@ export class Payment {
     const txid = await chains[currency].transfer({token: currency, ...wanted})
     this.#say(`A customer pays ${wanted.amount} ${currency} to the address in the URI`)
     await this.#until('the payment to be final', externalId, ({status}) => status === 'paid')
-    screen.settle()
+    screen.freeze()
     await this.#check(externalId, txid)
     await this.#checkPage(payment_url)
   }
@@ -99,7 +99,7 @@ export class Payment {
   async #checkPage(url: string): Promise<void> {
     const {status, headers} = await fetch(url)
     if (status !== 200 || !headers.get('content-type')?.startsWith('text/html'))
-      throw new Error(`the page ${url} was answered with ${status}`)
+      throw new Error(`the payment page ${url} returned ${status}`)
   }
 }
 

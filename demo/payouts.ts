@@ -75,7 +75,7 @@ export class Payouts {
       paid.every(({id}) => this.#cast.receiver.typesOf('payout_id', id).includes('payout.completed')),
     )
     for (const line of paid) await this.#check(line)
-    screen.settle()
+    screen.freeze()
     const held = this.#lines.at(-1)!
     if (held.played.status !== 'pending') throw new Error(`the payout to a stranger is ${held.played.status}`)
     this.#say(`The last one goes to ${this.stranger}, which is not on the whitelist: nothing is signed for it`)

@@ -37,8 +37,8 @@ export class Screen {
     this.#draw()
   }
 
-  /** Makes the changed lines stay as they are. */
-  settle(): void {
+  /** Makes the lines that change stay as they are now. */
+  freeze(): void {
     this.#live = []
   }
 

@@ -68,7 +68,7 @@ type Payment = z.infer<typeof Payment>
 const Endpoint = z.object({id: z.string(), secret: z.string()})
 const Endpoints = z.object({webhook_endpoints: z.array(z.object({id: z.string()}))})
 
-/** The operator, who has the owner's rights of the database. */
+/** The operator, with the database owner's rights. */
 export class Operator {
   readonly #databaseUrl: string
 
@@ -194,7 +194,7 @@ export class Shop {
       body: body && JSON.stringify(body),
     })
     const text = await response.text()
-    if (!response.ok) throw new Error(`${method} ${path} was answered with ${response.status}: ${text.slice(0, 500)}`)
+    if (!response.ok) throw new Error(`${method} ${path} returned ${response.status}: ${text.slice(0, 500)}`)
     return text === '' ? undefined : JSON.parse(text)
   }
 }

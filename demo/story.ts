@@ -68,7 +68,7 @@ export class Story {
     const fates = [ether, usdc, eurc, pol, jpyc, bitcoin, moved]
     await this.#until('the other deposits to be final', () => fates.every(({status}) => status === 'final'))
     await this.#until('every webhook', () => this.deposits.every(deposit => this.#missing(deposit).length === 0))
-    screen.settle()
+    screen.freeze()
     this.#check(dropped)
     if (this.#cast.receiver.typesOf('txid', moved.txid).includes('deposit.reorged'))
       this.#say(`The ${name(moved)} left the chain and came back: one deposit.reorged, one more deposit.pending`)

@@ -1,4 +1,4 @@
-// Waits in the demo. Promises: the condition is asked again and again, and an error says what did not happen in time.
+// Waits in the demo. Promises: the condition is polled, and an error says what did not happen in time.
 import {setTimeout as sleep} from 'node:timers/promises'
 
 export async function until(
@@ -7,5 +7,5 @@ export async function until(
   holds: () => Promise<boolean>,
 ): Promise<void> {
   for (const deadline = Date.now() + timeoutMs; !(await holds()); await sleep(pollMs))
-    if (Date.now() > deadline) throw new Error(`waited ${timeoutMs / 1000} s in vain for ${what}`)
+    if (Date.now() > deadline) throw new Error(`timed out after ${timeoutMs / 1000} s: waited for ${what}`)
 }

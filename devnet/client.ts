@@ -126,12 +126,12 @@ export abstract class LocalClient<Included = unknown> {
   abstract newAddress(): string
 }
 
-/** What the chain at a URL says about itself; rejects if no local chain answers there. */
+/** What the chain at a URL reports about itself; rejects if no local chain responds there. */
 export async function askInfo(url: string): Promise<Info> {
   try {
     return Info.parse(await call(url, 'devnet_info'))
   } catch (cause) {
-    throw new Error(`no local chain answers at ${url}`, {cause})
+    throw new Error(`no local chain responds at ${url}`, {cause})
   }
 }
 

@@ -41,7 +41,7 @@ async function mineForEver(serving: Serving): Promise<void> {
       await serving.mine()
     } catch (error) {
       if (stopping) return
-      log.error({error: String(error)}, 'no block was mined; it is tried again at the next interval')
+      log.error({error: String(error)}, 'could not mine a block; trying again at the next interval')
     }
   }
 }
@@ -59,7 +59,7 @@ async function open(): Promise<Opened> {
         process.exit(0)
       }
       if (Date.now() > deadline)
-        throw new Error(`another process has the local chain in ${dir} and does not serve it; end that process`)
+        throw new Error(`another process holds the local chain in ${dir} but does not serve it; end that process`)
     }
   }
 }

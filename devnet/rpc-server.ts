@@ -33,7 +33,7 @@ export class HttpServer {
     this.#limitBytes = limitBytes
     this.#response = response
     this.server = createServer((request, response) => {
-      this.#take(request, response).catch(() => request.destroy()) // the client went away, or the node did
+      this.#take(request, response).catch(() => request.destroy()) // the client or the node is gone
     })
   }
 

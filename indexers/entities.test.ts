@@ -1,4 +1,4 @@
-// schema.graphql against the tables of db/tables: the store writes what the one says into the other.
+// Compares schema.graphql with the tables of db/tables: the store writes entities of the schema into these tables.
 import {afterAll, beforeAll, expect, test} from 'vitest'
 import {type TestDatabase, testDatabase} from '../test/support/database.ts'
 import {entities, entitySchemas} from './entities.ts'

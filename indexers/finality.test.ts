@@ -1,4 +1,4 @@
-// Finality against nodes that do not agree with each other, as behind a balancer.
+// Finality with nodes that disagree with each other, as behind a balancer.
 import {afterAll, beforeAll, expect, test} from 'vitest'
 import {ChainWriter} from '../test/support/chain-writer.ts'
 import {type TestDatabase, testDatabase} from '../test/support/database.ts'

@@ -1,6 +1,6 @@
-// For every seed: after every commit, deposits, their events, and what addresses of ours sent are what the chain of the fake implies; through
-// forks, re-runs, late addresses, contents that are learnt late, a source that lies, connections cut inside the transaction, commits whose
-// answer was lost, and restarts. FOLLOW_SEEDS=200 npx vitest run indexers/follow.test.ts runs more of them, FOLLOW_FIRST_SEED begins elsewhere.
+// For every seed: after every commit, deposits, their events and our confirmed transactions match the fake chain. This holds through forks, re-runs,
+// late addresses, late contents, a source that lies, connections cut inside the transaction, commits whose response was lost, and restarts.
+// FOLLOW_SEEDS=200 npx vitest run indexers/follow.test.ts runs more seeds; FOLLOW_FIRST_SEED sets the first one.
 import type {Store} from '@subsquid/typeorm-store'
 import pino from 'pino'
 import {expect, test} from 'vitest'
@@ -18,7 +18,7 @@ import {ChainDatabase} from './store.ts'
 
 const chain = 'ETH'
 const seeds = Number(process.env.FOLLOW_SEEDS ?? 4)
-const firstSeed = Number(process.env.FOLLOW_FIRST_SEED ?? 12) // 12 is among those that notice when links are not checked
+const firstSeed = Number(process.env.FOLLOW_FIRST_SEED ?? 12) // seed 12 fails if links are not checked
 const log = pino({level: 'silent'})
 
 interface Deposit {
@@ -29,11 +29,11 @@ interface Deposit {
   events: string[]
 }
 
-/** What the database should hold, from nothing but the head and the final height that it says it is at. */
+/** The expected contents of the database, computed only from its head and its final height. */
 class Expected {
   readonly deposits = new Map<string, Deposit>()
   confirmedTxs = new Map<string, string>()
-  /** What a rewind took away and was not read again yet: the block that it was in, and the height at which it is given up. */
+  /** Transfers that a rewind removed and that were not read again yet: their block, and the height up to which they are expected. */
   readonly #awaited = new Map<string, {height: number; until: number}>()
   readonly #world: FakeChain
   readonly #ours: ReadonlySet<string>
@@ -43,7 +43,7 @@ class Expected {
     this.#ours = ours
   }
 
-  /** The blocks above a height are to be read again. */
+  /** The blocks above a height will be read again. */
   rewind(to: number, head: number): void {
     for (const [key, {status, height}] of this.deposits)
       if (status === 'pending' && height > to && !this.#awaited.has(output(key)))
@@ -65,10 +65,10 @@ class Expected {
     for (const key of here.keys()) this.#awaited.delete(output(key))
     for (const [at, {height, until}] of this.#awaited)
       if (until <= this.#world.byHash.get(headHash)!.height || height <= finalHeight) this.#awaited.delete(at)
-    for (const key of new Set([...here.keys(), ...this.deposits.keys()])) this.#settle(key, here.get(key), finalHeight)
+    for (const key of new Set([...here.keys(), ...this.deposits.keys()])) this.#derive(key, here.get(key), finalHeight)
   }
 
-  #settle(key: string, found: Pick<Deposit, 'amount' | 'height' | 'hash'> | undefined, finalHeight: number): void {
+  #derive(key: string, found: Pick<Deposit, 'amount' | 'height' | 'hash'> | undefined, finalHeight: number): void {
     const known = this.deposits.get(key) ?? {status: 'reorged', amount: '', height: 0, hash: '', events: []}
     if (known.status === 'final') {
       expect(found, `final deposit ${key} is on the chain`).toBeDefined()
@@ -87,7 +87,7 @@ class Expected {
   }
 }
 
-/** Of a deposit's key, what a transfer is known by. */
+/** The part of a deposit's key that identifies its transfer. */
 const output = (key: string) => key.split(':').slice(0, 2).join(':')
 
 async function check(db: TestDatabase, expected: Expected, {events = true} = {}): Promise<void> {
@@ -101,7 +101,7 @@ async function check(db: TestDatabase, expected: Expected, {events = true} = {})
   }
   const found = new Map(stored.map(({key, version, ...deposit}) => [key, shape(deposit)]))
   const wanted = new Map([...expected.deposits].map(([key, deposit]) => [key, shape(deposit)]))
-  if (!events) for (const [key, {status}] of wanted) if (status === 'reorged' && !found.has(key)) wanted.delete(key) // was never shown
+  if (!events) for (const [key, {status}] of wanted) if (status === 'reorged' && !found.has(key)) wanted.delete(key) // was never visible
   expect(found).toEqual(wanted)
   for (const {version, events: list} of stored) {
     expect(list).toHaveLength(version)
@@ -118,7 +118,7 @@ async function check(db: TestDatabase, expected: Expected, {events = true} = {})
   expect(left).toEqual({marks: '0', incidents: '0'})
 }
 
-/** All that one seed needs; everything about it follows from the seed. */
+/** Everything that one run needs, computed from the seed. */
 async function setUp(seed: number) {
   const chance = new Random(seed)
   const random = () => chance.next()
@@ -151,7 +151,7 @@ async function setUp(seed: number) {
 async function run(seed: number): Promise<void> {
   const {random, db, world, stranger, ours, cursor, end} = await setUp(seed)
   const chaos = random() < 0.15 ? 0 : 0.02 + random() * 0.1
-  // Contents are learnt late. What was said of them on the way is compared with nothing: it depends on when they were learnt.
+  // Contents are learnt late. Their events are not compared, because these depend on when the contents were learnt.
   const late = random() < 0.4
   if (late) world.hideRate = 0.2
   const source = new FaultySource(world, stranger, random, chaos)
@@ -220,10 +220,10 @@ async function run(seed: number): Promise<void> {
     if (random() < 0.3) source.reveal(0.5)
     rollDisturbance()
     try {
-      if (random() < chaos && !late) await restart() // what is to be written again, the source of a new process finds out
+      if (random() < chaos && !late) await restart() // the source of a new process finds out which blocks must be written again
       const moved = await step()
       observations = 0
-      if (moved && random() < chaos / 2) throw new Error('the commit happened, and its answer was lost')
+      if (moved && random() < chaos / 2) throw new Error('the commit happened, but its response was lost')
     } catch (error) {
       await follower.forget()
       if (error instanceof CannotFollow && ++observations >= threshold) await judge()
@@ -239,7 +239,7 @@ async function run(seed: number): Promise<void> {
   source.reveal(1)
   await judge()
   for (let moved = true, count = 0; moved; count++) {
-    expect(count, 'rounds until the loop comes to rest').toBeLessThan(2000)
+    expect(count, 'rounds until the loop has nothing to do').toBeLessThan(2000)
     moved = await step()
   }
   expect(follower.tip?.hash).toBe(world.head.hash)
@@ -279,7 +279,7 @@ test('a head that is far too high does not reduce how many blocks can be undone'
   await end()
 })
 
-/** The server ends the store's connection, somewhere inside its transaction. */
+/** Makes the server end the store's connection somewhere inside its transaction. */
 async function cutOff(db: TestDatabase, store: Store): Promise<void> {
   const {em} = store as unknown as {em(): {query(sql: string): Promise<{pid: number}[]>}}
   const [backend] = await em.call(store).query('select pg_backend_pid() as pid')

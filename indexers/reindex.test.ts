@@ -1,5 +1,5 @@
-// Reading final blocks again, against a model: whatever rows were damaged behind the indexer's back, they are as the chain has them afterwards, and
-// nothing else changed; and whatever a source says that cannot be so, nothing is written.
+// Reading final blocks again, compared with a model. Whatever rows were damaged, they match the chain afterwards, and nothing else changes. Whatever
+// false response a source returns, nothing is written.
 import fc from 'fast-check'
 import pg from 'pg'
 import {afterAll, beforeAll, describe, expect, test} from 'vitest'
@@ -51,7 +51,7 @@ afterAll(async () => {
 
 const final = heights - 4
 
-/** Everything that follows from the chain, row by row, and everything that an indexer holds on to. */
+/** All rows that are derived from the chain, and all state of an indexer. */
 async function dump(): Promise<Record<string, unknown[]>> {
   const tables = [
     'chain.transfer',
@@ -125,7 +125,7 @@ class Source implements HistorySource {
 const readAgain = (source: HistorySource, more: Partial<ReindexOptions> = {}): Promise<Reindexed> =>
   reindex({db: client, chain, source, display: address => address, from: 1, retryMs: 1, ...more})
 
-/** Without the triggers, so that nothing follows from it. */
+/** Writes without the triggers, so nothing is derived from it. */
 async function behindTheBack(sql: string, values: unknown[] = []): Promise<void> {
   const other = new pg.Client({connectionString: db.ownerUrl, options: '-c session_replication_role=replica'})
   await other.connect()
@@ -194,7 +194,7 @@ test('damaged final rows of every kind are repaired to match the chain, and noth
       for (const [sql, values] of damages) await behindTheBack(sql, [...values])
       const {incidents} = await readAgain(new Source())
       expect(incidents).toBe(0)
-      // What was stored too low is gone there before it is found above.
+      // A row that was stored too low is deleted there before it is found above.
       await db.rows(`delete from app.incident where resolution = 'healed'`)
       expect(await dump()).toEqual(healthy)
     }),
@@ -408,7 +408,7 @@ describe('a source that', () => {
 describe('a run', () => {
   const noFrom = {from: undefined} as Partial<ReindexOptions>
 
-  test('that is stopped resumes where it was, and nobody else can start one meanwhile', async () => {
+  test('that is stopped resumes at its position, and no other process can start one meanwhile', async () => {
     await behindTheBack(`delete from chain.transfer where block_height in (2, 25)`)
     const stop = new AbortController()
     let other: Promise<unknown> | undefined
@@ -514,10 +514,10 @@ test('a row added at a height that the live indexer can undo is written again af
   await write(readable.map(block => (block.height === 2 ? {...block, candidates: []} : block)))
   await db.rows('select chain.finalize($1, 3, $2)', [code, hashOf('3')])
   expect(await readAgain(source, {chain: code})).toMatchObject({...nothing, added: 1})
-  const told = () => db.rows('select id, type from app.event order by position')
-  const before = await told()
+  const eventRows = () => db.rows('select id, type from app.event order by position')
+  const before = await eventRows()
   expect(await events('0xhot2')).toEqual(['deposit.pending', 'deposit.confirmed'])
   await write(readable)
-  expect(await told()).toEqual(before)
+  expect(await eventRows()).toEqual(before)
   expect(await readAgain(source, {chain: code})).toMatchObject(nothing)
 })

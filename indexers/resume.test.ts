@@ -1,4 +1,4 @@
-// The first requests to a node, before a block is read from it.
+// The checks of a node before a block is read from it.
 import {afterAll, beforeAll, expect, test} from 'vitest'
 import {type Logger, silent} from '../base/log.ts'
 import {readSettings} from '../chains/settings.ts'
@@ -63,18 +63,18 @@ test('a database without free connections is named, and not the node', async () 
   await db.rows(`create role ${role} login password 'x' connection limit 0`)
   const url = Object.assign(new URL(db.ownerUrl), {username: role, password: 'x'}).href
   const pool = openPool(url, {name: 'test', max: 1})
-  const told: {reason: string; error: string}[] = []
-  const log = {warn: (what: {reason: string; error: string}) => told.push(what)} as unknown as Logger
+  const logged: {reason: string; error: string}[] = []
+  const log = {warn: (what: {reason: string; error: string}) => logged.push(what)} as unknown as Logger
   const network = 'eip155:1'
   const options = {network, networkSettings: 'none', startHeight: 1, log, retryMs: 1, mainnet: true}
   const source = sourceOf(async () => network)
   const going = resume(source, new ChainCursor(pool, 'ETH'), options).catch(() => {})
-  await until(async () => told.length > 0, {timeoutMs: 5000, what: 'the reason to be told'})
-  await db.rows(`alter role ${role} superuser`) // whom no limit holds
+  await until(async () => logged.length > 0, {timeoutMs: 5000, what: 'the reason to be logged'})
+  await db.rows(`alter role ${role} superuser`) // superusers have no connection limit
   await going
   await pool.end()
   await db.rows(`drop role ${role}`)
-  expect(told).toEqual([
+  expect(logged).toEqual([
     {
       reason: 'database_unavailable',
       error: expect.stringMatching(/^the database has no connection left: too many connections for role/),
@@ -109,8 +109,8 @@ test('a process whose settings name other tokens than the last migration run rea
         `select waiting_message as message from chain.configured where waiting_reason = 'token_refused'`,
       )
     )[0]
-  const told = await until(why, {timeoutMs: 5000, what: 'ETH to wait'})
-  expect(told.message).toContain('the settings of this process name other assets of ETH')
+  const waiting = await until(why, {timeoutMs: 5000, what: 'ETH to wait'})
+  expect(waiting.message).toContain('the settings of this process name other assets of ETH')
   expect(await cursor.read()).toBeUndefined()
   await writeAssets(other.ownerUrl, chains.values())
   await going

@@ -12,7 +12,7 @@ import {newestSurelyBefore, startingBlock} from './start.ts'
 
 const minute = 60_000
 
-/** Headers with these times, counting what is asked of them. What is below `pruned` is not there. */
+/** A source of headers with these times that counts requests. It has no headers below `pruned`. */
 function headers(times: number[], blockTimes: BlockTimes, pruned = 0) {
   const asked: number[] = []
   const blockAt: ChainView['blockAt'] = async height => {
@@ -50,7 +50,7 @@ describe('the newest block that surely existed before a moment', () => {
         const lowest = last.length ? median(last) + 1 : 0
         const honest = Math.max(lowest, now + (lie < 30 ? ahead : ahead / 60) * minute)
         liars = lie > 80 ? liars + 1 : Math.max(0, liars - 0.5)
-        times.push(lie > 80 && liars < 3 ? lowest : honest) // back to the least that is allowed
+        times.push(lie > 80 && liars < 3 ? lowest : honest) // the lowest time that is allowed
         mined.push(now)
       }
       return {mined, times}
@@ -80,7 +80,7 @@ describe('the newest block that surely existed before a moment', () => {
       return {height, hash: '', time: new Date(height * 1000)}
     }
     const top = 20_000_000
-    for (const [seconds, questions] of [
+    for (const [seconds, requests] of [
       [top, 1],
       [top - 50, 14],
       [12_345, 50],
@@ -91,7 +91,7 @@ describe('the newest block that surely existed before a moment', () => {
         height: seconds,
         isMissing: false,
       })
-      expect(source.asked.length).toBeLessThanOrEqual(questions)
+      expect(source.asked.length).toBeLessThanOrEqual(requests)
     }
   })
 
@@ -170,7 +170,7 @@ describe('the first address of a family', () => {
     await cursor.tellWaiting('blocks_missing', 'the node has pruned it', 500)
     const accept = (height: number) => db.rows(`select * from app.accept_gap('BTC', $1, 'an operator')`, [height])
     await expect(accept(500)).rejects.toThrow('there is no gap: no block below 500 of BTC can have paid us')
-    await cursor.tellWaiting('node_unavailable', 'it is away') // which says nothing of the height
+    await cursor.tellWaiting('node_unavailable', 'it is away') // this reason has no height
     expect(await accept(800)).toMatchObject([{missing_from: 500, follow_from: 800, accepted_by: 'an operator'}])
     expect(await accept(900)).toMatchObject([{missing_from: 500, follow_from: 900}])
     expect(await cursor.acceptedStart()).toBe(900)

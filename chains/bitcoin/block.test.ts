@@ -1,4 +1,4 @@
-// Known answers from mainnet and BIP-143, bitcoinjs-lib as a second opinion, and forgeries.
+// Known results from mainnet and BIP-143, comparisons with bitcoinjs-lib, and forgeries.
 import {Block, Transaction} from 'bitcoinjs-lib'
 import fc from 'fast-check'
 import {describe, expect, test} from 'vitest'
@@ -50,7 +50,7 @@ test('the id of a transaction with a witness covers everything but the witness',
   expect(isCoinbase(transaction)).toBe(false)
 })
 
-test('of a witness with a million items only the first ones are stored, and its end is found', () => {
+test('only the first of a million witness items are stored, and the end of the witness is found', () => {
   const count = Buffer.from([0xfe, 0x40, 0x42, 0x0f, 0x00])
   const body = `01${'07'.repeat(36)}00ffffffff01${'00'.repeat(8)}0151`
   const long = Buffer.concat([
@@ -181,7 +181,7 @@ function blockOf(contents: typeof transactions extends fc.Arbitrary<infer T> ? T
   return {made, root, raw: Buffer.concat([header(root), Uint8Array.of(made.length), ...made.map(it => it.toBuffer())])}
 }
 
-/** The siblings of one position, by the book. */
+/** The siblings of one position, computed in the simplest way. */
 function proofOf(txids: string[], position: number): MerkleProof {
   const siblings: string[] = []
   let level: Buffer[] = txids.map(stored)
@@ -207,10 +207,10 @@ test('blocks are parsed as bitcoinjs-lib writes them, and the proof of a transac
         made.map(({ins}) => ins.map(({witness}) => witness.map(shown))),
       )
       const txids = block.transactions.map(({txid}) => txid)
-      fc.pre(new Set(txids).size === txids.length) // of adjacent duplicates either position is right
+      fc.pre(new Set(txids).size === txids.length) // for adjacent duplicates, both positions are right
       const position = pick % txids.length
       const transaction = block.transactions[position]!
-      fc.pre(transaction.strippedSize !== 64) // it could be an inner node: refused, as another test says
+      fc.pre(transaction.strippedSize !== 64) // it could be an inner node, so it is refused; another test covers that
       const proof = proofOf(txids, position)
       assertInBlock(transaction, proof, root)
       for (let other = 0; other < 2 ** proof.siblings.length; other++)
@@ -223,7 +223,7 @@ test('a block with any part changed, left out or repeated is refused', () => {
   fc.assert(
     fc.property(transactions, fc.nat(), fc.integer({min: 1, max: 255}), (contents, at, change) => {
       const plain = contents.map(it => ({...it, inputs: it.inputs.map(input => ({...input, witness: []}))}))
-      const {made, root, raw} = blockOf(plain) // what the header commits to: no witnesses
+      const {made, root, raw} = blockOf(plain) // the header does not commit to witnesses
       const bent = Uint8Array.from(raw)
       bent[80 + (at % (raw.length - 80))]! ^= change
       expect(() => parseBlock(bent)).toThrow()

@@ -30,7 +30,7 @@ afterEach(async () => {
   for (const one of open.splice(0).reverse()) await one.close()
 })
 
-/** A small server of the network above, in which scripthashes have the statuses that the test gives them. */
+/** A small server of the network above; scripthashes have the statuses that the test sets. */
 async function startServer(tls?: {key: string; cert: string}) {
   const statuses = new Map<string, string | null>()
   const responses: Behaviour = ({method, params}) => {
@@ -80,7 +80,7 @@ describe('requests', () => {
     expect(electrum.generation).toBe(1)
   })
 
-  test('reject with the code and the words of the server when it refuses', async () => {
+  test('reject with the code and the message of the server when it refuses', async () => {
     const electrum = connect((await startServer()).url)
     const error = await electrum.request('nonsense', [], z.null()).catch(error => error)
     expect(error).toBeInstanceOf(ElectrumError)
@@ -159,12 +159,12 @@ describe('requests', () => {
     server.behave = faults.hang
     const response = echo(electrum, 'x')
     response.catch(() => {})
-    await until(async () => server.count('echo') === 2, {timeoutMs: 5000, what: 'the question'})
+    await until(async () => server.count('echo') === 2, {timeoutMs: 5000, what: 'the request'})
     server.disconnect()
     await expect(response).rejects.toThrow('the connection ended')
   })
 
-  test('reject when the client is closed, and ever after', async () => {
+  test('reject when the client is closed, and afterwards', async () => {
     const server = await startServer()
     const electrum = connect(server.url)
     await echo(electrum, 'connected')
@@ -182,7 +182,7 @@ describe('requests', () => {
 
 describe('a server that', () => {
   const shakes = ['server.version', 'server.ping', 'blockchain.block.header', 'blockchain.headers.subscribe']
-  /** Greets as it should, and does wrong after that. */
+  /** Completes the handshake, then misbehaves. */
   const later = (behave: Behaviour): Behaviour => {
     return (call, pass) => (shakes.includes(call.method) ? pass() : behave(call, pass))
   }
@@ -201,13 +201,13 @@ describe('a server that', () => {
       'excessive resource usage',
     ],
     'sends a history of 8 MB': [later(() => 'x'.repeat(2 ** 23)), 'sent more than 8000000 characters'],
-    'answers with something else': [later(() => ({text: 'x'})), 'sent an unexpected response to echo'],
+    'sends an unexpected response': [later(() => ({text: 'x'})), 'sent an unexpected response to echo'],
     'refuses the version': [() => faults.error('unsupported protocol version'), 'refused server.version'],
-    'is of another network': [
+    'is on another network': [
       ({method}, pass) => (method === 'blockchain.block.header' ? '02'.repeat(80) : pass()),
       'is on another network',
     ],
-    'has a status that is none': [
+    'sends an invalid status': [
       later((_, pass) => {
         const params = JSON.stringify([a, 1])
         faults.send(`{"jsonrpc":"2.0","method":"blockchain.scripthash.subscribe","params":${params}}`)
@@ -217,18 +217,21 @@ describe('a server that', () => {
     ],
   }
 
-  test.for(Object.entries(wrongs))('%s is given up for the next one', async ([, [behave, reason]]) => {
+  test.for(Object.entries(wrongs))('%s is replaced by the next one', async ([, [behave, reason]]) => {
     const [bad, good] = [await startServer(), await startServer()]
     bad.behave = behave
-    const electrum = connect([bad.url, good.url], {timeoutMs: reason.startsWith('no answer') ? 400 : 5000})
-    const response = await until(() => echo(electrum, 'x'), {timeoutMs: 10_000, what: 'an answer of the good one'})
+    const electrum = connect([bad.url, good.url], {timeoutMs: reason.startsWith('no response') ? 400 : 5000})
+    const response = await until(() => echo(electrum, 'x'), {
+      timeoutMs: 10_000,
+      what: 'a response from the good server',
+    })
     expect(response).toBe('x')
     expect(electrum.reasons()).toEqual([expect.stringContaining(reason)])
     expect(good.count('echo')).toBeGreaterThan(0)
     expect(bad.connections).toBe(0)
   })
 
-  test('sends an unrequested notification is used on, and the notification is ignored', async () => {
+  test('sends an unrequested notification stays in use, and the notification is ignored', async () => {
     const server = await startServer()
     const electrum = connect(server.url)
     await electrum.subscribeScripthashes([a])
@@ -356,7 +359,7 @@ describe('subscriptions', () => {
     ])
   })
 
-  test('report a status that changed and changed back, since requests between may belong to the other one', async () => {
+  test('report a status that changed and changed back, because a request in between may belong to the other status', async () => {
     const server = await startServer()
     const electrum = connect(server.url)
     await electrum.subscribeScripthashes([a, b])
@@ -394,7 +397,7 @@ describe('subscriptions', () => {
     expect(electrum.takeChanged()).toEqual([a])
   })
 
-  test('keep the newest status when a notification arrives together with the response', async () => {
+  test('store the newest status when a notification arrives together with the response', async () => {
     const server = await startServer()
     const electrum = connect(server.url)
     await electrum.subscribeScripthashes([a])
@@ -425,7 +428,7 @@ describe('subscriptions', () => {
     server.behave = (call, pass) => (call.params[0] === b ? faults.error('no') : pass())
     const electrum = connect(server.url)
     await expect(electrum.subscribeScripthashes([a, b])).rejects.toThrow(ElectrumError)
-    await until(async () => electrum.statuses().size > 0, {timeoutMs: 5000, what: 'the answer to the other'})
+    await until(async () => electrum.statuses().size > 0, {timeoutMs: 5000, what: 'the response to the other'})
     expect([...electrum.statuses().keys()]).toEqual([a])
   })
 

@@ -21,7 +21,7 @@ function connect(url: string, options?: {timeoutMs: number}): Bitcoind {
 
 type Serve = (body: string, response: ServerResponse, request: IncomingMessage) => void
 
-/** A server of HTTP that answers as the test says, and keeps what it was asked. */
+/** An HTTP server that responds as the test says, and records its requests. */
 async function startServer(serve: Serve) {
   const asked: string[] = []
   const server = createServer(async (request, response) => {
@@ -93,13 +93,13 @@ describe('blocks', () => {
   const hash = 'ab'.repeat(32)
   const viaRpc = (body: string) => JSON.stringify({id: 0, result: '0102', error: null, asked: body})
 
-  test('are read by REST where the node serves it', async () => {
+  test('are read by REST if the node serves it', async () => {
     const {host, asked} = await startServer((_, response) => response.end(Buffer.of(3, 4)))
     expect([...(await connect(`http://${host}`).rawBlock(hash))]).toEqual([3, 4])
     expect(asked).toEqual([`GET /rest/block/${hash}.bin`])
   })
 
-  test('are read by RPC where the node has no REST, which is detected once', async () => {
+  test('are read by RPC if the node has no REST, which is detected once', async () => {
     const {host, asked} = await startServer((body, response, {method}) => {
       if (method === 'GET') response.writeHead(404).end()
       else response.end(viaRpc(body))
@@ -151,7 +151,7 @@ describe('a password', () => {
 })
 
 describe('a connection', () => {
-  /** Answers the first question, then ends so many connections instead, as a node does that finds them idle. */
+  /** Responds to the first request, then closes this many connections, like a node that finds them idle. */
   async function startFickle(times: number) {
     let isFirst = true
     let left = times
@@ -202,7 +202,7 @@ describe('an invalid response', () => {
     'a page': [says(200, '<html>'), 'answered help with 200: <html>'],
     'a full work queue': [says(503, 'Work queue depth exceeded'), 'Work queue depth exceeded'],
     'a number': [says(200, '1'), 'sent an invalid response'],
-    'another shape': [responses(1), 'something else'],
+    'another shape': [responses(1), 'unexpected response'],
     'a node that is starting': [
       says(500, JSON.stringify({id: 0, result: null, error: {code: -28, message: 'Loading block index…'}})),
       'bitcoind is starting: Loading block index',

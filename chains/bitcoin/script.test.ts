@@ -1,4 +1,4 @@
-// Known answers (BIP-173, BIP-350, BIP-341, mainnet's own history) and, for everything else, bitcoinjs-lib as a second opinion.
+// Known results (BIP-173, BIP-350, BIP-341, mainnet's history); everything else is compared with bitcoinjs-lib.
 import {address as reference} from 'bitcoinjs-lib'
 import fc from 'fast-check'
 import {describe, expect, test} from 'vitest'

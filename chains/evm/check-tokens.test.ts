@@ -1,4 +1,4 @@
-// What contracts of a real chain are asked before their tokens are followed.
+// The checks with contracts of a real chain before their tokens are followed.
 import {afterAll, beforeAll, expect, test} from 'vitest'
 import {RetryableError} from '../../base/errors.ts'
 import {Anvil, localChainId, ownTokens} from '../../test/support/evm/anvil.ts'

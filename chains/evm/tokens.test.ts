@@ -1,4 +1,4 @@
-// An operator's own tokens, by a setting.
+// An operator's own tokens, from the setting <CHAIN>_TOKENS.
 import {expect, test} from 'vitest'
 import {factsOf, readSettings, settingsFrom} from '../settings.ts'
 import {erc20, evmSettings} from './settings.ts'
@@ -19,7 +19,7 @@ const usdc = '0x1c7D4B196Cb0C7B01d743Fbc6116a902379C7238'
 const read = (tokens: unknown, more: Record<string, string> = {}) =>
   evmSettings(readSettings({ETH_TOKENS: JSON.stringify(tokens), ...more}).chains.get('ETH'))
 
-/** What is wrong with a list. */
+/** The problems of a list. */
 function problemsOf(tokens: unknown, more?: Record<string, string>): string[] {
   try {
     read(tokens, more)

@@ -1,7 +1,7 @@
-// A local Bitcoin chain: a node checks, the journal remembers. Blocks are made here (block.ts), committed to the journal, and only then
-// given to the node. After every change and at every start the node is made to agree with the journal: missing blocks are submitted,
-// extra ones are invalidated, and its mempool gets exactly the unconfirmed transactions. So a bitcoind that lost unwritten blocks
-// to kill -9, and a bcoin that has only its memory, both return with the state that clients saw.
+// A local Bitcoin chain: a node checks blocks, the journal stores them. Blocks are made here (block.ts), committed to the journal, and only then
+// given to the node. After every change and at every start the node is made to agree with the journal: missing blocks are submitted, extra ones are
+// invalidated, and its mempool gets exactly the unconfirmed transactions. So both a bitcoind that lost unwritten blocks to kill -9 and a bcoin that
+// has only its memory return with the state that clients saw.
 // Promises: the journal is the chain. Changes happen one at a time; each resolves when the node and the index show it.
 import {EventEmitter} from 'node:events'
 import {Transaction} from 'bitcoinjs-lib'
@@ -135,7 +135,7 @@ export class BitcoinChain extends EventEmitter<{change: [Change]}> {
     return {height: found.height, hash: found.hash, txids: this.ledger.block(found.height)!.txids}
   }
 
-  /** The payers, like bitcoind's getblock with verbosity 3, on every node: bcoin lacks that. */
+  /** The payers, like in bitcoind's getblock with verbosity 3. It works on every node; bcoin lacks that verbosity. */
   withPrevouts(hash: string): object {
     if (!this.journal.find(hash)) throw new RpcError({code: -5, message: 'Block not found'})
     const {txids} = this.block(hash)
@@ -167,7 +167,7 @@ export class BitcoinChain extends EventEmitter<{change: [Change]}> {
     } catch (error) {
       if (error instanceof RpcError) {
         this.journal.removeFromPool([txid])
-        if (this.ledger.unconfirmed(txid)) await this.#settle() // the node died in between, and the next one was offered it with all that waits
+        if (this.ledger.unconfirmed(txid)) await this.#settle() // the node died in between; the next one got all unconfirmed transactions
       }
       throw error
     }
@@ -202,7 +202,7 @@ export class BitcoinChain extends EventEmitter<{change: [Change]}> {
 
   #ours(outpoint: string): Output {
     const output = this.ledger.output(outpoint)
-    if (!output || !isOurs(output)) throw new RangeError(`${outpoint} is no unspent output of the faucet`)
+    if (!output || !isOurs(output)) throw new RangeError(`${outpoint} is not an unspent output of the faucet`)
     return output
   }
 
@@ -225,7 +225,7 @@ export class BitcoinChain extends EventEmitter<{change: [Change]}> {
     const old = decode(known)
     const spent = outpointsSpent(old).flatMap(outpoint => this.#output(outpoint) ?? [])
     const inputs = spent.filter(isOurs)
-    if (inputs.length === 0) throw new RangeError(`no input of ${txid} is the faucet's`)
+    if (inputs.length === 0) throw new RangeError(`${txid} has no input of the faucet`)
     const outputs = old.outs.map(({script, value}) => ({script, amount: value}))
     const isChange = ({script}: Payee) => Buffer.compare(script, faucet.script) === 0
     const oldFee = spent.reduce((sum, {value}) => sum + value, 0n) - outputs.reduce((sum, {amount}) => sum + amount, 0n)
@@ -254,7 +254,7 @@ export class BitcoinChain extends EventEmitter<{change: [Change]}> {
 
   // --- blocks ---
 
-  /** Mines this many blocks. The first takes what waits, or `only` this of it, after `include`. Coinbases pay the faucet, or `script`. */
+  /** Mines this many blocks. The first has `include`, then the unconfirmed transactions, or `only` these. Coinbases pay the faucet, or `script`. */
   async mine(count: number, options: MineOptions = {}): Promise<Head> {
     return await this.#change(() => this.#mine(count, options))
   }
@@ -421,10 +421,10 @@ export class BitcoinChain extends EventEmitter<{change: [Change]}> {
       for (let from = common + 1; from <= top; from += commitBlocks) {
         const heights = Array.from({length: Math.min(commitBlocks, top - from + 1)}, (_, i) => from + i)
         const refused = await node.submitBlocks(heights.map(height => this.journal.rawBlock(height)!.toString('hex')))
-        if (refused) throw new Rejected(`the node does not take a block up to height ${top}: ${refused}`)
+        if (refused) throw new Rejected(`the node refuses a block up to height ${top}: ${refused}`)
       }
       if ((await node.call('getbestblockhash', [])) === hash) return
-      if ((await height()) < top) throw new Rejected(`the node does not take the blocks from height ${common + 1} on`)
+      if ((await height()) < top) throw new Rejected(`the node refuses the blocks from height ${common + 1} on`)
       // The node has its own branch that is as long as ours or longer, and there may be another one behind that.
       await node.call('invalidateblock', [await hashAt(common + 1)])
     }
@@ -485,7 +485,7 @@ export class BitcoinChain extends EventEmitter<{change: [Change]}> {
   }
 }
 
-/** Sends a transaction to the mempool, which may refuse it by now. */
+/** Sends a transaction to the mempool. Ignores a refusal: it may be invalid by now. */
 async function offer(node: BitcoinNode, raw: string): Promise<void> {
   try {
     await node.call('sendrawtransaction', [raw, 0])

@@ -93,8 +93,8 @@ export class BitcoinClient extends LocalClient<string> {
   }
 
   /**
-   * Mines this many blocks at once, at most 10,000. The first takes what waits, or `only` these of it, after the raw transactions in
-   * `include`, which remove conflicting ones from the mempool. Coinbases pay the faucet, or the address `to`.
+   * Mines this many blocks at once, at most 10,000. The first has the raw transactions in `include`, then the unconfirmed ones, or `only` these.
+   * Those in `include` remove conflicting ones from the mempool. Coinbases pay the faucet, or the address `to`.
    */
   override async mine(blocks = 1, options: {only?: string[]; include?: string[]; to?: string} = {}): Promise<Head> {
     return await super.mine(blocks, options)

@@ -508,8 +508,8 @@ describe.each<NodeKind>(['bcoin', 'bitcoind'])('on %s', node => {
       await expect(client.rpc('generatetoaddress', [1, alice])).rejects.toThrow('does not serve generatetoaddress')
       // Invalid blocks: one with a spent input, in place of a block and on top.
       const spent = (await client.conflict(txid)).raw
-      await expect(client.mine(1, {include: [spent]})).rejects.toThrow('does not take')
-      await expect(client.reorg(1, {include: [spent]})).rejects.toThrow('does not take')
+      await expect(client.mine(1, {include: [spent]})).rejects.toThrow('the node refuses')
+      await expect(client.reorg(1, {include: [spent]})).rejects.toThrow('the node refuses')
       await expect(ask('blockchain.scripthash.subscribe', 'ab')).rejects.toThrow('-32602')
       await expect(ask('blockchain.transaction.get', '00'.repeat(32))).rejects.toThrow('2: daemon error')
       await expect(ask('blockchain.block.header', height + 1)).rejects.toThrow('1: height')

@@ -58,7 +58,7 @@ export function pay(
   while (spent.length === 0 || has() < needed()) {
     const more = nextInput(ledger, spent, needed() - has() + fee(68))
     if (!more)
-      throw new RangeError(`the faucet has ${has()} sat that it may spend, and ${needed()} are needed; mine a block`)
+      throw new RangeError(`the faucet has only ${has()} spendable sat, and ${needed()} are needed; mine a block`)
     spent.push(more)
   }
   const change = has() - needed()

@@ -45,8 +45,7 @@ export class BitcoinJournal extends JournalFile {
       let parent = fork < 0 ? '00'.repeat(32) : this.find(fork)?.hash
       blocks.forEach((raw, i) => {
         const block = Block.fromBuffer(raw)
-        if (displayed(block.prevHash!) !== parent)
-          throw new Error(`block ${fork + 1 + i} does not go on from ${parent}`)
+        if (displayed(block.prevHash!) !== parent) throw new Error(`block ${fork + 1 + i} does not link to ${parent}`)
         parent = block.getId()
         this.#insert(fork + 1 + i, block, raw)
       })

@@ -25,10 +25,10 @@ const Response = z.object({
   error: z.object({code: z.number(), message: z.string()}).nullish(),
 })
 
-/** The bitcoind of BITCOIND_BIN, or the one on PATH; undefined if there is none. Throws if BITCOIND_BIN is no program. */
+/** The bitcoind of BITCOIND_BIN, or the one on PATH; undefined if there is none. Throws if BITCOIND_BIN is not an executable file. */
 export function findBitcoind(): string | undefined {
   const named = process.env.BITCOIND_BIN
-  if (named && !isProgram(named)) throw new Error(`BITCOIND_BIN is ${named}, which is no program`)
+  if (named && !isProgram(named)) throw new Error(`BITCOIND_BIN is ${named}, which is not an executable file`)
   return (
     named ||
     (process.env.PATH ?? '')
@@ -100,7 +100,7 @@ export class BitcoinNode extends Engine {
     try {
       response = Response.parse(JSON.parse(body.toString()))
     } catch (cause) {
-      throw new EngineGone(`the Bitcoin node gave no answer to ${method}`, {cause})
+      throw new EngineGone(`the Bitcoin node sent no response to ${method}`, {cause})
     }
     if (response.error) throw new RpcError(response.error)
     return response.result
@@ -111,7 +111,7 @@ export class BitcoinNode extends Engine {
     const calls = raws.map((raw, id) => ({jsonrpc: '1.0', id, method: 'submitblock', params: [raw]}))
     const {body} = await this.forward('/', JSON.stringify(calls))
     const responses = z.array(Response).safeParse(JSON.parse(body.toString()))
-    if (!responses.success) throw new EngineGone('the Bitcoin node gave no answer to submitblock')
+    if (!responses.success) throw new EngineGone('the Bitcoin node sent no response to submitblock')
     const said = responses.data.map(({result, error}) => String(error?.message ?? result ?? 'taken'))
     return said.find(word => !/^(taken|inconclusive|duplicate|duplicate-inconclusive)$/.test(word))
   }
@@ -134,7 +134,7 @@ export class BitcoinNode extends Engine {
       })
       return {status: statusCode, body: Buffer.from(await body.arrayBuffer())}
     } catch (cause) {
-      throw new EngineGone('the Bitcoin node did not answer', {cause})
+      throw new EngineGone('the Bitcoin node did not respond', {cause})
     }
   }
 
@@ -148,7 +148,7 @@ export class BitcoinNode extends Engine {
 
 function bitcoind(home: string, port: number): {command: string[]; environment?: NodeJS.ProcessEnv} {
   const binary = findBitcoind()
-  if (!binary) throw new Error('there is no bitcoind: BITCOIND_BIN names none, and none is on PATH')
+  if (!binary) throw new Error('there is no bitcoind: BITCOIND_BIN is not set, and none is on PATH')
   const options = {
     regtest: 1,
     datadir: home,
@@ -177,7 +177,7 @@ function bitcoind(home: string, port: number): {command: string[]; environment?:
 
 function bcoin(home: string, port: number): {command: string[]; environment: NodeJS.ProcessEnv} {
   if (!existsSync(new URL('bcoin/node_modules/bcoin', import.meta.url)))
-    throw new Error('bcoin is not installed; npm install does it (npm ci --prefix devnet/bitcoin/bcoin)')
+    throw new Error('bcoin is not installed; run npm install (or npm ci --prefix devnet/bitcoin/bcoin)')
   const environment = {...process.env, NODE_BACKEND: 'js'} // its native parts are not compiled
   return {command: [process.execPath, bcoinMain, '--port', String(port), '--dir', home], environment}
 }

@@ -34,7 +34,7 @@ async function serve(
   const rpc = new BitcoinRpcServer(chain, info, log)
   const electrumPort = await listenAgain(journal, 'electrum_port', electrum)
   const rpcPort = await listenAgain(journal, 'rpc_port', rpc)
-  log.info({height: chain.head.height, node, electrumPort, rpcPort}, 'the local chain serves')
+  log.info({height: chain.head.height, node, electrumPort, rpcPort}, 'the local chain is ready')
   const [url, control_url] = [`tcp://127.0.0.1:${electrumPort}`, `http://127.0.0.1:${rpcPort}`]
   return {
     where: {

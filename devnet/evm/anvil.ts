@@ -68,7 +68,7 @@ export class Anvil extends Engine {
       })
       response = Response.parse(await body.json())
     } catch (cause) {
-      throw new EngineGone(`anvil did not answer ${method}`, {cause})
+      throw new EngineGone(`anvil did not respond to ${method}`, {cause})
     }
     if (response.error) throw new RpcError(response.error)
     return response.result

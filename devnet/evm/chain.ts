@@ -1,9 +1,9 @@
-// A local chain: anvil executes, the journal remembers. Why not anvil alone, as measured on anvil 1.7.1:
+// A local EVM chain: anvil executes blocks, the journal stores them. Why not anvil alone, as measured on anvil 1.7.1:
 // - it traces (debug_traceBlockByHash) from the states of old blocks, and forgets them after 3,000 to 4,000 blocks ("Resource
 //   not found"), with --prune-history at once; without that, 15,000 almost empty blocks put 6 GB on disk, and mining fell from
 //   940 to 76 blocks/s;
 // - a chain loaded from its own --state file traces none of the blocks before, and the file is written on exit, or every so
-//   many seconds: after kill -9 the chain would come back behind what was final;
+//   many seconds: after kill -9 the chain would restart below blocks that were final;
 // - anvil_rollback leaves the base fee of the dropped blocks behind, so that the chain could not be executed again.
 // Invariant: a block is a function of its parent, timestamp, coinbase and transactions in order, down to the hash. So each
 // block is committed to the journal before any client sees it. A lost engine is started from a snapshot (1 KB each) some
@@ -273,7 +273,7 @@ export class LocalChain extends EventEmitter<{block: [Block]}> {
       await this.#drop(engine)
     }
     throw new Error(
-      `anvil does not arrive at block ${height} of the journal again; remove ${this.#directory} to begin anew`,
+      `anvil cannot reproduce block ${height} of the journal; remove ${this.#directory} to begin a new chain`,
     )
   }
 
@@ -373,7 +373,7 @@ async function execute(engine: Anvil, plan: BlockToMake): Promise<FullBlock> {
   const block = await blockAt(engine, 'latest')
   const txids = block.transactions.map(transaction => transaction.hash)
   if (plan.raw && String(txids) !== String(plan.raw.map(raw => keccak256(raw as Hex))))
-    throw new Error(`block ${Number(block.number)} came out with other transactions than planned`)
+    throw new Error(`block ${Number(block.number)} has other transactions than planned`)
   if (txids.length === 0) return {block, raw: [], receipts: [], callTraces: [], traces: []}
   const [raw, receipts, callTraces, traces] = await Promise.all([
     Promise.all(txids.map(txid => engine.call('eth_getRawTransactionByHash', [txid]))),

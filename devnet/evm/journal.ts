@@ -82,10 +82,10 @@ export class Journal extends JournalFile {
 
   #assertLinked(from: number, blocks: FullBlock[]): void {
     let parent = from === 0 ? undefined : this.block(from - 1)?.block
-    if (from > 0 && !parent) throw new Error(`the chain has no block ${from - 1} for block ${from} to go on from`)
+    if (from > 0 && !parent) throw new Error(`the chain has no block ${from - 1}, the parent of block ${from}`)
     for (const {block} of blocks) {
       if (parent && (block.parentHash !== parent.hash || Number(block.number) !== Number(parent.number) + 1))
-        throw new Error(`block ${Number(block.number)} ${block.hash} does not go on from ${parent.hash}`)
+        throw new Error(`block ${Number(block.number)} ${block.hash} does not link to ${parent.hash}`)
       parent = block
     }
   }

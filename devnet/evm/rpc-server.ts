@@ -40,7 +40,7 @@ const Filter = z.object({
   topics: z.array(z.union([Hash, z.array(Hash), z.null()])).default([]),
 })
 const Tracer = z.object({
-  tracer: z.literal('callTracer', 'only callTracer is kept'),
+  tracer: z.literal('callTracer', 'only callTracer is supported'),
   tracerConfig: z.object({onlyTopCall: z.literal(false).optional(), withLog: z.literal(false).optional()}).optional(),
 })
 const Transaction = z.object({
@@ -54,7 +54,7 @@ const Transaction = z.object({
 /** What happens to the transactions of replaced blocks. */
 const Reorg = z.strictObject(
   {keepTransactions: z.boolean().default(false)},
-  {error: 'a reorganisation of an EVM chain keeps the transactions, or does not: there is no other choice'},
+  {error: 'a reorganisation of an EVM chain either mines all transactions again or drops them all'},
 )
 
 export class EvmRpcServer extends HttpServer {

@@ -31,7 +31,7 @@ async function serve(code: LocalChainCode, journal: Journal, options: ServeOptio
   }
   const server = new EvmRpcServer(chain, info, log)
   const port = await listenAgain(journal, 'port', server)
-  log.info({height: chain.head.height, port}, 'the local chain serves')
+  log.info({height: chain.head.height, port}, 'the local chain is ready')
   const url = `ws://127.0.0.1:${port}`
   return {
     where: {

@@ -1,4 +1,4 @@
-// What an Electrum server can do wrong, and late, against the source and the loop, on a real chain and a real database.
+// Wrong and late responses of an Electrum server, with the source and the loop, on a real chain and a real database.
 import {createHash} from 'node:crypto'
 import type pg from 'pg'
 import pino from 'pino'
@@ -51,7 +51,7 @@ afterAll(async () => {
   await db.drop()
 })
 
-/** A new process, as it were: its own connections, and nothing in memory. */
+/** Simulates a new process: new connections, and nothing in memory. */
 beforeEach(async () => {
   lying.behave = undefined
   const url = db.url('sluice_indexer')
@@ -73,7 +73,7 @@ beforeEach(async () => {
     horizon: 3,
     write: (store, blocks) => writeBlocks(store, blocks, write),
   })
-  await settle()
+  await catchUp()
 })
 afterEach(async () => {
   await Promise.all([follower.forget(), addresses.close()])
@@ -89,8 +89,8 @@ function newAddress(): string {
 const watch = (address: string) =>
   watchAddress(db, merchant, {address, family: 'bitcoin', watched: ['BTC'], chains: ['BTC']})
 
-/** Rounds until the loop has the head, and nothing is left to do. */
-async function settle(): Promise<void> {
+/** Runs rounds until the loop has the head and nothing is left to do. */
+async function catchUp(): Promise<void> {
   const rest = async () => {
     try {
       while (await follower.round());
@@ -113,12 +113,12 @@ async function rowOf(txid: string) {
   return row
 }
 
-/** What one call is answered with instead, a number of times. */
-function lie(method: string, change: (right: unknown) => unknown, times = Number.POSITIVE_INFINITY): {told: number} {
-  const count = {told: 0}
+/** Changes the response to one call, a number of times. */
+function lie(method: string, change: (right: unknown) => unknown, times = Number.POSITIVE_INFINITY): {lies: number} {
+  const count = {lies: 0}
   lying.behave = async (call, right) => {
-    if (call.method !== method || count.told >= times) return right()
-    count.told++
+    if (call.method !== method || count.lies >= times) return right()
+    count.lies++
     return change(await right())
   }
   return count
@@ -140,21 +140,21 @@ test.each<[string, string, (right: never) => unknown]>([
   async (_, method, change) => {
     const address = newAddress()
     await watch(address)
-    await settle()
+    await catchUp()
     const {txid} = await node.client.pay([{to: address, amount: 5000n}])
     const {generation} = electrum
-    const told = lie(method, change as (right: unknown) => unknown)
+    const count = lie(method, change as (right: unknown) => unknown)
     await node.client.mine()
     await until(
       async () => {
         await follower.round().catch(() => follower.forget())
-        return told.told > 0 && electrum.generation !== generation
+        return count.lies > 0 && electrum.generation !== generation
       },
       {timeoutMs: 20_000, what: 'the liar to be dropped'},
     )
     expect(await rowOf(txid)).toBeUndefined()
     lying.behave = undefined
-    await settle()
+    await catchUp()
     expect(await rowOf(txid)).toMatchObject({status: 'pending', events: 'pending'})
   },
 )
@@ -165,12 +165,12 @@ test('payments to an address from before it was watched are found, in recent blo
   for (const to of addresses) {
     paid.push((await node.client.pay([{to, amount: 5000n}])).txid)
     await node.client.mine()
-    await settle()
+    await catchUp()
   }
   for (const txid of paid) expect(await rowOf(txid)).toBeUndefined()
   const {n: blocks} = (await db.rows('select count(*) as n from chain.block where chain = $1', ['BTC']))[0]!
   for (const address of addresses) await watch(address)
-  await settle()
+  await catchUp()
   for (const txid of paid.slice(0, -1))
     expect(await rowOf(txid)).toMatchObject({status: 'final', events: 'pending confirmed'})
   expect(await rowOf(paid.at(-1)!)).toMatchObject({status: 'pending', events: 'pending'})
@@ -183,11 +183,11 @@ test('a transaction that is mined again at the same height without a notificatio
   await watch(address)
   const {txid} = await node.client.pay([{to: address, amount: 5000n}])
   await node.client.mine()
-  await settle()
+  await catchUp()
   const before = await rowOf(txid)
   lying.tells = false
   await node.client.reorg(1, {transactions: 'same-height'})
-  await settle()
+  await catchUp()
   lying.tells = true
   const after = await rowOf(txid)
   expect(after).toMatchObject({status: 'final', events: 'pending confirmed'}) // the new branch is one block longer
@@ -199,7 +199,7 @@ test('a history that was forged while its status changed and changed back is req
   await watch(address)
   const {txid} = await node.client.pay([{to: address, amount: 5000n}])
   await node.client.mine()
-  await settle()
+  await catchUp()
   await node.client.reorg(1, {transactions: 'same-height'}) // the history is asked for, and its status is what it was
   const {generation} = electrum
   await lieLike(lying, 'forges histories')
@@ -212,7 +212,7 @@ test('a history that was forged while its status changed and changed back is req
     },
     {timeoutMs: 20_000, what: 'the forger to be dropped'},
   )
-  await settle()
+  await catchUp()
   expect(await rowOf(txid)).toMatchObject({status: 'final', events: 'pending confirmed'})
 })
 
@@ -234,7 +234,7 @@ test('an unconfirmed transaction that the server lacks is absent, and the server
   const address = newAddress()
   await watch(address)
   addToHistory(address, {tx_hash: '33'.repeat(32), height: 0})
-  await settle()
+  await catchUp()
   const {generation} = electrum
   const {txid} = await node.client.pay([{to: address, amount: 5000n}])
   const shown = async () => {
@@ -267,13 +267,13 @@ test('a chain that stands still because its servers contradict themselves report
   const message = `a history names ${invented}, and there is no such transaction`
   expect(await told()).toEqual([{chain: 'BTC', txid: invented, message}])
   lying.behave = undefined
-  await settle()
+  await catchUp()
   expect(await told()).toEqual([])
 })
 
 test('headers without work, or without a link to ours, are refused', async () => {
   const {headHeight} = (await cursor.read())!
-  const told = lie('blockchain.block.headers', right => {
+  const count = lie('blockchain.block.headers', right => {
     const {hex, ...rest} = right as {hex: string}
     return {...rest, hex: `${'f'.repeat(8)}${hex.slice(8, 144)}01000003${hex.slice(152)}`}
   })
@@ -281,7 +281,7 @@ test('headers without work, or without a link to ours, are refused', async () =>
   await until(
     async () => {
       await follower.round().catch(() => follower.forget())
-      return told.told > 0
+      return count.lies > 0
     },
     {timeoutMs: 20_000, what: 'headers to be asked for'},
   )
