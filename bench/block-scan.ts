@@ -173,7 +173,7 @@ async function scan({ownerUrl, pool}: Bench, node: Bitcoind, from: number, to: n
 
 /** One user's addresses, made here: SQL has no bech32. */
 async function provisionAddresses(pool: Bench['pool']): Promise<void> {
-  await pool.query('alter table app.address disable trigger announce_address') // nobody listens, and a million would take long
+  await pool.query('alter table app.address disable trigger announce_address') // nothing listens, and a million notifications would take long
   await provision(pool, 'BTC', 1, "'none'")
   for (let from = 0; from < addresses; from += 50_000) {
     const names = Array.from({length: 50_000}, (_, n) => addressOf(programOf(from + n)))

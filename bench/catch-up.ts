@@ -26,7 +26,7 @@ export interface CatchUp {
   results: Result[]
   /** Peak memory of the indexer. */
   memoryMb: number
-  /** CPU time for a block: beside other work on the machine it says more than the rate. */
+  /** CPU time for a block. With other work on the machine, it is more reliable than the rate. */
   cpuUsPerBlock: number
 }
 
@@ -77,7 +77,7 @@ async function bareLoop(url: string, count: number): Promise<number> {
       headers: {'content-type': 'application/json'},
     })
     const responses = (await body.json()) as unknown[]
-    if (responses.length !== calls.length) throw new Error('the server left something out')
+    if (responses.length !== calls.length) throw new Error('the server left responses out')
   }
   const lane = async () => {
     while (next <= count) {

@@ -1,4 +1,4 @@
-// What a bench reports: a rate, the floor of the same run, and their ratio.
+// The result of a bench: a rate, the floor of the same run, and their ratio.
 export interface Result {
   what: string
   value: number

@@ -1,6 +1,6 @@
 // The last part of the story: every balance is paid out to a wallet that the operator has whitelisted, and one more payout goes to an
 // address off the whitelist. Promises: it ends when the payments are final, their webhooks have come and the wallet holds exactly the
-// net amounts, while the last payout still waits. It throws, naming what is missing, if something does not happen in time.
+// net amounts, while the last payout still waits. If something is late, it throws an error that says what is missing.
 import {formatUnits, parseUnits} from 'viem'
 import {type ChainCode, chainCodes, newWallet} from './chains.ts'
 import type {Payout, PayoutStatus} from './shop.ts'
@@ -123,7 +123,7 @@ export class Payouts {
     )
   }
 
-  // --- what is shown ---
+  // --- the output ---
 
   #show({played, seen}: Line): string {
     const {chain, token, net, status, txid, arrived} = played
@@ -136,7 +136,7 @@ export class Payouts {
     this.#cast.screen.say(`  ${this.#cast.screen.style('dim', what)}`)
   }
 
-  // --- what must hold ---
+  // --- checks ---
 
   /** Exactly the net amount arrived, once, with one event. */
   async #check({played, id}: Line): Promise<void> {

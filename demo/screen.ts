@@ -14,7 +14,7 @@ export class Screen {
     this.isLive = out.isTTY === true && process.env.TERM !== 'dumb'
   }
 
-  /** Colours on a terminal only, and not where NO_COLOR asks for none. */
+  /** Colours text, but only on a terminal and without NO_COLOR. */
   style(style: Style, text: string): string {
     return styleText(style, text, {stream: this.#out})
   }

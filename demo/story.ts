@@ -1,6 +1,6 @@
 // The first part of the story that the demo plays: deposits of every asset that become final, one that a reorganisation drops, and one that a
-// reorganisation moves into another block. Promises: it ends when every deposit has its expected state and every expected webhook has arrived, and
-// throws, naming what was missing, if something does not happen in time or happens that must not.
+// reorganisation moves into another block. Promises: it ends when every deposit has its expected state and every expected webhook has arrived. If
+// something is late or wrong, it throws an error that says what is missing.
 import type {ChainCode, Chains} from './chains.ts'
 import type {Receiver} from './receiver.ts'
 import type {Screen} from './screen.ts'
@@ -111,7 +111,7 @@ export class Story {
     this.#draw()
   }
 
-  // --- what is shown ---
+  // --- the output ---
 
   #draw(): void {
     const {screen} = this.#cast
@@ -146,7 +146,7 @@ export class Story {
     this.#cast.screen.say(`  ${this.#cast.screen.style('dim', what)}`)
   }
 
-  // --- what must hold ---
+  // --- checks ---
 
   /** The expected events that are missing. */
   #missing({status, txid}: PlayedDeposit): string[] {

@@ -1,4 +1,4 @@
-// The devnet commands against a running local chain: what they print, and how they fail.
+// The devnet commands with a running local chain: their output and their errors.
 import {execFile} from 'node:child_process'
 import {mkdtemp, rm} from 'node:fs/promises'
 import {tmpdir} from 'node:os'

@@ -58,7 +58,7 @@ ${example('mine --chain POLYGON --blocks 20')}`,
     }),
   )
 
-command('reorg', 'replace the newest blocks by others: a chain reorganisation')
+command('reorg', 'reorganise the chain: replace its newest blocks by others')
   .requiredOption('--depth <number>', 'how many blocks to replace', wholeNumber)
   .option('--keep-transactions', 'mine their transactions again, each one block later than before')
   .option(

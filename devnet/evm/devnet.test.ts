@@ -1,4 +1,4 @@
-// Local chains on the real anvil: what a client has seen stays, whatever is killed, and what a reorganisation does.
+// Local chains on the real anvil: data that a client has seen survives any kill, and reorganisations have the requested effect.
 import type {ChildProcess} from 'node:child_process'
 import {once} from 'node:events'
 import {mkdtemp, readFile, rm} from 'node:fs/promises'
@@ -308,7 +308,7 @@ test('a reorganisation down to genesis keeps the contracts; a deeper one is refu
   expect(await usdcBalance(client, alice)).toBe(6_000_000n)
 })
 
-test('a reorganisation below what the engine remembers is made from a snapshot', async () => {
+test('a reorganisation below the states of the engine is made from a snapshot', async () => {
   const {client} = await start()
   const txid = await client.send({token: 'USDC', to: alice, amount: '5'})
   await client.mine(700)

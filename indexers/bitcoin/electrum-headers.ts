@@ -49,7 +49,7 @@ export class ElectrumHeaders {
 
   /** The headers of our own chain above a height. */
   above(height: number, limit: number): Place[] {
-    if (!this.#chain) throw new Error('blocks are asked for after the head')
+    if (!this.#chain) throw new Error('the head must be requested before blocks')
     const found: Place[] = []
     for (let at = height + 1; at <= Math.min(height + limit, this.#chain.top.height); at++) {
       const header = this.#chain.at(at)
@@ -129,7 +129,7 @@ export class ElectrumHeaders {
   async #askRange(from: number, count: number): Promise<BlockHeader[]> {
     const response = await this.#servers.electrum.request('blockchain.block.headers', [from, count], Headers)
     if (response.count > count || response.hex.length !== response.count * 160)
-      throw new MalformedError('headers of another length')
+      throw new MalformedError('the headers have the wrong length')
     return Array.from({length: response.count}, (_, i) => headerOf(response.hex.slice(i * 160, (i + 1) * 160)))
   }
 }

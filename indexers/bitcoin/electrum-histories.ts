@@ -91,7 +91,7 @@ export class ElectrumHistories {
     for (let attempt = 1; asked.length; attempt++) {
       const {taken, doubtful} = await this.#ask(asked)
       changed.push(...taken)
-      if (attempt > 1 && doubtful.length) throw new MalformedError('a history is not the one that its status says')
+      if (attempt > 1 && doubtful.length) throw new MalformedError('a history does not match its status')
       if (doubtful.length) await this.#electrum.subscribeScripthashes(doubtful) // it may have changed in between
       asked = doubtful
     }
@@ -119,13 +119,13 @@ export class ElectrumHistories {
     return {taken, doubtful}
   }
 
-  /** One history that is too long for the server must not hold up the others. Each poll asks for it again. */
+  /** Logs a refused history once. A history that is too long for the server must not hold up the others; each poll requests it again. */
   #sayRefused(scripthash: string, {message}: ElectrumError): void {
     if (this.#refused.has(scripthash)) return
     this.#refused.add(scripthash)
     this.#log.error(
       {error: message, scripthash},
-      'the server refuses the history of an address; what it is paid is not seen until then',
+      'the server refuses the history of an address; payments to it are not seen until the server returns it',
     )
   }
 }

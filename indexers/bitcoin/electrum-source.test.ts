@@ -200,7 +200,7 @@ test('a history that was forged while its status changed and changed back is req
   const {txid} = await node.client.pay([{to: address, amount: 5000n}])
   await node.client.mine()
   await catchUp()
-  await node.client.reorg(1, {transactions: 'same-height'}) // the history is asked for, and its status is what it was
+  await node.client.reorg(1, {transactions: 'same-height'}) // the history is requested, and its status is unchanged
   const {generation} = electrum
   await lieLike(lying, 'forges histories')
   const forge = lying.behave!
@@ -246,12 +246,12 @@ test('an unconfirmed transaction that the server lacks is absent, and the server
   const honest = lying.behave!
   lying.behave = (call, right) =>
     call.method === 'blockchain.transaction.get' ? faults.error('excessive resource usage') : honest(call, right)
-  expect(await shown()).toBeUndefined() // that says nothing of what there is
+  expect(await shown()).toBeUndefined() // a refusal is no proof
   expect(electrum.generation).toBe(generation)
 })
 
-test('a chain that stands still because its servers contradict themselves reports it with the transaction, and continues with an honest one', async () => {
-  const told = () => db.rows<{txid: string}>('select chain, txid, message from chain.standing_contradiction')
+test('a chain that stops because its servers contradict themselves reports the transaction, and continues with an honest server', async () => {
+  const reported = () => db.rows<{txid: string}>('select chain, txid, message from chain.standing_contradiction')
   const address = newAddress()
   await watch(address)
   const {height} = await node.client.mine()
@@ -260,15 +260,15 @@ test('a chain that stands still because its servers contradict themselves report
   await until(
     async () => {
       await follower.round().catch(() => follower.forget())
-      return (await told()).length > 0
+      return (await reported()).length > 0
     },
-    {timeoutMs: 20_000, what: 'it to be told'},
+    {timeoutMs: 20_000, what: 'the contradiction to be reported'},
   )
   const message = `a history names ${invented}, and there is no such transaction`
-  expect(await told()).toEqual([{chain: 'BTC', txid: invented, message}])
+  expect(await reported()).toEqual([{chain: 'BTC', txid: invented, message}])
   lying.behave = undefined
   await catchUp()
-  expect(await told()).toEqual([])
+  expect(await reported()).toEqual([])
 })
 
 test('headers without work, or without a link to ours, are refused', async () => {

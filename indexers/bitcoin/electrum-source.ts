@@ -139,7 +139,7 @@ export class ElectrumSource implements ChainSource, UnconfirmedSource {
   askAnew(): void {
     this.#transactions.forget()
     this.#histories.outdateAll()
-    this.#options.electrum.drop('another one is asked for a second opinion')
+    this.#options.electrum.drop('another server is asked, to compare the responses')
   }
 
   async unconfirmed(): Promise<Unconfirmed | undefined> {

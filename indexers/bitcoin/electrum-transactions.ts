@@ -123,7 +123,7 @@ export class ElectrumTransactions {
         txids.push(...((isEnd ? responses.slice(0, end) : responses) as string[]))
       }
       const [first] = (await this.#ask(txids.slice(0, 1))).found
-      if (!first) throw new MalformedError(`it does not tell what is in block ${height}`)
+      if (!first) throw new MalformedError(`it returns no transactions of block ${height}`)
       assertContents(txids, first.transaction, header)
       return new Set(txids)
     })

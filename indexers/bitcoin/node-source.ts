@@ -89,7 +89,7 @@ export class NodeSource implements ChainSource, UnconfirmedSource {
     if (hash === undefined) return
     const header = headerOf(await this.#options.node.call('getblockheader', [hash, false], Hex))
     if (header.hash === hash) return {height, hash, time: header.time}
-    throw new RetryableError(`the node answered with another block than ${hash}`)
+    throw new RetryableError(`the node returned another block than ${hash}`)
   }
 
   async hashAt(height: number): Promise<string | undefined> {
@@ -150,7 +150,7 @@ export class NodeSource implements ChainSource, UnconfirmedSource {
     if (!txids.length) return new Map()
     const block = await unlessRefused(this.#options.node.call('getblock', [hash, 3], WithPrevouts))
     if (!block) return new Map()
-    if (block.hash !== hash) throw new RetryableError(`the node answered with another block than ${hash}`)
+    if (block.hash !== hash) throw new RetryableError(`the node returned another block than ${hash}`)
     const scripts = new Map(block.tx.map(({txid, vin}) => [txid, vin[0]?.prevout?.scriptPubKey.hex]))
     return new Map(
       txids.map(txid => {
@@ -176,7 +176,7 @@ export class NodeSource implements ChainSource, UnconfirmedSource {
   async #fetchBlock(hash: string): Promise<Block> {
     const block = parseBlock(await this.#options.node.rawBlock(hash))
     if (block.header.hash === hash) return block
-    throw new RetryableError(`the node answered with another block than ${hash}`)
+    throw new RetryableError(`the node returned another block than ${hash}`)
   }
 
   async unconfirmed(): Promise<Unconfirmed> {
@@ -189,7 +189,7 @@ export class NodeSource implements ChainSource, UnconfirmedSource {
     }
     await this.#match(fresh)
     if (Date.now() - this.#matchedAllAt > matchAgainMs) await this.#matchAgain()
-    const {hash: head} = await this.head() // read after the mempool: what was mined since is in the mempool, or the head is another one
+    const {hash: head} = await this.head() // read after the mempool: a transaction mined since is in that list, or the head has changed
     return {head, transactions: [...this.#mempool.values()].flatMap(({ours}) => ours ?? [])}
   }
 
@@ -201,7 +201,7 @@ export class NodeSource implements ChainSource, UnconfirmedSource {
       if (raw instanceof RpcError) return []
       const transaction = parseTransaction(Buffer.from(raw, 'hex'))
       if (transaction.txid !== txids[i])
-        throw new RetryableError(`the node answered with another transaction than ${txids[i]}`)
+        throw new RetryableError(`the node returned another transaction than ${txids[i]}`)
       return [this.#known(transaction, raw)]
     })
   }

@@ -52,7 +52,7 @@ const multisig = kinds.p2ms({m: 1, pubkeys: [pubkey, ecc.pointFromScalar(private
 
 interface Kind {
   output: Payment
-  /** What a spender adds to the input. */
+  /** The script and witness that a spender adds to the input. */
   input?: object
   hasAddress: boolean
 }
@@ -80,7 +80,7 @@ function taggedHash(tag: string, message: Uint8Array): Uint8Array {
   return createHash('sha256').update(prefix).update(prefix).update(message).digest()
 }
 
-/** A payment of all that an output of a payer holds. */
+/** A payment of the whole amount of a payer's output. */
 function spend(kind: Kind, {txid, raw}: {txid: string; raw: string}, index: number, to: string): string {
   const isTaproot = kind.output.name === 'p2tr'
   const psbt = new Psbt({network})
@@ -94,7 +94,7 @@ function spend(kind: Kind, {txid, raw}: {txid: string; raw: string}, index: numb
 }
 const each = 100_000n
 
-/** A source, and what comes of following it. */
+/** A source, and the results of following it. */
 interface Reading {
   db: TestDatabase
   /** Follows to the head, and polls unconfirmed transactions. */
@@ -123,7 +123,7 @@ describe.each(bitcoinNodes)('on %s', kindOfNode => {
       txid,
       kindsHere.map(([, {output}]) => ({script: Buffer.from(output.output!).toString('hex'), amount: each})),
     )
-    await node.client.mine(1, {include: [fund.raw]}) // no mempool takes what pays to a key or to a bare multisig
+    await node.client.mine(1, {include: [fund.raw]}) // no mempool accepts outputs to a key or to a bare multisig
     for (const [name, {output, hasAddress}] of kindsHere) addresses.set(name, hasAddress ? output.address! : 'unknown')
     proxy = await RpcProxy.start({call: (method, params) => passOn(node, method, params)})
     readings.push(await follow('electrum'), await follow('node'))
@@ -200,7 +200,7 @@ describe.each(bitcoinNodes)('on %s', kindOfNode => {
     }
   }
 
-  /** What both sources say of a payment; waits until they know it. */
+  /** The sender of a payment according to both sources; waits until they know the payment. */
   async function toldBy(txid: string): Promise<(string | undefined)[]> {
     return await Promise.all(
       readings.map(async reading => {
@@ -247,7 +247,7 @@ describe.each(bitcoinNodes)('on %s', kindOfNode => {
       if (method === 'getblock' && params[1] === 3) asked.push(params[0])
       return pass()
     }
-    await node.client.mine(1, {include: [await minedFrom('P2PKH', newAddress())]}) // nobody's
+    await node.client.mine(1, {include: [await minedFrom('P2PKH', newAddress())]}) // to an address that is not ours
     await node.client.pay([{to: ours[12]!, amount: 5000n}]) // by a P2WPKH input
     await node.client.mine()
     await reading.poll()
@@ -304,7 +304,7 @@ describe.each(bitcoinNodes)('on %s', kindOfNode => {
     return spend(payers[name]!, await node.client.pay([{script, amount: each}]), 0, to)
   }
 
-  /** A payment by an output that is in a block; it is given to nobody. */
+  /** A payment that spends an output in a block; it is not sent to any node. */
   async function minedFrom(name: string, to: string): Promise<string> {
     const payment = await unconfirmedFrom(name, to)
     await node.client.mine()

@@ -14,7 +14,7 @@ import {pollOnce} from './unconfirmed.ts'
 const bitcoin = chain('BTC')
 if (bitcoin.family !== 'bitcoin') throw new Error('BTC is of another family')
 const format = bitcoin.networks.regtest
-/** Spends an output of somebody's, and pays 1,000 sat to a P2WPKH address. */
+/** Spends an output of somebody else and pays 1,000 sat to a P2WPKH address. */
 const raw = `0200000001${'11'.repeat(32)}0000000000fdffffff01e803000000000000160014${'22'.repeat(20)}00000000`
 const transaction = parseTransaction(Buffer.from(raw, 'hex'))
 

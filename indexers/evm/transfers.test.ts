@@ -1,5 +1,5 @@
-// What counts as a transfer in an EVM block, and under which output index, without a node: the pure rules. That real nodes hand over
-// blocks of this shape is test/faults/deposits.test.ts.
+// The rules for transfers in an EVM block and their output indexes, without a node. test/faults/deposits.test.ts checks that real nodes return blocks
+// of this shape.
 import fc from 'fast-check'
 import {describe, expect, test} from 'vitest'
 import {

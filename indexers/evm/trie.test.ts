@@ -1,4 +1,4 @@
-// Roots of lists, against what others computed. That whole blocks have the roots of their headers is whole.test.ts.
+// Roots of lists, compared with known ones. whole.test.ts checks that whole blocks have the roots in their headers.
 import {expect, test} from 'vitest'
 import {Anvil} from '../../test/support/evm/anvil.ts'
 import {orderedTrieRoot, rlp} from './trie.ts'

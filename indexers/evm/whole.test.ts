@@ -1,5 +1,4 @@
-// What a node may not leave out of a block, or change in it: blocks of anvil, which computes their roots itself, and the shapes that Polygon's
-// bridge has.
+// Incomplete and changed blocks are refused: blocks of anvil, which computes their roots itself, and blocks in the form of Polygon's bridge.
 import {RpcClient} from '@subsquid/rpc-client'
 import {concat, keccak256, numberToHex, stringToHex, zeroAddress} from 'viem'
 import {beforeAll, describe, expect, test} from 'vitest'
@@ -128,7 +127,7 @@ test('withdrawals match the root in the header', () => {
 })
 
 describe('logs of the bridge to Polygon', () => {
-  // As Bor serves them: a last transaction from and to nobody, without gas, with what the block says of its hash.
+  // In Bor's form: a last transaction from and to the zero address, without gas, with this hash.
   const bridged = (hash: string, type: number): FetchedBlock => {
     const transactionIndex = block.transactions.length
     const {cumulativeGasUsed} = block.transactions.at(-1)!
