@@ -100,7 +100,7 @@ test('the smallest payout is the setting or the default, and never less than the
 
 test('a passphrase is never shown, however short, nor a value given instead of the name of its file', () => {
   expect(problemsOf({CUSTODY_PASSPHRASE: 'hunter2'})).toEqual([
-    'CUSTODY_PASSPHRASE: must have at least 8 characters; use six random words, for example',
+    'CUSTODY_PASSPHRASE: must have at least 8 characters, such as six random words',
   ])
   for (const wrong of ['postgres://sluice:hunter2@host/sluice', '/hunter2', 'hunter2'])
     expect(problemsOf({DATABASE_URL_FILE: wrong})).toEqual([

@@ -59,10 +59,7 @@ const schema = z.object({
   RATE_LIMIT_PER_MINUTE: whole(1, 10_000_000, 600).default(600),
   WEBHOOK_ALLOW_PRIVATE: flag.default(false),
   ADDRESS_POOL_SIZE: whole(1, 1_000_000, 200).default(200),
-  CUSTODY_PASSPHRASE: z
-    .string()
-    .min(8, 'must have at least 8 characters; use six random words, for example')
-    .optional(),
+  CUSTODY_PASSPHRASE: z.string().min(8, 'must have at least 8 characters, such as six random words').optional(),
   CUSTODY_PASSPHRASE_FILE: fileName('/run/secrets/custody_passphrase').optional(),
   DELIVERY_RETENTION_DAYS: whole(7, 3650, 90).default(90),
   PAYOUT_TIMEOUT_MS: milliseconds(1, 86_400_000).default(86_400_000),
