@@ -1,5 +1,5 @@
-// The documentation for people, one self-contained page made from the OpenAPI document. Promises: the browser asks nobody else for
-// anything; without JavaScript everything but the search works.
+// The documentation for people, one self-contained page made from the OpenAPI document. Promises: the browser loads nothing from
+// other servers; without JavaScript everything but the search works.
 import type {App} from './app.ts'
 import {colors, escaped, pageHeaders, securityPolicy} from './html.ts'
 import {documentOf, type OpenApi, type Operation, type Schema} from './openapi.ts'
@@ -97,7 +97,7 @@ function part(method: string, path: string, operation: Operation, title = operat
   return {id: `${method}-${title}`.toLowerCase().replace(/[^a-z0-9]+/g, '-'), title, method, path, operation}
 }
 
-/** What the search looks through. */
+/** The text that the search matches. */
 function searchText({title, method, path, operation}: Part): string {
   return escaped([method, path, title, operation.description ?? ''].join(' ').toLowerCase())
 }

@@ -72,7 +72,7 @@ export function toApiError(error: unknown): ApiError {
   if (code === 'SLIDK') return new ApiError(422, 'idempotency_key_reused', message)
   if (code === 'SLCHN') return new ApiError(422, 'chain_not_enabled', message)
   if (code === 'SL503') return unavailable('no address is free at the moment; try again')
-  if (isDatabaseGone(error)) return unavailable('the service cannot answer at the moment; try again', error)
+  if (isDatabaseGone(error)) return unavailable('the service is unavailable at the moment; try again', error)
   if (code === 'FST_ERR_CTP_BODY_TOO_LARGE') return new ApiError(413, 'payload_too_large', 'the body is too large')
   if (code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE')
     return new ApiError(415, 'unsupported_media_type', 'send the body as application/json')

@@ -13,9 +13,9 @@ const key = z
 /** The headers of a route that makes one `thing`. */
 export function idempotencyHeaders(thing: string, example: string) {
   const description =
-    'A key of your own choice, 1 to 255 visible characters, in quotes or bare. The same key with the same body gives the first ' +
-    `reply again and makes no second ${thing}, for ever; with another body it is 422 \`idempotency_key_reused\`. A refused request ` +
-    'does not use it up.'
+    'A key of your own choice, 1 to 255 visible characters, in quotes or bare. The same key with the same body returns the first ' +
+    `reply again and makes no second ${thing}, for ever. With another body it is 422 \`idempotency_key_reused\`. A refused request ` +
+    'does not use up its key.'
   return z.object({'idempotency-key': key.meta({description, examples: [example]}).optional()})
 }
 

@@ -1,4 +1,4 @@
-// The API process: reads the settings, listens, and ends cleanly when it is told to or its parent is gone.
+// The API process: reads the settings, listens, and ends cleanly when it is asked to or its parent is gone.
 import type {AddressInfo} from 'node:net'
 import {PermanentError} from '../base/errors.ts'
 import {announceReady, endWhenAsked} from '../base/lifecycle.ts'

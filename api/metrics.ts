@@ -27,7 +27,7 @@ const known: Record<string, [help: string, ...labels: string[]]> = {
     'Final deposits that no merchant was credited with, and that no operator decided about.',
     'chain',
   ],
-  sluice_payment_requests_open: ['Payment requests that are neither paid nor over.', 'chain', 'status'],
+  sluice_payment_requests_open: ['Payment requests that are neither paid nor ended.', 'chain', 'status'],
   sluice_incidents_open: ['Open incidents; chain="none" if they concern no single chain.', 'chain'],
   sluice_oldest_due_job_age_seconds: ['How long the oldest due job has been waiting.', 'task'],
   sluice_events_unsequenced: ['Events that have no number yet; they are delivered once they have one.'],
@@ -97,7 +97,7 @@ export class Metrics {
   })
   readonly #databaseUp = new Gauge({
     name: 'sluice_database_up',
-    help: '1 if the database answered this scrape.',
+    help: '1 if the database responded to this scrape.',
     registers: [this.#registry],
   })
   readonly #connections = new Gauge({
@@ -117,7 +117,7 @@ export class Metrics {
       return [name, new Kind({name, help, labelNames, registers: [this.#registry]})]
     }),
   )
-  /** The children of each (method, route, status), so that a request does not look its labels up. */
+  /** The children of each (method, route, status), so that no request has to search by labels. */
   readonly #served = new Map<string, {count(): void; observe(seconds: number): void}>()
 
   readonly contentType = this.#registry.contentType
@@ -154,7 +154,7 @@ export class Metrics {
     return (await this.#registry.metrics()) + (await process_.metrics())
   }
 
-  /** Unknown values are left out: a 0 would look like a real value. */
+  /** Unknown values are left out: a 0 would be mistaken for a real value. */
   #forget(): void {
     for (const metric of this.#known.values()) {
       metric.reset()

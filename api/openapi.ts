@@ -39,7 +39,7 @@ const tags = [
   {name: 'Operations', description: 'For operators; no key is needed.'},
 ]
 
-/** What this document is read for, of an OpenAPI document and of the JSON schemas in it. */
+/** The parts of an OpenAPI document, and of its JSON schemas, that are read here. */
 export interface Schema {
   $ref?: string
   type?: string | string[]
@@ -128,7 +128,7 @@ function webhook(type: string): [string, {post: Operation}] {
   return [type, {post: {summary: type, security: [], requestBody: {content}, responses}}]
 }
 
-// zod closes every object, and bounds every integer by what a double holds; a client that took the first at its word would break when a
+// zod closes every object, and bounds every integer by what a double holds; a generated client would then break when a
 // field is added.
 function withoutNoise(node: unknown): unknown {
   if (Array.isArray(node)) return node.map(withoutNoise)

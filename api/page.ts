@@ -64,7 +64,7 @@ export interface PageRequest {
   /** Name under which the items appear. */
   key: string
   statement: Statement
-  /** Whose list it is: the value of $1. */
+  /** The owner of the list: the value of $1. */
   owner: string
   filters?: (string | undefined)[]
   query: {limit: number; cursor?: string}

@@ -33,7 +33,7 @@ export class RateLimiter {
     this.policy = `"default";q=${limit};w=${windowMs / 1000}`
   }
 
-  /** What a request without a merchant is told: it takes nothing from anybody. */
+  /** The header for a request without a merchant, which counts for nobody. */
   get untouched(): string {
     return `"default";r=${this.#limit};t=${windowMs / 1000}`
   }

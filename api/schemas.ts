@@ -1,4 +1,4 @@
-// What several routes share: the values of the contract as zod schemas, from which the OpenAPI document is made too.
+// The values of the contract that several routes share, as zod schemas; the OpenAPI document is made from them.
 import {z} from 'zod'
 import {chainCodes} from '../chains/registry.ts'
 
@@ -40,7 +40,7 @@ const prefixes = {
 }
 type Prefix = keyof typeof prefixes
 
-/** An id as clients see it. Any string passes: one that no id can be is answered like one that does not exist. */
+/** An id as clients see it. Any string passes: an impossible id gets the same error as one that does not exist. */
 export function id(prefix: Prefix) {
   return z.string().meta({examples: [prefixes[prefix]]})
 }
@@ -104,7 +104,7 @@ const conditions = {
   ],
   401: ['`invalid_api_key`: missing, unknown or revoked key', {error: 'invalid_api_key', message: howToSendKey}],
   404: [
-    '`…_not_found`: it does not exist, or belongs to somebody else',
+    '`…_not_found`: it does not exist, or belongs to another account',
     {error: 'user_not_found', message: 'there is no user with this id'},
   ],
   409: [
@@ -133,7 +133,7 @@ const conditions = {
 
 type Status = keyof typeof conditions
 
-/** The error replies of a route that reads: those that any route has, and these. */
+/** The error replies of a route that reads: those of every route, and these. */
 export function errors(...statuses: Status[]) {
   const all: Status[] = [400, ...statuses, 401, 429, 500, 503]
   return Object.fromEntries(

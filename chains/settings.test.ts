@@ -198,6 +198,13 @@ test('an empty variable counts as not set', () => {
   expect(readSettings({PORT: '', ETH_RPC_URL: '', ETH_FINALITY: ''})).toEqual(readSettings({}))
 })
 
+test('a variable that is still set by its old name is refused with the new name, unless it is empty', () => {
+  expect(problemsOf({BITCOIN_SOURCE: 'node', BTC_SOURCE: 'node'})).toEqual([
+    'BITCOIN_SOURCE: is called BTC_SOURCE now; set BTC_SOURCE instead, and remove BITCOIN_SOURCE',
+  ])
+  expect(problemsOf({BITCOIN_SOURCE: ''})).toEqual([])
+})
+
 test('the public URL of the API is http or https, without a path', () => {
   const read = (PUBLIC_URL: string) => readSettings({PUBLIC_URL}).publicUrl
   expect(readSettings({}).publicUrl).toBeUndefined()

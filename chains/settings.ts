@@ -117,13 +117,22 @@ export function loadEnvironmentFile(): void {
   if (existsSync('.env')) process.loadEnvFile('.env')
 }
 
+/** Variables that have a new name. One that is still set would have no effect, so the start refuses it. */
+const newNames = {BITCOIN_SOURCE: 'BTC_SOURCE'}
+
+function renamed(environment: Environment): string[] {
+  return Object.entries(newNames)
+    .filter(([old]) => environment[old])
+    .map(([old, name]) => `  ${old}: is called ${name} now; set ${name} instead, and remove ${old}`)
+}
+
 /** Reads all settings. Throws a PermanentError that lists every variable that is wrong. */
 export function readSettings(environment: Environment = process.env): Settings {
   const problems: string[] = []
   const all = general.read(environment, problems)
   const mainnet = Boolean(environment.SLUICE_MAINNET)
   const ofChains = chains.flatMap(chain => familyOf(chain).variables(chain, mainnet).read(environment, problems) ?? [])
-  problems.push(...sharedNames(ofChains))
+  problems.push(...sharedNames(ofChains), ...renamed(environment))
   if (!all || problems.length) throw refusal(problems)
   return {
     home: all.SLUICE_HOME,

@@ -1,5 +1,5 @@
-// sluice audit finds what it claims to find: each check is right on a real database with a payout that was paid, and wrong once its
-// invariant is broken there; and a coin more or less on a real chain is a difference. What it says is kept, and its exit code tells.
+// sluice audit finds what it claims to find. On a real database with a paid payout each check finds nothing, and finds a row once its
+// invariant is broken. A coin more or less on a real chain is a difference. Its findings are stored, and its exit code shows them.
 import {encodeFunctionData, numberToHex} from 'viem'
 import {afterAll, beforeAll, describe, expect, test} from 'vitest'
 import {ChainWriter} from '../test/support/chain-writer.ts'
@@ -18,7 +18,7 @@ let commandLine: CommandLine
 let user: TestUser
 let treasury: string
 
-// A deposit of 10 ether and one of 250 USDC; 9.9 ether were paid out, from the operator's own. One payment request was paid, another one waits.
+// A deposit of 10 ether and one of 250 USDC; 9.9 ether were paid out, from the operator's own money. One payment request was paid, another waits.
 beforeAll(async () => {
   db = await testDatabase()
   anvil = await Anvil.start()
@@ -244,7 +244,7 @@ describe.each(Object.entries(breaks))('%s finds what breaks it', (name, statemen
 test.each([
   ['deposits_are_on_the_chain', `delete from chain.transfer where token = 'USDC'`, 'final_deposit_vanished'],
   ['no_unknown_transaction', 'delete from app.outgoing_attempt', 'unknown_transaction'],
-])('%s does not say again what an incident says that is open or was kept', async (name, statement, kind) => {
+])('%s does not report again what an open or a kept incident has reported', async (name, statement, kind) => {
   const incident = (end: string) =>
     `${statement}; with opened as (
        insert into app.incident (chain, kind, subject, details, resolved_at, resolution)

@@ -10,7 +10,7 @@ import {Progress} from './progress.ts'
 
 const notComparedCode = 3
 
-/** What takes longer than it should. That is not wrong. */
+/** What takes longer than normal. Nothing is wrong with it. */
 interface Stuck {
   what: string
   id: string

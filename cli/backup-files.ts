@@ -54,8 +54,8 @@ export async function makeBackup(home: string, databaseUrl: string, directory: s
 }
 
 /**
- * Makes the database of a backup that of `home`, and custody's files, too, where there are none. Leaves nothing running: the service is
- * started as ever. Throws PermanentError where `home` has a database, or is another service's.
+ * Copies the database of a backup into `home`, and custody's files, too, if `home` has none. Leaves nothing running: the service is started
+ * as always. Throws PermanentError if `home` has a database, or belongs to another service.
  */
 export async function restoreBackup(directory: string, home: string): Promise<void> {
   const {owner_password: password} = factsOf(directory)
@@ -63,7 +63,7 @@ export async function restoreBackup(directory: string, home: string): Promise<vo
   try {
     if (existsSync(postgresOf(home)))
       throw new PermanentError(
-        `${postgresOf(home)} exists; if it is the database that was lost, move it away; else give another directory with --home`,
+        `${postgresOf(home)} exists; if it is the lost database, move it away; otherwise give another directory with --home`,
       )
     await custody(home, ['restore', '--from', path.join(directory, 'custody.backup')])
     await restoreDatabase(directory, postgresOf(home), password)
@@ -82,7 +82,7 @@ async function restoreDatabase(directory: string, dir: string, password: string)
       await postgres.stop()
     }
   } catch (error) {
-    rmSync(dir, {recursive: true, force: true}) // so that it can be tried again
+    rmSync(dir, {recursive: true, force: true}) // so that the caller can try again
     throw error
   }
 }
@@ -100,8 +100,8 @@ export async function settleIn(ownerUrl: string): Promise<void> {
 }
 
 /**
- * Enters the whitelist entries that a copy lacks and the database that it was made of has, of merchants that the copy knows. What custody signed to
- * them since is in the newest journal, and an audit of the copy would take them for addresses of nobody. Resolves to how many they were.
+ * Adds whitelist entries that the original database has and its copy lacks, for merchants that the copy knows. The newest journal has what custody
+ * signed to them since; without the entries an audit of the copy would report them as not whitelisted. Resolves to their number.
  */
 export async function takeWhitelist(fromUrl: string, toUrl: string): Promise<number> {
   const columns = 'merchant_id, chain, address, added_at, active_at, removed_at'
@@ -129,7 +129,7 @@ export async function takeWhitelist(fromUrl: string, toUrl: string): Promise<num
   }
 }
 
-/** Runs `sluice custody` for a service; what it said. Throws PermanentError with its error where it fails. */
+/** Runs `sluice custody` for a service; returns its output. Throws PermanentError with its error if it fails. */
 export async function custody(home: string, given: string[], more: Record<string, string> = {}): Promise<string> {
   const environment = {...process.env, SLUICE_HOME: home, ...more}
   return await new Promise((resolve, reject) => {

@@ -25,7 +25,7 @@ export function addChainCommands(program: Command): void {
     .option('--to <height>', 'the last block to keep', wholeNumber)
     .action(
       action<{chain: string; to?: number}>(async ({db}, {chain, to}) => {
-        await db.query(`select app.refuse_answer($1, 'rewind')`, [chain])
+        await db.query(`select app.refuse_decision($1, 'rewind')`, [chain])
         const height = to ?? (await forkOf(db, chain))
         await db.query('select app.request_rewind($1, $2)', [chain, height])
         return {
@@ -55,7 +55,7 @@ export function addChainCommands(program: Command): void {
         await db.query('select app.resume_chain($1)', [chain])
         return {
           json: {chain, resumed: true},
-          text: `${chain} goes on. If its final block is still not on the node's chain, it will be halted again.`,
+          text: `${chain} is resumed. If its final block is still not on the node's chain, it will be halted again.`,
         }
       }),
     )

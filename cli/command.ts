@@ -58,7 +58,7 @@ export function action<Options extends object>(work: Work<Options>): (...given: 
   }
 }
 
-/** Asks on the terminal before a step that cannot be undone. Throws if the answer is not yes, or if there is no terminal. */
+/** Asks on the terminal before a step that cannot be undone. Throws if the reply is not yes, or if there is no terminal. */
 export async function confirm(what: string, yes: boolean): Promise<void> {
   if (yes) return
   if (!process.stdin.isTTY)

@@ -24,7 +24,7 @@ afterAll(async () => {
 const rotate = (settings: Record<string, string>, ...given: string[]) =>
   run(['database', 'rotate-password', ...given, '--json'], home, settings)
 
-/** Who can connect with the passwords that follow from an owner's URL. */
+/** The roles that can connect with the passwords derived from an owner's URL. */
 async function whoGetsIn(ownerUrl: string): Promise<string[]> {
   const urls = [ownerUrl, ...roles.map(role => roleUrl(ownerUrl, role))]
   const found = await Promise.all(

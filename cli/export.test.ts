@@ -1,4 +1,4 @@
-// sluice export, as a process: what it writes, where, and what is left when it is stopped in the middle.
+// sluice export, as a process: what it writes, where, and what remains when it is stopped in the middle.
 import {type ChildProcess, spawn} from 'node:child_process'
 import {once} from 'node:events'
 import {readdirSync, readFileSync, writeFileSync} from 'node:fs'
@@ -29,7 +29,7 @@ afterAll(async () => {
 
 const inHome = (name: string) => path.join(commandLine.home, name)
 
-/** A call whose output nobody reads yet. */
+/** A running export whose output is not read yet. */
 function start(...given: string[]): ChildProcess {
   const program = fileURLToPath(new URL('main.ts', import.meta.url))
   const env = {...process.env, SLUICE_HOME: commandLine.home, npm_lifecycle_event: ''}

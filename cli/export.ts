@@ -1,5 +1,5 @@
-// sluice export: writes a view of analytics as CSV. Promises: rows stream, so that memory stays flat whatever their number; a file is there in
-// full or not at all; amounts are exact and times in UTC; the rows are what the role sluice_analyst may read, at one moment.
+// sluice export: writes a view of analytics as CSV. Promises: rows are streamed, so memory use does not grow with their number; a file is written
+// as a whole or not at all; amounts are exact and times in UTC; the rows are what the role sluice_analyst may read, at one moment.
 import {createWriteStream} from 'node:fs'
 import {rename, rm, stat} from 'node:fs/promises'
 import path from 'node:path'
@@ -84,7 +84,7 @@ async function exportView(ownerUrl: string, given: string, options: Options): Pr
   const client = await connect(ownerUrl)
   try {
     const select = await selectOf(client, view, options)
-    const rowsAreShown = !options.out && process.stdout.isTTY // a progress bar would stand between them
+    const rowsAreShown = !options.out && process.stdout.isTTY // a progress bar would be drawn between them
     const progressTo = rowsAreShown ? {write: () => {}} : process.stderr
     const copy: CopyTo = (open, signal) => copyRows(client, {view, select, open, signal, progressTo})
     if (!options.out) return await toStandardOutput(copy)
@@ -206,7 +206,7 @@ async function toStandardOutput(copy: CopyTo): Promise<undefined> {
   await interruptible('the output is not complete', signal => copy(() => process.stdout, signal))
 }
 
-/** Into a temporary file beside the named one, which is renamed at the end. */
+/** Writes to a temporary file beside the named one, and renames it at the end. */
 async function toFile(file: string, copy: CopyTo): Promise<number> {
   if ((await stat(file).catch(() => undefined))?.isDirectory())
     throw new PermanentError(`${file} is a directory; name a file`)

@@ -220,7 +220,7 @@ test('status shows the state of everything', async () => {
   })
   const {stdout} = await sluice('status')
   expect(stdout).toMatch(
-    /^chain +node +head +indexed +final +lag +last reorganisation +state\nETH +local +no answer +100 +100 +\d+ s +followed$/m,
+    /^chain +node +head +indexed +final +lag +last reorganisation +state\nETH +local +no response +100 +100 +\d+ s +followed$/m,
   )
 })
 
@@ -322,7 +322,7 @@ test('a drill on a file that is no database says what to give instead, and is re
   ])
 })
 
-/** The commands that do something, each with what is typed for it; without those that hand over to a program with a help of its own. */
+/** The commands without subcommands, each as it is typed; without those that start a program with its own help. */
 function leaves(command: Command, above: string[]): {name: string; command: Command}[] {
   const words = [...above, command.name()]
   if (['custody', 'devnet'].includes(command.name())) return []

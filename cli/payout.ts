@@ -164,7 +164,7 @@ export function addPayoutCommands(program: Command): void {
       'Cancels a payout: it fails, and the merchant gets the balance back.',
       '',
       'A payout that is pending, sweeping or swept fails at once. For a payout that is paying, Sluice signs a transaction that moves nothing and',
-      'takes the nonce of the payment. The payout fails when that transaction is final, or is completed if the payment was faster. The cancel',
+      'takes the nonce of the payment. The payout fails when that transaction is final, or is completed if the payment is mined first. The cancel',
       'is signed even if the chain is halted.',
     ].join('\n'),
     'sluice payout cancel pay_0192f3a4b5c67d8e9fa0b1c2d3e4f508',

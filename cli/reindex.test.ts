@@ -1,4 +1,4 @@
-// sluice reindex, as it is called wrongly: each says what is wrong, and nothing is read.
+// Wrong calls of sluice reindex: each error says what is wrong, and nothing is read.
 import {afterAll, beforeAll, expect, test} from 'vitest'
 import {CommandLine} from '../test/support/command-line.ts'
 import {type TestDatabase, testDatabase} from '../test/support/database.ts'

@@ -26,7 +26,7 @@ export interface ChainStatus {
   chain: string
   /** Whether the node is local; null if the service no longer has a node for the chain. */
   local: boolean | null
-  /** The newest block that the node has; null if it does not answer. */
+  /** The newest block that the node has; null if it does not respond. */
   node_head: number | null
   /** The newest indexed block. */
   head: number | null

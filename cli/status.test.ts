@@ -1,5 +1,5 @@
-// sluice status shows what is, on a real database beside a real node: where each chain and its node stand, what waits and why, jobs, webhooks that
-// fail, treasuries and the last audit; and with --watch it shows it again as it changes.
+// sluice status, on a real database beside a real node: the heights of each chain and its node, what waits and why, jobs, failing webhooks,
+// treasuries and the last audit. With --watch it repeats the report.
 import {type ChildProcess, spawn} from 'node:child_process'
 import {once} from 'node:events'
 import {fileURLToPath} from 'node:url'
@@ -20,7 +20,7 @@ let merchant: string
 let nodeHead: number
 const children: ChildProcess[] = []
 
-// A payout was paid and another waits; block 6 took the place of another; the node is three blocks ahead.
+// One payout was paid and another waits; block 6 replaced another block; the node is three blocks ahead.
 beforeAll(async () => {
   db = await testDatabase()
   anvil = await Anvil.start()
@@ -141,7 +141,7 @@ test('status shows chains, payouts, treasuries, jobs, webhooks and audits', asyn
   expect(stdout).toMatch(
     new RegExp(`^ETH +remote +${nodeHead} +${height} +${height - 1} +3 blocks, \\d+ s +1 deep, 20`, 'm'),
   )
-  expect(stdout).toMatch(/^POLYGON +local +no answer +not followed yet$/m)
+  expect(stdout).toMatch(/^POLYGON +local +no response +not followed yet$/m)
   expect(stdout).toMatch(/^last audit +20.+: WRONG: ledger \(2\); not compared: no node$/m)
   expect(stdout).toMatch(/^advance_payout +2 +0 +1 +\d+ s +Error: no such thing$/m)
   expect(stdout).toMatch(new RegExp(`^${endpoint} .*connect ECONNREFUSED$`, 'm'))
@@ -168,7 +168,7 @@ test('status shows a chain whose servers contradict themselves, with the transac
   await db.rows(
     `update chain.contradiction set since = since - interval '1 hour', seen_at = seen_at - interval '3 minutes'`,
   )
-  expect(await metric()).toEqual([]) // nobody met it any more
+  expect(await metric()).toEqual([]) // no indexer has seen it since
   await note()
   expect((await metric())[0]!.value).toBeLessThan(60) // it began anew
   await eth.write({add: [[]]})
@@ -225,7 +225,7 @@ test("status shows why a chain cannot start; accepting a later start needs the c
   expect(await commandLine.failure('chain', 'forget', '--chain', 'POLYGON')).toContain('nothing to forget')
 })
 
-/** A status that goes on; what it has written so far. */
+/** A running sluice status --watch, with its output so far. */
 function startWatching(options: string[], isTerminal = false): {child: ChildProcess; written: () => string} {
   const program = fileURLToPath(new URL('main.ts', import.meta.url))
   const terminal = isTerminal ? ['--import', 'data:text/javascript,process.stdout.isTTY=true'] : []

@@ -167,7 +167,7 @@ function chainTable(chains: ChainStatus[]): string {
     chains.map(row => [
       row.chain,
       row.local === null ? '' : row.local ? 'local' : 'remote',
-      row.node_head ?? (row.local === null ? '' : 'no answer'),
+      row.node_head ?? (row.local === null ? '' : 'no response'),
       row.head,
       row.final,
       lagText(row),

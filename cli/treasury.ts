@@ -158,7 +158,7 @@ export function addTreasuryCommands(program: Command): void {
     treasury,
     'cancel',
     [
-      'Cancels an open withdrawal: a transaction that moves nothing takes its place.',
+      'Cancels an open withdrawal, with a transaction that moves nothing.',
       '',
       'On EVM chains a withdrawal that custody refuses to sign blocks every later transaction of the treasury, until it is signed or cancelled.',
     ].join('\n'),

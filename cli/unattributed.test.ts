@@ -1,4 +1,4 @@
-// The commands about what arrived for nobody, on a real database.
+// The commands about unattributed deposits, on a real database.
 import {afterAll, beforeAll, expect, test} from 'vitest'
 import {ChainWriter} from '../test/support/chain-writer.ts'
 import {CommandLine} from '../test/support/command-line.ts'

@@ -1,5 +1,5 @@
-// sluice unattributed: deposits that no merchant was credited with, because their chain or token was not requested or no transaction paid
-// them; the operator credits or returns them.
+// sluice unattributed: deposits that no merchant was credited with, because their chain or token was not requested, or because no transaction
+// paid them. The operator credits or returns them.
 import type {Command} from 'commander'
 import type pg from 'pg'
 import {PermanentError} from '../base/errors.ts'
@@ -130,8 +130,8 @@ export function addUnattributedCommands(program: Command): void {
     [
       "Returns an unattributed deposit to an address on the operator's whitelist, by way of the treasury.",
       '',
-      'A native coin pays for leaving its address, so a little less arrives; everything else is paid by you. list shows how far it is. Until it',
-      'leaves the treasury, the same command with another address changes where it goes; what came to nothing it begins again.',
+      'The network fee of a native coin comes out of its amount, so a little less arrives. You pay all other fees. list shows the progress. Until',
+      'it leaves the treasury, the same command with another address changes the destination. If a return failed, the command begins it again.',
     ].join('\n'),
     'sluice unattributed return dep_0192f3a4b5c67d8e9fa0b1c2d3e4f508 --to 0x52908400098527886E0F7030069857D2E4169EE7',
   )
@@ -142,7 +142,7 @@ export function addUnattributedCommands(program: Command): void {
         const returned = await giveBack(sluice, id, options.to)
         return {
           json: returned,
-          text: `${returned.amount} ${returned.token} go back to ${returned.to}; sluice unattributed list shows how far they are.`,
+          text: `${returned.amount} ${returned.token} are being returned to ${returned.to}; sluice unattributed list shows the progress.`,
         }
       }),
     )

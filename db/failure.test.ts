@@ -1,5 +1,4 @@
-// Which part failed is told by what a real Postgres says when it has no connection left, is away, or cannot write; and an error of something else is
-// not taken for the database's.
+// Errors of a real Postgres that has no free connection, is away, or cannot write are recognised as the database's. Other errors are not.
 import {writeFile} from 'node:fs/promises'
 import type pg from 'pg'
 import {afterAll, beforeAll, expect, test} from 'vitest'
@@ -64,7 +63,7 @@ test.each([
   ['53200', 'database_unavailable', /^the database has no memory left: /],
   ['53400', 'database_unavailable', /^the database is at a limit of its own: /],
   ['57P03', 'database_unavailable', /^the database cannot be reached: /],
-  ['57014', 'database_unavailable', /^the database did not answer in time: /],
+  ['57014', 'database_unavailable', /^the database did not respond in time: /],
   ['08006', 'database_unavailable', /^the database cannot be reached: /],
   ['25006', 'database_unavailable', /^the database takes no writes: /],
   ['28P01', 'database_unavailable', /^the database refuses the connection: /],

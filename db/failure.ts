@@ -1,4 +1,4 @@
-// Recognises errors of the database, so that an operator is sent there, and not to the chain's node. Promises: an error that Postgres sends is
+// Recognises errors of the database, so that an operator checks the database and not the chain's node. Promises: an error that Postgres sends is
 // classified by its SQLSTATE, never by its words; an error of a connection of ours counts as one of the database, whatever it is; for any other
 // error the result is undefined.
 import pg from 'pg'
@@ -34,7 +34,7 @@ export function failureOf(error: unknown): Failure | undefined {
   const {code = ''} = error as {code?: string}
   const why = `${reasonOf(error)}${code && ` (${code})`}`
   if (code === 'ENOSPC') return diskFull(`a disk of this machine is full: ${why}; free space there`)
-  const {driverError} = error as {driverError?: unknown} // typeorm's errors have that of pg inside, and its fields
+  const {driverError} = error as {driverError?: unknown} // an error of typeorm contains the error of pg, and its fields
   if (error instanceof pg.DatabaseError || driverError instanceof pg.DatabaseError) return byState(code, why)
   if (driverError || ofConnections.has(error) || isOfDriver(error)) return unreachable(why)
   return undefined
@@ -51,33 +51,33 @@ function byState(code: string, why: string): Failure {
     return unavailable(
       `the database has no connection left: ${why}; end what holds them (select application_name, count(*) from pg_stat_activity group by 1), or raise max_connections and run sluice migrate`,
     )
-  if (code === '53200') return unavailable(`the database has no memory left: ${why}; look at the memory of its machine`)
-  if (code.startsWith('53')) return unavailable(`the database is at a limit of its own: ${why}; look at its log`)
+  if (code === '53200') return unavailable(`the database has no memory left: ${why}; check the memory of its machine`)
+  if (code.startsWith('53')) return unavailable(`the database has reached one of its limits: ${why}; read its log`)
   if (/^57P|^08/.test(code)) return unreachable(why)
   if (code === '57014')
     return unavailable(
-      `the database did not answer in time: ${why}; look at its load, and for locks in pg_stat_activity`,
+      `the database did not respond in time: ${why}; check its load, and the locks in pg_stat_activity`,
     )
   if (code === '25006')
     return unavailable(
-      `the database takes no writes: ${why}; DATABASE_URL may name a standby, or the server was set to read only`,
+      `the database accepts no writes: ${why}; DATABASE_URL may name a standby, or the server is set to read only`,
     )
   if (/^(28|3D)/.test(code))
     return unavailable(
       `the database refuses the connection: ${why}; compare DATABASE_URL with the password of the role`,
     )
   if (code.startsWith('58'))
-    return unavailable(`the database cannot use its files: ${why}; look at its log, and at its disk`)
+    return unavailable(`the database cannot use its files: ${why}; read its log, and check its disk`)
   return {
     reason: 'database_error',
-    message: `the database refused a statement: ${why}; if it stays so, its log has the statement: report it`,
+    message: `the database refused a statement: ${why}; if this continues, find the statement in its log and report it`,
   }
 }
 
 const unavailable = (message: string): Failure => ({reason: 'database_unavailable', message})
 
 const unreachable = (why: string) =>
-  unavailable(`the database cannot be reached: ${why}; look whether it runs, and at its log`)
+  unavailable(`the database cannot be reached: ${why}; check that it runs, and read its log`)
 
 const diskFull = (message: string): Failure => ({reason: 'disk_full', message})
 

@@ -1,4 +1,4 @@
-// Migrating a real database: what runs, what is refused, and that whatever happens half-way leaves nothing behind.
+// Migrating a real database: what runs, what is refused, and that a failure half-way leaves nothing behind.
 import {randomBytes} from 'node:crypto'
 import {readFileSync, rmSync, writeFileSync} from 'node:fs'
 import pg from 'pg'
@@ -160,7 +160,7 @@ test('a migration that never gets its lock names the transaction in the way, and
   const refused = migrate(url, folder, shortWait)
   await expect(refused).rejects.toBeInstanceOf(RetryableError)
   await expect(refused).rejects.toThrow(
-    /^db\/tables\/999_column.sql failed and changed nothing: others hold the locks that it needs; the oldest transaction is that of a long report \(pid \d+\)/,
+    /^db\/tables\/999_column.sql failed and changed nothing: other transactions hold the locks that it needs; the oldest transaction is a long report \(pid \d+\)/,
   )
   await holder.end()
   expect(await rows(`select relname from pg_class where relname = 'half_done'`)).toEqual([])

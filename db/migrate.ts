@@ -6,7 +6,7 @@
 //
 // Work that takes long on a big table, and must not block others, stands at the top of a file, above the line `-- Transaction`: steps with blank
 // lines between them, each in a transaction of its own, and each safe to repeat, because a file that failed starts from its top. A step that works
-// CONCURRENTLY blocks nobody while it waits, so it waits as long as it takes. db/README.md says how to change something, docs/operations/upgrade.md
+// CONCURRENTLY blocks no other statement while it waits, so it has no time limit. db/README.md says how to change something, docs/operations/upgrade.md
 // what a migration may do.
 import {createHash, createHmac} from 'node:crypto'
 import {readdirSync, readFileSync} from 'node:fs'
@@ -171,7 +171,7 @@ async function appliedBefore(client: pg.Client): Promise<Map<string, string>> {
     : {rows: []}
   if (rows.some(({name}) => !name.includes('/')))
     throw new PermanentError(
-      'this database was made by a version of Sluice from before its first release, which this version does not take over; give it a new, empty database',
+      'this database was made by a version of Sluice from before its first release, and cannot be migrated to this version; use a new, empty database',
     )
   if (!exists.length)
     await client.query(`create table public.sluice_migration (
@@ -213,7 +213,10 @@ async function withRetries<T>(client: pg.Client, wait: LockWait, work: () => Pro
     } catch (cause) {
       if (!isInTheWay(cause)) throw cause
       if (attempt >= wait.attempts)
-        throw new RetryableError(`others hold the locks that it needs; ${await oldestTransaction(client)}`, {cause})
+        throw new RetryableError(
+          `other transactions hold the locks that it needs; ${await oldestTransaction(client)}`,
+          {cause},
+        )
       await sleep(wait.pauseMs)
     }
   }
@@ -233,7 +236,7 @@ async function oldestTransaction(client: pg.Client): Promise<string> {
   )
   const [oldest] = rows
   return oldest
-    ? `the oldest transaction is that of ${oldest.text}: wait for its end, or end it with select pg_terminate_backend(pid), and start again`
+    ? `the oldest transaction is ${oldest.text}: wait until it ends, or end it with select pg_terminate_backend(pid), and start again`
     : 'start again'
 }
 
@@ -278,7 +281,7 @@ async function analystHabits(client: pg.Client): Promise<string[]> {
 // The owner owns graphile-worker's schema, too, because functions of the owner add jobs: another role that owned what they call could replace its
 // code, and so act as the owner. Only their owner can use its tables (row security without a policy), so the worker gets policies.
 async function migrateJobs(client: pg.Client, ownerUrl: string): Promise<void> {
-  const {makeWorkerUtils} = await import('graphile-worker') // whoever just wants the URL of a role does without it
+  const {makeWorkerUtils} = await import('graphile-worker') // loaded only here: the URL of a role does not need it
   const utils = await makeWorkerUtils({connectionString: ownerUrl})
   try {
     await utils.migrate()

@@ -16,7 +16,7 @@ interface PoolOptions {
 class Pool extends pg.Pool {
   constructor(options: pg.PoolConfig) {
     super(options)
-    this.on('connect', client => client.on('error', noteOfDatabase)) // the error of a statement under way, too, and before that is told
+    this.on('connect', client => client.on('error', noteOfDatabase)) // before the error of a statement under way is reported
   }
 
   override connect(): Promise<pg.PoolClient>

@@ -5283,22 +5283,6 @@ begin
   return null;
 end $function$;
 
--- Raises P0003, with the way out, if a chain is halted by an incident that this decision (rewind or resume) does not resolve.
-CREATE OR REPLACE FUNCTION app.refuse_answer(of_chain text, answer text)
- RETURNS void
- LANGUAGE plpgsql
- STABLE
- SET search_path TO 'pg_catalog'
-AS $function$
-declare other app.open_incident;
-begin
-  select * into other from app.open_incident i where i.chain = of_chain and i.halts and answer <> all (i.decisions) order by i.ids limit 1;
-  if other.kind is not null then
-    raise exception '% is halted by incident % (%), which a % does not resolve: %', of_chain, other.ids[1], other.kind, answer, other.way_out
-      using errcode = 'P0003';
-  end if;
-end $function$;
-
 -- Trigger: refuses a change of a deposit, and says which.
 CREATE OR REPLACE FUNCTION app.refuse_change()
  RETURNS trigger
@@ -5307,6 +5291,22 @@ CREATE OR REPLACE FUNCTION app.refuse_change()
 AS $function$
 begin
   raise exception 'deposit %: % is not allowed (status % to %)', old.id, lower(tg_op), old.status, case when tg_op = 'UPDATE' then new.status end;
+end $function$;
+
+-- Raises P0003, with the way out, if a chain is halted by an incident that this decision (rewind or resume) does not resolve.
+CREATE OR REPLACE FUNCTION app.refuse_decision(of_chain text, decision text)
+ RETURNS void
+ LANGUAGE plpgsql
+ STABLE
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare other app.open_incident;
+begin
+  select * into other from app.open_incident i where i.chain = of_chain and i.halts and decision <> all (i.decisions) order by i.ids limit 1;
+  if other.kind is not null then
+    raise exception '% is halted by incident % (%), which a % does not resolve: %', of_chain, other.ids[1], other.kind, decision, other.way_out
+      using errcode = 'P0003';
+  end if;
 end $function$;
 
 -- Raises SL422 if an endpoint is disabled.
@@ -5447,7 +5447,7 @@ CREATE OR REPLACE FUNCTION app.request_rewind(of_chain text, to_height integer)
  SET search_path TO 'pg_catalog'
 AS $function$
 begin
-  perform app.refuse_answer(of_chain, 'rewind');
+  perform app.refuse_decision(of_chain, 'rewind');
   update chain.cursor c set rewind_to = to_height where c.chain = of_chain and to_height >= 0 and to_height <= c.head_height;
   if not found then raise exception '% is not followed, or its head is below %', of_chain, to_height using errcode = 'P0003'; end if;
 end $function$;
@@ -5554,7 +5554,7 @@ CREATE OR REPLACE FUNCTION app.resume_chain(of_chain text)
 AS $function$
 begin
   perform from chain.cursor c where c.chain = of_chain for update;
-  perform app.refuse_answer(of_chain, 'resume');
+  perform app.refuse_decision(of_chain, 'resume');
   update app.incident i set resolved_at = clock_timestamp(), resolution = 'resumed'
   where i.chain = of_chain and i.kind = 'fork_below_final' and i.resolved_at is null;
   perform chain.go_on(of_chain);

@@ -1,4 +1,4 @@
-// Prints the URL with which a role of the database connects: node db/url.ts [role], sluice_analyst unless told. It holds the role's password.
+// Prints the URL with which a role of the database connects: node db/url.ts [role] (default: sluice_analyst). It contains the role's password.
 import {z} from 'zod'
 import {readService} from '../base/home.ts'
 import {loadEnvironmentFile, readSettings} from '../chains/settings.ts'

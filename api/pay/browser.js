@@ -1,5 +1,5 @@
-// The live part of the page, in the customer's browser. Promises: while the page is looked at it shows what the service said some seconds
-// ago, or says that the service cannot be reached and how old the rest is; what was announced once is not announced again.
+// The live part of the page, in the customer's browser. Promises: while the page is visible it shows what the service sent some seconds
+// ago, or says that the service cannot be reached and how old the data is; nothing is announced twice.
 
 /** @import {Shown} from './shown.ts' */
 
@@ -14,7 +14,7 @@ let shown = JSON.parse(main.dataset.shown ?? '')
 let asOf = new Date()
 let failures = 0
 let isAsking = false
-/** Of the clock that does not jump. */
+/** By the monotonic clock. */
 let expiresAt = 0
 /** @type {ReturnType<typeof setTimeout> | undefined} */
 let timer
@@ -25,7 +25,7 @@ function element(id) {
 }
 
 /**
- * A text that stays the same is not touched: it would be read aloud again.
+ * A text that stays the same is not written again: screen readers would read it aloud again.
  * @param {string} id
  * @param {string} text
  */
@@ -53,7 +53,7 @@ function show(next) {
 /** @param {string} due */
 function showDue(due) {
   put('amount', due)
-  element('wallet').hidden = shown.uri === element('address').textContent // no form that wallets know
+  element('wallet').hidden = shown.uri === element('address').textContent // wallets know no URI for it
   element('wallet').setAttribute('href', shown.uri ?? '')
   element('code').setAttribute('src', `${token}/qr.svg?amount=${due}`)
 }
@@ -72,7 +72,7 @@ async function ask() {
   clearTimeout(timer)
   try {
     const reply = await fetch(`${token}/state`, {cache: 'no-store', signal: AbortSignal.timeout(timeoutMs)})
-    if (!reply.ok) throw new Error(`the service answers ${reply.status}`)
+    if (!reply.ok) throw new Error(`the service responds with ${reply.status}`)
     show(await reply.json())
     failures = 0
   } catch {
@@ -89,13 +89,13 @@ function showFailure() {
   if (failures > 0)
     put(
       'notice',
-      `The payment service cannot be reached; trying again. What stands above is as of ${asOf.toLocaleTimeString()}.`,
+      `The payment service cannot be reached; trying again. What you see is from ${asOf.toLocaleTimeString()}.`,
     )
 }
 
 function askLater() {
   clearTimeout(timer)
-  if (document.hidden) return // asked when it is looked at again
+  if (document.hidden) return // it asks again when it is visible
   const retry = Math.min(firstRetrySeconds * 2 ** (failures - 1), longestRetrySeconds)
   const seconds = failures > 0 ? retry : shown.poll_seconds
   if (seconds !== null) timer = setTimeout(ask, seconds * 1000)
@@ -111,7 +111,9 @@ async function copy(button) {
   if (!isCopied) window.getSelection()?.selectAllChildren(source)
   put(
     'copied',
-    isCopied ? `${button.textContent?.replace('Copy ', 'The ')} is copied.` : 'It is selected: please copy it by hand.',
+    isCopied
+      ? `${button.textContent?.replace('Copy ', 'The ')} is copied.`
+      : 'The text is selected: please copy it by hand.',
   )
 }
 

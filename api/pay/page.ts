@@ -1,5 +1,5 @@
-// The page on which a customer pays, as HTML. Promises: without JavaScript it shows the same and loads itself anew; nothing in it comes
-// from elsewhere; whatever merchants call themselves stays text, and their names disturb no other text.
+// The page on which a customer pays, as HTML. Promises: without JavaScript it shows the same and reloads itself; it loads nothing from other
+// servers; a merchant's name is always shown as text, and does not change the text around it.
 import {readFileSync} from 'node:fs'
 import {type ChainSettings, familyOf} from '../../chains/families.ts'
 import {colors, escaped, securityPolicy} from '../html.ts'
@@ -36,7 +36,7 @@ export function pageOf(pageToken: string, payment: Payment, shown: Shown, settin
   return documentOf(`${shown.heading}: ${amount} ${token}`, body, isFinal ? undefined : noscriptReload)
 }
 
-/** In place of the page, where it cannot be shown. */
+/** What is shown if the page cannot be. */
 export function refusalOf(status: number, message: string): string {
   if (status === 404)
     return documentOf(
@@ -58,7 +58,7 @@ const hiddenUnless = (shown: boolean) => (shown ? '' : ' hidden')
 /** 2026-11-22T21:59:07.000Z as 2026-11-22 21:59 UTC. */
 const utc = (iso: string) => `${iso.slice(0, 10)} ${iso.slice(11, 16)} UTC`
 
-/** Networks whose addresses look alike must not be taken for each other. */
+/** Names the network: several networks have addresses of the same form. */
 function networkOf(settings: ChainSettings): string {
   return `${settings.chain.displayName} (${familyOf(settings).networkName(settings)})`
 }

@@ -1,5 +1,5 @@
-// What the page of a payment request says at this moment. Promises: nobody is asked to pay what is paid or seen already, or what has
-// expired; amounts are exact.
+// The text of the page of a payment request. Promises: the page asks for nothing that is paid or seen already, and for nothing after the
+// request has expired; amounts are exact.
 import {formatUnits, parseUnits} from 'viem/utils'
 import {z} from 'zod'
 import {type ChainSettings, formsOf} from '../../chains/families.ts'
@@ -7,7 +7,7 @@ import {chainCode} from '../schemas.ts'
 import type {Shown, State} from './shown.ts'
 
 const secondsBetweenPolls = 2.5
-/** Where nothing happens but that money comes late. */
+/** For a request that only late money can change. */
 const secondsBetweenLatePolls = 15
 
 /** What app.payment_page says. */
@@ -56,7 +56,7 @@ export async function shownOf(payment: Payment, settings: ChainSettings): Promis
 
 const shortened = (txid: string) => (txid.length > 24 ? `${txid.slice(0, 10)}…${txid.slice(-8)}` : txid)
 
-// The status of a request whose time is over may not say so for a moment.
+// A request that has just expired may still have its old status for a moment.
 function stateOf(payment: Payment, isOver: boolean, hasSurplus: boolean): State {
   const {status, late, amount_missing} = payment
   if (status === 'paid') return hasSurplus ? 'overpaid' : late ? 'late' : 'paid'
@@ -68,9 +68,9 @@ function stateOf(payment: Payment, isOver: boolean, hasSurplus: boolean): State 
 const isSeen = ({amount_pending}: Payment) => amount_pending !== '0'
 
 interface More {
-  /** Its time is. */
+  /** The request has expired. */
   isOver: boolean
-  /** What came beyond the amount. */
+  /** What was paid above the amount. */
   surplus: string
 }
 
@@ -108,7 +108,7 @@ const texts: Record<State, (payment: Payment, more: More) => [heading: string, .
 const wasLate = 'It came after this request had expired, and counts all the same.'
 const willCount = 'It came after this request had expired, and counts once it is final.'
 
-/** Of a payment of which something has come. */
+/** What was received and seen so far, if anything was. */
 function soFar(payment: Payment): string {
   const {amount_received: received, amount_pending: pending, token} = payment
   const parts = [

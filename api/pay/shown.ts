@@ -5,7 +5,7 @@ export interface Shown {
   state: State
   heading: string
   text: string
-  /** What is to be sent now, in whole coins, and the URI for it; null where nothing is. */
+  /** What to send now, in whole coins, and the URI for it; null if nothing is due. */
   due: string | null
   uri: string | null
   /** Until it expires; null where nothing is due. */

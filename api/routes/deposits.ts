@@ -31,7 +31,7 @@ export const depositFields: Fields = {
 export const depositJoins =
   'join app.asset a on a.chain = p.chain and a.token = p.token left join chain.cursor c on c.chain = p.chain'
 
-// A statement for each combination of filters. Statuses stand in the text, because an index covers the rare ones only.
+// A statement for each combination of filters. Statuses are in the text, because an index covers only the rare ones.
 const lists = new Map<string, Statement>()
 for (const byUser of [false, true])
   for (const byChain of [false, true])
@@ -49,7 +49,7 @@ function listName(byUser: boolean, byChain: boolean, status?: Status): string {
 
 const ownsUser = statement('owns_user', 'select true from app.user where id = $1 and merchant_id = $2')
 
-/** SQL of the payout with this id, as what it collected shows it: null until it is completed. */
+/** SQL of the id of the payout that collected a deposit: null until the payout is completed. */
 export function settlementOf(payout: string): string {
   return `(select row_to_json(s) from (
     select app.public_id('pay', o.id) as id, o.status, o.txid as payout_txid from app.payout o
@@ -70,7 +70,9 @@ const shape = {
   sender: address,
   txid,
   status: z.enum(statuses),
-  confirmations: z.int().describe('Blocks from the one that holds it to the newest; 0 while reorged.'),
+  confirmations: z
+    .int()
+    .describe('Number of blocks from its own to the newest, both included; 0 if unconfirmed or reorged.'),
   settlement_id: id('pay').nullable().describe('The payout that collected it; null until then.'),
   created_at: timestamp,
   address: address.describe('The address that received it.'),
@@ -79,8 +81,8 @@ const shape = {
   settled_before_restore: z
     .boolean()
     .describe(
-      'True if it was paid out before the service was restored from a backup, and which payout collected it cannot be told any more: ' +
-        'the balance has it taken off, and no payout pays it again.',
+      'True if it was paid out before the service was restored from a backup, and the payout that collected it is not known. ' +
+        'The balance does not include it, and no payout pays it again.',
     ),
 }
 const Deposit = z.object(shape).meta({id: 'Deposit'})

@@ -1,4 +1,4 @@
-// Events: what webhooks deliver, to be read again.
+// Events: the same as webhooks deliver, as a list.
 import {z} from 'zod'
 import type {App, Context} from '../app.ts'
 import {type Statement, statement} from '../database.ts'

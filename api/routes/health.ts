@@ -1,5 +1,5 @@
-// For operators and their tools: /livez, /readyz and, where it is asked for, /metrics. No key is needed, and nothing of a merchant is in them.
-// /metrics tells what the treasuries hold, so it is here, beside the page that everybody reaches, only if METRICS_ON_API_PORT says so.
+// For operators and their tools: /livez, /readyz and, if METRICS_ON_API_PORT is set, /metrics. They need no key, and show nothing of a merchant.
+// /metrics shows what the treasuries hold, so by default it is not on this port, which is open to everybody.
 import {z} from 'zod'
 import type {App, Context} from '../app.ts'
 import {statement, value} from '../database.ts'
@@ -30,13 +30,16 @@ const Ready = z.object({
   replica: z
     .object({
       serving: z.boolean().describe('Whether it takes reads; while it does not, the primary does.'),
-      lag_seconds: z.number().nullable().describe('For how long at most what it shows has not been the newest.'),
+      lag_seconds: z
+        .number()
+        .nullable()
+        .describe('The most that it may be behind the primary, in seconds; null while unknown.'),
     })
     .nullable()
-    .describe('Null where none is named. Requests are served without it.'),
+    .describe('Null if no replica is set. Requests are served without it, too.'),
   waiting_for: z
     .array(chainCode)
-    .describe('Chains that are configured, or enabled for a merchant, and are not followed now.'),
+    .describe('Chains that are configured, or enabled for a merchant, but not followed now.'),
   chains: z.array(
     ChainState.pick({chain: true, head_height: true, final_height: true, halted: true}).extend({
       lag_seconds: z
@@ -47,12 +50,12 @@ const Ready = z.object({
         .string()
         .nullable()
         .describe(
-          'Why nothing of it is read now, as far as that is known: the kind of the incident that halts it, or why its indexer waits. sluice status says more.',
+          'Why the chain is not read now, if known: the kind of the incident that halts it, or why its indexer waits. sluice status says more.',
         ),
       way_out: z
         .string()
         .nullable()
-        .describe('What an operator does about that, where it is known; the log of its indexer says more.'),
+        .describe('What an operator has to do, if known; the log of its indexer says more.'),
     }),
   ),
 })
@@ -63,7 +66,10 @@ export function health(app: App, {db, metricsOnApiPort}: Context, metricsType: s
 
   app.get(
     '/livez',
-    {config, schema: {tags, summary: 'Is the process alive', response: {200: z.object({alive: z.literal(true)})}}},
+    {
+      config,
+      schema: {tags, summary: 'Check that the process is alive', response: {200: z.object({alive: z.literal(true)})}},
+    },
     async () => '{"alive":true}',
   )
 
@@ -73,9 +79,9 @@ export function health(app: App, {db, metricsOnApiPort}: Context, metricsType: s
       config,
       schema: {
         tags,
-        summary: 'Can it serve requests',
+        summary: 'Check that requests can be served',
         description:
-          'The database answers, and some chain was followed at some time. A chain that is added later, or whose node is away, shows in the body alone.',
+          '200 if the database responds and at least one chain was ever followed. A chain that was added later, or whose node is away, shows only in the body.',
         response: {200: Ready, 503: Ready},
       },
     },
@@ -111,7 +117,7 @@ export function health(app: App, {db, metricsOnApiPort}: Context, metricsType: s
   }
 }
 
-// One that stands still for an operator is in the body as halted.
+// A chain that waits for an operator is in the body as halted.
 function isAwaited({head_height, halted, waiting_reason}: ChainState): boolean {
   return !halted && (head_height === null || waiting_reason !== null)
 }

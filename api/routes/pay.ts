@@ -1,5 +1,5 @@
-// The page on which a customer pays a payment request. Whoever knows its token may see it: no key, no cookie. Promises: browsers and
-// search engines keep nothing of it, and tell no other site of it; a customer never meets a bare error.
+// The page on which a customer pays a payment request. Its token is enough to see it: no key, no cookie. Promises: browsers and search
+// engines store nothing of it, and send its URL to no other site; a customer never sees a bare error.
 import type {FastifyReply, FastifyRequest} from 'fastify'
 import {z} from 'zod'
 import type {App, Context} from '../app.ts'
@@ -55,7 +55,7 @@ const guarded: OnSend = (_request, reply, payload, done) => {
   done(null, payload)
 }
 
-// An error is JSON by now, with its cause logged; a person gets a page that says as much.
+// The error is JSON already, and its cause is logged. A person gets a page with the same message.
 const asPage: OnSend = (_request, reply, payload, done) => {
   reply.header('content-type', 'text/html; charset=utf-8')
   done(null, reply.statusCode < 400 ? payload : refusalOf(reply.statusCode, JSON.parse(String(payload)).message))

@@ -1,5 +1,5 @@
-// Payment requests: an exact amount to an address of its own, paid once, by somebody who is no user. Replies are those of the contract's
-// second group: the result is under `data`, beside the status as `code`.
+// Payment requests: an exact amount to an address of its own, paid once, by a payer who is no user. Replies have the form of the contract's
+// second group: the result is in `data`, and the status in `code`.
 import {z} from 'zod'
 import {formsOf} from '../../chains/families.ts'
 import type {ChainCode} from '../../chains/registry.ts'
@@ -67,7 +67,7 @@ const joins = `join app.asset a on a.chain = p.chain and a.token = p.token
     from app.receipt r where r.payment_request_id = p.id and r.status = 'final'
   ) s`
 
-// A statement for each combination of filters. Statuses stand in the text, because an index covers the rare one only.
+// A statement for each combination of filters. Statuses are in the text, because an index covers only the rare one.
 export const paymentLists = new Map<string, Statement>()
 for (const byId of [false, true])
   for (const byCurrency of [false, true])
@@ -88,12 +88,12 @@ function listName(byId: boolean, byCurrency: boolean, status?: Status): string {
 
 const externalId = text(255).meta({
   description:
-    'Your own reference: the prefix of your account, `-`, and what you like. One request for each, for ever.',
+    'Your own reference: the prefix of your account, `-`, and any text. Each reference has one request, for ever.',
   examples: ['acme-1042'],
   maxLength: 255,
 })
 const currency = z.string().meta({description: 'Name of an asset in `GET /v1/crypto`.', examples: ['ETH-USDC']})
-const wanted = amount.describe('What is to be paid. Plain decimal, without trailing zeros.')
+const wanted = amount.describe('The amount to pay. Plain decimal, without trailing zeros.')
 const received = amount.describe('What arrived and is final.')
 const late = z.boolean().describe('Whether some of it came after the request expired.')
 const code = z.literal(200)
@@ -109,10 +109,10 @@ const Asset = z
 const created = {
   external_id: externalId,
   currency,
-  address: address.describe('Where to pay. It is for this request alone.'),
+  address: address.describe('Where to pay. The address is for this request only.'),
   amount: wanted,
   payment_uri: z.string().meta({
-    description: 'Address and amount in one, in the form that wallets of the chain read.',
+    description: 'Address and amount in one, in the format of the wallets of the chain.',
     examples: [
       'ethereum:0x1c7D4B196Cb0C7B01d743Fbc6116a902379C7238@11155111/transfer?address=0x70997970C51812dc3A010C7d01b50e0d17dc79C8&uint256=25000000',
     ],
@@ -121,7 +121,7 @@ const created = {
     description: 'A page for your customer, with a QR code and what has arrived.',
     examples: ['https://pay.example/pay/Vb1Zq0cWb3XcJ8mF5yTn2sKd7RgHe4La'],
   }),
-  expires_at: timestamp.describe('What comes later still counts, with `late`.'),
+  expires_at: timestamp.describe('A later payment still counts, with `late`.'),
 }
 const PaymentRequest = z.object(created).meta({id: 'PaymentRequest'})
 
@@ -131,7 +131,9 @@ const Receipt = z
     output_index: z.int().describe('Position inside the transaction.'),
     amount,
     status: z.enum(['pending', 'final']),
-    confirmations: z.int().describe('Blocks from the one that holds it to the newest; 0 while it is in none.'),
+    confirmations: z
+      .int()
+      .describe('Number of blocks from its own to the newest, both included; 0 while it is in no block.'),
     late: z.boolean().describe('Whether it came after the request expired.'),
     settlement_id: id('pay').nullable().describe('The payout that collected it; null until then.'),
     created_at: timestamp,
@@ -144,10 +146,10 @@ const PaymentRequestState = z
     amount_received: received,
     amount_pending: amount.describe('What was seen and is not final yet.'),
     late,
-    txid: txid.nullable().describe('The transaction with which it was paid; the last final one, while it is not.'),
+    txid: txid.nullable().describe('The transaction that completed the payment; until then the last final one.'),
     paid_at: timestamp.nullable(),
     created_at: timestamp,
-    receipts: z.array(Receipt).describe('What arrived, in the order in which it was seen.'),
+    receipts: z.array(Receipt).describe('The payments that arrived, in the order in which they were seen.'),
   })
   .meta({id: 'PaymentRequestState'})
 
@@ -156,10 +158,10 @@ const Payment = z
     external_id: externalId,
     currency,
     amount: amount.describe('What was asked for.'),
-    amount_received: received.describe('What arrived and is final: more than `amount` where too much was paid.'),
+    amount_received: received.describe('What arrived and is final; more than `amount` if too much was paid.'),
     status: z.enum(statuses).describe('`underpaid`: some money came, less than asked, and the request expired.'),
     late,
-    txid: txid.describe('The transaction with which it was paid; the last one, where it is underpaid.'),
+    txid: txid.describe('The transaction that completed the payment; the last one if it is underpaid.'),
     paid_at: timestamp.nullable().describe('Null while it is underpaid.'),
     settlement_id: id('pay').nullable().describe('The payout that collected it; null until all of it was collected.'),
     settlement: Settlement,
@@ -199,9 +201,9 @@ export function paymentRequests(app: App, context: Context): void {
         tags,
         summary: 'Request a payment',
         description:
-          'Gives the payment an address of its own. Show your customer the address and the amount of the reply. 400 is ' +
-          '`external_id_prefix_mismatch` where `external_id` does not begin with the prefix of your account and `-`, 404 ' +
-          '`currency_not_found`, 409 `external_id_conflict` where there is a request with this `external_id`: ' +
+          'Gives the payment an address of its own. Show your customer the address and the amount of the reply. Errors: 400 ' +
+          '`external_id_prefix_mismatch` if `external_id` does not begin with the prefix of your account and `-`; 404 ' +
+          '`currency_not_found`; 409 `external_id_conflict` if a request with this `external_id` exists: ' +
           '`GET /v1/payment-requests/:external_id` shows it.',
         params: z.object({currency}),
         headers: idempotencyHeaders('request', '"order-1042"'),
@@ -234,7 +236,7 @@ export function paymentRequests(app: App, context: Context): void {
       schema: {
         tags,
         summary: 'Get a payment request',
-        description: 'As it stands now, with what arrived. It recovers the reply to a request that was lost.',
+        description: 'The current state, with the payments that arrived. Use it if the reply to your request was lost.',
         params: z.object({external_id: z.string().meta({examples: ['acme-1042']})}),
         response: {200: z.object({code, message, data: PaymentRequestState}), ...errors(404)},
       },
@@ -270,8 +272,8 @@ export function paymentRequests(app: App, context: Context): void {
         tags,
         summary: 'List payments',
         description:
-          'What was paid, newest first. A request is here once it is `paid`, or `underpaid`; when that or what it received changes, ' +
-          'it is the newest again.',
+          'Requests that are `paid` or `underpaid`, newest first. When the status or the received amount of one changes, it becomes ' +
+          'the newest again.',
         querystring: z.object({...filters, ...pageQuery, limit: pageLimit(200)}),
         response: {200: z.object({code, ...pageOf('data', Payment).shape}), ...errors()},
       },
@@ -306,7 +308,7 @@ function enveloped(data: string, message?: string): string {
   return `{"code":200,${message ? `"message":"${message}",` : ''}"data":${data}}`
 }
 
-/** What the database tells of a request, with what the settings add. */
+/** The state of a request from the database, with the parts that come from the settings. */
 async function shown(context: Context, response: Response): Promise<string> {
   const {external_id, currency, address, amount, page_token, ...rest} = JSON.parse(response[0])
   const payment_url = `${context.publicUrl()}/pay/${page_token}`

@@ -35,7 +35,7 @@ const errorCodes = [
   'timed_out',
 ] as const
 
-/** Those of app.waiting_code, and those that the contract has for chains that are not followed yet; a test compares. */
+/** The codes of app.waiting_code, and those of the contract for future chains; a test compares. */
 export const waitingCodes = [
   'address_not_whitelisted',
   'limit_reached',
@@ -96,7 +96,7 @@ const shape = {
   waiting: z
     .object({code: z.enum(waitingCodes), message: z.string(), since: timestamp})
     .nullable()
-    .describe('What keeps it from its next step, and since when; null while it moves, and once it is over.'),
+    .describe('What its next step waits for, and since when; null while nothing is in its way, and once it has ended.'),
   address: address.describe('Where it is paid to. A later change of the payout address does not change it.'),
 }
 const {gross, fee, net} = shape
@@ -115,8 +115,8 @@ export function payouts(app: App, {db}: Context): void {
         summary: 'Pay out a balance',
         description:
           'Collects the whole balance of a chain and token and pays its net to the payout address of the chain, step by step; ' +
-          '`payout.completed` or `payout.failed` tells how it ended. 422 is `payout_failed` where there is nothing to pay out, no ' +
-          'payout address, or the chain is stopped; `unsupported_token` for a pair that does not exist; `chain_not_enabled`; ' +
+          'the event `payout.completed` or `payout.failed` says how it ended. 422 is `payout_failed` if there is nothing to pay out, ' +
+          'no payout address, or the chain is stopped; `unsupported_token` for a pair that does not exist; `chain_not_enabled`; ' +
           '`idempotency_key_reused`.',
         headers: idempotencyHeaders('payout', '"payout-2026-01-31"'),
         body: z
@@ -126,7 +126,7 @@ export function payouts(app: App, {db}: Context): void {
             sweep_first: z
               .boolean()
               .default(false)
-              .describe('True: every address of the balance is swept before anything is paid.'),
+              .describe('If true, every address of the balance is swept before anything is paid.'),
           })
           .meta({examples: [{chain: 'ETH', token: 'USDC'}]}),
         response: {202: NewPayout.describe('Accepted.'), ...changeErrors(422)},
@@ -174,7 +174,7 @@ export function payouts(app: App, {db}: Context): void {
         tags: ['Payouts'],
         summary: 'Cancel a payout',
         description:
-          'While it is pending; 422 `unprocessable` afterwards. Its deposits are in the balance again at once.',
+          'Only a pending payout can be cancelled; afterwards it is 422 `unprocessable`. Its deposits are in the balance again at once.',
         params: z.object({id: id('pay')}),
         response: {200: Payout.describe('Cancelled: it is failed.'), ...changeErrors(404, 422)},
       },

@@ -116,12 +116,12 @@ export function users(app: App, {db}: Context): void {
       schema: {
         tags: ['Users'],
         summary: 'Add addresses to a user',
-        description: 'Chains where the user has an address already keep it.',
+        description: 'If the user already has an address on a chain, that address stays.',
         params: z.object({id: id('usr')}),
         body: z.object({chains: chainList}).meta({examples: [{chains: ['POLYGON']}]}),
         response: {
           201: UserAddresses.describe('An address was added. All addresses of the user.'),
-          200: UserAddresses.describe('The user had them all.'),
+          200: UserAddresses.describe('The user had all of them already.'),
           ...changeErrors(404, 422),
         },
       },

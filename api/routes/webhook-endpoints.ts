@@ -1,4 +1,4 @@
-// Webhook endpoints and what was delivered to them.
+// Webhook endpoints and their deliveries.
 import {z} from 'zod'
 import {refusalOfWebhook} from '../../base/public-address.ts'
 import type {App, Context} from '../app.ts'
@@ -69,7 +69,7 @@ const shape = {
   disabled_reason: z
     .string()
     .nullable()
-    .describe('`merchant`, `gone` (the endpoint answered 410) or `failing` (five days without a success).'),
+    .describe('`merchant`, `gone` (the endpoint responded with 410) or `failing` (five days without a success).'),
   failing_since: timestamp.nullable().describe('First failure since the last success.'),
   created_at: timestamp,
 }
@@ -95,7 +95,7 @@ const Delivery = z
         response_status: z
           .int()
           .nullable()
-          .meta({description: 'Null if there was no answer.', examples: [503]}),
+          .meta({description: 'Null if there was no response.', examples: [503]}),
         error: z
           .string()
           .nullable()
@@ -110,7 +110,7 @@ const deliveryParams = z.object({id: id('whe'), delivery_id: id('dlv')})
 
 /**
  * URLs that events may be posted to: https, and to no private address; http and any address, too, where private receivers are allowed; no user
- * name or password in them. What a name leads to is seen when something is sent to it.
+ * name or password in them. A host name is resolved and checked when something is sent to it.
  */
 function webhookUrl(allowPrivate: boolean) {
   return text(2048)
@@ -129,7 +129,7 @@ export function webhookEndpoints(app: App, {db, webhookAllowPrivate}: Context): 
     .array(z.enum(eventTypes))
     .min(1)
     .max(50)
-    .describe('Omitted when it is created: the four types but `deposit.reorged`.')
+    .describe('If omitted at creation: the four types other than `deposit.reorged`.')
 
   app.post(
     '/v1/webhook-endpoints',
@@ -178,8 +178,8 @@ export function webhookEndpoints(app: App, {db, webhookAllowPrivate}: Context): 
         tags,
         summary: 'Change a webhook endpoint',
         description:
-          'What is not named stays as it is. Disabling an endpoint gives up the deliveries that are under way; enabling it sends what ' +
-          'happens from then on, and `redeliver-failed` brings back the rest.',
+          'Fields that are left out stay as they are. Disabling an endpoint fails its pending deliveries. Enabling it sends the events ' +
+          'that happen from then on; `redeliver-failed` sends the rest.',
         params,
         body: z
           .object({url: url.optional(), event_types: types.optional(), enabled: z.boolean().optional()})
@@ -275,7 +275,7 @@ export function webhookEndpoints(app: App, {db, webhookAllowPrivate}: Context): 
       schema: {
         tags,
         summary: 'Deliver an event again',
-        description: 'At once, and with the whole schedule of retries before it.',
+        description: 'Sends it at once, and retries by the full schedule.',
         params: deliveryParams,
         response: {200: Delivery, ...changeErrors(404, 422)},
       },
@@ -294,7 +294,7 @@ export function webhookEndpoints(app: App, {db, webhookAllowPrivate}: Context): 
     {
       schema: {
         tags,
-        summary: 'Deliver again what failed',
+        summary: 'Redeliver failed deliveries',
         params,
         body: z
           .object({since: z.iso.datetime({offset: true}).describe('Events that happened at or after this time.')})

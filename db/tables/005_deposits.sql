@@ -129,7 +129,7 @@ comment on column app.balance.amount is 'Gross balance in base units, without th
 comment on column app.balance.deposit_count is 'Unsettled final deposits, without the changes that are not folded yet.';
 
 -- The kinds of incidents, and the way out of each. This is the only place that defines them. sluice incident and status, /readyz, the indexers,
--- custody and the functions that refuse a wrong command read it from here (app.open_incident, app.refuse_answer), and a test compares
+-- custody and the functions that refuse a wrong command read it from here (app.open_incident, app.refuse_decision), and a test compares
 -- docs/operations.md with it. A kind without a row cannot be opened.
 create table app.incident_kind (
   kind text primary key,

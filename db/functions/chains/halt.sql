@@ -19,7 +19,7 @@ create or replace function app.resume_chain(of_chain text) returns void
 language plpgsql security definer set search_path = pg_catalog as $$
 begin
   perform from chain.cursor c where c.chain = of_chain for update;
-  perform app.refuse_answer(of_chain, 'resume');
+  perform app.refuse_decision(of_chain, 'resume');
   update app.incident i set resolved_at = clock_timestamp(), resolution = 'resumed'
   where i.chain = of_chain and i.kind = 'fork_below_final' and i.resolved_at is null;
   perform chain.go_on(of_chain);
@@ -39,17 +39,17 @@ return replace(replace(way_out, '{id}', array_to_string(ids[:20], ' ')), '{chain
 comment on function app.fill_way_out is 'A way out of app.incident_kind with the numbers of incidents (the first 20) and their chain in its commands.';
 grant execute on function app.fill_way_out to sluice_api; -- by way of app.chain_state
 
-create or replace function app.refuse_answer(of_chain text, answer text) returns void
+create or replace function app.refuse_decision(of_chain text, decision text) returns void
 language plpgsql stable set search_path = pg_catalog as $$
 declare other app.open_incident;
 begin
-  select * into other from app.open_incident i where i.chain = of_chain and i.halts and answer <> all (i.decisions) order by i.ids limit 1;
+  select * into other from app.open_incident i where i.chain = of_chain and i.halts and decision <> all (i.decisions) order by i.ids limit 1;
   if other.kind is not null then
-    raise exception '% is halted by incident % (%), which a % does not resolve: %', of_chain, other.ids[1], other.kind, answer, other.way_out
+    raise exception '% is halted by incident % (%), which a % does not resolve: %', of_chain, other.ids[1], other.kind, decision, other.way_out
       using errcode = 'P0003';
   end if;
 end $$;
-comment on function app.refuse_answer is 'Raises P0003, with the way out, if a chain is halted by an incident that this decision (rewind or resume) does not resolve.';
+comment on function app.refuse_decision is 'Raises P0003, with the way out, if a chain is halted by an incident that this decision (rewind or resume) does not resolve.';
 
 create or replace function app.why_halted(of_chain text) returns text
 language sql stable security definer set search_path = pg_catalog as $$

@@ -50,7 +50,7 @@ grant execute on function chain.rewind to sluice_indexer;
 create or replace function app.request_rewind(of_chain text, to_height int) returns void
 language plpgsql security definer set search_path = pg_catalog as $$
 begin
-  perform app.refuse_answer(of_chain, 'rewind');
+  perform app.refuse_decision(of_chain, 'rewind');
   update chain.cursor c set rewind_to = to_height where c.chain = of_chain and to_height >= 0 and to_height <= c.head_height;
   if not found then raise exception '% is not followed, or its head is below %', of_chain, to_height using errcode = 'P0003'; end if;
 end $$;
