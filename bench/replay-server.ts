@@ -6,7 +6,7 @@ import {createHash} from 'node:crypto'
 import http from 'node:http'
 import {domainSeparator} from 'viem'
 import {getAddress} from 'viem/utils'
-import {chain, type Erc20} from '../chains/registry.ts'
+import {chain, type Erc20, type EvmChain} from '../chains/registry.ts'
 import {readWithdrawals} from '../indexers/evm/block.ts'
 import {logsBloom} from '../indexers/evm/bloom.ts'
 import {orderedTrieRoot} from '../indexers/evm/trie.ts'
@@ -129,8 +129,8 @@ function makeBlock(height: number, perBlock: number): Stored {
 
 /** What the token's contract answers to the calls of chains/evm/check-tokens.ts, by selector. */
 function contractAnswers(): Record<string, string> {
-  const [entry] = chain('ETH').assets.filter((asset): asset is Erc20 => 'sweep' in asset)
-  if (!entry) throw new Error('the registry has no token on ETH')
+  const {assets} = chain('ETH') as EvmChain
+  const entry = assets[1] as Erc20
   const {name, version} = entry.sweep.domain
   return {
     '0x313ce567': word(hex(entry.decimals)),

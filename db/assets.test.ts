@@ -1,4 +1,4 @@
-// What the settings say of assets, in the database.
+// The assets of the settings, in the database.
 import {afterAll, beforeAll, expect, test} from 'vitest'
 import {readSettings} from '../chains/settings.ts'
 import {ChainWriter} from '../test/support/chain-writer.ts'

@@ -1,4 +1,4 @@
-// What is kept of audits, and what follows: when the next one is due, which incidents open, stay silent and heal; what takes too long; and for
+// The stored audits and what follows from them: when the next one is due, which incidents open, stay silent and heal; what takes too long; and
 // how long a treasury can pay network fees.
 import {afterAll, beforeAll, beforeEach, describe, expect, test} from 'vitest'
 import {ChainWriter} from '../test/support/chain-writer.ts'
@@ -21,7 +21,7 @@ interface Finding {
   found: object[]
 }
 
-/** One audit that finds this, of checks that no other test has. */
+/** An audit with these findings, of checks that no other test uses. */
 async function audit(...findings: Finding[]): Promise<void> {
   await db.rows('select app.finish_audit(app.begin_audit(), $1, null)', [
     JSON.stringify(findings.map(finding => ({claim: 'all is well', ...finding}))),

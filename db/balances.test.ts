@@ -91,7 +91,7 @@ test('app.decimal and analytics.coins write any amount with any number of decima
   )
 })
 
-/** The integer that a decimal string stands for, by nothing but moving its digits. */
+/** The integer of a decimal string, computed only by moving its digits. */
 function baseUnits(decimal: string, decimals: number): bigint {
   const [whole, fraction = ''] = decimal.split('.')
   expect(fraction.length).toBeLessThanOrEqual(decimals)

@@ -1,4 +1,4 @@
-// A copy of a cluster that is written to all the while, brought up again, on the real server.
+// A copy of a cluster that is written to meanwhile, started again, on the real server.
 import {chmod, mkdtemp, readdir, rm} from 'node:fs/promises'
 import {tmpdir} from 'node:os'
 import path from 'node:path'
@@ -35,7 +35,7 @@ async function connect(url: string): Promise<pg.Client> {
   return opened
 }
 
-/** Commits rows, each with the next number, and makes the server recycle its log, until it is told to end; the last number. */
+/** Commits rows, each with the next number, and makes the server recycle its log, until it is asked to end. Resolves to the last number. */
 async function write(isOver: () => boolean): Promise<number> {
   const writer = await connect(primary.url)
   let last = 0

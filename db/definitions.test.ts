@@ -1,4 +1,4 @@
-// Functions, triggers and views as files that are applied again when they change: what comes into force, what goes, and what is refused.
+// Functions, triggers and views as files that are applied again when they change: what takes effect, what is dropped, and what is refused.
 import {randomBytes} from 'node:crypto'
 import {mkdirSync, rmSync, writeFileSync} from 'node:fs'
 import pg from 'pg'
@@ -39,7 +39,7 @@ const write = (file: string, sql: string) => writeFileSync(new URL(file, folder)
 const remove = (file: string) => rmSync(new URL(file, folder))
 const apply = async () => (await migrate(url, folder)).applied
 
-/** A version in which something else changed. */
+/** A version in which another file changed. */
 let version = 0
 const nextVersion = () => {
   write('functions/test/version.sql', `create or replace function app.version() returns int return ${++version};`)

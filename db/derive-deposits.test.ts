@@ -34,7 +34,7 @@ interface Row {
 /** What the database must hold, derived from the blocks alone. */
 class Model {
   readonly deposits = new Map<string, Row>()
-  /** What a rewind took away and was not read again yet, by its transaction: the block that it was in, and the height at which it is given up. */
+  /** Transfers that a rewind removed and that were not read again yet, by transaction: their block, and the height at which they are given up. */
   readonly #awaited = new Map<string, {height: number; until: number}>()
 
   /** The blocks above a height are to be read again. */
@@ -82,7 +82,7 @@ class Model {
   }
 }
 
-/** As an operator asks for it. */
+/** A rewind that an operator asked for. */
 async function rewind(height: number): Promise<void> {
   await db.rows(`select app.request_rewind('ETH', $1)`, [height])
   await writer.rewind(height)
@@ -105,7 +105,7 @@ test('after every commit deposits, events and balances are what the chain implie
     ),
     again: fc.nat(3),
     final: fc.nat(3),
-    // Now and then the chain is read again from some blocks below, without being told which will come: the same, or others.
+    // Sometimes the chain is read again from some blocks below. The same blocks come again, or others.
     rewind: fc.oneof({weight: 3, arbitrary: fc.constant(0)}, {weight: 1, arbitrary: fc.nat(6)}),
     same: fc.boolean(),
     overdue: fc.oneof({weight: 9, arbitrary: fc.constant(false)}, {weight: 1, arbitrary: fc.constant(true)}),
@@ -307,7 +307,7 @@ test('a vanished final deposit that is read again in the same block closes its i
   ).toHaveLength(2)
 })
 
-test('a payment to somebody else at the position of a final deposit is held back until an operator decides', async () => {
+test('a payment to another recipient at the position of a final deposit is held back until an operator decides', async () => {
   const other = await makeUser(db, user.merchantId, ['ETH'])
   await writer.write({add: [[{txid: 'moved', amount: 3n, recipient: user.address}]]})
   await writer.finalize(writer.head.height)

@@ -1,4 +1,4 @@
-// The embedded PostgreSQL against every way of dying that its header names, on the real server.
+// The embedded PostgreSQL after each kind of death that embedded.ts names, on the real server.
 import {type ChildProcess, spawn} from 'node:child_process'
 import {chmod, mkdir, mkdtemp, readFile, rm, stat, writeFile} from 'node:fs/promises'
 import {createServer} from 'node:net'

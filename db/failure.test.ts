@@ -61,11 +61,11 @@ test('a Postgres without free connections is named, by a pool and by the store o
 test.each([
   ['53100', 'disk_full', /^the disk of the database is full: /],
   ['53200', 'database_unavailable', /^the database has no memory left: /],
-  ['53400', 'database_unavailable', /^the database is at a limit of its own: /],
+  ['53400', 'database_unavailable', /^the database has reached one of its limits: /],
   ['57P03', 'database_unavailable', /^the database cannot be reached: /],
   ['57014', 'database_unavailable', /^the database did not respond in time: /],
   ['08006', 'database_unavailable', /^the database cannot be reached: /],
-  ['25006', 'database_unavailable', /^the database takes no writes: /],
+  ['25006', 'database_unavailable', /^the database accepts no writes: /],
   ['28P01', 'database_unavailable', /^the database refuses the connection: /],
   ['58030', 'database_unavailable', /^the database cannot use its files: /],
   ['23505', 'database_error', /^the database refused a statement: /],

@@ -1,5 +1,5 @@
-// Each kind of incident has a way out that is written down once, and nothing else resolves it: what app.incident_kind says is what the functions
-// accept and refuse, and what docs/operations.md tells.
+// Each kind of incident has a way out that is written down once, and nothing else resolves it. The functions accept and refuse what
+// app.incident_kind says, and docs/operations.md says the same.
 import {readFileSync} from 'node:fs'
 import {afterAll, beforeAll, expect, test} from 'vitest'
 import {ChainWriter} from '../test/support/chain-writer.ts'
@@ -35,7 +35,7 @@ afterAll(async () => {
   await db.drop()
 })
 
-/** What becomes of each decision about a chain that an incident of this kind has stopped: undefined where it is accepted. */
+/** The error of each decision about a chain that an incident of this kind stops; undefined if it is accepted. */
 async function refusals(
   {kind, halts}: Kind,
   decisions: Record<string, string>,
@@ -120,9 +120,9 @@ test('several incidents of a kind are resolved by one command that names them al
 test('docs/operations.md shows how to resolve every kind, word for word, and no other kind', () => {
   const text = readFileSync(new URL('../docs/operations.md', import.meta.url), 'utf8')
   const section = text.slice(text.indexOf('### Incidents'), text.indexOf('### A fork below the final block'))
-  const told = [...section.matchAll(/^\| `(\w+)` \| .* \| (.*) \|$/gm)].map(([, kind, way]) => `${kind}: ${way}`)
+  const documented = [...section.matchAll(/^\| `(\w+)` \| .* \| (.*) \|$/gm)].map(([, kind, way]) => `${kind}: ${way}`)
   const known = kinds.map(
     ({kind, way_out}) => `${kind}: ${way_out.replaceAll('{id}', 'ID').replaceAll('{chain}', 'CHAIN')}`,
   )
-  expect(told.sort()).toEqual(known.sort())
+  expect(documented.sort()).toEqual(known.sort())
 })

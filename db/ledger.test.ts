@@ -1,5 +1,5 @@
-// Transactions of ours and what follows when one is final: the ledger, whose money the treasury holds, and what becomes of a payout when the
-// chain takes back what was final. With the role of the worker and a chain that a test writes; the books are looked at after every test.
+// What follows when a transaction of ours is final: the ledger, the owners of the treasury's money, and payouts whose final transaction the chain
+// takes back. The tests use the role of the worker, and write the chain themselves; the books are checked after every test.
 import {afterAll, afterEach, beforeAll, describe, expect, test} from 'vitest'
 import {assertBooks} from '../test/support/books.ts'
 import {gasAt, type Mined, Money} from '../test/support/money.ts'
@@ -18,7 +18,7 @@ afterEach(async () => {
   expect(await money.incidents()).toEqual([])
 })
 
-/** Everything that is the operator's, but the ether for network fees, is gone: the next test starts with none. */
+/** Withdraws the operator's own money, except the ether for network fees: the next test starts with none. */
 async function spendOperatorFunds(): Promise<void> {
   const left = await money.operatorFunds()
   if (left > 0) await withdraw(left)
@@ -438,7 +438,7 @@ describe('whose money pays:', () => {
     const second = await money.claim(user)
     const shorts = await Promise.all([money.pay(payout), money.pay(second)])
     expect(shorts.filter(short => short === null)).toHaveLength(1)
-    // The one that got it leaves its service fee with the operator only when it is final.
+    // Its service fee becomes the operator's only when the payout is final.
     expect(shorts.find(short => short)).toBe('USDC short by 980 base units')
   })
 
@@ -504,7 +504,7 @@ describe('a final deposit that a reorganisation removes', () => {
     ).toBe(0)
   })
 
-  test('and that nobody claimed is subtracted from the balance, and counts again when it comes back', async () => {
+  test('and that no payout claimed is subtracted from the balance, and counts again when it comes back', async () => {
     const user = await money.merchant()
     const deposit = await money.deposit(user.address, 1000)
     await money.lose(deposit)
@@ -672,7 +672,7 @@ describe('a final deposit that a reorganisation removes', () => {
   )
 })
 
-/** Waits until somebody waits for a lock. */
+/** Waits until a connection waits for a lock. */
 async function waiting(who: string): Promise<void> {
   const waits = async () => (await money.db.rows('select from pg_locks where not granted')).length > 0
   await until(waits, {timeoutMs: 5000, what: `${who} to wait`})

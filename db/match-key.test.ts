@@ -1,4 +1,4 @@
-// How addresses are looked up: on chains where upper and lower case make no difference, and on chains where they do.
+// The lookup of addresses, on chains where upper and lower case make no difference, and on chains where they do.
 import {afterAll, beforeAll, expect, test} from 'vitest'
 import {ChainWriter} from '../test/support/chain-writer.ts'
 import {type TestDatabase, testDatabase} from '../test/support/database.ts'
@@ -23,7 +23,7 @@ async function handOut(chain: string, family: string, address: string): Promise<
   await db.rows('select app.add_addresses($1, $2, array[$3])', [merchant, user!.id, chain])
 }
 
-/** The recipients, as far as they got a deposit. */
+/** Those of the recipients that got a deposit. */
 async function credited(chain: string, recipients: string[]): Promise<string[]> {
   const writer = await ChainWriter.open(db, chain)
   await writer.write({add: [recipients.map((recipient, n) => ({txid: `${chain}${n}`, amount: 1n, recipient}))]})

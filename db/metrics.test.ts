@@ -1,4 +1,4 @@
-// What app.metrics says of a database, as the API asks for it.
+// The result of app.metrics, with the role of the API.
 import pg from 'pg'
 import {afterAll, beforeAll, expect, test} from 'vitest'
 import {ChainWriter} from '../test/support/chain-writer.ts'
@@ -212,7 +212,7 @@ test('a replication slot counts as an expected replica, unless a backup made it 
     [...(await metrics())].filter(([name]) => name.startsWith('sluice_replica_') && name.includes(slot))
   try {
     await db.rows(`select pg_create_physical_replication_slot($1)`, [slot])
-    expect(await seen()).toEqual([[`sluice_replica_connected ${slot}`, 0]]) // nothing is kept for it before it first connects
+    expect(await seen()).toEqual([[`sluice_replica_connected ${slot}`, 0]]) // the server retains nothing for it before it first connects
     await db.rows(`select pg_drop_replication_slot($1)`, [slot])
     await db.rows(`select pg_create_physical_replication_slot($1, true)`, [slot])
     expect(new Map(await seen())).toEqual(

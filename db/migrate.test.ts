@@ -90,7 +90,7 @@ test('a database of the previous layout is refused in one sentence, and nothing 
   const before = await schemaSnapshot(client)
   const refused = migrate(url)
   await expect(refused).rejects.toBeInstanceOf(PermanentError)
-  await expect(refused).rejects.toThrow('give it a new, empty database')
+  await expect(refused).rejects.toThrow('use a new, empty database')
   expect(await schemaSnapshot(client)).toBe(before)
 })
 

@@ -1,6 +1,6 @@
 // Everything that moves money, in any order: deposits, reorganisations, claims, allocation, sweeps, payments with every outcome, failures,
-// cancels, withdrawals, and what an operator decides about final deposits that are gone. After every step the books are right, and what the
-// ledger says of each address is what the chain says. MONEY_STEPS=5000 takes more steps than the quick suite does.
+// cancels, withdrawals, and an operator's decisions about final deposits that are gone. After every step the books are right, and ledger and
+// chain agree about each address. MONEY_STEPS=5000 takes more steps than the quick suite.
 import fc from 'fast-check'
 import {afterAll, beforeAll, expect, test} from 'vitest'
 import {assertBooks} from '../test/support/books.ts'
@@ -38,9 +38,9 @@ class World {
   readonly merchants: TestUser[][] = []
   /** Users of the same merchants, for whom what arrives on the chain is unattributed until an operator decides. */
   readonly strangers: TestUser[] = []
-  /** Deposits that are on the chain no more: those that an operator took back, and may return. */
+  /** Deposits that left the chain and that an operator took back; they may return. */
   readonly #lost = new Map<string, {address: string; amount: number}>()
-  /** Those that an operator accepted. */
+  /** Deposits that left the chain and that an operator decided to keep. */
   readonly #kept: {address: string; token: string; amount: number}[] = []
 
   static async create(): Promise<World> {
@@ -157,7 +157,7 @@ class World {
         await money.mine([attempt.txid], {success: cannotFail || (b + n) % 5 > 0, fee: c % 10})
       }
     },
-    /** As above, by somebody who has our key. */
+    /** The same, by a thief who has our key. */
     conflict: async (a, b) => {
       const attempt = pick(await this.#minable(), a)
       if (!attempt || b % 3 > 0) return
@@ -211,7 +211,7 @@ class World {
     })
   }
 
-  /** Nothing goes wrong any more. */
+  /** From now on nothing fails. */
   async finish(): Promise<void> {
     const next = async () => {
       await this.actions.beginReturns!(19, 0, 0)
@@ -234,7 +234,7 @@ class World {
     }
   }
 
-  /** What each address holds, in final blocks, by what the blocks say. */
+  /** What each address holds, by the final blocks. */
   async onChain(): Promise<Record<string, number>> {
     const finalHeight = await this.#finalHeight()
     const sums: Record<string, number> = {}

@@ -1,5 +1,5 @@
-// Outputs, and the transactions that spend them: what is reserved, paid, swept and returned as change, with the roles of the processes whose
-// part it is. A ChainWriter is the chain. After each step the books must balance.
+// Outputs, and the transactions that spend them: what is reserved, paid, swept and returned as change. Each step runs with the role of its
+// process; a ChainWriter is the chain. After each step the books must balance.
 import fc from 'fast-check'
 import pg from 'pg'
 import {afterAll, beforeAll, describe, expect, test} from 'vitest'
@@ -19,7 +19,7 @@ interface Transaction {
   fee: bigint
 }
 
-/** Somebody's transaction that spends a coin of theirs to addresses of ours. */
+/** A foreign transaction that spends a foreign coin to addresses of ours. */
 interface Parent {
   txid: string
   coin: string
@@ -100,7 +100,7 @@ class Coins {
     await this.chain.query(`select chain.note_unconfirmed('BTC', $1)`, [JSON.stringify(parents.flatMap(shown))])
   }
 
-  /** A payment of somebody else in a block, with what it spends, and what follows it there. */
+  /** A foreign payment in a block, with what it spends, and what follows it there. */
   async mineParent(
     {txid, coin, to}: Parent,
     confirmedTxs: TestConfirmedTx[] = [],
@@ -154,7 +154,7 @@ class Coins {
     return outgoingPayment!.id
   }
 
-  /** Signs and stores the next attempt of an outgoing payment; resolves to its txid, or to nothing where that came too late, or its inputs hold too little. */
+  /** Signs and stores the next attempt of an outgoing payment; resolves to its txid, or to nothing if it came too late, or its inputs hold too little. */
   async attempt(
     outgoingPayment: string,
     fee: bigint,
@@ -473,7 +473,7 @@ describe('a CPFP child', () => {
   })
   afterAll(() => coins.close())
 
-  /** A payment that no block takes. */
+  /** An incoming payment that stays unconfirmed. */
   async function stuck(...to: [recipient: string, amount: bigint][]): Promise<Parent> {
     const txid = coins.name('stuck')
     const parent = {txid, coin: `${txid}-coin:0`, to}

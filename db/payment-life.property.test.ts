@@ -1,6 +1,6 @@
-// What becomes of payment requests, against a model that is written without a look at the SQL: whatever payers, the chain, operators, merchants and
-// the clock do, in any order, every request says what its payments make of it, after every commit; the balance is what was received, and nobody is
-// told of it by an event. LIFE_STEPS=20000 takes more steps than the quick suite does.
+// Payment requests against a model that was written without reading the SQL. Payers, the chain, operators, merchants and the clock act in any
+// order. After every commit the state of every request follows from its payments, the balance is what was received, and there is no event about
+// it. LIFE_STEPS=20000 takes more steps than the quick suite.
 import fc from 'fast-check'
 import {afterAll, beforeAll, expect, test} from 'vitest'
 import {assertBooks} from '../test/support/books.ts'
@@ -33,9 +33,9 @@ interface Request {
   amount: number
   /** When it expired, by the model's own clock. */
   expiresAt: number
-  /** What the database said of it last. */
+  /** Its last state in the database. */
   last: PaymentState | undefined
-  /** The receipts that made it so. */
+  /** The receipts of that state. */
   lastReceipts: string
 }
 
@@ -50,7 +50,7 @@ interface Payment {
   /** When it was first seen, or earlier, if a block that held it says so. */
   cameAt: number
   seq: number
-  /** Which move of finality made it final. */
+  /** The number of the finalisation that made it final. */
   finalisation: number
 }
 
@@ -60,14 +60,14 @@ const pick = <T>(list: readonly T[], n: number): T | undefined => list[n % list.
 const sum = (payments: Payment[]) => payments.reduce((total, {amount}) => total + amount, 0)
 const placeOf = ({txid, outputIndex = 0}: TestTransfer) => `${txid}:${outputIndex}`
 
-/** What the chain and the clock make of requests. */
+/** The model: requests, their payments, the chain and the clock. */
 class Model {
   readonly requests: Request[] = []
   readonly payments = new Map<string, Payment>()
   now = 0
   finalHeight = 0
 
-  /** The chain is what the test's chain is; what an operator took back (places) is on it no more. */
+  /** Takes over the test's chain, without the places that an operator took back. */
   sync(takenBack = new Set<string>()): void {
     this.now += 1
     const here = new Map<string, {transfer: TestTransfer; height: number; time: Date | undefined}>()
@@ -259,7 +259,7 @@ class World {
     finalise: async a => this.#finalize(Math.min(this.model.finalHeight + 1 + (a % 3), money.eth.head.height)),
     finaliseAll: async () => this.#finalize(money.eth.head.height),
 
-    /** The time is over, and the worker has looked, or not yet. */
+    /** The request expires; the worker has noticed, or not yet. */
     expire: async (a, b) => {
       const request = pick(this.#recent, a)!
       if (request.expiresAt === Number.POSITIVE_INFINITY) {
@@ -271,7 +271,7 @@ class World {
     },
     poll: async () => money.work('expire_payment_requests'),
 
-    /** Something final is gone, and an operator decides. */
+    /** Something final leaves the chain, and an operator decides. */
     lose: async (a, b) => {
       const {finalHeight} = this.model
       const at = money.eth.blocks.slice(-12).filter(({height}) => height <= finalHeight)
@@ -354,13 +354,13 @@ class World {
     this.#highest = Math.max(this.#highest, ...this.#recent.map(({last}) => Number(last?.position ?? 0)))
   }
 
-  /** The database says of a request what the model does; its place in the list is a new one if what the list tells is new. */
+  /** Database and model agree about a request. Its position in the list is new if what the list shows of it is new. */
   async #compare(request: Request, name: string, before: number): Promise<void> {
     const found = await requests.state(request.id)
     const receipts = JSON.stringify(this.model.receiptsOf(request).map(({id, status, amount}) => [id, status, amount]))
     const {last} = request
     const isOver = request.expiresAt < this.model.now
-    // Nobody has to have noticed that the time is over before a receipt changes, or the worker looks.
+    // The database may notice the expiry only when a receipt changes, or when the worker runs.
     const noticed = found.expired_at !== null
     if (!isOver) expect(noticed).toBe(false)
     else if (last?.expired_at || (receipts !== request.lastReceipts && request.expiresAt <= before))
@@ -384,7 +384,7 @@ class World {
     Object.assign(request, {last: found, lastReceipts: receipts})
   }
 
-  /** Requests of long ago, the money, and what may never be. */
+  /** Old requests, the money, and the invariants. */
   async check(): Promise<void> {
     for (const request of this.model.requests) await this.#compare(request, 'check', this.model.now)
     for (const {merchantId} of this.merchants)

@@ -35,8 +35,8 @@ async function connection<T>(work: (client: pg.Client) => Promise<T>): Promise<T
   }
 }
 
-/** Whether somebody waits for a lock. */
-const somebodyWaits = async () =>
+/** Whether a connection waits for a lock. */
+const isWaiting = async () =>
   (
     await money.db.rows(
       `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock' and state = 'active'`,
@@ -48,17 +48,17 @@ test('a request that expires at the moment its last payment becomes final ends p
   await money.deposit(address, 60)
   await money.deposit(address, 40, {final: false})
   await endTimeOf([{id}])
-  await connection(async settling => {
+  await connection(async deriving => {
     // Has derived deposits, and has not committed.
-    await settling.query('begin')
+    await deriving.query('begin')
     const {height, hash} = money.eth.head
-    await settling.query('select chain.finalize($1, $2, $3)', ['ETH', height, hash])
-    await settling.query('set constraints all immediate')
+    await deriving.query('select chain.finalize($1, $2, $3)', ['ETH', height, hash])
+    await deriving.query('set constraints all immediate')
     expect(await money.work('expire_payment_requests')).toBe(0)
-    // Who asks for the request itself waits, and then sees what was paid.
+    // A caller that locks the request itself waits, and then sees the payment.
     const refreshed = money.db.rows('select app.refresh_payment($1)', [id])
-    await until(somebodyWaits, {timeoutMs: 20_000, what: 'the request being locked'})
-    await settling.query('commit')
+    await until(isWaiting, {timeoutMs: 20_000, what: 'the request to be locked'})
+    await deriving.query('commit')
     await refreshed
   })
   await money.work('expire_payment_requests')
@@ -72,7 +72,7 @@ test('a payment whose deposit is derived while its request is being expired is n
     await judging.query('begin')
     await judging.query('select app.expire_payment_requests()')
     const paid = money.deposit(address, 100)
-    await until(somebodyWaits, {timeoutMs: 20_000, what: 'settling waiting for the request'})
+    await until(isWaiting, {timeoutMs: 20_000, what: 'deriving to wait for the request'})
     await judging.query('commit')
     await paid
   })
@@ -100,7 +100,7 @@ test("concurrent expiring, deriving deposits and merchants' reads cause no deadl
   }
   const due = `select from app.payment_request where expires_at <= clock_timestamp() and expired_at is null and status in ('awaiting', 'detected')`
   const nothingIsDue = async () => (await money.db.rows(due)).length === 0
-  await until(nothingIsDue, {timeoutMs: 20_000, what: 'every request to be judged'})
+  await until(nothingIsDue, {timeoutMs: 20_000, what: 'every request to be decided'})
   isOver = true
   const judged = (await Promise.all(workers)).reduce((a, b) => a + b)
   await asking
@@ -115,9 +115,9 @@ test('crediting a deposit on another chain does not wait for the request, which 
   const polygon = await ChainWriter.open(money.db, 'POLYGON')
   await polygon.write({add: [[{txid: '0xother', token: 'POL', amount: 100n, recipient: address}]]})
   await polygon.finalize(polygon.head.height)
-  await connection(async settling => {
-    await settling.query('begin')
-    await settling.query('select from app.payment_request where id = $1 for update', [id])
+  await connection(async deriving => {
+    await deriving.query('begin')
+    await deriving.query('select from app.payment_request where id = $1 for update', [id])
     await connection(async operator => {
       await operator.query(`set lock_timeout = '2s'`)
       await operator.query(`select app.credit_unattributed(id) from app.deposit where txid = '0xother'`)

@@ -1,5 +1,5 @@
-// Payment requests and what their receipts make of them, with the roles of the API and the worker and a chain that a test writes; the books
-// are looked at after every test.
+// Payment requests and their receipts, with the roles of the API and the worker and a chain that the test writes. The books are checked after
+// every test.
 import {afterAll, afterEach, beforeAll, beforeEach, describe, expect, test} from 'vitest'
 import {assertBooks} from '../test/support/books.ts'
 import {ChainWriter} from '../test/support/chain-writer.ts'
@@ -161,7 +161,7 @@ describe('the status of a request', () => {
     expect(await requests.state(id)).toMatchObject({status: 'paid', late: false})
   })
 
-  test('counts a reorganised payment no more, and again when it is back', async () => {
+  test('does not count a reorganised payment until it is back', async () => {
     const {id, address, external_id} = await ask(100)
     const receipts = () => requests.receipts(money.api, merchantId, external_id)
     const txid = await money.deposit(address, 100, {final: false})

@@ -1,5 +1,5 @@
-// Payment requests that are paid in bitcoin: what a payment that is in no block yet makes of them, and one that was read from the chain late, or
-// again from another source.
+// Payment requests that are paid in bitcoin: payments that are in no block yet, payments that were read late, and payments that were read again
+// from another source.
 import pg from 'pg'
 import {afterAll, beforeAll, beforeEach, expect, test} from 'vitest'
 import {ChainWriter} from '../test/support/chain-writer.ts'
@@ -47,7 +47,7 @@ const poll = (...txids: string[]) =>
   writer.query(`select chain.note_unconfirmed('BTC', $1)`, [JSON.stringify(txids.map(shown))])
 const state = () => requests.state(made.id)
 
-/** A block with these payments, which spend what they spend; what somebody else spends besides. */
+/** A block with these payments, and with other transactions that spend these outputs. */
 async function mine(txids: string[], spent: string[] = [], time?: Date): Promise<void> {
   const outpoints = [...txids.map(coinOf), ...spent]
   const also = () =>
@@ -74,7 +74,7 @@ test('an unconfirmed payment is detected without confirmations, and pays when it
   expect(await state()).toMatchObject({status: 'paid', txid, late: false})
 })
 
-test('a payment that a conflicting transaction excludes counts no more', async () => {
+test('a payment that a conflicting transaction excludes does not count any more', async () => {
   const txid = newTxid()
   await poll(txid)
   await mine([], [coinOf(txid)])

@@ -1,5 +1,5 @@
-// Claims: a payout takes the whole balance of one moment, once, and gives it back when it fails, whoever else claims, allocates, deposits or
-// cancels meanwhile. With the roles of the API and the worker; the books are looked at after every test.
+// Claims: a payout takes the whole balance of one moment, once, and gives it back when it fails, whatever is claimed, allocated, deposited or
+// cancelled meanwhile. The tests use the roles of the API and the worker; the books are checked after every test.
 import {afterAll, afterEach, beforeAll, describe, expect, test} from 'vitest'
 import {assertBooks} from '../test/support/books.ts'
 import {Money} from '../test/support/money.ts'
@@ -189,7 +189,7 @@ describe('an Idempotency-Key', () => {
 
   test('makes simultaneous duplicates wait for each other and get one response', async () => {
     const user = await rich()
-    const duplicates = Array.from({length: 10}, () => money.request(user.merchantId, {key: 'twins'}))
+    const duplicates = Array.from({length: 10}, () => money.request(user.merchantId, {key: 'duplicates'}))
     expect(new Set(await Promise.all(duplicates)).size).toBe(1)
     expect(await payoutsOf(user)).toHaveLength(1)
   })

@@ -38,8 +38,8 @@ afterAll(async () => {
 })
 
 /**
- * Which of the statements the role is allowed to run; what they did is undone. Read-only mode is lifted first: what is tested is the
- * role's rights, not its habits.
+ * The statements that the role is allowed to run; their changes are undone. Read-only mode is lifted first: the test is about the role's
+ * rights, not its settings.
  */
 async function allowed(role: Role, statements: string[]): Promise<string[]> {
   const client = clients.get(role)!
@@ -343,7 +343,7 @@ test('only the owner can read the checks of the audit, and no process reads them
   expect(await granted('audit', ['select', ...writing])).toEqual([])
 })
 
-test('an analyst can read every view of analytics and nothing else, and nobody can write there', async () => {
+test('an analyst can read every view of analytics and nothing else, and no role can write there', async () => {
   const views = await db.rows<{name: string}>(
     `select relname as name from pg_class where relnamespace = 'analytics'::regnamespace and relkind in ('v', 'm') order by 1`,
   )

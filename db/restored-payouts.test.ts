@@ -1,5 +1,5 @@
-// Payouts that an older copy of the database has forgotten, and that custody's journal brings back: which deposits they had collected is told
-// where there is one answer, and nowhere else; nobody's balance depends on it. Every test ends with books that agree.
+// Payouts that an older copy of the database has forgotten and that custody's journal brings back. Their deposits are allocated only if there is
+// exactly one solution; no balance depends on it. Every test ends with books that agree.
 import {afterAll, afterEach, beforeAll, expect, test} from 'vitest'
 import {assertBooks} from '../test/support/books.ts'
 import {Money} from '../test/support/money.ts'
@@ -204,7 +204,7 @@ test('where deposits never add up, nothing is allocated: the payout covers the o
   expect(await shown(user)).toEqual(expected.map(([amount, , before]) => [amount, next, before]))
 })
 
-test('a deposit mined after a payout was requested was not settled by it', async () => {
+test('a deposit mined after a payout was requested is not allocated to it', async () => {
   const user = await money.merchant()
   const [{txid}] = (await recover(user, [100], '-1 hour')) as [Recovered]
   await money.deposit(user.address, 60)

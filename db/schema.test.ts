@@ -1,4 +1,4 @@
-// The schema as migrating leaves it: it is the one that is written down, it explains itself, and its functions are safe to call.
+// The schema after all migrations: it equals the snapshot, everything in it has a comment, and its functions are safe to call.
 import {existsSync, readdirSync, readFileSync} from 'node:fs'
 import pg from 'pg'
 import {afterAll, beforeAll, expect, test} from 'vitest'
@@ -20,7 +20,7 @@ test('db/schema.snapshot.sql equals the schema of a freshly migrated database', 
   await client.end()
   expect(
     schema,
-    'the migrations make another schema than the one written down: look at the difference, then run npm run snapshot',
+    'the migrations make another schema than db/schema.snapshot.sql: check the difference, then run npm run snapshot',
   ).toBe(readFileSync(snapshotFile, 'utf8'))
 })
 

@@ -38,7 +38,7 @@ interface Arrived {
   id: string
 }
 
-/** A merchant's user without an address on the chain, at whose address this arrived, finally. */
+/** A final deposit at the address of a user who has no address on that chain. */
 async function arrived(amount: number, token: string, {final = true} = {}): Promise<Arrived> {
   const {merchantId} = await money.merchant()
   const user = await money.user(merchantId, [])
@@ -80,7 +80,7 @@ const treasury = async (token: string) => {
   return {balance: Number(row?.balance ?? 0), reserved: Number(row?.reserved ?? 0)}
 }
 
-/** What is in the way of a step; undefined once it is begun. */
+/** What a step waits for; undefined once it is begun. */
 async function inTheWay(step: string, ...values: unknown[]): Promise<string | undefined> {
   const places = values.map((_, n) => `$${n + 1}`)
   const {rows} = await money.jobs.query(`select reason from app.begin_return_${step}(${places})`, values)
@@ -343,7 +343,7 @@ describe('a transfer to the address of a payment request in another token, on an
     return {who, request, ...(await arrivedAt(who, amount, token))}
   }
 
-  const told = async (id: string) => {
+  const shown = async (id: string) => {
     const [row] = await money.db.rows(
       'select reason, payment_request_external_id as request, user_id, decision from analytics.unattributed where deposit_id = $1',
       [`dep_${id.replaceAll('-', '')}`],
@@ -372,13 +372,13 @@ describe('a transfer to the address of a payment request in another token, on an
     await money.eth.finalize(money.eth.head.height)
 
     const found = await money.db.rows<{id: string; txid: string}>(
-      `select id, txid, status, credited, exists (select from app.event e where e.subject_id = d.id) as told
+      `select id, txid, status, credited, exists (select from app.event e where e.subject_id = d.id) as notified
        from app.deposit d where txid like 'block-%' order by txid`,
     )
     expect(found).toMatchObject([
-      {txid: 'block-fee', status: 'final', credited: false, told: false},
+      {txid: 'block-fee', status: 'final', credited: false, notified: false},
       {txid: 'block-own', status: 'final'},
-      {txid: 'block-withdrawal', status: 'final', credited: false, told: false},
+      {txid: 'block-withdrawal', status: 'final', credited: false, notified: false},
     ])
     const shown = await money.db.rows(
       `select txid, reason from analytics.unattributed where txid like 'block-%' order by txid`,
@@ -410,7 +410,7 @@ describe('a transfer to the address of a payment request in another token, on an
     ['ETH', '0xfa15e', 'unsupported_token'],
   ])('is listed with its request and reason: for %s, %s arrives: %s', async (currency, token, reason) => {
     const {id, request} = await mispaid(currency, 1000, token)
-    expect(await told(id)).toEqual({reason, request: request.external_id, user_id: null, decision: null})
+    expect(await shown(id)).toEqual({reason, request: request.external_id, user_id: null, decision: null})
   })
 
   test('is credited to the merchant and not to the request, and is paid out, without an event', async () => {
@@ -419,7 +419,7 @@ describe('a transfer to the address of a payment request in another token, on an
     await credit(id)
     expect(await requests.state(request.id)).toEqual(before)
     expect([await eventsOf(id), await money.balance(who)]).toEqual([[], 1000])
-    expect(await told(id)).toMatchObject({reason: 'wrong_token', request: request.external_id, decision: 'credit'})
+    expect(await shown(id)).toMatchObject({reason: 'wrong_token', request: request.external_id, decision: 'credit'})
     for (const view of ['deposits', 'payment_receipts'])
       expect(await money.db.rows(`select from analytics.${view} where deposit_uuid = $1`, [id])).toEqual([])
     await money.db.rows(`select app.set_payout_address($1, 'ETH', $2)`, [who.merchantId, destination])
@@ -449,7 +449,7 @@ describe('a transfer to the address of a payment request in another token, on an
     await swept(id, 1000)
     expect(await sent(await withdrawn(id))).toEqual({token: 'USDC', recipient: destination, amount: 1000})
     expect(await requests.state(request.id)).toMatchObject({status: 'paid', received: `${10n ** 18n}`})
-    expect(await told(id)).toMatchObject({decision: 'return'})
+    expect(await shown(id)).toMatchObject({decision: 'return'})
   })
 })
 

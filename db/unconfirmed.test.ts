@@ -1,4 +1,4 @@
-// Deposits that are in no block: what a poll, a block, a fork and a conflict change, after every commit.
+// Deposits that are in no block: the effects of a poll, a block, a fork and a conflict, after every commit.
 import {afterAll, beforeAll, expect, test} from 'vitest'
 import {ChainWriter} from '../test/support/chain-writer.ts'
 import {type TestDatabase, testDatabase} from '../test/support/database.ts'
@@ -37,7 +37,7 @@ const poll = (...txids: string[]) =>
   writer.query(`select chain.note_unconfirmed('BTC', $1)`, [JSON.stringify(txids.map(txid => shown(txid)))])
 const transfer = (txid: string) => ({txid, token: 'BTC', amount: 5n, recipient: address})
 
-/** A block with these transfers, as the indexer writes it; what they spend besides. */
+/** A block with these transfers, and the outputs that it spends, as the indexer writes it. */
 async function mine(
   txids: string[],
   {drop = 0, spends = [] as [txid: string, outpoint: string][]} = {},
@@ -165,7 +165,7 @@ test('a poll while a block is being written waits for it, without a deadlock', a
         await writer.query(`select chain.note_mined('BTC', '[]', $1, $2)`, [[other], [`${txid}-coin:0`]])
         polled = polling.query(`select chain.note_unconfirmed('BTC', '[]')`).catch((error: Error) => error)
         const waits = async () => (await db.rows('select from pg_locks where not granted')).length > 0
-        await until(waits, {timeoutMs: 5000, what: 'the look to wait'})
+        await until(waits, {timeoutMs: 5000, what: 'the poll to wait'})
       },
     })
     expect(await polled).toMatchObject({rowCount: 1})

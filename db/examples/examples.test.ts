@@ -1,4 +1,4 @@
-// docs/database.md tells the truth: its outputs are those of its queries, and no table or view is missing from it.
+// docs/database.md is right: it shows the real outputs of its queries, and names every table and view.
 import {readFileSync} from 'node:fs'
 import {afterAll, beforeAll, expect, test} from 'vitest'
 import {type TestDatabase, testDatabase} from '../../test/support/database.ts'
@@ -16,7 +16,7 @@ afterAll(() => db.drop())
 test('each query of docs/database.md has the output shown below it', async () => {
   expect(
     await withOutputs(document, db.url('sluice_analyst')),
-    'the queries return something else than docs/database.md shows: look at the difference, then run npm run snapshot',
+    'the queries return something else than docs/database.md shows: check the difference, then run npm run snapshot',
   ).toBe(document)
 })
 

@@ -1,5 +1,5 @@
-// The queries of docs/database.md at 10 million deposits, as the planner sees them: the statistics are those of a large year, so that it plans as
-// it would there, in no time. None reads all deposits, whether from the table or from an index. What it takes is measured by npm run bench analytics.
+// The plans of the queries of docs/database.md at 10 million deposits. The tables are small, but have the statistics of a large year, so the
+// planner plans as it would there. No query reads all deposits, from the table or from an index. npm run bench analytics measures the times.
 import {readFileSync} from 'node:fs'
 import pg from 'pg'
 import {afterAll, beforeAll, expect, test} from 'vitest'
@@ -75,7 +75,7 @@ async function planOf(sql: string): Promise<Plan> {
   return rows[0]!['QUERY PLAN'][0].Plan
 }
 
-/** What reads all deposits: the table from end to end, or an index of it, but for those of few rows; all of a merchant, or of each, is as bad. */
+/** Plan nodes that read all deposits: the whole table, or a whole index, except indexes of few rows. All of a merchant counts as well. */
 function fullScans(plan: Plan): string[] {
   const {'Node Type': type, 'Relation Name': table, 'Index Name': index = '', 'Index Cond': condition = ''} = plan
   const isFull =
