@@ -108,7 +108,7 @@ test('POST /v1/users many times at once with one external_ref makes one user and
   await openConnections(client)
   const chains = [undefined, ['ETH'], ['POLYGON'], ['ETH', 'POLYGON']]
   const replies = await Promise.all(
-    Array.from({length: 24}, (_, n) => client.post('/v1/users', {external_ref: 'twin', chains: chains[n % 4]})),
+    Array.from({length: 24}, (_, n) => client.post('/v1/users', {external_ref: 'duplicate', chains: chains[n % 4]})),
   )
   expect(replies.filter(({status}) => status === 201)).toHaveLength(1)
   expect(replies.filter(({status}) => status === 200)).toHaveLength(23)

@@ -1,4 +1,4 @@
-// What the pages for people share. Promises: text is shown as it is, whatever it holds; a page runs and asks for nothing that it was not
+// What the pages for people share. Promises: any text is shown as it is; a page runs and loads nothing that it was not
 // made with.
 import {createHash} from 'node:crypto'
 
@@ -11,7 +11,7 @@ export const colors = `
 :root{--ink:#1b1f24;--soft:#59636e;--line:#d8dee4;--back:#fff;--tint:#f5f7f9;--accent:#0b5cad}
 @media(prefers-color-scheme:dark){:root{--ink:#e6e9ec;--soft:#9aa5b1;--line:#343c45;--back:#14181c;--tint:#1d2329;--accent:#6bb2ff}}`
 
-/** The Content-Security-Policy of a page with one style and one script in it, and whatever else it names. */
+/** The Content-Security-Policy of a page with one style and one script in it, and the other sources that it names. */
 export function securityPolicy({style, script, more = []}: {style: string; script?: string; more?: string[]}): string {
   const rules = [
     "default-src 'none'",
@@ -25,7 +25,7 @@ export function securityPolicy({style, script, more = []}: {style: string; scrip
   return rules.join('; ')
 }
 
-/** The headers of a page: browsers and search engines keep nothing of it, and tell no other site of it. */
+/** The headers of a page: browsers and search engines store nothing of it, and send its URL to no other site. */
 export function pageHeaders(contentSecurityPolicy: string) {
   return {
     'cache-control': 'no-store',

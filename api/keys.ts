@@ -97,7 +97,7 @@ export class Keys {
       const ended = new Promise(resolve => client.once('end', resolve))
       client.on('error', error => {
         this.#stopTrusting()
-        this.#log.warn({error: error.message}, 'the connection that hears of revoked keys broke')
+        this.#log.warn({error: error.message}, 'the connection that listens for revoked keys broke')
       })
       client.on('notification', ({payload}) => this.#doubt(payload))
       try {
@@ -107,7 +107,7 @@ export class Keys {
         this.#isListening = true
         await ended
       } catch (error) {
-        this.#log.debug({error: String(error)}, 'no connection to hear of revoked keys; trying again')
+        this.#log.debug({error: String(error)}, 'no connection to listen for revoked keys; trying again')
         client.end().catch(() => {})
       }
       this.#stopTrusting()

@@ -103,7 +103,7 @@ test('/readyz waits until any chain was followed once; an added chain, or a node
     expect(away.chains[1].lag_seconds).toBeGreaterThan(86_000)
     expect(JSON.stringify(away)).not.toContain('ECONNREFUSED') // what a node says is for operators
 
-    // So it is for a process that starts now; and one that stands still for an operator is not awaited.
+    // The same for a process that starts now. A chain that waits for an operator does not hold it up.
     await own.rows(`select chain.halt('ETH', '{}')`)
     const later = await startApi(own)
     expect((await new Client(later).get('/readyz')).body).toMatchObject({ready: true, waiting_for: ['BTC']})
@@ -157,7 +157,7 @@ test('an unexpected error is 500 internal_error and does not reveal its cause', 
 
 // --- metrics ---
 
-test('/metrics counts requests by method, route and status, and shows what the database knows, without names of anybody', async () => {
+test('/metrics counts requests by method, route and status, and shows what the database knows, without names of merchants or users', async () => {
   const {client, merchantId} = await newClient()
   const user = await makeUser(db, merchantId)
   const eth = await ChainWriter.open(db, 'ETH')
@@ -219,8 +219,8 @@ test('treasury holdings are served on the metrics port only, unless METRICS_ON_A
   const {url} = await startProcess({METRICS_PORT: `${metricsPort}`})
   const {status, body} = await new Client({...api, url}).get('/metrics')
   expect([status, body.error]).toEqual([404, 'route_not_found'])
-  const told = await (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text()
-  expect(told).toContain('\nsluice_treasury_balance{')
+  const metrics = await (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text()
+  expect(metrics).toContain('\nsluice_treasury_balance{')
   const onBoth = await startProcess({METRICS_ON_API_PORT: '1'})
   expect(await (await fetch(`${onBoth.url}/metrics`)).text()).toContain('\nsluice_treasury_balance{')
 })
@@ -522,7 +522,7 @@ test('a client that disconnects in the middle of its body is no error', async ()
       const lines = linesOf(started.log()).filter(({route}) => route)
       return lines.length === 2 && lines
     },
-    {what: 'what is said of both', timeoutMs: 5000},
+    {what: 'the log lines of both', timeoutMs: 5000},
   )
   const msg = 'the client went away before it had sent its body'
   expect(lines).toMatchObject([1, 2].map(() => ({level: 30, route: '/v1/users', request_id: expect.any(String), msg})))

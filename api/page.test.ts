@@ -1,4 +1,4 @@
-// That a page costs what it shows, by the plans that the API's role makes.
+// A page reads no more rows than it shows, by the plans of the API's role.
 import pg from 'pg'
 import {afterAll, beforeAll, expect, test} from 'vitest'
 import {type TestDatabase, testDatabase} from '../test/support/database.ts'
@@ -69,7 +69,7 @@ const users = pageStatement({
   position: 'seq',
   item: 'p.external_ref',
 })
-// The index of what is paid has what is underpaid in it, too; and a reference names one request alone.
+// The index of paid requests contains underpaid ones, too; and a reference names only one request.
 const ofPayments = [...paymentLists].filter(([name]) => !name.includes('_of_id') && !name.endsWith('_paid'))
 
 test.each(['user', 'payment_request'])(

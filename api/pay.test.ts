@@ -22,7 +22,7 @@ afterAll(async () => {
   await money.close()
 })
 
-/** A request for so many millionths of a USDC. */
+/** A request for this many base units of USDC. */
 const ask = (amount = 1_000_000, currency = 'ETH-USDC') => requests.create(money.api, merchantId, {amount, currency})
 const get = (path: string, init?: RequestInit) => fetch(`${api.url}/pay/${path}`, init)
 const pageOf = async ({page_token}: Made) => (await get(page_token)).text()

@@ -1,5 +1,5 @@
-// The contract of payment requests, line by line, and every refusal of it, over HTTP, on the real database. What becomes of a request is
-// tested in db/payment-requests.test.ts; here is what a merchant sees of it.
+// The contract of payment requests, line by line, and every refusal of it, over HTTP, on the real database. The states of a request are
+// tested in db/payment-requests.test.ts; these tests check what a merchant sees of them.
 import {afterAll, beforeAll, expect, test} from 'vitest'
 import {type Api, Client, makeKey, type Reply, startApi} from '../test/support/api.ts'
 import {ChainWriter} from '../test/support/chain-writer.ts'
@@ -285,7 +285,7 @@ test('an unknown currency is 404 currency_not_found, even if it is the name of a
     })
     expect(refusal(reply), currency).toEqual([404, 'currency_not_found'])
   }
-  // These are paths of other routes, which stay what they are.
+  // These are the paths of other routes, which still work.
   expect(refusal(await merchant.client.get('/v1/users/payment-request'))).toEqual([404, 'user_not_found'])
   expect(refusal(await merchant.client.post('/v1/users/payment-request', {}))).toEqual([405, 'method_not_allowed'])
   const other = await merchant.client.get('/v1/ETH/payment-request')
@@ -404,7 +404,7 @@ test('the same Idempotency-Key with the same body returns the first response, qu
     expect(refusal(await withKey(merchant, 'key-1', changed, currency))).toEqual([422, 'idempotency_key_reused'])
   expect(refusal(await withKey(merchant, 'key-2', body, 'POL'))).toEqual([409, 'external_id_conflict'])
   expect(await requestCount(merchant)).toBe(1)
-  // A key is its merchant's own, and a payout's another than a request's.
+  // Each merchant has its own keys, and those of payouts are separate from those of requests.
   expect((await withKey(other, 'key-1', {external_id: reference(other), amount: '1'})).status).toBe(200)
   const refused = await merchant.client.call(
     'POST',
@@ -438,7 +438,7 @@ test('twenty simultaneous calls with one Idempotency-Key and one body get the sa
   expect([await takenAddresses(), await requestCount(merchant)]).toEqual([before + 1, 1])
 })
 
-// --- what becomes of it ---
+// --- its states ---
 
 test('GET shows what arrived: detected, paid with the transaction, overpaid, and late', async () => {
   const merchant = await newMerchant()

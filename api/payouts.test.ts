@@ -1,5 +1,5 @@
-// The contract of payouts, line by line, and every refusal of it, over HTTP, on the real database. The worker's part is played by its own
-// functions (test/support/payouts.ts).
+// The contract of payouts, line by line, and every refusal of it, over HTTP, on the real database. The worker's own functions
+// take its steps (test/support/payouts.ts).
 import {afterAll, beforeAll, expect, test} from 'vitest'
 import {readSettings} from '../chains/settings.ts'
 import {writeAssets} from '../db/assets.ts'
@@ -68,7 +68,7 @@ const withKey = (client: Client, key: string, body: unknown = usdc) =>
   client.call('POST', '/v1/payouts', body, {'idempotency-key': key})
 const payoutsOf = async (client: Client) => (await client.get('/v1/payouts')).body.payouts
 
-/** Carries out what is asked of the worker for a payout that was accepted, up to its final block. */
+/** Takes all steps of the worker for an accepted payout, up to its final block. */
 async function finish(payout: string, success = true): Promise<string> {
   const txid = await beginToPay(db, uuid(payout))
   await includeFinally(db, eth, txid, success)
@@ -123,7 +123,7 @@ test('a payout shows why it waits, in the list too, with the published reasons o
     expect((await payoutsOf(client))[0].waiting).toEqual(waiting)
     return waiting
   }
-  const told = {
+  const codes = {
     not_whitelisted: 'address_not_whitelisted',
     daily_limit: 'limit_reached',
     fee_budget_reached: 'fee_budget_reached',
@@ -135,7 +135,7 @@ test('a payout shows why it waits, in the list too, with the published reasons o
     custody_unreachable: 'custody_unavailable',
     nonce_too_high: 'unresolved_transaction',
   }
-  for (const [reason, code] of Object.entries(told))
+  for (const [reason, code] of Object.entries(codes))
     expect(await waits(reason)).toEqual({
       code,
       message: expect.not.stringContaining('17'),
@@ -394,7 +394,7 @@ test('the same Idempotency-Key returns the first response again, quoted or bare,
 
 test('simultaneous duplicates with one key get the same response', async () => {
   const {client} = await richMerchant()
-  const replies = await Promise.all(Array.from({length: 20}, () => withKey(client, 'twin')))
+  const replies = await Promise.all(Array.from({length: 20}, () => withKey(client, 'duplicate')))
   for (const reply of replies) expect([reply.status, reply.body]).toEqual([202, replies[0]!.body])
   expect(await payoutsOf(client)).toHaveLength(1)
 })

@@ -475,7 +475,7 @@ test('a body over 64 KiB is 413 payload_too_large, however large it is and howev
     expect(refusal(await new Client(api).post('/v1/users', {external_ref}))).toEqual([401, 'invalid_api_key'])
   }
   expect(await everything()).toBe(before)
-  // The connection lives on: closed under a body that is still coming, it would show the client a reset in place of the reply.
+  // The connection stays open. If it were closed while the body still comes, the client would see a reset instead of the reply.
   const {secret} = await makeKey(db, merchantId)
   const headers = {authorization: `Bearer ${secret}`, 'content-type': 'application/json', connection: 'keep-alive'}
   const sent = request(`${api.url}/v1/users`, {method: 'POST', headers: {...headers, 'content-length': '3000000'}})
@@ -686,7 +686,7 @@ test('no request of a client causes a 500, and a refused request changes nothing
 
 // --- HTTP ---
 
-/** What the server sends back to these bytes, until it ends the connection. */
+/** The server's response to these bytes, until it ends the connection. */
 async function exchange(sent: string) {
   const socket = connect(Number(new URL(api.url).port), '127.0.0.1')
   socket.write(sent)

@@ -1,4 +1,4 @@
-// What needs no replica that works; test/faults/replica.test.ts has one.
+// Tests without a working replica; test/faults/replica.test.ts has one.
 import {setFlagsFromString} from 'node:v8'
 import {runInNewContext} from 'node:vm'
 import {afterAll, beforeAll, expect, test} from 'vitest'

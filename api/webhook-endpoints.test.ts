@@ -15,7 +15,7 @@ let api: Api
 let receiver: Receiver
 let worker: Awaited<ReturnType<typeof startWorker>>
 let client: Client
-/** The path of this test's endpoints: what an earlier test left under way comes to another. */
+/** The path of this test's endpoints: deliveries of an earlier test go to another path. */
 let hook: string
 let hooks = 0
 const received = () => receiver.received.filter(({path}) => path === hook)
@@ -223,7 +223,7 @@ test('a test event is signed, delivered, recorded with its attempts, and listed 
   const event = verify(first, endpoint.secret)
   expect(event).toMatchObject({type: 'webhook.test', id: sent.body.event_id, webhook_endpoint_id: endpoint.id})
   expect((await client.get('/v1/events?type=webhook.test')).body.events).toEqual([event])
-  // It can be sent as often as one likes.
+  // It can be sent any number of times.
   expect((await client.post(`${base}/${endpoint.id}/test`)).status).toBe(201)
 })
 

@@ -1,5 +1,5 @@
-// How much room there is on the disks that Sluice cannot do without, for Prometheus (docs/operations/monitoring.md). Promises: each is measured when
-// it is asked for; a directory that is not there, or cannot be read, has no numbers, because a 0 would be taken for a full disk.
+// The free space of the disks that Sluice needs, for Prometheus (docs/operations/monitoring.md). Promises: each disk is measured at
+// every scrape. A directory that does not exist, or cannot be read, has no numbers, because a 0 would be taken for a full disk.
 import type {StatsFs} from 'node:fs'
 import {statfs} from 'node:fs/promises'
 import {Gauge} from 'prom-client'
@@ -7,10 +7,10 @@ import {registry} from './observe.ts'
 
 const directories = new Map<string, string>()
 
-measured('sluice_disk_free_bytes', 'Room that is left on the disk.', ({bavail, bsize}) => bavail * bsize)
+measured('sluice_disk_free_bytes', 'Free space on the disk.', ({bavail, bsize}) => bavail * bsize)
 measured('sluice_disk_size_bytes', 'Size of the disk.', ({blocks, bsize}) => blocks * bsize)
 
-/** Measures the disk that the directory is on from now on, under this name. */
+/** From now on measures the disk of this directory, under this name. */
 export function measureDisk(name: string, directory: string): void {
   directories.set(name, directory)
 }

@@ -1,11 +1,11 @@
-// The kinds of failure that callers tell apart.
+// The kinds of errors that callers distinguish.
 
-/** Asking again later may help: a node that lags, a connection that broke. */
+/** A retry may help: a node that lags, a connection that broke. */
 export class RetryableError extends Error {
   override name = 'RetryableError'
 }
 
-/** Asking again does not help; the message says what to do. */
+/** A retry does not help; the message says what to do. */
 export class PermanentError extends Error {
   override name = 'PermanentError'
 }

@@ -1,4 +1,4 @@
-// The program by which containers tell whether they are well.
+// The program with which containers check their health.
 import {execFile} from 'node:child_process'
 import {mkdtempSync, rmSync} from 'node:fs'
 import {createServer, type Server} from 'node:http'
@@ -33,7 +33,7 @@ test('a process that responds is healthy; one that refuses, or does not respond,
   expect(await check(`${url}/livez`)).toEqual({code: 0, stderr: ''})
   expect(await check(`${url}/readyz`)).toEqual({
     code: 1,
-    stderr: `healthcheck: ${url}/readyz: it answers with 503: {"waiting_for":["ETH"]}\n`,
+    stderr: `healthcheck: ${url}/readyz: it responds with 503: {"waiting_for":["ETH"]}\n`,
   })
   await new Promise(resolve => server.close(resolve))
   expect(await check(`${url}/livez`)).toEqual({code: 1, stderr: expect.stringMatching(/ECONNREFUSED/)})
@@ -42,7 +42,7 @@ test('a process that responds is healthy; one that refuses, or does not respond,
 
 test('a socket is healthy if a process listens on it', async () => {
   const folder = mkdtempSync(path.join(tmpdir(), 'sluice-socket-'))
-  const socket = path.join(folder, 'door.sock')
+  const socket = path.join(folder, 'endpoint.sock')
   const listening = createServer()
   await new Promise<void>(resolve => listening.listen(socket, resolve))
   expect(await check(`unix:${socket}`)).toEqual({code: 0, stderr: ''})

@@ -1,4 +1,4 @@
-// Checks the health of a process: node base/healthcheck.ts URL, or unix:PATH for a socket. Exit code 0 if the URL answers with a status of
+// Checks the health of a process: node base/healthcheck.ts URL, or unix:PATH for a socket. Exit code 0 if the URL responds with a status of
 // 200 to 299, or a process listens at the socket, within five seconds; else 1, with the reason on stderr. It is for containers, whose image then
 // needs no program like curl.
 import {once} from 'node:events'
@@ -15,7 +15,7 @@ async function main(address: string): Promise<void> {
     return
   }
   const response = await fetch(address, {signal})
-  if (!response.ok) throw new Error(`it answers with ${response.status}: ${(await response.text()).slice(0, 500)}`)
+  if (!response.ok) throw new Error(`it responds with ${response.status}: ${(await response.text()).slice(0, 500)}`)
 }
 
 const address = process.argv[2] ?? ''

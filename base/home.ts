@@ -41,7 +41,7 @@ const Process = z.object({
 })
 export type Process = z.infer<typeof Process>
 
-/** Where the service of this directory is reached, or was when it was killed; undefined if none was started, or it was stopped. */
+/** How to reach the service of this directory, even if it was killed; undefined if none was started, or it was stopped. */
 export function readService(home: string): Service | undefined {
   const text = readIfThere(path.join(home, 'service.json'))
   return text === undefined ? undefined : Service.parse(JSON.parse(text))
@@ -68,7 +68,7 @@ export function writeProcesses(home: string, processes: Process[]): void {
 const Holder = z.object({pid: z.int(), command: z.string(), since: z.iso.datetime()})
 type Holder = z.infer<typeof Holder>
 
-/** Whether a service has this directory: it runs, or it is starting and cannot be reached yet. */
+/** Whether a service uses this directory: it runs, or is starting and cannot be reached yet. */
 export async function isHeld(home: string): Promise<boolean> {
   return (await holderOf(path.join(home, 'lock.json'))) !== undefined
 }

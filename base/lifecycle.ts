@@ -20,12 +20,12 @@ export function endWhenAsked(stop: () => Promise<void> = async () => {}): void {
   process.once('disconnect', end)
 }
 
-/** Tells the supervisor, if there is one, that the process does its work now. */
+/** Notifies the supervisor, if there is one, that the process does its work now. */
 export function announceReady(details: Record<string, string> = {}): void {
   process.send?.({ready: true, ...details})
 }
 
-/** Tells the supervisor, if there is one, why the process cannot do its work, and ends it with exit code 1. */
+/** Notifies the supervisor, if there is one, why the process cannot do its work, and exits with code 1. */
 export function announceFailure(why: string): void {
   if (process.send) process.send({failed: why}, () => process.exit(1))
   else process.exit(1)

@@ -1,6 +1,6 @@
 // The metrics and liveness of every process: GET /metrics for Prometheus, and GET /livez for health checks, on HOST:METRICS_PORT if that is
-// set. Promises: no other path is served, and nothing that is served names a merchant, a user or an address; a port that is taken is an error
-// that says so; the server keeps no process from ending.
+// set. Promises: no other path is served. Nothing that is served names a merchant, a user or an address. If the port is taken, the error says so.
+// The server does not keep the process from ending.
 import {createServer, type IncomingMessage, type Server, type ServerResponse} from 'node:http'
 import {collectDefaultMetrics, Registry} from 'prom-client'
 import {PermanentError} from './errors.ts'

@@ -1,4 +1,4 @@
-// Which addresses webhooks may go to. Promises: an address that is not surely on the public internet is not public.
+// Which addresses webhooks may go to. Promise: an address counts as public only if it is certainly on the public internet.
 import {isIP} from 'node:net'
 import ipaddr from 'ipaddr.js'
 

@@ -1,6 +1,6 @@
-// Environment variables, and how they are checked. Promises: every value is accepted, or is a problem that names the variable, its value (unless
-// that may be a secret), what it may be, and an example; a variable that may have a password can be given by a file: the variable of the same
-// name with _FILE then has the name of the file.
+// Environment variables, and how they are checked. Promises: every value is accepted, or gives a problem. A problem names the variable, its value
+// (unless it may be a secret), the allowed values, and an example. A variable that may have a password can also be read from a file: the variable
+// of the same name with _FILE then has the name of the file.
 import {existsSync, readFileSync} from 'node:fs'
 import path from 'node:path'
 import {z} from 'zod'
@@ -9,9 +9,9 @@ export type Environment = Record<string, string | undefined>
 
 /** Variables that are read together, and what they become. */
 export interface Variables<T> {
-  /** The names of those that have an effect. */
+  /** The names of the variables that have an effect. */
   names: string[]
-  /** Undefined where something is wrong with one of them; `problems` then has a line for each. */
+  /** Undefined if any of them is wrong; `problems` then has a line for each. */
   read(environment: Environment, problems: string[]): T | undefined
 }
 
@@ -19,13 +19,13 @@ interface Definition<Schema extends z.ZodObject, T> {
   /** By name. */
   schema: Schema
   make(given: z.infer<Schema>): T
-  /** What the names of the variables begin with. */
+  /** The beginning of the variables' names. */
   prefix?: string
-  /** What may hold a password: also read from the file that the variable of this name with _FILE names. */
+  /** Variables that may hold a password: also read from the file that the variable of this name with _FILE names. */
   inFiles?: string[]
-  /** What is never shown either, wrong or not. */
+  /** Other variables whose values are never shown. */
   secret?: string[]
-  /** What has no effect here. */
+  /** Variables that have no effect here. */
   unused?: string[]
 }
 
@@ -54,7 +54,7 @@ export function variables<Schema extends z.ZodObject, T>(definition: Definition<
   }
 }
 
-/** What a variable holds, or the file that is named for it; undefined where that is nothing. */
+/** The value of a variable, or of the file that is named for it; undefined if it is empty. */
 function readValue(environment: Environment, name: string, mayBeInFile: boolean, problems: string[]) {
   const value = environment[name] || undefined
   const file = mayBeInFile && environment[`${name}_FILE`]
@@ -71,7 +71,7 @@ function readValue(environment: Environment, name: string, mayBeInFile: boolean,
   }
 }
 
-/** Names a file in an error, in brackets, unless the name may be the secret itself, put there by mistake. */
+/** The name of a file for an error, in brackets. Empty if it may be the secret itself, set by mistake as the name. */
 export function shownFile(file: string): string {
   const folder = path.dirname(path.resolve(file))
   const isName = existsSync(file) || (path.isAbsolute(file) && folder !== '/' && existsSync(folder))
@@ -84,7 +84,7 @@ function shownValue(value: string): string {
   return ` (it is ${JSON.stringify(value.length > longestShown ? `${value.slice(0, longestShown)}…` : value)})`
 }
 
-// --- what variables may be ---
+// --- allowed values ---
 
 /** Ten years: a longer time is a mistake. */
 const longestMs = 315_360_000_000

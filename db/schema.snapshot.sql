@@ -2395,7 +2395,7 @@ create view app.waiting_code as
  SELECT reasons,
     code,
     message
-   FROM ( VALUES (ARRAY['not_whitelisted'::text],'address_not_whitelisted'::text,'the payout address has to be put on the whitelist'::text), (ARRAY['daily_limit'::text, 'above_limit'::text],'limit_reached'::text,'it would exceed a limit for payouts'::text), (ARRAY['fee_budget_reached'::text],'fee_budget_reached'::text,'what may be spent on network fees today is spent; it goes on tomorrow (UTC) at the latest'::text), (ARRAY['insufficient_treasury_funds'::text, 'insufficient_inputs'::text, 'fee_above_funds'::text],'insufficient_treasury_funds'::text,'the treasury is short of funds'::text), (ARRAY['treasury_immature'::text],'treasury_immature'::text,'newly mined coins of the treasury cannot be spent yet'::text), (ARRAY['chain_halted'::text, 'journal_ahead'::text, 'journal_changed'::text],'chain_halted'::text,'payouts of this chain are stopped for the operator to look'::text), (ARRAY['no_node'::text, 'node_unreachable'::text],'chain_halted'::text,'the chain cannot be reached at the moment'::text), (ARRAY['fee_above_cap'::text, 'sweep_too_dear'::text],'fee_too_high'::text,'network fees are higher than what is paid for them at most'::text), (ARRAY['custody_unreachable'::text],'custody_unavailable'::text,'it cannot be signed at the moment'::text), (ARRAY['nonce_too_high'::text, 'unknown_outputs'::text],'unresolved_transaction'::text,'an earlier transaction has to be settled first'::text)) k(reasons, code, message);
+   FROM ( VALUES (ARRAY['not_whitelisted'::text],'address_not_whitelisted'::text,'the operator has to put the payout address on the whitelist'::text), (ARRAY['daily_limit'::text, 'above_limit'::text],'limit_reached'::text,'it would exceed a limit for payouts'::text), (ARRAY['fee_budget_reached'::text],'fee_budget_reached'::text,'the budget for today''s network fees is used up; the payout continues tomorrow (UTC) at the latest'::text), (ARRAY['insufficient_treasury_funds'::text, 'insufficient_inputs'::text, 'fee_above_funds'::text],'insufficient_treasury_funds'::text,'the treasury is short of funds'::text), (ARRAY['treasury_immature'::text],'treasury_immature'::text,'newly mined coins of the treasury cannot be spent yet'::text), (ARRAY['chain_halted'::text, 'journal_ahead'::text, 'journal_changed'::text],'chain_halted'::text,'payouts of this chain are stopped until the operator has checked it'::text), (ARRAY['no_node'::text, 'node_unreachable'::text],'chain_halted'::text,'the chain cannot be reached at the moment'::text), (ARRAY['fee_above_cap'::text, 'sweep_too_dear'::text],'fee_too_high'::text,'network fees are higher than the most that is paid'::text), (ARRAY['custody_unreachable'::text],'custody_unavailable'::text,'it cannot be signed at the moment'::text), (ARRAY['nonce_too_high'::text, 'unknown_outputs'::text],'unresolved_transaction'::text,'an earlier transaction has to be resolved first'::text)) k(reasons, code, message);
 --   reasons text[]: Internal reasons that it stands for.
 --   code text: The code.
 --   message text: For people.
@@ -3116,7 +3116,7 @@ begin
   elsif d.token <> native and funds < max_fee then
     select 'insufficient_treasury_funds', format('%s for the network fee short by %s base units', native, max_fee - funds) into reason, detail;
   elsif sweep is null then
-    select 'given_up', 'it was begun 20 times, and came to nothing' into reason, detail;
+    select 'given_up', 'it was begun 20 times and failed each time' into reason, detail;
   end if;
   if reason is not null then return; end if;
   if d.token <> native then perform app.reserve(d.chain, native, max_fee); end if;
@@ -3152,7 +3152,7 @@ begin
   elsif funds < network_fee then
     select 'insufficient_treasury_funds', format('%s for the network fee short by %s base units', native, network_fee - funds) into reason, detail;
   elsif withdrawal is null then
-    select 'given_up', 'it was begun 20 times, and came to nothing' into reason, detail;
+    select 'given_up', 'it was begun 20 times and failed each time' into reason, detail;
   end if;
   if reason is not null then return; end if;
   perform app.reserve(d.chain, native, network_fee);
@@ -4039,7 +4039,7 @@ begin
   perform app.lock_pair(of_merchant, of_chain, of_token);
   perform pg_advisory_xact_lock(hashtextextended('allocate:' || of_merchant || ':' || of_chain || ':' || of_token, 0));
   perform from app.claim c where c.merchant_id = of_merchant and c.chain = of_chain and c.token = of_token and c.finished_at is null;
-  if found then return; end if; -- what looks unclaimed may be claimed; the end of that allocation calls this again
+  if found then return; end if; -- what seems unclaimed may be claimed; the end of that allocation calls this again
   loop
     select r.payout_id, r.debt_id, t.finalisation, t.block_height into at
     from app.open_recovered(of_merchant, of_chain, of_token) with ordinality r (payout_id, gross, debt_id, adjusted, n)
@@ -5065,7 +5065,7 @@ declare
   is_gone boolean;
   reason text;
 begin
-  perform from app.webhook_endpoint w where w.id = of_endpoint for no key update; -- before its deliveries, as everybody locks them
+  perform from app.webhook_endpoint w where w.id = of_endpoint for no key update; -- before its deliveries: the order of locks
   with result as materialized (
     select *, at - age_ms * interval '1 millisecond' as attempted_at
     from unnest(deliveries, numbers, ages_ms, durations_ms, response_statuses, errors, waits_ms) with ordinality
@@ -6363,7 +6363,7 @@ create view audit.conservation as
 --   received numeric: Sum of its final deposits, in base units.
 --   balance_and_payouts numeric: Its balance and the gross of its payouts, in base units.
 
--- an event is delivered once to an endpoint of its merchant, and what counts as delivered was answered with success
+-- an event is delivered once to an endpoint of its merchant, and a delivered one got a response of success
 create view audit.deliveries as
  SELECT d.event_id,
     d.endpoint_id,
@@ -6375,7 +6375,7 @@ create view audit.deliveries as
 UNION ALL
  SELECT d.event_id,
     d.endpoint_id,
-    'to an endpoint of somebody else'::text AS wrong
+    'to an endpoint of another merchant'::text AS wrong
    FROM app.delivery d
      LEFT JOIN app.event e ON e.id = d.event_id
      LEFT JOIN app.webhook_endpoint w ON w.id = d.endpoint_id
@@ -6530,7 +6530,7 @@ UNION ALL
 --   block_height integer: The block that holds it.
 --   final_height integer: Final height of the chain.
 
--- each key has its own payout, of its merchant, and the reply names it
+-- each key has its own payout, of its merchant, and its response names it
 create view audit.idempotency_keys as
  SELECT k.merchant_id,
     k.key
@@ -6562,7 +6562,7 @@ UNION ALL
 --   chain text: Chain code, or another stream of the journal.
 --   txid text: The transaction; or, if entries are missing, how many there are and the highest number.
 
--- what is kept beside the ledger = the sum of its entries
+-- each sum stored beside the ledger = the sum of its entries
 create view audit.ledger as
  SELECT what,
     chain,
@@ -6802,7 +6802,7 @@ UNION ALL
 --   output text: The output (txid:vout), the id of the outgoing payment, or the address; treasury for the treasury.
 --   wrong text: What is wrong with it.
 
--- each payment request has one address, which is nobody else's on any chain; what arrives there is its own, and counts in its token alone
+-- each payment request has one address, which no other owner has on any chain; what arrives there belongs to it, and counts only in its token
 create view audit.payment_addresses as
  SELECT r.id AS payment_request_id,
     min(a.address) AS address,
@@ -6815,7 +6815,7 @@ create view audit.payment_addresses as
 UNION ALL
  SELECT a.payment_request_id,
     a.address,
-    'is the address of somebody else on '::text || b.chain AS wrong
+    'is the address of another owner on '::text || b.chain AS wrong
    FROM app.address a
      JOIN app.address b ON b.match_key = a.match_key AND (b.user_id IS DISTINCT FROM a.user_id OR b.payment_request_id IS DISTINCT FROM a.payment_request_id)
   WHERE a.payment_request_id IS NOT NULL
@@ -6841,7 +6841,7 @@ UNION ALL
 --   address text: The address.
 --   wrong text: What is wrong with it.
 
--- each payment request is what its receipts say, and GET /payments has those that are paid or underpaid
+-- the state of each payment request follows from its receipts, and GET /payments has those that are paid or underpaid
 create view audit.payment_requests as
  WITH receipt AS (
          SELECT c.payment_request_id,
@@ -7080,7 +7080,7 @@ create view audit.transfers_are_deposits as
 --   amount numeric(78,0): Amount in base units.
 --   block_height integer: The block that holds it.
 
--- what arrived for nobody was credited, or returned once, or neither, and no more of it than arrived
+-- each unattributed deposit was credited, or returned once, or neither, and no more of it than arrived
 create view audit.unattributed as
  SELECT u.deposit_id,
     u.decision,
@@ -7832,7 +7832,7 @@ begin
   return null;
 end $function$;
 
--- Notes that servers of a chain contradicted themselves about a transaction (or null), with a message. The first time is kept until something new of the chain was written.
+-- Notes that servers of a chain contradicted themselves about a transaction (or null), with a message. The time of the first one stays until something new of the chain was written.
 CREATE OR REPLACE FUNCTION chain.note_contradiction(at_chain text, at_txid text, what text)
  RETURNS void
  LANGUAGE sql

@@ -1,4 +1,4 @@
-// A process under supervision: how soon it is there again when it died.
+// A supervised process: how soon it is restarted after it died.
 import {mkdtempSync, rmSync, writeFileSync} from 'node:fs'
 import {tmpdir} from 'node:os'
 import path from 'node:path'
@@ -7,7 +7,7 @@ import {expect, test} from 'vitest'
 import {until} from '../test/support/until.ts'
 import {Child, waitAfter} from './child.ts'
 
-/** The waits after so many ends in a row. */
+/** The waits after this many ends in a row. */
 function waits(how: string, ranMs: number, times: number): number[] {
   const after: number[] = []
   while (after.length < times) after.push(waitAfter(after.at(-1) ?? 0, how, ranMs))

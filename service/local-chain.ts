@@ -11,7 +11,7 @@ import type {Chain, ChainCode} from '../chains/registry.ts'
 import {fund, LocalNode, responses} from './local-node.ts'
 
 const module = fileURLToPath(new URL('../devnet/main.ts', import.meta.url))
-/** Where bcoin is the node of a long chain, it is given every block again. */
+/** Long, because bcoin reads every block of its chain again. */
 const readyTimeoutMs = 300_000
 const watchIntervalMs = 500
 const longestWaitMs = 30_000
@@ -33,7 +33,7 @@ export class LocalChain {
     this.#log = log
   }
 
-  /** Where it is, once start() resolved. */
+  /** The URL of its node, once start() has resolved. */
   get url(): string {
     return this.#serving().url
   }
@@ -91,7 +91,7 @@ export class LocalChain {
     return {...this.identity(), ...this.#serving().source, [`${this.chain}_START_HEIGHT`]: '1'}
   }
 
-  /** Sends 100 coins to an address that has none. If the node does not answer, that is logged: the service also runs without them. */
+  /** Sends 100 coins to an address that has none. If the node does not respond, that is logged: the service also runs without them. */
   async fund(address: string): Promise<void> {
     try {
       if (await fund(this.#serving(), address))

@@ -1,7 +1,7 @@
 // The whole service on one machine: Postgres, local chains for chains without a node, and one process each for custody, the API, the jobs
-// and every chain. Promises: once startService resolves, each of them runs, and is restarted when it dies; the others start only after
-// custody has checked the database, which may be an older copy; stop() ends them all within 10 seconds, whatever hangs; if this process
-// is killed instead, its processes end by themselves, while Postgres and the local chains keep running and are adopted by the next start.
+// and every chain. Promises: once startService resolves, each of them runs, and is restarted when it dies. The others start only after
+// custody has checked the database, which may be an older copy. stop() ends them all within 10 seconds, even if one hangs. If this process
+// is killed instead, its processes end by themselves; Postgres and the local chains keep running, and the next start adopts them.
 import {mkdirSync} from 'node:fs'
 import {createServer} from 'node:net'
 import path from 'node:path'
@@ -40,7 +40,7 @@ const noop = () => {}
 export interface ServiceOptions {
   /** Logs go to files in SLUICE_HOME/logs instead of stderr. */
   quiet?: boolean
-  /** Called with a few words on what the start waits for. */
+  /** Called with a few words about what the start waits for. */
   onStep?(what: string): void
   /** Names of processes that are not started: custody, jobs, api, indexer-eth and so on. */
   without?: string[]
@@ -73,7 +73,7 @@ export class Supervisor {
   readonly #startedAt = new Date()
   #ownerUrl = ''
   #apiUrl: string
-  /** Since when the command line may know of it. */
+  /** True once service.json may be written, from which the command line finds the service. */
   #isReachable = false
   #isRunning = false
   #port: number
@@ -253,7 +253,7 @@ export class Supervisor {
   async #startChildren(): Promise<void> {
     const chains = this.#localChains
     const identities = () => merged(chains, chain => chain.identity())
-    // Custody signs for a chain, and never talks to it.
+    // Custody signs for a chain, and never connects to it.
     const custody = this.#child('custody', 'custody/main.ts', 'sluice_custody', identities)
     const jobs = this.#child('jobs', 'jobs/main.ts', 'sluice_jobs', () => merged(chains, chain => chain.environment()))
     const api = this.#child('api', 'api/main.ts', 'sluice_api', () => ({...identities(), PORT: String(this.#port)}))
@@ -266,7 +266,7 @@ export class Supervisor {
     await start(custody)
     this.#goOn()
     for (const indexer of indexers) {
-      // A node that does not answer must not stop the rest: it is logged, and retried for ever.
+      // A node that does not respond must not stop the rest: it is logged, and retried for ever.
       start(indexer).catch(error => {
         if (!this.#stopping) this.#log.warn({error: error.message}, 'a chain is not followed yet')
       })
@@ -309,7 +309,7 @@ export class Supervisor {
         if (user && role === 'sluice_custody') giveToCustody(this.#home, user)
       },
       environment: () => ({
-        ...(user ? {...withFilesRead(environmentOf(role)), HOME: this.#home} : environmentOf(role)), // it may have no home of its own
+        ...(user ? {...withFilesRead(environmentOf(role)), HOME: this.#home} : environmentOf(role)), // the user may have no home directory
         SLUICE_HOME: this.#home,
         DATABASE_URL: roleUrl(this.#ownerUrl, role),
         DATABASE_URL_FILE: '', // the owner's, if there is one

@@ -1,10 +1,10 @@
 -- Hands out deposit addresses from the pool that custody fills, to users (merchants/users.sql) and to payment requests.
 --
--- An address belongs to one user, or one payment request, for ever. custody.address records once which merchant got it, because custody decides by
--- that what it may sign. From then on the address is watched on every chain of its family. Deposits are credited on the chains where the address was
--- asked for (is_provisioned); what arrives on other chains is unattributed.
--- Locks: the caller's user or payment request, then the address of the pool. An address that another transaction is taking is skipped, so nobody
--- waits.
+-- An address belongs to one user, or one payment request, for ever. custody.address records once which merchant got it; custody decides by this
+-- record what it may sign. From then on the address is watched on every chain of its family. Deposits are credited on the chains where the address
+-- was asked for (is_provisioned); what arrives on other chains is unattributed.
+-- Locks: the caller's user or payment request, then the address of the pool. An address that another transaction is taking is skipped, so no
+-- caller waits.
 -- Errors: SLCHN a chain is not enabled for the merchant; SL503 the pool is empty, try again in a moment.
 
 create or replace function app.add_addresses(of_merchant uuid, of_user uuid, chains text[]) returns void

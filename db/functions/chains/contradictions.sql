@@ -9,5 +9,5 @@ language sql security definer set search_path = pg_catalog as $$
     since = case when exists (select from chain.standing_contradiction s where s.chain = c.chain) then c.since else excluded.since end,
     seen_at = excluded.seen_at, txid = excluded.txid, message = excluded.message
 $$;
-comment on function chain.note_contradiction is 'Notes that servers of a chain contradicted themselves about a transaction (or null), with a message. The first time is kept until something new of the chain was written.';
+comment on function chain.note_contradiction is 'Notes that servers of a chain contradicted themselves about a transaction (or null), with a message. The time of the first one stays until something new of the chain was written.';
 grant execute on function chain.note_contradiction to sluice_indexer;

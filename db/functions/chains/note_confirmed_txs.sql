@@ -1,7 +1,7 @@
 -- What a confirmed transaction of an address of ours means at once, before deposits are derived: a trigger on chain.confirmed_tx, for the indexer
 -- and for a reindex.
 --
--- A transaction that is not stored here: somebody else has the key, or a copy of this database lived on elsewhere. It opens an incident for its
+-- A transaction that is not stored here: another party has the key, or a copy of this database lived on elsewhere. It opens an incident for its
 -- sender, or is added to the open one, and nothing more leaves the chain until an operator has decided. A transaction that was final, was taken away
 -- by a rewind, and is there again: its incident (final_payment_vanished) closes, and it is no longer broadcast.
 -- Locks: chain.cursor of every chain in question, before incidents.

@@ -1,5 +1,5 @@
 -- Protocol income: what a chain's own rules pay to an address of ours in a block, without a transaction (the fees of the block, a validator's
--- withdrawals). Anybody can name an address of a merchant's user there, and nobody was asked for that money. So it is unattributed, with the reason
+-- withdrawals). Anybody can have it paid to the address of a merchant's user, and no merchant asked for it. So it is unattributed, with the reason
 -- protocol, and only an operator credits or returns it. The ledger has it like any unattributed value, so that it explains what the address holds.
 -- At a treasury it is the operator's own, like everything there.
 --

@@ -41,7 +41,7 @@ end $$;
 comment on function app.payout_metrics is 'Payouts and outgoing payments under way, by what they wait for, those that failed, and what treasuries hold (in coins).';
 
 
--- Underpaid and expired requests are kept for ever and only become more. Their number says nothing about open requests, so they are left out.
+-- Underpaid and expired requests stay for ever, so their number only grows. It says nothing about open requests, so they are left out.
 create or replace function app.payment_metrics() returns table (metric text, labels json, value double precision)
 language sql stable set search_path = pg_catalog as $$
   select 'sluice_payment_requests_open', json_build_object('chain', c.chain, 'status', s.status), n.count

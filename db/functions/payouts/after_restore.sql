@@ -2,9 +2,9 @@
 -- Triggers look for them at COMMIT: when a payout is recovered, when deposits become final, when an allocation ends.
 --
 -- A recovered payout exists with a credit of its gross, and its merchant owes as much, because its deposits were recorded nowhere else. But a payout
--- collects everything that is final. So look for a point in the order in which deposits and adjustments became final where all of the pair that were
--- final and unclaimed up to it add up to the payout's gross: these are the ones, and are allocated to it. If no such point is found, allocating
--- would be a guess. Then nothing is allocated, and deposits that the gross covers, the oldest first, are marked as settled before the restore.
+-- collects everything that is final. So this searches for a point in the order in which the pair's deposits and adjustments became final: those
+-- that were final and unclaimed up to this point add up to the payout's gross, and are allocated to it. If there is no such point, allocating would
+-- be a guess. Then nothing is allocated, and the deposits that the gross covers, the oldest first, are marked (settled_before_restore).
 -- Invariants: the deposits and adjustments of a payout that is allocated here add up to its gross (P0003); no balance changes by it.
 -- Locks: pair, allocation, deposits.
 
@@ -19,7 +19,7 @@ begin
   perform app.lock_pair(of_merchant, of_chain, of_token);
   perform pg_advisory_xact_lock(hashtextextended('allocate:' || of_merchant || ':' || of_chain || ':' || of_token, 0));
   perform from app.claim c where c.merchant_id = of_merchant and c.chain = of_chain and c.token = of_token and c.finished_at is null;
-  if found then return; end if; -- what looks unclaimed may be claimed; the end of that allocation calls this again
+  if found then return; end if; -- what seems unclaimed may be claimed; the end of that allocation calls this again
   loop
     select r.payout_id, r.debt_id, t.finalisation, t.block_height into at
     from app.open_recovered(of_merchant, of_chain, of_token) with ordinality r (payout_id, gross, debt_id, adjusted, n)

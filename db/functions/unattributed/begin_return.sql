@@ -27,7 +27,7 @@ begin
   elsif d.token <> native and funds < max_fee then
     select 'insufficient_treasury_funds', format('%s for the network fee short by %s base units', native, max_fee - funds) into reason, detail;
   elsif sweep is null then
-    select 'given_up', 'it was begun 20 times, and came to nothing' into reason, detail;
+    select 'given_up', 'it was begun 20 times and failed each time' into reason, detail;
   end if;
   if reason is not null then return; end if;
   if d.token <> native then perform app.reserve(d.chain, native, max_fee); end if;
@@ -61,7 +61,7 @@ begin
   elsif funds < network_fee then
     select 'insufficient_treasury_funds', format('%s for the network fee short by %s base units', native, network_fee - funds) into reason, detail;
   elsif withdrawal is null then
-    select 'given_up', 'it was begun 20 times, and came to nothing' into reason, detail;
+    select 'given_up', 'it was begun 20 times and failed each time' into reason, detail;
   end if;
   if reason is not null then return; end if;
   perform app.reserve(d.chain, native, network_fee);

@@ -19,7 +19,7 @@ declare
   is_gone boolean;
   reason text;
 begin
-  perform from app.webhook_endpoint w where w.id = of_endpoint for no key update; -- before its deliveries, as everybody locks them
+  perform from app.webhook_endpoint w where w.id = of_endpoint for no key update; -- before its deliveries: the order of locks
   with result as materialized (
     select *, at - age_ms * interval '1 millisecond' as attempted_at
     from unnest(deliveries, numbers, ages_ms, durations_ms, response_statuses, errors, waits_ms) with ordinality

@@ -2,16 +2,16 @@
 -- short, or its coins immature, never by how much. A reason that is not here is not shown.
 create or replace view app.waiting_code as
 select k.reasons, k.code, k.message from (values
-  (array['not_whitelisted'], 'address_not_whitelisted', 'the payout address has to be put on the whitelist'),
+  (array['not_whitelisted'], 'address_not_whitelisted', 'the operator has to put the payout address on the whitelist'),
   (array['daily_limit', 'above_limit'], 'limit_reached', 'it would exceed a limit for payouts'),
-  (array['fee_budget_reached'], 'fee_budget_reached', 'what may be spent on network fees today is spent; it goes on tomorrow (UTC) at the latest'),
+  (array['fee_budget_reached'], 'fee_budget_reached', 'the budget for today''s network fees is used up; the payout continues tomorrow (UTC) at the latest'),
   (array['insufficient_treasury_funds', 'insufficient_inputs', 'fee_above_funds'], 'insufficient_treasury_funds', 'the treasury is short of funds'),
   (array['treasury_immature'], 'treasury_immature', 'newly mined coins of the treasury cannot be spent yet'),
-  (array['chain_halted', 'journal_ahead', 'journal_changed'], 'chain_halted', 'payouts of this chain are stopped for the operator to look'),
+  (array['chain_halted', 'journal_ahead', 'journal_changed'], 'chain_halted', 'payouts of this chain are stopped until the operator has checked it'),
   (array['no_node', 'node_unreachable'], 'chain_halted', 'the chain cannot be reached at the moment'),
-  (array['fee_above_cap', 'sweep_too_dear'], 'fee_too_high', 'network fees are higher than what is paid for them at most'),
+  (array['fee_above_cap', 'sweep_too_dear'], 'fee_too_high', 'network fees are higher than the most that is paid'),
   (array['custody_unreachable'], 'custody_unavailable', 'it cannot be signed at the moment'),
-  (array['nonce_too_high', 'unknown_outputs'], 'unresolved_transaction', 'an earlier transaction has to be settled first')
+  (array['nonce_too_high', 'unknown_outputs'], 'unresolved_transaction', 'an earlier transaction has to be resolved first')
 ) k (reasons, code, message);
 comment on view app.waiting_code is 'Codes of the API for what a payout waits for.';
 comment on column app.waiting_code.reasons is 'Internal reasons that it stands for.';

@@ -1,6 +1,6 @@
 -- The check that app.ledger_audit finds nothing.
 create or replace view audit.ledger as select * from app.ledger_audit;
-comment on view audit.ledger is 'what is kept beside the ledger = the sum of its entries';
+comment on view audit.ledger is 'each sum stored beside the ledger = the sum of its entries';
 comment on column audit.ledger.what is 'What is compared, as app.ledger_audit names it.';
 comment on column audit.ledger.chain is 'Chain code.';
 comment on column audit.ledger.token is 'Token code.';

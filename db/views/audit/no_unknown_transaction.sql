@@ -1,4 +1,4 @@
--- A row is a transaction that an address of ours sent, but that is not stored here: somebody else has the keys, or the database is an older copy.
+-- A row is a transaction that an address of ours sent, but that is not stored here: another party has the keys, or the database is an older copy.
 -- Transactions of an incident that is open or kept are left out.
 create or replace view audit.no_unknown_transaction as
 select i.id, i.sender, i.nonce from chain.confirmed_tx i

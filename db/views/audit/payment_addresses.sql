@@ -10,7 +10,7 @@ group by r.id
 having (min(a.address) = max(a.address)) is not true or count(o.address) <> count(a.chain) or bool_or(a.merchant_id <> r.merchant_id)
   or count(*) filter (where a.is_provisioned) <> 1 or not bool_or(a.chain = r.chain and a.is_provisioned)
 union all
-select a.payment_request_id, a.address, 'is the address of somebody else on ' || b.chain
+select a.payment_request_id, a.address, 'is the address of another owner on ' || b.chain
 from app.address a join app.address b on b.match_key = a.match_key and (b.user_id, b.payment_request_id) is distinct from (a.user_id, a.payment_request_id)
 where a.payment_request_id is not null
 union all
@@ -22,7 +22,7 @@ select d.payment_request_id, d.address, case when d.credited then 'counts, and w
 from app.deposit d join app.payment_request r on r.id = d.payment_request_id
 left join app.unattributed_decision u on u.deposit_id = d.id
 where d.credited <> ((d.chain, d.token) = (r.chain, r.token) and not app.is_protocol_income(d.output_index)) and u.deposit_id is null;
-comment on view audit.payment_addresses is 'each payment request has one address, which is nobody else''s on any chain; what arrives there is its own, and counts in its token alone';
+comment on view audit.payment_addresses is 'each payment request has one address, which no other owner has on any chain; what arrives there belongs to it, and counts only in its token';
 comment on column audit.payment_addresses.payment_request_id is 'The payment request; null if a user''s deposit names another owner than its address.';
 comment on column audit.payment_addresses.address is 'The address.';
 comment on column audit.payment_addresses.wrong is 'What is wrong with it.';

@@ -1,6 +1,6 @@
 -- Computes the state of each request from its receipts a second time, without app.payment_of: for all requests at once, because one after the other
--- would take minutes. A request that expired, and whose status was not decided since, is checked as before its expiry. app.stuck reports that nobody
--- decided it, because a copy of the database that was restored for an audit has no worker.
+-- would take minutes. A request that expired, and whose status was not decided since, is checked as before its expiry. app.stuck reports an
+-- undecided one; it is no finding here, because a copy of the database that was restored for an audit has no worker.
 create or replace view audit.payment_requests as
 with receipt as (
   select c.*, sum(c.amount) filter (where c.status = 'final') over (partition by c.payment_request_id order by c.finalisation, c.seq) as so_far
@@ -25,7 +25,7 @@ select r.id, r.status, d.status as due_status, r.received, d.received as due_rec
 from app.payment_request r join due d on d.id = r.id
 where (r.status, r.received, r.pending, r.late, r.txid, r.paid_at) is distinct from (d.status, d.received, d.pending, d.late, d.txid, d.paid_at)
   or (r.position is not null) <> (d.status in ('paid', 'underpaid'));
-comment on view audit.payment_requests is 'each payment request is what its receipts say, and GET /payments has those that are paid or underpaid';
+comment on view audit.payment_requests is 'the state of each payment request follows from its receipts, and GET /payments has those that are paid or underpaid';
 comment on column audit.payment_requests.id is 'The payment request.';
 comment on column audit.payment_requests.status is 'Its status as stored.';
 comment on column audit.payment_requests.due_status is 'Its status by its receipts.';

@@ -9,7 +9,7 @@ from app.unattributed_decision u join app.deposit d on d.id = u.deposit_id where
 union all
 select d.id, u.decision, 'returned more than once' from app.unattributed_decision u join app.deposit d on d.id = u.deposit_id
 where (select count(*) from app.return_outgoing_payment_ids(d, 'withdrawal') i join app.outgoing_payment s on s.id = i.id and s.outcome = 'done') > 1;
-comment on view audit.unattributed is 'what arrived for nobody was credited, or returned once, or neither, and no more of it than arrived';
+comment on view audit.unattributed is 'each unattributed deposit was credited, or returned once, or neither, and no more of it than arrived';
 comment on column audit.unattributed.deposit_id is 'The unattributed value: a row of app.deposit.';
 comment on column audit.unattributed.decision is 'What was decided: credit or return.';
 comment on column audit.unattributed.wrong is 'What is wrong with it.';
