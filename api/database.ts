@@ -1,6 +1,6 @@
 // Reads and changes through named prepared statements; the server parses each once per connection. Promises: identical reads that wait for a
-// connection share one execution. It begins after all their requests, so no reply is older than its request (merchants poll: many ask for the same
-// page at once). A refusal by the database costs no connection. A database that does not respond is an error within half a minute.
+// connection share one execution. It begins after all their requests, so no reply is older than its request. (Merchants poll, so many ask for the same
+// page at once.) A refusal by the database costs no connection. A database that does not respond is an error within half a minute.
 import pg from 'pg'
 import type {Logger} from '../base/log.ts'
 import {openPool} from '../db/pool.ts'

@@ -32,11 +32,11 @@ const restarts = new Counter({
   registers: [registry],
 })
 
-/** What a process sends over IPC once it works; the API adds where it listens. */
+/** The message of a process over IPC once it works; the API adds its URL. */
 const Ready = z.object({ready: z.literal(true), url: z.string().optional()})
 export type Ready = z.infer<typeof Ready>
 
-/** What a process sends instead if it cannot work, and an operator can help. */
+/** The message of a process that cannot work until an operator helps. */
 const Failed = z.object({failed: z.string()})
 
 export interface ChildOptions {
@@ -44,7 +44,7 @@ export interface ChildOptions {
   /** The module that it runs, as an absolute path, and its arguments. */
   module: string
   args?: string[]
-  /** The user that it runs as; absent: the supervisor's. */
+  /** The user that it runs as; by default the supervisor's. */
   user?: User
   /** Called before each start. */
   prepare?(): void

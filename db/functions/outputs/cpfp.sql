@@ -4,8 +4,8 @@
 -- treasury, and before chain.unconfirmed forgets what is final.
 --
 -- Promises: the outputs of a CPFP child belong to one unconfirmed parent, and to one merchant or the treasury. Outputs of a deposit that is not
--- credited are never inputs. At most one open CPFP child has an output. As soon as the parent is final, its outputs are reserved for the CPFP child, so
--- nothing else ever gets them. If a final transaction that pays us replaced the parent, the CPFP child ends as conflicted.
+-- credited are never inputs. At most one open CPFP child has an output. As soon as the parent is final, its outputs are reserved for the CPFP
+-- child, so nothing else ever gets them. If a final transaction that pays us replaced the parent, the CPFP child ends as conflicted.
 -- Locks: chain.cursor first, so that unconfirmed payments do not change; then the treasury. Error: SL422 it cannot be begun; the message says why.
 
 create or replace function app.begin_cpfp(of_chain text, inputs text[], network_fee numeric, parent_vsize int) returns uuid
