@@ -59,7 +59,7 @@ export async function holdLiveness(to: {
       },
     },
     beat: async () => {
-      const timer = setTimeout(lost, heartbeatTimeoutMs, `no answer for ${heartbeatTimeoutMs / 1000} s`)
+      const timer = setTimeout(lost, heartbeatTimeoutMs, `no response for ${heartbeatTimeoutMs / 1000} s`)
       try {
         const {rows} = await client.query<{recovered: number}>('select app.recover_dead_pools() as recovered')
         if (rows[0]?.recovered) to.log.warn({jobs: rows[0].recovered}, 'the jobs of a dead worker run again')

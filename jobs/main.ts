@@ -22,7 +22,7 @@ async function main(): Promise<void> {
     settings,
     log,
     onLost: reason => {
-      log.fatal({reason}, 'cannot go on; other workers take over what this one did')
+      log.fatal({reason}, 'the worker ends with an error; other workers take over its work')
       process.exit(exitLost)
     },
   })

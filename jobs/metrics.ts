@@ -6,7 +6,7 @@ import type {Outcome} from './webhooks/send.ts'
 
 const jobDuration = new Histogram({
   name: 'sluice_job_duration_seconds',
-  help: 'Time that a run of a task took, by how it ended: done or failed.',
+  help: 'Duration of a run of a task, by its outcome: done or failed.',
   labelNames: ['task', 'outcome'],
   buckets: [0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60],
   registers: [registry],
@@ -20,7 +20,7 @@ const attemptDuration = new Histogram({
 })
 export const tickFailures = new Counter({
   name: 'sluice_tick_failures_total',
-  help: 'Runs that failed of what a worker does by itself, again and again.',
+  help: 'Runs of a periodic part of the worker that failed.',
   labelNames: ['part'],
   registers: [registry],
 })

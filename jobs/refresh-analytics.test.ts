@@ -1,4 +1,4 @@
-// The worker's role refreshes analysts' views, and a worker that ends does not wait for it.
+// The worker's role refreshes the analysts' views. A worker that ends does not wait for a refresh.
 import {afterEach, beforeEach, expect, test} from 'vitest'
 import {type TestDatabase, testDatabase} from '../test/support/database.ts'
 import {until} from '../test/support/until.ts'

@@ -1,4 +1,4 @@
-// The worker as a process: how it starts, stops, dies, and what becomes of what it was doing.
+// The worker as a process: how it starts, stops and dies, and what happens to its work.
 import {type ChildProcess, fork} from 'node:child_process'
 import {once} from 'node:events'
 import type {ServerResponse} from 'node:http'
@@ -124,7 +124,7 @@ test('a worker notified of a breaking migration, by whatever role, ends with 70,
     await db.pool.query(`notify "worker:migrate", '{"migrationNumber": 999, "breaking": true}'`)
     return worker.exitCode !== null
   }
-  await until(hasEnded, {timeoutMs: 10_000, what: 'the worker to hear of it'}) // it works a moment before it listens
+  await until(hasEnded, {timeoutMs: 10_000, what: 'the worker to end'}) // it works a moment before it listens
   expect(worker.exitCode).toBe(70)
   await startWorker() // nothing has changed: the next one works
   await db.pool.query(`select app.enqueue('fail_undeliverable')`)
@@ -141,7 +141,7 @@ test('a worker that hangs is cut off by another one, which takes over; the first
   stopped.kill('SIGSTOP')
   await startWorker()
   receiver.response = works
-  // The workers themselves allow 30 seconds; the connection that is live has asked within the last second.
+  // The workers themselves allow 30 seconds; the liveness connection has sent a query within the last second.
   await until(
     async () => {
       await recoverDeadPools('2.5 seconds')

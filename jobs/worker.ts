@@ -143,7 +143,7 @@ async function startParts(parts: Parts): Promise<() => Promise<void>> {
         run: () => workOff(pool, 'app.expire_payment_requests', expiryBatch),
       },
       {
-        name: 'tell of deposits that were not read again',
+        name: 'give up deposits that were not read again',
         intervalMs: 10 * second,
         run: () => pool.query('select chain.release_overdue()'),
       },

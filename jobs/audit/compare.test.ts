@@ -1,5 +1,5 @@
-// Every address that was handed out is compared with its chain: on a real node, of which some blocks were never read here, so that what it has
-// paid is missing in a real database.
+// Every address that was handed out is compared with its chain, on a real node. Some of its blocks were never read here, so their payments are
+// missing in a real database.
 import type pg from 'pg'
 import {encodeFunctionData, getAddress, numberToHex} from 'viem'
 import {afterAll, afterEach, beforeAll, describe, expect, test} from 'vitest'
@@ -40,7 +40,7 @@ interface Found {
   run?: string
 }
 
-/** The open incidents of a chain's check, with what they say was found. */
+/** The open incidents of a chain's check, with their findings. */
 const incidents = (chain: string) =>
   db.rows<{details: {found: Found[]; count: number; address?: string; missing?: string; run?: string}}>(
     `select details from app.incident where kind = 'audit' and subject = 'audit:on_chain_' || lower($1) and resolved_at is null`,
@@ -48,7 +48,7 @@ const incidents = (chain: string) =>
   )
 const foundOn = async (chain: string) => (await incidents(chain)).flatMap(({details}) => details.found)
 
-/** As a worker does that is told again and again, without the time that it lets pass between. */
+/** Like a worker that compares again and again, without its pauses. */
 async function passOf(settings: ChainSettings): Promise<number> {
   const chain = settings.chain.code
   await db.rows(
@@ -97,7 +97,7 @@ describe('on an EVM chain', () => {
     })
   }
 
-  /** Blocks in which we saw nothing, final, up to this height. */
+  /** Final blocks without any payment to us, up to this height. */
   async function growTo(height: number): Promise<void> {
     await eth.write({add: Array.from({length: height - eth.head.height}, () => [])})
     await eth.finalize(height)
@@ -126,7 +126,7 @@ describe('on an EVM chain', () => {
     expect([coins.address, tokens.address]).toContain(incident!.details.address)
     expect(['5 ETH', '7 USDC']).toContain(incident!.details.missing)
 
-    // The command reads the blocks again; what it finds is a deposit, and the next pass finds nothing.
+    // The command reads the blocks again. The missing payment becomes a deposit, and the next pass finds nothing.
     await eth.write({
       add: [
         [
@@ -194,7 +194,10 @@ describe('on an EVM chain', () => {
     await passOf(other)
     expect((await foundOn('ETH')).map(({address, token}) => [address, token])).toEqual([[address, 'ETH']])
     expect(await db.rows('select unread, since from app.comparison')).toEqual([
-      {unread: expect.stringMatching(/^USDC: its contract did not say what \d+ of \d+ addresses hold$/), since: null},
+      {
+        unread: expect.stringMatching(/^USDC: its contract did not return the balance of \d+ of \d+ addresses$/),
+        since: null,
+      },
     ])
     await setBalance(address, 0n)
     await missBlock()
@@ -223,7 +226,7 @@ describe('on an EVM chain', () => {
     await passOf(settings)
     expect(await incidents('ETH')).toEqual([])
 
-    // As sluice chain rewind leaves it: the ledger has what is above the final block.
+    // The state after sluice chain rewind: the ledger has deposits above the final block.
     await db.rows(
       `insert into app.incident (chain, kind, subject, details) select 'ETH', 'final_deposit_vanished', id, '{}' from app.deposit where txid = '0x8'`,
     )

@@ -96,11 +96,11 @@ export interface Wait {
 export type Outcome = 'next' | Wait
 
 export const retryMs = {
-  /** Where nothing notifies us: a node that is away, fees, the treasury. */
+  /** For causes that end without a notification: a node that cannot be reached, fees, the treasury. */
   soon: 3000,
   /** Custody records each refusal. A new whitelist entry wakes the payout at once. */
   refused: 60_000,
-  /** Where the event wakes the payout by itself. */
+  /** For causes whose end wakes the payout automatically. */
   told: 15_000,
 }
 

@@ -80,8 +80,7 @@ export class Custody {
     // 401: the token is from a custody process that has ended. 400: this program and custody differ in version.
     if (status !== 200) throw new RetryableError(`custody answered ${path} with ${status}: ${text.slice(0, 500)}`)
     const {success, data, error} = schema.safeParse(parse(text))
-    if (!success)
-      throw new RetryableError(`custody answered ${path} with an unexpected response: ${z.prettifyError(error)}`)
+    if (!success) throw new RetryableError(`custody sent an unexpected response to ${path}: ${z.prettifyError(error)}`)
     return data
   }
 

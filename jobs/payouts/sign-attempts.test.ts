@@ -1,4 +1,4 @@
-// How much custody is asked for at once.
+// How many signatures one request to custody asks for.
 import {expect, test} from 'vitest'
 import {silent} from '../../base/log.ts'
 import type {Context, PayoutChain, PlannedAttempt} from './context.ts'
@@ -6,7 +6,7 @@ import type {Signed} from './custody.ts'
 import type {OutgoingPayment} from './outgoing-payments.ts'
 import {signAndStore} from './sign-attempts.ts'
 
-/** An attempt to spend so many outputs. */
+/** An attempt with this number of inputs. */
 interface Large extends PlannedAttempt {
   inputs: string[]
 }

@@ -1,4 +1,4 @@
-// What must never be reached, tried against a real server on this machine, through the very sender that delivers webhooks.
+// Addresses that webhooks must never reach, tried against a real local server with the sender that delivers webhooks.
 import {createServer} from 'node:http'
 import type {AddressInfo} from 'node:net'
 import {afterAll, beforeAll, expect, test} from 'vitest'

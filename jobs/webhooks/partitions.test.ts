@@ -1,4 +1,4 @@
-// Deliveries and their attempts by the week: what is kept, what goes, and that neither is in anybody's way.
+// Weekly partitions of deliveries and their attempts: what stays, what is dropped, and that neither blocks other work.
 import type pg from 'pg'
 import {afterEach, beforeEach, expect, test} from 'vitest'
 import {logger} from '../../base/log.ts'
@@ -23,7 +23,7 @@ beforeEach(async () => {
 })
 afterEach(() => db.drop())
 
-/** As if the first weeks had begun so long ago; nothing was made since. */
+/** As if the first partition had begun `weeks` weeks ago, and no partition had been created since. */
 async function beganWeeksAgo(weeks: number): Promise<void> {
   for (const table of ['delivery', 'delivery_attempt'])
     await db.rows(`do $$ begin
@@ -33,7 +33,7 @@ async function beganWeeksAgo(weeks: number): Promise<void> {
     end $$`)
 }
 
-/** What one call did, or several in one transaction. */
+/** The result of one call, or of several calls in one transaction. */
 async function maintain(days = 90, calls = 1): Promise<string[]> {
   const rows = await db.rows<{done: string | null}>(
     'select app.maintain_partitions(make_interval(days => $1)) as done from generate_series(1, $2::int)',
@@ -43,7 +43,7 @@ async function maintain(days = 90, calls = 1): Promise<string[]> {
 }
 const maintainAll = (days = 90) => maintain(days, 80)
 
-/** Deliveries of events that happened so many days ago, each with one attempt, written as if it were then; resolves to their ids. */
+/** Writes deliveries of events of that many days ago, each with one attempt, dated back then. Resolves to their ids. */
 async function deliverDaysAgo(days: number[], status = 'delivered', to = endpoint): Promise<string[]> {
   await deposit(db.pool, merchant)
   const made = await db.rows<{id: string}>(
@@ -216,7 +216,7 @@ test('attempts continue their numbers, and an old week keeps the attempts of a r
   ])
 })
 
-/** How many rows of each table of deliveries or attempts were read by reading the table from end to end. */
+/** The rows of each table of deliveries or attempts that sequential scans have read. */
 async function readThrough(): Promise<Map<string, number>> {
   const rows = await db.rows<{name: string; n: number}>(
     `select relname as name, seq_tup_read::int as n from pg_stat_user_tables where relname like 'delivery%'`,
@@ -265,7 +265,7 @@ test('with sixty weeks of deliveries, no statement of the service scans a whole 
   const base = `/v1/webhook-endpoints/whe_${endpoint.replaceAll('-', '')}`
   const [{id}] = (await client.get(`${base}/deliveries?status=failed&limit=1`)).body.deliveries
   for (let round = 0; round < 7; round++) {
-    // from the sixth on, a statement may keep one plan for all values
+    // from its sixth run on, a prepared statement may use one plan for all values
     for (const status of ['', '&status=pending', '&status=delivered', '&status=failed']) {
       const page = (await client.get(`${base}/deliveries?limit=5${status}`)).body
       await client.get(`${base}/deliveries?limit=5${status}&cursor=${page.next_cursor}`)
@@ -304,7 +304,7 @@ test('with sixty weeks of deliveries, no statement of the service scans a whole 
     await owner.query('update app.webhook_endpoint set disabled_at = now() where id = $1', [other])
     expect((await owner.query('select app.fail_undeliverable() as n')).rows[0].n).toBe(300)
   })
-  const small = 100 // rows, which an index would not help to read
+  const small = 100 // rows: an index would not speed up reading them
   const after = [...(await readThrough())]
   expect(after.filter(([name, rows]) => rows > before.get(name)! + small)).toEqual([])
 })

@@ -1,4 +1,4 @@
-// One exchange against every kind of receiver, each a real server on a real socket.
+// One exchange with every kind of receiver, each a real server on a real socket.
 
 import type {AddressInfo} from 'node:net'
 import {createServer, type Server, type Socket} from 'node:net'
@@ -17,7 +17,7 @@ afterAll(async () => {
   for (const server of servers) server.close()
 })
 
-/** A server that does this with each connection once the request is there; returns its URL. */
+/** A server that calls this for each connection once the request has arrived. Returns its URL. */
 async function serve(onRequest: (socket: Socket) => void): Promise<string> {
   const server = createServer(socket => {
     sockets.add(socket)
@@ -111,8 +111,8 @@ test.each([
   ['nobody listens', 'http://127.0.0.1:1/', /ECONNREFUSED/],
   ['the name does not exist', 'http://nobody.invalid/', /ENOTFOUND|EAI_AGAIN/],
   ['there is no TLS', 'https', /SSL|TLS|packet|wrong version/i],
-  ['the URL is none', 'nonsense', /cannot be parsed/],
-])('where %s, the attempt fails with an error that says so', async (_what, url, error) => {
+  ['the URL is invalid', 'nonsense', /cannot be parsed/],
+])('if %s, the attempt fails with an error that says so', async (_what, url, error) => {
   const target = url === 'https' ? (await serve(response('400 Bad Request'))).replace('http:', 'https:') : url
   const outcome = await send(target)
   expect(outcome.error).toMatch(error)
@@ -142,7 +142,7 @@ test('no response, dripping headers and endless informational responses end with
     hang(socket => drip(socket, 'HTTP/1.1 103 Early Hints\r\n\r\n')),
   ])
   const began = performance.now()
-  for (const outcome of await Promise.all(urls.map(send))) expect(outcome).toEqual({error: 'no answer within 15 s'})
+  for (const outcome of await Promise.all(urls.map(send))) expect(outcome).toEqual({error: 'no response within 15 s'})
   await Promise.all(ends)
   expect(performance.now() - began).toBeLessThan(17_000)
 })

@@ -53,7 +53,7 @@ function send(agent: Agent, {url, id, body, secrets}: Message): Promise<Outcome>
   if (!target) return Promise.resolve({error: 'the URL cannot be parsed'})
   const deadline = performance.now() + exchangeTimeoutMs
   return new Promise(resolve => {
-    let outcome: Outcome = {error: `no answer within ${exchangeTimeoutMs / 1000} s`}
+    let outcome: Outcome = {error: `no response within ${exchangeTimeoutMs / 1000} s`}
     let abort: ((reason: Error) => void) | undefined
     let bodyBytes = 0
     let isOver = false

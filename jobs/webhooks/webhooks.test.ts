@@ -50,7 +50,7 @@ interface Delivery {
   id: string
   status: string
   attempts: number
-  /** Milliseconds from its last attempt's end to the next. */
+  /** Milliseconds from the end of its last attempt to the next attempt. */
   wait_ms: number | null
   finished_at: Date | null
   tries: {response_status: number | null; error: string | null}[]

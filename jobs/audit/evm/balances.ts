@@ -66,7 +66,8 @@ function compare(
     if (chain === null) unread++
     else if (chain !== amount) poll.differences.push(difference(token, address, amount, chain))
   }
-  if (unread) poll.unread.push(`${token}: its contract did not say what ${unread} of ${ours.length} addresses hold`)
+  if (unread)
+    poll.unread.push(`${token}: its contract did not return the balance of ${unread} of ${ours.length} addresses`)
 }
 
 function difference(token: string, address: string, ledger: bigint, chain: bigint): Difference {

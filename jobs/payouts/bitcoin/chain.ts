@@ -51,7 +51,7 @@ async function sweep(to: Context, payout: Payout, chain: Bitcoin): Promise<Outco
   const found = select()
   if ('aboveCap' in found) return aboveCap(settings)
   if ('short' in found) {
-    const detail = `the free outputs of the merchant and the treasury are ${found.short} sat too little, fee included`
+    const detail = `the free outputs of the merchant and the treasury are ${found.short} sat short, including the network fee`
     return {...(await whyShort(to, payout, detail, select)), ms: retryMs.soon}
   }
   if (found.inputs.length > mostInputs) return await sweepFirst(to, payout, found.inputs, price, settings)

@@ -28,7 +28,7 @@ export async function beginCpfp(
   if (!('inputs' in found))
     throw new PermanentError(
       'short' in found
-        ? `what ${txid} pays us is too little for a fee of ${least} sat: ${found.short} sat are missing`
+        ? `the payment in ${txid} is too small for a fee of ${least} sat: ${found.short} sat are missing`
         : `a fee of ${least} sat is more than ${chain}_MAX_FEE_RATE allows (${maxFeeRate} sat/vB)`,
     )
   const {rows} = await db.query<{id: string}>('select app.begin_cpfp($1, $2, $3, $4) as id', [
@@ -60,7 +60,7 @@ async function ofOneOwner(db: pg.Client, chain: string, txid: string): Promise<O
      order by sum(u.amount) over (partition by d.merchant_id) desc, d.merchant_id, u.amount desc`,
     [chain, txid],
   )
-  if (!rows.length) throw new PermanentError(`there is no payment by ${txid} to an address of ours that is unconfirmed`)
+  if (!rows.length) throw new PermanentError(`${txid} has no unconfirmed payment to an address of ours`)
   return rows
     .filter(({owner}) => owner === rows[0]!.owner)
     .slice(0, mostInputs)

@@ -1,4 +1,4 @@
-// Bitcoin, as payouts need it.
+// The payout code of Bitcoin.
 
 export {open} from './chain.ts'
 export {beginCpfp} from './cpfp.ts'

@@ -99,7 +99,7 @@ const Entry = z.object({
   vsize: z.int(),
   fees: z.object({base: z.number().transform(coins => BigInt(Math.round(coins * 1e8)))}),
 })
-/** bcoin says less. */
+/** bcoin's response has fewer fields. */
 const Mempool = z.object({mempoolminfee: Rate, minrelaytxfee: Rate.optional()})
 
 function ofBitcoind(settings: BitcoinSettings): BitcoinNode {

@@ -1,4 +1,4 @@
-// Our spendable outputs, as the worker reads them. All are final, except those for CPFP children: app.output has no others.
+// Reads our spendable outputs. All are final, except the inputs of CPFP children: app.output has no others.
 import type pg from 'pg'
 import type {Output} from './select.ts'
 
@@ -59,7 +59,7 @@ export async function claimedOutputs(pool: pg.Pool, payoutId: string): Promise<O
   return rows.map(output)
 }
 
-/** What an outgoing payment spends. */
+/** The inputs of an outgoing payment. */
 export interface Reserved {
   inputs: Output[]
   /** For a CPFP child whose parent is not final: the parent's virtual bytes that the fee also pays for; else 0. */

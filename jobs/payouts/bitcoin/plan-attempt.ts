@@ -37,7 +37,7 @@ export interface BitcoinAttempt extends PlannedAttempt {
 }
 
 const retryMs = 5000
-/** For an outgoing payment from custody's journal, or a CPFP child whose parent the node does not show, or a child that is to be cancelled. */
+/** For an outgoing payment from custody's journal, a CPFP child whose parent the node does not return, or a child that is being cancelled. */
 const unknownOutputs =
   'the outputs that it spends are not known, or not final: the indexer must read their blocks first'
 const lateRetryMs = 1000
@@ -84,7 +84,7 @@ export async function plan(
   return plans
 }
 
-/** The attempt with the fee for its price, and more inputs if the change cannot pay it; if impossible, undefined, and the outgoing payment waits. */
+/** The attempt at this price, with more inputs if the change cannot pay the fee. Undefined if impossible; the outgoing payment then waits. */
 export async function priced(to: Context, item: BitcoinAttempt): Promise<BitcoinAttempt | undefined> {
   const {outgoingPayment, chain, price} = item
   const choose = await selecting(to, item)

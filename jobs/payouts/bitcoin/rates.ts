@@ -1,5 +1,5 @@
-// What a transaction offers for each virtual byte. Promises: no I/O; never below what is relayed, or below the operator's least; never above
-// the operator's most.
+// The fee rate of a transaction. Promises: no I/O. The rate is never below what nodes relay, or below the operator's minimum, and never above the
+// operator's maximum.
 import type {FeeRates} from './node.ts'
 
 export interface Bounds {
@@ -7,10 +7,10 @@ export interface Bounds {
   maxFeeRate: number
 }
 
-/** A first offer stays so far below the most that it can be outbid: what cannot be replaced cannot be cancelled either. */
+/** The first rate stays below this share of the maximum, so that a replacement is possible. Otherwise it could not be cancelled either. */
 const roomAbove = 0.8
 
-/** Sat per virtual byte for a first attempt and for one that replaces another; undefined where less than what is relayed is allowed. */
+/** Sat per virtual byte for a first attempt, and for a replacement. Undefined if the operator's maximum is below the minimum. */
 export function ratesOf(
   {estimate, floor}: FeeRates,
   {minFeeRate, maxFeeRate}: Bounds,

@@ -28,7 +28,7 @@ const recipients = {
   P2TR: 'bcrt1p0xlxvlhemja6c4dqv22uapctqupfhlxm9h8z3k2e72q4k9hcz7vqc8gma6',
 }
 
-/** As custody signs it. */
+/** The transaction as custody signs it. */
 function signed(inputs: number, scripts: Uint8Array[], value = 100_000n): Transaction {
   const transaction = new Transaction()
   transaction.version = 2
@@ -53,7 +53,7 @@ describe('a size', () => {
       )
       const real = signed(inputs, scripts).virtualSize()
       expect(real).toBeLessThanOrEqual(size)
-      expect(size - real).toBeLessThanOrEqual(1 + inputs / 3) // a signature may be a byte or two shorter, a quarter of it each
+      expect(size - real).toBeLessThanOrEqual(1 + inputs / 3) // a signature may be one or two bytes shorter; each byte counts a quarter
     }
   })
 

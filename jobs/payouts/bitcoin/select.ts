@@ -1,24 +1,24 @@
-// Which outputs of ours a transaction spends, and what it costs. Promises: no I/O; the outputs that it must spend are in it; it never spends
-// more on the network than the cap, or less than the rate or than what it replaces asks for; its change is nothing, or no dust; nothing
-// that costs more than it brings is taken by choice; its size is at least that of the signed bytes, and larger by next to nothing.
+// Chooses the outputs that a transaction spends, and its fee. Promises: no I/O. Every required output is an input. The fee is never above the cap,
+// never below the rate, and never below what a replacement needs. There is no change, or the change is no dust. An optional output that costs more
+// than it brings is never used. The computed size is at least the size of the signed bytes, and only slightly larger.
 
 export interface Output {
   /** '<txid>:<vout>' */
   outpoint: string
   amount: bigint
-  /** The merchant's, or the treasury's. */
+  /** The owner is the treasury, otherwise the merchant. */
   isTreasury: boolean
 }
 
-/** What a transaction has to offer for its place in a block. */
+/** What a transaction has to pay for its place in a block. */
 export interface Price {
   /** Sat per virtual byte that the chain asks for now. */
   rate: number
   /** Sat per virtual byte, at most. */
   cap: number
-  /** The fee of what it replaces: nodes want that, and something for every byte that they pass on once more (BIP-125). */
+  /** The fee of the replaced transaction. Nodes require at least this fee, plus the relay fee of the replacement (BIP-125). */
   replaces?: bigint
-  /** What custody wants at least, because of what it signed before. */
+  /** The lowest fee that custody accepts, because of its earlier signatures. */
   least?: bigint
 }
 
@@ -29,19 +29,19 @@ export interface Selection {
   change: bigint
 }
 
-/** Inputs of one transaction, at most: far below what nodes relay, and signed within a second. */
+/** The most inputs of one transaction: far below what nodes relay, and signed within a second. */
 export const mostInputs = 500
 
-/** An output to the treasury (P2WPKH): its bytes, and the least that it may carry, in sat. */
+/** An output to the treasury (P2WPKH): the length of its script, and its dust limit in sat. */
 const change = {scriptLength: 22, dust: 294n}
 
-/** 1 sat/vB is what nodes ask for; some of them round up. */
+/** In sat/vB. Nodes require 1; some of them round up. */
 const relayMargin = 1.02
 
-/** Bytes of a P2WPKH input without its witness, and of the witness with the longest signature there is: 72 bytes. */
+/** Bytes of a P2WPKH input without its witness, and of the witness with the longest possible signature (72 bytes). */
 const input = {bytes: 41, witness: 1 + 1 + 72 + 1 + 33}
 
-/** Virtual bytes of a transaction that spends so many P2WPKH outputs and pays to scripts of these lengths. */
+/** Virtual bytes of a transaction with this number of P2WPKH inputs, and with output scripts of these lengths. */
 export function virtualSize(inputs: number, scriptLengths: number[]): number {
   const outputs = scriptLengths.reduce((sum, length) => sum + 8 + countSize(length) + length, 0)
   const bytes = 4 + countSize(inputs) + inputs * input.bytes + countSize(scriptLengths.length) + outputs + 4
@@ -53,12 +53,12 @@ function countSize(count: number): number {
   return count < 0xfd ? 1 : 3
 }
 
-/** What an output of ours has to be worth more than, to be worth spending. */
+/** The fee for one input. An output is worth spending only if its amount is higher. */
 export function costOfInput(rate: number): bigint {
   return ceil(rate * (input.bytes + input.witness / 4))
 }
 
-/** The least that a transaction of this size may offer; undefined above the cap. */
+/** The lowest fee for a transaction of this size; undefined if it is above the cap. */
 export function leastFee(size: number, {rate, cap, replaces, least = 0n}: Price): bigint | undefined {
   const replacement = replaces === undefined ? 0n : replaces + ceil(relayMargin * size)
   const fee = [ceil(rate * size), replacement, least].reduce((a, b) => (a > b ? a : b))
@@ -74,12 +74,13 @@ export interface Payment {
   scriptLength: number
 }
 
-/** Why there is no transaction: so much is missing, or the chain asks for more than the cap. */
+/** Why there is no transaction: `short` sat are missing, or the fee would be above the cap. */
 export type Failure = {short: bigint} | {aboveCap: true}
 
 /**
- * A payment out of all of `must`, and as much of `may` as it takes: the merchant's before the treasury's, the largest first; the last of the
- * treasury's is the smallest that will do, so that its large outputs stay free for others. The number of inputs has no limit here.
+ * Selects the inputs of a payment: all of `must`, and as many of `may` as it needs. The merchant's outputs come before the treasury's, and larger
+ * ones before smaller ones. The last output of the treasury is the smallest that is enough, so that its large outputs stay free for others. The
+ * number of inputs has no limit here.
  */
 export function selectPayment(payment: Payment, must: Output[], may: Output[], price: Price): Selection | Failure {
   const worth = may.filter(({amount}) => amount > costOfInput(price.rate)).sort(byAmount)
@@ -105,7 +106,7 @@ function byAmount(a: Output, b: Output): number {
   return a.amount < b.amount ? 1 : a.amount > b.amount ? -1 : a.outpoint < b.outpoint ? -1 : 1
 }
 
-/** Of outputs in falling order, of which the first will do. */
+/** The selection with the smallest output that is enough. The outputs are in descending order, and the first one is enough. */
 function smallest(outputs: Output[], tryWith: (last: Output) => Selection | Failure): Selection | undefined {
   let [low, high] = [0, outputs.length - 1]
   let smallest: Selection | undefined
@@ -119,7 +120,7 @@ function smallest(outputs: Output[], tryWith: (last: Output) => Selection | Fail
   return smallest
 }
 
-/** With so many inputs that bring so much. */
+/** Fee and change of a payment with `count` inputs of `total` sat. */
 function settle(payment: Payment, total: bigint, count: number, price: Price): Omit<Selection, 'inputs'> | Failure {
   const left = total - payment.amount
   const fee = leastFee(virtualSize(count, [payment.scriptLength, change.scriptLength]), price)
@@ -128,11 +129,11 @@ function settle(payment: Payment, total: bigint, count: number, price: Price): O
   const least = leastFee(without, price)
   if (least === undefined) return {aboveCap: true}
   if (left < least) return {short: least - left}
-  // What would be dust goes to the network, as long as the cap allows that.
+  // Change that would be dust goes to the fee, if the cap allows it.
   return left <= mostFee(without, price.cap) ? {fee: left, change: 0n} : {short: change.dust}
 }
 
-/** All of it to the treasury: a sweep, or a cancel. */
+/** Sends everything to the treasury: for a sweep, or a cancel. */
 export function selectAll(inputs: Output[], price: Price): Selection | Failure {
   const size = sweepSize(inputs.length)
   const fee = leastFee(size, price)
@@ -141,12 +142,12 @@ export function selectAll(inputs: Output[], price: Price): Selection | Failure {
   return left >= change.dust ? {inputs, fee, change: left} : {short: change.dust - left}
 }
 
-/** The cap of a sweep whose fee is for a parent of so many virtual bytes, too: per virtual byte of its own. */
+/** The highest fee rate of a sweep (sat per virtual byte of the sweep itself) whose fee also pays for a parent of `parentVsize` virtual bytes. */
 export function sweepCap(inputs: number, parentVsize: number, maxFeeRate: number): number {
   return parentVsize ? (maxFeeRate * (sweepSize(inputs) + parentVsize)) / sweepSize(inputs) : maxFeeRate
 }
 
-/** Virtual bytes of a transaction that takes all to the treasury. */
+/** Virtual bytes of a transaction that sends everything to the treasury. */
 export function sweepSize(inputs: number): number {
   return virtualSize(inputs, [change.scriptLength])
 }
@@ -156,5 +157,5 @@ export function sum(outputs: Output[]): bigint {
 }
 
 function ceil(sats: number): bigint {
-  return BigInt(Math.ceil(sats - 1e-9)) // 0.1 * 30 is a little more than 3
+  return BigInt(Math.ceil(sats - 1e-9)) // in floating point, 0.1 * 30 is slightly more than 3
 }

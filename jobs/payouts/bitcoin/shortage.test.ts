@@ -1,4 +1,4 @@
-// What a transaction waits for that free outputs do not pay for, on a real database: money, or a block from which on new coins can be spent.
+// What a transaction waits for if free outputs are not enough, on a real database: money, or the block from which on new coins can be spent.
 import {randomBytes} from 'node:crypto'
 import pg from 'pg'
 import {afterAll, beforeAll, beforeEach, expect, test} from 'vitest'
@@ -25,7 +25,7 @@ afterAll(async () => {
 })
 beforeEach(() => db.rows('delete from app.output'))
 
-/** A final output, free from a block on that is so far ahead; 0: at once. */
+/** A final output that can be spent `blocksAhead` blocks from now; 0: at once. */
 async function output(amount: bigint, blocksAhead: number, owner: string | null = null): Promise<void> {
   await db.rows(
     `insert into app.output (chain, txid, vout, address, merchant_id, amount, mature_at) values ('BTC', $1, 0, 'ours', $2, $3, $4)`,
@@ -45,16 +45,16 @@ test('the first block at which enough new coins can be spent is named, with the 
   const {height} = chain.head
   expect(await why(100_000n)).toEqual({
     reason: 'treasury_immature',
-    detail: `short; 110000 sat of new coins are enough, and can be spent when block ${height + 70} is there: nodes let no coinbase be spent before`,
+    detail: `short; 110000 sat of new coins would be enough, and can be spent from block ${height + 70} on (a coinbase output needs 100 blocks)`,
   })
-  expect((await why(500_000n)).detail).toContain(`block ${height + 90} is there`)
+  expect((await why(500_000n)).detail).toContain(`from block ${height + 90} on`)
 })
 
-test('the payout is short of money where new coins would not suffice, are missing, or belong to others', async () => {
+test('the payout waits for money if new coins would not be enough, do not exist, or belong to others', async () => {
   const money = {reason: 'insufficient_treasury_funds', detail: 'short'}
   expect(await why(100_000n)).toEqual(money)
   await output(50_000n, 40)
-  await output(1_000_000n, 0) // it is free: who asks has tried with it
+  await output(1_000_000n, 0) // it is free: the caller has tried with it already
   expect(await why(100_000n)).toEqual(money)
   await output(1_000_000n, 40, merchant)
   expect(await why(100_000n)).toEqual(money)

@@ -1,16 +1,16 @@
-// What a transaction on Bitcoin waits for that the free outputs do not pay for: money, or only blocks. New coins are final, and counted as ours,
-// long before nodes let them be spent (100 blocks).
+// What a Bitcoin transaction waits for if the free outputs are not enough: money, or only blocks. New coins (coinbase outputs) are final, and count
+// as ours, long before nodes let them be spent (100 blocks).
 import type {Context} from '../context.ts'
 import {immatureOutputs} from './outputs.ts'
 import type {Failure, Output, Selection} from './select.ts'
 
 interface Of {
   chain: string
-  /** Null where it takes the treasury's alone. */
+  /** Null if only the treasury's outputs are used. */
   merchantId: string | null
 }
 
-/** Why outputs are short, and which block ends it, if one does. `select` tries again with more of them. */
+/** Why outputs are missing, and the block that ends the wait, if one does. `select` tries again with more outputs. */
 export async function whyShort(
   {pool}: Pick<Context, 'pool'>,
   {chain, merchantId}: Of,
@@ -24,7 +24,7 @@ export async function whyShort(
     const sum = mature.reduce((total, {amount}) => total + amount, 0n)
     return {
       reason: 'treasury_immature',
-      detail: `${detail}; ${sum} sat of new coins are enough, and can be spent when block ${height} is there: nodes let no coinbase be spent before`,
+      detail: `${detail}; ${sum} sat of new coins would be enough, and can be spent from block ${height} on (a coinbase output needs 100 blocks)`,
     }
   }
   return {reason: 'insufficient_treasury_funds', detail}

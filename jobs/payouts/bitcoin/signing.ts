@@ -1,4 +1,4 @@
-// A Bitcoin attempt on the wire.
+// The request to sign a Bitcoin attempt, and custody's response.
 import {z} from 'zod'
 import {responses as responsesOf, type Signed, units} from '../custody.ts'
 import type {BitcoinAttempt} from './plan-attempt.ts'

@@ -1,5 +1,4 @@
-// Taking outputs of one merchant's addresses to the treasury, in a transaction of their own: for payouts with too many of them, and for what
-// collect.ts asks of a chain of outputs.
+// Moves outputs of one merchant's addresses to the treasury, in a separate transaction: for payouts with too many outputs, and for collect.ts.
 import type {BitcoinSettings} from '../../../chains/bitcoin/settings.ts'
 import type {Context} from '../context.ts'
 import {freeOutputs} from './outputs.ts'
@@ -14,7 +13,7 @@ interface Of {
   merchantId: string
 }
 
-/** Why it was not begun; undefined if it was. */
+/** Resolves to why the sweep was not begun; undefined if it was. */
 export async function beginSweep(
   {pool}: Context,
   {id, chain, merchantId}: Of,
@@ -24,7 +23,7 @@ export async function beginSweep(
 ): Promise<Failure | string | undefined> {
   const found = selectAll(outputs, price)
   if (!('inputs' in found)) return found
-  // Custody would not sign it.
+  // Custody would not sign a sweep with a higher fee.
   if (found.fee * 100n > BigInt(sweepFeePercent) * found.change) return {aboveCap: true}
   const {rows} = await pool.query<{short: string | null}>(
     'select app.begin_output_sweep($1, $2, $3, $4, $5) as short',
@@ -33,7 +32,7 @@ export async function beginSweep(
   return rows[0]!.short ?? undefined
 }
 
-/** Merchants whose addresses hold enough, all together; what each holds is swept by one transaction, the largest first. */
+/** Merchants whose addresses together hold enough. One transaction sweeps a merchant's outputs, the largest first. */
 const collectable = `
   select merchant_id as id from app.free_output
   where chain = $1 and merchant_id is not null
@@ -45,14 +44,14 @@ export async function collectMerchants(to: Context, {settings, node}: Bitcoin): 
     const {rows} = await to.pool.query<{id: string}>(collectable, [code, String(above)])
     if (!rows.length) return
     const rates = ratesOf(await node.feeRates(), settings)
-    if (!rates) return // it can wait until fees fall
+    if (!rates) return // tried again when fees have fallen
     const price = {rate: rates.first, cap: settings.maxFeeRate}
     for (const {id} of rows) {
       const outputs = await freeOutputs(to.pool, code, id)
       const worth = outputs.filter(({amount}) => amount > costOfInput(price.rate)).slice(0, mostInputs)
       const why = await beginSweep(to, {id: null, chain: code, merchantId: id}, worth, price, settings)
       if (typeof why === 'string')
-        to.log.warn({chain: code, merchant: id}, `addresses are not collected: ${why}; send some to the treasury`)
+        to.log.warn({chain: code, merchant: id}, `addresses are not collected: ${why}; send money to the treasury`)
     }
   }
 }

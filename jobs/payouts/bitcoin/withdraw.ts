@@ -1,4 +1,4 @@
-// A withdrawal on a chain with outputs: chooses outputs of the treasury and a fee, as a payout does, and reserves them.
+// Begins a withdrawal on a chain with outputs: chooses outputs of the treasury and a fee, like a payout, and reserves the outputs.
 import type pg from 'pg'
 import {PermanentError} from '../../../base/errors.ts'
 import {dustLimit, scriptOfAddress} from '../../../chains/bitcoin/script.ts'
@@ -19,17 +19,19 @@ export async function beginWithdrawal(
   const chain = settings.chain.code
   const script = scriptOfAddress(to, settings.chain.networks[settings.network])
   if (amount < dustLimit(script))
-    throw new PermanentError(`${amount} sat to ${to} would be dust: nodes relay no less than ${dustLimit(script)} sat`)
+    throw new PermanentError(
+      `${amount} sat to ${to} would be dust; send at least ${dustLimit(script)} sat, the least that nodes relay`,
+    )
   const rate = await rateOf(settings)
   const price = {rate, cap: settings.maxFeeRate}
   const found = selectPayment({amount, scriptLength: script.length}, [], await freeOutputs(db, chain, null), price)
   if ('inputs' in found && found.inputs.length > mostInputs)
     throw new PermanentError(
-      `${amount} sat are in ${found.inputs.length} outputs of the treasury, and one transaction spends at most ${mostInputs}; withdraw less at a time`,
+      `${amount} sat need ${found.inputs.length} outputs of the treasury, and one transaction spends at most ${mostInputs}; withdraw less at a time`,
     )
   if (!('inputs' in found))
     throw new PermanentError(
-      `the treasury's free outputs are not enough for ${amount} sat and the network fee; outputs of open transactions are free again once these are final`,
+      `the treasury's free outputs are not enough for ${amount} sat and the network fee; withdraw less, or wait until open transactions are final: their change is free then`,
     )
   const {rows} = await db.query<{id: string}>('select app.begin_output_withdrawal($1, $2, $3, $4, $5) as id', [
     chain,

@@ -82,7 +82,7 @@ async function beginPayment(to: Context, payout: Payout, chain: Evm): Promise<Wa
     payout,
     fees.maxFeePerGas * gas.transfer,
   )
-  if (least) return await collectFor(to, payout, chain, fees.maxFeePerGas, least) // asking a node would only show that the treasury cannot pay it
+  if (least) return await collectFor(to, payout, chain, fees.maxFeePerGas, least) // the node need not be asked: the treasury cannot pay it
   const [estimate] = await chain.node.estimates([paymentCall(chain, {...payout, source: payout.treasury})])
   const limit = paymentGas(estimate!)
   if ('failure' in limit) return {reason: 'would_revert', detail: limit.failure, ms: retryMs.soon, failsAs: 'timed_out'}

@@ -19,8 +19,8 @@ export async function collectToken(to: Context, chain: Evm, token: string, above
   const {rows} = await to.pool.query<{address: string; amount: string}>(collectable, [code, token, String(above)])
   if (!rows.length) return
   const fees = offer(await chain.node.feeMarket(), chain.settings.maxFeePerGas)
-  if (!fees) return // it can wait until fees fall
+  if (!fees) return // tried again when fees have fallen
   const sweeps = await sized(chain, token, rows, fees.maxFeePerGas)
   const short = await beginSweeps(to.pool, {id: null, chain: code, token}, sweeps)
-  if (short) to.log.warn({chain: code, token}, `addresses are not collected: ${short}; send some to the treasury`)
+  if (short) to.log.warn({chain: code, token}, `addresses are not collected: ${short}; send money to the treasury`)
 }

@@ -1,3 +1,3 @@
-// EVM chains, as payouts need them.
+// The payout code of EVM chains.
 export {open} from './chain.ts'
 export {asksBeforeWithdrawal, beginWithdrawal} from './withdraw.ts'

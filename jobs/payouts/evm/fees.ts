@@ -2,13 +2,13 @@
 // pays enough more for every node to take it. A sweep of native coins never moves more than the address can pay together with the fee.
 
 export interface Fees {
-  /** Wei per unit of gas, at most. */
+  /** The highest price, in wei per unit of gas. */
   maxFeePerGas: bigint
-  /** The part of it that the block's maker gets. */
+  /** The part of it that the block's producer gets, at most. */
   maxPriorityFeePerGas: bigint
 }
 
-/** What a block asks for now, in wei per unit of gas. */
+/** The current prices, in wei per unit of gas. */
 export interface FeeMarket {
   baseFee: bigint
   priorityFee: bigint
@@ -19,13 +19,13 @@ export const gas = {
   transfer: 21_000n,
   /** receiveWithAuthorization: 60,000 measured; a proxy costs more. It cannot be estimated before it is signed. */
   authorization: 120_000n,
-  /** The most that a payment may use; one that wants more is not made. */
+  /** The most that a payment may use. A payment that needs more is not made. */
   paymentMost: 200_000n,
 } as const
 
 /**
- * Room for twice the present base fee, so that some full blocks price nothing out; undefined while the chain asks for too much. Stays so far
- * below the cap that it can be outbid twice: what cannot be replaced cannot be cancelled either.
+ * The fees of a first attempt: twice the current base fee, so that the transaction stays valid through some full blocks. Undefined while the chain
+ * is too expensive. The fee stays so far below the cap that two replacements are possible. A transaction that cannot be replaced cannot be cancelled.
  */
 export function offer({baseFee, priorityFee}: FeeMarket, cap: bigint): Fees | undefined {
   const firstMost = (cap * 64n) / 81n
@@ -41,17 +41,17 @@ export function outbid(earlier: Fees, now: Fees | undefined, cap: bigint): Fees 
   return {maxFeePerGas, maxPriorityFeePerGas: least(maxPriorityFeePerGas, maxFeePerGas)}
 }
 
-/** What can be moved out of an address that pays its own fee; 0 where nothing is left. */
+/** The amount that an address can send if it pays the fee itself; 0 if nothing is left. */
 export function nativeSweep({balance, holding, fee}: {balance: bigint; holding: bigint; fee: bigint}): bigint {
   return most(least(balance, holding) - fee, 0n)
 }
 
-/** Native coins are worth sweeping if what it may cost is no more than a share of what arrives; custody signs nothing else. */
+/** Native coins are worth sweeping if the highest fee is at most `percent` of the amount that arrives. Custody signs no other sweep of them. */
 export function isWorthSweeping(amount: bigint, fee: bigint, percent: number): boolean {
   return amount > 0n && fee * 100n <= BigInt(percent) * amount
 }
 
-/** An estimate with room for what changes until the transaction is mined. */
+/** A gas estimate plus a margin, because the need may change until the transaction is mined. */
 export function withRoom(estimate: bigint, percent: bigint): bigint {
   return (estimate * (100n + percent)) / 100n
 }

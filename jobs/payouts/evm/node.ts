@@ -37,7 +37,7 @@ export class EvmNode {
   readonly #questions: Questions
   readonly #beforeAll: () => Promise<void>
 
-  /** `beforeAll` resolves once anything may be sent: nothing is sent before the market's fees are known. */
+  /** `beforeAll` resolves when requests may be sent. Nothing is sent before it resolves. */
   constructor(url: string, beforeAll: () => Promise<void>) {
     this.#questions = new Questions(url, timeoutMs)
     this.#beforeAll = beforeAll
@@ -106,7 +106,7 @@ function read<T>(schema: z.ZodType<T>, response: Response, method: string): T {
   return data
 }
 
-/** Whether an estimate failed because of what was asked, and not because of the node. 3 is what nodes use for a revert. */
+/** Whether an estimate failed because of the call itself, and not because of the node. Nodes use code 3 for a revert. */
 function isAboutTheCall({code, message}: {code: number; message: string}): boolean {
   return code === 3 || /revert|insufficient|exceeds|out of gas|gas required|VM execution/i.test(message)
 }
@@ -130,7 +130,7 @@ export function tokenTransfer(to: string, amount: bigint): string {
   return calldata(transfer, BigInt(to), amount)
 }
 
-/** As the ABI has it for arguments of fixed size: a word each. */
+/** ABI encoding of arguments of fixed size: one word each. */
 function calldata(selector: string, ...words: bigint[]): string {
   return selector + words.map(word => word.toString(16).padStart(64, '0')).join('')
 }

@@ -1,4 +1,4 @@
-// What a first attempt offers now, or why nothing is begun. Throws RetryableError when the node cannot be asked.
+// The fee of a first attempt now, or why nothing is begun. Throws RetryableError if the node cannot be asked.
 import {retryMs, type Wait} from '../context.ts'
 import {offer} from './fees.ts'
 import type {Evm} from './node.ts'

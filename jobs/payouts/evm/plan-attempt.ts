@@ -6,7 +6,7 @@ import {type FeeMarket, type Fees, gas, isWorthSweeping, least, nativeSweep, off
 import {type Call, contractOf, type Evm, tokenTransfer} from './node.ts'
 import {isTokenSweepTooDear} from './sweep.ts'
 
-/** What an earlier attempt offers. */
+/** The fees and the gas limit of an earlier attempt. */
 interface Offered extends Fees {
   gasLimit: bigint
 }
@@ -35,7 +35,7 @@ export async function plan(to: Context, chain: Evm, outgoingPayments: OutgoingPa
     const amount = outgoingPayment.cancelling ? 0n : (outgoingPayment.newest?.amount ?? outgoingPayment.amount)
     const gasLimit = gasOf(outgoingPayment, chain, before)
     if (fees && kind === 'effect' && isTooDear(outgoingPayment, chain, fees.maxFeePerGas * gasLimit))
-      await to.pool.query('select app.cancel_outgoing_payment($1)', [outgoingPayment.id]) // the treasury's nonce is not held up; a cancel costs a fraction
+      await to.pool.query('select app.cancel_outgoing_payment($1)', [outgoingPayment.id]) // else it would hold up the treasury's nonces; a cancel costs a fraction
     else if (fees) priced.push({outgoingPayment, kind, amount, fees, gasLimit, cap})
     else
       await waitOutgoingPayment(to, outgoingPayment.id, {
@@ -47,7 +47,7 @@ export async function plan(to: Context, chain: Evm, outgoingPayments: OutgoingPa
   return await withinFunds(to, chain, await withEstimates(to, chain, priced))
 }
 
-/** What the newest attempt of each outgoing payment offers, by id of the outgoing payment. */
+/** The fees of each outgoing payment's newest attempt, by id of the outgoing payment. */
 async function earlierOffers({pool}: Context, outgoingPayments: OutgoingPayment[]): Promise<Map<string, Offered>> {
   const newest = outgoingPayments.flatMap(outgoingPayment => outgoingPayment.newest ?? [])
   if (!newest.length) return new Map()
@@ -73,7 +73,7 @@ function feesOf(
   earlier: Offered | undefined,
 ): Fees | undefined {
   if (earlier) return outbid(earlier, now, cap)
-  // The amount of a native sweep was chosen together with its fee: as long as that fee will do, it stays.
+  // The amount of a native sweep was chosen together with its fee. As long as that fee is enough, it stays.
   const chosen = maxFee / gas.transfer
   const isChosen = isNativeSweep(outgoingPayment, chain) && chosen >= baseFee + priorityFee && chosen <= cap
   return isChosen ? {maxFeePerGas: chosen, maxPriorityFeePerGas: priorityFee} : now
@@ -85,7 +85,7 @@ function aboveCap({settings}: Evm, {baseFee, priorityFee}: FeeMarket): string {
   return `the chain asks for ${asked} gwei, and a replacement needs an eighth more than before; ${code}_MAX_FEE_GWEI allows ${cap}`
 }
 
-/** 0 where it has to be estimated. */
+/** The gas limit; 0 if it has to be estimated. */
 function gasOf({cancelling, ...outgoingPayment}: OutgoingPayment, chain: Evm, earlier: Offered | undefined): bigint {
   if (cancelling) return gas.transfer
   if (earlier) return earlier.gasLimit
@@ -101,7 +101,7 @@ function isTooDear({kind, token}: OutgoingPayment, chain: Evm, fee: bigint): boo
   return kind === 'sweep' && isTokenSweepTooDear(chain, token, fee)
 }
 
-/** Payments go to addresses that may hold code: what they use is asked for, and one that would fail is not made. */
+/** The recipient of a payment may be a contract. So the node estimates the gas, and a payment that would fail is not made. */
 async function withEstimates(to: Context, chain: Evm, plans: EvmAttempt[]): Promise<EvmAttempt[]> {
   const open = plans.filter(({gasLimit}) => gasLimit === 0n)
   const estimates = open.length
@@ -139,7 +139,7 @@ export function paymentGas(estimate: {gas: bigint} | {failure: string}): {gas: b
   return {gas: least(withRoom(estimate.gas, 25n), gas.paymentMost)}
 }
 
-/** A native sweep pays its fee out of what it moves: with a higher fee it moves less, and if nothing is left it is given up. */
+/** A native sweep pays its fee out of the amount that it moves. With a higher fee it moves less. If nothing is left, it is given up. */
 async function withinFunds(to: Context, chain: Evm, plans: EvmAttempt[]): Promise<EvmAttempt[]> {
   const feeOf = ({fees, gasLimit}: EvmAttempt) => fees.maxFeePerGas * gasLimit
   const tight = plans.filter(

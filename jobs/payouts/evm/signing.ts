@@ -1,4 +1,4 @@
-// An EVM attempt on the wire.
+// The request to sign an EVM attempt, and custody's response.
 import {z} from 'zod'
 import {responses as responsesOf, type Signed, units} from '../custody.ts'
 import {most} from './fees.ts'
@@ -35,7 +35,7 @@ export function intentOf({outgoingPayment, kind, amount, fees, gasLimit}: EvmAtt
   return {intent: 'sweep', outgoing_payment_id: outgoingPayment.id, ...sweep, ...offered}
 }
 
-/** With what custody wants at least; undefined above the cap. */
+/** With the lowest fees that custody accepts; undefined if they are above the cap. */
 export function raised(attempt: EvmAttempt, needed: Offered): EvmAttempt | undefined {
   const fees = {
     maxFeePerGas: most(BigInt(needed.max_fee_per_gas), attempt.fees.maxFeePerGas),

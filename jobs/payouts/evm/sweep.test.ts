@@ -1,5 +1,4 @@
-// Which addresses the task of a payout sweeps, while others sweep, too: another run of it, which nothing keeps from running beside it, or whoever
-// collects for no payout.
+// Which addresses a payout's task sweeps while other sweeps begin: those of a concurrent run of the same task, or those of collect.ts.
 import {domainSeparator, numberToHex, toFunctionSelector} from 'viem'
 import {afterAll, beforeAll, expect, test} from 'vitest'
 import {silent} from '../../../base/log.ts'
@@ -13,7 +12,7 @@ import {closeContext, openContext} from '../open-context.ts'
 const usdc = '0x1c7D4B196Cb0C7B01d743Fbc6116a902379C7238'
 const unit = 1_000_000
 
-/** What its contract says of itself, by the first four bytes of the question. */
+/** The token contract's responses, by the first four bytes of the call data. */
 const contract: Record<string, string> = {
   [toFunctionSelector('decimals()')]: numberToHex(6, {size: 32}),
   [toFunctionSelector('DOMAIN_SEPARATOR()')]: domainSeparator({
@@ -36,7 +35,7 @@ afterAll(async () => {
   await money?.close()
 })
 
-/** What the node says that an address holds; its last 20 bytes are in the question. */
+/** The balance of an address according to the node. The address is the last 20 bytes of the call data. */
 type Holds = (address: string) => Promise<number>
 
 function response(method: string, params: unknown[], holds: Holds): unknown {
@@ -50,7 +49,7 @@ function response(method: string, params: unknown[], holds: Holds): unknown {
   return holds(`0x${data.slice(-40)}`).then(amount => `0x${amount.toString(16).padStart(64, '0')}`)
 }
 
-/** A payout of 158.4 in this status, of 100 on one address and 60 on another; with 70 of the operator's the larger one will do. */
+/** A payout of 158.4 in this status. One address has 100, another 60. The operator has 70, so sweeping the larger one is enough. */
 async function payoutOf(status: 'sweeping' | 'swept') {
   const user = await money.merchant()
   const {address: small} = await money.user(user.merchantId)
@@ -62,7 +61,7 @@ async function payoutOf(status: 'sweeping' | 'swept') {
   return {payout, large: user.address}
 }
 
-/** One run of its task. Custody has nothing against it. */
+/** One run of the payout's task. Custody would sign it. */
 async function advance(payout: string): Promise<void> {
   const settings = readSettings({ETH_RPC_URL: node.httpUrl, ETH_USDC_CONTRACT: usdc})
   const to = await openContext(settings, money.jobs, silent())

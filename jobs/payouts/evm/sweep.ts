@@ -1,12 +1,12 @@
-// Chooses the addresses that a payout sweeps, and begins the sweeps. Promises: an address that costs more than it brings is not swept, nor one whose
-// last sweep failed. Only money that is final and on the address is moved. Beginning is safe to repeat, and concurrently: sweeps under way are
-// counted when the nonces are taken. So no other address is swept because one looks empty while its sweep is in a block that is not final.
+// Chooses the addresses that a payout sweeps, and begins the sweeps. Promises: an address is not swept if that costs more than it brings, or if its
+// last sweep failed. Only money that is final and on the address is moved. Beginning is safe to repeat, also concurrently: sweeps under way are
+// counted when the nonces are taken. So an address that looks empty, because its sweep is in a block that is not final, is not replaced by another.
 import type pg from 'pg'
 import type {Context} from '../context.ts'
 import {gas, isWorthSweeping, nativeSweep} from './fees.ts'
 import {balancesOf, contractOf, type Evm} from './node.ts'
 
-/** Addresses that are looked at, and begun, at once. */
+/** Addresses that are polled, and sweeps that are begun, at once. */
 const batch = 200
 const most = 100_000
 
@@ -22,8 +22,8 @@ interface Holding {
 }
 
 /**
- * The sweeps of a payout: the largest first, until they bring `missing` base units; all of them if that is undefined. Each address once: what
- * arrives after the claim is not the payout's.
+ * The sweeps of a payout: the largest first, until they bring `missing` base units, or all if `missing` is undefined. Each address is swept once:
+ * money that arrives after the claim does not belong to the payout.
  */
 export async function sweepsFor(
   to: Context,
@@ -50,7 +50,7 @@ export async function sweepsFor(
   return sweeps
 }
 
-/** An address with less of a token is not worth sweeping. */
+/** The least amount of a token that is worth sweeping from an address. */
 export function worthwhile(chain: Evm, token: string, feePerGas: bigint): bigint {
   const {sweepMin, sweepFeePercent} = chain.settings
   if (contractOf(chain, token)) return sweepMin.get(token) ?? 1n
@@ -58,12 +58,12 @@ export function worthwhile(chain: Evm, token: string, feePerGas: bigint): bigint
   return fee + (fee * 100n) / BigInt(sweepFeePercent) + 1n
 }
 
-/** What sweeping a token may cost. Custody signs for no more. */
+/** Whether sweeping a token costs more than the operator allows. Custody does not sign such a sweep. */
 export function isTokenSweepTooDear({settings, native}: Evm, token: string, maxFee: bigint): boolean {
   return token !== native && maxFee > settings.tokenSweepFee
 }
 
-/** What each address can give, at the newest block; those that are not worth it are left out. */
+/** The sweep of each address, by its balance at the newest block. Addresses that are not worth a sweep are left out. */
 export async function sized(chain: Evm, token: string, holdings: Holding[], feePerGas: bigint): Promise<Sweep[]> {
   const balances = await balancesOf(
     chain,
@@ -83,8 +83,8 @@ export async function sized(chain: Evm, token: string, holdings: Holding[], feeP
 }
 
 /**
- * Takes the nonces, with `paymentFee` of no more than the payout lacks by then. Returns what is short of network fees; the sweeps before that were
- * begun.
+ * Takes the nonces, and begins the sweeps. With `paymentFee`, they bring no more than the payout lacks by then. Resolves to what the treasury lacks
+ * for network fees; the sweeps before that point were begun.
  */
 export async function beginSweeps(
   pool: pg.Pool,

@@ -1,9 +1,9 @@
-// A withdrawal where the treasury is an account: its nonce, its amount and its highest fee are reserved; what it offers is planned as for all.
+// Begins a withdrawal on a chain of accounts: reserves nonce, amount and highest fee. plan-attempt.ts plans the fees, as for any outgoing payment.
 import type pg from 'pg'
 import type {EvmSettings} from '../../../chains/evm/settings.ts'
 import type {Withdrawal} from '../family.ts'
 
-/** More than a transfer of any asset needs; what the transaction does not use is never paid. */
+/** More than a transfer of any asset needs. Unused gas is never paid. */
 const gasMost = 100_000n
 
 export const asksBeforeWithdrawal = false
