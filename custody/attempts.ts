@@ -43,7 +43,7 @@ export function attemptsFor<A extends Attempt>(attempts: A[], kind: Kind, subjec
   return attempts.filter(attempt => attempt.kind === kind && attempt.subjectId === subjectId)
 }
 
-/** Throws a Refusal if journal rows cannot be believed; `wrong` says why. */
+/** Throws a Refusal if journal rows are not authentic; `wrong` says why. */
 export function checkRows(wrong: string | undefined): void {
   if (wrong) throw new Refusal('journal_changed', wrong)
 }

@@ -1,4 +1,4 @@
-// sluice custody, as operators call it: a process of its own, on a real database.
+// sluice custody, as operators run it: as a separate process, on a real database.
 import {execFile} from 'node:child_process'
 import {randomUUID} from 'node:crypto'
 import {mkdtempSync, readFileSync, rmSync, statSync, writeFileSync} from 'node:fs'
@@ -80,7 +80,7 @@ test('passphrase encrypts the same seed anew: only the new passphrase opens it, 
   expect((await custody(['passphrase', '--new-file', file], given('incorrect horse'))).code).toBe(1)
   expect(await phraseWith(passphrase)).toBe(phrase)
   writeFileSync(file, 'battery staple\n')
-  writeFileSync(`${seedFile(home)}.next`, 'half of one that was killed')
+  writeFileSync(`${seedFile(home)}.next`, 'half a file of a killed process')
   const changed = await change()
   expect(changed).toMatchObject({code: 0, stderr: ''})
   expect(changed.stdout).toMatch(/seed\.json now opens only with the passphrase in .*passphrase\.new\. /)
@@ -172,7 +172,7 @@ test("budget shows what today's signatures may cost, and raises it for today", a
     ...fees,
   }
   const before = (await custody(['budget'])).stdout
-  expect(before).toMatch(/^ETH +0 ETH of 0\.5 ETH a day .*left: 0\.375 ETH, and 0\.5 ETH for open payments$/m)
+  expect(before).toMatch(/^ETH +0 ETH of 0\.5 ETH a day .*left: 0\.375 ETH, or 0\.5 ETH for payments under way$/m)
   await world.signForged({...sweep, amount: '500000000000000'})
   const used = async () => Number(/^POLYGON +([\d.]+) POL/m.exec((await custody(['budget'])).stdout)![1])
   expect(await used()).toBeGreaterThanOrEqual(0.000042)
@@ -219,7 +219,7 @@ async function forget(payout: string): Promise<void> {
     await asBefore(sql, [payout])
 }
 
-/** Changes what no trigger lets anybody change. */
+/** Makes a change that the triggers forbid. */
 async function asBefore(sql: string, values: unknown[]): Promise<void> {
   const client = await world.db.pool.connect()
   await client.query('set session_replication_role = replica')
@@ -282,7 +282,7 @@ test('reconcile imports what was signed after an older backup, and all of it fin
   expect(results.map(({ok}) => ok)).toEqual(Array(9).fill(true))
   const [paid0, , paid1, , swept0, swept1, swept2, cancel3, paid4] = results.map(({txid}) => txid as string)
 
-  // The older copy: one payout is not there, one is pending, and the worker has taken nonce 1 for another one.
+  // The older copy: one payout is missing, one is pending, and the worker has taken nonce 1 for another payout.
   await world.forgetForged()
   await forget(gone)
   await asBefore(`update app.payout set status = 'pending' where id = $1`, [early])
@@ -295,7 +295,7 @@ test('reconcile imports what was signed after an older backup, and all of it fin
   await assertBooks(world.db)
   expect(await balance(b)).toBe('2000')
 
-  await world.db.rows(`update app.sender set next_nonce = 6 where address = $1`, [world.treasury]) // 5 was given to what is gone
+  await world.db.rows(`update app.sender set next_nonce = 6 where address = $1`, [world.treasury]) // nonce 5 is missing in the older copy
   const spent = async () => /^ETH +([\d.]+) ETH/m.exec((await custody(['budget'])).stdout)![1]
   const before = await spent() // an older copy of the database gives no budget back
   expect(Number(before)).toBeGreaterThan(5 * 0.000042)
@@ -305,7 +305,7 @@ test('reconcile imports what was signed after an older backup, and all of it fin
   expect(await spent()).toBe(before)
   await assertBooks(world.db)
   expect(await Promise.all([kept, gone, early, later].map(status))).toEqual(['paying', 'paying', 'paying', 'swept'])
-  expect(await balance(b)).toBeUndefined() // what it had claimed is allocated to it again
+  expect(await balance(b)).toBeUndefined() // the claimed deposits are allocated to the payout again
   expect(await world.db.rows('select settlement_id from app.deposit where merchant_id = $1', [b.id])).toEqual([
     {settlement_id: gone},
   ])
@@ -322,8 +322,8 @@ test('reconcile imports what was signed after an older backup, and all of it fin
     '2 sweep live',
     '3 sweep live',
     '4 payout live',
-    '5 sweep allocated', // is used up, as nothing after it can be mined before
-    '6 payout allocated', // the one that had 1
+    '5 sweep allocated', // its nonce is used up: no later one can be mined before it
+    '6 payout allocated', // the payout that had nonce 1
   ])
   expect(outgoingPayments[6]!.payout_id).toBe(later)
 

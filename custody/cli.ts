@@ -97,12 +97,12 @@ program
     const done = await withDatabase(settings, client => reconcile(client, journalFile(settings.home)))
     console.log(
       done.entries
-        ? `${count(done.entries, 'entry was', 'entries were')} imported, of ${count(done.payouts, 'payout', 'payouts')}; their transactions are watched and sent again.`
+        ? `${count(done.entries, 'entry was', 'entries were')} imported, of ${count(done.payouts, 'payout', 'payouts')}; Sluice follows their transactions and broadcasts them again.`
         : 'The database has every entry of the journal.',
     )
     if (done.without_purpose)
       console.log(
-        `${done.without_purpose} of them cancelled a payment that is not known any more; sluice incident list shows it if it was mined.`,
+        `${done.without_purpose} of them cancelled a payment that is no longer known; if the cancel was mined, sluice incident list shows it.`,
       )
   })
 
@@ -137,15 +137,15 @@ async function raiseBudget(client: pg.Client, {chains}: Settings, code: string, 
   )
 }
 
-/** Uses the settings and the journal of this command line, which should be those of custody. */
+/** Uses the settings and the journal of this command line. They should be the same as custody's. */
 async function describeBudget(client: pg.Client, known: Known, settings: ChainSettings): Promise<string> {
   const {code, assets} = settings.chain
   const spent = await spentToday(client, known, settings)
   const coins = (units: bigint) => `${formatUnits(units > 0n ? units : 0n, assets[0].decimals)} ${assets[0].token}`
   const raised = spent.raised ? `, and ${coins(spent.raised)} for today` : ''
   return [
-    `${code.padEnd(8)} ${coins(spent.used)} of ${coins(spent.budget)} a day (${code}_FEE_BUDGET)${raised} may be spent by what is signed`,
-    `left: ${coins(mostOf(spent, false) - spent.used)}, and ${coins(mostOf(spent, true) - spent.used)} for open payments`,
+    `${code.padEnd(8)} ${coins(spent.used)} of ${coins(spent.budget)} a day (${code}_FEE_BUDGET)${raised} may be used by today's signatures`,
+    `left: ${coins(mostOf(spent, false) - spent.used)}, or ${coins(mostOf(spent, true) - spent.used)} for payments under way`,
   ].join('; ')
 }
 
@@ -156,7 +156,7 @@ async function init({showPhrase}: {showPhrase?: boolean}): Promise<void> {
   const passphrase = findPassphrase(settings, isLocal(settings))
   if (passphrase === undefined)
     throw new PermanentError(
-      'set CUSTODY_PASSPHRASE, or CUSTODY_PASSPHRASE_FILE to a file that holds the passphrase; keep it in another place than the seed',
+      'set CUSTODY_PASSPHRASE, or CUSTODY_PASSPHRASE_FILE to a file that holds the passphrase; do not keep it in the same place as the seed',
     )
   const phrase = (await readSeed(home, passphrase)) ?? (await createSeed(home, passphrase))
   console.log(existed ? `There is a seed in ${seedFile(home)} already.` : `Made a seed: ${seedFile(home)}`)
@@ -164,7 +164,7 @@ async function init({showPhrase}: {showPhrase?: boolean}): Promise<void> {
   for (const family of familyNames)
     console.log(`treasury  ${await derive({family, purpose: 'treasury', index: 0})}  ${chainsOf(family)}`)
   if (!settings.custodyPassphrase && !settings.custodyPassphraseFile)
-    console.log(`Its passphrase is beside it, in ${passphraseFile(home)}: that is for local chains only.`)
+    console.log(`Its passphrase is in ${passphraseFile(home)}, beside the seed. Do this for local chains only.`)
   if (showPhrase) console.log(`phrase    ${phrase}`)
   console.log(
     'Keep a copy in another place: sluice custody backup --to FILE. Seed and passphrase together give access to all money.',
@@ -231,7 +231,7 @@ async function withDatabase<T>(settings: Settings, work: (client: pg.Client) => 
     )
   const client = new pg.Client({connectionString: url, application_name: 'sluice-custody-cli'})
   await client.connect().catch(cause => {
-    throw new PermanentError(`the database of ${home} does not answer (${cause.message})`, {cause})
+    throw new PermanentError(`the database of ${home} cannot be reached (${cause.message})`, {cause})
   })
   try {
     return await work(client)

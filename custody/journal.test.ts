@@ -1,4 +1,4 @@
-// The journal on disk and the one in the database, brought out of step in every way that a crash, a restored copy or a hand can.
+// The journal on disk and the journal in the database, made to differ in every way that a crash, a restored copy or a manual change can.
 import {randomUUID} from 'node:crypto'
 import {
   appendFileSync,
@@ -48,14 +48,14 @@ afterEach(async () => {
   await remove('seq > 0')
 })
 
-/** What an older copy of the database would lack; nobody but the owner of the database can do this. */
+/** Deletes entries that an older copy of the database would lack. Only the owner of the database can do this. */
 async function remove(where: string, of = db): Promise<void> {
   await of.rows('alter table custody.journal disable trigger append_only')
   await of.rows(`delete from custody.journal where ${where}`)
   await of.rows('alter table custody.journal enable trigger append_only')
 }
 
-/** What nobody but the owner of the database can do, and no trigger sees. */
+/** Makes a change that only the owner of the database can make, without triggers. */
 async function asOwner(sql: string, of = db): Promise<void> {
   await of.rows('alter table custody.journal disable trigger append_only')
   await of.rows(sql)
@@ -132,7 +132,7 @@ test('entries that only the database has are appended to the file; a lost file i
     expect(readFileSync(journalFile(home), 'utf8')).toBe(whole)
   }
   rmSync(journalFile(home))
-  await journal.level() // it notices, too, while it runs
+  await journal.level() // it also notices this while it runs
   expect(readFileSync(journalFile(home), 'utf8')).toBe(whole)
 })
 
@@ -274,13 +274,11 @@ describe('a table that was changed while custody runs', () => {
 
   const changes: Record<string, string[]> = {
     changed: [`update custody.journal set amount = 1 where seq = 2`],
-    'given to somebody else': [`update custody.journal set merchant_id = gen_random_uuid() where seq = 2`],
-    'changed in what JSON it holds': [
-      `update custody.journal set details = details || '{"gas_limit": 1}' where seq = 2`,
-    ],
+    'given to another merchant': [`update custody.journal set merchant_id = gen_random_uuid() where seq = 2`],
+    'changed in its JSON': [`update custody.journal set details = details || '{"gas_limit": 1}' where seq = 2`],
     'given another hash': [`update custody.journal set hash = repeat('0', 64) where seq = 2`],
     deleted: ['delete from custody.journal where seq = 2'],
-    'put in the place of another': [
+    'put in place of another': [
       'update custody.journal set seq = seq + 100 where seq in (2, 3)',
       'update custody.journal set seq = 105 - seq where seq > 100',
     ],
@@ -342,7 +340,7 @@ describe('a table that was changed while custody runs', () => {
     }
   })
 
-  test('the fee of a nonce is that of its dearest attempt of the day in the file; setting the clock back starts no new day', async () => {
+  test("the fee of a nonce is its day's highest fee in the file; setting the clock back starts no new day", async () => {
     const costing = (subject: string, nonce: number, fee: string, day = 22): Draft => {
       return {...paid(subject), nonce, max_fee: fee, signed_at: `2026-11-${day}T10:00:00.000Z`}
     }
@@ -389,7 +387,7 @@ test('killed at every step under parallel signers, custody returns nothing that 
   for (let n = 0; n < 6; n++) merchants.push(await world.merchant())
   await world.filled() // a fill passes the same steps
   const given = new Map<string, string>()
-  /** All of them at once, in requests of their own; some are cut off where custody dies. */
+  /** Sends all intents at once, each in a separate request. Some are cut off when custody dies. */
   const askAll = async (intents: {outgoing_payment_id: string}[]) => {
     const responses = await Promise.allSettled(intents.map(intent => world.sign(intent)))
     for (const [i, response] of responses.entries()) {
@@ -420,7 +418,7 @@ test('killed at every step under parallel signers, custody returns nothing that 
   await world.close()
 }, 120_000)
 
-/** Nothing new is signed before custody has looked again, and lifted the halt. */
+/** Nothing new is signed until custody has compared again, and has lifted the halt. */
 async function isHealed(world: WrittenEvm): Promise<void> {
   const open = `select from app.incident where kind = 'journal_changed' and resolved_at is null`
   await until(async () => !(await world.db.rows(open)).length, {
@@ -454,7 +452,7 @@ test('a payment that somebody put in the table, and custody never signed, is not
   await world.db.rows(insert, [JSON.stringify({...second, hash: hashOf(own!.hash!, second)})])
   expect(await world.sign(pay)).toMatchObject([{ok: false, code: 'journal_changed'}])
   await killCustody(world.custody)
-  await world.startCustody() // as if it had died between the database and the file
+  await world.startCustody() // as if custody had died after the write to the database, before the write to the file
   expect(await world.sign(pay)).toMatchObject([{ok: false, code: 'journal_changed'}])
   await remove(`stream = 'ETH' and seq = 2`, world.db)
   expect(await world.sign(pay)).toMatchObject([{ok: false, code: 'wrong_state'}])
@@ -473,7 +471,7 @@ test('a change among thousands of entries, compared at a thousand per second, is
   })
   await beside.end()
 
-  // At the start all of them are compared before the first answer.
+  // At the start, all entries are compared before the first response.
   await asOwner(`update custody.journal set raw = '0x' where stream = 'ETH' and seq = 5000`, world.db)
   await world.startCustody()
   expect(await world.sign(pay(0))).toMatchObject([{ok: false, code: 'journal_changed'}])
@@ -483,7 +481,7 @@ test('a change among thousands of entries, compared at a thousand per second, is
   await world.forgeOutgoingPayment(pay(0))
   expect(await world.sign(pay(0))).toMatchObject([{ok: true}])
 
-  // From then on it takes seconds until the last one is compared again: it is the entry that is read that tells.
+  // Later it takes seconds until the last entry is compared again. The check of the entries that a decision reads finds the change.
   await asOwner(`update custody.journal set nonce = 1 where subject_id = '${payout}'`, world.db)
   expect(await world.sign(pay(1))).toMatchObject([{ok: false, code: 'journal_changed'}])
   await asOwner(`update custody.journal set nonce = 0 where subject_id = '${payout}'`, world.db)
@@ -527,7 +525,7 @@ test('with an older copy of the database custody hands out nothing twice, signs 
   })
   await killCustody(world.custody)
 
-  // As the database was when it was copied: neither the second address handed out, nor the replacement signed.
+  // The database at the time of the copy: the second address was not handed out, and the replacement was not signed.
   for (const {stream, seq} of copied) await remove(`stream = '${stream}' and seq > ${seq}`, world.db)
   await world.db.rows('alter table custody.address disable trigger all')
   await world.db.rows('delete from custody.address where derivation_index > 40')
@@ -575,7 +573,7 @@ test('with an older copy of the database custody hands out nothing twice, signs 
   )
   expect(halted).toMatchObject({halted: true})
   await killCustody(world.custody)
-  await world.startCustody() // once is enough
+  await world.startCustody() // a second start retires nothing more
   expect((await world.db.rows('select from custody.address where retired_at is not null')).length).toBe(2 * 41)
   await world.close()
 }, 60_000)

@@ -1,4 +1,4 @@
-// Known answers, from the standards and from other people's software.
+// Test vectors from the standards and from other software.
 import {createHash, createHmac, createPrivateKey, createPublicKey, sign, verify} from 'node:crypto'
 import {mnemonicToSeed} from '@scure/bip39'
 import {pointCompress} from 'tiny-secp256k1'
@@ -19,7 +19,7 @@ const abandon = 'abandon abandon abandon abandon abandon abandon abandon abandon
 const addressOf = async (phrase: string, path: KeyPath, settings: Record<string, string> = {}) =>
   await deriver(await localKeys(phrase, families), readSettings(settings).chains)(path)
 
-// The first two vectors of BIP-39's reference implementation, whose passphrase is TREZOR; here to tell a broken library.
+// The first two vectors of BIP-39's reference implementation, with the passphrase TREZOR. They would show a broken library.
 test.each([
   [
     abandon,
@@ -100,7 +100,7 @@ test('a signature is made with the key of its path, with a low s, and the same e
   }
 })
 
-// What @scure/bip32 and @noble/curves gave, which were here before: whoever signed with an earlier version gets the same bytes again.
+// Signatures of @scure/bip32 and @noble/curves, which earlier versions used. A signature that is repeated must have the same bytes.
 test('RFC 6979: signatures equal those of other implementations, byte for byte', async () => {
   const keys = await localKeys(junk, families)
   const hash = createHash('sha256')
@@ -122,7 +122,7 @@ test('RFC 6979: signatures equal those of other implementations, byte for byte',
   expect(hex(await keys.publicKey(last))).toBe('023c7971b098276fcf9b5f227eae708b7c8fb9f262ab2eabfb4b39515d3aeb7387')
 })
 
-// As every version made it: with another one, no entry of a journal would be believed.
+// Every version makes this seal. With another seal, no journal entry would be valid.
 test('the seal of a seed is always the same', async () => {
   const seal = await sealOf(await localKeys(junk, families))
   expect(seal('an entry')).toBe('gD0fxh440bS-mjh5t-zWtpu0uHNUy2--vasIV0GHQf4')

@@ -1,4 +1,4 @@
-// Custody as a process, on a real database: what it makes at its start, what it fills, and what it refuses to run with.
+// Custody as a process, on a real database: what it creates at its start, how it fills the pool, and when it refuses to run.
 import {once} from 'node:events'
 import {existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync} from 'node:fs'
 import {tmpdir} from 'node:os'
@@ -108,7 +108,7 @@ test('the time of the first addresses is known if the seed was made for the data
   const before = Date.now() / 1000 - 1
   await killCustody(await start({}))
   for (const at of await firstAddresses(db)) expect(at).toBeGreaterThan(before)
-  await killCustody(await start({})) // the seed is not new any more, and the database knows it all the same
+  await killCustody(await start({})) // the seed is no longer new, but the database has the time
   for (const at of await firstAddresses(db)) expect(at).toBeGreaterThan(before)
 
   // The database was lost; the seed is used with an empty one, with the journal and without it.
@@ -140,7 +140,7 @@ test('a family that is new to a database has a treasury with a time; one whose a
   }
   const before = Date.now() / 1000 - 1
   await killCustody(await start({}))
-  expect(await treasuryOf('bitcoin')).toBe(Number.NEGATIVE_INFINITY) // the file knows of addresses that the database does not
+  expect(await treasuryOf('bitcoin')).toBe(Number.NEGATIVE_INFINITY) // the file has addresses that the database lacks
   const lines = readFileSync(journal, 'utf8').split('\n')
   writeFileSync(journal, lines.filter(line => !line.includes('pool:bitcoin')).join('\n'))
   expect(await treasuryOf('bitcoin')).toBeGreaterThan(before)

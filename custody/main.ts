@@ -80,7 +80,7 @@ async function main(): Promise<never> {
   for (const {code} of chains) {
     const blocked = journal.whyBlocked(code)
     if (blocked?.code !== 'journal_ahead') continue
-    log.error({chain: code, why: blocked.why}, 'custody signs nothing for this chain, and the chain is halted')
+    log.error({chain: code, why: blocked.why}, 'custody signs nothing for this chain; the chain is halted')
     await client.query('select custody.halt_chain($1, $2)', [code, blocked.why])
   }
   await journal.compareAll()

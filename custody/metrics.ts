@@ -10,7 +10,7 @@ export const active = new Gauge({
 })
 export const signatures = new Counter({
   name: 'sluice_custody_signatures_total',
-  help: 'Transactions that were signed, and stand in the journal.',
+  help: 'Transactions that were signed and are in the journal.',
   labelNames: ['chain', 'kind'],
   registers: [registry],
 })
@@ -22,7 +22,7 @@ export const refusals = new Counter({
 })
 export const rejected = new Counter({
   name: 'sluice_custody_rejected_requests_total',
-  help: 'Requests that were turned away unread: without the token, or of no known form.',
+  help: 'Requests that were rejected: without the token, or with an unknown form.',
   labelNames: ['reason'],
   registers: [registry],
 })
@@ -35,13 +35,13 @@ export const addressesMade = new Counter({
 
 export const journalChanged = new Gauge({
   name: 'sluice_custody_journal_changed',
-  help: '1 while a stream of the journal in the database is not what the file has, and nothing is signed for it; else 0.',
+  help: '1 while a stream of the journal differs between database and file, and nothing is signed for it; else 0.',
   labelNames: ['stream'],
   registers: [registry],
 })
 export const journalCompared = new Gauge({
   name: 'sluice_custody_journal_compared_timestamp_seconds',
-  help: 'When all entries of the journal had last been compared with the file.',
+  help: 'Time at which all journal entries had last been compared with the file.',
   registers: [registry],
 })
 

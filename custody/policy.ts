@@ -23,7 +23,7 @@ export interface Own {
   merchantId: string | null
 }
 
-/** What a signature is for, after all checks have passed. */
+/** The purpose of a signature, after all checks have passed. */
 export interface Purpose {
   kind: Kind
   chain: ChainCode

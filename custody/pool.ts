@@ -54,7 +54,7 @@ export async function checkPool(client: pg.Client, derive: Derive, family: Famil
 /**
  * Inserts the treasury of each family, and has it watched on each chain of the family. `isNewSeed`: nothing was ever paid to an address of the
  * seed. If that is not known and the database has no treasury yet, or if it has addresses of the family already, the treasury's created_at is
- * -infinity: nobody knows then when the first address was handed out (chain.first_address_at).
+ * -infinity: the time at which the first address was handed out is unknown then (chain.first_address_at).
  */
 export async function openTreasuries(
   client: pg.Client,

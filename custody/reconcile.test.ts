@@ -1,4 +1,4 @@
-// What custody signed on Bitcoin after an older copy of the database was made, entered again. (Of EVM chains: cli.test.ts.)
+// Imports what custody signed on Bitcoin after an older copy of the database was made. (For EVM chains: cli.test.ts.)
 import {randomUUID} from 'node:crypto'
 import pg from 'pg'
 import {afterAll, beforeAll, expect, test} from 'vitest'
@@ -20,7 +20,7 @@ afterAll(async () => {
   await btc.close()
 })
 
-/** As an older copy of the database has it: without these entries, which nobody can take away otherwise. */
+/** Deletes journal entries, so that the database is like an older copy. The triggers forbid this otherwise. */
 async function forgetEntries(): Promise<void> {
   await owner.query(`begin; set local session_replication_role = replica;
     delete from custody.journal_input; delete from custody.journal where stream = 'BTC'; commit`)
@@ -85,7 +85,7 @@ test('outgoing payments that an older copy began with such outputs are given up,
   ]
   await db.rows('select app.begin_sweeping($1)', [id])
 
-  // Signed when the database was newer, and forgotten with it.
+  // Signed when the database was newer; the older copy lacks it.
   const inStatus = async (status: string) => {
     await owner.query('set session_replication_role = replica')
     await owner.query('update app.payout set status = $2 where id = $1', [id, status])
@@ -119,7 +119,7 @@ test('outgoing payments that an older copy began with such outputs are given up,
     await db.rows(`select app.begin_output_sweep(null, 'BTC', $1, $2, 1500) as short`, [merchant.id, [again, swept]]),
   ).toEqual([{short: null}])
 
-  expect(await reconcile(owner, journalFile(btc.home))).toMatchObject({payouts: 2}) // with the one of the test before
+  expect(await reconcile(owner, journalFile(btc.home))).toMatchObject({payouts: 2}) // including the payout of the previous test
   expect(
     await db.rows(
       `select s.kind, s.sender as "firstInput", s.status, array_agg(u.amount::int order by u.amount) as inputs

@@ -1,5 +1,4 @@
-// The requests that the socket takes: intents of every family, distinguished by name. If two families used the same name, no request could be
-// read.
+// The requests that the socket takes: intents of every family, distinguished by name. Two families must not use the same name.
 import {z} from 'zod'
 import type {Family} from '../chains/registry.ts'
 import {families, familyNames} from './families.ts'

@@ -1,4 +1,4 @@
-// The socket of custody: who may ask, and in which form.
+// Custody's socket: the token, and the form of requests.
 import {randomUUID} from 'node:crypto'
 import {afterAll, beforeAll, expect, test} from 'vitest'
 import {fees, newAddress, sweepIntent, WrittenEvm} from '../test/support/evm/written-world.ts'
@@ -65,5 +65,5 @@ test('intents of several families are accepted in one request, with responses in
     })),
   )
   const noted = await world.db.rows<{request: unknown}>('select request from custody.refusal order by id')
-  expect(noted.map(({request}) => request)).toEqual([intents[1], intents[2], intents[0]]) // a nonce after the one below it
+  expect(noted.map(({request}) => request)).toEqual([intents[1], intents[2], intents[0]]) // lower nonces first
 })

@@ -22,7 +22,7 @@ class InvalidRequest extends Error {
   readonly details: {path: string; message: string}[]
 
   constructor({issues}: z.ZodError) {
-    super('the request is not one that custody knows')
+    super('the request has no form that custody knows')
     this.details = issues.map(({path, message}) => ({path: path.join('.'), message}))
   }
 }

@@ -1,5 +1,5 @@
-// What custody signs on Bitcoin and what it refuses: a real one, asked over its socket, on a real database. Each refusal is noted, and signs
-// nothing. Whoever asks here has the token and the worker's place in the database.
+// What custody signs on Bitcoin and what it refuses: a real custody, asked over its socket, on a real database. Each refusal is recorded, and
+// nothing is signed. The tests have the token, and the worker's rights in the database.
 import {randomUUID} from 'node:crypto'
 import {afterAll, beforeAll, describe, expect, test} from 'vitest'
 import {destinations, newTxid, WrittenBitcoin} from '../../test/support/bitcoin/written-world.ts'
@@ -47,7 +47,7 @@ const cancel = (inputs: string[], fee = 2000, outgoing_payment_id: string = rand
   fee: String(fee),
 })
 
-/** Expects a refusal with this code, that it is noted as it was asked, and that nothing was signed. */
+/** Expects a refusal with this code, recorded with the unchanged request, and no signature. */
 async function refused(
   intent: Record<string, unknown>,
   code: string,
@@ -135,7 +135,7 @@ describe('a payout', () => {
     const first = await signed(intent)
     const count = (await btc.journal()).length
     expect(await signed(intent)).toEqual(first)
-    // The worker may have died before it stored them, and estimates anew.
+    // The worker may have died before it stored the bytes, and then estimates again.
     for (const fee of [0, 999, 1001, 1100]) expect(await signed({...intent, fee: String(fee)})).toEqual(first)
     expect(await btc.journal()).toHaveLength(count)
     await btc.db.rows(`update app.payout set status = 'paying' where id = $1`, [payout])
@@ -162,7 +162,7 @@ describe('a payout', () => {
     const payout = await btc.swept(merchant)
     const before = await signed(pay(payout, [own, ofTreasury[0]!], 4000))
     const {needed} = await refused(pay(payout, [own, ...ofTreasury], 5000), 'fee_too_low')
-    expect(Number(needed!.fee)).toBeGreaterThan(4000 + 1.02 * 820) // ten more outputs: the rate decides, not what passing on costs
+    expect(Number(needed!.fee)).toBeGreaterThan(4000 + 1.02 * 820) // ten more inputs: the fee rate decides, not the relay fee
     await refused(pay(payout, [own, ...ofTreasury], Number(needed!.fee) - 1), 'fee_too_low')
     const {fee, vsize} = await signed(pay(payout, [own, ...ofTreasury], Number(needed!.fee)))
     expect(Number(fee) / vsize).toBeGreaterThan(4000 / before.vsize)
@@ -204,7 +204,7 @@ describe('a payout', () => {
     await signed(pay(payout, [early]))
   })
 
-  test('with spent outputs is refused once the spending is final', async () => {
+  test('with spent outputs is refused once the spending transaction is final', async () => {
     const merchant = await btc.merchant()
     const [a, b] = (await btc.outputs(merchant.bitcoin, [100_000n, 100_000n])) as [string, string]
     const payout = await btc.swept(merchant)
@@ -215,7 +215,7 @@ describe('a payout', () => {
     const {txid} = await signed(intent)
     await btc.include(txid, [a])
     await refused({...intent, fee: '4000'}, 'wrong_state')
-    expect((await signed(intent)).txid).toBe(txid) // what was given out before does no harm
+    expect((await signed(intent)).txid).toBe(txid) // a signature that was given out before does no harm
   })
 
   test("of more than the merchant's final deposits is refused, however much the treasury has", async () => {
@@ -309,11 +309,11 @@ describe('an output', () => {
     await btc.include(first.txid, [a], {final: false})
     await refused(pay(other, [b]), 'nonce_taken')
     await btc.finalize()
-    await signed(pay(other, [b])) // the second cannot be mined any more, and is the only one with it
+    await signed(pay(other, [b])) // the second transaction, the only one with this output, cannot be mined any more
     expect(second.txid).not.toBe(first.txid)
     const last = await btc.swept(merchant, 10_000n)
     await signed(pay(last, [c], 500))
-    await refused(pay(await btc.swept(merchant, 100_000n), [c], 500), 'exceeds_received') // the first is no dead payment
+    await refused(pay(await btc.swept(merchant, 100_000n), [c], 500), 'exceeds_received') // the first payment is not dead
   })
 })
 
@@ -476,7 +476,7 @@ describe('a CPFP child', () => {
     expect(fee).toBe('2000')
     await btc.finalize()
     await refused(cpfp(id, inputs, 3000), 'not_ours')
-    await btc.noteAgain(inputs) // as a block does that is written again
+    await btc.noteAgain(inputs) // like a block that is written again
     await refused(cpfp(id, inputs, 3000), 'not_ours')
     await refused(sweep(inputs, 3000), 'nonce_taken')
     const {raw} = await signed(sweep(inputs, 3000, id))
@@ -525,7 +525,7 @@ describe('a cancel', () => {
     await refused(cancel([a, b, await btc.output(other.bitcoin, 10_000n)], 5000), 'not_ours')
   })
 
-  test('of an outgoing payment that was never signed takes its outputs, and they serve for nothing else afterwards', async () => {
+  test('of an outgoing payment that was never signed takes its outputs, and nothing else can use them afterwards', async () => {
     const merchant = await btc.merchant()
     const [a] = (await btc.outputs(merchant.bitcoin, [100_000n])) as [string]
     const asked = cancel([a])
@@ -540,7 +540,7 @@ describe('a cancel', () => {
 })
 
 describe('a withdrawal', () => {
-  /** As the owner of the database begins it. */
+  /** Begins a withdrawal, like the owner of the database. */
   async function begun(recipient: string, firstInput: string, amount = 70_000): Promise<string> {
     const [row] = await btc.db.rows<{id: string}>(
       `insert into app.outgoing_payment (kind, chain, token, amount, source, recipient, sender, nonce, max_fee)

@@ -38,7 +38,7 @@ export interface BitcoinPlan extends Plan {
   outputs: Output[]
   /** What goes back to the treasury, in addition to the amount. */
   change: bigint
-  /** It speeds up an unconfirmed incoming payment by an operator's command, and may cost more than other sweeps. */
+  /** An operator's command to speed up an unconfirmed incoming payment. It may cost more than other sweeps. */
   isCpfp: boolean
 }
 
@@ -149,7 +149,7 @@ async function judgeCancel(context: FamilyContext, intent: Cancel): Promise<Bitc
   )
 }
 
-/** The purpose of a transaction that sends everything to the treasury. Its inputs say how much that is, and whose. */
+/** The purpose of a transaction that sends everything to the treasury. Its inputs give the amount and the owner. */
 function purposeOfTreasury(
   {chains, treasury}: FamilyContext,
   chain: ChainCode,
@@ -244,7 +244,7 @@ function checkInputsKept(newest: BitcoinAttempt, {inputs}: Asked): void {
   if (newest.firstInput === inputs[0] && newest.inputs.every(input => kept.has(input))) return
   throw new Refusal(
     'settlement_changed',
-    'a replacement must keep the first input, and every other input of the signature before',
+    'a replacement must keep the first input, and every other input of the previous signature',
   )
 }
 

@@ -1,4 +1,4 @@
-// Known answers of BIP-143, and bitcoinjs-lib's own way to sign, which is slower and has to give the same.
+// The test vectors of BIP-143, and a comparison with the signatures of bitcoinjs-lib, which is slower.
 import {networks, payments, script, Transaction} from 'bitcoinjs-lib'
 import fc from 'fast-check'
 import {sign} from 'tiny-secp256k1'
@@ -90,7 +90,7 @@ test('any transaction is the one that bitcoinjs-lib makes, and fits the estimate
           outputs.map(({script}) => script),
         )
         expect(signed.vsize).toBeLessThanOrEqual(largest)
-        expect(signed.vsize).toBeGreaterThanOrEqual(largest - inputs.length) // a signature is seldom, but now and then, three bytes shorter
+        expect(signed.vsize).toBeGreaterThanOrEqual(largest - inputs.length) // a signature is rarely up to three bytes shorter
       },
     ),
     {numRuns: 30},

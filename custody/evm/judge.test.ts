@@ -1,4 +1,4 @@
-// What custody signs and what it refuses: a real one, asked over its socket, on a real database. Each refusal is noted, and signs nothing.
+// What custody signs and what it refuses: a real custody, asked over its socket, on a real database. Each refusal is recorded, and nothing is signed.
 import {randomUUID} from 'node:crypto'
 import {readFileSync} from 'node:fs'
 import path from 'node:path'
@@ -27,7 +27,7 @@ beforeAll(async () => {
 })
 afterAll(() => world.close())
 
-/** The treasury's next one, once more where nothing was signed with it. */
+/** The treasury's next nonce. It is the same again if nothing was signed with it. */
 async function nextNonce(): Promise<number> {
   const [row] = await world.db.rows<{next: number}>(
     `select 1 + greatest((select max(nonce) from custody.journal where stream = 'ETH' and sender = $1), -1)::int as next`,
@@ -47,7 +47,7 @@ const cancel = (more: object = {}) => ({
   ...more,
 })
 
-/** Expects a refusal with this code, that it is noted as it was asked, and that nothing was signed. */
+/** Expects a refusal with this code, recorded with the unchanged request, and no signature. */
 async function refused(intent: Record<string, unknown>, code: string): Promise<string> {
   const before = await world.journal()
   const result = await world.signForged(intent)
@@ -66,14 +66,14 @@ async function signed(intent: Record<string, unknown>) {
   return result as {txid: string; raw: Hex; amount: string}
 }
 
-/** What is in the bytes, and who signed them. */
+/** The content of signed bytes, and their signer. */
 async function read(raw: Hex) {
   const {to, value = 0n, data, nonce, chainId, gas, maxFeePerGas} = parseTransaction(raw)
   const by = await recoverTransactionAddress({serializedTransaction: raw as TransactionSerialized})
   return {by, to, value, data, nonce, chainId, gas, maxFeePerGas}
 }
 
-/** A payout row as somebody who broke into the database would write it. */
+/** A payout row that an attacker with write access to the database would insert. */
 async function forged(merchant: Merchant, more: Record<string, unknown> = {}): Promise<string> {
   const id = randomUUID()
   const row = {gross: 1000, fee: 10, net: 990, address: merchant.payoutAddress, token: 'ETH', status: 'swept', ...more}
@@ -128,7 +128,7 @@ describe('a payout', () => {
     const count = (await world.journal()).length
     expect(await signed(intent)).toEqual(first)
     const almost = {...intent, max_fee_per_gas: '2249999999', max_priority_fee_per_gas: '1125000000'}
-    expect(await signed(almost)).toEqual(first) // the worker may have died before it stored them, and estimates anew
+    expect(await signed(almost)).toEqual(first) // the worker may have died before it stored the bytes, and then estimates again
     expect(await signed({...intent, max_fee_per_gas: '1' + '000000000'})).toEqual(first)
     expect(await world.journal()).toHaveLength(count)
     await world.db.rows(`update app.payout set status = 'paying' where id = $1`, [payout])
@@ -260,7 +260,7 @@ describe('a payout', () => {
     const second = await of(600_000)
     expect(await refused(pay(second, tokenGas), 'daily_limit')).toContain('ETH_DAILY_LIMIT')
     expect((await world.custody.ask('/check', {payout_id: second})).body).toMatchObject({code: 'daily_limit'})
-    await signed({...intent, ...higherFees, ...tokenGas}) // a replacement pays nothing more
+    await signed({...intent, ...higherFees, ...tokenGas}) // a replacement does not pay a second time
     await signed(pay(await of(400_000), tokenGas))
   })
 

@@ -211,7 +211,7 @@ async function checkNext(
       where j.stream = $1 and j.sender = $2 and j.nonce is not null order by j.nonce desc limit 1`,
     values: [chain, address],
   })
-  checkRows(journal.check(last)) // if a row was deleted, a lower one is found, and less can be signed
+  checkRows(journal.check(last)) // if a row was deleted, a lower nonce is found, and less can be signed
   const {rows} = await client.query<{mined: number | null; isFinal: boolean}>({
     name: 'find_mined_nonce',
     text: `select (select max(nonce) from chain.confirmed_tx i where i.chain = $1 and i.sender = $2) as mined,

@@ -1,4 +1,4 @@
-// Known answers of the standards, an independent computation, and a token contract that checks signatures itself.
+// The standards' test vectors, an independent computation, and a token contract that checks signatures itself.
 import {signRecoverable} from 'tiny-secp256k1'
 import {
   concat,
@@ -49,16 +49,19 @@ test.each([
     maxFeePerGas: 107729n,
     raw: '0x02f86d821e8e778260918301a4d182f38594000000000000000000000000000000000000aaaa8403e6c7f380c001a0e38e239770801eb995498c821e55ac9c19ae09184bb27b34be105e02fe3b7615a067c64ca6bd6d9107e85fd581ab2e70a14b637eb36505bb40861ef9d6e800cab6',
   },
-])('EIP-1559: a transaction with nonce $nonce has the bytes that everybody gives it', async ({raw, ...transaction}) => {
-  const sign: Sign = async digest => {
-    const {signature, recoveryId} = signRecoverable(digest, vectorKey)
-    const [r, s] = [hexToBigInt(toHex(signature.subarray(0, 32))), hexToBigInt(toHex(signature.subarray(32)))]
-    return {r, s, yParity: recoveryId as 0 | 1}
-  }
-  const to = '0x000000000000000000000000000000000000aaaa'
-  const signed = await signTransaction({chainId: 7822, to, ...transaction}, sign)
-  expect(signed).toEqual({raw, txid: keccak256(raw as Hex)})
-})
+])(
+  'EIP-1559: a transaction with nonce $nonce has the same bytes as in other implementations',
+  async ({raw, ...transaction}) => {
+    const sign: Sign = async digest => {
+      const {signature, recoveryId} = signRecoverable(digest, vectorKey)
+      const [r, s] = [hexToBigInt(toHex(signature.subarray(0, 32))), hexToBigInt(toHex(signature.subarray(32)))]
+      return {r, s, yParity: recoveryId as 0 | 1}
+    }
+    const to = '0x000000000000000000000000000000000000aaaa'
+    const signed = await signTransaction({chainId: 7822, to, ...transaction}, sign)
+    expect(signed).toEqual({raw, txid: keccak256(raw as Hex)})
+  },
+)
 
 test('EIP-712: the digest of an authorisation matches the standard, computed by hand', () => {
   const token: Token = {

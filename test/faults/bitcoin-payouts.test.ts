@@ -501,7 +501,9 @@ describe('with a sufficient treasury', () => {
       expect(await line.failure(...cpfp(txid, '201'))).toContain('BTC_MAX_FEE_RATE')
       expect(await line.failure(...cpfp(txid, '1'))).toContain('there is nothing to speed up')
       expect(await line.failure(...cpfp(txid, '20'))).toContain('too little')
-      expect(await line.failure(...cpfp('ab'.repeat(32), '20'))).toContain('no payment by')
+      expect(await line.failure(...cpfp('ab'.repeat(32), '20'))).toContain(
+        'has no unconfirmed payment to an address of ours',
+      )
       world.isMining = true
       await until(async () => (await balanceOf(shop)) === 1000n, {timeoutMs: 20_000, what: 'the deposit'})
       expect(await line.failure(...cpfp(txid, '20'))).toContain('is in block')
@@ -561,7 +563,7 @@ describe('with a treasury that has only new coins', () => {
     await until(hasWaited, {timeoutMs: 20_000, what: 'it to have waited for longer than payouts may'})
     expect(await world.payout(id)).toMatchObject({
       status: 'sweeping',
-      waiting_detail: expect.stringContaining(`can be spent when block ${height + 100} is there`),
+      waiting_detail: expect.stringContaining(`can be spent from block ${height + 100} on`),
     })
     await world.client.mine(height + 99 - (await world.client.head()).height)
     await until(
