@@ -1,5 +1,5 @@
-// What Prometheus reads from each process: each starts as in production, something happens to it, and its metrics show it. The metrics
-// served are those in docs/operations/, and alarms and dashboard use no others.
+// The metrics of each process. Each process starts as in production, and its metrics show what happens. The served metrics are those in
+// docs/operations/; alarms and dashboard use no others.
 import {type ChildProcess, execFile, fork} from 'node:child_process'
 import {once} from 'node:events'
 import {readFileSync} from 'node:fs'
@@ -174,7 +174,7 @@ test('no label is a name, an address or an id of a merchant', async () => {
   }
 })
 
-// --- what is written about them ---
+// --- docs, alarms and dashboard ---
 
 const file = (name: string) => readFileSync(new URL(`../docs/operations/${name}`, import.meta.url), 'utf8')
 /** Metrics of Prometheus, node_exporter and Node that our pages do not list, with the labels that a rule or a case uses. */
@@ -185,7 +185,7 @@ const foreign: Record<string, string[]> = {
   node_filesystem_avail_bytes: ['device', 'mountpoint', 'fstype'],
   node_filesystem_size_bytes: ['device', 'mountpoint', 'fstype'],
 }
-/** What Prometheus itself adds (docs/operations/prometheus.yml), and the bounds of a histogram. */
+/** Labels that Prometheus adds (docs/operations/prometheus.yml), and the bounds of a histogram. */
 const added = ['job', 'instance', 'process', 'le']
 
 /** Name, type and labels of all metrics in the text, except Node's own. */

@@ -63,17 +63,17 @@ export interface LocalChain {
   stop(): Promise<void>
 }
 
-export const faults = ['lags', 'repeats itself', 'answers emptily', 'fails', 'hangs', 'is of another network'] as const
+export const faults = ['lags', 'repeats itself', 'returns nothing', 'fails', 'hangs', 'is of another network'] as const
 export type Fault = (typeof faults)[number]
 
 /**
  * Stands before the node, only for the indexer, and misbehaves on request:
  *     lags: shows the chain as it was when this began, like a node that gets no more blocks;
  *     repeats itself: repeats an earlier response to every second request, like a cache, or one of several nodes;
- *     answers emptily: returns empty results in the forms of its protocol;
- *     fails: by errors, broken connections and half responses, in turns, and responds now and then;
+ *     returns nothing: returns empty results in the forms of its protocol;
+ *     fails: sends errors, broken connections and half responses in turn, and sometimes a right response;
  *     hangs: gives no response at all;
- *     is of another network: names another one.
+ *     is of another network: names another network.
  */
 export interface Source {
   /** Misbehaves like this from now on, or behaves well if absent; one that hung then ends its connections. */

@@ -1,6 +1,6 @@
-// A family of chains is a plug: a copy of this tree gets an unknown one (test/made-up-family: a fake chain, a folder for each room) by
-// its name and a chain in the registry, and a line in each list of families. With all lines the copy compiles, keeps the import rules, and
-// passes the conformance suite. Without one of the lines it does not compile, and the compiler names the list.
+// A family of chains is a plug-in. A copy of this tree gets an unknown family (test/made-up-family: a fake chain, and the folders of a family). Its
+// name and a chain are added to the registry, and a line to each list of families. With all lines, the copy compiles, keeps the import rules, and
+// passes the conformance suite. If one line is missing, it does not compile, and the compiler names the list.
 import {execFile} from 'node:child_process'
 import {cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync} from 'node:fs'
 import {tmpdir} from 'node:os'

@@ -1,11 +1,11 @@
-// What payments spend: each has its own purse, so that each can be mined without the others. Two with the same purse exclude each other.
+// The money of payments: each payment has its own purse, so that each can be mined without the others. Two payments of one purse exclude each other.
 import type {Payment} from './chain.ts'
 
 export class Purses {
   readonly #spentBy = new Map<string, number>()
   #taken = 0
 
-  /** A new one, or the one of the payment to exclude. */
+  /** A new purse, or the purse of the payment to exclude. */
   take(insteadOf?: Payment): number {
     return insteadOf ? this.of(insteadOf) : this.#taken++
   }

@@ -1,4 +1,4 @@
-// Reading final blocks again, on every chain, with the command line as operators call it, while the chain's real indexer runs.
+// Reads final blocks again on every chain, with the operators' command line, while the chain's real indexer runs.
 import {spawn} from 'node:child_process'
 import {once} from 'node:events'
 import pg from 'pg'
@@ -13,10 +13,7 @@ import {finalDepth, World} from './world.ts'
 const nothing = {added: 0, removed: 0, changed: 0, incidents: 0}
 
 export function reindexing(chain: ChainUnderTest): void {
-  test('does not notice when a healthy chain is read again, and neither does anybody else', async ({
-    expect,
-    ...context
-  }) => {
+  test('does not change when a healthy chain is read again', async ({expect, ...context}) => {
     const {world, commandLine, from} = await paid(chain, context)
     const before = await dump(world)
     const {to, ...result} = await commandLine.json('reindex', '--chain', chain.code, '--from', `${from}`)
@@ -56,7 +53,7 @@ export function reindexing(chain: ChainUnderTest): void {
     world.indexer.start()
     await world.settled()
 
-    // As if a node had invented it; the deposit is final at once.
+    // Like a transfer that a node invented. The deposit is final at once.
     const {height, hash} = (await world.deposit(kept))!
     const txid = 'ab'.repeat(32)
     await world.db.rows(
@@ -105,7 +102,7 @@ export function reindexing(chain: ChainUnderTest): void {
     await world.chain.source.behave()
     await behindTheBack(world, 'delete from chain.transfer where txid = $1', [payments[1]!.txid])
     const damaged = await dump(world)
-    for (const fault of ['answers emptily', 'is of another network'] as const) {
+    for (const fault of ['returns nothing', 'is of another network'] as const) {
       await world.chain.source.behave(fault)
       await commandLine.failure(...given, '--from', `${from}`)
       expect(await dump(world), fault).toEqual(damaged)
@@ -150,7 +147,7 @@ async function dump({db}: World): Promise<unknown> {
   return row
 }
 
-/** Without the triggers, so that nothing follows from it. */
+/** Changes rows without the triggers, so that nothing else changes. */
 async function behindTheBack({db}: World, sql: string, values: unknown[]): Promise<void> {
   const client = new pg.Client({connectionString: db.ownerUrl, options: '-c session_replication_role=replica'})
   await client.connect()

@@ -5,8 +5,8 @@ import type {Fault, Source} from './chain.ts'
 
 type Wrong = () => Behaviour | Promise<Behaviour>
 
-/** What each chain has its own forms for. */
-export interface Forms extends Record<'lags' | 'answers emptily' | 'is of another network', Wrong> {
+/** The faults whose form differs between chains. */
+export interface Forms extends Record<'lags' | 'returns nothing' | 'is of another network', Wrong> {
   /** The error of a node that has no blocks below this one. */
   forgets(below: number): Behaviour | Promise<Behaviour>
 }

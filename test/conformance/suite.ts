@@ -81,7 +81,7 @@ function life(chain: ChainUnderTest): void {
     const payments: Payment[] = []
     for (let i = 0; i < 5; i++) {
       payments.push(await world.pay({to: await world.newAddress(), amount: 1000n + BigInt(i)}))
-      await world.mine() // beside other blocks that are being read
+      await world.mine() // while other blocks are being read
     }
     // Signed, and seen if the chain shows unconfirmed payments, before the address was requested.
     const late = world.chain.newAddress()
@@ -209,7 +209,7 @@ function unconfirmed(at: () => World, fates: (...payments: Payment[]) => Promise
     await world.forget(payment)
     const missed = `select from chain.unconfirmed where txid = $1 and missed_since < now() - interval '3 seconds'` // several polls ago
     const isMissed = async () => (await world.db.rows(missed, [payment.txid])).length
-    await until(isMissed, {timeoutMs: 60_000, what: 'some looks without it'})
+    await until(isMissed, {timeoutMs: 60_000, what: 'some polls without it'})
     expect(await fates(payment)).toEqual([['pending', 'pending']])
     await world.send(payment)
     await world.settled()

@@ -1,6 +1,6 @@
-// The random walk: payments, blocks, reorganisations of every kind, wrong sources, deaths of the indexer and lost connections, in an order
-// that a seed chooses. At quiet points, and at the end, the database must equal the chain. SEED is the first seed and SEEDS
-// is their number. The name of a test says what to set to repeat its walk, and the error of a failed one lists its steps.
+// The random walk: payments, blocks, reorganisations of every kind, wrong sources, crashes of the indexer and lost connections, in an order that a
+// seed chooses. At quiet points, and at the end, the database must equal the chain. SEED is the first seed, SEEDS the number of seeds. The name of a
+// test says what to set to repeat its walk. The error of a failed test lists its steps.
 import {Random} from '../torture/random.ts'
 import {faults, type Payment} from './chain.ts'
 import {finalDepth, type World} from './world.ts'

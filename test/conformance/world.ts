@@ -176,7 +176,7 @@ export class World {
     return place === 'unconfirmed' ? this.under.showsUnconfirmed : place !== undefined
   }
 
-  // --- what the database says of it ---
+  // --- what the database has ---
 
   /** The deposits of a payment, by their outputs. */
   deposits({txid}: Payment): Promise<Deposit[]> {
@@ -210,11 +210,11 @@ export class World {
         differences = await this.#differences(truth)
         return differences.length === 0
       },
-      {timeoutMs: settleTimeoutMs, what: 'the database to say what the chain says', intervalMs: 50},
+      {timeoutMs: settleTimeoutMs, what: 'the database to equal the chain', intervalMs: 50},
     ).catch((error: Error) => {
       const {ends, logs} = this.indexer
       const said = logs.slice(-10).map(line => JSON.stringify(line))
-      const lines = [error.message, ...differences, `the indexer ended with ${ends}, and said last:`, ...said]
+      const lines = [error.message, ...differences, `the indexer ended with ${ends}; its last log lines:`, ...said]
       throw new Error(lines.join('\n  '), {cause: error})
     })
     for (const [key, events] of truth.seen) this.#told.set(key, events)

@@ -357,7 +357,7 @@ test('a payout whose payment was signed, and that the worker fails, is not paid 
   const shop = await openShop(100n * usdc)
   const payout = await claim(shop)
   expect(await sign(pay(payout, await begin(payout)))).toMatchObject({ok: true})
-  // The worker keeps the signed bytes, and tells the database that nothing was signed.
+  // The worker keeps the signed bytes, and claims that nothing was signed.
   const {rows} = await attacker.jobs.query(`select app.fail_payout($1, 'cancelled', '') as failed`, [payout])
   expect(rows[0]).toEqual({failed: true})
   const again = await claim(shop)

@@ -138,7 +138,7 @@ test('a node that does not respond is neither right nor wrong, and opens no inci
   expect(await incidents()).toEqual(before)
 }, 30_000)
 
-test('of several workers one runs the audit, once a day', async () => {
+test('one of several workers runs the audit, once a day', async () => {
   const finished = () => db.rows('select from app.audit_run where finished_at is not null')
   await Promise.all([startWorker(), startWorker(), startWorker()])
   await until(async () => (await finished()).length, {timeoutMs: 15_000, what: 'the audit to end'})

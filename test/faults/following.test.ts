@@ -123,13 +123,13 @@ test('a node that is away or of another network at the first start is reported a
   expect(await isActive()).toBe(1)
   expect(await statusOf('ETH')).toMatchObject({standstill: null})
 
-  // Away again: the body says so, and the status code does not.
+  // The node is away again: the body says so, but the status code stays.
   node.behave = () => faults.drop()
   kill(readProcesses(home).find(({name}) => name === 'indexer-eth')!.pid!, 'SIGKILL')
   await waits('node_unavailable')
   expect(await ready()).toMatchObject({status: 200, ready: true, waiting_for: ['ETH']})
 
-  // The same chain under another name: its addresses are those of ETH, and were paid long ago.
+  // The same chain under another name: it shares the addresses of ETH, which were paid long ago.
   node.behave = undefined
   running.child.kill('SIGTERM')
   await ended(running.child)

@@ -1,4 +1,4 @@
-// What an indexer counts on a real chain, and what a real server reports about its archive.
+// The metrics of an indexer on a real chain, and of a real server's archive.
 import {mkdtempSync, rmSync} from 'node:fs'
 import {tmpdir} from 'node:os'
 import path from 'node:path'
@@ -79,6 +79,6 @@ test('a failing archive is reported from the first failure until a segment is ar
   await client.query('select pg_sleep(2)')
   expect(await read('age_seconds')).toBeGreaterThan(2)
   await archiveBy('true')
-  await until(async () => (await read('failing')) === 0, {timeoutMs: 90_000, what: 'the archive to go on'})
+  await until(async () => (await read('failing')) === 0, {timeoutMs: 90_000, what: 'the archive to continue'})
   expect(await read('age_seconds')).toBeLessThan(60)
 })

@@ -37,8 +37,8 @@ interface Misbehaviour {
 }
 
 const misbehaviours: Record<string, Misbehaviour> = {
-  'answers with errors': {behave: () => on(reading, () => faults.error('internal error'))},
-  'refuses as a rate limit does': {
+  'returns errors': {behave: () => on(reading, () => faults.error('internal error'))},
+  'refuses requests like a rate limit': {
     behave: () =>
       on(
         reading,
@@ -47,7 +47,7 @@ const misbehaviours: Record<string, Misbehaviour> = {
   },
   'ends connections': {behave: () => first(3, () => faults.drop())},
   'ends connections now and then': {behave: () => third(() => faults.drop())},
-  'sends half of an answer': {
+  'sends half of a response': {
     behave: () =>
       on(
         reading,
@@ -110,7 +110,7 @@ const misbehaviours: Record<string, Misbehaviour> = {
     shows: 'debug_traceBlockByHash',
     transport: 'ws',
   },
-  'answers now and then as it did before': {
+  'sometimes repeats an earlier response': {
     behave: () => {
       const before = new Map<string, unknown>()
       const repeat = second(call => before.get(JSON.stringify(call)))
@@ -121,7 +121,7 @@ const misbehaviours: Record<string, Misbehaviour> = {
       }
     },
   },
-  'answers now and then with the block below the one that it was asked for': {
+  'sometimes returns the block below the requested one': {
     behave: () => {
       const lower = second(({params: [at, full]}, pass) =>
         pass([`0x${Math.max(Number(at) - 1, 0).toString(16)}`, full]),
@@ -269,7 +269,10 @@ describe.concurrent('a node', {timeout: 240_000}, () => {
         if (i % 4 === 3) await anvil.mine()
       }
       if (!indexer.alive) indexer.start()
-      await until(async () => indexer.said('it is not believed'), {timeoutMs: 60_000, what: 'the lie to be met'})
+      await until(async () => indexer.said('it is not believed'), {
+        timeoutMs: 60_000,
+        what: 'the indexer to notice the lie',
+      })
       await node.asked(4, 'eth_getBlockByNumber', 'latest') // one a second
       node.behave = undefined
       node.tellHead = head => head
@@ -344,7 +347,7 @@ describe.concurrent('a node', {timeout: 240_000}, () => {
     indexer.start()
     await until(async () => misbehaved >= wrong.length || (await isAtHead(world)), {
       timeoutMs: 60_000,
-      what: 'every misbehaviour to be met',
+      what: 'every misbehaviour to happen',
     })
     expect(isPartlyTold).toBe(true)
     node.behave = undefined

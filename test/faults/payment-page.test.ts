@@ -19,7 +19,7 @@ const flags = [
   '--disable-sync',
 ]
 if (process.env.CHROMIUM_BIN && !existsSync(executablePath))
-  throw new Error(`CHROMIUM_BIN is ${executablePath}, which is not there`)
+  throw new Error(`CHROMIUM_BIN is ${executablePath}, which does not exist`)
 
 const usdc = '0x1c7D4B196Cb0C7B01d743Fbc6116a902379C7238'
 const phone = {viewport: {width: 320, height: 568}, hasTouch: true, isMobile: true}
@@ -27,7 +27,7 @@ const phone = {viewport: {width: 320, height: 568}, hasTouch: true, isMobile: tr
 const hasChromium = existsSync(executablePath)
 if (!hasChromium)
   console.warn(
-    'The payment page is not looked at here: there is no /usr/bin/chromium, and CHROMIUM_BIN names none (test/install-chromium gets one).',
+    'The payment page is not tested: there is no /usr/bin/chromium, and CHROMIUM_BIN is not set (test/install-chromium installs one).',
   )
 
 describe.skipIf(!hasChromium)('the page in Chromium (skipped without one: set CHROMIUM_BIN)', () => {
@@ -36,7 +36,7 @@ describe.skipIf(!hasChromium)('the page in Chromium (skipped without one: set CH
   let api: Api
   let browser: Browser
   let merchantId: string
-  /** Of every page of a test. */
+  /** The errors of every page of a test. */
   const urls: string[] = []
   const complaints: string[] = []
 

@@ -39,7 +39,7 @@ let secret: string
 let chains: Chains
 let wallet: Record<ChainCode, string>
 let paid: (Request & {txid: string})[]
-/** Paid before everything else, so that they are final when their tests run: with nothing; too little; the wrong token. */
+/** Paid first, so that they are final when their tests run: with nothing, too little, and the wrong token. */
 let forgotten: Request
 let short: Request
 let mistaken: Request

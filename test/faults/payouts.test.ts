@@ -71,7 +71,7 @@ async function tooDearUntilReplaced(id: string): Promise<string[]> {
   )
 }
 
-// --- the way it goes ---
+// --- without faults ---
 
 test('the treasury advances a payout it can afford: the net arrives to the last wei, and nothing is swept', async () => {
   const shop = await world.openShop('ETH', [ether])

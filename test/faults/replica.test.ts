@@ -1,5 +1,5 @@
-// The API with its reads on a streaming replica that stands still, stops and comes back, with real servers. While the replica stands still,
-// rows that the test writes beside the API are on the primary only, so a read shows which server it came from.
+// The API reads from a streaming replica that pauses, stops and comes back, on real servers. While the replica is paused, rows that the test writes
+// directly are on the primary only. So each read shows which server it came from.
 import {randomBytes} from 'node:crypto'
 import pg from 'pg'
 import {afterAll, beforeAll, beforeEach, expect, test} from 'vitest'
@@ -105,7 +105,7 @@ test('while the replica stands still, a client reads its own changes, and other 
   expect(await other.users()).toEqual([])
 })
 
-test('a row that the replica does not have yet is found on the primary, and nobody sees an older state afterwards', async () => {
+test('a row that the replica lacks is read from the primary, and no later read is older', async () => {
   const merchant = await Merchant.open()
   await standStill()
   const told = await merchant.createBeside() // the client may know it from a webhook
@@ -114,7 +114,7 @@ test('a row that the replica does not have yet is found on the primary, and nobo
   expect(await merchant.users()).toEqual([told.ref])
 })
 
-test('once the replica has caught up it serves the clients that had to wait for it', async () => {
+test('once the replica has caught up, it serves the waiting clients again', async () => {
   const merchant = await Merchant.open()
   await standStill()
   await merchant.create()

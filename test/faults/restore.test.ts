@@ -192,7 +192,7 @@ test('payments since the backup are not paid again, and the next payout pays exa
   await becomes(underWay.id, 'completed')
   await until(() => finalDeposit('ETH', missed), {
     timeoutMs,
-    what: 'the deposit that nobody saw to be final',
+    what: 'the unseen deposit to be final',
     intervalMs,
   })
   expect((await deposits()).map(({id}) => id)).toEqual(expect.arrayContaining([later.id, owed.id]))

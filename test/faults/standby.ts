@@ -38,7 +38,7 @@ export class ReplicatedDatabase {
     await client.end()
     const dir = path.join(directory, 'standby')
     await placeCluster({dir, password}, async target => {
-      // The directory exists, and the copy needs a new one.
+      // The directory exists, but the copy needs a new one.
       rmSync(target, {recursive: true})
       await copyCluster(primary.url, target)
       const conninfo = `host=127.0.0.1 port=${port} user=sluice password=${password}`

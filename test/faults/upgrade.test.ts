@@ -72,7 +72,7 @@ class Loop {
 
   goesOn(): Promise<unknown> {
     const from = this.rounds
-    return until(async () => this.rounds > from + 1, {timeoutMs: 30_000, what: 'the service to go on'})
+    return until(async () => this.rounds > from + 1, {timeoutMs: 30_000, what: 'the service to continue'})
   }
 
   stop(): Promise<void> {

@@ -33,7 +33,7 @@ async function writeBaseline(): Promise<void> {
       encoding: 'utf8',
       maxBuffer: 2 ** 26,
     })
-    const statements = dump.replace(/^\\.*\n/gm, '') // what only psql understands
+    const statements = dump.replace(/^\\.*\n/gm, '') // commands of psql
     writeFileSync(dumpFile, gzipSync(statements, {level: 9}))
   } finally {
     await server.stop()

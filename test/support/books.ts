@@ -5,17 +5,17 @@ import type {TestDatabase} from './database.ts'
 
 const rules: Record<string, string> = {
   'a balance is the sum of what is unsettled': 'select * from app.balance_audit',
-  'what is kept beside the ledger agrees with it': 'select * from app.ledger_audit',
+  'the sums beside the ledger agree with it': 'select * from app.ledger_audit',
   'the entries of a posting add up to zero':
     'select posting, chain, token from app.ledger_entry group by posting, chain, token having sum(amount) <> 0',
-  'what a merchant received is what it can be paid, is being paid and was paid': `
+  'the amount that a merchant received = the amounts that can be paid out, are being paid out and were paid out': `
     select chain, token, merchant_id, sum(amount) from (
       select chain, token, merchant_id, amount from app.deposit where status = 'final' and credited
       union all select chain, token, merchant_id, -amount from app.balance_now
       union all select chain, token, merchant_id, -gross from app.payout where status <> 'failed'
       union all select chain, token, merchant_id, amount from app.adjustment where reason = 'paid_after_all'
     ) part group by chain, token, merchant_id having sum(amount) <> 0`,
-  'gross is the sum of what a payout claimed': `
+  'the gross amount of a payout is the sum of what it claimed': `
     with debt as (select deposit_id, sum(amount) as amount from app.adjustment group by deposit_id)
     select p.id, p.gross from app.payout p join app.claim c on c.payout_id = p.id and c.kind = 'claim' and c.finished_at is not null
     where p.status <> 'failed' and p.gross <>
@@ -25,14 +25,14 @@ const rules: Record<string, string> = {
   'nothing stays claimed by a payout that failed and was released': `
     select p.id from app.payout p join app.claim c on c.payout_id = p.id and c.kind = 'release' and c.finished_at is not null
     where exists (select from app.deposit d where d.settlement_id = p.id) or exists (select from app.adjustment a where a.settlement_id = p.id)`,
-  'a payout that failed is released, and no other': `
+  'failed payouts are released, and no others': `
     select p.id, p.status from app.payout p left join app.claim c on c.payout_id = p.id and c.kind = 'release'
     where (p.status = 'failed') <> (c.id is not null)`,
-  'a payout that is over has one event, and no other has any': `
+  'a payout that is over has one event, and other payouts have none': `
     select p.id, p.status from app.payout p left join app.event e on e.subject_id = p.id
     group by p.id having array_remove(array_agg(e.type), null)
       <> case when p.status in ('completed', 'failed') then array['payout.' || p.status] else '{}' end`,
-  'a completed payout was paid by the transaction that it names, and a failed one by none': `
+  'a completed payout was paid by the transaction that it names, and a failed payout by none': `
     select p.id, p.status from app.payout p left join app.outgoing_payment s on s.payout_id = p.id and s.kind = 'payout'
     where (p.status = 'completed') <> coalesce(s.outcome = 'done' and s.txid = p.txid and s.amount = p.net and s.recipient = p.address, false)`,
   'a payout pays if and only if a signed payment of it is stored': `
@@ -54,7 +54,7 @@ const rules: Record<string, string> = {
   'an outgoing payment that is final has its transaction in a block, unless a rewind took it away': `
     select s.id, s.txid from app.outgoing_payment s
     where s.status = 'final' and not exists (select from chain.confirmed_tx i where i.chain = s.chain and i.txid = s.txid)
-      and not (s.outcome = 'conflicted' -- what excludes the parent of a CPFP child pays us, and spends nothing of ours
+      and not (s.outcome = 'conflicted' -- a transaction that conflicts with the parent of a CPFP child pays us, and spends no output of ours
         and exists (select from app.cpfp b where b.outgoing_payment_id = s.id) and exists (select from chain.transfer t where t.chain = s.chain and t.txid = s.txid))
       and not exists (select from app.incident k where k.kind = 'final_payment_vanished' and k.subject = s.id::text and k.resolved_at is null)`,
   'nothing is reserved below zero': `
@@ -79,14 +79,14 @@ const rules: Record<string, string> = {
       select chain, token, amount from app.ledger_entry where account = 'fees'
       union all select chain, token, fee from app.payout where status = 'completed'
     ) part group by chain, token having sum(amount) <> 0`,
-  'the operator brought in what reached the treasury and was not swept, less what was withdrawn': `
+  "the operator's money is what reached the treasury and was not swept, less withdrawals": `
     select chain, token, sum(amount) from (
       select chain, token, amount from app.ledger_entry where account = 'operator'
       union all select chain, token, amount from app.deposit join app.asset using (chain, token) where merchant_id is null and status = 'final'
       union all select chain, token, -amount from app.outgoing_payment s where kind = 'withdrawal' and outcome = 'done'
         and not exists (select from app.unattributed_decision u where u.withdrawal_id = s.id)
     ) part group by chain, token having sum(amount) <> 0`,
-  'what is unattributed lies on its addresses, but for what the treasury holds for returns': `
+  'unattributed value is on its addresses, except what the treasury holds for returns': `
     select chain, token, sum(amount) from (
       select chain, token, amount from app.ledger_entry where account = 'unattributed' or (account = 'address' and merchant_id is null)
       union all select s.chain, s.token, u.amount from app.unattributed_decision u join app.outgoing_payment s on s.id = u.sweep_id and s.outcome = 'done'
@@ -108,10 +108,10 @@ const rules: Record<string, string> = {
     where (r.received, r.pending) <> (came.final, came.pending) or (r.status = 'paid') <> (came.final >= r.amount)
       or (r.status = 'awaiting' and came.final + came.pending > 0) or (r.status = 'underpaid' and came.final = 0)
       or (r.status = 'expired' and came.final > 0)`,
-  'what is paid for a request counts for its merchant, who is told by no event': `
+  'payments for a request count for its merchant, and have no deposit events': `
     select d.id from app.deposit d join app.payment_request r on r.id = d.payment_request_id
     where d.user_id is not null or d.merchant_id is distinct from r.merchant_id or exists (select from app.event e where e.subject_id = d.id)`,
-  'a key that is kept has a payout and a reply':
+  'a stored idempotency key has a payout and a response':
     'select * from app.idempotency_key where payout_id is null or body is null',
 }
 

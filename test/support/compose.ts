@@ -71,6 +71,6 @@ export function composeVariables(): string[] {
     names.add(name)
     return unless
   })
-  if (rest.includes('$')) throw new Error('a variable of docker-compose.yml is written in another way')
+  if (rest.includes('$')) throw new Error('a variable of docker-compose.yml has an unknown form')
   return [...names]
 }

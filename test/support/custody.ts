@@ -55,7 +55,7 @@ export async function startCustody(
   const ended = once(custody.process, 'exit').then(([code]) => {
     throw new Error(`custody ended with ${code}:\n${custody.log()}`)
   })
-  ended.catch(() => {}) // it ends some day, in every test
+  ended.catch(() => {}) // every test ends it
   await Promise.race([once(custody.process, 'message', {signal: AbortSignal.timeout(60_000)}), ended])
   return custody
 }

@@ -275,7 +275,7 @@ export class Money {
     await this.finalize()
   }
 
-  // What became of it ------------------------------------------------------------------------------------------------------------------
+  // Results ----------------------------------------------------------------------------------------------------------------------------
 
   async status(payout: string): Promise<string> {
     const [row] = await this.db.rows<{status: string}>(

@@ -1,5 +1,5 @@
-// A node with a behaviour that the test chooses. It stands before a real node, over HTTP and, if that has one, websocket, and passes
-// every call on by default. It also counts calls, so that a test can wait until an indexer has polled this many times.
+// A node with a behaviour that the test chooses: a proxy in front of a real node, over HTTP and, if the node has one, websocket. It passes every call
+// on by default. It also counts calls, so that a test can wait until an indexer has polled this many times.
 import {randomBytes} from 'node:crypto'
 import {once} from 'node:events'
 import {createServer, type IncomingMessage, type Server, type ServerResponse} from 'node:http'

@@ -125,7 +125,8 @@ export class Claimant {
   #refusal(status: number, text: string): undefined {
     const {error} = Refused.parse(JSON.parse(text))
     this.#count(`refused: ${error}`)
-    if (status !== 422 || error !== 'payout_failed') this.wrong.push(`a payout was answered with ${status} ${text}`)
+    if (status !== 422 || error !== 'payout_failed')
+      this.wrong.push(`the response to a payout request was ${status} ${text}`)
   }
 
   /** Once: a request without a response may have made a payout. */
@@ -151,7 +152,7 @@ export class Claimant {
     const other = {...before, body: {...before.body, sweep_first: !before.body.sweep_first}}
     const {status, text} = await this.#post(other)
     if (status !== 422 || Refused.parse(JSON.parse(text)).error !== 'idempotency_key_reused')
-      this.wrong.push(`a key used with another request was answered with ${status} ${text}`)
+      this.wrong.push(`the response to a key used with another request was ${status} ${text}`)
   }
 
   /** It waits for the whitelist until it fails, or until the merchant cancels it. */

@@ -6,7 +6,7 @@ export interface GoBetween {
   readonly counts: Record<string, number>
   /** Starts it. Must be called before the service starts. */
   open(): Promise<void>
-  /** From now on it is honest. */
+  /** Ends all misbehaviour. */
   calm(): void
   close(): void
 }

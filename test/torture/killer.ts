@@ -1,5 +1,5 @@
-// Ends processes with SIGKILL, and connections of the database, at random moments. For half of the processes that write, it waits until they
-// have a transaction open.
+// Ends processes (with SIGKILL) and database connections at random moments. For half of the processes that write, it waits until they have an open
+// transaction.
 import {setTimeout as sleep} from 'node:timers/promises'
 import {kill} from '../support/processes.ts'
 import type {Random} from './random.ts'

@@ -256,11 +256,11 @@ function summary({
     ...proxies.map(proxy => line(proxy.what, proxy.counts)),
     ...merchants.flatMap(({prefix, receiver, retries}, i) => [
       line(`receiver of the ${prefix}`, {...receiver.counts, events: receiver.bodies.size}),
-      line(`payouts asked for by the ${prefix}`, {...claimants[i]!.counts, 'answers lost': claimants[i]!.lost}),
-      line(`the ${prefix}`, {'events read forward': readers[i]!.events.length, 'calls made again': retries}),
+      line(`payouts requested by the ${prefix}`, {...claimants[i]!.counts, 'responses lost': claimants[i]!.lost}),
+      line(`the ${prefix}`, {'events read forward': readers[i]!.events.length, 'repeated calls': retries}),
     ]),
     line('users', {all: users.all.length}),
-    line('payment requests asked for', {all: payments.all.length, ...payments.counts}),
+    line('payment requests', {all: payments.all.length, ...payments.counts}),
   ].join('\n')
 }
 

@@ -55,7 +55,7 @@ export class Merchant {
   /** A call that must succeed. Resolves to the body of the response. */
   async call(method: string, path: string, body?: object): Promise<string> {
     const {status, text} = await this.ask(method, path, body)
-    if (status >= 400) throw new Error(`${method} ${path} was answered with ${status}: ${text.slice(0, 200)}`)
+    if (status >= 400) throw new Error(`${method} ${path} returned ${status}: ${text.slice(0, 200)}`)
     return text
   }
 
@@ -72,7 +72,7 @@ export class Merchant {
       }
       this.retries++
     }
-    throw new Error(`${method} ${path} was not answered`, {cause: last})
+    throw new Error(`${method} ${path} got no response`, {cause: last})
   }
 
   async askOnce(method: string, path: string, body?: object, headers: Record<string, string> = {}): Promise<Response> {

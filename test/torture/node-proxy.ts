@@ -1,5 +1,5 @@
-// A proxy before a local chain for the worker. Until it is told to be calm, it is sometimes late, cut off, or
-// lying. Most often it accepts a transaction without a response.
+// A proxy in front of a local chain, for the worker. Until `calm` is called, its responses are sometimes late, cut off, or false. Most often it
+// accepts a transaction without a response.
 import {createServer, type IncomingMessage, type Server, type ServerResponse} from 'node:http'
 import type {AddressInfo} from 'node:net'
 import {setTimeout as sleep} from 'node:timers/promises'
@@ -10,13 +10,13 @@ import type {Service} from './service.ts'
 
 const sending = {
   passes: 45,
-  'taken, told late': 13,
-  'taken, answer lost': 20,
-  'taken, called refused': 9,
-  'not taken, answer lost': 7,
-  'not taken, refused': 6,
+  'accepted, late response': 13,
+  'accepted, response lost': 20,
+  'accepted, reported as refused': 9,
+  'not accepted, response lost': 7,
+  'not accepted, refused': 6,
 }
-const reading = {passes: 86, late: 5, 'answer lost': 6, refused: 3}
+const reading = {passes: 86, late: 5, 'response lost': 6, refused: 3}
 type Mood = keyof typeof sending | keyof typeof reading
 
 interface Node {
@@ -80,7 +80,7 @@ export class NodeProxy implements GoBetween {
 
   async #nodeResponse(body: string, mood: Mood, response: ServerResponse): Promise<void> {
     if (mood.startsWith('not taken') || mood === 'refused') {
-      if (mood === 'not taken, answer lost') return void response.destroy()
+      if (mood === 'not accepted, response lost') return void response.destroy()
       return void response.writeHead(503).end()
     }
     if (mood === 'late') await sleep(this.#random.between(500, 3000))
@@ -90,10 +90,10 @@ export class NodeProxy implements GoBetween {
       body,
     })
     const text = await nodeResponse.text()
-    if (mood === 'taken, told late') await sleep(this.#random.between(500, 8000))
-    if (mood.endsWith('answer lost')) return void response.destroy()
+    if (mood === 'accepted, late response') await sleep(this.#random.between(500, 8000))
+    if (mood.endsWith('response lost')) return void response.destroy()
     response.setHeader('content-type', 'application/json')
-    response.end(mood === 'taken, called refused' ? refusals(text) : text)
+    response.end(mood === 'accepted, reported as refused' ? refusals(text) : text)
   }
 }
 

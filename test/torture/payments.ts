@@ -116,7 +116,7 @@ export class Payments {
     const responses = await Promise.all(Array.from({length: times}, () => this.#post(wish)))
     const texts = new Set(responses.map(({text}) => text))
     if (responses.some(({status}) => status !== 200) || texts.size !== 1)
-      this.wrong.push(`${wish.externalId} with a key was answered with ${[...texts].join(' and ')}`)
+      this.wrong.push(`${wish.externalId} with a key got the responses ${[...texts].join(' and ')}`)
     const {data} = Made.parse(JSON.parse(responses[0]!.text))
     this.#asked.push({wish, data})
     this.#take(wish, data)
@@ -129,8 +129,8 @@ export class Payments {
     const made = responses.flatMap(({status}, i) => (status === 200 ? [i] : []))
     const refused = responses.filter(({status}) => status !== 200)
     if (made.length > 1 || refused.some(response => !isRefusal(response, 409, 'external_id_conflict')))
-      this.wrong.push(`${wish.externalId} was answered with ${responses.map(({text}) => text).join(' and ')}`)
-    if (made.length === 0) this.#count('answer lost')
+      this.wrong.push(`${wish.externalId} got the responses ${responses.map(({text}) => text).join(' and ')}`)
+    if (made.length === 0) this.#count('response lost')
     const found = Found.parse(JSON.parse(await wish.merchant.call('GET', pathOf(wish.externalId)))).data
     const winner = made.length
       ? wishes[made[0]!]!
@@ -154,13 +154,13 @@ export class Payments {
     const {wish, data} = this.#random.pick(this.#asked)
     const same = Made.parse(JSON.parse((await this.#post(wish)).text)).data
     if (JSON.stringify(same) !== JSON.stringify(data))
-      this.wrong.push(`${wish.externalId} is another one when asked again`)
+      this.wrong.push(`${wish.externalId} is another request when repeated`)
     const other = await this.#post({...wish, amount: wish.amount + 1n})
     if (!isRefusal(other, 422, 'idempotency_key_reused'))
-      this.wrong.push(`a key used with another amount was answered with ${other.status} ${other.text}`)
+      this.wrong.push(`the response to a key used with another amount was ${other.status} ${other.text}`)
     const stranger = await this.#post({...wish, key: `${wish.key}-other`})
     if (!isRefusal(stranger, 409, 'external_id_conflict'))
-      this.wrong.push(`a reference used again was answered with ${stranger.status} ${stranger.text}`)
+      this.wrong.push(`the response to a repeated reference was ${stranger.status} ${stranger.text}`)
   }
 
   // --- payments ---

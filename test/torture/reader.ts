@@ -1,5 +1,4 @@
-// The merchant's other source of events: GET /v1/events, read forward all the time. It has what a merchant has who never
-// reads backwards.
+// The merchant's other source of events: GET /v1/events, always read forward. It has the events of a merchant that never reads backwards.
 import {setTimeout as sleep} from 'node:timers/promises'
 import {z} from 'zod'
 import type {Merchant} from './merchant.ts'

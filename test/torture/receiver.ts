@@ -1,5 +1,5 @@
-// A merchant's webhook receiver: verifies every signature, stores the bytes, and, until it is told to be calm, sometimes fails in the
-// ways that receivers do.
+// A merchant's webhook receiver: verifies every signature, and stores the bytes. Until `calm` is called, it sometimes fails in the ways of real
+// receivers.
 import {createServer, type IncomingMessage, type Server, type ServerResponse} from 'node:http'
 import type {AddressInfo} from 'node:net'
 import {Webhook} from 'standardwebhooks'
@@ -51,7 +51,7 @@ export class Receiver {
     if (mood === 'hangs') return void setTimeout(() => response.destroy(), hangMs).unref()
     this.#keep(Buffer.concat(chunks).toString(), request.headers as Record<string, string>)
     if (mood === 'forgets')
-      request.socket.destroy() // it has the event, and the sender cannot know
+      request.socket.destroy() // it has the event, but the sender does not know that
     else response.writeHead(204).end()
   }
 

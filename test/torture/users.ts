@@ -68,7 +68,7 @@ export class Users {
     return user.addresses.get(registered(chain).family) ?? this.any(chain)
   }
 
-  /** Users that are another user, or have another address, when they are requested again. */
+  /** Users whose id or address changed when they were requested again. */
   async changed(): Promise<User[]> {
     const changed = []
     for (const user of this.all) {

@@ -166,8 +166,12 @@ export async function askedWasMade({db, payments}: Run): Promise<string[]> {
   return [
     ...payments.wrong,
     ...asked.filter((request, i) => request === asked[i - 1]).map(request => `made twice: ${request}`),
-    ...asked.filter(request => !real.includes(request)).map(request => `answered, and not there: ${request}`),
-    ...real.filter(request => !asked.includes(request)).map(request => `there, and nobody was told: ${request}`),
+    ...asked
+      .filter(request => !real.includes(request))
+      .map(request => `in a response, and not in the database: ${request}`),
+    ...real
+      .filter(request => !asked.includes(request))
+      .map(request => `in the database, and in no response: ${request}`),
   ]
 }
 

@@ -63,12 +63,12 @@ async function responsesOf({merchant, asked, plain, lost, wrong}: Claimant): Pro
       found.push(`${id}, asked for ${how} to ${address}, goes to ${payouts.get(id)?.address}`)
   }
   for (const {key, texts, address} of asked) {
-    if (new Set(texts).size !== 1) found.push(`${key} was answered with ${texts.join(' and ')}`)
+    if (new Set(texts).size !== 1) found.push(`${key} got the responses ${texts.join(' and ')}`)
     note(JSON.parse(texts[0]!).id, address, `with ${key}`)
   }
   for (const {id, address} of plain) note(id, address, 'without a key')
   const more = payouts.size - known.size
-  if (more > lost) found.push(`there are ${more} payouts that nobody was told of, and ${lost} answers were lost`)
+  if (more > lost) found.push(`${more} payouts were in no response, and only ${lost} responses were lost`)
   return found
 }
 
@@ -83,7 +83,9 @@ export async function whatLeftWasPaidOut(run: Run): Promise<string[]> {
     const asked = payouts
       .filter(({chain, status}) => chain === payer.chain && status === 'completed')
       .map(({txid, address, net, token}) => `${txid} ${address} ${net} ${token}`)
-    wrong.push(...without(paid, asked).map(what => `left us on ${payer.chain} and is no completed payout: ${what}`))
+    wrong.push(
+      ...without(paid, asked).map(what => `was paid by us on ${payer.chain} and is no completed payout: ${what}`),
+    )
     wrong.push(
       ...without(asked, paid).map(what => `a completed payout of ${payer.chain} that the chain does not have: ${what}`),
     )

@@ -22,20 +22,20 @@ export const checks: Record<string, (run: Run) => Promise<string[]>> = {
   'assets are those of the settings, and have the decimals of their contracts': assetsAreThoseOfTheSettings,
   'every deposit is what the chain has, and the chain has no other': depositsAreTheChains,
   'blocks are those of the chain': blocksAreTheChains,
-  'no deposit was told to be reorged without a cause': reorgsHadCauses,
+  'no deposit was reorged without a cause': reorgsHadCauses,
   'each payment request is what the chain has paid for it, and GET /payments has it': requestsAreTheChains,
-  'each payment request was made once, as its merchant was told, and nobody asked for any other': askedWasMade,
-  'each address is of one user or one payment request': addressesAreOfOne,
-  'what was paid for payment requests is in no list of deposits': receiptsAreNoDeposits,
+  'each payment request was made once, as in the response to its merchant, and there are no others': askedWasMade,
+  'each address belongs to one user or one payment request': addressesAreOfOne,
+  'payments for payment requests are in no list of deposits': receiptsAreNoDeposits,
   'every payout is completed or failed': payoutsAreOver,
-  'the same key gave the same payout and the same answer, and no payout came from nowhere': responsesStayedTrue,
-  'each completed payout was paid once, its net to its address, and nothing else left us': whatLeftWasPaidOut,
-  'what left addresses of users is in the treasury or was paid out; what was signed could be; nothing was invented':
+  'the same key gave the same payout and the same response, and each payout was requested': responsesStayedTrue,
+  'each completed payout was paid once, its net to its address, and we paid nothing else': whatLeftWasPaidOut,
+  'money that left user addresses is in the treasury or was paid out; all signatures were allowed; no deposit was invented':
     rulesOfTheChains,
-  'the ledger has what addresses and treasury hold, and what the network took': ledgerIsTheChains,
+  'the ledger has the balances of addresses and treasury, and the network fees': ledgerIsTheChains,
   'each change of a deposit, and the end of each payout, has exactly one event': eventsAreTheHistory,
   'each event reached the receiver with the bytes that the API has': eventsArrived,
-  'sequences follow visibility: who read forward has everything': nothingWasSkipped,
+  'reading events forward skips nothing': nothingWasSkipped,
   'the API shows the balances that deposits and payouts imply': balancesOfTheMerchants,
   'the books agree, and nothing is left over': nothingIsLeft,
   'reading every chain again changes nothing': reindexingChangesNothing,
@@ -232,8 +232,8 @@ async function nothingWasSkipped(run: Run): Promise<string[]> {
     const read = new Set(events.map(({id}) => id))
     const its = new Set(all.filter(({merchant_id}) => merchant_id === merchant.id).map(({id}) => id))
     wrong.push(
-      ...show(missing(read, its), 'skipped by who read forward'),
-      ...show(missing(its, read), 'read, and gone, or of somebody else'),
+      ...show(missing(read, its), 'skipped when read forward'),
+      ...show(missing(its, read), 'read, but deleted or of another merchant'),
     )
   }
   return wrong
@@ -278,10 +278,10 @@ async function nothingIsLeft({db}: Run): Promise<string[]> {
     'an outgoing payment that is not final': `select * from app.outgoing_payment where status <> 'final'`,
     'a claim that is not allocated': 'select * from app.claim where finished_at is null',
     'a deposit of a failed payout': `select d.id from app.deposit d join app.payout p on p.id = d.settlement_id where p.status = 'failed'`,
-    'something reserved for nothing': 'select * from app.treasury where reserved <> 0',
+    'a reservation without a purpose': 'select * from app.treasury where reserved <> 0',
     'an open incident': 'select * from app.incident where resolved_at is null',
     'a halted chain': 'select chain from chain.cursor where halted_at is not null',
-    'touched and not settled': 'select * from chain.touched union all select txn, chain, null from chain.touched_chain',
+    'touched and not derived': 'select * from chain.touched union all select txn, chain, null from chain.touched_chain',
     'an event without sequence': 'select id from app.event where sequence is null',
     'a delivery that did not succeed': `select id, status from app.delivery where status <> 'delivered'`,
   }

@@ -272,7 +272,7 @@ const forms = ({client}: TestBitcoin): Forms => ({
     }
   },
 
-  'answers emptily': () => async (call, pass) => {
+  'returns nothing': () => async (call, pass) => {
     const {method} = call
     if (method === 'GET') return new Uint8Array()
     if (method === 'getblock') return ''

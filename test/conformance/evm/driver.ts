@@ -182,7 +182,7 @@ const forms = (anvil: Anvil): Forms => ({
       return Number(params[0]) > Number(latest.number) ? null : pass()
     }
   },
-  'answers emptily': () => async (call, pass) => {
+  'returns nothing': () => async (call, pass) => {
     if (['eth_getBlockReceipts', 'debug_traceBlockByHash'].includes(call.method)) return []
     const response = (await pass()) as Block | null
     return isFullBlock(call) && response ? {...response, transactions: []} : response

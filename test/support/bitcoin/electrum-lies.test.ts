@@ -1,4 +1,4 @@
-// Each lie shows what its name says, and ends.
+// Each lie does what its name says, and can be ended.
 import {pino} from 'pino'
 import {afterAll, afterEach, beforeAll, beforeEach, expect, test} from 'vitest'
 import {z} from 'zod'
@@ -72,7 +72,7 @@ const seen: Record<Lie, () => Promise<void>> = {
     expect(await height()).toBe(before)
     expect(await height()).toBe(before + 1)
   },
-  async 'answers emptily'() {
+  async 'returns nothing'() {
     expect(await history(old)).toEqual([])
     expect(await headers(0)).toBe(0)
     await expect(raw()).rejects.toThrow('No such')

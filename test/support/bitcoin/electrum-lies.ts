@@ -11,8 +11,8 @@ export type Lie =
   /** Repeats its previous response to every second request. */
   | 'repeats itself'
   /** Returns empty results. */
-  | 'answers emptily'
-  /** Fails in turns by errors, broken connections, half responses and invalid JSON. Responds now and then, and always to the handshake. */
+  | 'returns nothing'
+  /** Sends errors, broken connections, half responses and invalid JSON in turn. Sometimes it responds, and always to the handshake. */
   | 'fails'
   | 'hangs'
   /** Has another block 0. Connected clients do not ask for it again. */
@@ -32,7 +32,7 @@ interface Entry {
 
 export async function lie(server: LyingElectrum, lie?: Lie): Promise<void> {
   const behave = lie && (await lies[lie](server))
-  server.tells = lie === undefined || !['lags', 'answers emptily', 'hangs'].includes(lie)
+  server.tells = lie === undefined || !['lags', 'returns nothing', 'hangs'].includes(lie)
   server.behave = behave
   if (!lie) await server.retell()
 }
@@ -66,7 +66,7 @@ const lies: Record<Lie, (server: LyingElectrum) => Behaviour | Promise<Behaviour
     }
   },
 
-  'answers emptily': () => async (call, pass) => {
+  'returns nothing': () => async (call, pass) => {
     const response = await pass()
     const {method} = call
     if (method === 'blockchain.scripthash.subscribe') return null

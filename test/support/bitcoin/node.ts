@@ -55,7 +55,7 @@ export async function startBitcoin({node}: {node?: BitcoinNode} = {}): Promise<T
       }
       started = await start()
       if (started.devnet.url !== devnet.url || started.devnet.control_url !== devnet.control_url)
-        throw new Error('a port of the local Bitcoin chain was taken by somebody else')
+        throw new Error('another program took a port of the local Bitcoin chain')
     },
     stop: async () => {
       await started.stop()

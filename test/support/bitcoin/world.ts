@@ -132,7 +132,7 @@ export class BitcoinWorld extends World {
     )
   }
 
-  // --- what came of it ---
+  // --- results ---
 
   async outputs(): Promise<OutputRow[]> {
     const rows = await this.db.rows<Omit<OutputRow, 'amount'> & {amount: string}>(

@@ -87,7 +87,7 @@ export class WrittenBitcoin extends WrittenWorld {
     return rows.map(({output_index}) => `${txid}:${output_index}`)
   }
 
-  /** Notes outputs as unconfirmed again, even if they no longer are. */
+  /** Writes outputs as unconfirmed again, even if they are confirmed. */
   async noteAgain(outpoints: string[]): Promise<void> {
     const rows = this.#unconfirmed.filter(({txid, output_index}) => outpoints.includes(`${txid}:${output_index}`))
     await this.writer.query(`select chain.note_mined('BTC', $1, '{}', '{}')`, [JSON.stringify(rows)])
@@ -164,7 +164,7 @@ export class WrittenBitcoin extends WrittenWorld {
         decoded.hashType === Transaction.SIGHASH_ALL &&
         secp256k1.verify(digest, publicKey, decoded.signature) &&
         input.sequence === 0xfffffffd
-      if (!isSound) throw new Error(`input ${index} is not signed as it should be`)
+      if (!isSound) throw new Error(`input ${index} has a wrong signature`)
       fee += value
       return outpoint
     })

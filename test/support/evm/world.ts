@@ -18,7 +18,7 @@ import {Anvil, localChainId} from './anvil.ts'
 
 export type {Shop} from '../world.ts'
 
-/** Blocks also come without transactions: fees fall with them, and a stuck transaction shows. */
+/** Blocks also come without transactions: fees fall, and a stuck transaction is noticed. */
 const emptyBlockMs = 1000
 
 export const ether = 10n ** 18n

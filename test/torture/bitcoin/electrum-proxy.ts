@@ -1,6 +1,6 @@
-// Electrum servers for the processes of the service: proxies before the local chain's server that misbehave until they are told to be
-// calm. Two lie to the indexer in turns, in every way. The worker's proxy misbehaves call by call; most often it accepts a transaction
-// without a response, or reports one as accepted that it does not pass on.
+// Electrum servers for the processes of the service: proxies in front of the local chain's server. They misbehave until `calm` is called. Two lie to
+// the indexer in turn, in every way. The worker's proxy misbehaves call by call. Most often it accepts a transaction without a response, or reports
+// a transaction as accepted without passing it on.
 import {setTimeout as sleep} from 'node:timers/promises'
 import {Transaction} from 'bitcoinjs-lib'
 import {type Lie, lie} from '../../support/bitcoin/electrum-lies.ts'
@@ -13,14 +13,14 @@ import type {Service} from '../service.ts'
 const broadcast = 'blockchain.transaction.broadcast'
 const sending = {
   passes: 45,
-  'taken, told late': 10,
-  'taken, answer lost': 15,
-  'taken, called refused': 9,
-  'not taken, answer lost': 7,
-  'not taken, refused': 6,
-  'not taken, called taken': 12,
+  'accepted, late response': 10,
+  'accepted, response lost': 15,
+  'accepted, reported as refused': 9,
+  'not accepted, response lost': 7,
+  'not accepted, refused': 6,
+  'not accepted, reported as accepted': 12,
 }
-const reading = {passes: 86, late: 5, 'answer lost': 4, refused: 3, 'fees are high': 6}
+const reading = {passes: 86, late: 5, 'response lost': 4, refused: 3, 'fees are high': 6}
 type Mood = keyof typeof sending | keyof typeof reading
 
 /** In coins per 1,000 bytes: 40 sat/vB, of the 200 that are allowed. */
@@ -57,15 +57,15 @@ export class WorkersElectrum implements GoBetween {
     const {method, params} = call
     const mood = this.#random.weighted<Mood>((method === broadcast ? sending : reading) as Record<Mood, number>)
     this.counts[mood] = (this.counts[mood] ?? 0) + 1
-    if (mood === 'not taken, answer lost') faults.drop()
-    if (mood === 'not taken, refused' || mood === 'refused') faults.error('the server is busy')
-    if (mood === 'not taken, called taken') return Transaction.fromHex(String(params[0])).getId()
+    if (mood === 'not accepted, response lost') faults.drop()
+    if (mood === 'not accepted, refused' || mood === 'refused') faults.error('the server is busy')
+    if (mood === 'not accepted, reported as accepted') return Transaction.fromHex(String(params[0])).getId()
     if (mood === 'late') await sleep(this.#random.between(500, 3000))
     if (mood === 'fees are high' && method === 'blockchain.estimatefee') return highFee
     const response = await pass()
-    if (mood === 'taken, told late') await sleep(this.#random.between(500, 8000))
-    if (mood === 'taken, called refused') faults.error('the transaction was rejected by network rules.')
-    if (mood.endsWith('answer lost')) faults.drop()
+    if (mood === 'accepted, late response') await sleep(this.#random.between(500, 8000))
+    if (mood === 'accepted, reported as refused') faults.error('the transaction was rejected by network rules.')
+    if (mood.endsWith('response lost')) faults.drop()
     return response
   }
 }
@@ -74,7 +74,7 @@ export class WorkersElectrum implements GoBetween {
 const lies: Record<Lie | 'closes' | 'is silent', number> = {
   lags: 4,
   'repeats itself': 3,
-  'answers emptily': 3,
+  'returns nothing': 3,
   fails: 3,
   hangs: 2,
   'is of another network': 2,

@@ -1,5 +1,5 @@
-// The truth of a local Bitcoin chain: every output to our addresses, and every transaction that spends one. And of everything that custody
-// signed, mined or not: it spent only final outputs, and no two signatures of a purpose could both be mined.
+// The truth of a local Bitcoin chain: every output to our addresses, and every transaction that spends one. Also checks everything that custody
+// signed, mined or not: it spends only final outputs, and no two signatures of a purpose could both be mined.
 import {address, Block, initEccLib, networks, Transaction} from 'bitcoinjs-lib'
 import type pg from 'pg'
 import * as ecc from 'tiny-secp256k1'
@@ -79,7 +79,7 @@ function readTransaction(
     if (output.address === treasury || addresses.has(output.address)) coins.set(output.outpoint, output)
   if (own.length === 0) return
   for (const coin of own) coin.spentBy = txid
-  if (own.length < spent.length) wrong.push(`${txid} spends what is ours beside what is not`)
+  if (own.length < spent.length) wrong.push(`${txid} spends outputs of ours together with foreign ones`)
   for (const {address, amount} of outputs) if (address !== treasury) paid.push({txid, to: address, token, amount})
   found.fees += sum(own) - sum(outputs)
 }
@@ -147,7 +147,7 @@ async function wrongSignatures({coins}: Found, {db, finalAt}: AskedOf): Promise<
   const unknown = new Set(
     [...coins.values()].flatMap(({spentBy}) => (spentBy && !signed.has(spentBy) ? [spentBy] : [])),
   )
-  return [...wrong, ...[...unknown].map(txid => `${txid} spends what is ours, and custody did not write it down`)]
+  return [...wrong, ...[...unknown].map(txid => `${txid} spends outputs of ours, and is not in custody's journal`)]
 }
 
 /** Deposits of transactions that do not exist. */
@@ -155,5 +155,7 @@ async function inventions({db, made}: AskedOf): Promise<string[]> {
   const {rows} = await db.query<{txid: string}>(
     `select txid from app.deposit where chain = 'BTC' and merchant_id is not null`,
   )
-  return rows.filter(({txid}) => !made.has(txid)).map(({txid}) => `a deposit of ${txid}, which nobody made`)
+  return rows
+    .filter(({txid}) => !made.has(txid))
+    .map(({txid}) => `a deposit of ${txid}, a transaction that does not exist`)
 }

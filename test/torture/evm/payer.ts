@@ -1,5 +1,5 @@
-// Pays on an EVM chain, and makes reorganisations. The effect that a transaction has if it succeeds is recorded with it; at the end the chain
-// says whether it did.
+// Pays on an EVM chain, and makes reorganisations. Each transaction is recorded with the effect that it has if it succeeds. At the end, the chain
+// shows whether it succeeded.
 import {setTimeout as sleep} from 'node:timers/promises'
 import {type Abi, encodeFunctionData, erc20Abi, type Hex, keccak256} from 'viem'
 import {generatePrivateKey, privateKeyToAddress} from 'viem/accounts'

@@ -29,7 +29,7 @@ export async function localClient(chain: ChainCode, service: Service): Promise<E
 
 export function coinOf(chain: ChainCode): Asset {
   const coin = coins[chain]
-  if (!coin) throw new Error(`${import.meta.filename} does not say what the coin of ${chain} is called`)
+  if (!coin) throw new Error(`${import.meta.filename} has no name for the coin of ${chain}`)
   return {chain, token: coin, name: coin, decimals: 18, usual: 10n ** 18n}
 }
 

@@ -3,7 +3,7 @@ import type {MadeUpSettings} from '../../../chains/madeup/settings.ts'
 import type {AuditFamily} from '../observation.ts'
 
 export const madeup: AuditFamily<MadeUpSettings> = {
-  claim: 'no more than that it was not looked at',
+  claim: 'nothing: balances are not compared',
   ask: (db, {chain}) => ({
     batch: 1000,
     async poll(addresses) {

@@ -17,7 +17,7 @@ export function open({chain}: MadeUpSettings): PayoutChain<never> {
     intentOf: planned => planned,
     responses: responses(z.never(), z.never()),
     raise: async () => undefined,
-    broadcast: async raws => raws.map(() => 'no node takes transactions'),
+    broadcast: async raws => raws.map(() => 'the node takes no transactions'),
     async collect() {},
     close() {},
   }

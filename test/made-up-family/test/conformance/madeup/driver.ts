@@ -58,7 +58,7 @@ const forms = (chain: MadeUpLocalChain): Forms => ({
     const then = chain.blocks
     return ({method, params}) => responseOf(then, method, params)
   },
-  'answers emptily': () => (call, pass) => (call.method === 'blocks' ? call.params.map(() => null) : pass()),
+  'returns nothing': () => (call, pass) => (call.method === 'blocks' ? call.params.map(() => null) : pass()),
   'is of another network': () => (call, pass) =>
     call.method === 'hashes' && call.params[0] === 0 ? call.params.map(() => '00'.repeat(32)) : pass(),
   forgets: below => (call, pass) => {
