@@ -248,7 +248,7 @@ test('a second process stands by, so that two seeds never share a pool, and take
     async () => (await duplicate.ask('/check', {payout_id: '00000000-0000-0000-0000-000000000000'})).status === 200,
     {
       timeoutMs: 10_000,
-      what: 'the second custody to answer at the same socket',
+      what: 'the second custody to respond at the same socket',
     },
   )
   const late = spawn(given, other)

@@ -384,7 +384,7 @@ export async function findOutgoingPayment(
   return {...outgoingPayment, amount: BigInt(outgoingPayment.amount)}
 }
 
-/** Only known tokens are signed for: a forged row could name a worthless token, of which its author has sent us any amount. */
+/** Only known tokens are signed for: a forged row could name a worthless token that the attacker has sent to us in any amount. */
 export function checkAsset({chains, family}: PolicyContext, {chain, token}: {chain: ChainCode; token: string}): Asset {
   const settings = chains.get(chain)
   const asset = settings?.chain.assets.find(known => known.token === token)

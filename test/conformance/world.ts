@@ -40,7 +40,7 @@ interface Signed {
   /** Equal for payments that exclude each other. */
   source: string
   place: Place
-  /** How often it left the chain since the last settled point. */
+  /** How often it left the chain since the last quiet point. */
   losses: number
 }
 
@@ -52,7 +52,7 @@ export class World {
   readonly indexer: Indexer
   readonly addresses: string[] = []
   readonly #signed = new Map<string, Signed>()
-  /** The events of each deposit at the last settled point. */
+  /** The events of each deposit at the last quiet point. */
   readonly #told = new Map<string, string>()
 
   private constructor(

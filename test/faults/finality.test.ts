@@ -131,7 +131,7 @@ describe.concurrent('finality', {timeout: 240_000}, () => {
     const before = await world.everything()
     const {final_height, final_hash} = (await world.cursor()) as {final_height: number; final_hash: string}
 
-    // A node that shows another chain above `stays`, for good as far as the indexer can tell.
+    // A node that shows another chain above `stays` at every poll.
     node.behave = async ({method, params}, pass) => {
       const response = (await pass()) as {hash: string} | null
       const lies = method === 'eth_getBlockByNumber' && params[1] === false && Number(params[0]) > stays.height

@@ -108,7 +108,7 @@ test('while the replica stands still, a client reads its own changes, and other 
 test('a row that the replica lacks is read from the primary, and no later read is older', async () => {
   const merchant = await Merchant.open()
   await standStill()
-  const told = await merchant.createBeside() // the client may know it from a webhook
+  const told = await merchant.createBeside() // the client may have its id from a webhook
   expect(await merchant.users()).toEqual([])
   expect((await merchant.client.get(`/v1/users/${told.id}`)).body.external_ref).toBe(told.ref)
   expect(await merchant.users()).toEqual([told.ref])

@@ -24,7 +24,7 @@ const program = [
   '6060 51 80 603e 57', //                [in out token]; if there is one, go on at 0x3e
   '50 6004 51 31 6059 56', //             [in out BALANCE(address)], go on at 0x59
   // 0x3e
-  '5b 6020 6040 6024 6000 84 5a fa', //   STATICCALL(all gas, token, 0x24 bytes from 0x00, answer of 0x20 bytes to 0x40)
+  '5b 6020 6040 6024 6000 84 5a fa', //   STATICCALL(all gas, token, 0x24 bytes from 0x00, response of 0x20 bytes to 0x40)
   '6020 3d 14 16', //                     [in out token ok]: 1 if it succeeded and returned one word, else 0
   '6001 90 03 6040 51 17', //             [in out token (ok - 1) | MLOAD(0x40)]: 0 - 1 is all ones
   '90 50', //                             [in out balance]

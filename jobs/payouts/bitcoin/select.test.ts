@@ -44,7 +44,7 @@ function signed(inputs: number, scripts: Uint8Array[], value = 100_000n): Transa
 }
 
 describe('a size', () => {
-  test.each(Object.entries(recipients))('is that of the signed bytes, for a payment to %s with change', (_, to) => {
+  test.each(Object.entries(recipients))('is the size of the signed bytes, for a payment to %s with change', (_, to) => {
     const scripts = [address.toOutputScript(to, networks.regtest), p2wpkh]
     for (const inputs of [1, 2, 3, 40, 252, 253]) {
       const size = virtualSize(
@@ -71,7 +71,7 @@ describe('a fee', () => {
     expect(leastFee(141, {rate: 200.1, cap: 200})).toBeUndefined()
   })
 
-  test('of a replacement is that of the replaced and at least 1.02 sat for each byte', () => {
+  test('of a replacement is the fee of the replaced transaction plus at least 1.02 sat for each byte', () => {
     expect(leastFee(141, {rate: 1, cap: 200, replaces: 1000n})).toBe(1144n)
     expect(leastFee(141, {rate: 10, cap: 200, replaces: 1000n})).toBe(1410n)
     expect(leastFee(141, {rate: 10, cap: 200, replaces: 1000n, least: 1500n})).toBe(1500n)
