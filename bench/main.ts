@@ -43,7 +43,7 @@ const benches: Record<string, () => Promise<void>> = {
   async 'block-scan'() {
     results.push(...(await benchBlockScan()))
   },
-  async settle() {
+  async derive() {
     results.push(...(await benchDerive()))
   },
   async webhooks() {
