@@ -167,7 +167,7 @@ export class BitcoinPayer implements Payer {
       try {
         return await client.pay(outputs, {inputs: [`${txids[0]}:0`]})
       } catch (error) {
-        if (!/no unspent output|insufficient fee/.test(String(error))) throw error // else the treasury was given it
+        if (!/not an unspent output|insufficient fee/.test(String(error))) throw error // else the treasury was given it
       }
     }
   }
