@@ -70,7 +70,8 @@ test('a command that fails prints the reason to stderr and exits with 1', async 
     'mine --chain POLYGON --blocks 1': `no local POLYGON chain runs in ${home}`,
     'mine --chain ETH --blocks none': 'It must be a whole number',
     'reorg --chain ETH --depth 100000': 'cannot replace 100000 blocks',
-    [`reorg --chain ETH --depth 1 --double-spend ${'0'.repeat(64)}`]: 'a reorganisation of an EVM chain keeps',
+    [`reorg --chain ETH --depth 1 --double-spend ${'0'.repeat(64)}`]:
+      'a reorganisation of an EVM chain either mines all',
     reorg: "required option '--chain <chain>' not specified",
   }
   await Promise.all(

@@ -92,7 +92,7 @@ export function reindexing(chain: ChainUnderTest): void {
     expect(await commandLine.failure(...given, '--resume')).toMatch('is done; begin another run with --from')
     const final = (await world.chain.head()).height - finalDepth
     expect(await commandLine.failure(...given, '--from', `${from}`, '--to', `${final + 1}`)).toMatch(
-      'the live indexer reads what is not final',
+      'only final blocks are read again',
     )
 
     await world.chain.source.forget(from + 2)

@@ -500,7 +500,7 @@ describe('with a sufficient treasury', () => {
       const {txid, shop} = await stuck([1000n])
       expect(await line.failure(...cpfp(txid, '201'))).toContain('BTC_MAX_FEE_RATE')
       expect(await line.failure(...cpfp(txid, '1'))).toContain('there is nothing to speed up')
-      expect(await line.failure(...cpfp(txid, '20'))).toContain('too little')
+      expect(await line.failure(...cpfp(txid, '20'))).toContain('is too small')
       expect(await line.failure(...cpfp('ab'.repeat(32), '20'))).toContain(
         'has no unconfirmed payment to an address of ours',
       )

@@ -165,7 +165,7 @@ describe.concurrent('finality', {timeout: 240_000}, () => {
 
     // The operator rewinds below the fork; a height above that is refused.
     await db.rows(`select app.request_rewind('ETH', $1)`, [stays.height + 1])
-    await until(async () => indexer.logs.some(({error}) => `${error}`.includes('choose a lower one')), {
+    await until(async () => indexer.logs.some(({error}) => `${error}`.includes('choose a lower height')), {
       timeoutMs: 60_000,
       what: 'the refusal of a height above the fork',
     })

@@ -269,7 +269,7 @@ describe.concurrent('a node', {timeout: 240_000}, () => {
         if (i % 4 === 3) await anvil.mine()
       }
       if (!indexer.alive) indexer.start()
-      await until(async () => indexer.said('it is not believed'), {
+      await until(async () => indexer.said('the head is ignored'), {
         timeoutMs: 60_000,
         what: 'the indexer to notice the lie',
       })
@@ -287,7 +287,7 @@ describe.concurrent('a node', {timeout: 240_000}, () => {
           {status: 'pending', height: head.height - 22, events: 'pending'},
         ])
       expect(indexer.ends).toEqual([])
-      expect(indexer.said('rewinding')).toBe(false)
+      expect(indexer.said('rewound')).toBe(false)
     },
   )
 
