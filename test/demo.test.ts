@@ -95,7 +95,7 @@ test('a demo that is interrupted at startup ends everything within 10 seconds', 
   await until(async () => processesOf(home).length > 3, {timeoutMs: 20_000, what: 'Postgres to run'})
   const before = Date.now()
   child.kill('SIGINT')
-  expect(await ended).toEqual({code: 130, json: {ok: false, error: 'it was interrupted'}})
+  expect(await ended).toEqual({code: 130, json: {ok: false, error: 'the demo was interrupted'}})
   expect(Date.now() - before).toBeLessThan(10_000)
   expect(processesOf(home)).toEqual([])
 }, 40_000)
