@@ -97,7 +97,7 @@ function statements(deposits: number): string[] {
      from app.deposit where settlement_id is not null group by settlement_id, merchant_id, chain, token order by max(created_at)`,
     `insert into app.claim (kind, payout_id, merchant_id, chain, token, cutoff, deposit_count, amount, finished_at)
      select 'claim', id, merchant_id, chain, token, 0, 1, gross, finished_at from app.payout`,
-    `insert into app.outgoing_payment (kind, chain, token, amount, source, recipient, sender, nonce, payout_id, merchant_id, status, max_fee, txid, outcome, fee_paid, next_step_at, created_at, final_at)
+    `insert into app.outgoing_payment (kind, chain, token, amount, source, recipient, fee_payer, nonce, payout_id, merchant_id, status, max_fee, txid, outcome, fee_paid, next_step_at, created_at, final_at)
      select 'payout', chain, token, net, '0xTreasury', address, '0xTreasury', row_number() over (), id, merchant_id, 'final', 1000000, txid, 'done', 500000, null::timestamptz, created_at, finished_at
      from app.payout
      union all

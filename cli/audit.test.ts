@@ -170,7 +170,7 @@ const breaks: Record<string, string[]> = {
     `insert into app.unattributed_decision (deposit_id, decision, amount) select id, 'credit', amount + 1 from app.deposit where credited`,
     `insert into app.unattributed_decision (deposit_id, decision, amount) select id, 'return', amount from app.deposit where credited`,
     `insert into app.unattributed_decision (deposit_id, decision, amount) select id, 'return', amount from app.deposit where not credited;
-     insert into app.outgoing_payment (id, kind, chain, token, amount, source, recipient, sender, nonce, status, outcome, max_fee)
+     insert into app.outgoing_payment (id, kind, chain, token, amount, source, recipient, fee_payer, nonce, status, outcome, max_fee)
      select i.id, 'withdrawal', d.chain, d.token, 1, '0xA', '0xB', '0xA', i.n, 'final', 'done', 1
      from app.deposit d cross join lateral app.return_outgoing_payment_ids(d, 'withdrawal') i where not d.credited and i.n < 2 on conflict do nothing`,
   ],

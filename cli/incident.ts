@@ -107,7 +107,10 @@ export function addIncidentCommands(program: Command): void {
       'reorged takes a final deposit back: the merchant gets the event deposit.reorged, and the balance falls by the amount. A payout that',
       'collected the deposit fails; if that payout is paying or completed, the merchant owes the amount instead. reorged is refused while the',
       'deposit is on the chain, and until a chain that is being read again has reached its block. kept leaves everything as it is; for an audit it',
-      'silences exactly what was found. Some kinds of incidents need another command, which sluice incident list shows.',
+      'silences exactly what was found.',
+      '',
+      'loss and debt are for a second payment, which halts its chain. loss leaves it with the operator; with debt the merchant of the payout owes',
+      'its net amount. Either way the chain goes on. Some kinds of incidents need another command, which sluice incident list shows.',
     ].join('\n'),
     'sluice incident resolve 7 8 9 --as kept',
   )
@@ -115,7 +118,7 @@ export function addIncidentCommands(program: Command): void {
       ...before,
       wholeNumber(text),
     ])
-    .requiredOption('--as <decision>', 'reorged or kept', decision)
+    .requiredOption('--as <decision>', 'kept, reorged, loss or debt', decision)
     .action(
       action<{as: string}>(async ({db}, options, numbers) => {
         const ids = [...new Set(numbers.split(',').map(Number))] // several arguments are joined with commas
@@ -175,6 +178,7 @@ function seen({details}: Incident): string {
 }
 
 function decision(text: string): string {
-  if (text !== 'reorged' && text !== 'kept') throw new InvalidArgumentError('it must be reorged or kept.')
+  if (!['kept', 'reorged', 'loss', 'debt'].includes(text))
+    throw new InvalidArgumentError('it must be kept, reorged, loss or debt.')
   return text
 }

@@ -38,7 +38,7 @@ interface Transaction {
   from: string
   to: string
   amount: string
-  sender: string
+  fee_payer: string
   nonce: number
   txid: string | null
   attempts: {
@@ -188,7 +188,7 @@ export function addPayoutCommands(program: Command): void {
 
 async function transactionsOf(db: pg.Client, payout: string): Promise<Transaction[]> {
   const {rows} = await db.query<Transaction>(
-    `select s.kind, s.status, s.outcome, s.chain, s.source as "from", s.recipient as "to", app.decimal(s.amount, a.decimals) as amount, s.sender,
+    `select s.kind, s.status, s.outcome, s.chain, s.source as "from", s.recipient as "to", app.decimal(s.amount, a.decimals) as amount, s.fee_payer,
        s.nonce, s.txid, (select coalesce(json_agg(t order by t.attempt), '[]') from (
          select o.attempt, o.txid, o.kind, app.iso(o.stored_at) as stored_at, app.iso(o.broadcast_at) as broadcast_at, o.broadcast_error
          from app.outgoing_attempt o where o.outgoing_payment_id = s.id) t) as attempts

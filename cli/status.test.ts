@@ -298,7 +298,7 @@ test.each([3, 5])(
      where not halts and kind not like 'final_deposit%' on conflict do nothing`,
     )
     await db.rows(
-      `insert into app.outgoing_payment (kind, chain, token, amount, source, recipient, sender, nonce, cancelling, recovered, max_fee, waiting_reason, waiting_since)
+      `insert into app.outgoing_payment (kind, chain, token, amount, source, recipient, fee_payer, nonce, cancelling, recovered, max_fee, waiting_reason, waiting_since)
      select 'withdrawal', c, 'ETH', 1, 'x', 'y', c, n, false, false, 0, 'reason_' || n, now() from unnest($1::text[]) c, generate_series(1, 5) n
        on conflict do nothing`,
       [chains],

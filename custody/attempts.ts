@@ -1,7 +1,7 @@
-// Earlier attempts, from the journal. Promises: the rows read from the table match the file, and no attempt of a payout or a withdrawal is
-// missing; otherwise nothing is signed.
-
-import type {Journal} from './journal.ts'
+// Earlier attempts, from the journal, and what becomes of each (app.attempt_fate). Promises: the rows read from the table match the file, and no
+// attempt of a payout or a withdrawal is missing; otherwise nothing is signed.
+import type pg from 'pg'
+import {entryColumns, type Journal} from './journal.ts'
 import type {Entry} from './journal-file.ts'
 import {type Kind, Refusal} from './refusal.ts'
 
@@ -15,27 +15,51 @@ export interface Attempt<D extends Details = Details> {
   destination: string
   source: string
   sender: string
-  nonce: number
+  nonce: number | null
   details: D
   txid: string
   raw: string
+  fate: Fate
 }
+
+/** As in app.attempt_fate. Only an attempt that is dead can certainly never have its effect; only one that is open or in a block can still change. */
+export type Fate = 'open' | 'in_block' | 'final' | 'dead'
 
 /** A journal row (entryColumns) that signs something. */
 export type AttemptRow<D extends Details = Details> = Omit<Entry, keyof Attempt> &
   Omit<Attempt<D>, 'amount' | 'subjectId'> & {amount: string}
 
-/** Rows that include everything signed for this subject, if there is one, on any chain. */
-export function attemptsOf<D extends Details>(
-  {journal}: {journal: Journal},
+/** Everything that was signed with any of these conflict keys, or for this subject on any chain, in order. */
+export async function findAttempts<D extends Details>(
+  {client, journal}: {client: pg.Client; journal: Journal},
   chain: string,
+  keys: string[],
   subjectId: string | null,
-  rows: AttemptRow<D>[],
-): Attempt<D>[] {
+): Promise<Attempt<D>[]> {
+  const {rows: found} = await client.query<AttemptRow<D> & {fate: Fate}>({
+    name: 'find_attempts',
+    text: `with known as (
+        select k.stream, k.seq from unnest($2::text[]) o (key) join custody.journal_key k on k.stream = $1 and k.conflict_key = o.key
+        union
+        select stream, seq from custody.journal where subject_id = $3
+      )
+      select ${entryColumns}, f.fate from known
+      cross join lateral (select * from custody.journal j where j.stream = known.stream and j.seq = known.seq offset 0) j
+      cross join lateral (select fate from app.attempt_fate f where f.chain = known.stream and f.seq = known.seq offset 0) f
+      order by j.seq`,
+    values: [chain, keys, subjectId],
+  })
+  const fates = found.map(({fate}) => fate)
+  const rows = found.map(({fate: _, ...entry}) => entry)
   checkRows(journal.checkAttempts(rows, chain, subjectId))
   const other = rows.find(({stream}) => stream !== chain)
   if (other) throw new Refusal('settlement_changed', `it was signed on ${other.stream} before`)
-  return rows.map(({subject_id, amount, ...row}) => ({...row, subjectId: subject_id, amount: BigInt(amount)}))
+  return rows.map(({subject_id, amount, ...row}, n) => ({
+    ...row,
+    subjectId: subject_id,
+    amount: BigInt(amount),
+    fate: fates[n]!,
+  }))
 }
 
 /** The attempts signed for the same purpose. */

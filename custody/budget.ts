@@ -3,7 +3,7 @@
 // under way. A sweep costs no more than what it brings is worth. On a halted chain nothing new is signed, except what the owner of the
 // database decided about one payment.
 //
-// Attempts exclude each other. So for each nonce, or first input, the highest fee counts until a final block shows what was paid. The inputs are
+// Attempts exclude each other. So for each conflict key the highest fee counts until a final block shows what was paid. The inputs are
 // the journal's file (known.ts), what the indexers write (chain.confirmed_tx), and rows of the database's owner. So nothing that the worker
 // writes lowers a cost, nor does a changed row of custody.journal.
 import type pg from 'pg'
@@ -34,15 +34,10 @@ async function costOf(client: pg.ClientBase, chain: string, promised: Promised[]
     name: 'cost_of_promised',
     text: `select coalesce(sum(coalesce(
           (select i.fee from chain.confirmed_tx i join chain.cursor c using (chain)
-            where i.chain = $1 and i.sender = p.sender and i.nonce = p.nonce and i.block_height <= c.final_height limit 1),
+            where i.chain = $1 and i.conflict_key = p.conflict_key and i.block_height <= c.final_height limit 1),
           p.fee)), 0)::text as cost
-      from unnest($2::text[], $3::bigint[], $4::numeric[]) p (sender, nonce, fee)`,
-    values: [
-      chain,
-      promised.map(({sender}) => sender),
-      promised.map(({nonce}) => nonce),
-      promised.map(({fee}) => String(fee)),
-    ],
+      from unnest($2::text[], $3::numeric[]) p (conflict_key, fee)`,
+    values: [chain, promised.map(({conflictKey}) => conflictKey), promised.map(({fee}) => String(fee))],
   })
   return BigInt(rows[0]!.cost)
 }
@@ -122,11 +117,9 @@ export class Budget {
     return spent
   }
 
-  /** How much today's attempts with the same nonce, or first input, count. */
-  async #costBefore({chain, sender, nonce}: Plan): Promise<bigint> {
-    const before = this.#known
-      .promisedOn(now(), chain)
-      .filter(promised => promised.sender === sender && promised.nonce === nonce)
+  /** How much today's attempts with the same conflict key count. */
+  async #costBefore({chain, conflictKey}: Plan): Promise<bigint> {
+    const before = this.#known.promisedOn(now(), chain).filter(promised => promised.conflictKey === conflictKey)
     return before.length ? await costOf(this.#client, chain, before) : 0n
   }
 

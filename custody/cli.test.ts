@@ -287,9 +287,8 @@ test('reconcile imports what was signed after an older backup, and all of it fin
   await forget(gone)
   await asBefore(`update app.payout set status = 'pending' where id = $1`, [early])
   await begin(later)
-  await world.db.rows('alter table custody.journal disable trigger append_only')
-  await world.db.rows(`delete from custody.journal where stream = 'ETH'`)
-  await world.db.rows('alter table custody.journal enable trigger append_only')
+  await world.db.rows(`begin; set local session_replication_role = replica; delete from custody.journal_key where stream = 'ETH';
+    delete from custody.journal where stream = 'ETH'; commit`)
   expect(await world.sign(pay(later, 1))).toMatchObject([{ok: false, code: 'journal_ahead'}])
   await world.db.rows(`select custody.halt_chain('ETH', 'an older copy')`)
   await assertBooks(world.db)
@@ -313,7 +312,7 @@ test('reconcile imports what was signed after an older backup, and all of it fin
   const stored = await world.db.rows<{raw: string}>('select raw from app.outgoing_attempt')
   expect(stored.map(({raw}) => raw).sort()).toEqual(results.map(({raw}) => raw).sort())
   const outgoingPayments = await world.db.rows<{nonce: number; kind: string; status: string; payout_id: string}>(
-    'select nonce, kind, status, payout_id from app.outgoing_payment where sender = $1 order by nonce',
+    'select nonce, kind, status, payout_id from app.outgoing_payment where fee_payer = $1 order by nonce',
     [world.treasury],
   )
   expect(outgoingPayments.map(({nonce, kind, status}) => `${nonce} ${kind} ${status}`)).toEqual([
@@ -340,16 +339,16 @@ test('reconcile imports what was signed after an older backup, and all of it fin
     [6, 'effect', paid6],
   ])
     await world.db.rows(
-      `select app.store_signed(s.id, 1, $2, $3, $4, $5, $7) from app.outgoing_payment s where s.sender = $1 and s.nonce = $6`,
+      `select app.store_signed(s.id, 1, $2, $3, $4, $5, s.max_fee, $7) from app.outgoing_payment s where s.fee_payer = $1 and s.nonce = $6`,
       [world.treasury, kind, txid, raw, amount, nonce, gas],
     )
   const mined = [paid0, paid1, swept2, cancel3, paid4, cancel5.txid, paid6.txid].map((txid, nonce) => ({
     txid,
-    sender: world.treasury,
+    account: world.treasury,
     nonce,
     fee: 10n,
   }))
-  const ofC = [swept0, swept1].map((txid, nonce) => ({txid, sender: c.address, nonce, fee: 10n}))
+  const ofC = [swept0, swept1].map((txid, nonce) => ({txid, account: c.address, nonce, fee: 10n}))
   await world.writer.write({add: [{confirmedTxs: [...mined, ...ofC].map(one => ({...one, txid: one.txid!}))}]})
   await world.finalize()
   expect(await world.db.rows(`select kind from app.incident where resolved_at is null`)).toEqual([])

@@ -151,7 +151,7 @@ function draftOf(plan: Plan, {txid, raw, details}: Signed): Draft {
     amount: String(plan.amount),
     destination: plan.destination,
     source: plan.source,
-    sender: plan.sender,
+    sender: plan.feePayer,
     nonce: plan.nonce,
     max_fee: String(plan.maxFee),
     txid,

@@ -29,6 +29,7 @@ export const refusalCodes = [
   'insufficient_inputs',
   'dust',
   'nonce_too_high',
+  'payment_locked',
   'sweep_too_dear',
   'fee_budget_reached',
   'chain_halted',

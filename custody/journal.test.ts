@@ -345,7 +345,9 @@ describe('a table that was changed while custody runs', () => {
       return {...paid(subject), nonce, max_fee: fee, signed_at: `2026-11-${day}T10:00:00.000Z`}
     }
     const promised = ({known}: Journal, day: number) =>
-      known.promisedOn(`2026-11-${day}T23:59:59.999Z`, 'ETH').map(({nonce, fee}) => [nonce, fee])
+      known
+        .promisedOn(`2026-11-${day}T23:59:59.999Z`, 'ETH')
+        .map(({conflictKey, fee}) => [Number(conflictKey.split(':')[1]), fee])
     expect(promised(journal, 21)).toEqual([[3, 42_000_000_000_000n]])
     await journal.write(async add => {
       await add(costing('05', 3, '7'))

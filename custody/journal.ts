@@ -209,21 +209,24 @@ export class Journal {
     const last = after + (gap === -1 ? rows.length : gap)
     if (last < Math.min(end, after + most)) this.#block(stream, `entry ${last + 1} is missing`)
     else if (!this.check(rows)) {
-      const hidden = await this.#hiddenInput(stream, after, last)
-      if (hidden) this.#block(stream, `entry ${hidden} lacks an output in custody.journal_input`)
+      const hidden = await this.#hiddenKey(stream, after, last)
+      if (hidden) this.#block(stream, `entry ${hidden} lacks a conflict key in custody.journal_key`)
       else if (last < end) return rows.length
       else this.#changed.delete(stream)
     }
     return 0
   }
 
-  /** The first entry with an input that is missing in custody.journal_input, so a search by that output would not find the entry. */
-  async #hiddenInput(stream: string, after: number, last: number): Promise<number | undefined> {
+  /** The first entry with a conflict key that is missing in custody.journal_key, so a search by that nonce or output would not find the entry. */
+  async #hiddenKey(stream: string, after: number, last: number): Promise<number | undefined> {
     const {rows} = await this.#client.query<{seq: number}>({
-      name: 'journal_hidden_input',
-      text: `select j.seq::int as seq from custody.journal j cross join lateral jsonb_array_elements_text(j.details -> 'inputs') i
-        where j.stream = $1 and j.seq > $2 and j.seq <= $3 and j.details ? 'inputs'
-          and not exists (select from custody.journal_input n where n.stream = j.stream and n.outpoint = i and n.seq = j.seq)
+      name: 'journal_hidden_key',
+      text: `select j.seq::int as seq from custody.journal j cross join lateral (
+          select jsonb_array_elements_text(j.details -> 'inputs') as key
+          union select coalesce(j.details #>> '{inputs,0}', j.sender || ':' || j.nonce)
+        ) k
+        where j.stream = $1 and j.seq > $2 and j.seq <= $3 and k.key is not null and (j.conflict_key is null
+          or not exists (select from custody.journal_key n where n.stream = j.stream and n.seq = j.seq and n.conflict_key = k.key))
         order by j.seq limit 1`,
       values: [stream, after, last],
     })
@@ -255,6 +258,7 @@ export class Journal {
     let result: T
     try {
       result = await work(add)
+      step('custody: judged')
       await this.#client.query('commit')
     } catch (error) {
       await this.#client.query('rollback')

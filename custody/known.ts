@@ -18,14 +18,14 @@ interface Entry {
   sender: string | null
   nonce: number | null
   max_fee: string | null
+  details: {inputs?: unknown}
   signed_at: string
   hash: string
 }
 
-/** The highest fee that may be paid for what was signed with a nonce, or a first input. */
+/** The highest fee that may be paid for what was signed with a conflict key. */
 export interface Promised {
-  sender: string
-  nonce: number
+  conflictKey: string
   fee: bigint
 }
 
@@ -80,26 +80,27 @@ export class Known {
     this.#days.set(`${stream} ${token}`, {date, amounts})
   }
 
-  /** The highest fees of all attempts signed on the entry's day with the entry's nonce. The list is created if it does not exist. */
-  #feesOf({stream, sender, nonce, signed_at}: Entry): bigint[] | undefined {
-    if (sender === null || nonce === null) return undefined
+  /** The highest fees of all attempts signed on the entry's day with the entry's conflict key. The list is created if it does not exist. */
+  #feesOf(entry: Entry): bigint[] | undefined {
+    const conflictKey = conflictKeyOf(entry)
+    if (conflictKey === undefined) return undefined
+    const {stream, signed_at} = entry
     const date = dateOf(signed_at)
     const last = this.#fees.get(stream)
     const day = last && last.date >= date ? last : {date, fees: new Map()} // a clock that is set back begins no new day
     this.#fees.set(stream, day)
-    const key = `${sender} ${nonce}`
-    const used = day.fees.get(key) ?? {sender, nonce, fees: []}
-    day.fees.set(key, used)
-    return used.fees
+    const fees = day.fees.get(conflictKey) ?? []
+    day.fees.set(conflictKey, fees)
+    return fees
   }
 
-  /** What was signed on the day (UTC) of that moment, or later: for each nonce, or first input, the highest fee of its attempts. */
+  /** What was signed on the day (UTC) of that moment, or later: for each conflict key, the highest fee of its attempts. */
   promisedOn(moment: string, stream: string): Promised[] {
     const day = this.#fees.get(stream)
     if (!day || day.date < dateOf(moment)) return []
-    return [...day.fees.values()]
-      .filter(({fees}) => fees.length)
-      .map(({sender, nonce, fees}) => ({sender, nonce, fee: fees.toSorted((a, b) => (a < b ? 1 : -1))[0]!}))
+    return [...day.fees]
+      .filter(([, fees]) => fees.length)
+      .map(([conflictKey, fees]) => ({conflictKey, fee: fees.toSorted((a, b) => (a < b ? 1 : -1))[0]!}))
   }
 
   /** The hash of an entry; '' before the first one, undefined after the last one. */
@@ -133,11 +134,18 @@ interface Day {
 
 interface FeeDay {
   date: string
-  fees: Map<string, {sender: string; nonce: number; fees: bigint[]}>
+  /** By conflict key. */
+  fees: Map<string, bigint[]>
 }
 
 const isPaid = ({kind}: Entry) => kind === 'pay' || kind === 'withdraw'
 const dateOf = (moment: string) => moment.slice(0, 10)
+
+/** As custody.journal.conflict_key: the first input, or sender:nonce; undefined for an entry about addresses. */
+function conflictKeyOf({details: {inputs}, sender, nonce}: Entry): string | undefined {
+  if (Array.isArray(inputs)) return String(inputs[0])
+  return nonce === null ? undefined : `${sender}:${nonce}`
+}
 
 /** 53 bits of a hash. Of 18,000 services with a million payments each, one has two payments with the same number, and signs no more for these two. */
 function numberOf(subjectId: string | null): number {

@@ -40,9 +40,12 @@ export interface Purpose {
 export interface Plan extends Purpose {
   /** The address that the money comes from. */
   source: string
-  /** Sender and nonce together: all attempts share them, and only one attempt can use them. */
-  sender: string
-  nonce: number
+  /** Our address that pays the network fee; where nonces exclude, it sends the transaction. */
+  feePayer: string
+  /** Null where attempts do not exclude each other by nonces. */
+  nonce: number | null
+  /** What all attempts use, and only one transaction can use up: feePayer:nonce, or the first input. */
+  conflictKey: string
   /** The highest network fee that it may cost. */
   maxFee: bigint
   /** The id of the row of app.outgoing_payment that it is an attempt for. */
@@ -186,12 +189,10 @@ async function checkFirst(context: PolicyContext, payout: Payout, more = {withBe
 async function signedFor({client, journal}: PolicyContext, {id, merchant_id, chain, token}: Payout): Promise<bigint> {
   const {rows} = await client.query<Entry>({
     name: 'dead_and_own',
-    text: `select distinct on (j.seq) ${entryColumns} from custody.journal j
-      join chain.cursor c on c.chain = $2
-      join chain.confirmed_tx i on i.chain = $2 and i.sender = j.sender and i.nonce = j.nonce and i.block_height <= c.final_height
+    text: `select ${entryColumns} from custody.journal j
       where j.kind = 'pay' and j.merchant_id = $1 and j.stream = $2 and j.token = $3 and j.subject_id <> $4
-        and (not i.success or (i.txid <> j.txid
-          and not exists (select from custody.journal o where o.stream = $2 and o.txid = i.txid and o.subject_id = j.subject_id and o.kind = 'pay')))
+        and not exists (select from app.attempt_fate f
+          where f.chain = j.stream and f.subject_id = j.subject_id and f.kind = 'pay' and f.fate <> 'dead')
       union all
       select ${entryColumns} from custody.journal j where j.kind = 'pay' and j.stream = $2 and j.subject_id = $4`,
     values: [merchant_id, chain, token, id],
@@ -264,19 +265,19 @@ interface Withdrawal {
   token: string
   amount: string
   recipient: string
-  sender: string
-  nonce: number
+  nonce: number | null
   status: string
   cancelling: boolean
   is_whitelisted: boolean
   is_ours: boolean
 }
 
-/** A withdrawal of the operator's own money. Only the owner of the database can make the row, where the operator's balance was checked. */
+/** A withdrawal of the operator's own money, locked. Only the owner of the database can make the row, where the operator's balance was checked. */
 export async function findWithdrawal(context: FamilyContext, id: string): Promise<Withdrawal> {
+  await lockOutgoingPayment(context, null, {id})
   const {rows} = await context.client.query<Withdrawal>({
     name: 'find_withdrawal',
-    text: `select s.id, s.chain, s.token, s.amount::text as amount, s.recipient, s.sender, s.nonce, s.status, s.cancelling,
+    text: `select s.id, s.chain, s.token, s.amount::text as amount, s.recipient, s.nonce, s.status, s.cancelling,
         exists (select from custody.whitelist w where w.merchant_id is null and w.chain = s.chain and w.address = s.recipient
           and w.active_at <= clock_timestamp() and w.removed_at is null) as is_whitelisted,
         exists (select from custody.address a where a.match_key = app.match_key(s.recipient, c.folds_addresses)) as is_ours
@@ -333,7 +334,7 @@ export function purposeOfWithdrawal({id, chain, token, amount, recipient}: Withd
 // --- shared by all ---
 
 /**
- * The use of a nonce, or of outputs, for one purpose: app.outgoing_payment. The worker creates it through functions that bind it to a payout, to
+ * What we pay for one purpose: app.outgoing_payment. The worker creates it through functions that bind it to a payout, to
  * what an address holds, or to an operator's decision. A forged row yields only a signature that is allowed anyway and counts in the budget.
  */
 export interface OutgoingPayment {
@@ -342,14 +343,42 @@ export interface OutgoingPayment {
   token: string
   amount: bigint
   source: string
-  sender: string
-  nonce: number
+  feePayer: string
+  nonce: number | null
+  firstInput: string | null
   status: string
   cancelling: boolean
 }
 
 /** Finds an outgoing payment of a chain by its id, by the payout that it pays, or by the nonce that it uses. */
-type OutgoingPaymentKey = {id: string} | {payoutId: string} | {sender: string; nonce: number}
+type OutgoingPaymentKey = {id: string} | {payoutId: string} | {feePayer: string; nonce: number}
+
+function whereIs(key: OutgoingPaymentKey): {name: string; where: string; values: unknown[]} {
+  if ('id' in key) return {name: 'by_id', where: 's.id = $2', values: [key.id]}
+  if ('payoutId' in key)
+    return {name: 'by_payout', where: `s.payout_id = $2 and s.kind = 'payout'`, values: [key.payoutId]}
+  return {name: 'by_nonce', where: 's.conflict_key = $2', values: [`${key.feePayer}:${key.nonce}`]}
+}
+
+/**
+ * Keeps the outgoing payment from ending until custody's transaction does, so that what is judged from here on is still true when the journal is
+ * committed. Throws a Refusal that passes if somebody else is changing it. Does nothing if there is none: findOutgoingPayment refuses that. Without a
+ * chain, an id is enough.
+ */
+export async function lockOutgoingPayment(
+  {client}: PolicyContext,
+  chain: string | null,
+  key: OutgoingPaymentKey,
+): Promise<void> {
+  const {name, where, values} = whereIs(key)
+  const {rows} = await client.query<{isLocked: boolean}>({
+    name: `lock_outgoing_payment_${name}`,
+    text: `select custody.lock_outgoing_payment(s.id) as "isLocked" from app.outgoing_payment s where s.chain = coalesce($1, s.chain) and ${where}`,
+    values: [chain, ...values],
+  })
+  if (rows[0] && !rows[0].isLocked)
+    throw new Refusal('payment_locked', 'the outgoing payment is being changed at this moment; ask again')
+}
 
 /** Throws a Refusal unless the outgoing payment exists, is not final, and is being cancelled exactly if `cancelling`. */
 export async function findOutgoingPayment(
@@ -358,15 +387,11 @@ export async function findOutgoingPayment(
   key: OutgoingPaymentKey,
   {cancelling} = {cancelling: false},
 ): Promise<OutgoingPayment> {
-  const [where, values] =
-    'id' in key
-      ? ['s.id = $2', [key.id]]
-      : 'payoutId' in key
-        ? [`s.payout_id = $2 and s.kind = 'payout'`, [key.payoutId]]
-        : ['s.sender = $2 and s.nonce = $3', [key.sender, key.nonce]]
+  const {name, where, values} = whereIs(key)
   const {rows} = await client.query<Omit<OutgoingPayment, 'amount'> & {amount: string}>({
-    name: `find_outgoing_payment_by_${Object.keys(key).join('_')}`,
-    text: `select s.id, s.kind, s.token, s.amount::text as amount, s.source, s.sender, s.nonce, s.status, s.cancelling
+    name: `find_outgoing_payment_${name}`,
+    text: `select s.id, s.kind, s.token, s.amount::text as amount, s.source, s.fee_payer as "feePayer", s.nonce, s.first_input as "firstInput", s.status,
+        s.cancelling
       from app.outgoing_payment s where s.chain = $1 and ${where}`,
     values: [chain, ...values],
   })

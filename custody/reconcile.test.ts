@@ -23,7 +23,7 @@ afterAll(async () => {
 /** Deletes journal entries, so that the database is like an older copy. The triggers forbid this otherwise. */
 async function forgetEntries(): Promise<void> {
   await owner.query(`begin; set local session_replication_role = replica;
-    delete from custody.journal_input; delete from custody.journal where stream = 'BTC'; commit`)
+    delete from custody.journal_key; delete from custody.journal where stream = 'BTC'; commit`)
 }
 
 test('every signature becomes an outgoing attempt again with its first input and its outputs, and custody knows their purposes', async () => {
@@ -48,7 +48,7 @@ test('every signature becomes an outgoing attempt again with its first input and
   const done = await reconcile(owner, journalFile(btc.home))
   expect(done).toEqual({entries: 3, payouts: 1, without_purpose: 0})
   const attempts = await btc.db.rows(
-    `select s.kind, s.sender as "firstInput", s.payout_id, o.attempt, o.txid, o.fee::int as fee
+    `select s.kind, s.first_input as "firstInput", s.payout_id, o.attempt, o.txid, o.max_fee::int as fee
      from app.outgoing_attempt o join app.outgoing_payment s on s.id = o.outgoing_payment_id order by s.kind, o.attempt`,
   )
   const ofPayout = {kind: 'payout', firstInput: a, payout_id: payout}
@@ -122,7 +122,7 @@ test('outgoing payments that an older copy began with such outputs are given up,
   expect(await reconcile(owner, journalFile(btc.home))).toMatchObject({payouts: 2}) // including the payout of the previous test
   expect(
     await db.rows(
-      `select s.kind, s.sender as "firstInput", s.status, array_agg(u.amount::int order by u.amount) as inputs
+      `select s.kind, s.first_input as "firstInput", s.status, array_agg(u.amount::int order by u.amount) as inputs
        from app.outgoing_payment s join app.output u on u.outgoing_payment_id = s.id where s.merchant_id = $1 group by s.id order by s.kind`,
       [merchant.id],
     ),

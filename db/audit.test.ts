@@ -156,7 +156,7 @@ test('rows that take longer than expected are listed with their ids, and others 
     await other.rows(`update app.payout set created_at = now() - interval '25 hours'`)
     await other.rows(`update app.deposit set created_at = now() - interval '25 hours' where status = 'pending'`)
     await other.rows(`update app.event set created_at = now() - interval '11 minutes' where sequence is null`)
-    await other.rows(`insert into app.outgoing_payment (kind, chain, token, amount, source, recipient, sender, nonce, max_fee, created_at)
+    await other.rows(`insert into app.outgoing_payment (kind, chain, token, amount, source, recipient, fee_payer, nonce, max_fee, created_at)
       values ('sweep', 'ETH', 'USDC', 1, 'a', 'b', 'c', 0, 1, now() - interval '25 hours')`)
     await expired('61 minutes')
     const late = await other.rows(`select id, chain, state from app.stuck where what = 'payment request'`)

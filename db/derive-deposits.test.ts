@@ -245,7 +245,7 @@ test('a final deposit that only moved opens one incident, changes no balance, an
   ])
   for (const {id} of [flipped!, moved!])
     await expect(resolve(id, 'reorged')).rejects.toThrow('is on the chain, in block')
-  for (const decision of ['loss', 'Kept', null])
+  for (const decision of ['lost', 'Kept', null])
     await expect(resolve(gone!.id, decision)).rejects.toMatchObject({code: 'SL422'})
   await resolve(gone!.id, 'reorged')
   await resolve(moved!.id, 'kept')

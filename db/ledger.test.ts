@@ -157,7 +157,7 @@ describe('a payment', () => {
       const [{nonce}] = (await money.db.rows<{nonce: number}>('select nonce from app.outgoing_payment where id = $1', [
         outgoingPayment,
       ])) as [{nonce: number}]
-      await money.block([], [{txid: money.newTxid(), sender: money.treasury, nonce, fee: 4n}])
+      await money.block([], [{txid: money.newTxid(), account: money.treasury, nonce, fee: 4n}])
       expect(await money.work('why_halted', 'ETH')).toMatch(
         /^incident \d+ \(unknown_transaction\) waits for the operator$/,
       )
@@ -172,22 +172,24 @@ describe('a payment', () => {
     },
   )
 
-  test("that is mined after an older copy, which had forgotten it, failed its payout becomes the merchant's debt, with an incident", async () => {
+  test("that is mined after an older copy, which had forgotten it, failed its payout is a second payment: the operator's loss, or by decision the merchant's debt", async () => {
     const {user, payout} = await swept()
     await money.pay(payout)
     const outgoingPayment = await money.payment(payout)
     await money.work('fail_payout', payout, 'cancelled', 'because')
     expect([await money.status(payout), await money.balance(user)]).toEqual(['failed cancelled', 1000])
     await money.db.rows(
-      `insert into app.outgoing_attempt (chain, txid, outgoing_payment_id, attempt, kind, raw, token, source, recipient, amount, max_fee_per_gas,
-         max_priority_fee_per_gas, gas_limit)
-       select chain, '0xforgotten', id, 1, 'effect', '0x', token, source, recipient, amount, 1, 1, 10 from app.outgoing_payment where id = $1`,
+      `insert into app.outgoing_attempt (chain, txid, outgoing_payment_id, attempt, kind, raw, token, source, recipient, amount, max_fee, fee_details)
+       select chain, '0xforgotten', id, 1, 'effect', '0x', token, source, recipient, amount, 10, '{}' from app.outgoing_payment where id = $1`,
       [outgoingPayment],
     )
     await money.mineFinally(['0xforgotten'])
+    expect([await money.status(payout), await money.balance(user)]).toEqual(['failed cancelled', 1000])
+    expect(await money.incidents()).toEqual(['second_payment'])
+    expect(await money.work('why_halted', 'ETH')).toMatch(/second_payment/)
+    await money.resolve('debt')
     expect([await money.status(payout), await money.balance(user)]).toEqual(['failed cancelled', 10])
-    expect(await money.incidents()).toEqual(['payment_of_failed_payout'])
-    await money.resolve('kept')
+    expect(await money.work('why_halted', 'ETH')).toBeNull()
   })
 
   test('refuses a transaction that was signed for another nonce', async () => {
@@ -199,12 +201,12 @@ describe('a payment', () => {
     }
     await money.db.rows(
       `insert into custody.journal (stream, seq, kind, sender, nonce, txid, signed_at, hash)
-       select chain, 1, 'pay', sender, nonce, '0xfirst', now(), '' from app.outgoing_payment where id = $1`,
+       select chain, 1 + (select coalesce(max(seq), 0) from custody.journal), 'pay', fee_payer, nonce, '0xfirst', now(), '' from app.outgoing_payment where id = $1`,
       [outgoingPayments[0]],
     )
     const store = (outgoingPayment: string | undefined) =>
-      money.work<boolean>('store_signed', outgoingPayment, 1, 'effect', '0xfirst', '0x02', 990, gasAt(1))
-    await expect(store(outgoingPayments[1])).rejects.toThrow('was signed for another nonce')
+      money.work<boolean>('store_signed', outgoingPayment, 1, 'effect', '0xfirst', '0x02', 990, ...gasAt(1))
+    await expect(store(outgoingPayments[1])).rejects.toThrow('was signed with another nonce')
     expect(await store(outgoingPayments[0])).toBe(true)
     await money.mineFinally(['0xfirst'])
     await money.work('fail_payout', second.payout, 'cancelled', 'because')
@@ -215,7 +217,7 @@ describe('a payment', () => {
     await money.pay(payout)
     const outgoingPayment = await money.payment(payout)
     const store = (number: number, price: number, txid = `0x${number}-${price}`) =>
-      money.work<boolean>('store_signed', outgoingPayment, number, 'effect', txid, '0x02', 990, gasAt(price))
+      money.work<boolean>('store_signed', outgoingPayment, number, 'effect', txid, '0x02', 990, ...gasAt(price))
     expect(await store(2, 1)).toBe(false)
     expect(await store(1, 1)).toBe(true)
     expect(await store(1, 2)).toBe(false)
@@ -230,7 +232,7 @@ describe('a payment', () => {
     await Promise.all(Array.from({length: 8}, () => money.pay(payout)))
     const outgoingPayment = await money.payment(payout)
     const store = (txid: string) =>
-      money.work<boolean>('store_signed', outgoingPayment, 1, 'effect', txid, '0x02', 990, gasAt(1))
+      money.work<boolean>('store_signed', outgoingPayment, 1, 'effect', txid, '0x02', 990, ...gasAt(1))
     const stored = await Promise.all(['0xa1', '0xa2', '0xa3', '0xa4'].map(store))
     expect(stored.filter(Boolean)).toHaveLength(1)
     await money.mineFinally([['0xa1', '0xa2', '0xa3', '0xa4'][stored.indexOf(true)]!])

@@ -148,7 +148,7 @@ test('waiting payouts are counted by reason with the longest wait; others are no
     insert into app.payout (merchant_id, chain, token, status, gross, fee_bps, fee, net, address, sweep_first, waiting_reason, waiting_since)
       select uuidv7(), 'ETH', 'ETH', status, 1, 0, 0, 1, '0x1', false, reason, now() - minutes * interval '1 minute'
       from (values ('pending', 'not_whitelisted', 120), ('swept', 'daily_limit', 60), ('swept', 'daily_limit', 5), ('paying', null, null)) p (status, reason, minutes);
-    insert into app.outgoing_payment (kind, chain, token, amount, source, recipient, sender, nonce, max_fee, waiting_reason, waiting_since)
+    insert into app.outgoing_payment (kind, chain, token, amount, source, recipient, fee_payer, nonce, max_fee, waiting_reason, waiting_since)
       select 'sweep', 'ETH', 'ETH', 1, '0x1', '0x2', '0x1', nonce, 1, reason, now() - minutes * interval '1 minute'
       from (values (1, 'daily_limit', 90), (2, 'node_unreachable', 30)) s (nonce, reason, minutes);
     commit`)

@@ -161,7 +161,7 @@ class World {
     conflict: async (a, b) => {
       const attempt = pick(await this.#minable(), a)
       if (!attempt || b % 3 > 0) return
-      await money.block([], [{txid: money.newTxid(), sender: attempt.sender, nonce: attempt.nonce, fee: 3n}])
+      await money.block([], [{txid: money.newTxid(), account: attempt.account, nonce: attempt.nonce, fee: 3n}])
       await money.resolve('kept')
     },
 
@@ -246,8 +246,8 @@ class World {
     for (const {height, transfers, confirmedTxs} of money.eth.blocks) {
       if (height > finalHeight) break
       for (const {recipient, token = 'USDC', amount} of transfers) add(recipient, token, Number(amount))
-      for (const {txid, sender, success, fee} of confirmedTxs) {
-        add(sender, 'ETH', -Number(fee))
+      for (const {txid, account, success, fee} of confirmedTxs) {
+        add(account!, 'ETH', -Number(fee))
         const attempt = attempts.get(txid)
         if (attempt && success) add(attempt.source, attempt.token, -Number(attempt.amount))
       }
@@ -279,10 +279,10 @@ class World {
   }
 
   #attempts(): Promise<
-    {txid: string; token: string; amount: string; source: string; kind: string; sender: string; nonce: number}[]
+    {txid: string; token: string; amount: string; source: string; kind: string; account: string; nonce: number}[]
   > {
     return money.db.rows(
-      `select o.txid, o.token, case o.kind when 'cancel' then 0 else o.amount end as amount, o.source, s.kind, s.sender, s.nonce
+      `select o.txid, o.token, case o.kind when 'cancel' then 0 else o.amount end as amount, o.source, s.kind, s.fee_payer as account, s.nonce
        from app.outgoing_attempt o join app.outgoing_payment s on s.id = o.outgoing_payment_id order by o.stored_at`,
     )
   }
@@ -291,15 +291,15 @@ class World {
   async #minable() {
     const next = new Map<string, number>()
     for (const {confirmedTxs} of money.eth.blocks)
-      for (const {sender} of confirmedTxs) next.set(sender, (next.get(sender) ?? 0) + 1)
-    return (await this.#attempts()).filter(({sender, nonce}) => nonce === (next.get(sender) ?? 0))
+      for (const {account} of confirmedTxs) next.set(account!, (next.get(account!) ?? 0) + 1)
+    return (await this.#attempts()).filter(({account, nonce}) => nonce === (next.get(account) ?? 0))
   }
 
   /** Whether every earlier transaction of the sender stays, too. */
   #inOrder(gone: Money['eth']['blocks'], txid: string, stays: (_: unknown, n: number) => boolean): boolean {
     const all = gone.flatMap(block => block.confirmedTxs)
-    const {sender, nonce} = all.find(confirmedTx => confirmedTx.txid === txid)!
-    return all.every((other, n) => other.sender !== sender || other.nonce >= nonce || stays(other, n))
+    const {account, nonce} = all.find(confirmedTx => confirmedTx.txid === txid)!
+    return all.every((other, n) => other.account !== account || other.nonce! >= nonce! || stays(other, n))
   }
 }
 

@@ -170,7 +170,7 @@ class Coins {
       sum: string
     }>(
       `select s.kind, s.amount, s.recipient, (select count(*)::int + 1 from app.outgoing_attempt o where o.outgoing_payment_id = s.id) as next,
-         array_agg(u.txid || ':' || u.vout order by u.txid || ':' || u.vout <> s.sender, u.txid) as inputs, sum(u.amount) as sum
+         array_agg(u.txid || ':' || u.vout order by u.txid || ':' || u.vout <> s.first_input, u.txid) as inputs, sum(u.amount) as sum
        from app.outgoing_payment s join (select outgoing_payment_id, txid, vout, amount from app.output
          union all select outgoing_payment_id, txid, vout, amount from app.cpfp_output) u on u.outgoing_payment_id = s.id
        where s.id = $1 group by s.id`,
@@ -183,8 +183,8 @@ class Coins {
     const outputs = change > 0n ? [...paid, {recipient: treasury, amount: change}] : paid
     const amount = kind === 'cancel' ? 0n : isPaid ? s!.amount : change
     if (
-      !(await this.work<boolean>('store_signed', outgoingPayment, s!.next, kind, txid, '02', amount, {
-        fee: String(fee),
+      !(await this.work<boolean>('store_signed', outgoingPayment, s!.next, kind, txid, '02', amount, fee, {
+        network_fee: String(fee),
         vsize: 100,
       }))
     )
@@ -200,7 +200,7 @@ class Coins {
       outputs.flatMap(({recipient, amount}, outputIndex) =>
         recipient === treasury ? [{txid, outputIndex, token: 'BTC', amount, recipient}] : [],
       ),
-      inputs.map((sender, input) => ({txid, sender, nonce: 0, input, fee})),
+      inputs.map((outpoint, input) => ({txid, outpoint, input, fee})),
     )
   }
 
@@ -337,7 +337,7 @@ describe('a payment from outputs', () => {
     const theft = coins.name('theft')
     await coins.block(
       [],
-      outputs.map((sender, input) => ({txid: theft, sender, nonce: 0, input})),
+      outputs.map((outpoint, input) => ({txid: theft, outpoint, input})),
     )
     await coins.finalize()
     const open = () => coins.db.rows(`select kind, subject, details from app.incident where resolved_at is null`)
@@ -361,7 +361,7 @@ describe('a payment from outputs', () => {
     const outgoingPayment = await coins.outgoingPaymentOf(payout)
     const first = await coins.attempt(outgoingPayment, 300n)
     expect(await coins.work('add_inputs', outgoingPayment, 2, [top])).toBe(true)
-    await coins.block([], [{txid: coins.name('theft'), sender: top, nonce: 0, input: 0}])
+    await coins.block([], [{txid: coins.name('theft'), outpoint: top, input: 0}])
     await coins.finalize()
     await coins.db.rows(`select app.resolve_incident(id, 'kept') from app.incident where resolved_at is null`)
     await coins.block([])
@@ -415,11 +415,11 @@ test('with sweep_first a payout waits for sweeps of the outputs it claimed, and 
   for (const output of [outputs[0], later])
     expect(await other.work('begin_output_sweep', null, 'BTC', merchant.id, [output], 200)).toBeNull()
   await other.work('await_sweeps', payout)
-  const waitsFor = await other.db.rows<{id: string; sender: string}>(
-    'select s.id, s.sender from app.payout_sweep l join app.outgoing_payment s on s.id = l.outgoing_payment_id where l.payout_id = $1',
+  const waitsFor = await other.db.rows<{id: string; first_input: string}>(
+    'select s.id, s.first_input from app.payout_sweep l join app.outgoing_payment s on s.id = l.outgoing_payment_id where l.payout_id = $1',
     [payout],
   )
-  expect(waitsFor.map(({sender}) => sender)).toEqual([outputs[0]])
+  expect(waitsFor.map(({first_input}) => first_input)).toEqual([outputs[0]])
   await other.work('begin_output_payment', payout, [outputs[1]!, ...(await other.treasurys())], 300)
   expect(await other.status(payout)).toBe('sweeping')
   await other.mineFinally((await other.attempt(waitsFor[0]!.id, 200n))!)
@@ -440,11 +440,11 @@ test('an outgoing payment that an older copy began is given up before another pu
   for (const [i, payout] of payouts.entries()) await other.work('begin_output_payment', payout, [outputs[i]], 300)
   await other.db.rows(
     `select custody.free_outputs(array[jsonb_populate_record(null::custody.journal, jsonb_build_object('stream', 'BTC', 'kind', 'pay',
-       'subject_id', $1::text, 'sender', $2::text, 'nonce', 0, 'details', jsonb_build_object('inputs', jsonb_build_array($2::text))))])`,
+       'subject_id', $1::text, 'conflict_key', $2::text, 'details', jsonb_build_object('inputs', jsonb_build_array($2::text))))])`,
     [payouts[0], outputs[1]],
   )
-  expect(await other.db.rows('select payout_id, sender from app.outgoing_payment')).toEqual([
-    {payout_id: payouts[0], sender: outputs[1]},
+  expect(await other.db.rows('select payout_id, first_input from app.outgoing_payment')).toEqual([
+    {payout_id: payouts[0], first_input: outputs[1]},
   ])
   expect(await other.status(payouts[1]!)).toBe('failed')
   await other.close()
@@ -482,7 +482,7 @@ describe('a CPFP child', () => {
   }
   const confirmedTxsOf = (child: string) => {
     const {inputs, fee} = coins.transactions.get(child)!
-    return inputs.map((sender, input) => ({txid: child, sender, nonce: 0, input, fee}))
+    return inputs.map((outpoint, input) => ({txid: child, outpoint, input, fee}))
   }
   const madeBy = (child: string): TestTransfer[] =>
     coins.transactions.get(child)!.outputs.map(output => ({...output, txid: child, token: 'BTC'}))
@@ -641,11 +641,11 @@ describe('a CPFP child', () => {
           )
         ).length > 0
       await until(waits, {timeoutMs: 5000, what: 'finality to wait for the payout'})
-      const price = {fee: '400', vsize: '100'}
-      await storing.query(`select app.store_signed($1, 2, 'effect', $2, '02', 1, $3)`, [
+      const feeDetails = {network_fee: '400', vsize: 100}
+      await storing.query(`select app.store_signed($1, 2, 'effect', $2, '02', 1, 400, $3)`, [
         payment,
         coins.name('out'),
-        price,
+        feeDetails,
       ])
       await storing.query('commit')
       expect(await finalizing).toBeUndefined()

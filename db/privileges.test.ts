@@ -73,7 +73,7 @@ const may: Record<Role, string[]> = {
     'select address from app.address',
     'select address, match_key from custody.address',
     'select txid, token, source, destination, amount from custody.journal',
-    `insert into chain.confirmed_tx (id, chain, txid, block_height, block_hash, block_time, sender, nonce, success, fee)
+    `insert into chain.confirmed_tx (id, chain, txid, block_height, block_hash, block_time, account, nonce, success, fee)
        values ('ETH:three', 'ETH', 'three', 2, '0x2', now(), '0xA', 0, true, 1)`,
     'select head_height from chain.cursor',
   ],
@@ -172,7 +172,7 @@ const mayNot: Record<Role, string[]> = {
     `select app.fail_payout(id, 'cancelled', 'x') from app.payout`,
     `select app.cancel_payout_by_operator(id) from app.payout`,
     `select app.begin_withdrawal('ETH', 'ETH', 1, '0xMine', 1)`,
-    `select app.store_signed('${someone}', 1, 'effect', 'x', 'x', 1, '{}')`,
+    `select app.store_signed('${someone}', 1, 'effect', 'x', 'x', 1, 1, '{}')`,
     'select * from app.outgoing_attempt',
     'select * from app.ledger_entry',
     `select app.create_api_key('${someone}', sha256('x'))`,
@@ -217,7 +217,7 @@ const mayNot: Record<Role, string[]> = {
     `select app.credit_unattributed('${someone}')`,
     `select app.return_unattributed('${someone}', '0xMine')`,
     `update app.unattributed_decision set destination = '0xMine'`,
-    `insert into chain.confirmed_tx (id, chain, txid, block_height, block_hash, block_time, sender, nonce, success, fee)
+    `insert into chain.confirmed_tx (id, chain, txid, block_height, block_hash, block_time, account, nonce, success, fee)
        values ('ETH:x', 'ETH', 'x', 1, '0x1', now(), '0xA', 0, true, 1)`,
     'delete from chain.transfer',
     'create table app.mine ()',

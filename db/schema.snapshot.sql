@@ -1264,11 +1264,11 @@ create table app.incident (
   id bigint not null generated always as identity, -- Number of the incident.
   chain text, -- Chain code; null if it concerns no single chain, and then nothing waits for it.
   kind text not null, -- Its kind; app.incident_kind has all of them.
-  subject text not null, -- The id of the deposit (final_deposit_...) or of the outgoing payment (..._payment_vanished, payment_of_failed_payout); <chain>:<the address that sent> (unknown_transaction); the id of the transfer (payment_replaced); the chain (fork_below_final, journal_ahead); the stream of the journal (journal_changed); audit:<check>.
+  subject text not null, -- The id of the deposit (final_deposit_...) or of the outgoing payment (..._payment_vanished, payment_of_failed_payout, second_payment); <chain>:<the address that sent> (unknown_transaction); the id of the transfer (payment_replaced); the chain (fork_below_final, journal_ahead); the stream of the journal (journal_changed); audit:<check>.
   details jsonb not null, -- What was seen.
   opened_at timestamp with time zone not null default clock_timestamp(), -- When it was noticed.
   resolved_at timestamp with time zone, -- When it was resolved; null while it is open.
-  resolution text, -- healed (it went away by itself), reconciled (custody's journal was imported), reorged, kept, rewound or resumed (an operator decided).
+  resolution text, -- healed (it went away by itself), reconciled (custody's journal was imported), reorged, kept, loss, debt, rewound or resumed (an operator decided).
   constraint incident_pkey PRIMARY KEY (id),
   constraint incident_kind_fkey FOREIGN KEY (kind) REFERENCES app.incident_kind(kind)
 );
@@ -1278,17 +1278,17 @@ CREATE UNIQUE INDEX incident_open ON app.incident USING btree (subject, kind) WH
 create table app.incident_kind (
   kind text not null, -- The kind.
   halts boolean not null, -- True if the chain is halted while it is open: nothing is read. If false, and the incident names a chain, only its payouts stop.
-  decisions text[] not null, -- The only things that resolve it: kept or reorged (sluice incident resolve), rewind or resume (sluice chain), reconcile (sluice custody). Empty: it closes only by itself.
+  decisions text[] not null, -- The only things that resolve it: kept, reorged, loss or debt (sluice incident resolve), rewind or resume (sluice chain), reconcile (sluice custody). Empty: it closes only by itself.
   way_out text not null, -- What to do, with the commands; {id} stands for its number and {chain} for its chain.
   constraint incident_kind_pkey PRIMARY KEY (kind),
-  constraint incident_kind_decisions_check CHECK ((decisions <@ ARRAY['kept'::text, 'reorged'::text, 'rewind'::text, 'resume'::text, 'reconcile'::text]))
+  constraint incident_kind_decisions_check CHECK ((decisions <@ ARRAY['kept'::text, 'reorged'::text, 'loss'::text, 'debt'::text, 'rewind'::text, 'resume'::text, 'reconcile'::text]))
 );
 
 -- Double-entry bookkeeping of everything that moved. The entries of one posting add up to zero for each token.
 create table app.ledger_entry (
   id bigint not null generated always as identity, -- Order of insertion.
   posting bigint not null, -- The movement that the entry is a part of.
-  kind text not null, -- deposit (deposits became final, or an operator credited one), top_up (the treasury was paid), reorg (a final deposit was taken back), claim and release (of a payout), payout, sweep, withdrawal, return (of unattributed value, in each of its steps), network_fee.
+  kind text not null, -- deposit (deposits became final, or an operator credited one), top_up (the treasury was paid), reorg (a final deposit was taken back), claim and release (of a payout), payout, sweep, withdrawal, return (of unattributed value, in each of its steps), network_fee, second_payment (what left although its payment had ended).
   reference text not null, -- What caused it: finalisation:<chain>:<number>, or the id of the deposit, the payout or the outgoing payment.
   account text not null, -- address, treasury, merchant, payout, fees, network, operator or unattributed (explained in db/tables/008_ledger.sql).
   chain text not null, -- Chain code.
@@ -1300,7 +1300,7 @@ create table app.ledger_entry (
   constraint ledger_entry_pkey PRIMARY KEY (id),
   constraint ledger_entry_account_check CHECK ((account = ANY (ARRAY['address'::text, 'treasury'::text, 'merchant'::text, 'payout'::text, 'fees'::text, 'network'::text, 'operator'::text, 'unattributed'::text]))),
   constraint ledger_entry_amount_check CHECK ((amount <> (0)::numeric)),
-  constraint ledger_entry_kind_check CHECK ((kind = ANY (ARRAY['deposit'::text, 'top_up'::text, 'reorg'::text, 'claim'::text, 'release'::text, 'payout'::text, 'sweep'::text, 'withdrawal'::text, 'return'::text, 'network_fee'::text])))
+  constraint ledger_entry_kind_check CHECK ((kind = ANY (ARRAY['deposit'::text, 'top_up'::text, 'reorg'::text, 'claim'::text, 'release'::text, 'payout'::text, 'sweep'::text, 'withdrawal'::text, 'return'::text, 'network_fee'::text, 'second_payment'::text])))
 );
 CREATE INDEX ledger_entry_account ON app.ledger_entry USING btree (account, chain, token, merchant_id) INCLUDE (amount);
 CREATE INDEX ledger_entry_created ON app.ledger_entry USING brin (created_at timestamptz_minmax_multi_ops) WITH (autosummarize='on');
@@ -1347,51 +1347,50 @@ create table app.outgoing_attempt (
   source text not null, -- Address that the amount is taken from.
   recipient text not null, -- Address that it goes to.
   amount numeric(78,0) not null, -- How much, in base units; 0 for a cancel.
-  max_fee_per_gas numeric(78,0), -- Highest price per unit of gas, in wei; null on Bitcoin.
-  max_priority_fee_per_gas numeric(78,0), -- Highest tip per unit of gas, in wei; null on Bitcoin.
-  gas_limit bigint, -- Most units of gas that it may use; null on Bitcoin.
+  max_fee numeric(78,0) not null, -- The most that it can cost in network fees, in the native coin's base units.
+  fee_details jsonb not null, -- What it offers for its place in a block, in the terms of its family: max_fee_per_gas and max_priority_fee_per_gas (wei) and gas_limit; or network_fee (sat) and vsize (virtual bytes).
   stored_at timestamp with time zone not null default clock_timestamp(), -- When it was stored.
   broadcast_at timestamp with time zone, -- When it was last given to a node; null if never.
   broadcast_error text, -- The node's error response then; null if the node took it. It proves nothing.
-  fee numeric(78,0), -- On Bitcoin: the fee that it pays, in sat; null elsewhere.
-  vsize integer, -- On Bitcoin: its size in virtual bytes; null elsewhere.
   constraint outgoing_attempt_pkey PRIMARY KEY (chain, txid),
   constraint outgoing_attempt_kind_check CHECK ((kind = ANY (ARRAY['effect'::text, 'cancel'::text]))),
   constraint outgoing_attempt_outgoing_payment_id_attempt_key UNIQUE (outgoing_payment_id, attempt),
-  constraint outgoing_attempt_outgoing_payment_id_fkey FOREIGN KEY (outgoing_payment_id) REFERENCES app.outgoing_payment(id),
-  constraint priced CHECK (((max_fee_per_gas IS NULL) <> (fee IS NULL)))
+  constraint outgoing_attempt_outgoing_payment_id_fkey FOREIGN KEY (outgoing_payment_id) REFERENCES app.outgoing_payment(id)
 );
 
--- Outgoing payments. Each is the use of one nonce of an address of ours, or on Bitcoin of outputs: a payout's payment, a sweep or a withdrawal.
+-- Outgoing payments: what we pay for one purpose, a payout's payment, a sweep or a withdrawal.
 create table app.outgoing_payment (
   id uuid not null default uuidv7(), -- Id.
   kind text not null, -- payout, sweep or withdrawal.
   chain text not null, -- Chain code.
   token text not null, -- Token that it moves.
   amount numeric(78,0) not null, -- How much, in base units; what an attempt moves may be less for a sweep.
-  source text not null, -- Address that the amount is taken from; for a sweep on Bitcoin, its first input.
+  source text not null, -- Address that the amount is taken from; on Bitcoin the treasury or, for a sweep, the address of its first input.
   recipient text not null, -- Address that it goes to.
-  sender text not null, -- Address that sends the transaction and pays its fee: the source, or the treasury that relays an authorisation of the source. On Bitcoin the first input: the output (txid:vout) that every attempt spends.
-  nonce integer not null, -- The nonce of the sender that it uses; 0 on Bitcoin.
+  fee_payer text not null, -- Our address that pays the network fee. Where nonces exclude, it also sends the transaction: the source, or the treasury that relays an authorisation of the source. On Bitcoin the treasury: what a fee takes from outputs of a merchant is the operator's cost.
+  nonce integer, -- The nonce of the fee payer that every attempt uses; null where attempts do not exclude each other by nonces.
+  first_input text, -- The output (txid:vout) that every attempt spends; null where attempts do not exclude each other by outputs.
+  conflict_key text generated always as (COALESCE(first_input, ((fee_payer || ':'::text) || (nonce)::text))) stored, -- What all attempts use, and only one transaction can use up: fee_payer:nonce, or the first input.
   payout_id uuid, -- The payout that it pays, or that the sweep was made for.
   merchant_id uuid, -- The merchant that is paid, or whose address is swept; null if what is swept belongs to no merchant.
   status text not null default 'allocated'::text, -- allocated, live or final.
-  cancelling boolean not null default false, -- True if its nonce is to be used up by a transaction that moves nothing.
+  cancelling boolean not null default false, -- True if it must not be paid any more: a transaction that moves nothing is to use up its conflict key.
   recovered boolean not null default false, -- True if it was imported from custody's journal (sluice custody reconcile); several of an address may then wait for the chain at once.
   max_fee numeric(78,0) not null, -- The highest network fee of any of its attempts; reserved if the treasury pays it.
-  txid text, -- The transaction that became final with its nonce; null before.
+  txid text, -- The final transaction that ended it; null before.
   outcome text, -- Outcome of that transaction: done, reverted, cancelled (the attempt that moves nothing), conflicted (no attempt of this outgoing payment). Null until it is final.
   fee_paid numeric(78,0), -- Network fee that it cost, in the native coin's base units; null before.
   waiting_reason text, -- What it waits for, if its next step could not be taken; null while it moves.
   waiting_detail text, -- More about that, for the operator.
   waiting_since timestamp with time zone, -- Since when it waits for that.
   next_step_at timestamp with time zone default clock_timestamp(), -- When it is checked again; null once it is final, unless a rewind removed its block.
-  created_at timestamp with time zone not null default clock_timestamp(), -- When the nonce was taken.
+  created_at timestamp with time zone not null default clock_timestamp(), -- When it was begun.
   final_at timestamp with time zone, -- When it became final; null before.
   swept_in numeric(78,0) not null default 0, -- On chains with outputs: how much of a payout's gross its payment brings with it from the merchant's addresses; while it is under way, that much less is reserved.
   constraint outgoing_payment_pkey PRIMARY KEY (id),
   constraint outgoing_payment_amount_check CHECK ((amount > (0)::numeric)),
-  constraint outgoing_payment_chain_sender_nonce_key UNIQUE (chain, sender, nonce),
+  constraint outgoing_payment_chain_conflict_key_key UNIQUE (chain, conflict_key),
+  constraint outgoing_payment_check CHECK ((num_nonnulls(nonce, first_input) <= 1)),
   constraint outgoing_payment_kind_check CHECK ((kind = ANY (ARRAY['payout'::text, 'sweep'::text, 'withdrawal'::text]))),
   constraint outgoing_payment_outcome_check CHECK ((outcome = ANY (ARRAY['done'::text, 'reverted'::text, 'cancelled'::text, 'conflicted'::text]))),
   constraint outgoing_payment_payout_id_fkey FOREIGN KEY (payout_id) REFERENCES app.payout(id),
@@ -1400,7 +1399,7 @@ create table app.outgoing_payment (
 CREATE INDEX outgoing_payment_created ON app.outgoing_payment USING btree (created_at);
 CREATE INDEX outgoing_payment_due ON app.outgoing_payment USING btree (chain, next_step_at) WHERE (next_step_at IS NOT NULL);
 CREATE UNIQUE INDEX outgoing_payment_one_payment ON app.outgoing_payment USING btree (payout_id) WHERE (kind = 'payout'::text);
-CREATE UNIQUE INDEX outgoing_payment_one_sweep ON app.outgoing_payment USING btree (chain, source, token) WHERE ((kind = 'sweep'::text) AND (status <> 'final'::text) AND (NOT recovered) AND (merchant_id IS NOT NULL));
+CREATE UNIQUE INDEX outgoing_payment_one_sweep ON app.outgoing_payment USING btree (chain, COALESCE(first_input, source), token) WHERE ((kind = 'sweep'::text) AND (status <> 'final'::text) AND (NOT recovered) AND (merchant_id IS NOT NULL));
 CREATE INDEX outgoing_payment_open ON app.outgoing_payment USING btree (chain) WHERE (status <> 'final'::text);
 CREATE INDEX outgoing_payment_payout ON app.outgoing_payment USING btree (payout_id) WHERE (payout_id IS NOT NULL);
 CREATE TRIGGER adopt_return AFTER INSERT ON app.outgoing_payment FOR EACH ROW WHEN ((new.recovered AND (new.kind = ANY (ARRAY['sweep'::text, 'withdrawal'::text])))) EXECUTE FUNCTION app.adopt_outgoing_payment();
@@ -1541,6 +1540,19 @@ create table app.reindex (
   constraint reindex_pkey PRIMARY KEY (id)
 );
 
+-- Transactions of ours that may have paid a second time; those that did are booked.
+create table app.second_payment (
+  chain text not null, -- Chain code.
+  txid text not null, -- The transaction.
+  outgoing_payment_id uuid not null, -- The outgoing payment that it was signed for, and that ended in another way.
+  amount numeric(78,0), -- What the operator lost by it, in base units of its token; null until it is booked.
+  booked_at timestamp with time zone, -- When it was booked as the operator's loss; null while it is not final.
+  debt_at timestamp with time zone, -- When an operator decided that the merchant owes it; null if it stays the operator's loss.
+  constraint second_payment_pkey PRIMARY KEY (chain, txid),
+  constraint second_payment_outgoing_payment_id_fkey FOREIGN KEY (outgoing_payment_id) REFERENCES app.outgoing_payment(id)
+);
+CREATE INDEX second_payment_noted ON app.second_payment USING btree (chain) WHERE (booked_at IS NULL);
+
 -- The next nonce of each address of ours that ever sent. Never taken from a node.
 create table app.sender (
   chain text not null, -- Chain code.
@@ -1643,6 +1655,52 @@ create table app.webhook_endpoint (
 );
 CREATE INDEX webhook_endpoint_merchant ON app.webhook_endpoint USING btree (merchant_id) WHERE (deleted_at IS NULL);
 CREATE TRIGGER announce_disabled AFTER UPDATE ON app.webhook_endpoint FOR EACH ROW WHEN ((((old.disabled_at IS NULL) AND (new.disabled_at IS NOT NULL)) OR ((old.deleted_at IS NULL) AND (new.deleted_at IS NOT NULL)))) EXECUTE FUNCTION app.announce_disabled();
+
+-- What becomes of each transaction that custody signed: open, in_block, final or dead.
+create view app.attempt_fate as
+ SELECT j.stream AS chain,
+    j.seq,
+    j.txid,
+    j.kind,
+    j.subject_id,
+    own.block_height,
+    own.success,
+    own.fee,
+        CASE
+            WHEN own.block_height <= c.final_height THEN
+            CASE
+                WHEN own.success THEN 'final'::text
+                ELSE 'dead'::text
+            END
+            WHEN other.txid IS NOT NULL THEN 'dead'::text
+            WHEN own.block_height IS NOT NULL THEN 'in_block'::text
+            ELSE 'open'::text
+        END AS fate,
+    other.txid AS conflicting_txid
+   FROM custody.journal j
+     LEFT JOIN chain.cursor c ON c.chain = j.stream
+     LEFT JOIN LATERAL ( SELECT i.block_height,
+            i.success,
+            i.fee
+           FROM chain.confirmed_tx i
+          WHERE i.chain = j.stream AND i.txid = j.txid
+         LIMIT 1) own ON true
+     LEFT JOIN LATERAL ( SELECT i.txid
+           FROM custody.journal_key k
+             JOIN chain.confirmed_tx i ON i.chain = k.stream AND i.conflict_key = k.conflict_key
+          WHERE k.stream = j.stream AND k.seq = j.seq AND i.txid <> j.txid AND i.block_height <= c.final_height
+         LIMIT 1) other ON true
+  WHERE j.txid IS NOT NULL;
+--   chain text: Chain code.
+--   seq bigint: Its entry in the chain's stream of custody.journal.
+--   txid text: Transaction id.
+--   kind text: pay, sweep, withdraw or cancel, as in custody.journal.
+--   subject_id uuid: The payout, the sweep or the withdrawal that it was signed for.
+--   block_height integer: The block that holds it; null if none does.
+--   success boolean: Whether it had its effect in that block.
+--   fee numeric(78,0): The network fee that it cost there, in the native coin's base units.
+--   fate text: open, in_block, final or dead.
+--   conflicting_txid text: The final transaction that used up one of its conflict keys; null if there is none.
 
 -- Balances that differ from the sum of their deposits. Always empty; a row is a bug.
 create view app.balance_audit as
@@ -1991,7 +2049,7 @@ create view app.ledger_audit as
                     0,
                     s.max_fee
                    FROM app.outgoing_payment s
-                  WHERE s.status <> 'final'::text AND (s.sender = app.treasury_address(s.chain) OR app.uses_outputs(s.chain))
+                  WHERE s.status <> 'final'::text AND s.fee_payer = app.treasury_address(s.chain)
                 UNION ALL
                  SELECT s.chain,
                     s.token,
@@ -2185,35 +2243,41 @@ create view app.open_incident as
 --   since timestamp with time zone: When the oldest was noticed.
 --   way_out text: What to do, with the commands; for the first 20 if there are more.
 
--- Transactions in a block that use what an outgoing payment (app.outgoing_payment) uses: its nonce, or any of its outputs. Some are there more than once.
+-- Transactions in a block that are attempts of an outgoing payment (app.outgoing_payment), or exclude all of them. Some are there more than once.
 create view app.outgoing_confirmed_tx as
+ SELECT o.outgoing_payment_id,
+    i.chain,
+    i.txid,
+    i.block_height,
+    i.success,
+    i.fee
+   FROM app.outgoing_attempt o
+     JOIN chain.confirmed_tx i ON i.chain = o.chain AND i.txid = o.txid
+UNION ALL
  SELECT s.id AS outgoing_payment_id,
     i.chain,
     i.txid,
     i.block_height,
     i.success,
-    i.fee,
-    true AS excludes
+    i.fee
    FROM app.outgoing_payment s
-     JOIN chain.confirmed_tx i ON i.chain = s.chain AND i.sender = s.sender AND i.nonce = s.nonce
+     JOIN chain.confirmed_tx i ON i.chain = s.chain AND i.conflict_key = s.conflict_key
 UNION ALL
  SELECT u.outgoing_payment_id,
     i.chain,
     i.txid,
     i.block_height,
     i.success,
-    i.fee,
-    u.from_attempt = 1 AS excludes
+    i.fee
    FROM app.output u
-     JOIN chain.confirmed_tx i ON i.chain = u.chain AND i.sender = ((u.txid || ':'::text) || u.vout) AND i.nonce = 0
-  WHERE u.outgoing_payment_id IS NOT NULL;
+     JOIN chain.confirmed_tx i ON i.chain = u.chain AND i.conflict_key = ((u.txid || ':'::text) || u.vout)
+  WHERE u.outgoing_payment_id IS NOT NULL AND u.from_attempt = 1;
 --   outgoing_payment_id uuid: The outgoing payment.
 --   chain text: Chain code.
 --   txid text: The transaction.
 --   block_height integer: Its block.
 --   success boolean: Whether it had the effect that it was sent for, as in chain.confirmed_tx.
 --   fee numeric(78,0): Network fee that it cost, in the native coin's base units.
---   excludes boolean: Whether it uses what every attempt of the payment uses. If it is no attempt itself, no attempt can ever be mined.
 
 -- What was paid for payment requests: deposits at their addresses, in the requested token, that are on the chain, or on their way into a block.
 create view app.receipt as
@@ -2896,7 +2960,6 @@ declare
   found_outputs record;
   funds numeric;
   outgoing_payment uuid;
-  first_input text := inputs[1];
 begin
   perform from chain.cursor c where c.chain = of_chain for update; -- unconfirmed payments do not change meanwhile
   perform app.lock_treasury(of_chain);
@@ -2910,7 +2973,7 @@ begin
   if found_outputs.count is distinct from cardinality(inputs) or found_outputs.parents <> 1 or found_outputs.owners <> 1 then
     raise exception 'these are not unconfirmed outputs of one transaction to addresses of one merchant, or to the treasury' using errcode = 'SL422';
   end if;
-  if exists (select from app.outgoing_payment s where s.chain = of_chain and s.sender = any(inputs)) or exists (
+  if exists (select from app.outgoing_payment s where s.chain = of_chain and s.first_input = any(inputs)) or exists (
     select from app.cpfp b join app.outgoing_payment s on s.id = b.outgoing_payment_id where s.chain = of_chain and s.status <> 'final' and b.outputs && inputs) then
     raise exception 'a child transaction of ours already spends these outputs; Sluice raises its fee automatically' using errcode = 'SL422';
   end if;
@@ -2922,13 +2985,14 @@ begin
     raise exception 'the operator''s own money is not enough: % short by % base units', token, network_fee - funds using errcode = 'SL422';
   end if;
   perform app.reserve(of_chain, token, network_fee);
-  insert into app.outgoing_payment as s (kind, chain, token, amount, source, recipient, sender, nonce, merchant_id, max_fee)
-  values ('sweep', of_chain, token, found_outputs.total - network_fee, first_input, app.treasury_address(of_chain), first_input, 0, found_outputs.merchant_id,
-    network_fee)
+  insert into app.outgoing_payment as s (kind, chain, token, amount, source, recipient, fee_payer, first_input, merchant_id, max_fee)
+  select 'sweep', of_chain, token, found_outputs.total - network_fee, u.recipient, t.treasury, t.treasury, begin_cpfp.inputs[1],
+    found_outputs.merchant_id, network_fee
+  from app.treasury_address(of_chain) t (treasury) join chain.unconfirmed u on u.id = of_chain || ':' || begin_cpfp.inputs[1]
   returning s.id into outgoing_payment;
   insert into app.cpfp (outgoing_payment_id, txid, outputs, parent_inputs, parent_vsize)
   select outgoing_payment, u.txid, begin_cpfp.inputs, u.inputs, begin_cpfp.parent_vsize
-  from chain.unconfirmed u where u.id = of_chain || ':' || first_input;
+  from chain.unconfirmed u where u.id = of_chain || ':' || begin_cpfp.inputs[1];
   perform app.wake_outgoing_payments(of_chain);
   return outgoing_payment;
 end $function$;
@@ -2947,6 +3011,7 @@ declare
   brought numeric;
   short text;
   first_input text;
+  treasury text;
 begin
   select * into p from app.payout o where o.id = of_payout and o.status = 'sweeping' for update;
   if p.id is null or exists (select from app.payout_sweep l join app.outgoing_payment x on x.id = l.outgoing_payment_id where l.payout_id = p.id and x.status <> 'final')
@@ -2954,6 +3019,7 @@ begin
     return null;
   end if;
   perform app.lock_treasury(p.chain);
+  treasury := app.treasury_address(p.chain);
   select * into found_outputs from app.weigh_outputs(p.chain, inputs, p.merchant_id, true);
   first_input := app.first_input_of(p.chain, inputs);
   if found_outputs.count is distinct from cardinality(inputs) or first_input is null then return 'outputs that were chosen are not free any more'; end if;
@@ -2966,8 +3032,8 @@ begin
   perform app.add_share(p.chain, p.token, p.merchant_id, 0, p.gross);
   perform app.reserve(p.chain, p.token, p.net);
   perform app.reserve(p.chain, app.native_token(p.chain), network_fee);
-  insert into app.outgoing_payment as x (kind, chain, token, amount, source, recipient, sender, nonce, payout_id, merchant_id, max_fee)
-  values ('payout', p.chain, p.token, p.net, app.treasury_address(p.chain), p.address, first_input, 0, p.id, p.merchant_id, network_fee)
+  insert into app.outgoing_payment as x (kind, chain, token, amount, source, recipient, fee_payer, first_input, payout_id, merchant_id, max_fee)
+  values ('payout', p.chain, p.token, p.net, treasury, p.address, treasury, first_input, p.id, p.merchant_id, network_fee)
   returning x.* into s;
   perform app.set_swept_in(s, brought);
   perform app.reserve_outputs(p.chain, inputs, s.id, 1);
@@ -3003,9 +3069,11 @@ begin
     return app.native_token(of_chain) || ' for sweeping short by ' || network_fee - funds || ' base units';
   end if;
   perform app.reserve(of_chain, app.native_token(of_chain), network_fee);
-  insert into app.outgoing_payment as x (kind, chain, token, amount, source, recipient, sender, nonce, payout_id, merchant_id, max_fee)
-  values ('sweep', of_chain, app.native_token(of_chain), found_outputs.total - network_fee, first_input, app.treasury_address(of_chain), first_input, 0,
-    of_payout, of_merchant, network_fee)
+  insert into app.outgoing_payment as x (kind, chain, token, amount, source, recipient, fee_payer, first_input, payout_id, merchant_id, max_fee)
+  select 'sweep', of_chain, app.native_token(of_chain), found_outputs.total - network_fee, u.address, t.treasury, t.treasury, first_input, of_payout,
+    of_merchant, network_fee
+  from app.treasury_address(of_chain) t (treasury)
+  join app.output u on u.chain = of_chain and u.txid = split_part(first_input, ':', 1) and u.vout = split_part(first_input, ':', 2)::int
   returning x.id into sweep;
   perform app.reserve_outputs(of_chain, inputs, sweep, 1);
   if of_payout is not null then
@@ -3024,6 +3092,7 @@ CREATE OR REPLACE FUNCTION app.begin_output_withdrawal(of_chain text, amount num
 AS $function$
 declare
   token text := app.native_token(of_chain);
+  treasury text := app.treasury_address(of_chain);
   found_outputs record;
   short text;
   outgoing_payment uuid;
@@ -3039,9 +3108,8 @@ begin
   end if;
   perform app.reserve(of_chain, token, amount);
   perform app.reserve(of_chain, token, network_fee);
-  insert into app.outgoing_payment as s (kind, chain, token, amount, source, recipient, sender, nonce, max_fee)
-  values ('withdrawal', of_chain, token, begin_output_withdrawal.amount, app.treasury_address(of_chain), begin_output_withdrawal.recipient, first_input, 0,
-    network_fee)
+  insert into app.outgoing_payment as s (kind, chain, token, amount, source, recipient, fee_payer, first_input, max_fee)
+  values ('withdrawal', of_chain, token, begin_output_withdrawal.amount, treasury, begin_output_withdrawal.recipient, treasury, first_input, network_fee)
   returning s.id into outgoing_payment;
   perform app.reserve_outputs(of_chain, inputs, outgoing_payment, 1);
   perform app.wake_outgoing_payments(of_chain);
@@ -3087,7 +3155,7 @@ begin
   on conflict (chain, token, merchant_id) do update set reserved = s.reserved + excluded.reserved;
   perform app.reserve(p.chain, p.token, p.net);
   perform app.reserve(p.chain, app.native_token(p.chain), network_fee);
-  insert into app.outgoing_payment (kind, chain, token, amount, source, recipient, sender, nonce, payout_id, merchant_id, max_fee)
+  insert into app.outgoing_payment (kind, chain, token, amount, source, recipient, fee_payer, nonce, payout_id, merchant_id, max_fee)
   values ('payout', p.chain, p.token, p.net, treasury, p.address, treasury, app.take_nonce(p.chain, treasury), p.id, p.merchant_id, network_fee);
   perform app.wake_outgoing_payments(p.chain);
   return null;
@@ -3120,7 +3188,7 @@ begin
   end if;
   if reason is not null then return; end if;
   if d.token <> native then perform app.reserve(d.chain, native, max_fee); end if;
-  insert into app.outgoing_payment (id, kind, chain, token, amount, source, recipient, sender, nonce, max_fee)
+  insert into app.outgoing_payment (id, kind, chain, token, amount, source, recipient, fee_payer, nonce, max_fee)
   values (sweep, 'sweep', d.chain, d.token, moved, d.address, app.treasury_address(d.chain), by_whom, app.take_nonce(d.chain, by_whom), max_fee);
   update app.unattributed_decision u set sweep_id = sweep, waiting_reason = null, waiting_detail = null, waiting_since = null
   where u.deposit_id = d.id;
@@ -3156,7 +3224,7 @@ begin
   end if;
   if reason is not null then return; end if;
   perform app.reserve(d.chain, native, network_fee);
-  insert into app.outgoing_payment (id, kind, chain, token, amount, source, recipient, sender, nonce, max_fee)
+  insert into app.outgoing_payment (id, kind, chain, token, amount, source, recipient, fee_payer, nonce, max_fee)
   values (withdrawal, 'withdrawal', d.chain, d.token, r.amount, treasury, r.destination, treasury, app.take_nonce(d.chain, treasury), network_fee);
   update app.unattributed_decision u set withdrawal_id = withdrawal, waiting_reason = null, waiting_detail = null, waiting_since = null
   where u.deposit_id = d.id;
@@ -3214,7 +3282,7 @@ begin
         funds := funds - item.max_fee;
         perform app.reserve(of_chain, native, item.max_fee);
       end if;
-      insert into app.outgoing_payment as s (kind, chain, token, amount, source, recipient, sender, nonce, payout_id, merchant_id, max_fee)
+      insert into app.outgoing_payment as s (kind, chain, token, amount, source, recipient, fee_payer, nonce, payout_id, merchant_id, max_fee)
       select 'sweep', of_chain, of_token, item.amount, item.address, treasury, by_whom, app.take_nonce(of_chain, by_whom), of_payout,
         held.merchant_id, item.max_fee
       from (select case when native = of_token then item.address else treasury end as by_whom) b
@@ -3246,12 +3314,69 @@ begin
   if short is not null then raise exception 'the operator''s own money is not enough: %', short using errcode = 'SL422'; end if;
   perform app.reserve(of_chain, of_token, amount);
   perform app.reserve(of_chain, app.native_token(of_chain), network_fee);
-  insert into app.outgoing_payment as s (kind, chain, token, amount, source, recipient, sender, nonce, max_fee)
+  insert into app.outgoing_payment as s (kind, chain, token, amount, source, recipient, fee_payer, nonce, max_fee)
   values ('withdrawal', of_chain, of_token, begin_withdrawal.amount, treasury, begin_withdrawal.recipient, treasury,
     app.take_nonce(of_chain, treasury), network_fee)
   returning s.id into outgoing_payment;
   perform app.wake_outgoing_payments(of_chain);
   return outgoing_payment;
+end $function$;
+
+-- Books what a second payment took from the treasury (in base units of its token) as the operator's loss, opens the incident and halts the chain.
+CREATE OR REPLACE FUNCTION app.book_second_payment(s app.outgoing_payment, of_txid text, lost numeric)
+ RETURNS void
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+AS $function$
+begin
+  insert into app.second_payment (chain, txid, outgoing_payment_id, amount, booked_at) values (s.chain, of_txid, s.id, lost, clock_timestamp())
+  on conflict (chain, txid) do update set amount = excluded.amount, booked_at = excluded.booked_at;
+  perform app.add_treasury(s.chain, s.token, -lost, 0);
+  perform app.post('second_payment', s.id::text, s.chain, jsonb_build_array(
+    jsonb_build_object('account', 'operator', 'token', s.token, 'amount', lost),
+    jsonb_build_object('account', 'treasury', 'token', s.token, 'amount', -lost)));
+  update chain.cursor c set halted_at = clock_timestamp() where c.chain = s.chain and c.halted_at is null;
+  insert into app.incident (chain, kind, subject, details)
+  values (s.chain, 'second_payment', s.id::text, jsonb_build_object('txid', of_txid, 'kind', s.kind, 'token', s.token, 'amount', lost::text,
+    'ended_by', s.txid, 'outcome', s.outcome)) on conflict do nothing;
+end $function$;
+
+-- Books the second payments of a chain that are final at this height.
+CREATE OR REPLACE FUNCTION app.book_second_payments(of_chain text, final_height integer)
+ RETURNS void
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+ SET plan_cache_mode TO 'force_custom_plan'
+AS $function$
+declare
+  found_final record;
+  s app.outgoing_payment;
+  lost numeric;
+begin
+  for found_final in
+    select n.txid, n.outgoing_payment_id, f.fee, j.amount from app.second_payment n
+    join app.attempt_fate f on f.chain = n.chain and f.txid = n.txid join custody.journal j on j.stream = f.chain and j.seq = f.seq
+    where n.chain = of_chain and n.booked_at is null and f.fate = 'final'
+      -- the transaction that completed it is in a block, too: else this one took its place (final_payment_vanished)
+      and exists (select from app.outgoing_payment x join chain.confirmed_tx i on i.chain = x.chain and i.txid = x.txid where x.id = n.outgoing_payment_id)
+    order by f.block_height, n.txid
+  loop
+    perform app.lock_treasury(of_chain);
+    select * into s from app.outgoing_payment x where x.id = found_final.outgoing_payment_id for update;
+    if app.uses_outputs(of_chain) then
+      lost := app.take_second_outputs(s, found_final.txid);
+    else
+      s.max_fee := 0; -- what was reserved for it was given back when it ended
+      s.payout_id := null;
+      perform app.post_network_fee(s, found_final.fee);
+      lost := case when s.kind = 'sweep' then 0 else found_final.amount end;
+      if s.kind = 'sweep' then
+        s.merchant_id := (select a.merchant_id from custody.address a where a.address = s.source);
+        perform app.post_sweep(s, found_final.amount);
+      end if;
+    end if;
+    perform app.book_second_payment(s, found_final.txid, lost);
+  end loop;
 end $function$;
 
 -- Gives up a sweep or a withdrawal that is not final: a transaction that pays nobody uses up its nonce, or its outputs.
@@ -3721,6 +3846,39 @@ AS $function$
   on conflict (outgoing_payment_id) do update set decision = excluded.decision, decided_at = excluded.decided_at
 $function$;
 
+-- An operator's decision about a second payment: loss leaves it with the operator; debt has the merchant of its payout owe the net.
+CREATE OR REPLACE FUNCTION app.decide_second_payment(of_outgoing_payment uuid, decision text)
+ RETURNS void
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare
+  p app.payout;
+  second app.second_payment;
+begin
+  if decision = 'loss' then return; end if;
+  select o.* into p from app.payout o join app.outgoing_payment s on s.payout_id = o.id and s.kind = 'payout' where s.id = of_outgoing_payment for update of o;
+  if p.id is null then
+    raise exception 'only the second payment of a payout can be a debt: nobody owes what a sweep or a withdrawal moved; use loss' using errcode = 'P0003';
+  end if;
+  for second in
+    update app.second_payment n set debt_at = clock_timestamp()
+    where n.outgoing_payment_id = of_outgoing_payment and n.booked_at is not null and n.debt_at is null returning *
+  loop
+    perform app.lock_treasury(p.chain);
+    perform app.lock_pair(p.merchant_id, p.chain, p.token);
+    insert into app.adjustment (merchant_id, chain, token, amount, reason) values (p.merchant_id, p.chain, p.token, -p.net, 'paid_after_all');
+    insert into app.balance_delta (merchant_id, chain, token, amount, deposit_count) values (p.merchant_id, p.chain, p.token, -p.net, 0);
+    perform app.add_share(p.chain, p.token, p.merchant_id, -p.net, 0);
+    perform app.post('claim', p.id::text, p.chain, jsonb_build_array(
+      jsonb_build_object('account', 'merchant', 'token', p.token, 'merchant_id', p.merchant_id, 'amount', p.net),
+      jsonb_build_object('account', 'payout', 'token', p.token, 'merchant_id', p.merchant_id, 'amount', -p.net)));
+    perform app.post('payout', p.id::text, p.chain, jsonb_build_array(
+      jsonb_build_object('account', 'payout', 'token', p.token, 'merchant_id', p.merchant_id, 'amount', p.net),
+      jsonb_build_object('account', 'operator', 'token', p.token, 'amount', -p.net)));
+  end loop;
+end $function$;
+
 -- Deletes an endpoint: nothing more is sent to it. Its past deliveries stay in the database.
 CREATE OR REPLACE FUNCTION app.delete_webhook_endpoint(of_merchant uuid, endpoint uuid)
  RETURNS void
@@ -4078,7 +4236,7 @@ begin
   perform app.tell_finding(f.name, f.claim, f.count, f.found) from app.audit_finding f where f.run_id = of_run order by f.name;
 end $function$;
 
--- Ends the outgoing payments of a chain whose nonce or output a transaction at or below this height used up, and posts what follows.
+-- Ends the outgoing payments of a chain that a transaction at or below this height decided, and posts what follows.
 CREATE OR REPLACE FUNCTION app.finish_outgoing_payments(of_chain text, final_height integer)
  RETURNS void
  LANGUAGE plpgsql
@@ -4107,9 +4265,9 @@ begin
     join app.outgoing_confirmed_tx i on i.outgoing_payment_id = x.id
     left join app.outgoing_attempt o on o.chain = x.chain and o.txid = i.txid and o.outgoing_payment_id = x.id
     where x.chain = of_chain and x.status <> 'final' and i.block_height <= final_height
-      and (o.txid is not null or (i.excludes and exists (
+      and (o.txid is not null or exists (
         select from app.unknown_transaction u join app.incident k on k.id = u.incident_id
-        where u.chain = i.chain and u.txid = i.txid and k.resolution = 'kept')))
+        where u.chain = i.chain and u.txid = i.txid and k.resolution = 'kept'))
     order by i.block_height, x.nonce, x.id, o.txid is null
   loop
     perform app.lock_treasury(of_chain);
@@ -4124,7 +4282,9 @@ begin
     elsif s.kind = 'withdrawal' then perform app.finish_withdrawal(s, s.outcome);
     end if;
     finished := finished || s.id;
+    perform app.suspect_second_payments(array(select o.txid from app.outgoing_attempt o where o.outgoing_payment_id = s.id));
   end loop;
+  perform app.book_second_payments(of_chain, final_height);
   perform app.wake_payout(p.id) from app.payout p
   where p.status in ('sweeping', 'swept') and p.id in (select l.payout_id from app.payout_sweep l where l.outgoing_payment_id = any(finished)) order by p.id;
 end $function$;
@@ -4142,7 +4302,7 @@ declare
 begin
   update app.output u set spent_by = i.txid
   from chain.confirmed_tx i
-  where u.outgoing_payment_id = s.id and i.chain = u.chain and i.sender = u.txid || ':' || u.vout and i.nonce = 0;
+  where u.outgoing_payment_id = s.id and i.chain = u.chain and i.conflict_key = u.txid || ':' || u.vout;
   update app.output u set outgoing_payment_id = null, from_attempt = null where u.outgoing_payment_id = s.id and u.spent_by is null;
   if s.outcome = 'conflicted' then return; end if;
   insert into app.output (chain, txid, vout, address, amount)
@@ -4178,27 +4338,17 @@ AS $function$
 declare p app.payout := (select o from app.payout o where o.id = s.payout_id);
 begin
   if p.status = 'failed' then -- before anything was broadcast; its reservation was given back
-    if outcome in ('done', 'conflicted') then
+    if outcome = 'done' then perform app.book_second_payment(s, txid, p.net); -- the merchant has the money and, since the release, the balance, too
+    elsif outcome = 'conflicted' then
       insert into app.incident (chain, kind, subject, details)
       values (s.chain, 'payment_of_failed_payout', s.id::text, jsonb_build_object('payout_id', p.id, 'txid', txid, 'outcome', outcome))
       on conflict do nothing;
     end if;
-    if outcome <> 'done' then return; end if;
-    -- An older copy of the database had forgotten that it was signed. The merchant has the money and, since the release, the balance, too: it owes
-    -- the net.
-    perform app.lock_pair(p.merchant_id, p.chain, p.token);
-    insert into app.adjustment (merchant_id, chain, token, amount, reason) values (p.merchant_id, p.chain, p.token, -p.net, 'paid_after_all');
-    insert into app.balance_delta (merchant_id, chain, token, amount, deposit_count) values (p.merchant_id, p.chain, p.token, -p.net, 0);
-    perform app.post('claim', p.id::text, p.chain, jsonb_build_array(
-      jsonb_build_object('account', 'merchant', 'token', p.token, 'merchant_id', p.merchant_id, 'amount', p.net),
-      jsonb_build_object('account', 'payout', 'token', p.token, 'merchant_id', p.merchant_id, 'amount', -p.net)));
-    p.gross := p.net; -- and no fee is earned
-    p.fee := 0;
-  else
-    perform app.give_up_swept_in(s);
-    perform app.add_treasury(p.chain, p.token, 0, -p.net);
-    perform app.add_share(p.chain, p.token, p.merchant_id, 0, -p.gross);
+    return;
   end if;
+  perform app.give_up_swept_in(s);
+  perform app.add_treasury(p.chain, p.token, 0, -p.net);
+  perform app.add_share(p.chain, p.token, p.merchant_id, 0, -p.gross);
   if outcome = 'done' then
     perform app.add_treasury(p.chain, p.token, -p.net, 0);
     perform app.add_share(p.chain, p.token, p.merchant_id, -p.gross, 0);
@@ -4206,7 +4356,6 @@ begin
       jsonb_build_object('account', 'payout', 'token', p.token, 'merchant_id', p.merchant_id, 'amount', p.gross),
       jsonb_build_object('account', 'treasury', 'token', p.token, 'merchant_id', p.merchant_id, 'amount', -p.net),
       jsonb_build_object('account', 'fees', 'token', p.token, 'merchant_id', p.merchant_id, 'amount', -p.fee)));
-    if p.status = 'failed' then return; end if;
     update app.payout o set status = 'completed', txid = finish_payment.txid where o.id = p.id returning * into p;
     perform app.emit_payout_event(p, 'payout.completed');
   elsif outcome = 'reverted' then
@@ -4235,12 +4384,7 @@ begin
       jsonb_build_object('account', 'address', 'token', s.token, 'address', s.source, 'amount', -moved)));
     return;
   end if;
-  perform app.add_holding(s.chain, s.source, s.token, s.merchant_id, -moved);
-  perform app.add_treasury(s.chain, s.token, moved, 0);
-  perform app.add_share(s.chain, s.token, s.merchant_id, moved, 0);
-  perform app.post('sweep', s.id::text, s.chain, jsonb_build_array(
-    jsonb_build_object('account', 'treasury', 'token', s.token, 'merchant_id', s.merchant_id, 'amount', moved),
-    jsonb_build_object('account', 'address', 'token', s.token, 'merchant_id', s.merchant_id, 'address', s.source, 'amount', -moved)));
+  perform app.post_sweep(s, moved);
 end $function$;
 
 -- Posts a final withdrawal; if its outcome was not done, gives back what was reserved for it.
@@ -4269,7 +4413,7 @@ CREATE OR REPLACE FUNCTION app.first_input_of(of_chain text, inputs text[])
  SET search_path TO 'pg_catalog'
 AS $function$
   select i from unnest(inputs) with ordinality as u (i, n)
-  where not exists (select from app.outgoing_payment s where s.chain = of_chain and s.sender = i) order by n limit 1
+  where not exists (select from app.outgoing_payment s where s.chain = of_chain and s.first_input = i) order by n limit 1
 $function$;
 
 -- Adds balance deltas to balances, the oldest first, at most batch of them; returns how many. Safe to run at any time and in several places.
@@ -4436,7 +4580,7 @@ CREATE OR REPLACE FUNCTION app.ledger_outputs(of_chain text, addresses text[])
  SET plan_cache_mode TO 'force_custom_plan'
 AS $function$
   select u.address, u.txid || ':' || u.vout, u.amount, u.outgoing_payment_id is not null or exists (
-    select from chain.confirmed_tx i where i.chain = u.chain and i.sender = u.txid || ':' || u.vout)
+    select from chain.confirmed_tx i where i.chain = u.chain and i.conflict_key = u.txid || ':' || u.vout)
   from unnest(addresses) w (address) join app.output u on u.chain = of_chain and u.address = w.address and u.spent_by is null
   union all -- outputs that we must not spend
   select d.address, d.txid || ':' || d.output_index, d.amount, false
@@ -4832,6 +4976,18 @@ AS $function$
   where r.page_token = of_page_token
 $function$;
 
+-- The outgoing payments that a transaction in a block concerns: the one whose attempt it is, and the one whose conflict key it uses up.
+CREATE OR REPLACE FUNCTION app.payments_of(of_chain text, of_txid text, of_conflict_key text)
+ RETURNS SETOF uuid
+ LANGUAGE sql
+ STABLE
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select o.outgoing_payment_id from app.outgoing_attempt o where o.chain = of_chain and o.txid = of_txid
+  union
+  select s.id from app.outgoing_payment s where s.chain = of_chain and s.conflict_key = of_conflict_key
+$function$;
+
 -- Payouts and outgoing payments under way, by what they wait for, those that failed, and what treasuries hold (in coins).
 CREATE OR REPLACE FUNCTION app.payout_metrics()
  RETURNS TABLE(metric text, labels json, value double precision)
@@ -4969,7 +5125,7 @@ CREATE OR REPLACE FUNCTION app.post_network_fee(s app.outgoing_payment, fee nume
 AS $function$
 declare
   native text := app.native_token(s.chain);
-  by_treasury boolean := s.sender = app.treasury_address(s.chain) or app.uses_outputs(s.chain);
+  by_treasury boolean := s.fee_payer = app.treasury_address(s.chain);
   r app.unattributed_decision;
   own numeric;
 begin
@@ -4985,19 +5141,34 @@ begin
       update app.unattributed_decision u set amount = u.amount - own where u.deposit_id = r.deposit_id;
       perform app.post('return', s.id::text, s.chain, jsonb_build_array(
         jsonb_build_object('account', 'unattributed', 'token', native, 'amount', own),
-        jsonb_build_object('account', 'address', 'token', native, 'address', s.sender, 'amount', -own)));
+        jsonb_build_object('account', 'address', 'token', native, 'address', s.fee_payer, 'amount', -own)));
       if own = fee then return; end if;
       fee := fee - own;
-      s.merchant_id := (select a.merchant_id from custody.address a where a.address = s.sender);
+      s.merchant_id := (select a.merchant_id from custody.address a where a.address = s.fee_payer);
     end if;
-    perform app.add_holding(s.chain, s.sender, native, s.merchant_id, -fee);
+    perform app.add_holding(s.chain, s.fee_payer, native, s.merchant_id, -fee);
     perform app.add_share(s.chain, native, s.merchant_id, fee, 0);
   end if;
   perform app.post('network_fee', s.id::text, s.chain, jsonb_build_array(
     jsonb_build_object('account', 'network', 'token', native, 'merchant_id', s.merchant_id, 'amount', fee),
     jsonb_build_object('account', case when by_treasury then 'treasury' else 'address' end, 'token', native, 'merchant_id', s.merchant_id,
-      'address', case when not by_treasury then s.sender end, 'amount', -fee)));
+      'address', case when not by_treasury then s.fee_payer end, 'amount', -fee)));
   update app.payout p set network_fee = p.network_fee + post_network_fee.fee where p.id = s.payout_id;
+end $function$;
+
+-- Posts money of a merchant that moved from its address to the treasury (in base units).
+CREATE OR REPLACE FUNCTION app.post_sweep(s app.outgoing_payment, moved numeric)
+ RETURNS void
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+AS $function$
+begin
+  perform app.add_holding(s.chain, s.source, s.token, s.merchant_id, -moved);
+  perform app.add_treasury(s.chain, s.token, moved, 0);
+  perform app.add_share(s.chain, s.token, s.merchant_id, moved, 0);
+  perform app.post('sweep', s.id::text, s.chain, jsonb_build_array(
+    jsonb_build_object('account', 'treasury', 'token', s.token, 'merchant_id', s.merchant_id, 'amount', moved),
+    jsonb_build_object('account', 'address', 'token', s.token, 'merchant_id', s.merchant_id, 'address', s.source, 'amount', -moved)));
 end $function$;
 
 -- Gives a user an address on each of the chains where it has none yet; returns whether one is new, and the body of the response.
@@ -5485,7 +5656,7 @@ AS $function$
   where u.chain = of_chain and u.txid = k.txid and u.vout = k.vout
 $function$;
 
--- An operator's decision about an incident: kept, or reorged to take a final deposit back.
+-- An operator's decision about an incident: kept, reorged to take a final deposit back, loss or debt for a second payment.
 CREATE OR REPLACE FUNCTION app.resolve_incident(incident_id bigint, decision text)
  RETURNS void
  LANGUAGE plpgsql
@@ -5497,8 +5668,8 @@ declare
   deposit app.deposit;
   way_out text;
 begin
-  if (decision in ('kept', 'reorged')) is not true then
-    raise exception 'there is no decision %; use kept or reorged', coalesce(decision, 'null') using errcode = 'SL422';
+  if (decision in ('kept', 'reorged', 'loss', 'debt')) is not true then
+    raise exception 'there is no decision %; use kept, reorged, loss or debt', coalesce(decision, 'null') using errcode = 'SL422';
   end if;
   select * into incident from app.incident i where i.id = incident_id;
   perform from chain.cursor c where c.chain = incident.chain for update; -- before the incident, as chain.derive does
@@ -5535,6 +5706,10 @@ begin
     update app.incident i set resolved_at = clock_timestamp(), resolution = 'reorged'
     where i.resolved_at is null and (i.subject = incident.subject
       or i.subject = deposit.chain || ':' || deposit.txid || ':' || deposit.output_index);
+  elsif incident.kind = 'second_payment' then
+    perform app.decide_second_payment(incident.subject::uuid, decision);
+    update app.incident i set resolved_at = clock_timestamp(), resolution = decision where i.id = incident_id;
+    perform chain.go_on(incident.chain);
   else
     if incident.kind = 'final_deposit_moved' then -- otherwise it would be an incident again each time that its block is read
       update app.deposit d set block_height = t.block_height, block_hash = t.block_hash
@@ -5654,18 +5829,6 @@ begin
   return new_secret;
 end $function$;
 
--- The address of ours that sent a confirmed transaction: on Bitcoin the owner of the output that was spent.
-CREATE OR REPLACE FUNCTION app.sending_address(of_chain text, of_sender text)
- RETURNS text
- LANGUAGE sql
- STABLE
- SET search_path TO 'pg_catalog'
-AS $function$
-  select case when app.uses_outputs(of_chain) then coalesce(
-    (select t.recipient from chain.transfer t where t.id = of_chain || ':' || of_sender),
-    (select u.recipient from chain.unconfirmed u where u.id = of_chain || ':' || of_sender), of_sender) else of_sender end
-$function$;
-
 -- Numbers committed events that have no sequence, in the order of their insertion, at most batch of them; returns how many. Safe to run at any time and in several places.
 CREATE OR REPLACE FUNCTION app.sequence_events(batch integer DEFAULT 10000)
  RETURNS integer
@@ -5777,8 +5940,8 @@ AS $function$
   select coalesce((select shows_unconfirmed from app.chain where chain = of_chain), false)
 $function$;
 
--- Stores a signed transaction as the next attempt of an outgoing payment, before it may be broadcast; price is in the columns of app.outgoing_attempt, in base units. False if it came too late, or costs more than the operator has. Safe to run again.
-CREATE OR REPLACE FUNCTION app.store_signed(of_outgoing_payment uuid, number integer, of_kind text, of_txid text, of_raw text, of_amount numeric, price jsonb)
+-- Stores a signed transaction as the next attempt of an outgoing payment, before it may be broadcast; amounts in base units. False if it came too late, or costs more than the operator has. Safe to run again.
+CREATE OR REPLACE FUNCTION app.store_signed(of_outgoing_payment uuid, number integer, of_kind text, of_txid text, of_raw text, of_amount numeric, of_max_fee numeric, of_fee_details jsonb)
  RETURNS boolean
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -5786,10 +5949,7 @@ CREATE OR REPLACE FUNCTION app.store_signed(of_outgoing_payment uuid, number int
 AS $function$
 declare
   s app.outgoing_payment;
-  offered app.outgoing_attempt := jsonb_populate_record(null::app.outgoing_attempt, price);
   native text;
-  treasury text;
-  account text; -- its account; null if it spends outputs
   more numeric;
 begin
   select * into s from app.outgoing_payment x where x.id = of_outgoing_payment;
@@ -5798,28 +5958,20 @@ begin
   select * into s from app.outgoing_payment x where x.id = of_outgoing_payment for update;
   if s.status = 'final' or (s.cancelling and of_kind = 'effect')
     or number <> 1 + (select count(*) from app.outgoing_attempt o where o.outgoing_payment_id = s.id) then return false; end if;
-  perform from custody.journal j where j.stream = s.chain and j.txid = of_txid and (j.sender, j.nonce) <> (s.sender, s.nonce);
+  perform from custody.journal j where j.stream = s.chain and j.txid = of_txid and j.conflict_key is distinct from s.conflict_key;
   if found then
-    raise exception 'transaction % was signed for another nonce or first input than that of outgoing payment %', of_txid, s.id using errcode = 'P0003';
+    raise exception 'transaction % was signed with another nonce or first input than that of outgoing payment %', of_txid, s.id using errcode = 'P0003';
   end if;
   native := app.native_token(s.chain);
-  treasury := app.treasury_address(s.chain);
-  account := case when not app.uses_outputs(s.chain) then s.sender end;
-  more := coalesce(offered.fee, offered.max_fee_per_gas * offered.gas_limit) - s.max_fee;
-  if more > 0 then
-    if coalesce(account, treasury) = treasury then
-      if app.operator_funds(s.chain, native) < more then return false; end if;
-      perform app.reserve(s.chain, native, more);
-    end if;
-  else
-    more := 0;
+  more := greatest(of_max_fee - s.max_fee, 0);
+  if more > 0 and s.fee_payer = app.treasury_address(s.chain) then
+    if app.operator_funds(s.chain, native) < more then return false; end if;
+    perform app.reserve(s.chain, native, more);
   end if;
-  insert into app.outgoing_attempt (chain, txid, outgoing_payment_id, attempt, kind, raw, token, source, recipient, amount, max_fee_per_gas,
-    max_priority_fee_per_gas, gas_limit, fee, vsize)
+  insert into app.outgoing_attempt (chain, txid, outgoing_payment_id, attempt, kind, raw, token, source, recipient, amount, max_fee, fee_details)
   values (s.chain, of_txid, s.id, number, of_kind, of_raw, case of_kind when 'cancel' then native else s.token end,
-    case of_kind when 'cancel' then coalesce(account, s.source) else s.source end,
-    case of_kind when 'cancel' then coalesce(account, treasury) else s.recipient end,
-    of_amount, offered.max_fee_per_gas, offered.max_priority_fee_per_gas, offered.gas_limit, offered.fee, offered.vsize);
+    case when of_kind = 'cancel' and s.nonce is not null then s.fee_payer else s.source end,
+    case of_kind when 'cancel' then s.fee_payer else s.recipient end, of_amount, of_max_fee, of_fee_details);
   update app.outgoing_payment x set status = 'live', max_fee = x.max_fee + more, waiting_reason = null, waiting_detail = null, waiting_since = null,
     next_step_at = clock_timestamp()
   where x.id = s.id;
@@ -5828,6 +5980,19 @@ begin
   end if;
   return true;
 end $function$;
+
+-- Notes those of these transactions in blocks that were signed for an outgoing payment that ended by another transaction.
+CREATE OR REPLACE FUNCTION app.suspect_second_payments(txids text[])
+ RETURNS void
+ LANGUAGE sql
+ SET search_path TO 'pg_catalog'
+AS $function$
+  insert into app.second_payment (chain, txid, outgoing_payment_id)
+  select f.chain, f.txid, s.id from app.attempt_fate f
+  join app.outgoing_payment s on case f.kind when 'pay' then s.payout_id = f.subject_id and s.kind = 'payout' else s.id = f.subject_id end
+  where f.txid = any(txids) and f.kind <> 'cancel' and f.block_height is not null and s.status = 'final' and s.txid is distinct from f.txid
+  on conflict do nothing
+$function$;
 
 -- The sweep of a merchant's money on an address that is not final; null if there is none.
 CREATE OR REPLACE FUNCTION app.sweep_under_way(of_chain text, of_token text, of_address text)
@@ -5945,6 +6110,42 @@ begin
   insert into app.address (chain, match_key, address, payment_request_id, merchant_id, is_provisioned)
   select c.chain, app.match_key(taken, c.folds_addresses), taken, r.id, r.merchant_id, c.chain = r.chain
   from app.chain c where c.family = of_family;
+end $function$;
+
+-- Marks the outputs that a second payment spent and adds its change; returns what left the treasury by it, network fee included, in base units.
+CREATE OR REPLACE FUNCTION app.take_second_outputs(s app.outgoing_payment, of_txid text)
+ RETURNS numeric
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare
+  part record;
+  spent numeric := 0;
+  change numeric;
+begin
+  for part in
+    with taken as (
+      update app.output u set spent_by = of_txid from chain.confirmed_tx i
+      where i.chain = s.chain and i.txid = of_txid and u.chain = i.chain and u.txid = split_part(i.outpoint, ':', 1)
+        and u.vout = split_part(i.outpoint, ':', 2)::int and u.spent_by is null
+      returning u.*
+    )
+    select t.address, t.merchant_id, sum(t.amount) as amount from taken t group by t.address, t.merchant_id order by t.address
+  loop
+    spent := spent + part.amount;
+    continue when part.merchant_id is null;
+    s.merchant_id := part.merchant_id;
+    s.source := part.address;
+    perform app.post_sweep(s, part.amount);
+  end loop;
+  with added as (
+    insert into app.output (chain, txid, vout, address, amount)
+    select t.chain, t.txid, t.output_index, t.recipient, t.amount from chain.transfer t
+    where t.id in (s.chain || ':' || of_txid || ':0', s.chain || ':' || of_txid || ':1') and t.recipient = s.fee_payer
+    on conflict do nothing returning amount
+  )
+  select coalesce(sum(amount), 0) into change from added;
+  return spent - change;
 end $function$;
 
 -- Opens, updates or closes the incident of one check by what it found. If a command repairs what was found, the incident names it.
@@ -6509,7 +6710,7 @@ create view audit.finality as
            FROM app.incident i
           WHERE i.subject = d.id::text AND i.kind = 'final_deposit_vanished'::text AND i.resolution = 'healed'::text)))
 UNION ALL
- SELECT s.chain,
+ SELECT DISTINCT s.chain,
     s.kind AS what,
     s.id,
     s.status,
@@ -6518,7 +6719,7 @@ UNION ALL
    FROM app.outgoing_payment s
      JOIN chain.cursor c USING (chain)
      JOIN app.outgoing_confirmed_tx i ON i.outgoing_payment_id = s.id
-  WHERE i.excludes AND (s.status = 'final'::text) <> (i.block_height <= c.final_height) AND NOT (EXISTS ( SELECT
+  WHERE (s.status = 'final'::text) <> (i.block_height <= c.final_height) AND NOT (EXISTS ( SELECT
            FROM app.known_incident k
           WHERE k.subject = s.id::text AND k.kind = 'final_payment_vanished'::text)) AND NOT (s.status = 'final'::text AND (EXISTS ( SELECT
            FROM app.incident v
@@ -6617,39 +6818,63 @@ create view audit.no_double_credit as
 --   output_index integer: Position inside the transaction.
 --   deposits bigint: How many deposits there are not reorged.
 
--- a completed payout has one final transaction of its net to its address; no other payout has any
+-- each payment, withdrawal and sweep has one final transaction if it is done, and none otherwise; a payout is completed exactly if its payment is done
 create view audit.no_double_pay as
- SELECT p.id,
-    p.status,
-    count(DISTINCT i.txid) AS paid
-   FROM app.payout p
-     LEFT JOIN app.outgoing_payment s ON s.payout_id = p.id AND s.kind = 'payout'::text
-     LEFT JOIN app.outgoing_attempt o ON o.outgoing_payment_id = s.id AND o.kind = 'effect'::text
-     LEFT JOIN chain.confirmed_tx i ON i.chain = o.chain AND i.txid = o.txid AND i.success AND i.block_height <= (( SELECT c.final_height
-           FROM chain.cursor c
-          WHERE c.chain = o.chain))
-  WHERE NOT (EXISTS ( SELECT
+ WITH paid AS (
+         SELECT s.id,
+            s.kind,
+            s.payout_id,
+            s.outcome,
+            s.txid,
+            count(f.txid) FILTER (WHERE f.fate = 'final'::text) AS times
+           FROM app.outgoing_payment s
+             LEFT JOIN app.attempt_fate f ON f.chain = s.chain AND f.kind <> 'cancel'::text AND f.subject_id =
+                CASE s.kind
+                    WHEN 'payout'::text THEN s.payout_id
+                    ELSE s.id
+                END AND NOT (EXISTS ( SELECT
+                   FROM app.second_payment n
+                     JOIN app.incident k ON k.kind = 'second_payment'::text AND k.subject = n.outgoing_payment_id::text
+                  WHERE n.chain = f.chain AND n.txid = f.txid AND (k.resolution = ANY (ARRAY['loss'::text, 'debt'::text]))))
+          GROUP BY s.id
+        )
+ SELECT COALESCE(x.payout_id, x.id) AS id,
+    x.kind,
+    COALESCE(x.outcome, 'not over'::text) AS status,
+    x.times AS paid
+   FROM paid x
+  WHERE x.times <> (NOT x.outcome IS DISTINCT FROM 'done'::text)::integer AND NOT (EXISTS ( SELECT
            FROM app.known_incident k
-          WHERE k.subject = s.id::text AND (k.kind = ANY (ARRAY['final_payment_vanished'::text, 'payment_of_failed_payout'::text]))))
-  GROUP BY p.id
- HAVING count(DISTINCT i.txid) <> (p.status = 'completed'::text)::integer
+          WHERE k.subject = x.id::text AND k.kind = 'final_payment_vanished'::text))
 UNION ALL
  SELECT p.id,
+    'payout'::text AS kind,
+    p.status,
+    x.times AS paid
+   FROM app.payout p
+     LEFT JOIN paid x ON x.payout_id = p.id AND x.kind = 'payout'::text
+  WHERE (p.status = 'completed'::text) <> (NOT x.outcome IS DISTINCT FROM 'done'::text) AND NOT (EXISTS ( SELECT
+           FROM app.incident k
+          WHERE k.kind = 'second_payment'::text AND k.subject = x.id::text AND (k.resolution = ANY (ARRAY['loss'::text, 'debt'::text]))))
+UNION ALL
+ SELECT p.id,
+    'payout'::text AS kind,
     p.status,
     NULL::bigint AS paid
    FROM app.payout p
      JOIN app.outgoing_payment s ON s.payout_id = p.id AND s.kind = 'payout'::text
      JOIN app.outgoing_attempt o ON o.outgoing_payment_id = s.id AND o.kind = 'effect'::text
   WHERE o.amount <> p.net OR o.recipient <> p.address OR o.token <> p.token OR o.chain <> p.chain;
---   id uuid: The payout.
---   status text: Its status.
+--   id uuid: The payout, or the outgoing payment if it is a withdrawal or a sweep.
+--   kind text: payout, withdrawal or sweep.
+--   status text: Its outcome, or its status.
 --   paid bigint: How many final transactions paid it; null if a stored transaction has another amount, recipient, token or chain.
 
 -- every transaction that an address of ours sent was stored before
 create view audit.no_unknown_transaction as
  SELECT id,
-    sender,
-    nonce
+    account,
+    conflict_key
    FROM chain.confirmed_tx i
   WHERE NOT (EXISTS ( SELECT
            FROM app.outgoing_attempt o
@@ -6658,29 +6883,30 @@ create view audit.no_unknown_transaction as
              JOIN app.incident k ON k.id = u.incident_id
           WHERE u.chain = i.chain AND u.txid = i.txid AND (k.resolved_at IS NULL OR k.resolution = 'kept'::text)));
 --   id text: The transaction in a block: <chain>:<txid>, on Bitcoin with the position of the input.
---   sender text: Our address that sent it; on Bitcoin the output that it spends (txid:vout).
---   nonce integer: Its nonce; 0 on Bitcoin.
+--   account text: Our address whose key it used.
+--   conflict_key text: What it used up: address:nonce, or on Bitcoin the output that it spends (txid:vout).
 
--- the nonces of each sender have no gap, in our books and in what the chain holds
+-- the nonces of each account have no gap, in our books and in what the chain holds
 create view audit.nonces as
  SELECT n.chain,
     n.address,
     n.next_nonce,
     count(s.id) AS used
    FROM app.sender n
-     LEFT JOIN app.outgoing_payment s ON s.chain = n.chain AND s.sender = n.address
+     LEFT JOIN app.outgoing_payment s ON s.chain = n.chain AND s.fee_payer = n.address
   GROUP BY n.chain, n.address
  HAVING count(s.id) <> n.next_nonce OR max(s.nonce) >= n.next_nonce
 UNION ALL
  SELECT confirmed_tx.chain,
-    confirmed_tx.sender AS address,
+    confirmed_tx.account AS address,
     max(confirmed_tx.nonce) + 1 AS next_nonce,
     count(DISTINCT confirmed_tx.nonce) AS used
    FROM chain.confirmed_tx
-  GROUP BY confirmed_tx.chain, confirmed_tx.sender
+  WHERE confirmed_tx.nonce IS NOT NULL
+  GROUP BY confirmed_tx.chain, confirmed_tx.account
  HAVING count(DISTINCT confirmed_tx.nonce) <> (max(confirmed_tx.nonce) + 1);
 --   chain text: Chain code.
---   address text: The sender.
+--   address text: The account.
 --   next_nonce integer: The next nonce: in our books, or after the highest one in a block.
 --   used bigint: How many nonces below it are used, in the same place.
 
@@ -6783,15 +7009,15 @@ UNION ALL
 UNION ALL
  SELECT s.chain,
     s.id::text AS output,
-    'does not have its first_input'::text AS wrong
+    'does not have its first input'::text AS wrong
    FROM app.outgoing_payment s
-  WHERE app.uses_outputs(s.chain) AND s.outcome IS DISTINCT FROM 'conflicted'::text AND NOT s.recovered AND NOT (EXISTS ( SELECT
+  WHERE s.first_input IS NOT NULL AND s.outcome IS DISTINCT FROM 'conflicted'::text AND NOT s.recovered AND NOT (EXISTS ( SELECT
            FROM app.cpfp b
           WHERE b.outgoing_payment_id = s.id AND s.status <> 'final'::text AND NOT (EXISTS ( SELECT
                    FROM app.output u
                   WHERE u.chain = s.chain AND u.txid = b.txid)))) AND NOT (EXISTS ( SELECT
            FROM app.output u
-          WHERE u.outgoing_payment_id = s.id AND ((u.txid || ':'::text) || u.vout) = s.sender AND u.from_attempt = 1))
+          WHERE u.outgoing_payment_id = s.id AND ((u.txid || ':'::text) || u.vout) = s.first_input AND u.from_attempt = 1))
 UNION ALL
  SELECT ledger_audit.chain,
     COALESCE(ledger_audit.address, 'treasury'::text) AS output,
@@ -7168,7 +7394,7 @@ create table chain.configured (
   constraint configured_check CHECK ((((waiting_reason IS NULL) = (waiting_since IS NULL)) AND ((waiting_reason IS NULL) = (waiting_message IS NULL))))
 );
 
--- Transactions that an address of ours sent, known to us or not, in a block that is on the chain now; on Bitcoin a row for each output of ours that a transaction spends. A row disappears when its block leaves the chain.
+-- Transactions that use the authority of an address of ours, known to us or not, in a block that is on the chain now; on Bitcoin a row for each output of ours that a transaction spends. A row disappears when its block leaves the chain.
 create table chain.confirmed_tx (
   id text not null, -- <chain>:<txid>; on Bitcoin <chain>:<txid>:<position of the input>.
   chain text not null, -- Chain code.
@@ -7176,15 +7402,20 @@ create table chain.confirmed_tx (
   block_height integer not null, -- Height of the block that holds the transaction.
   block_hash text not null, -- Hash of that block.
   block_time timestamp with time zone not null, -- Timestamp of that block.
-  sender text not null, -- Our address that sent it; on Bitcoin the output of ours that it spends (txid:vout), which, as a nonce, can be used once.
-  nonce integer not null, -- Its nonce; 0 on Bitcoin.
+  account text not null, -- Our address whose key it uses: the one that sent it; on Bitcoin the owner of the output that it spends.
+  nonce integer, -- The nonce of the account that it used up; null on chains without nonces.
+  outpoint text, -- The output of ours that it spends (txid:vout); null on chains without outputs.
+  conflict_key text generated always as (COALESCE(outpoint, ((account || ':'::text) || (nonce)::text))) stored, -- What it used up, so that no other transaction can use it again: account:nonce, or the outpoint. Null on chains that have nothing of the kind.
   success boolean not null, -- True if it had the effect that it was sent for: executed and, for a token, with the Transfer event of our amount, from and to the right addresses.
   fee numeric(78,0) not null, -- Network fee that it cost, in the native coin's base units; 0 if it also spends outputs that are not ours.
   constraint confirmed_tx_pkey PRIMARY KEY (id),
+  constraint confirmed_tx_check CHECK ((num_nonnulls(nonce, outpoint) <= 1)),
   constraint confirmed_tx_id CHECK (starts_with(id, ((chain || ':'::text) || txid)))
 );
 CREATE INDEX confirmed_tx_block ON chain.confirmed_tx USING btree (chain, block_height);
-CREATE INDEX confirmed_tx_nonce ON chain.confirmed_tx USING btree (chain, sender, nonce);
+CREATE INDEX confirmed_tx_conflict_key ON chain.confirmed_tx USING btree (chain, conflict_key);
+CREATE INDEX confirmed_tx_nonce ON chain.confirmed_tx USING btree (chain, account, nonce) WHERE (nonce IS NOT NULL);
+CREATE INDEX confirmed_tx_txid ON chain.confirmed_tx USING btree (txid);
 CREATE TRIGGER note_insert AFTER INSERT ON chain.confirmed_tx REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION chain.note_confirmed_txs();
 
 -- The last time that servers of a chain contradicted themselves. If blocks still come in, another server gave correct data.
@@ -7384,7 +7615,7 @@ begin
   select jsonb_agg(jsonb_build_object('outgoing_payment', s.id, 'txid', s.txid, 'kind', s.kind, 'block_height', i.block_height, 'is_gone', w.id is null))
   into lost
   from chain.confirmed_tx i left join want w on w.id = i.id
-  join app.outgoing_payment s on s.chain = i.chain and s.sender = i.sender and s.nonce = i.nonce and s.txid = i.txid and s.status = 'final'
+  cross join lateral app.payments_of(i.chain, i.txid, i.conflict_key) p join app.outgoing_payment s on s.id = p and s.txid = i.txid and s.status = 'final'
   where i.chain = of_chain and i.block_height between from_height and to_height and (w.id is null or (i.success and not w.success));
 
   with want as materialized (
@@ -7392,8 +7623,8 @@ begin
   ), differs as materialized (
     select w.id, w.block_height, i.id is null as is_new
     from want w left join lateral (select * from chain.confirmed_tx i where i.id = w.id offset 0) i on true
-    where i.id is null or (i.block_height, i.block_hash, i.block_time, i.sender, i.nonce, i.success, i.fee)
-      is distinct from (w.block_height, w.block_hash, w.block_time, w.sender, w.nonce, w.success, w.fee)
+    where i.id is null or (i.block_height, i.block_hash, i.block_time, i.account, i.nonce, i.outpoint, i.success, i.fee)
+      is distinct from (w.block_height, w.block_hash, w.block_time, w.account, w.nonce, w.outpoint, w.success, w.fee)
   ), gone as (
     delete from chain.confirmed_tx i
     where i.chain = of_chain and i.block_height between from_height and to_height and not exists (select from want w where w.id = i.id)
@@ -7405,8 +7636,8 @@ begin
   changed := cardinality(rewritten);
 
   delete from chain.confirmed_tx i where i.id = any(rewritten); -- and inserted again, which heals an incident
-  insert into chain.confirmed_tx (id, chain, txid, block_height, block_hash, block_time, sender, nonce, success, fee)
-  select id, chain, txid, block_height, block_hash, block_time, sender, nonce, success, fee
+  insert into chain.confirmed_tx (id, chain, txid, block_height, block_hash, block_time, account, nonce, outpoint, success, fee)
+  select id, chain, txid, block_height, block_hash, block_time, account, nonce, outpoint, success, fee
   from jsonb_populate_recordset(null::chain.confirmed_tx, wanted) w where w.id = any(added || rewritten);
   perform chain.log_for_undo(of_chain, 'confirmed_tx', added || rewritten);
 
@@ -7807,28 +8038,30 @@ declare
 begin
   perform from chain.cursor c where c.chain in (select chain from added) for update; -- before incidents: the order of locks
   for news in
-    select u.chain, u.sender, count(*)::int as count, array_agg(u.txid) as txids,
+    select u.chain, u.account, count(*)::int as count, array_agg(u.txid) as txids,
       (array_agg(jsonb_build_object('newest', u.txid, 'nonce', u.nonce, 'block_height', u.block_height) order by u.block_height desc, u.nonce desc))[1] as newest
     from (
-      select distinct on (i.chain, i.txid) i.chain, i.txid, i.nonce, i.block_height, app.sending_address(i.chain, i.sender) as sender
+      select distinct on (i.chain, i.txid) i.chain, i.txid, i.nonce, i.block_height, i.account
       from added i where not exists (select from app.outgoing_attempt o where o.chain = i.chain and o.txid = i.txid)
         and not exists (select from app.unknown_transaction k where k.chain = i.chain and k.txid = i.txid)
-      order by i.chain, i.txid, app.sending_address(i.chain, i.sender)
-    ) u group by u.chain, u.sender
+      order by i.chain, i.txid, i.account
+    ) u group by u.chain, u.account
   loop
     insert into app.incident as k (chain, kind, subject, details)
-    values (news.chain, 'unknown_transaction', news.chain || ':' || news.sender,
-      jsonb_build_object('sender', news.sender, 'count', news.count) || news.newest)
+    values (news.chain, 'unknown_transaction', news.chain || ':' || news.account,
+      jsonb_build_object('sender', news.account, 'count', news.count) || jsonb_strip_nulls(news.newest))
     on conflict (subject, kind) where resolved_at is null do update
     set details = excluded.details || jsonb_build_object('count', (k.details ->> 'count')::int + news.count)
     returning k.id into incident;
     insert into app.unknown_transaction (chain, txid, incident_id) select news.chain, t, incident from unnest(news.txids) t;
   end loop;
   update app.incident k set resolved_at = clock_timestamp(), resolution = 'healed'
-  from added i join app.outgoing_payment s on s.chain = i.chain and s.sender = i.sender and s.nonce = i.nonce and s.txid = i.txid
+  from added i cross join lateral app.payments_of(i.chain, i.txid, i.conflict_key) p join app.outgoing_payment s on s.id = p and s.txid = i.txid
   where k.kind = 'final_payment_vanished' and k.subject = s.id::text and k.resolved_at is null;
   update app.outgoing_payment s set next_step_at = null
-  from added i where s.chain = i.chain and s.sender = i.sender and s.nonce = i.nonce and s.status = 'final' and s.next_step_at is not null;
+  from added i cross join lateral app.payments_of(i.chain, i.txid, i.conflict_key) p
+  where s.id = p and s.status = 'final' and s.next_step_at is not null;
+  perform app.suspect_second_payments(array(select distinct i.txid from added i));
   return null;
 end $function$;
 
@@ -8032,13 +8265,12 @@ begin
   perform chain.await_transfers(of_chain, at.head_height);
   insert into app.incident (chain, kind, subject, details)
   select of_chain, 'final_payment_vanished', s.id::text, jsonb_build_object('txid', s.txid, 'kind', s.kind, 'block_height', i.block_height)
-  from chain.confirmed_tx i join app.outgoing_payment s on s.chain = i.chain and s.sender = i.sender and s.nonce = i.nonce and s.txid = i.txid
+  from chain.confirmed_tx i cross join lateral app.payments_of(i.chain, i.txid, i.conflict_key) p join app.outgoing_payment s on s.id = p and s.txid = i.txid
   where i.chain = of_chain and i.block_height > to_height and s.status = 'final'
   on conflict do nothing;
   update app.outgoing_payment s set next_step_at = clock_timestamp() -- it is broadcast again
-  from chain.confirmed_tx i
-  where i.chain = of_chain and i.block_height > to_height and i.sender = s.sender and i.nonce = s.nonce and i.txid = s.txid
-    and s.chain = of_chain and s.status = 'final';
+  from chain.confirmed_tx i cross join lateral app.payments_of(i.chain, i.txid, i.conflict_key) p
+  where i.chain = of_chain and i.block_height > to_height and s.id = p and s.txid = i.txid and s.status = 'final';
   delete from chain.confirmed_tx i where i.chain = of_chain and i.block_height > to_height;
   delete from chain.block b where b.chain = of_chain and b.height > to_height;
   insert into chain.block (id, chain, height, hash, parent_hash, time)
@@ -8140,14 +8372,15 @@ create table custody.journal (
   amount numeric(78,0), -- What it moves, in base units.
   destination text, -- Where it moves it to.
   source text, -- The address that it is taken from.
-  sender text, -- The address that sends the transaction, and whose nonce it uses; not the source if the treasury relays an authorisation. On Bitcoin the first input (txid:vout).
-  nonce bigint, -- The nonce; 0 on Bitcoin.
+  sender text, -- The address that sends the transaction and pays its fee; not the source if the treasury relays an authorisation. On Bitcoin the treasury.
+  nonce bigint, -- The nonce of the sender that it uses; null on chains without nonces.
   max_fee numeric(78,0), -- The most that the transaction can cost, in the native coin's base units.
   txid text, -- Id of the signed transaction.
   raw text, -- The signed transaction.
   details jsonb not null default '{}'::jsonb, -- What else belongs to the entry: fees; gross and fee of the payout; the outputs that are spent; the highest index of a pool entry.
   signed_at timestamp with time zone not null, -- When it was signed.
   hash text not null, -- SHA-256 over the hash of the entry before it in the stream and this entry, as in the file.
+  conflict_key text, -- What all attempts for its outgoing payment use, and only one transaction can use up: sender:nonce, or the first input (txid:vout). Null for addresses. Written by a trigger; not in the file.
   constraint journal_pkey PRIMARY KEY (stream, seq),
   constraint journal_kind_check CHECK ((kind = ANY (ARRAY['pay'::text, 'sweep'::text, 'withdraw'::text, 'cancel'::text, 'pool'::text]))),
   constraint journal_seq_check CHECK ((seq > 0))
@@ -8158,17 +8391,19 @@ CREATE INDEX journal_paid ON custody.journal USING btree (merchant_id, stream, t
 CREATE INDEX journal_subject ON custody.journal USING btree (subject_id) WHERE (subject_id IS NOT NULL);
 CREATE INDEX journal_txid ON custody.journal USING btree (txid) WHERE (txid IS NOT NULL);
 CREATE TRIGGER append_only BEFORE DELETE OR UPDATE ON custody.journal FOR EACH ROW EXECUTE FUNCTION custody.refuse_change();
-CREATE TRIGGER note_inputs AFTER INSERT ON custody.journal FOR EACH ROW WHEN ((new.details ? 'inputs'::text)) EXECUTE FUNCTION custody.note_inputs();
+CREATE TRIGGER note_keys AFTER INSERT ON custody.journal FOR EACH ROW WHEN ((new.conflict_key IS NOT NULL)) EXECUTE FUNCTION custody.note_keys();
+CREATE TRIGGER set_conflict_key BEFORE INSERT ON custody.journal FOR EACH ROW EXECUTE FUNCTION custody.set_conflict_key();
 
--- The outputs that the entries of the journal spend, on chains that have them.
-create table custody.journal_input (
+-- What the transactions of the journal use up, so that no other transaction can use it again: nonces and outputs.
+create table custody.journal_key (
   stream text not null, -- Chain code.
-  outpoint text not null, -- The output: <txid>:<vout>.
   seq bigint not null, -- The entry of the stream.
-  constraint journal_input_pkey PRIMARY KEY (stream, outpoint, seq),
-  constraint journal_input_stream_seq_fkey FOREIGN KEY (stream, seq) REFERENCES custody.journal(stream, seq)
+  conflict_key text not null, -- address:nonce, or the output that is spent (txid:vout).
+  constraint journal_key_pkey PRIMARY KEY (stream, seq, conflict_key),
+  constraint journal_key_stream_seq_fkey FOREIGN KEY (stream, seq) REFERENCES custody.journal(stream, seq)
 );
-CREATE TRIGGER append_only BEFORE DELETE OR UPDATE ON custody.journal_input FOR EACH ROW EXECUTE FUNCTION custody.refuse_change();
+CREATE INDEX journal_key_use ON custody.journal_key USING btree (stream, conflict_key);
+CREATE TRIGGER append_only BEFORE DELETE OR UPDATE ON custody.journal_key FOR EACH ROW EXECUTE FUNCTION custody.refuse_change();
 
 -- What custody was asked to sign and did not.
 create table custody.refusal (
@@ -8230,11 +8465,11 @@ CREATE OR REPLACE FUNCTION custody.fill_holes(of_chains text[])
  LANGUAGE sql
  SET search_path TO 'pg_catalog'
 AS $function$
-  insert into app.outgoing_payment (kind, chain, token, amount, source, recipient, sender, nonce, merchant_id, cancelling, recovered, max_fee)
+  insert into app.outgoing_payment (kind, chain, token, amount, source, recipient, fee_payer, nonce, merchant_id, cancelling, recovered, max_fee)
   select 'sweep', n.chain, app.native_token(n.chain), 1, n.address, app.treasury_address(n.chain), n.address, nonce, a.merchant_id, true, true, 0
   from app.sender n join custody.address a on a.address = n.address cross join generate_series(0, n.next_nonce - 1) nonce
   where n.chain = any(of_chains) and (a.merchant_id is not null or a.purpose = 'treasury')
-    and not exists (select from app.outgoing_payment s where s.chain = n.chain and s.sender = n.address and s.nonce = nonce.nonce)
+    and not exists (select from app.outgoing_payment s where s.chain = n.chain and s.fee_payer = n.address and s.nonce = nonce.nonce)
 $function$;
 
 -- Gives unsigned outgoing payments another nonce if the journal has theirs, and frees the outputs that the journal spent (custody.free_outputs); no nonce of the journal is handed out again.
@@ -8246,11 +8481,11 @@ AS $function$
 begin
   perform custody.free_outputs(entries);
   insert into app.sender as s (chain, address, next_nonce)
-  select e.stream, e.sender, max(e.nonce) + 1 from unnest(entries) e where not app.uses_outputs(e.stream) group by e.stream, e.sender
+  select e.stream, e.sender, max(e.nonce) + 1 from unnest(entries) e where e.nonce is not null group by e.stream, e.sender
   on conflict (chain, address) do update set next_nonce = greatest(s.next_nonce, excluded.next_nonce);
-  update app.outgoing_payment s set nonce = app.take_nonce(s.chain, s.sender)
-  where s.status = 'allocated' and not app.uses_outputs(s.chain) and exists (
-    select from unnest(entries) e where e.stream = s.chain and e.sender = s.sender and e.nonce = s.nonce and not custody.is_purpose(s, e));
+  update app.outgoing_payment s set nonce = app.take_nonce(s.chain, s.fee_payer)
+  where s.status = 'allocated' and s.nonce is not null and exists (
+    select from unnest(entries) e where e.stream = s.chain and e.conflict_key = s.conflict_key and not custody.is_purpose(s, e));
 end $function$;
 
 -- Gives up unsigned outgoing payments whose outputs the journal spent for something else. A payment that the journal signed with other outputs than it was begun with loses its own, and continues.
@@ -8267,13 +8502,13 @@ begin
     continue when not app.uses_outputs(e.stream);
     for s in
       select * from app.outgoing_payment x
-      where x.chain = e.stream and x.status = 'allocated' and (x.sender = e.sender or custody.is_purpose(x, e)
+      where x.chain = e.stream and x.status = 'allocated' and (x.conflict_key = e.conflict_key or custody.is_purpose(x, e)
         or exists (select from app.output u where u.outgoing_payment_id = x.id and e.details -> 'inputs' ? (u.txid || ':' || u.vout)))
       order by custody.is_purpose(x, e) -- it may get the first input of a payment that is given up
     loop
       update app.output u set outgoing_payment_id = null, from_attempt = null where u.outgoing_payment_id = s.id;
       if custody.is_purpose(s, e) then
-        update app.outgoing_payment x set sender = e.sender where x.id = s.id;
+        update app.outgoing_payment x set first_input = e.conflict_key where x.id = s.id;
         continue;
       end if;
       if s.kind = 'payout' then
@@ -8312,16 +8547,33 @@ AS $function$
     else s.id = e.subject_id end
 $function$;
 
--- Records the outputs that a new entry of the journal spends, a row each; custody looks them up before it signs.
-CREATE OR REPLACE FUNCTION custody.note_inputs()
+-- Locks an outgoing payment until the end of custody's transaction, so that nothing ends it meanwhile. False if somebody else holds it: try again.
+CREATE OR REPLACE FUNCTION custody.lock_outgoing_payment(of_outgoing_payment uuid)
+ RETURNS boolean
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+ SET lock_timeout TO '500ms'
+AS $function$
+begin
+  perform from app.outgoing_payment s where s.id = of_outgoing_payment for update;
+  return true;
+exception when lock_not_available or deadlock_detected then
+  return false;
+end $function$;
+
+-- Records what the transaction of a new entry of the journal uses up, a row each; custody looks them up before it signs.
+CREATE OR REPLACE FUNCTION custody.note_keys()
  RETURNS trigger
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog'
 AS $function$
 begin
-  insert into custody.journal_input (stream, outpoint, seq)
-  select new.stream, i, new.seq from jsonb_array_elements_text(new.details -> 'inputs') i;
+  insert into custody.journal_key (stream, seq, conflict_key)
+  select new.stream, new.seq, jsonb_array_elements_text(new.details -> 'inputs')
+  union
+  select new.stream, new.seq, new.conflict_key;
   return null;
 end $function$;
 
@@ -8353,7 +8605,8 @@ begin
     order by c.chain for update;
   lock table app.payout, app.treasury, app.sender, app.outgoing_payment in exclusive mode; -- nothing is planned or derived meanwhile
   insert into custody.journal select r.* from jsonb_populate_recordset(null::custody.journal, entries) r;
-  select array_agg(r order by r.stream, r.seq) into signed from jsonb_populate_recordset(null::custody.journal, entries) r where r.kind <> 'pool';
+  select array_agg(j order by j.stream, j.seq) into signed
+  from jsonb_populate_recordset(null::custody.journal, entries) r join custody.journal j using (stream, seq) where j.kind <> 'pool';
   perform app.lock_treasury(c.stream) from (select distinct r.stream from unnest(signed) r) c;
   perform custody.free_nonces(signed);
   foreach e in array coalesce(signed, '{}') loop
@@ -8382,14 +8635,13 @@ CREATE OR REPLACE FUNCTION custody.recover_attempt(s app.outgoing_payment, e cus
  SET search_path TO 'pg_catalog'
 AS $function$
 begin
-  insert into app.outgoing_attempt (chain, txid, outgoing_payment_id, attempt, kind, raw, token, source, recipient, amount, max_fee_per_gas,
-    max_priority_fee_per_gas, gas_limit, fee, vsize)
+  insert into app.outgoing_attempt (chain, txid, outgoing_payment_id, attempt, kind, raw, token, source, recipient, amount, max_fee,
+    fee_details)
   select e.stream, e.txid, s.id, 1 + (select count(*) from app.outgoing_attempt o where o.outgoing_payment_id = s.id),
-    case e.kind when 'cancel' then 'cancel' else 'effect' end, e.raw, e.token, e.source, e.destination, e.amount,
-    (e.details ->> 'max_fee_per_gas')::numeric, (e.details ->> 'max_priority_fee_per_gas')::numeric, (e.details ->> 'gas_limit')::bigint,
-    (e.details ->> 'network_fee')::numeric, (e.details ->> 'vsize')::int
+    case e.kind when 'cancel' then 'cancel' else 'effect' end, e.raw, e.token, e.source, e.destination, e.amount, e.max_fee,
+    e.details - '{seal,inputs,change,gross,fee,fee_bps}'::text[] -- what is left is the family's
   on conflict do nothing;
-  if e.max_fee > s.max_fee and s.status <> 'final' and (s.sender = app.treasury_address(s.chain) or app.uses_outputs(s.chain)) then
+  if e.max_fee > s.max_fee and s.status <> 'final' and s.fee_payer = app.treasury_address(s.chain) then
     perform app.reserve(s.chain, app.native_token(s.chain), e.max_fee - s.max_fee);
   end if;
   update app.outgoing_payment x set status = 'live', max_fee = greatest(x.max_fee, e.max_fee), next_step_at = clock_timestamp()
@@ -8424,26 +8676,26 @@ declare
 begin
   if e.kind = 'pay' then
     p := custody.recover_payout(e);
-    update app.outgoing_payment x set nonce = e.nonce where x.payout_id = p.id and x.kind = 'payout' and x.status = 'allocated';
+    update app.outgoing_payment x set nonce = e.nonce where x.payout_id = p.id and x.kind = 'payout' and x.status = 'allocated' and x.nonce is not null;
   end if;
-  select * into s from app.outgoing_payment x where x.chain = e.stream and x.sender = e.sender and x.nonce = e.nonce;
+  select * into s from app.outgoing_payment x where x.chain = e.stream and x.conflict_key = e.conflict_key;
   if s.id is not null then
     if not custody.is_purpose(s, e) then
-      raise exception 'nonce % of % on % has one purpose in the journal''s file and another in the database; they do not belong to the same service',
-        e.nonce, e.sender, e.stream using errcode = 'P0003';
+      raise exception '% on % has one purpose in the journal''s file and another in the database; they do not belong to the same service',
+        e.conflict_key, e.stream using errcode = 'P0003';
     end if;
     return s;
   end if;
   if merchant is not null then perform custody.recover_merchant(merchant, 0);
-  elsif e.kind <> 'withdraw' and e.sender <> treasury and not app.uses_outputs(e.stream) then return null;
+  elsif e.kind <> 'withdraw' and e.sender <> treasury then return null;
   end if;
-  insert into app.outgoing_payment (id, kind, chain, token, amount, source, recipient, sender, nonce, payout_id, merchant_id, status, cancelling, recovered, max_fee)
+  insert into app.outgoing_payment (id, kind, chain, token, amount, source, recipient, fee_payer, nonce, first_input, payout_id, merchant_id, status, cancelling, recovered, max_fee)
   values (case when e.kind in ('sweep', 'withdraw') then e.subject_id else uuidv7() end,
     case e.kind when 'pay' then 'payout' when 'withdraw' then 'withdrawal' else 'sweep' end, e.stream, e.token, greatest(e.amount, 1), e.source,
-    case e.kind when 'cancel' then treasury else e.destination end, e.sender, e.nonce, p.id, merchant, 'live',
+    case e.kind when 'cancel' then treasury else e.destination end, e.sender, e.nonce, case when e.nonce is null then e.conflict_key end, p.id, merchant, 'live',
     e.kind = 'cancel' or coalesce(p.status = 'failed', false), true, e.max_fee) -- a payout that failed in the copy must not be paid any more
   returning * into s;
-  if e.sender = treasury or app.uses_outputs(e.stream) then perform app.reserve(e.stream, app.native_token(e.stream), e.max_fee); end if;
+  if s.fee_payer = treasury then perform app.reserve(e.stream, app.native_token(e.stream), e.max_fee); end if;
   if e.kind = 'withdraw' or p.status in ('swept', 'paying') then perform app.reserve(e.stream, e.token, e.amount); end if;
   if p.status in ('swept', 'paying') then perform app.add_share(p.chain, p.token, p.merchant_id, 0, p.gross); end if;
   return s;
@@ -8505,6 +8757,17 @@ AS $function$
     where s.chain = of_chain and s.recovered and s.status <> 'final' order by i.input, o.attempt) r
   where u.chain = of_chain and u.outgoing_payment_id is null and u.spent_by is null and u.txid || ':' || u.vout = r.input
 $function$;
+
+-- Trigger: the conflict key of an entry is its first input, or sender:nonce.
+CREATE OR REPLACE FUNCTION custody.set_conflict_key()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+AS $function$
+begin
+  new.conflict_key := coalesce(new.details #>> '{inputs,0}', new.sender || ':' || new.nonce);
+  return new;
+end $function$;
 
 -- Opens or renews the incident about what custody found wrong with a stream of custody.journal; null closes it.
 CREATE OR REPLACE FUNCTION custody.tell_journal(of_stream text, why text)
@@ -8759,12 +9022,14 @@ grant execute on function app.match_key(text,boolean) to sluice_custody;
 grant execute on function app.way_out(text) to sluice_custody;
 grant execute on function app.why_halted(text) to sluice_custody;
 grant execute on function custody.halt_chain(text,text) to sluice_custody;
+grant execute on function custody.lock_outgoing_payment(uuid) to sluice_custody;
 grant execute on function custody.tell_journal(text,text) to sluice_custody;
 grant execute on function custody.watch_treasury(text) to sluice_custody;
 grant insert on custody.address (address, family, derivation_index, created_at, purpose, retired_at) to sluice_custody;
 grant insert, select on custody.journal to sluice_custody;
 grant insert, select on custody.refusal to sluice_custody;
 grant select on app.asset to sluice_custody;
+grant select on app.attempt_fate to sluice_custody;
 grant select on app.chain to sluice_custody;
 grant select on app.cpfp to sluice_custody;
 grant select on app.outgoing_payment to sluice_custody;
@@ -8777,7 +9042,7 @@ grant select on chain.unconfirmed to sluice_custody;
 grant select on custody.address to sluice_custody;
 grant select on custody.budget_raise to sluice_custody;
 grant select on custody.decision to sluice_custody;
-grant select on custody.journal_input to sluice_custody;
+grant select on custody.journal_key to sluice_custody;
 grant select on custody.whitelist to sluice_custody;
 grant update on custody.address (retired_at) to sluice_custody;
 grant usage on schema app to sluice_custody;
@@ -8871,7 +9136,7 @@ grant execute on function app.record_comparison(text,text,text,text,text[],jsonb
 grant execute on function app.recover_dead_pools(interval) to sluice_jobs;
 grant execute on function app.refresh_analytics(interval,double precision) to sluice_jobs;
 grant execute on function app.sequence_events(integer) to sluice_jobs;
-grant execute on function app.store_signed(uuid,integer,text,text,text,numeric,jsonb) to sluice_jobs;
+grant execute on function app.store_signed(uuid,integer,text,text,text,numeric,numeric,jsonb) to sluice_jobs;
 grant execute on function app.sweepable(uuid,numeric,integer) to sluice_jobs;
 grant execute on function app.wait_outgoing_payment(uuid,text,text,integer) to sluice_jobs;
 grant execute on function app.wait_payout(uuid,text,text,integer) to sluice_jobs;
@@ -8884,6 +9149,7 @@ grant select on app."user" to sluice_jobs;
 grant select on app.address to sluice_jobs;
 grant select on app.adjustment to sluice_jobs;
 grant select on app.asset to sluice_jobs;
+grant select on app.attempt_fate to sluice_jobs;
 grant select on app.chain to sluice_jobs;
 grant select on app.claim to sluice_jobs;
 grant select on app.comparison to sluice_jobs;

@@ -458,13 +458,13 @@ describe('a restored older database', () => {
   async function forgetReturn(id: string): Promise<object[]> {
     const {sweep_id, withdrawal_id} = (await decision(id))!
     const entries = await money.db.rows(
-      `select s.chain as stream, row_number() over (order by s.created_at) as seq, case s.kind when 'sweep' then 'sweep' else 'withdraw' end as kind,
-         s.id as subject_id, case s.kind when 'sweep' then d.merchant_id end as merchant_id, s.token, s.amount, s.recipient as destination, s.source,
-         s.sender, s.nonce, s.max_fee, o.txid, o.raw, clock_timestamp() as signed_at, o.txid as hash,
-         json_build_object('max_fee_per_gas', '1', 'max_priority_fee_per_gas', '1', 'gas_limit', 10) as details
-       from app.outgoing_payment s join app.outgoing_attempt o on o.outgoing_payment_id = s.id join app.deposit d on d.id = $3 where s.id in ($1, $2)`,
-      [sweep_id, withdrawal_id, id],
+      `select stream, seq, kind, subject_id, merchant_id, token, amount, destination, source, sender, nonce, max_fee, txid, raw, details, signed_at, hash
+       from custody.journal where subject_id in ($1, $2) order by seq`,
+      [sweep_id, withdrawal_id],
     )
+    const forgotten = `from custody.journal where subject_id::text in ('${sweep_id}', '${withdrawal_id}')`
+    await money.db.rows(`begin; set local session_replication_role = replica; -- the journal is append-only
+      delete from custody.journal_key where seq in (select seq ${forgotten}); delete ${forgotten}; commit`)
     await money.db.rows('delete from app.outgoing_attempt where outgoing_payment_id in ($1, $2)', [
       sweep_id,
       withdrawal_id,
@@ -477,7 +477,7 @@ describe('a restored older database', () => {
       await money.db.rows(
         `with gone as (delete from app.outgoing_payment where id = $1 returning *)
          update app.treasury t set reserved = reserved - case when g.kind = 'withdrawal' and t.token = g.token then g.amount else 0 end
-           - case when t.token = 'ETH' and g.sender = $2 then g.max_fee else 0 end from gone g`,
+           - case when t.token = 'ETH' and g.fee_payer = $2 then g.max_fee else 0 end from gone g`,
         [outgoingPayment, money.treasury],
       )
     }
@@ -511,7 +511,6 @@ describe('a restored older database', () => {
     const {merchantId} = await money.merchant()
     const user = await money.user(merchantId, [])
     const txid = money.newTxid()
-    await money.db.rows('delete from custody.journal_input')
     const subject = await money.db.rows<{id: string}>(
       `select id from app.return_outgoing_payment_ids(jsonb_populate_record(null::app.deposit, $1), 'sweep') where n = 0`,
       [JSON.stringify({chain: 'ETH', txid, output_index: 0, address: user.address, token: 'ETH'})],
@@ -520,7 +519,7 @@ describe('a restored older database', () => {
     const where = {destination: money.treasury, source: user.address, sender: user.address, nonce: 0, max_fee: 10}
     const details = {max_fee_per_gas: '1', max_priority_fee_per_gas: '1', gas_limit: 10}
     const sweep = money.newTxid()
-    const [{n}] = (await money.db.rows(`select count(*)::int as n from custody.journal where stream = 'ETH'`)) as [
+    const [{n}] = (await money.db.rows(`select coalesce(max(seq), 0)::int as n from custody.journal where stream = 'ETH'`)) as [
       {n: number},
     ]
     const at = {stream: 'ETH', seq: n + 1, txid: sweep, raw: '0x02', signed_at: new Date().toISOString(), hash: 'x'}
@@ -537,7 +536,7 @@ describe('a restored older database', () => {
   /** Entries of custody's journal, one after the other, with what each needs besides. */
   async function recover(entries: object[]): Promise<void> {
     const [last] = await money.db.rows<{n: number}>(
-      `select count(*)::int as n from custody.journal where stream = 'ETH'`,
+      `select coalesce(max(seq), 0)::int as n from custody.journal where stream = 'ETH'`,
     )
     const details = {max_fee_per_gas: '1', max_priority_fee_per_gas: '1', gas_limit: 10}
     const signed = entries.map((entry, k) => {

@@ -1,4 +1,4 @@
-// Confirmed transactions: what addresses of ours sent. Promises: transactions that are not ours are left out. A transaction of ours succeeded only
+// Confirmed transactions: what used the authority of addresses of ours. Promises: transactions that are not ours are left out. A transaction of ours succeeded only
 // if it moved what it was signed for. On a chain with outputs, each output of ours that a block spends is one row, including outputs that the same
 // blocks created.
 import {at, type ReadBlock, spendsIn, type WriteOptions} from './block.ts'
@@ -36,7 +36,7 @@ async function sentIn(
   return ours.map(({block, transaction: {txid, nonce, executed, fee}, sender}) => {
     const purpose = purposes.get(txid)
     const success = executed && (!purpose || isFulfilled(purpose, block, display))
-    return new ConfirmedTx({id: `${chain}:${txid}`, chain, txid, ...at(block), sender, nonce, success, fee})
+    return new ConfirmedTx({id: `${chain}:${txid}`, chain, txid, ...at(block), account: sender, nonce, success, fee})
   })
 }
 
@@ -44,19 +44,20 @@ async function sentIn(
 async function spentIn(query: Query, chain: string, blocks: ReadBlock[]): Promise<ConfirmedTx[]> {
   const spends = spendsIn(blocks)
   if (!spends.length) return []
-  const rows = await query<{outpoint: string; amount: string}>(
-    `select t.txid || ':' || t.output_index as outpoint, t.amount from unnest($2::text[]) o
+  const rows = await query<{outpoint: string; account: string; amount: string}>(
+    `select t.txid || ':' || t.output_index as outpoint, t.recipient as account, t.amount from unnest($2::text[]) o
      cross join lateral (select * from chain.transfer t where t.id = $1 || ':' || o offset 0) t`,
     [chain, spends.flatMap(({outpoints}) => outpoints)],
   )
-  const amounts = new Map(rows.map(({outpoint, amount}) => [outpoint, BigInt(amount)]))
+  const own = new Map(rows.map(({outpoint, account, amount}) => [outpoint, {account, amount: BigInt(amount)}]))
   return spends.flatMap(({block, txid, outpoints, outputSum}) => {
-    const ours = outpoints.map((outpoint, input) => ({outpoint, input})).filter(({outpoint}) => amounts.has(outpoint))
-    const brought = ours.reduce((sum, {outpoint}) => sum + amounts.get(outpoint)!, 0n)
+    const ours = outpoints.map((outpoint, input) => ({outpoint, input})).filter(({outpoint}) => own.has(outpoint))
+    const brought = ours.reduce((sum, {outpoint}) => sum + own.get(outpoint)!.amount, 0n)
     const fee = ours.length === outpoints.length ? brought - outputSum : 0n
     return ours.map(({outpoint, input}) => {
       const id = `${chain}:${txid}:${input}`
-      return new ConfirmedTx({id, chain, txid, ...at(block), sender: outpoint, nonce: 0, success: true, fee})
+      const {account} = own.get(outpoint)!
+      return new ConfirmedTx({id, chain, txid, ...at(block), account, outpoint, success: true, fee})
     })
   })
 }

@@ -33,8 +33,9 @@ export class ConfirmedTx extends Row<Values<ConfirmedTx>> {
   declare blockHeight: number
   declare blockHash: string
   declare blockTime: Date
-  declare sender: string
-  declare nonce: number
+  declare account: string
+  declare nonce?: number
+  declare outpoint?: string
   declare success: boolean
   declare fee: bigint
 }

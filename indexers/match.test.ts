@@ -138,10 +138,10 @@ describe('a transaction of an address of ours', () => {
   const success = async (txid: string) =>
     (await db.rows<{success: boolean}>('select success from chain.confirmed_tx where txid = $1', [txid]))[0]?.success
 
-  test('is stored with its nonce and its fee; those of others are not', async () => {
+  test('is stored with its account, its nonce and its fee; those of others are not', async () => {
     await include(sent('0xkept'))
     const [row, ...others] = await db.rows(
-      'select id, chain, txid, block_height, sender, nonce, fee from chain.confirmed_tx',
+      'select id, chain, txid, block_height, account, nonce, fee from chain.confirmed_tx',
     )
     const {height} = (await db.rows('select max(height) as height from chain.block'))[0] as {height: number}
     expect(row).toEqual({
@@ -149,7 +149,7 @@ describe('a transaction of an address of ours', () => {
       chain: 'ETH',
       txid: '0xkept',
       block_height: height,
-      sender: ours,
+      account: ours,
       nonce: 7,
       fee: '21',
     })

@@ -35,7 +35,7 @@ beforeAll(async () => {
     const payments = users.slice(0, height % 4).map(({address}, i) => {
       return {txid: `0x${height}`, outputIndex: i, amount: BigInt(1 + height), recipient: address}
     })
-    const sent = height % 5 ? [] : [{txid: `0xsent${height}`, sender, nonce: height / 5, fee: 3n}]
+    const sent = height % 5 ? [] : [{txid: `0xsent${height}`, account: sender, nonce: height / 5, fee: 3n}]
     await writer.write({add: [{transfers: payments, confirmedTxs: sent}]})
   }
   await writer.finalize(heights - 4)
@@ -114,8 +114,8 @@ class Source implements HistorySource {
       candidates: transfers.map(({txid, outputIndex = 0, token = 'USDC', amount, recipient, sender = '0xSender'}) => {
         return {txid, outputIndex, token, amount, sender, recipientKey: recipient.toLowerCase()}
       }),
-      sent: confirmedTxs.map(({txid, sender, nonce, fee = 0n}) => {
-        return {txid, senderKey: sender.toLowerCase(), nonce, executed: true, fee}
+      sent: confirmedTxs.map(({txid, account, nonce, fee = 0n}) => {
+        return {txid, senderKey: account!.toLowerCase(), nonce: nonce!, executed: true, fee}
       }),
       spends: [],
     }

@@ -99,8 +99,9 @@ describe('a payout', () => {
       amount: '99000',
       destination: merchant.payoutAddress,
       source: btc.treasury,
-      sender: own,
-      nonce: '0',
+      sender: btc.treasury,
+      nonce: null,
+      conflict_key: own,
       max_fee: '1000',
       txid,
       raw,
@@ -350,7 +351,7 @@ describe('a sweep', () => {
       merchant_id: merchant.id,
       amount: '99000',
       destination: btc.treasury,
-      sender: inputs[0],
+      conflict_key: inputs[0],
       txid,
       details: {inputs, network_fee: '1000', vsize, change: '0'},
     })
@@ -392,7 +393,7 @@ describe('a CPFP child', () => {
       merchant_id: merchant.id,
       amount: '99000',
       destination: btc.treasury,
-      sender: a,
+      conflict_key: a,
       txid,
       details: {inputs: [a, b], network_fee: '1000', vsize, change: '0'},
     })
@@ -500,7 +501,7 @@ describe('a cancel', () => {
     expect(await lastEntry()).toMatchObject({
       kind: 'cancel',
       subject_id: payout,
-      sender: a,
+      conflict_key: a,
       amount: '0',
       destination: btc.treasury,
       details: {change: String(150_000n - BigInt(needed!.fee))},
@@ -543,8 +544,8 @@ describe('a withdrawal', () => {
   /** Begins a withdrawal, like the owner of the database. */
   async function begun(recipient: string, firstInput: string, amount = 70_000): Promise<string> {
     const [row] = await btc.db.rows<{id: string}>(
-      `insert into app.outgoing_payment (kind, chain, token, amount, source, recipient, sender, nonce, max_fee)
-       values ('withdrawal', 'BTC', 'BTC', $1, $2, $3, $4, 0, 1000) returning id`,
+      `insert into app.outgoing_payment (kind, chain, token, amount, source, recipient, fee_payer, first_input, max_fee)
+       values ('withdrawal', 'BTC', 'BTC', $1, $2, $3, $2, $4, 1000) returning id`,
       [amount, btc.treasury, recipient, firstInput],
     )
     return row!.id

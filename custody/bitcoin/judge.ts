@@ -7,8 +7,7 @@ import {dustLimit, scriptOfAddress} from '../../chains/bitcoin/script.ts'
 import {type BitcoinSettings, bitcoinSettings} from '../../chains/bitcoin/settings.ts'
 import {AddressError} from '../../chains/family.ts'
 import type {ChainCode} from '../../chains/registry.ts'
-import {type Attempt, type AttemptRow, attemptsFor, attemptsOf, checkJournal} from '../attempts.ts'
-import {entryColumns} from '../journal.ts'
+import {type Attempt, attemptsFor, checkJournal, findAttempts} from '../attempts.ts'
 import type {Entry} from '../journal-file.ts'
 import {
   checkPay,
@@ -19,6 +18,7 @@ import {
   findOutgoingPayment,
   findPayout,
   findWithdrawal,
+  lockOutgoingPayment,
   type OutgoingPayment,
   type Own,
   type OwnRow,
@@ -32,7 +32,6 @@ import {type Kind, Refusal} from '../refusal.ts'
 import type {BitcoinIntent, Cancel, Cpfp, Pay, Sweep, Withdraw} from './intents.ts'
 import {type Input, largestVsize, type Output} from './sign.ts'
 
-/** On Bitcoin, the first input takes the place of the sender; the nonce is 0. */
 export interface BitcoinPlan extends Plan {
   inputs: Input[]
   outputs: Output[]
@@ -49,8 +48,6 @@ interface BitcoinAttempt extends Attempt<Details> {
   inputs: string[]
   fee: bigint
   vsize: number
-  /** Its first input is spent in a final block: by this attempt with all its inputs, or by another transaction, so it can never be mined. */
-  isOver: boolean
 }
 
 type BitcoinDecision = Decision<BitcoinPlan>
@@ -70,7 +67,8 @@ export async function judge(context: FamilyContext, intent: BitcoinIntent): Prom
 
 async function judgePay(context: FamilyContext, intent: Pay): Promise<BitcoinDecision> {
   const payout = await findPayout(context, intent.payout_id)
-  const attempts = await findAttempts(context, payout.chain, intent.inputs, payout.id)
+  await lockOutgoingPayment(context, payout.chain, {payoutId: payout.id})
+  const attempts = await attemptsOn(context, payout.chain, intent.inputs, payout.id)
   const before = attemptsFor(attempts, 'pay', payout.id)
   await checkPay(context, payout, before)
   const outgoingPayment = await findOutgoingPayment(context, payout.chain, {payoutId: payout.id})
@@ -80,7 +78,8 @@ async function judgePay(context: FamilyContext, intent: Pay): Promise<BitcoinDec
 async function judgeSweep(context: FamilyContext, intent: Sweep | Cpfp, find = findOutputs): Promise<BitcoinDecision> {
   const {chain, outgoing_payment_id} = intent
   checkJournal(context, chain)
-  const attempts = await findAttempts(context, chain, intent.inputs, outgoing_payment_id)
+  await lockOutgoingPayment(context, chain, {id: outgoing_payment_id})
+  const attempts = await attemptsOn(context, chain, intent.inputs, outgoing_payment_id)
   const outgoingPayment = await findOutgoingPayment(context, chain, {id: outgoing_payment_id})
   const isOther = ({kind, subjectId}: BitcoinAttempt) =>
     subjectId === outgoing_payment_id && kind !== 'sweep' && kind !== 'cancel'
@@ -101,7 +100,7 @@ async function judgeCpfp(context: FamilyContext, intent: Cpfp): Promise<BitcoinD
   const {chain, outgoing_payment_id, inputs} = intent
   const {rows} = await context.client.query<{firstInput: string; outputs: string[]; vsize: number}>({
     name: 'find_cpfp',
-    text: `select s.sender as "firstInput", b.outputs, b.parent_vsize as vsize from app.cpfp b join app.outgoing_payment s on s.id = b.outgoing_payment_id
+    text: `select s.first_input as "firstInput", b.outputs, b.parent_vsize as vsize from app.cpfp b join app.outgoing_payment s on s.id = b.outgoing_payment_id
       where b.outgoing_payment_id = $1 and s.chain = $2 and s.status <> 'final'`,
     values: [outgoing_payment_id, chain],
   })
@@ -121,7 +120,7 @@ async function judgeCpfp(context: FamilyContext, intent: Cpfp): Promise<BitcoinD
 
 async function judgeWithdraw(context: FamilyContext, intent: Withdraw): Promise<BitcoinDecision> {
   const outgoingPayment = await findWithdrawal(context, intent.outgoing_payment_id)
-  const attempts = await findAttempts(context, outgoingPayment.chain, intent.inputs, outgoingPayment.id)
+  const attempts = await attemptsOn(context, outgoingPayment.chain, intent.inputs, outgoingPayment.id)
   const before = attemptsFor(attempts, 'withdraw', outgoingPayment.id)
   await checkWithdraw(context, outgoingPayment, before)
   return await decide(
@@ -137,7 +136,8 @@ async function judgeWithdraw(context: FamilyContext, intent: Withdraw): Promise<
 async function judgeCancel(context: FamilyContext, intent: Cancel): Promise<BitcoinDecision> {
   const {chain, outgoing_payment_id, inputs} = intent
   checkJournal(context, chain)
-  const attempts = await findAttempts(context, chain, inputs, outgoing_payment_id)
+  await lockOutgoingPayment(context, chain, {id: outgoing_payment_id})
+  const attempts = await attemptsOn(context, chain, inputs, outgoing_payment_id)
   const outgoingPayment = await findOutgoingPayment(context, chain, {id: outgoing_payment_id}, {cancelling: true})
   const subjectId = attempts.find(({firstInput}) => firstInput === inputs[0])?.subjectId ?? outgoing_payment_id
   return await decide(
@@ -178,9 +178,9 @@ async function decide(
   if (identical) return {attempt: identical}
   const newest = mine.at(-1)
   if (newest) checkInputsKept(newest, asked)
-  if (attempts.some(attempt => attempt.subjectId !== subjectId && !attempt.isOver))
+  if (attempts.some(({subjectId: other, fate}) => other !== subjectId && (fate === 'open' || fate === 'in_block')))
     throw new Refusal('nonce_taken', 'an input was signed for another transaction, which can still be mined')
-  if (outgoingPayment.sender !== asked.inputs[0])
+  if (outgoingPayment.firstInput !== asked.inputs[0])
     throw new Refusal('settlement_changed', 'the first input must be the one that the outgoing payment was begun with')
   const {outputs, parentVsize} = await find(context, purpose, asked.inputs)
   if (find === findOutputs) await checkReserved(context, purpose.chain, outgoingPayment, asked.inputs)
@@ -281,8 +281,9 @@ function build(
     amount: isSweep ? rest : purpose.amount,
     merchantId: purpose.merchantId ?? from.find(({own}) => own.merchantId)?.own.merchantId ?? null,
     source: context.treasury.address,
-    sender: inputs[0]!.outpoint,
-    nonce: 0,
+    feePayer: context.treasury.address,
+    nonce: null,
+    conflictKey: inputs[0]!.outpoint,
     maxFee: fee,
     inputs,
     outputs,
@@ -323,7 +324,7 @@ async function findOutputs(
     name: 'find_outputs',
     text: `select i.outpoint, t.amount::text as value, a.address, a.purpose, a.derivation_index as index, a.merchant_id,
         exists (select from chain.confirmed_tx s
-          where s.chain = $1 and s.sender = i.outpoint and s.nonce = 0 and s.block_height <= c.final_height) as is_spent
+          where s.chain = $1 and s.conflict_key = i.outpoint and s.block_height <= c.final_height) as is_spent
       from unnest($2::text[]) with ordinality i (outpoint, place)
       join chain.cursor c on c.chain = $1
       join chain.transfer t on t.id = $1 || ':' || i.outpoint and t.chain = $1 and t.token = $3 and t.block_height <= c.final_height
@@ -412,34 +413,18 @@ function checkOwners(kind: Kind, merchantId: string | null, outputs: OwnOutput[]
 // --- the journal ---
 
 /** Everything that was signed with any of these outputs, or for this subject, in order. */
-async function findAttempts(
+async function attemptsOn(
   context: FamilyContext,
   chain: string,
   inputs: string[],
   subjectId: string,
 ): Promise<BitcoinAttempt[]> {
-  const {rows} = await context.client.query<AttemptRow<Details> & {is_over: boolean}>({
-    name: 'find_output_attempts',
-    text: `with known as (
-        select i.stream, i.seq from unnest($2::text[]) o (outpoint) join custody.journal_input i on i.stream = $1 and i.outpoint = o.outpoint
-        union
-        select stream, seq from custody.journal where subject_id = $3
-      )
-      select ${entryColumns},
-        exists (select from chain.confirmed_tx i join chain.cursor c using (chain)
-          where i.chain = j.stream and i.sender = j.sender and i.nonce = j.nonce and i.block_height <= c.final_height) as is_over
-      from known
-      cross join lateral (select * from custody.journal j where j.stream = known.stream and j.seq = known.seq offset 0) j
-      order by j.seq`,
-    values: [chain, inputs, subjectId],
-  })
-  const entries = rows.map(({is_over: _, ...entry}) => entry)
-  return attemptsOf(context, chain, subjectId, entries).map((attempt, n) => ({
+  const attempts = await findAttempts<Details>(context, chain, inputs, subjectId)
+  return attempts.map(attempt => ({
     ...attempt,
-    firstInput: attempt.sender,
+    firstInput: attempt.details.inputs[0]!,
     inputs: attempt.details.inputs,
     fee: BigInt(attempt.details.network_fee),
     vsize: attempt.details.vsize,
-    isOver: rows[n]!.is_over,
   }))
 }

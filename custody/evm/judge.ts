@@ -3,7 +3,7 @@
 
 import {type EvmSettings, evmSettings} from '../../chains/evm/settings.ts'
 import type {ChainCode} from '../../chains/registry.ts'
-import {type Attempt, type AttemptRow, attemptsFor, attemptsOf, checkJournal, checkRows} from '../attempts.ts'
+import {type Attempt, attemptsFor, checkJournal, checkRows, findAttempts} from '../attempts.ts'
 import {entryColumns} from '../journal.ts'
 import type {Entry} from '../journal-file.ts'
 import type {KeyPath} from '../keys.ts'
@@ -17,6 +17,7 @@ import {
   findOutgoingPayment,
   findPayout,
   findWithdrawal,
+  lockOutgoingPayment,
   type Own,
   type OwnRow,
   ownOf,
@@ -31,6 +32,7 @@ import type {Fees} from './sign.ts'
 
 /** The sender signs the transaction. If the source is another address, it signs an authorisation to take its tokens. */
 export interface EvmPlan extends Plan {
+  nonce: number
   paths: Record<'source' | 'sender', KeyPath>
   fees: Fees
 }
@@ -54,7 +56,8 @@ async function judgePay(context: FamilyContext, intent: Pay): Promise<EvmDecisio
   const {treasury} = context
   const payout = await findPayout(context, intent.payout_id)
   const fees = checkFees(context, payout.chain, intent, gasCap)
-  const attempts = await findAttempts(context, payout.chain, treasury.address, nonce, payout.id)
+  await lockOutgoingPayment(context, payout.chain, {payoutId: payout.id})
+  const attempts = await attemptsAt(context, payout.chain, treasury.address, nonce, payout.id)
   const before = attemptsFor(attempts, 'pay', payout.id)
   checkNonce(nonce, before)
   await checkPay(context, payout, before)
@@ -76,18 +79,19 @@ async function judgeSweep(context: FamilyContext, intent: Sweep): Promise<EvmDec
   if (amount === 0n) throw new Refusal('settlement_changed', 'the amount of a sweep must be above zero')
   const {treasury} = context
   const sender = isNative ? source : treasury
+  await lockOutgoingPayment(context, chain, {id: intent.outgoing_payment_id})
   const outgoingPayment = await findOutgoingPayment(context, chain, {id: intent.outgoing_payment_id})
   const isAsBegun =
     outgoingPayment.kind === 'sweep' &&
     outgoingPayment.token === token &&
     outgoingPayment.source === source.address &&
-    outgoingPayment.sender === sender.address
+    outgoingPayment.feePayer === sender.address
   if (!isAsBegun || outgoingPayment.nonce !== nonce || amount > outgoingPayment.amount)
     throw new Refusal(
       'settlement_changed',
       'a sweep must keep the address, token and nonce that it was begun with, and must not move more than it was begun with',
     )
-  const attempts = await findAttempts(context, chain, sender.address, nonce, intent.outgoing_payment_id)
+  const attempts = await attemptsAt(context, chain, sender.address, nonce, intent.outgoing_payment_id)
   for (const before of attempts.filter(
     ({subjectId, kind}) => subjectId === intent.outgoing_payment_id && kind !== 'cancel',
   )) {
@@ -119,7 +123,7 @@ async function judgeWithdraw(context: FamilyContext, intent: Withdraw): Promise<
   const {treasury} = context
   const outgoingPayment = await findWithdrawal(context, intent.outgoing_payment_id)
   const fees = checkFees(context, outgoingPayment.chain, intent, gasCap)
-  const attempts = await findAttempts(context, outgoingPayment.chain, treasury.address, nonce, outgoingPayment.id)
+  const attempts = await attemptsAt(context, outgoingPayment.chain, treasury.address, nonce, outgoingPayment.id)
   const before = attemptsFor(attempts, 'withdraw', outgoingPayment.id)
   checkNonce(nonce, [...before, outgoingPayment])
   await checkWithdraw(context, outgoingPayment, before)
@@ -137,8 +141,14 @@ async function judgeCancel(context: FamilyContext, intent: Cancel): Promise<EvmD
   checkJournal(context, chain)
   const fees = checkFees(context, chain, intent, transferGas)
   const sender = await findOwn(context, intent.sender)
-  const attempts = await findAttempts(context, chain, sender.address, nonce, null)
-  const outgoingPayment = await findOutgoingPayment(context, chain, {sender: sender.address, nonce}, {cancelling: true})
+  await lockOutgoingPayment(context, chain, {feePayer: sender.address, nonce})
+  const attempts = await attemptsAt(context, chain, sender.address, nonce, null)
+  const outgoingPayment = await findOutgoingPayment(
+    context,
+    chain,
+    {feePayer: sender.address, nonce},
+    {cancelling: true},
+  )
   const {isFinal} = await checkNext(context, chain, sender, nonce)
   if (isFinal) throw new Refusal('wrong_state', `nonce ${nonce} is used: its transaction is final`)
   const purpose: Purpose = {
@@ -168,7 +178,8 @@ function planOf(purpose: Purpose, {source, sender, ...use}: Use): EvmPlan {
     ...purpose,
     ...use,
     source: source.address,
-    sender: sender.address,
+    feePayer: sender.address,
+    conflictKey: `${sender.address}:${use.nonce}`,
     paths: {source: source.path, sender: sender.path},
     maxFee: use.fees.maxFeePerGas * use.fees.gasLimit,
   }
@@ -214,9 +225,9 @@ async function checkNext(
   checkRows(journal.check(last)) // if a row was deleted, a lower nonce is found, and less can be signed
   const {rows} = await client.query<{mined: number | null; isFinal: boolean}>({
     name: 'find_mined_nonce',
-    text: `select (select max(nonce) from chain.confirmed_tx i where i.chain = $1 and i.sender = $2) as mined,
+    text: `select (select max(nonce) from chain.confirmed_tx i where i.chain = $1 and i.account = $2) as mined,
         exists (select from chain.confirmed_tx i join chain.cursor c using (chain)
-          where i.chain = $1 and i.sender = $2 and i.nonce = $3 and i.block_height <= c.final_height) as "isFinal"`,
+          where i.chain = $1 and i.conflict_key = $2 || ':' || $3::int and i.block_height <= c.final_height) as "isFinal"`,
     values: [chain, address, nonce],
   })
   const {mined, isFinal} = rows[0]!
@@ -225,7 +236,7 @@ async function checkNext(
   throw new Refusal('nonce_too_high', `nonce ${nonce} is too high: the next nonce to sign with is ${next}`)
 }
 
-function checkNonce(nonce: number, before: {nonce: number}[]): void {
+function checkNonce(nonce: number, before: {nonce: number | null}[]): void {
   if (before.some(attempt => attempt.nonce !== nonce))
     throw new Refusal('settlement_changed', 'an outgoing payment must be signed with the nonce that it was begun with')
 }
@@ -307,19 +318,13 @@ async function findOwn({client}: FamilyContext, address: string): Promise<Own> {
 }
 
 /** Everything that was signed with this nonce, or for this subject, in order. */
-async function findAttempts(
+async function attemptsAt(
   context: FamilyContext,
   chain: string,
   sender: string,
   nonce: number,
   subjectId: string | null,
 ): Promise<EvmAttempt[]> {
-  const {rows} = await context.client.query<AttemptRow<Details>>({
-    name: 'find_attempts',
-    text: `select ${entryColumns} from custody.journal j
-      where (j.stream = $1 and j.sender = $2 and j.nonce = $3) or j.subject_id = $4 order by j.seq`,
-    values: [chain, sender, nonce, subjectId],
-  })
-  const attempts = attemptsOf(context, chain, subjectId, rows)
+  const attempts = await findAttempts<Details>(context, chain, [`${sender}:${nonce}`], subjectId)
   return attempts.map(attempt => ({...attempt, fees: feesIn(attempt.details)}))
 }

@@ -97,15 +97,15 @@ select app.set_payout_address('019c0000-0000-7000-8000-00000000000b', 'ETH', '0x
 select app.create_payout('019c0000-0000-7000-8000-00000000000b', 'ETH', 'USDC', false, null, null);
 select app.begin_sweeping(id), app.begin_paying_from_treasury(id), app.begin_payment(id, 2600000000000000) from app.payout;
 select app.begin_sweeps(null, 'ETH', 'USDC', array[address], array[1200500000], array[4800000000000000]) from person where external_ref = 'carol';
-select app.store_signed(id, 1, 'effect', pg_temp.hash(kind), '0x02', amount,
+select app.store_signed(id, 1, 'effect', pg_temp.hash(kind), '0x02', amount, max_fee,
   jsonb_build_object('max_fee_per_gas', 40000000000, 'max_priority_fee_per_gas', 1000000000, 'gas_limit', max_fee::bigint / 40000000000)) from app.outgoing_payment;
 commit;
 
 begin;
 select pg_temp.write_block('ETH', 8100005, '2026-07-01 10:30:35Z',
   '[["dave", "USDC", 75000000], ["alice", "0x211cD78a278ED8CE38840597bFc9793990241FE3", 1000000000]]');
-insert into chain.confirmed_tx (id, chain, txid, block_height, block_hash, block_time, sender, nonce, success, fee)
-select 'ETH:' || o.txid, 'ETH', o.txid, b.height, b.hash, b.time, s.sender, s.nonce, true, o.gas_limit * 18000000000
+insert into chain.confirmed_tx (id, chain, txid, block_height, block_hash, block_time, account, nonce, success, fee)
+select 'ETH:' || o.txid, 'ETH', o.txid, b.height, b.hash, b.time, s.fee_payer, s.nonce, true, (o.fee_details ->> 'gas_limit')::bigint * 18000000000
 from app.outgoing_attempt o join app.outgoing_payment s on s.id = o.outgoing_payment_id join chain.block b on b.id = 'ETH:8100005';
 commit;
 begin;

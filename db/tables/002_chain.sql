@@ -66,8 +66,9 @@ comment on column chain.transfer.recipient is 'Our address that the value went t
 grant select on chain.transfer to sluice_custody;
 grant select, insert, update, delete on chain.transfer to sluice_indexer;
 
--- This is how our own transactions come back: the transaction that uses a nonce, or an output, of ours decides the outcome of its outgoing payment
--- (app.outgoing_payment). Custody's journal, not the worker, says which effect a transaction was to have.
+-- This is how our own transactions come back. A transaction of ours in a block decides what became of an attempt (app.attempt_fate) and of its
+-- outgoing payment (app.outgoing_payment). Custody's journal, not the worker, says which effect a transaction was to have. There is a row for each
+-- authority of ours that a transaction uses, whoever paid its fee: the account that sent it, or each output of ours that it spends.
 create table chain.confirmed_tx (
   id text primary key constraint confirmed_tx_id check (starts_with(id, chain || ':' || txid)),
   chain text not null,
@@ -75,23 +76,32 @@ create table chain.confirmed_tx (
   block_height int not null,
   block_hash text not null,
   block_time timestamptz not null,
-  sender text not null,
-  nonce int not null,
+  account text not null,
+  nonce int,
+  outpoint text,
+  conflict_key text generated always as (coalesce(outpoint, account || ':' || nonce::text)) stored,
   success boolean not null,
-  fee numeric(78, 0) not null
+  fee numeric(78, 0) not null,
+  check (num_nonnulls(nonce, outpoint) <= 1)
 );
--- Which transaction used the nonce, or the output, of an outgoing payment.
-create index confirmed_tx_nonce on chain.confirmed_tx (chain, sender, nonce);
+-- Which transaction used up a nonce, or an output.
+create index confirmed_tx_conflict_key on chain.confirmed_tx (chain, conflict_key);
+-- Whether an attempt is in a block.
+create index confirmed_tx_txid on chain.confirmed_tx (txid);
+-- The highest nonce of an account in a block.
+create index confirmed_tx_nonce on chain.confirmed_tx (chain, account, nonce) where nonce is not null;
 create index confirmed_tx_block on chain.confirmed_tx (chain, block_height);
-comment on table chain.confirmed_tx is 'Transactions that an address of ours sent, known to us or not, in a block that is on the chain now; on Bitcoin a row for each output of ours that a transaction spends. A row disappears when its block leaves the chain.';
+comment on table chain.confirmed_tx is 'Transactions that use the authority of an address of ours, known to us or not, in a block that is on the chain now; on Bitcoin a row for each output of ours that a transaction spends. A row disappears when its block leaves the chain.';
 comment on column chain.confirmed_tx.id is '<chain>:<txid>; on Bitcoin <chain>:<txid>:<position of the input>.';
 comment on column chain.confirmed_tx.chain is 'Chain code.';
 comment on column chain.confirmed_tx.txid is 'Transaction id.';
 comment on column chain.confirmed_tx.block_height is 'Height of the block that holds the transaction.';
 comment on column chain.confirmed_tx.block_hash is 'Hash of that block.';
 comment on column chain.confirmed_tx.block_time is 'Timestamp of that block.';
-comment on column chain.confirmed_tx.sender is 'Our address that sent it; on Bitcoin the output of ours that it spends (txid:vout), which, as a nonce, can be used once.';
-comment on column chain.confirmed_tx.nonce is 'Its nonce; 0 on Bitcoin.';
+comment on column chain.confirmed_tx.account is 'Our address whose key it uses: the one that sent it; on Bitcoin the owner of the output that it spends.';
+comment on column chain.confirmed_tx.nonce is 'The nonce of the account that it used up; null on chains without nonces.';
+comment on column chain.confirmed_tx.outpoint is 'The output of ours that it spends (txid:vout); null on chains without outputs.';
+comment on column chain.confirmed_tx.conflict_key is 'What it used up, so that no other transaction can use it again: account:nonce, or the outpoint. Null on chains that have nothing of the kind.';
 comment on column chain.confirmed_tx.success is 'True if it had the effect that it was sent for: executed and, for a token, with the Transfer event of our amount, from and to the right addresses.';
 comment on column chain.confirmed_tx.fee is 'Network fee that it cost, in the native coin''s base units; 0 if it also spends outputs that are not ours.';
 grant select on chain.confirmed_tx to sluice_custody, sluice_jobs;

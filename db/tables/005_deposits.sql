@@ -134,13 +134,13 @@ comment on column app.balance.deposit_count is 'Unsettled final deposits, withou
 create table app.incident_kind (
   kind text primary key,
   halts boolean not null,
-  decisions text[] not null check (decisions <@ array['kept', 'reorged', 'rewind', 'resume', 'reconcile']),
+  decisions text[] not null check (decisions <@ array['kept', 'reorged', 'loss', 'debt', 'rewind', 'resume', 'reconcile']),
   way_out text not null
 );
 comment on table app.incident_kind is 'The kinds of incidents, and what an operator does about each.';
 comment on column app.incident_kind.kind is 'The kind.';
 comment on column app.incident_kind.halts is 'True if the chain is halted while it is open: nothing is read. If false, and the incident names a chain, only its payouts stop.';
-comment on column app.incident_kind.decisions is 'The only things that resolve it: kept or reorged (sluice incident resolve), rewind or resume (sluice chain), reconcile (sluice custody). Empty: it closes only by itself.';
+comment on column app.incident_kind.decisions is 'The only things that resolve it: kept, reorged, loss or debt (sluice incident resolve), rewind or resume (sluice chain), reconcile (sluice custody). Empty: it closes only by itself.';
 comment on column app.incident_kind.way_out is 'What to do, with the commands; {id} stands for its number and {chain} for its chain.';
 grant select on app.incident_kind to sluice_jobs;
 
@@ -164,7 +164,9 @@ insert into app.incident_kind (kind, halts, decisions, way_out) values
   ('final_payment_vanished', false, '{kept}',
     'it closes by itself when the payment is read again; if it is not, compare the chain with the payout, then sluice incident resolve {id} --as kept'),
   ('payment_of_failed_payout', false, '{kept}',
-    'run sluice audit and find out who had the keys; when the keys are safe, sluice incident resolve {id} --as kept: the merchant owes what was paid'),
+    'run sluice audit and find out who had the keys; when the keys are safe, sluice incident resolve {id} --as kept'),
+  ('second_payment', true, '{loss,debt}',
+    'find out who had the keys, and whether a final block was replaced; then sluice incident resolve {id} --as loss leaves it with you, --as debt has the merchant owe it'),
   ('audit', false, '{kept}',
     'sluice audit says what is wrong now, docs/operations/audit.md what to do about it; it closes by itself, and sluice incident resolve {id} --as kept silences it');
 
@@ -187,11 +189,11 @@ comment on table app.incident is 'Something that must never happen, and did; an 
 comment on column app.incident.id is 'Number of the incident.';
 comment on column app.incident.chain is 'Chain code; null if it concerns no single chain, and then nothing waits for it.';
 comment on column app.incident.kind is 'Its kind; app.incident_kind has all of them.';
-comment on column app.incident.subject is 'The id of the deposit (final_deposit_...) or of the outgoing payment (..._payment_vanished, payment_of_failed_payout); <chain>:<the address that sent> (unknown_transaction); the id of the transfer (payment_replaced); the chain (fork_below_final, journal_ahead); the stream of the journal (journal_changed); audit:<check>.';
+comment on column app.incident.subject is 'The id of the deposit (final_deposit_...) or of the outgoing payment (..._payment_vanished, payment_of_failed_payout, second_payment); <chain>:<the address that sent> (unknown_transaction); the id of the transfer (payment_replaced); the chain (fork_below_final, journal_ahead); the stream of the journal (journal_changed); audit:<check>.';
 comment on column app.incident.details is 'What was seen.';
 comment on column app.incident.opened_at is 'When it was noticed.';
 comment on column app.incident.resolved_at is 'When it was resolved; null while it is open.';
-comment on column app.incident.resolution is 'healed (it went away by itself), reconciled (custody''s journal was imported), reorged, kept, rewound or resumed (an operator decided).';
+comment on column app.incident.resolution is 'healed (it went away by itself), reconciled (custody''s journal was imported), reorged, kept, loss, debt, rewound or resumed (an operator decided).';
 grant select on app.incident to sluice_jobs;
 
 -- One incident for all transactions that an address of ours sent and that are not stored here. Writer: chain.note_confirmed_txs, with the block.

@@ -1,20 +1,20 @@
 -- Outgoing payments: transactions of ours on their way into a block, what they spend, and what they are for.
 --
--- An outgoing payment (app.outgoing_payment) is the use of one nonce of one address of ours, for one purpose: a payout's payment, a sweep of an
--- address to the treasury, or a withdrawal from it. Its attempts (app.outgoing_attempt) share the nonce, so at most one of them can ever be mined:
--- the payment itself, the same with a higher fee, or a cancel that moves nothing. On Bitcoin an output replaces the nonce: the first input, which
--- every attempt has (sender = txid:vout, nonce = 0). Attempts only ever add inputs, so there, too, at most one can be mined.
+-- An outgoing payment (app.outgoing_payment) is what we pay for one purpose: a payout's payment, a sweep of an address to the treasury, or a
+-- withdrawal from it. Its attempts (app.outgoing_attempt) share a conflict key, so at most one of them can ever be mined: the payment itself, the same
+-- with a higher fee, or a cancel that moves nothing. The conflict key is a nonce of the account that pays the fee (address:nonce). On Bitcoin it is an
+-- output (txid:vout): the first input, which every attempt has. Attempts only ever add inputs. app.chain.attempts_exclude_by says which.
 --
 -- Statuses:
---   allocated   app.begin_...: a nonce, or outputs, are taken; value and highest network fee are reserved in the treasury; nothing is signed
+--   allocated   app.begin_...: its conflict key is taken; value and highest network fee are reserved in the treasury; nothing is signed
 --   live        app.store_signed: what custody signed is stored; from this commit on the bytes may be broadcast, again and again
---   final       app.finish_outgoing_payments, at COMMIT of the indexer: a transaction that uses the nonce is final, an attempt or another one
+--   final       app.finish_outgoing_payments, at COMMIT of the indexer: an attempt, or another transaction that uses the conflict key, is final
 -- A process that dies between two of these steps leaves a row that says what to do next.
 --
 -- Writers: the worker and the command line, through functions; finality; custody's reconciliation, which imports what an older copy of the database
 -- had forgotten (recovered). Readers: the worker, custody, the indexers (by custody's journal), the audit, analysts through views.
 --
--- Invariants: nonces of a sender are handed out in order, without a gap, and never taken from a node. An attempt is stored before it is broadcast.
+-- Invariants: nonces of an account are handed out in order, without a gap, and never taken from a node. An attempt is stored before it is broadcast.
 -- An outgoing payment is final only by a chain.confirmed_tx at or below the final height (a CPFP child also if another transaction excludes its
 -- parent).
 -- Locks: chain.cursor, payout, treasury, sender, outgoing payment (006_payouts.sql). Reconciliation locks the whole tables.
@@ -38,8 +38,10 @@ create table app.outgoing_payment (
   amount numeric(78, 0) not null check (amount > 0),
   source text not null,
   recipient text not null,
-  sender text not null,
-  nonce int not null,
+  fee_payer text not null,
+  nonce int,
+  first_input text,
+  conflict_key text generated always as (coalesce(first_input, fee_payer || ':' || nonce::text)) stored,
   payout_id uuid references app.payout,
   merchant_id uuid,
   status text not null default 'allocated' check (status in ('allocated', 'live', 'final')),
@@ -56,7 +58,8 @@ create table app.outgoing_payment (
   created_at timestamptz not null default clock_timestamp(),
   final_at timestamptz,
   swept_in numeric(78, 0) not null default 0,
-  unique (chain, sender, nonce)
+  unique (chain, conflict_key),
+  check (num_nonnulls(nonce, first_input) <= 1)
 );
 -- A payout has one payment, for ever.
 create unique index outgoing_payment_one_payment on app.outgoing_payment (payout_id) where kind = 'payout';
@@ -65,36 +68,38 @@ create index outgoing_payment_open on app.outgoing_payment (chain) where status 
 -- What the worker has to sign or broadcast (app.due_job).
 create index outgoing_payment_due on app.outgoing_payment (chain, next_step_at) where next_step_at is not null;
 create index outgoing_payment_payout on app.outgoing_payment (payout_id) where payout_id is not null;
--- One sweep at a time of a merchant's money on an address. Sweeps of returns belong to no merchant and may run meanwhile; several that were
+-- One sweep at a time of a merchant's money on an address, or of an output. Sweeps of returns belong to no merchant and may run meanwhile; several that were
 -- recovered from custody's journal may all wait for the chain.
-create unique index outgoing_payment_one_sweep on app.outgoing_payment (chain, source, token)
+create unique index outgoing_payment_one_sweep on app.outgoing_payment (chain, coalesce(first_input, source), token)
   where kind = 'sweep' and status <> 'final' and not recovered and merchant_id is not null;
 -- Days, for analysts.
 create index outgoing_payment_created on app.outgoing_payment (created_at);
-comment on table app.outgoing_payment is 'Outgoing payments. Each is the use of one nonce of an address of ours, or on Bitcoin of outputs: a payout''s payment, a sweep or a withdrawal.';
+comment on table app.outgoing_payment is 'Outgoing payments: what we pay for one purpose, a payout''s payment, a sweep or a withdrawal.';
 comment on column app.outgoing_payment.id is 'Id.';
 comment on column app.outgoing_payment.kind is 'payout, sweep or withdrawal.';
 comment on column app.outgoing_payment.chain is 'Chain code.';
 comment on column app.outgoing_payment.token is 'Token that it moves.';
 comment on column app.outgoing_payment.amount is 'How much, in base units; what an attempt moves may be less for a sweep.';
-comment on column app.outgoing_payment.source is 'Address that the amount is taken from; for a sweep on Bitcoin, its first input.';
+comment on column app.outgoing_payment.source is 'Address that the amount is taken from; on Bitcoin the treasury or, for a sweep, the address of its first input.';
 comment on column app.outgoing_payment.recipient is 'Address that it goes to.';
-comment on column app.outgoing_payment.sender is 'Address that sends the transaction and pays its fee: the source, or the treasury that relays an authorisation of the source. On Bitcoin the first input: the output (txid:vout) that every attempt spends.';
-comment on column app.outgoing_payment.nonce is 'The nonce of the sender that it uses; 0 on Bitcoin.';
+comment on column app.outgoing_payment.fee_payer is 'Our address that pays the network fee. Where nonces exclude, it also sends the transaction: the source, or the treasury that relays an authorisation of the source. On Bitcoin the treasury: what a fee takes from outputs of a merchant is the operator''s cost.';
+comment on column app.outgoing_payment.nonce is 'The nonce of the fee payer that every attempt uses; null where attempts do not exclude each other by nonces.';
+comment on column app.outgoing_payment.first_input is 'The output (txid:vout) that every attempt spends; null where attempts do not exclude each other by outputs.';
+comment on column app.outgoing_payment.conflict_key is 'What all attempts use, and only one transaction can use up: fee_payer:nonce, or the first input.';
 comment on column app.outgoing_payment.payout_id is 'The payout that it pays, or that the sweep was made for.';
 comment on column app.outgoing_payment.merchant_id is 'The merchant that is paid, or whose address is swept; null if what is swept belongs to no merchant.';
 comment on column app.outgoing_payment.status is 'allocated, live or final.';
-comment on column app.outgoing_payment.cancelling is 'True if its nonce is to be used up by a transaction that moves nothing.';
+comment on column app.outgoing_payment.cancelling is 'True if it must not be paid any more: a transaction that moves nothing is to use up its conflict key.';
 comment on column app.outgoing_payment.recovered is 'True if it was imported from custody''s journal (sluice custody reconcile); several of an address may then wait for the chain at once.';
 comment on column app.outgoing_payment.max_fee is 'The highest network fee of any of its attempts; reserved if the treasury pays it.';
-comment on column app.outgoing_payment.txid is 'The transaction that became final with its nonce; null before.';
+comment on column app.outgoing_payment.txid is 'The final transaction that ended it; null before.';
 comment on column app.outgoing_payment.outcome is 'Outcome of that transaction: done, reverted, cancelled (the attempt that moves nothing), conflicted (no attempt of this outgoing payment). Null until it is final.';
 comment on column app.outgoing_payment.fee_paid is 'Network fee that it cost, in the native coin''s base units; null before.';
 comment on column app.outgoing_payment.waiting_reason is 'What it waits for, if its next step could not be taken; null while it moves.';
 comment on column app.outgoing_payment.waiting_detail is 'More about that, for the operator.';
 comment on column app.outgoing_payment.waiting_since is 'Since when it waits for that.';
 comment on column app.outgoing_payment.next_step_at is 'When it is checked again; null once it is final, unless a rewind removed its block.';
-comment on column app.outgoing_payment.created_at is 'When the nonce was taken.';
+comment on column app.outgoing_payment.created_at is 'When it was begun.';
 comment on column app.outgoing_payment.final_at is 'When it became final; null before.';
 comment on column app.outgoing_payment.swept_in is 'On chains with outputs: how much of a payout''s gross its payment brings with it from the merchant''s addresses; while it is under way, that much less is reserved.';
 grant select on app.outgoing_payment to sluice_custody, sluice_jobs;
@@ -121,17 +126,13 @@ create table app.outgoing_attempt (
   source text not null,
   recipient text not null,
   amount numeric(78, 0) not null,
-  max_fee_per_gas numeric(78, 0),
-  max_priority_fee_per_gas numeric(78, 0),
-  gas_limit bigint,
+  max_fee numeric(78, 0) not null,
+  fee_details jsonb not null,
   stored_at timestamptz not null default clock_timestamp(),
   broadcast_at timestamptz,
   broadcast_error text,
-  fee numeric(78, 0),
-  vsize int,
   primary key (chain, txid),
-  unique (outgoing_payment_id, attempt),
-  constraint priced check ((max_fee_per_gas is null) <> (fee is null))
+  unique (outgoing_payment_id, attempt)
 );
 comment on table app.outgoing_attempt is 'Signed transactions, stored before they are broadcast. At most one of an outgoing payment can be mined.';
 comment on column app.outgoing_attempt.chain is 'Chain code.';
@@ -144,15 +145,33 @@ comment on column app.outgoing_attempt.token is 'Token that it moves.';
 comment on column app.outgoing_attempt.source is 'Address that the amount is taken from.';
 comment on column app.outgoing_attempt.recipient is 'Address that it goes to.';
 comment on column app.outgoing_attempt.amount is 'How much, in base units; 0 for a cancel.';
-comment on column app.outgoing_attempt.max_fee_per_gas is 'Highest price per unit of gas, in wei; null on Bitcoin.';
-comment on column app.outgoing_attempt.max_priority_fee_per_gas is 'Highest tip per unit of gas, in wei; null on Bitcoin.';
-comment on column app.outgoing_attempt.gas_limit is 'Most units of gas that it may use; null on Bitcoin.';
+comment on column app.outgoing_attempt.max_fee is 'The most that it can cost in network fees, in the native coin''s base units.';
+comment on column app.outgoing_attempt.fee_details is 'What it offers for its place in a block, in the terms of its family: max_fee_per_gas and max_priority_fee_per_gas (wei) and gas_limit; or network_fee (sat) and vsize (virtual bytes).';
 comment on column app.outgoing_attempt.stored_at is 'When it was stored.';
 comment on column app.outgoing_attempt.broadcast_at is 'When it was last given to a node; null if never.';
 comment on column app.outgoing_attempt.broadcast_error is 'The node''s error response then; null if the node took it. It proves nothing.';
-comment on column app.outgoing_attempt.fee is 'On Bitcoin: the fee that it pays, in sat; null elsewhere.';
-comment on column app.outgoing_attempt.vsize is 'On Bitcoin: its size in virtual bytes; null elsewhere.';
 grant select on app.outgoing_attempt to sluice_jobs;
+
+-- Transactions of ours that paid although their outgoing payment had ended in another way: another attempt completed it, or its payout had failed, or it
+-- was cancelled. Where attempts share a conflict key the chain excludes that, unless a final block was replaced. A row is noted as soon as such a
+-- transaction is in a block, and booked as the operator's loss once it is final there (outgoing/second_payments.sql).
+create table app.second_payment (
+  chain text not null,
+  txid text not null,
+  outgoing_payment_id uuid not null references app.outgoing_payment,
+  amount numeric(78, 0),
+  booked_at timestamptz,
+  debt_at timestamptz,
+  primary key (chain, txid)
+);
+create index second_payment_noted on app.second_payment (chain) where booked_at is null;
+comment on table app.second_payment is 'Transactions of ours that may have paid a second time; those that did are booked.';
+comment on column app.second_payment.chain is 'Chain code.';
+comment on column app.second_payment.txid is 'The transaction.';
+comment on column app.second_payment.outgoing_payment_id is 'The outgoing payment that it was signed for, and that ended in another way.';
+comment on column app.second_payment.amount is 'What the operator lost by it, in base units of its token; null until it is booked.';
+comment on column app.second_payment.booked_at is 'When it was booked as the operator''s loss; null while it is not final.';
+comment on column app.second_payment.debt_at is 'When an operator decided that the merchant owes it; null if it stays the operator''s loss.';
 
 -- On chains with outputs, the money that can be spent. An output is here once (its primary key), from the moment that it is final and in the ledger
 -- (app.add_outputs; change, app.finish_outputs). One outgoing payment at a time has it reserved, in a committed row before custody is asked, and

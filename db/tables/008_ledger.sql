@@ -7,7 +7,7 @@
 --   payout        - what payouts under way have claimed
 --   fees          - service fees earned
 --   network       + network fees paid
---   operator      - top-ups of the treasury, less withdrawals
+--   operator      - top-ups of the treasury, less withdrawals and second payments
 --   unattributed  - value at our addresses that is credited to no merchant
 -- Tokens that are not supported are not in it: anybody can make one, and claim that any amount of it was moved.
 --
@@ -27,7 +27,7 @@ comment on sequence app.ledger_posting is 'Numbers of postings.';
 create table app.ledger_entry (
   id bigint primary key generated always as identity,
   posting bigint not null,
-  kind text not null check (kind in ('deposit', 'top_up', 'reorg', 'claim', 'release', 'payout', 'sweep', 'withdrawal', 'return', 'network_fee')),
+  kind text not null check (kind in ('deposit', 'top_up', 'reorg', 'claim', 'release', 'payout', 'sweep', 'withdrawal', 'return', 'network_fee', 'second_payment')),
   reference text not null,
   account text not null check (account in ('address', 'treasury', 'merchant', 'payout', 'fees', 'network', 'operator', 'unattributed')),
   chain text not null,
@@ -50,7 +50,7 @@ create index ledger_entry_unattributed on app.ledger_entry (chain, address, toke
 comment on table app.ledger_entry is 'Double-entry bookkeeping of everything that moved. The entries of one posting add up to zero for each token.';
 comment on column app.ledger_entry.id is 'Order of insertion.';
 comment on column app.ledger_entry.posting is 'The movement that the entry is a part of.';
-comment on column app.ledger_entry.kind is 'deposit (deposits became final, or an operator credited one), top_up (the treasury was paid), reorg (a final deposit was taken back), claim and release (of a payout), payout, sweep, withdrawal, return (of unattributed value, in each of its steps), network_fee.';
+comment on column app.ledger_entry.kind is 'deposit (deposits became final, or an operator credited one), top_up (the treasury was paid), reorg (a final deposit was taken back), claim and release (of a payout), payout, sweep, withdrawal, return (of unattributed value, in each of its steps), network_fee, second_payment (what left although its payment had ended).';
 comment on column app.ledger_entry.reference is 'What caused it: finalisation:<chain>:<number>, or the id of the deposit, the payout or the outgoing payment.';
 comment on column app.ledger_entry.account is 'address, treasury, merchant, payout, fees, network, operator or unattributed (explained in db/tables/008_ledger.sql).';
 comment on column app.ledger_entry.chain is 'Chain code.';

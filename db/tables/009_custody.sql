@@ -59,9 +59,10 @@ create table custody.journal (
   details jsonb not null default '{}',
   signed_at timestamptz not null,
   hash text not null,
+  conflict_key text,
   primary key (stream, seq)
 );
--- What was signed with a nonce, and the last nonce of an address.
+-- The last nonce of an address.
 create index journal_nonce on custody.journal (stream, sender, nonce) where nonce is not null;
 create index journal_txid on custody.journal (txid) where txid is not null;
 create index journal_subject on custody.journal (subject_id) where subject_id is not null;
@@ -78,32 +79,35 @@ comment on column custody.journal.token is 'Token code.';
 comment on column custody.journal.amount is 'What it moves, in base units.';
 comment on column custody.journal.destination is 'Where it moves it to.';
 comment on column custody.journal.source is 'The address that it is taken from.';
-comment on column custody.journal.sender is 'The address that sends the transaction, and whose nonce it uses; not the source if the treasury relays an authorisation. On Bitcoin the first input (txid:vout).';
-comment on column custody.journal.nonce is 'The nonce; 0 on Bitcoin.';
+comment on column custody.journal.sender is 'The address that sends the transaction and pays its fee; not the source if the treasury relays an authorisation. On Bitcoin the treasury.';
+comment on column custody.journal.nonce is 'The nonce of the sender that it uses; null on chains without nonces.';
 comment on column custody.journal.max_fee is 'The most that the transaction can cost, in the native coin''s base units.';
 comment on column custody.journal.txid is 'Id of the signed transaction.';
 comment on column custody.journal.raw is 'The signed transaction.';
 comment on column custody.journal.details is 'What else belongs to the entry: fees; gross and fee of the payout; the outputs that are spent; the highest index of a pool entry.';
 comment on column custody.journal.signed_at is 'When it was signed.';
+comment on column custody.journal.conflict_key is 'What all attempts for its outgoing payment use, and only one transaction can use up: sender:nonce, or the first input (txid:vout). Null for addresses. Written by a trigger; not in the file.';
 comment on column custody.journal.hash is 'SHA-256 over the hash of the entry before it in the stream and this entry, as in the file.';
 grant select, insert on custody.journal to sluice_custody;
 grant select (stream, token, amount, destination, source, txid) on custody.journal to sluice_indexer;
 
--- The outputs that custody signed with, as rows. On Bitcoin they are looked up before each signature, up to 500 outputs at once, in entries that
--- have as many. An index over the lists in custody.journal.details compares every requested output with every one in a list, which takes seconds.
--- Only a trigger of the journal writes here, and rows are only added, as in the journal.
-create table custody.journal_input (
+-- What each signed transaction uses up, as rows: its nonce, or each output that it spends. Custody looks them up before each signature, on Bitcoin up to
+-- 500 outputs at once, in entries that have as many. An index over the lists in custody.journal.details compares every requested output with every one
+-- in a list, which takes seconds. Only a trigger of the journal writes here, and rows are only added, as in the journal.
+create table custody.journal_key (
   stream text not null,
-  outpoint text not null,
   seq bigint not null,
-  primary key (stream, outpoint, seq),
+  conflict_key text not null,
+  primary key (stream, seq, conflict_key),
   foreign key (stream, seq) references custody.journal
 );
-comment on table custody.journal_input is 'The outputs that the entries of the journal spend, on chains that have them.';
-comment on column custody.journal_input.stream is 'Chain code.';
-comment on column custody.journal_input.outpoint is 'The output: <txid>:<vout>.';
-comment on column custody.journal_input.seq is 'The entry of the stream.';
-grant select on custody.journal_input to sluice_custody;
+-- What was signed with a nonce, or with an output.
+create index journal_key_use on custody.journal_key (stream, conflict_key);
+comment on table custody.journal_key is 'What the transactions of the journal use up, so that no other transaction can use it again: nonces and outputs.';
+comment on column custody.journal_key.stream is 'Chain code.';
+comment on column custody.journal_key.seq is 'The entry of the stream.';
+comment on column custody.journal_key.conflict_key is 'address:nonce, or the output that is spent (txid:vout).';
+grant select on custody.journal_key to sluice_custody;
 
 create table custody.refusal (
   id bigint primary key generated always as identity,

@@ -20,8 +20,8 @@ export async function withoutRow<N extends Named>(db: pg.Pool, chain: string, na
        select from chain.transfer t
        where t.chain = $1 and t.block_height = s.height and t.txid = s.txid and t.recipient = s.address
      ) and not exists (
-       select from chain.confirmed_tx i join chain.transfer t on t.id = $1 || ':' || i.sender
-       where i.chain = $1 and i.block_height = s.height and i.txid = s.txid and t.recipient = s.address
+       select from chain.confirmed_tx i
+       where i.chain = $1 and i.block_height = s.height and i.txid = s.txid and i.account = s.address
      )`,
     [
       chain,

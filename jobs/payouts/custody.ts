@@ -19,10 +19,10 @@ export interface Signed {
   raw: string
   /** The amount that it moves, in base units. */
   amount: string
-  /** Its fee price, as the family's columns of app.outgoing_attempt. */
-  price: Record<string, string | number>
+  /** What it offers for its place in a block, in the terms of its family: app.outgoing_attempt.fee_details. */
+  feeDetails: Record<string, string | number>
   /** The highest network fee that it can cost, in base units of the native coin. */
-  cost: bigint
+  maxFee: bigint
 }
 
 /** `needed`, with fee_too_low: the least that a replacement must pay. */

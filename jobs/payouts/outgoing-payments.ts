@@ -19,15 +19,19 @@ export interface OutgoingPayment {
   amount: bigint
   source: string
   recipient: string
-  sender: string
-  nonce: number
+  /** Our address that pays the network fee; where nonces exclude, the one that sends. */
+  feePayer: string
+  /** Where nonces exclude: the nonce of the fee payer. */
+  nonce: number | null
+  /** Where outputs exclude: the output that every attempt spends. */
+  firstInput: string | null
   payoutId: string | null
   cancelling: boolean
   maxFee: bigint
   /** The final money of `token` that the source holds. */
   holding: bigint
   newest: Attempt | undefined
-  /** A transaction with its nonce is in a block. */
+  /** An attempt of it, or a transaction that excludes all attempts, is in a block. */
   isIncluded: boolean
   /** It is the sender's next transaction. The chain has moved long enough since its newest attempt was stored, and none is in a block. */
   isStuck: boolean
@@ -47,27 +51,26 @@ interface Row extends Omit<OutgoingPayment, 'amount' | 'maxFee' | 'holding' | 'n
 // While a chain or its indexer stands still, nothing counts as stuck: a replacement would change nothing. A payment behind a lower nonce that
 // is not in a block does not count as stuck either: it needs no higher fee. What an operator decided is done at once.
 const due = `
-  select s.id, s.kind, s.chain, s.token, s.amount, s.source, s.recipient, s.sender, s.nonce, s.payout_id as "payoutId", s.cancelling,
+  select s.id, s.kind, s.chain, s.token, s.amount, s.source, s.recipient, s.fee_payer as "feePayer", s.nonce, s.first_input as "firstInput", s.payout_id as "payoutId", s.cancelling,
     s.max_fee as "maxFee", coalesce(r.amount, h.amount, 0) as holding, s.status = 'final' as "isFinal",
-    i.nonce is not null as "isIncluded",
+    exists (select from app.outgoing_confirmed_tx i where i.outgoing_payment_id = s.id) as "isIncluded",
     coalesce(x.decision = 'replace' and n.stored_at < x.decided_at, false)
       or coalesce(c.head_moved_at - n.stored_at >= $3 * interval '1 millisecond', false) and not exists (
-      select from app.outgoing_payment b where b.chain = s.chain and b.sender = s.sender and b.nonce < s.nonce and b.status <> 'final'
-        and not exists (select from chain.confirmed_tx i where i.chain = b.chain and i.sender = b.sender and i.nonce = b.nonce)) as "isStuck",
+      select from app.outgoing_payment b where b.chain = s.chain and b.fee_payer = s.fee_payer and b.nonce < s.nonce and b.status <> 'final'
+        and not exists (select from app.outgoing_confirmed_tx i where i.outgoing_payment_id = b.id)) as "isStuck",
     x.outgoing_payment_id is not null as "isDecided",
     case when n.txid is not null then json_build_object('number', n.attempt, 'kind', n.kind, 'txid', n.txid, 'raw', n.raw,
       'amount', n.amount::text, 'ageMs', round(extract(epoch from clock_timestamp() - n.stored_at) * 1000)) end as newest
   from (select * from app.outgoing_payment where chain = $1 and next_step_at <= clock_timestamp() order by next_step_at limit $2) s
   left join lateral (
     select * from app.outgoing_attempt o where o.outgoing_payment_id = s.id order by o.txid is not distinct from s.txid desc, o.attempt desc limit 1) n on true
-  left join lateral (select i.nonce from chain.confirmed_tx i where i.chain = s.chain and i.sender = s.sender and i.nonce = s.nonce limit 1) i on true
   left join app.unattributed_decision r on r.sweep_id = s.id
   left join app.holding h on h.chain = s.chain and h.address = s.source and h.token = s.token
   left join chain.cursor c on c.chain = s.chain
   left join custody.decision x on x.outgoing_payment_id = s.id
-  order by s.sender, s.nonce`
+  order by s.fee_payer, s.nonce, s.created_at`
 
-/** The outgoing payments due on a chain, ordered by sender and nonce. */
+/** The outgoing payments due on a chain, ordered by fee payer and nonce. */
 export async function dueOutgoingPayments(
   {pool, replaceAfterMs}: {pool: pg.Pool; replaceAfterMs: number},
   chain: string,
@@ -87,17 +90,17 @@ export async function dueOutgoingPayments(
   }))
 }
 
-/** The lowest unsigned nonce of each sender, except those of `outgoingPayments` themselves. Custody signs no nonce above it. */
+/** The lowest unsigned nonce of each fee payer, except those of `outgoingPayments` themselves. Custody signs no nonce above it. */
 export async function lowestUnsigned(
   {pool}: {pool: pg.Pool},
   outgoingPayments: OutgoingPayment[],
 ): Promise<Map<string, number>> {
-  const {rows} = await pool.query<{sender: string; nonce: number}>(
-    `select sender, min(nonce) as nonce from app.outgoing_payment
-     where chain = $1 and status = 'allocated' and sender = any($2) and id <> all($3) group by sender`,
-    [outgoingPayments[0]?.chain, outgoingPayments.map(({sender}) => sender), outgoingPayments.map(({id}) => id)],
+  const {rows} = await pool.query<{fee_payer: string; nonce: number}>(
+    `select fee_payer, min(nonce) as nonce from app.outgoing_payment
+     where chain = $1 and status = 'allocated' and fee_payer = any($2) and nonce is not null and id <> all($3) group by fee_payer`,
+    [outgoingPayments[0]?.chain, outgoingPayments.map(({feePayer}) => feePayer), outgoingPayments.map(({id}) => id)],
   )
-  return new Map(rows.map(({sender, nonce}) => [sender, nonce]))
+  return new Map(rows.map(({fee_payer, nonce}) => [fee_payer, nonce]))
 }
 
 /** Records what an outgoing payment waits for (null without a reason), and when it is due again. */

@@ -101,7 +101,9 @@ async function attempts(
     await wait(undecided, 'chain_halted', halted)
   }
   const unsigned = await lowestUnsigned(to, wanted)
-  const behind = wanted.filter(({newest, sender, nonce}) => !newest && nonce > (unsigned.get(sender) ?? nonce))
+  const behind = wanted.filter(
+    ({newest, feePayer, nonce}) => !newest && nonce !== null && nonce > (unsigned.get(feePayer) ?? nonce),
+  )
   await wait(behind, 'nonce_too_high', 'an earlier transaction of the same address is not signed yet')
   if (!wanted.length) return new Map()
   const planned = await retryable(chain.plan(to, wanted), detail => wait(wanted, 'node_unreachable', detail))

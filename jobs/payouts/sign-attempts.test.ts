@@ -26,7 +26,7 @@ test('a request to custody holds up to about 2,000 inputs, in order, and its sig
     custody: {
       sign: async (intents: {id: string}[]): Promise<Signed[]> => {
         done.push(`sign ${intents.map(({id}) => id).join(' ')}`)
-        return intents.map(({id}) => ({ok: true, txid: id, raw: '', amount: '0', price: {}, cost: 0n}))
+        return intents.map(({id}) => ({ok: true, txid: id, raw: '', amount: '0', feeDetails: {}, maxFee: 0n}))
       },
     },
     pool: {

@@ -28,6 +28,7 @@ export const passing = new Set([
   'fee_above_cap',
   'fee_too_low',
   'nonce_too_high',
+  'payment_locked',
   'sweep_too_dear',
 ])
 
@@ -101,22 +102,31 @@ async function take(
 ): Promise<void> {
   const {outgoingPayment} = planned
   if (!response.ok) return await refused(to, planned, response)
-  const {txid, raw, cost} = response
+  const {txid, raw, maxFee} = response
   const isStored = await store(to, planned, response)
   step('send: after store')
   if (isStored) stored.set(outgoingPayment.id, {outgoingPaymentId: outgoingPayment.id, txid, raw, ageMs: 0})
-  else await waitOutgoingPayment(to, outgoingPayment.id, {...tooDear(cost - outgoingPayment.maxFee), ms: lateRetryMs})
+  else await waitOutgoingPayment(to, outgoingPayment.id, {...tooDear(maxFee - outgoingPayment.maxFee), ms: lateRetryMs})
 }
 
 /** Stores the next attempt; false if it comes too late, or costs more than the treasury has. */
 async function store(
   {pool}: Context,
   {outgoingPayment, kind}: PlannedAttempt,
-  {txid, raw, amount, price}: Signed,
+  {txid, raw, amount, maxFee, feeDetails}: Signed,
 ): Promise<boolean> {
   const {rows} = await pool.query<{is_stored: boolean}>(
-    'select app.store_signed($1, $2, $3, $4, $5, $6, $7) as is_stored',
-    [outgoingPayment.id, (outgoingPayment.newest?.number ?? 0) + 1, kind, txid, raw, amount, price],
+    'select app.store_signed($1, $2, $3, $4, $5, $6, $7, $8) as is_stored',
+    [
+      outgoingPayment.id,
+      (outgoingPayment.newest?.number ?? 0) + 1,
+      kind,
+      txid,
+      raw,
+      amount,
+      String(maxFee),
+      feeDetails,
+    ],
   )
   return rows[0]!.is_stored
 }

@@ -194,12 +194,12 @@ const freshNonce = () => 100_000
 /** Gives an invented payout the next nonce, or one further ahead, in place of any unsigned owner of that nonce. */
 async function bind(payout: string, ahead = 0): Promise<number> {
   const nonce = (await nextNonce()) + ahead
-  await asOwner(`delete from app.outgoing_payment where chain = 'ETH' and sender = $1 and nonce = $2`, [
+  await asOwner(`delete from app.outgoing_payment where chain = 'ETH' and fee_payer = $1 and nonce = $2`, [
     treasury,
     nonce,
   ])
   await asOwner(
-    `insert into app.outgoing_payment (kind, chain, token, amount, source, recipient, sender, nonce, payout_id, merchant_id, max_fee)
+    `insert into app.outgoing_payment (kind, chain, token, amount, source, recipient, fee_payer, nonce, payout_id, merchant_id, max_fee)
      select 'payout', chain, token, net, $2, address, $2, $3, id, merchant_id, 1 from app.payout where id = $1`,
     [payout, treasury, nonce],
   )
@@ -211,7 +211,7 @@ async function bind(payout: string, ahead = 0): Promise<number> {
 async function nextNonce(): Promise<number> {
   const [next] = await db.rows<{nonce: number}>(
     `select 1 + greatest((select max(nonce) from custody.journal where stream = 'ETH' and sender = $1),
-       (select max(nonce) from chain.confirmed_tx where chain = 'ETH' and sender = $1), -1)::int as nonce`,
+       (select max(nonce) from chain.confirmed_tx where chain = 'ETH' and account = $1), -1)::int as nonce`,
     [treasury],
   )
   return next!.nonce
@@ -229,8 +229,8 @@ const payForged = async (payout: string, more: object = {}) => pay(payout, await
 
 /** Uses up nonces of the treasury that belong to transactions which are never signed, like the worker. */
 async function useUp(): Promise<void> {
-  const unsigned = `from app.outgoing_payment s where s.chain = 'ETH' and s.sender = $1 and s.status <> 'final' and not exists (
-    select from custody.journal j where j.stream = s.chain and j.sender = s.sender and j.nonce = s.nonce)`
+  const unsigned = `from app.outgoing_payment s where s.chain = 'ETH' and s.fee_payer = $1 and s.status <> 'final' and not exists (
+    select from custody.journal j where j.stream = s.chain and j.conflict_key = s.conflict_key)`
   await asOwner(`update app.outgoing_payment set cancelling = true where id in (select id ${unsigned})`, [treasury])
   const rows = await db.rows<{nonce: number}>(`select nonce ${unsigned} order by nonce`, [treasury])
   for (const {nonce} of rows) expect(await sign(cancel(treasury, nonce))).toMatchObject({ok: true})
@@ -372,13 +372,13 @@ test('a payment cannot be stored under another payout than the one it was signed
   const [outgoingPayment] = await db.rows<{id: string}>(`select id from app.outgoing_payment where payout_id = $1`, [
     ofB,
   ])
-  const filing = attacker.jobs.query(`select app.store_signed($1, 1, 'effect', $2, $3, 1, $4)`, [
+  const filing = attacker.jobs.query(`select app.store_signed($1, 1, 'effect', $2, $3, 1, 1, $4)`, [
     outgoingPayment!.id,
     paid.txid,
     paid.raw,
     cheapest,
   ])
-  await expect(filing).rejects.toThrow('was signed for another nonce')
+  await expect(filing).rejects.toThrow('was signed with another nonce')
   await refused(await payForged(await forgePayout(a, 1n * usdc + 1n)), 'exceeds_received')
 })
 
@@ -391,7 +391,7 @@ test('a payment that arrived does not fail because the worker stored it with ano
     payout,
   ])
   const lie = [outgoingPayment!.id, txid, raw, `${1n * usdc}`, cheapest]
-  await attacker.jobs.query(`select app.store_signed($1, 1, 'effect', $2, $3, $4, $5)`, lie)
+  await attacker.jobs.query(`select app.store_signed($1, 1, 'effect', $2, $3, $4, 1, $5)`, lie)
   const sent = {txid: txid!, senderKey: treasury.toLowerCase(), nonce, executed: true, fee: 1n}
   const transfer = {txid: txid!, outputIndex: 1, token: 'USDC', sender: treasury.toLowerCase()}
   const paid = {...transfer, amount: 99n * usdc, recipientKey: shop.wallet.toLowerCase()}
@@ -425,7 +425,7 @@ test('a settlement can be paid again only after proof on the chain that its paym
   const [outgoingPayment] = await db.rows<{id: string}>(`select id from app.outgoing_payment where payout_id = $1`, [
     payout,
   ])
-  const store = `select app.store_signed($1, 1, 'effect', $2, $3, $4, $5)`
+  const store = `select app.store_signed($1, 1, 'effect', $2, $3, $4, 1, $5)`
   await attacker.jobs.query(store, [outgoingPayment!.id, paid.txid, paid.raw, `${99n * usdc}`, fees])
   await include(paid.txid!, nonce, false)
   const again = await claim(shop)
@@ -437,7 +437,7 @@ async function include(txid: string, nonce: number, success: boolean): Promise<v
   await chain.write({add: [[]]})
   const {height, hash} = chain.head
   await chain.query(
-    `insert into chain.confirmed_tx (id, chain, txid, block_height, block_hash, block_time, sender, nonce, success, fee)
+    `insert into chain.confirmed_tx (id, chain, txid, block_height, block_hash, block_time, account, nonce, success, fee)
      values ('ETH:' || $1, 'ETH', $1, $2, $3, now(), $4, $5, $6, 1)`,
     [txid, height, hash, treasury, nonce, success],
   )
@@ -450,8 +450,8 @@ test('transactions with unknown nonces that nobody here stored open one incident
     db.rows<{id: string; subject: string; details: object}>(
       'select id, subject, details from app.incident where resolved_at is null order by id',
     )
-  const flood = (sender: string, from: number, count: number) =>
-    Array.from({length: count}, (_, n) => ({txid: newTxid(), sender, nonce: from + n, success: true}))
+  const flood = (account: string, from: number, count: number) =>
+    Array.from({length: count}, (_, n) => ({txid: newTxid(), account, nonce: from + n, success: true}))
   const first = flood(shop.address, 0, 150)
   const second = flood(shop.address, 150, 150)
   const nonce = await nextNonce()
@@ -863,7 +863,7 @@ test('on a halted chain custody signs only what the owner of the database decide
   const [outgoingPayment] = await db.rows<{id: string}>('select id from app.outgoing_payment where payout_id = $1', [
     payout,
   ])
-  await attacker.jobs.query(`select app.store_signed($1, 1, 'effect', $2, $3, 1, $4)`, [
+  await attacker.jobs.query(`select app.store_signed($1, 1, 'effect', $2, $3, 1, 1, $4)`, [
     outgoingPayment!.id,
     txid,
     raw,
@@ -900,8 +900,8 @@ async function promised(): Promise<bigint> {
   const [row] = await db.rows<{sum: string}>(
     `select sum(fee) from (
        select coalesce((select i.fee from chain.confirmed_tx i join chain.cursor c using (chain)
-         where i.chain = 'ETH' and i.sender = j.sender and i.nonce = j.nonce and i.block_height <= c.final_height), max(j.max_fee)) as fee
-       from custody.journal j where j.stream = 'ETH' group by j.sender, j.nonce) f`,
+         where i.chain = 'ETH' and i.conflict_key = j.conflict_key and i.block_height <= c.final_height), max(j.max_fee)) as fee
+       from custody.journal j where j.stream = 'ETH' group by j.conflict_key) f`,
   )
   return BigInt(row!.sum)
 }

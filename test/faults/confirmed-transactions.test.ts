@@ -94,7 +94,7 @@ async function sign(
     [outgoingPayment, txid],
   )
   await db.rows(
-    `select app.store_signed(id, 1, 'effect', $2, $3, amount, $4) from app.outgoing_payment where id = $1`,
+    `select app.store_signed(id, 1, 'effect', $2, $3, amount, max_fee, $4) from app.outgoing_payment where id = $1`,
     [
       outgoingPayment,
       txid,
@@ -129,7 +129,7 @@ async function beginToPay(token: string): Promise<{payout: string; outgoingPayme
 /** The rows of the indexer for a transaction. */
 async function confirmedTx(txid: string) {
   const [row] = await db.rows<{height: number; sender: string; nonce: number; success: boolean; fee: string}>(
-    'select block_height as height, sender, nonce, success, fee from chain.confirmed_tx where txid = $1',
+    'select block_height as height, account, nonce, success, fee from chain.confirmed_tx where txid = $1',
     [txid],
   )
   return row

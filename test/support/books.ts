@@ -39,7 +39,7 @@ const rules: Record<string, string> = {
     select p.id, p.status from app.payout p join app.outgoing_payment s on s.payout_id = p.id and s.kind = 'payout'
     where s.status <> 'final' and (p.status = 'paying') <> exists (select from app.outgoing_attempt o where o.outgoing_payment_id = s.id and o.kind = 'effect')`,
   'nonces are handed out in order, without a gap': `
-    select n.chain, n.address from app.sender n left join app.outgoing_payment s on s.chain = n.chain and s.sender = n.address
+    select n.chain, n.address from app.sender n left join app.outgoing_payment s on s.chain = n.chain and s.fee_payer = n.address
     group by n.chain, n.address having array_agg(s.nonce order by s.nonce) <> array(select generate_series(0, n.next_nonce - 1))`,
   'attempts are numbered from 1, and an outgoing payment is live from the first one on': `
     select s.id, s.status from app.outgoing_payment s left join app.outgoing_attempt o on o.outgoing_payment_id = s.id
@@ -47,7 +47,7 @@ const rules: Record<string, string> = {
       or (s.status = 'allocated' and count(o.txid) > 0) or (s.status = 'live' and count(o.txid) = 0)`,
   'an outgoing payment whose nonce a final block uses, by a transaction that is known or that an operator has looked at, is final': `
     select s.id, s.status from app.outgoing_payment s join chain.cursor c using (chain)
-    join chain.confirmed_tx i on i.chain = s.chain and i.sender = s.sender and i.nonce = s.nonce and i.block_height <= c.final_height
+    join chain.confirmed_tx i on i.chain = s.chain and i.conflict_key = s.conflict_key and i.block_height <= c.final_height
     where s.status <> 'final' and (exists (select from app.outgoing_attempt o where o.chain = i.chain and o.txid = i.txid) or exists (
       select from app.unknown_transaction u join app.incident k on k.id = u.incident_id
       where u.chain = i.chain and u.txid = i.txid and k.resolution = 'kept'))`,

@@ -13,14 +13,16 @@ export interface TestTransfer {
   sender?: string
 }
 
-/** A transaction sent by an address of ours. */
+/** A transaction that uses the key of an address of ours. */
 export interface TestConfirmedTx {
   txid: string
-  sender: string
-  nonce: number
+  /** By default the owner of the outpoint. */
+  account?: string
+  nonce?: number
   success?: boolean
   fee?: bigint
-  /** On chains with outputs: the position of the input; `sender` is the output. */
+  /** On chains with outputs: the output that it spends, and the position of that input. */
+  outpoint?: string
   input?: number
 }
 
@@ -175,11 +177,11 @@ export class ChainWriter {
       )
     }
     for (const confirmedTx of confirmedTxs) {
-      const {txid, sender, nonce, success = true, fee = 0n} = confirmedTx
+      const {txid, account, nonce, outpoint, success = true, fee = 0n} = confirmedTx
       await this.#client.query(
-        `insert into chain.confirmed_tx (id, chain, txid, block_height, block_hash, block_time, sender, nonce, success, fee)
-         values ($1, $2, $3, $4, $5, now(), $6, $7, $8, $9)`,
-        [this.#idOf(confirmedTx), chain, txid, height, hash, sender, nonce, success, fee.toString()],
+        `insert into chain.confirmed_tx (id, chain, txid, block_height, block_hash, block_time, account, nonce, outpoint, success, fee)
+         values ($1, $2, $3, $4, $5, now(), coalesce($6, (select recipient from chain.transfer where id = $2 || ':' || $8), $8), $7, $8, $9, $10)`,
+        [this.#idOf(confirmedTx), chain, txid, height, hash, account, nonce, outpoint, success, fee.toString()],
       )
     }
   }

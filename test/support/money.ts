@@ -12,8 +12,10 @@ import {idOf, makeMerchant, makeUser, type TestUser} from './people.ts'
 export const networkFee = 10
 
 /** The gas price that a transaction offers, as the worker stores it. */
-export function gasAt(price: number): object {
-  return {max_fee_per_gas: price, max_priority_fee_per_gas: price, gas_limit: networkFee}
+/** The highest fee, and what it offers for its place in a block, as app.store_signed takes them. */
+export function gasAt(price: number): [maxFee: number, feeDetails: object] {
+  const feeDetails = {max_fee_per_gas: price, max_priority_fee_per_gas: price, gas_limit: networkFee}
+  return [price * networkFee, feeDetails]
 }
 
 export interface Mined {
@@ -120,7 +122,7 @@ export class Money {
   }
 
   /** The operator's decision about every open incident. */
-  async resolve(decision: 'kept' | 'reorged'): Promise<void> {
+  async resolve(decision: 'kept' | 'reorged' | 'loss' | 'debt'): Promise<void> {
     const resolve = 'select app.resolve_incident(id, $1) from app.incident where resolved_at is null'
     for (let again = true; again; ) again = await this.db.rows(resolve, [decision]).then(() => false, isToTryAgain)
   }
@@ -236,8 +238,27 @@ export class Money {
       [outgoingPayment],
     )
     const moved = kind === 'cancel' ? 0 : (amount ?? row!.amount)
-    const signed = [kind, txid, '0x02', moved, gasAt(price)]
+    await this.journal(outgoingPayment, {kind, txid, amount: moved})
+    const signed = [kind, txid, '0x02', moved, ...gasAt(price)]
     return (await this.work<boolean>('store_signed', outgoingPayment, row!.next, ...signed)) ? txid : undefined
+  }
+
+  /** The entry that custody writes before it gives a signature out. */
+  async journal(
+    outgoingPayment: string,
+    {kind, txid, amount}: {kind: 'effect' | 'cancel'; txid: string; amount: string | number},
+  ): Promise<void> {
+    await this.db.rows(
+      `insert into custody.journal (stream, seq, kind, subject_id, merchant_id, token, amount, destination, source, sender, nonce, max_fee, txid, raw,
+         details, signed_at, hash)
+       select s.chain, 1 + (select coalesce(max(j.seq), 0) from custody.journal j where j.stream = s.chain),
+         case when $2 = 'cancel' then 'cancel' when s.kind = 'payout' then 'pay' when s.kind = 'withdrawal' then 'withdraw' else s.kind end,
+         coalesce(case when s.kind = 'payout' then s.payout_id end, s.id),
+         coalesce((select a.merchant_id from custody.address a where a.address = s.source), s.merchant_id), s.token, $4, s.recipient, s.source, s.fee_payer, s.nonce,
+         s.max_fee, $3, '0x02', '{"max_fee_per_gas": "1", "max_priority_fee_per_gas": "1", "gas_limit": 10}', now(), $3
+       from app.outgoing_payment s where s.id = $1`,
+      [outgoingPayment, kind, txid, amount],
+    )
   }
 
   /** Signs and stores the payment of a payout that can be paid; resolves to its txid. */
@@ -256,17 +277,17 @@ export class Money {
       token: string
       amount: string
       recipient: string
-      sender: string
+      account: string
       nonce: number
     }>(
-      `select o.txid, o.token, o.amount, o.recipient, s.sender, s.nonce from app.outgoing_attempt o join app.outgoing_payment s on s.id = o.outgoing_payment_id
-       where o.txid = any($1) order by s.sender, s.nonce`,
+      `select o.txid, o.token, o.amount, o.recipient, s.fee_payer as account, s.nonce from app.outgoing_attempt o join app.outgoing_payment s on s.id = o.outgoing_payment_id
+       where o.txid = any($1) order by s.fee_payer, s.nonce`,
       [txids],
     )
     const toTreasury = sent.filter(({recipient, amount}) => success && recipient === this.treasury && amount !== '0')
     await this.block(
       toTreasury.map(({txid, token, amount, recipient}) => ({txid, token, amount: BigInt(amount), recipient})),
-      sent.map(({txid, sender, nonce}) => ({txid, sender, nonce, success, fee: BigInt(fee)})),
+      sent.map(({txid, account, nonce}) => ({txid, account, nonce, success, fee: BigInt(fee)})),
     )
   }
 

@@ -142,25 +142,38 @@ export abstract class WrittenWorld extends World {
     const inputs = (intent.inputs ?? []) as string[]
     const native = inputs.length ? 'BTC' : 'ETH'
     const {chain = native, token = native, nonce = 0, amount = '1', address} = intent
-    const sender = inputs[0] ?? intent.sender ?? (kind === 'sweep' && token !== 'USDC' ? address : this.treasury)
+    const feePayer = intent.sender ?? (kind === 'sweep' && token !== 'USDC' ? address : this.treasury)
+    const key = inputs.length ? {nonce: null, firstInput: inputs[0]} : {nonce, firstInput: null}
     const cancelling = kind.startsWith('cancel')
     await this.db.rows(
-      'alter table app.outgoing_payment drop constraint if exists outgoing_payment_chain_sender_nonce_key',
+      'alter table app.outgoing_payment drop constraint if exists outgoing_payment_chain_conflict_key_key',
     )
     const {length} = await this.db.rows(
-      `update app.outgoing_payment set sender = $4, nonce = $5, cancelling = $6, status = 'allocated'
+      `update app.outgoing_payment set fee_payer = $4, nonce = $5, first_input = $6, cancelling = $7, status = 'allocated'
        where chain = $1 and case when $2::uuid is not null then id = $2 when $3::uuid is not null then payout_id = $3
-         else sender = $4 and nonce = $5 end returning id`,
-      [chain, id, payout, sender, nonce, cancelling],
+         else conflict_key = coalesce($6, $4 || ':' || $5::int) end returning id`,
+      [chain, id, payout, feePayer, key.nonce, key.firstInput, cancelling],
     )
     if (!length)
       await this.db.rows(
-        `insert into app.outgoing_payment (id, kind, chain, token, amount, source, recipient, sender, nonce, payout_id, cancelling, max_fee)
+        `insert into app.outgoing_payment (id, kind, chain, token, amount, source, recipient, fee_payer, nonce, first_input, payout_id, cancelling, max_fee)
          select coalesce($1, gen_random_uuid()), case when $2::uuid is null then 'sweep' else 'payout' end, $3, $4, greatest($5::numeric, 1), $6, $7, $8, $9,
-           $2, $10, 1
+           $10, $2, $11, 1
          where $2::uuid is null or exists (select from app.payout where id = $2)
          on conflict do nothing`,
-        [id, payout, chain, token, amount, address ?? sender, this.treasury, sender, nonce, cancelling],
+        [
+          id,
+          payout,
+          chain,
+          token,
+          amount,
+          address ?? feePayer,
+          this.treasury,
+          feePayer,
+          key.nonce,
+          key.firstInput,
+          cancelling,
+        ],
       )
     await this.reserve(inputs, (id ?? payout) as string)
   }
@@ -171,7 +184,7 @@ export abstract class WrittenWorld extends World {
     await client.query(`set session_replication_role = replica;
       update app.output set outgoing_payment_id = null, from_attempt = null where outgoing_payment_id in (select id from app.outgoing_payment where max_fee = 1);
       delete from app.outgoing_payment where max_fee = 1;
-      alter table app.outgoing_payment add constraint outgoing_payment_chain_sender_nonce_key unique (chain, sender, nonce);
+      alter table app.outgoing_payment add constraint outgoing_payment_chain_conflict_key_key unique (chain, conflict_key);
       reset session_replication_role`)
     client.release()
   }

@@ -3,7 +3,8 @@
 --
 -- A transaction that is not stored here: another party has the key, or a copy of this database lived on elsewhere. It opens an incident for its
 -- sender, or is added to the open one, and nothing more leaves the chain until an operator has decided. A transaction that was final, was taken away
--- by a rewind, and is there again: its incident (final_payment_vanished) closes, and it is no longer broadcast.
+-- by a rewind, and is there again: its incident (final_payment_vanished) closes, and it is no longer broadcast. A transaction that may be a second
+-- payment is noted (outgoing/second_payments.sql).
 -- Locks: chain.cursor of every chain in question, before incidents.
 
 create or replace function chain.note_confirmed_txs() returns trigger
@@ -14,38 +15,40 @@ declare
 begin
   perform from chain.cursor c where c.chain in (select chain from added) for update; -- before incidents: the order of locks
   for news in
-    select u.chain, u.sender, count(*)::int as count, array_agg(u.txid) as txids,
+    select u.chain, u.account, count(*)::int as count, array_agg(u.txid) as txids,
       (array_agg(jsonb_build_object('newest', u.txid, 'nonce', u.nonce, 'block_height', u.block_height) order by u.block_height desc, u.nonce desc))[1] as newest
     from (
-      select distinct on (i.chain, i.txid) i.chain, i.txid, i.nonce, i.block_height, app.sending_address(i.chain, i.sender) as sender
+      select distinct on (i.chain, i.txid) i.chain, i.txid, i.nonce, i.block_height, i.account
       from added i where not exists (select from app.outgoing_attempt o where o.chain = i.chain and o.txid = i.txid)
         and not exists (select from app.unknown_transaction k where k.chain = i.chain and k.txid = i.txid)
-      order by i.chain, i.txid, app.sending_address(i.chain, i.sender)
-    ) u group by u.chain, u.sender
+      order by i.chain, i.txid, i.account
+    ) u group by u.chain, u.account
   loop
     insert into app.incident as k (chain, kind, subject, details)
-    values (news.chain, 'unknown_transaction', news.chain || ':' || news.sender,
-      jsonb_build_object('sender', news.sender, 'count', news.count) || news.newest)
+    values (news.chain, 'unknown_transaction', news.chain || ':' || news.account,
+      jsonb_build_object('sender', news.account, 'count', news.count) || jsonb_strip_nulls(news.newest))
     on conflict (subject, kind) where resolved_at is null do update
     set details = excluded.details || jsonb_build_object('count', (k.details ->> 'count')::int + news.count)
     returning k.id into incident;
     insert into app.unknown_transaction (chain, txid, incident_id) select news.chain, t, incident from unnest(news.txids) t;
   end loop;
   update app.incident k set resolved_at = clock_timestamp(), resolution = 'healed'
-  from added i join app.outgoing_payment s on s.chain = i.chain and s.sender = i.sender and s.nonce = i.nonce and s.txid = i.txid
+  from added i cross join lateral app.payments_of(i.chain, i.txid, i.conflict_key) p join app.outgoing_payment s on s.id = p and s.txid = i.txid
   where k.kind = 'final_payment_vanished' and k.subject = s.id::text and k.resolved_at is null;
   update app.outgoing_payment s set next_step_at = null
-  from added i where s.chain = i.chain and s.sender = i.sender and s.nonce = i.nonce and s.status = 'final' and s.next_step_at is not null;
+  from added i cross join lateral app.payments_of(i.chain, i.txid, i.conflict_key) p
+  where s.id = p and s.status = 'final' and s.next_step_at is not null;
+  perform app.suspect_second_payments(array(select distinct i.txid from added i));
   return null;
 end $$;
 comment on function chain.note_confirmed_txs is 'Trigger: opens the incident unknown_transaction for a transaction that is not stored here, and closes final_payment_vanished for one that is there again.';
 create or replace trigger note_insert after insert on chain.confirmed_tx
   referencing new table as added for each statement execute function chain.note_confirmed_txs();
 
-create or replace function app.sending_address(of_chain text, of_sender text) returns text
+create or replace function app.payments_of(of_chain text, of_txid text, of_conflict_key text) returns setof uuid
 language sql stable set search_path = pg_catalog as $$
-  select case when app.uses_outputs(of_chain) then coalesce(
-    (select t.recipient from chain.transfer t where t.id = of_chain || ':' || of_sender),
-    (select u.recipient from chain.unconfirmed u where u.id = of_chain || ':' || of_sender), of_sender) else of_sender end
+  select o.outgoing_payment_id from app.outgoing_attempt o where o.chain = of_chain and o.txid = of_txid
+  union
+  select s.id from app.outgoing_payment s where s.chain = of_chain and s.conflict_key = of_conflict_key
 $$;
-comment on function app.sending_address is 'The address of ours that sent a confirmed transaction: on Bitcoin the owner of the output that was spent.';
+comment on function app.payments_of is 'The outgoing payments that a transaction in a block concerns: the one whose attempt it is, and the one whose conflict key it uses up.';

@@ -65,7 +65,7 @@ begin
   select jsonb_agg(jsonb_build_object('outgoing_payment', s.id, 'txid', s.txid, 'kind', s.kind, 'block_height', i.block_height, 'is_gone', w.id is null))
   into lost
   from chain.confirmed_tx i left join want w on w.id = i.id
-  join app.outgoing_payment s on s.chain = i.chain and s.sender = i.sender and s.nonce = i.nonce and s.txid = i.txid and s.status = 'final'
+  cross join lateral app.payments_of(i.chain, i.txid, i.conflict_key) p join app.outgoing_payment s on s.id = p and s.txid = i.txid and s.status = 'final'
   where i.chain = of_chain and i.block_height between from_height and to_height and (w.id is null or (i.success and not w.success));
 
   with want as materialized (
@@ -73,8 +73,8 @@ begin
   ), differs as materialized (
     select w.id, w.block_height, i.id is null as is_new
     from want w left join lateral (select * from chain.confirmed_tx i where i.id = w.id offset 0) i on true
-    where i.id is null or (i.block_height, i.block_hash, i.block_time, i.sender, i.nonce, i.success, i.fee)
-      is distinct from (w.block_height, w.block_hash, w.block_time, w.sender, w.nonce, w.success, w.fee)
+    where i.id is null or (i.block_height, i.block_hash, i.block_time, i.account, i.nonce, i.outpoint, i.success, i.fee)
+      is distinct from (w.block_height, w.block_hash, w.block_time, w.account, w.nonce, w.outpoint, w.success, w.fee)
   ), gone as (
     delete from chain.confirmed_tx i
     where i.chain = of_chain and i.block_height between from_height and to_height and not exists (select from want w where w.id = i.id)
@@ -86,8 +86,8 @@ begin
   changed := cardinality(rewritten);
 
   delete from chain.confirmed_tx i where i.id = any(rewritten); -- and inserted again, which heals an incident
-  insert into chain.confirmed_tx (id, chain, txid, block_height, block_hash, block_time, sender, nonce, success, fee)
-  select id, chain, txid, block_height, block_hash, block_time, sender, nonce, success, fee
+  insert into chain.confirmed_tx (id, chain, txid, block_height, block_hash, block_time, account, nonce, outpoint, success, fee)
+  select id, chain, txid, block_height, block_hash, block_time, account, nonce, outpoint, success, fee
   from jsonb_populate_recordset(null::chain.confirmed_tx, wanted) w where w.id = any(added || rewritten);
   perform chain.log_for_undo(of_chain, 'confirmed_tx', added || rewritten);
 

@@ -2,7 +2,7 @@
 -- address.
 --
 -- Invariants: an address is handed to one merchant, once, for ever, and is never deleted; a retired address stays retired. Entries are only added to
--- the journal. Which outputs its entries spend (custody.journal_input) follows from the journal alone.
+-- the journal. What its transactions use up (custody.journal_key) follows from the journal alone.
 -- Error: P0003 for every other change by anybody.
 
 create or replace function custody.refuse_change() returns trigger
@@ -19,14 +19,26 @@ create or replace trigger handed_out_once before update on custody.address for e
   execute function custody.refuse_change();
 create or replace trigger never_deleted before delete on custody.address for each row execute function custody.refuse_change();
 create or replace trigger append_only before update or delete on custody.journal for each row execute function custody.refuse_change();
-create or replace trigger append_only before update or delete on custody.journal_input for each row execute function custody.refuse_change();
+create or replace trigger append_only before update or delete on custody.journal_key for each row execute function custody.refuse_change();
 
-create or replace function custody.note_inputs() returns trigger
+create or replace function custody.set_conflict_key() returns trigger
+language plpgsql set search_path = pg_catalog as $$
+begin
+  new.conflict_key := coalesce(new.details #>> '{inputs,0}', new.sender || ':' || new.nonce);
+  return new;
+end $$;
+comment on function custody.set_conflict_key is 'Trigger: the conflict key of an entry is its first input, or sender:nonce.';
+create or replace trigger set_conflict_key before insert on custody.journal for each row execute function custody.set_conflict_key();
+
+create or replace function custody.note_keys() returns trigger
 language plpgsql security definer set search_path = pg_catalog as $$
 begin
-  insert into custody.journal_input (stream, outpoint, seq)
-  select new.stream, i, new.seq from jsonb_array_elements_text(new.details -> 'inputs') i;
+  insert into custody.journal_key (stream, seq, conflict_key)
+  select new.stream, new.seq, jsonb_array_elements_text(new.details -> 'inputs')
+  union
+  select new.stream, new.seq, new.conflict_key;
   return null;
 end $$;
-comment on function custody.note_inputs is 'Records the outputs that a new entry of the journal spends, a row each; custody looks them up before it signs.';
-create or replace trigger note_inputs after insert on custody.journal for each row when (new.details ? 'inputs') execute function custody.note_inputs();
+comment on function custody.note_keys is 'Records what the transaction of a new entry of the journal uses up, a row each; custody looks them up before it signs.';
+create or replace trigger note_keys after insert on custody.journal for each row when (new.conflict_key is not null)
+  execute function custody.note_keys();

@@ -7,11 +7,11 @@ language plpgsql set search_path = pg_catalog as $$
 begin
   perform custody.free_outputs(entries);
   insert into app.sender as s (chain, address, next_nonce)
-  select e.stream, e.sender, max(e.nonce) + 1 from unnest(entries) e where not app.uses_outputs(e.stream) group by e.stream, e.sender
+  select e.stream, e.sender, max(e.nonce) + 1 from unnest(entries) e where e.nonce is not null group by e.stream, e.sender
   on conflict (chain, address) do update set next_nonce = greatest(s.next_nonce, excluded.next_nonce);
-  update app.outgoing_payment s set nonce = app.take_nonce(s.chain, s.sender)
-  where s.status = 'allocated' and not app.uses_outputs(s.chain) and exists (
-    select from unnest(entries) e where e.stream = s.chain and e.sender = s.sender and e.nonce = s.nonce and not custody.is_purpose(s, e));
+  update app.outgoing_payment s set nonce = app.take_nonce(s.chain, s.fee_payer)
+  where s.status = 'allocated' and s.nonce is not null and exists (
+    select from unnest(entries) e where e.stream = s.chain and e.conflict_key = s.conflict_key and not custody.is_purpose(s, e));
 end $$;
 comment on function custody.free_nonces is 'Gives unsigned outgoing payments another nonce if the journal has theirs, and frees the outputs that the journal spent (custody.free_outputs); no nonce of the journal is handed out again.';
 
@@ -26,13 +26,13 @@ begin
     continue when not app.uses_outputs(e.stream);
     for s in
       select * from app.outgoing_payment x
-      where x.chain = e.stream and x.status = 'allocated' and (x.sender = e.sender or custody.is_purpose(x, e)
+      where x.chain = e.stream and x.status = 'allocated' and (x.conflict_key = e.conflict_key or custody.is_purpose(x, e)
         or exists (select from app.output u where u.outgoing_payment_id = x.id and e.details -> 'inputs' ? (u.txid || ':' || u.vout)))
       order by custody.is_purpose(x, e) -- it may get the first input of a payment that is given up
     loop
       update app.output u set outgoing_payment_id = null, from_attempt = null where u.outgoing_payment_id = s.id;
       if custody.is_purpose(s, e) then
-        update app.outgoing_payment x set sender = e.sender where x.id = s.id;
+        update app.outgoing_payment x set first_input = e.conflict_key where x.id = s.id;
         continue;
       end if;
       if s.kind = 'payout' then

@@ -10,7 +10,7 @@
 -- unsettled in the copy, or will be read again; payouts/after_restore.sql finds them if it can.) app.balance_audit and app.ledger_audit stay empty.
 -- Locks: chain.cursor of the chains, before all else, as chain.derive does; then payouts, treasuries, senders and outgoing payments as whole tables,
 -- so that nothing is planned or derived meanwhile. All or nothing; only missing entries may be passed.
--- Error: P0003 the file and the database signed one nonce for two purposes.
+-- Error: P0003 the file and the database signed one nonce, or one output, for two purposes.
 
 create or replace function custody.reconcile(entries jsonb) returns jsonb
 language plpgsql set search_path = pg_catalog as $$
@@ -24,7 +24,8 @@ begin
     order by c.chain for update;
   lock table app.payout, app.treasury, app.sender, app.outgoing_payment in exclusive mode; -- nothing is planned or derived meanwhile
   insert into custody.journal select r.* from jsonb_populate_recordset(null::custody.journal, entries) r;
-  select array_agg(r order by r.stream, r.seq) into signed from jsonb_populate_recordset(null::custody.journal, entries) r where r.kind <> 'pool';
+  select array_agg(j order by j.stream, j.seq) into signed
+  from jsonb_populate_recordset(null::custody.journal, entries) r join custody.journal j using (stream, seq) where j.kind <> 'pool';
   perform app.lock_treasury(c.stream) from (select distinct r.stream from unnest(signed) r) c;
   perform custody.free_nonces(signed);
   foreach e in array coalesce(signed, '{}') loop
@@ -51,11 +52,11 @@ comment on function custody.reconcile is 'Imports entries of custody''s journal 
 -- Nonces that were taken after the copy was made, and for which nothing was signed: nothing after them could be mined.
 create or replace function custody.fill_holes(of_chains text[]) returns void
 language sql set search_path = pg_catalog as $$
-  insert into app.outgoing_payment (kind, chain, token, amount, source, recipient, sender, nonce, merchant_id, cancelling, recovered, max_fee)
+  insert into app.outgoing_payment (kind, chain, token, amount, source, recipient, fee_payer, nonce, merchant_id, cancelling, recovered, max_fee)
   select 'sweep', n.chain, app.native_token(n.chain), 1, n.address, app.treasury_address(n.chain), n.address, nonce, a.merchant_id, true, true, 0
   from app.sender n join custody.address a on a.address = n.address cross join generate_series(0, n.next_nonce - 1) nonce
   where n.chain = any(of_chains) and (a.merchant_id is not null or a.purpose = 'treasury')
-    and not exists (select from app.outgoing_payment s where s.chain = n.chain and s.sender = n.address and s.nonce = nonce.nonce)
+    and not exists (select from app.outgoing_payment s where s.chain = n.chain and s.fee_payer = n.address and s.nonce = nonce.nonce)
 $$;
 comment on function custody.fill_holes is 'Gives each nonce that was taken on these chains and is unused to an outgoing payment that is only cancelled.';
 

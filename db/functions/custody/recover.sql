@@ -14,26 +14,26 @@ declare
 begin
   if e.kind = 'pay' then
     p := custody.recover_payout(e);
-    update app.outgoing_payment x set nonce = e.nonce where x.payout_id = p.id and x.kind = 'payout' and x.status = 'allocated';
+    update app.outgoing_payment x set nonce = e.nonce where x.payout_id = p.id and x.kind = 'payout' and x.status = 'allocated' and x.nonce is not null;
   end if;
-  select * into s from app.outgoing_payment x where x.chain = e.stream and x.sender = e.sender and x.nonce = e.nonce;
+  select * into s from app.outgoing_payment x where x.chain = e.stream and x.conflict_key = e.conflict_key;
   if s.id is not null then
     if not custody.is_purpose(s, e) then
-      raise exception 'nonce % of % on % has one purpose in the journal''s file and another in the database; they do not belong to the same service',
-        e.nonce, e.sender, e.stream using errcode = 'P0003';
+      raise exception '% on % has one purpose in the journal''s file and another in the database; they do not belong to the same service',
+        e.conflict_key, e.stream using errcode = 'P0003';
     end if;
     return s;
   end if;
   if merchant is not null then perform custody.recover_merchant(merchant, 0);
-  elsif e.kind <> 'withdraw' and e.sender <> treasury and not app.uses_outputs(e.stream) then return null;
+  elsif e.kind <> 'withdraw' and e.sender <> treasury then return null;
   end if;
-  insert into app.outgoing_payment (id, kind, chain, token, amount, source, recipient, sender, nonce, payout_id, merchant_id, status, cancelling, recovered, max_fee)
+  insert into app.outgoing_payment (id, kind, chain, token, amount, source, recipient, fee_payer, nonce, first_input, payout_id, merchant_id, status, cancelling, recovered, max_fee)
   values (case when e.kind in ('sweep', 'withdraw') then e.subject_id else uuidv7() end,
     case e.kind when 'pay' then 'payout' when 'withdraw' then 'withdrawal' else 'sweep' end, e.stream, e.token, greatest(e.amount, 1), e.source,
-    case e.kind when 'cancel' then treasury else e.destination end, e.sender, e.nonce, p.id, merchant, 'live',
+    case e.kind when 'cancel' then treasury else e.destination end, e.sender, e.nonce, case when e.nonce is null then e.conflict_key end, p.id, merchant, 'live',
     e.kind = 'cancel' or coalesce(p.status = 'failed', false), true, e.max_fee) -- a payout that failed in the copy must not be paid any more
   returning * into s;
-  if e.sender = treasury or app.uses_outputs(e.stream) then perform app.reserve(e.stream, app.native_token(e.stream), e.max_fee); end if;
+  if s.fee_payer = treasury then perform app.reserve(e.stream, app.native_token(e.stream), e.max_fee); end if;
   if e.kind = 'withdraw' or p.status in ('swept', 'paying') then perform app.reserve(e.stream, e.token, e.amount); end if;
   if p.status in ('swept', 'paying') then perform app.add_share(p.chain, p.token, p.merchant_id, 0, p.gross); end if;
   return s;
@@ -44,14 +44,13 @@ comment on function custody.recover_outgoing_payment is 'The outgoing payment of
 create or replace function custody.recover_attempt(s app.outgoing_payment, e custody.journal) returns void
 language plpgsql set search_path = pg_catalog as $$
 begin
-  insert into app.outgoing_attempt (chain, txid, outgoing_payment_id, attempt, kind, raw, token, source, recipient, amount, max_fee_per_gas,
-    max_priority_fee_per_gas, gas_limit, fee, vsize)
+  insert into app.outgoing_attempt (chain, txid, outgoing_payment_id, attempt, kind, raw, token, source, recipient, amount, max_fee,
+    fee_details)
   select e.stream, e.txid, s.id, 1 + (select count(*) from app.outgoing_attempt o where o.outgoing_payment_id = s.id),
-    case e.kind when 'cancel' then 'cancel' else 'effect' end, e.raw, e.token, e.source, e.destination, e.amount,
-    (e.details ->> 'max_fee_per_gas')::numeric, (e.details ->> 'max_priority_fee_per_gas')::numeric, (e.details ->> 'gas_limit')::bigint,
-    (e.details ->> 'network_fee')::numeric, (e.details ->> 'vsize')::int
+    case e.kind when 'cancel' then 'cancel' else 'effect' end, e.raw, e.token, e.source, e.destination, e.amount, e.max_fee,
+    e.details - '{seal,inputs,change,gross,fee,fee_bps}'::text[] -- what is left is the family's
   on conflict do nothing;
-  if e.max_fee > s.max_fee and s.status <> 'final' and (s.sender = app.treasury_address(s.chain) or app.uses_outputs(s.chain)) then
+  if e.max_fee > s.max_fee and s.status <> 'final' and s.fee_payer = app.treasury_address(s.chain) then
     perform app.reserve(s.chain, app.native_token(s.chain), e.max_fee - s.max_fee);
   end if;
   update app.outgoing_payment x set status = 'live', max_fee = greatest(x.max_fee, e.max_fee), next_step_at = clock_timestamp()

@@ -1,5 +1,6 @@
 -- An operator's decision about an incident (sluice incident resolve). kept: everything stays as it is; a deposit that moved gets the block that
--- holds it now. reorged: a final deposit that is gone is taken back (app.take_back), and deposits are derived again at its place on the chain.
+-- holds it now. reorged: a final deposit that is gone is taken back (app.take_back), and deposits are derived again at its place on the chain. loss and
+-- debt: who bears a second payment (app.decide_second_payment); the chain goes on.
 --
 -- Errors: SL422 there is no such decision; P0002 there is no such incident; P0003 it is resolved already, has another way out, or its deposit is on
 -- the chain or not read that far yet; 40001 a payout claims the deposit at this moment: try again. After any error nothing was changed.
@@ -14,8 +15,8 @@ declare
   deposit app.deposit;
   way_out text;
 begin
-  if (decision in ('kept', 'reorged')) is not true then
-    raise exception 'there is no decision %; use kept or reorged', coalesce(decision, 'null') using errcode = 'SL422';
+  if (decision in ('kept', 'reorged', 'loss', 'debt')) is not true then
+    raise exception 'there is no decision %; use kept, reorged, loss or debt', coalesce(decision, 'null') using errcode = 'SL422';
   end if;
   select * into incident from app.incident i where i.id = incident_id;
   perform from chain.cursor c where c.chain = incident.chain for update; -- before the incident, as chain.derive does
@@ -52,6 +53,10 @@ begin
     update app.incident i set resolved_at = clock_timestamp(), resolution = 'reorged'
     where i.resolved_at is null and (i.subject = incident.subject
       or i.subject = deposit.chain || ':' || deposit.txid || ':' || deposit.output_index);
+  elsif incident.kind = 'second_payment' then
+    perform app.decide_second_payment(incident.subject::uuid, decision);
+    update app.incident i set resolved_at = clock_timestamp(), resolution = decision where i.id = incident_id;
+    perform chain.go_on(incident.chain);
   else
     if incident.kind = 'final_deposit_moved' then -- otherwise it would be an incident again each time that its block is read
       update app.deposit d set block_height = t.block_height, block_hash = t.block_hash
@@ -61,4 +66,4 @@ begin
     update app.incident i set resolved_at = clock_timestamp(), resolution = 'kept' where i.id = incident_id;
   end if;
 end $$;
-comment on function app.resolve_incident is 'An operator''s decision about an incident: kept, or reorged to take a final deposit back.';
+comment on function app.resolve_incident is 'An operator''s decision about an incident: kept, reorged to take a final deposit back, loss or debt for a second payment.';

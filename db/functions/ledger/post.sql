@@ -8,7 +8,7 @@
 --   payout        - what payouts under way have claimed
 --   fees          - service fees earned
 --   network       + network fees paid
---   operator      - top-ups of the treasury, less withdrawals
+--   operator      - top-ups of the treasury, less withdrawals and second payments
 --   unattributed  - value at our addresses that is credited to no merchant
 -- Invariants: the entries of a posting add up to zero for each chain and token; entries are never changed or deleted. Triggers refuse the rest
 -- (P0003).

@@ -18,7 +18,7 @@ grant execute on function app.ledger_holdings to sluice_jobs;
 create or replace function app.ledger_outputs(of_chain text, addresses text[]) returns table (address text, outpoint text, amount numeric, is_leaving boolean)
 language sql stable security definer set search_path = pg_catalog set plan_cache_mode = force_custom_plan as $$
   select u.address, u.txid || ':' || u.vout, u.amount, u.outgoing_payment_id is not null or exists (
-    select from chain.confirmed_tx i where i.chain = u.chain and i.sender = u.txid || ':' || u.vout)
+    select from chain.confirmed_tx i where i.chain = u.chain and i.conflict_key = u.txid || ':' || u.vout)
   from unnest(addresses) w (address) join app.output u on u.chain = of_chain and u.address = w.address and u.spent_by is null
   union all -- outputs that we must not spend
   select d.address, d.txid || ':' || d.output_index, d.amount, false

@@ -11,27 +11,17 @@ language plpgsql set search_path = pg_catalog as $$
 declare p app.payout := (select o from app.payout o where o.id = s.payout_id);
 begin
   if p.status = 'failed' then -- before anything was broadcast; its reservation was given back
-    if outcome in ('done', 'conflicted') then
+    if outcome = 'done' then perform app.book_second_payment(s, txid, p.net); -- the merchant has the money and, since the release, the balance, too
+    elsif outcome = 'conflicted' then
       insert into app.incident (chain, kind, subject, details)
       values (s.chain, 'payment_of_failed_payout', s.id::text, jsonb_build_object('payout_id', p.id, 'txid', txid, 'outcome', outcome))
       on conflict do nothing;
     end if;
-    if outcome <> 'done' then return; end if;
-    -- An older copy of the database had forgotten that it was signed. The merchant has the money and, since the release, the balance, too: it owes
-    -- the net.
-    perform app.lock_pair(p.merchant_id, p.chain, p.token);
-    insert into app.adjustment (merchant_id, chain, token, amount, reason) values (p.merchant_id, p.chain, p.token, -p.net, 'paid_after_all');
-    insert into app.balance_delta (merchant_id, chain, token, amount, deposit_count) values (p.merchant_id, p.chain, p.token, -p.net, 0);
-    perform app.post('claim', p.id::text, p.chain, jsonb_build_array(
-      jsonb_build_object('account', 'merchant', 'token', p.token, 'merchant_id', p.merchant_id, 'amount', p.net),
-      jsonb_build_object('account', 'payout', 'token', p.token, 'merchant_id', p.merchant_id, 'amount', -p.net)));
-    p.gross := p.net; -- and no fee is earned
-    p.fee := 0;
-  else
-    perform app.give_up_swept_in(s);
-    perform app.add_treasury(p.chain, p.token, 0, -p.net);
-    perform app.add_share(p.chain, p.token, p.merchant_id, 0, -p.gross);
+    return;
   end if;
+  perform app.give_up_swept_in(s);
+  perform app.add_treasury(p.chain, p.token, 0, -p.net);
+  perform app.add_share(p.chain, p.token, p.merchant_id, 0, -p.gross);
   if outcome = 'done' then
     perform app.add_treasury(p.chain, p.token, -p.net, 0);
     perform app.add_share(p.chain, p.token, p.merchant_id, -p.gross, 0);
@@ -39,7 +29,6 @@ begin
       jsonb_build_object('account', 'payout', 'token', p.token, 'merchant_id', p.merchant_id, 'amount', p.gross),
       jsonb_build_object('account', 'treasury', 'token', p.token, 'merchant_id', p.merchant_id, 'amount', -p.net),
       jsonb_build_object('account', 'fees', 'token', p.token, 'merchant_id', p.merchant_id, 'amount', -p.fee)));
-    if p.status = 'failed' then return; end if;
     update app.payout o set status = 'completed', txid = finish_payment.txid where o.id = p.id returning * into p;
     perform app.emit_payout_event(p, 'payout.completed');
   elsif outcome = 'reverted' then
@@ -67,6 +56,13 @@ begin
       jsonb_build_object('account', 'address', 'token', s.token, 'address', s.source, 'amount', -moved)));
     return;
   end if;
+  perform app.post_sweep(s, moved);
+end $$;
+comment on function app.finish_sweep is 'Posts what a final sweep moved (in base units) from its address to the treasury; nothing if its outcome was not done.';
+
+create or replace function app.post_sweep(s app.outgoing_payment, moved numeric) returns void
+language plpgsql set search_path = pg_catalog as $$
+begin
   perform app.add_holding(s.chain, s.source, s.token, s.merchant_id, -moved);
   perform app.add_treasury(s.chain, s.token, moved, 0);
   perform app.add_share(s.chain, s.token, s.merchant_id, moved, 0);
@@ -74,7 +70,7 @@ begin
     jsonb_build_object('account', 'treasury', 'token', s.token, 'merchant_id', s.merchant_id, 'amount', moved),
     jsonb_build_object('account', 'address', 'token', s.token, 'merchant_id', s.merchant_id, 'address', s.source, 'amount', -moved)));
 end $$;
-comment on function app.finish_sweep is 'Posts what a final sweep moved (in base units) from its address to the treasury; nothing if its outcome was not done.';
+comment on function app.post_sweep is 'Posts money of a merchant that moved from its address to the treasury (in base units).';
 
 
 -- What leaves for a return is not the operator's; what did not leave stays held for the return.
@@ -101,7 +97,7 @@ create or replace function app.post_network_fee(s app.outgoing_payment, fee nume
 language plpgsql set search_path = pg_catalog as $$
 declare
   native text := app.native_token(s.chain);
-  by_treasury boolean := s.sender = app.treasury_address(s.chain) or app.uses_outputs(s.chain);
+  by_treasury boolean := s.fee_payer = app.treasury_address(s.chain);
   r app.unattributed_decision;
   own numeric;
 begin
@@ -117,18 +113,18 @@ begin
       update app.unattributed_decision u set amount = u.amount - own where u.deposit_id = r.deposit_id;
       perform app.post('return', s.id::text, s.chain, jsonb_build_array(
         jsonb_build_object('account', 'unattributed', 'token', native, 'amount', own),
-        jsonb_build_object('account', 'address', 'token', native, 'address', s.sender, 'amount', -own)));
+        jsonb_build_object('account', 'address', 'token', native, 'address', s.fee_payer, 'amount', -own)));
       if own = fee then return; end if;
       fee := fee - own;
-      s.merchant_id := (select a.merchant_id from custody.address a where a.address = s.sender);
+      s.merchant_id := (select a.merchant_id from custody.address a where a.address = s.fee_payer);
     end if;
-    perform app.add_holding(s.chain, s.sender, native, s.merchant_id, -fee);
+    perform app.add_holding(s.chain, s.fee_payer, native, s.merchant_id, -fee);
     perform app.add_share(s.chain, native, s.merchant_id, fee, 0);
   end if;
   perform app.post('network_fee', s.id::text, s.chain, jsonb_build_array(
     jsonb_build_object('account', 'network', 'token', native, 'merchant_id', s.merchant_id, 'amount', fee),
     jsonb_build_object('account', case when by_treasury then 'treasury' else 'address' end, 'token', native, 'merchant_id', s.merchant_id,
-      'address', case when not by_treasury then s.sender end, 'amount', -fee)));
+      'address', case when not by_treasury then s.fee_payer end, 'amount', -fee)));
   update app.payout p set network_fee = p.network_fee + post_network_fee.fee where p.id = s.payout_id;
 end $$;
 comment on function app.post_network_fee is 'Posts the network fee of a final transaction (in base units of the native coin), gives back what was reserved for it, and adds it to the payout''s.';

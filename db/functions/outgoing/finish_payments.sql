@@ -1,10 +1,11 @@
--- Ends outgoing payments (app.outgoing_payment) whose nonce, or one of whose outputs, a final transaction used up. chain.finalise_deposits calls it
+-- Ends outgoing payments (app.outgoing_payment) of which an attempt is final, or whose conflict key a final transaction used up. chain.finalise_deposits calls it
 -- at COMMIT of every transaction that touches a chain, before deposits become final.
 --
 -- Promises: only a block at or below the final height ends an outgoing payment, and each ends once. The transaction decides the outcome: done (an
 -- attempt that had its effect), reverted (an attempt that had none), cancelled (the cancel), conflicted (no attempt of it). A transaction that is
 -- not stored here conflicts with nothing until an operator has kept its incident: an older copy of the database may just not remember it.
--- What follows from the outcome is in outgoing/finish.sql and outputs/finish.sql. Payouts that waited for a sweep are woken.
+-- What follows from the outcome is in outgoing/finish.sql and outputs/finish.sql; what pays although its payment ended before, in
+-- outgoing/second_payments.sql. Payouts that waited for a sweep are woken.
 -- Locks: chain.cursor (held by the caller), payouts in the order of their ids, treasury, outgoing payment; then its outputs and holdings, and, if
 -- its payout fails or was paid after all, the pair, adjustments and deposits.
 
@@ -32,9 +33,9 @@ begin
     join app.outgoing_confirmed_tx i on i.outgoing_payment_id = x.id
     left join app.outgoing_attempt o on o.chain = x.chain and o.txid = i.txid and o.outgoing_payment_id = x.id
     where x.chain = of_chain and x.status <> 'final' and i.block_height <= final_height
-      and (o.txid is not null or (i.excludes and exists (
+      and (o.txid is not null or exists (
         select from app.unknown_transaction u join app.incident k on k.id = u.incident_id
-        where u.chain = i.chain and u.txid = i.txid and k.resolution = 'kept')))
+        where u.chain = i.chain and u.txid = i.txid and k.resolution = 'kept'))
     order by i.block_height, x.nonce, x.id, o.txid is null
   loop
     perform app.lock_treasury(of_chain);
@@ -49,9 +50,11 @@ begin
     elsif s.kind = 'withdrawal' then perform app.finish_withdrawal(s, s.outcome);
     end if;
     finished := finished || s.id;
+    perform app.suspect_second_payments(array(select o.txid from app.outgoing_attempt o where o.outgoing_payment_id = s.id));
   end loop;
+  perform app.book_second_payments(of_chain, final_height);
   perform app.wake_payout(p.id) from app.payout p
   where p.status in ('sweeping', 'swept') and p.id in (select l.payout_id from app.payout_sweep l where l.outgoing_payment_id = any(finished)) order by p.id;
 end $$;
-comment on function app.finish_outgoing_payments is 'Ends the outgoing payments of a chain whose nonce or output a transaction at or below this height used up, and posts what follows.';
+comment on function app.finish_outgoing_payments is 'Ends the outgoing payments of a chain that a transaction at or below this height decided, and posts what follows.';
 

@@ -5,20 +5,16 @@
 -- in two workers at once. It returns false, and changes nothing, in these cases: the outgoing payment is final; it is being cancelled, and this
 -- attempt is no cancel; the next attempt has another number; the operator's own money in the treasury, which bears the fee, cannot pay a higher one
 -- now.
--- price holds what the attempt offers for its place in a block, as columns of app.outgoing_attempt: max_fee_per_gas, max_priority_fee_per_gas and
--- gas_limit of an account, fee and vsize of outputs. A cancel moves nothing: an account pays itself, and outputs go to the treasury.
+-- A cancel moves nothing: an account pays itself, and outputs go to the treasury.
 -- Locks: payout, treasury, outgoing payment.
--- Error: P0003 custody signed this transaction for another nonce, or another first input, than that of the outgoing payment.
+-- Error: P0003 custody signed this transaction with another conflict key than that of the outgoing payment.
 
-create or replace function app.store_signed(of_outgoing_payment uuid, number int, of_kind text, of_txid text, of_raw text, of_amount numeric, price jsonb)
-returns boolean
+create or replace function app.store_signed(of_outgoing_payment uuid, number int, of_kind text, of_txid text, of_raw text, of_amount numeric,
+  of_max_fee numeric, of_fee_details jsonb) returns boolean
 language plpgsql security definer set search_path = pg_catalog as $$
 declare
   s app.outgoing_payment;
-  offered app.outgoing_attempt := jsonb_populate_record(null::app.outgoing_attempt, price);
   native text;
-  treasury text;
-  account text; -- its account; null if it spends outputs
   more numeric;
 begin
   select * into s from app.outgoing_payment x where x.id = of_outgoing_payment;
@@ -27,28 +23,20 @@ begin
   select * into s from app.outgoing_payment x where x.id = of_outgoing_payment for update;
   if s.status = 'final' or (s.cancelling and of_kind = 'effect')
     or number <> 1 + (select count(*) from app.outgoing_attempt o where o.outgoing_payment_id = s.id) then return false; end if;
-  perform from custody.journal j where j.stream = s.chain and j.txid = of_txid and (j.sender, j.nonce) <> (s.sender, s.nonce);
+  perform from custody.journal j where j.stream = s.chain and j.txid = of_txid and j.conflict_key is distinct from s.conflict_key;
   if found then
-    raise exception 'transaction % was signed for another nonce or first input than that of outgoing payment %', of_txid, s.id using errcode = 'P0003';
+    raise exception 'transaction % was signed with another nonce or first input than that of outgoing payment %', of_txid, s.id using errcode = 'P0003';
   end if;
   native := app.native_token(s.chain);
-  treasury := app.treasury_address(s.chain);
-  account := case when not app.uses_outputs(s.chain) then s.sender end;
-  more := coalesce(offered.fee, offered.max_fee_per_gas * offered.gas_limit) - s.max_fee;
-  if more > 0 then
-    if coalesce(account, treasury) = treasury then
-      if app.operator_funds(s.chain, native) < more then return false; end if;
-      perform app.reserve(s.chain, native, more);
-    end if;
-  else
-    more := 0;
+  more := greatest(of_max_fee - s.max_fee, 0);
+  if more > 0 and s.fee_payer = app.treasury_address(s.chain) then
+    if app.operator_funds(s.chain, native) < more then return false; end if;
+    perform app.reserve(s.chain, native, more);
   end if;
-  insert into app.outgoing_attempt (chain, txid, outgoing_payment_id, attempt, kind, raw, token, source, recipient, amount, max_fee_per_gas,
-    max_priority_fee_per_gas, gas_limit, fee, vsize)
+  insert into app.outgoing_attempt (chain, txid, outgoing_payment_id, attempt, kind, raw, token, source, recipient, amount, max_fee, fee_details)
   values (s.chain, of_txid, s.id, number, of_kind, of_raw, case of_kind when 'cancel' then native else s.token end,
-    case of_kind when 'cancel' then coalesce(account, s.source) else s.source end,
-    case of_kind when 'cancel' then coalesce(account, treasury) else s.recipient end,
-    of_amount, offered.max_fee_per_gas, offered.max_priority_fee_per_gas, offered.gas_limit, offered.fee, offered.vsize);
+    case when of_kind = 'cancel' and s.nonce is not null then s.fee_payer else s.source end,
+    case of_kind when 'cancel' then s.fee_payer else s.recipient end, of_amount, of_max_fee, of_fee_details);
   update app.outgoing_payment x set status = 'live', max_fee = x.max_fee + more, waiting_reason = null, waiting_detail = null, waiting_since = null,
     next_step_at = clock_timestamp()
   where x.id = s.id;
@@ -57,5 +45,5 @@ begin
   end if;
   return true;
 end $$;
-comment on function app.store_signed is 'Stores a signed transaction as the next attempt of an outgoing payment, before it may be broadcast; price is in the columns of app.outgoing_attempt, in base units. False if it came too late, or costs more than the operator has. Safe to run again.';
+comment on function app.store_signed is 'Stores a signed transaction as the next attempt of an outgoing payment, before it may be broadcast; amounts in base units. False if it came too late, or costs more than the operator has. Safe to run again.';
 grant execute on function app.store_signed to sluice_jobs;

@@ -16,7 +16,7 @@ begin
   if short is not null then raise exception 'the operator''s own money is not enough: %', short using errcode = 'SL422'; end if;
   perform app.reserve(of_chain, of_token, amount);
   perform app.reserve(of_chain, app.native_token(of_chain), network_fee);
-  insert into app.outgoing_payment as s (kind, chain, token, amount, source, recipient, sender, nonce, max_fee)
+  insert into app.outgoing_payment as s (kind, chain, token, amount, source, recipient, fee_payer, nonce, max_fee)
   values ('withdrawal', of_chain, of_token, begin_withdrawal.amount, treasury, begin_withdrawal.recipient, treasury,
     app.take_nonce(of_chain, treasury), network_fee)
   returning s.id into outgoing_payment;

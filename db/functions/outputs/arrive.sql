@@ -2,8 +2,8 @@
 -- outputs, and when an output becomes spendable for us. chain.finalise_deposits calls it at COMMIT, for the deposits that are about to be final. The
 -- output of an unattributed deposit is added only when an operator credits it.
 --
--- An outgoing payment (app.outgoing_payment) uses outputs there, not a nonce: its first input, which every attempt has (app.outgoing_payment.sender;
--- the nonce is 0), and others. Attempts only ever add inputs. So at most one of them can be mined, as with a nonce. One transaction sweeps and pays:
+-- An outgoing payment (app.outgoing_payment) uses outputs there, not a nonce: its first input, which every attempt has
+-- (app.outgoing_payment.first_input), and others. Attempts only ever add inputs. So at most one of them can be mined, as with a nonce. One transaction sweeps and pays:
 -- it takes in what deposit addresses hold, pays the net to the merchant and sends the rest to the treasury.
 --
 -- Writers: this file and app.credit_unattributed (final outputs), the functions that begin outgoing payments (reserve them), outputs/finish.sql

@@ -28,7 +28,7 @@ comment on function app.reserve_outputs is 'Reserves outputs as inputs of an out
 create or replace function app.first_input_of(of_chain text, inputs text[]) returns text
 language sql stable set search_path = pg_catalog as $$
   select i from unnest(inputs) with ordinality as u (i, n)
-  where not exists (select from app.outgoing_payment s where s.chain = of_chain and s.sender = i) order by n limit 1
+  where not exists (select from app.outgoing_payment s where s.chain = of_chain and s.first_input = i) order by n limit 1
 $$;
 comment on function app.first_input_of is 'The first of these outputs that was never the first input of an outgoing payment; null if there is none.';
 

@@ -11,11 +11,10 @@
 create or replace function app.begin_cpfp(of_chain text, inputs text[], network_fee numeric, parent_vsize int) returns uuid
 language plpgsql security definer set search_path = pg_catalog as $$
 declare
-  token text := app.native_token(of_chain);
+  native text := app.native_token(of_chain);
   found_outputs record;
   funds numeric;
   outgoing_payment uuid;
-  first_input text := inputs[1];
 begin
   perform from chain.cursor c where c.chain = of_chain for update; -- unconfirmed payments do not change meanwhile
   perform app.lock_treasury(of_chain);
@@ -23,31 +22,32 @@ begin
     sum(u.amount) as total, min(u.txid) as txid, (array_agg(d.merchant_id))[1] as merchant_id
   into found_outputs
   from (select distinct of_chain || ':' || i as id from unnest(inputs) i) k
-  join chain.unconfirmed u on u.id = k.id and u.token = app.native_token(of_chain)
+  join chain.unconfirmed u on u.id = k.id and u.token = native
   join app.deposit d on d.chain = u.chain and d.txid = u.txid and d.output_index = u.output_index and d.address = u.recipient
     and d.status = 'pending' and d.block_height is null and (d.credited or d.merchant_id is null);
   if found_outputs.count is distinct from cardinality(inputs) or found_outputs.parents <> 1 or found_outputs.owners <> 1 then
     raise exception 'these are not unconfirmed outputs of one transaction to addresses of one merchant, or to the treasury' using errcode = 'SL422';
   end if;
-  if exists (select from app.outgoing_payment s where s.chain = of_chain and s.sender = any(inputs)) or exists (
+  if exists (select from app.outgoing_payment s where s.chain = of_chain and s.first_input = any(inputs)) or exists (
     select from app.cpfp b join app.outgoing_payment s on s.id = b.outgoing_payment_id where s.chain = of_chain and s.status <> 'final' and b.outputs && inputs) then
     raise exception 'a child transaction of ours already spends these outputs; Sluice raises its fee automatically' using errcode = 'SL422';
   end if;
   if found_outputs.total <= network_fee then
     raise exception 'these outputs hold no more than the network fee' using errcode = 'SL422';
   end if;
-  funds := app.operator_funds(of_chain, token);
+  funds := app.operator_funds(of_chain, native);
   if funds < network_fee then
-    raise exception 'the operator''s own money is not enough: % short by % base units', token, network_fee - funds using errcode = 'SL422';
+    raise exception 'the operator''s own money is not enough: % short by % base units', native, network_fee - funds using errcode = 'SL422';
   end if;
-  perform app.reserve(of_chain, token, network_fee);
-  insert into app.outgoing_payment as s (kind, chain, token, amount, source, recipient, sender, nonce, merchant_id, max_fee)
-  values ('sweep', of_chain, token, found_outputs.total - network_fee, first_input, app.treasury_address(of_chain), first_input, 0, found_outputs.merchant_id,
-    network_fee)
+  perform app.reserve(of_chain, native, network_fee);
+  insert into app.outgoing_payment as s (kind, chain, token, amount, source, recipient, fee_payer, first_input, merchant_id, max_fee)
+  select 'sweep', of_chain, native, found_outputs.total - network_fee, u.recipient, t.treasury, t.treasury, begin_cpfp.inputs[1],
+    found_outputs.merchant_id, network_fee
+  from app.treasury_address(of_chain) t (treasury) join chain.unconfirmed u on u.id = of_chain || ':' || begin_cpfp.inputs[1]
   returning s.id into outgoing_payment;
   insert into app.cpfp (outgoing_payment_id, txid, outputs, parent_inputs, parent_vsize)
   select outgoing_payment, u.txid, begin_cpfp.inputs, u.inputs, begin_cpfp.parent_vsize
-  from chain.unconfirmed u where u.id = of_chain || ':' || first_input;
+  from chain.unconfirmed u where u.id = of_chain || ':' || begin_cpfp.inputs[1];
   perform app.wake_outgoing_payments(of_chain);
   return outgoing_payment;
 end $$;

@@ -13,7 +13,7 @@ declare
 begin
   update app.output u set spent_by = i.txid
   from chain.confirmed_tx i
-  where u.outgoing_payment_id = s.id and i.chain = u.chain and i.sender = u.txid || ':' || u.vout and i.nonce = 0;
+  where u.outgoing_payment_id = s.id and i.chain = u.chain and i.conflict_key = u.txid || ':' || u.vout;
   update app.output u set outgoing_payment_id = null, from_attempt = null where u.outgoing_payment_id = s.id and u.spent_by is null;
   if s.outcome = 'conflicted' then return; end if;
   insert into app.output (chain, txid, vout, address, amount)

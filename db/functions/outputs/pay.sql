@@ -17,6 +17,7 @@ declare
   brought numeric;
   short text;
   first_input text;
+  treasury text;
 begin
   select * into p from app.payout o where o.id = of_payout and o.status = 'sweeping' for update;
   if p.id is null or exists (select from app.payout_sweep l join app.outgoing_payment x on x.id = l.outgoing_payment_id where l.payout_id = p.id and x.status <> 'final')
@@ -24,6 +25,7 @@ begin
     return null;
   end if;
   perform app.lock_treasury(p.chain);
+  treasury := app.treasury_address(p.chain);
   select * into found_outputs from app.weigh_outputs(p.chain, inputs, p.merchant_id, true);
   first_input := app.first_input_of(p.chain, inputs);
   if found_outputs.count is distinct from cardinality(inputs) or first_input is null then return 'outputs that were chosen are not free any more'; end if;
@@ -36,8 +38,8 @@ begin
   perform app.add_share(p.chain, p.token, p.merchant_id, 0, p.gross);
   perform app.reserve(p.chain, p.token, p.net);
   perform app.reserve(p.chain, app.native_token(p.chain), network_fee);
-  insert into app.outgoing_payment as x (kind, chain, token, amount, source, recipient, sender, nonce, payout_id, merchant_id, max_fee)
-  values ('payout', p.chain, p.token, p.net, app.treasury_address(p.chain), p.address, first_input, 0, p.id, p.merchant_id, network_fee)
+  insert into app.outgoing_payment as x (kind, chain, token, amount, source, recipient, fee_payer, first_input, payout_id, merchant_id, max_fee)
+  values ('payout', p.chain, p.token, p.net, treasury, p.address, treasury, first_input, p.id, p.merchant_id, network_fee)
   returning x.* into s;
   perform app.set_swept_in(s, brought);
   perform app.reserve_outputs(p.chain, inputs, s.id, 1);

@@ -26,9 +26,11 @@ begin
     return app.native_token(of_chain) || ' for sweeping short by ' || network_fee - funds || ' base units';
   end if;
   perform app.reserve(of_chain, app.native_token(of_chain), network_fee);
-  insert into app.outgoing_payment as x (kind, chain, token, amount, source, recipient, sender, nonce, payout_id, merchant_id, max_fee)
-  values ('sweep', of_chain, app.native_token(of_chain), found_outputs.total - network_fee, first_input, app.treasury_address(of_chain), first_input, 0,
-    of_payout, of_merchant, network_fee)
+  insert into app.outgoing_payment as x (kind, chain, token, amount, source, recipient, fee_payer, first_input, payout_id, merchant_id, max_fee)
+  select 'sweep', of_chain, app.native_token(of_chain), found_outputs.total - network_fee, u.address, t.treasury, t.treasury, first_input, of_payout,
+    of_merchant, network_fee
+  from app.treasury_address(of_chain) t (treasury)
+  join app.output u on u.chain = of_chain and u.txid = split_part(first_input, ':', 1) and u.vout = split_part(first_input, ':', 2)::int
   returning x.id into sweep;
   perform app.reserve_outputs(of_chain, inputs, sweep, 1);
   if of_payout is not null then

@@ -8,6 +8,7 @@ create or replace function app.begin_output_withdrawal(of_chain text, amount num
 language plpgsql security definer set search_path = pg_catalog as $$
 declare
   token text := app.native_token(of_chain);
+  treasury text := app.treasury_address(of_chain);
   found_outputs record;
   short text;
   outgoing_payment uuid;
@@ -23,9 +24,8 @@ begin
   end if;
   perform app.reserve(of_chain, token, amount);
   perform app.reserve(of_chain, token, network_fee);
-  insert into app.outgoing_payment as s (kind, chain, token, amount, source, recipient, sender, nonce, max_fee)
-  values ('withdrawal', of_chain, token, begin_output_withdrawal.amount, app.treasury_address(of_chain), begin_output_withdrawal.recipient, first_input, 0,
-    network_fee)
+  insert into app.outgoing_payment as s (kind, chain, token, amount, source, recipient, fee_payer, first_input, max_fee)
+  values ('withdrawal', of_chain, token, begin_output_withdrawal.amount, treasury, begin_output_withdrawal.recipient, treasury, first_input, network_fee)
   returning s.id into outgoing_payment;
   perform app.reserve_outputs(of_chain, inputs, outgoing_payment, 1);
   perform app.wake_outgoing_payments(of_chain);

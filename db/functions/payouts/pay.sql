@@ -38,7 +38,7 @@ begin
   on conflict (chain, token, merchant_id) do update set reserved = s.reserved + excluded.reserved;
   perform app.reserve(p.chain, p.token, p.net);
   perform app.reserve(p.chain, app.native_token(p.chain), network_fee);
-  insert into app.outgoing_payment (kind, chain, token, amount, source, recipient, sender, nonce, payout_id, merchant_id, max_fee)
+  insert into app.outgoing_payment (kind, chain, token, amount, source, recipient, fee_payer, nonce, payout_id, merchant_id, max_fee)
   values ('payout', p.chain, p.token, p.net, treasury, p.address, treasury, app.take_nonce(p.chain, treasury), p.id, p.merchant_id, network_fee);
   perform app.wake_outgoing_payments(p.chain);
   return null;

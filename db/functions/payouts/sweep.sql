@@ -101,7 +101,7 @@ begin
         funds := funds - item.max_fee;
         perform app.reserve(of_chain, native, item.max_fee);
       end if;
-      insert into app.outgoing_payment as s (kind, chain, token, amount, source, recipient, sender, nonce, payout_id, merchant_id, max_fee)
+      insert into app.outgoing_payment as s (kind, chain, token, amount, source, recipient, fee_payer, nonce, payout_id, merchant_id, max_fee)
       select 'sweep', of_chain, of_token, item.amount, item.address, treasury, by_whom, app.take_nonce(of_chain, by_whom), of_payout,
         held.merchant_id, item.max_fee
       from (select case when native = of_token then item.address else treasury end as by_whom) b

@@ -31,7 +31,7 @@ begin
   end if;
   if reason is not null then return; end if;
   if d.token <> native then perform app.reserve(d.chain, native, max_fee); end if;
-  insert into app.outgoing_payment (id, kind, chain, token, amount, source, recipient, sender, nonce, max_fee)
+  insert into app.outgoing_payment (id, kind, chain, token, amount, source, recipient, fee_payer, nonce, max_fee)
   values (sweep, 'sweep', d.chain, d.token, moved, d.address, app.treasury_address(d.chain), by_whom, app.take_nonce(d.chain, by_whom), max_fee);
   update app.unattributed_decision u set sweep_id = sweep, waiting_reason = null, waiting_detail = null, waiting_since = null
   where u.deposit_id = d.id;
@@ -65,7 +65,7 @@ begin
   end if;
   if reason is not null then return; end if;
   perform app.reserve(d.chain, native, network_fee);
-  insert into app.outgoing_payment (id, kind, chain, token, amount, source, recipient, sender, nonce, max_fee)
+  insert into app.outgoing_payment (id, kind, chain, token, amount, source, recipient, fee_payer, nonce, max_fee)
   values (withdrawal, 'withdrawal', d.chain, d.token, r.amount, treasury, r.destination, treasury, app.take_nonce(d.chain, treasury), network_fee);
   update app.unattributed_decision u set withdrawal_id = withdrawal, waiting_reason = null, waiting_detail = null, waiting_since = null
   where u.deposit_id = d.id;

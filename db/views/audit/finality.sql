@@ -7,9 +7,9 @@ where ((d.status = 'final' and d.block_height > c.final_height) or (d.status = '
   and not (d.status = 'final' and exists (select from app.incident i -- an operator had it read again, and it is there, but not final again yet
     where i.subject = d.id::text and i.kind = 'final_deposit_vanished' and i.resolution = 'healed'))
 union all
-select s.chain, s.kind, s.id, s.status, i.block_height, c.final_height from app.outgoing_payment s join chain.cursor c using (chain)
+select distinct s.chain, s.kind, s.id, s.status, i.block_height, c.final_height from app.outgoing_payment s join chain.cursor c using (chain)
 join app.outgoing_confirmed_tx i on i.outgoing_payment_id = s.id
-where i.excludes and (s.status = 'final') <> (i.block_height <= c.final_height)
+where (s.status = 'final') <> (i.block_height <= c.final_height)
   and not exists (select from app.known_incident k where k.subject = s.id::text and k.kind = 'final_payment_vanished')
   and not (s.status = 'final' and exists (select from app.incident v
     where v.subject = s.id::text and v.kind = 'final_payment_vanished' and v.resolution = 'healed'));

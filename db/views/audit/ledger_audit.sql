@@ -31,7 +31,7 @@ with entry as (
     where s.status <> 'final' and (s.kind = 'withdrawal' or (s.kind = 'payout' and p.status in ('swept', 'paying')))
     union all
     select s.chain, app.native_token(s.chain), 0, s.max_fee from app.outgoing_payment s
-    where s.status <> 'final' and (s.sender = app.treasury_address(s.chain) or app.uses_outputs(s.chain))
+    where s.status <> 'final' and s.fee_payer = app.treasury_address(s.chain)
     union all
     select s.chain, s.token, 0, u.amount from app.unattributed_decision u join app.outgoing_payment s on s.id = u.sweep_id where app.is_held(u)
   ) r group by chain, token

@@ -15,11 +15,11 @@ from app.output u where u.spent_by is not null
   and not exists (select from chain.confirmed_tx i where i.chain = u.chain and i.txid = u.spent_by)
   and not exists (select from app.known_incident k where k.subject = u.outgoing_payment_id::text and k.kind = 'final_payment_vanished')
 union all
-select s.chain, s.id::text, 'does not have its first_input' from app.outgoing_payment s
-where app.uses_outputs(s.chain) and s.outcome is distinct from 'conflicted' and not s.recovered
+select s.chain, s.id::text, 'does not have its first input' from app.outgoing_payment s
+where s.first_input is not null and s.outcome is distinct from 'conflicted' and not s.recovered
   and not exists (select from app.cpfp b where b.outgoing_payment_id = s.id and s.status <> 'final' -- the parent is not final
     and not exists (select from app.output u where u.chain = s.chain and u.txid = b.txid))
-  and not exists (select from app.output u where u.outgoing_payment_id = s.id and u.txid || ':' || u.vout = s.sender and u.from_attempt = 1)
+  and not exists (select from app.output u where u.outgoing_payment_id = s.id and u.txid || ':' || u.vout = s.first_input and u.from_attempt = 1)
 union all
 select chain, coalesce(address, 'treasury'), 'has ' || kept || ' in outputs, and ' || posted || ' in the books'
 from app.ledger_audit where what = 'output';

@@ -74,7 +74,7 @@ export async function reservedOutputs(pool: pg.Pool, outgoingPaymentIds: string[
        union all
        select outgoing_payment_id, txid, vout, merchant_id, amount, parent_vsize from app.cpfp_output where outgoing_payment_id = any($1)
      ) u join app.outgoing_payment s on s.id = u.outgoing_payment_id
-     order by u.outgoing_payment_id, u.txid || ':' || u.vout <> s.sender, u.txid, u.vout`,
+     order by u.outgoing_payment_id, u.txid || ':' || u.vout <> s.first_input, u.txid, u.vout`,
     [outgoingPaymentIds],
   )
   const byOutgoingPayment = new Map<string, Reserved>(outgoingPaymentIds.map(id => [id, {inputs: [], parentVsize: 0}]))

@@ -57,7 +57,7 @@ export async function plan(
   for (const outgoingPayment of outgoingPayments) {
     const {inputs, parentVsize} = reserved.get(outgoingPayment.id)!
     const kind = outgoingPayment.cancelling ? 'cancel' : 'effect'
-    if (inputs[0]?.outpoint !== outgoingPayment.sender || (outgoingPayment.cancelling && parentVsize)) {
+    if (inputs[0]?.outpoint !== outgoingPayment.firstInput || (outgoingPayment.cancelling && parentVsize)) {
       await waitOutgoingPayment(to, outgoingPayment.id, {
         reason: 'unknown_outputs',
         detail: unknownOutputs,

@@ -12,8 +12,8 @@ const Response = z
     fee: units,
     vsize: z.int(),
   })
-  .transform(({ok, txid, raw, amount, ...price}): Signed => {
-    return {ok, txid, raw, amount, price, cost: BigInt(price.fee)}
+  .transform(({ok, txid, raw, amount, fee, vsize}): Signed => {
+    return {ok, txid, raw, amount, feeDetails: {network_fee: fee, vsize}, maxFee: BigInt(fee)}
   })
 const Needed = z.object({fee: units})
 export type Needed = z.infer<typeof Needed>

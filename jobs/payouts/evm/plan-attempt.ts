@@ -52,8 +52,9 @@ async function earlierOffers({pool}: Context, outgoingPayments: OutgoingPayment[
   const newest = outgoingPayments.flatMap(outgoingPayment => outgoingPayment.newest ?? [])
   if (!newest.length) return new Map()
   const {rows} = await pool.query<{outgoing_payment_id: string; fee: string; tip: string; gas: string}>(
-    `select outgoing_payment_id, max_fee_per_gas as fee, max_priority_fee_per_gas as tip, gas_limit as gas from app.outgoing_attempt
-     where chain = $1 and txid = any($2)`,
+    `select outgoing_payment_id, fee_details ->> 'max_fee_per_gas' as fee, fee_details ->> 'max_priority_fee_per_gas' as tip,
+       fee_details ->> 'gas_limit' as gas
+     from app.outgoing_attempt where chain = $1 and txid = any($2)`,
     [outgoingPayments[0]!.chain, newest.map(({txid}) => txid)],
   )
   return new Map(

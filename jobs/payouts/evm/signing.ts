@@ -13,8 +13,8 @@ const Response = Offered.extend({
   raw: z.string().regex(/^0x[0-9a-f]+$/),
   amount: units,
   gas_limit: z.int(),
-}).transform(({ok, txid, raw, amount, ...price}): Signed => {
-  return {ok, txid, raw, amount, price, cost: BigInt(price.max_fee_per_gas) * BigInt(price.gas_limit)}
+}).transform(({ok, txid, raw, amount, ...feeDetails}): Signed => {
+  return {ok, txid, raw, amount, feeDetails, maxFee: BigInt(feeDetails.max_fee_per_gas) * BigInt(feeDetails.gas_limit)}
 })
 
 export const responses = responsesOf(Response, Offered)
@@ -26,7 +26,7 @@ export function intentOf({outgoingPayment, kind, amount, fees, gasLimit}: EvmAtt
     max_priority_fee_per_gas: String(fees.maxPriorityFeePerGas),
     gas_limit: Number(gasLimit),
   }
-  const {chain, token, sender} = outgoingPayment
+  const {chain, token, feePayer: sender} = outgoingPayment
   if (kind === 'cancel') return {intent: 'cancel', chain, sender, ...offered}
   if (outgoingPayment.kind === 'withdrawal')
     return {intent: 'withdraw', outgoing_payment_id: outgoingPayment.id, ...offered}

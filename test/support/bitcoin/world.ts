@@ -147,7 +147,7 @@ export class BitcoinWorld extends World {
     outgoingPaymentId: string,
   ): Promise<(Transaction & {fee: bigint; vsize: number; kind: string; raw: string})[]> {
     const rows = await this.db.rows<{raw: string; fee: string; vsize: number; kind: string}>(
-      'select raw, fee::text, vsize, kind from app.outgoing_attempt where outgoing_payment_id = $1 order by attempt',
+      `select raw, max_fee::text as fee, (fee_details ->> 'vsize')::int as vsize, kind from app.outgoing_attempt where outgoing_payment_id = $1 order by attempt`,
       [outgoingPaymentId],
     )
     return rows.map(row => ({...row, fee: BigInt(row.fee), ...parseTransaction(Buffer.from(row.raw, 'hex'))}))

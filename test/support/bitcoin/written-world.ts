@@ -108,8 +108,8 @@ export class WrittenBitcoin extends WrittenWorld {
   async cpfp(outputs: string[], parentVsize: number, chain = 'BTC'): Promise<string> {
     const [row] = await this.db.rows<{id: string}>(
       `with s as (
-         insert into app.outgoing_payment (kind, chain, token, amount, source, recipient, sender, nonce, max_fee)
-         values ('sweep', $1, 'BTC', 1, $2, $3, $2, 0, 0) returning id
+         insert into app.outgoing_payment (kind, chain, token, amount, source, recipient, fee_payer, first_input, max_fee)
+         values ('sweep', $1, 'BTC', 1, $3, $3, $3, $2, 0) returning id
        )
        insert into app.cpfp (outgoing_payment_id, txid, outputs, parent_inputs, parent_vsize)
        select id, split_part($2, ':', 1), $4, '{}', $5 from s returning outgoing_payment_id as id`,
@@ -121,7 +121,7 @@ export class WrittenBitcoin extends WrittenWorld {
   /** A transaction that spends outputs of ours, in a block that is final by default. */
   async include(txid: string, outpoints: string[], {final = true} = {}): Promise<void> {
     await this.writeSent(
-      outpoints.map((sender, input) => ({txid, input, sender, nonce: 0})),
+      outpoints.map((outpoint, input) => ({txid, input, outpoint, account: this.#outputs.get(outpoint)!.address})),
       final,
     )
   }

@@ -48,12 +48,12 @@ export async function beginToPay(db: TestDatabase, payout: string): Promise<stri
      insert into custody.journal (stream, seq, kind, subject_id, merchant_id, token, amount, destination, source, sender, nonce, max_fee, txid,
        raw, signed_at, hash)
      select s.chain, 1 + (select count(*) from custody.journal j where j.stream = s.chain), 'pay', s.payout_id, s.merchant_id, s.token, s.amount,
-       s.recipient, s.source, s.sender, s.nonce, s.max_fee, $2, $3, clock_timestamp(), $2
+       s.recipient, s.source, s.fee_payer, s.nonce, s.max_fee, $2, $3, clock_timestamp(), $2
      from app.outgoing_payment s where s.payout_id = $1 and s.kind = 'payout'`,
     [payout, txid, raw],
   )
   await db.rows(
-    `select app.store_signed(s.id, 1, 'effect', $2, $3, s.amount, $4) from app.outgoing_payment s
+    `select app.store_signed(s.id, 1, 'effect', $2, $3, s.amount, s.max_fee, $4) from app.outgoing_payment s
      where s.payout_id = $1 and s.kind = 'payout'`,
     [
       payout,
@@ -75,8 +75,8 @@ export async function includeFinally(
   await writer.write({add: [[]]})
   const {height, hash} = writer.head
   await db.rows(
-    `insert into chain.confirmed_tx (id, chain, txid, block_height, block_hash, block_time, sender, nonce, success, fee)
-     select s.chain || ':' || $1, s.chain, $1, $2, $3, now(), s.sender, s.nonce, $4, s.max_fee
+    `insert into chain.confirmed_tx (id, chain, txid, block_height, block_hash, block_time, account, nonce, success, fee)
+     select s.chain || ':' || $1, s.chain, $1, $2, $3, now(), s.fee_payer, s.nonce, $4, s.max_fee
      from app.outgoing_attempt o join app.outgoing_payment s on s.id = o.outgoing_payment_id where o.txid = $1`,
     [txid, height, hash, success],
   )

@@ -31,7 +31,7 @@ export class WrittenEvm extends WrittenWorld {
     nonce: number,
     {sender = this.treasury, success = true, final = true} = {},
   ): Promise<void> {
-    await this.writeSent([{txid, sender, nonce, success}], final)
+    await this.writeSent([{txid, account: sender, nonce, success}], final)
   }
 
   /** The id of a payout of the whole balance that is swept, and can be paid. */
