@@ -192,6 +192,41 @@ describe('a payment', () => {
     expect(await money.work('why_halted', 'ETH')).toBeNull()
   })
 
+  test('that custody refuses gives its nonce up to a cancel, and its payout begins another one when it may be paid', async () => {
+    const {user, payout} = await swept()
+    await money.pay(payout)
+    const refused = await money.payment(payout)
+    const setAside = () => money.work<boolean>('set_payment_aside', payout, 30_000)
+    expect(await setAside()).toBe(false) // it waits for nothing
+    await money.work('wait_payout', payout, 'not_whitelisted', null, 1000)
+    expect(await setAside()).toBe(false) // not long enough
+    await money.db.rows(`update app.payout set waiting_since = now() - interval '31 seconds' where id = $1`, [payout])
+    await money.db.rows(`insert into app.incident (chain, kind, subject, details) values ('ETH', 'audit', 'x', '{}')`)
+    expect(await setAside()).toBe(false) // an older copy of the database may not know what was signed
+    await money.resolve('kept')
+    expect(await setAside()).toBe(true)
+    expect(await setAside()).toBe(false)
+    await assertBooks(money.db)
+    expect([await money.status(payout), await money.balance(user)]).toEqual(['swept', 0])
+    const paid = await money.payAndSign(payout)
+    expect(await money.payment(payout)).not.toBe(refused)
+    const nothing = (await money.attempt(refused, {kind: 'cancel'}))!
+    await money.mineFinally([nothing, paid])
+    expect([await money.status(payout), await share(user)]).toEqual(['completed', 0])
+  })
+
+  test('that custody signed keeps its nonce, although the signature is not stored', async () => {
+    const {payout} = await swept()
+    await money.pay(payout)
+    const outgoingPayment = await money.payment(payout)
+    await money.work('wait_payout', payout, 'not_whitelisted', null, 1000)
+    await money.db.rows(`update app.payout set waiting_since = now() - interval '1 hour' where id = $1`, [payout])
+    await money.journal(outgoingPayment, {kind: 'effect', txid: money.newTxid(), amount: 990})
+    expect(await money.work('set_payment_aside', payout, 30_000)).toBe(false)
+    await money.mineFinally([(await money.attempt(outgoingPayment, {price: 2}))!])
+    expect(await money.status(payout)).toBe('completed')
+  })
+
   test('refuses a transaction that was signed for another nonce', async () => {
     const [first, second] = [await swept(), await swept()]
     const outgoingPayments: string[] = []

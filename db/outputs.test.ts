@@ -308,6 +308,64 @@ describe('a payment from outputs', () => {
     await assertBooks(coins.db)
   })
 
+  test('one that is cancelled and was never signed ends at once, and its outputs are free', async () => {
+    const merchant = await coins.merchant()
+    const output = await coins.deposit(merchant.addresses[0]!, 100_000n)
+    const payout = await coins.claim(merchant)
+    await coins.work('begin_output_payment', payout, [output], 300)
+    const outgoingPayment = await coins.outgoingPaymentOf(payout)
+    const end = (id: string) => coins.work<boolean>('end_unsigned', id)
+    expect(await end(outgoingPayment)).toBe(false) // nobody cancelled it
+    await coins.db.rows('select app.cancel_payout_by_operator($1)', [payout])
+    await coins.db.rows(`insert into app.incident (chain, kind, subject, details) values ('BTC', 'audit', 'x', '{}')`)
+    expect(await end(outgoingPayment)).toBe(false) // an older copy of the database may not know what was signed
+    await coins.db.rows(`select app.resolve_incident(id, 'kept') from app.incident where resolved_at is null`)
+    expect(await end(outgoingPayment)).toBe(true)
+    expect(await end(outgoingPayment)).toBe(false)
+    expect(await coins.status(payout)).toBe('failed')
+    await assertBooks(coins.db)
+    const again = await coins.claim(merchant)
+    expect(await coins.work('begin_output_payment', again, [output], 300)).toBeNull()
+    await coins.mineFinally((await coins.attempt(await coins.outgoingPaymentOf(again), 300n))!)
+    expect(await coins.status(again)).toBe('completed')
+    await assertBooks(coins.db)
+  })
+
+  test('one that custody signed does not end without a transaction, although the signature is not stored', async () => {
+    const merchant = await coins.merchant()
+    const output = await coins.deposit(merchant.addresses[0]!, 100_000n)
+    const payout = await coins.claim(merchant)
+    await coins.work('begin_output_payment', payout, [output], 300)
+    const outgoingPayment = await coins.outgoingPaymentOf(payout)
+    await coins.db.rows(
+      `insert into custody.journal (stream, seq, kind, subject_id, txid, details, signed_at, hash)
+       values ('BTC', 1 + (select count(*) from custody.journal), 'pay', $1, $2, jsonb_build_object('inputs', json_build_array($3::text)), now(), '')`,
+      [payout, coins.name('signed'), output],
+    )
+    await coins.db.rows('select app.cancel_payout_by_operator($1)', [payout])
+    expect(await coins.work('end_unsigned', outgoingPayment)).toBe(false)
+    await coins.mineFinally((await coins.attempt(outgoingPayment, 600n, 'cancel'))!)
+    await assertBooks(coins.db)
+  })
+
+  test('a cancel that its inputs cannot pay for takes an output of the treasury, too', async () => {
+    const merchant = await coins.merchant()
+    const top = await coins.deposit(treasury, 80_000n)
+    const output = await coins.deposit(merchant.addresses[0]!, 1000n)
+    expect(await coins.work('begin_output_sweep', null, 'BTC', merchant.id, [output], 300)).toBeNull()
+    const [{id: sweep}] = (await coins.db.rows<{id: string}>(
+      'select id from app.outgoing_payment where first_input = $1',
+      [output],
+    )) as [{id: string}]
+    await coins.attempt(sweep, 300n)
+    expect(await coins.work('add_inputs', sweep, 2, [top])).toBe(false)
+    await coins.work('cancel_outgoing_payment', sweep)
+    expect(await coins.work('add_inputs', sweep, 2, [top])).toBe(true)
+    await coins.mineFinally((await coins.attempt(sweep, 2000n, 'cancel'))!)
+    await assertBooks(coins.db)
+    expect(await coins.free()).toContainEqual({owner: 'treasury', amount: '79000'})
+  })
+
   test('the attempt that confirms decides, and an output that only another attempt had reserved is free again', async () => {
     const merchant = await coins.merchant()
     const top = await coins.deposit(treasury, 70_000n)

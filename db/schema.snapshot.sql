@@ -1377,7 +1377,7 @@ create table app.outgoing_payment (
   cancelling boolean not null default false, -- True if it must not be paid any more: a transaction that moves nothing is to use up its conflict key.
   recovered boolean not null default false, -- True if it was imported from custody's journal (sluice custody reconcile); several of an address may then wait for the chain at once.
   max_fee numeric(78,0) not null, -- The highest network fee of any of its attempts; reserved if the treasury pays it.
-  txid text, -- The final transaction that ended it; null before.
+  txid text, -- The final transaction that ended it; null before, and where it ended without one because nothing was signed for it.
   outcome text, -- Outcome of that transaction: done, reverted, cancelled (the attempt that moves nothing), conflicted (no attempt of this outgoing payment). Null until it is final.
   fee_paid numeric(78,0), -- Network fee that it cost, in the native coin's base units; null before.
   waiting_reason text, -- What it waits for, if its next step could not be taken; null while it moves.
@@ -2581,7 +2581,7 @@ begin
   perform app.lock_treasury(s.chain);
   select * into s from app.outgoing_payment x where x.id = of_outgoing_payment for update;
   if s.status = 'final' or number <> 1 + (select count(*) from app.outgoing_attempt o where o.outgoing_payment_id = s.id) then return false; end if;
-  select * into found_outputs from app.weigh_outputs(s.chain, inputs, s.merchant_id, s.kind <> 'sweep');
+  select * into found_outputs from app.weigh_outputs(s.chain, inputs, s.merchant_id, s.kind <> 'sweep' or s.cancelling);
   if found_outputs.count is distinct from cardinality(inputs) then return false; end if;
   perform app.reserve_outputs(s.chain, inputs, s.id, number);
   if s.kind = 'payout' and p.status in ('swept', 'paying') then
@@ -2956,7 +2956,7 @@ CREATE OR REPLACE FUNCTION app.begin_cpfp(of_chain text, inputs text[], network_
  SET search_path TO 'pg_catalog'
 AS $function$
 declare
-  token text := app.native_token(of_chain);
+  native text := app.native_token(of_chain);
   found_outputs record;
   funds numeric;
   outgoing_payment uuid;
@@ -2967,7 +2967,7 @@ begin
     sum(u.amount) as total, min(u.txid) as txid, (array_agg(d.merchant_id))[1] as merchant_id
   into found_outputs
   from (select distinct of_chain || ':' || i as id from unnest(inputs) i) k
-  join chain.unconfirmed u on u.id = k.id and u.token = app.native_token(of_chain)
+  join chain.unconfirmed u on u.id = k.id and u.token = native
   join app.deposit d on d.chain = u.chain and d.txid = u.txid and d.output_index = u.output_index and d.address = u.recipient
     and d.status = 'pending' and d.block_height is null and (d.credited or d.merchant_id is null);
   if found_outputs.count is distinct from cardinality(inputs) or found_outputs.parents <> 1 or found_outputs.owners <> 1 then
@@ -2980,13 +2980,13 @@ begin
   if found_outputs.total <= network_fee then
     raise exception 'these outputs hold no more than the network fee' using errcode = 'SL422';
   end if;
-  funds := app.operator_funds(of_chain, token);
+  funds := app.operator_funds(of_chain, native);
   if funds < network_fee then
-    raise exception 'the operator''s own money is not enough: % short by % base units', token, network_fee - funds using errcode = 'SL422';
+    raise exception 'the operator''s own money is not enough: % short by % base units', native, network_fee - funds using errcode = 'SL422';
   end if;
-  perform app.reserve(of_chain, token, network_fee);
+  perform app.reserve(of_chain, native, network_fee);
   insert into app.outgoing_payment as s (kind, chain, token, amount, source, recipient, fee_payer, first_input, merchant_id, max_fee)
-  select 'sweep', of_chain, token, found_outputs.total - network_fee, u.recipient, t.treasury, t.treasury, begin_cpfp.inputs[1],
+  select 'sweep', of_chain, native, found_outputs.total - network_fee, u.recipient, t.treasury, t.treasury, begin_cpfp.inputs[1],
     found_outputs.merchant_id, network_fee
   from app.treasury_address(of_chain) t (treasury) join chain.unconfirmed u on u.id = of_chain || ':' || begin_cpfp.inputs[1]
   returning s.id into outgoing_payment;
@@ -4047,6 +4047,29 @@ begin
   end loop;
 end $function$;
 
+-- Ends an outgoing payment that is being cancelled and was never signed, without a transaction. False where it was signed, has a nonce, or its chain is halted.
+CREATE OR REPLACE FUNCTION app.end_unsigned(of_outgoing_payment uuid)
+ RETURNS boolean
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare s app.outgoing_payment := app.lock_unsigned(of_outgoing_payment);
+begin
+  if s.id is null or not s.cancelling or s.nonce is not null then return false; end if;
+  update app.outgoing_payment x set status = 'final', outcome = 'cancelled', fee_paid = 0, final_at = clock_timestamp(), next_step_at = null,
+    waiting_reason = null, waiting_detail = null, waiting_since = null, first_input = null -- which another payment may use
+  where x.id = s.id returning * into s;
+  perform app.finish_outputs(s);
+  perform app.reserve(s.chain, app.native_token(s.chain), -s.max_fee);
+  if s.kind = 'payout' then perform app.finish_payment(s, s.outcome, null);
+  elsif s.kind = 'withdrawal' then perform app.finish_withdrawal(s, s.outcome);
+  end if;
+  perform app.wake_payout(p.id) from app.payout p
+  where p.status in ('sweeping', 'swept') and p.id in (select l.payout_id from app.payout_sweep l where l.outgoing_payment_id = s.id) order by p.id;
+  return true;
+end $function$;
+
 -- Adds a job for graphile-worker, and replaces a waiting one with the same key; it becomes visible when the calling transaction commits.
 CREATE OR REPLACE FUNCTION app.enqueue(task text, payload json DEFAULT '{}'::json, key text DEFAULT NULL::text)
  RETURNS void
@@ -4115,10 +4138,7 @@ begin
   update app.outgoing_payment x set cancelling = true, next_step_at = clock_timestamp()
   where x.payout_id = p.id and x.kind = 'payout' and x.status <> 'final' returning x.* into s;
   if found then
-    perform app.give_up_swept_in(s);
-    update app.treasury_share h set reserved = h.reserved - p.gross
-    where h.chain = p.chain and h.token = p.token and h.merchant_id = p.merchant_id;
-    perform app.reserve(p.chain, p.token, -p.net);
+    perform app.unreserve_payment(p, s);
     perform app.wake_outgoing_payments(p.chain);
   end if;
   perform app.release_payout(p.id, code, message);
@@ -4655,6 +4675,29 @@ begin
     raise exception 'incident % is about %; resolve it first (sluice incident list)', incident, name using errcode = 'SL422';
   end if;
   return d;
+end $function$;
+
+-- Locks an outgoing payment; null if anything was signed for it or with its conflict key, or its chain is halted.
+CREATE OR REPLACE FUNCTION app.lock_unsigned(of_outgoing_payment uuid)
+ RETURNS app.outgoing_payment
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare s app.outgoing_payment;
+begin
+  select * into s from app.outgoing_payment x where x.id = of_outgoing_payment and x.status = 'allocated';
+  if s.id is null then return null; end if;
+  perform from chain.cursor c where c.chain = s.chain for update;
+  perform from app.payout p where p.id = s.payout_id for update;
+  perform app.lock_treasury(s.chain);
+  select * into s from app.outgoing_payment x where x.id = of_outgoing_payment and x.status = 'allocated' for update;
+  -- Only now, with the lock: custody may have signed while this waited for it.
+  if app.why_halted(s.chain) is not null
+    or exists (select from custody.journal j where j.subject_id = case s.kind when 'payout' then s.payout_id else s.id end)
+    or exists (select from custody.journal_key k where k.stream = s.chain and k.conflict_key = s.conflict_key) then
+    return null;
+  end if;
+  return s;
 end $function$;
 
 -- Makes the next week of deliveries, up to three weeks ahead, or drops the oldest one that is past the retention and holds nothing pending: one at each call; returns what it did, or null when nothing is left to do. Safe to run at any time and in several places.
@@ -5884,6 +5927,31 @@ begin
   if not found then raise exception 'there is no merchant with this id' using errcode = 'SL404', detail = 'merchant'; end if;
 end $function$;
 
+-- Takes the payment of a swept payout away from it if the payout has waited this long, the payment has a nonce, and nothing was signed: the nonce is used up by a cancel, and the payout keeps waiting without one.
+CREATE OR REPLACE FUNCTION app.set_payment_aside(of_payout uuid, after_ms integer)
+ RETURNS boolean
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare
+  p app.payout;
+  s app.outgoing_payment;
+begin
+  select * into p from app.payout o
+  where o.id = of_payout and o.status = 'swept' and o.waiting_since <= clock_timestamp() - after_ms * interval '1 millisecond';
+  select * into s from app.outgoing_payment x where x.payout_id = p.id and x.kind = 'payout' and x.nonce is not null and not x.cancelling;
+  s := app.lock_unsigned(s.id);
+  select * into p from app.payout o where o.id = of_payout and o.status = 'swept'; -- locked, too
+  if s.id is null or p.id is null then return false; end if;
+  perform app.unreserve_payment(p, s);
+  update app.outgoing_payment x set kind = 'sweep', payout_id = null, merchant_id = null, token = app.native_token(s.chain), amount = 1,
+    recipient = s.fee_payer, cancelling = true, next_step_at = clock_timestamp()
+  where x.id = s.id;
+  perform app.wake_outgoing_payments(s.chain);
+  return true;
+end $function$;
+
 -- Registers where payouts of a chain go, and replaces the address before; returns the body of the response. The address comes checked and in its display form.
 CREATE OR REPLACE FUNCTION app.set_payout_address(of_merchant uuid, of_chain text, of_address text)
  RETURNS text
@@ -6212,6 +6280,18 @@ CREATE OR REPLACE FUNCTION app.unattributed_reason(output_index integer, is_know
  LANGUAGE sql
  IMMUTABLE PARALLEL SAFE
 RETURN CASE WHEN app.is_protocol_income(output_index) THEN 'protocol'::text WHEN (NOT is_known) THEN 'unsupported_token'::text WHEN (NOT is_asked_for) THEN 'chain_not_requested'::text WHEN (token <> asked_token) THEN 'wrong_token'::text ELSE 'enabled_later'::text END;
+
+-- Gives back what is reserved for a payout's payment, except its network fee.
+CREATE OR REPLACE FUNCTION app.unreserve_payment(p app.payout, s app.outgoing_payment)
+ RETURNS void
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+AS $function$
+begin
+  perform app.give_up_swept_in(s);
+  perform app.add_share(p.chain, p.token, p.merchant_id, 0, -p.gross);
+  perform app.reserve(p.chain, p.token, -p.net);
+end $function$;
 
 -- Changes name and fee of a merchant; null leaves a value as it is. A payout keeps the fee that it was made with.
 CREATE OR REPLACE FUNCTION app.update_merchant(of_merchant uuid, new_name text, new_fee_bps integer)
@@ -8662,7 +8742,7 @@ AS $function$
   on conflict (id) do nothing
 $function$;
 
--- The outgoing payment of an entry: the one with its nonce, or a new one with what was reserved for it. Null for a cancel whose purpose is no longer known, from an address that belongs to no merchant.
+-- The outgoing payment of an entry: the one that it was signed for (of a cancel, the one with its conflict key), or a new one with what was reserved for it. Null for a cancel whose purpose is no longer known, from an address that belongs to no merchant.
 CREATE OR REPLACE FUNCTION custody.recover_outgoing_payment(e custody.journal)
  RETURNS app.outgoing_payment
  LANGUAGE plpgsql
@@ -8678,14 +8758,14 @@ begin
     p := custody.recover_payout(e);
     update app.outgoing_payment x set nonce = e.nonce where x.payout_id = p.id and x.kind = 'payout' and x.status = 'allocated' and x.nonce is not null;
   end if;
-  select * into s from app.outgoing_payment x where x.chain = e.stream and x.conflict_key = e.conflict_key;
-  if s.id is not null then
-    if not custody.is_purpose(s, e) then
-      raise exception '% on % has one purpose in the journal''s file and another in the database; they do not belong to the same service',
-        e.conflict_key, e.stream using errcode = 'P0003';
-    end if;
-    return s;
+  select * into s from app.outgoing_payment x where x.chain = e.stream and case e.kind when 'cancel' then x.conflict_key = e.conflict_key
+    when 'pay' then x.payout_id = p.id and x.kind = 'payout' else x.id = e.subject_id end;
+  if s.id is not null and (s.conflict_key is distinct from e.conflict_key or not custody.is_purpose(s, e))
+    or s.id is null and exists (select from app.outgoing_payment x where x.chain = e.stream and x.conflict_key = e.conflict_key) then
+    raise exception '% on % has one purpose in the journal''s file and another in the database; they do not belong to the same service',
+      e.conflict_key, e.stream using errcode = 'P0003';
   end if;
+  if s.id is not null then return s; end if;
   if merchant is not null then perform custody.recover_merchant(merchant, 0);
   elsif e.kind <> 'withdraw' and e.sender <> treasury then return null;
   end if;
@@ -9113,6 +9193,7 @@ grant execute on function app.cancel_outgoing_payment(uuid) to sluice_jobs;
 grant execute on function app.claimed_outputs(uuid,integer) to sluice_jobs;
 grant execute on function app.comparison_age(text) to sluice_jobs;
 grant execute on function app.due_comparison(text) to sluice_jobs;
+grant execute on function app.end_unsigned(uuid) to sluice_jobs;
 grant execute on function app.enqueue(text,json,text) to sluice_jobs;
 grant execute on function app.event_body(json,bigint) to sluice_jobs;
 grant execute on function app.expire_payment_requests(integer) to sluice_jobs;
@@ -9136,6 +9217,7 @@ grant execute on function app.record_comparison(text,text,text,text,text[],jsonb
 grant execute on function app.recover_dead_pools(interval) to sluice_jobs;
 grant execute on function app.refresh_analytics(interval,double precision) to sluice_jobs;
 grant execute on function app.sequence_events(integer) to sluice_jobs;
+grant execute on function app.set_payment_aside(uuid,integer) to sluice_jobs;
 grant execute on function app.store_signed(uuid,integer,text,text,text,numeric,numeric,jsonb) to sluice_jobs;
 grant execute on function app.sweepable(uuid,numeric,integer) to sluice_jobs;
 grant execute on function app.wait_outgoing_payment(uuid,text,text,integer) to sluice_jobs;

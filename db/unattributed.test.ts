@@ -519,9 +519,9 @@ describe('a restored older database', () => {
     const where = {destination: money.treasury, source: user.address, sender: user.address, nonce: 0, max_fee: 10}
     const details = {max_fee_per_gas: '1', max_priority_fee_per_gas: '1', gas_limit: 10}
     const sweep = money.newTxid()
-    const [{n}] = (await money.db.rows(`select coalesce(max(seq), 0)::int as n from custody.journal where stream = 'ETH'`)) as [
-      {n: number},
-    ]
+    const [{n}] = (await money.db.rows(
+      `select coalesce(max(seq), 0)::int as n from custody.journal where stream = 'ETH'`,
+    )) as [{n: number}]
     const at = {stream: 'ETH', seq: n + 1, txid: sweep, raw: '0x02', signed_at: new Date().toISOString(), hash: 'x'}
     await money.db.rows('select custody.reconcile($1)', [JSON.stringify([{...at, ...signed, ...where, details}])])
     await money.block([{txid, token: 'ETH', amount: 1000n, recipient: user.address}], [])

@@ -154,7 +154,7 @@ async function judgeCancel(context: FamilyContext, intent: Cancel): Promise<EvmD
   const purpose: Purpose = {
     kind: 'cancel',
     chain,
-    subjectId: attempts.find(attempt => attempt.subjectId)?.subjectId ?? null,
+    subjectId: attempts.find(attempt => attempt.subjectId)?.subjectId ?? outgoingPayment.id,
     merchantId: sender.merchantId,
     token: evmSettings(context.chains.get(chain)).chain.assets[0].token,
     amount: 0n,

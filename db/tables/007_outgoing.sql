@@ -92,7 +92,7 @@ comment on column app.outgoing_payment.status is 'allocated, live or final.';
 comment on column app.outgoing_payment.cancelling is 'True if it must not be paid any more: a transaction that moves nothing is to use up its conflict key.';
 comment on column app.outgoing_payment.recovered is 'True if it was imported from custody''s journal (sluice custody reconcile); several of an address may then wait for the chain at once.';
 comment on column app.outgoing_payment.max_fee is 'The highest network fee of any of its attempts; reserved if the treasury pays it.';
-comment on column app.outgoing_payment.txid is 'The final transaction that ended it; null before.';
+comment on column app.outgoing_payment.txid is 'The final transaction that ended it; null before, and where it ended without one because nothing was signed for it.';
 comment on column app.outgoing_payment.outcome is 'Outcome of that transaction: done, reverted, cancelled (the attempt that moves nothing), conflicted (no attempt of this outgoing payment). Null until it is final.';
 comment on column app.outgoing_payment.fee_paid is 'Network fee that it cost, in the native coin''s base units; null before.';
 comment on column app.outgoing_payment.waiting_reason is 'What it waits for, if its next step could not be taken; null while it moves.';

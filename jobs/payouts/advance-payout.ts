@@ -22,7 +22,7 @@ import {
 } from './context.ts'
 import {passing} from './sign-attempts.ts'
 
-/** A nonce without a signed transaction holds up every payment after it. So a payout that custody refuses at this point fails. */
+/** How long a payment that custody refuses may hold up others, and how long it is tried if its own transaction is at fault. */
 const heldUpMs = 30_000
 /** Reasons to wait that are not caused by the payment itself. */
 const outside = new Set([
@@ -117,7 +117,11 @@ async function pay(to: Context, payout: Payout, chain: PayoutChain): Promise<Out
     [payout.id],
   )
   const refusal = await ask(to, payout) // the whitelist may have changed since
-  if (refusal) return rows[0] && refusal.failsAs ? {...refusal, failsAfterMs: heldUpMs} : refusal
+  if (refusal) {
+    // A nonce without a signed transaction holds up every payment after it, whoever is paid.
+    if (rows[0] && refusal.failsAs) await to.pool.query('select app.set_payment_aside($1, $2)', [payout.id, heldUpMs])
+    return refusal
+  }
   if (rows[0]) return begun(rows[0])
   return (await chain.beginPayment?.(to, payout)) ?? begun({reason: null, detail: null})
 }

@@ -23,6 +23,10 @@ export interface PayoutChain<P extends PlannedAttempt = PlannedAttempt, Needed =
   responses: Responses<Needed>
   /** The attempt with the least that custody accepts, after custody signed one that is not stored here; undefined if that costs too much. */
   raise(to: Context, planned: P, needed: Needed): Promise<P | undefined>
+  /** Whether the newest attempt needs another one in its place. An operator's decision to replace it is not asked here. */
+  isStuck(outgoingPayment: OutgoingPayment): boolean
+  /** How long after a broadcast the same bytes are sent again, by their age. */
+  resendAfterMs(ageMs: number): number
   /** Broadcasts signed transactions. Returns the node's error for each, undefined if it took it; neither proves anything. */
   broadcast(raws: string[]): Promise<(string | undefined)[]>
   /** Begins the next transaction of a return. Returns what prevents it, or undefined once it has begun. Absent where nothing is returned. */
@@ -127,6 +131,11 @@ export async function untilSwept({pool}: Context, {id}: Payout): Promise<Wait | 
   if (!count) return
   const why = reason ? `: ${reason}` : ''
   return {reason: reason ?? 'sweeps', detail: `${count} of ${of} sweeps are not final${why}`, ms: retryMs.told}
+}
+
+/** For chains whose nodes may forget a transaction at any time: after half of its age, within 5 s and a minute. */
+export function resendByAge(ageMs: number): number {
+  return Math.min(Math.max(ageMs / 2, 5000), 60_000)
 }
 
 export function shortOfFunds(detail: string): Wait {

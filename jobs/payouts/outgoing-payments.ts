@@ -33,8 +33,12 @@ export interface OutgoingPayment {
   newest: Attempt | undefined
   /** An attempt of it, or a transaction that excludes all attempts, is in a block. */
   isIncluded: boolean
-  /** It is the sender's next transaction. The chain has moved long enough since its newest attempt was stored, and none is in a block. */
-  isStuck: boolean
+  /** The chain has moved long enough since its newest attempt was stored, and none is in a block. */
+  isOverdue: boolean
+  /** Where nonces exclude: a lower nonce of the fee payer is in no block yet, so this one cannot be mined at any fee. */
+  isBehind: boolean
+  /** An operator wants its newest attempt replaced. */
+  isToReplace: boolean
   /** An operator decided to replace or cancel it, even if its chain is halted. */
   isDecided: boolean
   /** It was final until a rewind removed its block. Only the transaction that was mined then is broadcast again. */
@@ -48,16 +52,15 @@ interface Row extends Omit<OutgoingPayment, 'amount' | 'maxFee' | 'holding' | 'n
   newest: (Omit<Attempt, 'amount'> & {amount: string}) | null
 }
 
-// While a chain or its indexer stands still, nothing counts as stuck: a replacement would change nothing. A payment behind a lower nonce that
-// is not in a block does not count as stuck either: it needs no higher fee. What an operator decided is done at once.
+// While a chain or its indexer stands still, nothing is overdue: a replacement would change nothing.
 const due = `
   select s.id, s.kind, s.chain, s.token, s.amount, s.source, s.recipient, s.fee_payer as "feePayer", s.nonce, s.first_input as "firstInput", s.payout_id as "payoutId", s.cancelling,
     s.max_fee as "maxFee", coalesce(r.amount, h.amount, 0) as holding, s.status = 'final' as "isFinal",
     exists (select from app.outgoing_confirmed_tx i where i.outgoing_payment_id = s.id) as "isIncluded",
-    coalesce(x.decision = 'replace' and n.stored_at < x.decided_at, false)
-      or coalesce(c.head_moved_at - n.stored_at >= $3 * interval '1 millisecond', false) and not exists (
+    coalesce(x.decision = 'replace' and n.stored_at < x.decided_at, false) as "isToReplace",
+    coalesce(c.head_moved_at - n.stored_at >= $3 * interval '1 millisecond', false) as "isOverdue", exists (
       select from app.outgoing_payment b where b.chain = s.chain and b.fee_payer = s.fee_payer and b.nonce < s.nonce and b.status <> 'final'
-        and not exists (select from app.outgoing_confirmed_tx i where i.outgoing_payment_id = b.id)) as "isStuck",
+        and not exists (select from app.outgoing_confirmed_tx i where i.outgoing_payment_id = b.id)) as "isBehind",
     x.outgoing_payment_id is not null as "isDecided",
     case when n.txid is not null then json_build_object('number', n.attempt, 'kind', n.kind, 'txid', n.txid, 'raw', n.raw,
       'amount', n.amount::text, 'ageMs', round(extract(epoch from clock_timestamp() - n.stored_at) * 1000)) end as newest

@@ -11,8 +11,6 @@ import {type Context, noNode, type PayoutChain, retryable, type Stored, whyHalte
 import {dueOutgoingPayments, lowestUnsigned, type OutgoingPayment, waitOutgoingPayment} from './outgoing-payments.ts'
 import {signAndStore} from './sign-attempts.ts'
 
-/** When the same bytes are broadcast again: after half of their age, within these bounds. */
-const broadcastEveryMs = {least: 5000, most: 60_000}
 /** Its block may still leave the chain. */
 const inBlockCheckMs = 15_000
 const nodeRetryMs = 3000
@@ -62,7 +60,10 @@ async function pass(to: Context, code: string, due: OutgoingPayment[]): Promise<
   }
   const inBlock = due.filter(outgoingPayment => outgoingPayment.isIncluded)
   for (const {id} of inBlock) await waitOutgoingPayment(to, id, {ms: inBlockCheckMs})
-  const open = due.filter(outgoingPayment => !outgoingPayment.isIncluded)
+  const open = await withoutEnded(
+    to,
+    due.filter(outgoingPayment => !outgoingPayment.isIncluded),
+  )
   const signed = await attempts(to, chain, code, open)
   await broadcast(
     to,
@@ -70,6 +71,17 @@ async function pass(to: Context, code: string, due: OutgoingPayment[]): Promise<
     code,
     open.flatMap(outgoingPayment => signed.get(outgoingPayment.id) ?? stillWanted(outgoingPayment)),
   )
+}
+
+/** Ends cancelled payments that need no transaction for that: nothing was signed, and no nonce is taken. Returns the others. */
+async function withoutEnded({pool}: Context, outgoingPayments: OutgoingPayment[]): Promise<OutgoingPayment[]> {
+  const ended = new Set<string>()
+  for (const {id, newest, cancelling, nonce} of outgoingPayments) {
+    if (newest || !cancelling || nonce !== null) continue
+    const {rows} = await pool.query<{has_ended: boolean}>('select app.end_unsigned($1) as has_ended', [id])
+    if (rows[0]!.has_ended) ended.add(id)
+  }
+  return outgoingPayments.filter(({id}) => !ended.has(id))
 }
 
 /** What is broadcast again. Not a payment that is being cancelled: its cancel follows, and an unseen payment should stay unseen. */
@@ -85,10 +97,9 @@ async function attempts(
   code: string,
   open: OutgoingPayment[],
 ): Promise<Map<string, Stored>> {
-  let wanted = open.filter(
-    ({newest, cancelling, isStuck, isFinal}) =>
-      !isFinal && (!newest || (cancelling && newest.kind !== 'cancel') || isStuck),
-  )
+  const isWanted = (one: OutgoingPayment) =>
+    !one.newest || (one.cancelling && one.newest.kind !== 'cancel') || one.isToReplace || chain.isStuck(one)
+  let wanted = open.filter(one => !one.isFinal && isWanted(one))
   if (!wanted.length) return new Map()
   const wait = async (outgoingPayments: OutgoingPayment[], reason: string, detail: string) => {
     for (const {id} of outgoingPayments) await waitOutgoingPayment(to, id, {reason, detail, ms: nodeRetryMs})
@@ -125,6 +136,6 @@ async function broadcast(to: Context, chain: PayoutChain, code: string, attempts
       code,
       txid,
       responses[i] ?? null,
-      Math.min(Math.max(Math.round(ageMs / 2), broadcastEveryMs.least), broadcastEveryMs.most),
+      Math.round(chain.resendAfterMs(ageMs)),
     ])
 }

@@ -142,7 +142,7 @@ async function refused(
   )
   const ms = untilTomorrow.has(code) ? untilTomorrowRetryMs : kind === 'cancel' ? cancelRetryMs : refusedRetryMs
   await waitOutgoingPayment(to, outgoingPayment.id, {reason: code, detail: message, ms})
-  // A nonce without a signed transaction holds up every later one. (A payout gives up its own nonce: advance-payout.ts.)
+  // What custody refuses for good is given up: it holds up later nonces, or keeps outputs. (For a payout, advance-payout.ts decides.)
   if (!outgoingPayment.newest && !outgoingPayment.cancelling && !passing.has(code))
     await to.pool.query('select app.cancel_outgoing_payment($1)', [outgoingPayment.id])
 }

@@ -178,31 +178,48 @@ test('a payout whose address left the whitelist during its sweeps is not paid un
   await world.becomes(id, 'completed')
 })
 
-test('a payment and a withdrawal that custody refuses give up their nonces', async () => {
+test('a payment and a withdrawal that custody refuses give up their nonces, and the payout is paid when its address is back', async () => {
   await world.kill(worker)
   const shop = await world.openShop('ETH', [ether])
   const id = await world.request(shop, 'ETH')
   for (const begin of ['begin_sweeping($1)', 'begin_paying_from_treasury($1)', 'begin_payment($1, 1000000000000000)'])
     await world.db.rows(`select app.${begin}`, [id])
+  const [payment] = await world.db.rows<{id: string}>('select id from app.outgoing_payment where payout_id = $1', [id])
   await world.unlist(shop)
   const [withdrawal] = await world.db.rows<{id: string}>(
     `select app.begin_withdrawal('ETH', 'ETH', 1, '0x000000000000000000000000000000000000bEEF', 1000000000000000) as id`,
   )
   worker = await world.startWorker()
   expect(await world.becomes(id, 'not_whitelisted')).toMatchObject({status: 'swept'})
-  await world.db.rows(
-    `update app.payout set waiting_since = now() - interval '2 minutes', next_step_at = now() where id = $1`,
-    [id],
-  )
-  expect(await world.becomes(id, 'failed')).toMatchObject({error_code: 'address_not_whitelisted'})
-  const outcomes = `select outcome from app.outgoing_payment where payout_id = $1 or id = $2 order by nonce`
+  const waited = (id: string, time: string) =>
+    world.db.rows('update app.payout set waiting_since = now() - $2::interval, next_step_at = now() where id = $1', [
+      id,
+      time,
+    ])
+  await waited(id, '2 minutes')
+  const outcomes = 'select outcome from app.outgoing_payment where id = any($1)'
   await until(
     async () => {
-      const ended = await world.db.rows<{outcome: string | null}>(outcomes, [id, withdrawal!.id])
+      const ended = await world.db.rows<{outcome: string | null}>(outcomes, [[payment!.id, withdrawal!.id]])
       return ended.every(({outcome}) => outcome === 'cancelled')
     },
     {timeoutMs: 20_000, what: 'both nonces to be used up'},
   )
+  expect(await world.becomes(id, 'not_whitelisted')).toMatchObject({status: 'swept'})
+  await world.whitelist(shop.id, shop.wallet)
+  await world.becomes(id, 'completed')
+  expect(await world.received(shop, 'ETH')).toBe(netOf(ether))
+
+  await world.unlist(shop)
+  await world.pay('ETH', shop.addresses, [ether])
+  await world.kill(worker)
+  const late = await world.request(shop, 'ETH')
+  for (const begin of ['begin_sweeping($1)', 'begin_paying_from_treasury($1)', 'begin_payment($1, 1000000000000000)'])
+    await world.db.rows(`select app.${begin}`, [late])
+  worker = await world.startWorker()
+  await world.becomes(late, 'not_whitelisted')
+  await waited(late, '25 hours')
+  expect(await world.becomes(late, 'failed')).toMatchObject({error_code: 'address_not_whitelisted'})
   expect(await balanceOf(shop, 'ETH')).toBe(`${ether}`)
 })
 

@@ -243,22 +243,26 @@ export class Money {
     return (await this.work<boolean>('store_signed', outgoingPayment, row!.next, ...signed)) ? txid : undefined
   }
 
-  /** The entry that custody writes before it gives a signature out. */
+  /** The entry that custody writes before it gives a signature out. It would not pay to an address that is not whitelisted. */
   async journal(
     outgoingPayment: string,
     {kind, txid, amount}: {kind: 'effect' | 'cancel'; txid: string; amount: string | number},
   ): Promise<void> {
-    await this.db.rows(
-      `insert into custody.journal (stream, seq, kind, subject_id, merchant_id, token, amount, destination, source, sender, nonce, max_fee, txid, raw,
-         details, signed_at, hash)
-       select s.chain, 1 + (select coalesce(max(j.seq), 0) from custody.journal j where j.stream = s.chain),
-         case when $2 = 'cancel' then 'cancel' when s.kind = 'payout' then 'pay' when s.kind = 'withdrawal' then 'withdraw' else s.kind end,
-         coalesce(case when s.kind = 'payout' then s.payout_id end, s.id),
-         coalesce((select a.merchant_id from custody.address a where a.address = s.source), s.merchant_id), s.token, $4, s.recipient, s.source, s.fee_payer, s.nonce,
-         s.max_fee, $3, '0x02', '{"max_fee_per_gas": "1", "max_priority_fee_per_gas": "1", "gas_limit": 10}', now(), $3
-       from app.outgoing_payment s where s.id = $1`,
-      [outgoingPayment, kind, txid, amount],
-    )
+    await this.db.rows(`begin;
+      lock table custody.journal in share row exclusive mode; -- one entry after the other
+      insert into custody.whitelist (merchant_id, chain, address)
+      select case s.kind when 'payout' then s.merchant_id end, s.chain, s.recipient from app.outgoing_payment s
+      where s.id = '${outgoingPayment}' and s.kind <> 'sweep' on conflict do nothing;
+      insert into custody.journal (stream, seq, kind, subject_id, merchant_id, token, amount, destination, source, sender, nonce, max_fee, txid, raw,
+        details, signed_at, hash)
+      select s.chain, 1 + (select coalesce(max(j.seq), 0) from custody.journal j where j.stream = s.chain),
+        case when '${kind}' = 'cancel' then 'cancel' when s.kind = 'payout' then 'pay' when s.kind = 'withdrawal' then 'withdraw' else s.kind end,
+        coalesce(case when s.kind = 'payout' then s.payout_id end, s.id),
+        coalesce((select a.merchant_id from custody.address a where a.address = s.source), s.merchant_id), s.token, ${amount}, s.recipient, s.source,
+        s.fee_payer, s.nonce, s.max_fee, '${txid}', '0x02', '{"max_fee_per_gas": "1", "max_priority_fee_per_gas": "1", "gas_limit": 10}',
+        clock_timestamp(), '${txid}'
+      from app.outgoing_payment s where s.id = '${outgoingPayment}';
+      commit`)
   }
 
   /** Signs and stores the payment of a payout that can be paid; resolves to its txid. */

@@ -16,14 +16,14 @@ begin
     p := custody.recover_payout(e);
     update app.outgoing_payment x set nonce = e.nonce where x.payout_id = p.id and x.kind = 'payout' and x.status = 'allocated' and x.nonce is not null;
   end if;
-  select * into s from app.outgoing_payment x where x.chain = e.stream and x.conflict_key = e.conflict_key;
-  if s.id is not null then
-    if not custody.is_purpose(s, e) then
-      raise exception '% on % has one purpose in the journal''s file and another in the database; they do not belong to the same service',
-        e.conflict_key, e.stream using errcode = 'P0003';
-    end if;
-    return s;
+  select * into s from app.outgoing_payment x where x.chain = e.stream and case e.kind when 'cancel' then x.conflict_key = e.conflict_key
+    when 'pay' then x.payout_id = p.id and x.kind = 'payout' else x.id = e.subject_id end;
+  if s.id is not null and (s.conflict_key is distinct from e.conflict_key or not custody.is_purpose(s, e))
+    or s.id is null and exists (select from app.outgoing_payment x where x.chain = e.stream and x.conflict_key = e.conflict_key) then
+    raise exception '% on % has one purpose in the journal''s file and another in the database; they do not belong to the same service',
+      e.conflict_key, e.stream using errcode = 'P0003';
   end if;
+  if s.id is not null then return s; end if;
   if merchant is not null then perform custody.recover_merchant(merchant, 0);
   elsif e.kind <> 'withdraw' and e.sender <> treasury then return null;
   end if;
@@ -38,7 +38,7 @@ begin
   if p.status in ('swept', 'paying') then perform app.add_share(p.chain, p.token, p.merchant_id, 0, p.gross); end if;
   return s;
 end $$;
-comment on function custody.recover_outgoing_payment is 'The outgoing payment of an entry: the one with its nonce, or a new one with what was reserved for it. Null for a cancel whose purpose is no longer known, from an address that belongs to no merchant.';
+comment on function custody.recover_outgoing_payment is 'The outgoing payment of an entry: the one that it was signed for (of a cancel, the one with its conflict key), or a new one with what was reserved for it. Null for a cancel whose purpose is no longer known, from an address that belongs to no merchant.';
 
 
 create or replace function custody.recover_attempt(s app.outgoing_payment, e custody.journal) returns void

@@ -20,10 +20,7 @@ begin
   update app.outgoing_payment x set cancelling = true, next_step_at = clock_timestamp()
   where x.payout_id = p.id and x.kind = 'payout' and x.status <> 'final' returning x.* into s;
   if found then
-    perform app.give_up_swept_in(s);
-    update app.treasury_share h set reserved = h.reserved - p.gross
-    where h.chain = p.chain and h.token = p.token and h.merchant_id = p.merchant_id;
-    perform app.reserve(p.chain, p.token, -p.net);
+    perform app.unreserve_payment(p, s);
     perform app.wake_outgoing_payments(p.chain);
   end if;
   perform app.release_payout(p.id, code, message);
@@ -31,6 +28,15 @@ begin
 end $$;
 comment on function app.fail_payout is 'Fails a payout that is pending, sweeping or swept, and gives its balance back; false in any other status.';
 grant execute on function app.fail_payout to sluice_jobs;
+
+create or replace function app.unreserve_payment(p app.payout, s app.outgoing_payment) returns void
+language plpgsql set search_path = pg_catalog as $$
+begin
+  perform app.give_up_swept_in(s);
+  perform app.add_share(p.chain, p.token, p.merchant_id, 0, -p.gross);
+  perform app.reserve(p.chain, p.token, -p.net);
+end $$;
+comment on function app.unreserve_payment is 'Gives back what is reserved for a payout''s payment, except its network fee.';
 
 create or replace function app.release_payout(of_payout uuid, code text, message text) returns void
 language plpgsql set search_path = pg_catalog as $$

@@ -15,6 +15,7 @@ import {
   type Price,
   type Selection,
   selectAll,
+  selectCancel,
   selectPayment,
   sweepCap,
 } from './select.ts'
@@ -104,7 +105,13 @@ export async function priced(to: Context, item: BitcoinAttempt): Promise<Bitcoin
 type Choose = (more?: Output[]) => Selection | Failure
 
 async function selecting(to: Context, {outgoingPayment, kind, inputs, chain, price}: BitcoinAttempt): Promise<Choose> {
-  if (kind === 'cancel' || outgoingPayment.kind === 'sweep') return () => selectAll(inputs, price)
+  if (kind === 'cancel') {
+    const alone = selectAll(inputs, price)
+    if (!('short' in alone)) return () => alone
+    const free = await freeOutputs(to.pool, outgoingPayment.chain, null)
+    return (more = []) => selectCancel(inputs, [...free, ...more], price)
+  }
+  if (outgoingPayment.kind === 'sweep') return () => selectAll(inputs, price)
   const {settings} = chain
   const script = scriptOfAddress(outgoingPayment.recipient, settings.chain.networks[settings.network])
   const payment = {amount: outgoingPayment.amount, scriptLength: script.length}

@@ -10,6 +10,7 @@ import {
   type Price,
   type Selection,
   selectAll,
+  selectCancel,
   selectPayment,
   sum,
   virtualSize,
@@ -215,4 +216,25 @@ test('a sweep moves everything but its fee, and never moves dust', () => {
   )
   expect(selectAll(own(403n), cheap)).toEqual({short: 1n})
   expect(selectAll(own(404n), cheap)).toMatchObject({fee: 110n, change: 294n})
+})
+
+test("a cancel takes the treasury's outputs only if its inputs cannot pay the fee, the largest first, and as few as it needs", () => {
+  fc.assert(
+    fc.property(outputs(false, 5), outputs(true, 5), prices, (must, may, price) => {
+      const alone = selectAll(must, price)
+      const found = selectCancel(must, may, price)
+      if (!('short' in alone)) expect(found).toEqual(alone)
+      if (!('inputs' in found)) return
+      expect(found.inputs.slice(0, must.length)).toEqual(must)
+      const added = found.inputs.slice(must.length)
+      const amounts = added.map(({amount}) => amount)
+      expect(amounts).toEqual([...amounts].sort((a, b) => Number(b - a)))
+      expect(may).toEqual(expect.arrayContaining(added))
+      if (added.length) expect(selectAll(found.inputs.slice(0, -1), price)).toHaveProperty('short')
+    }),
+  )
+  const treasurys = [{outpoint: 'a:0', amount: 1000n, isTreasury: true}]
+  expect(selectCancel(own(403n), treasurys, cheap)).toMatchObject({inputs: [...own(403n), ...treasurys]})
+  expect(selectCancel(own(404n), treasurys, cheap)).toMatchObject({inputs: own(404n)})
+  expect(selectCancel(own(403n), [], cheap)).toEqual({short: 1n})
 })

@@ -142,6 +142,18 @@ export function selectAll(inputs: Output[], price: Price): Selection | Failure {
   return left >= change.dust ? {inputs, fee, change: left} : {short: change.dust - left}
 }
 
+/** Like selectAll, with as many of the treasury's outputs as the fee needs: a cancel that its inputs cannot pay for could never be signed. */
+export function selectCancel(must: Output[], may: Output[], price: Price): Selection | Failure {
+  const inputs = [...must]
+  let found = selectAll(inputs, price)
+  for (const output of may.filter(({amount}) => amount > costOfInput(price.rate)).sort(byAmount)) {
+    if (!('short' in found)) return found
+    inputs.push(output)
+    found = selectAll([...inputs], price)
+  }
+  return found
+}
+
 /** The highest fee rate of a sweep (sat per virtual byte of the sweep itself) whose fee also pays for a parent of `parentVsize` virtual bytes. */
 export function sweepCap(inputs: number, parentVsize: number, maxFeeRate: number): number {
   return parentVsize ? (maxFeeRate * (sweepSize(inputs) + parentVsize)) / sweepSize(inputs) : maxFeeRate

@@ -9,6 +9,7 @@ import {
   type Outcome,
   type Payout,
   type PayoutChain,
+  resendByAge,
   retryMs,
   shortOfFunds,
   untilSwept,
@@ -33,6 +34,8 @@ export function open(settings: EvmSettings): PayoutChain<EvmAttempt, Offered> {
     intentOf,
     responses,
     raise: async (_to, attempt, needed) => raised(attempt, needed),
+    isStuck: ({isOverdue, isBehind}) => isOverdue && !isBehind,
+    resendAfterMs: resendByAge,
     broadcast: raws => chain.node.broadcast(raws),
     beginReturn: (to, step) => beginReturn(to, chain, step),
     collect: async to => {

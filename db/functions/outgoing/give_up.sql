@@ -1,0 +1,71 @@
+-- Gives up an outgoing payment (app.outgoing_payment) for which nothing was signed, so that neither money nor a nonce waits for a refusal that may last.
+--
+-- Promises: nothing that custody signed is given up: its row stays locked from the check of custody's journal until COMMIT, and custody signs only
+-- with that lock. On a halted chain nothing is given up: an older copy of the database may not know what was signed. Both are safe to run again.
+-- Locks: chain.cursor, payout, treasury, outgoing payment; then what follows for outputs (outputs/finish.sql) and for the payout.
+
+-- No transaction has to use anything up where attempts do not exclude each other by nonces: without a signature nothing can be mined, and nothing
+-- waits behind it.
+create or replace function app.end_unsigned(of_outgoing_payment uuid) returns boolean
+language plpgsql security definer set search_path = pg_catalog as $$
+declare s app.outgoing_payment := app.lock_unsigned(of_outgoing_payment);
+begin
+  if s.id is null or not s.cancelling or s.nonce is not null then return false; end if;
+  update app.outgoing_payment x set status = 'final', outcome = 'cancelled', fee_paid = 0, final_at = clock_timestamp(), next_step_at = null,
+    waiting_reason = null, waiting_detail = null, waiting_since = null, first_input = null -- which another payment may use
+  where x.id = s.id returning * into s;
+  perform app.finish_outputs(s);
+  perform app.reserve(s.chain, app.native_token(s.chain), -s.max_fee);
+  if s.kind = 'payout' then perform app.finish_payment(s, s.outcome, null);
+  elsif s.kind = 'withdrawal' then perform app.finish_withdrawal(s, s.outcome);
+  end if;
+  perform app.wake_payout(p.id) from app.payout p
+  where p.status in ('sweeping', 'swept') and p.id in (select l.payout_id from app.payout_sweep l where l.outgoing_payment_id = s.id) order by p.id;
+  return true;
+end $$;
+comment on function app.end_unsigned is 'Ends an outgoing payment that is being cancelled and was never signed, without a transaction. False where it was signed, has a nonce, or its chain is halted.';
+grant execute on function app.end_unsigned to sluice_jobs;
+
+-- A nonce without a transaction holds up every later one of its address. So a payment that custody refuses does not keep its nonce while its payout
+-- waits: a cancel uses the nonce up, and the payout begins another payment when custody would sign it.
+create or replace function app.set_payment_aside(of_payout uuid, after_ms int) returns boolean
+language plpgsql security definer set search_path = pg_catalog as $$
+declare
+  p app.payout;
+  s app.outgoing_payment;
+begin
+  select * into p from app.payout o
+  where o.id = of_payout and o.status = 'swept' and o.waiting_since <= clock_timestamp() - after_ms * interval '1 millisecond';
+  select * into s from app.outgoing_payment x where x.payout_id = p.id and x.kind = 'payout' and x.nonce is not null and not x.cancelling;
+  s := app.lock_unsigned(s.id);
+  select * into p from app.payout o where o.id = of_payout and o.status = 'swept'; -- locked, too
+  if s.id is null or p.id is null then return false; end if;
+  perform app.unreserve_payment(p, s);
+  update app.outgoing_payment x set kind = 'sweep', payout_id = null, merchant_id = null, token = app.native_token(s.chain), amount = 1,
+    recipient = s.fee_payer, cancelling = true, next_step_at = clock_timestamp()
+  where x.id = s.id;
+  perform app.wake_outgoing_payments(s.chain);
+  return true;
+end $$;
+comment on function app.set_payment_aside is 'Takes the payment of a swept payout away from it if the payout has waited this long, the payment has a nonce, and nothing was signed: the nonce is used up by a cancel, and the payout keeps waiting without one.';
+grant execute on function app.set_payment_aside to sluice_jobs;
+
+create or replace function app.lock_unsigned(of_outgoing_payment uuid) returns app.outgoing_payment
+language plpgsql set search_path = pg_catalog as $$
+declare s app.outgoing_payment;
+begin
+  select * into s from app.outgoing_payment x where x.id = of_outgoing_payment and x.status = 'allocated';
+  if s.id is null then return null; end if;
+  perform from chain.cursor c where c.chain = s.chain for update;
+  perform from app.payout p where p.id = s.payout_id for update;
+  perform app.lock_treasury(s.chain);
+  select * into s from app.outgoing_payment x where x.id = of_outgoing_payment and x.status = 'allocated' for update;
+  -- Only now, with the lock: custody may have signed while this waited for it.
+  if app.why_halted(s.chain) is not null
+    or exists (select from custody.journal j where j.subject_id = case s.kind when 'payout' then s.payout_id else s.id end)
+    or exists (select from custody.journal_key k where k.stream = s.chain and k.conflict_key = s.conflict_key) then
+    return null;
+  end if;
+  return s;
+end $$;
+comment on function app.lock_unsigned is 'Locks an outgoing payment; null if anything was signed for it or with its conflict key, or its chain is halted.';
