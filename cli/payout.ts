@@ -39,11 +39,14 @@ interface Transaction {
   to: string
   amount: string
   fee_payer: string
-  nonce: number
+  /** Null where there are no nonces. */
+  nonce: number | null
   txid: string | null
   attempts: {
     txid: string
     kind: string
+    /** As in app.attempt_fate; null if custody's journal does not have it. */
+    fate: 'open' | 'in_block' | 'final' | 'dead' | null
     stored_at: string
     broadcast_at: string | null
     broadcast_error: string | null
@@ -190,8 +193,8 @@ async function transactionsOf(db: pg.Client, payout: string): Promise<Transactio
   const {rows} = await db.query<Transaction>(
     `select s.kind, s.status, s.outcome, s.chain, s.source as "from", s.recipient as "to", app.decimal(s.amount, a.decimals) as amount, s.fee_payer,
        s.nonce, s.txid, (select coalesce(json_agg(t order by t.attempt), '[]') from (
-         select o.attempt, o.txid, o.kind, app.iso(o.stored_at) as stored_at, app.iso(o.broadcast_at) as broadcast_at, o.broadcast_error
-         from app.outgoing_attempt o where o.outgoing_payment_id = s.id) t) as attempts
+         select o.attempt, o.txid, o.kind, f.fate, app.iso(o.stored_at) as stored_at, app.iso(o.broadcast_at) as broadcast_at, o.broadcast_error
+         from app.outgoing_attempt o left join app.attempt_fate f on f.chain = o.chain and f.txid = o.txid where o.outgoing_payment_id = s.id) t) as attempts
      from app.outgoing_payment s join app.asset a on a.chain = s.chain and a.token = s.token
      where s.id in (select l.outgoing_payment_id from app.payout_sweep l where l.payout_id = $1) or s.payout_id = $1
      order by s.created_at limit 1000`,
@@ -220,7 +223,7 @@ function describe(payout: Payout, transactions: Transaction[]): string {
       ...(error && {error: `${error.code}: ${error.message}`}),
     }),
     table(
-      ['transaction', 'state', 'amount', 'from', 'nonce', 'attempts', 'newest txid'],
+      ['transaction', 'state', 'amount', 'from', 'nonce', 'attempts', 'newest txid', 'which is'],
       transactions.map(tx => [
         tx.kind,
         tx.outcome ?? tx.status,
@@ -228,9 +231,15 @@ function describe(payout: Payout, transactions: Transaction[]): string {
         tx.from,
         tx.nonce,
         tx.attempts.length,
-        tx.txid ?? tx.attempts.at(-1)?.txid,
+        ...newest(tx),
       ]),
       'There is no transaction for it yet.',
     ),
   ].join('\n\n')
+}
+
+/** The transaction that ended it, else the newest attempt, and what became of that. */
+function newest({txid, attempts}: Transaction): [string | undefined, string | undefined] {
+  const shown = attempts.find(attempt => attempt.txid === txid) ?? attempts.at(-1)
+  return [txid ?? shown?.txid, shown?.fate?.replace('_', ' ')]
 }
