@@ -401,7 +401,7 @@ create view analytics.ledger with (security_barrier=true) as
      LEFT JOIN app.asset a ON a.chain = e.chain AND a.token = e.token;
 --   entry_id bigint: Order of insertion.
 --   posting bigint: The movement that the entry is a part of.
---   kind text: deposit (deposits became final, or an operator credited one), top_up (the treasury was paid), reorg (a final deposit was taken back), claim and release (of a payout), payout, sweep, withdrawal, return (of unattributed value, in each of its steps), network_fee.
+--   kind text: deposit (deposits became final, or an operator credited one), top_up (the treasury was paid), reorg (a final deposit was taken back), claim and release (of a payout), payout, sweep, withdrawal, return (of unattributed value, in each of its steps), network_fee, second_payment (what left although its payment had ended).
 --   reference text: What caused it: finalisation:<chain>:<number> for deposits, or the UUID of the deposit, payout or transaction.
 --   account text: address: what deposit addresses hold. treasury: what the treasury holds. merchant: what merchants are owed. payout: claimed by payouts under way. fees: service fees earned. network: network fees paid. operator: top-ups less withdrawals. unattributed: value that is credited to no merchant.
 --   chain text: Chain code.
@@ -1054,7 +1054,7 @@ create table app.chain (
   chain text not null, -- Chain code.
   family text not null, -- Chains of one family share their addresses: a key controls the same address on each of them.
   native_token text not null, -- Token code of the native coin, in which network fees are paid.
-  attempts_exclude_by text not null, -- What all attempts of an outgoing payment use, so that at most one of them is ever mined. nonce: the same nonce of an account. output: the same output, their first input (app.outgoing_payment.sender). Never changes.
+  attempts_exclude_by text not null, -- What all attempts of an outgoing payment use, so that at most one of them is ever mined. nonce: the same nonce of an account. output: the same output, their first input (app.outgoing_payment.first_input). Never changes.
   shows_unconfirmed boolean not null, -- Whether its indexer shows payments that are in no block yet (chain.unconfirmed), and is notified of each new address at once.
   coinbase_sender text, -- What its indexer writes as the sender of new coins; null if they do not come as transfers of a transaction.
   coinbase_maturity integer, -- How many blocks above theirs nodes wait until new coins may be spent; null if there are none.

@@ -31,7 +31,7 @@ comment on table app.chain is 'The chains that Sluice can run, from chains/regis
 comment on column app.chain.chain is 'Chain code.';
 comment on column app.chain.family is 'Chains of one family share their addresses: a key controls the same address on each of them.';
 comment on column app.chain.native_token is 'Token code of the native coin, in which network fees are paid.';
-comment on column app.chain.attempts_exclude_by is 'What all attempts of an outgoing payment use, so that at most one of them is ever mined. nonce: the same nonce of an account. output: the same output, their first input (app.outgoing_payment.sender). Never changes.';
+comment on column app.chain.attempts_exclude_by is 'What all attempts of an outgoing payment use, so that at most one of them is ever mined. nonce: the same nonce of an account. output: the same output, their first input (app.outgoing_payment.first_input). Never changes.';
 comment on column app.chain.shows_unconfirmed is 'Whether its indexer shows payments that are in no block yet (chain.unconfirmed), and is notified of each new address at once.';
 comment on column app.chain.coinbase_sender is 'What its indexer writes as the sender of new coins; null if they do not come as transfers of a transaction.';
 comment on column app.chain.coinbase_maturity is 'How many blocks above theirs nodes wait until new coins may be spent; null if there are none.';

@@ -10,7 +10,7 @@ left join app.asset a on a.chain = e.chain and a.token = e.token;
 comment on view analytics.ledger is 'Every movement of money, in double entry: the entries of one posting add up to zero for each token.';
 comment on column analytics.ledger.entry_id is 'Order of insertion.';
 comment on column analytics.ledger.posting is 'The movement that the entry is a part of.';
-comment on column analytics.ledger.kind is 'deposit (deposits became final, or an operator credited one), top_up (the treasury was paid), reorg (a final deposit was taken back), claim and release (of a payout), payout, sweep, withdrawal, return (of unattributed value, in each of its steps), network_fee.';
+comment on column analytics.ledger.kind is 'deposit (deposits became final, or an operator credited one), top_up (the treasury was paid), reorg (a final deposit was taken back), claim and release (of a payout), payout, sweep, withdrawal, return (of unattributed value, in each of its steps), network_fee, second_payment (what left although its payment had ended).';
 comment on column analytics.ledger.reference is 'What caused it: finalisation:<chain>:<number> for deposits, or the UUID of the deposit, payout or transaction.';
 comment on column analytics.ledger.account is 'address: what deposit addresses hold. treasury: what the treasury holds. merchant: what merchants are owed. payout: claimed by payouts under way. fees: service fees earned. network: network fees paid. operator: top-ups less withdrawals. unattributed: value that is credited to no merchant.';
 comment on column analytics.ledger.chain is 'Chain code.';
