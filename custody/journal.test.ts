@@ -285,6 +285,8 @@ describe('a table that was changed while custody runs', () => {
       'update custody.journal set seq = 105 - seq where seq > 100',
       'insert into custody.journal_key select stream, seq, conflict_key from custody.journal where seq in (2, 3)',
     ],
+    'robbed of its conflict key': ['delete from custody.journal_key where seq = 2'],
+    'given the conflict key of another': [`insert into custody.journal_key values ('ETH', 2, 'mined:0')`],
     'replaced, with hashes that fit the one before': ['replaced'],
   }
 
