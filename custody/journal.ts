@@ -258,7 +258,7 @@ export class Journal {
       added.push(entry)
     }
     step('custody: before journal')
-    await this.#client.query('begin')
+    await this.#client.query('begin isolation level read committed') // what is read after a lock is newer than the lock
     let result: T
     try {
       result = await work(add)

@@ -69,6 +69,12 @@ export interface PolicyContext {
 export interface FamilyContext extends PolicyContext {
   family: Family
   treasury: Own
+  patience: Patience
+}
+
+/** How long this turn may still wait for rows that others hold. Meanwhile others wait for the rows that it has locked itself. */
+export interface Patience {
+  ms: number
 }
 
 // --- a payout ---
@@ -272,9 +278,8 @@ interface Withdrawal {
   is_ours: boolean
 }
 
-/** A withdrawal of the operator's own money, locked. Only the owner of the database can make the row, where the operator's balance was checked. */
-export async function findWithdrawal(context: FamilyContext, id: string): Promise<Withdrawal> {
-  await lockOutgoingPayment(context, null, {id})
+/** A withdrawal of the operator's own money. Only the owner of the database can make the row, where the operator's balance was checked. */
+export async function findWithdrawal(context: FamilyContext, {lockedId: id}: Locked): Promise<Withdrawal> {
   const {rows} = await context.client.query<Withdrawal>({
     name: 'find_withdrawal',
     text: `select s.id, s.chain, s.token, s.amount::text as amount, s.recipient, s.nonce, s.status, s.cancelling,
@@ -285,7 +290,7 @@ export async function findWithdrawal(context: FamilyContext, id: string): Promis
     values: [id],
   })
   const [outgoingPayment] = rows
-  if (!outgoingPayment) throw new Refusal('unknown_settlement', `there is no withdrawal ${id}`)
+  if (!outgoingPayment) throw new Refusal('unknown_settlement', 'there is no such withdrawal')
   checkAsset(context, outgoingPayment)
   checkJournal(context, outgoingPayment.chain)
   if (outgoingPayment.status === 'final' || outgoingPayment.cancelling)
@@ -350,50 +355,54 @@ export interface OutgoingPayment {
   cancelling: boolean
 }
 
-/** Finds an outgoing payment of a chain by its id, by the payout that it pays, or by the nonce that it uses. */
-type OutgoingPaymentKey = {id: string} | {payoutId: string} | {feePayer: string; nonce: number}
+/** Finds an outgoing payment by its id, by the payout that it pays, or by the nonce that it uses. */
+type OutgoingPaymentKey = {id: string} | {payoutId: string} | {chain: string; feePayer: string; nonce: number}
+
+/** The id of an outgoing payment that is locked; null if there was none. */
+export interface Locked {
+  lockedId: string | null
+}
+
+/**
+ * Keeps an outgoing payment from ending until custody's transaction does: what is judged from here on is still true when the journal is committed.
+ * So a judge calls it before it reads anything that may change. Throws a Refusal that passes if somebody else is changing the payment.
+ */
+export async function lockOutgoingPayment({client, patience}: FamilyContext, key: OutgoingPaymentKey): Promise<Locked> {
+  const {name, where, values} = whereIs(key)
+  const {rows} = await client.query<{id: string; waited: number | null}>({
+    name: `lock_outgoing_payment_${name}`,
+    text: `select s.id, custody.lock_outgoing_payment(s.id, $1) as waited from app.outgoing_payment s where ${where}`,
+    values: [Math.max(0, patience.ms), ...values],
+  })
+  const [row] = rows
+  if (!row) return {lockedId: null}
+  patience.ms -= row.waited ?? patience.ms
+  if (row.waited === null)
+    throw new Refusal('payment_locked', 'the outgoing payment is being changed at this moment; ask again')
+  return {lockedId: row.id}
+}
 
 function whereIs(key: OutgoingPaymentKey): {name: string; where: string; values: unknown[]} {
   if ('id' in key) return {name: 'by_id', where: 's.id = $2', values: [key.id]}
   if ('payoutId' in key)
     return {name: 'by_payout', where: `s.payout_id = $2 and s.kind = 'payout'`, values: [key.payoutId]}
-  return {name: 'by_nonce', where: 's.conflict_key = $2', values: [`${key.feePayer}:${key.nonce}`]}
-}
-
-/**
- * Keeps the outgoing payment from ending until custody's transaction does, so that what is judged from here on is still true when the journal is
- * committed. Throws a Refusal that passes if somebody else is changing it. Does nothing if there is none: findOutgoingPayment refuses that. Without a
- * chain, an id is enough.
- */
-export async function lockOutgoingPayment(
-  {client}: PolicyContext,
-  chain: string | null,
-  key: OutgoingPaymentKey,
-): Promise<void> {
-  const {name, where, values} = whereIs(key)
-  const {rows} = await client.query<{isLocked: boolean}>({
-    name: `lock_outgoing_payment_${name}`,
-    text: `select custody.lock_outgoing_payment(s.id) as "isLocked" from app.outgoing_payment s where s.chain = coalesce($1, s.chain) and ${where}`,
-    values: [chain, ...values],
-  })
-  if (rows[0] && !rows[0].isLocked)
-    throw new Refusal('payment_locked', 'the outgoing payment is being changed at this moment; ask again')
+  const {chain, feePayer, nonce} = key
+  return {name: 'by_nonce', where: 's.chain = $2 and s.conflict_key = $3', values: [chain, `${feePayer}:${nonce}`]}
 }
 
 /** Throws a Refusal unless the outgoing payment exists, is not final, and is being cancelled exactly if `cancelling`. */
 export async function findOutgoingPayment(
   {client}: PolicyContext,
   chain: string,
-  key: OutgoingPaymentKey,
+  {lockedId}: Locked,
   {cancelling} = {cancelling: false},
 ): Promise<OutgoingPayment> {
-  const {name, where, values} = whereIs(key)
   const {rows} = await client.query<Omit<OutgoingPayment, 'amount'> & {amount: string}>({
-    name: `find_outgoing_payment_${name}`,
+    name: 'find_outgoing_payment',
     text: `select s.id, s.kind, s.token, s.amount::text as amount, s.source, s.fee_payer as "feePayer", s.nonce, s.first_input as "firstInput", s.status,
         s.cancelling
-      from app.outgoing_payment s where s.chain = $1 and ${where}`,
-    values: [chain, ...values],
+      from app.outgoing_payment s where s.chain = $1 and s.id = $2`,
+    values: [chain, lockedId],
   })
   const [outgoingPayment] = rows
   if (!outgoingPayment) throw new Refusal('unknown_settlement', `there is no such outgoing payment on ${chain}`)

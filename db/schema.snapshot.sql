@@ -8627,19 +8627,25 @@ AS $function$
     else s.id = e.subject_id end
 $function$;
 
--- Locks an outgoing payment until the end of custody's transaction, so that nothing ends it meanwhile. False if somebody else holds it: try again.
-CREATE OR REPLACE FUNCTION custody.lock_outgoing_payment(of_outgoing_payment uuid)
- RETURNS boolean
+-- Locks an outgoing payment until the end of custody's transaction, so that nothing ends it meanwhile; waits at most most_ms milliseconds for whoever is changing it. Returns how many it waited; null if it is not locked.
+CREATE OR REPLACE FUNCTION custody.lock_outgoing_payment(of_outgoing_payment uuid, most_ms integer)
+ RETURNS integer
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog'
  SET lock_timeout TO '500ms'
 AS $function$
+declare
+  began timestamptz := clock_timestamp();
+  waited int := 0;
 begin
-  perform from app.outgoing_payment s where s.id = of_outgoing_payment for update;
-  return true;
-exception when lock_not_available or deadlock_detected then
-  return false;
+  loop
+    perform from app.outgoing_payment s where s.id = of_outgoing_payment for no key update skip locked;
+    if found then return waited; end if;
+    waited := extract(epoch from clock_timestamp() - began) * 1000;
+    if waited >= most_ms then return null; end if;
+    perform pg_sleep(0.01);
+  end loop;
 end $function$;
 
 -- Records what the transaction of a new entry of the journal uses up, a row each; custody looks them up before it signs.
@@ -9102,7 +9108,7 @@ grant execute on function app.match_key(text,boolean) to sluice_custody;
 grant execute on function app.way_out(text) to sluice_custody;
 grant execute on function app.why_halted(text) to sluice_custody;
 grant execute on function custody.halt_chain(text,text) to sluice_custody;
-grant execute on function custody.lock_outgoing_payment(uuid) to sluice_custody;
+grant execute on function custody.lock_outgoing_payment(uuid,integer) to sluice_custody;
 grant execute on function custody.tell_journal(text,text) to sluice_custody;
 grant execute on function custody.watch_treasury(text) to sluice_custody;
 grant insert on custody.address (address, family, derivation_index, created_at, purpose, retired_at) to sluice_custody;

@@ -18,6 +18,7 @@ import {
   findOutgoingPayment,
   findPayout,
   findWithdrawal,
+  type Locked,
   lockOutgoingPayment,
   type OutgoingPayment,
   type Own,
@@ -66,21 +67,29 @@ export async function judge(context: FamilyContext, intent: BitcoinIntent): Prom
 }
 
 async function judgePay(context: FamilyContext, intent: Pay): Promise<BitcoinDecision> {
+  const locked = await lockOutgoingPayment(context, {payoutId: intent.payout_id})
   const payout = await findPayout(context, intent.payout_id)
-  await lockOutgoingPayment(context, payout.chain, {payoutId: payout.id})
   const attempts = await attemptsOn(context, payout.chain, intent.inputs, payout.id)
   const before = attemptsFor(attempts, 'pay', payout.id)
   await checkPay(context, payout, before)
-  const outgoingPayment = await findOutgoingPayment(context, payout.chain, {payoutId: payout.id})
+  const outgoingPayment = await findOutgoingPayment(context, payout.chain, locked)
   return await decide(context, purposeOfPayout(payout), outgoingPayment, intent, attempts)
 }
 
-async function judgeSweep(context: FamilyContext, intent: Sweep | Cpfp, find = findOutputs): Promise<BitcoinDecision> {
-  const {chain, outgoing_payment_id} = intent
+async function judgeSweep(context: FamilyContext, intent: Sweep): Promise<BitcoinDecision> {
+  const locked = await lockOutgoingPayment(context, {id: intent.outgoing_payment_id})
+  return await judgeLockedSweep(context, intent, locked, findOutputs)
+}
+
+async function judgeLockedSweep(
+  context: FamilyContext,
+  {chain, outgoing_payment_id, ...asked}: Sweep | Cpfp,
+  locked: Locked,
+  find: typeof findOutputs,
+): Promise<BitcoinDecision> {
   checkJournal(context, chain)
-  await lockOutgoingPayment(context, chain, {id: outgoing_payment_id})
-  const attempts = await attemptsOn(context, chain, intent.inputs, outgoing_payment_id)
-  const outgoingPayment = await findOutgoingPayment(context, chain, {id: outgoing_payment_id})
+  const attempts = await attemptsOn(context, chain, asked.inputs, outgoing_payment_id)
+  const outgoingPayment = await findOutgoingPayment(context, chain, locked)
   const isOther = ({kind, subjectId}: BitcoinAttempt) =>
     subjectId === outgoing_payment_id && kind !== 'sweep' && kind !== 'cancel'
   if (outgoingPayment.kind !== 'sweep' || attempts.some(isOther))
@@ -89,7 +98,7 @@ async function judgeSweep(context: FamilyContext, intent: Sweep | Cpfp, find = f
     context,
     purposeOfTreasury(context, chain, 'sweep', outgoing_payment_id),
     outgoingPayment,
-    intent,
+    asked,
     attempts,
     find,
   )
@@ -98,6 +107,7 @@ async function judgeSweep(context: FamilyContext, intent: Sweep | Cpfp, find = f
 /** A sweep of outputs that are not final. It also pays for their parent transaction. Only the owner of the database can make the row. */
 async function judgeCpfp(context: FamilyContext, intent: Cpfp): Promise<BitcoinDecision> {
   const {chain, outgoing_payment_id, inputs} = intent
+  const locked = await lockOutgoingPayment(context, {id: outgoing_payment_id})
   const {rows} = await context.client.query<{firstInput: string; outputs: string[]; vsize: number}>({
     name: 'find_cpfp',
     text: `select s.first_input as "firstInput", b.outputs, b.parent_vsize as vsize from app.cpfp b join app.outgoing_payment s on s.id = b.outgoing_payment_id
@@ -112,21 +122,22 @@ async function judgeCpfp(context: FamilyContext, intent: Cpfp): Promise<BitcoinD
       'settlement_changed',
       'a CPFP child must spend exactly the outputs that it was begun with, and the same one first',
     )
-  return await judgeSweep(context, intent, async (...of) => ({
+  return await judgeLockedSweep(context, intent, locked, async (...of) => ({
     ...(await findUnconfirmed(...of)),
     parentVsize: cpfp.vsize,
   }))
 }
 
 async function judgeWithdraw(context: FamilyContext, intent: Withdraw): Promise<BitcoinDecision> {
-  const outgoingPayment = await findWithdrawal(context, intent.outgoing_payment_id)
+  const locked = await lockOutgoingPayment(context, {id: intent.outgoing_payment_id})
+  const outgoingPayment = await findWithdrawal(context, locked)
   const attempts = await attemptsOn(context, outgoingPayment.chain, intent.inputs, outgoingPayment.id)
   const before = attemptsFor(attempts, 'withdraw', outgoingPayment.id)
   await checkWithdraw(context, outgoingPayment, before)
   return await decide(
     context,
     purposeOfWithdrawal(outgoingPayment),
-    await findOutgoingPayment(context, outgoingPayment.chain, {id: outgoingPayment.id}),
+    await findOutgoingPayment(context, outgoingPayment.chain, locked),
     intent,
     attempts,
   )
@@ -135,10 +146,10 @@ async function judgeWithdraw(context: FamilyContext, intent: Withdraw): Promise<
 /** Replaces everything that was signed with this first input: once the cancel is final, none of that can ever be mined. */
 async function judgeCancel(context: FamilyContext, intent: Cancel): Promise<BitcoinDecision> {
   const {chain, outgoing_payment_id, inputs} = intent
+  const locked = await lockOutgoingPayment(context, {id: outgoing_payment_id})
   checkJournal(context, chain)
-  await lockOutgoingPayment(context, chain, {id: outgoing_payment_id})
   const attempts = await attemptsOn(context, chain, inputs, outgoing_payment_id)
-  const outgoingPayment = await findOutgoingPayment(context, chain, {id: outgoing_payment_id}, {cancelling: true})
+  const outgoingPayment = await findOutgoingPayment(context, chain, locked, {cancelling: true})
   const subjectId = attempts.find(({firstInput}) => firstInput === inputs[0])?.subjectId ?? outgoing_payment_id
   return await decide(
     context,

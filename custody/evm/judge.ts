@@ -54,14 +54,14 @@ export async function judge(context: FamilyContext, intent: EvmIntent): Promise<
 async function judgePay(context: FamilyContext, intent: Pay): Promise<EvmDecision> {
   const {nonce} = intent
   const {treasury} = context
+  const locked = await lockOutgoingPayment(context, {payoutId: intent.payout_id})
   const payout = await findPayout(context, intent.payout_id)
   const fees = checkFees(context, payout.chain, intent, gasCap)
-  await lockOutgoingPayment(context, payout.chain, {payoutId: payout.id})
   const attempts = await attemptsAt(context, payout.chain, treasury.address, nonce, payout.id)
   const before = attemptsFor(attempts, 'pay', payout.id)
   checkNonce(nonce, before)
   await checkPay(context, payout, before)
-  const outgoingPayment = await findOutgoingPayment(context, payout.chain, {payoutId: payout.id})
+  const outgoingPayment = await findOutgoingPayment(context, payout.chain, locked)
   checkNonce(nonce, [outgoingPayment])
   await checkNext(context, payout.chain, treasury, nonce)
   const use = {source: treasury, sender: treasury, nonce, fees, outgoingPaymentId: outgoingPayment.id}
@@ -70,6 +70,7 @@ async function judgePay(context: FamilyContext, intent: Pay): Promise<EvmDecisio
 
 async function judgeSweep(context: FamilyContext, intent: Sweep): Promise<EvmDecision> {
   const {chain, token, nonce} = intent
+  const locked = await lockOutgoingPayment(context, {id: intent.outgoing_payment_id})
   checkJournal(context, chain)
   const isNative = checkAsset(context, intent) === evmSettings(context.chains.get(chain)).chain.assets[0]
   const fees = checkFees(context, chain, intent, isNative ? transferGas : gasCap)
@@ -79,8 +80,7 @@ async function judgeSweep(context: FamilyContext, intent: Sweep): Promise<EvmDec
   if (amount === 0n) throw new Refusal('settlement_changed', 'the amount of a sweep must be above zero')
   const {treasury} = context
   const sender = isNative ? source : treasury
-  await lockOutgoingPayment(context, chain, {id: intent.outgoing_payment_id})
-  const outgoingPayment = await findOutgoingPayment(context, chain, {id: intent.outgoing_payment_id})
+  const outgoingPayment = await findOutgoingPayment(context, chain, locked)
   const isAsBegun =
     outgoingPayment.kind === 'sweep' &&
     outgoingPayment.token === token &&
@@ -121,7 +121,8 @@ async function judgeSweep(context: FamilyContext, intent: Sweep): Promise<EvmDec
 async function judgeWithdraw(context: FamilyContext, intent: Withdraw): Promise<EvmDecision> {
   const {nonce} = intent
   const {treasury} = context
-  const outgoingPayment = await findWithdrawal(context, intent.outgoing_payment_id)
+  const locked = await lockOutgoingPayment(context, {id: intent.outgoing_payment_id})
+  const outgoingPayment = await findWithdrawal(context, locked)
   const fees = checkFees(context, outgoingPayment.chain, intent, gasCap)
   const attempts = await attemptsAt(context, outgoingPayment.chain, treasury.address, nonce, outgoingPayment.id)
   const before = attemptsFor(attempts, 'withdraw', outgoingPayment.id)
@@ -138,17 +139,13 @@ async function judgeWithdraw(context: FamilyContext, intent: Withdraw): Promise<
 /** Uses up the nonce of a cancelled outgoing payment with a transaction that moves nothing. */
 async function judgeCancel(context: FamilyContext, intent: Cancel): Promise<EvmDecision> {
   const {chain, nonce} = intent
+  const sender = await findOwn(context, intent.sender)
+  const locked = await lockOutgoingPayment(context, {chain, feePayer: sender.address, nonce})
   checkJournal(context, chain)
   const fees = checkFees(context, chain, intent, transferGas)
-  const sender = await findOwn(context, intent.sender)
-  await lockOutgoingPayment(context, chain, {feePayer: sender.address, nonce})
   const attempts = await attemptsAt(context, chain, sender.address, nonce, null)
-  const outgoingPayment = await findOutgoingPayment(
-    context,
-    chain,
-    {feePayer: sender.address, nonce},
-    {cancelling: true},
-  )
+  const outgoingPayment = await findOutgoingPayment(context, chain, locked, {cancelling: true})
+  checkNonce(nonce, [outgoingPayment])
   const {isFinal} = await checkNext(context, chain, sender, nonce)
   if (isFinal) throw new Refusal('wrong_state', `nonce ${nonce} is used: its transaction is final`)
   const purpose: Purpose = {
