@@ -1,7 +1,7 @@
 // Custody as a process. Promises: it reports ready once it takes requests and addresses are free, or once another custody does so. It refuses to
 // run with a seed that did not make the database's addresses, and never makes a new seed for a database with addresses. With an older copy of
 // the database, it hands out nothing before it has retired the addresses that may have been handed out since. It ends with exit code 1 when it
-// loses the database.
+// loses the database, also because it was stopped while it held locks.
 import path from 'node:path'
 import {setTimeout as sleep} from 'node:timers/promises'
 import type pg from 'pg'
@@ -47,6 +47,12 @@ import {
 import {openSocket} from './server.ts'
 
 const checkIntervalMs = 1000
+/**
+ * Custody holds locks from judging an outgoing payment to the journal's commit. If it is stopped meanwhile, what ends that payment waits: the indexer,
+ * or an operator's cancel. After this time Postgres ends the connection. Nothing is in the journal then, and custody ends. Signing the largest
+ * transaction takes a tenth of it; what waits gives up after half a minute.
+ */
+const idleInTransactionMs = 10_000
 
 const log = logger('custody')
 
@@ -54,7 +60,7 @@ async function main(): Promise<never> {
   const settings = readSettings()
   measureDisk('custody', path.dirname(seedFile(settings.home)))
   await observe({...settings, log})
-  const client = lockConnection(databaseUrlOf(settings), 'sluice-custody')
+  const client = lockConnection(databaseUrlOf(settings), 'sluice-custody', idleInTransactionMs)
   client.on('error', error => {
     log.fatal({error: inWords(error)}, 'the database connection is lost')
     process.exit(1)

@@ -54,14 +54,16 @@ export function openPool(url: string, {name, max, log, queryTimeoutMs = 30_000}:
 
 /**
  * A connection that holds advisory locks for as long as its process lives and reaches the database. Postgres frees them within 25 seconds
- * after the machine vanished (with its defaults it would take two hours). Not connected yet.
+ * after the machine vanished (with its defaults it would take two hours). With `idleInTransactionMs`, it ends the connection of a process that was
+ * stopped within a transaction, which holds locks. Not connected yet.
  */
-export function lockConnection(url: string, name: string): pg.Client {
+export function lockConnection(url: string, name: string, idleInTransactionMs?: number): pg.Client {
   return new pg.Client({
     connectionString: url,
     application_name: name,
     keepAlive: true,
     connectionTimeoutMillis: 10_000,
+    idle_in_transaction_session_timeout: idleInTransactionMs,
     options: '-c tcp_keepalives_idle=10 -c tcp_keepalives_interval=5 -c tcp_keepalives_count=3',
   })
 }

@@ -32,6 +32,12 @@ export function processesOf(home: string): number[] {
   })
 }
 
+/** Waits until a process is stopped, by SIGSTOP. Linux only. */
+export async function stops(pid: number): Promise<void> {
+  const isStopped = async () => readFileSync(`/proc/${pid}/stat`, 'utf8').includes(') T ')
+  await until(isStopped, {timeoutMs: 60_000, what: `process ${pid} to be stopped`})
+}
+
 export function kill(pid: number, signal: NodeJS.Signals): void {
   try {
     process.kill(pid, signal)

@@ -50,6 +50,13 @@ export interface OutgoingPaymentRow {
   broadcast_error: string | null
 }
 
+/** How a process starts, and at which step it is killed or stopped. */
+interface Start {
+  crashAt?: string
+  stopAt?: string
+  settings?: Record<string, string>
+}
+
 /** The running parts of a world. */
 export interface Running {
   chain: ChainCode
@@ -103,14 +110,8 @@ export class World {
 
   // --- processes ---
 
-  /** A worker, once it is ready. With `crashAt` it is killed when it reaches that step. */
-  async startWorker({
-    crashAt,
-    settings,
-  }: {
-    crashAt?: string
-    settings?: Record<string, string>
-  } = {}): Promise<ChildProcess> {
+  /** A worker, once it is ready. With `crashAt` it is killed when it reaches that step; with `stopAt` it is stopped there. */
+  async startWorker({settings, ...at}: Start = {}): Promise<ChildProcess> {
     const worker = fork(jobs, {
       env: {
         ...process.env,
@@ -121,7 +122,7 @@ export class World {
         ...this.#source,
         ...this.#settings,
         ...settings,
-        ...this.#crashing(crashAt),
+        ...this.#crashing(at),
       },
       execArgv: [],
     })
@@ -131,10 +132,16 @@ export class World {
     return worker
   }
 
-  #crashing(label?: string): Record<string, string> {
+  #crashing({crashAt, stopAt}: Start): Record<string, string> {
+    const label = crashAt ?? stopAt
     if (!label) return {}
     const mark = path.join(this.home, `crash-${randomBytes(4).toString('hex')}`)
-    return {NODE_OPTIONS: `--import=${crash}`, SLUICE_CRASH_AT: label, SLUICE_CRASH_MARK: mark}
+    return {
+      NODE_OPTIONS: `--import=${crash}`,
+      SLUICE_CRASH_AT: label,
+      SLUICE_CRASH_MARK: mark,
+      SLUICE_CRASH_SIGNAL: crashAt ? 'SIGKILL' : 'SIGSTOP',
+    }
   }
 
   async kill(worker: ChildProcess): Promise<void> {
@@ -148,14 +155,8 @@ export class World {
     await killCustody(this.custody)
   }
 
-  async startCustody({
-    crashAt,
-    settings,
-  }: {
-    crashAt?: string
-    settings?: Record<string, string>
-  } = {}): Promise<ChildProcess> {
-    const all = {...this.#settings, ...settings, ...this.#crashing(crashAt)}
+  async startCustody({settings, ...at}: Start = {}): Promise<ChildProcess> {
+    const all = {...this.#settings, ...settings, ...this.#crashing(at)}
     this.custody = await startCustody(this.db, this.home, all)
     return this.custody.process
   }
