@@ -50,7 +50,7 @@ const checkIntervalMs = 1000
 /**
  * Custody holds locks from judging an outgoing payment to the journal's commit. If it is stopped meanwhile, what ends that payment waits: the indexer,
  * or an operator's cancel. After this time Postgres ends the connection. Nothing is in the journal then, and custody ends. Signing the largest
- * transaction takes a tenth of it; what waits gives up after half a minute.
+ * transaction takes about a second; what waits gives up after half a minute.
  */
 const idleInTransactionMs = 10_000
 
