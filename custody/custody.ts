@@ -14,12 +14,12 @@ import type {CheckResult, Intent, Refused, SignedResult, SignResult} from './int
 import type {Draft, Journal} from './journal.ts'
 import type {KeyStore} from './keys.ts'
 import {refusals, signatures} from './metrics.ts'
-import {checkPayout, type Own, type Patience, type Plan, type PolicyContext} from './policy.ts'
+import {checkPayout, type Own, type Plan, type PolicyContext, type TimeLeft} from './policy.ts'
 import {Refusal} from './refusal.ts'
 import type {Asked} from './requests.ts'
 
 /** How long a turn waits, in all, for outgoing payments that others are changing. Others may be waiting for what it has locked. */
-const patienceMs = 500
+const lockWaitMs = 500
 
 /** The result of an intent. Without a draft, nothing new was signed. */
 interface Outcome {
@@ -89,10 +89,10 @@ export class Custody {
 
   async #outcomesOf(asked: Asked[], add: (draft: Draft) => Promise<void>): Promise<Outcome[]> {
     const budget = this.#budget()
-    const patience = {ms: patienceMs}
+    const timeLeft = {ms: lockWaitMs}
     const outcomes = new Map<Asked, Outcome>()
     for (const one of inPlace(asked)) {
-      const outcome = await this.#outcomeOf(one, budget, patience)
+      const outcome = await this.#outcomeOf(one, budget, timeLeft)
       if (outcome.draft) {
         await add(outcome.draft)
         const {kind, stream: chain, sender, nonce, subject_id: subject, txid} = outcome.draft
@@ -103,10 +103,10 @@ export class Custody {
     return asked.map(one => outcomes.get(one)!)
   }
 
-  async #outcomeOf(asked: Asked, budget: Budget, patience: Patience): Promise<Outcome> {
+  async #outcomeOf(asked: Asked, budget: Budget, timeLeft: TimeLeft): Promise<Outcome> {
     const {intent} = asked
     const family = familyOf(asked)
-    const context = {...this.#context, family: asked.family, treasury: this.#treasuries[asked.family], patience}
+    const context = {...this.#context, family: asked.family, treasury: this.#treasuries[asked.family], timeLeft}
     try {
       const decision = await family.judge(context, intent)
       if ('attempt' in decision) return {response: responseOf(family, decision.attempt)}

@@ -69,11 +69,11 @@ export interface PolicyContext {
 export interface FamilyContext extends PolicyContext {
   family: Family
   treasury: Own
-  patience: Patience
+  timeLeft: TimeLeft
 }
 
 /** How long this turn may still wait for rows that others hold. Meanwhile others wait for the rows that it has locked itself. */
-export interface Patience {
+export interface TimeLeft {
   ms: number
 }
 
@@ -367,16 +367,16 @@ export interface Locked {
  * Keeps an outgoing payment from ending until custody's transaction does: what is judged from here on is still true when the journal is committed.
  * So a judge calls it before it reads anything that may change. Throws a Refusal that passes if somebody else is changing the payment.
  */
-export async function lockOutgoingPayment({client, patience}: FamilyContext, key: OutgoingPaymentKey): Promise<Locked> {
+export async function lockOutgoingPayment({client, timeLeft}: FamilyContext, key: OutgoingPaymentKey): Promise<Locked> {
   const {name, where, values} = whereIs(key)
   const {rows} = await client.query<{id: string; waited: number | null}>({
     name: `lock_outgoing_payment_${name}`,
     text: `select s.id, custody.lock_outgoing_payment(s.id, $1) as waited from app.outgoing_payment s where ${where}`,
-    values: [Math.max(0, patience.ms), ...values],
+    values: [Math.max(0, timeLeft.ms), ...values],
   })
   const [row] = rows
   if (!row) return {lockedId: null}
-  patience.ms -= row.waited ?? patience.ms
+  timeLeft.ms -= row.waited ?? timeLeft.ms
   if (row.waited === null)
     throw new Refusal('payment_locked', 'the outgoing payment is being changed at this moment; ask again')
   return {lockedId: row.id}
