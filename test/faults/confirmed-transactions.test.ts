@@ -89,8 +89,10 @@ async function sign(
   })
   const txid = keccak256(raw)
   await db.rows(
-    `insert into custody.journal (stream, seq, kind, token, amount, destination, source, txid, signed_at, hash)
-     select chain, (select count(*) + 1 from custody.journal), 'pay', token, amount, recipient, source, $2, now(), '' from app.outgoing_payment where id = $1`,
+    `insert into custody.journal (stream, seq, kind, subject_id, token, amount, destination, source, sender, nonce, txid, signed_at, hash)
+     select chain, (select count(*) + 1 from custody.journal), case when kind = 'sweep' then 'sweep' else 'pay' end,
+       case when kind = 'sweep' then id else payout_id end, token, amount, recipient, source, fee_payer, nonce, $2, now(), ''
+     from app.outgoing_payment where id = $1`,
     [outgoingPayment, txid],
   )
   await db.rows(
@@ -128,7 +130,7 @@ async function beginToPay(token: string): Promise<{payout: string; outgoingPayme
 
 /** The rows of the indexer for a transaction. */
 async function confirmedTx(txid: string) {
-  const [row] = await db.rows<{height: number; sender: string; nonce: number; success: boolean; fee: string}>(
+  const [row] = await db.rows<{height: number; account: string; nonce: number; success: boolean; fee: string}>(
     'select block_height as height, account, nonce, success, fee from chain.confirmed_tx where txid = $1',
     [txid],
   )
@@ -195,7 +197,7 @@ test('a transaction of ours follows the chain through reorganisations, and is po
   const {txid, raw} = await sign(outgoingPayment, treasury, {to: recipient, value: net})
   await anvil.resend(raw)
   const height = await mined()
-  const seen = {height, sender: treasury.address, nonce: 0, success: true, fee: await costOf(txid)}
+  const seen = {height, account: treasury.address, nonce: 0, success: true, fee: await costOf(txid)}
   expect(await confirmedTx(txid)).toEqual(seen)
   expect(await payoutOf(payout)).toMatchObject({status: 'paying', txid: null})
 
@@ -236,7 +238,7 @@ test("a sweep brings the money to the treasury as the merchant's, and not as a t
   const {txid, raw} = await sign(outgoingPayment!.id, holder, {to: treasury.address, value: amount})
   await anvil.resend(raw)
   await mined()
-  expect(await confirmedTx(txid)).toMatchObject({sender: holder.address, nonce: 0, success: true})
+  expect(await confirmedTx(txid)).toMatchObject({account: holder.address, nonce: 0, success: true})
   await finalised()
   expect(
     await db.rows('select outcome, fee_paid from app.outgoing_payment where id = $1', [outgoingPayment!.id]),
@@ -286,7 +288,7 @@ test('an unknown transaction from an address of ours opens one incident, which s
   expect(await whyHalted()).toBeNull()
   const txid = await anvil.send({by: 3, to: recipient, value: 1n})
   await mined()
-  expect(await confirmedTx(txid)).toMatchObject({sender: treasury.address, success: true})
+  expect(await confirmedTx(txid)).toMatchObject({account: treasury.address, success: true})
   expect(await whyHalted()).toMatch(/^incident \d+ \(unknown_transaction\) waits for the operator$/)
   await expect(
     db.rows(`select app.create_payout($1, 'ETH', 'USDC', false, null, null)`, [merchantId]),
@@ -327,7 +329,7 @@ test('an indexer that catches up writes the same about each transaction as one t
   }
   const sent = (chain: string) =>
     db.rows(
-      `select txid, block_height, block_hash, block_time, sender, nonce, fee, success
+      `select txid, block_height, block_hash, block_time, account, nonce, fee, success
        from chain.confirmed_tx where chain = $1 and txid not in (select txid from custody.journal where token = 'USDC') order by id`,
       [chain],
     )

@@ -124,7 +124,7 @@ interface Signed {
 
 async function wrongSignatures({coins}: Found, {db, finalAt}: AskedOf): Promise<string[]> {
   const {rows} = await db.query<Signed>(
-    `select txid, raw, sender as "firstInput", signed_at from custody.journal where stream = 'BTC' and raw is not null order by seq`,
+    `select txid, raw, conflict_key as "firstInput", signed_at from custody.journal where stream = 'BTC' and raw is not null order by seq`,
   )
   const wrong: string[] = []
   const earlier = new Map<string, Set<string>>()
