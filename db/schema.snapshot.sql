@@ -4270,10 +4270,12 @@ declare
   has_outputs boolean := app.uses_outputs(of_chain);
 begin
   perform from app.payout p where p.id in (
-    select x.payout_id from app.outgoing_payment x join app.outgoing_confirmed_tx i on i.outgoing_payment_id = x.id
+    select x.payout_id from app.outgoing_payment x
+    cross join lateral (select * from app.outgoing_confirmed_tx n where n.outgoing_payment_id = x.id offset 0) i
     where x.chain = of_chain and x.status <> 'final' and i.block_height <= final_height
     union all
-    select l.payout_id from app.outgoing_payment x join app.outgoing_confirmed_tx i on i.outgoing_payment_id = x.id
+    select l.payout_id from app.outgoing_payment x
+    cross join lateral (select * from app.outgoing_confirmed_tx n where n.outgoing_payment_id = x.id offset 0) i
     join app.payout_sweep l on l.outgoing_payment_id = x.id
     where x.chain = of_chain and x.status <> 'final' and i.block_height <= final_height)
   order by p.id for update;
@@ -4282,7 +4284,7 @@ begin
       case when o.txid is null and has_outputs then 0 else i.fee end as fee, case when o.txid is null then 'conflicted' when o.kind = 'cancel' then 'cancelled'
       when i.success then 'done' else 'reverted' end as outcome
     from app.outgoing_payment x
-    join app.outgoing_confirmed_tx i on i.outgoing_payment_id = x.id
+    cross join lateral (select * from app.outgoing_confirmed_tx n where n.outgoing_payment_id = x.id offset 0) i
     left join app.outgoing_attempt o on o.chain = x.chain and o.txid = i.txid and o.outgoing_payment_id = x.id
     where x.chain = of_chain and x.status <> 'final' and i.block_height <= final_height
       and (o.txid is not null or exists (
@@ -6057,7 +6059,10 @@ CREATE OR REPLACE FUNCTION app.suspect_second_payments(txids text[])
 AS $function$
   insert into app.second_payment (chain, txid, outgoing_payment_id)
   select f.chain, f.txid, s.id from app.attempt_fate f
-  join app.outgoing_payment s on case f.kind when 'pay' then s.payout_id = f.subject_id and s.kind = 'payout' else s.id = f.subject_id end
+  cross join lateral (
+    select s.id, s.status, s.txid from app.outgoing_payment s where f.kind = 'pay' and s.payout_id = f.subject_id and s.kind = 'payout'
+    union all
+    select s.id, s.status, s.txid from app.outgoing_payment s where f.kind <> 'pay' and s.id = f.subject_id) s
   where f.txid = any(txids) and f.kind <> 'cancel' and f.block_height is not null and s.status = 'final' and s.txid is distinct from f.txid
   on conflict do nothing
 $function$;

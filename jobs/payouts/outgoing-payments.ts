@@ -52,15 +52,16 @@ interface Row extends Omit<OutgoingPayment, 'amount' | 'maxFee' | 'holding' | 'n
   newest: (Omit<Attempt, 'amount'> & {amount: string}) | null
 }
 
-// While a chain or its indexer stands still, nothing is overdue: a replacement would change nothing.
+// While a chain or its indexer stands still, nothing is overdue: a replacement would change nothing. (offset 0: else the
+// planner may compute the view over all payments that ever were.)
 const due = `
   select s.id, s.kind, s.chain, s.token, s.amount, s.source, s.recipient, s.fee_payer as "feePayer", s.nonce, s.first_input as "firstInput", s.payout_id as "payoutId", s.cancelling,
     s.max_fee as "maxFee", coalesce(r.amount, h.amount, 0) as holding, s.status = 'final' as "isFinal",
-    exists (select from app.outgoing_confirmed_tx i where i.outgoing_payment_id = s.id) as "isIncluded",
+    exists (select from app.outgoing_confirmed_tx i where i.outgoing_payment_id = s.id offset 0) as "isIncluded",
     coalesce(x.decision = 'replace' and n.stored_at < x.decided_at, false) as "isToReplace",
     coalesce(c.head_moved_at - n.stored_at >= $3 * interval '1 millisecond', false) as "isOverdue", exists (
       select from app.outgoing_payment b where b.chain = s.chain and b.fee_payer = s.fee_payer and b.nonce < s.nonce and b.status <> 'final'
-        and not exists (select from app.outgoing_confirmed_tx i where i.outgoing_payment_id = b.id)) as "isBehind",
+        and not exists (select from app.outgoing_confirmed_tx i where i.outgoing_payment_id = b.id offset 0)) as "isBehind",
     x.outgoing_payment_id is not null as "isDecided",
     case when n.txid is not null then json_build_object('number', n.attempt, 'kind', n.kind, 'txid', n.txid, 'raw', n.raw,
       'amount', n.amount::text, 'ageMs', round(extract(epoch from clock_timestamp() - n.stored_at) * 1000)) end as newest

@@ -5,7 +5,8 @@
 -- attempt that had its effect), reverted (an attempt that had none), cancelled (the cancel), conflicted (no attempt of it). A transaction that is
 -- not stored here conflicts with nothing until an operator has kept its incident: an older copy of the database may just not remember it.
 -- What follows from the outcome is in outgoing/finish.sql and outputs/finish.sql; what pays although its payment ended before, in
--- outgoing/second_payments.sql. Payouts that waited for a sweep are woken.
+-- outgoing/second_payments.sql. Payouts that waited for a sweep are woken. The open payments are looked up one by one (lateral, offset 0): else the
+-- view is computed over all payments that ever were, at each COMMIT.
 -- Locks: chain.cursor (held by the caller), payouts in the order of their ids, treasury, outgoing payment; then its outputs and holdings, and, if
 -- its payout fails or was paid after all, the pair, adjustments and deposits.
 
@@ -18,10 +19,12 @@ declare
   has_outputs boolean := app.uses_outputs(of_chain);
 begin
   perform from app.payout p where p.id in (
-    select x.payout_id from app.outgoing_payment x join app.outgoing_confirmed_tx i on i.outgoing_payment_id = x.id
+    select x.payout_id from app.outgoing_payment x
+    cross join lateral (select * from app.outgoing_confirmed_tx n where n.outgoing_payment_id = x.id offset 0) i
     where x.chain = of_chain and x.status <> 'final' and i.block_height <= final_height
     union all
-    select l.payout_id from app.outgoing_payment x join app.outgoing_confirmed_tx i on i.outgoing_payment_id = x.id
+    select l.payout_id from app.outgoing_payment x
+    cross join lateral (select * from app.outgoing_confirmed_tx n where n.outgoing_payment_id = x.id offset 0) i
     join app.payout_sweep l on l.outgoing_payment_id = x.id
     where x.chain = of_chain and x.status <> 'final' and i.block_height <= final_height)
   order by p.id for update;
@@ -30,7 +33,7 @@ begin
       case when o.txid is null and has_outputs then 0 else i.fee end as fee, case when o.txid is null then 'conflicted' when o.kind = 'cancel' then 'cancelled'
       when i.success then 'done' else 'reverted' end as outcome
     from app.outgoing_payment x
-    join app.outgoing_confirmed_tx i on i.outgoing_payment_id = x.id
+    cross join lateral (select * from app.outgoing_confirmed_tx n where n.outgoing_payment_id = x.id offset 0) i
     left join app.outgoing_attempt o on o.chain = x.chain and o.txid = i.txid and o.outgoing_payment_id = x.id
     where x.chain = of_chain and x.status <> 'final' and i.block_height <= final_height
       and (o.txid is not null or exists (

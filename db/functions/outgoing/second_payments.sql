@@ -12,7 +12,10 @@ create or replace function app.suspect_second_payments(txids text[]) returns voi
 language sql set search_path = pg_catalog as $$
   insert into app.second_payment (chain, txid, outgoing_payment_id)
   select f.chain, f.txid, s.id from app.attempt_fate f
-  join app.outgoing_payment s on case f.kind when 'pay' then s.payout_id = f.subject_id and s.kind = 'payout' else s.id = f.subject_id end
+  cross join lateral (
+    select s.id, s.status, s.txid from app.outgoing_payment s where f.kind = 'pay' and s.payout_id = f.subject_id and s.kind = 'payout'
+    union all
+    select s.id, s.status, s.txid from app.outgoing_payment s where f.kind <> 'pay' and s.id = f.subject_id) s
   where f.txid = any(txids) and f.kind <> 'cancel' and f.block_height is not null and s.status = 'final' and s.txid is distinct from f.txid
   on conflict do nothing
 $$;
