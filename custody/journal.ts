@@ -209,29 +209,27 @@ export class Journal {
     const last = after + (gap === -1 ? rows.length : gap)
     if (last < Math.min(end, after + most)) this.#block(stream, `entry ${last + 1} is missing`)
     else if (!this.check(rows)) {
-      const wrong = await this.#wrongKey(stream, after, last)
-      if (wrong) this.#block(stream, `the conflict keys of entry ${wrong} differ from custody.journal_key`)
+      const wrong = await this.#wrongKeys(stream, after, last)
+      if (wrong) this.#block(stream, `the conflict keys of entry ${wrong} are not its own`)
       else if (last < end) return rows.length
       else this.#changed.delete(stream)
     }
     return 0
   }
 
-  /** The first entry whose conflict keys differ from custody.journal_key: one that is missing would hide the entry, one too many would call it dead. */
-  async #wrongKey(stream: string, after: number, last: number): Promise<number | undefined> {
+  /**
+   * The first entry whose conflict keys, there or in custody.journal_key, do not follow from what is compared with the file. With one missing, a search
+   * by that nonce or output would not find the entry; with one too many, it would seem dead.
+   */
+  async #wrongKeys(stream: string, after: number, last: number): Promise<number | undefined> {
     const {rows} = await this.#client.query<{seq: number}>({
-      name: 'journal_wrong_key',
-      text: `with wanted as (
-          select j.seq, k.key, j.conflict_key is null as is_unset from custody.journal j cross join lateral (
-            select jsonb_array_elements_text(j.details -> 'inputs') as key
-            union select coalesce(j.details #>> '{inputs,0}', j.sender || ':' || j.nonce)
-          ) k
-          where j.stream = $1 and j.seq > $2 and j.seq <= $3 and k.key is not null
-        ), noted as (
-          select seq, conflict_key as key from custody.journal_key where stream = $1 and seq > $2 and seq <= $3
-        )
-        select seq::int as seq from wanted w full join noted n using (seq, key)
-        where w.is_unset is not false or n.key is null order by seq limit 1`,
+      name: 'journal_wrong_keys',
+      text: `select j.seq::int as seq from custody.journal j
+        cross join lateral (select coalesce(j.details #>> '{inputs,0}', j.sender || ':' || j.nonce) as key) own
+        where j.stream = $1 and j.seq > $2 and j.seq <= $3 and (j.conflict_key is distinct from own.key
+          or array(select n.conflict_key from custody.journal_key n where n.stream = j.stream and n.seq = j.seq order by 1)
+            <> array(select jsonb_array_elements_text(j.details -> 'inputs') union select own.key where own.key is not null order by 1))
+        order by j.seq limit 1`,
       values: [stream, after, last],
     })
     return rows[0]?.seq
