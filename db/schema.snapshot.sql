@@ -2271,7 +2271,7 @@ UNION ALL
     i.fee
    FROM app.output u
      JOIN chain.confirmed_tx i ON i.chain = u.chain AND i.conflict_key = ((u.txid || ':'::text) || u.vout)
-  WHERE u.outgoing_payment_id IS NOT NULL AND u.from_attempt = 1;
+  WHERE u.from_attempt = 1;
 --   outgoing_payment_id uuid: The outgoing payment.
 --   chain text: Chain code.
 --   txid text: The transaction.

@@ -11,7 +11,7 @@ from app.outgoing_payment s join chain.confirmed_tx i on i.chain = s.chain and i
 union all
 select u.outgoing_payment_id, i.chain, i.txid, i.block_height, i.success, i.fee
 from app.output u join chain.confirmed_tx i on i.chain = u.chain and i.conflict_key = u.txid || ':' || u.vout
-where u.outgoing_payment_id is not null and u.from_attempt = 1;
+where u.from_attempt = 1;
 comment on view app.outgoing_confirmed_tx is 'Transactions in a block that are attempts of an outgoing payment (app.outgoing_payment), or exclude all of them. Some are there more than once.';
 comment on column app.outgoing_confirmed_tx.outgoing_payment_id is 'The outgoing payment.';
 comment on column app.outgoing_confirmed_tx.chain is 'Chain code.';
