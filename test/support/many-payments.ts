@@ -2,7 +2,7 @@
 import type pg from 'pg'
 import {type TestDatabase, testDatabase} from './database.ts'
 
-/** Two chains with 20,000 payments each, all but 101 of them final. */
+/** Two chains with 20,000 payments each, all but 21 of them final. */
 export async function manyPayments(): Promise<TestDatabase> {
   const db = await testDatabase()
   await db.rows(`
@@ -15,10 +15,10 @@ export async function manyPayments(): Promise<TestDatabase> {
     insert into custody.journal_key (stream, seq, conflict_key) select stream, seq, conflict_key from custody.journal
     union all select 'BTC', n, md5('output' || n) || ':0' from generate_series(1, 20000) n;
     insert into chain.confirmed_tx (id, chain, txid, block_height, block_hash, block_time, account, nonce, success, fee)
-    select stream || ':' || txid, stream, txid, seq / 20, 'x', now(), '0xA', nonce, true, 1 from custody.journal where seq < 19900;
+    select stream || ':' || txid, stream, txid, seq / 20, 'x', now(), '0xA', nonce, true, 1 from custody.journal where seq < 19980;
     insert into app.outgoing_payment (id, kind, chain, token, amount, source, recipient, fee_payer, nonce, status, next_step_at, max_fee)
-    select subject_id, 'withdrawal', stream, stream, 1, '0xA', 'you', '0xA', nonce, case when seq < 19900 then 'final' else 'live' end,
-      case when seq >= 19900 then now() end, 1 from custody.journal;
+    select subject_id, 'withdrawal', stream, stream, 1, '0xA', 'you', '0xA', nonce, case when seq < 19980 then 'final' else 'live' end,
+      case when seq >= 19980 then now() end, 1 from custody.journal;
     insert into app.outgoing_attempt (chain, txid, outgoing_payment_id, attempt, kind, raw, token, source, recipient, amount, max_fee, fee_details)
     select chain, md5(chain || nonce), id, 1, 'effect', '', chain, '0xA', 'you', 1, 1, '{}' from app.outgoing_payment;
     insert into app.output (chain, txid, vout, address, amount, outgoing_payment_id, from_attempt)
