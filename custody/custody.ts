@@ -61,7 +61,7 @@ export class Custody {
   async sign(asked: Asked[]): Promise<SignResult[]> {
     return await this.inTurn(async () => {
       const outcomes = await this.#context.journal.write(add => this.#outcomesOf(asked, add))
-      for (const {draft} of outcomes) if (draft) signatures.inc({chain: draft.stream, kind: draft.kind})
+      for (const {draft} of outcomes) if (draft) this.#noteSigned(draft)
       step('custody: before answer')
       return outcomes.map(({response}) => response)
     })
@@ -81,6 +81,11 @@ export class Custody {
     })
   }
 
+  #noteSigned({kind, stream: chain, sender, nonce, subject_id: subject, txid}: Draft): void {
+    signatures.inc({chain, kind})
+    this.#log.info({kind, chain, sender, nonce, subject, txid}, 'signed')
+  }
+
   /** A budget for this turn. */
   #budget(): Budget {
     const {client, chains, journal} = this.#context
@@ -93,11 +98,7 @@ export class Custody {
     const outcomes = new Map<Asked, Outcome>()
     for (const one of inPlace(asked)) {
       const outcome = await this.#outcomeOf(one, budget, timeLeft)
-      if (outcome.draft) {
-        await add(outcome.draft)
-        const {kind, stream: chain, sender, nonce, subject_id: subject, txid} = outcome.draft
-        this.#log.info({kind, chain, sender, nonce, subject, txid}, 'signed')
-      }
+      if (outcome.draft) await add(outcome.draft)
       outcomes.set(one, outcome)
     }
     return asked.map(one => outcomes.get(one)!)
