@@ -401,7 +401,7 @@ create view analytics.ledger with (security_barrier=true) as
      LEFT JOIN app.asset a ON a.chain = e.chain AND a.token = e.token;
 --   entry_id bigint: Order of insertion.
 --   posting bigint: The movement that the entry is a part of.
---   kind text: deposit (deposits became final, or an operator credited one), top_up (the treasury was paid), reorg (a final deposit was taken back), claim and release (of a payout), payout, sweep, withdrawal, return (of unattributed value, in each of its steps), network_fee, second_payment (what left although its payment had ended).
+--   kind text: deposit (deposits became final, or an operator credited one), top_up (the treasury was paid), reorg (a final deposit was taken back), claim and release (of a payout), payout, sweep, withdrawal, return (of unattributed value, in each of its steps), network_fee.
 --   reference text: What caused it: finalisation:<chain>:<number> for deposits, or the UUID of the deposit, payout or transaction.
 --   account text: address: what deposit addresses hold. treasury: what the treasury holds. merchant: what merchants are owed. payout: claimed by payouts under way. fees: service fees earned. network: network fees paid. operator: top-ups less withdrawals. unattributed: value that is credited to no merchant.
 --   chain text: Chain code.
@@ -1054,7 +1054,7 @@ create table app.chain (
   chain text not null, -- Chain code.
   family text not null, -- Chains of one family share their addresses: a key controls the same address on each of them.
   native_token text not null, -- Token code of the native coin, in which network fees are paid.
-  attempts_exclude_by text not null, -- What all attempts of an outgoing payment use, so that at most one of them is ever mined. nonce: the same nonce of an account. output: the same output, their first input (app.outgoing_payment.first_input). Never changes.
+  attempts_exclude_by text not null, -- What all attempts of an outgoing payment use, so that at most one of them is ever mined. nonce: the same nonce of an account. output: the same output, their first input (app.outgoing_payment.sender). Never changes.
   shows_unconfirmed boolean not null, -- Whether its indexer shows payments that are in no block yet (chain.unconfirmed), and is notified of each new address at once.
   coinbase_sender text, -- What its indexer writes as the sender of new coins; null if they do not come as transfers of a transaction.
   coinbase_maturity integer, -- How many blocks above theirs nodes wait until new coins may be spent; null if there are none.
@@ -1377,7 +1377,7 @@ create table app.outgoing_payment (
   cancelling boolean not null default false, -- True if it must not be paid any more: a transaction that moves nothing is to use up its conflict key.
   recovered boolean not null default false, -- True if it was imported from custody's journal (sluice custody reconcile); several of an address may then wait for the chain at once.
   max_fee numeric(78,0) not null, -- The highest network fee of any of its attempts; reserved if the treasury pays it.
-  txid text, -- The final transaction that ended it; null before, and where it ended without one because nothing was signed for it.
+  txid text, -- The final transaction that ended it; null before.
   outcome text, -- Outcome of that transaction: done, reverted, cancelled (the attempt that moves nothing), conflicted (no attempt of this outgoing payment). Null until it is final.
   fee_paid numeric(78,0), -- Network fee that it cost, in the native coin's base units; null before.
   waiting_reason text, -- What it waits for, if its next step could not be taken; null while it moves.
@@ -1540,18 +1540,21 @@ create table app.reindex (
   constraint reindex_pkey PRIMARY KEY (id)
 );
 
--- Transactions of ours that may have paid a second time; those that did are booked.
+-- Transactions of ours in a block whose outgoing payment ended in another way; those that are final are booked, as second payments or as fees.
 create table app.second_payment (
   chain text not null, -- Chain code.
   txid text not null, -- The transaction.
   outgoing_payment_id uuid not null, -- The outgoing payment that it was signed for, and that ended in another way.
-  amount numeric(78,0), -- What the operator lost by it, in base units of its token; null until it is booked.
-  booked_at timestamp with time zone, -- When it was booked as the operator's loss; null while it is not final.
-  debt_at timestamp with time zone, -- When an operator decided that the merchant owes it; null if it stays the operator's loss.
+  amount numeric(78,0), -- What it paid, in base units of the payment's token: the operator's loss; 0 for a sweep, a cancel, and what failed. Null until it is booked.
+  fee numeric(78,0), -- The network fee that was booked for it, in the native coin's base units; 0 if it was booked with a payment that it ended. Null until it is booked.
+  incident_id bigint, -- The incident second_payment that reports it; null if it is no payment.
+  booked_at timestamp with time zone, -- When it was booked; null while it is not final.
   constraint second_payment_pkey PRIMARY KEY (chain, txid),
+  constraint second_payment_incident_id_fkey FOREIGN KEY (incident_id) REFERENCES app.incident(id),
   constraint second_payment_outgoing_payment_id_fkey FOREIGN KEY (outgoing_payment_id) REFERENCES app.outgoing_payment(id)
 );
 CREATE INDEX second_payment_noted ON app.second_payment USING btree (chain) WHERE (booked_at IS NULL);
+CREATE INDEX second_payment_outgoing_payment ON app.second_payment USING btree (outgoing_payment_id);
 
 -- The next nonce of each address of ours that ever sent. Never taken from a node.
 create table app.sender (
@@ -2271,7 +2274,7 @@ UNION ALL
     i.fee
    FROM app.output u
      JOIN chain.confirmed_tx i ON i.chain = u.chain AND i.conflict_key = ((u.txid || ':'::text) || u.vout)
-  WHERE u.from_attempt = 1;
+  WHERE u.outgoing_payment_id IS NOT NULL AND u.from_attempt = 1;
 --   outgoing_payment_id uuid: The outgoing payment.
 --   chain text: Chain code.
 --   txid text: The transaction.
@@ -2581,7 +2584,7 @@ begin
   perform app.lock_treasury(s.chain);
   select * into s from app.outgoing_payment x where x.id = of_outgoing_payment for update;
   if s.status = 'final' or number <> 1 + (select count(*) from app.outgoing_attempt o where o.outgoing_payment_id = s.id) then return false; end if;
-  select * into found_outputs from app.weigh_outputs(s.chain, inputs, s.merchant_id, s.kind <> 'sweep' or s.cancelling);
+  select * into found_outputs from app.weigh_outputs(s.chain, inputs, s.merchant_id, s.kind <> 'sweep');
   if found_outputs.count is distinct from cardinality(inputs) then return false; end if;
   perform app.reserve_outputs(s.chain, inputs, s.id, number);
   if s.kind = 'payout' and p.status in ('swept', 'paying') then
@@ -3322,61 +3325,48 @@ begin
   return outgoing_payment;
 end $function$;
 
--- Books what a second payment took from the treasury (in base units of its token) as the operator's loss, opens the incident and halts the chain.
-CREATE OR REPLACE FUNCTION app.book_second_payment(s app.outgoing_payment, of_txid text, lost numeric)
+-- Books the final payment of a payout that had failed before: the merchant has the money and, since the release, the balance, too.
+CREATE OR REPLACE FUNCTION app.book_payment_of_failed_payout(s app.outgoing_payment)
  RETURNS void
  LANGUAGE plpgsql
  SET search_path TO 'pg_catalog'
 AS $function$
 begin
-  insert into app.second_payment (chain, txid, outgoing_payment_id, amount, booked_at) values (s.chain, of_txid, s.id, lost, clock_timestamp())
-  on conflict (chain, txid) do update set amount = excluded.amount, booked_at = excluded.booked_at;
-  perform app.add_treasury(s.chain, s.token, -lost, 0);
+  perform app.add_treasury(s.chain, s.token, -s.amount, 0);
   perform app.post('second_payment', s.id::text, s.chain, jsonb_build_array(
-    jsonb_build_object('account', 'operator', 'token', s.token, 'amount', lost),
-    jsonb_build_object('account', 'treasury', 'token', s.token, 'amount', -lost)));
-  update chain.cursor c set halted_at = clock_timestamp() where c.chain = s.chain and c.halted_at is null;
-  insert into app.incident (chain, kind, subject, details)
-  values (s.chain, 'second_payment', s.id::text, jsonb_build_object('txid', of_txid, 'kind', s.kind, 'token', s.token, 'amount', lost::text,
-    'ended_by', s.txid, 'outcome', s.outcome)) on conflict do nothing;
+    jsonb_build_object('account', 'operator', 'token', s.token, 'amount', s.amount),
+    jsonb_build_object('account', 'treasury', 'token', s.token, 'amount', -s.amount)));
+  perform app.note_booked(s, s.txid, true, s.amount, 0);
 end $function$;
 
--- Books the second payments of a chain that are final at this height.
+-- Books what is noted of a chain and final at this height: second payments, and the fees of what failed or was cancelled. False if there was none.
 CREATE OR REPLACE FUNCTION app.book_second_payments(of_chain text, final_height integer)
- RETURNS void
+ RETURNS boolean
  LANGUAGE plpgsql
  SET search_path TO 'pg_catalog'
  SET plan_cache_mode TO 'force_custom_plan'
 AS $function$
 declare
   found_final record;
-  s app.outgoing_payment;
-  lost numeric;
+  booked boolean := false;
 begin
   for found_final in
-    select n.txid, n.outgoing_payment_id, f.fee, j.amount from app.second_payment n
-    join app.attempt_fate f on f.chain = n.chain and f.txid = n.txid join custody.journal j on j.stream = f.chain and j.seq = f.seq
-    where n.chain = of_chain and n.booked_at is null and f.fate = 'final'
-      -- the transaction that completed it is in a block, too: else this one took its place (final_payment_vanished)
-      and exists (select from app.outgoing_payment x join chain.confirmed_tx i on i.chain = x.chain and i.txid = x.txid where x.id = n.outgoing_payment_id)
+    select n.txid, x as payment, x.outcome, f.fee, f.pays, case when f.pays then j.amount else 0 end as moved,
+      row_number() over (partition by n.outgoing_payment_id, f.pays order by f.block_height, n.txid) as number
+    from app.second_payment n join app.outgoing_payment x on x.id = n.outgoing_payment_id
+    cross join lateral (select a.seq, a.block_height, a.fee, a.success and a.kind <> 'cancel' as pays from app.attempt_fate a
+      where a.chain = n.chain and a.txid = n.txid and a.block_height <= final_height limit 1) f
+    join custody.journal j on j.stream = n.chain and j.seq = f.seq
+    where n.chain = of_chain and n.booked_at is null
     order by f.block_height, n.txid
   loop
+    continue when found_final.pays and found_final.outcome = 'done' and found_final.number = 1
+      and not exists (select from chain.confirmed_tx i where i.chain = of_chain and i.txid = (found_final.payment).txid);
     perform app.lock_treasury(of_chain);
-    select * into s from app.outgoing_payment x where x.id = found_final.outgoing_payment_id for update;
-    if app.uses_outputs(of_chain) then
-      lost := app.take_second_outputs(s, found_final.txid);
-    else
-      s.max_fee := 0; -- what was reserved for it was given back when it ended
-      s.payout_id := null;
-      perform app.post_network_fee(s, found_final.fee);
-      lost := case when s.kind = 'sweep' then 0 else found_final.amount end;
-      if s.kind = 'sweep' then
-        s.merchant_id := (select a.merchant_id from custody.address a where a.address = s.source);
-        perform app.post_sweep(s, found_final.amount);
-      end if;
-    end if;
-    perform app.book_second_payment(s, found_final.txid, lost);
+    perform app.post_second_transaction(found_final.payment, found_final.txid, found_final.pays, found_final.moved, found_final.fee);
+    booked := true;
   end loop;
+  return booked;
 end $function$;
 
 -- Gives up a sweep or a withdrawal that is not final: a transaction that pays nobody uses up its nonce, or its outputs.
@@ -3846,8 +3836,8 @@ AS $function$
   on conflict (outgoing_payment_id) do update set decision = excluded.decision, decided_at = excluded.decided_at
 $function$;
 
--- An operator's decision about a second payment: loss leaves it with the operator; debt has the merchant of its payout owe the net.
-CREATE OR REPLACE FUNCTION app.decide_second_payment(of_outgoing_payment uuid, decision text)
+-- An operator's decision about the second payments of an incident: loss leaves them with the operator; debt has the merchant of their payout owe what they paid.
+CREATE OR REPLACE FUNCTION app.decide_second_payment(of_incident app.incident, decision text)
  RETURNS void
  LANGUAGE plpgsql
  SET search_path TO 'pg_catalog'
@@ -3857,25 +3847,24 @@ declare
   second app.second_payment;
 begin
   if decision = 'loss' then return; end if;
-  select o.* into p from app.payout o join app.outgoing_payment s on s.payout_id = o.id and s.kind = 'payout' where s.id = of_outgoing_payment for update of o;
+  select o.* into p from app.payout o join app.outgoing_payment s on s.payout_id = o.id and s.kind = 'payout'
+  where s.id = of_incident.subject::uuid for update of o;
   if p.id is null then
-    raise exception 'only the second payment of a payout can be a debt: nobody owes what a sweep or a withdrawal moved; use loss' using errcode = 'P0003';
+    raise exception 'incident %: only the second payment of a payout can be a debt: nobody owes what a sweep or a withdrawal moved; use loss', of_incident.id
+      using errcode = 'P0003';
   end if;
-  for second in
-    update app.second_payment n set debt_at = clock_timestamp()
-    where n.outgoing_payment_id = of_outgoing_payment and n.booked_at is not null and n.debt_at is null returning *
-  loop
-    perform app.lock_treasury(p.chain);
-    perform app.lock_pair(p.merchant_id, p.chain, p.token);
-    insert into app.adjustment (merchant_id, chain, token, amount, reason) values (p.merchant_id, p.chain, p.token, -p.net, 'paid_after_all');
-    insert into app.balance_delta (merchant_id, chain, token, amount, deposit_count) values (p.merchant_id, p.chain, p.token, -p.net, 0);
-    perform app.add_share(p.chain, p.token, p.merchant_id, -p.net, 0);
+  perform app.lock_treasury(p.chain);
+  perform app.lock_pair(p.merchant_id, p.chain, p.token);
+  for second in select * from app.second_payment n where n.incident_id = of_incident.id loop
+    insert into app.adjustment (merchant_id, chain, token, amount, reason) values (p.merchant_id, p.chain, p.token, -second.amount, 'paid_after_all');
+    insert into app.balance_delta (merchant_id, chain, token, amount, deposit_count) values (p.merchant_id, p.chain, p.token, -second.amount, 0);
+    perform app.add_share(p.chain, p.token, p.merchant_id, -second.amount, 0);
     perform app.post('claim', p.id::text, p.chain, jsonb_build_array(
-      jsonb_build_object('account', 'merchant', 'token', p.token, 'merchant_id', p.merchant_id, 'amount', p.net),
-      jsonb_build_object('account', 'payout', 'token', p.token, 'merchant_id', p.merchant_id, 'amount', -p.net)));
+      jsonb_build_object('account', 'merchant', 'token', p.token, 'merchant_id', p.merchant_id, 'amount', second.amount),
+      jsonb_build_object('account', 'payout', 'token', p.token, 'merchant_id', p.merchant_id, 'amount', -second.amount)));
     perform app.post('payout', p.id::text, p.chain, jsonb_build_array(
-      jsonb_build_object('account', 'payout', 'token', p.token, 'merchant_id', p.merchant_id, 'amount', p.net),
-      jsonb_build_object('account', 'operator', 'token', p.token, 'amount', -p.net)));
+      jsonb_build_object('account', 'payout', 'token', p.token, 'merchant_id', p.merchant_id, 'amount', second.amount),
+      jsonb_build_object('account', 'operator', 'token', p.token, 'amount', -second.amount)));
   end loop;
 end $function$;
 
@@ -4047,29 +4036,6 @@ begin
   end loop;
 end $function$;
 
--- Ends an outgoing payment that is being cancelled and was never signed, without a transaction. False where it was signed, has a nonce, or its chain is halted.
-CREATE OR REPLACE FUNCTION app.end_unsigned(of_outgoing_payment uuid)
- RETURNS boolean
- LANGUAGE plpgsql
- SECURITY DEFINER
- SET search_path TO 'pg_catalog'
-AS $function$
-declare s app.outgoing_payment := app.lock_unsigned(of_outgoing_payment);
-begin
-  if s.id is null or not s.cancelling or s.nonce is not null then return false; end if;
-  update app.outgoing_payment x set status = 'final', outcome = 'cancelled', fee_paid = 0, final_at = clock_timestamp(), next_step_at = null,
-    waiting_reason = null, waiting_detail = null, waiting_since = null, first_input = null -- which another payment may use
-  where x.id = s.id returning * into s;
-  perform app.finish_outputs(s);
-  perform app.reserve(s.chain, app.native_token(s.chain), -s.max_fee);
-  if s.kind = 'payout' then perform app.finish_payment(s, s.outcome, null);
-  elsif s.kind = 'withdrawal' then perform app.finish_withdrawal(s, s.outcome);
-  end if;
-  perform app.wake_payout(p.id) from app.payout p
-  where p.status in ('sweeping', 'swept') and p.id in (select l.payout_id from app.payout_sweep l where l.outgoing_payment_id = s.id) order by p.id;
-  return true;
-end $function$;
-
 -- Adds a job for graphile-worker, and replaces a waiting one with the same key; it becomes visible when the calling transaction commits.
 CREATE OR REPLACE FUNCTION app.enqueue(task text, payload json DEFAULT '{}'::json, key text DEFAULT NULL::text)
  RETURNS void
@@ -4138,7 +4104,10 @@ begin
   update app.outgoing_payment x set cancelling = true, next_step_at = clock_timestamp()
   where x.payout_id = p.id and x.kind = 'payout' and x.status <> 'final' returning x.* into s;
   if found then
-    perform app.unreserve_payment(p, s);
+    perform app.give_up_swept_in(s);
+    update app.treasury_share h set reserved = h.reserved - p.gross
+    where h.chain = p.chain and h.token = p.token and h.merchant_id = p.merchant_id;
+    perform app.reserve(p.chain, p.token, -p.net);
     perform app.wake_outgoing_payments(p.chain);
   end if;
   perform app.release_payout(p.id, code, message);
@@ -4270,27 +4239,26 @@ declare
   has_outputs boolean := app.uses_outputs(of_chain);
 begin
   perform from app.payout p where p.id in (
-    select x.payout_id from app.outgoing_payment x
-    cross join lateral (select * from app.outgoing_confirmed_tx n where n.outgoing_payment_id = x.id offset 0) i
+    select x.payout_id from app.outgoing_payment x join app.outgoing_confirmed_tx i on i.outgoing_payment_id = x.id
     where x.chain = of_chain and x.status <> 'final' and i.block_height <= final_height
     union all
-    select l.payout_id from app.outgoing_payment x
-    cross join lateral (select * from app.outgoing_confirmed_tx n where n.outgoing_payment_id = x.id offset 0) i
+    select l.payout_id from app.outgoing_payment x join app.outgoing_confirmed_tx i on i.outgoing_payment_id = x.id
     join app.payout_sweep l on l.outgoing_payment_id = x.id
     where x.chain = of_chain and x.status <> 'final' and i.block_height <= final_height)
   order by p.id for update;
   for found_final in
     select distinct on (i.block_height, x.nonce, x.id) x.id, i.txid, o.amount as moved,
-      case when o.txid is null and has_outputs then 0 else i.fee end as fee, case when o.txid is null then 'conflicted' when o.kind = 'cancel' then 'cancelled'
+      case when o.txid is not null then i.fee when has_outputs then 0 else i.fee - coalesce(n.fee, 0) end as fee, case when o.txid is null then 'conflicted' when o.kind = 'cancel' then 'cancelled'
       when i.success then 'done' else 'reverted' end as outcome
     from app.outgoing_payment x
-    cross join lateral (select * from app.outgoing_confirmed_tx n where n.outgoing_payment_id = x.id offset 0) i
+    join app.outgoing_confirmed_tx i on i.outgoing_payment_id = x.id
     left join app.outgoing_attempt o on o.chain = x.chain and o.txid = i.txid and o.outgoing_payment_id = x.id
+    left join app.second_payment n on n.chain = x.chain and n.txid = i.txid and n.booked_at is not null
     where x.chain = of_chain and x.status <> 'final' and i.block_height <= final_height
-      and (o.txid is not null or exists (
+      and (o.txid is not null or n.txid is not null or exists (
         select from app.unknown_transaction u join app.incident k on k.id = u.incident_id
         where u.chain = i.chain and u.txid = i.txid and k.resolution = 'kept'))
-    order by i.block_height, x.nonce, x.id, o.txid is null
+    order by i.block_height, x.nonce, x.id, o.txid is null, o.kind = 'cancel' or not i.success, i.txid
   loop
     perform app.lock_treasury(of_chain);
     update app.outgoing_payment x set status = 'final', txid = found_final.txid, outcome = found_final.outcome, fee_paid = found_final.fee,
@@ -4304,9 +4272,11 @@ begin
     elsif s.kind = 'withdrawal' then perform app.finish_withdrawal(s, s.outcome);
     end if;
     finished := finished || s.id;
-    perform app.suspect_second_payments(array(select o.txid from app.outgoing_attempt o where o.outgoing_payment_id = s.id));
+    perform app.suspect_second_payments_of(s);
   end loop;
-  perform app.book_second_payments(of_chain, final_height);
+  if app.book_second_payments(of_chain, final_height) then
+    perform app.finish_outgoing_payments(of_chain, final_height); -- other payments whose nonce or outputs they took
+  end if;
   perform app.wake_payout(p.id) from app.payout p
   where p.status in ('sweeping', 'swept') and p.id in (select l.payout_id from app.payout_sweep l where l.outgoing_payment_id = any(finished)) order by p.id;
 end $function$;
@@ -4324,7 +4294,8 @@ declare
 begin
   update app.output u set spent_by = i.txid
   from chain.confirmed_tx i
-  where u.outgoing_payment_id = s.id and i.chain = u.chain and i.conflict_key = u.txid || ':' || u.vout;
+  where u.outgoing_payment_id = s.id and u.spent_by is null and i.chain = u.chain and i.conflict_key = u.txid || ':' || u.vout
+    and (i.txid = s.txid or not exists (select from custody.journal j where j.txid = i.txid)); -- other attempts: outgoing/second_payments.sql
   update app.output u set outgoing_payment_id = null, from_attempt = null where u.outgoing_payment_id = s.id and u.spent_by is null;
   if s.outcome = 'conflicted' then return; end if;
   insert into app.output (chain, txid, vout, address, amount)
@@ -4334,7 +4305,7 @@ begin
 
   with part as materialized (
     select u.address, u.merchant_id, sum(u.amount) as amount from app.output u
-    where u.outgoing_payment_id = s.id and u.merchant_id is not null group by u.address, u.merchant_id
+    where u.outgoing_payment_id = s.id and u.spent_by = s.txid and u.merchant_id is not null group by u.address, u.merchant_id
   ), held as (
     insert into app.holding as h (chain, address, token, merchant_id, amount)
     select s.chain, address, s.token, merchant_id, -amount from part order by address
@@ -4360,7 +4331,7 @@ AS $function$
 declare p app.payout := (select o from app.payout o where o.id = s.payout_id);
 begin
   if p.status = 'failed' then -- before anything was broadcast; its reservation was given back
-    if outcome = 'done' then perform app.book_second_payment(s, txid, p.net); -- the merchant has the money and, since the release, the balance, too
+    if outcome = 'done' then perform app.book_payment_of_failed_payout(s);
     elsif outcome = 'conflicted' then
       insert into app.incident (chain, kind, subject, details)
       values (s.chain, 'payment_of_failed_payout', s.id::text, jsonb_build_object('payout_id', p.id, 'txid', txid, 'outcome', outcome))
@@ -4538,6 +4509,17 @@ begin
   if s.swept_in > 0 then perform app.set_swept_in(s, 0); end if;
 end $function$;
 
+-- Whether the ledger counts on a transaction for an outgoing payment that is final: it ended it, or was booked as a second payment of it.
+CREATE OR REPLACE FUNCTION app.is_booked(s app.outgoing_payment, of_txid text)
+ RETURNS boolean
+ LANGUAGE sql
+ STABLE
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select s.txid = of_txid or exists (
+    select from app.second_payment n where n.chain = s.chain and n.txid = of_txid and n.outgoing_payment_id = s.id and n.booked_at is not null)
+$function$;
+
 -- Whether app.due_comparison has something to do on one of these chains.
 CREATE OR REPLACE FUNCTION app.is_comparison_due(of_chains text[])
  RETURNS boolean
@@ -4679,29 +4661,6 @@ begin
   return d;
 end $function$;
 
--- Locks an outgoing payment; null if anything was signed for it or with its conflict key, or its chain is halted.
-CREATE OR REPLACE FUNCTION app.lock_unsigned(of_outgoing_payment uuid)
- RETURNS app.outgoing_payment
- LANGUAGE plpgsql
- SET search_path TO 'pg_catalog'
-AS $function$
-declare s app.outgoing_payment;
-begin
-  select * into s from app.outgoing_payment x where x.id = of_outgoing_payment and x.status = 'allocated';
-  if s.id is null then return null; end if;
-  perform from chain.cursor c where c.chain = s.chain for update;
-  perform from app.payout p where p.id = s.payout_id for update;
-  perform app.lock_treasury(s.chain);
-  select * into s from app.outgoing_payment x where x.id = of_outgoing_payment and x.status = 'allocated' for update;
-  -- Only now, with the lock: custody may have signed while this waited for it.
-  if app.why_halted(s.chain) is not null
-    or exists (select from custody.journal j where j.subject_id = case s.kind when 'payout' then s.payout_id else s.id end)
-    or exists (select from custody.journal_key k where k.stream = s.chain and k.conflict_key = s.conflict_key) then
-    return null;
-  end if;
-  return s;
-end $function$;
-
 -- Makes the next week of deliveries, up to three weeks ahead, or drops the oldest one that is past the retention and holds nothing pending: one at each call; returns what it did, or null when nothing is left to do. Safe to run at any time and in several places.
 CREATE OR REPLACE FUNCTION app.maintain_partitions(retention interval)
  RETURNS text
@@ -4835,6 +4794,28 @@ CREATE OR REPLACE FUNCTION app.note_backup(made_with text)
 AS $function$
   insert into app.backup_run (kind, made_with) values ('backup', made_with)
 $function$;
+
+-- Notes that a transaction was booked, with what it paid (in base units of its token); if it is a second payment, opens the incident, or adds to the open one, and halts the chain.
+CREATE OR REPLACE FUNCTION app.note_booked(s app.outgoing_payment, of_txid text, pays boolean, paid numeric, of_fee numeric)
+ RETURNS void
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare incident bigint;
+begin
+  if pays then
+    update chain.cursor c set halted_at = clock_timestamp() where c.chain = s.chain and c.halted_at is null;
+    insert into app.incident as k (chain, kind, subject, details)
+    values (s.chain, 'second_payment', s.id::text, jsonb_build_object('txids', jsonb_build_array(of_txid), 'kind', s.kind, 'token', s.token,
+      'amount', paid::text, 'ended_by', s.txid, 'outcome', s.outcome))
+    on conflict (subject, kind) where resolved_at is null do update set details = k.details || jsonb_build_object(
+      'txids', k.details -> 'txids' || to_jsonb(of_txid), 'amount', ((k.details ->> 'amount')::numeric + paid)::text)
+    returning k.id into incident;
+  end if;
+  insert into app.second_payment (chain, txid, outgoing_payment_id, amount, fee, incident_id, booked_at)
+  values (s.chain, of_txid, s.id, paid, of_fee, incident, clock_timestamp())
+  on conflict (chain, txid) do update set amount = excluded.amount, fee = excluded.fee, incident_id = excluded.incident_id, booked_at = excluded.booked_at;
+end $function$;
 
 -- Notes that a drill has just ended: which step failed and why, or null if all of them succeeded.
 CREATE OR REPLACE FUNCTION app.note_drill(error text)
@@ -5031,6 +5012,8 @@ AS $function$
   select o.outgoing_payment_id from app.outgoing_attempt o where o.chain = of_chain and o.txid = of_txid
   union
   select s.id from app.outgoing_payment s where s.chain = of_chain and s.conflict_key = of_conflict_key
+  union
+  select n.outgoing_payment_id from app.second_payment n where n.chain = of_chain and n.txid = of_txid
 $function$;
 
 -- Payouts and outgoing payments under way, by what they wait for, those that failed, and what treasuries hold (in coins).
@@ -5199,6 +5182,62 @@ begin
     jsonb_build_object('account', case when by_treasury then 'treasury' else 'address' end, 'token', native, 'merchant_id', s.merchant_id,
       'address', case when not by_treasury then s.fee_payer end, 'amount', -fee)));
   update app.payout p set network_fee = p.network_fee + post_network_fee.fee where p.id = s.payout_id;
+end $function$;
+
+-- Posts what a sweep moved to the treasury, and its network fee, after its payment had ended by another transaction; both in base units.
+CREATE OR REPLACE FUNCTION app.post_second_sweep(s app.outgoing_payment, moved numeric, fee numeric)
+ RETURNS void
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare
+  native text := app.native_token(s.chain);
+  own_fee numeric := case when s.fee_payer = app.treasury_address(s.chain) then 0 else fee end;
+begin
+  if s.merchant_id is null and moved + own_fee <= (select sum(e.amount) from app.ledger_entry e
+    where e.account = 'address' and e.merchant_id is null and e.chain = s.chain and e.address = s.source and e.token = s.token)
+  then
+    if own_fee = 0 then perform app.post_network_fee(s, fee); end if;
+    perform app.add_treasury(s.chain, s.token, moved, 0);
+    perform app.post('second_payment', s.id::text, s.chain, jsonb_build_array(
+      jsonb_build_object('account', 'treasury', 'token', s.token, 'amount', moved),
+      jsonb_build_object('account', 'network', 'token', native, 'amount', own_fee),
+      jsonb_build_object('account', 'address', 'token', s.token, 'address', s.source, 'amount', -moved),
+      jsonb_build_object('account', 'address', 'token', native, 'address', s.source, 'amount', -own_fee)));
+    return;
+  end if;
+  s.merchant_id := (select a.merchant_id from custody.address a where a.address = s.source);
+  perform app.post_network_fee(s, fee);
+  if moved > 0 then perform app.post_sweep(s, moved); end if;
+end $function$;
+
+-- Posts what a final transaction moved and cost after its payment had ended by another one; its fee (in base units), too.
+CREATE OR REPLACE FUNCTION app.post_second_transaction(s app.outgoing_payment, of_txid text, pays boolean, moved numeric, fee numeric)
+ RETURNS void
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare
+  more_fee numeric := fee - coalesce((select sum(x.fee_paid) from app.outgoing_payment x where x.txid = of_txid and x.id in (
+    select p from chain.confirmed_tx i cross join lateral app.payments_of(i.chain, i.txid, i.conflict_key) p where i.chain = s.chain and i.txid = of_txid)), 0);
+  paid numeric := case when s.kind = 'sweep' then 0 else moved end;
+  lost numeric := paid;
+begin
+  s.max_fee := 0; -- what was reserved for it was given back when it ended
+  s.payout_id := null;
+  if app.uses_outputs(s.chain) then
+    lost := app.take_second_outputs(s, of_txid) - more_fee;
+    perform app.post_network_fee(s, more_fee);
+  elsif s.kind = 'sweep' then
+    perform app.post_second_sweep(s, moved, more_fee);
+  else
+    perform app.post_network_fee(s, more_fee);
+  end if;
+  perform app.add_treasury(s.chain, s.token, -lost, 0);
+  perform app.post('second_payment', s.id::text, s.chain, jsonb_build_array(
+    jsonb_build_object('account', 'operator', 'token', s.token, 'amount', lost),
+    jsonb_build_object('account', 'treasury', 'token', s.token, 'amount', -lost)));
+  perform app.note_booked(s, of_txid, pays, paid, more_fee);
 end $function$;
 
 -- Posts money of a merchant that moved from its address to the treasury (in base units).
@@ -5752,7 +5791,7 @@ begin
     where i.resolved_at is null and (i.subject = incident.subject
       or i.subject = deposit.chain || ':' || deposit.txid || ':' || deposit.output_index);
   elsif incident.kind = 'second_payment' then
-    perform app.decide_second_payment(incident.subject::uuid, decision);
+    perform app.decide_second_payment(incident, decision);
     update app.incident i set resolved_at = clock_timestamp(), resolution = decision where i.id = incident_id;
     perform chain.go_on(incident.chain);
   else
@@ -5929,31 +5968,6 @@ begin
   if not found then raise exception 'there is no merchant with this id' using errcode = 'SL404', detail = 'merchant'; end if;
 end $function$;
 
--- Takes the payment of a swept payout away from it if the payout has waited this long, the payment has a nonce, and nothing was signed: the nonce is used up by a cancel, and the payout keeps waiting without one.
-CREATE OR REPLACE FUNCTION app.set_payment_aside(of_payout uuid, after_ms integer)
- RETURNS boolean
- LANGUAGE plpgsql
- SECURITY DEFINER
- SET search_path TO 'pg_catalog'
-AS $function$
-declare
-  p app.payout;
-  s app.outgoing_payment;
-begin
-  select * into p from app.payout o
-  where o.id = of_payout and o.status = 'swept' and o.waiting_since <= clock_timestamp() - after_ms * interval '1 millisecond';
-  select * into s from app.outgoing_payment x where x.payout_id = p.id and x.kind = 'payout' and x.nonce is not null and not x.cancelling;
-  s := app.lock_unsigned(s.id);
-  select * into p from app.payout o where o.id = of_payout and o.status = 'swept'; -- locked, too
-  if s.id is null or p.id is null then return false; end if;
-  perform app.unreserve_payment(p, s);
-  update app.outgoing_payment x set kind = 'sweep', payout_id = null, merchant_id = null, token = app.native_token(s.chain), amount = 1,
-    recipient = s.fee_payer, cancelling = true, next_step_at = clock_timestamp()
-  where x.id = s.id;
-  perform app.wake_outgoing_payments(s.chain);
-  return true;
-end $function$;
-
 -- Registers where payouts of a chain go, and replaces the address before; returns the body of the response. The address comes checked and in its display form.
 CREATE OR REPLACE FUNCTION app.set_payout_address(of_merchant uuid, of_chain text, of_address text)
  RETURNS text
@@ -6056,15 +6070,29 @@ CREATE OR REPLACE FUNCTION app.suspect_second_payments(txids text[])
  RETURNS void
  LANGUAGE sql
  SET search_path TO 'pg_catalog'
+ SET plan_cache_mode TO 'force_custom_plan'
 AS $function$
   insert into app.second_payment (chain, txid, outgoing_payment_id)
-  select f.chain, f.txid, s.id from app.attempt_fate f
+  select j.stream, j.txid, s.id from unnest(txids) t (txid) join custody.journal j on j.txid = t.txid
   cross join lateral (
-    select s.id, s.status, s.txid from app.outgoing_payment s where f.kind = 'pay' and s.payout_id = f.subject_id and s.kind = 'payout'
-    union all
-    select s.id, s.status, s.txid from app.outgoing_payment s where f.kind <> 'pay' and s.id = f.subject_id) s
-  where f.txid = any(txids) and f.kind <> 'cancel' and f.block_height is not null and s.status = 'final' and s.txid is distinct from f.txid
+    select x.* from app.outgoing_payment x where x.payout_id = j.subject_id and x.kind = 'payout'
+    union all select x.* from app.outgoing_payment x where x.id = j.subject_id
+    union all select x.* from app.outgoing_payment x where j.kind = 'cancel' and x.chain = j.stream and x.conflict_key = j.conflict_key
+  ) s
+  where s.status = 'final' and (s.txid is distinct from j.txid or s.outcome = 'conflicted')
+    and exists (select from chain.confirmed_tx i where i.chain = j.stream and i.txid = j.txid)
   on conflict do nothing
+$function$;
+
+-- Notes the transactions in blocks that were signed for an outgoing payment that has just ended, and did not end it.
+CREATE OR REPLACE FUNCTION app.suspect_second_payments_of(s app.outgoing_payment)
+ RETURNS void
+ LANGUAGE sql
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select app.suspect_second_payments(array(select j.txid from custody.journal j
+    where j.subject_id in (s.id, s.payout_id) and j.txid is not null
+    union all select j.txid from custody.journal_key k join custody.journal j using (stream, seq) where k.stream = s.chain and k.conflict_key = s.conflict_key))
 $function$;
 
 -- The sweep of a merchant's money on an address that is not final; null if there is none.
@@ -6185,7 +6213,7 @@ begin
   from app.chain c where c.family = of_family;
 end $function$;
 
--- Marks the outputs that a second payment spent and adds its change; returns what left the treasury by it, network fee included, in base units.
+-- Marks the outputs that a transaction spent after its payment had ended and adds its change; returns what left our outputs by it, network fee included, in base units.
 CREATE OR REPLACE FUNCTION app.take_second_outputs(s app.outgoing_payment, of_txid text)
  RETURNS numeric
  LANGUAGE plpgsql
@@ -6200,7 +6228,7 @@ begin
     with taken as (
       update app.output u set spent_by = of_txid from chain.confirmed_tx i
       where i.chain = s.chain and i.txid = of_txid and u.chain = i.chain and u.txid = split_part(i.outpoint, ':', 1)
-        and u.vout = split_part(i.outpoint, ':', 2)::int and u.spent_by is null
+        and u.vout = split_part(i.outpoint, ':', 2)::int and coalesce(u.spent_by, of_txid) = of_txid -- of a conflicted payment it is marked already
       returning u.*
     )
     select t.address, t.merchant_id, sum(t.amount) as amount from taken t group by t.address, t.merchant_id order by t.address
@@ -6285,18 +6313,6 @@ CREATE OR REPLACE FUNCTION app.unattributed_reason(output_index integer, is_know
  LANGUAGE sql
  IMMUTABLE PARALLEL SAFE
 RETURN CASE WHEN app.is_protocol_income(output_index) THEN 'protocol'::text WHEN (NOT is_known) THEN 'unsupported_token'::text WHEN (NOT is_asked_for) THEN 'chain_not_requested'::text WHEN (token <> asked_token) THEN 'wrong_token'::text ELSE 'enabled_later'::text END;
-
--- Gives back what is reserved for a payout's payment, except its network fee.
-CREATE OR REPLACE FUNCTION app.unreserve_payment(p app.payout, s app.outgoing_payment)
- RETURNS void
- LANGUAGE plpgsql
- SET search_path TO 'pg_catalog'
-AS $function$
-begin
-  perform app.give_up_swept_in(s);
-  perform app.add_share(p.chain, p.token, p.merchant_id, 0, -p.gross);
-  perform app.reserve(p.chain, p.token, -p.net);
-end $function$;
 
 -- Changes name and fee of a merchant; null leaves a value as it is. A payout keeps the fee that it was made with.
 CREATE OR REPLACE FUNCTION app.update_merchant(of_merchant uuid, new_name text, new_fee_bps integer)
@@ -6770,7 +6786,15 @@ create view audit.fees as
             0,
             outgoing_payment.fee_paid
            FROM app.outgoing_payment
-          WHERE outgoing_payment.status = 'final'::text) part
+          WHERE outgoing_payment.status = 'final'::text
+        UNION ALL
+         SELECT 'network fees'::text,
+            second_payment.chain,
+            app.native_token(second_payment.chain) AS native_token,
+            0,
+            second_payment.fee
+           FROM app.second_payment
+          WHERE second_payment.booked_at IS NOT NULL) part
   GROUP BY what, chain, token
  HAVING sum(posted) <> sum(due);
 --   what text: service fees or network fees.
@@ -6804,7 +6828,7 @@ UNION ALL
    FROM app.outgoing_payment s
      JOIN chain.cursor c USING (chain)
      JOIN app.outgoing_confirmed_tx i ON i.outgoing_payment_id = s.id
-  WHERE (s.status = 'final'::text) <> (i.block_height <= c.final_height) AND NOT (EXISTS ( SELECT
+  WHERE (s.status = 'final'::text AND i.txid = s.txid AND i.block_height > c.final_height OR s.status <> 'final'::text AND i.block_height <= c.final_height) AND NOT (EXISTS ( SELECT
            FROM app.known_incident k
           WHERE k.subject = s.id::text AND k.kind = 'final_payment_vanished'::text)) AND NOT (s.status = 'final'::text AND (EXISTS ( SELECT
            FROM app.incident v
@@ -6905,32 +6929,38 @@ create view audit.no_double_credit as
 
 -- each payment, withdrawal and sweep has one final transaction if it is done, and none otherwise; a payout is completed exactly if its payment is done
 create view audit.no_double_pay as
- WITH paid AS (
+ WITH decided AS (
+         SELECT n.chain,
+            n.txid
+           FROM app.second_payment n
+             JOIN app.incident k ON k.id = n.incident_id
+          WHERE k.resolved_at IS NOT NULL
+        ), paid AS (
          SELECT s.id,
             s.kind,
             s.payout_id,
             s.outcome,
-            s.txid,
-            count(f.txid) FILTER (WHERE f.fate = 'final'::text) AS times
+            count(f.txid) AS times,
+            (NOT s.outcome IS DISTINCT FROM 'done'::text AND (s.kind <> 'payout'::text OR p.status = 'completed'::text))::integer AS due
            FROM app.outgoing_payment s
-             LEFT JOIN app.attempt_fate f ON f.chain = s.chain AND f.kind <> 'cancel'::text AND f.subject_id =
+             LEFT JOIN app.payout p ON p.id = s.payout_id
+             LEFT JOIN app.attempt_fate f ON f.chain = s.chain AND f.kind <> 'cancel'::text AND f.fate = 'final'::text AND f.subject_id =
                 CASE s.kind
                     WHEN 'payout'::text THEN s.payout_id
                     ELSE s.id
                 END AND NOT (EXISTS ( SELECT
-                   FROM app.second_payment n
-                     JOIN app.incident k ON k.kind = 'second_payment'::text AND k.subject = n.outgoing_payment_id::text
-                  WHERE n.chain = f.chain AND n.txid = f.txid AND (k.resolution = ANY (ARRAY['loss'::text, 'debt'::text]))))
-          GROUP BY s.id
+                   FROM decided d
+                  WHERE d.chain = f.chain AND d.txid = f.txid))
+          GROUP BY s.id, p.status
         )
  SELECT COALESCE(x.payout_id, x.id) AS id,
     x.kind,
     COALESCE(x.outcome, 'not over'::text) AS status,
     x.times AS paid
    FROM paid x
-  WHERE x.times <> (NOT x.outcome IS DISTINCT FROM 'done'::text)::integer AND NOT (EXISTS ( SELECT
+  WHERE x.times <> x.due AND NOT (x.times < x.due AND (EXISTS ( SELECT
            FROM app.known_incident k
-          WHERE k.subject = x.id::text AND k.kind = 'final_payment_vanished'::text))
+          WHERE k.subject = x.id::text AND k.kind = 'final_payment_vanished'::text)))
 UNION ALL
  SELECT p.id,
     'payout'::text AS kind,
@@ -6938,9 +6968,7 @@ UNION ALL
     x.times AS paid
    FROM app.payout p
      LEFT JOIN paid x ON x.payout_id = p.id AND x.kind = 'payout'::text
-  WHERE (p.status = 'completed'::text) <> (NOT x.outcome IS DISTINCT FROM 'done'::text) AND NOT (EXISTS ( SELECT
-           FROM app.incident k
-          WHERE k.kind = 'second_payment'::text AND k.subject = x.id::text AND (k.resolution = ANY (ARRAY['loss'::text, 'debt'::text]))))
+  WHERE p.status = 'completed'::text AND x.outcome IS DISTINCT FROM 'done'::text
 UNION ALL
  SELECT p.id,
     'payout'::text AS kind,
@@ -7697,10 +7725,11 @@ begin
   with want as materialized (
     select * from jsonb_populate_recordset(null::chain.confirmed_tx, wanted)
   )
-  select jsonb_agg(jsonb_build_object('outgoing_payment', s.id, 'txid', s.txid, 'kind', s.kind, 'block_height', i.block_height, 'is_gone', w.id is null))
+  select jsonb_agg(jsonb_build_object('outgoing_payment', s.id, 'txid', i.txid, 'kind', s.kind, 'block_height', i.block_height,
+    'is_to_send', w.id is null and s.txid = i.txid))
   into lost
   from chain.confirmed_tx i left join want w on w.id = i.id
-  cross join lateral app.payments_of(i.chain, i.txid, i.conflict_key) p join app.outgoing_payment s on s.id = p and s.txid = i.txid and s.status = 'final'
+  cross join lateral app.payments_of(i.chain, i.txid, i.conflict_key) p join app.outgoing_payment s on s.id = p and s.status = 'final' and app.is_booked(s, i.txid)
   where i.chain = of_chain and i.block_height between from_height and to_height and (w.id is null or (i.success and not w.success));
 
   with want as materialized (
@@ -7727,10 +7756,10 @@ begin
   perform chain.log_for_undo(of_chain, 'confirmed_tx', added || rewritten);
 
   insert into app.incident (chain, kind, subject, details)
-  select of_chain, 'final_payment_vanished', l->>'outgoing_payment', l - 'outgoing_payment' - 'is_gone' from jsonb_array_elements(lost) l
+  select of_chain, 'final_payment_vanished', l->>'outgoing_payment', l - 'outgoing_payment' - 'is_to_send' from jsonb_array_elements(lost) l
   on conflict do nothing;
   update app.outgoing_payment s set next_step_at = clock_timestamp() from jsonb_array_elements(lost) l
-  where s.id = (l->>'outgoing_payment')::uuid and (l->>'is_gone')::boolean;
+  where s.id = (l->>'outgoing_payment')::uuid and (l->>'is_to_send')::boolean;
   if cardinality(added || rewritten) + removed > 0 then
     insert into chain.touched_chain values (pg_current_xact_id(), of_chain) on conflict do nothing; -- chain.derive does what follows for payouts
   end if;
@@ -8141,8 +8170,11 @@ begin
     insert into app.unknown_transaction (chain, txid, incident_id) select news.chain, t, incident from unnest(news.txids) t;
   end loop;
   update app.incident k set resolved_at = clock_timestamp(), resolution = 'healed'
-  from added i cross join lateral app.payments_of(i.chain, i.txid, i.conflict_key) p join app.outgoing_payment s on s.id = p and s.txid = i.txid
-  where k.kind = 'final_payment_vanished' and k.subject = s.id::text and k.resolved_at is null;
+  from added i cross join lateral app.payments_of(i.chain, i.txid, i.conflict_key) p join app.outgoing_payment s on s.id = p
+  where k.kind = 'final_payment_vanished' and k.subject = s.id::text and k.resolved_at is null and app.is_booked(s, i.txid)
+    and not exists (select from app.second_payment n where n.outgoing_payment_id = s.id and n.booked_at is not null -- all of them are there
+      and not exists (select from chain.confirmed_tx c where c.chain = n.chain and c.txid = n.txid))
+    and (s.outcome = 'conflicted' or exists (select from chain.confirmed_tx c where c.chain = s.chain and c.txid = s.txid));
   update app.outgoing_payment s set next_step_at = null
   from added i cross join lateral app.payments_of(i.chain, i.txid, i.conflict_key) p
   where s.id = p and s.status = 'final' and s.next_step_at is not null;
@@ -8349,9 +8381,9 @@ begin
   delete from chain.transfer t where t.chain = of_chain and t.block_height > to_height;
   perform chain.await_transfers(of_chain, at.head_height);
   insert into app.incident (chain, kind, subject, details)
-  select of_chain, 'final_payment_vanished', s.id::text, jsonb_build_object('txid', s.txid, 'kind', s.kind, 'block_height', i.block_height)
-  from chain.confirmed_tx i cross join lateral app.payments_of(i.chain, i.txid, i.conflict_key) p join app.outgoing_payment s on s.id = p and s.txid = i.txid
-  where i.chain = of_chain and i.block_height > to_height and s.status = 'final'
+  select of_chain, 'final_payment_vanished', s.id::text, jsonb_build_object('txid', i.txid, 'kind', s.kind, 'block_height', i.block_height)
+  from chain.confirmed_tx i cross join lateral app.payments_of(i.chain, i.txid, i.conflict_key) p join app.outgoing_payment s on s.id = p
+  where i.chain = of_chain and i.block_height > to_height and s.status = 'final' and app.is_booked(s, i.txid)
   on conflict do nothing;
   update app.outgoing_payment s set next_step_at = clock_timestamp() -- it is broadcast again
   from chain.confirmed_tx i cross join lateral app.payments_of(i.chain, i.txid, i.conflict_key) p
@@ -8632,25 +8664,19 @@ AS $function$
     else s.id = e.subject_id end
 $function$;
 
--- Locks an outgoing payment until the end of custody's transaction, so that nothing ends it meanwhile; waits at most most_ms milliseconds for whoever is changing it. Returns how many it waited; null if it is not locked.
-CREATE OR REPLACE FUNCTION custody.lock_outgoing_payment(of_outgoing_payment uuid, most_ms integer)
- RETURNS integer
+-- Locks an outgoing payment until the end of custody's transaction, so that nothing ends it meanwhile. False if somebody else holds it: try again.
+CREATE OR REPLACE FUNCTION custody.lock_outgoing_payment(of_outgoing_payment uuid)
+ RETURNS boolean
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog'
  SET lock_timeout TO '500ms'
 AS $function$
-declare
-  began timestamptz := clock_timestamp();
-  waited int := 0;
 begin
-  loop
-    perform from app.outgoing_payment s where s.id = of_outgoing_payment for no key update skip locked;
-    if found then return waited; end if;
-    waited := extract(epoch from clock_timestamp() - began) * 1000;
-    if waited >= most_ms then return null; end if;
-    perform pg_sleep(0.01);
-  end loop;
+  perform from app.outgoing_payment s where s.id = of_outgoing_payment for update;
+  return true;
+exception when lock_not_available or deadlock_detected then
+  return false;
 end $function$;
 
 -- Records what the transaction of a new entry of the journal uses up, a row each; custody looks them up before it signs.
@@ -8706,6 +8732,7 @@ begin
     else perform custody.recover_attempt(s, e);
     end if;
   end loop;
+  perform app.suspect_second_payments(array(select known.txid from unnest(signed) known));
   perform custody.fill_holes(array(select distinct r.stream from unnest(signed) r));
   update app.incident i set resolved_at = clock_timestamp(), resolution = 'reconciled'
   from (select distinct r.stream from unnest(signed) r) r
@@ -8753,7 +8780,7 @@ AS $function$
   on conflict (id) do nothing
 $function$;
 
--- The outgoing payment of an entry: the one that it was signed for (of a cancel, the one with its conflict key), or a new one with what was reserved for it. Null for a cancel whose purpose is no longer known, from an address that belongs to no merchant.
+-- The outgoing payment of an entry: the one with its nonce, or a new one with what was reserved for it. Null for a cancel whose purpose is no longer known, from an address that belongs to no merchant.
 CREATE OR REPLACE FUNCTION custody.recover_outgoing_payment(e custody.journal)
  RETURNS app.outgoing_payment
  LANGUAGE plpgsql
@@ -8769,14 +8796,14 @@ begin
     p := custody.recover_payout(e);
     update app.outgoing_payment x set nonce = e.nonce where x.payout_id = p.id and x.kind = 'payout' and x.status = 'allocated' and x.nonce is not null;
   end if;
-  select * into s from app.outgoing_payment x where x.chain = e.stream and case e.kind when 'cancel' then x.conflict_key = e.conflict_key
-    when 'pay' then x.payout_id = p.id and x.kind = 'payout' else x.id = e.subject_id end;
-  if s.id is not null and (s.conflict_key is distinct from e.conflict_key or not custody.is_purpose(s, e))
-    or s.id is null and exists (select from app.outgoing_payment x where x.chain = e.stream and x.conflict_key = e.conflict_key) then
-    raise exception '% on % has one purpose in the journal''s file and another in the database; they do not belong to the same service',
-      e.conflict_key, e.stream using errcode = 'P0003';
+  select * into s from app.outgoing_payment x where x.chain = e.stream and x.conflict_key = e.conflict_key;
+  if s.id is not null then
+    if not custody.is_purpose(s, e) then
+      raise exception '% on % has one purpose in the journal''s file and another in the database; they do not belong to the same service',
+        e.conflict_key, e.stream using errcode = 'P0003';
+    end if;
+    return s;
   end if;
-  if s.id is not null then return s; end if;
   if merchant is not null then perform custody.recover_merchant(merchant, 0);
   elsif e.kind <> 'withdraw' and e.sender <> treasury then return null;
   end if;
@@ -9113,7 +9140,7 @@ grant execute on function app.match_key(text,boolean) to sluice_custody;
 grant execute on function app.way_out(text) to sluice_custody;
 grant execute on function app.why_halted(text) to sluice_custody;
 grant execute on function custody.halt_chain(text,text) to sluice_custody;
-grant execute on function custody.lock_outgoing_payment(uuid,integer) to sluice_custody;
+grant execute on function custody.lock_outgoing_payment(uuid) to sluice_custody;
 grant execute on function custody.tell_journal(text,text) to sluice_custody;
 grant execute on function custody.watch_treasury(text) to sluice_custody;
 grant insert on custody.address (address, family, derivation_index, created_at, purpose, retired_at) to sluice_custody;
@@ -9204,7 +9231,6 @@ grant execute on function app.cancel_outgoing_payment(uuid) to sluice_jobs;
 grant execute on function app.claimed_outputs(uuid,integer) to sluice_jobs;
 grant execute on function app.comparison_age(text) to sluice_jobs;
 grant execute on function app.due_comparison(text) to sluice_jobs;
-grant execute on function app.end_unsigned(uuid) to sluice_jobs;
 grant execute on function app.enqueue(text,json,text) to sluice_jobs;
 grant execute on function app.event_body(json,bigint) to sluice_jobs;
 grant execute on function app.expire_payment_requests(integer) to sluice_jobs;
@@ -9228,7 +9254,6 @@ grant execute on function app.record_comparison(text,text,text,text,text[],jsonb
 grant execute on function app.recover_dead_pools(interval) to sluice_jobs;
 grant execute on function app.refresh_analytics(interval,double precision) to sluice_jobs;
 grant execute on function app.sequence_events(integer) to sluice_jobs;
-grant execute on function app.set_payment_aside(uuid,integer) to sluice_jobs;
 grant execute on function app.store_signed(uuid,integer,text,text,text,numeric,numeric,jsonb) to sluice_jobs;
 grant execute on function app.sweepable(uuid,numeric,integer) to sluice_jobs;
 grant execute on function app.wait_outgoing_payment(uuid,text,text,integer) to sluice_jobs;

@@ -152,26 +152,30 @@ comment on column app.outgoing_attempt.broadcast_at is 'When it was last given t
 comment on column app.outgoing_attempt.broadcast_error is 'The node''s error response then; null if the node took it. It proves nothing.';
 grant select on app.outgoing_attempt to sluice_jobs;
 
--- Transactions of ours that paid although their outgoing payment had ended in another way: another attempt completed it, or its payout had failed, or it
+-- Transactions of ours in a block although their outgoing payment ended in another way: another attempt completed it, or its payout had failed, or it
 -- was cancelled. Where attempts share a conflict key the chain excludes that, unless a final block was replaced. A row is noted as soon as such a
--- transaction is in a block, and booked as the operator's loss once it is final there (outgoing/second_payments.sql).
+-- transaction is in a block, and booked once it is final there (outgoing/second_payments.sql): if it paid, as the operator's loss, with an incident; if
+-- it failed or is a cancel, only its fee.
 create table app.second_payment (
   chain text not null,
   txid text not null,
   outgoing_payment_id uuid not null references app.outgoing_payment,
   amount numeric(78, 0),
+  fee numeric(78, 0),
+  incident_id bigint references app.incident,
   booked_at timestamptz,
-  debt_at timestamptz,
   primary key (chain, txid)
 );
 create index second_payment_noted on app.second_payment (chain) where booked_at is null;
-comment on table app.second_payment is 'Transactions of ours that may have paid a second time; those that did are booked.';
+create index second_payment_outgoing_payment on app.second_payment (outgoing_payment_id);
+comment on table app.second_payment is 'Transactions of ours in a block whose outgoing payment ended in another way; those that are final are booked, as second payments or as fees.';
 comment on column app.second_payment.chain is 'Chain code.';
 comment on column app.second_payment.txid is 'The transaction.';
 comment on column app.second_payment.outgoing_payment_id is 'The outgoing payment that it was signed for, and that ended in another way.';
-comment on column app.second_payment.amount is 'What the operator lost by it, in base units of its token; null until it is booked.';
-comment on column app.second_payment.booked_at is 'When it was booked as the operator''s loss; null while it is not final.';
-comment on column app.second_payment.debt_at is 'When an operator decided that the merchant owes it; null if it stays the operator''s loss.';
+comment on column app.second_payment.amount is 'What it paid, in base units of the payment''s token: the operator''s loss; 0 for a sweep, a cancel, and what failed. Null until it is booked.';
+comment on column app.second_payment.fee is 'The network fee that was booked for it, in the native coin''s base units; 0 if it was booked with a payment that it ended. Null until it is booked.';
+comment on column app.second_payment.incident_id is 'The incident second_payment that reports it; null if it is no payment.';
+comment on column app.second_payment.booked_at is 'When it was booked; null while it is not final.';
 
 -- On chains with outputs, the money that can be spent. An output is here once (its primary key), from the moment that it is final and in the ledger
 -- (app.add_outputs; change, app.finish_outputs). One outgoing payment at a time has it reserved, in a committed row before custody is asked, and

@@ -71,6 +71,7 @@ const rules: Record<string, string> = {
       select e.chain, e.amount from app.ledger_entry e join app.outgoing_payment s on s.id::text = e.reference and s.kind = 'sweep'
       where e.kind = 'return' and e.account = 'unattributed'
       union all select chain, -fee_paid from app.outgoing_payment where status = 'final'
+      union all select chain, -fee from app.second_payment where booked_at is not null
     ) part group by chain having sum(amount) <> 0`,
   'a payout bears the network fees of its payment and of the sweeps made for it': `
     select p.id from app.payout p
@@ -80,23 +81,34 @@ const rules: Record<string, string> = {
       select chain, token, amount from app.ledger_entry where account = 'fees'
       union all select chain, token, fee from app.payout where status = 'completed'
     ) part group by chain, token having sum(amount) <> 0`,
-  "the operator's money is what reached the treasury and was not swept, less withdrawals": `
+  "the operator's money is what reached the treasury and was not swept, less withdrawals and second payments that are no debt": `
     select chain, token, sum(amount) from (
       select chain, token, amount from app.ledger_entry where account = 'operator'
       union all select chain, token, amount from app.deposit join app.asset using (chain, token) where merchant_id is null and status = 'final'
       union all select chain, token, -amount from app.outgoing_payment s where kind = 'withdrawal' and outcome = 'done'
         and not exists (select from app.unattributed_decision u where u.withdrawal_id = s.id)
+      union all select n.chain, s.token, -n.amount from app.second_payment n join app.outgoing_payment s on s.id = n.outgoing_payment_id
+        left join app.incident k on k.id = n.incident_id where n.booked_at is not null and k.resolution is distinct from 'debt'
+      union all -- an output that another transaction of ours had spent: only one of the two took it from the treasury
+      select n.chain, s.token, u.amount from app.second_payment n join app.outgoing_payment s on s.id = n.outgoing_payment_id
+        join chain.confirmed_tx i on i.chain = n.chain and i.txid = n.txid join app.output u on u.chain = i.chain and i.conflict_key = u.txid || ':' || u.vout
+        where n.booked_at is not null and u.spent_by <> n.txid
     ) part group by chain, token having sum(amount) <> 0`,
   'unattributed value is on its addresses, except what the treasury holds for returns': `
     select chain, token, sum(amount) from (
       select chain, token, amount from app.ledger_entry where account = 'unattributed' or (account = 'address' and merchant_id is null)
       union all select s.chain, s.token, u.amount from app.unattributed_decision u join app.outgoing_payment s on s.id = u.sweep_id and s.outcome = 'done'
       where not exists (select from app.outgoing_payment w where w.id = u.withdrawal_id and w.outcome = 'done')
+      union all select chain, token, -amount from app.ledger_entry where kind = 'second_payment' and account = 'address'
     ) part group by chain, token having sum(amount) <> 0`,
   'a return moved no more than its deposit, and a credit all of it': `
     select u.deposit_id from app.unattributed_decision u join app.deposit d on d.id = u.deposit_id
     where u.amount > d.amount or d.credited <> (u.decision = 'credit')
       or exists (select from app.outgoing_payment w where w.id = u.withdrawal_id and (w.amount > u.amount or w.recipient <> u.destination))`,
+  'a second payment is booked once, and an incident is open for it or decided': `
+    select n.txid from app.second_payment n left join app.incident k on k.id = n.incident_id
+    where (n.booked_at is null) <> (n.amount is null) or (n.amount > 0 and k.kind is distinct from 'second_payment')
+      or (k.id is not null and (k.subject <> n.outgoing_payment_id::text or not k.details -> 'txids' ? n.txid or k.resolution not in ('loss', 'debt')))`,
   'at most one deposit of an output is not reorged': `
     select chain, txid, output_index from app.deposit where status <> 'reorged' group by chain, txid, output_index having count(*) > 1`,
   'a payment request received its final payments in its own token, and is paid with enough of them': `

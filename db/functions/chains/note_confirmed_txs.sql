@@ -33,8 +33,11 @@ begin
     insert into app.unknown_transaction (chain, txid, incident_id) select news.chain, t, incident from unnest(news.txids) t;
   end loop;
   update app.incident k set resolved_at = clock_timestamp(), resolution = 'healed'
-  from added i cross join lateral app.payments_of(i.chain, i.txid, i.conflict_key) p join app.outgoing_payment s on s.id = p and s.txid = i.txid
-  where k.kind = 'final_payment_vanished' and k.subject = s.id::text and k.resolved_at is null;
+  from added i cross join lateral app.payments_of(i.chain, i.txid, i.conflict_key) p join app.outgoing_payment s on s.id = p
+  where k.kind = 'final_payment_vanished' and k.subject = s.id::text and k.resolved_at is null and app.is_booked(s, i.txid)
+    and not exists (select from app.second_payment n where n.outgoing_payment_id = s.id and n.booked_at is not null -- all of them are there
+      and not exists (select from chain.confirmed_tx c where c.chain = n.chain and c.txid = n.txid))
+    and (s.outcome = 'conflicted' or exists (select from chain.confirmed_tx c where c.chain = s.chain and c.txid = s.txid));
   update app.outgoing_payment s set next_step_at = null
   from added i cross join lateral app.payments_of(i.chain, i.txid, i.conflict_key) p
   where s.id = p and s.status = 'final' and s.next_step_at is not null;
@@ -50,5 +53,14 @@ language sql stable set search_path = pg_catalog as $$
   select o.outgoing_payment_id from app.outgoing_attempt o where o.chain = of_chain and o.txid = of_txid
   union
   select s.id from app.outgoing_payment s where s.chain = of_chain and s.conflict_key = of_conflict_key
+  union
+  select n.outgoing_payment_id from app.second_payment n where n.chain = of_chain and n.txid = of_txid
 $$;
 comment on function app.payments_of is 'The outgoing payments that a transaction in a block concerns: the one whose attempt it is, and the one whose conflict key it uses up.';
+
+create or replace function app.is_booked(s app.outgoing_payment, of_txid text) returns boolean
+language sql stable set search_path = pg_catalog as $$
+  select s.txid = of_txid or exists (
+    select from app.second_payment n where n.chain = s.chain and n.txid = of_txid and n.outgoing_payment_id = s.id and n.booked_at is not null)
+$$;
+comment on function app.is_booked is 'Whether the ledger counts on a transaction for an outgoing payment that is final: it ended it, or was booked as a second payment of it.';

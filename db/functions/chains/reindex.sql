@@ -62,10 +62,11 @@ begin
   with want as materialized (
     select * from jsonb_populate_recordset(null::chain.confirmed_tx, wanted)
   )
-  select jsonb_agg(jsonb_build_object('outgoing_payment', s.id, 'txid', s.txid, 'kind', s.kind, 'block_height', i.block_height, 'is_gone', w.id is null))
+  select jsonb_agg(jsonb_build_object('outgoing_payment', s.id, 'txid', i.txid, 'kind', s.kind, 'block_height', i.block_height,
+    'is_to_send', w.id is null and s.txid = i.txid))
   into lost
   from chain.confirmed_tx i left join want w on w.id = i.id
-  cross join lateral app.payments_of(i.chain, i.txid, i.conflict_key) p join app.outgoing_payment s on s.id = p and s.txid = i.txid and s.status = 'final'
+  cross join lateral app.payments_of(i.chain, i.txid, i.conflict_key) p join app.outgoing_payment s on s.id = p and s.status = 'final' and app.is_booked(s, i.txid)
   where i.chain = of_chain and i.block_height between from_height and to_height and (w.id is null or (i.success and not w.success));
 
   with want as materialized (
@@ -92,10 +93,10 @@ begin
   perform chain.log_for_undo(of_chain, 'confirmed_tx', added || rewritten);
 
   insert into app.incident (chain, kind, subject, details)
-  select of_chain, 'final_payment_vanished', l->>'outgoing_payment', l - 'outgoing_payment' - 'is_gone' from jsonb_array_elements(lost) l
+  select of_chain, 'final_payment_vanished', l->>'outgoing_payment', l - 'outgoing_payment' - 'is_to_send' from jsonb_array_elements(lost) l
   on conflict do nothing;
   update app.outgoing_payment s set next_step_at = clock_timestamp() from jsonb_array_elements(lost) l
-  where s.id = (l->>'outgoing_payment')::uuid and (l->>'is_gone')::boolean;
+  where s.id = (l->>'outgoing_payment')::uuid and (l->>'is_to_send')::boolean;
   if cardinality(added || rewritten) + removed > 0 then
     insert into chain.touched_chain values (pg_current_xact_id(), of_chain) on conflict do nothing; -- chain.derive does what follows for payouts
   end if;

@@ -34,6 +34,7 @@ begin
     else perform custody.recover_attempt(s, e);
     end if;
   end loop;
+  perform app.suspect_second_payments(array(select known.txid from unnest(signed) known));
   perform custody.fill_holes(array(select distinct r.stream from unnest(signed) r));
   update app.incident i set resolved_at = clock_timestamp(), resolution = 'reconciled'
   from (select distinct r.stream from unnest(signed) r) r

@@ -54,7 +54,7 @@ begin
     where i.resolved_at is null and (i.subject = incident.subject
       or i.subject = deposit.chain || ':' || deposit.txid || ':' || deposit.output_index);
   elsif incident.kind = 'second_payment' then
-    perform app.decide_second_payment(incident.subject::uuid, decision);
+    perform app.decide_second_payment(incident, decision);
     update app.incident i set resolved_at = clock_timestamp(), resolution = decision where i.id = incident_id;
     perform chain.go_on(incident.chain);
   else

@@ -11,7 +11,7 @@ language plpgsql set search_path = pg_catalog as $$
 declare p app.payout := (select o from app.payout o where o.id = s.payout_id);
 begin
   if p.status = 'failed' then -- before anything was broadcast; its reservation was given back
-    if outcome = 'done' then perform app.book_second_payment(s, txid, p.net); -- the merchant has the money and, since the release, the balance, too
+    if outcome = 'done' then perform app.book_payment_of_failed_payout(s);
     elsif outcome = 'conflicted' then
       insert into app.incident (chain, kind, subject, details)
       values (s.chain, 'payment_of_failed_payout', s.id::text, jsonb_build_object('payout_id', p.id, 'txid', txid, 'outcome', outcome))

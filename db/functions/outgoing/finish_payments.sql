@@ -3,7 +3,8 @@
 --
 -- Promises: only a block at or below the final height ends an outgoing payment, and each ends once. The transaction decides the outcome: done (an
 -- attempt that had its effect), reverted (an attempt that had none), cancelled (the cancel), conflicted (no attempt of it). A transaction that is
--- not stored here conflicts with nothing until an operator has kept its incident: an older copy of the database may just not remember it.
+-- not stored here conflicts with nothing until an operator has kept its incident, or it is booked as a second payment: an older copy of the database
+-- may just not remember it.
 -- What follows from the outcome is in outgoing/finish.sql and outputs/finish.sql; what pays although its payment ended before, in
 -- outgoing/second_payments.sql. Payouts that waited for a sweep are woken. The open payments are looked up one by one (lateral, offset 0): else the
 -- view is computed over all payments that ever were, at each COMMIT.
@@ -30,16 +31,17 @@ begin
   order by p.id for update;
   for found_final in
     select distinct on (i.block_height, x.nonce, x.id) x.id, i.txid, o.amount as moved,
-      case when o.txid is null and has_outputs then 0 else i.fee end as fee, case when o.txid is null then 'conflicted' when o.kind = 'cancel' then 'cancelled'
+      case when o.txid is not null then i.fee when has_outputs then 0 else i.fee - coalesce(n.fee, 0) end as fee, case when o.txid is null then 'conflicted' when o.kind = 'cancel' then 'cancelled'
       when i.success then 'done' else 'reverted' end as outcome
     from app.outgoing_payment x
     cross join lateral (select * from app.outgoing_confirmed_tx n where n.outgoing_payment_id = x.id offset 0) i
     left join app.outgoing_attempt o on o.chain = x.chain and o.txid = i.txid and o.outgoing_payment_id = x.id
+    left join app.second_payment n on n.chain = x.chain and n.txid = i.txid and n.booked_at is not null
     where x.chain = of_chain and x.status <> 'final' and i.block_height <= final_height
-      and (o.txid is not null or exists (
+      and (o.txid is not null or n.txid is not null or exists (
         select from app.unknown_transaction u join app.incident k on k.id = u.incident_id
         where u.chain = i.chain and u.txid = i.txid and k.resolution = 'kept'))
-    order by i.block_height, x.nonce, x.id, o.txid is null
+    order by i.block_height, x.nonce, x.id, o.txid is null, o.kind = 'cancel' or not i.success, i.txid
   loop
     perform app.lock_treasury(of_chain);
     update app.outgoing_payment x set status = 'final', txid = found_final.txid, outcome = found_final.outcome, fee_paid = found_final.fee,
@@ -53,9 +55,11 @@ begin
     elsif s.kind = 'withdrawal' then perform app.finish_withdrawal(s, s.outcome);
     end if;
     finished := finished || s.id;
-    perform app.suspect_second_payments(array(select o.txid from app.outgoing_attempt o where o.outgoing_payment_id = s.id));
+    perform app.suspect_second_payments_of(s);
   end loop;
-  perform app.book_second_payments(of_chain, final_height);
+  if app.book_second_payments(of_chain, final_height) then
+    perform app.finish_outgoing_payments(of_chain, final_height); -- other payments whose nonce or outputs they took
+  end if;
   perform app.wake_payout(p.id) from app.payout p
   where p.status in ('sweeping', 'swept') and p.id in (select l.payout_id from app.payout_sweep l where l.outgoing_payment_id = any(finished)) order by p.id;
 end $$;

@@ -3,75 +3,147 @@
 -- know at once: somebody may have the keys, or a final block was replaced.
 --
 -- Promises: each such transaction is booked once, when it is final, as the operator's loss; an incident (second_payment) is open from then on, and the
--- chain is halted. The same transaction again, after a rewind or a reindex, is nothing. A transaction that failed cost a fee, and is no payment.
--- A second sweep lost nothing but its fee: what it moved is in the treasury.
+-- chain is halted. It counts whether the worker had stored it or only custody's journal has it. The same transaction again, after a rewind or a
+-- reindex, is nothing. A transaction that failed, and a cancel, cost a fee and are no payment. A second sweep lost nothing but its fee: what it moved
+-- is in the treasury. What is booked stays booked: if its block leaves the chain after that, the incident final_payment_vanished is open.
 -- Locks: chain.cursor and treasury (as app.finish_outgoing_payments, which calls app.book_second_payments).
 
--- Called when transactions of ours arrive in a block, and when an outgoing payment ends; whichever comes last notes it.
+-- Called when transactions of ours arrive in a block, when an outgoing payment ends, and when a journal is imported; whichever comes last notes it.
 create or replace function app.suspect_second_payments(txids text[]) returns void
-language sql set search_path = pg_catalog as $$
+language sql set search_path = pg_catalog set plan_cache_mode = force_custom_plan as $$
   insert into app.second_payment (chain, txid, outgoing_payment_id)
-  select f.chain, f.txid, s.id from app.attempt_fate f
+  select j.stream, j.txid, s.id from unnest(txids) t (txid) join custody.journal j on j.txid = t.txid
   cross join lateral (
-    select s.id, s.status, s.txid from app.outgoing_payment s where f.kind = 'pay' and s.payout_id = f.subject_id and s.kind = 'payout'
-    union all
-    select s.id, s.status, s.txid from app.outgoing_payment s where f.kind <> 'pay' and s.id = f.subject_id) s
-  where f.txid = any(txids) and f.kind <> 'cancel' and f.block_height is not null and s.status = 'final' and s.txid is distinct from f.txid
+    select x.* from app.outgoing_payment x where x.payout_id = j.subject_id and x.kind = 'payout'
+    union all select x.* from app.outgoing_payment x where x.id = j.subject_id
+    union all select x.* from app.outgoing_payment x where j.kind = 'cancel' and x.chain = j.stream and x.conflict_key = j.conflict_key
+  ) s
+  where s.status = 'final' and (s.txid is distinct from j.txid or s.outcome = 'conflicted')
+    and exists (select from chain.confirmed_tx i where i.chain = j.stream and i.txid = j.txid)
   on conflict do nothing
 $$;
 comment on function app.suspect_second_payments is 'Notes those of these transactions in blocks that were signed for an outgoing payment that ended by another transaction.';
 
-create or replace function app.book_second_payments(of_chain text, final_height int) returns void
+create or replace function app.suspect_second_payments_of(s app.outgoing_payment) returns void
+language sql set search_path = pg_catalog as $$
+  select app.suspect_second_payments(array(select j.txid from custody.journal j
+    where j.subject_id in (s.id, s.payout_id) and j.txid is not null
+    union all select j.txid from custody.journal_key k join custody.journal j using (stream, seq) where k.stream = s.chain and k.conflict_key = s.conflict_key))
+$$;
+comment on function app.suspect_second_payments_of is 'Notes the transactions in blocks that were signed for an outgoing payment that has just ended, and did not end it.';
+
+-- If the transaction that completed a payment has left the chain, the first other one took its place: it was paid once.
+create or replace function app.book_second_payments(of_chain text, final_height int) returns boolean
 language plpgsql set search_path = pg_catalog set plan_cache_mode = force_custom_plan as $$
 declare
   found_final record;
-  s app.outgoing_payment;
-  lost numeric;
+  booked boolean := false;
 begin
   for found_final in
-    select n.txid, n.outgoing_payment_id, f.fee, j.amount from app.second_payment n
-    join app.attempt_fate f on f.chain = n.chain and f.txid = n.txid join custody.journal j on j.stream = f.chain and j.seq = f.seq
-    where n.chain = of_chain and n.booked_at is null and f.fate = 'final'
-      -- the transaction that completed it is in a block, too: else this one took its place (final_payment_vanished)
-      and exists (select from app.outgoing_payment x join chain.confirmed_tx i on i.chain = x.chain and i.txid = x.txid where x.id = n.outgoing_payment_id)
+    select n.txid, x as payment, x.outcome, f.fee, f.pays, case when f.pays then j.amount else 0 end as moved,
+      row_number() over (partition by n.outgoing_payment_id, f.pays order by f.block_height, n.txid) as number
+    from app.second_payment n join app.outgoing_payment x on x.id = n.outgoing_payment_id
+    cross join lateral (select a.seq, a.block_height, a.fee, a.success and a.kind <> 'cancel' as pays from app.attempt_fate a
+      where a.chain = n.chain and a.txid = n.txid and a.block_height <= final_height limit 1) f
+    join custody.journal j on j.stream = n.chain and j.seq = f.seq
+    where n.chain = of_chain and n.booked_at is null
     order by f.block_height, n.txid
   loop
+    continue when found_final.pays and found_final.outcome = 'done' and found_final.number = 1
+      and not exists (select from chain.confirmed_tx i where i.chain = of_chain and i.txid = (found_final.payment).txid);
     perform app.lock_treasury(of_chain);
-    select * into s from app.outgoing_payment x where x.id = found_final.outgoing_payment_id for update;
-    if app.uses_outputs(of_chain) then
-      lost := app.take_second_outputs(s, found_final.txid);
-    else
-      s.max_fee := 0; -- what was reserved for it was given back when it ended
-      s.payout_id := null;
-      perform app.post_network_fee(s, found_final.fee);
-      lost := case when s.kind = 'sweep' then 0 else found_final.amount end;
-      if s.kind = 'sweep' then
-        s.merchant_id := (select a.merchant_id from custody.address a where a.address = s.source);
-        perform app.post_sweep(s, found_final.amount);
-      end if;
-    end if;
-    perform app.book_second_payment(s, found_final.txid, lost);
+    perform app.post_second_transaction(found_final.payment, found_final.txid, found_final.pays, found_final.moved, found_final.fee);
+    booked := true;
   end loop;
+  return booked;
 end $$;
-comment on function app.book_second_payments is 'Books the second payments of a chain that are final at this height.';
+comment on function app.book_second_payments is 'Books what is noted of a chain and final at this height: second payments, and the fees of what failed or was cancelled. False if there was none.';
 
-create or replace function app.book_second_payment(s app.outgoing_payment, of_txid text, lost numeric) returns void
+-- A payment that this transaction excluded may have ended by it before, and posted its fee (conflicted).
+create or replace function app.post_second_transaction(s app.outgoing_payment, of_txid text, pays boolean, moved numeric, fee numeric) returns void
 language plpgsql set search_path = pg_catalog as $$
+declare
+  more_fee numeric := fee - coalesce((select sum(x.fee_paid) from app.outgoing_payment x where x.txid = of_txid and x.id in (
+    select p from chain.confirmed_tx i cross join lateral app.payments_of(i.chain, i.txid, i.conflict_key) p where i.chain = s.chain and i.txid = of_txid)), 0);
+  paid numeric := case when s.kind = 'sweep' then 0 else moved end;
+  lost numeric := paid;
 begin
-  insert into app.second_payment (chain, txid, outgoing_payment_id, amount, booked_at) values (s.chain, of_txid, s.id, lost, clock_timestamp())
-  on conflict (chain, txid) do update set amount = excluded.amount, booked_at = excluded.booked_at;
+  s.max_fee := 0; -- what was reserved for it was given back when it ended
+  s.payout_id := null;
+  if app.uses_outputs(s.chain) then
+    lost := app.take_second_outputs(s, of_txid) - more_fee;
+    perform app.post_network_fee(s, more_fee);
+  elsif s.kind = 'sweep' then
+    perform app.post_second_sweep(s, moved, more_fee);
+  else
+    perform app.post_network_fee(s, more_fee);
+  end if;
   perform app.add_treasury(s.chain, s.token, -lost, 0);
   perform app.post('second_payment', s.id::text, s.chain, jsonb_build_array(
     jsonb_build_object('account', 'operator', 'token', s.token, 'amount', lost),
     jsonb_build_object('account', 'treasury', 'token', s.token, 'amount', -lost)));
-  update chain.cursor c set halted_at = clock_timestamp() where c.chain = s.chain and c.halted_at is null;
-  insert into app.incident (chain, kind, subject, details)
-  values (s.chain, 'second_payment', s.id::text, jsonb_build_object('txid', of_txid, 'kind', s.kind, 'token', s.token, 'amount', lost::text,
-    'ended_by', s.txid, 'outcome', s.outcome)) on conflict do nothing;
+  perform app.note_booked(s, of_txid, pays, paid, more_fee);
 end $$;
-comment on function app.book_second_payment is 'Books what a second payment took from the treasury (in base units of its token) as the operator''s loss, opens the incident and halts the chain.';
+comment on function app.post_second_transaction is 'Posts what a final transaction moved and cost after its payment had ended by another one; its fee (in base units), too.';
+
+create or replace function app.note_booked(s app.outgoing_payment, of_txid text, pays boolean, paid numeric, of_fee numeric) returns void
+language plpgsql set search_path = pg_catalog as $$
+declare incident bigint;
+begin
+  if pays then
+    update chain.cursor c set halted_at = clock_timestamp() where c.chain = s.chain and c.halted_at is null;
+    insert into app.incident as k (chain, kind, subject, details)
+    values (s.chain, 'second_payment', s.id::text, jsonb_build_object('txids', jsonb_build_array(of_txid), 'kind', s.kind, 'token', s.token,
+      'amount', paid::text, 'ended_by', s.txid, 'outcome', s.outcome))
+    on conflict (subject, kind) where resolved_at is null do update set details = k.details || jsonb_build_object(
+      'txids', k.details -> 'txids' || to_jsonb(of_txid), 'amount', ((k.details ->> 'amount')::numeric + paid)::text)
+    returning k.id into incident;
+  end if;
+  insert into app.second_payment (chain, txid, outgoing_payment_id, amount, fee, incident_id, booked_at)
+  values (s.chain, of_txid, s.id, paid, of_fee, incident, clock_timestamp())
+  on conflict (chain, txid) do update set amount = excluded.amount, fee = excluded.fee, incident_id = excluded.incident_id, booked_at = excluded.booked_at;
+end $$;
+comment on function app.note_booked is 'Notes that a transaction was booked, with what it paid (in base units of its token); if it is a second payment, opens the incident, or adds to the open one, and halts the chain.';
+
+-- The payment of a payout that had failed: its transaction ended it, so its fee is posted with it.
+create or replace function app.book_payment_of_failed_payout(s app.outgoing_payment) returns void
+language plpgsql set search_path = pg_catalog as $$
+begin
+  perform app.add_treasury(s.chain, s.token, -s.amount, 0);
+  perform app.post('second_payment', s.id::text, s.chain, jsonb_build_array(
+    jsonb_build_object('account', 'operator', 'token', s.token, 'amount', s.amount),
+    jsonb_build_object('account', 'treasury', 'token', s.token, 'amount', -s.amount)));
+  perform app.note_booked(s, s.txid, true, s.amount, 0);
+end $$;
+comment on function app.book_payment_of_failed_payout is 'Books the final payment of a payout that had failed before: the merchant has the money and, since the release, the balance, too.';
 
 
+-- A return's sweep takes what is unattributed, if the address still has that much of it; all others take the money of the address's merchant.
+create or replace function app.post_second_sweep(s app.outgoing_payment, moved numeric, fee numeric) returns void
+language plpgsql set search_path = pg_catalog as $$
+declare
+  native text := app.native_token(s.chain);
+  own_fee numeric := case when s.fee_payer = app.treasury_address(s.chain) then 0 else fee end;
+begin
+  if s.merchant_id is null and moved + own_fee <= (select sum(e.amount) from app.ledger_entry e
+    where e.account = 'address' and e.merchant_id is null and e.chain = s.chain and e.address = s.source and e.token = s.token)
+  then
+    if own_fee = 0 then perform app.post_network_fee(s, fee); end if;
+    perform app.add_treasury(s.chain, s.token, moved, 0);
+    perform app.post('second_payment', s.id::text, s.chain, jsonb_build_array(
+      jsonb_build_object('account', 'treasury', 'token', s.token, 'amount', moved),
+      jsonb_build_object('account', 'network', 'token', native, 'amount', own_fee),
+      jsonb_build_object('account', 'address', 'token', s.token, 'address', s.source, 'amount', -moved),
+      jsonb_build_object('account', 'address', 'token', native, 'address', s.source, 'amount', -own_fee)));
+    return;
+  end if;
+  s.merchant_id := (select a.merchant_id from custody.address a where a.address = s.source);
+  perform app.post_network_fee(s, fee);
+  if moved > 0 then perform app.post_sweep(s, moved); end if;
+end $$;
+comment on function app.post_second_sweep is 'Posts what a sweep moved to the treasury, and its network fee, after its payment had ended by another transaction; both in base units.';
+
+-- An output that the ledger had spent already counts as nothing, so the result may be below zero.
 create or replace function app.take_second_outputs(s app.outgoing_payment, of_txid text) returns numeric
 language plpgsql set search_path = pg_catalog as $$
 declare
@@ -83,7 +155,7 @@ begin
     with taken as (
       update app.output u set spent_by = of_txid from chain.confirmed_tx i
       where i.chain = s.chain and i.txid = of_txid and u.chain = i.chain and u.txid = split_part(i.outpoint, ':', 1)
-        and u.vout = split_part(i.outpoint, ':', 2)::int and u.spent_by is null
+        and u.vout = split_part(i.outpoint, ':', 2)::int and coalesce(u.spent_by, of_txid) = of_txid -- of a conflicted payment it is marked already
       returning u.*
     )
     select t.address, t.merchant_id, sum(t.amount) as amount from taken t group by t.address, t.merchant_id order by t.address
@@ -103,35 +175,34 @@ begin
   select coalesce(sum(amount), 0) into change from added;
   return spent - change;
 end $$;
-comment on function app.take_second_outputs is 'Marks the outputs that a second payment spent and adds its change; returns what left the treasury by it, network fee included, in base units.';
+comment on function app.take_second_outputs is 'Marks the outputs that a transaction spent after its payment had ended and adds its change; returns what left our outputs by it, network fee included, in base units.';
 
 -- sluice incident resolve --as loss or debt (app.resolve_incident, with the chain's locks).
-create or replace function app.decide_second_payment(of_outgoing_payment uuid, decision text) returns void
+create or replace function app.decide_second_payment(of_incident app.incident, decision text) returns void
 language plpgsql set search_path = pg_catalog as $$
 declare
   p app.payout;
   second app.second_payment;
 begin
   if decision = 'loss' then return; end if;
-  select o.* into p from app.payout o join app.outgoing_payment s on s.payout_id = o.id and s.kind = 'payout' where s.id = of_outgoing_payment for update of o;
+  select o.* into p from app.payout o join app.outgoing_payment s on s.payout_id = o.id and s.kind = 'payout'
+  where s.id = of_incident.subject::uuid for update of o;
   if p.id is null then
-    raise exception 'only the second payment of a payout can be a debt: nobody owes what a sweep or a withdrawal moved; use loss' using errcode = 'P0003';
+    raise exception 'incident %: only the second payment of a payout can be a debt: nobody owes what a sweep or a withdrawal moved; use loss', of_incident.id
+      using errcode = 'P0003';
   end if;
-  for second in
-    update app.second_payment n set debt_at = clock_timestamp()
-    where n.outgoing_payment_id = of_outgoing_payment and n.booked_at is not null and n.debt_at is null returning *
-  loop
-    perform app.lock_treasury(p.chain);
-    perform app.lock_pair(p.merchant_id, p.chain, p.token);
-    insert into app.adjustment (merchant_id, chain, token, amount, reason) values (p.merchant_id, p.chain, p.token, -p.net, 'paid_after_all');
-    insert into app.balance_delta (merchant_id, chain, token, amount, deposit_count) values (p.merchant_id, p.chain, p.token, -p.net, 0);
-    perform app.add_share(p.chain, p.token, p.merchant_id, -p.net, 0);
+  perform app.lock_treasury(p.chain);
+  perform app.lock_pair(p.merchant_id, p.chain, p.token);
+  for second in select * from app.second_payment n where n.incident_id = of_incident.id loop
+    insert into app.adjustment (merchant_id, chain, token, amount, reason) values (p.merchant_id, p.chain, p.token, -second.amount, 'paid_after_all');
+    insert into app.balance_delta (merchant_id, chain, token, amount, deposit_count) values (p.merchant_id, p.chain, p.token, -second.amount, 0);
+    perform app.add_share(p.chain, p.token, p.merchant_id, -second.amount, 0);
     perform app.post('claim', p.id::text, p.chain, jsonb_build_array(
-      jsonb_build_object('account', 'merchant', 'token', p.token, 'merchant_id', p.merchant_id, 'amount', p.net),
-      jsonb_build_object('account', 'payout', 'token', p.token, 'merchant_id', p.merchant_id, 'amount', -p.net)));
+      jsonb_build_object('account', 'merchant', 'token', p.token, 'merchant_id', p.merchant_id, 'amount', second.amount),
+      jsonb_build_object('account', 'payout', 'token', p.token, 'merchant_id', p.merchant_id, 'amount', -second.amount)));
     perform app.post('payout', p.id::text, p.chain, jsonb_build_array(
-      jsonb_build_object('account', 'payout', 'token', p.token, 'merchant_id', p.merchant_id, 'amount', p.net),
-      jsonb_build_object('account', 'operator', 'token', p.token, 'amount', -p.net)));
+      jsonb_build_object('account', 'payout', 'token', p.token, 'merchant_id', p.merchant_id, 'amount', second.amount),
+      jsonb_build_object('account', 'operator', 'token', p.token, 'amount', -second.amount)));
   end loop;
 end $$;
-comment on function app.decide_second_payment is 'An operator''s decision about a second payment: loss leaves it with the operator; debt has the merchant of its payout owe the net.';
+comment on function app.decide_second_payment is 'An operator''s decision about the second payments of an incident: loss leaves them with the operator; debt has the merchant of their payout owe what they paid.';

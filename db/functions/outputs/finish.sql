@@ -13,7 +13,8 @@ declare
 begin
   update app.output u set spent_by = i.txid
   from chain.confirmed_tx i
-  where u.outgoing_payment_id = s.id and i.chain = u.chain and i.conflict_key = u.txid || ':' || u.vout;
+  where u.outgoing_payment_id = s.id and u.spent_by is null and i.chain = u.chain and i.conflict_key = u.txid || ':' || u.vout
+    and (i.txid = s.txid or not exists (select from custody.journal j where j.txid = i.txid)); -- other attempts: outgoing/second_payments.sql
   update app.output u set outgoing_payment_id = null, from_attempt = null where u.outgoing_payment_id = s.id and u.spent_by is null;
   if s.outcome = 'conflicted' then return; end if;
   insert into app.output (chain, txid, vout, address, amount)
@@ -23,7 +24,7 @@ begin
 
   with part as materialized (
     select u.address, u.merchant_id, sum(u.amount) as amount from app.output u
-    where u.outgoing_payment_id = s.id and u.merchant_id is not null group by u.address, u.merchant_id
+    where u.outgoing_payment_id = s.id and u.spent_by = s.txid and u.merchant_id is not null group by u.address, u.merchant_id
   ), held as (
     insert into app.holding as h (chain, address, token, merchant_id, amount)
     select s.chain, address, s.token, merchant_id, -amount from part order by address

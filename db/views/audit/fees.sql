@@ -8,6 +8,7 @@ select what, chain, token, sum(posted) as posted, sum(due) as due from (
   union all select 'network fees', e.chain, e.token, e.amount, 0 from app.ledger_entry e
     join app.outgoing_payment s on s.id::text = e.reference and s.kind = 'sweep' where e.account = 'unattributed' and e.kind = 'return'
   union all select 'network fees', chain, app.native_token(chain), 0, fee_paid from app.outgoing_payment where status = 'final'
+  union all select 'network fees', chain, app.native_token(chain), 0, fee from app.second_payment where booked_at is not null
 ) part group by what, chain, token having sum(posted) <> sum(due);
 comment on view audit.fees is 'the fees in the ledger are those of completed payouts and of final transactions';
 comment on column audit.fees.what is 'service fees or network fees.';

@@ -9,7 +9,7 @@ where ((d.status = 'final' and d.block_height > c.final_height) or (d.status = '
 union all
 select distinct s.chain, s.kind, s.id, s.status, i.block_height, c.final_height from app.outgoing_payment s join chain.cursor c using (chain)
 join app.outgoing_confirmed_tx i on i.outgoing_payment_id = s.id
-where (s.status = 'final') <> (i.block_height <= c.final_height)
+where ((s.status = 'final' and i.txid = s.txid and i.block_height > c.final_height) or (s.status <> 'final' and i.block_height <= c.final_height))
   and not exists (select from app.known_incident k where k.subject = s.id::text and k.kind = 'final_payment_vanished')
   and not (s.status = 'final' and exists (select from app.incident v
     where v.subject = s.id::text and v.kind = 'final_payment_vanished' and v.resolution = 'healed'));

@@ -3,21 +3,24 @@
 -- transaction pays something else. Left out: a payment that vanished with its block (final_payment_vanished), and a second payment about which an
 -- operator has decided.
 create or replace view audit.no_double_pay as
-with paid as (
-  select s.id, s.kind, s.payout_id, s.outcome, s.txid, count(f.txid) filter (where f.fate = 'final') as times
+with decided as (
+  select n.chain, n.txid from app.second_payment n join app.incident k on k.id = n.incident_id where k.resolved_at is not null
+), paid as (
+  select s.id, s.kind, s.payout_id, s.outcome, count(f.txid) as times,
+    (s.outcome is not distinct from 'done' and (s.kind <> 'payout' or p.status = 'completed'))::int as due
   from app.outgoing_payment s
-  left join app.attempt_fate f on f.chain = s.chain and f.kind <> 'cancel' and f.subject_id = case s.kind when 'payout' then s.payout_id else s.id end
-    and not exists (select from app.second_payment n join app.incident k on k.kind = 'second_payment' and k.subject = n.outgoing_payment_id::text
-      where n.chain = f.chain and n.txid = f.txid and k.resolution in ('loss', 'debt'))
-  group by s.id
+  left join app.payout p on p.id = s.payout_id
+  left join app.attempt_fate f on f.chain = s.chain and f.kind <> 'cancel' and f.fate = 'final'
+    and f.subject_id = case s.kind when 'payout' then s.payout_id else s.id end
+    and not exists (select from decided d where d.chain = f.chain and d.txid = f.txid)
+  group by s.id, p.status
 )
 select coalesce(x.payout_id, x.id) as id, x.kind, coalesce(x.outcome, 'not over') as status, x.times as paid from paid x
-where x.times <> (x.outcome is not distinct from 'done')::int
-  and not exists (select from app.known_incident k where k.subject = x.id::text and k.kind = 'final_payment_vanished')
+where x.times <> x.due
+  and not (x.times < x.due and exists (select from app.known_incident k where k.subject = x.id::text and k.kind = 'final_payment_vanished'))
 union all
 select p.id, 'payout', p.status, x.times from app.payout p left join paid x on x.payout_id = p.id and x.kind = 'payout'
-where (p.status = 'completed') <> (x.outcome is not distinct from 'done')
-  and not exists (select from app.incident k where k.kind = 'second_payment' and k.subject = x.id::text and k.resolution in ('loss', 'debt'))
+where p.status = 'completed' and x.outcome is distinct from 'done'
 union all
 select p.id, 'payout', p.status, null from app.payout p join app.outgoing_payment s on s.payout_id = p.id and s.kind = 'payout'
 join app.outgoing_attempt o on o.outgoing_payment_id = s.id and o.kind = 'effect'
