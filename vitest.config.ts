@@ -48,6 +48,7 @@ const slow = [
   'indexers/bitcoin/electrum-source',
   'db/embedded',
   'db/outputs',
+  'db/second-payments',
   'cli/payout',
   'chains/bitcoin/electrum',
   'indexers/evm/bloom',

@@ -3361,7 +3361,8 @@ begin
     order by f.block_height, n.txid
   loop
     continue when found_final.pays and found_final.outcome = 'done' and found_final.number = 1
-      and not exists (select from chain.confirmed_tx i where i.chain = of_chain and i.txid = (found_final.payment).txid);
+      and not exists (select from chain.confirmed_tx i where i.chain = of_chain and i.txid = (found_final.payment).txid
+        and i.block_height <= final_height);
     perform app.lock_treasury(of_chain);
     perform app.post_second_transaction(found_final.payment, found_final.txid, found_final.pays, found_final.moved, found_final.fee);
     booked := true;

@@ -1,5 +1,6 @@
 // Second payments: a transaction of ours that pays although its payment had ended by another one. On Ethereum and Bitcoin no honest chain allows it, so
 // the tests write the blocks. After each step the books must hold, and the ledger must say what the chain holds.
+import fc from 'fast-check'
 import {afterAll, beforeAll, describe, expect, test} from 'vitest'
 import {assertBooks} from '../test/support/books.ts'
 import {BitcoinForge, EvmForge, type Forge, type Kind, type Payment} from '../test/support/second-payments.ts'
@@ -28,7 +29,7 @@ async function assertSilence(forge: Forge): Promise<void> {
 }
 
 const bookings = (forge: Forge) =>
-  forge.db.rows(
+  forge.db.rows<{txid: string}>(
     'select txid, amount::int, fee::int, incident_id is not null as pays from app.second_payment where booked_at is not null',
   )
 
@@ -203,7 +204,7 @@ describe.each(scenarios)('on %s, of a %s of %s', (chain, kind, token) => {
     await forge.mine([cancel])
     await forge.finalize()
     expect([await forge.incidents(), await forge.isHalted(), await forge.doublePays()]).toEqual([[], false, []])
-    expect(await bookings(forge)).toContainEqual({txid: cancel, amount: 0, fee: chain === 'ETH' ? 7 : 600, pays: false})
+    expect(await bookings(forge)).toContainEqual({txid: cancel, amount: 0, fee: chain === 'ETH' ? 7 : 400, pays: false})
     await assertTruth(forge)
     await assertSilence(forge)
   })
@@ -401,6 +402,7 @@ describe.each(['ETH', 'BTC'] as const)('on %s', chain => {
       'select to_jsonb(j) as entry from custody.journal j where txid = $1',
       [entry],
     )
+    const contents = await forge.contents(entry)
     const client = await forge.db.pool.connect()
     await client.query(
       'begin; set local session_replication_role = replica; delete from custody.journal_key k using custody.journal j where j.stream = k.stream and j.seq = k.seq and j.txid = $$' +
@@ -410,9 +412,7 @@ describe.each(['ETH', 'BTC'] as const)('on %s', chain => {
         '$$; commit',
     )
     client.release()
-    await forge.writer.write({
-      add: [{confirmedTxs: [{txid: entry, ...(await forge.theft(payment)), ...{txid: entry}, fee: 7n}]}],
-    })
+    await forge.writer.write({add: [contents]})
     await forge.finalize()
     expect((await forge.incidents()).map(({kind}) => kind)).toEqual(['unknown_transaction'])
     await forge.db.rows('select custody.reconcile($1)', [JSON.stringify([row!.entry])])
@@ -468,3 +468,102 @@ test('on BTC, an output that another payment had added as a second input: that o
   await assertTruth(bitcoin)
   await assertSilence(bitcoin)
 })
+
+/** The random histories' actions, each on one of five transactions of one payout. */
+const step = fc.record({
+  what: fc.constantFrom('mine', 'mine', 'mine', 'mine two', 'drop', 'finalize', 'finalize', 'again', 'decide'),
+  n: fc.nat(100),
+})
+
+test.each(['ETH', 'BTC'])(
+  'on %s, after attempts, blocks, reorganisations and finality in any order: each is booked once, and an incident is open exactly if one is final and undecided',
+  async chain => {
+    const forge = chain === 'ETH' ? await EvmForge.open() : await BitcoinForge.open()
+    const seed = Number(process.env.SEED ?? Date.now() % 1e9)
+    let [seconds, costs] = [0, 0]
+    const history = async (steps: {what: string; n: number}[]) => {
+      const payment = await forge.begin('payout', chain === 'ETH' ? 'USDC' : 'BTC')
+      const effects = [await forge.sign(payment), await forge.sign(payment), await forge.sign(payment, {stored: false})]
+      await forge.stop(payment)
+      const txids = [...effects, await forge.sign(payment, {kind: 'cancel'})]
+      const from = forge.writer.head.height
+      const decided = new Set<string>()
+      const inBlock = (txid: string) =>
+        forge.writer.blocks.find(({confirmedTxs}) => confirmedTxs.some(one => one.txid === txid))
+      const finalHeight = async () => {
+        const [row] = await forge.db.rows<{h: number}>('select final_height as h from chain.cursor where chain = $1', [
+          chain,
+        ])
+        return row!.h
+      }
+      const actions: Record<string, (n: number) => Promise<unknown>> = {
+        async mine(n) {
+          const txid = txids[n % txids.length]!
+          if (!inBlock(txid)) await forge.mine([txid])
+        },
+        async 'mine two'(n) {
+          const two = [txids[n % txids.length]!, txids[(n + 1) % txids.length]!]
+          if (!two.some(inBlock)) await forge.mine(two)
+        },
+        async drop(n) {
+          const drop = Math.min(1 + (n % 3), forge.writer.head.height - Math.max(from, await finalHeight()))
+          if (drop > 0) await forge.writer.write({drop, add: Array.from({length: drop + 1}, () => [])})
+        },
+        async finalize(n) {
+          await forge.finalize(Math.max(forge.writer.head.height - (n % 3), await finalHeight()))
+        },
+        again: n => forge.writer.readAgain(1 + (n % 4)),
+        async decide(n) {
+          for (const {details} of (await forge.incidents()).filter(({kind}) => kind === 'second_payment'))
+            for (const txid of details.txids as string[]) decided.add(txid)
+          await forge.resolve(n % 2 ? 'loss' : 'debt')
+          if (n % 3 === 0) await forge.resolve('kept', 'unknown_transaction')
+        },
+      }
+      for (const {what, n} of steps) {
+        await actions[what]!(n)
+        const [final, [ended]] = [
+          await finalHeight(),
+          await forge.db.rows<{status: string; txid: string; outcome: string}>(
+            'select status, txid, outcome from app.outgoing_payment where id = $1',
+            [payment.id],
+          ),
+        ]
+        const isFinal = (txid: string) => (inBlock(txid)?.height ?? final + 1) <= final
+        const isOver = ended!.status === 'final'
+        const others = txids.filter(
+          txid => isOver && isFinal(txid) && (txid !== ended!.txid || ended!.outcome === 'conflicted'),
+        )
+        const second = others.filter(txid => effects.includes(txid))
+        const open = (await forge.incidents()).filter(({kind}) => kind === 'second_payment')
+        expect(open.flatMap(({details}) => details.txids as string[]).sort()).toEqual(
+          second.filter(txid => !decided.has(txid)).sort(),
+        )
+        expect(await forge.isHalted()).toBe(open.length > 0)
+        const booked = (await bookings(forge)).filter(({txid}) => txids.includes(txid))
+        expect(booked.map(({txid}) => txid).sort()).toEqual(others.sort())
+        await assertBooks(forge.db)
+        if (isOver || !txids.some(isFinal)) await forge.assertHoldings()
+        seconds = Math.max(seconds, second.length)
+        costs = Math.max(costs, others.length - second.length)
+      }
+      for (let again = 0; again < 5; again += 1) {
+        await forge.writer.write({add: [[]]}) // the next history begins on a chain that goes on
+        await forge.finalize()
+        await actions.decide!(0)
+      }
+    }
+    try {
+      await fc.assert(fc.asyncProperty(fc.array(step, {minLength: 10, maxLength: 20}), history), {
+        numRuns: 12,
+        endOnFailure: true,
+        seed,
+      })
+    } catch (error) {
+      throw new Error(`with SEED=${seed}`, {cause: error})
+    }
+    expect([seconds > 1, costs > 0]).toEqual([true, true])
+    await forge.close()
+  },
+  120_000,
+)

@@ -342,21 +342,21 @@ export class BitcoinForge extends Forge {
     return {id, address}
   }
 
-  async begin(kind: Kind): Promise<Payment> {
+  async begin(kind: Kind, token = 'BTC'): Promise<Payment> {
     if (kind === 'withdrawal') {
       const inputs = [await this.topUp(100_000n)]
       const [row] = await this.db.rows<{id: string}>(
         `select app.begin_output_withdrawal('BTC', 60000, 'bcrt1qoperator', $1, 300) as id`,
         [inputs],
       )
-      return {id: row!.id, kind, token: 'BTC', pays: 60_000}
+      return {id: row!.id, kind, token, pays: 60_000}
     }
     const merchant = await this.#merchant()
     await this.topUp(200_000n)
     const output = await this.deposit(merchant.address, 100_000n)
     if (kind === 'sweep') {
       await this.db.rows(`select app.begin_output_sweep(null, 'BTC', $1, $2, 300)`, [merchant.id, [output]])
-      return {id: await this.#paymentWith(output), kind, token: 'BTC', pays: 0, merchant: merchant.id}
+      return {id: await this.#paymentWith(output), kind, token, pays: 0, merchant: merchant.id}
     }
     const [row] = await this.db.rows<{reply: string}>(
       `select app.create_payout($1, 'BTC', 'BTC', false, null, null) as reply`,
@@ -365,7 +365,7 @@ export class BitcoinForge extends Forge {
     const payout = idOf(JSON.parse(row!.reply).id)
     await this.db.rows('select app.begin_sweeping($1)', [payout])
     await this.db.rows('select app.begin_output_payment($1, $2, 300)', [payout, [output]])
-    return {id: await this.#paymentWith(output), kind, token: 'BTC', pays: 99_000, payout, merchant: merchant.id}
+    return {id: await this.#paymentWith(output), kind, token, pays: 99_000, payout, merchant: merchant.id}
   }
 
   async #paymentWith(outpoint: string): Promise<string> {
@@ -392,7 +392,7 @@ export class BitcoinForge extends Forge {
     )
     if (extra && stored) await this.db.rows('select app.add_inputs($1, $2, $3)', [id, s!.next, [extra]])
     const inputs = [...s!.inputs, ...(extra ? [extra] : [])]
-    const fee = BigInt(300 * s!.next)
+    const fee = BigInt(200 * s!.next)
     const isPaid = kind === 'effect' && s!.kind !== 'sweep'
     const paid = isPaid ? [{recipient: s!.recipient, amount: BigInt(s!.amount)}] : []
     const change = (await this.#sum(inputs)) - fee - (isPaid ? BigInt(s!.amount) : 0n)
