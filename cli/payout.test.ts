@@ -139,7 +139,13 @@ test('cancelling a payout that is being paid is decided by the chain; show lists
   expect(await json('payout', 'show', id)).toMatchObject({
     status: 'paying',
     transactions: [
-      {kind: 'payout', from: treasury, to: destination, amount: '247.5', attempts: [{txid, kind: 'effect', fate: 'open'}]},
+      {
+        kind: 'payout',
+        from: treasury,
+        to: destination,
+        amount: '247.5',
+        attempts: [{txid, kind: 'effect', fate: 'open'}],
+      },
     ],
   })
   expect((await sluice('payout', 'show', id)).stdout).toMatch(new RegExp(`^payout +live .* ${txid} +open$`, 'm'))

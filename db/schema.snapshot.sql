@@ -401,7 +401,7 @@ create view analytics.ledger with (security_barrier=true) as
      LEFT JOIN app.asset a ON a.chain = e.chain AND a.token = e.token;
 --   entry_id bigint: Order of insertion.
 --   posting bigint: The movement that the entry is a part of.
---   kind text: deposit (deposits became final, or an operator credited one), top_up (the treasury was paid), reorg (a final deposit was taken back), claim and release (of a payout), payout, sweep, withdrawal, return (of unattributed value, in each of its steps), network_fee.
+--   kind text: deposit (deposits became final, or an operator credited one), top_up (the treasury was paid), reorg (a final deposit was taken back), claim and release (of a payout), payout, sweep, withdrawal, return (of unattributed value, in each of its steps), network_fee, second_payment (what left although its payment had ended).
 --   reference text: What caused it: finalisation:<chain>:<number> for deposits, or the UUID of the deposit, payout or transaction.
 --   account text: address: what deposit addresses hold. treasury: what the treasury holds. merchant: what merchants are owed. payout: claimed by payouts under way. fees: service fees earned. network: network fees paid. operator: top-ups less withdrawals. unattributed: value that is credited to no merchant.
 --   chain text: Chain code.
@@ -1054,7 +1054,7 @@ create table app.chain (
   chain text not null, -- Chain code.
   family text not null, -- Chains of one family share their addresses: a key controls the same address on each of them.
   native_token text not null, -- Token code of the native coin, in which network fees are paid.
-  attempts_exclude_by text not null, -- What all attempts of an outgoing payment use, so that at most one of them is ever mined. nonce: the same nonce of an account. output: the same output, their first input (app.outgoing_payment.sender). Never changes.
+  attempts_exclude_by text not null, -- What all attempts of an outgoing payment use, so that at most one of them is ever mined. nonce: the same nonce of an account. output: the same output, their first input (app.outgoing_payment.first_input). Never changes.
   shows_unconfirmed boolean not null, -- Whether its indexer shows payments that are in no block yet (chain.unconfirmed), and is notified of each new address at once.
   coinbase_sender text, -- What its indexer writes as the sender of new coins; null if they do not come as transfers of a transaction.
   coinbase_maturity integer, -- How many blocks above theirs nodes wait until new coins may be spent; null if there are none.
@@ -1377,7 +1377,7 @@ create table app.outgoing_payment (
   cancelling boolean not null default false, -- True if it must not be paid any more: a transaction that moves nothing is to use up its conflict key.
   recovered boolean not null default false, -- True if it was imported from custody's journal (sluice custody reconcile); several of an address may then wait for the chain at once.
   max_fee numeric(78,0) not null, -- The highest network fee of any of its attempts; reserved if the treasury pays it.
-  txid text, -- The final transaction that ended it; null before.
+  txid text, -- The final transaction that ended it; null before, and where it ended without one because nothing was signed for it.
   outcome text, -- Outcome of that transaction: done, reverted, cancelled (the attempt that moves nothing), conflicted (no attempt of this outgoing payment). Null until it is final.
   fee_paid numeric(78,0), -- Network fee that it cost, in the native coin's base units; null before.
   waiting_reason text, -- What it waits for, if its next step could not be taken; null while it moves.
@@ -2274,7 +2274,7 @@ UNION ALL
     i.fee
    FROM app.output u
      JOIN chain.confirmed_tx i ON i.chain = u.chain AND i.conflict_key = ((u.txid || ':'::text) || u.vout)
-  WHERE u.outgoing_payment_id IS NOT NULL AND u.from_attempt = 1;
+  WHERE u.from_attempt = 1;
 --   outgoing_payment_id uuid: The outgoing payment.
 --   chain text: Chain code.
 --   txid text: The transaction.
@@ -2584,7 +2584,7 @@ begin
   perform app.lock_treasury(s.chain);
   select * into s from app.outgoing_payment x where x.id = of_outgoing_payment for update;
   if s.status = 'final' or number <> 1 + (select count(*) from app.outgoing_attempt o where o.outgoing_payment_id = s.id) then return false; end if;
-  select * into found_outputs from app.weigh_outputs(s.chain, inputs, s.merchant_id, s.kind <> 'sweep');
+  select * into found_outputs from app.weigh_outputs(s.chain, inputs, s.merchant_id, s.kind <> 'sweep' or s.cancelling);
   if found_outputs.count is distinct from cardinality(inputs) then return false; end if;
   perform app.reserve_outputs(s.chain, inputs, s.id, number);
   if s.kind = 'payout' and p.status in ('swept', 'paying') then
@@ -4037,6 +4037,29 @@ begin
   end loop;
 end $function$;
 
+-- Ends an outgoing payment that is being cancelled and was never signed, without a transaction. False where it was signed, has a nonce, or its chain is halted.
+CREATE OR REPLACE FUNCTION app.end_unsigned(of_outgoing_payment uuid)
+ RETURNS boolean
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare s app.outgoing_payment := app.lock_unsigned(of_outgoing_payment);
+begin
+  if s.id is null or not s.cancelling or s.nonce is not null then return false; end if;
+  update app.outgoing_payment x set status = 'final', outcome = 'cancelled', fee_paid = 0, final_at = clock_timestamp(), next_step_at = null,
+    waiting_reason = null, waiting_detail = null, waiting_since = null, first_input = null -- which another payment may use
+  where x.id = s.id returning * into s;
+  perform app.finish_outputs(s);
+  perform app.reserve(s.chain, app.native_token(s.chain), -s.max_fee);
+  if s.kind = 'payout' then perform app.finish_payment(s, s.outcome, null);
+  elsif s.kind = 'withdrawal' then perform app.finish_withdrawal(s, s.outcome);
+  end if;
+  perform app.wake_payout(p.id) from app.payout p
+  where p.status in ('sweeping', 'swept') and p.id in (select l.payout_id from app.payout_sweep l where l.outgoing_payment_id = s.id) order by p.id;
+  return true;
+end $function$;
+
 -- Adds a job for graphile-worker, and replaces a waiting one with the same key; it becomes visible when the calling transaction commits.
 CREATE OR REPLACE FUNCTION app.enqueue(task text, payload json DEFAULT '{}'::json, key text DEFAULT NULL::text)
  RETURNS void
@@ -4105,10 +4128,7 @@ begin
   update app.outgoing_payment x set cancelling = true, next_step_at = clock_timestamp()
   where x.payout_id = p.id and x.kind = 'payout' and x.status <> 'final' returning x.* into s;
   if found then
-    perform app.give_up_swept_in(s);
-    update app.treasury_share h set reserved = h.reserved - p.gross
-    where h.chain = p.chain and h.token = p.token and h.merchant_id = p.merchant_id;
-    perform app.reserve(p.chain, p.token, -p.net);
+    perform app.unreserve_payment(p, s);
     perform app.wake_outgoing_payments(p.chain);
   end if;
   perform app.release_payout(p.id, code, message);
@@ -4240,10 +4260,12 @@ declare
   has_outputs boolean := app.uses_outputs(of_chain);
 begin
   perform from app.payout p where p.id in (
-    select x.payout_id from app.outgoing_payment x join app.outgoing_confirmed_tx i on i.outgoing_payment_id = x.id
+    select x.payout_id from app.outgoing_payment x
+    cross join lateral (select * from app.outgoing_confirmed_tx n where n.outgoing_payment_id = x.id offset 0) i
     where x.chain = of_chain and x.status <> 'final' and i.block_height <= final_height
     union all
-    select l.payout_id from app.outgoing_payment x join app.outgoing_confirmed_tx i on i.outgoing_payment_id = x.id
+    select l.payout_id from app.outgoing_payment x
+    cross join lateral (select * from app.outgoing_confirmed_tx n where n.outgoing_payment_id = x.id offset 0) i
     join app.payout_sweep l on l.outgoing_payment_id = x.id
     where x.chain = of_chain and x.status <> 'final' and i.block_height <= final_height)
   order by p.id for update;
@@ -4252,7 +4274,7 @@ begin
       case when o.txid is not null then i.fee when has_outputs then 0 else i.fee - coalesce(n.fee, 0) end as fee, case when o.txid is null then 'conflicted' when o.kind = 'cancel' then 'cancelled'
       when i.success then 'done' else 'reverted' end as outcome
     from app.outgoing_payment x
-    join app.outgoing_confirmed_tx i on i.outgoing_payment_id = x.id
+    cross join lateral (select * from app.outgoing_confirmed_tx n where n.outgoing_payment_id = x.id offset 0) i
     left join app.outgoing_attempt o on o.chain = x.chain and o.txid = i.txid and o.outgoing_payment_id = x.id
     left join app.second_payment n on n.chain = x.chain and n.txid = i.txid and n.booked_at is not null
     where x.chain = of_chain and x.status <> 'final' and i.block_height <= final_height
@@ -4660,6 +4682,29 @@ begin
     raise exception 'incident % is about %; resolve it first (sluice incident list)', incident, name using errcode = 'SL422';
   end if;
   return d;
+end $function$;
+
+-- Locks an outgoing payment; null if anything was signed for it or with its conflict key, or its chain is halted.
+CREATE OR REPLACE FUNCTION app.lock_unsigned(of_outgoing_payment uuid)
+ RETURNS app.outgoing_payment
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare s app.outgoing_payment;
+begin
+  select * into s from app.outgoing_payment x where x.id = of_outgoing_payment and x.status = 'allocated';
+  if s.id is null then return null; end if;
+  perform from chain.cursor c where c.chain = s.chain for update;
+  perform from app.payout p where p.id = s.payout_id for update;
+  perform app.lock_treasury(s.chain);
+  select * into s from app.outgoing_payment x where x.id = of_outgoing_payment and x.status = 'allocated' for update;
+  -- Only now, with the lock: custody may have signed while this waited for it.
+  if app.why_halted(s.chain) is not null
+    or exists (select from custody.journal j where j.subject_id = case s.kind when 'payout' then s.payout_id else s.id end)
+    or exists (select from custody.journal_key k where k.stream = s.chain and k.conflict_key = s.conflict_key) then
+    return null;
+  end if;
+  return s;
 end $function$;
 
 -- Makes the next week of deliveries, up to three weeks ahead, or drops the oldest one that is past the retention and holds nothing pending: one at each call; returns what it did, or null when nothing is left to do. Safe to run at any time and in several places.
@@ -5969,6 +6014,31 @@ begin
   if not found then raise exception 'there is no merchant with this id' using errcode = 'SL404', detail = 'merchant'; end if;
 end $function$;
 
+-- Takes the payment of a swept payout away from it if the payout has waited this long, the payment has a nonce, and nothing was signed: the nonce is used up by a cancel, and the payout keeps waiting without one.
+CREATE OR REPLACE FUNCTION app.set_payment_aside(of_payout uuid, after_ms integer)
+ RETURNS boolean
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare
+  p app.payout;
+  s app.outgoing_payment;
+begin
+  select * into p from app.payout o
+  where o.id = of_payout and o.status = 'swept' and o.waiting_since <= clock_timestamp() - after_ms * interval '1 millisecond';
+  select * into s from app.outgoing_payment x where x.payout_id = p.id and x.kind = 'payout' and x.nonce is not null and not x.cancelling;
+  s := app.lock_unsigned(s.id);
+  select * into p from app.payout o where o.id = of_payout and o.status = 'swept'; -- locked, too
+  if s.id is null or p.id is null then return false; end if;
+  perform app.unreserve_payment(p, s);
+  update app.outgoing_payment x set kind = 'sweep', payout_id = null, merchant_id = null, token = app.native_token(s.chain), amount = 1,
+    recipient = s.fee_payer, cancelling = true, next_step_at = clock_timestamp()
+  where x.id = s.id;
+  perform app.wake_outgoing_payments(s.chain);
+  return true;
+end $function$;
+
 -- Registers where payouts of a chain go, and replaces the address before; returns the body of the response. The address comes checked and in its display form.
 CREATE OR REPLACE FUNCTION app.set_payout_address(of_merchant uuid, of_chain text, of_address text)
  RETURNS text
@@ -6314,6 +6384,18 @@ CREATE OR REPLACE FUNCTION app.unattributed_reason(output_index integer, is_know
  LANGUAGE sql
  IMMUTABLE PARALLEL SAFE
 RETURN CASE WHEN app.is_protocol_income(output_index) THEN 'protocol'::text WHEN (NOT is_known) THEN 'unsupported_token'::text WHEN (NOT is_asked_for) THEN 'chain_not_requested'::text WHEN (token <> asked_token) THEN 'wrong_token'::text ELSE 'enabled_later'::text END;
+
+-- Gives back what is reserved for a payout's payment, except its network fee.
+CREATE OR REPLACE FUNCTION app.unreserve_payment(p app.payout, s app.outgoing_payment)
+ RETURNS void
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+AS $function$
+begin
+  perform app.give_up_swept_in(s);
+  perform app.add_share(p.chain, p.token, p.merchant_id, 0, -p.gross);
+  perform app.reserve(p.chain, p.token, -p.net);
+end $function$;
 
 -- Changes name and fee of a merchant; null leaves a value as it is. A payout keeps the fee that it was made with.
 CREATE OR REPLACE FUNCTION app.update_merchant(of_merchant uuid, new_name text, new_fee_bps integer)
@@ -8665,19 +8747,25 @@ AS $function$
     else s.id = e.subject_id end
 $function$;
 
--- Locks an outgoing payment until the end of custody's transaction, so that nothing ends it meanwhile. False if somebody else holds it: try again.
-CREATE OR REPLACE FUNCTION custody.lock_outgoing_payment(of_outgoing_payment uuid)
- RETURNS boolean
+-- Locks an outgoing payment until the end of custody's transaction, so that nothing ends it meanwhile; waits at most most_ms milliseconds for whoever is changing it. Returns how many it waited; null if it is not locked.
+CREATE OR REPLACE FUNCTION custody.lock_outgoing_payment(of_outgoing_payment uuid, most_ms integer)
+ RETURNS integer
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog'
  SET lock_timeout TO '500ms'
 AS $function$
+declare
+  began timestamptz := clock_timestamp();
+  waited int := 0;
 begin
-  perform from app.outgoing_payment s where s.id = of_outgoing_payment for update;
-  return true;
-exception when lock_not_available or deadlock_detected then
-  return false;
+  loop
+    perform from app.outgoing_payment s where s.id = of_outgoing_payment for no key update skip locked;
+    if found then return waited; end if;
+    waited := extract(epoch from clock_timestamp() - began) * 1000;
+    if waited >= most_ms then return null; end if;
+    perform pg_sleep(0.01);
+  end loop;
 end $function$;
 
 -- Records what the transaction of a new entry of the journal uses up, a row each; custody looks them up before it signs.
@@ -8781,7 +8869,7 @@ AS $function$
   on conflict (id) do nothing
 $function$;
 
--- The outgoing payment of an entry: the one with its nonce, or a new one with what was reserved for it. Null for a cancel whose purpose is no longer known, from an address that belongs to no merchant.
+-- The outgoing payment of an entry: the one that it was signed for (of a cancel, the one with its conflict key), or a new one with what was reserved for it. Null for a cancel whose purpose is no longer known, from an address that belongs to no merchant.
 CREATE OR REPLACE FUNCTION custody.recover_outgoing_payment(e custody.journal)
  RETURNS app.outgoing_payment
  LANGUAGE plpgsql
@@ -8797,14 +8885,14 @@ begin
     p := custody.recover_payout(e);
     update app.outgoing_payment x set nonce = e.nonce where x.payout_id = p.id and x.kind = 'payout' and x.status = 'allocated' and x.nonce is not null;
   end if;
-  select * into s from app.outgoing_payment x where x.chain = e.stream and x.conflict_key = e.conflict_key;
-  if s.id is not null then
-    if not custody.is_purpose(s, e) then
-      raise exception '% on % has one purpose in the journal''s file and another in the database; they do not belong to the same service',
-        e.conflict_key, e.stream using errcode = 'P0003';
-    end if;
-    return s;
+  select * into s from app.outgoing_payment x where x.chain = e.stream and case e.kind when 'cancel' then x.conflict_key = e.conflict_key
+    when 'pay' then x.payout_id = p.id and x.kind = 'payout' else x.id = e.subject_id end;
+  if s.id is not null and (s.conflict_key is distinct from e.conflict_key or not custody.is_purpose(s, e))
+    or s.id is null and exists (select from app.outgoing_payment x where x.chain = e.stream and x.conflict_key = e.conflict_key) then
+    raise exception '% on % has one purpose in the journal''s file and another in the database; they do not belong to the same service',
+      e.conflict_key, e.stream using errcode = 'P0003';
   end if;
+  if s.id is not null then return s; end if;
   if merchant is not null then perform custody.recover_merchant(merchant, 0);
   elsif e.kind <> 'withdraw' and e.sender <> treasury then return null;
   end if;
@@ -9141,7 +9229,7 @@ grant execute on function app.match_key(text,boolean) to sluice_custody;
 grant execute on function app.way_out(text) to sluice_custody;
 grant execute on function app.why_halted(text) to sluice_custody;
 grant execute on function custody.halt_chain(text,text) to sluice_custody;
-grant execute on function custody.lock_outgoing_payment(uuid) to sluice_custody;
+grant execute on function custody.lock_outgoing_payment(uuid,integer) to sluice_custody;
 grant execute on function custody.tell_journal(text,text) to sluice_custody;
 grant execute on function custody.watch_treasury(text) to sluice_custody;
 grant insert on custody.address (address, family, derivation_index, created_at, purpose, retired_at) to sluice_custody;
@@ -9232,6 +9320,7 @@ grant execute on function app.cancel_outgoing_payment(uuid) to sluice_jobs;
 grant execute on function app.claimed_outputs(uuid,integer) to sluice_jobs;
 grant execute on function app.comparison_age(text) to sluice_jobs;
 grant execute on function app.due_comparison(text) to sluice_jobs;
+grant execute on function app.end_unsigned(uuid) to sluice_jobs;
 grant execute on function app.enqueue(text,json,text) to sluice_jobs;
 grant execute on function app.event_body(json,bigint) to sluice_jobs;
 grant execute on function app.expire_payment_requests(integer) to sluice_jobs;
@@ -9255,6 +9344,7 @@ grant execute on function app.record_comparison(text,text,text,text,text[],jsonb
 grant execute on function app.recover_dead_pools(interval) to sluice_jobs;
 grant execute on function app.refresh_analytics(interval,double precision) to sluice_jobs;
 grant execute on function app.sequence_events(integer) to sluice_jobs;
+grant execute on function app.set_payment_aside(uuid,integer) to sluice_jobs;
 grant execute on function app.store_signed(uuid,integer,text,text,text,numeric,numeric,jsonb) to sluice_jobs;
 grant execute on function app.sweepable(uuid,numeric,integer) to sluice_jobs;
 grant execute on function app.wait_outgoing_payment(uuid,text,text,integer) to sluice_jobs;
