@@ -122,13 +122,13 @@ export abstract class WrittenWorld extends World {
     return body.results
   }
 
-  /** Signs a forged outgoing payment, then sets its row aside, so that nothing finishes it: it has no reserves. */
+  /** Signs a forged outgoing payment, then removes its row, so that nothing finishes it: it has no reserves. */
   async signForged(intent: Record<string, unknown>) {
     await this.forgeOutgoingPayment(intent)
     const [result] = await this.sign(intent)
-    await this.db.rows(
-      `update app.outgoing_payment set status = 'final', next_step_at = null where max_fee = 1 and status <> 'final'`,
-    )
+    await this.db.rows(`with forged as (select id from app.outgoing_payment where max_fee = 1), freed as (
+        update app.output set outgoing_payment_id = null, from_attempt = null where outgoing_payment_id in (select id from forged))
+      delete from app.outgoing_payment where id in (select id from forged)`)
     return result
   }
 

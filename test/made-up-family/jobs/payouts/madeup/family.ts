@@ -2,7 +2,7 @@
 import type pg from 'pg'
 import {z} from 'zod'
 import type {MadeUpSettings} from '../../../chains/madeup/settings.ts'
-import {type PayoutChain, retryMs} from '../context.ts'
+import {type PayoutChain, resendByAge, retryMs} from '../context.ts'
 import {responses} from '../custody.ts'
 import type {Withdrawal} from '../family.ts'
 
@@ -17,6 +17,8 @@ export function open({chain}: MadeUpSettings): PayoutChain<never> {
     intentOf: planned => planned,
     responses: responses(z.never(), z.never()),
     raise: async () => undefined,
+    isStuck: () => false,
+    resendAfterMs: resendByAge,
     broadcast: async raws => raws.map(() => 'the node takes no transactions'),
     async collect() {},
     close() {},
