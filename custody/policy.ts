@@ -3,7 +3,7 @@
 // harm if they are forged (app.payout says whom to pay how much, and counts only within what that merchant received and whitelisted).
 //
 // Promises: the signatures of a payout exclude each other for ever, so at most one of them can be mined (evm/judge.ts and bitcoin/judge.ts
-// say how). The sum of what is signed for a merchant, chain and token, and not proven dead, never exceeds the final amount that the indexers
+// say how). The sum of what is signed for a merchant, chain and token, and not dead, never exceeds the final amount that the indexers
 // saw arrive on addresses handed to that merchant. Sweeps go only to the treasury. Every signature needs a row that gives its nonce, or
 // outputs, and stays within the network fees that budget.ts allows.
 import type pg from 'pg'
@@ -189,7 +189,7 @@ async function checkFirst(context: PolicyContext, payout: Payout, more = {withBe
 }
 
 /**
- * What is signed for the payout's merchant, chain and token, without the payout itself, and not proven dead. The sum comes from the journal's
+ * What is signed for the payout's merchant, chain and token, without the payout itself, and not dead. The sum comes from the journal's
  * file. The table only says what to subtract: each entry is compared with the file, and a payment counts with all its attempts or not at all.
  */
 async function signedFor({client, journal}: PolicyContext, {id, merchant_id, chain, token}: Payout): Promise<bigint> {

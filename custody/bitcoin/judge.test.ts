@@ -300,7 +300,7 @@ describe('an output', () => {
     expect(results).toMatchObject([{ok: true}, {ok: false, code: 'nonce_taken'}]) // in one request, too
   })
 
-  test('is free again once every signature with it is proven dead: another final transaction has spent its first input', async () => {
+  test('is free again once every signature with it is dead: another final transaction has spent its first input', async () => {
     const merchant = await btc.merchant()
     const [a, b, c] = (await btc.outputs(merchant.bitcoin, [100_000n, 100_000n, 100_000n])) as [string, string, string]
     const [one, other] = [await btc.swept(merchant), await btc.swept(merchant)]

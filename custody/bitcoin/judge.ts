@@ -1,7 +1,7 @@
 // What custody signs on Bitcoin, and what it refuses; ../policy.ts has what all families share. Promises: it spends only final outputs of ours that
 // the indexer saw. (Only a CPFP child, begun by an operator, spends unconfirmed ones.) All signatures of a subject spend the same first input, so at
-// most one of them can ever be mined. An output serves one subject until every signature that spends it is over (its first input is spent in a
-// final block). Money leaves only for the destination; the rest, minus a network fee within the cap, goes to the treasury.
+// most one of them can ever be mined. An output serves one subject until every signature that spends it is dead or final
+// (app.attempt_fate). Money leaves only for the destination; the rest, minus a network fee within the cap, goes to the treasury.
 
 import {dustLimit, scriptOfAddress} from '../../chains/bitcoin/script.ts'
 import {type BitcoinSettings, bitcoinSettings} from '../../chains/bitcoin/settings.ts'

@@ -66,7 +66,7 @@ create table custody.journal (
 create index journal_nonce on custody.journal (stream, sender, nonce) where nonce is not null;
 create index journal_txid on custody.journal (txid) where txid is not null;
 create index journal_subject on custody.journal (subject_id) where subject_id is not null;
--- What was paid to a merchant, less what is proven dead.
+-- What was paid to a merchant, less what is dead.
 create index journal_paid on custody.journal (merchant_id, stream, token) where kind = 'pay';
 create index journal_day on custody.journal (stream, token, signed_at) where kind in ('pay', 'withdraw');
 comment on table custody.journal is 'Everything that custody signed, written before the signature left it, here and in a file outside the database. Append-only.';
