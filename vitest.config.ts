@@ -14,6 +14,7 @@ const faults = [
   'jobs/webhooks/partitions.test.ts',
   'custody/main.test.ts',
   'custody/journal.test.ts',
+  'db/second-payments.test.ts',
   'devnet/cli.test.ts',
   'devnet/*/devnet.test.ts',
 ]
@@ -29,6 +30,7 @@ const slow = [
   'test/faults/restore',
   'test/faults/crash-points',
   'devnet/evm/devnet',
+  'db/second-payments',
   'test/faults/following',
   'test/faults/payment-requests',
   'custody/journal',
@@ -48,13 +50,12 @@ const slow = [
   'indexers/bitcoin/electrum-source',
   'db/embedded',
   'db/outputs',
-  'db/second-payments',
   'cli/payout',
   'chains/bitcoin/electrum',
   'indexers/evm/bloom',
   'db/definitions',
   'db/migrate',
-  'db/settle',
+  'db/derive-deposits',
 ].map(name => path.resolve(`${name}.test.ts`))
 
 /** What takes longest begins first, so that the others end beside it. A fresh checkout knows no durations: vitest would go by the size of files. */
