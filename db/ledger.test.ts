@@ -227,6 +227,20 @@ describe('a payment', () => {
     expect(await money.status(payout)).toBe('completed')
   })
 
+  test('that sweeps first, and then lacks what the treasury had paid in advance for its merchant, sweeps that, too', async () => {
+    const {user} = await claimed({token: 'ETH'})
+    const second = await money.user(user.merchantId)
+    await money.deposit(second.address, 700, {token: 'ETH'})
+    const payout = await money.claim(second, 'ETH', {sweepFirst: true})
+    const sweepable = async () =>
+      (await money.jobs.query('select address from app.sweepable($1, 100, 100)', [payout])).rows.map(row => row.address)
+    await money.work('begin_sweeping', payout)
+    expect(await sweepable()).toEqual([second.address])
+    await sweepFinally(payout, second.address, 'ETH')
+    await money.work('begin_paying_from_treasury', payout)
+    expect([await money.status(payout), await sweepable()]).toEqual(['swept', [user.address]])
+  })
+
   test('refuses a transaction that was signed for another nonce', async () => {
     const [first, second] = [await swept(), await swept()]
     const outgoingPayments: string[] = []

@@ -6178,7 +6178,7 @@ AS $function$
   order by s.nonce desc limit 1
 $function$;
 
--- Addresses of a payout's merchant whose final money can be swept and is not being swept, with what they hold in base units, the largest first; with sweep_first only those of the claimed deposits.
+-- Addresses of a payout's merchant whose final money can be swept and is not being swept, with what they hold in base units, the largest first; with sweep_first only those of the claimed deposits, until they are swept: what the treasury paid in advance for the merchant may be on others.
 CREATE OR REPLACE FUNCTION app.sweepable(of_payout uuid, at_least numeric, most integer)
  RETURNS TABLE(address text, amount numeric)
  LANGUAGE plpgsql
@@ -6188,7 +6188,7 @@ CREATE OR REPLACE FUNCTION app.sweepable(of_payout uuid, at_least numeric, most 
 AS $function$
 declare p app.payout := (select o from app.payout o where o.id = of_payout);
 begin
-  if p.sweep_first then
+  if p.sweep_first and p.status = 'sweeping' then
     return query select h.address, h.amount from app.holding h
       where h.merchant_id = p.merchant_id and h.chain = p.chain and h.token = p.token and h.amount >= at_least and h.amount > 0
         and exists (select from app.deposit d where d.settlement_id = p.id and d.address = h.address)

@@ -44,7 +44,7 @@ create or replace function app.sweepable(of_payout uuid, at_least numeric, most 
 language plpgsql stable security definer set search_path = pg_catalog set plan_cache_mode = force_custom_plan as $$
 declare p app.payout := (select o from app.payout o where o.id = of_payout);
 begin
-  if p.sweep_first then
+  if p.sweep_first and p.status = 'sweeping' then
     return query select h.address, h.amount from app.holding h
       where h.merchant_id = p.merchant_id and h.chain = p.chain and h.token = p.token and h.amount >= at_least and h.amount > 0
         and exists (select from app.deposit d where d.settlement_id = p.id and d.address = h.address)
@@ -57,7 +57,7 @@ begin
       order by h.amount desc limit most;
   end if;
 end $$;
-comment on function app.sweepable is 'Addresses of a payout''s merchant whose final money can be swept and is not being swept, with what they hold in base units, the largest first; with sweep_first only those of the claimed deposits.';
+comment on function app.sweepable is 'Addresses of a payout''s merchant whose final money can be swept and is not being swept, with what they hold in base units, the largest first; with sweep_first only those of the claimed deposits, until they are swept: what the treasury paid in advance for the merchant may be on others.';
 grant execute on function app.sweepable to sluice_jobs;
 
 -- The arrays are parallel: amounts is what each address moves, at most what it holds of final money; max_fees what each sweep can cost. With
