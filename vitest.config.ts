@@ -31,6 +31,7 @@ const slow = [
   'test/faults/crash-points',
   'devnet/evm/devnet',
   'db/second-payments',
+  'test/demo',
   'test/faults/following',
   'test/faults/payment-requests',
   'custody/journal',
@@ -55,6 +56,7 @@ const slow = [
   'indexers/evm/bloom',
   'db/definitions',
   'db/migrate',
+  'jobs/worker',
   'db/derive-deposits',
 ].map(name => path.resolve(`${name}.test.ts`))
 
