@@ -4852,8 +4852,11 @@ begin
   if pays then
     update chain.cursor c set halted_at = clock_timestamp() where c.chain = s.chain and c.halted_at is null;
     insert into app.incident as k (chain, kind, subject, details)
-    values (s.chain, 'second_payment', s.id::text, jsonb_build_object('txids', jsonb_build_array(of_txid), 'kind', s.kind, 'token', s.token,
-      'amount', paid::text, 'ended_by', s.txid, 'outcome', s.outcome))
+    values (s.chain, 'second_payment', s.id::text, jsonb_build_object('txids', jsonb_build_array(of_txid), 'payment', s.kind, 'token', s.token,
+      'amount', paid::text, 'ended_by', s.txid, 'outcome', s.outcome) || coalesce((
+        select jsonb_build_object('payout', app.public_id('pay', p.id), 'merchant', m.prefix)
+        from app.outgoing_payment x join app.payout p on p.id = x.payout_id join app.merchant m on m.id = p.merchant_id
+        where x.id = s.id and x.kind = 'payout'), '{}'))
     on conflict (subject, kind) where resolved_at is null do update set details = k.details || jsonb_build_object(
       'txids', k.details -> 'txids' || to_jsonb(of_txid), 'amount', ((k.details ->> 'amount')::numeric + paid)::text)
     returning k.id into incident;
@@ -7808,7 +7811,7 @@ begin
   with want as materialized (
     select * from jsonb_populate_recordset(null::chain.confirmed_tx, wanted)
   )
-  select jsonb_agg(jsonb_build_object('outgoing_payment', s.id, 'txid', i.txid, 'kind', s.kind, 'block_height', i.block_height,
+  select jsonb_agg(jsonb_build_object('outgoing_payment', s.id, 'txid', i.txid, 'payment', s.kind, 'block_height', i.block_height,
     'is_to_send', w.id is null and s.txid = i.txid))
   into lost
   from chain.confirmed_tx i left join want w on w.id = i.id
@@ -8464,7 +8467,7 @@ begin
   delete from chain.transfer t where t.chain = of_chain and t.block_height > to_height;
   perform chain.await_transfers(of_chain, at.head_height);
   insert into app.incident (chain, kind, subject, details)
-  select of_chain, 'final_payment_vanished', s.id::text, jsonb_build_object('txid', i.txid, 'kind', s.kind, 'block_height', i.block_height)
+  select of_chain, 'final_payment_vanished', s.id::text, jsonb_build_object('txid', i.txid, 'payment', s.kind, 'block_height', i.block_height)
   from chain.confirmed_tx i cross join lateral app.payments_of(i.chain, i.txid, i.conflict_key) p join app.outgoing_payment s on s.id = p
   where i.chain = of_chain and i.block_height > to_height and s.status = 'final' and app.is_booked(s, i.txid)
   on conflict do nothing;

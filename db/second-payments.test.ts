@@ -83,7 +83,14 @@ async function decide(
   expect(open.map(one => one.kind)).toEqual(stored ? ['second_payment'] : ['second_payment', 'unknown_transaction'])
   expect(open[0]).toMatchObject({
     subject: payment.id,
-    details: {txids: [second], kind, token: payment.token, amount: String(payment.pays), outcome},
+    details: {
+      ...(kind === 'payout' && {payout: expect.stringMatching(/^pay_/), merchant: expect.any(String)}),
+      txids: [second],
+      payment: kind,
+      token: payment.token,
+      amount: String(payment.pays),
+      outcome,
+    },
   })
   expect(await forge.isHalted()).toBe(true)
   const [halted] = await forge.db.rows<{why: string}>('select app.why_halted($1) as why', [forge.chain])

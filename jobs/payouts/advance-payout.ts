@@ -24,6 +24,8 @@ import {passing} from './sign-attempts.ts'
 
 /** How long a payment that custody refuses may hold up others, and how long it is tried if its own transaction is at fault. */
 const heldUpMs = 30_000
+/** Refusals that custody gives without knowing the payment's nonce and fees (ask). */
+const checked = new Set(['not_whitelisted', 'amount_not_net', 'above_limit', 'exceeds_received'])
 /** Reasons to wait that are not caused by the payment itself. */
 const outside = new Set([
   'chain_halted',
@@ -119,8 +121,9 @@ async function pay(to: Context, payout: Payout, chain: PayoutChain): Promise<Out
   const refusal = await ask(to, payout) // the whitelist may have changed since
   if (refusal) {
     // A nonce without a signed transaction holds up every payment after it, whoever is paid.
-    if (rows[0] && refusal.failsAs) await to.pool.query('select app.set_payment_aside($1, $2)', [payout.id, heldUpMs])
-    return refusal
+    if (!rows[0] || !refusal.failsAs) return refusal
+    await to.pool.query('select app.set_payment_aside($1, $2)', [payout.id, heldUpMs])
+    return {...refusal, ms: heldUpMs}
   }
   if (rows[0]) return begun(rows[0])
   return (await chain.beginPayment?.(to, payout)) ?? begun({reason: null, detail: null})
@@ -130,6 +133,7 @@ async function pay(to: Context, payout: Payout, chain: PayoutChain): Promise<Out
 function begun({reason, detail}: {reason: string | null; detail: string | null}): Wait {
   const common = {reason, detail: detail ?? undefined, ms: retryMs.soon}
   if (reason === 'would_revert') return {...common, failsAs: 'timed_out', failsAfterMs: heldUpMs}
+  if (reason !== null && checked.has(reason)) return {reason: null, ms: retryMs.soon} // no longer true: custody was just asked
   if (reason === null || passing.has(reason) || outside.has(reason)) return common
   return {...common, failsAs: 'custody_rejected', failsAfterMs: heldUpMs}
 }

@@ -223,6 +223,34 @@ test('a payment and a withdrawal that custody refuses give up their nonces, and 
   expect(await balanceOf(shop, 'ETH')).toBe(`${ether}`)
 })
 
+test('a payment that was refused for half a minute keeps its nonce and is paid if its address is back before', async () => {
+  await world.kill(worker)
+  const shop = await world.openShop('ETH', [ether])
+  const id = await world.request(shop, 'ETH')
+  for (const begin of ['begin_sweeping($1)', 'begin_paying_from_treasury($1)', 'begin_payment($1, 1000000000000000)'])
+    await world.db.rows(`select app.${begin}`, [id])
+  await world.unlist(shop)
+  worker = await world.startWorker()
+  await world.becomes(id, 'not_whitelisted')
+  await until(
+    async () =>
+      (
+        await world.db.rows(
+          `select from app.outgoing_payment where payout_id = $1 and waiting_reason = 'not_whitelisted'`,
+          [id],
+        )
+      ).length,
+    {timeoutMs: 15_000, what: 'custody to refuse the payment'},
+  )
+  await world.db.rows(
+    `update app.payout set waiting_since = now() - interval '2 minutes', next_step_at = now() + interval '1 hour' where id = $1`,
+    [id],
+  )
+  await world.whitelist(shop.id, shop.wallet)
+  await world.becomes(id, 'completed')
+  expect(await world.outgoingPayments(id)).toMatchObject([{status: 'final', cancelling: false}])
+})
+
 test('no payout begins while the chain asks more than the cap, or while an incident is open', async () => {
   const shop = await world.openShop('ETH', [ether])
   const [incident] = await world.db.rows<{id: string}>(

@@ -62,7 +62,7 @@ begin
   with want as materialized (
     select * from jsonb_populate_recordset(null::chain.confirmed_tx, wanted)
   )
-  select jsonb_agg(jsonb_build_object('outgoing_payment', s.id, 'txid', i.txid, 'kind', s.kind, 'block_height', i.block_height,
+  select jsonb_agg(jsonb_build_object('outgoing_payment', s.id, 'txid', i.txid, 'payment', s.kind, 'block_height', i.block_height,
     'is_to_send', w.id is null and s.txid = i.txid))
   into lost
   from chain.confirmed_tx i left join want w on w.id = i.id

@@ -21,7 +21,7 @@ begin
   delete from chain.transfer t where t.chain = of_chain and t.block_height > to_height;
   perform chain.await_transfers(of_chain, at.head_height);
   insert into app.incident (chain, kind, subject, details)
-  select of_chain, 'final_payment_vanished', s.id::text, jsonb_build_object('txid', i.txid, 'kind', s.kind, 'block_height', i.block_height)
+  select of_chain, 'final_payment_vanished', s.id::text, jsonb_build_object('txid', i.txid, 'payment', s.kind, 'block_height', i.block_height)
   from chain.confirmed_tx i cross join lateral app.payments_of(i.chain, i.txid, i.conflict_key) p join app.outgoing_payment s on s.id = p
   where i.chain = of_chain and i.block_height > to_height and s.status = 'final' and app.is_booked(s, i.txid)
   on conflict do nothing;

@@ -94,8 +94,11 @@ begin
   if pays then
     update chain.cursor c set halted_at = clock_timestamp() where c.chain = s.chain and c.halted_at is null;
     insert into app.incident as k (chain, kind, subject, details)
-    values (s.chain, 'second_payment', s.id::text, jsonb_build_object('txids', jsonb_build_array(of_txid), 'kind', s.kind, 'token', s.token,
-      'amount', paid::text, 'ended_by', s.txid, 'outcome', s.outcome))
+    values (s.chain, 'second_payment', s.id::text, jsonb_build_object('txids', jsonb_build_array(of_txid), 'payment', s.kind, 'token', s.token,
+      'amount', paid::text, 'ended_by', s.txid, 'outcome', s.outcome) || coalesce((
+        select jsonb_build_object('payout', app.public_id('pay', p.id), 'merchant', m.prefix)
+        from app.outgoing_payment x join app.payout p on p.id = x.payout_id join app.merchant m on m.id = p.merchant_id
+        where x.id = s.id and x.kind = 'payout'), '{}'))
     on conflict (subject, kind) where resolved_at is null do update set details = k.details || jsonb_build_object(
       'txids', k.details -> 'txids' || to_jsonb(of_txid), 'amount', ((k.details ->> 'amount')::numeric + paid)::text)
     returning k.id into incident;
