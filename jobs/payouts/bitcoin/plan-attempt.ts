@@ -105,20 +105,17 @@ export async function priced(to: Context, item: BitcoinAttempt): Promise<Bitcoin
 type Choose = (more?: Output[]) => Selection | Failure
 
 async function selecting(to: Context, {outgoingPayment, kind, inputs, chain, price}: BitcoinAttempt): Promise<Choose> {
-  if (kind === 'cancel') {
-    const alone = selectAll(inputs, price)
-    if (!('short' in alone)) return () => alone
-    const free = await freeOutputs(to.pool, outgoingPayment.chain, null)
-    return (more = []) => selectCancel(inputs, [...free, ...more], price)
-  }
-  if (outgoingPayment.kind === 'sweep') return () => selectAll(inputs, price)
+  if (kind === 'effect' && outgoingPayment.kind === 'sweep') return () => selectAll(inputs, price)
   const {settings} = chain
-  const script = scriptOfAddress(outgoingPayment.recipient, settings.chain.networks[settings.network])
-  const payment = {amount: outgoingPayment.amount, scriptLength: script.length}
-  const alone = selectPayment(payment, inputs, [], price)
+  const select = (may: Output[]): Selection | Failure => {
+    if (kind === 'cancel') return selectCancel(inputs, may, price)
+    const script = scriptOfAddress(outgoingPayment.recipient, settings.chain.networks[settings.network])
+    return selectPayment({amount: outgoingPayment.amount, scriptLength: script.length}, inputs, may, price)
+  }
+  const alone = select([])
   if (!('short' in alone)) return () => alone
   const free = await freeOutputs(to.pool, outgoingPayment.chain, null)
-  return (more = []) => selectPayment(payment, inputs, [...free, ...more], price)
+  return (more = []) => select([...free, ...more])
 }
 
 async function isAdded({pool}: Context, outgoingPayment: OutgoingPayment, outpoints: string[]): Promise<boolean> {
