@@ -3332,10 +3332,7 @@ CREATE OR REPLACE FUNCTION app.book_payment_of_failed_payout(s app.outgoing_paym
  SET search_path TO 'pg_catalog'
 AS $function$
 begin
-  perform app.add_treasury(s.chain, s.token, -s.amount, 0);
-  perform app.post('second_payment', s.id::text, s.chain, jsonb_build_array(
-    jsonb_build_object('account', 'operator', 'token', s.token, 'amount', s.amount),
-    jsonb_build_object('account', 'treasury', 'token', s.token, 'amount', -s.amount)));
+  perform app.post_loss(s, s.amount);
   perform app.note_booked(s, s.txid, true, s.amount, 0);
 end $function$;
 
@@ -4055,8 +4052,7 @@ begin
   if s.kind = 'payout' then perform app.finish_payment(s, s.outcome, null);
   elsif s.kind = 'withdrawal' then perform app.finish_withdrawal(s, s.outcome);
   end if;
-  perform app.wake_payout(p.id) from app.payout p
-  where p.status in ('sweeping', 'swept') and p.id in (select l.payout_id from app.payout_sweep l where l.outgoing_payment_id = s.id) order by p.id;
+  perform app.wake_payouts_after(array[s.id]);
   return true;
 end $function$;
 
@@ -4300,8 +4296,7 @@ begin
   if app.book_second_payments(of_chain, final_height) then
     perform app.finish_outgoing_payments(of_chain, final_height); -- other payments whose nonce or outputs they took
   end if;
-  perform app.wake_payout(p.id) from app.payout p
-  where p.status in ('sweeping', 'swept') and p.id in (select l.payout_id from app.payout_sweep l where l.outgoing_payment_id = any(finished)) order by p.id;
+  perform app.wake_payouts_after(finished);
 end $function$;
 
 -- Marks the outputs that a final outgoing payment spent, frees the others, adds the change, and posts what was swept.
@@ -5194,6 +5189,19 @@ begin
   from part group by kind, owed_to, token, merchant_id;
 end $function$;
 
+-- Posts as the operator's loss what left the treasury by a second payment, in base units of its token.
+CREATE OR REPLACE FUNCTION app.post_loss(s app.outgoing_payment, lost numeric)
+ RETURNS void
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+AS $function$
+begin
+  perform app.add_treasury(s.chain, s.token, -lost, 0);
+  perform app.post('second_payment', s.id::text, s.chain, jsonb_build_array(
+    jsonb_build_object('account', 'operator', 'token', s.token, 'amount', lost),
+    jsonb_build_object('account', 'treasury', 'token', s.token, 'amount', -lost)));
+end $function$;
+
 -- Posts the network fee of a final transaction (in base units of the native coin), gives back what was reserved for it, and adds it to the payout's.
 CREATE OR REPLACE FUNCTION app.post_network_fee(s app.outgoing_payment, fee numeric)
  RETURNS void
@@ -5282,10 +5290,7 @@ begin
   else
     perform app.post_network_fee(s, more_fee);
   end if;
-  perform app.add_treasury(s.chain, s.token, -lost, 0);
-  perform app.post('second_payment', s.id::text, s.chain, jsonb_build_array(
-    jsonb_build_object('account', 'operator', 'token', s.token, 'amount', lost),
-    jsonb_build_object('account', 'treasury', 'token', s.token, 'amount', -lost)));
+  perform app.post_loss(s, lost);
   perform app.note_booked(s, of_txid, pays, paid, more_fee);
 end $function$;
 
@@ -6565,6 +6570,17 @@ CREATE OR REPLACE FUNCTION app.wake_payout(payout uuid)
 AS $function$
   select app.enqueue('advance_payout', json_build_object('payout_id', payout), 'payout:' || payout)
 $function$;
+
+-- Wakes the payouts that waited for these outgoing payments, which are final now.
+CREATE OR REPLACE FUNCTION app.wake_payouts_after(sweeps uuid[])
+ RETURNS void
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+AS $function$
+begin
+  perform app.wake_payout(p.id) from app.payout p
+  where p.status in ('sweeping', 'swept') and p.id in (select l.payout_id from app.payout_sweep l where l.outgoing_payment_id = any(sweeps)) order by p.id;
+end $function$;
 
 -- What an operator has to do first about a chain that is halted, or whose payouts are stopped; null if nothing is wrong.
 CREATE OR REPLACE FUNCTION app.way_out(of_chain text)

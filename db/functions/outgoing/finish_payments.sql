@@ -60,8 +60,7 @@ begin
   if app.book_second_payments(of_chain, final_height) then
     perform app.finish_outgoing_payments(of_chain, final_height); -- other payments whose nonce or outputs they took
   end if;
-  perform app.wake_payout(p.id) from app.payout p
-  where p.status in ('sweeping', 'swept') and p.id in (select l.payout_id from app.payout_sweep l where l.outgoing_payment_id = any(finished)) order by p.id;
+  perform app.wake_payouts_after(finished);
 end $$;
 comment on function app.finish_outgoing_payments is 'Ends the outgoing payments of a chain that a transaction at or below this height decided, and posts what follows.';
 

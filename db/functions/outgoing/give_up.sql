@@ -19,8 +19,7 @@ begin
   if s.kind = 'payout' then perform app.finish_payment(s, s.outcome, null);
   elsif s.kind = 'withdrawal' then perform app.finish_withdrawal(s, s.outcome);
   end if;
-  perform app.wake_payout(p.id) from app.payout p
-  where p.status in ('sweeping', 'swept') and p.id in (select l.payout_id from app.payout_sweep l where l.outgoing_payment_id = s.id) order by p.id;
+  perform app.wake_payouts_after(array[s.id]);
   return true;
 end $$;
 comment on function app.end_unsigned is 'Ends an outgoing payment that is being cancelled and was never signed, without a transaction. False where it was signed, has a nonce, or its chain is halted.';

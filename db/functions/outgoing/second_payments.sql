@@ -79,13 +79,20 @@ begin
   else
     perform app.post_network_fee(s, more_fee);
   end if;
+  perform app.post_loss(s, lost);
+  perform app.note_booked(s, of_txid, pays, paid, more_fee);
+end $$;
+comment on function app.post_second_transaction is 'Posts what a final transaction moved and cost after its payment had ended by another one; its fee (in base units), too.';
+
+create or replace function app.post_loss(s app.outgoing_payment, lost numeric) returns void
+language plpgsql set search_path = pg_catalog as $$
+begin
   perform app.add_treasury(s.chain, s.token, -lost, 0);
   perform app.post('second_payment', s.id::text, s.chain, jsonb_build_array(
     jsonb_build_object('account', 'operator', 'token', s.token, 'amount', lost),
     jsonb_build_object('account', 'treasury', 'token', s.token, 'amount', -lost)));
-  perform app.note_booked(s, of_txid, pays, paid, more_fee);
 end $$;
-comment on function app.post_second_transaction is 'Posts what a final transaction moved and cost after its payment had ended by another one; its fee (in base units), too.';
+comment on function app.post_loss is 'Posts as the operator''s loss what left the treasury by a second payment, in base units of its token.';
 
 create or replace function app.note_booked(s app.outgoing_payment, of_txid text, pays boolean, paid numeric, of_fee numeric) returns void
 language plpgsql set search_path = pg_catalog as $$
@@ -113,10 +120,7 @@ comment on function app.note_booked is 'Notes that a transaction was booked, wit
 create or replace function app.book_payment_of_failed_payout(s app.outgoing_payment) returns void
 language plpgsql set search_path = pg_catalog as $$
 begin
-  perform app.add_treasury(s.chain, s.token, -s.amount, 0);
-  perform app.post('second_payment', s.id::text, s.chain, jsonb_build_array(
-    jsonb_build_object('account', 'operator', 'token', s.token, 'amount', s.amount),
-    jsonb_build_object('account', 'treasury', 'token', s.token, 'amount', -s.amount)));
+  perform app.post_loss(s, s.amount);
   perform app.note_booked(s, s.txid, true, s.amount, 0);
 end $$;
 comment on function app.book_payment_of_failed_payout is 'Books the final payment of a payout that had failed before: the merchant has the money and, since the release, the balance, too.';

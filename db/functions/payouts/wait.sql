@@ -19,6 +19,14 @@ language sql set search_path = pg_catalog as $$
 $$;
 comment on function app.wake_payout is 'Adds the job that takes a payout''s next step.';
 
+create or replace function app.wake_payouts_after(sweeps uuid[]) returns void
+language plpgsql set search_path = pg_catalog as $$
+begin
+  perform app.wake_payout(p.id) from app.payout p
+  where p.status in ('sweeping', 'swept') and p.id in (select l.payout_id from app.payout_sweep l where l.outgoing_payment_id = any(sweeps)) order by p.id;
+end $$;
+comment on function app.wake_payouts_after is 'Wakes the payouts that waited for these outgoing payments, which are final now.';
+
 -- A wait for nothing but time is not shown. In paying it is the payment that waits; before that, the payout notes what its sweeps and its payment
 -- wait for.
 create or replace function app.payout_waiting(p app.payout) returns json
