@@ -15,8 +15,13 @@ export interface ChainFamily<C extends Chain = Chain, S extends CommonSettings =
   reading(settings: S): Record<string, string>
   /** The network's name among those of the chain, for messages. */
   networkName(settings: S): string
-  /** All attempts of an outgoing payment share this nonce or output, so at most one of them is ever mined. */
-  attemptsExcludeBy: 'nonce' | 'output'
+  /**
+   * What keeps two attempts of an outgoing payment from being mined: they share a nonce or an output; or each expires, and custody signs another one
+   * only when those before can never be mined.
+   */
+  attemptsExcludeBy: 'nonce' | 'output' | 'expiry'
+  /** Where attempts expire: what gives the last block that may hold one. */
+  endsBy?: 'height' | 'time'
   /** Whether its indexer shows unconfirmed payments. */
   showsUnconfirmed: boolean
   /** Set if newly mined coins arrive as transfers: the text that stands for their sender, and the number of blocks before they can be spent. */

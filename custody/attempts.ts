@@ -20,6 +20,8 @@ export interface Attempt<D extends Details = Details> {
   txid: string
   raw: string
   fate: Fate
+  /** It is dead because it expired in no block. */
+  lapsed: boolean
 }
 
 /** As in app.attempt_fate. Only an attempt that is dead can certainly never have its effect; only one that is open or in a block can still change. */
@@ -36,21 +38,21 @@ export async function findAttempts<D extends Details>(
   keys: string[],
   subjectId: string | null,
 ): Promise<Attempt<D>[]> {
-  const {rows: found} = await client.query<AttemptRow<D> & {fate: Fate}>({
+  const {rows: found} = await client.query<AttemptRow<D> & {fate: Fate; lapsed: boolean}>({
     name: 'find_attempts',
     text: `with known as (
         select k.stream, k.seq from unnest($2::text[]) o (key) join custody.journal_key k on k.stream = $1 and k.conflict_key = o.key
         union
         select stream, seq from custody.journal where subject_id = $3
       )
-      select ${entryColumns}, f.fate from known
+      select ${entryColumns}, f.fate, f.lapsed from known
       cross join lateral (select * from custody.journal j where j.stream = known.stream and j.seq = known.seq offset 0) j
-      cross join lateral (select fate from app.attempt_fate f where f.chain = known.stream and f.seq = known.seq offset 0) f
+      cross join lateral (select fate, lapsed from app.attempt_fate f where f.chain = known.stream and f.seq = known.seq offset 0) f
       order by j.seq`,
     values: [chain, keys, subjectId],
   })
-  const fates = found.map(({fate}) => fate)
-  const rows = found.map(({fate: _, ...entry}) => entry)
+  const fates = found.map(({fate, lapsed}) => ({fate, lapsed}))
+  const rows = found.map(({fate: _, lapsed: __, ...entry}) => entry)
   checkRows(journal.checkAttempts(rows, chain, subjectId))
   const other = rows.find(({stream}) => stream !== chain)
   if (other) throw new Refusal('settlement_changed', `it was signed on ${other.stream} before`)
@@ -58,7 +60,7 @@ export async function findAttempts<D extends Details>(
     ...row,
     subjectId: subject_id,
     amount: BigInt(amount),
-    fate: fates[n]!,
+    ...fates[n]!,
   }))
 }
 

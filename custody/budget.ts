@@ -3,7 +3,8 @@
 // under way. A sweep costs no more than what it brings is worth. On a halted chain nothing new is signed, except what the owner of the
 // database decided about one payment.
 //
-// Attempts exclude each other. So for each conflict key the highest fee counts until a final block shows what was paid. The inputs are
+// Attempts with the same conflict key exclude each other. So for each key the highest fee counts until a final block shows what was paid. Attempts that
+// expire have no key: each counts alone, and nothing once it has expired in no block. The inputs are
 // the journal's file (known.ts), what the indexers write (chain.confirmed_tx), and rows of the database's owner. So nothing that the worker
 // writes lowers a cost, nor does a changed row of custody.journal.
 import type pg from 'pg'
@@ -35,6 +36,9 @@ async function costOf(client: pg.ClientBase, chain: string, promised: Promised[]
     text: `select coalesce(sum(coalesce(
           (select i.fee from chain.confirmed_tx i join chain.cursor c using (chain)
             where i.chain = $1 and i.conflict_key = p.conflict_key and i.block_height <= c.final_height limit 1),
+          (select i.fee from chain.confirmed_tx i join chain.cursor c using (chain)
+            where i.chain = $1 and i.conflict_key is null and i.txid = p.conflict_key and i.block_height <= c.final_height limit 1),
+          (select 0 from chain.lapse l where l.chain = $1 and l.txid = p.conflict_key),
           p.fee)), 0)::text as cost
       from unnest($2::text[], $3::numeric[]) p (conflict_key, fee)`,
     values: [chain, promised.map(({conflictKey}) => conflictKey), promised.map(({fee}) => String(fee))],
@@ -119,6 +123,7 @@ export class Budget {
 
   /** How much today's attempts with the same conflict key count. */
   async #costBefore({chain, conflictKey}: Plan): Promise<bigint> {
+    if (conflictKey === null) return 0n
     const before = this.#known.promisedOn(now(), chain).filter(promised => promised.conflictKey === conflictKey)
     return before.length ? await costOf(this.#client, chain, before) : 0n
   }

@@ -8,6 +8,7 @@ import type {ChainSettings} from '../chains/families.ts'
 import type {ChainCode, Family} from '../chains/registry.ts'
 import type {Attempt} from './attempts.ts'
 import {Budget} from './budget.ts'
+import {refuseKnown} from './expiry.ts'
 import {familyOf} from './families.ts'
 import type {CustodyFamily, Signed} from './family.ts'
 import type {CheckResult, Intent, Refused, SignedResult, SignResult} from './intents.ts'
@@ -114,6 +115,7 @@ export class Custody {
       const {plan} = decision
       await budget.charge(plan)
       const signed = await family.sign(context.chains.get(plan.chain)!, this.#keys, plan)
+      if (plan.conflictKey === null) await refuseKnown(context, plan.chain, signed.txid)
       return {response: responseOf(family, {...signed, amount: plan.amount}), draft: draftOf(plan, signed)}
     } catch (error) {
       return {response: await this.#refuse(error, intent, family.subject(intent))}

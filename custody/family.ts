@@ -1,5 +1,5 @@
 // What a family of chains provides for custody. Each is a folder here, and one line in families.ts. A family must promise: all attempts of a
-// purpose share what makes them exclude each other (plan.conflictKey). It judges by the journal and by the rows that policy.ts names.
+// purpose share what makes them exclude each other (plan.conflictKey), or each expires, and the next one is signed by the rules of expiry.ts. It judges by the journal and by the rows that policy.ts names.
 // It knows no node.
 import type {z} from 'zod'
 import type {CommonSettings} from '../chains/chain-settings.ts'

@@ -39,7 +39,7 @@ const Entry = z.strictObject({
   max_fee: units,
   txid: text,
   raw: text,
-  details: z.record(z.string(), z.union([z.string(), z.int(), z.array(z.string())])),
+  details: z.record(z.string(), z.union([z.string(), z.int(), z.array(z.string()), z.record(z.string(), z.int())])),
   signed_at: z.iso.datetime(),
   hash: z.string(),
 })

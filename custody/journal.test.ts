@@ -22,7 +22,7 @@ import {fees, higherFees, newAddress, sweepIntent, WrittenEvm} from '../test/sup
 import {until} from '../test/support/until.ts'
 import {junk, type Merchant} from '../test/support/written-world.ts'
 import {families} from './families.ts'
-import {type Draft, entryColumns, insertEntry, Journal} from './journal.ts'
+import {columns, type Draft, entryColumns, insertEntry, Journal} from './journal.ts'
 import {type Entry, hashOf, JournalFile, journalFile, readEntries} from './journal-file.ts'
 import {localKeys} from './keys.ts'
 import {type Seal, sealOf} from './seal.ts'
@@ -181,9 +181,10 @@ test('a file that is ahead of the database, or differs from it, blocks only its 
   )
   expect([journal.whyBlocked('ETH'), journal.whyBlocked('POLYGON')]).toMatchObject([{code: 'journal_ahead'}, undefined])
   await addOne(journal, 'POLYGON')
-  await db.rows(`insert into custody.journal select * from jsonb_populate_recordset(null::custody.journal, $1)`, [
-    JSON.stringify(kept),
-  ])
+  await db.rows(
+    `insert into custody.journal (${columns}) select ${columns} from jsonb_populate_recordset(null::custody.journal, $1)`,
+    [JSON.stringify(kept)],
+  )
   await addOne(journal)
   expect(journal.whyBlocked('ETH')).toBeUndefined()
 
@@ -304,9 +305,10 @@ describe('a table that was changed while custody runs', () => {
       expect(journal.whyBlocked('ETH')).toEqual(wrong)
       await expect(addOne(journal)).rejects.toThrow('nothing can be added')
       await remove('seq > 0')
-      await db.rows('insert into custody.journal select * from jsonb_populate_recordset(null::custody.journal, $1)', [
-        JSON.stringify(kept),
-      ])
+      await db.rows(
+        `insert into custody.journal (${columns}) select ${columns} from jsonb_populate_recordset(null::custody.journal, $1)`,
+        [JSON.stringify(kept)],
+      )
       expect(journal.whyBlocked('ETH')).toEqual(wrong)
       await journal.compareAll()
       expect(journal.whyBlocked('ETH')).toBeUndefined()
@@ -447,7 +449,7 @@ test('a payment that somebody put in the table, and custody never signed, is not
   const details = {max_fee_per_gas: '1', max_priority_fee_per_gas: '1', gas_limit: 21_000}
   const forged = {...draft('ETH'), kind: 'pay' as const, subject_id: payout, merchant_id, amount: net, details, seq: 1}
   const entry = {...forged, destination: thief, source: world.treasury, sender: world.treasury, nonce: 0}
-  const insert = 'insert into custody.journal select * from jsonb_populate_record(null::custody.journal, $1)'
+  const insert = `insert into custody.journal (${columns}) select ${columns} from jsonb_populate_record(null::custody.journal, $1)`
   await world.db.rows(insert, [JSON.stringify({...entry, hash: hashOf('', entry)})])
   expect(await world.sign(pay)).toMatchObject([{ok: false, code: 'journal_changed'}])
   await remove(`stream = 'ETH'`, world.db)

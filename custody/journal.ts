@@ -21,7 +21,8 @@ const page = 1000
 /** An entry before it has its number in the stream. */
 export type Draft = Omit<Entry, 'seq' | 'hash'>
 
-const columns = `stream, seq, kind, subject_id, merchant_id, token, amount, destination, source, sender, nonce, max_fee, txid, raw, details,
+/** The columns that an entry is written to; the database computes the others. */
+export const columns = `stream, seq, kind, subject_id, merchant_id, token, amount, destination, source, sender, nonce, max_fee, txid, raw, details,
   signed_at, hash`
 
 /** A row of custody.journal j as the file has it. Values that JSON cannot hold exactly are text. */

@@ -18,12 +18,13 @@ interface Entry {
   sender: string | null
   nonce: number | null
   max_fee: string | null
+  txid: string | null
   details: {inputs?: unknown}
   signed_at: string
   hash: string
 }
 
-/** The highest fee that may be paid for what was signed with a conflict key. */
+/** The highest fee that may be paid for what was signed with a conflict key; where attempts expire, for one attempt: its key is the txid. */
 export interface Promised {
   conflictKey: string
   fee: bigint
@@ -141,10 +142,10 @@ interface FeeDay {
 const isPaid = ({kind}: Entry) => kind === 'pay' || kind === 'withdraw'
 const dateOf = (moment: string) => moment.slice(0, 10)
 
-/** As custody.journal.conflict_key: the first input, or sender:nonce; undefined for an entry about addresses. */
-function conflictKeyOf({details: {inputs}, sender, nonce}: Entry): string | undefined {
+/** As custody.journal.conflict_key: the first input, or sender:nonce; without either the txid; undefined for an entry about addresses. */
+function conflictKeyOf({details: {inputs}, sender, nonce, txid}: Entry): string | undefined {
   if (Array.isArray(inputs)) return String(inputs[0])
-  return nonce === null ? undefined : `${sender}:${nonce}`
+  return nonce === null ? (txid ?? undefined) : `${sender}:${nonce}`
 }
 
 /** 53 bits of a hash. Of 18,000 services with a million payments each, one has two payments with the same number, and signs no more for these two. */

@@ -44,8 +44,8 @@ export interface Plan extends Purpose {
   feePayer: string
   /** Null where attempts do not exclude each other by nonces. */
   nonce: number | null
-  /** What all attempts use, and only one transaction can use up: feePayer:nonce, or the first input. */
-  conflictKey: string
+  /** What all attempts use, and only one transaction can use up: feePayer:nonce, or the first input. Null where attempts expire. */
+  conflictKey: string | null
   /** The highest network fee that it may cost. */
   maxFee: bigint
   /** The id of the row of app.outgoing_payment that it is an attempt for. */
@@ -124,12 +124,14 @@ export async function checkPayout(context: PolicyContext, payoutId: string): Pro
 
 /**
  * Throws a Refusal unless the payout may be signed now. Earlier attempts (`before`) fix its destination, token and amount. Only the first
- * signature checks whitelist and limits: later ones cannot pay more, and the money may be on its way.
+ * signature checks whitelist and limits: later ones cannot pay more, and the money may be on its way. Where attempts expire, the next one is a first
+ * signature again once every earlier one is dead.
  */
 export async function checkPay(
   context: PolicyContext,
   payout: Payout,
   before: {amount: bigint; destination: string; token: string}[],
+  {isFirst} = {isFirst: !before.length},
 ): Promise<void> {
   if (payout.status !== 'paying' && payout.status !== 'swept')
     throw new Refusal('wrong_state', `the payout is ${payout.status}; it can be paid once it is swept`)
@@ -139,7 +141,7 @@ export async function checkPay(
     if (amount !== BigInt(payout.net) || destination !== payout.address || token !== payout.token)
       throw new Refusal('settlement_changed', 'a payout keeps the destination, token and amount of its first signature')
   checkNet(payout)
-  if (!before.length) await checkFirst(context, payout)
+  if (isFirst) await checkFirst(context, payout)
 }
 
 /** What the journal records of a payout, so that it can be entered again. */
@@ -306,6 +308,7 @@ export async function checkWithdraw(
   context: PolicyContext,
   {id, chain, token, amount, recipient, is_ours, is_whitelisted}: Withdrawal,
   before: {amount: bigint; destination: string; token: string}[],
+  {isFirst} = {isFirst: !before.length},
 ): Promise<void> {
   for (const {amount: was, destination, token: of} of before)
     if (was !== BigInt(amount) || destination !== recipient || of !== token)
@@ -313,7 +316,7 @@ export async function checkWithdraw(
         'settlement_changed',
         'a withdrawal keeps the destination, token and amount of its first signature',
       )
-  if (before.length) return
+  if (!isFirst) return
   if (is_ours) throw new Refusal('not_whitelisted', 'the destination is an address of this service')
   if (!is_whitelisted)
     throw new Refusal(

@@ -1054,15 +1054,17 @@ create table app.chain (
   chain text not null, -- Chain code.
   family text not null, -- Chains of one family share their addresses: a key controls the same address on each of them.
   native_token text not null, -- Token code of the native coin, in which network fees are paid.
-  attempts_exclude_by text not null, -- What all attempts of an outgoing payment use, so that at most one of them is ever mined. nonce: the same nonce of an account. output: the same output, their first input (app.outgoing_payment.first_input). Never changes.
+  attempts_exclude_by text not null, -- What all attempts of an outgoing payment use, so that at most one of them is ever mined. nonce: the same nonce of an account. output: the same output, their first input (app.outgoing_payment.first_input). expiry: nothing; each attempt ends, and the next is signed only when the ones before can never be mined. Never changes.
+  ends_by text, -- Where attempts expire: whether the last block that may hold one is given by its height, or by the time of the blocks (in ms). Never changes.
   shows_unconfirmed boolean not null, -- Whether its indexer shows payments that are in no block yet (chain.unconfirmed), and is notified of each new address at once.
   coinbase_sender text, -- What its indexer writes as the sender of new coins; null if they do not come as transfers of a transaction.
   coinbase_maturity integer, -- How many blocks above theirs nodes wait until new coins may be spent; null if there are none.
   folds_addresses boolean not null, -- Whether upper and lower case make no difference in an address; it is then looked up in lower case (app.match_key). The same for all chains of a family. Never changes.
   assets jsonb, -- Its assets as the settings of the last migration run name them: [{token, decimals, contract}]. A process with other settings does not start. Null before a run with settings.
   constraint chain_pkey PRIMARY KEY (chain),
-  constraint chain_attempts_exclude_by_check CHECK ((attempts_exclude_by = ANY (ARRAY['nonce'::text, 'output'::text]))),
+  constraint chain_attempts_exclude_by_check CHECK ((attempts_exclude_by = ANY (ARRAY['nonce'::text, 'output'::text, 'expiry'::text]))),
   constraint chain_coinbase_maturity_check CHECK ((coinbase_maturity > 0)),
+  constraint chain_ends_by_check CHECK ((ends_by = ANY (ARRAY['height'::text, 'time'::text]))),
   constraint coinbase CHECK ((num_nulls(coinbase_sender, coinbase_maturity) <> 1))
 );
 
@@ -1278,10 +1280,10 @@ CREATE UNIQUE INDEX incident_open ON app.incident USING btree (subject, kind) WH
 create table app.incident_kind (
   kind text not null, -- The kind.
   halts boolean not null, -- True if the chain is halted while it is open: nothing is read. If false, and the incident names a chain, only its payouts stop.
-  decisions text[] not null, -- The only things that resolve it: kept, reorged, loss or debt (sluice incident resolve), rewind or resume (sluice chain), reconcile (sluice custody). Empty: it closes only by itself.
+  decisions text[] not null, -- The only things that resolve it: kept, reorged, loss, debt or absent (sluice incident resolve), rewind or resume (sluice chain), reconcile (sluice custody). Empty: it closes only by itself.
   way_out text not null, -- What to do, with the commands; {id} stands for its number and {chain} for its chain.
   constraint incident_kind_pkey PRIMARY KEY (kind),
-  constraint incident_kind_decisions_check CHECK ((decisions <@ ARRAY['kept'::text, 'reorged'::text, 'loss'::text, 'debt'::text, 'rewind'::text, 'resume'::text, 'reconcile'::text]))
+  constraint incident_kind_decisions_check CHECK ((decisions <@ ARRAY['kept'::text, 'reorged'::text, 'loss'::text, 'debt'::text, 'absent'::text, 'rewind'::text, 'resume'::text, 'reconcile'::text]))
 );
 
 -- Double-entry bookkeeping of everything that moved. The entries of one posting add up to zero for each token.
@@ -1378,7 +1380,7 @@ create table app.outgoing_payment (
   recovered boolean not null default false, -- True if it was imported from custody's journal (sluice custody reconcile); several of an address may then wait for the chain at once.
   max_fee numeric(78,0) not null, -- The highest network fee of any of its attempts; reserved if the treasury pays it.
   txid text, -- The final transaction that ended it; null before, and where it ended without one because nothing was signed for it.
-  outcome text, -- Outcome of that transaction: done, reverted, cancelled (the attempt that moves nothing), conflicted (no attempt of this outgoing payment). Null until it is final.
+  outcome text, -- Outcome of that transaction: done, reverted, cancelled (the attempt that moves nothing), conflicted (no attempt of this outgoing payment), or expired (no attempt can be mined any more, and no other is signed). Null until it is final.
   fee_paid numeric(78,0), -- Network fee that it cost, in the native coin's base units; null before.
   waiting_reason text, -- What it waits for, if its next step could not be taken; null while it moves.
   waiting_detail text, -- More about that, for the operator.
@@ -1392,7 +1394,7 @@ create table app.outgoing_payment (
   constraint outgoing_payment_chain_conflict_key_key UNIQUE (chain, conflict_key),
   constraint outgoing_payment_check CHECK ((num_nonnulls(nonce, first_input) <= 1)),
   constraint outgoing_payment_kind_check CHECK ((kind = ANY (ARRAY['payout'::text, 'sweep'::text, 'withdrawal'::text]))),
-  constraint outgoing_payment_outcome_check CHECK ((outcome = ANY (ARRAY['done'::text, 'reverted'::text, 'cancelled'::text, 'conflicted'::text]))),
+  constraint outgoing_payment_outcome_check CHECK ((outcome = ANY (ARRAY['done'::text, 'reverted'::text, 'cancelled'::text, 'conflicted'::text, 'expired'::text]))),
   constraint outgoing_payment_payout_id_fkey FOREIGN KEY (payout_id) REFERENCES app.payout(id),
   constraint outgoing_payment_status_check CHECK ((status = ANY (ARRAY['allocated'::text, 'live'::text, 'final'::text])))
 );
@@ -1675,11 +1677,12 @@ create view app.attempt_fate as
                 WHEN own.success THEN 'final'::text
                 ELSE 'dead'::text
             END
-            WHEN other.txid IS NOT NULL THEN 'dead'::text
+            WHEN other.txid IS NOT NULL OR lapse.txid IS NOT NULL AND own.block_height IS NULL THEN 'dead'::text
             WHEN own.block_height IS NOT NULL THEN 'in_block'::text
             ELSE 'open'::text
         END AS fate,
-    other.txid AS conflicting_txid
+    other.txid AS conflicting_txid,
+    lapse.txid IS NOT NULL AS lapsed
    FROM custody.journal j
      LEFT JOIN chain.cursor c ON c.chain = j.stream
      LEFT JOIN LATERAL ( SELECT i.block_height,
@@ -1693,6 +1696,7 @@ create view app.attempt_fate as
              JOIN chain.confirmed_tx i ON i.chain = k.stream AND i.conflict_key = k.conflict_key
           WHERE k.stream = j.stream AND k.seq = j.seq AND i.txid <> j.txid AND i.block_height <= c.final_height
          LIMIT 1) other ON true
+     LEFT JOIN chain.lapse lapse ON lapse.chain = j.stream AND lapse.txid = j.txid
   WHERE j.txid IS NOT NULL;
 --   chain text: Chain code.
 --   seq bigint: Its entry in the chain's stream of custody.journal.
@@ -1704,6 +1708,7 @@ create view app.attempt_fate as
 --   fee numeric(78,0): The network fee that it cost there, in the native coin's base units.
 --   fate text: open, in_block, final or dead.
 --   conflicting_txid text: The final transaction that used up one of its conflict keys; null if there is none.
+--   lapsed boolean: Whether it is proven that it expired in no block (chain.lapse).
 
 -- Balances that differ from the sum of their deposits. Always empty; a row is a bug.
 create view app.balance_audit as
@@ -1816,6 +1821,20 @@ create view app.chain_state with (security_barrier=true) as
 --   configured boolean: True if an indexer was ever started for it.
 --   waiting_reason text: Why nothing of it is read now, as in app.standstill; null if nothing stops it, or its indexer has not reported a reason.
 --   way_out text: What an operator does about that, if known.
+
+-- Payments on chains whose transactions expire of which more than one attempt may still pay, or has.
+create view app.contested_payment as
+ SELECT f.chain,
+    f.subject_id,
+    count(*) AS attempts
+   FROM app.attempt_fate f
+     JOIN app.chain c ON c.chain = f.chain AND c.attempts_exclude_by = 'expiry'::text
+  WHERE f.fate <> 'dead'::text
+  GROUP BY f.chain, f.subject_id
+ HAVING count(*) > 1;
+--   chain text: Chain code.
+--   subject_id uuid: The payout, the sweep or the withdrawal, as in custody.journal.
+--   attempts bigint: How many.
 
 -- Outputs that a CPFP child under way spends, while they are not final; the child pays for its unconfirmed parent.
 create view app.cpfp_output as
@@ -3502,6 +3521,17 @@ AS $function$
   where d.settlement_id = of_payout order by u.amount desc limit most
 $function$;
 
+-- Closes the incidents of payments that are not contested any more.
+CREATE OR REPLACE FUNCTION app.close_contested(of_chain text)
+ RETURNS void
+ LANGUAGE sql
+ SET search_path TO 'pg_catalog'
+AS $function$
+  update app.incident i set resolved_at = clock_timestamp(), resolution = 'healed'
+  where i.kind = 'contested_payment' and i.chain = of_chain and i.resolved_at is null
+    and not exists (select from app.contested_payment c where c.chain = of_chain and c.subject_id::text = i.subject)
+$function$;
+
 -- How long ago the oldest comparison is: every address that was handed out before that has been compared with the chain since.
 CREATE OR REPLACE FUNCTION app.comparison_age(of_chain text)
  RETURNS interval
@@ -3823,6 +3853,27 @@ begin
   perform app.emit_deposit_events(array[d.id], array['deposit.confirmed'], array[d.version], array[d.token], array[d.amount]);
 end $function$;
 
+-- An operator's decision that no block holds a transaction which is past its end (by the chain and by the clock); refused for a contested payment.
+CREATE OR REPLACE FUNCTION app.decide_absent(of_incident app.incident)
+ RETURNS void
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare
+  at chain.cursor;
+  signed custody.journal;
+begin
+  select * into at from chain.cursor c where c.chain = split_part(of_incident.subject, ':', 1);
+  select * into signed from custody.journal j where j.stream = at.chain and j.txid = of_incident.details ->> 'txid';
+  if not coalesce(chain.is_past_end(signed), false) or exists (select from chain.confirmed_tx i where i.chain = signed.stream and i.txid = signed.txid) then
+    raise exception 'incident %: a block may still hold the transaction, or holds it', of_incident.id using errcode = 'P0003';
+  end if;
+  if exists (select from app.contested_payment c where c.chain = signed.stream and c.subject_id = signed.subject_id) then
+    raise exception 'incident %: another transaction of the same payment may be in a block; wait until one is final', of_incident.id using errcode = 'P0003';
+  end if;
+  perform chain.lapse(signed, at, jsonb_build_object('decided', 'absent', 'incident', of_incident.id));
+end $function$;
+
 -- Notes for custody what an operator decided about a payout's payment that is not final: replace or cancel.
 CREATE OR REPLACE FUNCTION app.decide_payment(of_payout uuid, what text)
  RETURNS void
@@ -4047,8 +4098,8 @@ begin
   update app.outgoing_payment x set status = 'final', outcome = 'cancelled', fee_paid = 0, final_at = clock_timestamp(), next_step_at = null,
     waiting_reason = null, waiting_detail = null, waiting_since = null, first_input = null -- which another payment may use
   where x.id = s.id returning * into s;
-  perform app.finish_outputs(s);
-  perform app.reserve(s.chain, app.native_token(s.chain), -s.max_fee);
+  if app.uses_outputs(s.chain) then perform app.finish_outputs(s); end if;
+  if s.fee_payer = app.treasury_address(s.chain) then perform app.reserve(s.chain, app.native_token(s.chain), -s.max_fee); end if;
   if s.kind = 'payout' then perform app.finish_payment(s, s.outcome, null);
   elsif s.kind = 'withdrawal' then perform app.finish_withdrawal(s, s.outcome);
   end if;
@@ -4073,6 +4124,26 @@ CREATE OR REPLACE FUNCTION app.event_body(payload json, sequence bigint)
  LANGUAGE sql
  IMMUTABLE PARALLEL SAFE
 RETURN ((("left"((payload)::text, '-1'::integer) || ', "sequence" : '::text) || (sequence)::text) || '}'::text);
+
+-- Ends an outgoing payment whose signed transactions have all expired, and fails its payout with this code. False if one of them may still be mined, or its chain is halted.
+CREATE OR REPLACE FUNCTION app.expire_payment(of_outgoing_payment uuid, code text, message text)
+ RETURNS boolean
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare s app.outgoing_payment := app.lock_unsigned(of_outgoing_payment);
+begin
+  if s.id is null or s.conflict_key is not null then return false; end if;
+  update app.outgoing_payment x set status = 'final', outcome = 'expired', fee_paid = 0, final_at = clock_timestamp(), next_step_at = null,
+    waiting_reason = null, waiting_detail = null, waiting_since = null
+  where x.id = s.id returning * into s;
+  if s.fee_payer = app.treasury_address(s.chain) then perform app.reserve(s.chain, app.native_token(s.chain), -s.max_fee); end if;
+  if s.kind = 'payout' then perform app.finish_payment(s, s.outcome, null, code, message);
+  elsif s.kind = 'withdrawal' then perform app.finish_withdrawal(s, s.outcome);
+  end if;
+  return true;
+end $function$;
 
 -- Decides the status of payment requests that have expired, once each; returns how many. Fewer than batch: no more are due.
 CREATE OR REPLACE FUNCTION app.expire_payment_requests(batch integer DEFAULT 100)
@@ -4277,6 +4348,8 @@ begin
       and (o.txid is not null or n.txid is not null or exists (
         select from app.unknown_transaction u join app.incident k on k.id = u.incident_id
         where u.chain = i.chain and u.txid = i.txid and k.resolution = 'kept'))
+      -- where attempts expire, a failure decides only once no other attempt can pay
+      and (i.success or o.txid is null or not app.may_be_paid_otherwise(x, i.txid))
     order by i.block_height, x.nonce, x.id, o.txid is null, o.kind = 'cancel' or not i.success, i.txid
   loop
     perform app.lock_treasury(of_chain);
@@ -4341,7 +4414,7 @@ begin
 end $function$;
 
 -- Ends the payout whose payment is final: outcome done completes it, every other outcome fails it and gives the balance back.
-CREATE OR REPLACE FUNCTION app.finish_payment(s app.outgoing_payment, outcome text, txid text)
+CREATE OR REPLACE FUNCTION app.finish_payment(s app.outgoing_payment, outcome text, txid text, code text DEFAULT NULL::text, message text DEFAULT NULL::text)
  RETURNS void
  LANGUAGE plpgsql
  SET search_path TO 'pg_catalog'
@@ -4371,6 +4444,8 @@ begin
     perform app.emit_payout_event(p, 'payout.completed');
   elsif outcome = 'reverted' then
     perform app.release_payout(p.id, 'transaction_reverted', 'the payment was mined and reverted; nothing was paid');
+  elsif outcome = 'expired' then
+    perform app.release_payout(p.id, code, message);
   elsif outcome = 'cancelled' then
     perform app.release_payout(p.id, 'cancelled', 'cancelled; a transaction that moves nothing took the place of the payment');
   else
@@ -4679,7 +4754,7 @@ begin
   return d;
 end $function$;
 
--- Locks an outgoing payment; null if anything was signed for it or with its conflict key, or its chain is halted.
+-- Locks an outgoing payment that can never be paid by what was signed; null if something signed may still pay it, decides it in a block, or uses its conflict key, or if its chain is halted.
 CREATE OR REPLACE FUNCTION app.lock_unsigned(of_outgoing_payment uuid)
  RETURNS app.outgoing_payment
  LANGUAGE plpgsql
@@ -4687,15 +4762,16 @@ CREATE OR REPLACE FUNCTION app.lock_unsigned(of_outgoing_payment uuid)
 AS $function$
 declare s app.outgoing_payment;
 begin
-  select * into s from app.outgoing_payment x where x.id = of_outgoing_payment and x.status = 'allocated';
+  select * into s from app.outgoing_payment x where x.id = of_outgoing_payment and x.status <> 'final';
   if s.id is null then return null; end if;
   perform from chain.cursor c where c.chain = s.chain for update;
   perform from app.payout p where p.id = s.payout_id for update;
   perform app.lock_treasury(s.chain);
-  select * into s from app.outgoing_payment x where x.id = of_outgoing_payment and x.status = 'allocated' for update;
+  select * into s from app.outgoing_payment x where x.id = of_outgoing_payment and x.status <> 'final' for update;
   -- Only now, with the lock: custody may have signed while this waited for it.
   if app.why_halted(s.chain) is not null
-    or exists (select from custody.journal j where j.subject_id = case s.kind when 'payout' then s.payout_id else s.id end)
+    or exists (select from app.attempt_fate f
+      where f.subject_id = case s.kind when 'payout' then s.payout_id else s.id end and (f.fate <> 'dead' or not f.lapsed))
     or exists (select from custody.journal_key k where k.stream = s.chain and k.conflict_key = s.conflict_key) then
     return null;
   end if;
@@ -4750,6 +4826,17 @@ CREATE OR REPLACE FUNCTION app.mature_at(d app.deposit)
  SET search_path TO 'pg_catalog'
 AS $function$
   select d.block_height + c.coinbase_maturity from app.chain c where c.chain = d.chain and c.coinbase_sender = d.sender
+$function$;
+
+-- Where attempts expire: whether another attempt of an outgoing payment than this transaction may still pay, or has.
+CREATE OR REPLACE FUNCTION app.may_be_paid_otherwise(s app.outgoing_payment, than_by text)
+ RETURNS boolean
+ LANGUAGE sql
+ STABLE
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select s.conflict_key is null and exists (select from app.attempt_fate f
+    where f.subject_id = case s.kind when 'payout' then s.payout_id else s.id end and f.txid <> than_by and f.fate <> 'dead')
 $function$;
 
 -- What /metrics shows about the database, by Prometheus name.
@@ -5806,11 +5893,12 @@ declare
   deposit app.deposit;
   way_out text;
 begin
-  if (decision in ('kept', 'reorged', 'loss', 'debt')) is not true then
-    raise exception 'there is no decision %; use kept, reorged, loss or debt', coalesce(decision, 'null') using errcode = 'SL422';
+  if (decision in ('kept', 'reorged', 'loss', 'debt', 'absent')) is not true then
+    raise exception 'there is no decision %; use kept, reorged, loss, debt or absent', coalesce(decision, 'null') using errcode = 'SL422';
   end if;
   select * into incident from app.incident i where i.id = incident_id;
-  perform from chain.cursor c where c.chain = incident.chain for update; -- before the incident, as chain.derive does
+  perform from chain.cursor c
+  where c.chain = case incident.kind when 'unproven_expiry' then split_part(incident.subject, ':', 1) else incident.chain end for update; -- before the incident, as chain.derive does
   if decision = 'reorged' and incident.kind like 'final_deposit_%' then -- and its payout before that: the order of locks
     select * into deposit from app.deposit d where d.id = incident.subject::uuid;
     perform app.allocate_all_deposits(deposit.merchant_id, deposit.chain, deposit.token);
@@ -5844,6 +5932,9 @@ begin
     update app.incident i set resolved_at = clock_timestamp(), resolution = 'reorged'
     where i.resolved_at is null and (i.subject = incident.subject
       or i.subject = deposit.chain || ':' || deposit.txid || ':' || deposit.output_index);
+  elsif incident.kind = 'unproven_expiry' then
+    perform app.decide_absent(incident);
+    update app.incident i set resolved_at = clock_timestamp(), resolution = decision where i.id = incident_id;
   elsif incident.kind = 'second_payment' then
     perform app.decide_second_payment(incident, decision);
     update app.incident i set resolved_at = clock_timestamp(), resolution = decision where i.id = incident_id;
@@ -6266,13 +6357,14 @@ begin
   perform app.emit_deposit_events(array[deposit.id], array['deposit.reorged'], array[deposit.version], array[deposit.token], array[deposit.amount]);
 end $function$;
 
--- Takes the next nonce of an address of ours on a chain, and returns it; the first one is 0.
+-- Takes the next nonce of an address of ours on a chain, and returns it; the first one is 0. Null on chains without nonces.
 CREATE OR REPLACE FUNCTION app.take_nonce(of_chain text, of_sender text)
  RETURNS integer
  LANGUAGE sql
  SET search_path TO 'pg_catalog'
 AS $function$
-  insert into app.sender as s (chain, address, next_nonce) values (of_chain, of_sender, 1)
+  insert into app.sender as s (chain, address, next_nonce)
+  select c.chain, of_sender, 1 from app.chain c where c.chain = of_chain and c.attempts_exclude_by = 'nonce'
   on conflict (chain, address) do update set next_nonce = s.next_nonce + 1
   returning next_nonce - 1
 $function$;
@@ -7653,6 +7745,7 @@ create table chain.cursor (
   head_moved_at timestamp with time zone not null default clock_timestamp(), -- When the newest block was indexed.
   final_height integer not null, -- Everything at or below this height is final.
   final_hash text not null, -- Hash of the block at the final height, as the node named it.
+  followed_from integer not null, -- The lowest height from which on every block up to the head was read. A chain that begins anew after a gap begins anew here, too.
   final_moved_at timestamp with time zone not null default clock_timestamp(), -- When the final height last moved.
   last_reorg_at timestamp with time zone, -- When blocks last left the chain; null if that never happened.
   last_reorg_depth integer, -- How many blocks left the chain then.
@@ -7672,6 +7765,17 @@ create unlogged table chain.dropped_block (
   hash text not null -- Hash of the block.
 );
 CREATE INDEX dropped_block_txn ON chain.dropped_block USING btree (txn);
+
+-- Transactions of ours that expired without being in any block.
+create table chain.lapse (
+  chain text not null, -- Chain code.
+  txid text not null, -- The transaction.
+  final_height integer not null, -- The final block that is past its end.
+  final_hash text not null, -- The hash of that block.
+  evidence jsonb not null, -- What else the indexer of the family found; an operator's decision if it could not be proven.
+  lapsed_at timestamp with time zone not null default clock_timestamp(), -- When it was noted.
+  constraint lapse_pkey PRIMARY KEY (chain, txid)
+);
 
 -- Each time that blocks left a chain. Kept for ever.
 create table chain.reorganisation (
@@ -7747,6 +7851,24 @@ create table chain.unconfirmed (
 );
 CREATE INDEX unconfirmed_inputs ON chain.unconfirmed USING gin (inputs);
 
+-- Transactions of ours that are in no block and past their end, and are not proven to have expired.
+create view chain.lapsable as
+ SELECT f.chain,
+    f.txid,
+    j.raw,
+    j.sender,
+    j.lifetime_from,
+    j.lifetime_end
+   FROM app.attempt_fate f
+     JOIN custody.journal j ON j.stream = f.chain AND j.seq = f.seq
+  WHERE f.fate = 'open'::text AND j.lifetime_end IS NOT NULL AND chain.is_past_end(j.*);
+--   chain text: Chain code.
+--   txid text: The transaction.
+--   raw text: Its signed bytes.
+--   sender text: The address that sends it and pays its fee.
+--   lifetime_from integer: No block at or below this height can hold it.
+--   lifetime_end bigint: Its end: a height, or the time of a block in ms.
+
 -- Chains of which nothing new can be written now, because all servers that are asked contradict themselves.
 create view chain.standing_contradiction as
  SELECT chain,
@@ -7770,8 +7892,8 @@ CREATE OR REPLACE FUNCTION chain.anchor(of_chain text, network text, height inte
  SET search_path TO 'pg_catalog'
 AS $function$
 begin
-  insert into chain.cursor (chain, network, head_height, head_hash, head_time, final_height, final_hash)
-  values (of_chain, network, height, hash, time_of_block, height, hash) on conflict do nothing;
+  insert into chain.cursor (chain, network, head_height, head_hash, head_time, final_height, final_hash, followed_from)
+  values (of_chain, network, height, hash, time_of_block, height, hash, height + 1) on conflict do nothing;
   if not found then return; end if;
   insert into chain.block (id, chain, height, hash, parent_hash, time)
   values (of_chain || ':' || height, of_chain, height, hash, '', time_of_block);
@@ -8206,6 +8328,36 @@ begin
   execute format('grant select, insert, update, delete on all tables in schema %I to sluice_indexer', state);
 end $function$;
 
+-- Whether no block after the final one can hold this transaction, by the chain and by the clock (30 s more).
+CREATE OR REPLACE FUNCTION chain.is_past_end(j custody.journal)
+ RETURNS boolean
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select j.lifetime_end <= case k.ends_by when 'height' then c.final_height
+      else (select extract(epoch from b.time) * 1000 from chain.block b where b.chain = c.chain and b.height = c.final_height) end
+    and extract(epoch from clock_timestamp()) * 1000 > j.lifetime_clock_ms + 30000
+  from chain.cursor c join app.chain k using (chain) where c.chain = j.stream
+$function$;
+
+-- Stores the lapse of a transaction and wakes its payment.
+CREATE OR REPLACE FUNCTION chain.lapse(signed custody.journal, at chain.cursor, evidence jsonb)
+ RETURNS void
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+AS $function$
+begin
+  insert into chain.lapse (chain, txid, final_height, final_hash, evidence)
+  values (signed.stream, signed.txid, at.final_height, at.final_hash, evidence) on conflict do nothing;
+  update app.outgoing_payment s set next_step_at = clock_timestamp()
+  where s.status <> 'final' and (s.id = signed.subject_id or s.payout_id = signed.subject_id and s.kind = 'payout');
+  update app.incident i set resolved_at = clock_timestamp(), resolution = 'healed'
+  where i.kind = 'unproven_expiry' and i.subject = signed.stream || ':' || signed.txid and i.resolved_at is null;
+  perform app.close_contested(signed.stream);
+  perform app.wake_outgoing_payments(signed.stream);
+end $function$;
+
 -- Enters these rows of chain.transfer or chain.confirmed_tx in the store's log, if they are at heights that it can still undo.
 CREATE OR REPLACE FUNCTION chain.log_for_undo(of_chain text, of_table text, ids text[])
  RETURNS void
@@ -8298,6 +8450,30 @@ AS $function$
     seen_at = excluded.seen_at, txid = excluded.txid, message = excluded.message
 $function$;
 
+-- Notes that a transaction expired in no block, with what the indexer's family found. False if that is not proven.
+CREATE OR REPLACE FUNCTION chain.note_lapse(of_chain text, of_txid text, evidence jsonb)
+ RETURNS boolean
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare
+  at chain.cursor;
+  signed custody.journal;
+begin
+  select * into at from chain.cursor c where c.chain = of_chain for update;
+  select * into signed from custody.journal j where j.stream = of_chain and j.txid = of_txid;
+  if signed.lifetime_end is null then
+    raise exception 'custody signed no transaction % on % that expires', of_txid, of_chain using errcode = 'P0003';
+  end if;
+  if at.halted_at is not null or at.followed_from > signed.lifetime_from + 1 or not chain.is_past_end(signed)
+    or exists (select from chain.confirmed_tx i where i.chain = of_chain and i.txid = of_txid) then
+    return false;
+  end if;
+  perform chain.lapse(signed, at, evidence);
+  return true;
+end $function$;
+
 -- Keeps what blocks pay us until it is final, and drops unconfirmed payments that conflict with these blocks. kept: the transfers to us in them, as for chain.note_unconfirmed; txids and outpoints, parallel: what each of their transactions spends.
 CREATE OR REPLACE FUNCTION chain.note_mined(of_chain text, kept jsonb, txids text[], outpoints text[])
  RETURNS void
@@ -8384,6 +8560,21 @@ begin
   )
   select changed || array_agg(id) into changed from gone;
   perform chain.touch(of_chain, changed);
+end $function$;
+
+-- Opens an incident for a transaction that is past its end and whose absence from the chain cannot be proven.
+CREATE OR REPLACE FUNCTION chain.note_unproven(of_chain text, of_txid text, why text)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+begin
+  perform from chain.lapsable l where l.chain = of_chain and l.txid = of_txid;
+  if not found then return; end if;
+  insert into app.incident (chain, kind, subject, details)
+  values (null, 'unproven_expiry', of_chain || ':' || of_txid, -- without a chain: its other payments go on
+     jsonb_build_object('txid', of_txid, 'why', why)) on conflict do nothing;
 end $function$;
 
 -- The ids of the credited deposits that wait for finality in these blocks.
@@ -8491,6 +8682,7 @@ begin
   from chain.confirmed_tx i cross join lateral app.payments_of(i.chain, i.txid, i.conflict_key) p
   where i.chain = of_chain and i.block_height > to_height and s.id = p and s.txid = i.txid and s.status = 'final';
   delete from chain.confirmed_tx i where i.chain = of_chain and i.block_height > to_height;
+  perform chain.take_back_lapses(of_chain, to_height);
   delete from chain.block b where b.chain = of_chain and b.height > to_height;
   insert into chain.block (id, chain, height, hash, parent_hash, time)
   values (of_chain || ':' || to_height, of_chain, to_height, to_hash, '', clock_timestamp())
@@ -8502,8 +8694,26 @@ begin
   update app.incident i set resolved_at = clock_timestamp(), resolution = 'rewound'
   where i.chain = of_chain and i.kind = 'fork_below_final' and i.resolved_at is null and at.rewind_to is not null;
   update chain.cursor c set rewind_to = null where c.chain = of_chain;
+  update chain.cursor c set followed_from = least(c.followed_from, to_height + 1) where c.chain = of_chain;
   perform chain.go_on(of_chain);
   execute format('update %I.status set height = $1, hash = $2, nonce = nonce + 1 where id = 0', 'squid_' || lower(of_chain)) using to_height, to_hash;
+end $function$;
+
+-- Takes back the proofs above this height that transactions expired, and opens an incident for each payment of which a later attempt was signed.
+CREATE OR REPLACE FUNCTION chain.take_back_lapses(of_chain text, to_height integer)
+ RETURNS void
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+AS $function$
+begin
+  perform from app.outgoing_payment s where s.status <> 'final' and s.id in (
+    select coalesce(p.id, j.subject_id) from chain.lapse l join custody.journal j on j.stream = l.chain and j.txid = l.txid
+    left join app.outgoing_payment p on p.payout_id = j.subject_id and p.kind = 'payout'
+    where l.chain = of_chain and l.final_height > to_height) order by s.id for no key update;
+  delete from chain.lapse l where l.chain = of_chain and l.final_height > to_height;
+  insert into app.incident (chain, kind, subject, details)
+  select c.chain, 'contested_payment', c.subject_id::text, jsonb_build_object('attempts', c.attempts)
+  from app.contested_payment c where c.chain = of_chain on conflict do nothing;
 end $function$;
 
 -- Notes why a chain cannot be followed now (reason for programs, message for people), and its first block if that is known. Nulls mean that it can.
@@ -8600,6 +8810,9 @@ create table custody.journal (
   signed_at timestamp with time zone not null, -- When it was signed.
   hash text not null, -- SHA-256 over the hash of the entry before it in the stream and this entry, as in the file.
   conflict_key text, -- What all attempts for its outgoing payment use, and only one transaction can use up: sender:nonce, or the first input (txid:vout). Null for addresses. Written by a trigger; not in the file.
+  lifetime_from integer generated always as (((details #>> '{lifetime,from}'::text[]))::integer) stored, -- Where attempts expire: no block at or below this height can hold it.
+  lifetime_end bigint generated always as (((details #>> '{lifetime,end}'::text[]))::bigint) stored, -- Where attempts expire: no block after the first one at or past this can hold it: a height, or the time of a block in ms (app.chain.ends_by).
+  lifetime_clock_ms bigint generated always as (((details #>> '{lifetime,clock_ms}'::text[]))::bigint) stored, -- Where attempts expire: by this time (Unix, in ms) the chain is past its end, unless it stands still.
   constraint journal_pkey PRIMARY KEY (stream, seq),
   constraint journal_kind_check CHECK ((kind = ANY (ARRAY['pay'::text, 'sweep'::text, 'withdraw'::text, 'cancel'::text, 'pool'::text]))),
   constraint journal_seq_check CHECK ((seq > 0))
@@ -8829,7 +9042,11 @@ begin
   perform from chain.cursor c where c.chain in (select r.stream from jsonb_populate_recordset(null::custody.journal, entries) r)
     order by c.chain for update;
   lock table app.payout, app.treasury, app.sender, app.outgoing_payment in exclusive mode; -- nothing is planned or derived meanwhile
-  insert into custody.journal select r.* from jsonb_populate_recordset(null::custody.journal, entries) r;
+  insert into custody.journal (stream, seq, kind, subject_id, merchant_id, token, amount, destination, source, sender, nonce, max_fee, txid, raw,
+    details, signed_at, hash)
+  select stream, seq, kind, subject_id, merchant_id, token, amount, destination, source, sender, nonce, max_fee, txid, raw,
+    details, signed_at, hash
+  from jsonb_populate_recordset(null::custody.journal, entries);
   select array_agg(j order by j.stream, j.seq) into signed
   from jsonb_populate_recordset(null::custody.journal, entries) r join custody.journal j using (stream, seq) where j.kind <> 'pool';
   perform app.lock_treasury(c.stream) from (select distinct r.stream from unnest(signed) r) c;
@@ -9257,12 +9474,14 @@ grant insert, select on custody.refusal to sluice_custody;
 grant select on app.asset to sluice_custody;
 grant select on app.attempt_fate to sluice_custody;
 grant select on app.chain to sluice_custody;
+grant select on app.contested_payment to sluice_custody;
 grant select on app.cpfp to sluice_custody;
 grant select on app.outgoing_payment to sluice_custody;
 grant select on app.output to sluice_custody;
 grant select on app.payout to sluice_custody;
 grant select on chain.confirmed_tx to sluice_custody;
 grant select on chain.cursor to sluice_custody;
+grant select on chain.lapse to sluice_custody;
 grant select on chain.transfer to sluice_custody;
 grant select on chain.unconfirmed to sluice_custody;
 grant select on custody.address to sluice_custody;
@@ -9297,9 +9516,12 @@ grant execute on function chain.configure(text) to sluice_indexer;
 grant execute on function chain.finalize(text,integer,text) to sluice_indexer;
 grant execute on function chain.first_address_at(text) to sluice_indexer;
 grant execute on function chain.halt(text,jsonb) to sluice_indexer;
+grant execute on function chain.is_past_end(custody.journal) to sluice_indexer;
 grant execute on function chain.note_contradiction(text,text,text) to sluice_indexer;
+grant execute on function chain.note_lapse(text,text,jsonb) to sluice_indexer;
 grant execute on function chain.note_mined(text,jsonb,text[],text[]) to sluice_indexer;
 grant execute on function chain.note_unconfirmed(text,jsonb) to sluice_indexer;
+grant execute on function chain.note_unproven(text,text,text) to sluice_indexer;
 grant execute on function chain.pin_tracer(text,text) to sluice_indexer;
 grant execute on function chain.rewind(text,integer,text) to sluice_indexer;
 grant execute on function chain.tell_waiting(text,text,text,integer) to sluice_indexer;
@@ -9307,6 +9529,8 @@ grant select on app.accepted_gap to sluice_indexer;
 grant select on app.address to sluice_indexer;
 grant select on app.chain to sluice_indexer;
 grant select on chain.cursor to sluice_indexer;
+grant select on chain.lapsable to sluice_indexer;
+grant select on chain.lapse to sluice_indexer;
 grant select on chain.unconfirmed to sluice_indexer;
 grant select on custody.address (address, match_key) to sluice_indexer;
 grant select on custody.journal (stream, token, amount, destination, source, txid) to sluice_indexer;
@@ -9342,6 +9566,7 @@ grant execute on function app.due_comparison(text) to sluice_jobs;
 grant execute on function app.end_unsigned(uuid) to sluice_jobs;
 grant execute on function app.enqueue(text,json,text) to sluice_jobs;
 grant execute on function app.event_body(json,bigint) to sluice_jobs;
+grant execute on function app.expire_payment(uuid,text,text) to sluice_jobs;
 grant execute on function app.expire_payment_requests(integer) to sluice_jobs;
 grant execute on function app.fail_comparison(text,text) to sluice_jobs;
 grant execute on function app.fail_payout(uuid,text,text) to sluice_jobs;
@@ -9381,6 +9606,7 @@ grant select on app.attempt_fate to sluice_jobs;
 grant select on app.chain to sluice_jobs;
 grant select on app.claim to sluice_jobs;
 grant select on app.comparison to sluice_jobs;
+grant select on app.contested_payment to sluice_jobs;
 grant select on app.cpfp_output to sluice_jobs;
 grant select on app.delivery to sluice_jobs;
 grant select on app.delivery_attempt to sluice_jobs;
@@ -9406,6 +9632,7 @@ grant select on app.unattributed_decision to sluice_jobs;
 grant select on app.webhook_endpoint to sluice_jobs;
 grant select on chain.confirmed_tx to sluice_jobs;
 grant select on chain.cursor to sluice_jobs;
+grant select on chain.lapse to sluice_jobs;
 grant select on custody.address to sluice_jobs;
 grant select on custody.decision to sluice_jobs;
 grant select on custody.whitelist to sluice_jobs;

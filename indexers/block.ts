@@ -8,7 +8,7 @@ export interface ReadBlock {
   time: Date
   /** Every transfer in the block that may be to us; look-up.ts decides which are. */
   candidates: Candidate[]
-  /** On chains where a transaction has a sender and a nonce: all transactions; look-up.ts decides which are ours. */
+  /** On chains where a transaction has a sender: all transactions; look-up.ts decides which are ours. */
   sent: SentTransaction[]
   /** On chains where transactions spend outputs: each transaction that may concern us. */
   spends: SpendingTransaction[]
@@ -32,7 +32,8 @@ export interface SentTransaction {
   txid: string
   /** The sender as in custody.address.match_key. */
   senderKey: string
-  nonce: number
+  /** Absent on chains without nonces. */
+  nonce?: number
   /** False if it was reverted. */
   executed: boolean
   /** Its network fee, in base units of the native coin. */

@@ -21,6 +21,19 @@ export interface BlockRef {
   hash: string
 }
 
+/** A transaction of ours that is past its end and in no block of ours. */
+export interface Expired {
+  txid: string
+  /** In hex. */
+  raw: string
+  /** Our address that sends it. */
+  sender: string
+  /** No block at or below this height can hold it. */
+  lifetimeFrom: number
+  /** Its end: a height, or the time of a block in ms. */
+  lifetimeEnd: number
+}
+
 export class ChainCursor {
   readonly #db: pg.Pool
   readonly chain: string
@@ -94,6 +107,25 @@ export class ChainCursor {
       this.chain,
       height,
       hash,
+    ])
+    return rows[0]!.done
+  }
+
+  /** The transactions of ours that may have expired, and are not proven to have. */
+  async expired(): Promise<Expired[]> {
+    const {rows} = await this.#db.query<Expired>(
+      `select txid, raw, sender, lifetime_from as "lifetimeFrom", lifetime_end::float8 as "lifetimeEnd" from chain.lapsable where chain = $1`,
+      [this.chain],
+    )
+    return rows
+  }
+
+  /** False if what SQL knows does not prove it. */
+  async noteLapse(txid: string, evidence: object): Promise<boolean> {
+    const {rows} = await this.#db.query<{done: boolean}>('select chain.note_lapse($1, $2, $3) as done', [
+      this.chain,
+      txid,
+      evidence,
     ])
     return rows[0]!.done
   }

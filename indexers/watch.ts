@@ -4,7 +4,9 @@ import {setTimeout as sleep} from 'node:timers/promises'
 import type {Logger} from '../base/log.ts'
 import {inWords} from '../db/failure.ts'
 import type {ChainCursor, Cursor} from './cursor.ts'
+import type {ChainView} from './family.ts'
 import {advanceFinality, type FinalitySource, finalBlockAtNode, threshold} from './finality.ts'
+import {noteLapses} from './lapses.ts'
 import {failedRounds} from './metrics.ts'
 
 export interface WatchOptions {
@@ -17,7 +19,11 @@ export interface WatchOptions {
 }
 
 /** Resolves with the reason to restart. */
-export async function watch(source: FinalitySource, cursor: ChainCursor, options: WatchOptions): Promise<string> {
+export async function watch(
+  source: Pick<ChainView, keyof FinalitySource | 'proveAbsent'>,
+  cursor: ChainCursor,
+  options: WatchOptions,
+): Promise<string> {
   let head = ''
   let movedAt = Date.now()
   let forks = 0
@@ -33,6 +39,7 @@ export async function watch(source: FinalitySource, cursor: ChainCursor, options
       }
       if (Date.now() - movedAt > options.stallTimeoutMs) return `no new block for ${options.stallTimeoutMs} ms`
       await advanceFinality(source, cursor)
+      if (source.proveAbsent) await noteLapses(cursor, source.proveAbsent)
       const seen = at && (await finalBlockAtNode(source, at))
       forks = typeof seen === 'object' ? forks + 1 : 0
       if (forks >= threshold) return "the final block is not on the node's chain"

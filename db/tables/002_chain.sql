@@ -152,6 +152,7 @@ create table chain.cursor (
   head_moved_at timestamptz not null default clock_timestamp(),
   final_height int not null,
   final_hash text not null,
+  followed_from int not null,
   final_moved_at timestamptz not null default clock_timestamp(),
   last_reorg_at timestamptz,
   last_reorg_depth int,
@@ -169,6 +170,7 @@ comment on column chain.cursor.head_time is 'Timestamp of the newest indexed blo
 comment on column chain.cursor.head_moved_at is 'When the newest block was indexed.';
 comment on column chain.cursor.final_height is 'Everything at or below this height is final.';
 comment on column chain.cursor.final_hash is 'Hash of the block at the final height, as the node named it.';
+comment on column chain.cursor.followed_from is 'The lowest height from which on every block up to the head was read. A chain that begins anew after a gap begins anew here, too.';
 comment on column chain.cursor.final_moved_at is 'When the final height last moved.';
 comment on column chain.cursor.last_reorg_at is 'When blocks last left the chain; null if that never happened.';
 comment on column chain.cursor.last_reorg_depth is 'How many blocks left the chain then.';
@@ -177,6 +179,27 @@ comment on column chain.cursor.tracer is 'Which of the node''s tracers numbers i
 comment on column chain.cursor.rewind_to is 'Height that an operator asked the indexer to go back to; cleared when that is done.';
 comment on column chain.cursor.finalisation is 'How often deposits of the chain became final, or were credited by an operator, so far. Each time has a number, which its deposits carry, and a payout claims up to a number.';
 grant select on chain.cursor to sluice_api, sluice_custody, sluice_indexer, sluice_jobs;
+
+-- Transactions of ours that expired: no block may hold them any more, and none did. Where attempts do not exclude each other by what they use up, this is
+-- the only proof that one can never pay, and a row here is what lets custody sign again. So only the indexer of the chain causes it
+-- (chain.note_lapse checks again what it can), and a rewind below its final block takes it back.
+create table chain.lapse (
+  chain text not null,
+  txid text not null,
+  final_height int not null,
+  final_hash text not null,
+  evidence jsonb not null,
+  lapsed_at timestamptz not null default clock_timestamp(),
+  primary key (chain, txid)
+);
+comment on table chain.lapse is 'Transactions of ours that expired without being in any block.';
+comment on column chain.lapse.chain is 'Chain code.';
+comment on column chain.lapse.txid is 'The transaction.';
+comment on column chain.lapse.final_height is 'The final block that is past its end.';
+comment on column chain.lapse.final_hash is 'The hash of that block.';
+comment on column chain.lapse.evidence is 'What else the indexer of the family found; an operator''s decision if it could not be proven.';
+comment on column chain.lapse.lapsed_at is 'When it was noted.';
+grant select on chain.lapse to sluice_custody, sluice_jobs, sluice_indexer;
 
 -- The API and `sluice status` read here which chains have an indexer (/readyz, /metrics). The indexer writes it through chain.configure and
 -- chain.tell_waiting; an operator removes a chain that was never followed (app.forget_chain). A chain is followed from a block that is older than

@@ -19,7 +19,8 @@ create table app.chain (
   chain text primary key,
   family text not null,
   native_token text not null,
-  attempts_exclude_by text not null check (attempts_exclude_by in ('nonce', 'output')),
+  attempts_exclude_by text not null check (attempts_exclude_by in ('nonce', 'output', 'expiry')),
+  ends_by text check (ends_by in ('height', 'time')),
   shows_unconfirmed boolean not null,
   coinbase_sender text,
   coinbase_maturity int check (coinbase_maturity > 0),
@@ -31,7 +32,8 @@ comment on table app.chain is 'The chains that Sluice can run, from chains/regis
 comment on column app.chain.chain is 'Chain code.';
 comment on column app.chain.family is 'Chains of one family share their addresses: a key controls the same address on each of them.';
 comment on column app.chain.native_token is 'Token code of the native coin, in which network fees are paid.';
-comment on column app.chain.attempts_exclude_by is 'What all attempts of an outgoing payment use, so that at most one of them is ever mined. nonce: the same nonce of an account. output: the same output, their first input (app.outgoing_payment.first_input). Never changes.';
+comment on column app.chain.attempts_exclude_by is 'What all attempts of an outgoing payment use, so that at most one of them is ever mined. nonce: the same nonce of an account. output: the same output, their first input (app.outgoing_payment.first_input). expiry: nothing; each attempt ends, and the next is signed only when the ones before can never be mined. Never changes.';
+comment on column app.chain.ends_by is 'Where attempts expire: whether the last block that may hold one is given by its height, or by the time of the blocks (in ms). Never changes.';
 comment on column app.chain.shows_unconfirmed is 'Whether its indexer shows payments that are in no block yet (chain.unconfirmed), and is notified of each new address at once.';
 comment on column app.chain.coinbase_sender is 'What its indexer writes as the sender of new coins; null if they do not come as transfers of a transaction.';
 comment on column app.chain.coinbase_maturity is 'How many blocks above theirs nodes wait until new coins may be spent; null if there are none.';

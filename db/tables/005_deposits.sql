@@ -134,13 +134,13 @@ comment on column app.balance.deposit_count is 'Unsettled final deposits, withou
 create table app.incident_kind (
   kind text primary key,
   halts boolean not null,
-  decisions text[] not null check (decisions <@ array['kept', 'reorged', 'loss', 'debt', 'rewind', 'resume', 'reconcile']),
+  decisions text[] not null check (decisions <@ array['kept', 'reorged', 'loss', 'debt', 'absent', 'rewind', 'resume', 'reconcile']),
   way_out text not null
 );
 comment on table app.incident_kind is 'The kinds of incidents, and what an operator does about each.';
 comment on column app.incident_kind.kind is 'The kind.';
 comment on column app.incident_kind.halts is 'True if the chain is halted while it is open: nothing is read. If false, and the incident names a chain, only its payouts stop.';
-comment on column app.incident_kind.decisions is 'The only things that resolve it: kept, reorged, loss or debt (sluice incident resolve), rewind or resume (sluice chain), reconcile (sluice custody). Empty: it closes only by itself.';
+comment on column app.incident_kind.decisions is 'The only things that resolve it: kept, reorged, loss, debt or absent (sluice incident resolve), rewind or resume (sluice chain), reconcile (sluice custody). Empty: it closes only by itself.';
 comment on column app.incident_kind.way_out is 'What to do, with the commands; {id} stands for its number and {chain} for its chain.';
 grant select on app.incident_kind to sluice_jobs;
 
@@ -167,6 +167,10 @@ insert into app.incident_kind (kind, halts, decisions, way_out) values
     'run sluice audit and find out who had the keys; when the keys are safe, sluice incident resolve {id} --as kept'),
   ('second_payment', true, '{loss,debt}',
     'find out who had the keys, and whether a final block was replaced; then sluice incident resolve {id} --as loss leaves it with you, --as debt has the merchant owe it'),
+  ('contested_payment', false, '{}',
+    'wait: nothing of the payment is signed or sent until one of its transactions is final, or all but one have expired; then it closes by itself'),
+  ('unproven_expiry', false, '{absent}',
+    'ask other nodes whether any block holds the transaction; if none does, sluice incident resolve {id} --as absent, and it may be signed again'),
   ('audit', false, '{kept}',
     'sluice audit says what is wrong now, docs/operations/audit.md what to do about it; it closes by itself, and sluice incident resolve {id} --as kept silences it');
 

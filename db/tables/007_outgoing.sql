@@ -49,7 +49,7 @@ create table app.outgoing_payment (
   recovered boolean not null default false,
   max_fee numeric(78, 0) not null,
   txid text,
-  outcome text check (outcome in ('done', 'reverted', 'cancelled', 'conflicted')),
+  outcome text check (outcome in ('done', 'reverted', 'cancelled', 'conflicted', 'expired')),
   fee_paid numeric(78, 0),
   waiting_reason text,
   waiting_detail text,
@@ -93,7 +93,7 @@ comment on column app.outgoing_payment.cancelling is 'True if it must not be pai
 comment on column app.outgoing_payment.recovered is 'True if it was imported from custody''s journal (sluice custody reconcile); several of an address may then wait for the chain at once.';
 comment on column app.outgoing_payment.max_fee is 'The highest network fee of any of its attempts; reserved if the treasury pays it.';
 comment on column app.outgoing_payment.txid is 'The final transaction that ended it; null before, and where it ended without one because nothing was signed for it.';
-comment on column app.outgoing_payment.outcome is 'Outcome of that transaction: done, reverted, cancelled (the attempt that moves nothing), conflicted (no attempt of this outgoing payment). Null until it is final.';
+comment on column app.outgoing_payment.outcome is 'Outcome of that transaction: done, reverted, cancelled (the attempt that moves nothing), conflicted (no attempt of this outgoing payment), or expired (no attempt can be mined any more, and no other is signed). Null until it is final.';
 comment on column app.outgoing_payment.fee_paid is 'Network fee that it cost, in the native coin''s base units; null before.';
 comment on column app.outgoing_payment.waiting_reason is 'What it waits for, if its next step could not be taken; null while it moves.';
 comment on column app.outgoing_payment.waiting_detail is 'More about that, for the operator.';

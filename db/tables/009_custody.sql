@@ -60,6 +60,9 @@ create table custody.journal (
   signed_at timestamptz not null,
   hash text not null,
   conflict_key text,
+  lifetime_from int generated always as ((details #>> '{lifetime,from}')::int) stored,
+  lifetime_end bigint generated always as ((details #>> '{lifetime,end}')::bigint) stored,
+  lifetime_clock_ms bigint generated always as ((details #>> '{lifetime,clock_ms}')::bigint) stored,
   primary key (stream, seq)
 );
 -- The last nonce of an address.
@@ -87,6 +90,9 @@ comment on column custody.journal.raw is 'The signed transaction.';
 comment on column custody.journal.details is 'What else belongs to the entry: fees; gross and fee of the payout; the outputs that are spent; the highest index of a pool entry.';
 comment on column custody.journal.signed_at is 'When it was signed.';
 comment on column custody.journal.conflict_key is 'What all attempts for its outgoing payment use, and only one transaction can use up: sender:nonce, or the first input (txid:vout). Null for addresses. Written by a trigger; not in the file.';
+comment on column custody.journal.lifetime_from is 'Where attempts expire: no block at or below this height can hold it.';
+comment on column custody.journal.lifetime_end is 'Where attempts expire: no block after the first one at or past this can hold it: a height, or the time of a block in ms (app.chain.ends_by).';
+comment on column custody.journal.lifetime_clock_ms is 'Where attempts expire: by this time (Unix, in ms) the chain is past its end, unless it stands still.';
 comment on column custody.journal.hash is 'SHA-256 over the hash of the entry before it in the stream and this entry, as in the file.';
 grant select, insert on custody.journal to sluice_custody;
 grant select (stream, token, amount, destination, source, txid) on custody.journal to sluice_indexer;

@@ -9,6 +9,8 @@ export interface Attempt {
   amount: bigint
   /** Time since it was stored. */
   ageMs: number
+  /** As in app.attempt_fate; null if custody's journal does not have it. */
+  fate: 'open' | 'in_block' | 'final' | 'dead' | null
 }
 
 export interface OutgoingPayment {
@@ -33,6 +35,8 @@ export interface OutgoingPayment {
   newest: Attempt | undefined
   /** An attempt of it, or a transaction that excludes all attempts, is in a block. */
   isIncluded: boolean
+  /** Where attempts expire: more than one attempt may still be mined, so none is signed or sent. */
+  isContested: boolean
   /** The chain has moved long enough since its newest attempt was stored, and none is in a block. */
   isOverdue: boolean
   /** Where nonces exclude: a lower nonce of the fee payer is in no block yet, so this one cannot be mined at any fee. */
@@ -58,16 +62,19 @@ const due = `
   select s.id, s.kind, s.chain, s.token, s.amount, s.source, s.recipient, s.fee_payer as "feePayer", s.nonce, s.first_input as "firstInput", s.payout_id as "payoutId", s.cancelling,
     s.max_fee as "maxFee", coalesce(r.amount, h.amount, 0) as holding, s.status = 'final' as "isFinal",
     exists (select from app.outgoing_confirmed_tx i where i.outgoing_payment_id = s.id offset 0) as "isIncluded",
+    s.conflict_key is null and exists (select from app.contested_payment k
+      where k.chain = s.chain and k.subject_id = case s.kind when 'payout' then s.payout_id else s.id end offset 0) as "isContested",
     coalesce(x.decision = 'replace' and n.stored_at < x.decided_at, false) as "isToReplace",
     coalesce(c.head_moved_at - n.stored_at >= $3 * interval '1 millisecond', false) as "isOverdue", exists (
       select from app.outgoing_payment b where b.chain = s.chain and b.fee_payer = s.fee_payer and b.nonce < s.nonce and b.status <> 'final'
         and not exists (select from app.outgoing_confirmed_tx i where i.outgoing_payment_id = b.id offset 0)) as "isBehind",
     x.outgoing_payment_id is not null as "isDecided",
     case when n.txid is not null then json_build_object('number', n.attempt, 'kind', n.kind, 'txid', n.txid, 'raw', n.raw,
-      'amount', n.amount::text, 'ageMs', round(extract(epoch from clock_timestamp() - n.stored_at) * 1000)) end as newest
+      'amount', n.amount::text, 'fate', f.fate, 'ageMs', round(extract(epoch from clock_timestamp() - n.stored_at) * 1000)) end as newest
   from (select * from app.outgoing_payment where chain = $1 and next_step_at <= clock_timestamp() order by next_step_at limit $2) s
   left join lateral (
     select * from app.outgoing_attempt o where o.outgoing_payment_id = s.id order by o.txid is not distinct from s.txid desc, o.attempt desc limit 1) n on true
+  left join lateral (select fate from app.attempt_fate f where f.chain = s.chain and f.txid = n.txid offset 0) f on true
   left join app.unattributed_decision r on r.sweep_id = s.id
   left join app.holding h on h.chain = s.chain and h.address = s.source and h.token = s.token
   left join chain.cursor c on c.chain = s.chain

@@ -60,9 +60,13 @@ async function pass(to: Context, code: string, due: OutgoingPayment[]): Promise<
   }
   const inBlock = due.filter(outgoingPayment => outgoingPayment.isIncluded)
   for (const {id} of inBlock) await waitOutgoingPayment(to, id, {ms: inBlockCheckMs})
+  const contested = due.filter(({isIncluded, isContested}) => isContested && !isIncluded)
+  const detail = 'a rewind took back the proof that a transaction had expired; it waits until one is final'
+  for (const {id} of contested)
+    await waitOutgoingPayment(to, id, {reason: 'payment_contested', detail, ms: inBlockCheckMs})
   const open = await withoutEnded(
     to,
-    due.filter(outgoingPayment => !outgoingPayment.isIncluded),
+    due.filter(({isIncluded, isContested}) => !isIncluded && !isContested),
   )
   const signed = await attempts(to, chain, code, open)
   await broadcast(
@@ -73,11 +77,11 @@ async function pass(to: Context, code: string, due: OutgoingPayment[]): Promise<
   )
 }
 
-/** Ends cancelled payments that need no transaction for that: nothing was signed, and no nonce is taken. Returns the others. */
+/** Ends cancelled payments that need no transaction for that: nothing that was signed can be mined, and no nonce is taken. Returns the others. */
 async function withoutEnded({pool}: Context, outgoingPayments: OutgoingPayment[]): Promise<OutgoingPayment[]> {
   const ended = new Set<string>()
   for (const {id, newest, cancelling, nonce} of outgoingPayments) {
-    if (newest || !cancelling || nonce !== null) continue
+    if ((newest && newest.fate !== 'dead') || !cancelling || nonce !== null) continue
     const {rows} = await pool.query<{has_ended: boolean}>('select app.end_unsigned($1) as has_ended', [id])
     if (rows[0]!.has_ended) ended.add(id)
   }

@@ -29,6 +29,9 @@ export const passing = new Set([
   'fee_too_low',
   'nonce_too_high',
   'payment_locked',
+  'payment_contested',
+  'head_stale',
+  'txid_taken',
   'sweep_too_dear',
 ])
 
@@ -142,6 +145,10 @@ async function refused(
   )
   const ms = untilTomorrow.has(code) ? untilTomorrowRetryMs : kind === 'cancel' ? cancelRetryMs : refusedRetryMs
   await waitOutgoingPayment(to, outgoingPayment.id, {reason: code, detail: message, ms})
+  if (code === 'transaction_expired') {
+    await to.pool.query('select app.expire_payment($1, $2, $3)', [outgoingPayment.id, code, message])
+    return
+  }
   // What custody refuses for good is given up: it holds up later nonces, or keeps outputs. (For a payout, advance-payout.ts decides.)
   if (!outgoingPayment.newest && !outgoingPayment.cancelling && !passing.has(code))
     await to.pool.query('select app.cancel_outgoing_payment($1)', [outgoingPayment.id])

@@ -7,8 +7,8 @@ export async function manyPayments(): Promise<TestDatabase> {
   const db = await testDatabase()
   await db.rows(`
     set session_replication_role = replica;
-    insert into chain.cursor (chain, network, head_height, head_hash, head_time, final_height, final_hash)
-    select c, 'test', 1000, 'x', now(), 990, 'x' from unnest(array['ETH', 'BTC']) c;
+    insert into chain.cursor (chain, network, head_height, head_hash, head_time, final_height, final_hash, followed_from)
+    select c, 'test', 1000, 'x', now(), 990, 'x', 1 from unnest(array['ETH', 'BTC']) c;
     insert into custody.journal (stream, seq, kind, subject_id, sender, nonce, txid, signed_at, hash, conflict_key)
     select c, n, 'withdraw', md5(c || n)::uuid, '0xA', n, md5(c || n), now(), '', '0xA:' || n
     from unnest(array['ETH', 'BTC']) c, generate_series(1, 20000) n;

@@ -29,6 +29,7 @@ begin
   from chain.confirmed_tx i cross join lateral app.payments_of(i.chain, i.txid, i.conflict_key) p
   where i.chain = of_chain and i.block_height > to_height and s.id = p and s.txid = i.txid and s.status = 'final';
   delete from chain.confirmed_tx i where i.chain = of_chain and i.block_height > to_height;
+  perform chain.take_back_lapses(of_chain, to_height);
   delete from chain.block b where b.chain = of_chain and b.height > to_height;
   insert into chain.block (id, chain, height, hash, parent_hash, time)
   values (of_chain || ':' || to_height, of_chain, to_height, to_hash, '', clock_timestamp())
@@ -40,6 +41,7 @@ begin
   update app.incident i set resolved_at = clock_timestamp(), resolution = 'rewound'
   where i.chain = of_chain and i.kind = 'fork_below_final' and i.resolved_at is null and at.rewind_to is not null;
   update chain.cursor c set rewind_to = null where c.chain = of_chain;
+  update chain.cursor c set followed_from = least(c.followed_from, to_height + 1) where c.chain = of_chain;
   perform chain.go_on(of_chain);
   execute format('update %I.status set height = $1, hash = $2, nonce = nonce + 1 where id = 0', 'squid_' || lower(of_chain)) using to_height, to_hash;
 end $$;

@@ -25,8 +25,8 @@ grant execute on function chain.first_address_at to sluice_indexer;
 create or replace function chain.anchor(of_chain text, network text, height int, hash text, time_of_block timestamptz) returns void
 language plpgsql security definer set search_path = pg_catalog as $$
 begin
-  insert into chain.cursor (chain, network, head_height, head_hash, head_time, final_height, final_hash)
-  values (of_chain, network, height, hash, time_of_block, height, hash) on conflict do nothing;
+  insert into chain.cursor (chain, network, head_height, head_hash, head_time, final_height, final_hash, followed_from)
+  values (of_chain, network, height, hash, time_of_block, height, hash, height + 1) on conflict do nothing;
   if not found then return; end if;
   insert into chain.block (id, chain, height, hash, parent_hash, time)
   values (of_chain || ':' || height, of_chain, height, hash, '', time_of_block);

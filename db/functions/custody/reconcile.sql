@@ -23,7 +23,11 @@ begin
   perform from chain.cursor c where c.chain in (select r.stream from jsonb_populate_recordset(null::custody.journal, entries) r)
     order by c.chain for update;
   lock table app.payout, app.treasury, app.sender, app.outgoing_payment in exclusive mode; -- nothing is planned or derived meanwhile
-  insert into custody.journal select r.* from jsonb_populate_recordset(null::custody.journal, entries) r;
+  insert into custody.journal (stream, seq, kind, subject_id, merchant_id, token, amount, destination, source, sender, nonce, max_fee, txid, raw,
+    details, signed_at, hash)
+  select stream, seq, kind, subject_id, merchant_id, token, amount, destination, source, sender, nonce, max_fee, txid, raw,
+    details, signed_at, hash
+  from jsonb_populate_recordset(null::custody.journal, entries);
   select array_agg(j order by j.stream, j.seq) into signed
   from jsonb_populate_recordset(null::custody.journal, entries) r join custody.journal j using (stream, seq) where j.kind <> 'pool';
   perform app.lock_treasury(c.stream) from (select distinct r.stream from unnest(signed) r) c;

@@ -15,11 +15,12 @@ declare
   deposit app.deposit;
   way_out text;
 begin
-  if (decision in ('kept', 'reorged', 'loss', 'debt')) is not true then
-    raise exception 'there is no decision %; use kept, reorged, loss or debt', coalesce(decision, 'null') using errcode = 'SL422';
+  if (decision in ('kept', 'reorged', 'loss', 'debt', 'absent')) is not true then
+    raise exception 'there is no decision %; use kept, reorged, loss, debt or absent', coalesce(decision, 'null') using errcode = 'SL422';
   end if;
   select * into incident from app.incident i where i.id = incident_id;
-  perform from chain.cursor c where c.chain = incident.chain for update; -- before the incident, as chain.derive does
+  perform from chain.cursor c
+  where c.chain = case incident.kind when 'unproven_expiry' then split_part(incident.subject, ':', 1) else incident.chain end for update; -- before the incident, as chain.derive does
   if decision = 'reorged' and incident.kind like 'final_deposit_%' then -- and its payout before that: the order of locks
     select * into deposit from app.deposit d where d.id = incident.subject::uuid;
     perform app.allocate_all_deposits(deposit.merchant_id, deposit.chain, deposit.token);
@@ -53,6 +54,9 @@ begin
     update app.incident i set resolved_at = clock_timestamp(), resolution = 'reorged'
     where i.resolved_at is null and (i.subject = incident.subject
       or i.subject = deposit.chain || ':' || deposit.txid || ':' || deposit.output_index);
+  elsif incident.kind = 'unproven_expiry' then
+    perform app.decide_absent(incident);
+    update app.incident i set resolved_at = clock_timestamp(), resolution = decision where i.id = incident_id;
   elsif incident.kind = 'second_payment' then
     perform app.decide_second_payment(incident, decision);
     update app.incident i set resolved_at = clock_timestamp(), resolution = decision where i.id = incident_id;

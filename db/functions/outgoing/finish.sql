@@ -6,7 +6,8 @@
 -- outcome, what was reserved is given back, except what is held for a return. Each posting adds up to zero.
 
 -- A payout that failed before its payment was broadcast has given its reservation back already.
-create or replace function app.finish_payment(s app.outgoing_payment, outcome text, txid text) returns void
+create or replace function app.finish_payment(s app.outgoing_payment, outcome text, txid text, code text default null, message text default null)
+returns void
 language plpgsql set search_path = pg_catalog as $$
 declare p app.payout := (select o from app.payout o where o.id = s.payout_id);
 begin
@@ -33,6 +34,8 @@ begin
     perform app.emit_payout_event(p, 'payout.completed');
   elsif outcome = 'reverted' then
     perform app.release_payout(p.id, 'transaction_reverted', 'the payment was mined and reverted; nothing was paid');
+  elsif outcome = 'expired' then
+    perform app.release_payout(p.id, code, message);
   elsif outcome = 'cancelled' then
     perform app.release_payout(p.id, 'cancelled', 'cancelled; a transaction that moves nothing took the place of the payment');
   else

@@ -11,6 +11,13 @@
 -- Locks: chain.cursor (held by the caller), payouts in the order of their ids, treasury, outgoing payment; then its outputs and holdings, and, if
 -- its payout fails or was paid after all, the pair, adjustments and deposits.
 
+create or replace function app.may_be_paid_otherwise(s app.outgoing_payment, than_by text) returns boolean
+language sql stable set search_path = pg_catalog as $$
+  select s.conflict_key is null and exists (select from app.attempt_fate f
+    where f.subject_id = case s.kind when 'payout' then s.payout_id else s.id end and f.txid <> than_by and f.fate <> 'dead')
+$$;
+comment on function app.may_be_paid_otherwise is 'Where attempts expire: whether another attempt of an outgoing payment than this transaction may still pay, or has.';
+
 create or replace function app.finish_outgoing_payments(of_chain text, final_height int) returns void
 language plpgsql set search_path = pg_catalog set plan_cache_mode = force_custom_plan as $$
 declare
@@ -41,6 +48,8 @@ begin
       and (o.txid is not null or n.txid is not null or exists (
         select from app.unknown_transaction u join app.incident k on k.id = u.incident_id
         where u.chain = i.chain and u.txid = i.txid and k.resolution = 'kept'))
+      -- where attempts expire, a failure decides only once no other attempt can pay
+      and (i.success or o.txid is null or not app.may_be_paid_otherwise(x, i.txid))
     order by i.block_height, x.nonce, x.id, o.txid is null, o.kind = 'cancel' or not i.success, i.txid
   loop
     perform app.lock_treasury(of_chain);

@@ -14,8 +14,8 @@ begin
   update app.outgoing_payment x set status = 'final', outcome = 'cancelled', fee_paid = 0, final_at = clock_timestamp(), next_step_at = null,
     waiting_reason = null, waiting_detail = null, waiting_since = null, first_input = null -- which another payment may use
   where x.id = s.id returning * into s;
-  perform app.finish_outputs(s);
-  perform app.reserve(s.chain, app.native_token(s.chain), -s.max_fee);
+  if app.uses_outputs(s.chain) then perform app.finish_outputs(s); end if;
+  if s.fee_payer = app.treasury_address(s.chain) then perform app.reserve(s.chain, app.native_token(s.chain), -s.max_fee); end if;
   if s.kind = 'payout' then perform app.finish_payment(s, s.outcome, null);
   elsif s.kind = 'withdrawal' then perform app.finish_withdrawal(s, s.outcome);
   end if;
@@ -24,6 +24,24 @@ begin
 end $$;
 comment on function app.end_unsigned is 'Ends an outgoing payment that is being cancelled and was never signed, without a transaction. False where it was signed, has a nonce, or its chain is halted.';
 grant execute on function app.end_unsigned to sluice_jobs;
+
+-- Where attempts expire: what cannot be signed again does not wait for ever. All that was signed for it can never be mined, so its payout fails.
+create or replace function app.expire_payment(of_outgoing_payment uuid, code text, message text) returns boolean
+language plpgsql security definer set search_path = pg_catalog as $$
+declare s app.outgoing_payment := app.lock_unsigned(of_outgoing_payment);
+begin
+  if s.id is null or s.conflict_key is not null then return false; end if;
+  update app.outgoing_payment x set status = 'final', outcome = 'expired', fee_paid = 0, final_at = clock_timestamp(), next_step_at = null,
+    waiting_reason = null, waiting_detail = null, waiting_since = null
+  where x.id = s.id returning * into s;
+  if s.fee_payer = app.treasury_address(s.chain) then perform app.reserve(s.chain, app.native_token(s.chain), -s.max_fee); end if;
+  if s.kind = 'payout' then perform app.finish_payment(s, s.outcome, null, code, message);
+  elsif s.kind = 'withdrawal' then perform app.finish_withdrawal(s, s.outcome);
+  end if;
+  return true;
+end $$;
+comment on function app.expire_payment is 'Ends an outgoing payment whose signed transactions have all expired, and fails its payout with this code. False if one of them may still be mined, or its chain is halted.';
+grant execute on function app.expire_payment to sluice_jobs;
 
 -- A nonce without a transaction holds up every later one of its address. So a payment that custody refuses does not keep its nonce while its payout
 -- waits: a cancel uses the nonce up, and the payout begins another payment when custody would sign it.
@@ -53,18 +71,19 @@ create or replace function app.lock_unsigned(of_outgoing_payment uuid) returns a
 language plpgsql set search_path = pg_catalog as $$
 declare s app.outgoing_payment;
 begin
-  select * into s from app.outgoing_payment x where x.id = of_outgoing_payment and x.status = 'allocated';
+  select * into s from app.outgoing_payment x where x.id = of_outgoing_payment and x.status <> 'final';
   if s.id is null then return null; end if;
   perform from chain.cursor c where c.chain = s.chain for update;
   perform from app.payout p where p.id = s.payout_id for update;
   perform app.lock_treasury(s.chain);
-  select * into s from app.outgoing_payment x where x.id = of_outgoing_payment and x.status = 'allocated' for update;
+  select * into s from app.outgoing_payment x where x.id = of_outgoing_payment and x.status <> 'final' for update;
   -- Only now, with the lock: custody may have signed while this waited for it.
   if app.why_halted(s.chain) is not null
-    or exists (select from custody.journal j where j.subject_id = case s.kind when 'payout' then s.payout_id else s.id end)
+    or exists (select from app.attempt_fate f
+      where f.subject_id = case s.kind when 'payout' then s.payout_id else s.id end and (f.fate <> 'dead' or not f.lapsed))
     or exists (select from custody.journal_key k where k.stream = s.chain and k.conflict_key = s.conflict_key) then
     return null;
   end if;
   return s;
 end $$;
-comment on function app.lock_unsigned is 'Locks an outgoing payment; null if anything was signed for it or with its conflict key, or its chain is halted.';
+comment on function app.lock_unsigned is 'Locks an outgoing payment that can never be paid by what was signed; null if something signed may still pay it, decides it in a block, or uses its conflict key, or if its chain is halted.';

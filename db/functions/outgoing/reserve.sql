@@ -27,9 +27,10 @@ comment on function app.reserve is 'Reserves an amount of a token in the treasur
 
 create or replace function app.take_nonce(of_chain text, of_sender text) returns int
 language sql set search_path = pg_catalog as $$
-  insert into app.sender as s (chain, address, next_nonce) values (of_chain, of_sender, 1)
+  insert into app.sender as s (chain, address, next_nonce)
+  select c.chain, of_sender, 1 from app.chain c where c.chain = of_chain and c.attempts_exclude_by = 'nonce'
   on conflict (chain, address) do update set next_nonce = s.next_nonce + 1
   returning next_nonce - 1
 $$;
-comment on function app.take_nonce is 'Takes the next nonce of an address of ours on a chain, and returns it; the first one is 0.';
+comment on function app.take_nonce is 'Takes the next nonce of an address of ours on a chain, and returns it; the first one is 0. Null on chains without nonces.';
 

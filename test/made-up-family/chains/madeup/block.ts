@@ -1,13 +1,23 @@
-// The wire format: blocks and transactions are JSON, identified by their hash. An account is a key of secp256k1. It signs one transaction in
-// its life, and nodes refuse wrong signatures.
+// The wire format: blocks and transactions are JSON, identified by their hash. An account is a key of secp256k1. It may sign any number of
+// transactions, each of which expires. Nodes refuse wrong signatures.
 import {createHash} from 'node:crypto'
 import * as ecc from 'tiny-secp256k1'
 import {z} from 'zod'
+
+/** What every transaction costs its sender, also one that fails. */
+export const fee = 2n
+
+/** The time between blocks. */
+export const blockMs = 1000
 
 /** The payer, as the compressed public key in hex, and the recipients. */
 const Body = z.strictObject({
   publicKey: z.string(),
   outputs: z.array(z.strictObject({to: z.string(), amount: z.string()})),
+  /** Only a block above `from`, and at or below `end`, can hold it. */
+  lifetime: z.strictObject({from: z.int(), end: z.int()}),
+  /** Makes two equal payments differ. */
+  salt: z.string(),
 })
 /** 64 bytes, r and s, in hex, over the digest of the body. */
 const Transaction = Body.extend({signature: z.string()})
@@ -20,6 +30,8 @@ const Block = z.object({
   fork: z.int(),
   /** In hex. */
   transactions: z.array(z.string()),
+  /** The txids of those that failed: they moved nothing, and cost their fee. */
+  failed: z.array(z.string()),
 })
 export type Body = z.infer<typeof Body>
 /** `from` is the address of its key. */
@@ -30,7 +42,8 @@ export const hashOf = (text: string): string => createHash('sha256').update(text
 
 export const addressOf = (publicKey: string): string => `made1${hashOf(publicKey).slice(0, 40)}`
 
-export const genesis = JSON.stringify({height: 0, parentHash: '', time: 0, fork: 0, transactions: []} satisfies Block)
+const first: Block = {height: 0, parentHash: '', time: 0, fork: 0, transactions: [], failed: []}
+export const genesis = JSON.stringify(first)
 
 export const parseBlock = (text: string): Block & {hash: string} => ({
   ...Block.parse(JSON.parse(text)),
@@ -38,13 +51,13 @@ export const parseBlock = (text: string): Block & {hash: string} => ({
 })
 
 /** The signed digest. */
-export const digestOf = ({publicKey, outputs}: Body): Uint8Array =>
-  Buffer.from(hashOf(JSON.stringify({publicKey, outputs})), 'hex')
+export const digestOf = ({publicKey, outputs, lifetime: {from, end}, salt}: Body): Uint8Array =>
+  Buffer.from(hashOf(JSON.stringify({publicKey, outputs, lifetime: {from, end}, salt})), 'hex')
 
 export const rawTransaction = (body: Body, signature: Uint8Array): string =>
   Buffer.from(JSON.stringify({...body, signature: Buffer.from(signature).toString('hex')})).toString('hex')
 
-/** The signer, or undefined if the signature is invalid. */
+/** Whatever its signature is. */
 export function parseTransaction(raw: string): Transaction {
   const text = Buffer.from(raw, 'hex').toString()
   const transaction = Transaction.parse(JSON.parse(text))

@@ -4,7 +4,11 @@ import {RetryableError} from '../../base/errors.ts'
 import type {NodeHead} from '../family.ts'
 import type {MadeUpSettings} from './settings.ts'
 
+const Failed = z.object({error: z.object({message: z.string()})})
 export const Head = z.object({height: z.int(), hash: z.string()})
+
+/** The node answered that it does not do it. */
+export class NodeError extends RetryableError {}
 
 interface Question<T> {
   method: string
@@ -21,8 +25,14 @@ export async function ask<T>({rpcUrl}: MadeUpSettings, question: Question<T>, ti
       body: JSON.stringify({jsonrpc: '2.0', id: 1, method, params}),
       signal: AbortSignal.timeout(timeoutMs),
     })
-    return z.object({result: shape}).parse(await response.json()).result
+    const answer = z
+      .object({result: shape})
+      .or(Failed)
+      .parse(await response.json())
+    if ('result' in answer) return answer.result
+    throw new NodeError(answer.error.message)
   } catch (cause) {
+    if (cause instanceof NodeError) throw cause
     throw new RetryableError(`the node does not answer ${method}`, {cause})
   }
 }

@@ -2,7 +2,7 @@
 import {randomBytes} from 'node:crypto'
 import * as ecc from 'tiny-secp256k1'
 import {z} from 'zod'
-import {addressOf, digestOf, rawTransaction} from '../../chains/madeup/block.ts'
+import {addressOf, type Body, digestOf, rawTransaction} from '../../chains/madeup/block.ts'
 import {chain as registered} from '../../chains/registry.ts'
 import {baseUnits, LocalClient, type Payment} from '../client.ts'
 
@@ -13,7 +13,7 @@ export function newKey(): Uint8Array {
   }
 }
 
-const publicKeyOf = (key: Uint8Array): string => Buffer.from(ecc.pointFromScalar(key, true)!).toString('hex')
+export const publicKeyOf = (key: Uint8Array): string => Buffer.from(ecc.pointFromScalar(key, true)!).toString('hex')
 
 export const newAddress = () => addressOf(publicKeyOf(newKey()))
 
@@ -39,14 +39,17 @@ export class MadeUpClient extends LocalClient<number> {
   }
 
   async balance(_token: string, address: string): Promise<bigint> {
-    return BigInt(z.string().parse(await this.rpc('received', [address])))
+    return BigInt(z.string().parse(await this.rpc('balance', [address])))
   }
 
   newAddress = newAddress
 }
 
+const always: Body['lifetime'] = {from: 0, end: 2 ** 31 - 1}
+
 /** A transaction of the account with this key; of a new one by default. */
-export function payment(outputs: {to: string; amount: bigint}[], key = newKey()): string {
-  const body = {publicKey: publicKeyOf(key), outputs: outputs.map(({to, amount}) => ({to, amount: String(amount)}))}
+export function payment(outputs: {to: string; amount: bigint}[], key = newKey(), lifetime = always): string {
+  const written = outputs.map(({to, amount}) => ({to, amount: String(amount)}))
+  const body = {publicKey: publicKeyOf(key), outputs: written, lifetime, salt: randomBytes(8).toString('hex')}
   return rawTransaction(body, ecc.sign(digestOf(body), key))
 }

@@ -1,10 +1,11 @@
 // The made-up family in devnet/.
 import {z} from 'zod'
+import {blockMs} from '../../chains/madeup/block.ts'
 import {askInfo} from '../client.ts'
 import type {DevnetFamily, ServeOptions, Serving} from '../family.ts'
 import {listenAgain} from '../listen.ts'
 import {controlMethods, failureOf, HttpServer, type Method, response} from '../rpc-server.ts'
-import {MadeUpJournal, MadeUpLocalChain, responseOf} from './chain.ts'
+import {Inside, MadeUpJournal, MadeUpLocalChain, Outcome, responseOf} from './chain.ts'
 import {MadeUpClient, newAddress, payment} from './client.ts'
 
 const node = 'madeup'
@@ -12,7 +13,7 @@ const confirmations = 2
 
 export const madeup: DevnetFamily<MadeUpClient> = {
   nodes: [node],
-  blockIntervalMs: 1000,
+  blockIntervalMs: blockMs,
   connect: async url => new MadeUpClient(url, await askInfo(url)),
   open: async (code, file) => {
     const journal = new MadeUpJournal(file, code)
@@ -46,14 +47,14 @@ function methodsOf(chain: Code, local: MadeUpLocalChain, block_interval_ms: numb
     ...controlMethods(info, {
       check: async () => {},
       settledHead: async () => local.head,
-      holds: async address => local.received(address),
+      holds: async address => local.balance(address),
       give: async (to, amount) => local.submit(payment([{to, amount}])),
-      mine: async blocks => local.mine(blocks),
-      reorg: async depth => local.reorg(depth, Array(depth + 1).fill([])),
+      mine: async (blocks, options = {}) => local.mine(blocks, Outcome.parse(options)),
+      reorg: async (depth, options = {}) => local.reorg(depth, Inside(depth + 1).parse(options).inside),
       forget: async txids => local.forget(txids),
     }),
     submit: ([raw]) => local.submit(z.string().parse(raw)),
     included: ([txid]) => local.transactions().find(transaction => transaction.txid === txid)?.height,
-    received: ([address]) => String(local.received(z.string().parse(address))),
+    balance: ([address]) => String(local.balance(z.string().parse(address))),
   }
 }

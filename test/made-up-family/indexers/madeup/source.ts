@@ -1,16 +1,20 @@
 // A chain of the made-up family as its node shows it. Promises: a block has the hash of its text, and the requested height.
 import {z} from 'zod'
 import {RetryableError} from '../../base/errors.ts'
-import {genesis, hashOf, parseBlock, parseTransaction} from '../../chains/madeup/block.ts'
+import {fee, genesis, hashOf, parseBlock, parseTransaction} from '../../chains/madeup/block.ts'
 import {ask, Head} from '../../chains/madeup/client.ts'
 import type {MadeUpSettings} from '../../chains/madeup/settings.ts'
 import {caip2} from '../../chains/registry.ts'
 import type {ReadBlock} from '../block.ts'
 import type {BlockRef} from '../cursor.ts'
 import type {ChainSource} from '../follow.ts'
+import type {ProveAbsent} from '../lapses.ts'
 
 /** The blocks at some heights; null if there is none. */
 const Each = z.array(z.string().nullable())
+
+/** Where a transaction is; null if it is in no block. */
+const Place = z.object({head: Head, height: z.int().nullable()})
 
 export const network = caip2('madeup', hashOf(genesis))
 
@@ -36,6 +40,12 @@ export class MadeUpSource implements ChainSource {
     const height = Math.max((await this.head()).height - this.confirmations + 1, 0)
     const hash = await this.hashAt(height)
     return hash === undefined ? undefined : {height, hash}
+  }
+
+  /** The node says itself that none of its blocks up to the end holds it. */
+  readonly proveAbsent: ProveAbsent = async ({txid, lifetimeEnd}) => {
+    const place = await ask(this.#settings, {method: 'transaction', params: [txid], response: Place})
+    return place.height === null && place.head.height >= lifetimeEnd ? place : undefined
   }
 
   async hashesAt(heights: number[]): Promise<(string | undefined)[]> {
@@ -71,13 +81,15 @@ export class MadeUpSource implements ChainSource {
   }
 
   #read(text: string): ReadBlock {
-    const {height, hash, parentHash, time, transactions} = parseBlock(text)
+    const {height, hash, parentHash, time, transactions, failed} = parseBlock(text)
     const {token} = this.#settings.chain.assets[0]
-    const candidates = transactions.map(parseTransaction).flatMap(({txid, from: sender, outputs}) =>
-      outputs.map(({to: recipientKey, amount}, outputIndex) => {
+    const read = transactions.map(parseTransaction).map(one => ({...one, executed: !failed.includes(one.txid)}))
+    const candidates = read.flatMap(({txid, executed, from: sender, outputs}) =>
+      (executed ? outputs : []).map(({to: recipientKey, amount}, outputIndex) => {
         return {txid, outputIndex, token, amount: BigInt(amount), sender, recipientKey}
       }),
     )
-    return {height, hash, parentHash, time: new Date(time), candidates, sent: [], spends: []}
+    const sent = read.map(({txid, from: senderKey, executed}) => ({txid, senderKey, executed, fee}))
+    return {height, hash, parentHash, time: new Date(time), candidates, sent, spends: []}
   }
 }

@@ -1,7 +1,7 @@
 // Pays on a chain of the made-up family, and replaces its blocks.
 import {setTimeout as sleep} from 'node:timers/promises'
 import {z} from 'zod'
-import {parseBlock, parseTransaction} from '../../../chains/madeup/block.ts'
+import {fee, parseBlock, parseTransaction} from '../../../chains/madeup/block.ts'
 import type {ChainCode} from '../../../chains/registry.ts'
 import {families} from '../../../devnet/families.ts'
 import type {MadeUpClient} from '../../../devnet/madeup/client.ts'
@@ -75,25 +75,37 @@ export class MadeUpPayer implements Payer {
     const {height} = await client.head()
     const texts = z.array(z.string()).parse(await client.rpc('blocks', [...Array(height + 1).keys()]))
     const read = texts.map(parseBlock)
-    const came = read.flatMap(block =>
-      block.transactions.map(parseTransaction).flatMap(({txid, outputs}) =>
-        outputs.map(({to: address, amount}, outputIndex): Came => {
-          const where = {height: block.height, minedAt: block.time, madeAt: this.#made.get(txid)}
-          return {txid, outputIndex, address, token: 'MADE', amount: BigInt(amount), ...where}
-        }),
-      ),
+    const sent = read.flatMap(block =>
+      block.transactions.map(parseTransaction).map(({txid, from, outputs}) => {
+        const moved = block.failed.includes(txid) ? [] : outputs.map(({to, amount}) => ({to, amount: BigInt(amount)}))
+        return {txid, from, moved, height: block.height, minedAt: block.time}
+      }),
     )
+    const came = sent.flatMap(({txid, moved, height, minedAt}) =>
+      moved.map(({to: address, amount}, outputIndex): Came => {
+        return {txid, outputIndex, address, token: 'MADE', amount, height, minedAt, madeAt: this.#made.get(txid)}
+      }),
+    )
+    const isOurs = (address: string) => address === treasury || addresses.has(address)
+    const ours = sent.filter(({from}) => isOurs(from))
     const held = new Map([treasury, ...addresses].map(address => [`${address} MADE`, 0n]))
-    for (const {address, amount} of came) {
+    const add = (address: string, amount: bigint) => {
       const key = `${address} MADE`
       if (held.has(key)) held.set(key, held.get(key)! + amount)
     }
+    for (const {address, amount} of came) add(address, amount)
+    for (const {from, moved} of ours)
+      add(
+        from,
+        moved.reduce((rest, {amount}) => rest - amount, 0n - fee),
+      )
+    const paid = ours.flatMap(({txid, moved}) => moved.map(({to, amount}) => ({txid, to, token: 'MADE', amount})))
     return {
       blocks: new Map(read.map(({height, hash}) => [height, hash])),
       deposits: came.filter(({address}) => addresses.has(address)),
-      paid: [],
+      paid: paid.filter(({to}) => to !== treasury),
       held,
-      fees: 0n,
+      fees: fee * BigInt(ours.length),
       wrong: [],
     }
   }

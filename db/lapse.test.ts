@@ -1,0 +1,225 @@
+// Transactions that expire (chain.lapse, app.attempt_fate): what proves that one can never pay, what takes the proof back, and what follows for its
+// payment. The tests make Ethereum's transactions expire, because no chain of the registry has such a family yet.
+import {randomUUID} from 'node:crypto'
+import {afterAll, beforeAll, beforeEach, expect, test} from 'vitest'
+import {assertBooks} from '../test/support/books.ts'
+import {Money, networkFee} from '../test/support/money.ts'
+
+let money: Money
+let payment: {id: string; payout: string}
+
+beforeAll(async () => {
+  money = await Money.open()
+  await money.db.rows(`update app.chain set attempts_exclude_by = 'expiry', ends_by = 'height' where chain = 'ETH'`)
+  await money.topUp('ETH', 1_000_000)
+  await money.topUp('USDC', 1_000_000)
+})
+afterAll(() => money.close())
+
+beforeEach(async () => {
+  const user = await money.merchant()
+  await money.deposit(user.address, 1000)
+  const payout = await money.claim(user)
+  expect(await money.pay(payout)).toBeNull()
+  const id = await money.payment(payout)
+  payment = {id, payout}
+})
+
+/** Signs an attempt that blocks up to `end` may hold, `clockMs` from now at the latest. */
+async function sign(end: number, {from = money.eth.head.height, clockMs = -60_000} = {}): Promise<string> {
+  const txid = money.newTxid()
+  const lifetime = {from, end, clock_ms: Date.now() + clockMs}
+  await money.db.rows(
+    `insert into custody.journal (stream, seq, kind, subject_id, token, amount, destination, source, sender, max_fee, txid, raw, details, signed_at, hash)
+     select 'ETH', 1 + (select coalesce(max(seq), 0) from custody.journal), 'pay', s.payout_id, s.token, s.amount, s.recipient, s.source, s.fee_payer, 10, $2, '',
+       $3, now(), '' from app.outgoing_payment s where s.id = $1`,
+    [payment.id, txid, {lifetime}],
+  )
+  const [{next}] = (await money.db.rows<{next: number}>(
+    'select 1 + count(*)::int as next from app.outgoing_attempt where outgoing_payment_id = $1',
+    [payment.id],
+  )) as [{next: number}]
+  expect(await money.work('store_signed', payment.id, next, 'effect', txid, '02', 990, networkFee, {})).toBe(true)
+  return txid
+}
+
+const noteLapse = async (txid: string) =>
+  (await money.db.rows<{done: boolean}>(`select chain.note_lapse('ETH', $1, '{}') as done`, [txid]))[0]!.done
+const lapsable = async () =>
+  (await money.db.rows<{txid: string}>(`select txid from chain.lapsable where chain = 'ETH' order by txid`)).map(
+    ({txid}) => txid,
+  )
+const fate = async (txid: string) =>
+  (
+    await money.db.rows<{fate: string; lapsed: boolean}>('select fate, lapsed from app.attempt_fate where txid = $1', [
+      txid,
+    ])
+  )[0]
+const contested = () => money.db.rows('select attempts::int from app.contested_payment')
+const outcome = async () =>
+  (
+    await money.db.rows<{status: string; outcome: string | null}>(
+      'select status, outcome from app.outgoing_payment where id = $1',
+      [payment.id],
+    )
+  )[0]
+
+/** Final blocks without transactions of ours, up to a height. */
+async function reach(height: number): Promise<void> {
+  while (money.eth.head.height < height) await money.block([], [])
+  await money.finalize()
+}
+
+/** A block with this attempt. */
+async function include(txid: string, {success = true} = {}): Promise<void> {
+  await money.block([], [{txid, account: money.treasury, success, fee: 7n}])
+}
+
+test('an attempt lapses when a final block is at its end, and the clock is past it; then it is dead', async () => {
+  const end = money.eth.head.height + 3
+  const txid = await sign(end)
+  await reach(end - 1)
+  expect([await lapsable(), await noteLapse(txid), await fate(txid)]).toEqual([
+    [],
+    false,
+    {fate: 'open', lapsed: false},
+  ])
+  await money.block([], []) // at the end, not final
+  expect([await lapsable(), await noteLapse(txid)]).toEqual([[], false])
+  await money.finalize()
+  expect(await lapsable()).toEqual([txid])
+  expect([await noteLapse(txid), await noteLapse(txid)]).toEqual([true, true])
+  expect([await fate(txid), await lapsable()]).toEqual([{fate: 'dead', lapsed: true}, []])
+})
+
+test('an attempt does not lapse before the clock is half a minute past its end, whatever blocks say', async () => {
+  const txid = await sign(money.eth.head.height + 1, {clockMs: -20_000})
+  await reach(money.eth.head.height + 2)
+  expect([await lapsable(), await noteLapse(txid)]).toEqual([[], false])
+})
+
+test('an attempt does not lapse if a block that could have held it was not followed', async () => {
+  const [{followed}] = (await money.db.rows<{followed: number}>(
+    `select followed_from as followed from chain.cursor where chain = 'ETH'`,
+  )) as [{followed: number}]
+  const early = await sign(money.eth.head.height, {from: followed - 2})
+  const late = await sign(money.eth.head.height, {from: followed - 1})
+  await reach(money.eth.head.height + 1)
+  expect([await noteLapse(early), await noteLapse(late)]).toEqual([false, true])
+})
+
+test('an attempt that is in a block does not lapse, nor does any while the chain is halted', async () => {
+  const end = money.eth.head.height + 1
+  const [held, other] = [await sign(end), await sign(end)]
+  await include(held)
+  await money.finalize()
+  expect(await noteLapse(held)).toBe(false)
+  await money.db.rows(`update chain.cursor set halted_at = now() where chain = 'ETH'`)
+  expect(await noteLapse(other)).toBe(false)
+  await money.db.rows(`update chain.cursor set halted_at = null where chain = 'ETH'`)
+  expect(await noteLapse(other)).toBe(true)
+})
+
+test('only what custody signed with an end can lapse', async () => {
+  await expect(noteLapse('0xunknown')).rejects.toThrow('custody signed no transaction 0xunknown on ETH that expires')
+})
+
+test('a rewind below its final block takes a lapse back; with a later attempt the payment is contested until one is final', async () => {
+  const end = money.eth.head.height + 2
+  const first = await sign(end)
+  await reach(end)
+  expect(await noteLapse(first)).toBe(true)
+  const second = await sign(end + 20)
+  expect(await contested()).toEqual([])
+  await money.rewindBelow(end)
+  expect([await fate(first), await contested()]).toEqual([{fate: 'open', lapsed: false}, [{attempts: 2}]])
+  expect(await money.incidents()).toContain('contested_payment')
+  await reach(end + 1)
+  expect(await noteLapse(first)).toBe(true)
+  expect([await contested(), await money.incidents()]).toEqual([[], []])
+  await include(second)
+  await money.finalize()
+  expect([await money.status(payment.payout), await outcome()]).toEqual([
+    'completed',
+    {status: 'final', outcome: 'done'},
+  ])
+  await assertBooks(money.db)
+})
+
+test('a failed attempt ends its payment only when no other attempt can pay', async () => {
+  const end = money.eth.head.height + 3
+  const [failed, open] = [await sign(end), await sign(end)]
+  await include(failed, {success: false})
+  await money.finalize()
+  expect(await outcome()).toEqual({status: 'live', outcome: null})
+  await reach(end)
+  expect(await noteLapse(open)).toBe(true)
+  await reach(end + 1)
+  expect([await outcome(), await money.status(payment.payout)]).toEqual([
+    {status: 'final', outcome: 'reverted'},
+    'failed transaction_reverted',
+  ])
+})
+
+test('a cancelled payment ends without a transaction when every attempt has lapsed, and is completed if one is in a block', async () => {
+  const end = money.eth.head.height + 2
+  const txid = await sign(end)
+  await money.db.rows('select app.cancel_payout_by_operator($1)', [payment.payout])
+  expect(await money.work('end_unsigned', payment.id)).toBe(false)
+  await reach(end)
+  expect(await noteLapse(txid)).toBe(true)
+  expect(await money.work('end_unsigned', payment.id)).toBe(true)
+  expect([await outcome(), await money.status(payment.payout)]).toEqual([
+    {status: 'final', outcome: 'cancelled'},
+    'failed cancelled',
+  ])
+  await assertBooks(money.db)
+})
+
+test('a payment that cannot be signed again fails its payout once every attempt has lapsed', async () => {
+  const end = money.eth.head.height + 2
+  const txid = await sign(end)
+  const expire = () =>
+    money.work<boolean>('expire_payment', payment.id, 'transaction_expired', 'it expired three times')
+  expect(await expire()).toBe(false)
+  await reach(end)
+  expect(await noteLapse(txid)).toBe(true)
+  expect(await expire()).toBe(true)
+  expect([await outcome(), await money.status(payment.payout)]).toEqual([
+    {status: 'final', outcome: 'expired'},
+    'failed transaction_expired',
+  ])
+  await assertBooks(money.db)
+})
+
+test('an operator may say that an unproven transaction is absent, past its end only, and never for a contested payment', async () => {
+  const end = money.eth.head.height + 3
+  const txid = await sign(end)
+  const open = async () => {
+    const [incident] = await money.db.rows<{id: number}>(
+      `insert into app.incident (chain, kind, subject, details) values (null, 'unproven_expiry', $1, jsonb_build_object('txid', $2::text)) returning id::int`,
+      [`ETH:${txid}`, txid],
+    )
+    return incident!.id
+  }
+  const id = await open()
+  const decide = () => money.db.rows(`select app.resolve_incident($1, 'absent')`, [id])
+  await expect(decide()).rejects.toThrow('a block may still hold the transaction')
+  await reach(end)
+  const other = await sign(end + 50)
+  await expect(decide()).rejects.toThrow('another transaction of the same payment may be in a block')
+  await money.db.rows(
+    `insert into chain.lapse (chain, txid, final_height, final_hash, evidence) values ('ETH', $1, 1, '', '{}')`,
+    [other],
+  )
+  await decide()
+  expect(await fate(txid)).toEqual({fate: 'dead', lapsed: true})
+})
+
+test('a lapse of one payment says nothing about another', async () => {
+  const end = money.eth.head.height + 1
+  const txid = await sign(end)
+  await reach(end)
+  await noteLapse(txid)
+  expect(await money.db.rows('select from app.attempt_fate where subject_id = $1', [randomUUID()])).toEqual([])
+})
