@@ -1,7 +1,7 @@
 // Transactions that expire (chain.lapse, app.attempt_fate): what proves that one can never pay, what takes the proof back, and what follows for its
 // payment. The tests make Ethereum's transactions expire, because no chain of the registry has such a family yet.
 import {randomUUID} from 'node:crypto'
-import {afterAll, beforeAll, beforeEach, expect, test} from 'vitest'
+import {afterAll, beforeAll, beforeEach, describe, expect, test} from 'vitest'
 import {assertBooks} from '../test/support/books.ts'
 import {Money, networkFee} from '../test/support/money.ts'
 
@@ -133,17 +133,30 @@ test('a rewind below its final block takes a lapse back; with a later attempt th
   expect(await contested()).toEqual([])
   await money.rewindBelow(end)
   expect([await fate(first), await contested()]).toEqual([{fate: 'open', lapsed: false}, [{attempts: 2}]])
-  expect(await money.incidents()).toContain('contested_payment')
-  await reach(end + 1)
-  expect(await noteLapse(first)).toBe(true)
-  expect([await contested(), await money.incidents()]).toEqual([[], []])
+  expect(await money.incidents()).toEqual(['contested_payment'])
+  expect(await money.db.rows('select app.why_halted($1) as why', ['ETH'])).toEqual([{why: null}]) // others are paid
   await include(second)
+  expect(await money.incidents()).toEqual(['contested_payment'])
   await money.finalize()
+  expect([await contested(), await money.incidents()]).toEqual([[], []])
   expect([await money.status(payment.payout), await outcome()]).toEqual([
     'completed',
     {status: 'final', outcome: 'done'},
   ])
   await assertBooks(money.db)
+})
+
+test('a payment is not contested any more once all of its attempts but one are proven to have expired again', async () => {
+  const end = money.eth.head.height + 2
+  const first = await sign(end)
+  await reach(end)
+  await noteLapse(first)
+  await sign(end + 20)
+  await money.rewindBelow(end)
+  expect(await money.incidents()).toEqual(['contested_payment'])
+  await reach(end + 1)
+  expect(await noteLapse(first)).toBe(true)
+  expect([await contested(), await money.incidents()]).toEqual([[], []])
 })
 
 test('a failed attempt ends its payment only when no other attempt can pay', async () => {
@@ -159,6 +172,100 @@ test('a failed attempt ends its payment only when no other attempt can pay', asy
     {status: 'final', outcome: 'reverted'},
     'failed transaction_reverted',
   ])
+})
+
+test('a failed attempt ends its payment in the moment in which the last other one is proven to have expired', async () => {
+  const end = money.eth.head.height + 3
+  const [failed, open] = [await sign(end), await sign(end)]
+  await include(failed, {success: false})
+  await money.finalize()
+  await reach(end)
+  expect(await outcome()).toEqual({status: 'live', outcome: null})
+  expect(await noteLapse(open)).toBe(true)
+  expect([await outcome(), await money.status(payment.payout)]).toEqual([
+    {status: 'final', outcome: 'reverted'},
+    'failed transaction_reverted',
+  ])
+  await assertBooks(money.db)
+})
+
+test('the fee of a failed attempt is in the books, also if another attempt pays', async () => {
+  const end = money.eth.head.height + 30
+  const [failed, paid] = [await sign(end), await sign(end)]
+  const before = await money.operatorFunds('ETH')
+  await include(failed, {success: false})
+  await include(paid)
+  await money.finalize()
+  expect([await outcome(), await money.status(payment.payout)]).toEqual([
+    {status: 'final', outcome: 'done'},
+    'completed',
+  ])
+  expect([await money.operatorFunds('ETH'), await money.incidents()]).toEqual([before + networkFee - 14, []])
+  await assertBooks(money.db)
+})
+
+describe('a transaction that was proven to have expired, and is in a block all the same', () => {
+  const lapsed = async () => {
+    const end = money.eth.head.height + 2
+    const txid = await sign(end)
+    await reach(end)
+    expect(await noteLapse(txid)).toBe(true)
+    return txid
+  }
+  const isHalted = async () =>
+    (await money.db.rows(`select from chain.cursor where chain = 'ETH' and halted_at is not null`)).length > 0
+  const isShown = async () => {
+    expect([await money.incidents(), await isHalted()]).toEqual([['second_payment'], true])
+    await assertBooks(money.db)
+    await money.resolve('loss')
+    expect([await money.incidents(), await isHalted()]).toEqual([[], false])
+    await assertBooks(money.db)
+  }
+
+  test('halts the chain and completes its payment, which was paid once', async () => {
+    const txid = await lapsed()
+    const later = await sign(money.eth.head.height + 50)
+    const before = await money.operatorFunds()
+    await include(txid)
+    expect(await contested()).toEqual([{attempts: 2}])
+    await money.finalize()
+    expect([await outcome(), await money.status(payment.payout)]).toEqual([
+      {status: 'final', outcome: 'done'},
+      'completed',
+    ])
+    expect([await money.operatorFunds(), await contested(), await fate(later)]).toEqual([
+      before,
+      [],
+      {fate: 'open', lapsed: false},
+    ])
+    await isShown()
+  })
+
+  test('is a second payment if another attempt paid', async () => {
+    const txid = await lapsed()
+    const later = await sign(money.eth.head.height + 50)
+    await include(later)
+    await money.finalize()
+    const before = await money.operatorFunds()
+    await include(txid)
+    await money.finalize()
+    expect(await money.operatorFunds()).toBe(before - 990)
+    await isShown()
+  })
+
+  test.each(['cancelled', 'expired'])('is a second payment if its payment ended as %s', async ended => {
+    const txid = await lapsed()
+    if (ended === 'cancelled') {
+      await money.db.rows('select app.cancel_payout_by_operator($1)', [payment.payout])
+      expect(await money.work('end_unsigned', payment.id)).toBe(true)
+    } else expect(await money.work('expire_payment', payment.id, 'transaction_expired', 'it expired')).toBe(true)
+    expect(await outcome()).toEqual({status: 'final', outcome: ended})
+    const before = await money.operatorFunds()
+    await include(txid)
+    await money.finalize()
+    expect(await money.operatorFunds()).toBe(before - 990)
+    await isShown()
+  })
 })
 
 test('a cancelled payment ends without a transaction when every attempt has lapsed, and is completed if one is in a block', async () => {
@@ -206,6 +313,9 @@ test('an operator may say that an unproven transaction is absent, past its end o
   const decide = () => money.db.rows(`select app.resolve_incident($1, 'absent')`, [id])
   await expect(decide()).rejects.toThrow('a block may still hold the transaction')
   await reach(end)
+  await money.db.rows(`update chain.cursor set halted_at = now() where chain = 'ETH'`)
+  await expect(decide()).rejects.toThrow('ETH is halted, so its final block may be wrong')
+  await money.db.rows(`update chain.cursor set halted_at = null where chain = 'ETH'`)
   const other = await sign(end + 50)
   await expect(decide()).rejects.toThrow('another transaction of the same payment may be in a block')
   await money.db.rows(

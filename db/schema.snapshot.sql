@@ -1822,7 +1822,7 @@ create view app.chain_state with (security_barrier=true) as
 --   waiting_reason text: Why nothing of it is read now, as in app.standstill; null if nothing stops it, or its indexer has not reported a reason.
 --   way_out text: What an operator does about that, if known.
 
--- Payments on chains whose transactions expire of which more than one attempt may still pay, or has.
+-- Payments on chains whose transactions expire of which more than one attempt may still pay, and none has.
 create view app.contested_payment as
  SELECT f.chain,
     f.subject_id,
@@ -1831,7 +1831,7 @@ create view app.contested_payment as
      JOIN app.chain c ON c.chain = f.chain AND c.attempts_exclude_by = 'expiry'::text
   WHERE f.fate <> 'dead'::text
   GROUP BY f.chain, f.subject_id
- HAVING count(*) > 1;
+ HAVING count(*) > 1 AND bool_and(f.fate <> 'final'::text);
 --   chain text: Chain code.
 --   subject_id uuid: The payout, the sweep or the withdrawal, as in custody.journal.
 --   attempts bigint: How many.
@@ -3521,15 +3521,17 @@ AS $function$
   where d.settlement_id = of_payout order by u.amount desc limit most
 $function$;
 
--- Closes the incidents of payments that are not contested any more.
-CREATE OR REPLACE FUNCTION app.close_contested(of_chain text)
+-- Closes the incidents about transactions that expire whose reason is gone: the payment is not contested any more, or it is known what became of the transaction.
+CREATE OR REPLACE FUNCTION app.close_expiry_incidents(of_chain text)
  RETURNS void
  LANGUAGE sql
  SET search_path TO 'pg_catalog'
+ SET plan_cache_mode TO 'force_custom_plan'
 AS $function$
   update app.incident i set resolved_at = clock_timestamp(), resolution = 'healed'
-  where i.kind = 'contested_payment' and i.chain = of_chain and i.resolved_at is null
-    and not exists (select from app.contested_payment c where c.chain = of_chain and c.subject_id::text = i.subject)
+  where i.resolved_at is null and i.subject like of_chain || ':%' and (
+    i.kind = 'contested_payment' and not exists (select from app.contested_payment c where c.chain = of_chain and c.subject_id = (i.details ->> 'payment')::uuid)
+    or i.kind = 'unproven_expiry' and not exists (select from app.attempt_fate f where f.chain = of_chain and f.txid = i.details ->> 'txid' and f.fate = 'open'))
 $function$;
 
 -- How long ago the oldest comparison is: every address that was handed out before that has been compared with the chain since.
@@ -3865,6 +3867,9 @@ declare
 begin
   select * into at from chain.cursor c where c.chain = split_part(of_incident.subject, ':', 1);
   select * into signed from custody.journal j where j.stream = at.chain and j.txid = of_incident.details ->> 'txid';
+  if at.halted_at is not null then
+    raise exception 'incident %: % is halted, so its final block may be wrong; resolve that first', of_incident.id, at.chain using errcode = 'P0003';
+  end if;
   if not coalesce(chain.is_past_end(signed), false) or exists (select from chain.confirmed_tx i where i.chain = signed.stream and i.txid = signed.txid) then
     raise exception 'incident %: a block may still hold the transaction, or holds it', of_incident.id using errcode = 'P0003';
   end if;
@@ -3904,7 +3909,7 @@ begin
   end if;
   perform app.lock_treasury(p.chain);
   perform app.lock_pair(p.merchant_id, p.chain, p.token);
-  for second in select * from app.second_payment n where n.incident_id = of_incident.id loop
+  for second in select * from app.second_payment n where n.incident_id = of_incident.id and n.amount > 0 loop
     insert into app.adjustment (merchant_id, chain, token, amount, reason) values (p.merchant_id, p.chain, p.token, -second.amount, 'paid_after_all');
     insert into app.balance_delta (merchant_id, chain, token, amount, deposit_count) values (p.merchant_id, p.chain, p.token, -second.amount, 0);
     perform app.add_share(p.chain, p.token, p.merchant_id, -second.amount, 0);
@@ -4364,12 +4369,16 @@ begin
     elsif s.kind = 'withdrawal' then perform app.finish_withdrawal(s, s.outcome);
     end if;
     finished := finished || s.id;
+    if s.outcome = 'done' and exists (select from chain.lapse l where l.chain = s.chain and l.txid = s.txid) then
+      perform app.note_booked(s, s.txid, true, 0, 0); -- the proof was wrong, and another attempt may pay, too
+    end if;
     perform app.suspect_second_payments_of(s);
   end loop;
   if app.book_second_payments(of_chain, final_height) then
     perform app.finish_outgoing_payments(of_chain, final_height); -- other payments whose nonce or outputs they took
   end if;
   perform app.wake_payouts_after(finished);
+  perform app.close_expiry_incidents(of_chain);
 end $function$;
 
 -- Marks the outputs that a final outgoing payment spent, frees the others, adds the change, and posts what was swept.
@@ -4447,7 +4456,8 @@ begin
   elsif outcome = 'expired' then
     perform app.release_payout(p.id, code, message);
   elsif outcome = 'cancelled' then
-    perform app.release_payout(p.id, 'cancelled', 'cancelled; a transaction that moves nothing took the place of the payment');
+    perform app.release_payout(p.id, 'cancelled', 'cancelled; ' || case when txid is null then 'nothing that was signed for it can be mined any more'
+      else 'a transaction that moves nothing took the place of the payment' end);
   else
     perform app.release_payout(p.id, 'broadcast_rejected', 'another transaction took the place of the payment, which can never be mined');
   end if;
@@ -8341,7 +8351,7 @@ AS $function$
   from chain.cursor c join app.chain k using (chain) where c.chain = j.stream
 $function$;
 
--- Stores the lapse of a transaction and wakes its payment.
+-- Stores the lapse of a transaction; ends its payment if that is decided now, else wakes it.
 CREATE OR REPLACE FUNCTION chain.lapse(signed custody.journal, at chain.cursor, evidence jsonb)
  RETURNS void
  LANGUAGE plpgsql
@@ -8350,12 +8360,10 @@ AS $function$
 begin
   insert into chain.lapse (chain, txid, final_height, final_hash, evidence)
   values (signed.stream, signed.txid, at.final_height, at.final_hash, evidence) on conflict do nothing;
+  perform app.finish_outgoing_payments(at.chain, at.final_height);
   update app.outgoing_payment s set next_step_at = clock_timestamp()
   where s.status <> 'final' and (s.id = signed.subject_id or s.payout_id = signed.subject_id and s.kind = 'payout');
-  update app.incident i set resolved_at = clock_timestamp(), resolution = 'healed'
-  where i.kind = 'unproven_expiry' and i.subject = signed.stream || ':' || signed.txid and i.resolved_at is null;
-  perform app.close_contested(signed.stream);
-  perform app.wake_outgoing_payments(signed.stream);
+  perform app.wake_outgoing_payments(at.chain);
 end $function$;
 
 -- Enters these rows of chain.transfer or chain.confirmed_tx in the store's log, if they are at heights that it can still undo.
@@ -8705,15 +8713,17 @@ CREATE OR REPLACE FUNCTION chain.take_back_lapses(of_chain text, to_height integ
  LANGUAGE plpgsql
  SET search_path TO 'pg_catalog'
 AS $function$
+declare reopened uuid[];
 begin
   perform from app.outgoing_payment s where s.status <> 'final' and s.id in (
     select coalesce(p.id, j.subject_id) from chain.lapse l join custody.journal j on j.stream = l.chain and j.txid = l.txid
     left join app.outgoing_payment p on p.payout_id = j.subject_id and p.kind = 'payout'
     where l.chain = of_chain and l.final_height > to_height) order by s.id for no key update;
-  delete from chain.lapse l where l.chain = of_chain and l.final_height > to_height;
+  with gone as (delete from chain.lapse l where l.chain = of_chain and l.final_height > to_height returning l.txid)
+  select array_agg(j.subject_id) into reopened from gone g join custody.journal j on j.stream = of_chain and j.txid = g.txid;
   insert into app.incident (chain, kind, subject, details)
-  select c.chain, 'contested_payment', c.subject_id::text, jsonb_build_object('attempts', c.attempts)
-  from app.contested_payment c where c.chain = of_chain on conflict do nothing;
+  select null, 'contested_payment', c.chain || ':' || c.subject_id, jsonb_build_object('payment', c.subject_id, 'attempts', c.attempts) -- the chain's other payments go on
+  from app.contested_payment c where c.chain = of_chain and c.subject_id = any(reopened) on conflict do nothing;
 end $function$;
 
 -- Notes why a chain cannot be followed now (reason for programs, message for people), and its first block if that is known. Nulls mean that it can.

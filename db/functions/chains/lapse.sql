@@ -5,7 +5,7 @@
 -- have held it was read; none of our blocks holds it; the chain is not halted; and the clock is past the time by which its end must have come, so that a
 -- node which shows blocks of the future proves nothing. Noting it again changes nothing.
 -- Errors: P0003 custody signed no such transaction, or one that does not expire.
--- Locks: chain.cursor, then outgoing payments (that are woken).
+-- Locks: chain.cursor, then those of app.finish_outgoing_payments.
 
 create or replace function chain.is_past_end(j custody.journal) returns boolean
 language sql stable security definer set search_path = pg_catalog as $$
@@ -38,43 +38,46 @@ end $$;
 comment on function chain.note_lapse is 'Notes that a transaction expired in no block, with what the indexer''s family found. False if that is not proven.';
 grant execute on function chain.note_lapse to sluice_indexer;
 
+-- Another attempt may have failed in a final block: now that this one cannot pay either, the payment has ended. That comes first, so that nothing more is
+-- signed for it.
 create or replace function chain.lapse(signed custody.journal, at chain.cursor, evidence jsonb) returns void
 language plpgsql set search_path = pg_catalog as $$
 begin
   insert into chain.lapse (chain, txid, final_height, final_hash, evidence)
   values (signed.stream, signed.txid, at.final_height, at.final_hash, evidence) on conflict do nothing;
+  perform app.finish_outgoing_payments(at.chain, at.final_height);
   update app.outgoing_payment s set next_step_at = clock_timestamp()
   where s.status <> 'final' and (s.id = signed.subject_id or s.payout_id = signed.subject_id and s.kind = 'payout');
-  update app.incident i set resolved_at = clock_timestamp(), resolution = 'healed'
-  where i.kind = 'unproven_expiry' and i.subject = signed.stream || ':' || signed.txid and i.resolved_at is null;
-  perform app.close_contested(signed.stream);
-  perform app.wake_outgoing_payments(signed.stream);
+  perform app.wake_outgoing_payments(at.chain);
 end $$;
-comment on function chain.lapse is 'Stores the lapse of a transaction and wakes its payment.';
+comment on function chain.lapse is 'Stores the lapse of a transaction; ends its payment if that is decided now, else wakes it.';
 
--- Custody may be judging by one of them at this moment: it holds the row of the payment until its signature is in the journal, and then the payment is
+-- Custody may be judging by one of them at this moment. It holds the row of the payment until its signature is in the journal; then the payment is
 -- contested, which the view says.
 create or replace function chain.take_back_lapses(of_chain text, to_height int) returns void
 language plpgsql set search_path = pg_catalog as $$
+declare reopened uuid[];
 begin
   perform from app.outgoing_payment s where s.status <> 'final' and s.id in (
     select coalesce(p.id, j.subject_id) from chain.lapse l join custody.journal j on j.stream = l.chain and j.txid = l.txid
     left join app.outgoing_payment p on p.payout_id = j.subject_id and p.kind = 'payout'
     where l.chain = of_chain and l.final_height > to_height) order by s.id for no key update;
-  delete from chain.lapse l where l.chain = of_chain and l.final_height > to_height;
+  with gone as (delete from chain.lapse l where l.chain = of_chain and l.final_height > to_height returning l.txid)
+  select array_agg(j.subject_id) into reopened from gone g join custody.journal j on j.stream = of_chain and j.txid = g.txid;
   insert into app.incident (chain, kind, subject, details)
-  select c.chain, 'contested_payment', c.subject_id::text, jsonb_build_object('attempts', c.attempts)
-  from app.contested_payment c where c.chain = of_chain on conflict do nothing;
+  select null, 'contested_payment', c.chain || ':' || c.subject_id, jsonb_build_object('payment', c.subject_id, 'attempts', c.attempts) -- the chain's other payments go on
+  from app.contested_payment c where c.chain = of_chain and c.subject_id = any(reopened) on conflict do nothing;
 end $$;
 comment on function chain.take_back_lapses is 'Takes back the proofs above this height that transactions expired, and opens an incident for each payment of which a later attempt was signed.';
 
-create or replace function app.close_contested(of_chain text) returns void
-language sql set search_path = pg_catalog as $$
+create or replace function app.close_expiry_incidents(of_chain text) returns void
+language sql set search_path = pg_catalog set plan_cache_mode = force_custom_plan as $$
   update app.incident i set resolved_at = clock_timestamp(), resolution = 'healed'
-  where i.kind = 'contested_payment' and i.chain = of_chain and i.resolved_at is null
-    and not exists (select from app.contested_payment c where c.chain = of_chain and c.subject_id::text = i.subject)
+  where i.resolved_at is null and i.subject like of_chain || ':%' and (
+    i.kind = 'contested_payment' and not exists (select from app.contested_payment c where c.chain = of_chain and c.subject_id = (i.details ->> 'payment')::uuid)
+    or i.kind = 'unproven_expiry' and not exists (select from app.attempt_fate f where f.chain = of_chain and f.txid = i.details ->> 'txid' and f.fate = 'open'))
 $$;
-comment on function app.close_contested is 'Closes the incidents of payments that are not contested any more.';
+comment on function app.close_expiry_incidents is 'Closes the incidents about transactions that expire whose reason is gone: the payment is not contested any more, or it is known what became of the transaction.';
 
 -- What stays unproven is for an operator: the indexer cannot tell, because nodes contradict each other, or keep no history.
 create or replace function chain.note_unproven(of_chain text, of_txid text, why text) returns void
@@ -97,6 +100,9 @@ declare
 begin
   select * into at from chain.cursor c where c.chain = split_part(of_incident.subject, ':', 1);
   select * into signed from custody.journal j where j.stream = at.chain and j.txid = of_incident.details ->> 'txid';
+  if at.halted_at is not null then
+    raise exception 'incident %: % is halted, so its final block may be wrong; resolve that first', of_incident.id, at.chain using errcode = 'P0003';
+  end if;
   if not coalesce(chain.is_past_end(signed), false) or exists (select from chain.confirmed_tx i where i.chain = signed.stream and i.txid = signed.txid) then
     raise exception 'incident %: a block may still hold the transaction, or holds it', of_incident.id using errcode = 'P0003';
   end if;

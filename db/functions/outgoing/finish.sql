@@ -37,7 +37,8 @@ begin
   elsif outcome = 'expired' then
     perform app.release_payout(p.id, code, message);
   elsif outcome = 'cancelled' then
-    perform app.release_payout(p.id, 'cancelled', 'cancelled; a transaction that moves nothing took the place of the payment');
+    perform app.release_payout(p.id, 'cancelled', 'cancelled; ' || case when txid is null then 'nothing that was signed for it can be mined any more'
+      else 'a transaction that moves nothing took the place of the payment' end);
   else
     perform app.release_payout(p.id, 'broadcast_rejected', 'another transaction took the place of the payment, which can never be mined');
   end if;

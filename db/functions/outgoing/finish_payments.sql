@@ -64,12 +64,16 @@ begin
     elsif s.kind = 'withdrawal' then perform app.finish_withdrawal(s, s.outcome);
     end if;
     finished := finished || s.id;
+    if s.outcome = 'done' and exists (select from chain.lapse l where l.chain = s.chain and l.txid = s.txid) then
+      perform app.note_booked(s, s.txid, true, 0, 0); -- the proof was wrong, and another attempt may pay, too
+    end if;
     perform app.suspect_second_payments_of(s);
   end loop;
   if app.book_second_payments(of_chain, final_height) then
     perform app.finish_outgoing_payments(of_chain, final_height); -- other payments whose nonce or outputs they took
   end if;
   perform app.wake_payouts_after(finished);
+  perform app.close_expiry_incidents(of_chain);
 end $$;
 comment on function app.finish_outgoing_payments is 'Ends the outgoing payments of a chain that a transaction at or below this height decided, and posts what follows.';
 

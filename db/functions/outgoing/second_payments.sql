@@ -4,7 +4,8 @@
 --
 -- Promises: each such transaction is booked once, when it is final, as the operator's loss; an incident (second_payment) is open from then on, and the
 -- chain is halted. It counts whether the worker had stored it or only custody's journal has it. The same transaction again, after a rewind or a
--- reindex, is nothing. A transaction that failed, and a cancel, cost a fee and are no payment. A second sweep lost nothing but its fee: what it moved
+-- reindex, is nothing. A transaction that was proven to have expired and pays its payment all the same opens the incident, too, with amount 0: the proof
+-- was wrong, so that another transaction of the payment may be on its way. A transaction that failed, and a cancel, cost a fee and are no payment. A second sweep lost nothing but its fee: what it moved
 -- is in the treasury. What is booked stays booked: if its block leaves the chain after that, the incident final_payment_vanished is open.
 -- Locks: chain.cursor and treasury (as app.finish_outgoing_payments, which calls app.book_second_payments).
 
@@ -201,7 +202,7 @@ begin
   end if;
   perform app.lock_treasury(p.chain);
   perform app.lock_pair(p.merchant_id, p.chain, p.token);
-  for second in select * from app.second_payment n where n.incident_id = of_incident.id loop
+  for second in select * from app.second_payment n where n.incident_id = of_incident.id and n.amount > 0 loop
     insert into app.adjustment (merchant_id, chain, token, amount, reason) values (p.merchant_id, p.chain, p.token, -second.amount, 'paid_after_all');
     insert into app.balance_delta (merchant_id, chain, token, amount, deposit_count) values (p.merchant_id, p.chain, p.token, -second.amount, 0);
     perform app.add_share(p.chain, p.token, p.merchant_id, -second.amount, 0);
