@@ -32,6 +32,8 @@ export interface Expired {
   lifetimeFrom: number
   /** Its end: a height, or the time of a block in ms. */
   lifetimeEnd: number
+  /** Why its absence cannot be proven, if blocks that may hold it were not read; else null. */
+  notFollowed: string | null
 }
 
 export class ChainCursor {
@@ -114,7 +116,9 @@ export class ChainCursor {
   /** The transactions of ours that may have expired, and are not proven to have. */
   async expired(): Promise<Expired[]> {
     const {rows} = await this.#db.query<Expired>(
-      `select txid, raw, sender, lifetime_from as "lifetimeFrom", lifetime_end::float8 as "lifetimeEnd" from chain.lapsable where chain = $1`,
+      `select txid, raw, sender, lifetime_from as "lifetimeFrom", lifetime_end::float8 as "lifetimeEnd",
+         not_followed as "notFollowed"
+       from chain.lapsable where chain = $1`,
       [this.chain],
     )
     return rows
@@ -128,6 +132,11 @@ export class ChainCursor {
       evidence,
     ])
     return rows[0]!.done
+  }
+
+  /** Records why it is not proven. It becomes an incident only after some time. */
+  async noteUnproven(txid: string, why: string): Promise<void> {
+    await this.#db.query('select chain.note_unproven($1, $2, $3)', [this.chain, txid, why])
   }
 
   async rewind(to: BlockRef): Promise<void> {

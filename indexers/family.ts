@@ -7,7 +7,7 @@ import type {ChainSettings} from '../chains/families.ts'
 import type {ReadBlock} from './block.ts'
 import type {BlockRef, ChainCursor} from './cursor.ts'
 import type {FinalitySource} from './finality.ts'
-import type {ProveAbsent} from './lapses.ts'
+import type {LapseSource} from './lapses.ts'
 import type {ChainDatabase} from './store.ts'
 
 export interface IndexerFamily<Settings = ChainSettings> {
@@ -39,7 +39,7 @@ export interface ChainReader {
 }
 
 /** What a chain's source is asked before its blocks are read. */
-export interface ChainView extends FinalitySource {
+export interface ChainView extends FinalitySource, LapseSource {
   /** CAIP-2 id of the source's network. */
   network(): Promise<string>
   /** The block at a height; undefined if the source has none. */
@@ -49,8 +49,6 @@ export interface ChainView extends FinalitySource {
   /** The source's own reason why it cannot give a block with all that is read from it; undefined if it can. Rejects if the source fails. */
   lacks(height: number): Promise<string | undefined>
   blockTimes: BlockTimes
-  /** On chains whose transactions expire (lapses.ts). */
-  proveAbsent?: ProveAbsent
   /** Why the chain must not be followed with these settings, according to its contracts; undefined if it may be. Absent where none are asked. */
   refusal?(): Promise<string | undefined>
 }

@@ -4,9 +4,8 @@ import {setTimeout as sleep} from 'node:timers/promises'
 import type {Logger} from '../base/log.ts'
 import {inWords} from '../db/failure.ts'
 import type {ChainCursor, Cursor} from './cursor.ts'
-import type {ChainView} from './family.ts'
 import {advanceFinality, type FinalitySource, finalBlockAtNode, threshold} from './finality.ts'
-import {noteLapses} from './lapses.ts'
+import {type LapseSource, noteLapses} from './lapses.ts'
 import {failedRounds} from './metrics.ts'
 
 export interface WatchOptions {
@@ -20,7 +19,7 @@ export interface WatchOptions {
 
 /** Resolves with the reason to restart. */
 export async function watch(
-  source: Pick<ChainView, keyof FinalitySource | 'proveAbsent'>,
+  source: FinalitySource & LapseSource,
   cursor: ChainCursor,
   options: WatchOptions,
 ): Promise<string> {
@@ -39,10 +38,10 @@ export async function watch(
       }
       if (Date.now() - movedAt > options.stallTimeoutMs) return `no new block for ${options.stallTimeoutMs} ms`
       await advanceFinality(source, cursor)
-      if (source.proveAbsent) await noteLapses(cursor, source.proveAbsent)
       const seen = at && (await finalBlockAtNode(source, at))
       forks = typeof seen === 'object' ? forks + 1 : 0
       if (forks >= threshold) return "the final block is not on the node's chain"
+      if (seen === 'same') await noteLapses(cursor, source) // a node on another chain proves nothing about ours
     } catch (error) {
       failedRounds.inc({chain: cursor.chain})
       options.log.warn({error: inWords(error)}, 'could not move the final height; trying again')

@@ -79,17 +79,17 @@ language sql set search_path = pg_catalog set plan_cache_mode = force_custom_pla
 $$;
 comment on function app.close_expiry_incidents is 'Closes the incidents about transactions that expire whose reason is gone: the payment is not contested any more, or it is known what became of the transaction.';
 
--- What stays unproven is for an operator: the indexer cannot tell, because nodes contradict each other, or keep no history.
+-- What stays unproven is for an operator: the indexer cannot tell, because nodes contradict each other or keep no history, or because blocks were not
+-- read. The indexer says it again at each poll; it is no incident while the chain may just be late.
 create or replace function chain.note_unproven(of_chain text, of_txid text, why text) returns void
-language plpgsql security definer set search_path = pg_catalog as $$
-begin
-  perform from chain.lapsable l where l.chain = of_chain and l.txid = of_txid;
-  if not found then return; end if;
-  insert into app.incident (chain, kind, subject, details)
-  values (null, 'unproven_expiry', of_chain || ':' || of_txid, -- without a chain: its other payments go on
-     jsonb_build_object('txid', of_txid, 'why', why)) on conflict do nothing;
-end $$;
-comment on function chain.note_unproven is 'Opens an incident for a transaction that is past its end and whose absence from the chain cannot be proven.';
+language sql security definer set search_path = pg_catalog as $$
+  insert into app.incident as i (chain, kind, subject, details)
+  select null, 'unproven_expiry', of_chain || ':' || of_txid, jsonb_build_object('txid', of_txid, 'why', why) -- without a chain: its other payments go on
+  from chain.lapsable l join custody.journal j on j.stream = l.chain and j.txid = l.txid
+  where l.chain = of_chain and l.txid = of_txid and extract(epoch from clock_timestamp()) * 1000 > j.lifetime_clock_ms + 600000
+  on conflict (subject, kind) where resolved_at is null do update set details = excluded.details where i.details <> excluded.details
+$$;
+comment on function chain.note_unproven is 'Opens an incident, or renews its reason, for a transaction of which it is not proven that it expired, 10 minutes after its end must have come.';
 grant execute on function chain.note_unproven to sluice_indexer;
 
 create or replace function app.decide_absent(of_incident app.incident) returns void

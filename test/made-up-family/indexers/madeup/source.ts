@@ -6,9 +6,8 @@ import {ask, Head} from '../../chains/madeup/client.ts'
 import type {MadeUpSettings} from '../../chains/madeup/settings.ts'
 import {caip2} from '../../chains/registry.ts'
 import type {ReadBlock} from '../block.ts'
-import type {BlockRef} from '../cursor.ts'
+import type {BlockRef, Expired} from '../cursor.ts'
 import type {ChainSource} from '../follow.ts'
-import type {ProveAbsent} from '../lapses.ts'
 
 /** The blocks at some heights; null if there is none. */
 const Each = z.array(z.string().nullable())
@@ -43,9 +42,11 @@ export class MadeUpSource implements ChainSource {
   }
 
   /** The node says itself that none of its blocks up to the end holds it. */
-  readonly proveAbsent: ProveAbsent = async ({txid, lifetimeEnd}) => {
+  async proveAbsent({txid, lifetimeEnd}: Expired): Promise<object | string> {
     const place = await ask(this.#settings, {method: 'transaction', params: [txid], response: Place})
-    return place.height === null && place.head.height >= lifetimeEnd ? place : undefined
+    if (place.height !== null) return `the node says that block ${place.height} holds it`
+    if (place.head.height < lifetimeEnd) return `the node's head is ${place.head.height}, below its end ${lifetimeEnd}`
+    return place
   }
 
   async hashesAt(heights: number[]): Promise<(string | undefined)[]> {
