@@ -20,8 +20,8 @@ export interface ChainFamily<C extends Chain = Chain, S extends CommonSettings =
    * only when those before can never be mined.
    */
   attemptsExcludeBy: 'nonce' | 'output' | 'expiry'
-  /** Where attempts expire: what gives the last block that may hold one. */
-  endsBy?: 'height' | 'time'
+  /** Set where attempts expire. */
+  expiry?: Expiry
   /** Whether its indexer shows unconfirmed payments. */
   showsUnconfirmed: boolean
   /** Set if newly mined coins arrive as transfers: the text that stands for their sender, and the number of blocks before they can be spent. */
@@ -30,6 +30,16 @@ export interface ChainFamily<C extends Chain = Chain, S extends CommonSettings =
   foldsAddresses: boolean
   /** Loaded only when needed, because loading takes longer than most commands run. */
   forms(): Promise<Forms<C, S>>
+}
+
+/** How long a signed transaction may be mined. */
+export interface Expiry {
+  /** What gives the last block that may hold one. */
+  endsBy: 'height' | 'time'
+  /** The most blocks, or ms by the time of the blocks, from the newest block when one is signed to its end, as custody signs or the protocol allows. */
+  longest: number
+  /** By this many ms after one is signed, the chain is past its end, unless it stands still. */
+  longestMs: number
 }
 
 /** How a family writes addresses, payments and ids. No I/O. */

@@ -6,6 +6,7 @@ import path from 'node:path'
 import {createInterface} from 'node:readline'
 import {z} from 'zod'
 import {PermanentError} from '../base/errors.ts'
+import {markIncomplete} from './incomplete.ts'
 import {follows, type Head, journalFile, noHead, parseEntry, readEntries, readLines} from './journal-file.ts'
 import {placeFile, seedFile, syncDirectory, writeDurably} from './seed.ts'
 
@@ -70,7 +71,7 @@ export async function readBackup(file: string): Promise<Backup> {
 
 /**
  * Restores the seed and the journal of a backup to custody's directory. Existing files stay, because they are newer. Resolves to what was
- * restored. Throws PermanentError if the directory has another seed.
+ * restored. Throws PermanentError if the directory has another seed. A restored journal is marked: something may have been signed since.
  */
 export async function restoreBackup(home: string, file: string): Promise<('seed' | 'journal')[]> {
   const {seed} = await readBackup(file)
@@ -81,6 +82,7 @@ export async function restoreBackup(home: string, file: string): Promise<('seed'
   } else if (readFileSync(seedFile(home), 'utf8').trim() !== seed.trim())
     throw new PermanentError(`${seedFile(home)} is not the seed of ${file}; give another directory`)
   if (!existsSync(journalFile(home))) {
+    markIncomplete(journalFile(home), `it was restored from ${path.basename(file)}`) // first: the journal is never there without it
     placeFile(journalFile(home), entriesOf(file))
     put.push('journal')
   }

@@ -8,7 +8,7 @@ import type {ChainSettings} from '../chains/families.ts'
 import type {ChainCode, Family} from '../chains/registry.ts'
 import type {Attempt} from './attempts.ts'
 import {Budget} from './budget.ts'
-import {refuseKnown} from './expiry.ts'
+import {beforeFirstSignature, refuseKnown} from './expiry.ts'
 import {familyOf} from './families.ts'
 import type {CustodyFamily, Signed} from './family.ts'
 import type {CheckResult, Intent, Refused, SignedResult, SignResult} from './intents.ts'
@@ -74,6 +74,7 @@ export class Custody {
       await this.#context.journal.level()
       try {
         const {chain} = await checkPayout(this.#context, payoutId)
+        beforeFirstSignature(this.#context, chain)
         await this.#budget().check(chain, payoutId)
         return {ok: true}
       } catch (error) {
@@ -113,6 +114,7 @@ export class Custody {
       const decision = await family.judge(context, intent)
       if ('attempt' in decision) return {response: responseOf(family, decision.attempt)}
       const {plan} = decision
+      beforeFirstSignature(context, plan.chain)
       await budget.charge(plan)
       const signed = await family.sign(context.chains.get(plan.chain)!, this.#keys, plan)
       if (plan.conflictKey === null) await refuseKnown(context, plan.chain, signed.txid)

@@ -32,6 +32,15 @@ export function attemptToRepeat<A extends Attempt>(attempts: A[], mostLapses: nu
   return undefined
 }
 
+/**
+ * Throws a Refusal that passes while the journal may lack a transaction that may still be mined, or that a block holds unknown to us. Custody calls it
+ * before each new signature; only chains whose transactions expire are ever unproven, where each new signature is a first one.
+ */
+export function beforeFirstSignature({journal}: PolicyContext, chain: string): void {
+  const why = journal.whyUnproven(chain)
+  if (why !== undefined) throw new Refusal('copy_unproven', why)
+}
+
 /** Where the chain stands. */
 export interface Linked {
   headHeight: number

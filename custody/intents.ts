@@ -33,6 +33,7 @@ export const refusalCodes = [
   'payment_contested',
   'transaction_expired',
   'head_stale',
+  'copy_unproven',
   'txid_taken',
   'sweep_too_dear',
   'fee_budget_reached',

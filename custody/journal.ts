@@ -11,6 +11,7 @@
 import type pg from 'pg'
 import {PermanentError} from '../base/errors.ts'
 import {step} from '../base/step.ts'
+import {incompleteMark, markIncomplete} from './incomplete.ts'
 import {type Entry, follows, type Head, hashOf, JournalFile, noHead, readEntries, sealedText} from './journal-file.ts'
 import type {Known} from './known.ts'
 import type {Seal} from './seal.ts'
@@ -46,6 +47,10 @@ export class Journal {
   readonly #outOfStep = new Map<string, Blocked>()
   /** An entry stays until the whole stream was compared and is right. */
   readonly #changed = new Map<string, string>()
+  /** Why nothing is signed for the first time, by chain. Set by the last level(). */
+  #unproven = new Map<string, string>()
+  /** The mark of an incomplete journal after which every chain is proven. */
+  #provenMark: string | undefined
   /** What is compared next. */
   #place = {stream: 0, after: 0}
 
@@ -71,17 +76,59 @@ export class Journal {
     return this.file.known
   }
 
-  /** Compares the last entries of database and file, and appends to the file what only the database has. */
+  /** Why nothing may be signed for the first time where transactions expire; undefined if something may. True as of the last level(). */
+  whyUnproven(chain: string): string | undefined {
+    return this.#unproven.get(chain)
+  }
+
+  /**
+   * Compares the last entries of database and file, and appends to the file what only the database has. A file that lacks more than a crash explains is
+   * marked as incomplete first, and the database is told before anything else is done.
+   */
   async level(): Promise<void> {
     this.file.refresh()
     this.#outOfStep.clear()
     const {isSealed} = this.file // before anything is appended to it
     const heads = await headsOf(this.#client, this.streams)
+    if (await this.#lacksMoreThanATurn(heads)) markIncomplete(this.file.file, 'it lacked entries that the database has')
+    await this.#followUnproven()
     for (const stream of this.streams) {
       const head = heads.get(stream) ?? noHead
       this.#heads.set(stream, head)
       await this.#compareEnds(stream, head, isSealed)
     }
+  }
+
+  /**
+   * A crash keeps at most the entries of one turn from the file, which are of one transaction. An older file lacks those of several; or all of them, and
+   * others, have the transaction that restored the database. If in doubt, it is more than a turn.
+   */
+  async #lacksMoreThanATurn(heads: Map<string, Head>): Promise<boolean> {
+    const {streams} = this
+    const inFile = streams.map(stream => this.file.head(stream).seq)
+    if (streams.every((stream, n) => (heads.get(stream) ?? noHead).seq <= inFile[n]!)) return false
+    const {rows} = await this.#client.query<{lacking: string[]; had: string[]; signed: boolean}>({
+      name: 'journal_lacks',
+      text: `select coalesce(array_agg(distinct j.xmin::text) filter (where j.seq > f.seq), '{}') as lacking,
+          coalesce(array_agg(distinct j.xmin::text) filter (where j.seq = f.seq), '{}') as had, bool_or(j.seq > f.seq and j.kind <> 'pool') as signed
+        from unnest($1::text[], $2::bigint[]) f (stream, seq) join custody.journal j on j.stream = f.stream and j.seq >= f.seq`,
+      values: [streams, inFile],
+    })
+    const {lacking, had, signed} = rows[0]!
+    const isFirstTurn = inFile.every(seq => seq === 0) && !signed // custody makes addresses before it signs
+    return lacking.length > 1 || (had.length ? had.includes(lacking[0]!) : !isFirstTurn)
+  }
+
+  async #followUnproven(): Promise<void> {
+    const mark = incompleteMark(this.file.file)
+    if (mark === undefined || mark === this.#provenMark) return this.#unproven.clear()
+    const {rows} = await this.#client.query<{chain: string; why: string}>({
+      name: 'follow_unproven_copies',
+      text: 'select chain, why from custody.follow_unproven_copies($1)',
+      values: [mark],
+    })
+    this.#unproven = new Map(rows.map(({chain, why}) => [chain, why]))
+    if (!rows.length) this.#provenMark = mark
   }
 
   async #compareEnds(stream: string, inDatabase: Head, isSealed: boolean): Promise<void> {

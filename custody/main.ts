@@ -2,6 +2,7 @@
 // run with a seed that did not make the database's addresses, and never makes a new seed for a database with addresses. With an older copy of
 // the database, it hands out nothing before it has retired the addresses that may have been handed out since. It ends with exit code 1 when it
 // loses the database, also because it was stopped while it held locks.
+import {existsSync} from 'node:fs'
 import path from 'node:path'
 import {setTimeout as sleep} from 'node:timers/promises'
 import type pg from 'pg'
@@ -18,6 +19,7 @@ import {lockConnection} from '../db/pool.ts'
 import {deriver} from './addresses.ts'
 import {Custody} from './custody.ts'
 import {families, familyNames} from './families.ts'
+import {markIncomplete} from './incomplete.ts'
 import {Journal} from './journal.ts'
 import {journalFile} from './journal-file.ts'
 import {localKeys} from './keys.ts'
@@ -73,6 +75,8 @@ async function main(): Promise<never> {
   const keys = await localKeys(await openSeed(settings, client), families)
   const derive = deriver(keys, settings.chains)
   const streams = [...chains.map(({code}) => code), ...familyNames.map(poolStream)]
+  if (!existsSync(journalFile(settings.home)) && !isNewSeed(settings.home))
+    markIncomplete(journalFile(settings.home), 'it was missing at the start')
   const journal = new Journal(client, journalFile(settings.home), streams, await sealOf(keys))
   for (const family of familyNames) {
     await checkPool(client, derive, family)
@@ -88,6 +92,10 @@ async function main(): Promise<never> {
     if (blocked?.code !== 'journal_ahead') continue
     log.error({chain: code, why: blocked.why}, 'custody signs nothing for this chain; the chain is halted')
     await client.query('select custody.halt_chain($1, $2)', [code, blocked.why])
+  }
+  for (const {code} of chains) {
+    const why = journal.whyUnproven(code)
+    if (why !== undefined) log.warn({chain: code, why}, 'custody signs nothing new for this chain yet')
   }
   await journal.compareAll()
   journalCompared.setToCurrentTime()

@@ -201,7 +201,7 @@ test('chains and assets equal the registry after every run, whatever the tables 
   const byCode = chains.toSorted((a, b) => (a.code < b.code ? -1 : 1))
   expect(await rows('select * from app.chain order by chain')).toEqual(
     byCode.map(({code, family, assets}) => {
-      const {attemptsExcludeBy, endsBy, showsUnconfirmed, coinbase, foldsAddresses} = familyOf({family})
+      const {attemptsExcludeBy, expiry, showsUnconfirmed, coinbase, foldsAddresses} = familyOf({family})
       return {
         chain: code,
         family,
@@ -211,7 +211,9 @@ test('chains and assets equal the registry after every run, whatever the tables 
         coinbase_sender: coinbase?.sender ?? null,
         coinbase_maturity: coinbase?.maturity ?? null,
         folds_addresses: foldsAddresses,
-        ends_by: endsBy ?? null,
+        ends_by: expiry?.endsBy ?? null,
+        longest_lifetime: expiry?.longest ?? null,
+        longest_lifetime_ms: expiry?.longestMs ?? null,
         assets: null, // until a process writes down those of its settings
       }
     }),

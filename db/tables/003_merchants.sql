@@ -21,6 +21,8 @@ create table app.chain (
   native_token text not null,
   attempts_exclude_by text not null check (attempts_exclude_by in ('nonce', 'output', 'expiry')),
   ends_by text check (ends_by in ('height', 'time')),
+  longest_lifetime bigint check (longest_lifetime > 0),
+  longest_lifetime_ms bigint check (longest_lifetime_ms > 0),
   shows_unconfirmed boolean not null,
   coinbase_sender text,
   coinbase_maturity int check (coinbase_maturity > 0),
@@ -34,6 +36,8 @@ comment on column app.chain.family is 'Chains of one family share their addresse
 comment on column app.chain.native_token is 'Token code of the native coin, in which network fees are paid.';
 comment on column app.chain.attempts_exclude_by is 'What all attempts of an outgoing payment use, so that at most one of them is ever mined. nonce: the same nonce of an account. output: the same output, their first input (app.outgoing_payment.first_input). expiry: nothing; each attempt ends, and the next is signed only when the ones before can never be mined. Never changes.';
 comment on column app.chain.ends_by is 'Where attempts expire: whether the last block that may hold one is given by its height, or by the time of the blocks (in ms). Never changes.';
+comment on column app.chain.longest_lifetime is 'Where attempts expire: the most blocks, or ms by the time of the blocks, from the newest block when one is signed to its end.';
+comment on column app.chain.longest_lifetime_ms is 'Where attempts expire: by this many ms after one is signed the chain is past its end, unless it stands still.';
 comment on column app.chain.shows_unconfirmed is 'Whether its indexer shows payments that are in no block yet (chain.unconfirmed), and is notified of each new address at once.';
 comment on column app.chain.coinbase_sender is 'What its indexer writes as the sender of new coins; null if they do not come as transfers of a transaction.';
 comment on column app.chain.coinbase_maturity is 'How many blocks above theirs nodes wait until new coins may be spent; null if there are none.';

@@ -115,6 +115,23 @@ comment on column custody.journal_key.seq is 'The entry of the stream.';
 comment on column custody.journal_key.conflict_key is 'address:nonce, or the output that is spent (txid:vout).';
 grant select on custody.journal_key to sluice_custody;
 
+-- Custody writes it (custody.follow_unproven_copies) when it finds that its journal may lack entries, before it signs anything more.
+create table custody.unproven_copy (
+  chain text primary key,
+  mark text not null,
+  noted_at timestamptz not null default clock_timestamp(),
+  noted_height int not null,
+  start_height int,
+  proven_at timestamptz
+);
+comment on table custody.unproven_copy is 'Chains whose transactions expire for which custody''s journal may lack entries. Until one is proven, custody signs nothing for the first time there.';
+comment on column custody.unproven_copy.chain is 'Chain code.';
+comment on column custody.unproven_copy.mark is 'When custody''s journal was found incomplete, and why, as in the file journal.incomplete beside it.';
+comment on column custody.unproven_copy.noted_at is 'When it was noted here. What the missing entries signed was signed before.';
+comment on column custody.unproven_copy.noted_height is 'The newest block that was read then; -1 if there was none.';
+comment on column custody.unproven_copy.start_height is 'The first final block found that was made and read after that; null until there is one.';
+comment on column custody.unproven_copy.proven_at is 'When nothing that the missing entries signed could be mined any more; null while something may.';
+
 create table custody.refusal (
   id bigint primary key generated always as identity,
   code text not null,

@@ -31,6 +31,7 @@ export const passing = new Set([
   'payment_locked',
   'payment_contested',
   'head_stale',
+  'copy_unproven',
   'txid_taken',
   'sweep_too_dear',
 ])

@@ -10,6 +10,10 @@ export const fee = 2n
 /** The time between blocks. */
 export const blockMs = 1000
 
+/** How many blocks after the newest one may hold a transaction, and how late by the clock the last of them may be. */
+export const lifetimeBlocks = 10
+export const lifetimeMs = lifetimeBlocks * blockMs + 10_000
+
 /** The payer, as the compressed public key in hex, and the recipients. */
 const Body = z.strictObject({
   publicKey: z.string(),

@@ -1,6 +1,7 @@
 // The made-up family.
 import type {ChainFamily} from '../family.ts'
 import type {MadeUpChain} from '../registry.ts'
+import {lifetimeBlocks, lifetimeMs} from './block.ts'
 import {type MadeUpSettings, madeUpVariables} from './settings.ts'
 
 export const madeup: ChainFamily<MadeUpChain, MadeUpSettings> = {
@@ -13,7 +14,7 @@ export const madeup: ChainFamily<MadeUpChain, MadeUpSettings> = {
   }),
   networkName: () => 'the only one',
   attemptsExcludeBy: 'expiry',
-  endsBy: 'height',
+  expiry: {endsBy: 'height', longest: lifetimeBlocks, longestMs: lifetimeMs},
   showsUnconfirmed: false,
   foldsAddresses: false,
   forms: () => import('./forms.ts'),

@@ -2,7 +2,7 @@
 // transactions expire. Promises: a payment has at most one transaction that can still be mined. There are no cancels, because what is not signed
 // again ends by itself.
 import {z} from 'zod'
-import {blockMs, fee} from '../../chains/madeup/block.ts'
+import {fee, lifetimeBlocks, lifetimeMs} from '../../chains/madeup/block.ts'
 import type {ChainCode} from '../../chains/registry.ts'
 import {type Attempt, attemptsFor, checkJournal, findAttempts} from '../attempts.ts'
 import {attemptToRepeat, type Lifetime, linkedNow} from '../expiry.ts'
@@ -43,9 +43,6 @@ export interface MadeUpPlan extends Plan {
   lifetime: Lifetime
 }
 
-/** How many blocks after the newest one may hold a transaction, and how late by the clock the last of them may be. */
-const lifetimeBlocks = 10
-const marginMs = 10_000
 const maxHeadAgeMs = 60_000
 const mostLapses = 3
 
@@ -137,7 +134,7 @@ async function planOf(
 
 async function lifetimeNow(context: FamilyContext, chain: ChainCode): Promise<Lifetime> {
   const {finalHeight, headHeight, nowMs} = await linkedNow(context, chain, maxHeadAgeMs)
-  const clock_ms = Math.ceil(nowMs) + lifetimeBlocks * blockMs + marginMs
+  const clock_ms = Math.ceil(nowMs) + lifetimeMs
   return {from: finalHeight, end: headHeight + lifetimeBlocks, clock_ms}
 }
 

@@ -1,5 +1,6 @@
 // Payouts on a chain whose transactions expire, with everything they need: a local chain, its indexer, custody and a worker as processes. The clock of the
 // proofs is an hour ahead, so that only the chain decides when something has expired.
+import {rmSync} from 'node:fs'
 import path from 'node:path'
 import {setTimeout as sleep} from 'node:timers/promises'
 import {afterAll, beforeAll, beforeEach, expect, test} from 'vitest'
@@ -11,12 +12,13 @@ import type {Serving} from '../../devnet/family.ts'
 import {type MadeUpClient, newAddress, payment} from '../../devnet/madeup/client.ts'
 import {madeup} from '../../devnet/madeup/family.ts'
 import {assertBooks} from '../../test/support/books.ts'
-import {startCustody} from '../../test/support/custody.ts'
+import {killCustody, startCustody} from '../../test/support/custody.ts'
 import {testDatabase} from '../../test/support/database.ts'
 import {Indexer} from '../../test/support/indexer.ts'
 import {newHome} from '../../test/support/processes.ts'
 import {until} from '../../test/support/until.ts'
 import {type Running, type Shop, treasuryOf, World} from '../../test/support/world.ts'
+import {journalFile} from '../journal-file.ts'
 
 const chain = 'MADEUP'
 const gross = 1000n
@@ -231,6 +233,24 @@ test('made up: a payment that fails in a block fails its payout, and costs its f
   expect([error_code, await world.received(shop)]).toEqual(['transaction_reverted', 0n])
   expect(await world.client.balance('MADE', world.treasury)).toBe(before - fee)
   expect(await world.attempts(id)).toEqual([{txid: attempt!.txid, fate: 'dead', lapsed: false}])
+  await assertBooks(world.db)
+})
+
+test('made up: after the journal was lost, a payout waits until nothing that was signed before can be mined', async () => {
+  await killCustody(world.custody)
+  rmSync(journalFile(world.home))
+  await world.startCustody()
+  const {shop, id} = await world.begin()
+  const waits = `select from app.payout where id = $1 and waiting_reason = 'copy_unproven'`
+  await until(async () => (await world.db.rows(waits, [id])).length, {timeoutMs: 20_000, what: 'the payout to wait'})
+  expect(await world.attempts(id)).toEqual([])
+  await world.db.rows(`update custody.unproven_copy set noted_at = noted_at - interval '15 seconds'`) // of 20
+  expect(await world.attempts(id)).toEqual([])
+  const proven = `select from custody.unproven_copy where chain = $1 and proven_at > noted_at + interval '20 seconds'`
+  await until(async () => (await world.db.rows(proven, [chain])).length, {timeoutMs: 20_000, what: 'the proof'})
+  await world.db.rows('update app.payout set next_step_at = now() where id = $1', [id])
+  const {net} = await world.becomes(id, 'completed')
+  expect(await world.received(shop)).toBe(BigInt(net))
   await assertBooks(world.db)
 })
 
