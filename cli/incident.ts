@@ -35,6 +35,33 @@ const select = `
     case when i.resolved_at is null then app.fill_way_out(k.way_out, i.chain, array[i.id]) end as way_out
   from app.incident i join app.incident_kind k using (kind)`
 
+interface Transaction {
+  chain: string
+  txid: string
+  fate: string
+  /** No block after this one can hold it: a height, or the time of a block. */
+  end: string
+  /** The outgoing payment. */
+  payment: string
+  kind: string
+  merchant: string | null
+  payout: string | null
+}
+
+/** The transactions, by custody's journal, that an incident about transactions which expire is about. */
+const transactions = `
+  select j.stream as chain, j.txid, f.fate,
+    case k.ends_by when 'time' then app.iso(to_timestamp(j.lifetime_end / 1000.0)) else 'block ' || j.lifetime_end end as "end",
+    coalesce(s.id, j.subject_id) as payment, coalesce(s.kind, j.kind) as kind, m.name as merchant, app.public_id('pay', s.payout_id) as payout
+  from app.incident i
+  join custody.journal j on j.stream = split_part(i.subject, ':', 1)
+    and case i.kind when 'unproven_expiry' then j.txid = i.details ->> 'txid' else j.subject_id = (i.details ->> 'payment')::uuid end
+  join app.attempt_fate f on f.chain = j.stream and f.seq = j.seq
+  join app.chain k on k.chain = j.stream
+  left join app.outgoing_payment s on s.id = j.subject_id or (s.payout_id = j.subject_id and s.kind = 'payout')
+  left join app.merchant m on m.id = j.merchant_id
+  where i.id = $1 and i.kind in ('unproven_expiry', 'contested_payment') order by j.seq`
+
 export function addIncidentCommands(program: Command): void {
   const incident = program
     .command('incident')
@@ -83,6 +110,7 @@ export function addIncidentCommands(program: Command): void {
         const {rows} = await db.query<Incident>(`${select} where id = $1`, [id])
         const row = rows[0]
         if (!row) throw new PermanentError(`there is no incident ${id}; sluice incident list --all shows them`)
+        const {rows: about} = await db.query<Transaction>(transactions, [id])
         const {opened_at, resolved_at, details, ...rest} = row
         const shown = Object.entries(details).map(([name, value]) => [
           name,
@@ -94,7 +122,8 @@ export function addIncidentCommands(program: Command): void {
           resolved: moment(resolved_at),
           ...Object.fromEntries(shown),
         })
-        return {json: row, text}
+        if (!about.length) return {json: row, text}
+        return {json: {...row, transactions: about}, text: [text, ...about.map(each => facts({...each}))].join('\n\n')}
       }),
     )
 
@@ -110,7 +139,13 @@ export function addIncidentCommands(program: Command): void {
       'silences exactly what was found.',
       '',
       'loss and debt are for a second payment, which halts its chain. loss leaves it with the operator; with debt the merchant of the payout owes',
-      'its net amount. Either way the chain goes on. Some kinds of incidents need another command, which sluice incident list shows.',
+      'its net amount. Either way the chain goes on.',
+      '',
+      'absent is for a transaction that is past its end, and of which it could not be proven that no block holds it: you say that none does, and',
+      'the payment may be signed again. Ask several nodes first: if a block holds it after all, it is paid twice. absent is refused while a block',
+      'may still hold it, while the chain is halted, and while another transaction of the payment may be in a block.',
+      '',
+      'Some kinds of incidents need another command, which sluice incident list shows.',
     ].join('\n'),
     'sluice incident resolve 7 8 9 --as kept',
   )
@@ -118,7 +153,7 @@ export function addIncidentCommands(program: Command): void {
       ...before,
       wholeNumber(text),
     ])
-    .requiredOption('--as <decision>', 'kept, reorged, loss or debt', decision)
+    .requiredOption('--as <decision>', 'kept, reorged, loss, debt or absent', decision)
     .action(
       action<{as: string}>(async ({db}, options, numbers) => {
         const ids = [...new Set(numbers.split(',').map(Number))] // several arguments are joined with commas
@@ -178,7 +213,7 @@ function seen({details}: Incident): string {
 }
 
 function decision(text: string): string {
-  if (!['kept', 'reorged', 'loss', 'debt'].includes(text))
-    throw new InvalidArgumentError('it must be kept, reorged, loss or debt.')
+  if (!['kept', 'reorged', 'loss', 'debt', 'absent'].includes(text))
+    throw new InvalidArgumentError('it must be kept, reorged, loss, debt or absent.')
   return text
 }

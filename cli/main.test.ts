@@ -159,6 +159,52 @@ test('a halted chain is rewound to its fork, or resumed, as the operator decides
   expect(await failure('incident', 'resolve', '999', '--as', 'kept')).toMatch(/no incident 999/)
 })
 
+test('an incident about an expired transaction shows its payment; an operator may say that it is absent, past its end only', async () => {
+  const [{incident}] = (await db.rows(`
+    with chain as (update app.chain set attempts_exclude_by = 'expiry', ends_by = 'height' where chain = 'POLYGON'),
+      cursor as (insert into chain.cursor (chain, network, head_height, head_hash, head_time, final_height, final_hash, followed_from)
+        values ('POLYGON', 'eip155:1', 90, 'x', now(), 90, 'x', 1)),
+      merchant as (insert into app.merchant (name, prefix, fee_bps) values ('Shop of the expired', 'expired', 100) returning id),
+      journal as (insert into custody.journal (stream, seq, kind, subject_id, merchant_id, txid, raw, details, signed_at, hash)
+        select 'POLYGON', 1, 'sweep', '00000000-0000-0000-0000-00000000000a', id, '0xexpired', '',
+          '{"lifetime": {"from": 80, "end": 95, "clock_ms": 1}}', now(), '' from merchant)
+    insert into app.incident (chain, kind, subject, details)
+    values (null, 'unproven_expiry', 'POLYGON:0xexpired', '{"txid": "0xexpired", "why": "the nodes contradict each other"}')
+    returning id::text as incident`)) as [{incident: string}]
+  const {stdout} = await sluice('incident', 'show', incident)
+  expect(stdout).toMatch(/^why +the nodes contradict each other$/m)
+  expect(stdout).toMatch(/^way_out +ask other nodes whether any block holds the transaction/m)
+  expect(await json('incident', 'show', incident)).toMatchObject({
+    transactions: [
+      {
+        chain: 'POLYGON',
+        txid: '0xexpired',
+        fate: 'open',
+        end: 'block 95',
+        payment: '00000000-0000-0000-0000-00000000000a',
+        kind: 'sweep',
+        merchant: 'Shop of the expired',
+        payout: null,
+      },
+    ],
+  })
+  for (const line of [/^txid +0xexpired$/m, /^end +block 95$/m, /^merchant +Shop of the expired$/m])
+    expect(stdout).toMatch(line)
+  expect(await failure('incident', 'resolve', incident, '--as', 'kept')).toMatch(/--as absent/)
+  expect(await failure('incident', 'resolve', incident, '--as', 'absent')).toMatch(
+    new RegExp(`incident ${incident}: a block may still hold the transaction`),
+  )
+  await db.rows(`update chain.cursor set final_height = 95 where chain = 'POLYGON'`)
+  expect(await json('incident', 'resolve', incident, '--as', 'absent')).toEqual({
+    ids: [Number(incident)],
+    resolution: 'absent',
+  })
+  expect(await db.rows(`select evidence ->> 'decided' as decided from chain.lapse where txid = '0xexpired'`)).toEqual([
+    {decided: 'absent'},
+  ])
+  await db.rows(`delete from chain.cursor where chain = 'POLYGON'`)
+})
+
 test('several incidents are resolved together, or none of them', async () => {
   const {rows} = await db.pool.query<{id: number}>(
     `insert into app.incident (chain, kind, subject, details)
@@ -207,6 +253,7 @@ test('status shows the state of everything', async () => {
         standstill: null,
         accepted_gap: null,
         reindexing: [],
+        unproven_copy: null,
       },
     ],
     deposits: {pending: 0, unattributed: 0},

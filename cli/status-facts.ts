@@ -42,6 +42,8 @@ export interface ChainStatus {
   /** The blocks that an operator accepted to miss: from `missing_from` (if known) up to, not including, `follow_from`. */
   accepted_gap: {missing_from: number | null; follow_from: number; accepted_by: string; accepted_at: string} | null
   reindexing: Reindex[]
+  /** Custody's journal may lack entries of the chain, so it signs nothing new there yet. */
+  unproven_copy: {since: string; message: string} | null
 }
 
 /** Payouts, or outgoing payments, that wait. */
@@ -131,7 +133,9 @@ async function chainStatus(
        (select json_build_object('reason', w.reason, 'message', w.message, 'since', app.iso(w.since), 'way_out', w.way_out)
         from app.standstill w where w.chain = coalesce(c.chain, g.chain)) as standstill,
        (select json_build_object('missing_from', a.missing_from, 'follow_from', a.follow_from, 'accepted_by', a.accepted_by,
-          'accepted_at', app.iso(a.accepted_at)) from app.accepted_gap a where a.chain = coalesce(c.chain, g.chain)) as accepted_gap
+          'accepted_at', app.iso(a.accepted_at)) from app.accepted_gap a where a.chain = coalesce(c.chain, g.chain)) as accepted_gap,
+       (select json_build_object('since', app.iso(u.noted_at), 'message', custody.why_unproven(u)) from custody.unproven_copy u
+        where u.chain = coalesce(c.chain, g.chain) and u.proven_at is null) as unproven_copy
      from chain.cursor c full join chain.configured g using (chain)`,
   )
   const unknown = {
@@ -143,6 +147,7 @@ async function chainStatus(
     halted: false,
     standstill: null,
     accepted_gap: null,
+    unproven_copy: null,
   }
   const reindexing = await runningReindexes(db)
   return [...new Set([...Object.keys(nodes), ...rows.map(row => row.chain)])].sort().map(chain => {

@@ -187,6 +187,20 @@ test('status shows that a chain is halted, or that its blocks are read again', a
   expect(stdout).toMatch(/^ETH stands still since .*: it is halted: sluice chain resume --chain ETH$/m)
 })
 
+test('status shows that custody signs nothing new on a chain, until its copy is proven', async () => {
+  await db.rows(
+    `update app.chain set attempts_exclude_by = 'expiry', ends_by = 'height', longest_lifetime = 5, longest_lifetime_ms = 1 where chain = 'ETH'`,
+  )
+  await db.rows(`select custody.follow_unproven_copies('restored')`)
+  const {stdout} = await commandLine.sluice('status')
+  expect(stdout).toMatch(
+    /^ETH: custody signs nothing new since 20.+ UTC: the journal may lack signatures \(restored\); .*5 blocks after it/m,
+  )
+  await db.rows('update custody.unproven_copy set proven_at = now()')
+  expect(await commandLine.json('status')).toMatchObject({chains: [{unproven_copy: null}, {unproven_copy: null}]})
+  await db.rows(`update app.chain set attempts_exclude_by = 'nonce' where chain = 'ETH'`)
+})
+
 test("status shows why a chain cannot start; accepting a later start needs the chain's name, happens once, and stays shown", async () => {
   const start = (...more: string[]) => commandLine.sluice('chain', 'start', '--chain', 'POLYGON', ...more)
   await db.rows(`select chain.configure('POLYGON')`)

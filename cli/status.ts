@@ -186,7 +186,7 @@ function lagText({lag_blocks, lag_seconds}: ChainStatus): string {
 }
 
 /** What does not fit into a column. */
-function remarks({chain, standstill, accepted_gap: gap}: ChainStatus): string[] {
+function remarks({chain, standstill, accepted_gap: gap, unproven_copy: unproven}: ChainStatus): string[] {
   const missed = gap && (gap.missing_from === null ? 'below' : `${gap.missing_from} to ${gap.follow_from - 1}`)
   return [
     ...(standstill ? [`${chain} stands still since ${moment(standstill.since)}: ${reasonText(standstill)}`] : []),
@@ -196,6 +196,7 @@ function remarks({chain, standstill, accepted_gap: gap}: ChainStatus): string[] 
             `(accepted ${moment(gap.accepted_at)} by ${gap.accepted_by})`,
         ]
       : []),
+    ...(unproven ? [`${chain}: custody signs nothing new since ${moment(unproven.since)}: ${unproven.message}`] : []),
   ]
 }
 
