@@ -7,11 +7,13 @@ select k.reasons, k.code, k.message from (values
   (array['fee_budget_reached'], 'fee_budget_reached', 'the budget for today''s network fees is used up; the payout continues tomorrow (UTC) at the latest'),
   (array['insufficient_treasury_funds', 'insufficient_inputs', 'fee_above_funds'], 'insufficient_treasury_funds', 'the treasury is short of funds'),
   (array['treasury_immature'], 'treasury_immature', 'newly mined coins of the treasury cannot be spent yet'),
-  (array['chain_halted', 'journal_ahead', 'journal_changed'], 'chain_halted', 'payouts of this chain are stopped until the operator has checked it'),
-  (array['no_node', 'node_unreachable'], 'chain_halted', 'the chain cannot be reached at the moment'),
+  (array['chain_halted', 'journal_ahead', 'journal_changed', 'copy_unproven'], 'chain_halted', 'payouts of this chain are stopped until the operator has checked it'),
+  (array['no_node', 'node_unreachable', 'head_stale'], 'chain_halted', 'the chain cannot be reached at the moment'),
   (array['fee_above_cap', 'sweep_too_dear'], 'fee_too_high', 'network fees are higher than the most that is paid'),
   (array['custody_unreachable'], 'custody_unavailable', 'it cannot be signed at the moment'),
-  (array['nonce_too_high', 'unknown_outputs'], 'unresolved_transaction', 'an earlier transaction has to be resolved first')
+  (array['nonce_too_high', 'unknown_outputs'], 'unresolved_transaction', 'an earlier transaction has to be resolved first'),
+  (array['unproven_expiry'], 'unproven_expiry', 'its transaction has expired, and the operator has to confirm that no block holds it'),
+  (array['payment_contested'], 'payment_contested', 'two transactions of it may still be mined; it continues once one is final, or can never be')
 ) k (reasons, code, message);
 comment on view app.waiting_code is 'Codes of the API for what a payout waits for.';
 comment on column app.waiting_code.reasons is 'Internal reasons that it stands for.';
