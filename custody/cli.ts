@@ -66,6 +66,11 @@ program
         ? `The ${put.join(' and the ')} of ${from} ${put.length === 1 ? 'is' : 'are'} in ${path.join(home, 'custody')} now.`
         : `${path.join(home, 'custody')} has a seed and a journal already; they stay as they are.`,
     )
+    if (put.includes('journal'))
+      console.log(
+        'Something may have been signed since the backup was made. On chains whose transactions expire, custody waits until that has expired before it ' +
+          'signs anything new; sluice status says how long. Look at sluice incident list before it does.',
+      )
   })
 
 program

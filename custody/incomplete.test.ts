@@ -175,11 +175,14 @@ describe('an incomplete journal', () => {
     )
 
   test('is proven by blocks, the clock, and the decision about every unknown transaction, each of which it waits for', async () => {
+    await writer.write({add: [{time: new Date(Date.now() + 3_600_000)}]}) // read before, and not final yet
     markIncomplete(journalFile(home), 'a test')
     expect(await why()).toMatch(
       /a test\); nothing new is signed until a block made after .*Z, and 3 blocks after it, is final, it is .*Z, and no incident/,
     )
     await age(61)
+    await writer.finalize(writer.head.height)
+    expect(await why()).toContain('a block made after')
     await finalBlocks(9, new Date(Date.now() - 3_600_000)) // read now, and made long before
     expect(await why()).toContain('a block made after')
     await finalBlocks(1)
