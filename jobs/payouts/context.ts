@@ -15,16 +15,22 @@ export interface PayoutChain<P extends PlannedAttempt = PlannedAttempt, Needed =
   sweep(to: Context, payout: Payout): Promise<Outcome>
   /** Begins the payment of a swept payout that has none yet; undefined once it has begun. Absent where `sweep` begins both at once. */
   beginPayment?(to: Context, payout: Payout): Promise<Wait | undefined>
-  /** The next attempts of those outgoing payments that can be made now; the others wait. */
+  /** The next attempts of those outgoing payments that can be made now; the others wait. Where attempts expire, none of them is being cancelled. */
   plan(to: Context, outgoingPayments: OutgoingPayment[]): Promise<P[]>
   /** The intent that asks custody to sign the attempt. */
   intentOf(planned: P): object
   /** Custody's responses to such intents. */
   responses: Responses<Needed>
-  /** The attempt with the least that custody accepts, after custody signed one that is not stored here; undefined if that costs too much. */
-  raise(to: Context, planned: P, needed: Needed): Promise<P | undefined>
-  /** Whether the newest attempt needs another one in its place. An operator's decision to replace it is not asked here. */
-  isStuck(outgoingPayment: OutgoingPayment): boolean
+  /**
+   * The attempt with the least that custody accepts, after custody signed one that is not stored here; undefined if that costs too much. Absent where
+   * attempts expire: nothing is outbid.
+   */
+  raise?(to: Context, planned: P, needed: Needed): Promise<P | undefined>
+  /**
+   * Whether the newest attempt needs another one in its place. An operator's decision to replace it is not asked here. Absent where attempts expire: only
+   * one that is dead needs another.
+   */
+  isStuck?(outgoingPayment: OutgoingPayment): boolean
   /** How long after a broadcast the same bytes are sent again, by their age. */
   resendAfterMs(ageMs: number): number
   /** Broadcasts signed transactions. Returns the node's error for each, undefined if it took it; neither proves anything. */

@@ -27,6 +27,8 @@ export interface OutgoingPayment {
   nonce: number | null
   /** Where outputs exclude: the output that every attempt spends. */
   firstInput: string | null
+  /** Its attempts expire: none has a conflict key. */
+  expires: boolean
   payoutId: string | null
   cancelling: boolean
   maxFee: bigint
@@ -62,7 +64,7 @@ const due = `
   select s.id, s.kind, s.chain, s.token, s.amount, s.source, s.recipient, s.fee_payer as "feePayer", s.nonce, s.first_input as "firstInput", s.payout_id as "payoutId", s.cancelling,
     s.max_fee as "maxFee", coalesce(r.amount, h.amount, 0) as holding, s.status = 'final' as "isFinal",
     exists (select from app.outgoing_confirmed_tx i where i.outgoing_payment_id = s.id offset 0) as "isIncluded",
-    s.conflict_key is null and exists (select from app.contested_payment k
+    s.conflict_key is null as expires, s.conflict_key is null and exists (select from app.contested_payment k
       where k.chain = s.chain and k.subject_id = case s.kind when 'payout' then s.payout_id else s.id end offset 0) as "isContested",
     coalesce(x.decision = 'replace' and n.stored_at < x.decided_at, false) as "isToReplace",
     coalesce(c.head_moved_at - n.stored_at >= $3 * interval '1 millisecond', false) as "isOverdue", exists (

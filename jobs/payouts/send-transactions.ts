@@ -2,8 +2,8 @@
 // in a block.
 //
 // Safe to run twice, or concurrently (an advisory lock keeps that rare): an outgoing payment's nonce is in a committed row before custody is
-// asked. Custody returns the same bytes for a repeated intent. Only stored bytes are broadcast. app.store_signed takes one attempt per number.
-// A node may be given the same bytes any number of times. After a crash, the row makes the outgoing payment due again.
+// asked. Custody returns the same bytes for a repeated intent. Only stored bytes are broadcast, and only while they may be mined. app.store_signed takes
+// one attempt per number. A node may be given the same bytes any number of times. After a crash, the row makes the outgoing payment due again.
 import type {Task} from 'graphile-worker'
 import {z} from 'zod'
 import {step} from '../../base/step.ts'
@@ -58,16 +58,7 @@ async function pass(to: Context, code: string, due: OutgoingPayment[]): Promise<
     for (const {id} of due) await waitOutgoingPayment(to, id, {reason: 'no_node', detail: noNode(code), ms: 30_000})
     return
   }
-  const inBlock = due.filter(outgoingPayment => outgoingPayment.isIncluded)
-  for (const {id} of inBlock) await waitOutgoingPayment(to, id, {ms: inBlockCheckMs})
-  const contested = due.filter(({isIncluded, isContested}) => isContested && !isIncluded)
-  const detail = 'a rewind took back the proof that a transaction had expired; it waits until one is final'
-  for (const {id} of contested)
-    await waitOutgoingPayment(to, id, {reason: 'payment_contested', detail, ms: inBlockCheckMs})
-  const open = await withoutEnded(
-    to,
-    due.filter(({isIncluded, isContested}) => !isIncluded && !isContested),
-  )
+  const open = await withoutWaiting(to, chain, await withoutEnded(to, due))
   const signed = await attempts(to, chain, code, open)
   await broadcast(
     to,
@@ -80,30 +71,66 @@ async function pass(to: Context, code: string, due: OutgoingPayment[]): Promise<
 /** Ends cancelled payments that need no transaction for that: nothing that was signed can be mined, and no nonce is taken. Returns the others. */
 async function withoutEnded({pool}: Context, outgoingPayments: OutgoingPayment[]): Promise<OutgoingPayment[]> {
   const ended = new Set<string>()
-  for (const {id, newest, cancelling, nonce} of outgoingPayments) {
-    if ((newest && newest.fate !== 'dead') || !cancelling || nonce !== null) continue
+  for (const {id, newest, cancelling, nonce, isIncluded} of outgoingPayments) {
+    if ((newest && newest.fate !== 'dead') || !cancelling || nonce !== null || isIncluded) continue
     const {rows} = await pool.query<{has_ended: boolean}>('select app.end_unsigned($1) as has_ended', [id])
     if (rows[0]!.has_ended) ended.add(id)
   }
   return outgoingPayments.filter(({id}) => !ended.has(id))
 }
 
-/** What is broadcast again. Not a payment that is being cancelled: its cancel follows, and an unseen payment should stay unseen. */
+/** Has those wait for which nothing is to be signed or sent now, and returns the others. */
+async function withoutWaiting(to: Context, chain: PayoutChain, due: OutgoingPayment[]): Promise<OutgoingPayment[]> {
+  const open: OutgoingPayment[] = []
+  for (const outgoingPayment of due) {
+    const wait = whyIdle(chain, outgoingPayment)
+    if (wait) await waitOutgoingPayment(to, outgoingPayment.id, {...wait, ms: inBlockCheckMs})
+    else open.push(outgoingPayment)
+  }
+  return open
+}
+
+/** What wakes it up is the indexer: a block, a rewind, or the proof that a transaction expired. */
+function whyIdle(chain: PayoutChain, outgoingPayment: OutgoingPayment): {reason?: string; detail?: string} | undefined {
+  const {expires, newest, cancelling, isIncluded, isContested, isFinal} = outgoingPayment
+  if (isIncluded) return {}
+  if (isContested)
+    return {
+      reason: 'payment_contested',
+      detail: 'a rewind took back the proof that a transaction had expired; it waits until one is final',
+    }
+  if (expires && cancelling && !isFinal)
+    return {reason: 'expiry', detail: 'it is cancelled, and ends once its transaction has expired'}
+  if (newest?.fate === 'dead' && !needsAttempt(chain, outgoingPayment)) return {}
+  return undefined
+}
+
+/** The first attempt, a cancel, or a replacement of a transaction that is stuck or can never be mined. */
+function needsAttempt(chain: PayoutChain, outgoingPayment: OutgoingPayment): boolean {
+  const {expires, newest, cancelling, isFinal, isToReplace} = outgoingPayment
+  if (isFinal) return false
+  if (!newest) return true
+  if (expires) return newest.fate === 'dead'
+  return (cancelling && newest.kind !== 'cancel') || isToReplace || (chain.isStuck?.(outgoingPayment) ?? false)
+}
+
+/**
+ * What is broadcast again. Not what can never be mined. Not a payment that is being cancelled: its cancel follows, and an unseen payment should stay
+ * unseen.
+ */
 function stillWanted({id, newest, cancelling, isFinal}: OutgoingPayment): Stored[] {
-  if (!newest || (cancelling && newest.kind === 'effect' && !isFinal)) return []
+  if (!newest || newest.fate === 'dead' || (cancelling && newest.kind === 'effect' && !isFinal)) return []
   return [{...newest, outgoingPaymentId: id}]
 }
 
-/** The attempts to make now: first attempts, cancels, and replacements of stuck transactions. */
+/** The attempts to make now. */
 async function attempts(
   to: Context,
   chain: PayoutChain,
   code: string,
   open: OutgoingPayment[],
 ): Promise<Map<string, Stored>> {
-  const isWanted = (one: OutgoingPayment) =>
-    !one.newest || (one.cancelling && one.newest.kind !== 'cancel') || one.isToReplace || chain.isStuck(one)
-  let wanted = open.filter(one => !one.isFinal && isWanted(one))
+  let wanted = open.filter(one => needsAttempt(chain, one))
   if (!wanted.length) return new Map()
   const wait = async (outgoingPayments: OutgoingPayment[], reason: string, detail: string) => {
     for (const {id} of outgoingPayments) await waitOutgoingPayment(to, id, {reason, detail, ms: nodeRetryMs})

@@ -47,7 +47,7 @@ export async function signAndStore(
   for (const part of parts(planned.map(asked))) {
     const raised: Asked[] = []
     for (const [one, response] of await ask(to, chain, part)) {
-      const dearer = response.ok || !response.needed ? undefined : await chain.raise(to, one, response.needed)
+      const dearer = response.ok || !response.needed ? undefined : await chain.raise?.(to, one, response.needed)
       if (dearer) raised.push(asked(dearer))
       else await take(to, one, response, stored)
     }
@@ -146,13 +146,21 @@ async function refused(
   )
   const ms = untilTomorrow.has(code) ? untilTomorrowRetryMs : kind === 'cancel' ? cancelRetryMs : refusedRetryMs
   await waitOutgoingPayment(to, outgoingPayment.id, {reason: code, detail: message, ms})
-  if (code === 'transaction_expired') {
-    await to.pool.query('select app.expire_payment($1, $2, $3)', [outgoingPayment.id, code, message])
-    return
-  }
+  if (outgoingPayment.cancelling || passing.has(code)) return
   // What custody refuses for good is given up: it holds up later nonces, or keeps outputs. (For a payout, advance-payout.ts decides.)
-  if (!outgoingPayment.newest && !outgoingPayment.cancelling && !passing.has(code))
+  if (outgoingPayment.expires && (outgoingPayment.newest || code === 'transaction_expired')) {
+    const {failsAs, afterMs} = endOf(to, code)
+    await to.pool.query('select app.expire_payment($1, $2, $3, $4)', [outgoingPayment.id, failsAs, message, afterMs])
+  } else if (!outgoingPayment.newest) {
     await to.pool.query('select app.cancel_outgoing_payment($1)', [outgoingPayment.id])
+  }
+}
+
+/** How a payment ends whose transactions have all expired, if custody signs no other. Only the whitelist may still change. */
+function endOf({payoutTimeoutMs}: Context, code: string): {failsAs: string; afterMs: number} {
+  if (code === 'not_whitelisted') return {failsAs: 'address_not_whitelisted', afterMs: payoutTimeoutMs}
+  if (code === 'exceeds_received') return {failsAs: 'deposit_reorged', afterMs: 0}
+  return {failsAs: code === 'transaction_expired' ? code : 'custody_rejected', afterMs: 0}
 }
 
 function tooDear(more: bigint): {reason?: string; detail?: string} {

@@ -25,12 +25,16 @@ end $$;
 comment on function app.end_unsigned is 'Ends an outgoing payment that is being cancelled and was never signed, without a transaction. False where it was signed, has a nonce, or its chain is halted.';
 grant execute on function app.end_unsigned to sluice_jobs;
 
--- Where attempts expire: what cannot be signed again does not wait for ever. All that was signed for it can never be mined, so its payout fails.
-create or replace function app.expire_payment(of_outgoing_payment uuid, code text, message text) returns boolean
+-- Where attempts expire: what cannot be signed again does not wait for ever. All that was signed for it can never be mined, so its payout fails. The
+-- step of a return begins anew, with another outgoing payment: what is to be returned is where it was.
+create or replace function app.expire_payment(of_outgoing_payment uuid, code text, message text, after_ms int default 0) returns boolean
 language plpgsql security definer set search_path = pg_catalog as $$
 declare s app.outgoing_payment := app.lock_unsigned(of_outgoing_payment);
 begin
-  if s.id is null or s.conflict_key is not null then return false; end if;
+  if s.id is null or s.conflict_key is not null or s.cancelling
+    or after_ms > 0 and not coalesce(s.waiting_since <= clock_timestamp() - after_ms * interval '1 millisecond', false) then
+    return false;
+  end if;
   update app.outgoing_payment x set status = 'final', outcome = 'expired', fee_paid = 0, final_at = clock_timestamp(), next_step_at = null,
     waiting_reason = null, waiting_detail = null, waiting_since = null
   where x.id = s.id returning * into s;
@@ -38,9 +42,12 @@ begin
   if s.kind = 'payout' then perform app.finish_payment(s, s.outcome, null, code, message);
   elsif s.kind = 'withdrawal' then perform app.finish_withdrawal(s, s.outcome);
   end if;
+  update app.unattributed_decision u set sweep_id = nullif(u.sweep_id, s.id), withdrawal_id = nullif(u.withdrawal_id, s.id)
+  where u.decision = 'return' and s.id in (u.sweep_id, u.withdrawal_id);
+  perform app.wake_payouts_after(array[s.id]);
   return true;
 end $$;
-comment on function app.expire_payment is 'Ends an outgoing payment whose signed transactions have all expired, and fails its payout with this code. False if one of them may still be mined, or its chain is halted.';
+comment on function app.expire_payment is 'Ends an outgoing payment whose signed transactions have all expired, and that waits for what it waits for at least this long; fails its payout with this code, and has the step of a return begin anew. False if one of its transactions may still be mined, it is being cancelled, or its chain is halted.';
 grant execute on function app.expire_payment to sluice_jobs;
 
 -- A nonce without a transaction holds up every later one of its address. So a payment that custody refuses does not keep its nonce while its payout

@@ -3,11 +3,12 @@
 --
 -- Promises: attempts are numbered 1, 2, 3 ..., each is stored once, and a higher fee is reserved in the same transaction. So it may run twice, and
 -- in two workers at once. It returns false, and changes nothing, in these cases: the outgoing payment is final; it is being cancelled, and this
--- attempt is no cancel; the next attempt has another number; the operator's own money in the treasury, which bears the fee, cannot pay a higher one
--- now.
+-- attempt is no cancel; the next attempt has another number; the transaction is stored for it already; the operator's own money in the treasury, which
+-- bears the fee, cannot pay a higher one now.
 -- A cancel moves nothing: an account pays itself, and outputs go to the treasury.
 -- Locks: payout, treasury, outgoing payment.
--- Error: P0003 custody signed this transaction with another conflict key than that of the outgoing payment.
+-- Error: P0003 custody signed this transaction with another conflict key than that of the outgoing payment; or, where attempts expire and have no
+-- conflict key, for another one.
 
 create or replace function app.store_signed(of_outgoing_payment uuid, number int, of_kind text, of_txid text, of_raw text, of_amount numeric,
   of_max_fee numeric, of_fee_details jsonb) returns boolean
@@ -22,10 +23,18 @@ begin
   perform app.lock_treasury(s.chain);
   select * into s from app.outgoing_payment x where x.id = of_outgoing_payment for update;
   if s.status = 'final' or (s.cancelling and of_kind = 'effect')
-    or number <> 1 + (select count(*) from app.outgoing_attempt o where o.outgoing_payment_id = s.id) then return false; end if;
+    or number <> 1 + (select count(*) from app.outgoing_attempt o where o.outgoing_payment_id = s.id)
+    or exists (select from app.outgoing_attempt o where o.chain = s.chain and o.txid = of_txid and o.outgoing_payment_id = s.id) then
+    return false;
+  end if;
   perform from custody.journal j where j.stream = s.chain and j.txid = of_txid and j.conflict_key is distinct from s.conflict_key;
   if found then
     raise exception 'transaction % was signed with another nonce or first input than that of outgoing payment %', of_txid, s.id using errcode = 'P0003';
+  end if;
+  perform from custody.journal j where j.stream = s.chain and j.txid = of_txid and s.conflict_key is null
+    and j.subject_id is distinct from case s.kind when 'payout' then s.payout_id else s.id end;
+  if found then
+    raise exception 'transaction % was signed for another payment than %', of_txid, s.id using errcode = 'P0003';
   end if;
   native := app.native_token(s.chain);
   more := greatest(of_max_fee - s.max_fee, 0);

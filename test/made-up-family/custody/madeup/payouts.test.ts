@@ -135,6 +135,28 @@ class MadeUpWorld extends World {
     )
   }
 
+  /** When its bytes were last given to the node. */
+  async lastSent(txid: string): Promise<Date | null> {
+    const [row] = await this.db.rows<{at: Date | null}>(
+      'select broadcast_at as at from app.outgoing_attempt where txid = $1',
+      [txid],
+    )
+    return row?.at ?? null
+  }
+
+  async sent(txid: string): Promise<void> {
+    await until(() => this.lastSent(txid), {timeoutMs: 10_000, what: 'the transaction to be sent'})
+  }
+
+  /** What the payment of a payout waits for. */
+  async waitsFor(payout: string): Promise<string | null> {
+    const [row] = await this.db.rows<{reason: string | null}>(
+      `select waiting_reason as reason from app.outgoing_payment where payout_id = $1 and kind = 'payout'`,
+      [payout],
+    )
+    return row?.reason ?? null
+  }
+
   async wakePayment(payout: string): Promise<void> {
     await this.db.rows(
       `update app.outgoing_payment set next_step_at = now() where payout_id = $1 and kind = 'payout' and status <> 'final'`,
@@ -196,20 +218,60 @@ test('made up: a cancelled payout ends without a transaction, once its own has e
   await assertBooks(world.db)
 })
 
+test('made up: from the moment it is cancelled, nothing of a payment is sent, whatever forgets it', async () => {
+  const {shop, id} = await world.begin({held: true})
+  const [attempt] = await world.signed(id, 1)
+  await world.sent(attempt!.txid)
+  await world.moveClock(-2) // nothing expires
+  await world.db.rows('select app.cancel_payout_by_operator($1)', [id])
+  await until(async () => (await world.waitsFor(id)) === 'expiry', {timeoutMs: 20_000, what: 'the cancel to be seen'})
+  await world.client.forget([attempt!.txid])
+  await world.wakePayment(id)
+  const before = await world.lastSent(attempt!.txid)
+  await sleep(3000)
+  await world.wakePayment(id)
+  await sleep(1500)
+  expect(await world.lastSent(attempt!.txid)).toEqual(before)
+  world.isHolding = false
+  await world.moveClock(2)
+  const {error_code} = await world.becomes(id, 'failed')
+  expect([error_code, await world.attempts(id), await world.received(shop)]).toEqual([
+    'cancelled',
+    [{txid: attempt!.txid, fate: 'dead', lapsed: true}],
+    0n,
+  ])
+})
+
+test('made up: bytes that can never be mined are not sent again', async () => {
+  const {id} = await world.begin({held: true})
+  const [attempt] = await world.signed(id, 1)
+  await world.sent(attempt!.txid)
+  await world.killCustody()
+  try {
+    await until(async () => (await world.attempts(id))[0]!.fate === 'dead', {timeoutMs: 30_000, what: 'the expiry'})
+    await until(async () => (await world.waitsFor(id)) === 'custody_unreachable', {timeoutMs: 20_000, what: 'a wait'})
+    const before = await world.lastSent(attempt!.txid)
+    await sleep(3000)
+    expect(await world.lastSent(attempt!.txid)).toEqual(before)
+  } finally {
+    await world.startCustody()
+  }
+  world.isHolding = false
+  await world.becomes(id, 'completed')
+})
+
 test('made up: while two transactions may be mined, nothing is signed or sent; once both have expired, the payout is paid', async () => {
   const {shop, id} = await world.begin({held: true})
   const [first, second] = await world.signed(id, 2)
   await world.moveClock(-2) // no lapse is noted again
   await world.db.rows('delete from chain.lapse where txid = $1', [first!.txid]) // as a rewind does
-  const isContested = `select from app.outgoing_payment where payout_id = $1 and kind = 'payout' and waiting_reason = 'payment_contested'`
   await world.wakePayment(id)
-  await until(async () => (await world.db.rows(isContested, [id])).length, {timeoutMs: 20_000, what: 'contested'})
-  const sent = 'select broadcast_at from app.outgoing_attempt where txid = $1'
-  const before = await world.db.rows(sent, [second!.txid])
+  await until(async () => (await world.waitsFor(id)) === 'payment_contested', {timeoutMs: 20_000, what: 'contested'})
+  const before = await world.lastSent(second!.txid)
   await world.wakePayment(id)
   await sleep(2500)
   expect((await world.attempts(id)).map(({fate}) => fate)).toEqual(['open', 'open'])
-  expect(await world.db.rows(sent, [second!.txid])).toEqual(before)
+  expect(await world.lastSent(second!.txid)).toEqual(before)
   await world.moveClock(2)
   await world.signed(id, 3)
   world.isHolding = false

@@ -12,14 +12,12 @@ import {
   type PayoutChain,
   type PlannedAttempt,
   resendByAge,
-  retryMs,
   shortOfFunds,
   untilSwept,
   type Wait,
 } from '../context.ts'
 import {responses, type Signed, units} from '../custody.ts'
 import type {Withdrawal} from '../family.ts'
-import {type OutgoingPayment, waitOutgoingPayment} from '../outgoing-payments.ts'
 
 const Response = z
   .object({ok: z.literal(true), txid: z.string(), raw: z.string(), amount: units})
@@ -29,11 +27,9 @@ export function open(settings: MadeUpSettings): PayoutChain {
   return {
     sweep: (to, payout) => sweep(to, payout, settings),
     beginPayment,
-    plan,
+    plan: async (_to, outgoingPayments) => outgoingPayments.map(outgoingPayment => ({outgoingPayment, kind: 'effect'})),
     intentOf,
     responses: responses(Response, z.never()),
-    raise: async () => undefined,
-    isStuck: ({newest}) => newest?.fate === 'dead',
     resendAfterMs: resendByAge,
     broadcast: raws => Promise.all(raws.map(raw => submit(settings, raw))),
     async collect() {},
@@ -74,18 +70,6 @@ async function beginPayment({pool}: Context, {id}: Payout): Promise<Wait | undef
   ])
   const {short} = rows[0]!
   return short === null ? undefined : shortOfFunds(short)
-}
-
-/** What is being cancelled waits until no transaction of it can be mined. */
-async function plan(to: Context, outgoingPayments: OutgoingPayment[]): Promise<PlannedAttempt[]> {
-  const {false: wanted = [], true: cancelling = []} = Object.groupBy(outgoingPayments, one => `${one.cancelling}`)
-  for (const {id} of cancelling)
-    await waitOutgoingPayment(to, id, {
-      reason: 'expiry',
-      detail: 'it is cancelled, and ends once its transaction has expired',
-      ms: retryMs.soon,
-    })
-  return wanted.map(outgoingPayment => ({outgoingPayment, kind: 'effect'}))
 }
 
 function intentOf({outgoingPayment: {id, kind, chain, payoutId}}: PlannedAttempt): object {
