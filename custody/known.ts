@@ -19,7 +19,7 @@ interface Entry {
   nonce: number | null
   max_fee: string | null
   txid: string | null
-  details: {inputs?: unknown}
+  details: {inputs?: unknown; lifetime?: unknown}
   signed_at: string
   hash: string
 }
@@ -47,7 +47,8 @@ export class Known {
     const subject = numberOf(entry.subject_id)
     const attempts = this.#attempts.get(subject) ?? 0
     this.#attempts.set(subject, attempts + 1)
-    if (attempts === 0) this.#count(entry, subject, BigInt(entry.amount ?? 0))
+    if (attempts === 0) this.#pay(entry, BigInt(entry.amount ?? 0))
+    if (attempts === 0 || expires(entry)) this.#addToDay(entry, subject)
   }
 
   /** Removes the entry that was noted last. */
@@ -58,27 +59,42 @@ export class Known {
     const subject = numberOf(entry.subject_id)
     const attempts = this.#attempts.get(subject)! - 1
     if (attempts) this.#attempts.set(subject, attempts)
-    else {
-      this.#attempts.delete(subject)
-      this.#count(entry, subject, 0n - BigInt(entry.amount ?? 0))
-    }
+    else this.#attempts.delete(subject)
+    if (attempts === 0) this.#pay(entry, 0n - BigInt(entry.amount ?? 0))
+    if (attempts === 0 || expires(entry)) this.#removeFromDay(entry, subject)
   }
 
   clear(): void {
     for (const part of [this.#hashes, this.#attempts, this.#paid, this.#days, this.#fees]) part.clear()
   }
 
-  /** All attempts of a payout, or a withdrawal, move the same amount: only the first one counts. */
-  #count({kind, stream, token, merchant_id, signed_at}: Entry, subject: number, amount: bigint): void {
+  /** All attempts of a payout move the same amount: only the first one counts. */
+  #pay({kind, stream, token, merchant_id}: Entry, amount: bigint): void {
     const whose = `${stream} ${token} ${merchant_id}`
     if (kind === 'pay') this.#paid.set(whose, (this.#paid.get(whose) ?? 0n) + amount)
+  }
+
+  /** Where attempts expire, each is a first signature on its day: the others are dead. */
+  #addToDay(entry: Entry, subject: number): void {
+    const {stream, token, signed_at, amount} = entry
     const date = dateOf(signed_at)
+    const last = this.#days.get(`${stream} ${token}`)
+    if (last && last.date > date) return
+    const day: Day = last?.date === date ? last : {date, subjects: new Map()}
+    this.#days.set(`${stream} ${token}`, day)
+    const before = day.subjects.get(subject)
+    day.subjects.set(subject, {amount: BigInt(amount ?? 0), attempts: (before?.attempts ?? 0) + 1})
+    if (expires(entry)) day.firstExpiring ??= this.#hashes.get(stream)!.count
+  }
+
+  #removeFromDay(entry: Entry, subject: number): void {
+    const {stream, token, signed_at} = entry
     const day = this.#days.get(`${stream} ${token}`)
-    if (day && day.date > date) return
-    const amounts = day?.date === date ? day.amounts : new Map<number, bigint>()
-    if (amount > 0n) amounts.set(subject, amount)
-    else amounts.delete(subject)
-    this.#days.set(`${stream} ${token}`, {date, amounts})
+    if (day?.date !== dateOf(signed_at)) return
+    const {amount, attempts} = day.subjects.get(subject)!
+    if (attempts > 1) day.subjects.set(subject, {amount, attempts: attempts - 1})
+    else day.subjects.delete(subject)
+    if (day.firstExpiring! > this.#hashes.get(stream)!.count) day.firstExpiring = undefined
   }
 
   /** The highest fees of all attempts signed on the entry's day with the entry's conflict key. The list is created if it does not exist. */
@@ -119,18 +135,35 @@ export class Known {
     return this.#paid.get(`${stream} ${token} ${merchantId}`) ?? 0n
   }
 
-  /** The sum of what was signed for the first time on the day (UTC) of that moment, without this subject. */
+  /**
+   * The sum of what was signed for the first time on the day (UTC) of that moment, without this subject. Where attempts expire: of what was signed on
+   * that day, expired or not.
+   */
   paidOn(moment: string, stream: string, token: string, exceptSubject: string): bigint {
-    const day = this.#days.get(`${stream} ${token}`)
-    if (day?.date !== dateOf(moment)) return 0n
     const except = numberOf(exceptSubject)
-    return [...day.amounts].reduce((sum, [subject, amount]) => (subject === except ? sum : sum + amount), 0n)
+    return [...(this.#dayOf(moment, stream, token)?.subjects ?? [])].reduce(
+      (sum, [subject, {amount}]) => (subject === except ? sum : sum + amount),
+      0n,
+    )
+  }
+
+  /** The number of the first entry of that day whose transaction expires; undefined if there is none. */
+  firstExpiring(moment: string, stream: string, token: string): number | undefined {
+    return this.#dayOf(moment, stream, token)?.firstExpiring
+  }
+
+  #dayOf(moment: string, stream: string, token: string): Day | undefined {
+    const day = this.#days.get(`${stream} ${token}`)
+    return day?.date === dateOf(moment) ? day : undefined
   }
 }
 
 interface Day {
   date: string
-  amounts: Map<number, bigint>
+  /** What is paid to whom, and how many attempts of that day count. */
+  subjects: Map<number, {amount: bigint; attempts: number}>
+  /** The number of the first entry whose transaction expires. */
+  firstExpiring?: number
 }
 
 interface FeeDay {
@@ -140,6 +173,7 @@ interface FeeDay {
 }
 
 const isPaid = ({kind}: Entry) => kind === 'pay' || kind === 'withdraw'
+const expires = ({details}: Entry) => details.lifetime !== undefined
 const dateOf = (moment: string) => moment.slice(0, 10)
 
 /** As custody.journal.conflict_key: the first input, or sender:nonce; without either the txid; undefined for an entry about addresses. */
@@ -167,6 +201,10 @@ class Hashes {
 
   pop(): void {
     this.#count--
+  }
+
+  get count(): number {
+    return this.#count
   }
 
   at(seq: number): string | undefined {

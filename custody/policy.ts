@@ -205,15 +205,9 @@ async function signedFor({client, journal}: PolicyContext, {id, merchant_id, cha
       select ${entryColumns} from custody.journal j where j.kind = 'pay' and j.stream = $2 and j.subject_id = $4`,
     values: [merchant_id, chain, token, id],
   })
-  checkRows(journal.check(rows))
-  const bySubject = Map.groupBy(rows, ({subject_id}) => subject_id!)
-  let signed = journal.known.paid(chain, token, merchant_id)
-  for (const [subject, attempts] of bySubject) {
-    checkRows(journal.checkAttempts(attempts, chain, subject))
-    const [first] = attempts // all move the same amount
-    if (first!.merchant_id === merchant_id && first!.token === token) signed -= BigInt(first!.amount!)
-  }
-  return signed
+  return amountsOf(journal, chain, rows)
+    .filter(dead => dead.merchantId === merchant_id && dead.token === token)
+    .reduce((sum, {amount}) => sum - amount, journal.known.paid(chain, token, merchant_id))
 }
 
 /**
@@ -228,8 +222,7 @@ async function checkLimits(
   subjectId: string,
   {withBegun} = {withBegun: false},
 ): Promise<void> {
-  const {chains, journal} = context
-  const {payoutLimit, dailyLimit} = chains.get(chain)!
+  const {payoutLimit, dailyLimit} = context.chains.get(chain)!
   const limit = payoutLimit.get(token)
   if (limit !== undefined && amount > limit)
     throw new Refusal(
@@ -238,13 +231,55 @@ async function checkLimits(
     )
   const daily = dailyLimit.get(token)
   if (daily === undefined) return
-  const paid = journal.known.paidOn(new Date().toISOString(), chain, token, subjectId)
+  const paid = await paidToday(context, chain, token, subjectId)
   const signed = paid + (withBegun ? await begunBy(context, chain, token, subjectId) : 0n)
   if (signed + amount > daily)
     throw new Refusal(
       'daily_limit',
       `payments of ${signed} base units of ${token} are signed today (UTC); ${amount} more would exceed ${chain}_DAILY_LIMIT (${daily})`,
     )
+}
+
+/**
+ * What was signed today (UTC) and can still be paid, or was, without this subject. The sum comes from the journal's file. Where attempts expire, the table
+ * says what to subtract: each payment with all its entries, compared with the file, or not at all.
+ */
+async function paidToday(
+  {client, journal}: PolicyContext,
+  chain: ChainCode,
+  token: string,
+  exceptSubject: string,
+): Promise<bigint> {
+  const moment = new Date().toISOString()
+  const paid = journal.known.paidOn(moment, chain, token, exceptSubject)
+  const firstExpiring = journal.known.firstExpiring(moment, chain, token)
+  if (firstExpiring === undefined) return paid
+  const {rows} = await client.query<Entry>({
+    name: 'dead_today',
+    text: `select ${entryColumns} from custody.journal j
+      where j.kind in ('pay', 'withdraw') and j.subject_id in (
+          select t.subject_id from custody.journal t where t.stream = $1 and t.seq >= $2 and t.token = $3 and t.lifetime_end is not null
+            and (t.signed_at at time zone 'UTC')::date = $5::date)
+        and j.subject_id <> $4
+        and not exists (select from app.attempt_fate f
+          where f.chain = j.stream and f.subject_id = j.subject_id and f.kind = j.kind and f.fate <> 'dead')`,
+    values: [chain, firstExpiring, token, exceptSubject, moment.slice(0, 10)],
+  })
+  return paid - amountsOf(journal, chain, rows).reduce((sum, {amount}) => sum + amount, 0n)
+}
+
+/** The payments of these rows, each once. Throws a Refusal unless the rows are all that the file has of them. */
+function amountsOf(
+  journal: Journal,
+  chain: ChainCode,
+  rows: Entry[],
+): {merchantId: string | null; token: string | null; amount: bigint}[] {
+  checkRows(journal.check(rows))
+  return [...Map.groupBy(rows, ({subject_id}) => subject_id)].map(([subject, attempts]) => {
+    checkRows(journal.checkAttempts(attempts, chain, subject))
+    const {merchant_id, token, amount} = attempts[0]! // all move the same amount
+    return {merchantId: merchant_id, token, amount: BigInt(amount!)}
+  })
 }
 
 /** The sum of all payments, without this subject, that have a nonce and were never signed according to the journal's file. */
