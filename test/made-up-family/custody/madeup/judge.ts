@@ -2,10 +2,11 @@
 // transactions expire. Promises: a payment has at most one transaction that can still be mined. There are no cancels, because what is not signed
 // again ends by itself.
 import {z} from 'zod'
-import {fee, lifetimeBlocks, lifetimeMs} from '../../chains/madeup/block.ts'
+import {blockMs, fee, lifetimeBlocks} from '../../chains/madeup/block.ts'
+import {madeUpSettings} from '../../chains/madeup/settings.ts'
 import type {ChainCode} from '../../chains/registry.ts'
 import {type Attempt, attemptsFor, checkJournal, findAttempts} from '../attempts.ts'
-import {attemptToRepeat, type Lifetime, linkedNow} from '../expiry.ts'
+import {attemptToRepeat, type Lifetime, lifetimeInBlocks, linkedNow} from '../expiry.ts'
 import {chainOf, id} from '../intents.ts'
 import type {KeyPath} from '../keys.ts'
 import {
@@ -43,9 +44,6 @@ export interface MadeUpPlan extends Plan {
   lifetime: Lifetime
 }
 
-const maxHeadAgeMs = 60_000
-const mostLapses = 3
-
 export async function judge(context: FamilyContext, intent: Intent): Promise<Decision<MadeUpPlan>> {
   if (intent.intent === 'pay_madeup') return await judgePay(context, intent)
   if (intent.intent === 'withdraw_madeup') return await judgeWithdraw(context, intent)
@@ -57,8 +55,7 @@ async function judgePay(context: FamilyContext, intent: z.infer<typeof Pay>): Pr
   const payout = await findPayout(context, intent.payout_id)
   const {id: outgoingPaymentId} = await findOutgoingPayment(context, payout.chain, locked)
   const purpose = purposeOfPayout(payout)
-  const before = await attemptsOf(context, purpose)
-  const attempt = attemptToRepeat(before, mostLapses)
+  const {before, attempt} = await earlierOf(context, purpose)
   await checkPay(context, payout, before, {isFirst: !attempt})
   if (attempt) return {attempt}
   return {plan: await planOf(context, purpose, {own: context.treasury, outgoingPaymentId, before})}
@@ -68,8 +65,7 @@ async function judgeWithdraw(context: FamilyContext, intent: z.infer<typeof With
   const locked = await lockOutgoingPayment(context, {id: intent.outgoing_payment_id})
   const withdrawal = await findWithdrawal(context, locked)
   const purpose = purposeOfWithdrawal(withdrawal)
-  const before = await attemptsOf(context, purpose)
-  const attempt = attemptToRepeat(before, mostLapses)
+  const {before, attempt} = await earlierOf(context, purpose)
   await checkWithdraw(context, withdrawal, before, {isFirst: !attempt})
   if (attempt) return {attempt}
   return {plan: await planOf(context, purpose, {own: context.treasury, outgoingPaymentId: withdrawal.id, before})}
@@ -96,14 +92,20 @@ async function judgeSweep(
     destination: context.treasury.address,
     details: {},
   }
-  const before = await attemptsOf(context, purpose)
-  const attempt = attemptToRepeat(before, mostLapses)
+  const {attempt} = await earlierOf(context, purpose)
   if (attempt) return {attempt}
   return {plan: await planOf(context, purpose, {own, outgoingPaymentId, before: []})}
 }
 
-async function attemptsOf(context: FamilyContext, {kind, chain, subjectId}: Purpose): Promise<Attempt[]> {
-  return attemptsFor(await findAttempts(context, chain, [], subjectId), kind, subjectId!)
+interface Earlier {
+  before: Attempt[]
+  /** What is given again. */
+  attempt?: Attempt
+}
+
+async function earlierOf(context: FamilyContext, {kind, chain, subjectId}: Purpose): Promise<Earlier> {
+  const before = attemptsFor(await findAttempts(context, chain, [], subjectId), kind, subjectId!)
+  return {before, attempt: attemptToRepeat(before, madeUpSettings(context.chains.get(chain)))}
 }
 
 interface Use {
@@ -133,9 +135,8 @@ async function planOf(
 }
 
 async function lifetimeNow(context: FamilyContext, chain: ChainCode): Promise<Lifetime> {
-  const {finalHeight, headHeight, nowMs} = await linkedNow(context, chain, maxHeadAgeMs)
-  const clock_ms = Math.ceil(nowMs) + lifetimeMs
-  return {from: finalHeight, end: headHeight + lifetimeBlocks, clock_ms}
+  const settings = madeUpSettings(context.chains.get(chain))
+  return lifetimeInBlocks(await linkedNow(context, chain, settings), lifetimeBlocks, blockMs)
 }
 
 async function findOwn({client}: FamilyContext, address: string): Promise<Own> {
