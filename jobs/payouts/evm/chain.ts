@@ -4,6 +4,7 @@
 import {step} from '../../../base/step.ts'
 import {tokenGuard} from '../../../chains/evm/check-tokens.ts'
 import type {EvmSettings} from '../../../chains/evm/settings.ts'
+import {beginSweeps} from '../accounts.ts'
 import {
   type Context,
   type Outcome,
@@ -22,7 +23,7 @@ import {offered} from './offered.ts'
 import {type EvmAttempt, paymentCall, paymentGas, plan} from './plan-attempt.ts'
 import {beginReturn} from './return.ts'
 import {intentOf, type Offered, raised, responses} from './signing.ts'
-import {beginSweeps, isTokenSweepTooDear, sweepsFor} from './sweep.ts'
+import {isTokenSweepTooDear, sweepsFor} from './sweep.ts'
 
 export function open(settings: EvmSettings): PayoutChain<EvmAttempt, Offered> {
   const node = new EvmNode(settings.rpcUrl!, tokenGuard(settings))

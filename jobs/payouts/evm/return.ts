@@ -1,6 +1,6 @@
 // The transactions of a return on a chain of accounts. An unattributed deposit is swept to the treasury like a merchant's, then goes to its
 // destination like a withdrawal. Beginning is safe to repeat: each step is one SQL function that checks whether it is due.
-import {step} from '../../../base/step.ts'
+import {beginReturnStep} from '../accounts.ts'
 import {type Context, type ReturnStep, retryMs, type Wait} from '../context.ts'
 import {gas, isWorthSweeping, nativeSweep} from './fees.ts'
 import {balancesOf, type Evm} from './node.ts'
@@ -34,7 +34,7 @@ async function sweep(to: Context, chain: Evm, of: ReturnStep, feePerGas: bigint)
       detail: `moving ${amount} base units may cost ${maxFee} wei, which is too much for the amount; ${isNative ? 'SWEEP_FEE_PERCENT sets' : 'SWEEP_MIN and TOKEN_SWEEP_FEE set'} the limit`,
       ms: retryMs.soon,
     }
-  return await begin(to, 'begin_return_sweep($1, $2, $3)', [depositId, String(moved), String(maxFee)])
+  return await beginReturnStep(to, 'begin_return_sweep($1, $2, $3)', [depositId, String(moved), String(maxFee)])
 }
 
 async function withdraw(to: Context, chain: Evm, of: ReturnStep, feePerGas: bigint): Promise<Wait | undefined> {
@@ -42,13 +42,5 @@ async function withdraw(to: Context, chain: Evm, of: ReturnStep, feePerGas: bigi
   const [estimate] = await chain.node.estimates([paymentCall(chain, {token, amount, source, recipient})])
   const limit = paymentGas(estimate!)
   if ('failure' in limit) return {reason: 'would_revert', detail: limit.failure, ms: retryMs.soon}
-  return await begin(to, 'begin_return_withdrawal($1, $2)', [depositId, String(feePerGas * limit.gas)])
-}
-
-async function begin({pool}: Context, call: string, values: string[]): Promise<Wait | undefined> {
-  step('return: before begin')
-  const {rows} = await pool.query<{reason: string | null; detail: string}>(`select * from app.${call}`, values)
-  step('return: after begin')
-  const {reason, detail} = rows[0]!
-  return reason === null ? undefined : {reason, detail, ms: retryMs.soon}
+  return await beginReturnStep(to, 'begin_return_withdrawal($1, $2)', [depositId, String(feePerGas * limit.gas)])
 }
