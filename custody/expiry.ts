@@ -1,7 +1,7 @@
 // Where transactions expire: what custody signs for a payment that it signed for before, and how long a signature is valid. Promises: a new transaction
 // is signed only if every earlier one of the payment, by the journal, can never be mined; otherwise the earlier bytes are given again. Custody itself takes
 // the lifetime from the blocks that the indexer linked, so that nobody who asks can name a false end. If it could, it would get a second signature.
-import type {ExpirySettings} from '../chains/expiry-settings.ts'
+import {type ExpirySettings, lifetimeMarginMs} from '../chains/expiry-settings.ts'
 import type {Attempt, Details} from './attempts.ts'
 import type {Plan, PolicyContext} from './policy.ts'
 import {Refusal} from './refusal.ts'
@@ -45,9 +45,6 @@ export function beforeFirstSignature({journal}: PolicyContext, chain: string): v
   if (why !== undefined) throw new Refusal('copy_unproven', why)
 }
 
-/** How far a block's time may be from the clock, and how late the last block may be that can hold a transaction. */
-const marginMs = 30_000
-
 /** Where the chain stands. */
 export interface Linked {
   headHeight: number
@@ -79,7 +76,7 @@ export async function linkedNow(
   if (!linked || linked.headAgeMs > maxHeadAgeMs)
     throw new Refusal('head_stale', `the indexer of ${chain} linked no block for more than ${maxHeadAgeMs} ms`)
   const aheadMs = linked.headTimeMs - linked.nowMs
-  if (linked.endsBy === 'time' && Math.abs(aheadMs) > marginMs)
+  if (linked.endsBy === 'time' && Math.abs(aheadMs) > lifetimeMarginMs)
     throw new Refusal(
       'head_stale',
       `the time of the newest block of ${chain} is ${Math.round(Math.abs(aheadMs))} ms ${aheadMs > 0 ? 'ahead of' : 'behind'} the clock`,
@@ -92,14 +89,14 @@ export function lifetimeInBlocks({finalHeight, headHeight, nowMs}: Linked, block
   return {
     from: finalHeight,
     end: headHeight + blocks,
-    clock_ms: Math.ceil(nowMs) + blocks * blockMs + marginMs,
+    clock_ms: Math.ceil(nowMs) + blocks * blockMs + lifetimeMarginMs,
   }
 }
 
 /** A lifetime that ends `ms` after the head's time: never further ahead of the clock than that and the margin, as linkedNow ensures. */
 export function lifetimeInTime({finalHeight, headTimeMs}: Linked, ms: number): Lifetime {
   const end = Math.floor(headTimeMs) + ms
-  return {from: finalHeight, end, clock_ms: end + marginMs}
+  return {from: finalHeight, end, clock_ms: end + lifetimeMarginMs}
 }
 
 /** Equal transactions have the same id, and only one of them pays. Throws a Refusal if something was signed with this id. */

@@ -111,7 +111,7 @@ test('a family with a folder in each room, and a line in each list, passes the c
   const {all} = await compiled
   expect(all, said(all)).toEqual([])
   for (const {ok, said} of [await walled, await conforms]) expect(ok, said).toBe(true)
-  expect((await conforms).said).toMatch(/Test Files +3 passed[\s\S]*Tests +\d\d passed/)
+  expect((await conforms).said).toMatch(/Test Files +5 passed[\s\S]*Tests +\d\d passed/)
 })
 
 /** The errors without any line (and without the folders, which need them), without one line each, and with all lines. */

@@ -3,6 +3,7 @@
 import {createHash} from 'node:crypto'
 import * as ecc from 'tiny-secp256k1'
 import {z} from 'zod'
+import {lifetimeMarginMs} from '../expiry-settings.ts'
 
 /** What every transaction costs its sender, also one that fails. */
 export const fee = 2n
@@ -12,7 +13,7 @@ export const blockMs = 1000
 
 /** How many blocks after the newest one may hold a transaction, and how late by the clock the last of them may be. */
 export const lifetimeBlocks = 10
-export const lifetimeMs = lifetimeBlocks * blockMs + 10_000
+export const lifetimeMs = lifetimeBlocks * blockMs + lifetimeMarginMs
 
 /** The payer, as the compressed public key in hex, and the recipients. */
 const Body = z.strictObject({

@@ -1,177 +1,18 @@
-// Payouts on a chain whose transactions expire, with everything they need: a local chain, its indexer, custody and a worker as processes. The clock of the
-// proofs is an hour ahead, so that only the chain decides when something has expired.
+// Payouts on a chain whose transactions expire, with everything they need: a local chain, its indexer, custody and a worker as processes.
 import {rmSync} from 'node:fs'
-import path from 'node:path'
 import {setTimeout as sleep} from 'node:timers/promises'
 import {afterAll, beforeAll, beforeEach, expect, test} from 'vitest'
-import {silent} from '../../base/log.ts'
 import {fee} from '../../chains/madeup/block.ts'
-import {readSettings} from '../../chains/settings.ts'
-import {writeAssets} from '../../db/assets.ts'
-import type {Serving} from '../../devnet/family.ts'
-import {type MadeUpClient, newAddress, payment} from '../../devnet/madeup/client.ts'
-import {madeup} from '../../devnet/madeup/family.ts'
+import {newAddress} from '../../devnet/madeup/client.ts'
 import {assertBooks} from '../../test/support/books.ts'
-import {killCustody, startCustody} from '../../test/support/custody.ts'
-import {testDatabase} from '../../test/support/database.ts'
-import {Indexer} from '../../test/support/indexer.ts'
-import {newHome} from '../../test/support/processes.ts'
+import {killCustody} from '../../test/support/custody.ts'
+import {gross, MadeUpWorld} from '../../test/support/madeup/world.ts'
 import {until} from '../../test/support/until.ts'
-import {type Running, type Shop, treasuryOf, World} from '../../test/support/world.ts'
 import {journalFile} from '../journal-file.ts'
-
-const chain = 'MADEUP'
-const gross = 1000n
-
-interface Attempt {
-  txid: string
-  fate: string
-  lapsed: boolean
-}
-
-class MadeUpWorld extends World {
-  readonly client: MadeUpClient
-  readonly treasury: string
-  readonly #serving: Serving
-  readonly #indexer: Indexer
-  /** Blocks take no payments of payouts, only sweeps. */
-  isHolding = false
-  #isOver = false
-  readonly #miner: Promise<void>
-
-  constructor(parts: Running & {client: MadeUpClient; treasury: string; serving: Serving; indexer: Indexer}) {
-    super(parts)
-    this.client = parts.client
-    this.treasury = parts.treasury
-    this.#serving = parts.serving
-    this.#indexer = parts.indexer
-    this.#miner = this.#mine()
-  }
-
-  static async open(): Promise<MadeUpWorld> {
-    const db = await testDatabase()
-    const home = newHome()
-    const {serve} = await madeup.open(chain, path.join(home, 'chain.db'))
-    const serving = await serve({directory: home, blockIntervalMs: 0, log: silent()})
-    const client = await madeup.connect(serving.where.control_url)
-    const source = {MADEUP_RPC_URL: serving.where.url, MADEUP_FINALITY: '2'}
-    const settings = {MADEUP_FEE_BUDGET: '1', ADDRESS_POOL_SIZE: '20'}
-    await writeAssets(db.ownerUrl, readSettings(settings).chains.values())
-    const custody = await startCustody(db, home, settings)
-    const indexer = Indexer.start({db, chain, environment: source})
-    const treasury = await treasuryOf(db, 'madeup')
-    const world = new MadeUpWorld({chain, db, home, custody, settings, source, client, treasury, serving, indexer})
-    await world.moveClock(1)
-    await world.#give([treasury], 500n)
-    await world.startWorker()
-    return world
-  }
-
-  async close(): Promise<void> {
-    this.#isOver = true
-    await this.#miner
-    await this.end(
-      () => this.#indexer.stop(),
-      () => this.#serving.close(),
-    )
-  }
-
-  async #mine(): Promise<void> {
-    for (; !this.#isOver; await sleep(100))
-      await this.client.mine(1, this.isHolding ? {only: await this.#sweeps()} : {})
-  }
-
-  async #sweeps(): Promise<string[]> {
-    const rows = await this.db.rows<{txid: string}>(
-      `select o.txid from app.outgoing_attempt o join app.outgoing_payment s on s.id = o.outgoing_payment_id where s.kind = 'sweep'`,
-    )
-    return rows.map(({txid}) => txid)
-  }
-
-  /** The clock of the proofs, by this many hours. */
-  async moveClock(hours: number): Promise<void> {
-    const [past] = await this.db.rows<{sql: string}>(`select pg_get_functiondef('chain.is_past_end'::regproc) as sql`)
-    await this.db.rows(past!.sql.replace('clock_timestamp()', `(clock_timestamp() + interval '${hours} hours')`))
-  }
-
-  /** Pays from the faucet, and waits until it is final here. */
-  async #give(to: string[], amount: bigint): Promise<void> {
-    const txid = await this.client.submit(payment(to.map(each => ({to: each, amount}))))
-    await until(
-      async () =>
-        (
-          await this.db.rows(
-            'select from chain.transfer t join chain.cursor c using (chain) where t.txid = $1 and t.block_height <= c.final_height',
-            [txid],
-          )
-        ).length === to.length,
-      {timeoutMs: 20_000, what: 'a payment from the faucet'},
-    )
-  }
-
-  /** A payout that is requested; its payment stays out of the blocks if `held`. */
-  async begin({held} = {held: false}): Promise<{shop: Shop; id: string}> {
-    const shop = await this.makeShop(1, newAddress())
-    await this.#give(shop.addresses, gross)
-    this.isHolding = held
-    return {shop, id: await this.request(shop, 'MADE')}
-  }
-
-  async attempts(payout: string): Promise<Attempt[]> {
-    return await this.db.rows<Attempt>(
-      'select txid, fate, lapsed from app.attempt_fate where chain = $1 and subject_id = $2 order by seq',
-      [chain, payout],
-    )
-  }
-
-  /** Its attempts, once they are this many. */
-  async signed(payout: string, count: number): Promise<Attempt[]> {
-    return await until(
-      async () => {
-        const attempts = await this.attempts(payout)
-        return attempts.length === count && attempts
-      },
-      {timeoutMs: 30_000, what: `${count} attempts`},
-    )
-  }
-
-  /** When its bytes were last given to the node. */
-  async lastSent(txid: string): Promise<Date | null> {
-    const [row] = await this.db.rows<{at: Date | null}>(
-      'select broadcast_at as at from app.outgoing_attempt where txid = $1',
-      [txid],
-    )
-    return row?.at ?? null
-  }
-
-  async sent(txid: string): Promise<void> {
-    await until(() => this.lastSent(txid), {timeoutMs: 10_000, what: 'the transaction to be sent'})
-  }
-
-  /** What the payment of a payout waits for. */
-  async waitsFor(payout: string): Promise<string | null> {
-    const [row] = await this.db.rows<{reason: string | null}>(
-      `select waiting_reason as reason from app.outgoing_payment where payout_id = $1 and kind = 'payout'`,
-      [payout],
-    )
-    return row?.reason ?? null
-  }
-
-  async wakePayment(payout: string): Promise<void> {
-    await this.db.rows(
-      `update app.outgoing_payment set next_step_at = now() where payout_id = $1 and kind = 'payout' and status <> 'final'`,
-      [payout],
-    )
-  }
-
-  async received({wallet}: Shop): Promise<bigint> {
-    return await this.client.balance('MADE', wallet)
-  }
-}
 
 let world: MadeUpWorld
 beforeEach(() => {
-  world.isHolding = false
+  world.held = 'nothing'
 })
 beforeAll(async () => {
   world = await MadeUpWorld.open()
@@ -193,7 +34,7 @@ test('made up: a transaction that expired is followed by another one, with other
   const [first] = await world.signed(id, 1)
   const [dead, second] = await world.signed(id, 2)
   expect(dead).toEqual({txid: first!.txid, fate: 'dead', lapsed: true})
-  world.isHolding = false
+  world.held = 'nothing'
   const {net, txid} = await world.becomes(id, 'completed')
   expect([txid, await world.received(shop)]).toEqual([second!.txid, BigInt(net)])
   const [lapse] = await world.db.rows<{evidence: {height: null; head: {height: number}}}>(
@@ -232,7 +73,7 @@ test('made up: from the moment it is cancelled, nothing of a payment is sent, wh
   await world.wakePayment(id)
   await sleep(1500)
   expect(await world.lastSent(attempt!.txid)).toEqual(before)
-  world.isHolding = false
+  world.held = 'nothing'
   await world.moveClock(2)
   const {error_code} = await world.becomes(id, 'failed')
   expect([error_code, await world.attempts(id), await world.received(shop)]).toEqual([
@@ -256,7 +97,7 @@ test('made up: bytes that can never be mined are not sent again', async () => {
   } finally {
     await world.startCustody()
   }
-  world.isHolding = false
+  world.held = 'nothing'
   await world.becomes(id, 'completed')
 })
 
@@ -274,7 +115,7 @@ test('made up: while two transactions may be mined, nothing is signed or sent; o
   expect(await world.lastSent(second!.txid)).toEqual(before)
   await world.moveClock(2)
   await world.signed(id, 3)
-  world.isHolding = false
+  world.held = 'nothing'
   const {net} = await world.becomes(id, 'completed')
   expect(await world.received(shop)).toBe(BigInt(net))
   await assertBooks(world.db)
@@ -306,9 +147,9 @@ test('made up: after the journal was lost, a payout waits until nothing that was
   const waits = `select from app.payout where id = $1 and waiting_reason = 'copy_unproven'`
   await until(async () => (await world.db.rows(waits, [id])).length, {timeoutMs: 20_000, what: 'the payout to wait'})
   expect(await world.attempts(id)).toEqual([])
-  await world.db.rows(`update custody.unproven_copy set noted_at = noted_at - interval '15 seconds'`) // of 20
+  await world.db.rows(`update custody.unproven_copy set noted_at = noted_at - interval '35 seconds'`) // of 40
   expect(await world.attempts(id)).toEqual([])
-  const proven = `select from custody.unproven_copy where chain = $1 and proven_at > noted_at + interval '20 seconds'`
+  const proven = `select from custody.unproven_copy where chain = $1 and proven_at > noted_at + interval '40 seconds'`
   await until(async () => (await world.db.rows(proven, [chain])).length, {timeoutMs: 20_000, what: 'the proof'})
   await world.db.rows('update app.payout set next_step_at = now() where id = $1', [id])
   const {net} = await world.becomes(id, 'completed')
@@ -325,5 +166,155 @@ test('made up: a payout whose transactions expire three times fails', async () =
     [true, true, true],
     0n,
   ])
+  await assertBooks(world.db)
+})
+
+test('made up: two equal payouts are paid twice, by transactions that differ', async () => {
+  const shop = await world.shop()
+  const first = await world.request(shop, 'MADE')
+  await world.give(shop.addresses, gross)
+  await world.untilBalance(shop, gross)
+  const second = await world.request(shop, 'MADE')
+  const [one, other] = [await world.becomes(first, 'completed'), await world.becomes(second, 'completed')]
+  expect([one.net, one.txid !== other.txid]).toEqual([other.net, true])
+  expect(await world.received(shop)).toBe(2n * BigInt(one.net))
+  await assertBooks(world.db)
+})
+
+test('made up: a withdrawal that expired is signed again and done; one that is cancelled ends once it expired', async () => {
+  world.held = 'payments'
+  const [to, nobody] = [newAddress(), newAddress()]
+  const [done, cancelled] = [await world.withdraw(to, 30n), await world.withdraw(nobody, 30n)]
+  await world.signed(cancelled, 1)
+  await world.db.rows('select app.cancel_outgoing_payment($1)', [cancelled])
+  const [, second] = await world.signed(done, 2)
+  world.held = 'nothing'
+  expect(await world.ended(done)).toEqual({outcome: 'done', txid: second!.txid})
+  expect(await world.ended(cancelled)).toEqual({outcome: 'cancelled', txid: null})
+  expect([await world.client.balance('MADE', to), await world.client.balance('MADE', nobody)]).toEqual([30n, 0n])
+  expect(await world.reserved()).toBe(0n)
+  await assertBooks(world.db)
+})
+
+test('made up: a withdrawal that is given up gives back what was reserved', async () => {
+  world.held = 'payments'
+  const id = await world.withdraw(newAddress(), 30n)
+  expect(await world.ended(id)).toEqual({outcome: 'expired', txid: null})
+  expect([(await world.attempts(id)).map(({lapsed}) => lapsed), await world.reserved()]).toEqual([
+    [true, true, true],
+    0n,
+  ])
+  await assertBooks(world.db)
+})
+
+test('made up: a sweep that expired is signed again; one that is given up is followed by another, and the payout is paid', async () => {
+  const shop = await world.shop()
+  world.held = 'all'
+  const id = await world.request(shop, 'MADE', true)
+  const sweep = await until(async () => (await world.outgoingPayments(id)).find(({kind}) => kind === 'sweep'), {
+    timeoutMs: 20_000,
+    what: 'a sweep',
+  })
+  expect(await world.ended(sweep.id)).toEqual({outcome: 'expired', txid: null})
+  expect((await world.attempts(sweep.id)).map(({lapsed}) => lapsed)).toEqual([true, true, true])
+  const next = await until(
+    async () => (await world.outgoingPayments(id)).find(({kind, status}) => kind === 'sweep' && status !== 'final'),
+    {timeoutMs: 20_000, what: 'another sweep'},
+  )
+  const [, second] = await world.signed(next.id, 2)
+  world.held = 'nothing'
+  expect(await world.ended(next.id)).toEqual({outcome: 'done', txid: second!.txid})
+  const {net} = await world.becomes(id, 'completed')
+  expect(await world.received(shop)).toBe(BigInt(net))
+  await assertBooks(world.db)
+})
+
+test('made up: a sweep that is cancelled ends without a transaction, and the payout goes on', async () => {
+  const shop = await world.shop()
+  world.held = 'all'
+  const id = await world.request(shop, 'MADE', true)
+  const sweep = await until(async () => (await world.outgoingPayments(id)).find(({kind}) => kind === 'sweep'), {
+    timeoutMs: 20_000,
+    what: 'a sweep',
+  })
+  await world.signed(sweep.id, 1)
+  await world.db.rows('select app.cancel_outgoing_payment($1)', [sweep.id])
+  expect(await world.ended(sweep.id)).toEqual({outcome: 'cancelled', txid: null})
+  expect(await world.attempts(sweep.id)).toMatchObject([{lapsed: true}])
+  world.held = 'nothing'
+  await world.becomes(id, 'swept')
+  await world.db.rows('select app.cancel_payout_by_operator($1)', [id]) // what it claimed is still on the address
+  await world.becomes(id, 'failed')
+  await assertBooks(world.db)
+})
+
+test('made up: whoever asks custody at any moment gets the bytes of the one transaction that may be mined', async () => {
+  const {shop, id} = await world.begin({held: true})
+  await world.becomes(id, 'paying')
+  const got = new Set<string>()
+  let isOver = false
+  const thief = (async () => {
+    for (; !isOver; await sleep(20)) {
+      const intents = [{intent: 'pay_madeup', payout_id: id}]
+      const {body} = await world.custody.ask('/sign', {intents: [...intents, ...intents]})
+      const [one, other] = body.results
+      if (one.ok && other.ok) expect(one.raw).toBe(other.raw)
+      for (const {ok, txid} of body.results) if (ok) got.add(txid)
+      const fates = (await world.attempts(id)).map(({fate}) => fate)
+      expect(fates.filter(fate => fate !== 'dead').length).toBeLessThanOrEqual(1)
+    }
+  })()
+  try {
+    await world.signed(id, 3)
+    world.held = 'nothing'
+    const {net, txid} = await world.becomes(id, 'completed')
+    expect(await world.received(shop)).toBe(BigInt(net))
+    expect((await world.attempts(id)).map(({txid: signed, fate}) => [signed, fate])).toEqual(
+      [...got].map(signed => [signed, signed === txid ? 'final' : 'dead']),
+    )
+  } finally {
+    isOver = true
+    await thief
+  }
+  await assertBooks(world.db)
+})
+
+test('made up: nothing is signed while the indexer links no block', async () => {
+  const shop = await world.shop()
+  await world.killCustody()
+  await world.startCustody({settings: {MADEUP_MAX_HEAD_AGE_MS: '1'}})
+  const id = await world.request(shop, 'MADE')
+  try {
+    await until(
+      async () => (await world.outgoingPayments(id)).some(({waiting_reason}) => waiting_reason === 'head_stale'),
+      {timeoutMs: 30_000, what: 'a sweep that waits for the indexer'},
+    )
+  } finally {
+    await world.killCustody()
+    await world.startCustody()
+  }
+  await world.becomes(id, 'completed', 40_000)
+})
+
+test('made up: a signature that rests on the decision of an operator says so in the journal', async () => {
+  const {id} = await world.begin({held: true})
+  const [first] = await world.signed(id, 1)
+  await world.moveClock(-2) // nothing is proven to have expired
+  await world.db.rows(
+    `insert into chain.lapse (chain, txid, final_height, final_hash, evidence)
+     select chain, $1, final_height, final_hash, '{"decided": "absent"}' from chain.cursor where chain = 'MADEUP'`,
+    [first!.txid],
+  )
+  await world.wakePayment(id)
+  await world.signed(id, 2)
+  const entries = await world.db.rows<{absent: string[] | null}>(
+    `select details -> 'absent' as absent from custody.journal where subject_id = $1 order by seq`,
+    [id],
+  )
+  expect(entries).toEqual([{absent: null}, {absent: [first!.txid]}])
+  await world.client.forget([first!.txid]) // it could be mined all the same
+  world.held = 'nothing'
+  await world.becomes(id, 'completed')
+  await world.moveClock(2)
   await assertBooks(world.db)
 })

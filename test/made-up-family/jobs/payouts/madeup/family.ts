@@ -5,13 +5,16 @@ import {z} from 'zod'
 import {fee} from '../../../chains/madeup/block.ts'
 import {ask, NodeError} from '../../../chains/madeup/client.ts'
 import type {MadeUpSettings} from '../../../chains/madeup/settings.ts'
+import {beginReturnStep, beginSweeps, collectable, type Holding, type Sweep, sweepable} from '../accounts.ts'
 import {
   type Context,
   type Outcome,
   type Payout,
   type PayoutChain,
   type PlannedAttempt,
+  type ReturnStep,
   resendByAge,
+  retryMs,
   shortOfFunds,
   untilSwept,
   type Wait,
@@ -32,35 +35,44 @@ export function open(settings: MadeUpSettings): PayoutChain {
     responses: responses(Response, z.never()),
     resendAfterMs: resendByAge,
     broadcast: raws => Promise.all(raws.map(raw => submit(settings, raw))),
-    async collect() {},
+    beginReturn: (to, step) => beginReturn(to, step, settings),
+    collect: to => collect(to, settings),
     close() {},
   }
 }
 
-async function sweep({pool, ...to}: Context, payout: Payout, {sweepFeePercent}: MadeUpSettings): Promise<Outcome> {
-  const least = fee + (fee * 100n + BigInt(sweepFeePercent) - 1n) / BigInt(sweepFeePercent)
-  const {rows} = await pool.query<{address: string; amount: string}>('select * from app.sweepable($1, $2, 1000)', [
-    payout.id,
-    String(least),
-  ])
-  const begun = await pool.query<{short: string | null}>(
-    'select app.begin_sweeps($1, $2, $3, $4, $5::numeric[], $6::numeric[], $7) as short',
-    [
-      payout.id,
-      payout.chain,
-      payout.token,
-      rows.map(({address}) => address),
-      rows.map(({amount}) => String(BigInt(amount) - fee)),
-      rows.map(() => String(fee)),
-      payout.sweepFirst ? null : String(fee),
-    ],
-  )
-  const wait = await untilSwept({pool, ...to}, payout)
+async function sweep(to: Context, payout: Payout, settings: MadeUpSettings): Promise<Outcome> {
+  const sweeps = (await sweepable(to, payout, worthwhile(settings))).map(sweepOf)
+  const short = await beginSweeps(to.pool, payout, sweeps, payout.sweepFirst ? undefined : fee)
+  const wait = await untilSwept(to, payout)
   if (wait) return wait
-  const {short} = begun.rows[0]!
   if (short) return shortOfFunds(short)
-  await pool.query('select app.begin_paying_from_treasury($1)', [payout.id])
+  await to.pool.query('select app.begin_paying_from_treasury($1)', [payout.id])
   return 'next'
+}
+
+/** The least amount that is worth sweeping from an address. */
+const worthwhile = ({sweepFeePercent}: MadeUpSettings): bigint =>
+  fee + (fee * 100n + BigInt(sweepFeePercent) - 1n) / BigInt(sweepFeePercent)
+
+const sweepOf = ({address, amount}: Holding): Sweep => ({address, amount: BigInt(amount) - fee, maxFee: fee})
+
+async function collect(to: Context, settings: MadeUpSettings): Promise<void> {
+  const {code: chain} = settings.chain
+  for (const [token, above] of settings.collectAbove) {
+    const holdings = await collectable(to, {chain, token, above})
+    const worth = holdings.filter(({amount}) => BigInt(amount) >= worthwhile(settings))
+    await beginSweeps(to.pool, {id: null, chain, token}, worth.map(sweepOf))
+  }
+}
+
+async function beginReturn(to: Context, step: ReturnStep, settings: MadeUpSettings): Promise<Wait | undefined> {
+  const {depositId, amount} = step
+  if (step.step === 'withdrawal')
+    return await beginReturnStep(to, 'begin_return_withdrawal($1, $2)', [depositId, String(fee)])
+  if (amount < worthwhile(settings))
+    return {reason: 'not_worth_moving', detail: `moving ${amount} base units costs ${fee}`, ms: retryMs.soon}
+  return await beginReturnStep(to, 'begin_return_sweep($1, $2, $3)', [depositId, String(amount - fee), String(fee)])
 }
 
 async function beginPayment({pool}: Context, {id}: Payout): Promise<Wait | undefined> {
