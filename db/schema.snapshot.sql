@@ -1056,6 +1056,8 @@ create table app.chain (
   native_token text not null, -- Token code of the native coin, in which network fees are paid.
   attempts_exclude_by text not null, -- What all attempts of an outgoing payment use, so that at most one of them is ever mined. nonce: the same nonce of an account. output: the same output, their first input (app.outgoing_payment.first_input). expiry: nothing; each attempt ends, and the next is signed only when the ones before can never be mined. Never changes.
   ends_by text, -- Where attempts expire: whether the last block that may hold one is given by its height, or by the time of the blocks (in ms). Never changes.
+  longest_lifetime bigint, -- Where attempts expire: the most blocks, or ms by the time of the blocks, from the newest block when one is signed to its end.
+  longest_lifetime_ms bigint, -- Where attempts expire: by this many ms after one is signed the chain is past its end, unless it stands still.
   shows_unconfirmed boolean not null, -- Whether its indexer shows payments that are in no block yet (chain.unconfirmed), and is notified of each new address at once.
   coinbase_sender text, -- What its indexer writes as the sender of new coins; null if they do not come as transfers of a transaction.
   coinbase_maturity integer, -- How many blocks above theirs nodes wait until new coins may be spent; null if there are none.
@@ -1065,6 +1067,8 @@ create table app.chain (
   constraint chain_attempts_exclude_by_check CHECK ((attempts_exclude_by = ANY (ARRAY['nonce'::text, 'output'::text, 'expiry'::text]))),
   constraint chain_coinbase_maturity_check CHECK ((coinbase_maturity > 0)),
   constraint chain_ends_by_check CHECK ((ends_by = ANY (ARRAY['height'::text, 'time'::text]))),
+  constraint chain_longest_lifetime_check CHECK ((longest_lifetime > 0)),
+  constraint chain_longest_lifetime_ms_check CHECK ((longest_lifetime_ms > 0)),
   constraint coinbase CHECK ((num_nulls(coinbase_sender, coinbase_maturity) <> 1))
 );
 
@@ -2481,7 +2485,7 @@ create view app.waiting_code as
  SELECT reasons,
     code,
     message
-   FROM ( VALUES (ARRAY['not_whitelisted'::text],'address_not_whitelisted'::text,'the operator has to put the payout address on the whitelist'::text), (ARRAY['daily_limit'::text, 'above_limit'::text],'limit_reached'::text,'it would exceed a limit for payouts'::text), (ARRAY['fee_budget_reached'::text],'fee_budget_reached'::text,'the budget for today''s network fees is used up; the payout continues tomorrow (UTC) at the latest'::text), (ARRAY['insufficient_treasury_funds'::text, 'insufficient_inputs'::text, 'fee_above_funds'::text],'insufficient_treasury_funds'::text,'the treasury is short of funds'::text), (ARRAY['treasury_immature'::text],'treasury_immature'::text,'newly mined coins of the treasury cannot be spent yet'::text), (ARRAY['chain_halted'::text, 'journal_ahead'::text, 'journal_changed'::text],'chain_halted'::text,'payouts of this chain are stopped until the operator has checked it'::text), (ARRAY['no_node'::text, 'node_unreachable'::text],'chain_halted'::text,'the chain cannot be reached at the moment'::text), (ARRAY['fee_above_cap'::text, 'sweep_too_dear'::text],'fee_too_high'::text,'network fees are higher than the most that is paid'::text), (ARRAY['custody_unreachable'::text],'custody_unavailable'::text,'it cannot be signed at the moment'::text), (ARRAY['nonce_too_high'::text, 'unknown_outputs'::text],'unresolved_transaction'::text,'an earlier transaction has to be resolved first'::text)) k(reasons, code, message);
+   FROM ( VALUES (ARRAY['not_whitelisted'::text],'address_not_whitelisted'::text,'the operator has to put the payout address on the whitelist'::text), (ARRAY['daily_limit'::text, 'above_limit'::text],'limit_reached'::text,'it would exceed a limit for payouts'::text), (ARRAY['fee_budget_reached'::text],'fee_budget_reached'::text,'the budget for today''s network fees is used up; the payout continues tomorrow (UTC) at the latest'::text), (ARRAY['insufficient_treasury_funds'::text, 'insufficient_inputs'::text, 'fee_above_funds'::text],'insufficient_treasury_funds'::text,'the treasury is short of funds'::text), (ARRAY['treasury_immature'::text],'treasury_immature'::text,'newly mined coins of the treasury cannot be spent yet'::text), (ARRAY['chain_halted'::text, 'journal_ahead'::text, 'journal_changed'::text, 'copy_unproven'::text],'chain_halted'::text,'payouts of this chain are stopped until the operator has checked it'::text), (ARRAY['no_node'::text, 'node_unreachable'::text, 'head_stale'::text],'chain_halted'::text,'the chain cannot be reached at the moment'::text), (ARRAY['fee_above_cap'::text, 'sweep_too_dear'::text],'fee_too_high'::text,'network fees are higher than the most that is paid'::text), (ARRAY['custody_unreachable'::text],'custody_unavailable'::text,'it cannot be signed at the moment'::text), (ARRAY['nonce_too_high'::text, 'unknown_outputs'::text],'unresolved_transaction'::text,'an earlier transaction has to be resolved first'::text), (ARRAY['unproven_expiry'::text],'unproven_expiry'::text,'its transaction has expired, and the operator has to confirm that no block holds it'::text), (ARRAY['payment_contested'::text],'payment_contested'::text,'two transactions of it may still be mined; it continues once one is final, or can never be'::text)) k(reasons, code, message);
 --   reasons text[]: Internal reasons that it stands for.
 --   code text: The code.
 --   message text: For people.
@@ -4130,8 +4134,8 @@ CREATE OR REPLACE FUNCTION app.event_body(payload json, sequence bigint)
  IMMUTABLE PARALLEL SAFE
 RETURN ((("left"((payload)::text, '-1'::integer) || ', "sequence" : '::text) || (sequence)::text) || '}'::text);
 
--- Ends an outgoing payment whose signed transactions have all expired, and fails its payout with this code. False if one of them may still be mined, or its chain is halted.
-CREATE OR REPLACE FUNCTION app.expire_payment(of_outgoing_payment uuid, code text, message text)
+-- Ends an outgoing payment whose signed transactions have all expired, and that waits for what it waits for at least this long; fails its payout with this code, and has the step of a return begin anew. False if one of its transactions may still be mined, it is being cancelled, or its chain is halted.
+CREATE OR REPLACE FUNCTION app.expire_payment(of_outgoing_payment uuid, code text, message text, after_ms integer DEFAULT 0)
  RETURNS boolean
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -4139,7 +4143,10 @@ CREATE OR REPLACE FUNCTION app.expire_payment(of_outgoing_payment uuid, code tex
 AS $function$
 declare s app.outgoing_payment := app.lock_unsigned(of_outgoing_payment);
 begin
-  if s.id is null or s.conflict_key is not null then return false; end if;
+  if s.id is null or s.conflict_key is not null or s.cancelling
+    or after_ms > 0 and not coalesce(s.waiting_since <= clock_timestamp() - after_ms * interval '1 millisecond', false) then
+    return false;
+  end if;
   update app.outgoing_payment x set status = 'final', outcome = 'expired', fee_paid = 0, final_at = clock_timestamp(), next_step_at = null,
     waiting_reason = null, waiting_detail = null, waiting_since = null
   where x.id = s.id returning * into s;
@@ -4147,6 +4154,9 @@ begin
   if s.kind = 'payout' then perform app.finish_payment(s, s.outcome, null, code, message);
   elsif s.kind = 'withdrawal' then perform app.finish_withdrawal(s, s.outcome);
   end if;
+  update app.unattributed_decision u set sweep_id = nullif(u.sweep_id, s.id), withdrawal_id = nullif(u.withdrawal_id, s.id)
+  where u.decision = 'return' and s.id in (u.sweep_id, u.withdrawal_id);
+  perform app.wake_payouts_after(array[s.id]);
   return true;
 end $function$;
 
@@ -5236,8 +5246,13 @@ AS $function$
     select p.waiting_reason as reason, p.waiting_since as since where p.status in ('pending', 'sweeping', 'swept')
     union all
     select s.waiting_reason, s.waiting_since from app.outgoing_payment s where s.payout_id = p.id and s.kind = 'payout' and p.status = 'paying'
+    union all
+    select i.kind, i.opened_at from app.outgoing_payment s join app.outgoing_attempt o on o.outgoing_payment_id = s.id
+    join app.incident i on i.kind = 'unproven_expiry' and i.subject = s.chain || ':' || o.txid and i.resolved_at is null
+    where s.payout_id = p.id and s.kind = 'payout' and p.status = 'paying'
   ) w
   join app.waiting_code k on w.reason = any(k.reasons)
+  order by w.reason = 'unproven_expiry' desc limit 1
 $function$;
 
 -- Writes one posting, given as JSON: [{account, token, amount, merchant_id?, address?}, ...], amounts in base units. Entries of zero are left out.
@@ -6221,10 +6236,18 @@ begin
   perform app.lock_treasury(s.chain);
   select * into s from app.outgoing_payment x where x.id = of_outgoing_payment for update;
   if s.status = 'final' or (s.cancelling and of_kind = 'effect')
-    or number <> 1 + (select count(*) from app.outgoing_attempt o where o.outgoing_payment_id = s.id) then return false; end if;
+    or number <> 1 + (select count(*) from app.outgoing_attempt o where o.outgoing_payment_id = s.id)
+    or exists (select from app.outgoing_attempt o where o.chain = s.chain and o.txid = of_txid and o.outgoing_payment_id = s.id) then
+    return false;
+  end if;
   perform from custody.journal j where j.stream = s.chain and j.txid = of_txid and j.conflict_key is distinct from s.conflict_key;
   if found then
     raise exception 'transaction % was signed with another nonce or first input than that of outgoing payment %', of_txid, s.id using errcode = 'P0003';
+  end if;
+  perform from custody.journal j where j.stream = s.chain and j.txid = of_txid and s.conflict_key is null
+    and j.subject_id is distinct from case s.kind when 'payout' then s.payout_id else s.id end;
+  if found then
+    raise exception 'transaction % was signed for another payment than %', of_txid, s.id using errcode = 'P0003';
   end if;
   native := app.native_token(s.chain);
   more := greatest(of_max_fee - s.max_fee, 0);
@@ -7868,9 +7891,14 @@ create view chain.lapsable as
     j.raw,
     j.sender,
     j.lifetime_from,
-    j.lifetime_end
+    j.lifetime_end,
+        CASE
+            WHEN c.followed_from > (j.lifetime_from + 1) THEN format('blocks %s to %s were not followed (a gap was accepted, or the chain was started later), so no absence can be proven'::text, j.lifetime_from + 1, c.followed_from - 1)
+            ELSE NULL::text
+        END AS not_followed
    FROM app.attempt_fate f
      JOIN custody.journal j ON j.stream = f.chain AND j.seq = f.seq
+     JOIN chain.cursor c ON c.chain = f.chain
   WHERE f.fate = 'open'::text AND j.lifetime_end IS NOT NULL AND chain.is_past_end(j.*);
 --   chain text: Chain code.
 --   txid text: The transaction.
@@ -7878,6 +7906,7 @@ create view chain.lapsable as
 --   sender text: The address that sends it and pays its fee.
 --   lifetime_from integer: No block at or below this height can hold it.
 --   lifetime_end bigint: Its end: a height, or the time of a block in ms.
+--   not_followed text: Why its absence can never be proven, if blocks that may hold it were not read; else null.
 
 -- Chains of which nothing new can be written now, because all servers that are asked contradict themselves.
 create view chain.standing_contradiction as
@@ -8570,20 +8599,19 @@ begin
   perform chain.touch(of_chain, changed);
 end $function$;
 
--- Opens an incident for a transaction that is past its end and whose absence from the chain cannot be proven.
+-- Opens an incident, or renews its reason, for a transaction of which it is not proven that it expired, 10 minutes after its end must have come.
 CREATE OR REPLACE FUNCTION chain.note_unproven(of_chain text, of_txid text, why text)
  RETURNS void
- LANGUAGE plpgsql
+ LANGUAGE sql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog'
 AS $function$
-begin
-  perform from chain.lapsable l where l.chain = of_chain and l.txid = of_txid;
-  if not found then return; end if;
-  insert into app.incident (chain, kind, subject, details)
-  values (null, 'unproven_expiry', of_chain || ':' || of_txid, -- without a chain: its other payments go on
-     jsonb_build_object('txid', of_txid, 'why', why)) on conflict do nothing;
-end $function$;
+  insert into app.incident as i (chain, kind, subject, details)
+  select null, 'unproven_expiry', of_chain || ':' || of_txid, jsonb_build_object('txid', of_txid, 'why', why) -- without a chain: its other payments go on
+  from chain.lapsable l join custody.journal j on j.stream = l.chain and j.txid = l.txid
+  where l.chain = of_chain and l.txid = of_txid and extract(epoch from clock_timestamp()) * 1000 > j.lifetime_clock_ms + 600000
+  on conflict (subject, kind) where resolved_at is null do update set details = excluded.details where i.details <> excluded.details
+$function$;
 
 -- The ids of the credited deposits that wait for finality in these blocks.
 CREATE OR REPLACE FUNCTION chain.pending_deposits(of_chain text, from_height integer, hashes text[])
@@ -8857,6 +8885,17 @@ create table custody.refusal (
   constraint refusal_pkey PRIMARY KEY (id)
 );
 
+-- Chains whose transactions expire for which custody's journal may lack entries. Until one is proven, custody signs nothing for the first time there.
+create table custody.unproven_copy (
+  chain text not null, -- Chain code.
+  mark text not null, -- When custody's journal was found incomplete, and why, as in the file journal.incomplete beside it.
+  noted_at timestamp with time zone not null default clock_timestamp(), -- When it was noted here. What the missing entries signed was signed before.
+  noted_height integer not null, -- The newest block that was read then; -1 if there was none.
+  start_height integer, -- The first final block found that was made and read after that; null until there is one.
+  proven_at timestamp with time zone, -- When nothing that the missing entries signed could be mined any more; null while something may.
+  constraint unproven_copy_pkey PRIMARY KEY (chain)
+);
+
 -- Where money may go: per merchant and chain; without a merchant, where the operator's own money may go.
 create table custody.whitelist (
   id bigint not null generated always as identity, -- Number of the entry.
@@ -8912,6 +8951,34 @@ AS $function$
   from app.sender n join custody.address a on a.address = n.address cross join generate_series(0, n.next_nonce - 1) nonce
   where n.chain = any(of_chains) and (a.merchant_id is not null or a.purpose = 'treasury')
     and not exists (select from app.outgoing_payment s where s.chain = n.chain and s.fee_payer = n.address and s.nonce = nonce.nonce)
+$function$;
+
+-- Notes that custody found its journal incomplete (the mark says when and why; once for each), and which chains are proven since. Returns those that are not, with what they wait for.
+CREATE OR REPLACE FUNCTION custody.follow_unproven_copies(of_mark text)
+ RETURNS TABLE(chain text, why text)
+ LANGUAGE sql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+  insert into custody.unproven_copy as u (chain, mark, noted_height) select k.chain, of_mark, coalesce(c.head_height, -1)
+  from app.chain k left join chain.cursor c using (chain)
+  where k.attempts_exclude_by = 'expiry' and not exists (select from custody.unproven_copy o where o.chain = k.chain and o.mark = of_mark)
+  on conflict on constraint unproven_copy_pkey do update
+  set mark = excluded.mark, noted_at = excluded.noted_at, noted_height = excluded.noted_height, start_height = null, proven_at = null;
+
+  update custody.unproven_copy u set start_height = c.final_height
+  from chain.cursor c join chain.block b on b.chain = c.chain and b.height = c.final_height
+  where c.chain = u.chain and u.start_height is null and c.final_height > u.noted_height and b.time >= u.noted_at;
+
+  update custody.unproven_copy u set proven_at = clock_timestamp()
+  from app.chain k join chain.cursor c using (chain) join chain.block b on b.chain = c.chain and b.height = c.final_height
+  where k.chain = u.chain and u.proven_at is null and c.halted_at is null
+    and case k.ends_by when 'height' then c.final_height >= u.start_height + k.longest_lifetime
+      else u.start_height is not null and b.time >= u.noted_at + k.longest_lifetime * interval '1 millisecond' end
+    and clock_timestamp() >= u.noted_at + k.longest_lifetime_ms * interval '1 millisecond'
+    and not exists (select from app.incident i where i.chain = u.chain and i.kind = 'unknown_transaction' and i.resolved_at is null);
+
+  select u.chain, custody.why_unproven(u) from custody.unproven_copy u where u.proven_at is null
 $function$;
 
 -- Gives unsigned outgoing payments another nonce if the journal has theirs, and frees the outputs that the journal spent (custody.free_outputs); no nonce of the journal is handed out again.
@@ -9253,6 +9320,22 @@ AS $function$
   on conflict do nothing
 $function$;
 
+-- What custody waits for before it signs for the first time on this chain, for operators.
+CREATE OR REPLACE FUNCTION custody.why_unproven(u custody.unproven_copy)
+ RETURNS text
+ LANGUAGE sql
+ STABLE
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select format('the journal may lack signatures (%s); nothing new is signed until %s is final, it is %s, and no incident unknown_transaction of %s is open',
+    u.mark,
+    case when k.ends_by = 'time' then format('a block with the time %s or later', app.iso(u.noted_at + k.longest_lifetime * interval '1 millisecond'))
+      when u.start_height is null then format('a block made after %s, and %s blocks after it,', app.iso(u.noted_at), k.longest_lifetime)
+      else format('block %s', u.start_height + k.longest_lifetime) end,
+    app.iso(u.noted_at + k.longest_lifetime_ms * interval '1 millisecond'), u.chain)
+  from app.chain k where k.chain = u.chain
+$function$;
+
 -- standard public schema
 create schema public;
 
@@ -9474,6 +9557,7 @@ grant usage on schema custody to sluice_api;
 grant execute on function app.match_key(text,boolean) to sluice_custody;
 grant execute on function app.way_out(text) to sluice_custody;
 grant execute on function app.why_halted(text) to sluice_custody;
+grant execute on function custody.follow_unproven_copies(text) to sluice_custody;
 grant execute on function custody.halt_chain(text,text) to sluice_custody;
 grant execute on function custody.lock_outgoing_payment(uuid,integer) to sluice_custody;
 grant execute on function custody.tell_journal(text,text) to sluice_custody;
@@ -9576,7 +9660,7 @@ grant execute on function app.due_comparison(text) to sluice_jobs;
 grant execute on function app.end_unsigned(uuid) to sluice_jobs;
 grant execute on function app.enqueue(text,json,text) to sluice_jobs;
 grant execute on function app.event_body(json,bigint) to sluice_jobs;
-grant execute on function app.expire_payment(uuid,text,text) to sluice_jobs;
+grant execute on function app.expire_payment(uuid,text,text,integer) to sluice_jobs;
 grant execute on function app.expire_payment_requests(integer) to sluice_jobs;
 grant execute on function app.fail_comparison(text,text) to sluice_jobs;
 grant execute on function app.fail_payout(uuid,text,text) to sluice_jobs;

@@ -13,15 +13,15 @@ const unreachableRetryMs = 2000
 const refusedRetryMs = 10_000
 /** A cancel is refused while fees are too high, or when custody signed something with its nonce that is not stored here. */
 const cancelRetryMs = 3000
-/** For limits that end with the day. Raising the fee budget wakes the payment. */
-const untilTomorrowRetryMs = 300_000
+/** For limits that end with the day (raising the fee budget wakes the payment), and for a journal that may lack signatures. */
+const slowRetryMs = 300_000
 const lateRetryMs = 1000
 
-const untilTomorrow = new Set(['fee_budget_reached', 'daily_limit'])
+const slow = new Set(['fee_budget_reached', 'daily_limit', 'copy_unproven'])
 
 /** Refusals that pass by themselves and are not the payment's fault. A cancel would be refused too, or be worse than waiting. */
 export const passing = new Set([
-  ...untilTomorrow,
+  ...slow,
   'chain_halted',
   'journal_ahead',
   'journal_changed',
@@ -31,7 +31,6 @@ export const passing = new Set([
   'payment_locked',
   'payment_contested',
   'head_stale',
-  'copy_unproven',
   'txid_taken',
   'sweep_too_dear',
 ])
@@ -144,7 +143,7 @@ async function refused(
     {outgoingPayment: outgoingPayment.id, chain: outgoingPayment.chain, code},
     `custody did not sign: ${message}`,
   )
-  const ms = untilTomorrow.has(code) ? untilTomorrowRetryMs : kind === 'cancel' ? cancelRetryMs : refusedRetryMs
+  const ms = slow.has(code) ? slowRetryMs : kind === 'cancel' ? cancelRetryMs : refusedRetryMs
   await waitOutgoingPayment(to, outgoingPayment.id, {reason: code, detail: message, ms})
   if (outgoingPayment.cancelling || passing.has(code)) return
   // What custody refuses for good is given up: it holds up later nonces, or keeps outputs. (For a payout, advance-payout.ts decides.)
