@@ -2,80 +2,20 @@
 // name and a chain are added to the registry, and a line to each list of families. With all lines, the copy compiles, keeps the import rules, and
 // passes the conformance suite. If one line is missing, it does not compile, and the compiler names the list.
 import {execFile} from 'node:child_process'
-import {cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync} from 'node:fs'
-import {tmpdir} from 'node:os'
+import {readFileSync, rmSync} from 'node:fs'
 import path from 'node:path'
 import {afterAll, beforeAll, expect, test} from 'vitest'
+import {lists, makeTree, root} from '../support/made-up-tree.ts'
 import type {Variant, Wrong} from './compile.ts'
 
-const root = path.resolve(import.meta.dirname, '../..')
-const family = path.join(root, 'test/made-up-family')
-const notCopied = ['.git', '.sluice', 'node_modules']
 let copy: string
 /** Started at once, because they take long. */
 let compiled: Promise<{lines: Wrong[]; listsAlone: Map<string, Wrong[]>; all: Wrong[]}>
 let walled: Promise<Ran>
 let conforms: Promise<Ran>
 
-/** A part of a file, and its replacement. */
-type Edit = [before: string, after: string]
-
-const lists: Record<string, Edit[]> = {
-  'chains/families.ts': named('./madeup/family.ts'),
-  'chains/clients.ts': loaded(`() => import('./madeup/client.ts')`),
-  'indexers/families.ts': loaded(`() => import('./madeup/family.ts')`),
-  'jobs/payouts/families.ts': loaded(`() => import('./madeup/family.ts')`),
-  'jobs/audit/families.ts': named('./madeup/held.ts'),
-  'custody/families.ts': named('./madeup/family.ts'),
-  'devnet/families.ts': loaded(`async () => (await import('./madeup/family.ts')).madeup`),
-  'test/conformance/families.ts': [
-    ['import type {Family}', `import {madeup} from './madeup/driver.ts'\nimport type {Family}`],
-    ['evm: [ethereum],', 'madeup: [madeup], evm: [ethereum],'],
-  ],
-  'test/torture/families.ts': named('./madeup/family.ts'),
-}
-
-function named(file: string): Edit[] {
-  return [
-    ['import type {', `import {madeup} from '${file}'\nimport type {`],
-    ['{evm, bitcoin}', '{evm, bitcoin, madeup}'],
-  ]
-}
-
-function loaded(load: string): Edit[] {
-  return [['  evm: ', `  madeup: ${load},\n  evm: `]]
-}
-
-const registry: Edit[] = [
-  ['export const chainCodes = [', `export const chainCodes = ['MADEUP', `],
-  [
-    'export type Chain = EvmChain |',
-    `export interface MadeUpChain extends CommonChain {\n  family: 'madeup'\n}\n\nexport type Chain = MadeUpChain | EvmChain |`,
-  ],
-  [
-    'export const chains: Chain[] = [',
-    `export const chains: Chain[] = [
-      {
-        code: 'MADEUP',
-        displayName: 'Made up',
-        family: 'madeup',
-        assets: [{token: 'MADE', name: 'MADE', displayName: 'Made-up coin', decimals: 2, usualMinPayout: 1n}],
-        feeBudget: '0',
-        stallTimeoutMs: 180_000,
-        pollIntervalMs: 200,
-      },`,
-  ],
-]
-
 beforeAll(() => {
-  copy = mkdtempSync(path.join(tmpdir(), 'sluice-made-up-'))
-  const isCopied = (file: string) => file !== family && !notCopied.includes(path.basename(file))
-  cpSync(root, copy, {recursive: true, filter: isCopied})
-  for (const packages of ['node_modules', 'devnet/bitcoin/bcoin/node_modules'])
-    symlinkSync(path.join(root, packages), path.join(copy, packages))
-  cpSync(family, copy, {recursive: true})
-  edit('chains/registry.ts', registry)
-  for (const [list, edits] of Object.entries(lists)) edit(list, edits)
+  copy = makeTree()
   conforms = runTool(
     'vitest/vitest.mjs',
     'run',
@@ -134,16 +74,6 @@ function filesOf(wrong: Wrong[]): string[] {
 
 function said(wrong: Wrong[]): string {
   return wrong.map(({file, message}) => `${file}: ${message}`).join('\n')
-}
-
-function edit(file: string, edits: Edit[]): void {
-  const found = path.join(copy, file)
-  let text = readFileSync(found, 'utf8')
-  for (const [before, after] of edits) {
-    expect(text, file).toContain(before)
-    text = text.replace(before, () => after)
-  }
-  writeFileSync(found, text)
 }
 
 /** What vitest passes to its own processes, and the server with their template. */

@@ -1,6 +1,6 @@
 // What must hold of money after every commit. Each statement finds rows that break a rule.
 // Promises: it reads the tables themselves, and uses no sum of the database except those that it compares.
-import {expect} from 'vitest'
+import assert from 'node:assert/strict'
 import type {TestDatabase} from './database.ts'
 
 const rules: Record<string, string> = {
@@ -133,5 +133,5 @@ export async function assertBooks(db: Pick<TestDatabase, 'rows'>): Promise<void>
   const broken = names.map(name => `(select json_agg(b) from (${rules[name]}) b)`)
   const [found] = await db.rows(`select array[${broken.join(', ')}]::json[] as rows`) // one statement: one moment
   const breaches = names.flatMap((name, n) => (found!.rows[n] ? [[name, found!.rows[n]]] : []))
-  expect(Object.fromEntries(breaches)).toEqual({})
+  assert.deepEqual(Object.fromEntries(breaches), {})
 }
