@@ -6,7 +6,7 @@ import {blockMs, fee, lifetimeBlocks} from '../../chains/madeup/block.ts'
 import {madeUpSettings} from '../../chains/madeup/settings.ts'
 import type {ChainCode} from '../../chains/registry.ts'
 import {type Attempt, attemptsFor, checkJournal, findAttempts} from '../attempts.ts'
-import {attemptToRepeat, type Lifetime, lifetimeInBlocks, linkedNow} from '../expiry.ts'
+import {attemptToRepeat, type Lifetime, lifetimeInBlocks, lifetimeInTime, linkedNow} from '../expiry.ts'
 import {chainOf, id} from '../intents.ts'
 import type {KeyPath} from '../keys.ts'
 import {
@@ -134,9 +134,15 @@ async function planOf(
   }
 }
 
+/** It ends by height, or by time where app.chain says so. */
 async function lifetimeNow(context: FamilyContext, chain: ChainCode): Promise<Lifetime> {
-  const settings = madeUpSettings(context.chains.get(chain))
-  return lifetimeInBlocks(await linkedNow(context, chain, settings), lifetimeBlocks, blockMs)
+  const linked = await linkedNow(context, chain, madeUpSettings(context.chains.get(chain)))
+  const {rowCount} = await context.client.query({
+    name: 'ends_by_time',
+    text: `select from app.chain where chain = $1 and ends_by = 'time'`,
+    values: [chain],
+  })
+  return rowCount ? lifetimeInTime(linked, lifetimeBlocks * blockMs) : lifetimeInBlocks(linked, lifetimeBlocks, blockMs)
 }
 
 async function findOwn({client}: FamilyContext, address: string): Promise<Own> {

@@ -1,0 +1,206 @@
+// The chain of the model: a tree of blocks, and what its nodes know. It is the truth that the model compares with. Promises: a block holds a transaction
+// only if the rules of its family allow it there; a branch holds no transaction twice; nothing is forgotten, so a block that left may be looked at.
+import {createHash} from 'node:crypto'
+
+export interface Output {
+  to: string
+  token: string
+  amount: bigint
+}
+
+/** A transaction as the network sees it. */
+export interface Transaction {
+  txid: string
+  raw: string
+  /** The address that signs it, and pays the fee. */
+  from: string
+  fee: bigint
+  outputs: Output[]
+  /** Where transactions expire. */
+  lifetime?: {from: number; end: number}
+  /** Where nonces exclude. */
+  nonce?: number
+}
+
+export interface Included {
+  transaction: Transaction
+  /** It moved nothing, and cost its fee. */
+  failed: boolean
+}
+
+export interface Block {
+  height: number
+  hash: string
+  parent: Block | undefined
+  /** In ms; it never falls. */
+  time: number
+  included: Included[]
+}
+
+/** What the rules of a family say about one transaction. */
+export interface Rules {
+  /** Why no block directly above `parent` can hold it; undefined if one can. */
+  refuses(parent: Block, transaction: Transaction): string | undefined
+  /** Whether some block above `final`, on whatever branch, can still hold it; the branch up to `final` holds it not. */
+  mayFollow(final: Block, transaction: Transaction): boolean
+  /** How many blocks above `head` the last one is that may hold it, if blocks come each second; undefined if there is no last one. */
+  lastAfter(head: Block, transaction: Transaction): number | undefined
+}
+
+export const secondMs = 1000
+
+const isEarly = (parent: Block, {lifetime}: Transaction) => parent.height < lifetime!.from
+
+/** The last block that may hold a transaction has its end as height. */
+export const endsByHeight: Rules = {
+  refuses: (parent, transaction) => {
+    if (isEarly(parent, transaction)) return 'it is not valid yet'
+    return parent.height + 1 > transaction.lifetime!.end ? 'it has expired' : undefined
+  },
+  mayFollow: (final, {lifetime}) => final.height < lifetime!.end,
+  lastAfter: (head, {lifetime}) => lifetime!.end - head.height,
+}
+
+/** The last block that may hold a transaction is the first one whose time is at its end, or past it. */
+export const endsByTime: Rules = {
+  refuses: (parent, transaction) => {
+    if (isEarly(parent, transaction)) return 'it is not valid yet'
+    return parent.time >= transaction.lifetime!.end ? 'it has expired' : undefined
+  },
+  mayFollow: (final, {lifetime}) => final.time < lifetime!.end,
+  lastAfter: (head, {lifetime}) => Math.ceil((lifetime!.end - head.time) / secondMs),
+}
+
+/** Each transaction of an account uses its next nonce. */
+export const usesNonces: Rules = {
+  refuses: (parent, {from, nonce}) => (nonce === noncesOf(parent, from) ? undefined : 'it has not the next nonce'),
+  mayFollow: (final, {from, nonce}) => noncesOf(final, from) <= nonce!,
+  lastAfter: () => undefined,
+}
+
+function noncesOf(block: Block, account: string): number {
+  let count = 0
+  for (const {included} of branch(block))
+    for (const {transaction} of included) if (transaction.from === account && transaction.nonce !== undefined) count++
+  return count
+}
+
+/** A block and those below it, from above. */
+export function* branch(block: Block): Generator<Block> {
+  for (let at: Block | undefined = block; at; at = at.parent) yield at
+}
+
+export class ModelChain {
+  readonly #rules: Rules
+  readonly #native: string
+  /** The node's newest block, and the newest one that it calls final. */
+  head: Block
+  final: Block
+  /** A block that was final has left the chain. */
+  isBroken = false
+  /** What was given to the network, by txid. */
+  readonly pool = new Map<string, Transaction>()
+  #count = 0
+
+  constructor(rules: Rules, native: string, head: Block) {
+    this.#rules = rules
+    this.#native = native
+    this.head = head
+    this.final = head
+  }
+
+  static genesis(time: number): Block {
+    return {height: 0, hash: hashOf('genesis'), parent: undefined, time, included: []}
+  }
+
+  /** The block of the node's chain at this height. */
+  at(height: number): Block | undefined {
+    if (height > this.head.height) return undefined
+    for (const block of branch(this.head)) if (block.height === height) return block
+    return undefined
+  }
+
+  /** Whether the block is on the node's chain. */
+  has(hash: string, height: number): boolean {
+    return this.at(height)?.hash === hash
+  }
+
+  /** Where the branch of a block holds a transaction. */
+  find(from: Block, txid: string): (Included & {block: Block}) | undefined {
+    for (const block of branch(from)) {
+      const found = block.included.find(({transaction}) => transaction.txid === txid)
+      if (found) return {...found, block}
+    }
+    return undefined
+  }
+
+  /** A block above `parent` with those of these transactions that it may hold. `fails`: those that fail even if they could be paid. */
+  add(parent: Block, wanted: Transaction[], time: number, fails: (txid: string) => boolean = () => false): Block {
+    this.#count += 1
+    const block: Block = {
+      height: parent.height + 1,
+      hash: hashOf(`${parent.hash} ${this.#count}`),
+      parent,
+      time: Math.max(parent.time, time),
+      included: [],
+    }
+    for (const transaction of wanted) {
+      if (this.whyNot(parent, transaction, block)) continue
+      const left = this.#left(block, transaction)
+      if (left.fee < transaction.fee) continue
+      block.included.push({transaction, failed: left.all < 0n || fails(transaction.txid)})
+    }
+    return block
+  }
+
+  /** Why a block above `parent` cannot hold it; `block` has what is in it already. */
+  whyNot(parent: Block, transaction: Transaction, block?: Block): string | undefined {
+    if (this.find(block ?? parent, transaction.txid)) return 'it is in a block'
+    if (transaction.from === faucet) return undefined
+    return this.#rules.refuses(parent, transaction)
+  }
+
+  /** Whether a transaction that no final block holds can still be in one. */
+  mayStillBeMined(transaction: Transaction): boolean {
+    return !this.find(this.final, transaction.txid) && this.#rules.mayFollow(this.final, transaction)
+  }
+
+  lastAfter(transaction: Transaction): number | undefined {
+    return this.#rules.lastAfter(this.head, transaction)
+  }
+
+  /** What a sender has for the fee, and what it has left after everything; a block's earlier transactions count. */
+  #left(block: Block, {from, fee, outputs}: Transaction): {fee: bigint; all: bigint} {
+    if (from === faucet) return {fee: 0n, all: 0n}
+    const balances = balancesAt(block, this.#native)
+    const had = balances.get(`${from} ${this.#native}`) ?? 0n
+    const spent = new Map([[this.#native, fee]])
+    for (const {token, amount} of outputs) spent.set(token, (spent.get(token) ?? 0n) + amount)
+    const short = [...spent].some(([token, amount]) => (balances.get(`${from} ${token}`) ?? 0n) < amount)
+    return {fee: had, all: short ? -1n : 0n}
+  }
+}
+
+/** Who pays what comes from outside, and never runs dry. */
+export const faucet = 'faucet'
+
+/** What everybody has after a block, as `address token`. */
+export function balancesAt(block: Block, native: string): Map<string, bigint> {
+  const balances = new Map<string, bigint>()
+  const add = (address: string, token: string, amount: bigint) => {
+    const key = `${address} ${token}`
+    balances.set(key, (balances.get(key) ?? 0n) + amount)
+  }
+  for (const {included} of branch(block))
+    for (const {transaction, failed} of included) {
+      add(transaction.from, native, -transaction.fee)
+      if (failed) continue
+      for (const {to, token, amount} of transaction.outputs) {
+        add(to, token, amount)
+        add(transaction.from, token, -amount)
+      }
+    }
+  return balances
+}
+
+export const hashOf = (text: string): string => createHash('sha256').update(text).digest('hex')

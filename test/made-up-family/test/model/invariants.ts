@@ -1,0 +1,93 @@
+// What must hold in every history, by the model's own truth: its tree of blocks, and the file of custody's journal.
+import {assertBooks} from '../support/books.ts'
+import {balancesAt, branch} from './chain.ts'
+import type {World} from './world.ts'
+
+/** What a history found wrong. */
+export class Violation extends Error {
+  override name = 'Violation'
+}
+
+export function assertThat(holds: boolean, what: string): asserts holds {
+  if (!holds) throw new Violation(what)
+}
+
+/** After every command. */
+export async function check(world: World): Promise<void> {
+  if (!world.chain.isBroken) {
+    assertPaidOnce(world)
+    await assertDeadAreDead(world)
+  }
+}
+
+/** No purpose is paid by two transactions in final blocks. */
+function assertPaidOnce({chain, signed}: World): void {
+  const paid = new Map<string, string>()
+  for (const {included} of branch(chain.final))
+    for (const {transaction, failed} of included) {
+      const entry = failed ? undefined : signed.get(transaction.txid)
+      if (!entry?.subject_id || (entry.kind !== 'pay' && entry.kind !== 'withdraw')) continue
+      const other = paid.get(entry.subject_id)
+      assertThat(!other, `${entry.kind} ${entry.subject_id} is paid twice, by ${other} and ${transaction.txid}`)
+      paid.set(entry.subject_id, transaction.txid)
+    }
+}
+
+/** What the chain may still hold is not called dead. */
+async function assertDeadAreDead({db, kind, chain, signed}: World): Promise<void> {
+  const rows = await db.rows<{txid: string; lapsed: boolean}>(
+    `select txid, lapsed from app.attempt_fate where chain = $1 and fate = 'dead'`,
+    [kind.chain],
+  )
+  for (const {txid, lapsed} of rows) {
+    const transaction = kind.parse(signed.get(txid)!.raw!)
+    const found = chain.find(chain.final, txid)
+    assertThat(
+      !chain.mayStillBeMined(transaction),
+      `${txid} is called dead${lapsed ? ' (lapsed)' : ''}, and may still be mined`,
+    )
+    assertThat(!found || found.failed, `${txid} is called dead${lapsed ? ' (lapsed)' : ''}, and is in a final block`)
+  }
+}
+
+/** What has not ended, with what it waits for. */
+export async function unfinished({db, kind: {chain}}: World): Promise<string[]> {
+  const rows = await db.rows<{what: string}>(
+    `select 'payout ' || id || ' is ' || status || coalesce(', waits: ' || waiting_reason || ' ' || coalesce(waiting_detail, ''), '') as what from app.payout
+     where chain = $1 and status not in ('completed', 'failed')
+     union all select kind || ' ' || id || ' is ' || status || case when cancelling then ', cancelling' else '' end || coalesce(', waits: ' || waiting_reason || ' ' || coalesce(waiting_detail, ''), '')
+     from app.outgoing_payment where chain = $1 and status <> 'final'
+     union all select 'attempt ' || f.kind || ' ' || f.txid || ' of ' || f.subject_id || ' is ' || f.fate || case when f.lapsed then ', lapsed' else '' end
+       || case when o.txid is null then ', not stored' else '' end || coalesce(case when f.success then ', in block ' else ', failed in block ' end || f.block_height, '')
+     from app.outgoing_payment s join app.attempt_fate f on f.subject_id in (s.id, s.payout_id) left join app.outgoing_attempt o on o.chain = f.chain and o.txid = f.txid
+     where s.chain = $1 and s.status <> 'final'
+     union all select 'incident ' || kind || ' ' || subject || ' ' || details from app.incident where resolved_at is null`,
+    [chain],
+  )
+  return rows.map(({what}) => what)
+}
+
+/** When all is quiet: the books are right, and the ledger says what the chain holds. */
+export async function checkEnd(world: World): Promise<void> {
+  const {db, kind, chain, start} = world
+  await assertBooks(db).catch(error => {
+    throw new Violation(`the books are wrong: ${error.message}`)
+  })
+  if (!chain.isBroken) {
+    const twice = await db.rows('select * from audit.no_double_pay')
+    assertThat(!twice.length, `audit.no_double_pay: ${JSON.stringify(twice)}`)
+  }
+  const balances = balancesAt(chain.final, kind.token)
+  const addresses = [start.treasury, ...start.merchants.map(({address}) => address)]
+  const held = await db.rows<{address: string; token: string; amount: string}>(
+    'select * from app.ledger_holdings($1, $2)',
+    [kind.chain, addresses],
+  )
+  for (const {address, token, amount} of held) {
+    const onChain = balances.get(`${address} ${token}`) ?? 0n
+    assertThat(
+      BigInt(amount) === onChain,
+      `the ledger has ${amount} ${token} on ${address}${address === start.treasury ? ' (treasury)' : ''}, the chain ${onChain}`,
+    )
+  }
+}

@@ -1,0 +1,12 @@
+// The model test (test/model.ts) with a new seed each time: histories of payments on chains whose transactions expire, with everything that may go wrong,
+// on the real SQL and the real custody. A failure names its seed, and how to run it again.
+import {expect, test} from 'vitest'
+import {runModel} from './support/made-up-tree.ts'
+
+test('in every history of the model, each purpose is paid once at most, and everything ends', {
+  timeout: 120_000,
+}, async () => {
+  const seed = Date.now() % 2 ** 31
+  const {code, said} = await runModel(['--seed', String(seed), '--histories', '100'], 'pipe')
+  expect(code, `seed ${seed}\n${said}`).toBe(0)
+})
