@@ -231,8 +231,10 @@ async function checkLimits(
     )
   const daily = dailyLimit.get(token)
   if (daily === undefined) return
-  const paid = await paidToday(context, chain, token, subjectId)
-  const signed = paid + (withBegun ? await begunBy(context, chain, token, subjectId) : 0n)
+  const moment = new Date().toISOString()
+  const paid = context.journal.known.paidOn(moment, chain, token, subjectId)
+  let signed = paid + (withBegun ? await begunBy(context, chain, token, subjectId) : 0n)
+  if (signed + amount > daily) signed -= await deadOn(moment, context, chain, token, subjectId)
   if (signed + amount > daily)
     throw new Refusal(
       'daily_limit',
@@ -241,21 +243,20 @@ async function checkLimits(
 }
 
 /**
- * What was signed today (UTC) and can still be paid, or was, without this subject. The sum comes from the journal's file. Where attempts expire, the table
- * says what to subtract: each payment with all its entries, compared with the file, or not at all.
+ * Where attempts expire: how much of what was signed on the day (UTC) of that moment can never be paid any more. The sum that it is subtracted from comes
+ * from the journal's file; the table only says what to subtract: each payment with all its entries, compared with the file, or not at all.
  */
-async function paidToday(
+async function deadOn(
+  moment: string,
   {client, journal}: PolicyContext,
   chain: ChainCode,
   token: string,
   exceptSubject: string,
 ): Promise<bigint> {
-  const moment = new Date().toISOString()
-  const paid = journal.known.paidOn(moment, chain, token, exceptSubject)
   const firstExpiring = journal.known.firstExpiring(moment, chain, token)
-  if (firstExpiring === undefined) return paid
+  if (firstExpiring === undefined) return 0n
   const {rows} = await client.query<Entry>({
-    name: 'dead_today',
+    name: 'dead_of_day',
     text: `select ${entryColumns} from custody.journal j
       where j.kind in ('pay', 'withdraw') and j.subject_id in (
           select t.subject_id from custody.journal t where t.stream = $1 and t.seq >= $2 and t.token = $3 and t.lifetime_end is not null
@@ -265,7 +266,7 @@ async function paidToday(
           where f.chain = j.stream and f.subject_id = j.subject_id and f.kind = j.kind and f.fate <> 'dead')`,
     values: [chain, firstExpiring, token, exceptSubject, moment.slice(0, 10)],
   })
-  return paid - amountsOf(journal, chain, rows).reduce((sum, {amount}) => sum + amount, 0n)
+  return amountsOf(journal, chain, rows).reduce((sum, {amount}) => sum + amount, 0n)
 }
 
 /** The payments of these rows, each once. Throws a Refusal unless the rows are all that the file has of them. */
@@ -274,7 +275,6 @@ function amountsOf(
   chain: ChainCode,
   rows: Entry[],
 ): {merchantId: string | null; token: string | null; amount: bigint}[] {
-  checkRows(journal.check(rows))
   return [...Map.groupBy(rows, ({subject_id}) => subject_id)].map(([subject, attempts]) => {
     checkRows(journal.checkAttempts(attempts, chain, subject))
     const {merchant_id, token, amount} = attempts[0]! // all move the same amount
