@@ -29,7 +29,7 @@ const Response = z
 export function open(settings: MadeUpSettings): PayoutChain {
   return {
     sweep: (to, payout) => sweep(to, payout, settings),
-    beginPayment,
+    beginPayment: (to, payout) => beginPayment(to, payout, settings),
     plan: async (_to, outgoingPayments) => outgoingPayments.map(outgoingPayment => ({outgoingPayment, kind: 'effect'})),
     intentOf,
     responses: responses(Response, z.never()),
@@ -42,7 +42,7 @@ export function open(settings: MadeUpSettings): PayoutChain {
 }
 
 async function sweep(to: Context, payout: Payout, settings: MadeUpSettings): Promise<Outcome> {
-  const sweeps = (await sweepable(to, payout, worthwhile(settings))).map(sweepOf)
+  const sweeps = await sweepsOf(to, payout, settings)
   const short = await beginSweeps(to.pool, payout, sweeps, payout.sweepFirst ? undefined : fee)
   const wait = await untilSwept(to, payout)
   if (wait) return wait
@@ -56,6 +56,9 @@ const worthwhile = ({sweepFeePercent}: MadeUpSettings): bigint =>
   fee + (fee * 100n + BigInt(sweepFeePercent) - 1n) / BigInt(sweepFeePercent)
 
 const sweepOf = ({address, amount}: Holding): Sweep => ({address, amount: BigInt(amount) - fee, maxFee: fee})
+
+const sweepsOf = async (to: Context, payout: Payout, settings: MadeUpSettings): Promise<Sweep[]> =>
+  (await sweepable(to, payout, worthwhile(settings))).map(sweepOf)
 
 async function collect(to: Context, settings: MadeUpSettings): Promise<void> {
   const {code: chain} = settings.chain
@@ -75,13 +78,15 @@ async function beginReturn(to: Context, step: ReturnStep, settings: MadeUpSettin
   return await beginReturnStep(to, 'begin_return_sweep($1, $2, $3)', [depositId, String(amount - fee), String(fee)])
 }
 
-async function beginPayment({pool}: Context, {id}: Payout): Promise<Wait | undefined> {
-  const {rows} = await pool.query<{short: string | null}>('select app.begin_payment($1, $2) as short', [
-    id,
+async function beginPayment(to: Context, payout: Payout, settings: MadeUpSettings): Promise<Wait | undefined> {
+  const {rows} = await to.pool.query<{short: string | null}>('select app.begin_payment($1, $2) as short', [
+    payout.id,
     String(fee),
   ])
   const {short} = rows[0]!
-  return short === null ? undefined : shortOfFunds(short)
+  if (short === null) return undefined
+  await beginSweeps(to.pool, payout, await sweepsOf(to, payout, settings), fee) // another payout used money that this one counted on
+  return shortOfFunds(short)
 }
 
 function intentOf({outgoingPayment: {id, kind, chain, payoutId}}: PlannedAttempt): object {

@@ -176,11 +176,14 @@ export class MadeUpWorld extends World {
     await this.db.rows('select app.wake_payout($1)', [payout])
   }
 
-  /** Another worker, with these settings, in the place of the one that runs. */
-  async replaceWorker(settings: Record<string, string> = {}): Promise<ChildProcess> {
+  async stopWorker(): Promise<void> {
     await this.kill(this.#worker!)
+  }
+
+  /** Another worker, with these settings, in the place of the one that runs. */
+  async replaceWorker(settings: Record<string, string> = {}): Promise<void> {
+    await this.stopWorker()
     this.#worker = await this.startWorker({settings})
-    return this.#worker
   }
 
   /** When its bytes were last given to the node. */
