@@ -22,15 +22,16 @@ export interface Sweep {
 const most = 100_000
 
 /**
- * The addresses that a payout may sweep and that hold at least this much, the largest first. Each is swept once: money that arrives after the claim does
- * not belong to the payout, and a sweep that failed would only cost again. One that expired cost nothing.
+ * The addresses that a payout may sweep and that hold at least this much, the largest first. A sweep that failed would only cost again; one that expired
+ * cost nothing. With sweep_first each address is swept once before the payout is paid: money that arrives after the claim does not belong to it. Without,
+ * no more is swept than the payout lacks.
  */
 export async function sweepable({pool}: Context, {id}: {id: string}, atLeast: bigint): Promise<Holding[]> {
   const {rows} = await pool.query<Holding>(
     `select h.address, h.amount from app.sweepable($1, $2, $3) h
      where not exists (select from app.payout_sweep l join app.outgoing_payment s on s.id = l.outgoing_payment_id join app.payout p on p.id = l.payout_id
        where l.payout_id = $1 and s.source = h.address and s.status = 'final' and s.outcome <> 'expired'
-         and (s.outcome <> 'done' or s.created_at >= p.created_at))
+         and (s.outcome <> 'done' or (p.sweep_first and p.status = 'sweeping' and s.created_at >= p.created_at)))
      order by h.amount desc`,
     [id, String(atLeast), most],
   )

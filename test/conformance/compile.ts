@@ -7,8 +7,8 @@ import ts from 'typescript'
 export interface Variant {
   /** Texts that replace the contents of these files. */
   texts?: Record<string, string>
-  /** Files with this in their names are left out. */
-  without?: string
+  /** Files with one of these in their names are left out. */
+  without?: string[]
   /** The only file to be checked; absent: all. */
   only?: string
 }
@@ -33,7 +33,7 @@ function compile(root: string, variants: Variant[]): Wrong[][] {
   const files = new Map<string, ts.SourceFile | undefined>()
   const read = host.getSourceFile
   let last: ts.Program | undefined
-  return variants.map(({texts = {}, without, only}) => {
+  return variants.map(({texts = {}, without = [], only}) => {
     const given = new Map(Object.entries(texts).map(([file, text]) => [path.join(root, file), text]))
     host.getSourceFile = (file, version, ...how) => {
       const text = given.get(file)
@@ -41,7 +41,7 @@ function compile(root: string, variants: Variant[]): Wrong[][] {
       if (!files.has(file)) files.set(file, read(file, version, ...how))
       return files.get(file)
     }
-    const roots = fileNames.filter(file => !without || !file.includes(without))
+    const roots = fileNames.filter(file => !without.some(part => file.includes(part)))
     last = ts.createProgram(roots, options, host, last)
     const found = only
       ? last.getSemanticDiagnostics(last.getSourceFile(path.join(root, only)))

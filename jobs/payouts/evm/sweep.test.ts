@@ -144,3 +144,18 @@ test('a payout that is short when it is to be paid sweeps one address, and no ot
   expect(woken).toHaveLength(1)
   expect(await money.work('begin_payment', payout, 10)).toBeNull()
 })
+
+test('a payout sweeps an address again, if a sweep that it waited for moved less than the address holds', async () => {
+  const user = await money.merchant()
+  for (let n = 0; n < 2; n++) await money.deposit(user.address, 100 * unit)
+  const payout = await money.claim(user)
+  await money.work('begin_sweeping', payout)
+  // Planned before the second deposit was final, and begun after the payout was requested.
+  await money.work('begin_sweeps', null, 'ETH', 'USDC', [user.address], [100 * unit], [10])
+  onChain(user.address, async () => 100 * unit)
+  await advance(payout)
+  expect(await sweptFor(payout)).toMatchObject({swept: [user.address]})
+  await money.mineFinally([(await money.attempt(await money.sweepOf(user.address)))!])
+  await advance(payout)
+  expect(await sweptFor(payout)).toMatchObject({swept: [user.address, user.address]})
+})
