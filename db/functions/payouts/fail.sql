@@ -7,7 +7,8 @@
 -- Locks: payout, treasury, outgoing payment, pair, deposits.
 
 -- No payment of it is stored, so none was broadcast. If a nonce or outputs were taken for one, a cancel uses them up. Its value, and what it was to
--- sweep in, are given back; its network fee stays reserved for the cancel.
+-- sweep in, are given back; its network fee stays reserved for the cancel. Where attempts expire, no cancel excludes what custody signed and nobody
+-- stored: the payout goes on until that can never be mined.
 create or replace function app.fail_payout(of_payout uuid, code text, message text) returns boolean
 language plpgsql security definer set search_path = pg_catalog as $$
 declare
@@ -17,16 +18,21 @@ begin
   select * into p from app.payout o where o.id = of_payout and o.status in ('pending', 'sweeping', 'swept') for update;
   if p.id is null then return false; end if;
   perform app.lock_treasury(p.chain);
-  update app.outgoing_payment x set cancelling = true, next_step_at = clock_timestamp()
-  where x.payout_id = p.id and x.kind = 'payout' and x.status <> 'final' returning x.* into s;
-  if found then
+  select * into s from app.outgoing_payment x where x.payout_id = p.id and x.kind = 'payout' and x.status <> 'final' for update;
+  -- Only now, with the lock: custody may have signed while this waited for it.
+  if s.id is not null and s.conflict_key is null
+    and exists (select from app.attempt_fate f where f.chain = p.chain and f.subject_id = p.id and f.fate <> 'dead') then
+    return false;
+  end if;
+  if s.id is not null then
+    update app.outgoing_payment x set cancelling = true, next_step_at = clock_timestamp() where x.id = s.id;
     perform app.unreserve_payment(p, s);
     perform app.wake_outgoing_payments(p.chain);
   end if;
   perform app.release_payout(p.id, code, message);
   return true;
 end $$;
-comment on function app.fail_payout is 'Fails a payout that is pending, sweeping or swept, and gives its balance back; false in any other status.';
+comment on function app.fail_payout is 'Fails a payout that is pending, sweeping or swept, and gives its balance back; false in any other status, and where a transaction that expires may still pay it.';
 grant execute on function app.fail_payout to sluice_jobs;
 
 create or replace function app.unreserve_payment(p app.payout, s app.outgoing_payment) returns void
