@@ -337,9 +337,9 @@ const skew: Command = (world, a) => world.skew(pick([0, 0, 30_000, -30_000, most
 
 // --- a thief in the worker's place ---
 
-export function wanted({db, kind}: World): Promise<(Wanted & {amount: string})[]> {
+export function wanted({db, kind}: World): Promise<(Wanted & {amount: string; isOpen: boolean})[]> {
   return db.rows(
-    `select id, kind, payout_id as "payoutId", amount::text as amount from app.outgoing_payment where chain = $1 order by created_at`,
+    `select id, kind, payout_id as "payoutId", amount::text as amount, status <> 'final' as "isOpen" from app.outgoing_payment where chain = $1 order by created_at`,
     [kind.chain],
   )
 }
@@ -360,6 +360,29 @@ const steal: Command = async (world, a, b) => {
   if (!result?.ok) return
   world.stolen.push({...result, outgoingPaymentId: one.id})
   if (b % 2) world.publish(result.raw)
+}
+
+/** Something ends a payment while custody signs it. */
+const race: Command = async (world, a, b) => {
+  const one = pick(
+    (await wanted(world)).filter(({isOpen}) => isOpen),
+    a,
+  )
+  if (!one) return
+  const client = await world.db.pool.connect()
+  const cancelled = `update app.outgoing_payment set cancelling = true where id = '${one.id}'; select app.end_unsigned('${one.id}')`
+  const expired = `select app.expire_payment('${one.id}', 'transaction_expired', 'said the thief')`
+  world.race = {client, sql: b % 2 ? cancelled : expired}
+  try {
+    const [result] = (await world.ask([world.kind.intent(one)]).catch(() => [])) as Signed[]
+    await world.race.done?.catch(() => {})
+    if (!result?.ok) return
+    world.stolen.push({...result, outgoingPaymentId: one.id})
+    world.publish(result.raw)
+  } finally {
+    world.race = undefined
+    client.release()
+  }
 }
 
 /** Calls any function that the worker may call. */
@@ -433,6 +456,7 @@ export const commands: Record<string, {weight: number; run: Command}> = {
   wait: {weight: 8, run: wait},
   skew: {weight: 1, run: skew},
   steal: {weight: 5, run: steal},
+  race: {weight: 3, run: race},
   call: {weight: 3, run: call},
   backUp: {weight: 1, run: backUp},
   restore: {weight: 1, run: restore},

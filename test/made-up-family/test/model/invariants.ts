@@ -17,6 +17,7 @@ export async function check(world: World): Promise<void> {
   if (!world.chain.isBroken) {
     assertPaidOnce(world)
     await assertDeadAreDead(world)
+    await assertEndedIsUnpaid(world)
   }
 }
 
@@ -65,6 +66,20 @@ export async function unfinished({db, kind: {chain}}: World): Promise<string[]> 
     [chain],
   )
   return rows.map(({what}) => what)
+}
+
+/** Where finality holds, what ended without a payment is not paid by what was signed for it. */
+async function assertEndedIsUnpaid({db, kind, chain, signed}: World): Promise<void> {
+  const ended = await db.rows<{id: string; how: string}>(
+    `select id, status || ' ' || error_code as how from app.payout where chain = $1 and status = 'failed'
+     union all select id, outcome from app.outgoing_payment where chain = $1 and kind = 'withdrawal' and status = 'final' and outcome <> 'done'`,
+    [kind.chain],
+  )
+  const paid = new Set<string | null>()
+  for (const {included} of branch(chain.final))
+    for (const {transaction, failed} of included)
+      if (!failed) paid.add(signed.get(transaction.txid)?.subject_id ?? null)
+  for (const {id, how} of ended) assertThat(!paid.has(id), `${id} ended (${how}), and a final block pays it`)
 }
 
 /** When all is quiet: the books are right, and the ledger says what the chain holds. */
