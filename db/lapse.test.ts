@@ -25,8 +25,11 @@ beforeEach(async () => {
   payment = {id, payout}
 })
 
-/** Signs an attempt that blocks up to `end` may hold, `clockMs` from now at the latest. */
-async function sign(end: number, {from = money.eth.head.height, clockMs = -60_000} = {}): Promise<string> {
+/** Signs an attempt that blocks up to `end` may hold, `clockMs` from now at the latest; the worker may never get it. */
+async function sign(
+  end: number,
+  {from = money.eth.head.height, clockMs = -60_000, stored = true} = {},
+): Promise<string> {
   const txid = money.newTxid()
   const lifetime = {from, end, clock_ms: Date.now() + clockMs}
   await money.db.rows(
@@ -35,6 +38,7 @@ async function sign(end: number, {from = money.eth.head.height, clockMs = -60_00
        $3, now(), '' from app.outgoing_payment s where s.id = $1`,
     [payment.id, txid, {lifetime}],
   )
+  if (!stored) return txid
   const [{next}] = (await money.db.rows<{next: number}>(
     'select 1 + count(*)::int as next from app.outgoing_attempt where outgoing_payment_id = $1',
     [payment.id],
@@ -333,3 +337,35 @@ test('a lapse of one payment says nothing about another', async () => {
   await noteLapse(txid)
   expect(await money.db.rows('select from app.attempt_fate where subject_id = $1', [randomUUID()])).toEqual([])
 })
+
+test('a payout does not fail while a transaction that the worker never stored may still pay it', async () => {
+  const end = money.eth.head.height + 2
+  const txid = await sign(end, {stored: false})
+  const [cancelled] = await money.db.rows<{how: string}>('select app.cancel_payout_by_operator($1) as how', [
+    payment.payout,
+  ])
+  expect([cancelled!.how, await money.status(payment.payout)]).toEqual(['cancelling', 'swept'])
+  await reach(end)
+  expect([await noteLapse(txid), await money.work('end_unsigned', payment.id)]).toEqual([true, true])
+  expect(await money.status(payment.payout)).toBe('failed cancelled')
+  await assertBooks(money.db)
+})
+
+test.each([
+  {success: true, status: 'completed', outcome: 'done'},
+  {success: false, status: 'failed transaction_reverted', outcome: 'reverted'},
+])(
+  'a transaction in a final block that the worker never stored ends its payment, also a cancelled one: $outcome',
+  async ended => {
+    const txid = await sign(money.eth.head.height + 3, {stored: false})
+    await money.db.rows('select app.cancel_payout_by_operator($1)', [payment.payout])
+    await include(txid, {success: ended.success})
+    await money.finalize()
+    expect([await money.status(payment.payout), await outcome()]).toEqual([
+      ended.status,
+      {status: 'final', outcome: ended.outcome},
+    ])
+    await money.resolve('kept')
+    await assertBooks(money.db)
+  },
+)

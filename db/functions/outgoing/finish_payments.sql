@@ -18,6 +18,26 @@ language sql stable set search_path = pg_catalog as $$
 $$;
 comment on function app.may_be_paid_otherwise is 'Where attempts expire: whether another attempt of an outgoing payment than this transaction may still pay, or has.';
 
+-- Where attempts expire, nothing but an attempt itself decides. What custody signed may be in a final block although the worker never stored it: the
+-- answer was lost, or a thief had it. It is stored then, so that it ends its payment, also one that is being cancelled.
+create or replace function app.store_what_is_final(of_chain text, final_height int) returns void
+language plpgsql set search_path = pg_catalog set plan_cache_mode = force_custom_plan as $$
+declare found_final record;
+begin
+  for found_final in
+    select x as payment, j as entry from app.outgoing_payment x
+    join custody.journal j on j.stream = x.chain and j.subject_id = case x.kind when 'payout' then x.payout_id else x.id end
+    join chain.confirmed_tx i on i.chain = j.stream and i.txid = j.txid
+    where x.chain = of_chain and x.status <> 'final' and x.conflict_key is null and i.block_height <= final_height
+      and not exists (select from app.outgoing_attempt o where o.chain = j.stream and o.txid = j.txid)
+    order by x.payout_id, x.id, j.seq
+  loop
+    perform app.lock_treasury(of_chain);
+    perform custody.recover_attempt(found_final.payment, found_final.entry);
+  end loop;
+end $$;
+comment on function app.store_what_is_final is 'Stores attempts that a final block holds and the worker never stored, on a chain whose transactions expire.';
+
 create or replace function app.finish_outgoing_payments(of_chain text, final_height int) returns void
 language plpgsql set search_path = pg_catalog set plan_cache_mode = force_custom_plan as $$
 declare
@@ -34,8 +54,13 @@ begin
     select l.payout_id from app.outgoing_payment x
     cross join lateral (select * from app.outgoing_confirmed_tx n where n.outgoing_payment_id = x.id offset 0) i
     join app.payout_sweep l on l.outgoing_payment_id = x.id
-    where x.chain = of_chain and x.status <> 'final' and i.block_height <= final_height)
+    where x.chain = of_chain and x.status <> 'final' and i.block_height <= final_height
+    union all
+    select x.payout_id from app.outgoing_payment x join custody.journal j on j.stream = x.chain and j.subject_id = x.payout_id
+    join chain.confirmed_tx i on i.chain = j.stream and i.txid = j.txid
+    where x.chain = of_chain and x.status <> 'final' and x.kind = 'payout' and x.conflict_key is null and i.block_height <= final_height)
   order by p.id for update;
+  perform app.store_what_is_final(of_chain, final_height);
   for found_final in
     select distinct on (i.block_height, x.nonce, x.id) x.id, i.txid, o.amount as moved,
       case when o.txid is not null then i.fee when has_outputs then 0 else i.fee - coalesce(n.fee, 0) end as fee, case when o.txid is null then 'conflicted' when o.kind = 'cancel' then 'cancelled'
