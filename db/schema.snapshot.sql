@@ -4193,7 +4193,7 @@ AS $function$
   update app.comparison c set error = why, next_at = clock_timestamp() + interval '1 minute' where c.chain = of_chain
 $function$;
 
--- Fails a payout that is pending, sweeping or swept, and gives its balance back; false in any other status.
+-- Fails a payout that is pending, sweeping or swept, and gives its balance back; false in any other status, and where a transaction that expires may still pay it.
 CREATE OR REPLACE FUNCTION app.fail_payout(of_payout uuid, code text, message text)
  RETURNS boolean
  LANGUAGE plpgsql
@@ -4207,9 +4207,14 @@ begin
   select * into p from app.payout o where o.id = of_payout and o.status in ('pending', 'sweeping', 'swept') for update;
   if p.id is null then return false; end if;
   perform app.lock_treasury(p.chain);
-  update app.outgoing_payment x set cancelling = true, next_step_at = clock_timestamp()
-  where x.payout_id = p.id and x.kind = 'payout' and x.status <> 'final' returning x.* into s;
-  if found then
+  select * into s from app.outgoing_payment x where x.payout_id = p.id and x.kind = 'payout' and x.status <> 'final' for update;
+  -- Only now, with the lock: custody may have signed while this waited for it.
+  if s.id is not null and s.conflict_key is null
+    and exists (select from app.attempt_fate f where f.chain = p.chain and f.subject_id = p.id and f.fate <> 'dead') then
+    return false;
+  end if;
+  if s.id is not null then
+    update app.outgoing_payment x set cancelling = true, next_step_at = clock_timestamp() where x.id = s.id;
     perform app.unreserve_payment(p, s);
     perform app.wake_outgoing_payments(p.chain);
   end if;
@@ -4349,8 +4354,13 @@ begin
     select l.payout_id from app.outgoing_payment x
     cross join lateral (select * from app.outgoing_confirmed_tx n where n.outgoing_payment_id = x.id offset 0) i
     join app.payout_sweep l on l.outgoing_payment_id = x.id
-    where x.chain = of_chain and x.status <> 'final' and i.block_height <= final_height)
+    where x.chain = of_chain and x.status <> 'final' and i.block_height <= final_height
+    union all
+    select x.payout_id from app.outgoing_payment x join custody.journal j on j.stream = x.chain and j.subject_id = x.payout_id
+    join chain.confirmed_tx i on i.chain = j.stream and i.txid = j.txid
+    where x.chain = of_chain and x.status <> 'final' and x.kind = 'payout' and x.conflict_key is null and i.block_height <= final_height)
   order by p.id for update;
+  perform app.store_what_is_final(of_chain, final_height);
   for found_final in
     select distinct on (i.block_height, x.nonce, x.id) x.id, i.txid, o.amount as moved,
       case when o.txid is not null then i.fee when has_outputs then 0 else i.fee - coalesce(n.fee, 0) end as fee, case when o.txid is null then 'conflicted' when o.kind = 'cancel' then 'cancelled'
@@ -6266,6 +6276,28 @@ begin
     update app.payout p set status = 'paying' where p.id = s.payout_id and p.status = 'swept';
   end if;
   return true;
+end $function$;
+
+-- Stores attempts that a final block holds and the worker never stored, on a chain whose transactions expire.
+CREATE OR REPLACE FUNCTION app.store_what_is_final(of_chain text, final_height integer)
+ RETURNS void
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+ SET plan_cache_mode TO 'force_custom_plan'
+AS $function$
+declare found_final record;
+begin
+  for found_final in
+    select x as payment, j as entry from app.outgoing_payment x
+    join custody.journal j on j.stream = x.chain and j.subject_id = case x.kind when 'payout' then x.payout_id else x.id end
+    join chain.confirmed_tx i on i.chain = j.stream and i.txid = j.txid
+    where x.chain = of_chain and x.status <> 'final' and x.conflict_key is null and i.block_height <= final_height
+      and not exists (select from app.outgoing_attempt o where o.chain = j.stream and o.txid = j.txid)
+    order by x.payout_id, x.id, j.seq
+  loop
+    perform app.lock_treasury(of_chain);
+    perform custody.recover_attempt(found_final.payment, found_final.entry);
+  end loop;
 end $function$;
 
 -- Notes those of these transactions in blocks that were signed for an outgoing payment that ended by another transaction.

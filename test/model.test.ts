@@ -7,6 +7,6 @@ test('in every history of the model, each purpose is paid once at most, and ever
   timeout: 120_000,
 }, async () => {
   const seed = Date.now() % 2 ** 31
-  const {code, said} = await runModel(['--seed', String(seed), '--histories', '100'], 'pipe')
+  const {code, said} = await runModel(['--seed', String(seed), '--histories', '60'], 'pipe')
   expect(code, `seed ${seed}\n${said}`).toBe(0)
 })

@@ -30,7 +30,13 @@ const history = fc.tuple(fc.constantFrom(...chosen), fc.array(step, {minLength: 
 async function main(): Promise<number> {
   const home = mkdtempSync(path.join(tmpdir(), 'sluice-model-'))
   chmodSync(home, 0o755)
-  const flags = ['-c fsync=off', '-c synchronous_commit=off', '-c jit=off', '-c autovacuum=off', '-c full_page_writes=off']
+  const flags = [
+    '-c fsync=off',
+    '-c synchronous_commit=off',
+    '-c jit=off',
+    '-c autovacuum=off',
+    '-c full_page_writes=off',
+  ]
   const server = await startPostgres({dir: path.join(home, 'postgres'), flags})
   try {
     const db = await ModelDatabase.open(server.url)

@@ -213,8 +213,6 @@ export class World {
   #skewMs = 0
   hasBackup = false
   deposits = 0
-  /** A known gap of the service left a payment open (history.ts). */
-  hasGap = false
 
   private constructor(base: Base, kind: Kind) {
     this.base = base
