@@ -4,7 +4,7 @@
 import {randomUUID} from 'node:crypto'
 import type {LapseSource} from '../../indexers/lapses.ts'
 import {faucet, type Transaction} from './chain.ts'
-import {assertThat} from './invariants.ts'
+import {assertThat, check} from './invariants.ts'
 import type {Wanted} from './kinds.ts'
 import {deposit, deposited, outsider, type World} from './world.ts'
 
@@ -173,7 +173,7 @@ const index: Command = async (world, a, b) => {
 }
 
 export async function prove(world: World, how: string): Promise<void> {
-  if ((await world.indexer.at()).halted !== null) return
+  const {halted} = await world.indexer.at()
   const before = await lapses(world)
   // A source that lies does so about every transaction, also about one that nobody asks about.
   if (how === 'lies')
@@ -181,7 +181,9 @@ export async function prove(world: World, how: string): Promise<void> {
   await world.indexer.noteLapses(answers[how]!(world)).catch(error => {
     if (how !== 'fails') throw error
   })
-  world.count('lapses', (await lapses(world)) - before)
+  const more = (await lapses(world)) - before
+  assertThat(halted === null || more === 0, 'a transaction lapsed while the chain was halted')
+  world.count('lapses', more)
 }
 
 /** An older copy of the database does not know it yet. */
@@ -281,6 +283,7 @@ const lastBlock: Command = async (world, a, b) => {
   const transaction = pick(open, a)
   if (!transaction) return
   await world.mineEmpty(chain.lastAfter(transaction)! - 1)
+  if (b % 3) await edge(world, b)
   if (chain.whyNot(chain.head, transaction)) return // its sender's other transactions came first, or it is not valid yet
   const before = chain.head
   const block = await world.mine([transaction], () => b % 4 === 0)
@@ -288,6 +291,17 @@ const lastBlock: Command = async (world, a, b) => {
   world.count('in the last block that may hold it')
   const late = chain.add(chain.add(before, [], world.now), [transaction], world.now + 1000)
   assertThat(late.included.length === 0, 'a block past the end of a transaction held it')
+}
+
+/** Just before the last block that may hold a transaction: the block below it is final, or only the newest, clocks are late, and sources lie. */
+async function edge(world: World, b: number): Promise<void> {
+  if (b % 2 && world.chain.head.height > world.chain.final.height) world.chain.final = world.chain.head
+  await world.pass(70_000)
+  await follow(world)
+  await prove(world, 'lies')
+  await check(world)
+  await world.send()
+  world.count('lies before the last block')
 }
 
 /** Replaces blocks above the final one; what was in them may be in others, or fail or succeed there. */
@@ -363,7 +377,11 @@ interface Signed {
 const steal: Command = async (world, a, b) => {
   const one = pick(await wanted(world), a)
   if (!one) return
+  const isContested = 'select from app.contested_payment where chain = $1 and subject_id = any($2)'
+  const contested = await world.db.rows(isContested, [world.kind.chain, [one.id, one.payoutId]])
   const [result] = (await world.ask([world.kind.intent(one)]).catch(() => [])) as Signed[]
+  assertThat(!contested.length || !result?.ok, 'custody gave bytes of a contested payment')
+  if (contested.length) world.count('thefts from contested payments refused')
   world.count(result?.ok ? 'signatures stolen' : 'thefts refused')
   if (!result?.ok) return
   world.stolen.push({...result, outgoingPaymentId: one.id})

@@ -14,6 +14,7 @@ export function assertThat(holds: boolean, what: string): asserts holds {
 
 /** After every command. */
 export async function check(world: World): Promise<void> {
+  await assertLapsesStand(world)
   if (!world.chain.isBroken) {
     assertPaidOnce(world)
     await assertDeadAreDead(world)
@@ -32,6 +33,24 @@ function assertPaidOnce({chain, signed}: World): void {
       assertThat(!other, `${entry.kind} ${entry.subject_id} is paid twice, by ${other} and ${transaction.txid}`)
       paid.set(entry.subject_id, transaction.txid)
     }
+}
+
+/** As many transactions of a payment as may expire, in custody's settings. */
+const mostLapses = 3
+
+/** A lapse stands on a final block of ours, and a payment has no more of them than custody allows. */
+async function assertLapsesStand({db, kind: {chain}}: World): Promise<void> {
+  const fallen = await db.rows<{txid: string}>(
+    'select txid from chain.lapse l join chain.cursor c using (chain) where chain = $1 and l.final_height > c.final_height',
+    [chain],
+  )
+  assertThat(!fallen.length, `${fallen[0]?.txid} has lapsed by a block that is not final any more`)
+  const many = await db.rows<{subject: string}>(
+    `select subject_id as subject from app.attempt_fate where chain = $1 and kind <> 'sweep' group by subject_id
+     having count(*) filter (where lapsed) > $2`,
+    [chain, mostLapses],
+  )
+  assertThat(!many.length, `${many[0]?.subject} was signed again after ${mostLapses} lapses`)
 }
 
 /** What the chain may still hold is not called dead. */
