@@ -4094,7 +4094,7 @@ begin
   end loop;
 end $function$;
 
--- Ends an outgoing payment that is being cancelled and was never signed, without a transaction. False where it was signed, has a nonce, or its chain is halted.
+-- Ends an outgoing payment that is being cancelled, without a transaction. False where something signed may still pay it, it has a nonce, or its chain is halted.
 CREATE OR REPLACE FUNCTION app.end_unsigned(of_outgoing_payment uuid)
  RETURNS boolean
  LANGUAGE plpgsql
@@ -4104,16 +4104,26 @@ AS $function$
 declare s app.outgoing_payment := app.lock_unsigned(of_outgoing_payment);
 begin
   if s.id is null or not s.cancelling or s.nonce is not null then return false; end if;
-  update app.outgoing_payment x set status = 'final', outcome = 'cancelled', fee_paid = 0, final_at = clock_timestamp(), next_step_at = null,
+  perform app.end_without_transaction(s, 'cancelled');
+  return true;
+end $function$;
+
+-- Ends an outgoing payment that nothing signed can pay any more; code and message are those of its payout, if the outcome is expired.
+CREATE OR REPLACE FUNCTION app.end_without_transaction(s app.outgoing_payment, of_outcome text, code text DEFAULT NULL::text, message text DEFAULT NULL::text)
+ RETURNS void
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+AS $function$
+begin
+  update app.outgoing_payment x set status = 'final', outcome = of_outcome, fee_paid = 0, final_at = clock_timestamp(), next_step_at = null,
     waiting_reason = null, waiting_detail = null, waiting_since = null, first_input = null -- which another payment may use
   where x.id = s.id returning * into s;
   if app.uses_outputs(s.chain) then perform app.finish_outputs(s); end if;
   if s.fee_payer = app.treasury_address(s.chain) then perform app.reserve(s.chain, app.native_token(s.chain), -s.max_fee); end if;
-  if s.kind = 'payout' then perform app.finish_payment(s, s.outcome, null);
+  if s.kind = 'payout' then perform app.finish_payment(s, s.outcome, null, code, message);
   elsif s.kind = 'withdrawal' then perform app.finish_withdrawal(s, s.outcome);
   end if;
   perform app.wake_payouts_after(array[s.id]);
-  return true;
 end $function$;
 
 -- Adds a job for graphile-worker, and replaces a waiting one with the same key; it becomes visible when the calling transaction commits.
@@ -4147,16 +4157,9 @@ begin
     or after_ms > 0 and not coalesce(s.waiting_since <= clock_timestamp() - after_ms * interval '1 millisecond', false) then
     return false;
   end if;
-  update app.outgoing_payment x set status = 'final', outcome = 'expired', fee_paid = 0, final_at = clock_timestamp(), next_step_at = null,
-    waiting_reason = null, waiting_detail = null, waiting_since = null
-  where x.id = s.id returning * into s;
-  if s.fee_payer = app.treasury_address(s.chain) then perform app.reserve(s.chain, app.native_token(s.chain), -s.max_fee); end if;
-  if s.kind = 'payout' then perform app.finish_payment(s, s.outcome, null, code, message);
-  elsif s.kind = 'withdrawal' then perform app.finish_withdrawal(s, s.outcome);
-  end if;
+  perform app.end_without_transaction(s, 'expired', code, message);
   update app.unattributed_decision u set sweep_id = nullif(u.sweep_id, s.id), withdrawal_id = nullif(u.withdrawal_id, s.id)
   where u.decision = 'return' and s.id in (u.sweep_id, u.withdrawal_id);
-  perform app.wake_payouts_after(array[s.id]);
   return true;
 end $function$;
 

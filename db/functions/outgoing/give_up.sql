@@ -1,28 +1,20 @@
--- Gives up an outgoing payment (app.outgoing_payment) for which nothing was signed, so that neither money nor a nonce waits for a refusal that may last.
+-- Gives up an outgoing payment (app.outgoing_payment) that nothing signed for it can pay, so that neither money nor a nonce waits for a refusal that may
+-- last: nothing was signed, or all of it has expired.
 --
--- Promises: nothing that custody signed is given up: its row stays locked from the check of custody's journal until COMMIT, and custody signs only
--- with that lock. On a halted chain nothing is given up: an older copy of the database may not know what was signed. Both are safe to run again.
+-- Promises: nothing that can still be mined is given up: its row stays locked from the check of custody's journal until COMMIT, and custody signs only
+-- with that lock. On a halted chain nothing is given up: an older copy of the database may not know what was signed. All are safe to run again.
 -- Locks: chain.cursor, payout, treasury, outgoing payment; then what follows for outputs (outputs/finish.sql) and for the payout.
 
--- No transaction has to use anything up where attempts do not exclude each other by nonces: without a signature nothing can be mined, and nothing
--- waits behind it.
+-- No transaction has to use anything up where attempts do not exclude each other by nonces: nothing waits behind it.
 create or replace function app.end_unsigned(of_outgoing_payment uuid) returns boolean
 language plpgsql security definer set search_path = pg_catalog as $$
 declare s app.outgoing_payment := app.lock_unsigned(of_outgoing_payment);
 begin
   if s.id is null or not s.cancelling or s.nonce is not null then return false; end if;
-  update app.outgoing_payment x set status = 'final', outcome = 'cancelled', fee_paid = 0, final_at = clock_timestamp(), next_step_at = null,
-    waiting_reason = null, waiting_detail = null, waiting_since = null, first_input = null -- which another payment may use
-  where x.id = s.id returning * into s;
-  if app.uses_outputs(s.chain) then perform app.finish_outputs(s); end if;
-  if s.fee_payer = app.treasury_address(s.chain) then perform app.reserve(s.chain, app.native_token(s.chain), -s.max_fee); end if;
-  if s.kind = 'payout' then perform app.finish_payment(s, s.outcome, null);
-  elsif s.kind = 'withdrawal' then perform app.finish_withdrawal(s, s.outcome);
-  end if;
-  perform app.wake_payouts_after(array[s.id]);
+  perform app.end_without_transaction(s, 'cancelled');
   return true;
 end $$;
-comment on function app.end_unsigned is 'Ends an outgoing payment that is being cancelled and was never signed, without a transaction. False where it was signed, has a nonce, or its chain is halted.';
+comment on function app.end_unsigned is 'Ends an outgoing payment that is being cancelled, without a transaction. False where something signed may still pay it, it has a nonce, or its chain is halted.';
 grant execute on function app.end_unsigned to sluice_jobs;
 
 -- Where attempts expire: what cannot be signed again does not wait for ever. All that was signed for it can never be mined, so its payout fails. The
@@ -35,20 +27,29 @@ begin
     or after_ms > 0 and not coalesce(s.waiting_since <= clock_timestamp() - after_ms * interval '1 millisecond', false) then
     return false;
   end if;
-  update app.outgoing_payment x set status = 'final', outcome = 'expired', fee_paid = 0, final_at = clock_timestamp(), next_step_at = null,
-    waiting_reason = null, waiting_detail = null, waiting_since = null
-  where x.id = s.id returning * into s;
-  if s.fee_payer = app.treasury_address(s.chain) then perform app.reserve(s.chain, app.native_token(s.chain), -s.max_fee); end if;
-  if s.kind = 'payout' then perform app.finish_payment(s, s.outcome, null, code, message);
-  elsif s.kind = 'withdrawal' then perform app.finish_withdrawal(s, s.outcome);
-  end if;
+  perform app.end_without_transaction(s, 'expired', code, message);
   update app.unattributed_decision u set sweep_id = nullif(u.sweep_id, s.id), withdrawal_id = nullif(u.withdrawal_id, s.id)
   where u.decision = 'return' and s.id in (u.sweep_id, u.withdrawal_id);
-  perform app.wake_payouts_after(array[s.id]);
   return true;
 end $$;
 comment on function app.expire_payment is 'Ends an outgoing payment whose signed transactions have all expired, and that waits for what it waits for at least this long; fails its payout with this code, and has the step of a return begin anew. False if one of its transactions may still be mined, it is being cancelled, or its chain is halted.';
 grant execute on function app.expire_payment to sluice_jobs;
+
+create or replace function app.end_without_transaction(s app.outgoing_payment, of_outcome text, code text default null, message text default null)
+returns void
+language plpgsql set search_path = pg_catalog as $$
+begin
+  update app.outgoing_payment x set status = 'final', outcome = of_outcome, fee_paid = 0, final_at = clock_timestamp(), next_step_at = null,
+    waiting_reason = null, waiting_detail = null, waiting_since = null, first_input = null -- which another payment may use
+  where x.id = s.id returning * into s;
+  if app.uses_outputs(s.chain) then perform app.finish_outputs(s); end if;
+  if s.fee_payer = app.treasury_address(s.chain) then perform app.reserve(s.chain, app.native_token(s.chain), -s.max_fee); end if;
+  if s.kind = 'payout' then perform app.finish_payment(s, s.outcome, null, code, message);
+  elsif s.kind = 'withdrawal' then perform app.finish_withdrawal(s, s.outcome);
+  end if;
+  perform app.wake_payouts_after(array[s.id]);
+end $$;
+comment on function app.end_without_transaction is 'Ends an outgoing payment that nothing signed can pay any more; code and message are those of its payout, if the outcome is expired.';
 
 -- A nonce without a transaction holds up every later one of its address. So a payment that custody refuses does not keep its nonce while its payout
 -- waits: a cancel uses the nonce up, and the payout begins another payment when custody would sign it.
