@@ -12,10 +12,11 @@ declare
   merchant uuid := coalesce(e.merchant_id, (select a.merchant_id from custody.address a where a.address = e.sender));
   treasury text := app.treasury_address(e.stream);
 begin
-  if e.kind = 'pay' then
-    p := custody.recover_payout(e);
-    update app.outgoing_payment x set nonce = e.nonce where x.payout_id = p.id and x.kind = 'payout' and x.status = 'allocated' and x.nonce is not null;
-  end if;
+  if e.kind = 'pay' then p := custody.recover_payout(e); end if;
+  -- A cancel that the copy does not know may have used up the nonce that it has for this payment; it was signed with another one since.
+  update app.outgoing_payment x set nonce = e.nonce
+  where x.status = 'allocated' and x.nonce is not null and case e.kind when 'pay' then x.payout_id = p.id and x.kind = 'payout'
+    when 'cancel' then false else x.id = e.subject_id end;
   select * into s from app.outgoing_payment x where x.chain = e.stream and case e.kind when 'cancel' then x.conflict_key = e.conflict_key
     when 'pay' then x.payout_id = p.id and x.kind = 'payout' else x.id = e.subject_id end;
   if s.id is not null and (s.conflict_key is distinct from e.conflict_key or not custody.is_purpose(s, e))
