@@ -1,7 +1,8 @@
 // Transactions that expire (chain.lapse, app.attempt_fate): what proves that one can never pay, what takes the proof back, and what follows for its
 // payment. The tests make Ethereum's transactions expire, because no chain of the registry has such a family yet.
 import {randomUUID} from 'node:crypto'
-import {afterAll, beforeAll, beforeEach, describe, expect, test} from 'vitest'
+import {setTimeout} from 'node:timers/promises'
+import {afterAll, afterEach, beforeAll, beforeEach, describe, expect, test} from 'vitest'
 import {assertBooks} from '../test/support/books.ts'
 import {Money, networkFee} from '../test/support/money.ts'
 
@@ -25,19 +26,24 @@ beforeEach(async () => {
   payment = {id, payout}
 })
 
+/** Custody's entry. */
+async function journal(txid: string, lifetime: {from: number; end: number; clock_ms: number}): Promise<void> {
+  await money.db.rows(
+    `insert into custody.journal (stream, seq, kind, subject_id, token, amount, destination, source, sender, max_fee, txid, raw, details, signed_at, hash)
+     select 'ETH', 1 + (select coalesce(max(seq), 0) from custody.journal), case s.kind when 'payout' then 'pay' else 'withdraw' end,
+       coalesce(s.payout_id, s.id), s.token, s.amount, s.recipient, s.source, s.fee_payer, 10, $2, '', $3, now(), ''
+     from app.outgoing_payment s where s.id = $1`,
+    [payment.id, txid, {lifetime}],
+  )
+}
+
 /** Signs an attempt that blocks up to `end` may hold, `clockMs` from now at the latest; the worker may never get it. */
 async function sign(
   end: number,
   {from = money.eth.head.height, clockMs = -60_000, stored = true} = {},
 ): Promise<string> {
   const txid = money.newTxid()
-  const lifetime = {from, end, clock_ms: Date.now() + clockMs}
-  await money.db.rows(
-    `insert into custody.journal (stream, seq, kind, subject_id, token, amount, destination, source, sender, max_fee, txid, raw, details, signed_at, hash)
-     select 'ETH', 1 + (select coalesce(max(seq), 0) from custody.journal), 'pay', s.payout_id, s.token, s.amount, s.recipient, s.source, s.fee_payer, 10, $2, '',
-       $3, now(), '' from app.outgoing_payment s where s.id = $1`,
-    [payment.id, txid, {lifetime}],
-  )
+  await journal(txid, {from, end, clock_ms: Date.now() + clockMs})
   if (!stored) return txid
   const [{next}] = (await money.db.rows<{next: number}>(
     'select 1 + count(*)::int as next from app.outgoing_attempt where outgoing_payment_id = $1',
@@ -110,6 +116,98 @@ test('an attempt does not lapse if a block that could have held it was not follo
   const late = await sign(money.eth.head.height, {from: followed - 1})
   await reach(money.eth.head.height + 1)
   expect([await noteLapse(early), await noteLapse(late)]).toEqual([false, true])
+})
+
+describe('where a time is the end', () => {
+  const at = Date.now() - 3_600_000
+  const isLapsable = async (txid: string) => (await lapsable()).includes(txid)
+  const blockAt = (ms: number) => money.eth.write({add: [{time: new Date(ms)}]})
+  beforeEach(() => money.db.rows(`update app.chain set ends_by = 'time' where chain = 'ETH'`))
+  afterEach(() => money.db.rows(`update app.chain set ends_by = 'height' where chain = 'ETH'`))
+
+  test('an attempt lapses when the time of a final block is at its end', async () => {
+    await blockAt(at - 1)
+    await money.finalize()
+    const txid = await sign(at)
+    expect([await isLapsable(txid), await noteLapse(txid)]).toEqual([false, false])
+    await blockAt(at) // not final
+    expect([await isLapsable(txid), await noteLapse(txid)]).toEqual([false, false])
+    await money.finalize()
+    expect([await isLapsable(txid), await noteLapse(txid)]).toEqual([true, true])
+  })
+
+  test('no attempt lapses by the block to which a chain was rewound, if its time is not known', async () => {
+    await blockAt(at - 10)
+    await money.finalize()
+    const txid = await sign(at, {from: 0})
+    const {height} = money.eth.head
+    await money.db.rows(`delete from chain.block where chain = 'ETH' and height = $1`, [height - 1])
+    await money.rewindBelow(height)
+    expect([await isLapsable(txid), await noteLapse(txid)]).toEqual([false, false])
+  })
+})
+
+test('a lapse waits for whoever changes the position of the chain, and then sees what was changed', async () => {
+  const end = money.eth.head.height + 1
+  const txid = await sign(end)
+  await reach(end)
+  const other = await money.db.pool.connect()
+  try {
+    await other.query(`begin; update chain.cursor set halted_at = now() where chain = 'ETH'`)
+    const noted = noteLapse(txid)
+    await setTimeout(100)
+    await other.query('commit')
+    expect(await noted).toBe(false)
+  } finally {
+    other.release()
+    await money.db.rows(`update chain.cursor set halted_at = null where chain = 'ETH'`)
+  }
+})
+
+test('a payment of which an attempt lapsed is looked at again at once', async () => {
+  const end = money.eth.head.height + 1
+  const txid = await sign(end)
+  await reach(end)
+  await money.db.rows(`update app.outgoing_payment set next_step_at = now() + interval '1 hour' where id = $1`, [
+    payment.id,
+  ])
+  await noteLapse(txid)
+  expect(
+    await money.db.rows('select next_step_at <= clock_timestamp() as due from app.outgoing_payment where id = $1', [
+      payment.id,
+    ]),
+  ).toEqual([{due: true}])
+})
+
+test('a rewind that takes a lapse back waits until custody has signed by it', async () => {
+  const end = money.eth.head.height + 2
+  const txid = await sign(end)
+  await reach(end)
+  await noteLapse(txid)
+  const custody = await money.db.pool.connect()
+  try {
+    await custody.query('begin')
+    await custody.query('select custody.lock_outgoing_payment($1, 1000)', [payment.id])
+    const rewound = money.rewindBelow(end)
+    await setTimeout(100)
+    expect(await fate(txid)).toEqual({fate: 'dead', lapsed: true})
+    await custody.query('commit')
+    await rewound
+    expect(await fate(txid)).toEqual({fate: 'open', lapsed: false})
+  } finally {
+    custody.release()
+  }
+})
+
+test('the incidents of another chain stay open', async () => {
+  const [incident] = await money.db.rows<{id: string}>(
+    `insert into app.incident (chain, kind, subject, details)
+     values (null, 'contested_payment', 'POLYGON:' || $1, jsonb_build_object('payment', $1::text, 'attempts', 2)) returning id`,
+    [randomUUID()],
+  )
+  await reach(money.eth.head.height + 1)
+  expect(await money.incidents()).toEqual(['contested_payment'])
+  await money.db.rows('delete from app.incident where id = $1', [incident!.id])
 })
 
 test('an attempt that is in a block does not lapse, nor does any while the chain is halted', async () => {
@@ -287,6 +385,64 @@ test('a cancelled payment ends without a transaction when every attempt has laps
   await assertBooks(money.db)
 })
 
+test('a cancelled payment does not end while a transaction that was proven to have expired is in a block all the same', async () => {
+  const end = money.eth.head.height + 2
+  const txid = await sign(end)
+  await money.db.rows('select app.cancel_payout_by_operator($1)', [payment.payout])
+  await reach(end)
+  expect(await noteLapse(txid)).toBe(true)
+  await include(txid, {success: false})
+  expect([await fate(txid), await money.work('end_unsigned', payment.id)]).toEqual([
+    {fate: 'in_block', lapsed: true},
+    false,
+  ])
+})
+
+test('a cancelled payment does not end without a transaction while its chain is halted', async () => {
+  await money.db.rows('select app.cancel_payout_by_operator($1)', [payment.payout])
+  const [other] = await money.db.rows<{id: string}>(
+    `select app.begin_withdrawal('ETH', 'USDC', 5, '0xOperator', 10) as id`,
+  )
+  const {id} = other!
+  await money.db.rows('update app.outgoing_payment set cancelling = true where id = $1', [id])
+  await money.db.rows(`update chain.cursor set halted_at = now() where chain = 'ETH'`)
+  expect(await money.work('end_unsigned', id)).toBe(false)
+  await money.db.rows(`update chain.cursor set halted_at = null where chain = 'ETH'`)
+  expect([await money.work('end_unsigned', id), await money.work('end_unsigned', id)]).toEqual([true, false])
+})
+
+test('what failed in a final block decides its payment, also if the journal came back only then', async () => {
+  const txid = money.newTxid()
+  await include(txid, {success: false})
+  await money.finalize()
+  await money.db.rows('update app.outgoing_payment set cancelling = true where id = $1', [payment.id])
+  await journal(txid, {from: 0, end: money.eth.head.height + 2, clock_ms: Date.now() - 60_000})
+  expect([await fate(txid), await money.work('end_unsigned', payment.id)]).toEqual([
+    {fate: 'dead', lapsed: false},
+    false,
+  ])
+  await reach(money.eth.head.height + 1)
+  expect(await outcome()).toEqual({status: 'final', outcome: 'reverted'})
+  await money.resolve('kept')
+})
+
+test('a withdrawal does not end while its transaction may be mined; one that failed ends only when the others cannot be', async () => {
+  const [begun] = await money.db.rows<{id: string}>(
+    `select app.begin_withdrawal('ETH', 'USDC', 5, '0xOperator', 10) as id`,
+  )
+  payment = {id: begun!.id, payout: ''}
+  const end = money.eth.head.height + 3
+  const [failed, open] = [await sign(end), await sign(end)]
+  expect(await money.work('expire_payment', payment.id, 'transaction_expired', 'it expired')).toBe(false)
+  await include(failed, {success: false})
+  await money.finalize()
+  expect(await outcome()).toEqual({status: 'live', outcome: null})
+  await reach(end)
+  await noteLapse(open)
+  expect(await outcome()).toEqual({status: 'final', outcome: 'reverted'})
+  await assertBooks(money.db)
+})
+
 test('a payment that cannot be signed again fails its payout once every attempt has lapsed', async () => {
   const end = money.eth.head.height + 2
   const txid = await sign(end)
@@ -314,7 +470,7 @@ test('an operator may say that an unproven transaction is absent, past its end o
     return incident!.id
   }
   const id = await open()
-  const decide = () => money.db.rows(`select app.resolve_incident($1, 'absent')`, [id])
+  const decide = (incident = id) => money.db.rows(`select app.resolve_incident($1, 'absent')`, [incident])
   await expect(decide()).rejects.toThrow('a block may still hold the transaction')
   await reach(end)
   await money.db.rows(`update chain.cursor set halted_at = now() where chain = 'ETH'`)
@@ -326,7 +482,11 @@ test('an operator may say that an unproven transaction is absent, past its end o
     `insert into chain.lapse (chain, txid, final_height, final_hash, evidence) values ('ETH', $1, 1, '', '{}')`,
     [other],
   )
-  await decide()
+  await include(txid, {success: false})
+  const again = await open() // the first one closed by itself
+  await expect(decide(again)).rejects.toThrow('a block may still hold the transaction, or holds it')
+  await money.rewindBelow(money.eth.head.height)
+  await decide(again)
   expect(await fate(txid)).toEqual({fate: 'dead', lapsed: true})
 })
 

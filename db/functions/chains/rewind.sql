@@ -32,7 +32,7 @@ begin
   perform chain.take_back_lapses(of_chain, to_height);
   delete from chain.block b where b.chain = of_chain and b.height > to_height;
   insert into chain.block (id, chain, height, hash, parent_hash, time)
-  values (of_chain || ':' || to_height, of_chain, to_height, to_hash, '', clock_timestamp())
+  values (of_chain || ':' || to_height, of_chain, to_height, to_hash, '', 'epoch') -- unknown: nothing is past its end by it
   on conflict (id) do update set hash = excluded.hash;
   execute format('delete from %I.hot_block', 'squid_' || lower(of_chain));
   if to_height < at.final_height then
