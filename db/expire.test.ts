@@ -1,5 +1,6 @@
 // Payments whose transactions expire: what is stored of them (app.store_signed), and what follows when custody signs no other (app.expire_payment).
 // The tests make Ethereum's transactions expire, because no chain of the registry has such a family yet.
+import {setTimeout} from 'node:timers/promises'
 import {afterAll, afterEach, beforeAll, expect, test} from 'vitest'
 import {assertBooks} from '../test/support/books.ts'
 import {Money, networkFee} from '../test/support/money.ts'
@@ -117,6 +118,74 @@ test('a payment that is being cancelled is not given up for another reason', asy
   expect(await expire(id)).toBe(false)
   expect(await money.work('end_unsigned', id)).toBe(true)
   expect(await money.status(payout)).toBe('failed cancelled')
+})
+
+test('a payment that is not being cancelled does not end because nothing was signed for it', async () => {
+  const {id} = await begin()
+  expect([await money.work('end_unsigned', id), await ended(id)]).toEqual([false, {status: 'allocated', outcome: null}])
+})
+
+test('a payment with a nonce is not given up: a cancel uses the nonce up', async () => {
+  const {id} = await begin()
+  await money.db.rows('update app.outgoing_payment set nonce = 7777 where id = $1', [id])
+  expect(await expire(id)).toBe(false)
+  await money.db.rows('update app.outgoing_payment set nonce = null where id = $1', [id])
+  expect(await expire(id)).toBe(true)
+})
+
+/** Ends a cancelled payment while somebody else has begun a transaction with these statements, which commits a moment later. */
+async function endDuring(
+  id: string,
+  statements: string,
+  meanwhile: () => Promise<unknown> = async () => {},
+): Promise<boolean> {
+  await money.db.rows('update app.outgoing_payment set cancelling = true where id = $1', [id])
+  const other = await money.db.pool.connect()
+  try {
+    await other.query(`begin; ${statements}`)
+    const done = money.work<boolean>('end_unsigned', id)
+    await setTimeout(100)
+    await meanwhile()
+    await other.query('commit')
+    return await done
+  } finally {
+    other.release()
+  }
+}
+
+test('a payment does not end that custody is signing at that moment', async () => {
+  const {id} = await begin()
+  expect(await endDuring(id, `select custody.lock_outgoing_payment('${id}', 1000)`, () => journal(id))).toBe(false)
+})
+
+test('a payment ends once, whoever ends it at the same moment', async () => {
+  const {id} = await begin()
+  expect(await endDuring(id, `select app.end_unsigned('${id}')`)).toBe(false)
+  expect(await ended(id)).toEqual({status: 'final', outcome: 'cancelled'})
+})
+
+test('a payment does not end on a chain that is being halted at that moment', async () => {
+  const {id} = await begin()
+  expect(await endDuring(id, `update chain.cursor set halted_at = now() where chain = 'ETH'`)).toBe(false)
+  await money.db.rows(`update chain.cursor set halted_at = null where chain = 'ETH'`)
+})
+
+test('nothing is stored for a payment that is final, nor what pays for one that is being cancelled', async () => {
+  const {id} = await begin()
+  await money.db.rows('update app.outgoing_payment set cancelling = true where id = $1', [id])
+  expect(await store(id, 1, money.newTxid())).toBe(false)
+  expect(await money.work('end_unsigned', id)).toBe(true)
+  expect(await money.work('store_signed', id, 1, 'cancel', money.newTxid(), '02', 0, networkFee, {})).toBe(false)
+})
+
+test('what the worker never stored ends its payment only once its block is final', async () => {
+  const {id} = await begin()
+  const txid = await journal(id)
+  await money.block([], [{txid, account: money.treasury, success: true, fee: 7n}])
+  expect(await money.db.rows('select from app.outgoing_attempt where txid = $1', [txid])).toEqual([])
+  await money.finalize()
+  expect(await ended(id)).toEqual({status: 'final', outcome: 'done'})
+  await money.resolve('kept')
 })
 
 test('a withdrawal that is given up gives back what was reserved', async () => {
