@@ -415,6 +415,7 @@ test('what failed in a final block decides its payment, also if the journal came
   const txid = money.newTxid()
   await include(txid, {success: false})
   await money.finalize()
+  await money.resolve('kept')
   await money.db.rows('update app.outgoing_payment set cancelling = true where id = $1', [payment.id])
   await journal(txid, {from: 0, end: money.eth.head.height + 2, clock_ms: Date.now() - 60_000})
   expect([await fate(txid), await money.work('end_unsigned', payment.id)]).toEqual([
@@ -423,7 +424,6 @@ test('what failed in a final block decides its payment, also if the journal came
   ])
   await reach(money.eth.head.height + 1)
   expect(await outcome()).toEqual({status: 'final', outcome: 'reverted'})
-  await money.resolve('kept')
 })
 
 test('a withdrawal does not end while its transaction may be mined; one that failed ends only when the others cannot be', async () => {
