@@ -1,6 +1,7 @@
 // The database of the model: the real schema, on a clock that the model moves, with copies of its rows that can be restored. Promises: everything in it
-// that asks for the time gets the model's, because the clock was exchanged before the schema was made. A copy has all rows of all tables.
-import {randomBytes} from 'node:crypto'
+// that asks for the time gets the model's, because the clock was exchanged before the schema was made. A copy has all rows
+// of all tables that the service writes.
+import {createHash, randomBytes} from 'node:crypto'
 import pg from 'pg'
 import {migrate, type Role, roleUrl} from '../../db/migrate.ts'
 
@@ -14,21 +15,36 @@ const clock = `
   create function pg_catalog.clock_timestamp() returns timestamptz language plpgsql volatile as
     $$ begin return pg_catalog.real_clock_timestamp() + (select ahead from model.clock); end $$;`
 
+/** What functions decide for large tables: to plan each statement anew. Here it would take most of the time. */
+const planOnce = `
+  do $$ declare f regprocedure; begin
+    for f in select oid from pg_proc where array_to_string(proconfig, ' ') like '%plan_cache_mode%' loop
+      execute format('alter function %s reset plan_cache_mode', f);
+    end loop;
+  end $$`
+
+/** All but those that only a migration writes. */
 const tables = `
   select format('%I.%I', n.nspname, c.relname) as name, (select string_agg(quote_ident(a.attname), ', ' order by a.attnum) from pg_attribute a
     where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped and a.attgenerated = '') as columns
   from pg_class c join pg_namespace n on n.oid = c.relnamespace
-  where c.relkind = 'r' and n.nspname !~ '^(pg_|information_schema|model|copy_)' order by 1`
+  where c.relkind = 'r' and n.nspname !~ '^(pg_|information_schema|model|copy_)'
+    and c.relname not in ('sluice_object', 'sluice_migration', 'migrations') order by 1`
+
+/** Nothing vacuums by itself: it would change how long a history takes. */
+const restoresBetweenVacuums = 25
 
 export class ModelDatabase {
   readonly ownerUrl: string
   /** The owner, who has every right. */
   readonly pool: pg.Pool
+  #restores = 0
 
   private constructor(ownerUrl: string) {
     this.ownerUrl = ownerUrl
     this.pool = new pg.Pool({connectionString: ownerUrl, max: 2})
     this.pool.on('error', () => {})
+    this.pool.on('connect', prepareEach)
   }
 
   static async open(serverUrl: string): Promise<ModelDatabase> {
@@ -38,6 +54,7 @@ export class ModelDatabase {
     url.pathname = `/${name}`
     await once(String(url), 'set allow_system_table_mods = on', clock)
     await migrate(String(url))
+    await once(String(url), planOnce)
     return new ModelDatabase(String(url))
   }
 
@@ -83,11 +100,35 @@ export class ModelDatabase {
   /** All rows are as they were when they were copied. */
   async restore(name: string): Promise<void> {
     await this.pool.query(`select model.restore_${name}()`)
+    this.#restores += 1
+    if (this.#restores % restoresBetweenVacuums === 0) await this.pool.query('vacuum')
   }
 
   async close(): Promise<void> {
     await this.pool.end()
   }
+}
+
+/** Each statement of this connection is planned once: planning would take most of a history's time. */
+export function prepareEach(client: pg.ClientBase): void {
+  const query = client.query.bind(client) as (...given: unknown[]) => unknown
+  const prepared = (statement: unknown, ...given: unknown[]) => {
+    if (typeof statement !== 'string' || (!Array.isArray(given[0]) && !isQuery.test(statement)))
+      return query(statement, ...given)
+    const [values, ...more] = Array.isArray(given[0]) ? given : [[], ...given]
+    return query({name: nameOf(statement), text: statement, values}, ...more)
+  }
+  Object.assign(client, {query: prepared})
+}
+
+/** Several statements cannot be prepared as one. */
+const isQuery = /^\s*select [^;]*$/
+const statementNames = new Map<string, string>()
+
+function nameOf(statement: string): string {
+  const known = statementNames.get(statement) ?? createHash('sha256').update(statement).digest('hex').slice(0, 60)
+  statementNames.set(statement, known)
+  return known
 }
 
 async function once(url: string, ...statements: string[]): Promise<void> {

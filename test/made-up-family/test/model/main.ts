@@ -1,6 +1,6 @@
 // Runs histories of the model: node test/model/main.ts --seed N --histories M [--path P] [--kinds height,time]. It runs in a copy of the tree with the
 // made-up family (test/model.ts makes it). The exit code is 1 if a history failed; the shortest one that still fails is printed then.
-import {chmodSync, mkdtempSync, rmSync} from 'node:fs'
+import {chmodSync, mkdirSync, mkdtempSync, rmSync} from 'node:fs'
 import {tmpdir} from 'node:os'
 import path from 'node:path'
 import {parseArgs} from 'node:util'
@@ -30,16 +30,23 @@ const history = fc.tuple(fc.constantFrom(...chosen), fc.array(step, {minLength: 
 async function main(): Promise<number> {
   const home = mkdtempSync(path.join(tmpdir(), 'sluice-model-'))
   chmodSync(home, 0o755)
+  const sockets = path.join(home, 'sockets') // quicker than TCP
+  mkdirSync(sockets)
+  chmodSync(sockets, 0o777)
   const flags = [
+    `-c unix_socket_directories=${sockets}`,
     '-c fsync=off',
     '-c synchronous_commit=off',
     '-c jit=off',
     '-c autovacuum=off',
     '-c full_page_writes=off',
+    '-c plan_cache_mode=force_generic_plan',
   ]
   const server = await startPostgres({dir: path.join(home, 'postgres'), flags})
   try {
-    const db = await ModelDatabase.open(server.url)
+    const url = new URL(server.url)
+    url.searchParams.set('host', sockets)
+    const db = await ModelDatabase.open(String(url))
     const base = await Base.open(db, home, chosen)
     const began = performance.now()
     let done = 0

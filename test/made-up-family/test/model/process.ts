@@ -3,7 +3,7 @@
 import type {Socket} from 'node:net'
 import pg from 'pg'
 import type {Role} from '../../db/migrate.ts'
-import type {ModelDatabase} from './database.ts'
+import {type ModelDatabase, prepareEach} from './database.ts'
 
 class Dead extends Error {
   constructor() {
@@ -26,6 +26,7 @@ export class Connections {
     this.pool.on('error', () => {})
     this.pool.on('connect', client => {
       client.on('error', () => {})
+      prepareEach(client)
       this.#clients.add(client)
     })
   }

@@ -34,7 +34,7 @@ const phrase = 'test test test test test test test test test test test junk'
 const merchantCount = 4
 export const deposited = 1000n
 const toppedUp = 5000n
-const raceMs = 40
+const raceMs = 20
 
 export interface Merchant {
   id: string
