@@ -40,22 +40,11 @@ export class ModelDatabase {
   readonly pool: pg.Pool
   #restores = 0
 
-  private constructor(ownerUrl: string) {
+  constructor(ownerUrl: string) {
     this.ownerUrl = ownerUrl
     this.pool = new pg.Pool({connectionString: ownerUrl, max: 2})
     this.pool.on('error', () => {})
     this.pool.on('connect', prepareEach)
-  }
-
-  static async open(serverUrl: string): Promise<ModelDatabase> {
-    const name = `model_${randomBytes(6).toString('hex')}`
-    await once(serverUrl, `create database ${name}`)
-    const url = new URL(serverUrl)
-    url.pathname = `/${name}`
-    await once(String(url), 'set allow_system_table_mods = on', clock)
-    await migrate(String(url))
-    await once(String(url), planOnce)
-    return new ModelDatabase(String(url))
   }
 
   url(role: Role): string {
@@ -107,6 +96,19 @@ export class ModelDatabase {
   async close(): Promise<void> {
     await this.pool.end()
   }
+}
+
+/** Makes so many databases on a server; their URLs. */
+export async function makeDatabases(serverUrl: string, count: number): Promise<string[]> {
+  const names = Array.from({length: count}, () => `model_${randomBytes(6).toString('hex')}`)
+  const urls = names.map(name => Object.assign(new URL(serverUrl), {pathname: `/${name}`}).toString())
+  const [first] = names
+  await once(serverUrl, `create database ${first}`)
+  await once(urls[0]!, 'set allow_system_table_mods = on', clock)
+  await migrate(urls[0]!)
+  await once(urls[0]!, planOnce)
+  for (const name of names.slice(1)) await once(serverUrl, `create database ${name} template ${first}`)
+  return urls
 }
 
 /** Each statement of this connection is planned once: planning would take most of a history's time. */

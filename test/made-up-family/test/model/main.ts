@@ -1,15 +1,17 @@
-// Runs histories of the model: node test/model/main.ts --seed N --histories M [--path P] [--kinds height,time]. It runs in a copy of the tree with the
-// made-up family (test/model.ts makes it). The exit code is 1 if a history failed; the shortest one that still fails is printed then.
+// Runs histories of the model: node test/model/main.ts --seed N --histories M [--path P] [--kinds height,time] [--processes N]. It runs in a copy of the tree
+// with the made-up family (test/model.ts makes it). Each process has its share of the histories, a seed that follows from the one given, and a database.
+// The exit code is 1 if a history failed; the shortest one that still fails is printed then, with how to run it again.
+import {fork} from 'node:child_process'
+import {once} from 'node:events'
 import {chmodSync, mkdirSync, mkdtempSync, rmSync} from 'node:fs'
 import {tmpdir} from 'node:os'
 import path from 'node:path'
 import {parseArgs} from 'node:util'
-import fc from 'fast-check'
 import {startPostgres} from '../../db/embedded.ts'
-import {ModelDatabase} from './database.ts'
-import {names, run, type Step} from './history.ts'
-import {type KindName, kindNames, kinds} from './kinds.ts'
-import {Base, type Counts} from './world.ts'
+import {makeDatabases} from './database.ts'
+import {type KindName, kindNames} from './kinds.ts'
+import type {Done, Share} from './share.ts'
+import type {Counts} from './world.ts'
 
 const {values} = parseArgs({
   options: {
@@ -18,14 +20,12 @@ const {values} = parseArgs({
     path: {type: 'string'},
     'no-shrinking': {type: 'boolean', default: false},
     kinds: {type: 'string', default: kindNames.join(',')},
+    processes: {type: 'string', default: '2'},
   },
 })
 const seed = Number(values.seed)
-const chosen = values.kinds.split(',').map(name => kinds[name as KindName])
-
-const bits = fc.nat(2 ** 30 - 1)
-const step: fc.Arbitrary<Step> = fc.record({command: fc.constantFrom(...names), a: bits, b: bits})
-const history = fc.tuple(fc.constantFrom(...chosen), fc.array(step, {minLength: 1, maxLength: 60, size: 'max'}))
+const histories = Number(values.histories)
+const processes = values.path === undefined ? Math.min(Number(values.processes), histories) : 1
 
 async function main(): Promise<number> {
   const home = mkdtempSync(path.join(tmpdir(), 'sluice-model-'))
@@ -46,43 +46,45 @@ async function main(): Promise<number> {
   try {
     const url = new URL(server.url)
     url.searchParams.set('host', sockets)
-    const db = await ModelDatabase.open(String(url))
-    const base = await Base.open(db, home, chosen)
-    const began = performance.now()
-    let done = 0
-    const property = fc.asyncProperty(history, async ([kind, steps]) => {
-      await run(base, kind, steps)
-      done++
-      if (done % 100 === 0)
-        console.error(`${done} histories, ${Math.round((performance.now() - began) / done)} ms each`)
-    })
-    const options = {
-      seed,
-      numRuns: Number(values.histories),
-      unbiased: true,
-      endOnFailure: values['no-shrinking'],
-      ...(values.path && {path: values.path, endOnFailure: true}),
-    }
-    const result = await fc.check(property, options)
-    console.log(
-      `seed ${seed}, ${result.numRuns} histories, ${Math.round((performance.now() - began) / Math.max(1, done))} ms each`,
-    )
-    console.log(inLines(base.counts))
-    if (result.failed) {
-      const [kind, steps] = result.counterexample![0]
-      console.log(`\nA history failed (number ${result.numRuns}, made shorter ${result.numShrinks} times):`)
-      console.log(`kind ${kind.name}`)
-      for (const {command, a, b} of steps) console.log(`  ${command} ${a} ${b}`)
-      console.log(result.errorInstance instanceof Error ? result.errorInstance.stack : result.errorInstance)
-      console.log(
-        `\nAgain: npm run model -- --seed ${seed} --kinds ${values.kinds} --path ${result.counterexamplePath}`,
-      )
-    }
-    return result.failed ? 1 : 0
+    const urls = await makeDatabases(String(url), processes)
+    const all = await Promise.all(urls.map((url, n) => runShare(shareOf(n, url, path.join(home, `${n}`)))))
+    const ran = all.reduce((sum, {histories}) => sum + histories, 0)
+    const ms = Math.max(...all.map(({ms}) => ms)) / ran
+    console.log(`seed ${seed}, ${ran} histories by ${processes} processes, ${Math.round(ms)} ms each`)
+    console.log(inLines(sumOf(all)))
+    return all.some(({failed}) => failed) ? 1 : 0
   } finally {
     await server.stop()
     rmSync(home, {recursive: true, force: true})
   }
+}
+
+/** The first process has the given seed itself. */
+function shareOf(n: number, url: string, home: string): Share {
+  return {
+    url,
+    home,
+    seed: (seed + n * 1_000_003) % 2 ** 31,
+    histories: Math.floor((histories + n) / processes),
+    kinds: values.kinds.split(',') as KindName[],
+    isShrunk: !values['no-shrinking'],
+    ...(values.path !== undefined && {path: values.path}),
+  }
+}
+
+async function runShare(share: Share): Promise<Done> {
+  const child = fork(path.join(import.meta.dirname, 'share.ts'), [JSON.stringify(share)])
+  const ended = once(child, 'exit').then(([code, signal]) => {
+    throw new Error(`the process with seed ${share.seed} ended with ${code ?? signal}`)
+  })
+  ended.catch(() => {}) // it ends after its last message, too
+  return await Promise.race([once(child, 'message').then(([done]) => done as Done), ended])
+}
+
+function sumOf(all: Done[]): Counts {
+  const sum: Counts = new Map()
+  for (const {counts} of all) for (const [what, count] of counts) sum.set(what, (sum.get(what) ?? 0) + count)
+  return sum
 }
 
 function inLines(counts: Counts): string {

@@ -21,7 +21,7 @@ export class Connections {
 
   constructor(db: ModelDatabase, role: Role, max: number) {
     this.#db = db
-    this.#name = `${role} ${++Connections.#count}`
+    this.#name = `${role} ${process.pid} ${++Connections.#count}` // other processes have databases on the same server
     this.pool = new pg.Pool({connectionString: db.url(role), max, application_name: this.#name, idleTimeoutMillis: 0})
     this.pool.on('error', () => {})
     this.pool.on('connect', client => {
