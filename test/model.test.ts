@@ -4,9 +4,10 @@ import {expect, test} from 'vitest'
 import {runModel} from './support/made-up-tree.ts'
 
 test('in every history of the model, each purpose is paid once at most, and everything ends', {
-  timeout: 120_000,
+  timeout: 240_000,
 }, async () => {
   const seed = Date.now() % 2 ** 31
-  const {code, said} = await runModel(['--seed', String(seed), '--histories', '60'], 'pipe')
+  console.log(`model: seed ${seed}`)
+  const {code, said} = await runModel(['--seed', String(seed), '--histories', '100'], 'pipe')
   expect(code, `seed ${seed}\n${said}`).toBe(0)
 })
