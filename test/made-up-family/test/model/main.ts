@@ -1,7 +1,8 @@
 // Runs histories of the model: node test/model/main.ts --seed N --histories M [--path P] [--kinds height,time] [--processes N]. It runs in a copy of the tree
 // with the made-up family (test/model.ts makes it). Each process has its share of the histories, a seed that follows from the one given, and a database.
-// The exit code is 1 if a history failed; the shortest one that still fails is printed then, with how to run it again.
-import {fork} from 'node:child_process'
+// The exit code is 1 if a history failed; the shortest one that still fails is printed then, with how to run it again. With --kill custody and the worker
+// are real processes that are killed (kills.test.ts); --path is the number of a history then.
+import {fork, spawn} from 'node:child_process'
 import {once} from 'node:events'
 import {chmodSync, mkdirSync, mkdtempSync, rmSync} from 'node:fs'
 import {tmpdir} from 'node:os'
@@ -21,6 +22,7 @@ const {values} = parseArgs({
     'no-shrinking': {type: 'boolean', default: false},
     kinds: {type: 'string', default: kindNames.join(',')},
     processes: {type: 'string', default: '2'},
+    kill: {type: 'boolean', default: false},
   },
 })
 const seed = Number(values.seed)
@@ -59,6 +61,15 @@ async function main(): Promise<number> {
   }
 }
 
+/** The world of kills.test.ts is one of vitest's. */
+async function runKills(): Promise<number> {
+  const given = {seed, histories, ...(values.path !== undefined && {only: Number(values.path), histories: 1})}
+  const program = ['node_modules/vitest/vitest.mjs', 'run', '--project', 'quick', 'test/model/kills.test.ts']
+  const env = {...process.env, MODEL_KILLS: JSON.stringify(given)}
+  const [code] = await once(spawn(process.execPath, program, {stdio: 'inherit', env}), 'exit')
+  return code ?? 1
+}
+
 /** The first process has the given seed itself. */
 function shareOf(n: number, url: string, home: string): Share {
   return {
@@ -94,4 +105,4 @@ function inLines(counts: Counts): string {
     .join('\n')
 }
 
-process.exit(await main())
+process.exit(values.kill ? await runKills() : await main())
