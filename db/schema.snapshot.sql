@@ -8756,7 +8756,7 @@ begin
   perform chain.take_back_lapses(of_chain, to_height);
   delete from chain.block b where b.chain = of_chain and b.height > to_height;
   insert into chain.block (id, chain, height, hash, parent_hash, time)
-  values (of_chain || ':' || to_height, of_chain, to_height, to_hash, '', clock_timestamp())
+  values (of_chain || ':' || to_height, of_chain, to_height, to_hash, '', 'epoch') -- unknown: nothing is past its end by it
   on conflict (id) do update set hash = excluded.hash;
   execute format('delete from %I.hot_block', 'squid_' || lower(of_chain));
   if to_height < at.final_height then
@@ -9229,10 +9229,11 @@ declare
   merchant uuid := coalesce(e.merchant_id, (select a.merchant_id from custody.address a where a.address = e.sender));
   treasury text := app.treasury_address(e.stream);
 begin
-  if e.kind = 'pay' then
-    p := custody.recover_payout(e);
-    update app.outgoing_payment x set nonce = e.nonce where x.payout_id = p.id and x.kind = 'payout' and x.status = 'allocated' and x.nonce is not null;
-  end if;
+  if e.kind = 'pay' then p := custody.recover_payout(e); end if;
+  -- A cancel that the copy does not know may have used up the nonce that it has for this payment; it was signed with another one since.
+  update app.outgoing_payment x set nonce = e.nonce
+  where x.status = 'allocated' and x.nonce is not null and case e.kind when 'pay' then x.payout_id = p.id and x.kind = 'payout'
+    when 'cancel' then false else x.id = e.subject_id end;
   select * into s from app.outgoing_payment x where x.chain = e.stream and case e.kind when 'cancel' then x.conflict_key = e.conflict_key
     when 'pay' then x.payout_id = p.id and x.kind = 'payout' else x.id = e.subject_id end;
   if s.id is not null and (s.conflict_key is distinct from e.conflict_key or not custody.is_purpose(s, e))
