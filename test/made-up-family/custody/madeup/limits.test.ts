@@ -121,7 +121,7 @@ test('made up: it fails once it waited too long for the whitelist', async () => 
 
 test('made up: a payout above a limit that was set since its transaction expired fails at once', async () => {
   const {shop, id} = await world.begin({held: true})
-  await world.signed(id, 1)
+  await world.becomes(id, 'paying')
   await withCustody({MADEUP_PAYOUT_LIMIT: 'MADE:1'}, async () => {
     const {error_code} = await world.becomes(id, 'failed', 40_000)
     expect([error_code, await world.received(shop)]).toEqual(['custody_rejected', 0n])
