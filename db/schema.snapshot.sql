@@ -4348,6 +4348,7 @@ declare
   s app.outgoing_payment;
   finished uuid[] := '{}';
   has_outputs boolean := app.uses_outputs(of_chain);
+  expires boolean := exists (select from app.chain c where c.chain = of_chain and c.attempts_exclude_by = 'expiry');
 begin
   perform from app.payout p where p.id in (
     select x.payout_id from app.outgoing_payment x
@@ -4361,9 +4362,9 @@ begin
     union all
     select x.payout_id from app.outgoing_payment x join custody.journal j on j.stream = x.chain and j.subject_id = x.payout_id
     join chain.confirmed_tx i on i.chain = j.stream and i.txid = j.txid
-    where x.chain = of_chain and x.status <> 'final' and x.kind = 'payout' and x.conflict_key is null and i.block_height <= final_height)
+    where expires and x.chain = of_chain and x.status <> 'final' and x.kind = 'payout' and i.block_height <= final_height)
   order by p.id for update;
-  perform app.store_what_is_final(of_chain, final_height);
+  if expires then perform app.store_what_is_final(of_chain, final_height); end if;
   for found_final in
     select distinct on (i.block_height, x.nonce, x.id) x.id, i.txid, o.amount as moved,
       case when o.txid is not null then i.fee when has_outputs then 0 else i.fee - coalesce(n.fee, 0) end as fee, case when o.txid is null then 'conflicted' when o.kind = 'cancel' then 'cancelled'
@@ -4401,7 +4402,7 @@ begin
     perform app.finish_outgoing_payments(of_chain, final_height); -- other payments whose nonce or outputs they took
   end if;
   perform app.wake_payouts_after(finished);
-  perform app.close_expiry_incidents(of_chain);
+  if expires then perform app.close_expiry_incidents(of_chain); end if;
 end $function$;
 
 -- Marks the outputs that a final outgoing payment spent, frees the others, adds the change, and posts what was swept.
@@ -6294,7 +6295,7 @@ begin
     select x as payment, j as entry from app.outgoing_payment x
     join custody.journal j on j.stream = x.chain and j.subject_id = case x.kind when 'payout' then x.payout_id else x.id end
     join chain.confirmed_tx i on i.chain = j.stream and i.txid = j.txid
-    where x.chain = of_chain and x.status <> 'final' and x.conflict_key is null and i.block_height <= final_height
+    where x.chain = of_chain and x.status <> 'final' and i.block_height <= final_height
       and not exists (select from app.outgoing_attempt o where o.chain = j.stream and o.txid = j.txid)
     order by x.payout_id, x.id, j.seq
   loop
