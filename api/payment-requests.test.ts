@@ -278,7 +278,18 @@ test('an external_id without the prefix of the account and - is 400 external_id_
 
 test('an unknown currency is 404 currency_not_found, even if it is the name of another route', async () => {
   const merchant = await newMerchant()
-  for (const currency of ['DOGE', 'eth', 'USDC', 'SOL', 'payments', 'balances', '%00', '%F0%9F%98%80', 'ETH%20', "'"]) {
+  for (const currency of [
+    'DOGE',
+    'eth',
+    'USDC',
+    'SOL-USDC',
+    'payments',
+    'balances',
+    '%00',
+    '%F0%9F%98%80',
+    'ETH%20',
+    "'",
+  ]) {
     const reply = await merchant.client.post(`/v1/${currency}/payment-request`, {
       external_id: reference(merchant),
       amount: '1',
@@ -295,7 +306,7 @@ test('an unknown currency is 404 currency_not_found, even if it is the name of a
 test('a disabled chain is 422 chain_not_enabled; requests from before it was disabled stay visible and can be paid', async () => {
   const merchant = await newMerchant(['ETH'])
   const made = await ask(merchant)
-  for (const currency of ['POL', 'BTC']) {
+  for (const currency of ['POL', 'BTC', 'SOL']) {
     const reply = await merchant.client.post(`/v1/${currency}/payment-request`, {
       external_id: reference(merchant),
       amount: '1',

@@ -21,6 +21,8 @@ interface Definition<Schema extends z.ZodObject, T> {
   make(given: z.infer<Schema>): T
   /** The beginning of the variables' names. */
   prefix?: string
+  /** Variables whose names have it not. */
+  unprefixed?: string[]
   /** Variables that may hold a password: also read from the file that the variable of this name with _FILE names. */
   inFiles?: string[]
   /** Other variables whose values are never shown. */
@@ -30,9 +32,9 @@ interface Definition<Schema extends z.ZodObject, T> {
 }
 
 export function variables<Schema extends z.ZodObject, T>(definition: Definition<Schema, T>): Variables<T> {
-  const {schema, make, prefix = '', inFiles = [], secret = [], unused = []} = definition
+  const {schema, make, prefix = '', unprefixed = [], inFiles = [], secret = [], unused = []} = definition
   const names = Object.keys(schema.shape)
-  const full = (name: string) => prefix + name
+  const full = (name: string) => (unprefixed.includes(name) ? name : prefix + name)
   return {
     names: names
       .filter(name => !unused.includes(name))

@@ -26,7 +26,7 @@ import {advanceFinality} from '../indexers/finality.ts'
 import {Follower} from '../indexers/follow.ts'
 import {writeBlocks} from '../indexers/match.ts'
 import {ChainDatabase} from '../indexers/store.ts'
-import {type Bench, provision, withDatabase} from './database.ts'
+import {type Bench, provisionMade, withDatabase} from './database.ts'
 import type {Result} from './result.ts'
 
 const blocks = 40
@@ -130,7 +130,7 @@ async function fetchDecoded(node: Bitcoind, from: number, to: number): Promise<n
 
 /** The indexer's code, from an empty table of blocks to the head. */
 async function scan({ownerUrl, pool}: Bench, node: Bitcoind, from: number, to: number): Promise<number> {
-  await provisionAddresses(pool)
+  await provisionMade(pool, 'BTC', addresses, n => addressOf(programOf(n)))
   const url = roleUrl(ownerUrl, 'sluice_indexer')
   const db = openPool(url, {name: 'bench', max: 2})
   const cursor = new ChainCursor(db, 'BTC')
@@ -169,21 +169,6 @@ async function scan({ownerUrl, pool}: Bench, node: Bitcoind, from: number, to: n
   await follower.forget()
   await db.end()
   return rate
-}
-
-/** One user's addresses, made here: SQL has no bech32. */
-async function provisionAddresses(pool: Bench['pool']): Promise<void> {
-  await pool.query('alter table app.address disable trigger announce_address') // nothing listens, and a million notifications would take long
-  await provision(pool, 'BTC', 1, "'none'")
-  for (let from = 0; from < addresses; from += 50_000) {
-    const names = Array.from({length: 50_000}, (_, n) => addressOf(programOf(from + n)))
-    await pool.query(
-      `insert into app.address (chain, match_key, address, user_id, merchant_id, is_provisioned)
-       select chain, name, name, user_id, merchant_id, true from app.address, unnest($1::text[]) name where address = 'none'`,
-      [names],
-    )
-  }
-  await pool.query('vacuum analyze app.address')
 }
 
 /** The witness program of our n-th address. */

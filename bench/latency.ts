@@ -1,29 +1,31 @@
-// From a block to the merchant: milliseconds between the moment a local chain announces a block (newHeads) and the arrival of the
+// From a block to the merchant: milliseconds between the moment a local chain announces a block (on Tron and Solana: has it) and the arrival of the
 // deposit.pending webhook at a receiver, through the whole service.
 import {chmodSync, mkdtempSync, rmSync} from 'node:fs'
 import {createServer} from 'node:http'
 import type {AddressInfo} from 'node:net'
 import {tmpdir} from 'node:os'
 import path from 'node:path'
+import {setTimeout as sleep} from 'node:timers/promises'
 import pg from 'pg'
 import {WebSocket} from 'ws'
 import {z} from 'zod'
 import {readSettings} from '../chains/settings.ts'
 import {findLocalChain} from '../devnet/families.ts'
-import {startService} from '../service/supervisor.ts'
-import {createEndpoint, createMerchant} from '../test/support/webhooks.ts'
+import {type RunningService, startService} from '../service/supervisor.ts'
+import {createEndpoint, createMerchant, type Merchant} from '../test/support/webhooks.ts'
 
 const Head = z.object({params: z.object({result: z.object({hash: z.string()})})})
 const Event = z.object({type: z.string(), txid: z.string()})
 
-export async function benchLatency(deposits = 30): Promise<{p50: number; p95: number}> {
+export type Timed = 'ETH' | 'TRON' | 'SOL'
+
+export async function benchLatency(code: Timed, deposits = 30): Promise<{p50: number; p95: number}> {
   const home = mkdtempSync(path.join(tmpdir(), 'sluice-bench-'))
   chmodSync(home, 0o755)
   process.env.WEBHOOK_ALLOW_PRIVATE = '1' // for the processes of the service
   const service = await startService(readSettings({SLUICE_HOME: home, PORT: '0'}), {quiet: true})
   const pool = new pg.Pool({connectionString: service.databaseUrl})
   const arrivals = new Map<string, number>()
-  const announced = new Map<string, number>()
   const receiver = createServer(async (request, response) => {
     let body = ''
     for await (const chunk of request) body += chunk
@@ -32,25 +34,18 @@ export async function benchLatency(deposits = 30): Promise<{p50: number; p95: nu
     response.end()
   }).listen(0, '127.0.0.1')
   try {
-    const {rpcUrl} = service.chains.find(({chain}) => chain === 'ETH')!
-    const heads = new WebSocket(rpcUrl)
-    heads.on('open', () => heads.send('{"jsonrpc":"2.0","id":1,"method":"eth_subscribe","params":["newHeads"]}'))
-    heads.on('message', data => {
-      const head = Head.safeParse(JSON.parse(String(data)))
-      if (head.success) announced.set(head.data.params.result.hash, performance.now())
-    })
     const merchant = await createMerchant(pool)
     await createEndpoint(pool, merchant, {url: `http://127.0.0.1:${(receiver.address() as AddressInfo).port}/`})
-    const chain = await findLocalChain(home, 'ETH')
+    const address = code === 'ETH' ? merchant.address : await addressOn(pool, home, code, merchant)
+    const payer = await payers[code](service, home)
     const delays: number[] = []
     while (delays.length < deposits) {
-      const txid = await chain.send({token: 'ETH', to: merchant.address, amount: '0.001'})
-      const {blockHash} = z.object({blockHash: z.string()}).parse(await chain.rpc('eth_getTransactionReceipt', [txid]))
-      while (!arrivals.has(txid)) await new Promise(resolve => setTimeout(resolve, 5))
-      const from = announced.get(blockHash)
+      const {txid, shownAt} = await payer.pay(address)
+      while (!arrivals.has(txid)) await sleep(5)
+      const from = shownAt()
       if (from !== undefined) delays.push(arrivals.get(txid)! - from)
     }
-    heads.close()
+    payer.close()
     delays.sort((a, b) => a - b)
     return {p50: delays[Math.floor(deposits * 0.5)]!, p95: delays[Math.floor(deposits * 0.95)]!}
   } finally {
@@ -62,4 +57,61 @@ export async function benchLatency(deposits = 30): Promise<{p50: number; p95: nu
   }
 }
 
-if (process.argv[1] === import.meta.filename) console.log(await benchLatency())
+interface Payer {
+  /** Resolves once it is in a block, and says when the chain showed that block. */
+  pay(to: string): Promise<{txid: string; shownAt(): number | undefined}>
+  close(): void
+}
+
+const payers: Record<Timed, (service: RunningService, home: string) => Promise<Payer>> = {
+  async ETH({chains}, home) {
+    const announced = new Map<string, number>()
+    const {rpcUrl} = chains.find(({chain}) => chain === 'ETH')!
+    const heads = new WebSocket(rpcUrl)
+    heads.on('open', () => heads.send('{"jsonrpc":"2.0","id":1,"method":"eth_subscribe","params":["newHeads"]}'))
+    heads.on('message', data => {
+      const head = Head.safeParse(JSON.parse(String(data)))
+      if (head.success) announced.set(head.data.params.result.hash, performance.now())
+    })
+    const chain = await findLocalChain(home, 'ETH')
+    return {
+      async pay(to) {
+        const txid = await chain.send({token: 'ETH', to, amount: '0.001'})
+        const {blockHash} = z
+          .object({blockHash: z.string()})
+          .parse(await chain.rpc('eth_getTransactionReceipt', [txid]))
+        return {txid, shownAt: () => announced.get(blockHash)}
+      },
+      close: () => heads.close(),
+    }
+  },
+  TRON: (_service, home) => payerOn('TRON', 'TRX', home),
+  SOL: (_service, home) => payerOn('SOL', 'SOL', home),
+}
+
+/** The chain is asked for the transaction again and again. */
+async function payerOn(code: Timed, token: string, home: string): Promise<Payer> {
+  const chain = await findLocalChain(home, code)
+  return {
+    async pay(to) {
+      const txid = await chain.transfer({token, to, amount: '1'})
+      while ((await chain.rpc('devnet_included', [txid])) === null) await sleep(2)
+      const at = performance.now()
+      return {txid, shownAt: () => at}
+    },
+    close() {},
+  }
+}
+
+async function addressOn(pool: pg.Pool, home: string, chain: Timed, {id}: Merchant): Promise<string> {
+  const address = (await findLocalChain(home, chain)).newAddress()
+  await pool.query(
+    `insert into app.address (chain, match_key, address, user_id, merchant_id, is_provisioned)
+     select $1, $2, $2, id, merchant_id, true from app.user where merchant_id = $3`,
+    [chain, address, id],
+  )
+  return address
+}
+
+if (process.argv[1] === import.meta.filename)
+  for (const chain of ['ETH', 'TRON', 'SOL'] as const) console.log(chain, await benchLatency(chain))

@@ -16,6 +16,8 @@ import {benchPayoutRate, benchRecovery, benchSweeps} from './payouts.ts'
 import {type Result, ratio} from './result.ts'
 import {benchSignBitcoin} from './sign-bitcoin.ts'
 import {benchSize} from './size.ts'
+import {benchSolana} from './solana.ts'
+import {benchTron} from './tron.ts'
 import {benchWebhooks} from './webhooks.ts'
 
 const results: Result[] = []
@@ -43,6 +45,12 @@ const benches: Record<string, () => Promise<void>> = {
   async 'block-scan'() {
     results.push(...(await benchBlockScan()))
   },
+  async tron() {
+    results.push(...(await benchTron()))
+  },
+  async solana() {
+    results.push(...(await benchSolana()))
+  },
   async derive() {
     results.push(...(await benchDerive()))
   },
@@ -54,8 +62,12 @@ const benches: Record<string, () => Promise<void>> = {
     )
   },
   async latency() {
-    const {p50, p95} = await benchLatency()
-    facts.push(`Block announced by the node to webhook received: p50 ${p50.toFixed(0)} ms, p95 ${p95.toFixed(0)} ms.`)
+    for (const chain of ['ETH', 'TRON', 'SOL'] as const) {
+      const {p50, p95} = await benchLatency(chain)
+      facts.push(
+        `${chain}: block announced by the node to webhook received: p50 ${p50.toFixed(0)} ms, p95 ${p95.toFixed(0)} ms.`,
+      )
+    }
   },
   async api() {
     results.push(...(await benchApi()))

@@ -1,14 +1,14 @@
 // Addresses of others, as people write them. Promises: an accepted address belongs to the chain and is in display form, the only form in which
 // addresses of others are stored and compared.
 import {formsOf} from './families.ts'
-import {type ChainCode, findChain} from './registry.ts'
+import {type ChainCode, chain as chainOf} from './registry.ts'
 
 /** The statement that finds an address of ours on a chain ($1); that address shows the network. Custody makes one before anything else. */
 export const anyOwnAddress = `select address from custody.address where purpose = 'treasury'
   and family = (select family from app.chain where chain = $1)`
 
-/** Like Forms.displayForm (family.ts); returns the address unchanged if Sluice cannot run the chain. */
+/** Forms.displayForm (family.ts) of the chain's family. */
 export async function displayForm(code: ChainCode, address: string, own: string | undefined): Promise<string> {
-  const chain = findChain(code)
-  return chain ? (await formsOf(chain)).displayForm(chain, address, own) : address
+  const chain = chainOf(code)
+  return (await formsOf(chain)).displayForm(chain, address, own)
 }

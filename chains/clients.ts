@@ -13,6 +13,8 @@ interface Client<Settings> {
 const clients: {[F in Family]: () => Promise<Client<SettingsOf<F>>>} = {
   evm: () => import('./evm/client.ts'),
   bitcoin: () => import('./bitcoin/client.ts'),
+  tron: () => import('./tron/client.ts'),
+  solana: () => import('./solana/client.ts'),
 }
 
 export async function openHead(settings: ChainSettings, timeoutMs: number): Promise<NodeHead> {

@@ -3,10 +3,12 @@ import {bitcoin} from './bitcoin/family.ts'
 import {evm} from './evm/family.ts'
 import type {ChainFamily, Forms} from './family.ts'
 import type {Chain, Family} from './registry.ts'
+import {solana} from './solana/family.ts'
+import {tron} from './tron/family.ts'
 
 type ChainOf<F extends Family> = Extract<Chain, {family: F}>
 
-const families = {evm, bitcoin} satisfies {[F in Family]: ChainFamily<ChainOf<F>>}
+const families = {evm, bitcoin, tron, solana} satisfies {[F in Family]: ChainFamily<ChainOf<F>>}
 
 export type SettingsOf<F extends keyof typeof families> =
   (typeof families)[F] extends ChainFamily<infer _, infer Settings> ? Settings : never

@@ -7,9 +7,13 @@ const settings = readSettings({}).chains
 const ethereum = settings.get('ETH')!
 const polygon = settings.get('POLYGON')!
 const bitcoin = settings.get('BTC')!
+const tron = settings.get('TRON')!
+const solana = settings.get('SOL')!
 const forms = new Map([
   ['evm', await formsOf(ethereum)],
   ['bitcoin', await formsOf(bitcoin)],
+  ['tron', await formsOf(tron)],
+  ['solana', await formsOf(solana)],
 ])
 const paymentUri = (settings: ChainSettings, payment: Payment) =>
   forms.get(settings.family)!.paymentUri(settings, payment)
@@ -52,6 +56,16 @@ test.each([
   expect(paymentUri(bitcoin, {token: 'BTC', address: segwit, amount})).toBe(`bitcoin:${segwit}?amount=${coins}`)
 })
 
+test.each([
+  [2_030_000_000n, '2.03'],
+  [1n, '0.000000001'],
+  [3_000_000_000n, '3'],
+  [2n ** 64n - 1n, '18446744073.709551615'],
+])('%d lamports are %s SOL, without an exponent or zeros at the end (Solana Pay)', (amount, coins) => {
+  const address = 'HAgk14JpMQLgt6rVgv7cBQFJWFto5Dqxi472uT3DKpqk'
+  expect(paymentUri(solana, {token: 'SOL', address, amount})).toBe(`solana:${address}?amount=${coins}`)
+})
+
 test.each([1n, 2n ** 53n + 1n, 2n ** 256n - 1n])('%d base units are written exactly', amount => {
   expect(paymentUri(ethereum, {token: 'ETH', address: person, amount})).toMatch(`?value=${amount}`)
   expect(paymentUri(ethereum, {token: 'USDC', address: person, amount})).toMatch(`&uint256=${amount}`)
@@ -59,4 +73,6 @@ test.each([1n, 2n ** 53n + 1n, 2n ** 256n - 1n])('%d base units are written exac
 
 test('an asset without a form that wallets know has the address only', () => {
   expect(paymentUri(polygon, {token: 'USDC', address: person, amount: 1n})).toBe(person)
+  const address = 'TWer2Ygk5TEheHp3TPuYeqxmB6SsGZmaL6'
+  expect(paymentUri(tron, {token: 'TRX', address, amount: 1n})).toBe(address)
 })

@@ -1,7 +1,7 @@
 // Every chain and asset that Sluice knows, as data. Promises: no I/O, no settings. Values that differ between a public and a local network
-// (RPC address, chain id, token contracts) are in the settings of the family (evm/settings.ts, bitcoin/settings.ts).
+// (RPC address, chain id, token contracts) are in the settings of the family (evm/settings.ts, for example).
 
-/** The chain codes of the API contract. A code without an entry in `chains` cannot be enabled for a merchant yet. */
+/** The chain codes of the API contract. Each has an entry in `chains`. */
 export const chainCodes = ['ETH', 'SOL', 'TRON', 'BTC', 'POLYGON'] as const
 export type ChainCode = (typeof chainCodes)[number]
 
@@ -77,7 +77,17 @@ export interface BitcoinChain extends CommonChain {
   networks: Record<BitcoinNetwork, BitcoinNetworkData>
 }
 
-export type Chain = EvmChain | BitcoinChain
+export interface TronChain extends CommonChain {
+  family: 'tron'
+  networks: Record<TronNetwork, TronNetworkData>
+}
+
+export interface SolanaChain extends CommonChain {
+  family: 'solana'
+  networks: Record<SolanaNetwork, SolanaNetworkData>
+}
+
+export type Chain = EvmChain | BitcoinChain | TronChain | SolanaChain
 /** Each family has a line in every families.ts. */
 export type Family = Chain['family']
 
@@ -97,6 +107,28 @@ export interface BitcoinNetworkData {
   scriptHash: number
   /** A block is final when it and the blocks above it are at least this many. */
   confirmations: number
+}
+
+export const tronNetworks = ['nile', 'shasta', 'local'] as const
+export type TronNetwork = (typeof tronNetworks)[number]
+
+/** The data of one Tron network. */
+export interface TronNetworkData {
+  /** The last four bytes of the id of its first block: its reference in CAIP-2. */
+  reference: string
+  /** Public nodes count requests. */
+  pollIntervalMs: number
+}
+
+export const solanaNetworks = ['devnet', 'testnet', 'local'] as const
+export type SolanaNetwork = (typeof solanaNetworks)[number]
+
+/** The data of one Solana network. */
+export interface SolanaNetworkData {
+  /** Hash of the first block. Its first 32 letters are its reference in CAIP-2. */
+  genesis: string
+  /** Public nodes count requests. */
+  pollIntervalMs: number
 }
 
 const testAddresses = {hrp: 'tb', pubKeyHash: 0x6f, scriptHash: 0xc4}
@@ -175,6 +207,35 @@ export const chains: Chain[] = [
     stallTimeoutMs: 7_200_000, // blocks that are an hour apart are normal
     pollIntervalMs: 1000,
   },
+  {
+    code: 'TRON',
+    displayName: 'Tron',
+    family: 'tron',
+    networks: {
+      nile: {reference: '0xcd8690dc', pollIntervalMs: 5000},
+      shasta: {reference: '0x94a9059e', pollIntervalMs: 5000},
+      local: {reference: '0x26eb2a8a', pollIntervalMs: 500},
+    },
+    assets: [{token: 'TRX', name: 'TRX', displayName: 'TRON', decimals: 6, usualMinPayout: 2_000_000n}], // a new account costs 1.1
+    feeBudget: '500',
+    stallTimeoutMs: 60_000,
+    pollIntervalMs: 5000,
+  },
+  {
+    code: 'SOL',
+    displayName: 'Solana',
+    family: 'solana',
+    networks: {
+      devnet: {genesis: 'EtWTRABZaYq6iMfeYKouRu166VU2xqa1wcaWoxPkrZBG', pollIntervalMs: 1000},
+      testnet: {genesis: '4uhcVJyU9pJkvQyS88uRDiswHXSCkY3zQawwpjk2NsNY', pollIntervalMs: 1000},
+      local: {genesis: '63GNnKyHf6S23Hi56PAG7mmM5QvTp8A7VkfzvXwBYATP', pollIntervalMs: 200},
+    },
+    // An address that never had coins takes no less than some 650,000 to 890,880 lamports.
+    assets: [{token: 'SOL', name: 'SOL', displayName: 'Solana', decimals: 9, usualMinPayout: 1_000_000n}],
+    feeBudget: '1',
+    stallTimeoutMs: 60_000,
+    pollIntervalMs: 1000,
+  },
 ]
 
 /** CAIP-2 id of a network. Its reference is cut to 32 characters. */
@@ -182,15 +243,21 @@ export function caip2(namespace: string, reference: string | number): string {
   return `${namespace}:${String(reference).slice(0, 32)}`
 }
 
-/** CAIP-2 ids of the networks whose coins are worth money: Ethereum, Polygon, Bitcoin. */
-const mainNetworks = ['eip155:1', 'eip155:137', 'bip122:000000000019d6689c085ae165831e93']
+/** CAIP-2 ids of the networks whose coins are worth money: Ethereum, Polygon, Bitcoin, Tron, Solana. */
+const mainNetworks = [
+  'eip155:1',
+  'eip155:137',
+  'bip122:000000000019d6689c085ae165831e93',
+  'tron:0x2b6653dc',
+  'solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp',
+]
 
 /** Whether the coins of a network, given by its CAIP-2 id, are worth money. The networks in this file are test networks. */
 export function isMainNetwork(network: string): boolean {
   return mainNetworks.includes(network)
 }
 
-/** The chain with this code; undefined if Sluice cannot run it yet. */
+/** The chain with this code; undefined if there is none. */
 export function findChain(code: string): Chain | undefined {
   return chains.find(chain => chain.code === code)
 }

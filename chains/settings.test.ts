@@ -5,7 +5,7 @@ import fc from 'fast-check'
 import {expect, test} from 'vitest'
 import {PermanentError} from '../base/errors.ts'
 import {logger} from '../base/log.ts'
-import {readSettings, settingNames} from './settings.ts'
+import {factsOf, readSettings, settingNames, settingsFrom} from './settings.ts'
 
 const lines = readFileSync(new URL('../.env.example', import.meta.url), 'utf8').split('\n')
 /** The variables of .env.example, with their defaults. */
@@ -89,13 +89,59 @@ test('the smallest payout is the setting or the default, and never less than the
     Object.fromEntries(
       [...readSettings(more).chains].map(([code, {minPayout}]) => [code, Object.fromEntries(minPayout)]),
     )
-  const usual = {ETH: {ETH: 10n ** 15n, USDC: 1_000_000n}, POLYGON: {POL: 10n ** 16n}, BTC: {BTC: 5_000n}}
+  const usual = {
+    ETH: {ETH: 10n ** 15n, USDC: 1_000_000n},
+    POLYGON: {POL: 10n ** 16n},
+    BTC: {BTC: 5_000n},
+    TRON: {TRX: 2_000_000n},
+    SOL: {SOL: 1_000_000n},
+  }
   expect(read({})).toEqual(usual)
   expect(read({ETH_MIN_PAYOUT: 'USDC:2.5', BTC_MIN_PAYOUT: 'BTC:0.00000545', POLYGON_MIN_PAYOUT: 'POL:0'})).toEqual({
     ETH: {ETH: 10n ** 15n, USDC: 2_500_000n},
     POLYGON: {POL: 1n},
     BTC: {BTC: 546n},
+    TRON: usual.TRON,
+    SOL: usual.SOL,
   })
+  // On Tron a payout may cost TRON_MAX_PAYMENT_FEE, whoever gets it.
+  expect(read({TRON_MIN_PAYOUT: 'TRX:0.5'}).TRON).toEqual({TRX: 1_100_000n})
+  expect(read({TRON_MAX_PAYMENT_FEE: '3'}).TRON).toEqual({TRX: 3_000_000n})
+  expect(read({TRON_MIN_PAYOUT: 'TRX:0.5', TRON_MAX_PAYMENT_FEE: '0.3'}).TRON).toEqual({TRX: 500_000n})
+})
+
+test('Tron: walletsolidity/… is asked at the same URL unless another is set, and nothing is set without what it belongs to', () => {
+  const endpoints = (more: Record<string, string>) => {
+    const settings = readSettings(more).chains.get('TRON')
+    return settings?.family === 'tron' ? settings.endpoints : undefined
+  }
+  const [a, b, c] = ['http://a.example:8090', 'http://a.example:8091', 'http://b.example']
+  expect(endpoints({})).toEqual([])
+  expect(endpoints({TRON_RPC_URL: a!})).toEqual([{url: a, solidityUrl: a}])
+  expect(endpoints({TRON_RPC_URL: a!, TRON_SOLIDITY_URL: b!, TRON_RPC_URL_2: c!})).toEqual([
+    {url: a, solidityUrl: b},
+    {url: c, solidityUrl: c},
+  ])
+  for (const [name, needed] of [
+    ['TRON_SOLIDITY_URL', 'TRON_RPC_URL'],
+    ['TRON_RPC_URL_2', 'TRON_RPC_URL'],
+    ['TRON_SOLIDITY_URL_2', 'TRON_RPC_URL_2'],
+  ] as const)
+    expect(problemsOf({[name]: a!})).toEqual([
+      `${name}: has no effect without ${needed}: set that, too, such as http://node.example:8090`,
+    ])
+})
+
+test('another process reads a chain of Tron with the same settings', () => {
+  const given = {
+    TRON_NETWORK: 'shasta',
+    TRON_RPC_URL: 'http://a.example:8090',
+    TRON_SOLIDITY_URL: 'http://a.example:8091',
+    TRON_RPC_URL_2: 'http://b.example',
+    TRON_API_KEY: 'secret',
+  }
+  const settings = readSettings(given).chains.get('TRON')!
+  expect(settingsFrom('TRON', factsOf(settings).settings)).toEqual(settings)
 })
 
 test('a passphrase is never shown, however short, nor a value given instead of the name of its file', () => {
@@ -237,6 +283,8 @@ test('settings that may hold a password can be read from a file; an empty file c
       ['ETH_RPC_URL', 'wss://user:secret@node.example'],
       ['BTC_RPC_URL', 'http://user:secret@node.example'],
       ['BTC_ELECTRUM_URLS', 'tcp://one.example:50001,tls://two.example:50002'],
+      ['TRON_API_KEY', 'secret'],
+      ['HELIUS_API_KEY', 'secret'],
     ] as const) {
       expect(read(name, `${value}\n`)).toEqual(readSettings({[name]: value}))
       expect(read(name, '\n')).toEqual(readSettings({}))

@@ -11,7 +11,7 @@ import {commandLine} from '../base/process.ts'
 import {anyOwnAddress, displayForm} from '../chains/address.ts'
 import {type ChainSettings, hasNode} from '../chains/families.ts'
 import {AddressError} from '../chains/family.ts'
-import {type Asset, type ChainCode, chainCodes, findChain} from '../chains/registry.ts'
+import {type Asset, type ChainCode, chainCodes} from '../chains/registry.ts'
 import {factsOf, readSettings, type Settings, settingsFrom} from '../chains/settings.ts'
 import {fromDatabase, inWords} from '../db/failure.ts'
 import {type Report, show} from './output.ts'
@@ -110,7 +110,6 @@ function apart(databaseUrl: string, {host, port, chains, webhookAllowPrivate}: S
 
 /** Settings of a chain. Its node, and how it is read, are as the service was started with them. */
 export function settingsOf({chains}: Facts, code: ChainCode): ChainSettings {
-  if (!findChain(code)) throw new PermanentError(`Sluice does not run ${code}`)
   return settingsFrom(code, chains[code]?.settings)
 }
 

@@ -48,10 +48,13 @@ interface Transaction {
   payout: string | null
 }
 
+/** When a transaction (custody.journal j) expires on its chain (app.chain k); null where transactions do not. */
+export const endOf = `case k.ends_by when 'time' then app.iso(to_timestamp(j.lifetime_end / 1000.0)) else 'block ' || j.lifetime_end end`
+
 /** The transactions, by custody's journal, that an incident about transactions which expire is about. */
 const transactions = `
   select j.stream as chain, j.txid, f.fate,
-    case k.ends_by when 'time' then app.iso(to_timestamp(j.lifetime_end / 1000.0)) else 'block ' || j.lifetime_end end as "end",
+    ${endOf} as "end",
     coalesce(s.id, j.subject_id) as payment, coalesce(s.kind, j.kind) as kind, m.name as merchant, app.public_id('pay', s.payout_id) as payout
   from app.incident i
   join custody.journal j on j.stream = split_part(i.subject, ':', 1)

@@ -149,6 +149,13 @@ test('cancelling a payout that is being paid is decided by the chain; show lists
     ],
   })
   expect((await sluice('payout', 'show', id)).stdout).toMatch(new RegExp(`^payout +live .* ${txid} +open$`, 'm'))
+  const lifetime = {from: 1, end: 1_800_000_000_000, clock_ms: 0}
+  await db.rows(`begin; set local session_replication_role = replica;
+    update custody.journal set details = details || '${JSON.stringify({lifetime})}' where txid = '${txid}'; commit`)
+  const asWhereTimeEnds = `update app.chain set ends_by = $1 where chain = 'ETH'`
+  await db.rows(asWhereTimeEnds, ['time'])
+  expect((await sluice('payout', 'show', id)).stdout).toMatch(/ from +valid until [\s\S]* 2027-01-15T08:00:00\.000Z /)
+  await db.rows(asWhereTimeEnds, [null])
   await includeFinally(db, eth, txid)
   expect((await sluice('payout', 'show', id)).stdout).toMatch(new RegExp(`^payout +done .* ${txid} +final$`, 'm'))
   expect(await json('payout', 'show', id)).toMatchObject({

@@ -3,6 +3,7 @@ import {type Command, Option} from 'commander'
 import type pg from 'pg'
 import {PermanentError} from '../base/errors.ts'
 import {action, leaf, requireId} from './command.ts'
+import {endOf} from './incident.ts'
 import {findMerchant, merchantOption} from './merchant.ts'
 import {facts, moment, table} from './output.ts'
 
@@ -48,6 +49,8 @@ interface Transaction {
     /** As in app.attempt_fate; null if custody's journal does not have it. */
     fate: 'open' | 'in_block' | 'final' | 'dead' | null
     stored_at: string
+    /** Where transactions expire: the last block that may hold it, or its time. */
+    valid_until: string | null
     broadcast_at: string | null
     broadcast_error: string | null
   }[]
@@ -142,7 +145,7 @@ export function addPayoutCommands(program: Command): void {
     payout,
     'replace',
     [
-      'Raises the network fee of a payout that is paying (RBF), at once, even if its chain is halted.',
+      'Raises the network fee of a payout that is paying (RBF), at once, even if its chain is halted. Not where transactions expire (Tron).',
       '',
       'While a chain is halted, only replace and cancel sign transactions on it: they are for a payment that was sent already. The new fee is what',
       'the network asks for now, at least an eighth more than before (on Bitcoin 1 sat for each virtual byte more). It counts in the fee budget.',
@@ -168,7 +171,8 @@ export function addPayoutCommands(program: Command): void {
       '',
       'A payout that is pending, sweeping or swept fails at once. For a payout that is paying, Sluice signs a transaction that moves nothing and',
       'takes the nonce of the payment. The payout fails when that transaction is final, or is completed if the payment is mined first. The cancel',
-      'is signed even if the chain is halted.',
+      'is signed even if the chain is halted. Where transactions expire (Tron), there is no cancel to sign: the payment is not sent any more, and the',
+      'payout fails when it has expired.',
     ].join('\n'),
     'sluice payout cancel pay_0192f3a4b5c67d8e9fa0b1c2d3e4f508',
   )
@@ -183,7 +187,7 @@ export function addPayoutCommands(program: Command): void {
         const text =
           done === 'failed'
             ? `Payout ${id} failed; the merchant has the balance back.`
-            : `Payout ${id} is paying: either its payment or the cancel will be mined. sluice payout show shows which.`
+            : `Payout ${id} is paying: it fails once its payment can never be mined, and is completed if it is mined first. sluice payout show shows which.`
         return {json: {id, cancelled: done}, text}
       }),
     )
@@ -193,8 +197,9 @@ async function transactionsOf(db: pg.Client, payout: string): Promise<Transactio
   const {rows} = await db.query<Transaction>(
     `select s.kind, s.status, s.outcome, s.chain, s.source as "from", s.recipient as "to", app.decimal(s.amount, a.decimals) as amount, s.fee_payer,
        s.nonce, s.txid, (select coalesce(json_agg(t order by t.attempt), '[]') from (
-         select o.attempt, o.txid, o.kind, f.fate, app.iso(o.stored_at) as stored_at, app.iso(o.broadcast_at) as broadcast_at, o.broadcast_error
-         from app.outgoing_attempt o left join app.attempt_fate f on f.chain = o.chain and f.txid = o.txid where o.outgoing_payment_id = s.id) t) as attempts
+         select o.attempt, o.txid, o.kind, f.fate, app.iso(o.stored_at) as stored_at, ${endOf} as valid_until, app.iso(o.broadcast_at) as broadcast_at, o.broadcast_error
+         from app.outgoing_attempt o join app.chain k on k.chain = o.chain left join custody.journal j on j.stream = o.chain and j.txid = o.txid
+         left join app.attempt_fate f on f.chain = o.chain and f.txid = o.txid where o.outgoing_payment_id = s.id) t) as attempts
      from app.outgoing_payment s join app.asset a on a.chain = s.chain and a.token = s.token
      where s.id in (select l.outgoing_payment_id from app.payout_sweep l where l.payout_id = $1) or s.payout_id = $1
      order by s.created_at limit 1000`,
@@ -205,6 +210,7 @@ async function transactionsOf(db: pg.Client, payout: string): Promise<Transactio
 
 function describe(payout: Payout, transactions: Transaction[]): string {
   const {waiting, error} = payout
+  const expires = transactions.some(({attempts}) => attempts.some(({valid_until}) => valid_until !== null))
   return [
     facts({
       id: payout.id,
@@ -223,23 +229,30 @@ function describe(payout: Payout, transactions: Transaction[]): string {
       ...(error && {error: `${error.code}: ${error.message}`}),
     }),
     table(
-      ['transaction', 'state', 'amount', 'from', 'nonce', 'attempts', 'newest txid', 'which is'],
+      [
+        'transaction',
+        'state',
+        'amount',
+        'from',
+        expires ? 'valid until' : 'nonce',
+        'attempts',
+        'newest txid',
+        'which is',
+      ],
       transactions.map(tx => [
         tx.kind,
         tx.outcome ?? tx.status,
         tx.amount,
         tx.from,
-        tx.nonce,
+        expires ? shownOf(tx)?.valid_until : tx.nonce,
         tx.attempts.length,
-        ...newest(tx),
+        tx.txid ?? shownOf(tx)?.txid,
+        shownOf(tx)?.fate?.replace('_', ' '),
       ]),
       'There is no transaction for it yet.',
     ),
   ].join('\n\n')
 }
 
-/** The transaction that ended it, else the newest attempt, and what became of that. */
-function newest({txid, attempts}: Transaction): [string | undefined, string | undefined] {
-  const shown = attempts.find(attempt => attempt.txid === txid) ?? attempts.at(-1)
-  return [txid ?? shown?.txid, shown?.fate?.replace('_', ' ')]
-}
+/** The transaction that ended it, else the newest attempt. */
+const shownOf = ({txid, attempts}: Transaction) => attempts.find(attempt => attempt.txid === txid) ?? attempts.at(-1)

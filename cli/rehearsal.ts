@@ -180,8 +180,6 @@ export class Rehearsal {
         throw new PermanentError('no chain has moved for 10 minutes; sluice status says whether the nodes do')
     }
     progress.end()
-    await this.#endIndexers()
-    await this.#followJournal()
     return `${blocks} blocks of ${targets.map(({chain}) => chain).join(', ')}`
   }
 
@@ -245,7 +243,24 @@ export class Rehearsal {
 
   // --- the end ---
 
+  /** The indexers run meanwhile: some nodes keep no balances of the past, and are compared at the newest final block. */
   async #audit(): Promise<string> {
+    const over = new AbortController()
+    const following = this.#keepUp(over.signal)
+    following.catch(() => {}) // it is awaited below
+    try {
+      return await this.#auditCopy()
+    } finally {
+      over.abort()
+      await following
+    }
+  }
+
+  async #keepUp(signal: AbortSignal): Promise<void> {
+    for (; !signal.aborted; await sleep(pollMs)) await this.#followJournal()
+  }
+
+  async #auditCopy(): Promise<string> {
     const entries = await takeWhitelist(this.#sluice.service.database_url, this.#url)
     const environment = {...process.env, ...this.#environment()}
     const {code, stdout, stderr} = await new Promise<{code: number; stdout: string; stderr: string}>(resolve => {

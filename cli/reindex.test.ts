@@ -23,7 +23,6 @@ test.each([
   [['--chain', 'ETH'], 'give --from with the first block to read, or --resume alone'],
   [['--chain', 'ETH', '--from', '1', '--resume'], 'or --resume alone'],
   [['--chain', 'ETH', '--to', '9', '--resume'], 'or --resume alone'],
-  [['--chain', 'SOL', '--from', '1'], 'Sluice does not run SOL'],
   [['--chain', 'BTC', '--from', '1'], 'the service does not follow BTC'],
   [['--chain', 'ETH', '--from', '1'], 'the node of ETH cannot be asked'],
 ])('%j', async (given, says) => {

@@ -48,7 +48,7 @@ test('init makes the seed once, names the treasury, and shows the phrase only on
   const made = await custody(['init'], elsewhere)
   expect(made).toMatchObject({code: 0, stderr: ''})
   expect(made.stdout).toMatch(
-    /Made a seed: .*seed\.json\ntreasury {2}0x[0-9a-fA-F]{40} {2}ETH, POLYGON\ntreasury {2}tb1q[0-9a-z]{38} {2}BTC\nKeep a copy/,
+    /Made a seed: .*seed\.json\ntreasury {2}0x[0-9a-fA-F]{40} {2}ETH, POLYGON\ntreasury {2}tb1q[0-9a-z]{38} {2}BTC\ntreasury {2}T\w{33} {2}TRON\ntreasury {2}\w{32,44} {2}SOL\nKeep a copy/,
   )
   const again = await custody(['init', '--show-phrase'], elsewhere)
   const phrase = /phrase {4}((\w+ ){23}\w+)/.exec(again.stdout)![1]!
@@ -105,7 +105,7 @@ test('a backup restores the seed and says how far its journal goes; a changed ba
   }
   await world.signForged(sweep)
   const file = path.join(outside, 'backup')
-  expect((await custody(['backup', '--to', file])).stdout).toContain('the encrypted seed and 5 entries of the journal')
+  expect((await custody(['backup', '--to', file])).stdout).toContain('the encrypted seed and 7 entries of the journal')
   expect(statSync(file).mode & 0o777).toBe(0o600)
   expect(readFileSync(file, 'utf8')).not.toContain(junk)
   expect(await custody(['backup', '--to', file])).toMatchObject({code: 1, stderr: expect.stringContaining('exists')})

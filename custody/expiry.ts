@@ -51,6 +51,7 @@ export interface Linked {
   headHash: string
   headTimeMs: number
   finalHeight: number
+  finalHash: string
   /** The clock of the database. */
   nowMs: number
 }
@@ -66,7 +67,7 @@ export async function linkedNow(
 ): Promise<Linked> {
   const {rows} = await client.query<Linked & {headAgeMs: number; endsBy: string | null}>({
     name: 'linked_now',
-    text: `select c.head_height as "headHeight", c.head_hash as "headHash", c.final_height as "finalHeight", k.ends_by as "endsBy",
+    text: `select c.head_height as "headHeight", c.head_hash as "headHash", c.final_height as "finalHeight", c.final_hash as "finalHash", k.ends_by as "endsBy",
         extract(epoch from c.head_time)::float8 * 1000 as "headTimeMs", extract(epoch from clock_timestamp())::float8 * 1000 as "nowMs",
         extract(epoch from clock_timestamp() - c.head_moved_at)::float8 * 1000 as "headAgeMs"
       from chain.cursor c join app.chain k using (chain) where c.chain = $1`,

@@ -4,8 +4,10 @@ import {chains, type Family} from '../chains/registry.ts'
 import {bitcoin} from './bitcoin/family.ts'
 import {evm} from './evm/family.ts'
 import type {CustodyFamily} from './family.ts'
+import {solana} from './solana/family.ts'
+import {tron} from './tron/family.ts'
 
-export const families: {[F in Family]: CustodyFamily<SettingsOf<F>>} = {evm, bitcoin}
+export const families: {[F in Family]: CustodyFamily<SettingsOf<F>>} = {evm, bitcoin, tron, solana}
 
 /** The families that have a chain. */
 export const familyNames: Family[] = [...new Set(chains.map(({family}) => family))]

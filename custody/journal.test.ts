@@ -554,6 +554,8 @@ test('with an older copy of the database custody hands out nothing twice, signs 
     {family: 'bitcoin', retired: true, count: 41},
     {family: 'evm', retired: false, count: 40},
     {family: 'evm', retired: true, count: 41},
+    {family: 'solana', retired: false, count: 40},
+    {family: 'tron', retired: false, count: 40},
   ])
   const next = await world.merchant()
   const [known] = await world.db.rows<{at: Date | null}>(

@@ -1,5 +1,5 @@
 // Test vectors from the standards and from other software.
-import {createHash, createHmac, createPrivateKey, createPublicKey, sign, verify} from 'node:crypto'
+import {createHash, createPublicKey, verify} from 'node:crypto'
 import {mnemonicToSeed} from '@scure/bip39'
 import {pointCompress} from 'tiny-secp256k1'
 import {hexToBytes, recoverAddress} from 'viem'
@@ -8,7 +8,7 @@ import {readSettings} from '../chains/settings.ts'
 import {deriver} from './addresses.ts'
 import {addressOf as evmAddressOf} from './evm/sign.ts'
 import {families} from './families.ts'
-import {type Curve, type KeyPath, localKeys} from './keys.ts'
+import {type KeyPath, localKeys} from './keys.ts'
 import {sealOf} from './seal.ts'
 import {readSignature} from './secp256k1.ts'
 
@@ -80,11 +80,24 @@ test('Bitcoin: the treasury is on account 1', async () => {
   expect(hex(await (await localKeys(abandon, families)).publicKey(treasury))).toBe(hex(key))
 })
 
+// The first two are those of this phrase in tronweb, TronLink and Ledger; the test compares more with tronweb.
+test("BIP-44: Tron addresses are those of m/44'/195'/0'/0 in every wallet, and the treasury is on account 1", async () => {
+  const {TronWeb} = await import('tronweb')
+  const at = (purpose: KeyPath['purpose'], index: number) => addressOf(junk, {family: 'tron', purpose, index})
+  expect(await at('deposit', 0)).toBe('TWer2Ygk5TEheHp3TPuYeqxmB6SsGZmaL6')
+  expect(await at('deposit', 1)).toBe('TPjjvMwjPoDC32V2dGDYTkLH4E5LAtBZ6C')
+  for (const index of [2, 7, 1000])
+    expect(await at('deposit', index)).toBe(TronWeb.fromMnemonic(junk, `m/44'/195'/0'/0/${index}`).address)
+  expect(await at('treasury', 0)).toBe(TronWeb.fromMnemonic(junk, "m/44'/195'/1'/0/0").address)
+})
+
 const paths: KeyPath[] = [
   {family: 'evm', purpose: 'deposit', index: 7},
   {family: 'evm', purpose: 'treasury', index: 0},
   {family: 'bitcoin', purpose: 'deposit', index: 7},
   {family: 'bitcoin', purpose: 'treasury', index: 0},
+  {family: 'tron', purpose: 'deposit', index: 7},
+  {family: 'tron', purpose: 'treasury', index: 0},
 ]
 
 test('a signature is made with the key of its path, with a low s, and the same each time', async () => {
@@ -128,47 +141,19 @@ test('the seal of a seed is always the same', async () => {
   expect(seal('an entry')).toBe('gD0fxh440bS-mjh5t-zWtpu0uHNUy2--vasIV0GHQf4')
 })
 
-/** SLIP-0010 and RFC 8032: all steps of a path are hardened, and the index is not its last one. */
-const ed25519: Curve = {
-  branch: (seed, path) => {
-    const master = createHmac('sha512', 'ed25519 seed').update(seed).digest()
-    return index => {
-      const steps = path.replace('i', String(index)).match(/\d+/g)!
-      return steps.reduce((node, step) => childOf(node, Number(step)), master).subarray(0, 32)
-    }
-  },
-  publicKey: key => createPublicKey(privateKeyOf(key)).export({format: 'der', type: 'spki'}).subarray(-32),
-  sign: (key, message) => sign(null, message, privateKeyOf(key)),
-}
+// The first accounts of this phrase on Solana, as every wallet shows them.
+test("SLIP-0010: Solana addresses are those of m/44'/501'/i'/0' in every wallet, and the treasury is in the last account", async () => {
+  const at = (purpose: KeyPath['purpose'], index: number) => addressOf(abandon, {family: 'solana', purpose, index})
+  expect(await at('deposit', 0)).toBe('HAgk14JpMQLgt6rVgv7cBQFJWFto5Dqxi472uT3DKpqk')
+  expect(await at('deposit', 1)).toBe('Hh8QwFUA6MtVu1qAoq12ucvFHNwCcVTV7hpWjeY1Hztb')
+  expect(await at('treasury', 0)).toBe(await at('deposit', 2 ** 31 - 1))
+})
 
-function childOf(node: Buffer<ArrayBuffer>, step: number): Buffer<ArrayBuffer> {
-  const data = Buffer.concat([Buffer.alloc(1), node.subarray(0, 32), Buffer.alloc(4)])
-  data.writeUInt32BE(step + 2 ** 31, 33)
-  return createHmac('sha512', node.subarray(32)).update(data).digest()
-}
-
-const privateKeyOf = (key: Uint8Array) =>
-  createPrivateKey({
-    key: Buffer.concat([Buffer.from('302e020100300506032b657004220420', 'hex'), key]),
-    format: 'der',
-    type: 'pkcs8',
-  })
-
-function base58(text: string): string {
-  const digits = '123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz'
-  return [...text].reduce((sum, digit) => sum * 58n + BigInt(digits.indexOf(digit)), 0n).toString(16)
-}
-
-// The first account of that phrase on Solana, as every wallet shows it.
-test('a family may use another curve, and paths of another form', async () => {
-  const branches = {deposit: "m/44'/501'/i'/0'", treasury: "m/44'/501'/i'/1'"}
-  const keys = await localKeys(abandon, {...families, bitcoin: {curve: ed25519, branches}})
-  const first: KeyPath = {family: 'bitcoin', purpose: 'deposit', index: 0}
-  const publicKey = await keys.publicKey(first)
-  expect(hex(publicKey)).toBe(base58('HAgk14JpMQLgt6rVgv7cBQFJWFto5Dqxi472uT3DKpqk'))
+test('a signature of Solana covers a whole message', async () => {
+  const keys = await localKeys(abandon, families)
+  const path: KeyPath = {family: 'solana', purpose: 'treasury', index: 0}
   const message = Buffer.from('of any length')
-  const signature = await keys.sign(first, message)
-  const spki = Buffer.concat([Buffer.from('302a300506032b6570032100', 'hex'), publicKey])
-  expect(verify(null, message, createPublicKey({key: spki, format: 'der', type: 'spki'}), signature)).toBe(true)
-  expect(hex(await keys.publicKey({...first, index: 1}))).not.toBe(hex(publicKey))
+  const spki = Buffer.concat([Buffer.from('302a300506032b6570032100', 'hex'), await keys.publicKey(path)])
+  const publicKey = createPublicKey({key: spki, format: 'der', type: 'spki'})
+  expect(verify(null, message, publicKey, await keys.sign(path, message))).toBe(true)
 })

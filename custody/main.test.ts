@@ -83,6 +83,8 @@ test('the first start on local chains makes seed, passphrase, treasury and pool,
     {chain: 'BTC', address: await derive({family: 'bitcoin', purpose: 'treasury', index: 0}), user_id: null},
     {chain: 'ETH', address: treasury, user_id: null},
     {chain: 'POLYGON', address: treasury, user_id: null},
+    {chain: 'SOL', address: await derive({family: 'solana', purpose: 'treasury', index: 0}), user_id: null},
+    {chain: 'TRON', address: await derive({family: 'tron', purpose: 'treasury', index: 0}), user_id: null},
   ])
   const {socket, tokenFile} = custodySocket(home)
   for (const file of [

@@ -1,5 +1,5 @@
 // Payments whose transactions expire: what is stored of them (app.store_signed), and what follows when custody signs no other (app.expire_payment).
-// The tests make Ethereum's transactions expire, because no chain of the registry has such a family yet.
+// The tests make Ethereum's transactions expire by height and by time, so that these tests need no chain that does.
 import {setTimeout} from 'node:timers/promises'
 import {afterAll, afterEach, beforeAll, expect, test} from 'vitest'
 import {assertBooks} from '../test/support/books.ts'
@@ -123,6 +123,16 @@ test('a payment that is being cancelled is not given up for another reason', asy
 test('a payment that is not being cancelled does not end because nothing was signed for it', async () => {
   const {id} = await begin()
   expect([await money.work('end_unsigned', id), await ended(id)]).toEqual([false, {status: 'allocated', outcome: null}])
+})
+
+test('a payment under way is not replaced: it has no fee to raise, and another transaction might be mined, too', async () => {
+  const {id, payout} = await begin()
+  await store(id, 1, await journal(id))
+  await expect(money.db.rows('select app.replace_payout_by_operator($1)', [payout])).rejects.toMatchObject({
+    code: 'SL422',
+    message:
+      'nothing is replaced on ETH: its transactions expire, and the next one is signed when no block can hold the one before',
+  })
 })
 
 test('a payment with a nonce is not given up: a cancel uses the nonce up', async () => {

@@ -1,5 +1,5 @@
 // Transactions that expire (chain.lapse, app.attempt_fate): what proves that one can never pay, what takes the proof back, and what follows for its
-// payment. The tests make Ethereum's transactions expire, because no chain of the registry has such a family yet.
+// payment. The tests make Ethereum's transactions expire by height and by time, so that these tests need no chain that does.
 import {randomUUID} from 'node:crypto'
 import {setTimeout} from 'node:timers/promises'
 import {afterAll, afterEach, beforeAll, beforeEach, describe, expect, test} from 'vitest'
@@ -84,6 +84,24 @@ async function reach(height: number): Promise<void> {
 async function include(txid: string, {success = true} = {}): Promise<void> {
   await money.block([], [{txid, account: money.treasury, success, fee: 7n}])
 }
+
+test('no lapse rests on a block whose transactions are not proven to be all that it holds', async () => {
+  const {height: from} = money.eth.head
+  const txid = await sign(from + 2, {from})
+  const unproven = (height: number) =>
+    money.db.rows(`insert into chain.unproven_block (chain, hash, height) values ('ETH', $1, $2)`, [
+      randomUUID(),
+      height,
+    ])
+  await reach(from + 3)
+  await unproven(from) // it cannot hold it
+  await unproven(from + 4) // not final, and past the end
+  await unproven(from + 1)
+  expect([await lapsable(), await noteLapse(txid)]).toEqual([[txid], false])
+  await money.db.rows('delete from chain.unproven_block where height = $1', [from + 1])
+  expect(await noteLapse(txid)).toBe(true)
+  await money.db.rows('delete from chain.unproven_block')
+})
 
 test('an attempt lapses when a final block is at its end, and the clock is past it; then it is dead', async () => {
   const end = money.eth.head.height + 3

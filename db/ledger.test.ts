@@ -215,17 +215,22 @@ describe('a payment', () => {
     expect([await money.status(payout), await share(user)]).toEqual(['completed', 0])
   })
 
-  test('that custody signed keeps its nonce, although the signature is not stored', async () => {
-    const {payout} = await swept()
-    await money.pay(payout)
-    const outgoingPayment = await money.payment(payout)
-    await money.work('wait_payout', payout, 'not_whitelisted', null, 1000)
-    await money.db.rows(`update app.payout set waiting_since = now() - interval '1 hour' where id = $1`, [payout])
-    await money.journal(outgoingPayment, {kind: 'effect', txid: money.newTxid(), amount: 990})
-    expect(await money.work('set_payment_aside', payout, 30_000)).toBe(false)
-    await money.mineFinally([(await money.attempt(outgoingPayment, {price: 2}))!])
-    expect(await money.status(payout)).toBe('completed')
-  })
+  test.each(['effect', 'cancel'] as const)(
+    'that custody signed keeps its nonce, although the signature is not stored: %s',
+    async kind => {
+      const {payout} = await swept()
+      await money.pay(payout)
+      const outgoingPayment = await money.payment(payout)
+      await money.work('wait_payout', payout, 'not_whitelisted', null, 1000)
+      await money.db.rows(`update app.payout set waiting_since = now() - interval '1 hour' where id = $1`, [payout])
+      await money.journal(outgoingPayment, {kind, txid: money.newTxid(), amount: 990})
+      expect(await money.work('set_payment_aside', payout, 30_000)).toBe(false)
+      const attempt = await money.attempt(outgoingPayment, {price: 2})
+      expect(await money.db.rows('select from app.contested_payment')).toEqual([]) // the nonce serves one of them
+      await money.mineFinally([attempt!])
+      expect(await money.status(payout)).toBe('completed')
+    },
+  )
 
   test('that sweeps first, and then lacks what the treasury had paid in advance for its merchant, sweeps that, too', async () => {
     const {user} = await claimed({token: 'ETH'})
@@ -782,6 +787,16 @@ describe('a final transaction of ours that a rewind removes', () => {
     expect(await money.incidents()).toEqual([])
     expect(await entries()).toEqual(before)
     expect(await eventsOf(payout)).toEqual(['payout.completed'])
+  })
+
+  test('stays an incident if it fails in the block in which it is read again', async () => {
+    const {payout} = await swept()
+    const txid = await money.payAndSign(payout)
+    await money.mineFinally([txid])
+    await money.rewindBelow(money.eth.head.height)
+    await money.mineFinally([txid], {success: false})
+    expect(await money.incidents()).toEqual(['final_payment_vanished'])
+    await money.resolve('kept')
   })
 
   test('is read again in the same block after a rewind of the whole chain', async () => {

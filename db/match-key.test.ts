@@ -35,6 +35,8 @@ async function credited(chain: string, recipients: string[]): Promise<string[]> 
 test.each([
   ['ETH', 'evm', '0xAbCd', '0xabcd'],
   ['BTC', 'bitcoin', 'mAbCd', 'mAbCd'],
+  ['TRON', 'tron', 'TAbCd', 'TAbCd'],
+  ['SOL', 'solana', 'AbCd', 'AbCd'],
 ])('on %s the match key is made when custody enters the address, and goes wherever it is watched', async (...of) => {
   const [chain, family, address, key] = of
   await handOut(chain, family, address)

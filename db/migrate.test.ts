@@ -212,8 +212,8 @@ test('chains and assets equal the registry after every run, whatever the tables 
         coinbase_maturity: coinbase?.maturity ?? null,
         folds_addresses: foldsAddresses,
         ends_by: expiry?.endsBy ?? null,
-        longest_lifetime: expiry?.longest ?? null,
-        longest_lifetime_ms: expiry?.longestMs ?? null,
+        longest_lifetime: expiry ? String(expiry.longest) : null,
+        longest_lifetime_ms: expiry ? String(expiry.longestMs) : null,
         assets: null, // until a process writes down those of its settings
       }
     }),

@@ -508,6 +508,51 @@ test('an outgoing payment that an older copy began is given up before another pu
   await other.close()
 })
 
+test('a payment that custody signed and an older copy had not stored stays what it is, although it was cancelled since', async () => {
+  const other = await Coins.open()
+  const merchant = await other.merchant()
+  const output = await other.deposit(merchant.addresses[0]!, 100_000n)
+  const payout = await other.claim(merchant)
+  await other.work('begin_output_payment', payout, [output], 300)
+  const entryOf = (seq: number, kind: string, txid: string) => {
+    const of = {
+      stream: 'BTC',
+      seq,
+      kind,
+      txid,
+      subject_id: payout,
+      merchant_id: merchant.id,
+      token: 'BTC',
+      max_fee: 300,
+    }
+    const amounts = {amount: kind === 'pay' ? 99_000 : 0, source: treasury, sender: treasury, destination: treasury}
+    const details = {
+      inputs: [output],
+      change: 0,
+      gross: '100000',
+      fee: '500',
+      fee_bps: 50,
+      network_fee: '300',
+      vsize: 150,
+    }
+    return {...of, ...amounts, details, raw: '02', hash: `${seq}`, signed_at: new Date()}
+  }
+  const [pay, cancel] = [entryOf(1, 'pay', other.name('pay')), entryOf(2, 'cancel', other.name('cancel'))]
+  await other.db.rows(
+    `insert into custody.journal (stream, seq, kind, txid, subject_id, merchant_id, token, max_fee, amount, source, sender, destination, details, raw, hash, signed_at)
+     select stream, seq, kind, txid, subject_id, merchant_id, token, max_fee, amount, source, sender, destination, details, raw, hash, signed_at
+     from jsonb_populate_record(null::custody.journal, $1)`,
+    [JSON.stringify(pay)],
+  )
+  await other.db.rows('select custody.reconcile($1)', [JSON.stringify([cancel])])
+  expect(await other.status(payout)).toBe('paying')
+  expect(
+    await other.db.rows(`select s.kind, array_agg(o.kind order by o.attempt) as attempts from app.outgoing_payment s
+      join app.outgoing_attempt o on o.outgoing_payment_id = s.id group by s.id`),
+  ).toEqual([{kind: 'payout', attempts: ['effect', 'cancel']}])
+  await other.close()
+})
+
 test('a sweep takes outputs of one merchant to the treasury, and the operator pays the fee', async () => {
   const merchant = await coins.merchant(3)
   const outputs = []

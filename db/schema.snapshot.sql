@@ -1270,7 +1270,7 @@ create table app.incident (
   id bigint not null generated always as identity, -- Number of the incident.
   chain text, -- Chain code; null if it concerns no single chain, and then nothing waits for it.
   kind text not null, -- Its kind; app.incident_kind has all of them.
-  subject text not null, -- The id of the deposit (final_deposit_...) or of the outgoing payment (..._payment_vanished, payment_of_failed_payout, second_payment); <chain>:<the address that sent> (unknown_transaction); the id of the transfer (payment_replaced); the chain (fork_below_final, journal_ahead); the stream of the journal (journal_changed); audit:<check>.
+  subject text not null, -- The id of the deposit (final_deposit_...) or of the outgoing payment (..._payment_vanished, payment_of_failed_payout, second_payment); <chain>:<the address that sent> (unknown_transaction); the id of the transfer (payment_replaced); the chain (fork_below_final, journal_ahead, unproven_block); the stream of the journal (journal_changed); audit:<check>.
   details jsonb not null, -- What was seen.
   opened_at timestamp with time zone not null default clock_timestamp(), -- When it was noticed.
   resolved_at timestamp with time zone, -- When it was resolved; null while it is open.
@@ -2485,7 +2485,7 @@ create view app.waiting_code as
  SELECT reasons,
     code,
     message
-   FROM ( VALUES (ARRAY['not_whitelisted'::text],'address_not_whitelisted'::text,'the operator has to put the payout address on the whitelist'::text), (ARRAY['daily_limit'::text, 'above_limit'::text],'limit_reached'::text,'it would exceed a limit for payouts'::text), (ARRAY['fee_budget_reached'::text],'fee_budget_reached'::text,'the budget for today''s network fees is used up; the payout continues tomorrow (UTC) at the latest'::text), (ARRAY['insufficient_treasury_funds'::text, 'insufficient_inputs'::text, 'fee_above_funds'::text],'insufficient_treasury_funds'::text,'the treasury is short of funds'::text), (ARRAY['treasury_immature'::text],'treasury_immature'::text,'newly mined coins of the treasury cannot be spent yet'::text), (ARRAY['chain_halted'::text, 'journal_ahead'::text, 'journal_changed'::text, 'copy_unproven'::text],'chain_halted'::text,'payouts of this chain are stopped until the operator has checked it'::text), (ARRAY['no_node'::text, 'node_unreachable'::text, 'head_stale'::text],'chain_halted'::text,'the chain cannot be reached at the moment'::text), (ARRAY['fee_above_cap'::text, 'sweep_too_dear'::text],'fee_too_high'::text,'network fees are higher than the most that is paid'::text), (ARRAY['custody_unreachable'::text],'custody_unavailable'::text,'it cannot be signed at the moment'::text), (ARRAY['nonce_too_high'::text, 'unknown_outputs'::text],'unresolved_transaction'::text,'an earlier transaction has to be resolved first'::text), (ARRAY['unproven_expiry'::text],'unproven_expiry'::text,'its transaction has expired, and the operator has to confirm that no block holds it'::text), (ARRAY['payment_contested'::text],'payment_contested'::text,'two transactions of it may still be mined; it continues once one is final, or can never be'::text)) k(reasons, code, message);
+   FROM ( VALUES (ARRAY['not_whitelisted'::text],'address_not_whitelisted'::text,'the operator has to put the payout address on the whitelist'::text), (ARRAY['daily_limit'::text, 'above_limit'::text],'limit_reached'::text,'it would exceed a limit for payouts'::text), (ARRAY['fee_budget_reached'::text],'fee_budget_reached'::text,'the budget for today''s network fees is used up; the payout continues tomorrow (UTC) at the latest'::text), (ARRAY['insufficient_treasury_funds'::text, 'insufficient_inputs'::text, 'fee_above_funds'::text],'insufficient_treasury_funds'::text,'the treasury is short of funds'::text), (ARRAY['treasury_immature'::text],'treasury_immature'::text,'newly mined coins of the treasury cannot be spent yet'::text), (ARRAY['treasury_below_rent'::text],'treasury_below_rent'::text,'the treasury would hold less than an account of the chain must'::text), (ARRAY['chain_halted'::text, 'journal_ahead'::text, 'journal_changed'::text, 'copy_unproven'::text],'chain_halted'::text,'payouts of this chain are stopped until the operator has checked it'::text), (ARRAY['no_node'::text, 'node_unreachable'::text, 'head_stale'::text],'chain_halted'::text,'the chain cannot be reached at the moment'::text), (ARRAY['fee_above_cap'::text, 'sweep_too_dear'::text],'fee_too_high'::text,'network fees are higher than the most that is paid'::text), (ARRAY['custody_unreachable'::text],'custody_unavailable'::text,'it cannot be signed at the moment'::text), (ARRAY['nonce_too_high'::text, 'unknown_outputs'::text],'unresolved_transaction'::text,'an earlier transaction has to be resolved first'::text), (ARRAY['unproven_expiry'::text],'unproven_expiry'::text,'its transaction has expired, and the operator has to confirm that no block holds it'::text), (ARRAY['payment_contested'::text],'payment_contested'::text,'two transactions of it may still be mined; it continues once one is final, or can never be'::text)) k(reasons, code, message);
 --   reasons text[]: Internal reasons that it stands for.
 --   code text: The code.
 --   message text: For people.
@@ -4702,6 +4702,25 @@ AS $function$
     where e.account = 'treasury' and e.chain = of_chain and e.token = a.token and w.address = treasury.address) t on true
 $function$;
 
+-- As app.ledger_holdings, and whether a block above this one, which must be final, has moved money of the address; nothing if the ledger does not have the block.
+CREATE OR REPLACE FUNCTION app.ledger_holdings_since(of_chain text, block_height integer, block_hash text, addresses text[])
+ RETURNS TABLE(address text, token text, amount numeric, has_moved boolean, final_height integer)
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+ SET plan_cache_mode TO 'force_custom_plan'
+AS $function$
+  select h.address, h.token, h.amount, exists (
+      select from chain.transfer t where t.chain = c.chain and t.recipient = h.address and t.block_height > b.height and t.block_height <= c.final_height
+      union all
+      select from chain.confirmed_tx x
+      where x.chain = c.chain and x.account = h.address and x.block_height > b.height and x.block_height <= c.final_height), c.final_height
+  from chain.cursor c
+  join chain.block b on b.chain = c.chain and b.height = ledger_holdings_since.block_height and b.hash = ledger_holdings_since.block_hash
+  cross join app.ledger_holdings(c.chain, addresses) h
+  where c.chain = of_chain and c.final_height >= b.height
+$function$;
+
 -- The final unspent outputs of these addresses, by the ledger, in base units; leaving is true if a transaction of ours, or a block, spends it.
 CREATE OR REPLACE FUNCTION app.ledger_outputs(of_chain text, addresses text[])
  RETURNS TABLE(address text, outpoint text, amount numeric, is_leaving boolean)
@@ -5865,6 +5884,9 @@ declare p app.payout;
 begin
   select * into p from app.payout o where o.id = of_payout for update;
   if p.id is null then raise exception 'there is no payout with this id' using errcode = 'SL404', detail = 'payout'; end if;
+  if exists (select from app.chain c where c.chain = p.chain and c.attempts_exclude_by = 'expiry') then
+    raise exception 'nothing is replaced on %: its transactions expire, and the next one is signed when no block can hold the one before', p.chain using errcode = 'SL422';
+  end if;
   update app.outgoing_payment s set next_step_at = clock_timestamp()
   where s.payout_id = p.id and s.kind = 'payout' and s.status = 'live' and not s.cancelling;
   if not found then
@@ -7920,6 +7942,15 @@ create table chain.unconfirmed (
 );
 CREATE INDEX unconfirmed_inputs ON chain.unconfirmed USING gin (inputs);
 
+-- Blocks whose transactions could not be proven to be all that they hold.
+create table chain.unproven_block (
+  chain text not null, -- Chain code.
+  hash text not null, -- The block.
+  height integer not null, -- Its height.
+  noted_at timestamp with time zone not null default clock_timestamp(), -- When it was read first.
+  constraint unproven_block_pkey PRIMARY KEY (chain, hash)
+);
+
 -- Transactions of ours that are in no block and past their end, and are not proven to have expired.
 create view chain.lapsable as
  SELECT f.chain,
@@ -8501,7 +8532,8 @@ begin
   where k.kind = 'final_payment_vanished' and k.subject = s.id::text and k.resolved_at is null and app.is_booked(s, i.txid)
     and not exists (select from app.second_payment n where n.outgoing_payment_id = s.id and n.booked_at is not null -- all of them are there
       and not exists (select from chain.confirmed_tx c where c.chain = n.chain and c.txid = n.txid))
-    and (s.outcome = 'conflicted' or exists (select from chain.confirmed_tx c where c.chain = s.chain and c.txid = s.txid));
+    and (s.outcome = 'conflicted' or exists (
+      select from chain.confirmed_tx c where c.chain = s.chain and c.txid = s.txid and (s.outcome <> 'done' or c.success))); -- one that failed this time did nothing
   update app.outgoing_payment s set next_step_at = null
   from added i cross join lateral app.payments_of(i.chain, i.txid, i.conflict_key) p
   where s.id = p and s.status = 'final' and s.next_step_at is not null;
@@ -8540,7 +8572,8 @@ begin
     raise exception 'custody signed no transaction % on % that expires', of_txid, of_chain using errcode = 'P0003';
   end if;
   if at.halted_at is not null or at.followed_from > signed.lifetime_from + 1 or not chain.is_past_end(signed)
-    or exists (select from chain.confirmed_tx i where i.chain = of_chain and i.txid = of_txid) then
+    or exists (select from chain.confirmed_tx i where i.chain = of_chain and i.txid = of_txid)
+    or exists (select from chain.unproven_block b where b.chain = of_chain and b.height > signed.lifetime_from and b.height <= at.final_height) then
     return false;
   end if;
   perform chain.lapse(signed, at, evidence);
@@ -8648,6 +8681,24 @@ AS $function$
   where l.chain = of_chain and l.txid = of_txid and extract(epoch from clock_timestamp()) * 1000 > j.lifetime_clock_ms + 600000
   on conflict (subject, kind) where resolved_at is null do update set details = excluded.details where i.details <> excluded.details
 $function$;
+
+-- Notes a block whose transactions have not the root in its header, once. The incident of the chain counts it.
+CREATE OR REPLACE FUNCTION chain.note_unproven_block(of_chain text, of_height integer, of_hash text)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare
+  place jsonb := jsonb_build_object('height', of_height, 'hash', of_hash);
+begin
+  insert into chain.unproven_block (chain, hash, height) values (of_chain, of_hash, of_height) on conflict do nothing;
+  if not found then return; end if;
+  insert into app.incident as i (chain, kind, subject, details)
+  values (null, 'unproven_block', of_chain, jsonb_build_object('count', 1, 'first', place, 'newest', place)) -- without a chain: payouts go on
+  on conflict (subject, kind) where resolved_at is null
+  do update set details = i.details || jsonb_build_object('count', (i.details ->> 'count')::int + 1, 'newest', place);
+end $function$;
 
 -- The ids of the credited deposits that wait for finality in these blocks.
 CREATE OR REPLACE FUNCTION chain.pending_deposits(of_chain text, from_height integer, hashes text[])
@@ -9030,7 +9081,8 @@ begin
   on conflict (chain, address) do update set next_nonce = greatest(s.next_nonce, excluded.next_nonce);
   update app.outgoing_payment s set nonce = app.take_nonce(s.chain, s.fee_payer)
   where s.status = 'allocated' and s.nonce is not null and exists (
-    select from unnest(entries) e where e.stream = s.chain and e.conflict_key = s.conflict_key and not custody.is_purpose(s, e));
+    select from unnest(entries) e where e.stream = s.chain and e.conflict_key = s.conflict_key and not custody.is_purpose(s, e))
+    and not custody.is_signed(s, entries);
 end $function$;
 
 -- Gives up unsigned outgoing payments whose outputs the journal spent for something else. A payment that the journal signed with other outputs than it was begun with loses its own, and continues.
@@ -9056,6 +9108,7 @@ begin
         update app.outgoing_payment x set first_input = e.conflict_key where x.id = s.id;
         continue;
       end if;
+      continue when custody.is_signed(s, entries);
       if s.kind = 'payout' then
         perform app.fail_payout(s.payout_id, 'cancelled', 'an older copy of the database had chosen outputs for it that were spent since');
       elsif s.kind = 'withdrawal' then
@@ -9090,6 +9143,17 @@ CREATE OR REPLACE FUNCTION custody.is_purpose(s app.outgoing_payment, e custody.
 AS $function$
   select case e.kind when 'pay' then s.kind = 'payout' and s.payout_id = e.subject_id when 'cancel' then s.status <> 'allocated'
     else s.id = e.subject_id end
+$function$;
+
+-- Whether one of these entries may pay an outgoing payment that the copy calls unsigned: with its nonce, or with whatever outputs.
+CREATE OR REPLACE FUNCTION custody.is_signed(s app.outgoing_payment, entries custody.journal[])
+ RETURNS boolean
+ LANGUAGE sql
+ IMMUTABLE
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select exists (select from unnest(entries) e where e.stream = s.chain and e.kind <> 'cancel' and custody.is_purpose(s, e)
+    and (e.conflict_key = s.conflict_key or s.nonce is null))
 $function$;
 
 -- Locks an outgoing payment until the end of custody's transaction, so that nothing ends it meanwhile; waits at most most_ms milliseconds for whoever is changing it. Returns how many it waited; null if it is not locked.
@@ -9160,8 +9224,13 @@ begin
   select stream, seq, kind, subject_id, merchant_id, token, amount, destination, source, sender, nonce, max_fee, txid, raw,
     details, signed_at, hash
   from jsonb_populate_recordset(null::custody.journal, entries);
-  select array_agg(j order by j.stream, j.seq) into signed
-  from jsonb_populate_recordset(null::custody.journal, entries) r join custody.journal j using (stream, seq) where j.kind <> 'pool';
+  select array_agg(j order by (j).stream, (j).seq) into signed from (
+    select j from jsonb_populate_recordset(null::custody.journal, entries) r join custody.journal j using (stream, seq) where j.kind <> 'pool'
+    union
+    -- what the copy's own journal has, and its worker had not stored yet: a missing cancel must not hide it
+    select j from app.outgoing_payment x join custody.journal j on j.stream = x.chain and j.kind <> 'cancel' and custody.is_purpose(x, j)
+    where x.status = 'allocated' and x.chain in (select r.stream from jsonb_populate_recordset(null::custody.journal, entries) r)
+      and j.conflict_key is not distinct from x.conflict_key) known(j);
   perform app.lock_treasury(c.stream) from (select distinct r.stream from unnest(signed) r) c;
   perform custody.free_nonces(signed);
   foreach e in array coalesce(signed, '{}') loop
@@ -9496,6 +9565,76 @@ create table squid_polygon.template_registry (
   constraint template_registry_pkey PRIMARY KEY (key, value, type, block_number, height)
 );
 
+-- Bookkeeping of the indexer of SOL (tables of Subsquid's typeorm-store).
+create schema squid_sol;
+
+create table squid_sol.hot_block (
+  height integer not null,
+  hash text not null,
+  constraint hot_block_pkey PRIMARY KEY (height)
+);
+
+create table squid_sol.hot_change_log (
+  block_height integer not null,
+  index integer not null,
+  change jsonb not null,
+  constraint hot_change_log_pkey PRIMARY KEY (block_height, index),
+  constraint hot_change_log_block_height_fkey FOREIGN KEY (block_height) REFERENCES squid_sol.hot_block(height) ON DELETE CASCADE
+);
+
+create table squid_sol.status (
+  id integer not null,
+  height integer not null,
+  hash text default '0x'::text,
+  nonce integer default 0,
+  constraint status_pkey PRIMARY KEY (id)
+);
+CREATE TRIGGER note_status AFTER UPDATE ON squid_sol.status FOR EACH ROW EXECUTE FUNCTION chain.note_status('SOL');
+
+create table squid_sol.template_registry (
+  key text not null,
+  value text not null,
+  type boolean not null,
+  block_number integer not null,
+  height integer not null,
+  constraint template_registry_pkey PRIMARY KEY (key, value, type, block_number, height)
+);
+
+-- Bookkeeping of the indexer of TRON (tables of Subsquid's typeorm-store).
+create schema squid_tron;
+
+create table squid_tron.hot_block (
+  height integer not null,
+  hash text not null,
+  constraint hot_block_pkey PRIMARY KEY (height)
+);
+
+create table squid_tron.hot_change_log (
+  block_height integer not null,
+  index integer not null,
+  change jsonb not null,
+  constraint hot_change_log_pkey PRIMARY KEY (block_height, index),
+  constraint hot_change_log_block_height_fkey FOREIGN KEY (block_height) REFERENCES squid_tron.hot_block(height) ON DELETE CASCADE
+);
+
+create table squid_tron.status (
+  id integer not null,
+  height integer not null,
+  hash text default '0x'::text,
+  nonce integer default 0,
+  constraint status_pkey PRIMARY KEY (id)
+);
+CREATE TRIGGER note_status AFTER UPDATE ON squid_tron.status FOR EACH ROW EXECUTE FUNCTION chain.note_status('TRON');
+
+create table squid_tron.template_registry (
+  key text not null,
+  value text not null,
+  type boolean not null,
+  block_number integer not null,
+  height integer not null,
+  constraint template_registry_pkey PRIMARY KEY (key, value, type, block_number, height)
+);
+
 -- public
 grant usage on schema public to public;
 
@@ -9641,6 +9780,14 @@ grant delete, insert, select, update on squid_polygon.hot_block to sluice_indexe
 grant delete, insert, select, update on squid_polygon.hot_change_log to sluice_indexer;
 grant delete, insert, select, update on squid_polygon.status to sluice_indexer;
 grant delete, insert, select, update on squid_polygon.template_registry to sluice_indexer;
+grant delete, insert, select, update on squid_sol.hot_block to sluice_indexer;
+grant delete, insert, select, update on squid_sol.hot_change_log to sluice_indexer;
+grant delete, insert, select, update on squid_sol.status to sluice_indexer;
+grant delete, insert, select, update on squid_sol.template_registry to sluice_indexer;
+grant delete, insert, select, update on squid_tron.hot_block to sluice_indexer;
+grant delete, insert, select, update on squid_tron.hot_change_log to sluice_indexer;
+grant delete, insert, select, update on squid_tron.status to sluice_indexer;
+grant delete, insert, select, update on squid_tron.template_registry to sluice_indexer;
 grant execute on function app.way_out(text) to sluice_indexer;
 grant execute on function chain.anchor(text,text,integer,text,timestamp with time zone) to sluice_indexer;
 grant execute on function chain.configure(text) to sluice_indexer;
@@ -9653,6 +9800,7 @@ grant execute on function chain.note_lapse(text,text,jsonb) to sluice_indexer;
 grant execute on function chain.note_mined(text,jsonb,text[],text[]) to sluice_indexer;
 grant execute on function chain.note_unconfirmed(text,jsonb) to sluice_indexer;
 grant execute on function chain.note_unproven(text,text,text) to sluice_indexer;
+grant execute on function chain.note_unproven_block(text,integer,text) to sluice_indexer;
 grant execute on function chain.pin_tracer(text,text) to sluice_indexer;
 grant execute on function chain.rewind(text,integer,text) to sluice_indexer;
 grant execute on function chain.tell_waiting(text,text,text,integer) to sluice_indexer;
@@ -9671,6 +9819,8 @@ grant usage on schema custody to sluice_indexer;
 grant usage on schema squid_btc to sluice_indexer;
 grant usage on schema squid_eth to sluice_indexer;
 grant usage on schema squid_polygon to sluice_indexer;
+grant usage on schema squid_sol to sluice_indexer;
+grant usage on schema squid_tron to sluice_indexer;
 
 -- sluice_jobs
 grant execute on function app."decimal"(numeric,integer) to sluice_jobs;
@@ -9708,6 +9858,7 @@ grant execute on function app.found_differences(text) to sluice_jobs;
 grant execute on function app.is_comparison_due(text[]) to sluice_jobs;
 grant execute on function app.iso(timestamp with time zone) to sluice_jobs;
 grant execute on function app.ledger_holdings(text,text[]) to sluice_jobs;
+grant execute on function app.ledger_holdings_since(text,integer,text,text[]) to sluice_jobs;
 grant execute on function app.ledger_outputs(text,text[]) to sluice_jobs;
 grant execute on function app.maintain_partitions(interval) to sluice_jobs;
 grant execute on function app.payout_shortage(uuid,numeric) to sluice_jobs;

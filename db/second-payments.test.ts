@@ -554,6 +554,14 @@ const step = fc.record({
   n: fc.nat(100),
 })
 
+/** After a first transaction, this one is final, too. */
+const finalToo = (n: number) =>
+  [0, n].flatMap(nth => [
+    {what: 'mine', n: nth},
+    {what: 'finalize', n: 0},
+  ])
+const [paidTwice, cancelledAfterPaid] = [finalToo(1), finalToo(3)]
+
 test.each(['ETH', 'BTC'])(
   'on %s, after attempts, blocks, reorganisations and finality in any order: each is booked once, and an incident is open exactly if one is final and undecided',
   async chain => {
@@ -639,6 +647,7 @@ test.each(['ETH', 'BTC'])(
         numRuns: 12,
         endOnFailure: true,
         seed,
+        examples: [[paidTwice], [cancelledAfterPaid]],
       })
     } catch (error) {
       throw new Error(`with SEED=${seed}`, {cause: error})

@@ -3,7 +3,7 @@ import {chain} from '../chains/registry.ts'
 import type {LocalClient} from '../devnet/client.ts'
 import {findLocalChain} from '../devnet/families.ts'
 
-export const chainCodes = ['ETH', 'POLYGON', 'BTC'] as const
+export const chainCodes = ['ETH', 'POLYGON', 'BTC', 'TRON', 'SOL'] as const
 export type ChainCode = (typeof chainCodes)[number]
 export type Chains = Record<ChainCode, LocalClient>
 
@@ -23,4 +23,10 @@ export function newWallet(chains: Chains): Record<ChainCode, string> {
     return [code, address] as const
   })
   return Object.fromEntries(each) as Record<ChainCode, string>
+}
+
+/** A line for each address, with the chains that share it. */
+export function addressLines(addresses: Record<ChainCode, string>): string {
+  const groups = Map.groupBy(chainCodes, code => addresses[code])
+  return [...groups].map(([address, codes]) => `  ${codes.join(', ').padEnd(12)}  ${address}`).join('\n')
 }

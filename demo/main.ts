@@ -53,7 +53,7 @@ async function main(): Promise<void> {
   })
   try {
     screen.say(screen.style('bold', 'Sluice demo'))
-    if (!screen.isLive) screen.say('Starting the database, three local chains and the service ...')
+    if (!screen.isLive) screen.say('Starting the database, five local chains and the service ...')
     const service = await supervisor.start()
     screen.live([])
     screen.say(`Everything runs after ${((performance.now() - startedAt) / 1000).toFixed(1)} s.`)
@@ -83,8 +83,8 @@ async function show(service: RunningService): Promise<void> {
   screen.say(
     block(
       facts({
-        merchant: 'Demo Shop; its users may pay in on ETH, POLYGON and BTC; fee 0.5 %',
-        user: `${user.external_ref}, with one address for ETH and POLYGON, and one for BTC`,
+        merchant: 'Demo Shop; its users may pay in on ETH, POLYGON, BTC, TRON and SOL; fee 0.5 %',
+        user: `${user.external_ref}, with one address for ETH and POLYGON, one each for BTC, TRON and SOL`,
         webhooks: `to ${receiver.url}; each signature is verified`,
       }),
     ),

@@ -2,7 +2,7 @@
 // address off the whitelist. Promises: it ends when the payments are final, their webhooks have come and the wallet holds exactly the
 // net amounts, while the last payout still waits. If something is late, it throws an error that says what is missing.
 import {formatUnits, parseUnits} from 'viem'
-import {type ChainCode, chainCodes, newWallet} from './chains.ts'
+import {addressLines, type ChainCode, chainCodes, newWallet} from './chains.ts'
 import type {Payout, PayoutStatus} from './shop.ts'
 import type {Cast} from './story.ts'
 import {until} from './until.ts'
@@ -51,7 +51,7 @@ export class Payouts {
   async play(): Promise<void> {
     const {screen, shop, operator, chains, addresses} = this.#cast
     screen.say(
-      `\n${screen.style('bold', 'Payouts')}  to ${this.#wallet.ETH} and ${this.#wallet.BTC}, which the operator puts on the whitelist\n`,
+      `\n${screen.style('bold', 'Payouts')}  to addresses that the operator puts on the whitelist\n\n${addressLines(this.#wallet)}\n`,
     )
     for (const chain of chainCodes) {
       await shop.payTo(chain, this.#wallet[chain])

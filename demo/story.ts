@@ -1,7 +1,7 @@
 // The first part of the story that the demo plays: deposits of every asset that become final, one that a reorganisation drops, and one that a
 // reorganisation moves into another block. Promises: it ends when every deposit has its expected state and every expected webhook has arrived. If
 // something is late or wrong, it throws an error that says what is missing.
-import type {ChainCode, Chains} from './chains.ts'
+import {addressLines, type ChainCode, type Chains} from './chains.ts'
 import type {Receiver} from './receiver.ts'
 import type {Screen} from './screen.ts'
 import type {Operator, Shop} from './shop.ts'
@@ -40,14 +40,18 @@ export class Story {
 
   async play(): Promise<void> {
     const {screen, chains, addresses} = this.#cast
-    screen.say(`\n${screen.style('bold', 'Deposits')}  to ${addresses.ETH} and ${addresses.BTC}\n`)
+    screen.say(`\n${screen.style('bold', 'Deposits')}  to the user's addresses\n\n${addressLines(addresses)}\n`)
     const ether = this.#announce('ETH', 'ETH', '1.5')
     const usdc = this.#announce('ETH', 'USDC', '250')
     const eurc = this.#announce('ETH', 'EURC', '120.5')
     const pol = this.#announce('POLYGON', 'POL', '40')
     const jpyc = this.#announce('POLYGON', 'JPYC', '30000')
     const bitcoin = this.#announce('BTC', 'BTC', '0.25')
-    await Promise.all([[ether, usdc, eurc], [pol, jpyc], [bitcoin]].map(deposits => this.#sendAll(deposits)))
+    const tron = this.#announce('TRON', 'TRX', '75')
+    const solana = this.#announce('SOL', 'SOL', '3')
+    await Promise.all(
+      [[ether, usdc, eurc], [pol, jpyc], [bitcoin], [tron], [solana]].map(deposits => this.#sendAll(deposits)),
+    )
     const safe = [ether, usdc, eurc, pol, jpyc].map(deposit => () => deposit.confirmations >= safeConfirmations)
     await this.#until('the first deposits to be a few blocks deep', () => safe.every(isSafe => isSafe()))
 
@@ -65,7 +69,7 @@ export class Story {
     this.#say(`POLYGON: a reorganisation moves the ${name(moved)} into another block`)
 
     await this.#until(`the ${name(dropped)} to be reorged`, () => dropped.status === 'reorged')
-    const fates = [ether, usdc, eurc, pol, jpyc, bitcoin, moved]
+    const fates = [ether, usdc, eurc, pol, jpyc, bitcoin, tron, solana, moved]
     await this.#until('the other deposits to be final', () => fates.every(({status}) => status === 'final'))
     await this.#until('every webhook', () => this.deposits.every(deposit => this.#missing(deposit).length === 0))
     screen.freeze()

@@ -9,6 +9,8 @@ import {readDevnet} from './file.ts'
 export const families = {
   evm: async () => (await import('./evm/family.ts')).evm,
   bitcoin: async () => (await import('./bitcoin/family.ts')).bitcoin,
+  tron: async () => (await import('./tron/family.ts')).tron,
+  solana: async () => (await import('./solana/family.ts')).solana,
 } satisfies {[F in Family]: () => Promise<DevnetFamily>}
 
 export async function familyOf(code: ChainCode): Promise<DevnetFamily> {

@@ -139,6 +139,8 @@ test('ports are published for this machine only, except the peer-to-peer ports o
     '9000:9000/tcp',
     '9000:9000/udp',
     '26656:26656',
+    '18888:18888/tcp',
+    '18888:18888/udp',
   ]
   const published = services.flatMap(([, {ports}]) => ports).filter(port => !port.startsWith('127.0.0.1:'))
   expect(published.sort()).toEqual(peers.sort())
@@ -151,7 +153,7 @@ test('our processes run as an unprivileged user, cannot write to their image, an
     expect(service.healthcheck !== undefined || service.restart === 'no', name).toBe(true)
   }
   const images = services.map(([, {image}]) => image).filter(image => image !== 'sluice')
-  for (const image of images) expect(image, 'an exact version').toMatch(/^[\w./-]+:v?\d+(\.\d+)+$/)
+  for (const image of images) expect(image, 'an exact version').toMatch(/^[\w./-]+:(GreatVoyage-)?v?\d+(\.\d+)+$/)
   expect(read('Dockerfile')).toMatch(/^USER node$/m)
 })
 

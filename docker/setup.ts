@@ -43,6 +43,10 @@ function writeSecrets(): void {
   keep('btc_electrum_urls', () => 'tcp://fulcrum:50001')
   const bitcoinPassword = keep('bitcoin_rpc_password', password)
   keep('btc_rpc_url', () => `http://sluice:${bitcoinPassword}@bitcoind:38332`)
+  keep('tron_rpc_url', () => 'http://java-tron:8090')
+  keep('tron_solidity_url', () => 'http://java-tron:8091')
+  keep('sol_rpc_url', () => 'https://api.devnet.solana.com') // there is no node of Solana to run here
+  for (const name of ['sol_rpc_url_2', 'sol_archive_rpc_url', 'sol_ws_url', 'helius_api_key']) keep(name, () => '')
   keep('bitcoin.conf', () => rpcauth('sluice', bitcoinPassword))
   keep('ethereum_jwt', password)
 }

@@ -36,8 +36,10 @@ export interface SentTransaction {
   nonce?: number
   /** False if it was reverted. */
   executed: boolean
-  /** Its network fee, in base units of the native coin. */
+  /** Its network fee, in base units of the native coin; 0 if this sender does not pay it. */
   fee: bigint
+  /** Which of its senders this is, where a transaction has several; absent: the first. */
+  position?: number
 }
 
 export interface SpendingTransaction {

@@ -33,10 +33,11 @@ async function sentIn(
     chain,
     ours.map(({transaction}) => transaction.txid),
   )
-  return ours.map(({block, transaction: {txid, nonce, executed, fee}, sender}) => {
+  return ours.map(({block, transaction: {txid, nonce, executed, fee, position}, sender}) => {
     const purpose = purposes.get(txid)
     const success = executed && (!purpose || isFulfilled(purpose, block, display))
-    return new ConfirmedTx({id: `${chain}:${txid}`, chain, txid, ...at(block), account: sender, nonce, success, fee})
+    const id = position ? `${chain}:${txid}:${position}` : `${chain}:${txid}`
+    return new ConfirmedTx({id, chain, txid, ...at(block), account: sender, nonce, success, fee})
   })
 }
 

@@ -139,6 +139,11 @@ export class ChainCursor {
     await this.#db.query('select chain.note_unproven($1, $2, $3)', [this.chain, txid, why])
   }
 
+  /** Records that a block is read whose transactions are not proven to be all that it holds. */
+  async noteUnprovenBlock({height, hash}: BlockRef): Promise<void> {
+    await this.#db.query('select chain.note_unproven_block($1, $2, $3)', [this.chain, height, hash])
+  }
+
   async rewind(to: BlockRef): Promise<void> {
     await this.#db.query('select chain.rewind($1, $2, $3)', [this.chain, to.height, to.hash])
   }

@@ -7,6 +7,8 @@ import type {IndexerFamily} from './family.ts'
 const families: {[F in Family]: () => Promise<IndexerFamily<SettingsOf<F>>>} = {
   evm: () => import('./evm/family.ts'),
   bitcoin: () => import('./bitcoin/family.ts'),
+  tron: () => import('./tron/family.ts'),
+  solana: () => import('./solana/family.ts'),
 }
 
 /** Use it only for chains of this family. */

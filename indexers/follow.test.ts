@@ -4,14 +4,17 @@
 import type {Store} from '@subsquid/typeorm-store'
 import pino from 'pino'
 import {expect, test} from 'vitest'
+import {RetryableError} from '../base/errors.ts'
 import {openPool} from '../db/pool.ts'
 import {type TestDatabase, testDatabase} from '../test/support/database.ts'
 import {FakeChain, FaultySource, HonestSource} from '../test/support/fake-chain.ts'
 import {makeMerchant, watchAddress} from '../test/support/people.ts'
+import {until} from '../test/support/until.ts'
 import {Random} from '../test/torture/random.ts'
+import type {ReadBlock} from './block.ts'
 import {ChainCursor} from './cursor.ts'
 import {advanceFinality, threshold} from './finality.ts'
-import {CannotFollow, Follower, type FollowOptions} from './follow.ts'
+import {CannotFollow, Follower, type FollowOptions, follow} from './follow.ts'
 import {writeBlocks} from './match.ts'
 import {resume} from './resume.ts'
 import {ChainDatabase} from './store.ts'
@@ -276,6 +279,36 @@ test('a head that is far too high does not reduce how many blocks can be undone'
   const [hot] = await db.rows('select count(*)::int, min(height) from squid_eth.hot_block')
   expect(hot).toEqual({count: 20, min: world.head.height - 19})
   await follower.forget()
+  await end()
+})
+
+test('a node whose blocks cannot be read for long is what the chain waits for, until one is read', async () => {
+  const {db, world, cursor, end} = await setUp(1)
+  const honest = new HonestSource(world)
+  let isBroken = true
+  const source = Object.assign(new HonestSource(world), {
+    blocksAbove: async (height: number, limit: number) => {
+      if (isBroken) throw new RetryableError('the node shows no transactions of block 1')
+      return await honest.blocksAbove(height, limit)
+    },
+  })
+  while (world.head.height < 10) await world.step()
+  await cursor.configure()
+  const waits = async () =>
+    (await db.rows(`select waiting_reason, waiting_message from chain.configured where waiting_reason is not null`))[0]
+  const over = new AbortController()
+  const write = (store: Store, blocks: ReadBlock[]) => writeBlocks(store, blocks, {chain, display: text => text})
+  const database = new ChainDatabase(db.url('sluice_indexer'), chain)
+  const options = {database, cursor, source, network: world.genesis, write, log, pollMs: 1, retryMs: 1}
+  const following = follow({...options, quietMs: 20}, over.signal)
+  expect(await until(waits, {timeoutMs: 5000, what: 'the reason'})).toEqual({
+    waiting_reason: 'node_unavailable',
+    waiting_message: 'the node shows no transactions of block 1',
+  })
+  isBroken = false
+  await until(async () => !(await waits()), {timeoutMs: 5000, what: 'the chain to be followed again'})
+  over.abort()
+  await following
   await end()
 })
 

@@ -23,6 +23,7 @@ import type {BlockRef, ChainCursor, Cursor} from './cursor.ts'
 import type {ChainView} from './family.ts'
 import {threshold} from './finality.ts'
 import {failedRounds} from './metrics.ts'
+import {tellFailure} from './resume.ts'
 import type {ChainDatabase} from './store.ts'
 
 /** What a chain must provide to be followed. Every call ends within a timeout of its own; any response may be stale or wrong. */
@@ -53,6 +54,8 @@ export interface FollowOptions {
   /** How often the source is polled when it reports no change. */
   pollMs: number
   retryMs?: number
+  /** For how long rounds fail before status and /readyz say why. */
+  quietMs?: number
   /** Blocks per transaction, at most 199. */
   batch?: number
   /** The store can undo this many blocks below the source's head, or all blocks that are not final if those are fewer. */
@@ -64,19 +67,24 @@ const storeLimit = 199
 
 /** Follows the chain until the signal. Rejects with CannotFollow after `threshold` such rounds in a row. */
 export async function follow(options: FollowOptions, signal: AbortSignal): Promise<void> {
-  const {source, log, pollMs, retryMs = 1000} = options
+  const {source, cursor, log, pollMs, retryMs = 1000, quietMs = 20_000} = options
   const follower = new Follower(options)
+  let failingSince: number | undefined
   for (let observations = 0; !signal.aborted; ) {
     const over = new AbortController()
     const changed = source.changed?.(AbortSignal.any([signal, over.signal])) // subscribed before the poll, so no change is missed in between
     try {
       const moved = await follower.round()
       observations = 0
+      if (failingSince !== undefined) await cursor.tellWaiting(undefined, '')
+      failingSince = undefined
       if (!moved) await Promise.race([sleep(pollMs, undefined, {signal: over.signal}), ...(changed ? [changed] : [])])
     } catch (error) {
-      failedRounds.inc({chain: options.cursor.chain})
+      failedRounds.inc({chain: cursor.chain})
       if (error instanceof CannotFollow && ++observations >= threshold) throw error
       log.warn({error: inWords(error)}, 'could not follow the chain; trying again')
+      failingSince ??= performance.now()
+      if (performance.now() - failingSince >= quietMs) await tellFailure(cursor, error)
       await follower.forget()
       await sleep(retryMs)
     } finally {

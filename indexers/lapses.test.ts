@@ -1,5 +1,5 @@
 // Which transactions of ours are noted as expired, and what becomes of those of which it is not proven. The tests make Ethereum's and Polygon's
-// transactions expire, because no chain of the registry has such a family yet. The indexer has the rights of its role.
+// transactions expire by height and by time, so that these tests need no chain that does. The indexer has the rights of its role.
 import pg from 'pg'
 import {afterAll, beforeAll, beforeEach, expect, test} from 'vitest'
 import {silent} from '../base/log.ts'

@@ -17,7 +17,7 @@ import type {HistorySource} from './family.ts'
 import {inTime} from './in-time.ts'
 import type {Query} from './look-up.ts'
 import {assertServed, openAnchor} from './reindex/anchor.ts'
-import {bare, Hashes} from './reindex/hashes.ts'
+import {Hashes} from './reindex/hashes.ts'
 import {begin, finish, lastRun, type Place, plan, type Reindexed, type Run} from './reindex/runs.ts'
 import {type Target, write} from './reindex/write.ts'
 
@@ -104,7 +104,7 @@ class Reindex {
         }
         if (
           hashes.count === final.height - run.next + 1 &&
-          (hashes.count === 0 || hashes.at(final.height) === bare(final.hash))
+          (hashes.count === 0 || hashes.has(final.height, final.hash))
         )
           return hashes
         throw new RetryableError(
@@ -146,7 +146,7 @@ class Reindex {
     this.#assertGoingOn()
     let height = run.next
     for (const block of blocks) {
-      if (block.height !== height || bare(block.hash) !== hashes.at(height))
+      if (block.height !== height || !hashes.has(height, block.hash))
         throw new RetryableError(
           `the node returned another block (${block.height}, ${block.hash}) than block ${height} of its own chain`,
         )

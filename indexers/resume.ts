@@ -50,14 +50,23 @@ export async function resume(source: ChainView, cursor: ChainCursor, options: Re
     } catch (error) {
       failedRounds.inc({chain: cursor.chain})
       observations = {count: 0, of: ''}
-      const {reason, firstHeight} = asWaiting(error)
-      const message = withoutPaths(inWords(error))
+      const {reason, message} = await tellFailure(cursor, error)
       warn(reason, message)
-      await cursor.tellWaiting(reason, message, firstHeight).catch(() => {}) // without a database, the reason cannot be recorded
       if (forOperators.has(reason)) waitMs *= 10
     }
     await sleep(waitMs)
   }
+}
+
+/** Records why the chain cannot be followed now. */
+export async function tellFailure(
+  cursor: ChainCursor,
+  error: unknown,
+): Promise<{reason: WaitingReason; message: string}> {
+  const {reason, firstHeight} = asWaiting(error)
+  const message = withoutPaths(inWords(error))
+  await cursor.tellWaiting(reason, message, firstHeight).catch(() => {}) // without a database, the reason cannot be recorded
+  return {reason, message}
 }
 
 /** The reason for a failure: the database (its errors say so), or the node. */

@@ -36,6 +36,7 @@ test('the demo runs deposits, reorganisations, a payment request and payouts, an
   expect({code, stderr: code === 0 ? '' : said.stderr}).toEqual({code: 0, stderr: ''})
   const txid = expect.stringMatching(/^0x[0-9a-f]{64}$/)
   const bitcoinTxid = expect.stringMatching(/^[0-9a-f]{64}$/)
+  const solanaTxid = expect.stringMatching(/^[1-9A-HJ-NP-Za-km-z]{64,88}$/)
   const address = expect.stringMatching(/^0x[0-9a-fA-F]{40}$/)
   const paid = (payout: object) => ({...payout, status: 'completed', txid, address})
   expect(json).toEqual({
@@ -47,6 +48,8 @@ test('the demo runs deposits, reorganisations, a payment request and payouts, an
       {chain: 'POLYGON', token: 'POL', amount: '40', status: 'final', txid},
       {chain: 'POLYGON', token: 'JPYC', amount: '30000', status: 'final', txid},
       {chain: 'BTC', token: 'BTC', amount: '0.25', status: 'final', txid: bitcoinTxid},
+      {chain: 'TRON', token: 'TRX', amount: '75', status: 'final', txid: bitcoinTxid},
+      {chain: 'SOL', token: 'SOL', amount: '3', status: 'final', txid: solanaTxid},
       {chain: 'ETH', token: 'ETH', amount: '0.7', status: 'reorged', txid},
       {chain: 'POLYGON', token: 'POL', amount: '12.5', status: 'final', txid},
     ],
@@ -57,7 +60,7 @@ test('the demo runs deposits, reorganisations, a payment request and payouts, an
       amount_received: '0.05',
       txid: bitcoinTxid,
     },
-    webhooks: expect.objectContaining({'deposit.confirmed': 8, 'payout.completed': 6}),
+    webhooks: expect.objectContaining({'deposit.confirmed': 10, 'payout.completed': 8}),
     balances: [
       {chain: 'BTC', token: 'BTC', gross: '0.3', fee: '0.0015', net: '0.2985', depositCount: 2},
       {chain: 'ETH', token: 'ETH', gross: '1.5', fee: '0.0075', net: '1.4925', depositCount: 1},
@@ -65,6 +68,8 @@ test('the demo runs deposits, reorganisations, a payment request and payouts, an
       {chain: 'ETH', token: 'USDC', gross: '250', fee: '1.25', net: '248.75', depositCount: 1},
       {chain: 'POLYGON', token: 'JPYC', gross: '30000', fee: '150', net: '29850', depositCount: 1},
       {chain: 'POLYGON', token: 'POL', gross: '52.5', fee: '0.2625', net: '52.2375', depositCount: 2},
+      {chain: 'SOL', token: 'SOL', gross: '3', fee: '0.015', net: '2.985', depositCount: 1},
+      {chain: 'TRON', token: 'TRX', gross: '75', fee: '0.375', net: '74.625', depositCount: 1},
     ],
     payouts: [
       {
@@ -78,6 +83,16 @@ test('the demo runs deposits, reorganisations, a payment request and payouts, an
       paid({chain: 'POLYGON', token: 'JPYC', gross: '30000', fee: '150', net: '29850', arrived: '29850'}),
       paid({chain: 'POLYGON', token: 'POL', gross: '52.5', fee: '0.2625', net: '52.2375', arrived: '52.2375'}),
       {
+        ...paid({chain: 'SOL', token: 'SOL', gross: '3', fee: '0.015', net: '2.985', arrived: '2.985'}),
+        txid: solanaTxid,
+        address: expect.stringMatching(/^[1-9A-HJ-NP-Za-km-z]{32,44}$/),
+      },
+      {
+        ...paid({chain: 'TRON', token: 'TRX', gross: '75', fee: '0.375', net: '74.625', arrived: '74.625'}),
+        txid: bitcoinTxid,
+        address: expect.stringMatching(/^T[1-9A-HJ-NP-Za-km-z]{33}$/),
+      },
+      {
         ...paid({chain: 'POLYGON', token: 'POL', gross: '5', fee: '0.025', net: '4.975', arrived: '0'}),
         status: 'pending', // its address is not whitelisted
         txid: null,
@@ -85,7 +100,7 @@ test('the demo runs deposits, reorganisations, a payment request and payouts, an
     ],
   })
   const {webhooks} = json as {webhooks: Record<string, number>}
-  expect(webhooks['deposit.pending']! - webhooks['deposit.reorged']!).toBe(8) // nine seen, one dropped
+  expect(webhooks['deposit.pending']! - webhooks['deposit.reorged']!).toBe(10) // eleven seen, one dropped
   expect(said.stdout.trimEnd().split('\n')).toHaveLength(1)
   expect(processesOf(home)).toEqual([])
 }, 180_000)

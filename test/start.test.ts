@@ -73,8 +73,19 @@ test('two services run side by side, from any directory, and SIGTERM ends every 
       {chain: 'BTC', local: true, halted: false},
       {chain: 'ETH', local: true, halted: false},
       {chain: 'POLYGON', local: true, halted: false},
+      {chain: 'SOL', local: true, halted: false},
+      {chain: 'TRON', local: true, halted: false},
     ],
-    processes: ['custody', 'jobs', 'api', 'indexer-eth', 'indexer-polygon', 'indexer-btc'].map(name => ({
+    processes: [
+      'custody',
+      'jobs',
+      'api',
+      'indexer-eth',
+      'indexer-polygon',
+      'indexer-btc',
+      'indexer-tron',
+      'indexer-sol',
+    ].map(name => ({
       name,
       state: 'running',
       restarts: 0,
@@ -97,6 +108,8 @@ test('two services run side by side, from any directory, and SIGTERM ends every 
     [2, 'indexer_active{chain="ETH"} 1'],
     [3, 'indexer_active{chain="POLYGON"} 1'],
     [4, 'indexer_active{chain="BTC"} 1'],
+    [5, 'indexer_active{chain="TRON"} 1'],
+    [6, 'indexer_active{chain="SOL"} 1'],
     [19, 'treasury_balance{chain="ETH",token="ETH"}'],
     [20, 'process_up{name="api"} 1'],
     [0, 'disk_free_bytes{disk="custody"}'],
@@ -110,9 +123,12 @@ test('two services run side by side, from any directory, and SIGTERM ends every 
   // Each treasury gets its first coins, once, and the indexers see them arrive.
   const coins = async () =>
     await database(one.service, `select chain, amount from app.deposit where user_id is null order by chain`)
-  await until(async () => (await coins()).length === 3, {timeoutMs: 20_000, what: 'all treasuries to have coins'})
+  await until(async () => (await coins()).length === 5, {timeoutMs: 20_000, what: 'all treasuries to have coins'})
   expect(await coins()).toEqual(
-    [8, 18, 18].map((decimals, n) => ({chain: ['BTC', 'ETH', 'POLYGON'][n], amount: `100${'0'.repeat(decimals)}`})),
+    [8, 18, 18, 9, 6].map((decimals, n) => ({
+      chain: ['BTC', 'ETH', 'POLYGON', 'SOL', 'TRON'][n],
+      amount: `100${'0'.repeat(decimals)}`,
+    })),
   )
 
   const second = spawnService(home)
@@ -169,7 +185,12 @@ test('without the jobs and a chain, everything else runs with rotated logs; the 
   mkdirSync(path.join(home, 'logs'))
   writeFileSync(path.join(home, 'logs', 'api.log'), '')
   truncateSync(path.join(home, 'logs', 'api.log'), 51 * 2 ** 20)
-  const started = spawnService(home, 0, {}, ['--without', 'jobs,indexer-polygon', '--without', 'indexer-btc'])
+  const started = spawnService(home, 0, {}, [
+    '--without',
+    'jobs,indexer-polygon,indexer-tron,indexer-sol',
+    '--without',
+    'indexer-btc',
+  ])
   await until(async () => isHeld(home), {timeoutMs: 10_000, what: 'the service to begin'})
   const {service, processes} = await sluice(home, 'status').catch(error => {
     throw new Error(`${error.message}\n${started.output()}`)
@@ -180,14 +201,14 @@ test('without the jobs and a chain, everything else runs with rotated logs; the 
     timeoutMs: 60_000,
     what: 'the service to run',
   })
-  expect(started.output()).toMatch(/^ {2}without +jobs, indexer-polygon, indexer-btc$/m)
+  expect(started.output()).toMatch(/^ {2}without +jobs, indexer-polygon, indexer-tron, indexer-sol, indexer-btc$/m)
   expect(await headOf(home, 'ETH')).toBeGreaterThan(0)
   expect(statSync(path.join(home, 'logs', 'api.log.1')).size).toBe(51 * 2 ** 20)
 
   const wrong = spawnService(inHome(), 0, {}, ['--without', 'job'])
   expect(await ended(wrong.child)).toBe(1)
   expect(wrong.output()).toBe(
-    'sluice: --without: there is no process "job"; there are custody, jobs, api, indexer-eth, indexer-polygon, indexer-btc\n',
+    'sluice: --without: there is no process "job"; there are custody, jobs, api, indexer-eth, indexer-polygon, indexer-btc, indexer-tron, indexer-sol\n',
   )
 }, 120_000)
 

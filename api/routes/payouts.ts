@@ -30,12 +30,14 @@ const errorCodes = [
   'transaction_reverted',
   'transaction_expired',
   'broadcast_rejected',
+  'below_rent_exempt',
+  'destination_not_payable',
   'deposit_reorged',
   'cancelled',
   'timed_out',
 ] as const
 
-/** The codes of app.waiting_code, and those of the contract for future chains; a test compares. */
+/** The codes of app.waiting_code; a test compares. */
 export const waitingCodes = [
   'address_not_whitelisted',
   'limit_reached',

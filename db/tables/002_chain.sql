@@ -201,6 +201,21 @@ comment on column chain.lapse.evidence is 'What else the indexer of the family f
 comment on column chain.lapse.lapsed_at is 'When it was noted.';
 grant select on chain.lapse to sluice_custody, sluice_jobs, sluice_indexer;
 
+-- Blocks that were read although their transactions have not the root in their header, on any node that was asked. Writer: chain.note_unproven_block. A
+-- transaction may be missing there, so no lapse rests on such a block (chain.note_lapse).
+create table chain.unproven_block (
+  chain text not null,
+  hash text not null,
+  height int not null,
+  noted_at timestamptz not null default clock_timestamp(),
+  primary key (chain, hash)
+);
+comment on table chain.unproven_block is 'Blocks whose transactions could not be proven to be all that they hold.';
+comment on column chain.unproven_block.chain is 'Chain code.';
+comment on column chain.unproven_block.hash is 'The block.';
+comment on column chain.unproven_block.height is 'Its height.';
+comment on column chain.unproven_block.noted_at is 'When it was read first.';
+
 -- The API and `sluice status` read here which chains have an indexer (/readyz, /metrics). The indexer writes it through chain.configure and
 -- chain.tell_waiting; an operator removes a chain that was never followed (app.forget_chain). A chain is followed from a block that is older than
 -- the first address of its family, or from where an operator decided; app.accepted_gap then says what is missing.

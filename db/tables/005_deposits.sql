@@ -152,7 +152,7 @@ insert into app.incident_kind (kind, halts, decisions, way_out) values
   ('journal_changed', false, '{}',
     'find out who has the password of the database''s owner, then restore the rows of custody.journal from the file; it closes by itself'),
   ('unknown_transaction', false, '{kept,reconcile}',
-    'find out who sent it; after an older copy of the database, sluice custody reconcile; else sluice incident resolve {id} --as kept'),
+    'find out who sent it; after an older copy of the database, sluice custody reconcile; else look up what it paid, cancel the payout that it has paid or settle it with the merchant, then sluice incident resolve {id} --as kept'),
   ('final_deposit_vanished', false, '{kept,reorged}',
     'it closes by itself if the deposit is read again; if it is gone for good, sluice incident resolve {id} --as reorged takes it back, --as kept leaves it'),
   ('final_deposit_moved', false, '{kept,reorged}',
@@ -162,7 +162,7 @@ insert into app.incident_kind (kind, halts, decisions, way_out) values
   ('payment_replaced', false, '{kept}',
     'resolve the incident of the final deposit at the same output first: --as reorged there credits this payment and closes this incident; to leave it uncredited, sluice incident resolve {id} --as kept'),
   ('final_payment_vanished', false, '{kept}',
-    'it closes by itself when the payment is read again; if it is not, compare the chain with the payout, then sluice incident resolve {id} --as kept'),
+    'it closes by itself when the payment is read again; if it never can be (its transaction has expired, or another one has its nonce or outputs), pay its address by a withdrawal, then sluice incident resolve {id} --as kept'),
   ('payment_of_failed_payout', false, '{kept}',
     'run sluice audit and find out who had the keys; when the keys are safe, sluice incident resolve {id} --as kept'),
   ('second_payment', true, '{loss,debt}',
@@ -171,6 +171,8 @@ insert into app.incident_kind (kind, halts, decisions, way_out) values
     'wait: nothing of the payment is signed or sent until one of its transactions is final, or all but one have expired; then it closes by itself'),
   ('unproven_expiry', false, '{absent}',
     'ask other nodes whether any block holds the transaction; if none does, sluice incident resolve {id} --as absent, and it may be signed again'),
+  ('unproven_block', false, '{kept}',
+    'compare the blocks with another node, and set one as the second; then sluice incident resolve {id} --as kept'),
   ('audit', false, '{kept}',
     'sluice audit says what is wrong now, docs/operations/audit.md what to do about it; it closes by itself, and sluice incident resolve {id} --as kept silences it');
 
@@ -193,7 +195,7 @@ comment on table app.incident is 'Something that must never happen, and did; an 
 comment on column app.incident.id is 'Number of the incident.';
 comment on column app.incident.chain is 'Chain code; null if it concerns no single chain, and then nothing waits for it.';
 comment on column app.incident.kind is 'Its kind; app.incident_kind has all of them.';
-comment on column app.incident.subject is 'The id of the deposit (final_deposit_...) or of the outgoing payment (..._payment_vanished, payment_of_failed_payout, second_payment); <chain>:<the address that sent> (unknown_transaction); the id of the transfer (payment_replaced); the chain (fork_below_final, journal_ahead); the stream of the journal (journal_changed); audit:<check>.';
+comment on column app.incident.subject is 'The id of the deposit (final_deposit_...) or of the outgoing payment (..._payment_vanished, payment_of_failed_payout, second_payment); <chain>:<the address that sent> (unknown_transaction); the id of the transfer (payment_replaced); the chain (fork_below_final, journal_ahead, unproven_block); the stream of the journal (journal_changed); audit:<check>.';
 comment on column app.incident.details is 'What was seen.';
 comment on column app.incident.opened_at is 'When it was noticed.';
 comment on column app.incident.resolved_at is 'When it was resolved; null while it is open.';

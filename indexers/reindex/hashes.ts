@@ -1,8 +1,9 @@
 // The hashes of a chain of blocks, each linked to the one below. Promises: a block that does not link is refused, whatever a node says.
+import {createHash} from 'node:crypto'
 import {RetryableError} from '../../base/errors.ts'
 import type {Link} from '../family.ts'
 
-/** The hashes of a chain of blocks, in memory: 32 bytes each. */
+/** The hashes of a chain of blocks, in memory: 32 bytes of each, however the chain writes it. */
 export class Hashes {
   readonly #from: number
   readonly #parts: Buffer[] = []
@@ -24,19 +25,20 @@ export class Hashes {
         )
       const place = this.count % hashesPerPart
       if (place === 0) this.#parts.push(Buffer.alloc(32 * hashesPerPart))
-      this.#parts.at(-1)!.write(bare(hash), 32 * place, 32, 'hex')
+      digestOf(hash).copy(this.#parts.at(-1)!, 32 * place)
       this.#last = hash
       this.count += 1
     }
   }
 
-  at(height: number): string {
+  has(height: number, hash: string): boolean {
     const index = height - this.#from
+    const part = this.#parts[Math.floor(index / hashesPerPart)]!
     const start = 32 * (index % hashesPerPart)
-    return this.#parts[Math.floor(index / hashesPerPart)]!.toString('hex', start, start + 32)
+    return part.subarray(start, start + 32).equals(digestOf(hash))
   }
 }
 
 const hashesPerPart = 65_536
 
-export const bare = (hash: string): string => hash.replace(/^0x/, '').toLowerCase()
+const digestOf = (hash: string): Buffer => createHash('sha256').update(hash).digest()

@@ -106,7 +106,7 @@ async function comparisonOf(db: pg.Client, chain: ChainCode, hasNode: boolean, f
   const known = rows[0]!
   const {count, found, since, compared} = known
   const name = `on_chain_${chain.toLowerCase()}`
-  const {claim} = auditFamilyOf(chainOf(chain))
+  const {claim} = await auditFamilyOf(chainOf(chain))
   const why = hasNode ? (failure ?? whyIncomplete(known)) : 'it has no node'
   return {
     chain,

@@ -40,7 +40,7 @@ async function orWhy(
   settings: ChainSettings,
   work: (asked: Asked) => Promise<void>,
 ): Promise<string | undefined> {
-  const asked = auditFamilyOf(settings).ask(db, settings)
+  const asked = (await auditFamilyOf(settings)).ask(db, settings)
   try {
     await work(asked)
   } catch (error) {
@@ -71,6 +71,7 @@ async function compareNext(db: pg.Client, settings: ChainSettings, asked: Asked,
   const addresses = rows.map(({address}) => address)
   const {differences, unread, height} = await observeTwice(db, chain, asked, addresses)
   const since = await heightsBelow(asked, rows, differences)
+  const {claim} = await auditFamilyOf(settings)
   const found = differences.map(({address, token, outpoint, ledger, chain: on_chain, height}) => {
     const row = rows.find(row => row.address === address)!
     const amounts = {ledger: String(ledger), on_chain: String(on_chain)}
@@ -78,7 +79,7 @@ async function compareNext(db: pg.Client, settings: ChainSettings, asked: Asked,
   })
   await db.query(`select app.record_comparison($1, $2, $3, $4, $5, $6, $7, $8, $9 * interval '1 millisecond')`, [
     chain,
-    auditFamilyOf(settings).claim,
+    claim,
     after,
     rows.at(-1)?.matchKey ?? null,
     addresses,

@@ -1,12 +1,15 @@
-// The audit code of each family of chains.
+// The audit code of each family of chains, loaded when needed.
 import type {ChainSettings, SettingsOf} from '../../chains/families.ts'
 import type {Family} from '../../chains/registry.ts'
-import {bitcoin} from './bitcoin/outputs.ts'
-import {evm} from './evm/balances.ts'
 import type {AuditFamily} from './observation.ts'
 
-const families: {[F in Family]: AuditFamily<SettingsOf<F>>} = {evm, bitcoin}
+const families: {[F in Family]: () => Promise<AuditFamily<SettingsOf<F>>>} = {
+  evm: async () => (await import('./evm/balances.ts')).evm,
+  bitcoin: async () => (await import('./bitcoin/outputs.ts')).bitcoin,
+  tron: async () => (await import('./tron/balances.ts')).tron,
+  solana: async () => (await import('./solana/balances.ts')).solana,
+}
 
-export function auditFamilyOf({family}: {family: Family}): AuditFamily<ChainSettings> {
-  return families[family]
+export async function auditFamilyOf({family}: {family: Family}): Promise<AuditFamily<ChainSettings>> {
+  return await families[family]()
 }

@@ -2,7 +2,9 @@
 // safe to repeat, also concurrently. Each is one SQL function that checks whether it is due.
 import type pg from 'pg'
 import {step} from '../../base/step.ts'
+import type {CommonSettings} from '../../chains/chain-settings.ts'
 import {type Context, retryMs, type Wait} from './context.ts'
+import type {Withdrawal} from './family.ts'
 
 /** Addresses that are polled, and sweeps that are begun, at once. */
 export const batch = 200
@@ -21,19 +23,33 @@ export interface Sweep {
 
 const most = 100_000
 
+/** The least amount that is worth sweeping from an address that pays for it, together with the fee. Custody signs no sweep of less. */
+export function worthSweeping({sweepFeePercent}: Pick<CommonSettings, 'sweepFeePercent'>, fee: bigint): bigint {
+  const percent = BigInt(sweepFeePercent)
+  return fee + (fee * 100n + percent - 1n) / percent
+}
+
 /**
- * The addresses that a payout may sweep and that hold at least this much, the largest first. A sweep that failed would only cost again; one that expired
- * cost nothing. With sweep_first each address is swept once before the payout is paid: money that arrives after the claim does not belong to it. Without,
+ * The addresses that a payout may sweep and that hold at least this much, the largest first. An address of which more than `mostFailures` sweeps failed
+ * for the payout would only cost again; one that expired cost nothing. With sweep_first each address is swept once before the payout is paid: money that arrives after the claim does not belong to it. Without,
  * no more is swept than the payout lacks.
  */
-export async function sweepable({pool}: Context, {id}: {id: string}, atLeast: bigint): Promise<Holding[]> {
+export async function sweepable(
+  {pool}: Context,
+  {id}: {id: string},
+  atLeast: bigint,
+  mostFailures = 0,
+): Promise<Holding[]> {
   const {rows} = await pool.query<Holding>(
     `select h.address, h.amount from app.sweepable($1, $2, $3) h
-     where not exists (select from app.payout_sweep l join app.outgoing_payment s on s.id = l.outgoing_payment_id join app.payout p on p.id = l.payout_id
-       where l.payout_id = $1 and s.source = h.address and s.status = 'final' and s.outcome <> 'expired'
-         and (s.outcome <> 'done' or (p.sweep_first and p.status = 'sweeping' and s.created_at >= p.created_at)))
+     cross join lateral (
+       select count(*) filter (where s.outcome not in ('done', 'expired')) as failures,
+         coalesce(bool_or(s.outcome = 'done' and p.sweep_first and p.status = 'sweeping' and s.created_at >= p.created_at), false) as is_done
+       from app.payout_sweep l join app.outgoing_payment s on s.id = l.outgoing_payment_id join app.payout p on p.id = l.payout_id
+       where l.payout_id = $1 and s.source = h.address and s.status = 'final') swept
+     where swept.failures <= $4 and not swept.is_done
      order by h.amount desc`,
-    [id, String(atLeast), most],
+    [id, String(atLeast), most, mostFailures],
   )
   return rows
 }
@@ -66,6 +82,15 @@ export async function beginSweeps(
   }
 }
 
+/** How much of the token the treasury lacks for a payout, in base units, after all sweeps under way. */
+export async function shortfall({pool}: Context, {id}: {id: string}, paymentFee: bigint): Promise<bigint> {
+  const {rows} = await pool.query<{missing: string}>('select app.payout_shortfall($1, $2) as missing', [
+    id,
+    String(paymentFee),
+  ])
+  return BigInt(rows[0]!.missing)
+}
+
 // Leaves out addresses that are being swept, and those whose last sweep failed: another try would only cost again.
 const collectableSql = `
   select h.address, h.amount from app.holding h
@@ -90,4 +115,21 @@ export async function beginReturnStep({pool}: Context, call: string, values: str
   step('return: after begin')
   const {reason, detail} = rows[0]!
   return reason === null ? undefined : {reason, detail, ms: retryMs.soon}
+}
+
+/** Begins a withdrawal of the operator's own money; `reserve`: the most that it costs, and what must stay. Returns the id of its outgoing payment. */
+export async function insertWithdrawal(
+  db: pg.Client,
+  chain: string,
+  {token, amount, to}: Withdrawal,
+  reserve: bigint,
+): Promise<string> {
+  const {rows} = await db.query<{id: string}>('select app.begin_withdrawal($1, $2, $3, $4, $5) as id', [
+    chain,
+    token,
+    String(amount),
+    to,
+    String(reserve),
+  ])
+  return rows[0]!.id
 }

@@ -34,6 +34,7 @@ const outside = new Set([
   'no_node',
   'insufficient_treasury_funds',
   'treasury_immature',
+  'treasury_below_rent',
 ])
 
 const Payload = z.object({payout_id: z.uuid()})

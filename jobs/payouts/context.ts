@@ -144,6 +144,11 @@ export function resendByAge(ageMs: number): number {
   return Math.min(Math.max(ageMs / 2, 5000), 60_000)
 }
 
+/** The recipient will not be payable later: the payout fails soon. */
+export function notPayable(reason: string, detail: string): Wait {
+  return {reason, detail, ms: retryMs.soon, failsAs: reason, failsAfterMs: 30_000}
+}
+
 export function shortOfFunds(detail: string): Wait {
   return {reason: 'insufficient_treasury_funds', detail, ms: retryMs.soon}
 }

@@ -6,6 +6,8 @@ import type {PayoutFamily} from './family.ts'
 const families: {[F in Family]: () => Promise<PayoutFamily<SettingsOf<F>>>} = {
   evm: () => import('./evm/family.ts'),
   bitcoin: () => import('./bitcoin/family.ts'),
+  tron: () => import('./tron/family.ts'),
+  solana: () => import('./solana/family.ts'),
 }
 
 export async function payoutFamilyOf({family}: {family: Family}): Promise<PayoutFamily<ChainSettings>> {

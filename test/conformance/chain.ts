@@ -29,7 +29,7 @@ export interface Output {
 export interface Payment {
   txid: string
   raw: string
-  /** `index` is the output index of our rows; `token` is the paid token, if it is not the native coin. */
+  /** On some chains, one for each recipient. `index` is the output index of our rows; `token` is the paid token, if it is not the native coin. */
   outputs: (Output & {index: number; token?: string})[]
 }
 

@@ -4,6 +4,8 @@ import type {Family} from '../../chains/registry.ts'
 import {bitcoin} from './bitcoin/driver.ts'
 import type {ChainUnderTest} from './chain.ts'
 import {ethereum} from './evm/driver.ts'
+import {solana} from './solana/driver.ts'
+import {tron} from './tron/driver.ts'
 
 export const families: {[F in Family]: ChainUnderTest[]} = {
   evm: [ethereum],
@@ -13,4 +15,6 @@ export const families: {[F in Family]: ChainUnderTest[]} = {
     bitcoin('node', 'bcoin'),
     bitcoin('node', 'bitcoind'),
   ],
+  tron: [tron],
+  solana: [solana],
 }

@@ -32,6 +32,7 @@ beforeAll(async () => {
       eth_rpc_url: anvil.wsUrl,
       polygon_rpc_url: anvil.httpUrl,
       btc_electrum_urls: bitcoin.electrumUrl,
+      sol_rpc_url: 'http://127.0.0.1:1', // no test asks a public node
     },
     postgres,
   })
@@ -94,6 +95,8 @@ test('each service of docker-compose.yml starts with only its secrets, becomes h
       {chain: 'BTC', local: false, head: expect.any(Number)},
       {chain: 'ETH', local: false, head: expect.any(Number), halted: false},
       {chain: 'POLYGON', local: false, head: expect.any(Number), halted: false},
+      {chain: 'SOL', local: false, head: null, halted: false},
+      {chain: 'TRON', local: false, head: null, halted: false}, // java-tron is no program of this test
     ],
     processes: [],
   })

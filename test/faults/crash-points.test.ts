@@ -7,6 +7,8 @@ import {hasBitcoind} from '../support/bitcoin/node.ts'
 import {BitcoinWorld, btc} from '../support/bitcoin/world.ts'
 import {assertBooks} from '../support/books.ts'
 import {EvmWorld, ether, jpyc, type Shop, usdc} from '../support/evm/world.ts'
+import {SolanaWorld, sol} from '../support/solana/world.ts'
+import {longLifetimeMs, TronWorld, trx} from '../support/tron/world.ts'
 import {until} from '../support/until.ts'
 import type {World} from '../support/world.ts'
 
@@ -89,8 +91,38 @@ async function onBitcoin(): Promise<Field> {
   }
 }
 
+async function onTron(): Promise<Field> {
+  const world = await TronWorld.open({lifetimeMs: longLifetimeMs})
+  return {
+    world,
+    openShop: () => world.openShop([10n * trx, 20n * trx]),
+    tokenOf: () => 'TRX',
+    grossOf: () => 30n * trx,
+    received: async ({wallet}) => world.holds(wallet),
+    passOver: async () => void world.tron.mine(1, {only: []}),
+    goOn: async () => {},
+    outgoingPaymentsOf: shop => [...shop.addresses.map(() => 'sweep done'), 'payout done'],
+  }
+}
+
+async function onSolana(): Promise<Field> {
+  const world = await SolanaWorld.open()
+  return {
+    world,
+    openShop: () => world.openShop([sol, 2n * sol]),
+    tokenOf: () => 'SOL',
+    grossOf: () => 3n * sol,
+    received: async ({wallet}) => world.holds(wallet),
+    passOver: async () => void world.solana.mine(1, {only: []}),
+    goOn: async () => {},
+    outgoingPaymentsOf: shop => [...shop.addresses.map(() => 'sweep done'), 'payout done'],
+  }
+}
+
 describe.each([
   {chain: 'Ethereum', open: onEthereum, ofWorkers: [...ofEveryChain, ...ofSweeps], canReplace: true},
+  {chain: 'Tron', open: onTron, ofWorkers: [...ofEveryChain, ...ofSweeps], canReplace: false}, // nothing is replaced there
+  {chain: 'Solana', open: onSolana, ofWorkers: [...ofEveryChain, ...ofSweeps], canReplace: false},
   {chain: 'Bitcoin', open: onBitcoin, ofWorkers: ofEveryChain, canReplace: hasBitcoind},
 ])('on $chain', ({open, ofWorkers, canReplace}) => {
   let field: Field

@@ -1,5 +1,6 @@
 // A database for one test file, cloned from a migrated template on the real server that global-setup.ts started.
 import {randomBytes} from 'node:crypto'
+import {setTimeout as sleep} from 'node:timers/promises'
 import pg from 'pg'
 import {inject} from 'vitest'
 import {type Role, roleUrl} from '../../db/migrate.ts'
@@ -58,8 +59,14 @@ async function newDatabase(template?: string): Promise<TestDatabase> {
   }
 }
 
+/** Connections that are being closed may take a moment longer: ended by force, they would be errors that nobody expects any more. */
 export async function dropDatabase(serverUrl: string, name: string): Promise<void> {
-  await onServer(serverUrl, client => client.query(`drop database if exists ${name} with (force)`))
+  const inUse = 'select from pg_stat_activity where datname = $1'
+  await onServer(serverUrl, async client => {
+    for (const deadline = Date.now() + 500; Date.now() < deadline; await sleep(10))
+      if (!(await client.query(inUse, [name])).rowCount) break
+    await client.query(`drop database if exists ${name} with (force)`)
+  })
 }
 
 async function onServer(serverUrl: string, work: (client: pg.Client) => Promise<unknown>): Promise<void> {

@@ -18,7 +18,7 @@ export const lists: Record<string, Edit[]> = {
   'chains/clients.ts': loaded(`() => import('./madeup/client.ts')`),
   'indexers/families.ts': loaded(`() => import('./madeup/family.ts')`),
   'jobs/payouts/families.ts': loaded(`() => import('./madeup/family.ts')`),
-  'jobs/audit/families.ts': named('./madeup/held.ts'),
+  'jobs/audit/families.ts': loaded(`async () => (await import('./madeup/held.ts')).madeup`),
   'custody/families.ts': named('./madeup/family.ts'),
   'devnet/families.ts': loaded(`async () => (await import('./madeup/family.ts')).madeup`),
   'test/conformance/families.ts': [
@@ -31,7 +31,7 @@ export const lists: Record<string, Edit[]> = {
 function named(file: string): Edit[] {
   return [
     ['import type {', `import {madeup} from '${file}'\nimport type {`],
-    ['{evm, bitcoin}', '{evm, bitcoin, madeup}'],
+    ['{evm, bitcoin, tron, solana}', '{evm, bitcoin, tron, solana, madeup}'],
   ]
 }
 

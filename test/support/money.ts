@@ -257,7 +257,8 @@ export class Money {
         details, signed_at, hash)
       select s.chain, 1 + (select coalesce(max(j.seq), 0) from custody.journal j where j.stream = s.chain),
         case when '${kind}' = 'cancel' then 'cancel' when s.kind = 'payout' then 'pay' when s.kind = 'withdrawal' then 'withdraw' else s.kind end,
-        coalesce(case when s.kind = 'payout' then s.payout_id end, s.id),
+        case when '${kind}' = 'cancel' then coalesce((select k.subject_id from custody.journal k where k.sender = s.fee_payer and k.nonce = s.nonce limit 1), s.id)
+          when s.kind = 'payout' then s.payout_id else s.id end,
         coalesce((select a.merchant_id from custody.address a where a.address = s.source), s.merchant_id), s.token, ${amount}, s.recipient, s.source,
         s.fee_payer, s.nonce, s.max_fee, '${txid}', '0x02', '{"max_fee_per_gas": "1", "max_priority_fee_per_gas": "1", "gas_limit": 10}',
         clock_timestamp(), '${txid}'

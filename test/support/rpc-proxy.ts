@@ -11,7 +11,10 @@ import {until} from './until.ts'
 export interface Upstream {
   /** The websocket with its new heads. */
   wsUrl?: string
-  /** Rejects with the node's error, and its `code` if it has one. A GET request arrives as {method: 'GET', params: [path]}. */
+  /**
+   * Rejects with the node's error, and its `code` if it has one. A GET request arrives as {method: 'GET', params: [path]}, and a POST to another path
+   * than / as {method: path, params: [body]}.
+   */
   call(method: string, params: unknown[]): Promise<unknown>
 }
 
@@ -171,8 +174,9 @@ export class RpcProxy {
         response.writeHead(bytes ? 200 : 404, {'content-type': 'application/octet-stream'}).end(bytes)
         return
       }
+      const body = Buffer.concat(chunks).toString()
       response.setHeader('content-type', 'application/json')
-      response.end(await this.#response(Buffer.concat(chunks).toString()))
+      response.end(await (request.url === '/' ? this.#response(body) : this.#pathResponse(request.url!, body)))
     } catch (fault) {
       const {how = 500} = fault as Partial<TransportFault>
       if (how === 'drop') request.socket.destroy()
@@ -185,6 +189,16 @@ export class RpcProxy {
     const calls = JSON.parse(text)
     const responses = await Promise.all([calls].flat().map(call => this.#one(call, socket)))
     return JSON.stringify(Array.isArray(calls) ? responses : responses[0])
+  }
+
+  /** An API of paths reports an error as {"Error": message}. */
+  async #pathResponse(path: string, body: string): Promise<string> {
+    try {
+      return JSON.stringify(await this.#ask({method: path, params: [JSON.parse(body)]}))
+    } catch (error) {
+      if (error instanceof TransportFault) throw error
+      return JSON.stringify({Error: (error as Error).message})
+    }
   }
 
   async #one({id, ...call}: Call & {id: number}, socket?: Socket): Promise<object> {

@@ -164,7 +164,7 @@ export class World {
   // --- merchants ---
 
   /** A merchant with this many users, and with a payout address, by default whitelisted. */
-  protected async makeShop(users: number, wallet: string, whitelisted = true): Promise<Shop> {
+  async makeShop(users: number, wallet: string, whitelisted = true): Promise<Shop> {
     const {chain} = this
     const id = await makeMerchant(this.db, [chain])
     for (let i = 0; i < users; i++)

@@ -24,7 +24,7 @@ import {chainCodes, Service} from './service.ts'
 import {Users} from './users.ts'
 import {checks} from './verify.ts'
 
-const settleTimeoutMs = 180_000
+const settleTimeoutMs = 300_000 // that a transaction of Solana expired counts two minutes after it was signed
 const stopTimeoutMs = 10_000
 
 const {values} = parseArgs({options: {seed: {type: 'string'}, seconds: {type: 'string', default: '60'}}})
@@ -183,7 +183,7 @@ async function settle(service: Service, payers: Payer[]): Promise<pg.Pool> {
       const {rows} = await db.query<{chain: string; final_height: number}>(
         'select chain, final_height from chain.cursor',
       )
-      return rows.every(({chain, final_height}) => final_height >= heads.get(chain)!)
+      return rows.every(({chain, final_height}) => final_height >= (heads.get(chain) ?? 0))
     },
     {...waited, what: 'every block to be final'},
   )

@@ -1,5 +1,5 @@
-// A proxy in front of a local chain, for the worker. Until `calm` is called, its responses are sometimes late, cut off, or false. Most often it
-// accepts a transaction without a response.
+// A proxy in front of a local chain, for the worker, or for its indexer. Until `calm` is called, its responses are sometimes late, cut off, or false. Most
+// often it accepts a transaction without a response.
 import {createServer, type IncomingMessage, type Server, type ServerResponse} from 'node:http'
 import type {AddressInfo} from 'node:net'
 import {setTimeout as sleep} from 'node:timers/promises'
@@ -17,16 +17,25 @@ const sending = {
   'not accepted, refused': 6,
 }
 const reading = {passes: 86, late: 5, 'response lost': 6, refused: 3}
+/** An indexer needs many responses for each step. */
+const following = {passes: 97, late: 1, 'response lost': 1, refused: 1}
 type Mood = keyof typeof sending | keyof typeof reading
 
 interface Node {
   chain: ChainCode
-  /** The method that sends a transaction. */
+  /** The method that sends a transaction, or the end of the path. */
   sending: string
+  /** Who asks it, and by which setting; absent: the worker, by its only one. */
+  asker?: {processes: 'jobs' | 'indexers'; setting: string}
+}
+
+interface Asked {
+  path: string
+  body: string
 }
 
 export class NodeProxy implements GoBetween {
-  readonly #node: Node
+  readonly #node: Required<Node>
   readonly #service: Service
   readonly #random: Random
   readonly #server: Server
@@ -34,20 +43,23 @@ export class NodeProxy implements GoBetween {
   readonly counts: Record<string, number> = {}
 
   constructor(node: Node, service: Service, random: Random) {
-    this.#node = node
+    const {asker = {processes: 'jobs', setting: 'RPC_URL'}} = node
+    this.#node = {...node, asker}
     this.#service = service
-    this.#random = random.fork(`node ${node.chain}`)
+    this.#random = random.fork(`node ${node.chain} ${asker.setting}`)
     this.#server = createServer((request, response) => void this.#take(request, response))
   }
 
   get what(): string {
-    return `the node of ${this.#node.chain}, to the worker`
+    const {chain, asker} = this.#node
+    return `the node of ${chain}, to the ${asker.processes === 'jobs' ? 'worker' : 'indexer'}`
   }
 
   async open(): Promise<void> {
     await new Promise<void>(resolve => this.#server.listen(0, '127.0.0.1', resolve))
     const {port} = this.#server.address() as AddressInfo
-    this.#service.useNode('jobs', `${this.#node.chain}_RPC_URL`, `http://127.0.0.1:${port}`)
+    const {chain, asker} = this.#node
+    this.#service.useNode(asker.processes, `${chain}_${asker.setting}`, `http://127.0.0.1:${port}`)
   }
 
   calm(): void {
@@ -64,27 +76,30 @@ export class NodeProxy implements GoBetween {
       const chunks: Buffer[] = []
       for await (const chunk of request) chunks.push(chunk)
       const body = Buffer.concat(chunks).toString()
-      await this.#nodeResponse(body, this.#mood(body), response)
+      const asked = {path: request.url ?? '/', body}
+      await this.#nodeResponse(asked, this.#mood(asked), response)
     } catch {
       response.destroy() // the chain is down, or the worker was killed
     }
   }
 
-  #mood(body: string): Mood {
+  #mood({path, body}: Asked): Mood {
     if (this.#calm) return 'passes'
-    const isSending = body.includes(`"${this.#node.sending}"`)
-    const mood: Mood = this.#random.weighted<Mood>((isSending ? sending : reading) as Record<Mood, number>)
+    const {sending: method, asker} = this.#node
+    const isSending = path.endsWith(method) || body.includes(`"${method}"`)
+    const moods = isSending ? sending : asker.processes === 'indexers' ? following : reading
+    const mood: Mood = this.#random.weighted<Mood>(moods as Record<Mood, number>)
     this.counts[mood] = (this.counts[mood] ?? 0) + 1
     return mood
   }
 
-  async #nodeResponse(body: string, mood: Mood, response: ServerResponse): Promise<void> {
-    if (mood.startsWith('not taken') || mood === 'refused') {
+  async #nodeResponse({path, body}: Asked, mood: Mood, response: ServerResponse): Promise<void> {
+    if (mood.startsWith('not accepted') || mood === 'refused') {
       if (mood === 'not accepted, response lost') return void response.destroy()
       return void response.writeHead(503).end()
     }
     if (mood === 'late') await sleep(this.#random.between(500, 3000))
-    const nodeResponse = await fetch(this.#service.controlUrl(this.#node.chain), {
+    const nodeResponse = await fetch(new URL(path, this.#service.controlUrl(this.#node.chain)), {
       method: 'POST',
       headers: {'content-type': 'application/json'},
       body,
@@ -97,7 +112,7 @@ export class NodeProxy implements GoBetween {
   }
 }
 
-/** The same number of responses, each an error. */
+/** The same number of responses, each an error; of an API of paths, its refusal. */
 function refusals(text: string): string {
   const refused = ({id}: {id: number}) => ({
     jsonrpc: '2.0',
@@ -105,5 +120,6 @@ function refusals(text: string): string {
     error: {code: -32000, message: 'the transaction was rejected'},
   })
   const responses = JSON.parse(text)
+  if (responses.txid) return JSON.stringify({...responses, result: false, code: 'SERVER_BUSY', message: 'not now'})
   return JSON.stringify(Array.isArray(responses) ? responses.map(refused) : refused(responses))
 }

@@ -9,9 +9,11 @@ const {TORTURE_SEED: seed, TORTURE_CALM_FILE: calmFile} = process.env
 const atFirstMost = 0.12
 const laterMost = 0.01
 
-const own = `TORTURE_${/(\w+)\/main\.ts$/.exec(process.argv[1] ?? '')?.[1]}_`
+const [flag, code] = process.argv.slice(2)
+const ofChain = flag === '--chain' ? `${code}_` : '' // an indexer knows the nodes of its chain alone
+const own = `TORTURE_${/(\w+)\/main\.ts$/.exec(process.argv[1] ?? '')?.[1]}_${ofChain}`
 for (const [name, value] of Object.entries(process.env))
-  if (name.startsWith(own)) process.env[name.slice(own.length)] = value
+  if (name.startsWith(own)) process.env[name.slice(own.length - ofChain.length)] = value
 
 if (seed && calmFile) {
   const favourites = new Random(Number(seed))

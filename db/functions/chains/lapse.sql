@@ -2,8 +2,8 @@
 -- family complete the evidence, and notes it here, in a transaction of its own.
 --
 -- Promises: what SQL can know is checked again, under the lock of the cursor. Custody signed it; a final block is past its end; every block that could
--- have held it was read; none of our blocks holds it; the chain is not halted; and the clock is past the time by which its end must have come, so that a
--- node which shows blocks of the future proves nothing. Noting it again changes nothing.
+-- have held it was read, and proven to be whole as far as its family can; none of our blocks holds it; the chain is not halted; and the clock is past
+-- the time by which its end must have come, so that a node which shows blocks of the future proves nothing. Noting it again changes nothing.
 -- Errors: P0003 custody signed no such transaction, or one that does not expire.
 -- Locks: chain.cursor, then those of app.finish_outgoing_payments.
 
@@ -29,7 +29,8 @@ begin
     raise exception 'custody signed no transaction % on % that expires', of_txid, of_chain using errcode = 'P0003';
   end if;
   if at.halted_at is not null or at.followed_from > signed.lifetime_from + 1 or not chain.is_past_end(signed)
-    or exists (select from chain.confirmed_tx i where i.chain = of_chain and i.txid = of_txid) then
+    or exists (select from chain.confirmed_tx i where i.chain = of_chain and i.txid = of_txid)
+    or exists (select from chain.unproven_block b where b.chain = of_chain and b.height > signed.lifetime_from and b.height <= at.final_height) then
     return false;
   end if;
   perform chain.lapse(signed, at, evidence);

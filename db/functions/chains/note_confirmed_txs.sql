@@ -3,7 +3,7 @@
 --
 -- A transaction that is not stored here: another party has the key, or a copy of this database lived on elsewhere. It opens an incident for its
 -- sender, or is added to the open one, and nothing more leaves the chain until an operator has decided. A transaction that was final, was taken away
--- by a rewind, and is there again: its incident (final_payment_vanished) closes, and it is no longer broadcast. A transaction that may be a second
+-- by a rewind, and is there again with its effect: its incident (final_payment_vanished) closes, and it is no longer broadcast. One that may be a second
 -- payment is noted (outgoing/second_payments.sql).
 -- Locks: chain.cursor of every chain in question, before incidents.
 
@@ -37,7 +37,8 @@ begin
   where k.kind = 'final_payment_vanished' and k.subject = s.id::text and k.resolved_at is null and app.is_booked(s, i.txid)
     and not exists (select from app.second_payment n where n.outgoing_payment_id = s.id and n.booked_at is not null -- all of them are there
       and not exists (select from chain.confirmed_tx c where c.chain = n.chain and c.txid = n.txid))
-    and (s.outcome = 'conflicted' or exists (select from chain.confirmed_tx c where c.chain = s.chain and c.txid = s.txid));
+    and (s.outcome = 'conflicted' or exists (
+      select from chain.confirmed_tx c where c.chain = s.chain and c.txid = s.txid and (s.outcome <> 'done' or c.success))); -- one that failed this time did nothing
   update app.outgoing_payment s set next_step_at = null
   from added i cross join lateral app.payments_of(i.chain, i.txid, i.conflict_key) p
   where s.id = p and s.status = 'final' and s.next_step_at is not null;

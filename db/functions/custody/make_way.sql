@@ -1,6 +1,7 @@
 -- Handles what an older copy of the database began since with nonces or outputs that custody's journal shows were signed for something else.
--- custody.reconcile calls it before entries are imported. The journal shows that nothing was signed for these outgoing payments, so nothing of them
--- can be mined. With accounts they get another nonce. With outputs they are given up, or continue with the outputs of the journal.
+-- custody.reconcile calls it before entries are imported. Where the journal shows that nothing was signed for an outgoing payment, nothing of it can be
+-- mined. With accounts it gets another nonce. With outputs it is given up, or continues with the outputs of the journal. One that the journal signed
+-- stays what it is, also if it was cancelled since: either of the two may be mined.
 
 create or replace function custody.free_nonces(entries custody.journal[]) returns void
 language plpgsql set search_path = pg_catalog as $$
@@ -11,7 +12,8 @@ begin
   on conflict (chain, address) do update set next_nonce = greatest(s.next_nonce, excluded.next_nonce);
   update app.outgoing_payment s set nonce = app.take_nonce(s.chain, s.fee_payer)
   where s.status = 'allocated' and s.nonce is not null and exists (
-    select from unnest(entries) e where e.stream = s.chain and e.conflict_key = s.conflict_key and not custody.is_purpose(s, e));
+    select from unnest(entries) e where e.stream = s.chain and e.conflict_key = s.conflict_key and not custody.is_purpose(s, e))
+    and not custody.is_signed(s, entries);
 end $$;
 comment on function custody.free_nonces is 'Gives unsigned outgoing payments another nonce if the journal has theirs, and frees the outputs that the journal spent (custody.free_outputs); no nonce of the journal is handed out again.';
 
@@ -35,6 +37,7 @@ begin
         update app.outgoing_payment x set first_input = e.conflict_key where x.id = s.id;
         continue;
       end if;
+      continue when custody.is_signed(s, entries);
       if s.kind = 'payout' then
         perform app.fail_payout(s.payout_id, 'cancelled', 'an older copy of the database had chosen outputs for it that were spent since');
       elsif s.kind = 'withdrawal' then

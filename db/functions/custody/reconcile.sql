@@ -28,8 +28,13 @@ begin
   select stream, seq, kind, subject_id, merchant_id, token, amount, destination, source, sender, nonce, max_fee, txid, raw,
     details, signed_at, hash
   from jsonb_populate_recordset(null::custody.journal, entries);
-  select array_agg(j order by j.stream, j.seq) into signed
-  from jsonb_populate_recordset(null::custody.journal, entries) r join custody.journal j using (stream, seq) where j.kind <> 'pool';
+  select array_agg(j order by (j).stream, (j).seq) into signed from (
+    select j from jsonb_populate_recordset(null::custody.journal, entries) r join custody.journal j using (stream, seq) where j.kind <> 'pool'
+    union
+    -- what the copy's own journal has, and its worker had not stored yet: a missing cancel must not hide it
+    select j from app.outgoing_payment x join custody.journal j on j.stream = x.chain and j.kind <> 'cancel' and custody.is_purpose(x, j)
+    where x.status = 'allocated' and x.chain in (select r.stream from jsonb_populate_recordset(null::custody.journal, entries) r)
+      and j.conflict_key is not distinct from x.conflict_key) known(j);
   perform app.lock_treasury(c.stream) from (select distinct r.stream from unnest(signed) r) c;
   perform custody.free_nonces(signed);
   foreach e in array coalesce(signed, '{}') loop

@@ -113,6 +113,14 @@ $$;
 comment on function custody.is_purpose is 'Whether an outgoing payment is what an entry of the journal was signed for.';
 
 
+create or replace function custody.is_signed(s app.outgoing_payment, entries custody.journal[]) returns boolean
+language sql immutable set search_path = pg_catalog as $$
+  select exists (select from unnest(entries) e where e.stream = s.chain and e.kind <> 'cancel' and custody.is_purpose(s, e)
+    and (e.conflict_key = s.conflict_key or s.nonce is null))
+$$;
+comment on function custody.is_signed is 'Whether one of these entries may pay an outgoing payment that the copy calls unsigned: with its nonce, or with whatever outputs.';
+
+
 -- Called by app.add_outputs, because an older copy may read these outputs only later.
 create or replace function custody.reserve_recovered(of_chain text) returns void
 language sql set search_path = pg_catalog as $$

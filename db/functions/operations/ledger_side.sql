@@ -15,6 +15,22 @@ $$;
 comment on function app.ledger_holdings is 'What these addresses hold of each token at the final height, by the ledger, in base units.';
 grant execute on function app.ledger_holdings to sluice_jobs;
 
+create or replace function app.ledger_holdings_since(of_chain text, block_height int, block_hash text, addresses text[])
+  returns table (address text, token text, amount numeric, has_moved boolean, final_height int)
+language sql stable security definer set search_path = pg_catalog set plan_cache_mode = force_custom_plan as $$
+  select h.address, h.token, h.amount, exists (
+      select from chain.transfer t where t.chain = c.chain and t.recipient = h.address and t.block_height > b.height and t.block_height <= c.final_height
+      union all
+      select from chain.confirmed_tx x
+      where x.chain = c.chain and x.account = h.address and x.block_height > b.height and x.block_height <= c.final_height), c.final_height
+  from chain.cursor c
+  join chain.block b on b.chain = c.chain and b.height = ledger_holdings_since.block_height and b.hash = ledger_holdings_since.block_hash
+  cross join app.ledger_holdings(c.chain, addresses) h
+  where c.chain = of_chain and c.final_height >= b.height
+$$;
+comment on function app.ledger_holdings_since is 'As app.ledger_holdings, and whether a block above this one, which must be final, has moved money of the address; nothing if the ledger does not have the block.';
+grant execute on function app.ledger_holdings_since to sluice_jobs;
+
 create or replace function app.ledger_outputs(of_chain text, addresses text[]) returns table (address text, outpoint text, amount numeric, is_leaving boolean)
 language sql stable security definer set search_path = pg_catalog set plan_cache_mode = force_custom_plan as $$
   select u.address, u.txid || ':' || u.vout, u.amount, u.outgoing_payment_id is not null or exists (

@@ -7,6 +7,7 @@ select k.reasons, k.code, k.message from (values
   (array['fee_budget_reached'], 'fee_budget_reached', 'the budget for today''s network fees is used up; the payout continues tomorrow (UTC) at the latest'),
   (array['insufficient_treasury_funds', 'insufficient_inputs', 'fee_above_funds'], 'insufficient_treasury_funds', 'the treasury is short of funds'),
   (array['treasury_immature'], 'treasury_immature', 'newly mined coins of the treasury cannot be spent yet'),
+  (array['treasury_below_rent'], 'treasury_below_rent', 'the treasury would hold less than an account of the chain must'),
   (array['chain_halted', 'journal_ahead', 'journal_changed', 'copy_unproven'], 'chain_halted', 'payouts of this chain are stopped until the operator has checked it'),
   (array['no_node', 'node_unreachable', 'head_stale'], 'chain_halted', 'the chain cannot be reached at the moment'),
   (array['fee_above_cap', 'sweep_too_dear'], 'fee_too_high', 'network fees are higher than the most that is paid'),

@@ -4,7 +4,7 @@
 import {step} from '../../../base/step.ts'
 import {tokenGuard} from '../../../chains/evm/check-tokens.ts'
 import type {EvmSettings} from '../../../chains/evm/settings.ts'
-import {beginSweeps} from '../accounts.ts'
+import {beginSweeps, shortfall} from '../accounts.ts'
 import {
   type Context,
   type Outcome,
@@ -66,15 +66,6 @@ async function sweep(to: Context, payout: Payout, chain: Evm): Promise<Outcome> 
 
 function tooDear({settings}: Evm): string {
   return `sweeping a token costs more than ${settings.chain.code}_TOKEN_SWEEP_FEE allows now (${settings.tokenSweepFee} wei)`
-}
-
-/** How much of the token the treasury lacks, in base units, after all sweeps under way. */
-async function shortfall({pool}: Context, {id}: Payout, networkFee: bigint): Promise<bigint> {
-  const {rows} = await pool.query<{missing: string}>('select app.payout_shortfall($1, $2) as missing', [
-    id,
-    String(networkFee),
-  ])
-  return BigInt(rows[0]!.missing)
 }
 
 async function beginPayment(to: Context, payout: Payout, chain: Evm): Promise<Wait | undefined> {

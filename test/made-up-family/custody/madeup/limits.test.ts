@@ -3,6 +3,7 @@ import type pg from 'pg'
 import {afterAll, afterEach, beforeAll, expect, test} from 'vitest'
 import {fee} from '../../chains/madeup/block.ts'
 import {settingsFrom} from '../../chains/settings.ts'
+import {newAddress} from '../../devnet/madeup/client.ts'
 import {assertBooks} from '../../test/support/books.ts'
 import {MadeUpWorld} from '../../test/support/madeup/world.ts'
 import {until} from '../../test/support/until.ts'
@@ -117,6 +118,19 @@ test('made up: it fails once it waited too long for the whitelist', async () => 
   const {error_code} = await world.becomes(id, 'failed', 40_000)
   expect([error_code, await world.received(shop)]).toEqual(['address_not_whitelisted', 0n])
   await world.replaceWorker()
+})
+
+test('made up: a withdrawal to an address that is not whitelisted any more when its transaction expired is not signed again', async () => {
+  world.held = 'payments'
+  const to = newAddress()
+  const id = await world.withdraw(to, 100n)
+  await world.signed(id, 1)
+  await world.db.rows('update custody.whitelist set removed_at = clock_timestamp() where address = $1', [to])
+  const waits = `select from app.outgoing_payment where id = $1 and waiting_reason = 'not_whitelisted'`
+  await until(async () => (await world.db.rows(waits, [id])).length, {timeoutMs: 20_000, what: 'the refusal'})
+  expect(await world.attempts(id)).toMatchObject([{lapsed: true}])
+  await world.db.rows('select app.cancel_outgoing_payment($1)', [id])
+  expect(await world.ended(id)).toEqual({outcome: 'cancelled', txid: null})
 })
 
 test('made up: a payout above a limit that was set since its transaction expired fails at once', async () => {

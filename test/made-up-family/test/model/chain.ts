@@ -15,11 +15,15 @@ export interface Transaction {
   /** The address that signs it, and pays the fee. */
   from: string
   fee: bigint
+  /** The most that the fee may be: its sender must have it. */
+  mostFee?: bigint
   outputs: Output[]
   /** Where transactions expire. */
   lifetime?: {from: number; end: number}
   /** Where nonces exclude. */
   nonce?: number
+  /** Where outputs exclude: what it spends, as txid:index. It pays what its outputs leave of that. */
+  inputs?: string[]
 }
 
 export interface Included {
@@ -39,12 +43,16 @@ export interface Block {
 
 /** What the rules of a family say about one transaction. */
 export interface Rules {
-  /** Why no block directly above `parent` can hold it; undefined if one can. */
-  refuses(parent: Block, transaction: Transaction): string | undefined
+  /** Why no block directly above `parent` can hold it; undefined if one can. `block` is that block, as far as it is filled. */
+  refuses(parent: Block, transaction: Transaction, block: Block | undefined): string | undefined
   /** Whether some block above `final`, on whatever branch, can still hold it; the branch up to `final` holds it not. */
   mayFollow(final: Block, transaction: Transaction): boolean
   /** How many blocks above `head` the last one is that may hold it, if blocks come each second; undefined if there is no last one. */
   lastAfter(head: Block, transaction: Transaction): number | undefined
+  /** Whether a block may hold what its sender cannot pay: it fails, and costs its fee. */
+  holdsUnpayable: boolean
+  /** Whether a transaction in a block may have failed. */
+  fails: boolean
 }
 
 export const secondMs = 1000
@@ -59,6 +67,8 @@ export const endsByHeight: Rules = {
   },
   mayFollow: (final, {lifetime}) => final.height < lifetime!.end,
   lastAfter: (head, {lifetime}) => lifetime!.end - head.height,
+  holdsUnpayable: true,
+  fails: true,
 }
 
 /** The last block that may hold a transaction is the first one whose time is at its end, or past it. */
@@ -69,13 +79,41 @@ export const endsByTime: Rules = {
   },
   mayFollow: (final, {lifetime}) => final.time < lifetime!.end,
   lastAfter: (head, {lifetime}) => Math.ceil((lifetime!.end - head.time) / secondMs),
+  holdsUnpayable: true,
+  fails: true,
 }
 
 /** Each transaction of an account uses its next nonce. */
 export const usesNonces: Rules = {
-  refuses: (parent, {from, nonce}) => (nonce === noncesOf(parent, from) ? undefined : 'it has not the next nonce'),
+  refuses: (parent, {from, nonce}, block = parent) =>
+    nonce === noncesOf(block, from) ? undefined : 'it has not the next nonce',
   mayFollow: (final, {from, nonce}) => noncesOf(final, from) <= nonce!,
   lastAfter: () => undefined,
+  holdsUnpayable: false,
+  fails: true,
+}
+
+/** An output is spent once, after it was made. */
+export const spendsOutputs: Rules = {
+  refuses: (parent, {inputs}, block = parent) => {
+    const {made, spent} = outputsOn(block)
+    return inputs!.every(input => made.has(input) && !spent.has(input)) ? undefined : 'an output is not there, or spent'
+  },
+  mayFollow: (final, {inputs}) => !inputs!.some(input => outputsOn(final).spent.has(input)),
+  lastAfter: () => undefined,
+  holdsUnpayable: false,
+  fails: false,
+}
+
+/** What the branch of a block made and spent. */
+export function outputsOn(block: Block): {made: Map<string, Output>; spent: Set<string>} {
+  const [made, spent] = [new Map<string, Output>(), new Set<string>()]
+  for (const {included} of branch(block))
+    for (const {transaction} of included) {
+      for (const [index, output] of transaction.outputs.entries()) made.set(`${transaction.txid}:${index}`, output)
+      for (const input of transaction.inputs ?? []) spent.add(input)
+    }
+  return {made, spent}
 }
 
 function noncesOf(block: Block, account: string): number {
@@ -85,17 +123,33 @@ function noncesOf(block: Block, account: string): number {
   return count
 }
 
+function blockAt(head: Block, height: number): Block | undefined {
+  if (height > head.height) return undefined
+  for (const block of branch(head)) if (block.height === height) return block
+  return undefined
+}
+
 /** A block and those below it, from above. */
 export function* branch(block: Block): Generator<Block> {
   for (let at: Block | undefined = block; at; at = at.parent) yield at
 }
 
-export class ModelChain {
+/** What a node shows. */
+export interface NodeView {
+  head: Block
+  final: Block
+  /** Its block at a height. */
+  at(height: number): Block | undefined
+}
+
+export class ModelChain implements NodeView {
   readonly #rules: Rules
   readonly #native: string
   /** The node's newest block, and the newest one that it calls final. */
   head: Block
   final: Block
+  /** How dear a block's space is, as a multiple of the usual price. */
+  price = 1
   /** A block that was final has left the chain. */
   isBroken = false
   /** What was given to the network, by txid. */
@@ -115,9 +169,14 @@ export class ModelChain {
 
   /** The block of the node's chain at this height. */
   at(height: number): Block | undefined {
-    if (height > this.head.height) return undefined
-    for (const block of branch(this.head)) if (block.height === height) return block
-    return undefined
+    return blockAt(this.head, height)
+  }
+
+  /** A node that lags by so many blocks. */
+  behind(count: number): NodeView {
+    const head = this.at(Math.max(0, this.head.height - count))!
+    const final = this.final.height < head.height ? this.final : head
+    return {head, final, at: height => blockAt(head, height)}
   }
 
   /** Whether the block is on the node's chain. */
@@ -144,11 +203,13 @@ export class ModelChain {
       time: Math.max(parent.time, time),
       included: [],
     }
-    for (const transaction of wanted) {
+    // An account's transactions come in the order of their nonces.
+    for (const transaction of wanted.toSorted((one, other) => (one.nonce ?? 0) - (other.nonce ?? 0))) {
       if (this.whyNot(parent, transaction, block)) continue
       const left = this.#left(block, transaction)
-      if (left.fee < transaction.fee) continue
-      block.included.push({transaction, failed: left.all < 0n || fails(transaction.txid)})
+      if (left.fee < transaction.fee || (left.all < 0n && !this.#rules.holdsUnpayable)) continue
+      const failed = this.#rules.fails && (left.all < 0n || fails(transaction.txid))
+      block.included.push({transaction, failed})
     }
     return block
   }
@@ -157,7 +218,7 @@ export class ModelChain {
   whyNot(parent: Block, transaction: Transaction, block?: Block): string | undefined {
     if (this.find(block ?? parent, transaction.txid)) return 'it is in a block'
     if (transaction.from === faucet) return undefined
-    return this.#rules.refuses(parent, transaction)
+    return this.#rules.refuses(parent, transaction, block)
   }
 
   /** Whether a transaction that no final block holds can still be in one. */
@@ -170,11 +231,11 @@ export class ModelChain {
   }
 
   /** What a sender has for the fee, and what it has left after everything; a block's earlier transactions count. */
-  #left(block: Block, {from, fee, outputs}: Transaction): {fee: bigint; all: bigint} {
-    if (from === faucet) return {fee: 0n, all: 0n}
+  #left(block: Block, {from, fee, mostFee = fee, outputs, inputs}: Transaction): {fee: bigint; all: bigint} {
+    if (from === faucet || inputs) return {fee: 0n, all: 0n}
     const balances = balancesAt(block, this.#native)
     const had = balances.get(`${from} ${this.#native}`) ?? 0n
-    const spent = new Map([[this.#native, fee]])
+    const spent = new Map([[this.#native, mostFee]])
     for (const {token, amount} of outputs) spent.set(token, (spent.get(token) ?? 0n) + amount)
     const short = [...spent].some(([token, amount]) => (balances.get(`${from} ${token}`) ?? 0n) < amount)
     return {fee: had, all: short ? -1n : 0n}
@@ -191,13 +252,16 @@ export function balancesAt(block: Block, native: string): Map<string, bigint> {
     const key = `${address} ${token}`
     balances.set(key, (balances.get(key) ?? 0n) + amount)
   }
+  const {made} = outputsOn(block)
   for (const {included} of branch(block))
     for (const {transaction, failed} of included) {
-      add(transaction.from, native, -transaction.fee)
+      const {from, fee, inputs} = transaction
+      add(from, native, -fee)
       if (failed) continue
+      for (const input of inputs ?? []) add(made.get(input)!.to, native, -made.get(input)!.amount)
       for (const {to, token, amount} of transaction.outputs) {
         add(to, token, amount)
-        add(transaction.from, token, -amount)
+        if (!inputs) add(from, token, -amount)
       }
     }
   return balances

@@ -3,10 +3,12 @@
 // does nothing; what the service refuses is counted, not an error.
 import {randomUUID} from 'node:crypto'
 import type {LapseSource} from '../../indexers/lapses.ts'
-import {faucet, type Transaction} from './chain.ts'
+import {faucet, spendsOutputs, type Transaction} from './chain.ts'
 import {assertThat, check} from './invariants.ts'
 import type {Wanted} from './kinds.ts'
-import {deposit, deposited, outsider, type World} from './world.ts'
+import {decide} from './operator.ts'
+import {follow, rewindTo, tryTo} from './reading.ts'
+import {deposit, deposited, operator, type World} from './world.ts'
 
 export type Command = (world: World, a: number, b: number) => Promise<unknown>
 
@@ -14,6 +16,10 @@ export type Command = (world: World, a: number, b: number) => Promise<unknown>
 export const crashLabels = [
   'payout: before check',
   'payout: before begin_sweeping',
+  'sweep: before begin',
+  'sweep: after begin',
+  'payment: before begin',
+  'payment: after begin',
   'send: before sign',
   'send: before replace',
   'send: after sign',
@@ -30,20 +36,6 @@ export const crashLabels = [
 export const isIn = (bits: number, place: number): boolean => ((bits >>> (place % 30)) & 1) === 1
 const pick = <T>(all: readonly T[], n: number): T | undefined => (all.length ? all[n % all.length] : undefined)
 
-/** Errors with which the database refuses a request; anything else is an error of the model. */
-async function tryTo(world: World, what: string, work: () => Promise<unknown>): Promise<boolean> {
-  try {
-    await work()
-    world.count(what)
-    return true
-  } catch (error) {
-    const {code} = error as {code?: string}
-    if (code === undefined || !/^(SL|P000|40001)/.test(code)) throw error
-    world.count(`refused: ${what}`)
-    return false
-  }
-}
-
 // --- users and operators ---
 
 const request: Command = (world, a, b) =>
@@ -56,16 +48,19 @@ const request: Command = (world, a, b) =>
     ]),
   )
 
-const withdraw: Command = (world, a) =>
-  tryTo(world, 'withdrawals requested', () =>
-    world.db.rows('select app.begin_withdrawal($1, $2, $3, $4, $5)', [
+const withdraw: Command = (world, a) => {
+  const amount = BigInt(10 + (a % 50)) * world.kind.unit
+  return tryTo(world, 'withdrawals requested', async () => {
+    if (world.kind.withdraw) return await world.kind.withdraw(world.db.pool, world.base.settings, amount)
+    return await world.db.rows('select app.begin_withdrawal($1, $2, $3, $4, $5)', [
       world.kind.chain,
       world.kind.token,
-      String(10 + (a % 50)),
-      outsider(9),
+      String(amount),
+      world.kind.outsider(operator),
       String(world.kind.fee),
-    ]),
-  )
+    ])
+  })
+}
 
 const pay: Command = async (world, a) => {
   world.deposits += 1
@@ -76,8 +71,24 @@ const pay: Command = async (world, a) => {
 
 /** Sweeps that no payout needs. */
 const sweep: Command = async (world, a) => {
-  const {address} = pick(world.start.merchants, a)!
+  const {id, address} = pick(world.start.merchants, a)!
   const {chain, token, fee} = world.kind
+  if (world.kind.rules === spendsOutputs) {
+    const [free] = await world.db.rows<{outpoints: string[] | null}>(
+      `select array_agg(txid || ':' || vout) as outpoints from app.free_output where chain = $1 and merchant_id = $2`,
+      [chain, id],
+    )
+    if (free?.outpoints)
+      await world.call(
+        'begin_output_sweep',
+        null,
+        chain,
+        id,
+        free.outpoints,
+        String(fee * BigInt(free.outpoints.length)),
+      )
+    return
+  }
   const [held] = await world.db.rows<{amount: string}>(
     'select amount from app.holding where chain = $1 and address = $2 and token = $3',
     [chain, address, token],
@@ -109,6 +120,20 @@ const cancel: Command = async (world, a, b) => {
     )
 }
 
+/** An operator wants a higher fee offered. */
+const replacePayment: Command = async (world, a) => {
+  const {chain} = world.kind
+  const payouts = await world.db.rows<{id: string}>(
+    `select id from app.payout where chain = $1 and status = 'paying' order by created_at`,
+    [chain],
+  )
+  const payout = pick(payouts, a)
+  if (!payout) return
+  await tryTo(world, 'replacements wanted', () =>
+    world.db.rows('select app.replace_payout_by_operator($1)', [payout.id]),
+  )
+}
+
 /** Takes an address off its whitelist, or puts it back. */
 const whitelist: Command = async (world, a) => {
   const merchant = pick([null, ...world.start.merchants.map(({id}) => id)], a)
@@ -122,12 +147,12 @@ const whitelist: Command = async (world, a) => {
 }
 
 /** Every merchant and the operator may be paid. */
-export async function whitelistAll({db, kind: {chain}, start}: World): Promise<void> {
-  const all = [[null, outsider(9)], ...start.merchants.map(({id, payoutAddress}) => [id, payoutAddress])]
+export async function whitelistAll({db, kind, start}: World): Promise<void> {
+  const all = [[null, kind.outsider(operator)], ...start.merchants.map(({id, payoutAddress}) => [id, payoutAddress])]
   for (const [merchant, address] of all)
     await db.rows(
       'insert into custody.whitelist (merchant_id, chain, address) values ($1, $2, $3) on conflict do nothing',
-      [merchant, chain, address],
+      [merchant, kind.chain, address],
     )
 }
 
@@ -157,17 +182,19 @@ const answers: Record<string, (world: World) => NonNullable<LapseSource['proveAb
     ({chain, kind}) =>
     async ({txid, raw}) =>
       chain.find(chain.head, txid) || chain.mayStillBeMined(kind.parse(raw)) ? 'it may still be in a block' : {},
-  lies: () => async () => ({}),
+  // Where it also omits the transaction, another node must be honest, or nothing is proven.
+  lies: world => async expired =>
+    world.indexer.omitted.has(expired.txid) ? await answers.honest!(world)(expired) : {},
   'is silent': () => async () => 'nobody can tell',
   fails: () => async () => {
     throw new Error('the source failed')
   },
 }
 
-/** The indexer polls once: it reads, moves finality, and looks for what expired. */
+/** The indexer polls once: it reads, moves finality, and looks for what expired. Its node may lag. */
 const index: Command = async (world, a, b) => {
   const most = a % 3 ? Number.POSITIVE_INFINITY : 1 + (a % 7)
-  await follow(world, most)
+  await follow(world, most, a % 5 ? world.chain : world.chain.behind(a % 11))
   const how = b % 4 ? 'lies' : pick(['is silent', 'fails'], a)!
   await prove(world, how)
 }
@@ -177,7 +204,8 @@ export async function prove(world: World, how: string): Promise<void> {
   const before = await lapses(world)
   // A source that lies does so about every transaction, also about one that nobody asks about.
   if (how === 'lies')
-    for (const txid of world.signed.keys()) await world.indexer.cursor.noteLapse(txid, {}).catch(ofJournal)
+    for (const txid of world.signed.keys())
+      if (!world.indexer.omitted.has(txid)) await world.indexer.cursor.noteLapse(txid, {}).catch(ofJournal)
   await world.indexer.noteLapses(answers[how]!(world)).catch(error => {
     if (how !== 'fails') throw error
   })
@@ -198,23 +226,28 @@ async function lapses({db, kind}: World): Promise<number> {
   return row!.count
 }
 
-/** Reads blocks; at a fork below the final block, halts the chain as the real indexer does. */
-export async function follow(world: World, most = Number.POSITIVE_INFINITY): Promise<void> {
+/** The node leaves a transaction out of the blocks that it shows; or it does not any more. */
+const omit: Command = async (world, a) => {
   const {indexer, chain} = world
-  if ((await indexer.at()).halted !== null) return
-  const ours = await indexer.at()
-  const theirs = chain.at(ours.finalHeight)
-  if (theirs && theirs.hash !== ours.finalHash) {
-    const wrote = await indexer.read(chain)
-    assertThat(!wrote, 'the service followed a fork below its final block')
-    await indexer.cursor.halt({final_height: ours.finalHeight, node_hash: theirs.hash})
-    world.count('forks below final seen')
-    const {halted} = await indexer.at()
-    assertThat(halted !== null, 'a fork below final is seen, and the chain is not halted')
-    return
-  }
-  await indexer.read(chain, most)
-  await indexer.finalize(chain)
+  const known = pick(
+    [...chain.pool.keys()].filter(txid => !chain.find(indexer.head, txid)),
+    a,
+  )
+  if (known === undefined || a % 3 === 0) return
+  indexer.omitted.add(known)
+  world.count('transactions omitted')
+}
+
+/** The database lost the chain, and an operator accepts that blocks are never read. */
+const gap: Command = async (world, a) => {
+  const {indexer, chain} = world
+  const {halted, finalHeight} = await indexer.at()
+  if (halted !== null || chain.final.height <= finalHeight || (await indexer.seesForkBelowFinal(chain))) return
+  await rewindTo(world, finalHeight)
+  if (indexer.head.height !== finalHeight) return
+  const to = chain.at(finalHeight + 1 + (a % (chain.final.height - finalHeight)))!
+  await indexer.skipTo(to, chain, world.db.pool)
+  world.count('gaps accepted')
 }
 
 const rewind: Command = async (world, a) => {
@@ -223,20 +256,6 @@ const rewind: Command = async (world, a) => {
   const lowest = world.start.head.height
   const to = Math.max(lowest, finalHeight - (a % 14))
   await rewindTo(world, to)
-}
-
-export async function rewindTo(world: World, height: number): Promise<void> {
-  const done = await tryTo(world, 'rewinds', () =>
-    world.db.rows('select app.request_rewind($1, $2)', [world.kind.chain, height]),
-  )
-  if (!done) return
-  await world.indexer.rewind(height)
-  await noteContested(world)
-}
-
-export async function noteContested(world: World): Promise<void> {
-  const rows = await world.db.rows('select from app.contested_payment where chain = $1', [world.kind.chain])
-  world.count('contested payments', rows.length)
 }
 
 // --- the chain ---
@@ -348,6 +367,11 @@ const deepFork: Command = async (world, a, b) => {
   world.count('forks below final')
 }
 
+/** Blocks become dearer, or cheaper; at the highest price the worker waits. */
+const market: Command = async ({chain}, a) => {
+  chain.price = pick([1, 1, 2, 3, 6, 40], a)!
+}
+
 const finalise: Command = async ({chain}, a) => {
   const block = chain.at(chain.head.height - (a % 4))
   if (block && block.height > chain.final.height) chain.final = block
@@ -359,9 +383,12 @@ const skew: Command = (world, a) => world.skew(pick([0, 0, 30_000, -30_000, most
 
 // --- a thief in the worker's place ---
 
-export function wanted({db, kind}: World): Promise<(Wanted & {amount: string; isOpen: boolean})[]> {
+export function wanted({db, kind}: World): Promise<(Wanted & {isOpen: boolean})[]> {
   return db.rows(
-    `select id, kind, payout_id as "payoutId", amount::text as amount, status <> 'final' as "isOpen" from app.outgoing_payment where chain = $1 order by created_at`,
+    `select id, kind, payout_id as "payoutId", amount::text as amount, source, fee_payer as "feePayer", nonce, cancelling, status <> 'final' as "isOpen",
+       array(select u.txid || ':' || u.vout from app.output u where u.outgoing_payment_id = s.id order by u.txid || ':' || u.vout <> s.first_input, 1) as inputs,
+       array(select u.txid || ':' || u.vout from app.output u where u.chain = s.chain order by 1) as outputs
+     from app.outgoing_payment s where chain = $1 order by created_at`,
     [kind.chain],
   )
 }
@@ -379,7 +406,7 @@ const steal: Command = async (world, a, b) => {
   if (!one) return
   const isContested = 'select from app.contested_payment where chain = $1 and subject_id = any($2)'
   const contested = await world.db.rows(isContested, [world.kind.chain, [one.id, one.payoutId]])
-  const [result] = (await world.ask([world.kind.intent(one)]).catch(() => [])) as Signed[]
+  const [result] = (await world.ask([world.kind.intent(one, a >>> 5)]).catch(() => [])) as Signed[]
   assertThat(!contested.length || !result?.ok, 'custody gave bytes of a contested payment')
   if (contested.length) world.count('thefts from contested payments refused')
   world.count(result?.ok ? 'signatures stolen' : 'thefts refused')
@@ -400,7 +427,7 @@ const race: Command = async (world, a, b) => {
   const expired = `select app.expire_payment('${one.id}', 'transaction_expired', 'said the thief')`
   world.race = {client, sql: b % 2 ? cancelled : expired}
   try {
-    const [result] = (await world.ask([world.kind.intent(one)]).catch(() => [])) as Signed[]
+    const [result] = (await world.ask([world.kind.intent(one, a >>> 5)]).catch(() => [])) as Signed[]
     await world.race.done?.catch(() => {})
     if (!result?.ok) return
     world.stolen.push({...result, outgoingPaymentId: one.id})
@@ -431,23 +458,107 @@ const call: Command = async (world, a, b) => {
     ['begin_payment', one.payoutId ?? randomUUID(), String(fee)],
   ]
   if (what) {
-    calls.push(['store_signed', one.id, number, 'effect', what.txid, what.raw, what.amount, String(fee), {}])
-    calls.push([
-      'store_signed',
-      what.outgoingPaymentId,
-      number,
-      'effect',
-      what.txid,
-      what.raw,
-      what.amount,
-      String(fee),
-      {},
-    ])
+    const signed = [what.txid, what.raw, what.amount, String(fee), world.kind.feeDetails(what.raw)]
+    for (const id of [one.id, what.outgoingPaymentId]) calls.push(['store_signed', id, number, 'effect', ...signed])
     calls.push(['record_broadcast', world.kind.chain, what.txid, null, 5000])
   }
   const [name, ...values] = pick(calls, b >>> 2)!
   const result = await world.call(name, ...values)
   world.count(`thief: ${name}${result === true ? ' (done)' : ''}`)
+}
+
+/** Calls any of all functions that the worker may call, with whatever it knows. */
+const rob: Command = async (world, a, b) => {
+  if (b % 4) return
+  world.isRobbed = true
+  const functions = await callable(world)
+  for (let n = 0; n < 12; n++) {
+    const {name, types} = pick(functions, a + n * 7919)!
+    const known = await valuesOf(world)
+    const result = await world.call(
+      name,
+      ...types.map((type, i) => pick(known[type] ?? [null], (b >>> i) + n * 31 + i)),
+    )
+    if (result !== undefined) world.count(`robber: ${name}`)
+  }
+}
+
+const callable = ({db}: World) =>
+  db.rows<{name: string; types: string[]}>(
+    `select p.proname as name, array(select format_type(t, null) from unnest(p.proargtypes) with ordinality a (t, n) order by n) as types
+     from pg_proc p where p.pronamespace = 'app'::regnamespace and p.prokind = 'f' and p.prorettype <> 'trigger'::regtype and p.prosecdef
+       and has_function_privilege('sluice_jobs', p.oid, 'execute') order by p.oid`,
+  )
+
+/** What a thief may name, by type. */
+async function valuesOf(world: World): Promise<Record<string, unknown[]>> {
+  const {start, kind, signed} = world
+  const payments = await wanted(world)
+  const payouts = await world.db.rows<{id: string}>('select id from app.payout where chain = $1 order by id', [
+    kind.chain,
+  ])
+  const uuids = [...payments.map(({id}) => id), ...payouts.map(({id}) => id), ...start.merchants.map(({id}) => id)]
+  const addresses = [
+    start.treasury,
+    ...start.merchants.map(({address}) => address),
+    kind.outsider(0),
+    kind.outsider(operator),
+  ]
+  const amounts = ['0', '1', '2', '10', '990', '1000', ...payments.map(({amount}) => amount)]
+  const texts = [
+    kind.chain,
+    kind.chain,
+    kind.chain,
+    kind.token,
+    kind.token,
+    ...addresses,
+    ...signed.keys(),
+    'effect',
+    'cancel',
+    'timed_out',
+  ]
+  return {
+    uuid: uuids,
+    text: texts,
+    integer: [0, 1, 2, 3, 1000],
+    bigint: [0, 1, 2, 1000],
+    numeric: amounts,
+    boolean: [true, false],
+    jsonb: ['{}'],
+    'text[]': addresses.map(address => [address]),
+    'uuid[]': uuids.map(id => [id]),
+    'numeric[]': amounts.map(amount => [amount]),
+    'timestamp with time zone': [new Date(world.now)],
+  }
+}
+
+/** What a block holds when it is read, and the worker never stored, halts the chain at that moment. */
+async function isInBlock({db}: World, {id}: Wanted): Promise<boolean> {
+  const found = await db.rows(
+    'select from app.outgoing_attempt o join chain.confirmed_tx i using (chain, txid) where o.outgoing_payment_id = $1',
+    [id],
+  )
+  return found.length > 0
+}
+
+/** The worker's rows of a payment are gone, as if custody's answer had not arrived; or the network has forgotten a transaction. */
+const lose: Command = async (world, a, b) => {
+  const forgotten = pick(
+    [...world.chain.pool.values()].filter(({from}) => from !== faucet),
+    a,
+  )
+  if (b % 2 && forgotten) {
+    world.chain.pool.delete(forgotten.txid)
+    return world.count('transactions that the network forgot')
+  }
+  const live = (await wanted(world)).filter(({isOpen}) => isOpen)
+  const one = pick(live, a)
+  if (!one || (!world.kind.expires && (await isInBlock(world, one)))) return
+  await world.db.pool.query(`begin; set local session_replication_role = replica;
+    delete from app.outgoing_attempt where outgoing_payment_id = '${one.id}';
+    update app.outgoing_payment set status = 'allocated' where id = '${one.id}' and status = 'live';
+    update app.payout set status = 'swept' where id = ${one.payoutId && one.kind === 'payout' ? `'${one.payoutId}'` : 'null'} and status = 'paying'; commit`)
+  world.count('rows lost')
 }
 
 // --- copies ---
@@ -460,6 +571,15 @@ const restore: Command = async (world, a) => {
   world.count('copies restored')
 }
 
+/** The clock is right then: what waits is told by it. Where nothing expires, an operator has to find what such a copy forgot by the audit of balances. */
+const restoreBoth: Command = async (world, a) => {
+  if (!world.hasBackup || a % 2 || !world.kind.expires) return
+  await world.skew(0)
+  await world.restoreWithoutJournal()
+  world.count('copies restored without the journal')
+  world.count('forgotten signatures', world.forgotten.size)
+}
+
 export const commands: Record<string, {weight: number; run: Command}> = {
   request: {weight: 5, run: request},
   withdraw: {weight: 4, run: withdraw},
@@ -467,17 +587,19 @@ export const commands: Record<string, {weight: number; run: Command}> = {
   sweep: {weight: 1, run: sweep},
   cancel: {weight: 2, run: cancel},
   whitelist: {weight: 1, run: whitelist},
+  replacePayment: {weight: 1, run: replacePayment},
   advance: {weight: 6, run: advance},
   send: {weight: 9, run: send},
   crash: {weight: 4, run: crash},
   loseAnswer: {weight: 2, run: loseAnswer},
   index: {weight: 12, run: index},
   rewind: {weight: 3, run: rewind},
-  mine: {weight: 4, run: mine},
+  mine: {weight: 7, run: mine},
   age: {weight: 6, run: age},
   lastBlock: {weight: 3, run: lastBlock},
   fork: {weight: 3, run: fork},
   deepFork: {weight: 1, run: deepFork},
+  market: {weight: 1, run: market},
   finalise: {weight: 7, run: finalise},
   wait: {weight: 8, run: wait},
   skew: {weight: 1, run: skew},
@@ -486,4 +608,10 @@ export const commands: Record<string, {weight: number; run: Command}> = {
   call: {weight: 3, run: call},
   backUp: {weight: 1, run: backUp},
   restore: {weight: 1, run: restore},
+  restoreBoth: {weight: 1, run: restoreBoth},
+  omit: {weight: 1, run: omit},
+  gap: {weight: 2, run: gap},
+  rob: {weight: 1, run: rob},
+  lose: {weight: 2, run: lose},
+  decide: {weight: 2, run: decide},
 }

@@ -1,7 +1,7 @@
 // Custody and a worker that are killed with kill -9, and start again. Promises: each death is one that was wanted, and is counted by its place.
 import type {ChildProcess} from 'node:child_process'
 import {once} from 'node:events'
-import {rmSync, writeFileSync} from 'node:fs'
+import {existsSync, rmSync, writeFileSync} from 'node:fs'
 import path from 'node:path'
 import {setTimeout as sleep} from 'node:timers/promises'
 import type {MadeUpWorld} from '../support/madeup/world.ts'
@@ -41,7 +41,7 @@ export class Victim {
       if (signal !== 'SIGKILL' || !this.#place) this.wrong = `${this.#name} ended by itself: ${code ?? signal}`
       const what = `kill -9 of ${this.#name} ${this.#place}`
       this.#counts.set(what, (this.#counts.get(what) ?? 0) + 1)
-      this.#place = undefined
+      if (!existsSync(this.#file)) this.#place = undefined // else it died at an earlier step than the one that was ordered since
     }
   }
 

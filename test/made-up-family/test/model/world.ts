@@ -1,7 +1,7 @@
 // The world of a history: the model's chain, and the real service on the real SQL: custody with its journal file, the worker's tasks, and the cursor of
 // the indexer. Promises: each history begins with the same rows and the same journal, and a process that dies leaves only what is in them.
 import {subscribe} from 'node:diagnostics_channel'
-import {mkdirSync, readFileSync, writeFileSync} from 'node:fs'
+import {mkdirSync, readFileSync, rmSync, writeFileSync} from 'node:fs'
 import path from 'node:path'
 import type {JobHelpers, Task} from 'graphile-worker'
 import type pg from 'pg'
@@ -12,6 +12,7 @@ import {readSettings, type Settings} from '../../chains/settings.ts'
 import {deriver} from '../../custody/addresses.ts'
 import {Custody} from '../../custody/custody.ts'
 import {families, familyNames} from '../../custody/families.ts'
+import {markIncomplete} from '../../custody/incomplete.ts'
 import {Journal} from '../../custody/journal.ts'
 import {type Entry, journalFile} from '../../custody/journal-file.ts'
 import {type KeyStore, localKeys} from '../../custody/keys.ts'
@@ -24,10 +25,10 @@ import {advancePayout} from '../../jobs/payouts/advance-payout.ts'
 import type {Context} from '../../jobs/payouts/context.ts'
 import {Custody as CustodyClient, type Responses} from '../../jobs/payouts/custody.ts'
 import {sendTransactions} from '../../jobs/payouts/send-transactions.ts'
-import {type Block, faucet, ModelChain, secondMs, type Transaction} from './chain.ts'
+import {type Block, faucet, hashOf, ModelChain, secondMs, type Transaction} from './chain.ts'
 import type {ModelDatabase} from './database.ts'
 import {Indexer} from './indexer.ts'
-import type {Kind, KindName} from './kinds.ts'
+import type {Kind} from './kinds.ts'
 import {Connections} from './process.ts'
 
 const phrase = 'test test test test test test test test test test test junk'
@@ -58,7 +59,7 @@ export class Base {
   readonly home: string
   readonly settings: Settings
   readonly counts: Counts = new Map()
-  readonly starts = new Map<KindName, Start>()
+  readonly starts = new Map<string, Start>()
   keys!: KeyStore
   seal!: Seal
   treasuries!: Awaited<ReturnType<typeof openTreasuries>>
@@ -67,14 +68,14 @@ export class Base {
   /** When the model's time began, in ms. */
   readonly began = Date.now()
 
-  constructor(db: ModelDatabase, home: string) {
+  constructor(db: ModelDatabase, home: string, kinds: Kind[]) {
     this.db = db
     this.home = home
-    this.settings = readSettings({SLUICE_HOME: home, MADEUP_RPC_URL: 'http://model', MADEUP_FEE_BUDGET: '100000'})
+    this.settings = readSettings(Object.assign({SLUICE_HOME: home}, ...kinds.map(({settings}) => settings)))
   }
 
   static async open(db: ModelDatabase, home: string, kinds: Kind[]): Promise<Base> {
-    const base = new Base(db, home)
+    const base = new Base(db, home, kinds)
     mkdirSync(path.dirname(journalFile(home)), {recursive: true})
     base.keys = await localKeys(phrase, families)
     base.seal = await sealOf(base.keys)
@@ -118,10 +119,11 @@ export class Base {
   async restore(kind: Kind): Promise<void> {
     await this.db.restore(kind.name)
     writeFileSync(journalFile(this.home), this.#journal)
+    rmSync(path.join(path.dirname(journalFile(this.home)), 'journal.incomplete'), {force: true})
   }
 
   async #begin(kind: Kind): Promise<Start> {
-    await this.db.rows(kind.prepare)
+    if (kind.prepare) await this.db.rows(kind.prepare)
     const family = this.settings.chains.get(kind.chain)!.family
     const treasury = this.treasuries[family].address
     const merchants: Merchant[] = []
@@ -143,8 +145,9 @@ export class Base {
     return {head: chain.head, merchants, treasury}
   }
 
-  async #merchant({chain}: Kind, family: string, n: number): Promise<Merchant> {
+  async #merchant(kind: Kind, family: string, n: number): Promise<Merchant> {
     const {db} = this
+    const {chain} = kind
     const [merchant] = await db.rows<{id: string}>(
       `insert into app.merchant (name, prefix, fee_bps) values ('Test', $1, 100) returning id`,
       [`m${n}`],
@@ -161,11 +164,11 @@ export class Base {
       'select address from app.address where user_id = $1 and chain = $2',
       [user!.id, chain],
     )
-    const payoutAddress = outsider(n)
+    const payoutAddress = kind.outsider(n)
     await db.rows('select app.set_payout_address($1, $2, $3)', [id, chain, payoutAddress])
     for (const [owner, to] of [
       [id, payoutAddress],
-      [null, outsider(9)],
+      [null, kind.outsider(operator)],
     ])
       await db.rows(
         'insert into custody.whitelist (merchant_id, chain, address) values ($1, $2, $3) on conflict do nothing',
@@ -175,11 +178,11 @@ export class Base {
   }
 }
 
-/** An address of somebody else; 9 is the operator's. */
-export const outsider = (n: number) => `made1${String(n).repeat(40)}`
+/** Which of the outsiders' addresses is the operator's. */
+export const operator = 8
 
-export function deposit({token}: Kind, txid: string, to: string, amount: bigint): Transaction {
-  return {txid, raw: '', from: faucet, fee: 0n, outputs: [{to, token, amount}]}
+export function deposit({token, unit}: Kind, what: string, to: string, units: bigint): Transaction {
+  return {txid: hashOf(what), raw: '', from: faucet, fee: 0n, outputs: [{to, token, amount: units * unit}]}
 }
 
 /** What a thief in the worker's place keeps. */
@@ -211,8 +214,12 @@ export class World {
   /** Since the model began, in ms; each block takes a second. */
   #passedMs = 0
   #skewMs = 0
-  hasBackup = false
+  #backup: {journal: string} | undefined
   deposits = 0
+  /** What was signed, and is in no journal any more. */
+  readonly forgotten = new Set<string>()
+  /** A thief called whatever the worker may call: what is owed and when it ends is not to be relied on any more, only that nothing is paid twice. */
+  isRobbed = false
 
   private constructor(base: Base, kind: Kind) {
     this.base = base
@@ -299,7 +306,7 @@ export class World {
   openWorker(): void {
     this.#worker = this.base.connections('sluice_jobs')
     const {pool} = this.#worker
-    const payoutChain = this.kind.worker(this.base.settings)
+    const payoutChain = this.kind.worker(this.base.settings, this.chain)
     const connections = this.#worker
     const broadcast = async (raws: string[]) => {
       if (connections.isDead) throw new Error('the worker is dead')
@@ -383,7 +390,7 @@ export class World {
     try {
       await task(payload, {abortSignal: undefined} as unknown as JobHelpers)
     } catch (error) {
-      if (!worker.isDead) throw error
+      if (!worker.isDead && !this.isRobbed) throw error
     }
   }
 
@@ -440,26 +447,44 @@ export class World {
 
   async backUp(): Promise<void> {
     await this.db.copy('backup')
-    this.hasBackup = true
+    this.#backup = {journal: readFileSync(journalFile(this.base.home), 'utf8')}
+  }
+
+  get hasBackup(): boolean {
+    return this.#backup !== undefined
   }
 
   /** The database is the older copy; custody's journal file stays, and an operator reconciles. */
   async restoreWithJournal(): Promise<void> {
-    this.#custodyConnections.kill()
-    this.#worker.kill()
-    await Promise.all([this.#custodyConnections.gone(), this.#worker.gone()])
-    await this.db.restore('backup')
-    await this.#tick(0)
-    await this.indexer.resume()
-    await this.openCustody()
-    this.openWorker()
+    await this.#restore()
     const client = await this.db.pool.connect()
     try {
       await reconcile(client as unknown as pg.Client, journalFile(this.base.home))
     } finally {
       client.release()
     }
-    // Without the journal file: no first signature until a block after this start is final, and every unknown transaction is decided.
+  }
+
+  /** Database and journal are the older copies: no first signature until all that may have been signed since is in a final block, or has expired. */
+  async restoreWithoutJournal(): Promise<void> {
+    await this.#restore(() => {
+      const file = journalFile(this.base.home)
+      writeFileSync(file, this.#backup!.journal)
+      markIncomplete(file, 'it was restored')
+      for (const txid of this.signed.keys()) if (!this.#backup!.journal.includes(txid)) this.forgotten.add(txid)
+    })
+  }
+
+  async #restore(more: () => void = () => {}): Promise<void> {
+    this.#custodyConnections.kill()
+    this.#worker.kill()
+    await Promise.all([this.#custodyConnections.gone(), this.#worker.gone()])
+    await this.db.restore('backup')
+    more()
+    await this.#tick(0)
+    await this.indexer.resume()
+    await this.openCustody()
+    this.openWorker()
   }
 }
 

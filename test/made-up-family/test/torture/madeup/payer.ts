@@ -1,5 +1,4 @@
 // Pays on a chain of the made-up family, and replaces its blocks.
-import {setTimeout as sleep} from 'node:timers/promises'
 import {z} from 'zod'
 import {fee, parseBlock, parseTransaction} from '../../../chains/madeup/block.ts'
 import type {ChainCode} from '../../../chains/registry.ts'
@@ -7,7 +6,7 @@ import {families} from '../../../devnet/families.ts'
 import type {MadeUpClient} from '../../../devnet/madeup/client.ts'
 import {newAddress, payment} from '../../../devnet/madeup/client.ts'
 import type {Cast} from '../family.ts'
-import type {Payer} from '../payer.ts'
+import {often, type Payer} from '../payer.ts'
 import type {Came, Ours, Truth} from '../truth.ts'
 
 const deepest = 1 // the second block below the head is final
@@ -37,22 +36,12 @@ export class MadeUpPayer implements Payer {
 
   actors(stopped: AbortSignal): Promise<void>[] {
     const {random, users} = this.#cast
-    const often = async (what: string, mostMs: number, work: (client: MadeUpClient) => Promise<unknown>) => {
-      while (!stopped.aborted) {
-        await sleep(random.between(50, mostMs))
-        const done = await this.#client()
-          .then(work)
-          .then(
-            () => what,
-            () => `${what} that failed`, // the chain is down
-          )
-        this.counts[done] = (this.counts[done] ?? 0) + 1
-      }
-    }
+    const each = (what: string, mostMs: number, work: (client: MadeUpClient) => Promise<unknown>) =>
+      often(this, what, {stopped, random, mostMs}, async () => work(await this.#client()))
     return [
-      often('payments', 500, client => this.#pay(client, users.any(this.chain))),
-      often('blocks', 1000, client => client.mine(1)),
-      often('reorgs', 6000, client => client.reorg(deepest)),
+      each('payments', 500, client => this.#pay(client, users.any(this.chain))),
+      each('blocks', 1000, client => client.mine(1)),
+      each('reorgs', 6000, client => client.reorg(deepest)),
     ]
   }
 

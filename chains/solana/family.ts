@@ -1,0 +1,19 @@
+// The family of Solana.
+import {lifetimeMarginMs} from '../expiry-settings.ts'
+import type {ChainFamily} from '../family.ts'
+import type {SolanaChain} from '../registry.ts'
+import {blockMs, lifetimeBlocks} from './message.ts'
+import {type SolanaSettings, solanaReading, solanaVariables} from './settings.ts'
+
+export const solana: ChainFamily<SolanaChain, SolanaSettings> = {
+  variables: solanaVariables,
+  endpoint: ({endpoints}) => endpoints[0]?.url,
+  endpointVariable: ({code}) => `${code}_RPC_URL`,
+  reading: solanaReading,
+  networkName: ({network}) => network,
+  attemptsExcludeBy: 'expiry',
+  expiry: {endsBy: 'height', longest: lifetimeBlocks, longestMs: lifetimeBlocks * blockMs + lifetimeMarginMs},
+  showsUnconfirmed: false,
+  foldsAddresses: false,
+  forms: () => import('./forms.ts'),
+}

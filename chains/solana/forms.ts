@@ -1,0 +1,18 @@
+// How Solana writes addresses (base58), payments (Solana Pay) and the ids of transactions.
+import {formatUnits} from 'viem/utils'
+import type {Payment} from '../family.ts'
+import type {SolanaChain} from '../registry.ts'
+import {walletAddress} from './address.ts'
+import {parsePayment} from './message.ts'
+import type {SolanaSettings} from './settings.ts'
+
+export const displayForm = (_chain: SolanaChain, address: string): string => walletAddress(address)
+
+export const display = (address: string): string => address
+
+/** A transfer request of the Solana Pay specification (docs.solanapay.com/spec). */
+export function paymentUri({chain}: SolanaSettings, {address, amount}: Payment): string {
+  return `solana:${address}?amount=${formatUnits(amount, chain.assets[0].decimals)}`
+}
+
+export const txid = (raw: string): string => parsePayment(raw).txid

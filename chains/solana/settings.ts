@@ -1,0 +1,103 @@
+// The settings of a Solana chain, and the variables that they are read from.
+import {z} from 'zod'
+import {choice, plainText, url, type Variables, variables} from '../../base/variables.ts'
+import {type CommonSettings, coins, commonSettings, commonVariables} from '../chain-settings.ts'
+import {type ExpirySettings, expirySettings, expiryVariables} from '../expiry-settings.ts'
+import {type SolanaChain, type SolanaNetwork, solanaNetworks} from '../registry.ts'
+
+export interface SolanaEndpoint {
+  url: string
+  /** Of Helius, whose nodes take it as a parameter of the URL. */
+  apiKey?: string
+}
+
+export interface SolanaSettings extends CommonSettings<SolanaChain>, ExpirySettings {
+  network: SolanaNetwork
+  /** The first is asked, the second if it fails, and where one node is not believed. Empty if none is set. */
+  endpoints: SolanaEndpoint[]
+  /** A node with all blocks, to read them again; absent: the first of `endpoints` is asked. */
+  archive?: SolanaEndpoint
+  /** Where a node tells each new slot; absent: it is polled. */
+  wsUrl?: string
+  /** The most that a transaction may pay for its place in a block, in lamports, on top of its signature. */
+  maxPriorityFee: bigint
+}
+
+const nodeUrl = () => url('https://node.example', 'http', 'https').optional()
+const urls = ['RPC_URL', 'RPC_URL_2', 'ARCHIVE_RPC_URL', 'WS_URL']
+const heliusUrl = {devnet: 'https://devnet.helius-rpc.com/', testnet: undefined, local: undefined}
+
+export function solanaVariables(chain: SolanaChain): Variables<SolanaSettings> {
+  return variables({
+    schema: z
+      .object({
+        NETWORK: choice(solanaNetworks).default('devnet'),
+        RPC_URL: nodeUrl(),
+        RPC_URL_2: nodeUrl(),
+        ARCHIVE_RPC_URL: nodeUrl(),
+        WS_URL: url('wss://node.example', 'ws', 'wss').optional(),
+        HELIUS_API_KEY: plainText('a key', 200, '3b6c5d9e-0f1a-4a39-9d1c-3a8f1c2e7b55').optional(),
+        MAX_PRIORITY_FEE: coins(chain, '0.0001'),
+        ...expiryVariables(),
+        ...commonVariables(chain),
+      })
+      .superRefine((given, {addIssue}) => {
+        for (const name of ['RPC_URL', 'RPC_URL_2', 'ARCHIVE_RPC_URL'] as const)
+          if (given.HELIUS_API_KEY && isOfHelius(given[name]) && URL.parse(given[name]!)?.search)
+            addIssue({
+              code: 'custom',
+              path: [name],
+              message: `must have no parameters, such as ${heliusUrl.devnet}: HELIUS_API_KEY is added to it`,
+            })
+        for (const name of ['RPC_URL_2', 'ARCHIVE_RPC_URL', 'WS_URL'] as const)
+          if (given[name] && !given.RPC_URL && !(given.HELIUS_API_KEY && heliusUrl[given.NETWORK]))
+            addIssue({
+              code: 'custom',
+              path: [name],
+              message: `has no effect without ${chain.code}_RPC_URL: set that, too, such as https://api.devnet.solana.com`,
+            })
+      }),
+    make: given => {
+      const key = given.HELIUS_API_KEY
+      const first = given.RPC_URL ?? (key && heliusUrl[given.NETWORK])
+      return {
+        ...commonSettings({...chain, pollIntervalMs: chain.networks[given.NETWORK].pollIntervalMs}, given),
+        ...expirySettings(given),
+        network: given.NETWORK,
+        endpoints: [endpointOf(first, key), endpointOf(given.RPC_URL_2, key)].flat(),
+        archive: endpointOf(given.ARCHIVE_RPC_URL, key)[0],
+        wsUrl: given.WS_URL,
+        maxPriorityFee: given.MAX_PRIORITY_FEE,
+      }
+    },
+    prefix: `${chain.code}_`,
+    unprefixed: ['HELIUS_API_KEY'],
+    inFiles: [...urls, 'HELIUS_API_KEY'],
+  })
+}
+
+export function solanaSettings(settings: CommonSettings | undefined): SolanaSettings {
+  if (settings?.family !== 'solana') throw new Error(`${settings?.chain.code} is no chain of Solana`)
+  return settings as SolanaSettings
+}
+
+/** The key goes to nobody else. What is no URL is of nobody. */
+const isOfHelius = (url = '') => /(^|\.)helius-rpc\.com$/.test(URL.parse(url)?.hostname ?? '')
+
+function endpointOf(url: string | undefined, key: string | undefined): SolanaEndpoint[] {
+  return url ? [{url, ...(key && isOfHelius(url) && {apiKey: key})}] : []
+}
+
+/** The variables that make another process read the chain in the same way. */
+export function solanaReading({chain, network, endpoints, archive, wsUrl}: SolanaSettings): Record<string, string> {
+  const [first, second] = endpoints
+  const of = (name: string, value: string | undefined) => [`${chain.code}_${name}`, value ?? ''] as const
+  return Object.fromEntries([
+    of('NETWORK', network),
+    of('RPC_URL', first?.url),
+    of('RPC_URL_2', second?.url),
+    of('ARCHIVE_RPC_URL', archive?.url),
+    of('WS_URL', wsUrl),
+    ['HELIUS_API_KEY', [first, second, archive].find(endpoint => endpoint?.apiKey)?.apiKey ?? ''],
+  ])
+}

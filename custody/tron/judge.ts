@@ -1,0 +1,49 @@
+// What custody signs on chains of Tron: what all families of expiring transactions do (../expiring.ts). Promises: the block that a transaction names is
+// one that the indexer found final, so that no fork makes the transaction invalid, or valid again; no two transactions of a chain have the same time,
+// because equal ones have the same id, and only one of them pays. Nothing in a transaction limits its fee: the settings say what is counted.
+import type {z} from 'zod'
+import {tronSettings} from '../../chains/tron/settings.ts'
+import {largestAmount} from '../../chains/tron/transaction.ts'
+import {type ExpiringPlan, expiringIntents, judgeExpiring} from '../expiring.ts'
+import {lifetimeInTime, linkedNow} from '../expiry.ts'
+import type {Decision, FamilyContext, Purpose} from '../policy.ts'
+import {Refusal} from '../refusal.ts'
+
+export const Intent = expiringIntents('tron', {})
+export type Intent = z.infer<typeof Intent>
+
+export interface TronPlan extends ExpiringPlan {
+  /** The block that it names. */
+  on: {height: number; hash: string}
+  /** In ms; nodes do not check it. */
+  timestamp: number
+}
+
+export async function judge(context: FamilyContext, intent: Intent): Promise<Decision<TronPlan>> {
+  return await judgeExpiring(context, intent, {maxLapses: settings => tronSettings(settings).maxLapses, terms})
+}
+
+/** What the next transaction names. */
+export async function terms(context: FamilyContext, {kind, chain, token, amount}: Purpose) {
+  const settings = tronSettings(context.chains.get(chain))
+  if (token !== settings.chain.assets[0].token)
+    throw new Refusal('unknown_settlement', `custody signs nothing for ${token} on ${chain}`)
+  if (amount > largestAmount) throw new Refusal('above_limit', `a transaction cannot move ${amount} sun`)
+  const linked = await linkedNow(context, chain, settings)
+  return {
+    maxFee: kind === 'sweep' ? settings.maxSweepFee : settings.maxPaymentFee,
+    lifetime: lifetimeInTime(linked, settings.lifetimeMs),
+    on: {height: linked.finalHeight, hash: linked.finalHash},
+    timestamp: await nextTimestamp(context, chain, linked.nowMs),
+  }
+}
+
+/** Later than that of every transaction in the journal, also of those signed in this turn. */
+async function nextTimestamp({client}: FamilyContext, chain: string, nowMs: number): Promise<number> {
+  const {rows} = await client.query<{last: string}>({
+    name: 'last_timestamp',
+    text: `select details ->> 'timestamp' as last from custody.journal where stream = $1 and details ? 'timestamp' order by seq desc limit 1`,
+    values: [chain],
+  })
+  return Math.max(Math.floor(nowMs), 1 + Number(rows[0]?.last ?? 0))
+}

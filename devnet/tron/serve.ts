@@ -1,0 +1,81 @@
+// Serves a local Tron chain: the API of a node, and the control of the chain, at one port.
+
+import {z} from 'zod'
+import type {ChainCode} from '../../chains/registry.ts'
+import {bytesOf} from '../../chains/tron/address.ts'
+import {rawOf} from '../../chains/tron/transaction.ts'
+import type {Opened, ServeOptions, Serving} from '../family.ts'
+import {listenAgain} from '../listen.ts'
+import {controlMethods, failureOf, HttpServer, type Method, type Reply, response} from '../rpc-server.ts'
+import {answer} from './api.ts'
+import {Mining, Reorg, TronLocalChain} from './chain.ts'
+import {payment} from './client.ts'
+import {faucet, faucetKey, solidLag} from './constants.ts'
+import {Rejected} from './execute.ts'
+import {TronJournal} from './journal.ts'
+
+export const node = 'tron'
+
+const Address = z.string().refine(text => bytesOf(text).length > 0)
+
+export function open(code: ChainCode, file: string): Opened {
+  const journal = new TronJournal(file, code)
+  return {journal, serve: options => serve(code, journal, options)}
+}
+
+async function serve(code: ChainCode, journal: TronJournal, options: ServeOptions): Promise<Serving> {
+  const chain = new TronLocalChain(journal)
+  const server = new HttpServer(2 ** 20, responder(code, chain, options))
+  const port = await listenAgain(journal, 'port', server)
+  options.log.info({height: chain.head.height, port}, 'the local chain is ready')
+  const url = `http://127.0.0.1:${port}`
+  return {
+    where: {node, url, control_url: url, identity: {[`${code}_NETWORK`]: 'local'}, source: {[`${code}_RPC_URL`]: url}},
+    mine: async () => chain.mine(),
+    close: async () => server.close(),
+  }
+}
+
+function responder(code: ChainCode, chain: TronLocalChain, {blockIntervalMs, log}: ServeOptions) {
+  const methods = methodsOf(code, chain, blockIntervalMs)
+  const failed = (error: unknown, method: string) =>
+    error instanceof Rejected
+      ? {code: -32000, message: `${error.code}: ${error.message}`}
+      : failureOf(error, {method, log, invalid: -32602})
+  const serveOne = (method: string, params: unknown[]) => {
+    if (Object.hasOwn(methods, method)) return methods[method]!(params)
+    throw new RangeError(`there is no method ${method}`)
+  }
+  return async ({path, body}: {path: string; body: string}): Promise<Reply> => {
+    if (path === '/') return {status: 200, body: JSON.stringify(await response(body, {serve: serveOne, failed}))}
+    const found = answer(chain, path, body)
+    return found ? {status: 200, body: JSON.stringify(found)} : {status: 404, body: '<h1>404</h1>', type: 'text/html'}
+  }
+}
+
+function methodsOf(code: ChainCode, chain: TronLocalChain, block_interval_ms: number): Record<string, Method> {
+  const info = {chain: code, node, block_interval_ms, confirmations: solidLag + 1, faucet_address: faucet}
+  const give = (to: string, amount: bigint) =>
+    chain.submit(rawOf(payment({key: faucetKey, on: solid(chain)}, to, amount)))
+  return {
+    ...controlMethods(info, {
+      check: async () => {},
+      settledHead: async () => chain.head,
+      holds: async address => chain.account(address)?.balance ?? 0n,
+      give: async (to, amount) => give(to, amount),
+      mine: async (blocks, options = {}) => chain.mine(blocks, Mining.parse(options)),
+      reorg: async (depth, options = {}) => chain.reorg(depth, Reorg.parse(options)),
+      forget: async txids => chain.forget(txids),
+    }),
+    devnet_pay: ([to, amount]) => give(Address.parse(to), z.string().regex(/^\d+$/).transform(BigInt).parse(amount)),
+    devnet_submit: ([raw]) => chain.submit(z.string().parse(raw)),
+    devnet_included: ([txid]) => chain.journal.heightOf(z.string().parse(txid)),
+    devnet_balance: ([address]) =>
+      String(chain.journal.account(Address.parse(address), chain.head.height)?.balance ?? 0n),
+  }
+}
+
+/** The block that payments of the faucet name. */
+function solid(chain: TronLocalChain): {height: number; hash: string} {
+  return {height: chain.solidHeight, hash: chain.block(chain.solidHeight).hash}
+}

@@ -1,0 +1,101 @@
+// What a Solana block says about addresses: balance differences of successful transactions.
+import {expect, test} from 'vitest'
+import type {Block, Transaction} from '../../chains/solana/responses.ts'
+import {readBlock} from './read-block.ts'
+
+const plain: Transaction = {
+  txid: 'tx',
+  keys: ['payer', 'a', 'b', 'system'],
+  signers: ['payer'],
+  hasFailed: false,
+  fee: 5000n,
+  before: [1_000_000, 0, 7, 1],
+  after: [995_000, 0, 7, 1],
+  tokensBefore: [],
+  tokensAfter: [],
+}
+
+const read = (...changes: Partial<Transaction>[]) => {
+  const transactions = changes.map(change => ({...plain, ...change}))
+  const block: Block = {
+    slot: 109,
+    height: 100,
+    hash: 'h',
+    parentSlot: 107,
+    parentHash: 'p',
+    time: 1_700_000_000,
+    transactions,
+  }
+  return readBlock(block, 'SOL')
+}
+
+test('a block has its height, not its slot', () => {
+  const block = {height: 100, hash: 'h', parentHash: 'p', time: new Date(1_700_000_000_000), candidates: [], spends: []}
+  expect(read()).toEqual({...block, sent: []})
+})
+
+test('each account whose balance rose received the difference, from the account that lost most', () => {
+  const {candidates} = read({after: [900_000, 60_000, 35_007, 1]})
+  const common = {txid: 'tx', token: 'SOL', sender: 'payer'}
+  expect(candidates).toEqual([
+    {...common, outputIndex: 1, amount: 60_000n, recipientKey: 'a'},
+    {...common, outputIndex: 2, amount: 35_000n, recipientKey: 'b'},
+  ])
+})
+
+test('differences are exact above 2^53, and where one balance is above it', () => {
+  const large = 9_007_199_254_740_993n
+  const {candidates} = read({before: [large + 5000n, 5, 0, 1], after: [5, large, 0, 1]})
+  expect(candidates).toMatchObject([{amount: large - 5n, recipientKey: 'a', sender: 'payer'}])
+})
+
+test('an account that a program closed is the sender, though another one signed and paid the fee', () => {
+  const {candidates} = read({before: [1_000_000, 0, 2_039_280, 1], after: [995_000, 2_039_280, 0, 1]})
+  expect(candidates).toMatchObject([{recipientKey: 'a', amount: 2_039_280n, sender: 'b'}])
+})
+
+test('where two lost as much, the account that pays the fee is the sender; the fee itself is no payment', () => {
+  const {candidates} = read({
+    keys: ['payer', 'x', 'y', 'z'],
+    before: [1_000_000, 10, 10, 0],
+    after: [995_000, 0, 0, 20],
+  })
+  expect(candidates).toMatchObject([{recipientKey: 'z', sender: 'payer'}])
+})
+
+test('a failed transaction pays nobody; it used the authority of its signers and cost its fee', () => {
+  const {candidates, sent} = read({
+    hasFailed: true,
+    after: [900_000, 95_000, 7, 1],
+    tokensAfter: [{index: 1, mint: 'm', owner: 'o', amount: 5n}],
+  })
+  expect(candidates).toEqual([])
+  expect(sent).toEqual([{txid: 'tx', senderKey: 'payer', executed: false, fee: 5000n}])
+})
+
+test('every signer is a sender, and one of them pays the fee', () => {
+  const {sent} = read({signers: ['payer', 'a']})
+  expect(sent).toEqual([
+    {txid: 'tx', senderKey: 'payer', executed: true, fee: 5000n},
+    {txid: 'tx', senderKey: 'a', executed: true, fee: 0n, position: 1},
+  ])
+})
+
+test('tokens belong to the owner of their account, at positions of their own', () => {
+  const {candidates} = read({
+    tokensBefore: [
+      {index: 1, mint: 'usd', owner: 'alice', amount: 30n},
+      {index: 2, mint: 'usd', owner: 'bob', amount: 1n},
+    ],
+    tokensAfter: [
+      {index: 1, mint: 'usd', owner: 'alice', amount: 20n},
+      {index: 2, mint: 'usd', owner: 'bob', amount: 11n},
+      {index: 3, mint: 'eur', owner: 'carol', amount: 4n},
+      {index: 0, mint: 'eur', amount: 4n},
+    ],
+  })
+  expect(candidates).toEqual([
+    {txid: 'tx', token: 'usd', outputIndex: 1002, amount: 10n, sender: 'alice', recipientKey: 'bob'},
+    {txid: 'tx', token: 'eur', outputIndex: 1003, amount: 4n, sender: 'payer', recipientKey: 'carol'},
+  ])
+})

@@ -1,0 +1,66 @@
+// Balances of Tron against the ledger: nodes keep none of the past, so the chain must stand still while they are read.
+import {afterEach, beforeEach, expect, test} from 'vitest'
+import {settingsFrom} from '../../../chains/settings.ts'
+import {tronSettings} from '../../../chains/tron/settings.ts'
+import {rawOf} from '../../../chains/tron/transaction.ts'
+import {answer} from '../../../devnet/tron/api.ts'
+import {TronLocalChain} from '../../../devnet/tron/chain.ts'
+import {newAddress, payment} from '../../../devnet/tron/client.ts'
+import {faucetKey} from '../../../devnet/tron/constants.ts'
+import {TronJournal} from '../../../devnet/tron/journal.ts'
+import {RpcProxy} from '../../../test/support/rpc-proxy.ts'
+import {tron} from './balances.ts'
+
+let chain: TronLocalChain
+let node: RpcProxy
+let address: string
+beforeEach(async () => {
+  chain = new TronLocalChain(new TronJournal(':memory:', 'TRON'), 2)
+  const {hash} = chain.mine()
+  address = newAddress()
+  chain.submit(rawOf(payment({key: faucetKey, on: {height: 1, hash}}, address, 7n)))
+  chain.mine(2) // the payment is in the next block that is solidified
+  node = await RpcProxy.start({call: async (path, [body]) => answer(chain, path, JSON.stringify(body))})
+})
+afterEach(async () => {
+  await node.close()
+  chain.journal.close()
+})
+
+/** A ledger that agrees with the solidified block, but for `wrong`. */
+function ask(wrong = 0n) {
+  const query = async () => {
+    const height = chain.solidHeight
+    const amount = (chain.journal.account(address, height)?.balance ?? 0n) + wrong
+    return {rows: [{height, hash: chain.block(height).hash, address, amount: String(amount)}]}
+  }
+  const settings = tronSettings(settingsFrom('TRON', {TRON_NETWORK: 'local', TRON_RPC_URL: node.httpUrl}))
+  return tron.ask({query} as never, settings)
+}
+
+test('an address that holds less, or more, than the ledger says is found', async () => {
+  expect(await ask().poll([address])).toEqual({height: 1, differences: [], unread: []})
+  chain.mine()
+  expect(await ask().poll([address])).toMatchObject({height: 2, differences: []})
+  const found = {address, token: 'TRX', outpoint: '', chain: 7n}
+  expect((await ask(-1n).poll([address])).differences).toEqual([{...found, ledger: 6n}])
+  expect((await ask(1n).poll([address])).differences).toEqual([{...found, ledger: 8n}])
+})
+
+test('balances that were read while another block became final are read again', async () => {
+  let rounds = 0
+  node.behave = ({method}, pass) => {
+    if (method.endsWith('/getaccount') && !rounds++) chain.mine()
+    return pass()
+  }
+  expect(await ask().poll([address])).toEqual({height: 2, differences: [], unread: []})
+  expect(rounds).toBe(2)
+})
+
+test('what a payment that is not final changes is no difference', async () => {
+  const {height, hash} = chain.head
+  chain.submit(rawOf(payment({key: faucetKey, on: {height, hash}}, address, 5n)))
+  chain.mine()
+  expect(await ask().poll([address])).toEqual({height: 2, differences: [], unread: []})
+  expect(chain.account(address)?.balance).toBe(12n)
+})

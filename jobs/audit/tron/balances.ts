@@ -1,0 +1,91 @@
+// Compares the balances of our addresses on Tron with the ledger. Promises: it asks a node and changes nothing. Nodes keep no balances of the past, so
+// they are read between two equal final blocks, and compared only if the ledger is at that block; else a RetryableError, never a match.
+import {setTimeout as sleep} from 'node:timers/promises'
+import type pg from 'pg'
+import {eachOf} from '../../../base/each-of.ts'
+import {RetryableError} from '../../../base/errors.ts'
+import {type BlockHeader, type TronNode, TronNodes} from '../../../chains/tron/client.ts'
+import type {TronSettings} from '../../../chains/tron/settings.ts'
+import type {Asked, AuditFamily, Observation} from '../observation.ts'
+
+/** A node is asked about each address, and all have to be answered between two blocks. */
+const batch = 50
+/** The indexer and the node agree on the final block for some of the time between two blocks. */
+const tries = {most: 80, pauseMs: 250}
+/** Clocks differ, and a block carries the time at which its making began. */
+const clockMarginMs = 3_600_000
+
+export const tron: AuditFamily<TronSettings> = {
+  claim: 'our addresses and the treasury hold on the chain what the ledger says',
+  ask: askBalances,
+}
+
+/** The ledger at a final block. */
+interface Ledger {
+  height: number
+  hash: string
+  /** Of the chain's coin. */
+  held: {address: string; amount: bigint}[]
+}
+
+function askBalances(db: pg.Client, settings: TronSettings): Asked {
+  const nodes = new TronNodes(settings)
+  const ledgerOf = (addresses: string[]) => readLedger(db, settings.chain, addresses)
+  return {
+    batch,
+    async poll(addresses) {
+      for (let i = 0; i < tries.most; i++, await sleep(tries.pauseMs)) {
+        const found = await nodes.ask(node => observe(node, settings.chain.assets[0].token, () => ledgerOf(addresses)))
+        if (found) return found
+      }
+      throw new RetryableError('the node and the ledger had no final block in common for long enough')
+    },
+    async heightAt(time) {
+      const {height} = await ledgerOf([])
+      return await nodes.ask(node => lastBlockBefore(node, time.getTime() - clockMarginMs, height))
+    },
+    close() {},
+  }
+}
+
+/** Undefined if the final block changed meanwhile, or is another one than the ledger's. */
+async function observe(node: TronNode, token: string, ledger: () => Promise<Ledger>): Promise<Observation | undefined> {
+  const {height, hash, held} = await ledger()
+  const isFinal = (block: Pick<BlockHeader, 'hash'>) => block.hash === hash
+  if (!isFinal(await node.solidHeader())) return undefined
+  const balances = await eachOf(held, async ({address}) => (await node.account(address, {solid: true}))?.balance ?? 0n)
+  if (!isFinal(await node.solidHeader())) return undefined
+  const differences = held.flatMap(({address, amount}, i) =>
+    amount === balances[i] ? [] : [{address, token, outpoint: '', ledger: amount, chain: balances[i]!}],
+  )
+  return {height, differences, unread: []}
+}
+
+// One statement, so that the block and the balances belong together.
+async function readLedger(
+  db: pg.Client,
+  {code, assets: [{token}]}: TronSettings['chain'],
+  addresses: string[],
+): Promise<Ledger> {
+  const {rows} = await db.query<{height: number; hash: string; address: string | null; amount: string}>(
+    `select c.final_height as height, c.final_hash as hash, h.address, h.amount from chain.cursor c
+     left join app.ledger_holdings(c.chain, $2) h on h.token = $3 where c.chain = $1 order by h.address`,
+    [code, addresses, token],
+  )
+  const {height, hash} = rows[0]!
+  const held = rows.flatMap(({address, amount}) => (address === null ? [] : [{address, amount: BigInt(amount)}]))
+  return {height, hash, held}
+}
+
+/** The highest block up to `to` that was made before a time; undefined if the node lacks one that is asked for. */
+async function lastBlockBefore(node: TronNode, time: number, to: number): Promise<number | undefined> {
+  let [low, high] = [1, to]
+  while (low < high) {
+    const middle = Math.ceil((low + high) / 2)
+    const header = await node.header(middle)
+    if (!header) return
+    if (header.time < time) low = middle
+    else high = middle - 1
+  }
+  return low
+}

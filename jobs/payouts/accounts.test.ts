@@ -1,0 +1,12 @@
+// What is worth sweeping from an address that pays for it.
+import {expect, test} from 'vitest'
+import {worthSweeping} from './accounts.ts'
+
+test('the least amount that is swept is one that custody signs, whatever the sweep costs', () => {
+  for (const sweepFeePercent of [1, 33, 50, 100])
+    for (const fee of [1n, 5000n, 300_000n]) {
+      const signs = (moved: bigint) => fee * 100n <= BigInt(sweepFeePercent) * moved
+      const least = worthSweeping({sweepFeePercent}, fee)
+      expect([signs(least - fee), signs(least - fee - 1n)]).toEqual([true, false])
+    }
+})

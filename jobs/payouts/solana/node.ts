@@ -1,0 +1,104 @@
+// The node, as payouts ask it. Promises: a response is checked; a request ends in one, or in a RetryableError. What it says is never a proof: it only
+// decides what is tried.
+import {eachOf} from '../../../base/each-of.ts'
+import {systemProgram} from '../../../chains/solana/address.ts'
+import type {SolanaNodes} from '../../../chains/solana/client.ts'
+import {signatureFee} from '../../../chains/solana/message.ts'
+import type {SolanaSettings} from '../../../chains/solana/settings.ts'
+import type {Holding, Sweep} from '../accounts.ts'
+import {type Context, notPayable, type Payout, retryMs, shortOfFunds, type Wait} from '../context.ts'
+import type {OutgoingPayment} from '../outgoing-payments.ts'
+import {highestFee, priorityFee} from './fees.ts'
+
+/** A chain of the family, and its nodes. */
+export interface Solana {
+  settings: SolanaSettings
+  nodes: SolanaNodes
+}
+
+/** A transaction names our newest block: if the node's is this much higher, it would be too old soon. */
+const mostBlocksBehind = 25
+
+/** The wait while the indexer is behind the node: what would be signed now would expire before a block takes it. */
+export async function behindNow({pool}: Context, {settings, nodes}: Solana): Promise<Wait | undefined> {
+  const {code} = settings.chain
+  const {height} = await nodes.ask(node => node.latest('confirmed'))
+  const {rows} = await pool.query<{height: number}>('select head_height as height from chain.cursor where chain = $1', [
+    code,
+  ])
+  const behind = height - (rows[0]?.height ?? 0)
+  if (behind <= mostBlocksBehind) return undefined
+  return {reason: 'head_stale', detail: `the indexer of ${code} is ${behind} blocks behind the node`, ms: retryMs.soon}
+}
+
+/** What the treasury must have besides the amount of a payment: the fee, and what an account must hold at least, which stays. */
+export async function paymentReserve({settings, nodes}: Solana): Promise<bigint> {
+  return highestFee(settings) + (await nodes.ask(node => node.rentMinimum()))
+}
+
+export async function hasAccount({nodes}: Solana, address: string): Promise<boolean> {
+  return (await nodes.ask(node => node.account(address, 'confirmed'))) !== undefined
+}
+
+/** Why a recipient cannot be paid this much, in lamports. */
+export async function unpayable(
+  {nodes}: Solana,
+  {recipient, amount}: {recipient: string; amount: bigint},
+): Promise<Wait | undefined> {
+  const [account, rent] = await nodes.ask(node =>
+    Promise.all([node.account(recipient, 'confirmed'), node.rentMinimum()]),
+  )
+  if (account && (account.executable || account.owner !== systemProgram))
+    return notPayable(
+      'destination_not_payable',
+      `${recipient} belongs to the program ${account.owner}: it is no wallet`,
+    )
+  if ((account?.lamports ?? 0n) + amount >= rent) return undefined
+  const detail = `${recipient} has no account yet, and an account takes no less than ${rent} lamports (rent); this is ${amount}`
+  return notPayable('below_rent_exempt', detail)
+}
+
+/** What the treasury lacks: coins, or only those that it must keep. */
+export async function shortOf({pool}: Context, {settings}: Solana, {id}: Payout, short: string): Promise<Wait> {
+  const {rows} = await pool.query<{short: string | null}>('select app.payout_shortage($1, $2) as short', [
+    id,
+    String(highestFee(settings)),
+  ])
+  if (rows[0]!.short !== null) return shortOfFunds(rows[0]!.short)
+  const detail = `the treasury would hold less than an account must (rent): ${short}`
+  return {reason: 'treasury_below_rent', detail, ms: retryMs.soon}
+}
+
+/**
+ * Sweeps that leave each address empty, or with what has just arrived there. An address whose balance is not what the ledger says cannot be swept if too
+ * little would stay: an account holds nothing, or at least the rent.
+ */
+export async function sweeps(chain: Solana, holdings: Holding[]): Promise<(Sweep | undefined)[]> {
+  const addresses = holdings.map(({address}) => address)
+  const {rent, balances, fee} = await chain.nodes.ask(async node => ({
+    rent: await node.rentMinimum(),
+    balances: await eachOf(addresses, async address => (await node.balance(address, 'confirmed')).lamports),
+    fee: signatureFee + priorityFee(chain.settings, await node.recentFees(addresses), 0),
+  }))
+  return holdings.map(({address, amount}, i) => {
+    const left = balances[i]! - BigInt(amount)
+    return left === 0n || left >= rent ? {address, amount: BigInt(amount) - fee, maxFee: fee} : undefined
+  })
+}
+
+/** What each transaction offers for its place in a block. A sweep offers what its address keeps for it. */
+export async function offers(
+  {settings, nodes}: Solana,
+  outgoingPayments: OutgoingPayment[],
+): Promise<{priority_fee: string}[]> {
+  const paying = outgoingPayments.filter(({kind}) => kind !== 'sweep').map(({source}) => source)
+  const prices = paying.length ? await nodes.ask(node => node.recentFees([...new Set(paying)])) : []
+  return outgoingPayments.map(({kind, maxFee, newest}) => ({
+    priority_fee: String(kind === 'sweep' ? maxFee - signatureFee : priorityFee(settings, prices, newest?.number ?? 0)),
+  }))
+}
+
+/** Broadcasts signed transactions, in hex. Returns the node's error for each, undefined if it took it; neither proves anything. */
+export async function broadcast({nodes}: Solana, raws: string[]): Promise<(string | undefined)[]> {
+  return await nodes.ask(node => eachOf(raws, raw => node.send(Buffer.from(raw, 'hex').toString('base64'))))
+}

@@ -1,0 +1,45 @@
+// The node, as payouts ask it. Promises: a response is checked; a request ends in one, or in a RetryableError. What it says is never a proof: it only
+// decides what is tried. (The client of chains/tron is used, not tronweb: tronweb takes some of a node's errors for results, and takes a second and 50 to
+// 120 MB to load.)
+import {eachOf} from '../../../base/each-of.ts'
+import type {TronNodes} from '../../../chains/tron/client.ts'
+import type {TronSettings} from '../../../chains/tron/settings.ts'
+import {notPayable, retryMs, type Wait} from '../context.ts'
+import {bandwidthFee, tooDear, transferBytes} from './fees.ts'
+
+/** A chain of the family, and its nodes. */
+export interface Tron {
+  settings: TronSettings
+  nodes: TronNodes
+}
+
+/** The wait while the network asks for more than the operator allows. */
+export async function tooDearNow({settings, nodes}: Tron): Promise<Wait | undefined> {
+  const detail = tooDear(settings, await nodes.ask(node => node.prices()))
+  return detail === undefined ? undefined : {reason: 'fee_above_cap', detail, ms: retryMs.soon}
+}
+
+/** What a sweep of each address costs: nothing, if it has bytes for nothing and is none of `paying`; else it burns coins. */
+export async function sweepFees({nodes}: Tron, addresses: string[], paying: Set<string>): Promise<bigint[]> {
+  return await nodes.ask(async node => {
+    const fee = bandwidthFee(await node.prices())
+    const isFree = async (address: string) => !paying.has(address) && (await node.isFree(address, transferBytes))
+    return await eachOf(addresses, async address => ((await isFree(address)) ? 0n : fee))
+  })
+}
+
+/** Why a recipient cannot be paid; undefined if it can. A new account is no reason. A contract stays one. */
+export async function unpayable({nodes}: Tron, recipient: string): Promise<Wait | undefined> {
+  const account = await nodes.ask(node => node.account(recipient))
+  if (!account?.isContract) return undefined
+  return notPayable('destination_not_payable', `${recipient} is a contract, which the network does not let anybody pay`)
+}
+
+export async function hasAccount({nodes}: Tron, address: string): Promise<boolean> {
+  return (await nodes.ask(node => node.account(address))) !== undefined
+}
+
+/** Broadcasts signed transactions. Returns the node's error for each, undefined if it took it; neither proves anything. */
+export async function broadcast({nodes}: Tron, raws: string[]): Promise<(string | undefined)[]> {
+  return await nodes.ask(node => eachOf(raws, raw => node.broadcast(raw)))
+}

@@ -1,0 +1,399 @@
+// Payouts on Solana, by real processes: a requested payout arrives once, exactly, whatever the chain, the node and the workers do meanwhile. After each test
+// the books are right. What is common to chains whose transactions expire is tested with the made-up family.
+import type {ChildProcess} from 'node:child_process'
+import {afterAll, afterEach, beforeAll, expect, test} from 'vitest'
+import {settingsFrom} from '../../chains/settings.ts'
+import {parsePayment} from '../../chains/solana/message.ts'
+import {solanaSettings} from '../../chains/solana/settings.ts'
+import {newAddress} from '../../devnet/solana/client.ts'
+import {faucet} from '../../devnet/solana/constants.ts'
+import {addressOfKey, newKey} from '../../devnet/solana/keys.ts'
+import {Trouble} from '../../devnet/solana/trouble.ts'
+import {solana} from '../../jobs/audit/solana/balances.ts'
+import {assertBooks} from '../support/books.ts'
+import {faults} from '../support/rpc-proxy.ts'
+import {
+  closeTokenAccount,
+  createTokenAccount,
+  initializeTokenAccount,
+  tokenProgram,
+} from '../support/solana/instructions.ts'
+import {SolanaWorld, sol} from '../support/solana/world.ts'
+import {until} from '../support/until.ts'
+import type {Shop} from '../support/world.ts'
+
+const rent = 650_240n
+const fee = 5000n
+/** After so many blocks a transaction has expired, and the last of them is final. */
+const lifetime = 170
+/** Until that is proven, and another one is mined. */
+const expiryMs = 40_000
+
+let world: SolanaWorld
+let worker: ChildProcess
+
+beforeAll(async () => {
+  world = await SolanaWorld.open()
+  worker = await world.startWorker()
+})
+afterAll(async () => {
+  await world?.close()
+})
+afterEach(async () => {
+  world.node.behave = undefined
+  world.endpoint.trouble = new Trouble()
+  world.isHeld = false
+  world.isMining = true
+  await assertBooks(world.db)
+})
+
+const netOf = (gross: bigint) => gross - gross / 100n
+const received = ({wallet}: Shop) => world.holds(wallet)
+
+/** A payout whose payment is signed and waits, while blocks come without it. */
+async function held(): Promise<{shop: Shop; id: string; txid: string}> {
+  const shop = await world.openShop([sol])
+  world.isHeld = true
+  const id = await world.request(shop, 'SOL')
+  const [attempt] = await world.signed(id, 1)
+  await world.untilWaiting(attempt!.txid)
+  return {shop, id, txid: attempt!.txid}
+}
+
+async function paymentIn(txid: string) {
+  const [row] = await world.db.rows<{raw: string}>('select raw from app.outgoing_attempt where txid = $1', [txid])
+  return parsePayment(row!.raw)
+}
+
+// --- without faults ---
+
+test('the treasury advances a payout that it can afford: the net arrives to the last lamport', async () => {
+  const shop = await world.openShop([sol])
+  const before = world.holds(world.treasury)
+  const id = await world.request(shop, 'SOL')
+  const payout = await world.becomes(id, 'completed')
+  expect([received(shop), BigInt(payout.network_fee)]).toEqual([netOf(sol), fee])
+  expect(world.holds(world.treasury)).toBe(before - netOf(sol) - fee)
+  expect(await world.outgoingPayments(id)).toMatchObject([{kind: 'payout', status: 'final', outcome: 'done'}])
+  expect(await world.reserved()).toBe(0n)
+})
+
+test('with sweep_first each address is left without an account, and may be used again', async () => {
+  const shop = await world.openShop([sol, 2n * sol])
+  const [address] = shop.addresses
+  for (let n = 0; n < 2; n++) {
+    if (n) await world.pay([address!], [3n * sol])
+    if (n) await world.untilBalance(shop, 3n * sol)
+    await world.becomes(await world.request(shop, 'SOL', true), 'completed')
+    expect(shop.addresses.map(each => world.solana.account(each))).toEqual([undefined, undefined])
+  }
+  expect(received(shop)).toBe(2n * netOf(3n * sol))
+})
+
+test('equal payouts to one address, at the same time, are paid by a transaction each', async () => {
+  const shops = [await world.openShop([sol])]
+  const {wallet} = shops[0]!
+  for (let n = 0; n < 4; n++) shops.push(await world.openShop([sol], {wallet}))
+  const ids = await Promise.all(shops.map(shop => world.request(shop, 'SOL')))
+  const paid = await Promise.all(ids.map(id => world.becomes(id, 'completed')))
+  expect(new Set(paid.map(({txid}) => txid)).size).toBe(5)
+  expect(world.holds(wallet)).toBe(5n * netOf(sol))
+  const payments = await Promise.all(paid.map(({txid}) => paymentIn(txid!)))
+  expect(new Set(payments.map(({computeUnitLimit}) => computeUnitLimit)).size).toBe(5)
+})
+
+test('a payment names the newest block that was linked, and ends 151 blocks later', async () => {
+  const shop = await world.openShop([sol])
+  const {txid} = await world.becomes(await world.request(shop, 'SOL'), 'completed')
+  const {blockhash} = await paymentIn(txid!)
+  const [journalled] = await world.db.rows<{lifetime_end: string}>(
+    'select lifetime_end from custody.journal where txid = $1',
+    [txid],
+  )
+  expect(Number(journalled!.lifetime_end)).toBe(world.solana.journal.heightOfHash(blockhash)! + 151)
+})
+
+test('lamports that a program moves without a transfer are a deposit', async () => {
+  const shop = await world.makeShop(1, newAddress())
+  const [to] = shop.addresses
+  const key = newKey()
+  const account = addressOfKey(key)
+  world.submit(
+    [
+      createTokenAccount(faucet, account, 3n * sol),
+      initializeTokenAccount(account, faucet),
+      closeTokenAccount(account, to!, faucet),
+    ],
+    [key],
+  )
+  await world.untilBalance(shop, 3n * sol)
+  await world.becomes(await world.request(shop, 'SOL', true), 'completed')
+  expect([received(shop), world.solana.account(to!)]).toEqual([netOf(3n * sol), undefined])
+})
+
+// --- who can be paid, and from what ---
+
+/** A payout that waits for a reason that stays one, with what it says, and that fails after 30 s. */
+async function refused(shop: Shop, amount: bigint, reason: string, detail: string): Promise<void> {
+  const id = await world.request(shop, 'SOL')
+  const {waiting_detail} = await world.becomes(id, reason)
+  expect(waiting_detail).toMatch(detail)
+  const {error_code} = await world.becomes(id, 'failed', 60_000)
+  expect([error_code, await world.attempts(id)]).toEqual([reason, []])
+  await world.untilBalance(shop, amount)
+}
+
+test('neither a program nor, with less than the rent, a new account is paid: nothing is signed, and the balance is back', async () => {
+  const key = newKey()
+  const wallet = addressOfKey(key)
+  world.submit([createTokenAccount(faucet, wallet, sol)], [key])
+  await until(async () => world.holds(wallet), {timeoutMs: 5000, what: 'the account of a program'})
+  const little = rent + 1000n // its net is below the rent
+  const [program, fresh] = [await world.openShop([sol], {wallet}), await world.openShop([little])]
+  await Promise.all([
+    refused(program, sol, 'destination_not_payable', tokenProgram),
+    refused(fresh, little, 'below_rent_exempt', `no less than ${rent} lamports`),
+  ])
+}, 90_000)
+
+test('less than the rent arrives where there is an account', async () => {
+  const shop = await world.openShop([rent + 1000n])
+  world.giveTo(shop.wallet, sol)
+  await until(async () => received(shop) === sol, {timeoutMs: 5000, what: 'an account'})
+  await world.becomes(await world.request(shop, 'SOL'), 'completed')
+  expect(received(shop)).toBe(sol + netOf(rent + 1000n))
+})
+
+test('an address that has just received dust is swept when that is final, and left empty', async () => {
+  const shop = await world.openShop([sol])
+  const [address] = shop.addresses
+  world.isMining = false // the dust does not become final
+  world.giveTo(address!, 1000n)
+  world.solana.mine(1)
+  expect(world.holds(address!)).toBe(sol + 1000n)
+  const id = await world.request(shop, 'SOL', true)
+  const {waiting_detail} = await world.becomes(id, 'sweeps')
+  expect([waiting_detail, await world.outgoingPayments(id)]).toEqual(['an address has just changed', []])
+  world.isMining = true
+  await world.becomes(id, 'completed')
+  expect([received(shop), world.solana.account(address!)]).toEqual([netOf(sol), undefined])
+  const sweeps = (await world.outgoingPayments(id)).filter(({kind}) => kind === 'sweep')
+  expect(sweeps.map(({outcome}) => outcome)).toEqual(['done'])
+}, 60_000)
+
+// --- the node ---
+
+test.each<[string, () => unknown]>([
+  ['has no response', () => faults.drop()],
+  ['has an error', () => faults.error('node is behind')],
+  ['is an error of the server', () => faults.status(502)],
+])('a payment that the node takes, and whose response %s, is paid once', async (_, answer) => {
+  const shop = await world.openShop([sol])
+  world.lie('sendTransaction', async pass => {
+    await pass()
+    return answer()
+  })
+  const id = await world.request(shop, 'SOL')
+  const {txid} = await world.becomes(id, 'completed')
+  expect([received(shop), (await world.attempts(id)).map(({txid}) => txid)]).toEqual([netOf(sol), [txid]])
+})
+
+test('a payment that the node refuses stays open until it expires, and is signed again once, for a higher fee', async () => {
+  const shop = await world.openShop([sol])
+  const refused = new Set<unknown>()
+  world.node.behave = ({method, params: [raw]}, pass) => {
+    if (method !== 'sendTransaction') return pass()
+    if (!refused.size) refused.add(raw)
+    return refused.has(raw) ? faults.error('Transaction simulation failed: Blockhash not found') : pass()
+  }
+  const id = await world.request(shop, 'SOL')
+  await world.signed(id, 1)
+  world.mineEmpty(lifetime)
+  const {txid} = await world.becomes(id, 'completed', expiryMs)
+  const attempts = await world.attempts(id)
+  expect(attempts.map(({fate, lapsed}) => [fate, lapsed])).toEqual([
+    ['dead', true],
+    ['final', false],
+  ])
+  const [first, second] = await Promise.all(attempts.map(({txid}) => paymentIn(txid)))
+  expect([first!.priorityFee, second!.priorityFee]).toEqual([0n, 1000n])
+  expect([attempts[1]!.txid, received(shop)]).toEqual([txid, netOf(sol)])
+}, 60_000)
+
+test('the same bytes are sent every two seconds, so a payment that every leader forgot is mined', async () => {
+  const {shop, id, txid} = await held()
+  world.solana.forget([txid])
+  await world.untilWaiting(txid)
+  world.isHeld = false
+  const payout = await world.becomes(id, 'completed')
+  expect([payout.txid, received(shop)]).toEqual([txid, netOf(sol)])
+})
+
+// --- time ---
+
+test('a payment that no block of 170 takes expires, and is signed again once, with other bytes', async () => {
+  const {shop, id, txid} = await held()
+  world.mineEmpty(lifetime)
+  const [dead, second] = await world.signed(id, 2)
+  expect(dead).toEqual({txid, fate: 'dead', lapsed: true})
+  world.isHeld = false
+  const payout = await world.becomes(id, 'completed')
+  expect([payout.txid, received(shop)]).toEqual([second!.txid, netOf(sol)])
+  const [lapse] = await world.db.rows<{evidence: {final: unknown[]; account: {transactions: number}}}>(
+    'select evidence from chain.lapse where txid = $1',
+    [txid],
+  )
+  expect(lapse!.evidence.final).toHaveLength(2)
+}, 60_000)
+
+/** The height of the last block that may hold it. */
+async function endOf(txid: string): Promise<number> {
+  const {blockhash} = await paymentIn(txid)
+  return world.solana.lastBlockFor(blockhash)!
+}
+
+test('the very last block that may hold a payment holds it: it is paid, and nothing else is signed', async () => {
+  const {shop, id, txid} = await held()
+  world.isMining = false
+  world.mineEmpty((await endOf(txid)) - world.solana.head.height - 1)
+  await world.untilWaiting(txid)
+  world.solana.mine(1)
+  world.isMining = true
+  const payout = await world.becomes(id, 'completed')
+  expect([payout.txid, received(shop)]).toEqual([txid, netOf(sol)])
+  expect(await world.attempts(id)).toMatchObject([{fate: 'final'}])
+}, 60_000)
+
+test('a block after the end does not hold it, whoever keeps the bytes', async () => {
+  const {shop, id, txid} = await held()
+  const {signature: _, ...kept} = await paymentIn(txid)
+  const [{raw} = {raw: ''}] = await world.db.rows<{raw: string}>(
+    'select raw from app.outgoing_attempt where txid = $1',
+    [txid],
+  )
+  world.isMining = false
+  world.mineEmpty((await endOf(txid)) - world.solana.head.height)
+  world.solana.submit(Buffer.from(raw, 'hex'))
+  world.isMining = true
+  world.isHeld = false
+  const payout = await world.becomes(id, 'completed', expiryMs)
+  expect(payout.txid).not.toBe(txid)
+  expect([world.solana.journal.heightOf(txid), received(shop)]).toEqual([undefined, netOf(sol)])
+  expect(kept.to).toBe(shop.wallet)
+}, 60_000)
+
+test('nothing is signed while the indexer is behind the node', async () => {
+  const shop = await world.openShop([sol])
+  await world.indexer.stop()
+  world.solana.mine(100)
+  const id = await world.request(shop, 'SOL')
+  const {waiting_detail} = await world.becomes(id, 'head_stale')
+  expect(waiting_detail).toMatch('blocks behind the node')
+  expect(await world.attempts(id)).toEqual([])
+  world.indexer.start()
+  await world.becomes(id, 'completed')
+  expect(received(shop)).toBe(netOf(sol))
+}, 60_000)
+
+// --- what a lapse rests on ---
+
+test('a node that leaves out another payment of the treasury proves nothing: nothing is signed again', async () => {
+  const {shop, id, txid} = await held()
+  world.isHeld = false
+  world.solana.forget([txid])
+  const other = await world.openShop([sol])
+  world.node.behave = ({method, params: [raw]}, pass) =>
+    method === 'sendTransaction' && parsePayment(Buffer.from(String(raw), 'base64').toString('hex')).txid === txid
+      ? faults.error('no')
+      : pass()
+  const {txid: omitted} = await world.becomes(await world.request(other, 'SOL'), 'completed')
+  world.endpoint.trouble = new Trouble({without: [omitted!]})
+  world.mineEmpty(lifetime)
+  await world.untilPast(await endOf(txid))
+  await world.untilUnproven(txid, 'have a gap')
+  expect((await world.attempts(id)).map(({fate}) => fate)).toEqual(['open'])
+  world.endpoint.trouble = new Trouble()
+  await world.becomes(id, 'completed', expiryMs)
+  expect(received(shop)).toBe(netOf(sol))
+}, 90_000)
+
+test('a node that says that it knows the transaction prevents another signature', async () => {
+  const {shop, id, txid} = await held()
+  world.lie('getSignatureStatuses', async pass => {
+    const answered = (await pass()) as {value: unknown[]}
+    return {...answered, value: [{slot: 1, err: null, confirmationStatus: 'finalized'}, ...answered.value.slice(1)]}
+  })
+  world.mineEmpty(lifetime)
+  await world.untilPast(await endOf(txid))
+  await world.untilUnproven(txid, 'a node knows the transaction')
+  expect((await world.attempts(id)).map(({fate}) => fate)).toEqual(['open'])
+  world.node.behave = undefined
+  world.isHeld = false
+  await world.becomes(id, 'completed', expiryMs)
+  expect(received(shop)).toBe(netOf(sol))
+}, 90_000)
+
+// --- forks ---
+
+test('a payment whose block leaves the chain is mined again, with the same bytes', async () => {
+  const {shop, id, txid} = await held()
+  world.isMining = false
+  world.isHeld = false
+  world.solana.mine(1)
+  expect(received(shop)).toBe(netOf(sol))
+  world.solana.reorg(1)
+  expect(received(shop)).toBe(0n)
+  world.isMining = true
+  const payout = await world.becomes(id, 'completed', expiryMs)
+  expect(received(shop)).toBe(netOf(sol))
+  expect((await world.attempts(id)).filter(({fate}) => fate === 'final')).toMatchObject([{txid: payout.txid}])
+  expect((await world.attempts(id))[0]!.txid).toBe(txid)
+}, 60_000)
+
+// --- processes ---
+
+test('a worker that dies before it stored what custody signed leaves one transaction', async () => {
+  const shop = await world.openShop([sol])
+  await world.kill(worker)
+  const doomed = await world.startWorker({crashAt: 'send: after sign'})
+  const id = await world.request(shop, 'SOL')
+  await until(async () => doomed.signalCode, {timeoutMs: 20_000, what: 'the worker to die'})
+  const [signed] = await world.signed(id, 1)
+  worker = await world.startWorker()
+  const {txid} = await world.becomes(id, 'completed')
+  expect([txid, received(shop)]).toEqual([signed!.txid, netOf(sol)])
+})
+
+// --- the audit ---
+
+const audited = () => solana.ask(world.db.pool as never, solanaSettings(settingsFrom('SOL', world.environment)))
+
+test('the audit finds that every address holds what the ledger says, and one that does not', async () => {
+  await world.openShop([sol])
+  const rows = await world.db.rows<{address: string}>(`select address from custody.address where family = 'solana'`)
+  const addresses = [...rows.map(({address}) => address), newAddress()]
+  const asked = audited()
+  expect(await asked.poll(addresses)).toEqual({height: expect.any(Number), differences: [], unread: []})
+  expect(await asked.heightAt(new Date(0))).toBeUndefined()
+  expect(await asked.heightAt(new Date(Date.now() + 7_200_000))).toBeGreaterThan(0)
+  const [some] = await world.db.rows<{address: string}>('select address from app.holding where amount > 0 limit 1')
+  const {address} = some!
+  const chain = world.holds(address)
+  const add = (amount: string) =>
+    world.db.rows('update app.holding set amount = amount + $1 where address = $2', [amount, address])
+  await add('1')
+  const {differences} = await asked.poll(addresses)
+  await add('-1')
+  expect(differences).toEqual([{address, token: 'SOL', outpoint: '', ledger: chain + 1n, chain}])
+})
+
+test('what moves while the audit reads is no difference', async () => {
+  const shop = await world.openShop([sol])
+  const asked = audited()
+  const id = await world.request(shop, 'SOL', true)
+  for (let n = 0; n < 10; n++) {
+    const {differences} = await asked.poll([world.treasury, ...shop.addresses])
+    expect(differences).toEqual([])
+  }
+  await world.becomes(id, 'completed')
+})

@@ -1,0 +1,49 @@
+// What the model knows of a kind of chains: one for each way in which attempts end.
+import type pg from 'pg'
+import type {ChainCode} from '../../../chains/registry.ts'
+import type {Settings} from '../../../chains/settings.ts'
+import type {PayoutChain} from '../../../jobs/payouts/context.ts'
+import type {ModelChain, Rules, Transaction} from '../chain.ts'
+
+/** An outgoing payment that custody may be asked to sign. */
+export interface Wanted {
+  id: string
+  kind: 'payout' | 'withdrawal' | 'sweep'
+  payoutId: string | null
+  amount: string
+  source: string
+  feePayer: string
+  nonce: number | null
+  /** The outputs that it has reserved, the first input first; and all that are known. */
+  inputs: string[]
+  outputs: string[]
+  cancelling: boolean
+}
+
+export interface Kind {
+  name: string
+  chain: ChainCode
+  token: string
+  /** What it needs in the environment. */
+  settings: Record<string, string>
+  /** The model's amounts are multiples of it. */
+  unit: bigint
+  /** What a transaction reserves for its fee. */
+  fee: bigint
+  rules: Rules
+  /** Its transactions expire. */
+  expires: boolean
+  parse(raw: string): Transaction
+  /** The part of the worker that belongs to the family; its network is the model's chain. */
+  worker(settings: Settings, chain: ModelChain): PayoutChain
+  /** An intent that asks for a signature; the number chooses what a thief changes in it. */
+  intent(wanted: Wanted, a: number): object
+  /** As the worker stores it of this transaction. */
+  feeDetails(raw: string): object
+  /** An address of somebody else. */
+  outsider(n: number): string
+  /** Begins a withdrawal of the operator's, where outputs are chosen for it. */
+  withdraw?(db: pg.Pool, settings: Settings, amount: bigint): Promise<unknown>
+  /** Makes the base's chain one of this kind. */
+  prepare?: string
+}

@@ -1,0 +1,112 @@
+// Chains on which a nonce serves one transaction: Ethereum, with the native coin alone. The worker's part is the real one; its node is the model's, which has
+// the fees.
+import {recover} from 'tiny-secp256k1'
+import {
+  bytesToHex,
+  getAddress,
+  type Hex,
+  hexToBytes,
+  keccak256,
+  parseTransaction,
+  serializeTransaction,
+  type TransactionSerializedEIP1559,
+} from 'viem'
+import {publicKeyToAddress} from 'viem/accounts'
+import {evmSettings} from '../../../chains/evm/settings.ts'
+import type {Settings} from '../../../chains/settings.ts'
+import type {PayoutChain} from '../../../jobs/payouts/context.ts'
+import {open} from '../../../jobs/payouts/evm/family.ts'
+import {balancesAt, type ModelChain, usesNonces} from '../chain.ts'
+import type {Kind, Wanted} from './kind.ts'
+import {ModelNode} from './node.ts'
+
+const chain = 'ETH'
+const token = 'ETH'
+const gwei = 10n ** 9n
+const unit = 10n ** 14n
+/** What a transfer of coins takes, and what the worker reserves for a payment. */
+const gas = 21_000n
+const paymentGas = (gas * 125n) / 100n
+
+const priority = (chain: ModelChain) => gwei * BigInt(chain.price)
+const base = (chain: ModelChain) => 10n * priority(chain)
+const hex = (value: bigint): Hex => `0x${value.toString(16)}`
+
+const node = await ModelNode.open({
+  eth_getBlockByNumber: chain => ({baseFeePerGas: hex(base(chain))}),
+  eth_maxPriorityFeePerGas: chain => hex(priority(chain)),
+  eth_estimateGas: () => hex(gas),
+  eth_getBalance: (chain, address) => hex(balancesAt(chain.head, token).get(`${address} ${token}`) ?? 0n),
+})
+
+let opened: PayoutChain | undefined
+
+function worker(settings: Settings, chain: ModelChain): PayoutChain {
+  node.chain = chain
+  opened ??= open(evmSettings(settings.chains.get('ETH')))
+  return opened
+}
+
+function parse(raw: string) {
+  const {r, s, yParity, v, ...unsigned} = parseTransaction(raw as TransactionSerializedEIP1559)
+  const digest = hexToBytes(keccak256(serializeTransaction(unsigned)))
+  const signature = Buffer.concat([r!, s!].map(half => Buffer.from(half.slice(2).padStart(64, '0'), 'hex')))
+  const publicKey = recover(digest, signature, yParity as 0 | 1, false)!
+  const [to, value, price] = [getAddress(unsigned.to!), unsigned.value ?? 0n, unsigned.maxFeePerGas!]
+  return {
+    txid: keccak256(raw as Hex),
+    raw,
+    from: publicKeyToAddress(bytesToHex(publicKey)),
+    // A block takes less than was offered.
+    fee: (gas * price) / 2n,
+    mostFee: unsigned.gas! * price,
+    nonce: unsigned.nonce ?? 0,
+    outputs: value > 0n ? [{to, token, amount: value}] : [],
+  }
+}
+
+function feeDetails(raw: string): object {
+  const {maxFeePerGas, maxPriorityFeePerGas, gas} = parseTransaction(raw as TransactionSerializedEIP1559)
+  return {
+    max_fee_per_gas: String(maxFeePerGas),
+    max_priority_fee_per_gas: String(maxPriorityFeePerGas ?? 0n),
+    gas_limit: Number(gas),
+  }
+}
+
+/** A thief offers any fees, asks for another nonce, moves less, or wants a cancel. */
+function intent({id, kind, payoutId, amount, source, feePayer, nonce, cancelling}: Wanted, a: number): object {
+  const price = [21n, 21n, 24n, 27n, 35n, 60n, 120n][a % 7]! * gwei
+  const offered = {
+    nonce: Math.max(0, nonce! + (a % 11 === 0 ? 1 : a % 13 === 0 ? -1 : 0)),
+    max_fee_per_gas: String(price),
+    max_priority_fee_per_gas: String(price / 20n),
+    gas_limit: Number(gas),
+  }
+  if (cancelling ? a % 5 : a % 5 === 0) return {intent: 'cancel', chain, sender: feePayer, ...offered}
+  if (kind === 'payout') return {intent: 'pay', payout_id: payoutId, ...offered}
+  if (kind === 'withdrawal') return {intent: 'withdraw', outgoing_payment_id: id, ...offered}
+  const moved = a % 3 ? BigInt(amount) : (BigInt(amount) * 9n) / 10n
+  return {intent: 'sweep', outgoing_payment_id: id, chain, token, address: source, amount: String(moved), ...offered}
+}
+
+export const nonce: Kind = {
+  name: 'nonce',
+  chain,
+  token,
+  settings: {ETH_RPC_URL: `http://${node.address}`, ETH_CHAIN_ID: '31337', ETH_FEE_BUDGET: '100000'},
+  unit,
+  fee: paymentGas * 21n * gwei,
+  rules: usesNonces,
+  expires: false,
+  parse,
+  worker,
+  intent,
+  feeDetails,
+  outsider: n =>
+    getAddress(
+      `0x${String(n + 1)
+        .repeat(40)
+        .slice(0, 40)}`,
+    ),
+}

@@ -1,0 +1,87 @@
+// Payouts on Tron with everything they need: its local chain, its indexer, custody and workers as processes.
+import {rawOf} from '../../../chains/tron/transaction.ts'
+import {answer} from '../../../devnet/tron/api.ts'
+import {TronLocalChain} from '../../../devnet/tron/chain.ts'
+import {newAddress, payment} from '../../../devnet/tron/client.ts'
+import {faucetKey} from '../../../devnet/tron/constants.ts'
+import {TronJournal} from '../../../devnet/tron/journal.ts'
+import {startCustody} from '../custody.ts'
+import {testDatabase} from '../database.ts'
+import {Indexer} from '../indexer.ts'
+import {type MinedParts, MinedWorld} from '../mined-world.ts'
+import {newHome} from '../processes.ts'
+import {RpcProxy} from '../rpc-proxy.ts'
+import {type Shop, treasuryOf} from '../world.ts'
+
+export const trx = 1_000_000n
+/** The solidified block trails the head by this many blocks. */
+const lag = 3
+/** Long enough to be signed, sent and mined, unless the machine is very busy. */
+const shortLifetimeMs = 5000
+/** Nothing expires during a test. */
+export const longLifetimeMs = 600_000
+
+export class TronWorld extends MinedWorld {
+  readonly tron: TronLocalChain
+  protected readonly blockMs = 150
+
+  private constructor(tron: TronLocalChain, parts: MinedParts) {
+    super(parts)
+    this.tron = tron
+  }
+
+  /** Starts everything but workers, and gives the treasury this much. */
+  static async open({treasury = 10_000n * trx, lifetimeMs = shortLifetimeMs} = {}): Promise<TronWorld> {
+    const db = await testDatabase()
+    const home = newHome()
+    const tron = new TronLocalChain(new TronJournal(':memory:', 'TRON'), lag)
+    tron.mine(1 + lag)
+    const node = await RpcProxy.start({call: async (path, [body]) => answer(tron, path, JSON.stringify(body))})
+    const source = {TRON_RPC_URL: node.httpUrl}
+    const lifetime = {TRON_LIFETIME_MS: String(lifetimeMs)}
+    const settings = {TRON_NETWORK: 'local', TRON_START_HEIGHT: '1', ADDRESS_POOL_SIZE: '40', ...lifetime}
+    const custody = await startCustody(db, home, settings)
+    const indexer = Indexer.start({db, chain: 'TRON', environment: {...source, ...settings}})
+    const chain = 'TRON'
+    const parts = {
+      chain,
+      db,
+      home,
+      custody,
+      settings,
+      source,
+      node,
+      indexer,
+      treasury: await treasuryOf(db, 'tron'),
+    } as const
+    const world = new TronWorld(tron, parts)
+    await world.begin(treasury)
+    return world
+  }
+
+  protected mineOne(isHeld: boolean): void {
+    this.tron.mine(1, isHeld ? {only: []} : {})
+  }
+
+  protected give(to: string, amount: bigint): string {
+    const {hash} = this.tron.block(1)
+    return this.tron.submit(rawOf(payment({key: faucetKey, on: {height: 1, hash}}, to, amount)))
+  }
+
+  protected waits(txid: string): boolean {
+    return this.tron.waits(txid)
+  }
+
+  protected closeChain(): void {
+    this.tron.journal.close()
+  }
+
+  override async openShop(amounts: bigint[], {wallet = newAddress()} = {}): Promise<Shop> {
+    return await super.openShop(amounts, {wallet})
+  }
+
+  /** In the newest block. */
+  holds(address: string): bigint {
+    return this.tron.journal.account(address, this.tron.head.height)?.balance ?? 0n
+  }
+}
