@@ -17,7 +17,7 @@ import {fromDatabase, inWords} from '../db/failure.ts'
 import {type Report, show} from './output.ts'
 
 /** How long a command waits for a service that starts. */
-const startingTimeoutMs = 30_000
+const startingTimeoutMs = 60_000
 
 /** What commands know of the service. If its processes run elsewhere, such as in containers, pid and start time are not known. */
 type Facts = Omit<Service, 'pid' | 'started_at' | 'running'> & Partial<Service>

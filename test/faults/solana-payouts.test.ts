@@ -358,8 +358,11 @@ test('a worker that dies before it stored what custody signed leaves one transac
   const doomed = await world.startWorker({crashAt: 'send: after sign'})
   const id = await world.request(shop, 'SOL')
   await until(async () => doomed.signalCode, {timeoutMs: 20_000, what: 'the worker to die'})
+  world.isMining = false // it does not expire meanwhile
   const [signed] = await world.signed(id, 1)
   worker = await world.startWorker()
+  await world.untilWaiting(signed!.txid)
+  world.isMining = true
   const {txid} = await world.becomes(id, 'completed')
   expect([txid, received(shop)]).toEqual([signed!.txid, netOf(sol)])
 })

@@ -1,17 +1,15 @@
 // Payouts on Tron, by real processes: a requested payout arrives once, exactly, whatever the chain, the node and the workers do meanwhile. After each test
-// the books are right. What is common to chains whose transactions expire is tested with the made-up family.
+// the books are right. No transaction expires here: tron-expiry.test.ts has those.
 import type {ChildProcess} from 'node:child_process'
-import {setTimeout as sleep} from 'node:timers/promises'
 import {afterAll, afterEach, beforeAll, expect, test} from 'vitest'
 import {settingsFrom} from '../../chains/settings.ts'
 import {tronSettings} from '../../chains/tron/settings.ts'
-import {parseRawData, parseTransaction} from '../../chains/tron/transaction.ts'
 import {contracts} from '../../devnet/tron/constants.ts'
 import {parameters} from '../../devnet/tron/execute.ts'
 import {tron} from '../../jobs/audit/tron/balances.ts'
 import {assertBooks} from '../support/books.ts'
 import {faults} from '../support/rpc-proxy.ts'
-import {TronWorld, trx} from '../support/tron/world.ts'
+import {longLifetimeMs, TronWorld, trx} from '../support/tron/world.ts'
 import {until} from '../support/until.ts'
 import type {Shop} from '../support/world.ts'
 
@@ -21,7 +19,7 @@ let world: TronWorld
 let worker: ChildProcess
 
 beforeAll(async () => {
-  world = await TronWorld.open()
+  world = await TronWorld.open({lifetimeMs: longLifetimeMs})
   worker = await world.startWorker()
 })
 afterAll(async () => {
@@ -36,21 +34,6 @@ afterEach(async () => {
 
 const netOf = (gross: bigint) => gross - gross / 100n
 const received = ({wallet}: Shop) => world.holds(wallet)
-
-/** A payout whose payment is signed and waits, while blocks come without it. */
-async function held(): Promise<{shop: Shop; id: string; txid: string}> {
-  const shop = await world.openShop([10n * trx])
-  world.isHeld = true
-  const id = await world.request(shop, 'TRX')
-  const [attempt] = await world.signed(id, 1)
-  await world.untilWaiting(attempt!.txid)
-  return {shop, id, txid: attempt!.txid}
-}
-
-async function rawDataOf(txid: string) {
-  const [row] = await world.db.rows<{raw: string}>('select raw from app.outgoing_attempt where txid = $1', [txid])
-  return parseRawData(parseTransaction(Buffer.from(row!.raw, 'hex')).rawData)
-}
 
 // --- without faults ---
 
@@ -90,7 +73,7 @@ test('two equal payouts to one address, at the same time, are paid by two transa
   const [one, other] = await Promise.all(ids.map(id => world.becomes(id, 'completed')))
   expect(one!.txid).not.toBe(other!.txid)
   expect(received(shops[0]!)).toBe(2n * netOf(10n * trx))
-  const [first, second] = [await rawDataOf(one!.txid!), await rawDataOf(other!.txid!)]
+  const [first, second] = [await world.rawDataOf(one!.txid!), await world.rawDataOf(other!.txid!)]
   expect(first.timestamp).not.toBe(second.timestamp)
 })
 
@@ -122,7 +105,7 @@ test('nothing is begun while the network asks for more than the operator allows'
 test('a transaction names a block that was final, and has no memo', async () => {
   const shop = await world.openShop([10n * trx])
   const {txid} = await world.becomes(await world.request(shop, 'TRX'), 'completed')
-  const {refBytes, refHash, memo} = await rawDataOf(txid!)
+  const {refBytes, refHash, memo} = await world.rawDataOf(txid!)
   const height = Buffer.from(refBytes).readUInt16BE()
   const [entry] = await world.db.rows<{from: number; hash: string}>(
     `select (details -> 'lifetime' ->> 'from')::int as from, b.hash from custody.journal j
@@ -153,30 +136,8 @@ test.each<[string, () => unknown]>([
   expect([received(shop), (await world.attempts(id)).map(({txid}) => txid)]).toEqual([netOf(10n * trx), [txid]])
 })
 
-test.each(['TAPOS_ERROR', 'TRANSACTION_EXPIRATION_ERROR', 'BANDWITH_ERROR'])(
-  'a payment that the node refuses with %s stays open until it expires, and is signed again once',
-  async code => {
-    const shop = await world.openShop([10n * trx])
-    const refused = new Set<string>()
-    world.node.behave = ({method, params: [body]}, pass) => {
-      if (!method.endsWith('/broadcasthex')) return pass()
-      const {transaction} = body as {transaction: string}
-      if (!refused.size) refused.add(transaction)
-      return refused.has(transaction) ? {code, message: 'no'} : pass()
-    }
-    const id = await world.request(shop, 'TRX')
-    const {txid} = await world.becomes(id, 'completed')
-    const attempts = await world.attempts(id)
-    expect(attempts).toEqual([
-      {txid: parseTransaction(Buffer.from([...refused][0]!, 'hex')).txid, fate: 'dead', lapsed: true},
-      {txid, fate: 'final', lapsed: false},
-    ])
-    expect(received(shop)).toBe(netOf(10n * trx))
-  },
-)
-
 test('bytes that the node has already are taken', async () => {
-  const {shop, id, txid} = await held()
+  const {shop, id, txid} = await world.held()
   const before = await world.lastSent(txid)
   await world.wakePayment(id)
   await until(async () => +(await world.lastSent(txid))! > +before!, {
@@ -191,7 +152,7 @@ test('bytes that the node has already are taken', async () => {
 })
 
 test('a payment under way reserves what it moves, and the most that it may cost', async () => {
-  const {shop, id} = await held()
+  const {shop, id} = await world.held()
   expect(await world.reserved()).toBe(netOf(10n * trx) + activation)
   world.isHeld = false
   await world.becomes(id, 'completed')
@@ -199,8 +160,7 @@ test('a payment under way reserves what it moves, and the most that it may cost'
 })
 
 test('a payment that fell out of the pool is sent again, with the same bytes', async () => {
-  const {shop, id, txid} = await held()
-  world.isMining = false // it does not expire meanwhile
+  const {shop, id, txid} = await world.held()
   world.tron.forget([txid])
   const isSent = async () => {
     await world.wakePayment(id)
@@ -208,68 +168,11 @@ test('a payment that fell out of the pool is sent again, with the same bytes', a
   }
   await until(isSent, {timeoutMs: 20_000, what: 'the transaction to be sent again'})
   world.isHeld = false
-  world.isMining = true
   const payout = await world.becomes(id, 'completed')
   expect([payout.txid, received(shop)]).toEqual([txid, netOf(10n * trx)])
-})
-
-test('an address whose free bytes the network does not take pays for them after its sweep expired', {
-  timeout: 90_000,
-}, async () => {
-  const shop = await world.openShop([10n * trx])
-  const [address] = shop.addresses
-  for (let n = 0; n < 2; n++) {
-    await world.becomes(await world.request(shop, 'TRX', true), 'completed')
-    await world.pay([address!], [10n * trx])
-    await world.untilBalance(shop, 10n * trx)
-  }
-  world.lie('/getaccountresource', () => ({freeNetLimit: 600}))
-  const id = await world.request(shop, 'TRX', true)
-  await world.becomes(id, 'completed', 80_000)
-  const sweeps = (await world.outgoingPayments(id)).filter(({kind}) => kind === 'sweep')
-  expect(sweeps.map(({outcome}) => outcome)).toEqual(['expired', 'done'])
-  expect([received(shop), world.holds(address!) > 0n]).toEqual([3n * netOf(10n * trx), true])
 })
 
 // --- time ---
-
-test('a payment that no block takes expires, and is signed again once, with other bytes', async () => {
-  const {shop, id, txid} = await held()
-  const [dead, second] = await world.signed(id, 2)
-  expect(dead).toEqual({txid, fate: 'dead', lapsed: true})
-  world.isHeld = false
-  const payout = await world.becomes(id, 'completed')
-  expect([payout.txid, received(shop)]).toEqual([second!.txid, netOf(10n * trx)])
-  const [lapse] = await world.db.rows<{evidence: {solid: unknown[]}}>(
-    'select evidence from chain.lapse where txid = $1',
-    [txid],
-  )
-  expect(lapse!.evidence.solid).toHaveLength(1)
-})
-
-test('the very last block that may hold a payment holds it: it is paid, and nothing else is signed', async () => {
-  const {shop, id, txid} = await held()
-  const {expiration} = await rawDataOf(txid)
-  world.isMining = false
-  const {time} = world.tron.block(world.tron.head.height).header
-  expect(time).toBeLessThan(expiration)
-  await sleep(expiration - Date.now() + 1)
-  world.tron.mine(1) // its parent is before the end
-  expect(world.tron.block(world.tron.head.height).header.time).toBeGreaterThan(expiration)
-  world.isMining = true
-  const payout = await world.becomes(id, 'completed')
-  expect([payout.txid, received(shop)]).toEqual([txid, netOf(10n * trx)])
-  expect(await world.attempts(id)).toMatchObject([{fate: 'final'}])
-})
-
-test('a block after the end does not hold it, whoever keeps the bytes', async () => {
-  const {id, txid} = await held()
-  const [row] = await world.db.rows<{raw: string}>('select raw from app.outgoing_attempt where txid = $1', [txid])
-  await world.signed(id, 2)
-  expect(() => world.tron.submit(row!.raw)).toThrow('expired')
-  world.isHeld = false
-  await world.becomes(id, 'completed')
-})
 
 test('nothing is signed while the newest block is of the future', async () => {
   const shop = await world.openShop([10n * trx])
@@ -291,35 +194,10 @@ test('nothing is signed while the newest block is of the future', async () => {
   expect(received(shop)).toBe(netOf(10n * trx))
 }, 60_000)
 
-test('a solidified block that goes back changes nothing: no proof rests on it', async () => {
-  const {shop, id} = await held()
-  const old = world.tron.block(2)
-  world.lie('/walletsolidity/getblock', async pass => ({
-    ...((await pass()) as object),
-    blockID: old.hash,
-    block_header: {raw_data: await headerOf(2)},
-  }))
-  await sleep(7000) // its transaction has expired meanwhile
-  expect((await world.attempts(id)).map(({fate}) => fate)).toEqual(['open'])
-  world.node.behave = undefined
-  await world.signed(id, 2)
-  world.isHeld = false
-  await world.becomes(id, 'completed')
-  expect(received(shop)).toBe(netOf(10n * trx))
-}, 60_000)
-
-async function headerOf(height: number): Promise<unknown> {
-  const response = await fetch(`${world.node.httpUrl}/wallet/getblock`, {
-    method: 'POST',
-    body: JSON.stringify({id_or_num: String(height)}),
-  })
-  return ((await response.json()) as {block_header: {raw_data: unknown}}).block_header.raw_data
-}
-
 // --- forks ---
 
 test('a payment whose block leaves the chain is mined again, with the same bytes', async () => {
-  const {shop, id, txid} = await held()
+  const {shop, id, txid} = await world.held()
   world.isMining = false
   world.isHeld = false
   world.tron.mine(1)
@@ -374,7 +252,7 @@ test('the audit finds that every address holds what the ledger says, and one tha
 test('a node whose final block is never that of the ledger is no match', {timeout: 60_000}, async () => {
   world.isMining = false
   const old = world.tron.block(2)
-  const raw_data = await headerOf(2)
+  const raw_data = await world.headerOf(2)
   world.lie('/walletsolidity/getblock', () => ({blockID: old.hash, block_header: {raw_data}}))
   const asked = tron.ask(world.db.pool as never, tronSettings(settingsFrom('TRON', world.environment)))
   await expect(asked.poll([world.treasury])).rejects.toThrow('no final block in common')

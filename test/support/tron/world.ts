@@ -1,5 +1,5 @@
 // Payouts on Tron with everything they need: its local chain, its indexer, custody and workers as processes.
-import {rawOf} from '../../../chains/tron/transaction.ts'
+import {parseRawData, parseTransaction, rawOf} from '../../../chains/tron/transaction.ts'
 import {answer} from '../../../devnet/tron/api.ts'
 import {TronLocalChain} from '../../../devnet/tron/chain.ts'
 import {newAddress, payment} from '../../../devnet/tron/client.ts'
@@ -83,5 +83,28 @@ export class TronWorld extends MinedWorld {
   /** In the newest block. */
   holds(address: string): bigint {
     return this.tron.journal.account(address, this.tron.head.height)?.balance ?? 0n
+  }
+
+  /** As the node tells it. */
+  async headerOf(height: number): Promise<unknown> {
+    const body = JSON.stringify({id_or_num: String(height)})
+    const response = await fetch(`${this.node.httpUrl}/wallet/getblock`, {method: 'POST', body})
+    return ((await response.json()) as {block_header: {raw_data: unknown}}).block_header.raw_data
+  }
+
+  /** A payout whose payment is signed and waits, while blocks come without it, or none at all. */
+  async held({isMining = true} = {}): Promise<{shop: Shop; id: string; txid: string}> {
+    const shop = await this.openShop([10n * trx])
+    this.isHeld = true
+    this.isMining = isMining
+    const id = await this.request(shop, 'TRX')
+    const [attempt] = await this.signed(id, 1)
+    await this.untilWaiting(attempt!.txid)
+    return {shop, id, txid: attempt!.txid}
+  }
+
+  async rawDataOf(txid: string) {
+    const [row] = await this.db.rows<{raw: string}>('select raw from app.outgoing_attempt where txid = $1', [txid])
+    return parseRawData(parseTransaction(Buffer.from(row!.raw, 'hex')).rawData)
   }
 }
