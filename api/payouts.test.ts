@@ -118,7 +118,7 @@ test('a payout shows why it waits, in the list too, with the published reasons o
   const {body: payout} = await client.post('/v1/payouts', usdc)
   const id = uuid(payout.id)
   const waits = async (reason: string | null) => {
-    await db.rows(`select app.wait_payout($1, $2, 'ETH short by 17 base units', 3600000)`, [id, reason])
+    await db.rows(`select app.wait_payout($1, $2, 'ETH short by 0.5', 3600000)`, [id, reason])
     const {waiting} = (await client.get(`/v1/payouts/${payout.id}`)).body
     expect((await payoutsOf(client))[0].waiting).toEqual(waiting)
     return waiting

@@ -423,7 +423,7 @@ describe('a sweep', () => {
     await money.work('begin_sweeping', payout)
     const ether = await money.operatorFunds('ETH')
     const short = await money.work('begin_sweeps', payout, 'ETH', 'USDC', [user.address], [1000], [ether + 5])
-    expect(short).toBe('ETH for sweeping short by 5 base units')
+    expect(short).toBe('ETH for sweeping short by 0.000000000000000005')
   })
 })
 
@@ -433,8 +433,8 @@ describe('whose money pays:', () => {
   test("never another merchant's", async () => {
     const rich = await swept({amount: 5000})
     const {payout, user} = await claimed()
-    expect(await money.work('payout_shortage', payout, 10)).toBe('USDC short by 990 base units')
-    expect(await money.pay(payout)).toBe('USDC short by 990 base units')
+    expect(await money.work('payout_shortage', payout, 10)).toBe('USDC short by 0.00099')
+    expect(await money.pay(payout)).toBe('USDC short by 0.00099')
     expect(await money.status(payout)).toBe('swept')
     expect(await money.db.rows(`select from app.outgoing_payment where payout_id = $1`, [payout])).toEqual([])
     await sweepFinally(null, user.address)
@@ -450,7 +450,7 @@ describe('whose money pays:', () => {
     await spendOperatorFunds()
     await money.topUp('USDC', 989)
     const {payout, user} = await claimed()
-    expect(await money.pay(payout)).toBe('USDC short by 1 base units')
+    expect(await money.pay(payout)).toBe('USDC short by 0.000001')
     await money.topUp('USDC', 1)
     await money.mineFinally([await money.payAndSign(payout)])
     expect([await money.operatorFunds(), await share(user)]).toEqual([0, -1000])
@@ -466,7 +466,7 @@ describe('whose money pays:', () => {
     await money.deposit(second.address, 400)
     await sweepFinally(null, user.address)
     const payout = await money.claim(user)
-    expect(await money.pay(payout)).toBe('USDC short by 390 base units')
+    expect(await money.pay(payout)).toBe('USDC short by 0.00039')
     await money.topUp('USDC', 390)
     await money.mineFinally([await money.payAndSign(payout)])
     expect([await money.operatorFunds(), await share(user)]).toEqual([0, -400])
@@ -480,7 +480,7 @@ describe('whose money pays:', () => {
     const [first, second] = [await claimed(), await claimed()]
     const shorts = await Promise.all([money.pay(first.payout), money.pay(second.payout)])
     expect(shorts.filter(short => short === null)).toHaveLength(1)
-    expect(shorts.find(short => short)).toBe('USDC short by 990 base units')
+    expect(shorts.find(short => short)).toBe('USDC short by 0.00099')
     const [winner, loser] = shorts[0] === null ? [first, second] : [second, first]
     await money.work('fail_payout', winner.payout, 'timed_out', 'because')
     await money.mineFinally([await money.payAndSign(loser.payout)])
@@ -495,21 +495,23 @@ describe('whose money pays:', () => {
     const shorts = await Promise.all([money.pay(payout), money.pay(second)])
     expect(shorts.filter(short => short === null)).toHaveLength(1)
     // Its service fee becomes the operator's only when the payout is final.
-    expect(shorts.find(short => short)).toBe('USDC short by 980 base units')
+    expect(shorts.find(short => short)).toBe('USDC short by 0.00098')
   })
 
   test("the operator's ether for the network fee", async () => {
     const {payout} = await swept()
     const ether = await money.operatorFunds('ETH')
     expect(await money.work('payout_shortage', payout, ether)).toBeNull()
-    expect(await money.work('payout_shortage', payout, ether + 3)).toBe('ETH for the network fee short by 3 base units')
+    expect(await money.work('payout_shortage', payout, ether + 3)).toBe(
+      'ETH for the network fee short by 0.000000000000000003',
+    )
   })
 
   test("a withdrawal takes no more than the operator's own money, and nothing if it reverts", async () => {
     await swept({amount: 5000})
     await spendOperatorFunds()
     await money.topUp('USDC', 100)
-    await expect(withdraw(101)).rejects.toThrow('USDC short by 1 base units')
+    await expect(withdraw(101)).rejects.toThrow('USDC short by 0.000001')
     await withdraw(60, {success: false})
     expect(await money.operatorFunds()).toBe(100)
     await withdraw(100)

@@ -285,7 +285,7 @@ describe('a payment from outputs', () => {
     const output = await coins.deposit(merchant.addresses[0]!, 100_000n)
     const payout = await coins.claim(merchant)
     expect(await coins.work('begin_output_payment', payout, [output], 1001)).toBe(
-      'BTC in these outputs short by 1 base units',
+      'BTC in these outputs short by 0.00000001',
     )
     expect(await coins.status(payout)).toBe('sweeping')
   })
@@ -798,7 +798,7 @@ describe('a CPFP child', () => {
     const merchant = await other.merchant()
     await other.deposit(treasury, 1000n)
     await other.poll({txid: 'poor', coin: 'coin:0', to: [[merchant.addresses[0]!, 60_000n]]})
-    await expect(other.cpfp(['poor:0'], 1001)).rejects.toThrow('BTC short by 1 base units')
+    await expect(other.cpfp(['poor:0'], 1001)).rejects.toThrow('BTC short by 0.00000001')
     await other.cpfp(['poor:0'], 1000)
     await assertBooks(other.db)
     await other.close()

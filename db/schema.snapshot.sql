@@ -3008,7 +3008,7 @@ begin
   end if;
   funds := app.operator_funds(of_chain, native);
   if funds < network_fee then
-    raise exception 'the operator''s own money is not enough: % short by % base units', native, network_fee - funds using errcode = 'SL422';
+    raise exception 'the operator''s own money is not enough: %', app.short_by(of_chain, native, network_fee - funds) using errcode = 'SL422';
   end if;
   perform app.reserve(of_chain, native, network_fee);
   insert into app.outgoing_payment as s (kind, chain, token, amount, source, recipient, fee_payer, first_input, merchant_id, max_fee)
@@ -3050,7 +3050,7 @@ begin
   first_input := app.first_input_of(p.chain, inputs);
   if found_outputs.count is distinct from cardinality(inputs) or first_input is null then return 'outputs that were chosen are not free any more'; end if;
   if found_outputs.total < p.net + network_fee then
-    return p.token || ' in these outputs short by ' || p.net + network_fee - found_outputs.total || ' base units';
+    return app.short_by(p.chain, p.token, p.net + network_fee - found_outputs.total, ' in these outputs');
   end if;
   brought := least(found_outputs.of_addresses, p.gross, p.net + network_fee);
   short := app.shortage(p.chain, p.token, p.merchant_id, p.net - brought, p.gross - brought, network_fee);
@@ -3092,7 +3092,7 @@ begin
   if found_outputs.total <= network_fee then return 'these outputs hold no more than the network fee'; end if;
   funds := app.operator_funds(of_chain, app.native_token(of_chain));
   if funds < network_fee then
-    return app.native_token(of_chain) || ' for sweeping short by ' || network_fee - funds || ' base units';
+    return app.short_by(of_chain, app.native_token(of_chain), network_fee - funds, ' for sweeping');
   end if;
   perform app.reserve(of_chain, app.native_token(of_chain), network_fee);
   insert into app.outgoing_payment as x (kind, chain, token, amount, source, recipient, fee_payer, first_input, payout_id, merchant_id, max_fee)
@@ -3208,7 +3208,7 @@ begin
   elsif moved <= 0 or moved + (case when d.token = native then max_fee else 0 end) > whole or (d.token <> native and moved < whole) then
     select 'not_worth_moving', format('it is %s base units, and %s would be moved', whole, moved) into reason, detail;
   elsif d.token <> native and funds < max_fee then
-    select 'insufficient_treasury_funds', format('%s for the network fee short by %s base units', native, max_fee - funds) into reason, detail;
+    select 'insufficient_treasury_funds', app.short_by(d.chain, native, max_fee - funds, ' for the network fee') into reason, detail;
   elsif sweep is null then
     select 'given_up', 'it was begun 20 times and failed each time' into reason, detail;
   end if;
@@ -3244,7 +3244,7 @@ begin
       and w.active_at <= clock_timestamp() and w.removed_at is null) then
     select 'not_whitelisted', r.destination || ' is not on the operator''s whitelist' into reason, detail;
   elsif funds < network_fee then
-    select 'insufficient_treasury_funds', format('%s for the network fee short by %s base units', native, network_fee - funds) into reason, detail;
+    select 'insufficient_treasury_funds', app.short_by(d.chain, native, network_fee - funds, ' for the network fee') into reason, detail;
   elsif withdrawal is null then
     select 'given_up', 'it was begun 20 times and failed each time' into reason, detail;
   end if;
@@ -3302,7 +3302,7 @@ begin
         or held.amount < item.amount + case when native = of_token then item.max_fee else 0 end;
       if native <> of_token then
         if funds < item.max_fee then
-          short := native || ' for sweeping short by ' || item.max_fee - funds || ' base units';
+          short := app.short_by(of_chain, native, item.max_fee - funds, ' for sweeping');
           exit;
         end if;
         funds := funds - item.max_fee;
@@ -6230,7 +6230,17 @@ begin
   perform app.add_share(s.chain, s.token, s.merchant_id, 0, s.swept_in - brought);
 end $function$;
 
--- What is short for such a payment, in words ("USDC short by 5 base units"); null if nothing is.
+-- How much of a token is missing (given in base units), in words: "USDC for sweeping short by 0.5".
+CREATE OR REPLACE FUNCTION app.short_by(of_chain text, of_token text, missing numeric, for_what text DEFAULT ''::text)
+ RETURNS text
+ LANGUAGE sql
+ STABLE
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select a.token || for_what || ' short by ' || app.decimal(missing, a.decimals) from app.asset a where a.chain = of_chain and a.token = of_token
+$function$;
+
+-- What is short for such a payment, in words ("USDC short by 0.5"); null if nothing is.
 CREATE OR REPLACE FUNCTION app.shortage(of_chain text, of_token text, of_merchant uuid, amount numeric, gross numeric, network_fee numeric)
  RETURNS text
  LANGUAGE sql
@@ -6238,9 +6248,9 @@ CREATE OR REPLACE FUNCTION app.shortage(of_chain text, of_token text, of_merchan
  SET search_path TO 'pg_catalog'
 AS $function$
   select case
-    when funds < 0 then of_token || ' short by ' || -funds || ' base units'
+    when funds < 0 then app.short_by(of_chain, of_token, -funds)
     when native <> of_token and app.operator_funds(of_chain, native) < network_fee
-      then native || ' for the network fee short by ' || network_fee - app.operator_funds(of_chain, native) || ' base units'
+      then app.short_by(of_chain, native, network_fee - app.operator_funds(of_chain, native), ' for the network fee')
   end
   from app.funds_after(of_chain, of_token, of_merchant, amount, gross, network_fee) funds, app.native_token(of_chain) native
 $function$;

@@ -26,17 +26,23 @@ language sql stable set search_path = pg_catalog as $$
 $$;
 comment on function app.funds_after is 'The operator''s own money that would be left, in base units, after paying amount of a token, with this network fee, to a merchant whose claim is gross.';
 
+create or replace function app.short_by(of_chain text, of_token text, missing numeric, for_what text default '') returns text
+language sql stable set search_path = pg_catalog as $$
+  select a.token || for_what || ' short by ' || app.decimal(missing, a.decimals) from app.asset a where a.chain = of_chain and a.token = of_token
+$$;
+comment on function app.short_by is 'How much of a token is missing (given in base units), in words: "USDC for sweeping short by 0.5".';
+
 create or replace function app.shortage(of_chain text, of_token text, of_merchant uuid, amount numeric, gross numeric,
   network_fee numeric) returns text
 language sql stable set search_path = pg_catalog as $$
   select case
-    when funds < 0 then of_token || ' short by ' || -funds || ' base units'
+    when funds < 0 then app.short_by(of_chain, of_token, -funds)
     when native <> of_token and app.operator_funds(of_chain, native) < network_fee
-      then native || ' for the network fee short by ' || network_fee - app.operator_funds(of_chain, native) || ' base units'
+      then app.short_by(of_chain, native, network_fee - app.operator_funds(of_chain, native), ' for the network fee')
   end
   from app.funds_after(of_chain, of_token, of_merchant, amount, gross, network_fee) funds, app.native_token(of_chain) native
 $$;
-comment on function app.shortage is 'What is short for such a payment, in words ("USDC short by 5 base units"); null if nothing is.';
+comment on function app.shortage is 'What is short for such a payment, in words ("USDC short by 0.5"); null if nothing is.';
 
 create or replace function app.native_token(of_chain text) returns text
 language sql stable set search_path = pg_catalog as $$

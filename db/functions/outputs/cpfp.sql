@@ -37,7 +37,7 @@ begin
   end if;
   funds := app.operator_funds(of_chain, native);
   if funds < network_fee then
-    raise exception 'the operator''s own money is not enough: % short by % base units', native, network_fee - funds using errcode = 'SL422';
+    raise exception 'the operator''s own money is not enough: %', app.short_by(of_chain, native, network_fee - funds) using errcode = 'SL422';
   end if;
   perform app.reserve(of_chain, native, network_fee);
   insert into app.outgoing_payment as s (kind, chain, token, amount, source, recipient, fee_payer, first_input, merchant_id, max_fee)

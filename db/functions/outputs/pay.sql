@@ -30,7 +30,7 @@ begin
   first_input := app.first_input_of(p.chain, inputs);
   if found_outputs.count is distinct from cardinality(inputs) or first_input is null then return 'outputs that were chosen are not free any more'; end if;
   if found_outputs.total < p.net + network_fee then
-    return p.token || ' in these outputs short by ' || p.net + network_fee - found_outputs.total || ' base units';
+    return app.short_by(p.chain, p.token, p.net + network_fee - found_outputs.total, ' in these outputs');
   end if;
   brought := least(found_outputs.of_addresses, p.gross, p.net + network_fee);
   short := app.shortage(p.chain, p.token, p.merchant_id, p.net - brought, p.gross - brought, network_fee);

@@ -23,7 +23,7 @@ begin
   if found_outputs.total <= network_fee then return 'these outputs hold no more than the network fee'; end if;
   funds := app.operator_funds(of_chain, app.native_token(of_chain));
   if funds < network_fee then
-    return app.native_token(of_chain) || ' for sweeping short by ' || network_fee - funds || ' base units';
+    return app.short_by(of_chain, app.native_token(of_chain), network_fee - funds, ' for sweeping');
   end if;
   perform app.reserve(of_chain, app.native_token(of_chain), network_fee);
   insert into app.outgoing_payment as x (kind, chain, token, amount, source, recipient, fee_payer, first_input, payout_id, merchant_id, max_fee)

@@ -95,7 +95,7 @@ begin
         or held.amount < item.amount + case when native = of_token then item.max_fee else 0 end;
       if native <> of_token then
         if funds < item.max_fee then
-          short := native || ' for sweeping short by ' || item.max_fee - funds || ' base units';
+          short := app.short_by(of_chain, native, item.max_fee - funds, ' for sweeping');
           exit;
         end if;
         funds := funds - item.max_fee;

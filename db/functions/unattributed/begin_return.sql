@@ -25,7 +25,7 @@ begin
   elsif moved <= 0 or moved + (case when d.token = native then max_fee else 0 end) > whole or (d.token <> native and moved < whole) then
     select 'not_worth_moving', format('it is %s base units, and %s would be moved', whole, moved) into reason, detail;
   elsif d.token <> native and funds < max_fee then
-    select 'insufficient_treasury_funds', format('%s for the network fee short by %s base units', native, max_fee - funds) into reason, detail;
+    select 'insufficient_treasury_funds', app.short_by(d.chain, native, max_fee - funds, ' for the network fee') into reason, detail;
   elsif sweep is null then
     select 'given_up', 'it was begun 20 times and failed each time' into reason, detail;
   end if;
@@ -59,7 +59,7 @@ begin
       and w.active_at <= clock_timestamp() and w.removed_at is null) then
     select 'not_whitelisted', r.destination || ' is not on the operator''s whitelist' into reason, detail;
   elsif funds < network_fee then
-    select 'insufficient_treasury_funds', format('%s for the network fee short by %s base units', native, network_fee - funds) into reason, detail;
+    select 'insufficient_treasury_funds', app.short_by(d.chain, native, network_fee - funds, ' for the network fee') into reason, detail;
   elsif withdrawal is null then
     select 'given_up', 'it was begun 20 times and failed each time' into reason, detail;
   end if;
