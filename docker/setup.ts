@@ -45,6 +45,7 @@ function writeSecrets(): void {
   keep('btc_rpc_url', () => `http://sluice:${bitcoinPassword}@bitcoind:38332`)
   keep('tron_rpc_url', () => 'http://java-tron:8090')
   keep('tron_solidity_url', () => 'http://java-tron:8091')
+  for (const name of ['tron_rpc_url_2', 'tron_solidity_url_2', 'tron_api_key']) keep(name, () => '')
   keep('sol_rpc_url', () => 'https://api.devnet.solana.com') // there is no node of Solana to run here
   for (const name of ['sol_rpc_url_2', 'sol_archive_rpc_url', 'sol_ws_url', 'helius_api_key']) keep(name, () => '')
   keep('bitcoin.conf', () => rpcauth('sluice', bitcoinPassword))
