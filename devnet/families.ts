@@ -1,5 +1,6 @@
 // Every family of chains in devnet/. A family of the registry that is missing here does not compile.
 import path from 'node:path'
+import {PermanentError} from '../base/errors.ts'
 import {type ChainCode, chain, type Family} from '../chains/registry.ts'
 import type {LocalClient} from './client.ts'
 import type {DevnetFamily} from './family.ts'
@@ -13,8 +14,14 @@ export const families = {
   solana: async () => (await import('./solana/family.ts')).solana,
 } satisfies {[F in Family]: () => Promise<DevnetFamily>}
 
+/** Some need packages that an installation without those for development does not have. */
 export async function familyOf(code: ChainCode): Promise<DevnetFamily> {
-  return await families[chain(code).family]()
+  return await families[chain(code).family]().catch(error => {
+    if (error.code !== 'ERR_MODULE_NOT_FOUND') throw error
+    throw new PermanentError(
+      `the local chain of ${code} needs the packages for development: run npm ci, or name a node, or set SLUICE_DEVNET=off (${error.message})`,
+    )
+  })
 }
 
 /** The local chain of a service, found by its SLUICE_HOME. Rejects if none runs. */
