@@ -1,5 +1,5 @@
 // A worker, or custody, is killed between any two steps of a payout. What it leaves behind is right, and the next process pays each
-// merchant once. All payouts sweep first, so that each reaches every step of its chain.
+// merchant once. All payouts sweep first, so that each reaches every step of its chain. ROUNDS=100 kills at each step a hundred times.
 import type {ChildProcess} from 'node:child_process'
 import {once} from 'node:events'
 import {afterAll, beforeAll, describe, expect, test} from 'vitest'
@@ -31,6 +31,10 @@ const ofCustody = [
   'custody: before answer',
 ]
 const replacing = 'send: before replace'
+
+const rounds = Number(process.env.ROUNDS ?? 1)
+/** Each of them in each round. */
+const eachRound = (labels: string[]) => Array.from({length: rounds}, () => labels).flat()
 
 /** What differs between chains. */
 interface Field {
@@ -127,22 +131,25 @@ describe.each([
 ])('on $chain', ({open, ofWorkers, canReplace}) => {
   let field: Field
   let world: Field['world']
-  const shops = new Map<string, Shop>()
-  const payouts = new Map<string, string>()
+  /** Of each step: one for each round. */
+  const shops = new Map<string, Shop[]>()
+  const payouts: {label: string; shop: Shop; id: string}[] = []
 
   beforeAll(async () => {
     field = await open()
     world = field.world
     const labels = [...ofWorkers, ...ofCustody, ...(canReplace ? [replacing] : [])]
-    await Promise.all(labels.map(async (label, n) => shops.set(label, await field.openShop(n))))
-  }, 120_000)
+    for (const label of labels) shops.set(label, [])
+    for (let round = 0; round < rounds; round++)
+      await Promise.all(labels.map(async (label, n) => shops.get(label)!.push(await field.openShop(n))))
+  }, 120_000 * rounds)
   afterAll(async () => {
     await world?.close()
   })
 
   async function request(label: string): Promise<void> {
-    const shop = shops.get(label)!
-    payouts.set(label, await world.request(shop, field.tokenOf(shop), true))
+    const shop = shops.get(label)!.pop()!
+    payouts.push({label, shop, id: await world.request(shop, field.tokenOf(shop), true)})
   }
 
   async function diesOf(doomed: ChildProcess): Promise<string> {
@@ -150,7 +157,7 @@ describe.each([
     return signal
   }
 
-  test.each(ofWorkers)(
+  test.each(eachRound(ofWorkers))(
     'a worker dies %s',
     async label => {
       const doomed = await world.startWorker({crashAt: label})
@@ -172,7 +179,7 @@ describe.each([
       await world.startCustody()
     })
 
-    test.each(ofCustody)(
+    test.each(eachRound(ofCustody))(
       'custody dies %s',
       async label => {
         await world.killCustody()
@@ -185,8 +192,8 @@ describe.each([
     )
   })
 
-  test.runIf(canReplace)(
-    `a worker dies ${replacing}`,
+  test.each(canReplace ? eachRound([replacing]) : [])(
+    'a worker dies %s',
     async () => {
       world.isMining = false
       const doomed = await world.startWorker({crashAt: replacing})
@@ -206,18 +213,22 @@ describe.each([
     90_000,
   )
 
-  test('pays each of these payouts once, to the last unit', async () => {
-    world.isMining = true
-    await world.startWorker()
-    for (const [label, id] of payouts) {
-      const {txid} = await world.becomes(id, 'completed', 60_000)
-      const shop = shops.get(label)!
-      const gross = field.grossOf(shop)
-      expect([label, await field.received(shop, txid!)]).toEqual([label, gross - gross / 100n])
-      const done = (await world.outgoingPayments(id)).map(({kind, outcome}) => `${kind} ${outcome}`)
-      expect([label, ...done]).toEqual([label, ...field.outgoingPaymentsOf(shop)])
-    }
-    expect(payouts.size).toBe(shops.size)
-    await assertBooks(world.db)
-  }, 120_000)
+  test(
+    'pays each of these payouts once, to the last unit',
+    async () => {
+      world.isMining = true
+      await world.startWorker()
+      for (const {label, shop, id} of payouts) {
+        const {txid} = await world.becomes(id, 'completed', 60_000)
+        const gross = field.grossOf(shop)
+        expect([label, await field.received(shop, txid!)]).toEqual([label, gross - gross / 100n])
+        const ended = (await world.outgoingPayments(id)).filter(({outcome}) => outcome !== 'expired')
+        const done = ended.map(({kind, outcome}) => `${kind} ${outcome}`)
+        expect([label, ...done]).toEqual([label, ...field.outgoingPaymentsOf(shop)])
+      }
+      expect([...shops.values()].flat()).toEqual([])
+      await assertBooks(world.db)
+    },
+    120_000 * rounds,
+  )
 })

@@ -38,9 +38,19 @@ export abstract class MinedWorld extends ExpiringWorld {
   protected abstract mineOne(isHeld: boolean): void
   /** Sends base units from the faucet. Returns the txid. */
   protected abstract give(to: string, amount: bigint): string
-  /** Whether a transaction waits for a block. */
-  protected abstract waits(txid: string): boolean
+  /** The txids of what waits for a block. */
+  abstract get pool(): string[]
   protected abstract closeChain(): void
+  /** Blocks that are not final can leave; as many at most. */
+  abstract readonly deepest: number
+  /** Replaces the newest blocks. What was in them is in the next one, or waits for nothing. */
+  abstract reorg(depth: number, keepTransactions: boolean): void
+  /** The node forgets what waits. */
+  abstract forgetAll(): void
+  /** While nothing is taken into blocks: until what was signed before can be in none. */
+  abstract holdPastEnd(): Promise<void>
+  /** What an address has in the newest block, in base units. */
+  abstract holds(address: string): bigint
 
   protected async begin(treasuryGets: bigint): Promise<void> {
     this.#miner = this.#mine()
@@ -62,8 +72,10 @@ export abstract class MinedWorld extends ExpiringWorld {
     for (; !this.#isOver; await sleep(this.blockMs)) if (this.isMining) this.mineOne(this.isHeld)
   }
 
+  protected abstract newAddress(): string
+
   /** A merchant whose users received these amounts, finally. */
-  async openShop(amounts: bigint[], {wallet}: {wallet: string}): Promise<Shop> {
+  async openShop(amounts: bigint[], {wallet = this.newAddress()}: {wallet?: string} = {}): Promise<Shop> {
     const shop = await this.makeShop(amounts.length, wallet)
     await this.pay(shop.addresses, amounts)
     return shop
@@ -80,7 +92,7 @@ export abstract class MinedWorld extends ExpiringWorld {
   }
 
   async untilWaiting(txid: string): Promise<void> {
-    await until(async () => this.waits(txid), {timeoutMs: 20_000, what: 'the transaction to wait for a block'})
+    await until(async () => this.pool.includes(txid), {timeoutMs: 20_000, what: 'the transaction to wait for a block'})
   }
 
   /** The node's answer to a call of its API is another one. */

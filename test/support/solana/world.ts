@@ -15,7 +15,7 @@ import {type MinedParts, MinedWorld} from '../mined-world.ts'
 import {newHome} from '../processes.ts'
 import {RpcProxy} from '../rpc-proxy.ts'
 import {until} from '../until.ts'
-import {type Shop, treasuryOf} from '../world.ts'
+import {treasuryOf} from '../world.ts'
 
 export const sol = 1_000_000_000n
 /** The finalized block trails the head by this many blocks. */
@@ -26,6 +26,7 @@ export class SolanaWorld extends MinedWorld {
   /** What the first endpoint does wrong is set by `lie`, and in its `trouble`. */
   readonly endpoint: SolanaApi
   protected readonly blockMs = 150
+  readonly deepest = finalized - 1
 
   private constructor(solana: SolanaLocalChain, endpoint: SolanaApi, parts: MinedParts) {
     super(parts)
@@ -34,7 +35,7 @@ export class SolanaWorld extends MinedWorld {
   }
 
   /** Starts everything but workers, and gives the treasury this much. A transaction lives for 151 blocks: 23 s, but `mineEmpty` is faster. */
-  static async open({treasury = 100n * sol} = {}): Promise<SolanaWorld> {
+  static async open({treasury = 100n * sol, settings: more = {}} = {}): Promise<SolanaWorld> {
     const db = await testDatabase()
     const home = newHome()
     const solana = new SolanaLocalChain(new SolanaJournal(':memory:', 'SOL'), {finalized})
@@ -47,6 +48,7 @@ export class SolanaWorld extends MinedWorld {
       SOL_START_HEIGHT: '1',
       SOL_MIN_PAYOUT: 'SOL:0',
       ADDRESS_POOL_SIZE: '40',
+      ...more,
     }
     const custody = await startCustody(db, home, settings)
     const indexer = Indexer.start({db, chain: 'SOL', environment: {...source, ...settings}})
@@ -80,16 +82,28 @@ export class SolanaWorld extends MinedWorld {
     return this.solana.submit(transactionWith(instructions, {key: faucetKey, on: this.solana.head.hash, others}))
   }
 
-  waits(txid: string): boolean {
-    return this.solana.journal.pool().some(waiting => waiting.txid === txid)
+  get pool(): string[] {
+    return this.solana.journal.pool().map(({txid}) => txid)
   }
 
   protected closeChain(): void {
     this.solana.journal.close()
   }
 
-  override async openShop(amounts: bigint[], {wallet = newAddress()} = {}): Promise<Shop> {
-    return await super.openShop(amounts, {wallet})
+  protected newAddress(): string {
+    return newAddress()
+  }
+
+  reorg(depth: number, keepTransactions: boolean): void {
+    this.solana.reorg(depth, {keepTransactions})
+  }
+
+  forgetAll(): void {
+    this.solana.forget(this.pool)
+  }
+
+  async holdPastEnd(): Promise<void> {
+    this.mineEmpty(170)
   }
 
   /** A payment from the faucet, not waited for. */

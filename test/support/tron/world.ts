@@ -1,4 +1,5 @@
 // Payouts on Tron with everything they need: its local chain, its indexer, custody and workers as processes.
+import {setTimeout as sleep} from 'node:timers/promises'
 import {parseRawData, parseTransaction, rawOf} from '../../../chains/tron/transaction.ts'
 import {answer} from '../../../devnet/tron/api.ts'
 import {TronLocalChain} from '../../../devnet/tron/chain.ts'
@@ -24,6 +25,7 @@ export const longLifetimeMs = 600_000
 export class TronWorld extends MinedWorld {
   readonly tron: TronLocalChain
   protected readonly blockMs = 150
+  readonly deepest = lag - 1
 
   private constructor(tron: TronLocalChain, parts: MinedParts) {
     super(parts)
@@ -31,7 +33,11 @@ export class TronWorld extends MinedWorld {
   }
 
   /** Starts everything but workers, and gives the treasury this much. */
-  static async open({treasury = 10_000n * trx, lifetimeMs = shortLifetimeMs} = {}): Promise<TronWorld> {
+  static async open({
+    treasury = 10_000n * trx,
+    lifetimeMs = shortLifetimeMs,
+    settings: more = {},
+  } = {}): Promise<TronWorld> {
     const db = await testDatabase()
     const home = newHome()
     const tron = new TronLocalChain(new TronJournal(':memory:', 'TRON'), lag)
@@ -39,7 +45,7 @@ export class TronWorld extends MinedWorld {
     const node = await RpcProxy.start({call: async (path, [body]) => answer(tron, path, JSON.stringify(body))})
     const source = {TRON_RPC_URL: node.httpUrl}
     const lifetime = {TRON_LIFETIME_MS: String(lifetimeMs)}
-    const settings = {TRON_NETWORK: 'local', TRON_START_HEIGHT: '1', ADDRESS_POOL_SIZE: '40', ...lifetime}
+    const settings = {TRON_NETWORK: 'local', TRON_START_HEIGHT: '1', ADDRESS_POOL_SIZE: '40', ...lifetime, ...more}
     const custody = await startCustody(db, home, settings)
     const indexer = Indexer.start({db, chain: 'TRON', environment: {...source, ...settings}})
     const chain = 'TRON'
@@ -68,16 +74,28 @@ export class TronWorld extends MinedWorld {
     return this.tron.submit(rawOf(payment({key: faucetKey, on: {height: 1, hash}}, to, amount)))
   }
 
-  protected waits(txid: string): boolean {
-    return this.tron.waits(txid)
+  get pool(): string[] {
+    return this.tron.journal.pool().map(({txid}) => txid)
   }
 
   protected closeChain(): void {
     this.tron.journal.close()
   }
 
-  override async openShop(amounts: bigint[], {wallet = newAddress()} = {}): Promise<Shop> {
-    return await super.openShop(amounts, {wallet})
+  protected newAddress(): string {
+    return newAddress()
+  }
+
+  reorg(depth: number, keepTransactions: boolean): void {
+    this.tron.reorg(depth, {keepTransactions})
+  }
+
+  forgetAll(): void {
+    this.tron.forget(this.pool)
+  }
+
+  async holdPastEnd(): Promise<void> {
+    await sleep(shortLifetimeMs)
   }
 
   /** In the newest block. */
