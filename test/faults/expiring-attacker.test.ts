@@ -24,6 +24,10 @@ interface Field {
   family: string
   token: string
   coin: bigint
+  decimals: number
+  /** What nothing that custody signs here may cost more than, with the offer below. */
+  fee: bigint
+  dearest: object
   /** What intents name besides their row. */
   offer: object
   /** What nobody may name. */
@@ -48,6 +52,9 @@ async function onTron(): Promise<Field> {
     family: 'tron',
     token: 'TRX',
     coin: trx,
+    decimals: 6,
+    fee: 1_100_000n,
+    dearest: {},
     offer: {},
     fields: [{lifetime: {from: 0, end: 1}}, {expiration: 1}, {timestamp: 1}, {ref_block: 1}, {priority_fee: '0'}],
     reserve: 1_100_000n,
@@ -77,6 +84,9 @@ async function onSolana(): Promise<Field> {
     family: 'solana',
     token: 'SOL',
     coin: sol / 10n,
+    decimals: 9,
+    fee: 105_000n,
+    dearest: {priority_fee: '100000'},
     offer: {priority_fee: '0'},
     fields: [{lifetime: {from: 0, end: 1}}, {blockhash: '1'}, {compute_unit_limit: 1}, {nonce: '1'}, {fee_payer: '1'}],
     reserve: 1_000_000n,
@@ -296,6 +306,65 @@ describe.each([
     )
     expect(salts.length).toBeGreaterThan(3)
     expect(new Set(salts.map(({salt}) => salt)).size).toBe(salts.length)
+  })
+
+  test('network fees of a day stay within the budget, whatever the worker asks for', async () => {
+    const ids = [await begun(), await begun(), await begun(), await begun()].map(({id}) => id)
+    world.isMining = false // nothing expires meanwhile
+    const [row] = await world.db.rows<{used: string}>(
+      `select coalesce(sum(j.max_fee), 0)::text as used from custody.journal j join app.attempt_fate f on f.chain = j.stream and f.seq = j.seq
+       where j.stream = $1 and not f.lapsed`,
+      [world.chain],
+    )
+    const most = BigInt(row!.used) + (5n * field.fee) / 2n // a quarter is for payments under way
+    const budget = String((most * 4n) / 3n).padStart(field.decimals + 1, '0')
+    const coins = `${budget.slice(0, -field.decimals)}.${budget.slice(-field.decimals)}`
+    await world.killCustody()
+    await world.startCustody({settings: {[`${world.chain}_FEE_BUDGET`]: coins}})
+    const results = await sign(...ids.map(id => ({...pay(id), ...field.dearest})))
+    const spent = 'fee_budget_reached'
+    expect(results.map(({ok, code}) => code ?? ok)).toEqual([true, true, spent, spent])
+    const raise = `insert into custody.budget_raise (chain, day, amount) values ('${world.chain}', (now() at time zone 'UTC')::date, 1)`
+    for (const client of [worker, world.api]) await expect(client.query(raise)).rejects.toMatchObject({code: '42501'})
+    await world.killCustody()
+    await world.startCustody()
+    world.isMining = true
+  })
+
+  test('with the rights of the indexer nothing is signed, nobody is named, and nothing expires before the clock says so', async () => {
+    const {id} = await begun()
+    const [signed] = await sign(pay(id))
+    const {chain} = world
+    const indexer = new pg.Client({connectionString: world.db.url('sluice_indexer')})
+    await indexer.connect()
+    for (const sql of [
+      `insert into custody.journal (stream, seq) values ('${chain}', 999)`,
+      `insert into custody.whitelist (chain, address, active_at) values ('${chain}', '${field.newAddress()}', now())`,
+      `update app.payout set address = '${field.newAddress()}'`,
+      `update app.outgoing_payment set recipient = '${field.newAddress()}'`,
+      `insert into chain.lapse (chain, txid, final_height, final_hash, evidence) values ('${chain}', '${signed!.txid}', 1, '', '{}')`,
+      `update chain.cursor set head_height = 1`,
+      `select app.expire_payment('${id}', 'transaction_expired', '', 0)`,
+    ])
+      await expect(indexer.query(sql)).rejects.toMatchObject({code: '42501'})
+
+    // It links blocks of the future, and says that the last of them is final.
+    await world.moveClock(-1) // now it is that of the machine
+    await indexer.query('begin')
+    await indexer.query(
+      `insert into chain.block (id, chain, height, hash, parent_hash, time)
+       select $1 || ':' || n, $1, n, 'forged ' || n, 'forged ' || n - 1, now() + interval '1 year' from chain.cursor c, generate_series(c.head_height + 1, c.head_height + 1000) n
+       where c.chain = $1`,
+      [chain],
+    )
+    const last = `select chain.finalize($1, b.height, b.hash) as is_final from chain.block b where b.chain = $1 order by b.height desc limit 1`
+    expect((await indexer.query(last, [chain])).rows).toEqual([{is_final: true}])
+    const lapse = await indexer.query(`select chain.note_lapse($1, $2, '{}') as has_lapsed`, [chain, signed!.txid])
+    expect(lapse.rows).toEqual([{has_lapsed: false}])
+    await indexer.query('rollback')
+    await indexer.end()
+    await world.moveClock(1)
+    expect(await world.attempts(id)).toMatchObject([{txid: signed!.txid, lapsed: false}])
   })
 
   // The chain stays halted: this test is the last one.
