@@ -1,13 +1,14 @@
 // Catching up with a chain through the indexer's real code: blocks read from a source, matched in SQL against 1,000,000 addresses, written and committed by
-// the loop. A server, a process of its own, has each response ready after the first time.
+// the loop; and following it at its head, at the pace of its blocks. A server, a process of its own, has each response ready after the first time.
 import {fork} from 'node:child_process'
 import {once} from 'node:events'
+import {setTimeout as sleep} from 'node:timers/promises'
 import {logger} from '../base/log.ts'
 import {roleUrl} from '../db/migrate.ts'
 import {openPool} from '../db/pool.ts'
 import {ChainCursor} from '../indexers/cursor.ts'
 import {advanceFinality} from '../indexers/finality.ts'
-import {type ChainSource, Follower} from '../indexers/follow.ts'
+import {type ChainSource, Follower, type FollowOptions, follow as followUntil} from '../indexers/follow.ts'
 import {writeBlocks} from '../indexers/match.ts'
 import {ChainDatabase} from '../indexers/store.ts'
 import {type Bench, provisionMade, withDatabase} from './database.ts'
@@ -51,18 +52,62 @@ export async function benchFollowing(followed: Followed): Promise<Result> {
   }
 }
 
-/** The indexer's code, from an empty table of blocks to the head. */
-async function follow({ownerUrl, pool}: Bench, url: string, followed: Followed): Promise<number> {
-  const {code, blocks, address, deposits} = followed
+/** The shares of a second. */
+export interface AtHead {
+  /** Of a core, by the indexer's code. */
+  core: number
+  /** Of the time of one connection of Postgres. */
+  connection: number
+}
+
+/** What following takes while the server shows its blocks one after another, after the first `already`. */
+export async function benchAtHead(followed: Followed, already: number): Promise<AtHead> {
+  const child = fork(followed.server.file, ['serve', ...followed.server.args.map(String)])
+  try {
+    const [{port}] = await once(child, 'message')
+    return await withDatabase(bench => stayAtHead(bench, `http://127.0.0.1:${port}`, followed, already))
+  } finally {
+    child.kill()
+  }
+}
+
+async function stayAtHead({ownerUrl, pool}: Bench, url: string, followed: Followed, already: number): Promise<AtHead> {
+  const {options, db} = await begin({ownerUrl, pool}, url, followed)
+  const over = new AbortController()
+  const {horizon: _, ...usual} = options
+  const following = followUntil({...usual, pollMs: 200}, over.signal)
+  const head = async () => (await options.cursor.read())!.headHeight
+  while ((await head()) < already) await sleep(50)
+  const [began, cpu, first] = [performance.now(), process.cpuUsage(), await head()]
+  let [samples, active] = [0, 0]
+  for (; (await head()) < followed.blocks; samples += 1) {
+    const {rows} = await pool.query<{n: number}>(
+      `select count(*)::int as n from pg_stat_activity where usename = 'sluice_indexer' and state = 'active'`,
+    )
+    active += rows[0]!.n
+    await sleep(50)
+  }
+  const {user, system} = process.cpuUsage(cpu)
+  const elapsedMs = performance.now() - began
+  over.abort()
+  await following
+  await db.end()
+  const rate = ((followed.blocks - first) / elapsedMs) * 1000
+  console.log(`${followed.what}: ${rate.toFixed(1)} blocks/s arrived`)
+  return {core: (user + system) / 1000 / elapsedMs, connection: active / samples}
+}
+
+/** What a follower needs, on a database with all addresses. */
+async function begin({ownerUrl, pool}: Bench, url: string, {code, address, source: open}: Followed) {
   await provisionMade(pool, code, addresses, address)
   const database = roleUrl(ownerUrl, 'sluice_indexer')
   const db = openPool(database, {name: 'bench', max: 2})
   const cursor = new ChainCursor(db, code)
-  const source = followed.source(url)
+  const source = open(url)
   const anchor = await source.blockAt(0)
   const network = await source.network()
   await cursor.anchor(network, anchor!.height, anchor!.hash, anchor!.time)
-  const follower = new Follower({
+  const options: FollowOptions = {
     database: new ChainDatabase(database, code),
     cursor,
     source,
@@ -71,14 +116,23 @@ async function follow({ownerUrl, pool}: Bench, url: string, followed: Followed):
     pollMs: 1,
     horizon: 2, // all but the last blocks are caught up with, as the bulk of a chain is
     write: async (store, read) => await writeBlocks(store, read, {chain: code, display: address => address}),
-  })
+  }
+  return {options, db}
+}
+
+/** The indexer's code, from an empty table of blocks to the head. */
+async function follow(bench: Bench, url: string, followed: Followed): Promise<number> {
+  const {blocks, deposits} = followed
+  const {options, db} = await begin(bench, url, followed)
+  const {source, cursor} = options
+  const follower = new Follower(options)
   const height = () => follower.tip?.height ?? 0
   while (height() < blocks / 5) await follower.round() // warms up, like the floor
   const [began, first] = [performance.now(), height()]
   while (height() < blocks) await follower.round()
   const rate = ((height() - first) / (performance.now() - began)) * 1000
   await advanceFinality(source, cursor)
-  const {rows} = await pool.query<{count: string}>('select count(*) from app.deposit')
+  const {rows} = await bench.pool.query<{count: string}>('select count(*) from app.deposit')
   if (Number(rows[0]!.count) !== deposits) throw new Error(`${rows[0]!.count} deposits instead of ${deposits}`)
   await follower.forget()
   await db.end()

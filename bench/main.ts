@@ -16,7 +16,7 @@ import {benchPayoutRate, benchRecovery, benchSweeps} from './payouts.ts'
 import {type Result, ratio} from './result.ts'
 import {benchSignBitcoin} from './sign-bitcoin.ts'
 import {benchSize} from './size.ts'
-import {benchSolana} from './solana.ts'
+import {benchSolana, benchSolanaAtHead} from './solana.ts'
 import {benchTron} from './tron.ts'
 import {benchWebhooks} from './webhooks.ts'
 
@@ -50,6 +50,10 @@ const benches: Record<string, () => Promise<void>> = {
   },
   async solana() {
     results.push(...(await benchSolana()))
+    const {core, connection} = await benchSolanaAtHead()
+    facts.push(
+      `Solana at its head, with 5 slots a second and blocks of 750 transactions (of slots half as long as those of 400 ms, with blocks of 1500): the indexer takes ${(100 * core).toFixed(0)} % of a core, and ${(100 * connection).toFixed(0)} % of a connection of Postgres (aim: 30 % of each).`,
+    )
   },
   async derive() {
     results.push(...(await benchDerive()))

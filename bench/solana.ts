@@ -1,6 +1,6 @@
 // Catching up with a Solana chain: blocks/s through the real indexer code over requesting the same blocks from the same server, and parsing the JSON. Blocks
-// are as large as on a busy main network: 1,500 transactions, of which 60 % are votes, some 4 MB as `accounts`; a slot in twenty is skipped. The server is a
-// process of its own: node bench/solana.ts serve.
+// are as large as on a busy main network: 1,500 transactions, of which 60 % are votes, some 4 MB as `accounts`; a slot in twenty is skipped. Then following
+// it at its head, with five slots a second: half as long as those of 400 ms, so blocks of half the size. The server is a process of its own.
 import {createHash} from 'node:crypto'
 import {createServer} from 'node:http'
 import type {AddressInfo} from 'node:net'
@@ -10,13 +10,22 @@ import {SolanaNodes} from '../chains/solana/client.ts'
 import {solanaSettings} from '../chains/solana/settings.ts'
 import {genesisHash} from '../devnet/solana/constants.ts'
 import {SolanaSource} from '../indexers/solana/source.ts'
-import {addresses, benchFollowing} from './follow.ts'
+import {type AtHead, addresses, benchAtHead, benchFollowing, type Followed} from './follow.ts'
 import type {Result} from './result.ts'
 
 const code = 'SOL'
-const blocks = 80
-const perBlock = 1500
-const votesPerBlock = 900
+/** Blocks that a server has: after the first `already`, one each `slotMs`; all at once if it is 0. */
+interface Chain {
+  blocks: number
+  /** In each block. */
+  transactions: number
+  already: number
+  slotMs: number
+}
+
+const busy: Chain = {blocks: 80, transactions: 1500, already: 80, slotMs: 0}
+const head: Chain = {blocks: 190, transactions: 750, already: 40, slotMs: 200}
+const shareOfVotes = 0.6
 /** One transaction that is no vote in this many pays an address of ours. */
 const oursEvery = 20
 const lanes = 5
@@ -26,21 +35,28 @@ const keyFor = (name: string) => toBase58(digest(name))
 const ours = (n: number) => keyFor(`ours ${n}`)
 const slotOf = (height: number) => height && height + Math.ceil(height / 19)
 
+const votesIn = ({transactions}: Chain) => transactions * shareOfVotes
+
+const followed = (chain: Chain): Followed => ({
+  what: `Solana: ${chain.slotMs ? 'at the head' : `catch-up, ${chain.blocks} blocks`} of ${chain.transactions} transactions, ${votesIn(chain)} of them votes`,
+  code,
+  server: {file: import.meta.filename, args: [JSON.stringify(chain)]},
+  blocks: chain.blocks,
+  address: ours,
+  deposits: (chain.blocks * (chain.transactions - votesIn(chain))) / oursEvery,
+  source(url) {
+    const settings = solanaSettings(settingsFrom(code, {SOL_NETWORK: 'local', SOL_RPC_URL: url}))
+    return new SolanaSource(new SolanaNodes(settings), {commitment: 'confirmed', native: code})
+  },
+  bare: bareLoop,
+})
+
 export async function benchSolana(): Promise<Result[]> {
-  const result = await benchFollowing({
-    what: `Solana: catch-up, ${blocks} blocks of ${perBlock} transactions, ${votesPerBlock} of them votes`,
-    code,
-    server: {file: import.meta.filename, args: []},
-    blocks,
-    address: ours,
-    deposits: (blocks * (perBlock - votesPerBlock)) / oursEvery,
-    source(url) {
-      const settings = solanaSettings(settingsFrom(code, {SOL_NETWORK: 'local', SOL_RPC_URL: url}))
-      return new SolanaSource(new SolanaNodes(settings), {commitment: 'confirmed', native: code})
-    },
-    bare: bareLoop,
-  })
-  return [result]
+  return [await benchFollowing(followed(busy))]
+}
+
+export async function benchSolanaAtHead(): Promise<AtHead> {
+  return await benchAtHead(followed(head), head.already)
 }
 
 /** The floor. */
@@ -49,7 +65,7 @@ async function bareLoop(url: string): Promise<void> {
     const body = JSON.stringify({jsonrpc: '2.0', id: 1, method, params})
     return (await fetch(url, {method: 'POST', body})).json()
   }
-  const {result: slots} = (await ask('getBlocks', 1, slotOf(blocks))) as {result: number[]}
+  const {result: slots} = (await ask('getBlocks', 1, slotOf(busy.blocks))) as {result: number[]}
   const lane = async () => {
     for (let slot = slots.shift(); slot !== undefined; slot = slots.shift())
       await ask('getBlock', slot, {transactionDetails: 'accounts'})
@@ -62,7 +78,7 @@ async function bareLoop(url: string): Promise<void> {
 const hashOf = (height: number) => (height ? keyFor(`block ${height}`) : genesisHash)
 const voteProgram = 'Vote111111111111111111111111111111111111111'
 const programs = Array.from({length: 40}, (_, n) => keyFor(`program ${n}`))
-const validators = Array.from({length: votesPerBlock}, (_, n) => [keyFor(`voter ${n}`), keyFor(`vote account ${n}`)])
+const validators = Array.from({length: votesIn(busy)}, (_, n) => [keyFor(`voter ${n}`), keyFor(`vote account ${n}`)])
 const mints = Array.from({length: 20}, (_, n) => keyFor(`mint ${n}`))
 
 function header(height: number): object {
@@ -141,29 +157,39 @@ function tokenBalance(n: number, accountIndex: number, amount: number): object {
   }
 }
 
-function makeBlock(height: number): string {
-  const others = perBlock - votesPerBlock
+function makeBlock(height: number, chain: Chain): string {
+  const votes = votesIn(chain)
+  const others = chain.transactions - votes
   const transactions = [
-    ...Array.from({length: votesPerBlock}, (_, n) => vote(height, n)),
+    ...Array.from({length: votes}, (_, n) => vote(height, n)),
     ...Array.from({length: others}, (_, i) => exchange((height - 1) * others + i + 1)),
   ]
   return JSON.stringify({...header(height), transactions})
 }
 
-function serve(): void {
+function serve(chain: Chain): void {
+  const {blocks, already, slotMs} = chain
   const heights = Array.from({length: blocks + 1}, (_, height) => height)
-  const whole = new Map(heights.map(height => [slotOf(height), height ? makeBlock(height) : '']))
+  const whole = new Map(heights.map(height => [slotOf(height), height ? makeBlock(height, chain) : '']))
   const headers = new Map(heights.map(height => [slotOf(height), JSON.stringify(header(height))]))
-  const latest = {
-    context: {slot: slotOf(blocks)},
-    value: {blockhash: hashOf(blocks), lastValidBlockHeight: blocks + 150},
+  let began: number | undefined // with the first block that comes
+  const newest = () => {
+    if (!slotMs) return blocks
+    began ??= performance.now()
+    return Math.min(blocks, already + Math.floor((performance.now() - began) / slotMs))
   }
+  const latest = (height: number) => ({
+    context: {slot: slotOf(height)},
+    value: {blockhash: hashOf(height), lastValidBlockHeight: height + 150},
+  })
+  const slots = [...headers.keys()]
   // biome-ignore lint/suspicious/noExplicitAny: each method has parameters of its own
   const answers: Record<string, (params: any[]) => string> = {
     getGenesisHash: () => JSON.stringify(genesisHash),
-    getLatestBlockhash: () => JSON.stringify(latest),
+    getLatestBlockhash: () => JSON.stringify(latest(newest())),
     getFirstAvailableBlock: () => '0',
-    getBlocks: ([from, to]) => JSON.stringify([...headers.keys()].filter(slot => slot >= from && slot <= to)),
+    getBlocks: ([from, to]) =>
+      JSON.stringify(slots.filter(slot => slot >= from && slot <= to && slot <= slotOf(newest()))),
     getBlock: ([slot, {transactionDetails}]) => (transactionDetails === 'none' ? headers : whole).get(slot) ?? 'null',
   }
   const server = createServer(async (request, response) => {
@@ -178,8 +204,10 @@ function serve(): void {
 }
 
 if (process.argv[1] === import.meta.filename) {
-  if (process.argv[2] === 'serve') serve()
-  else
+  if (process.argv[2] === 'serve') serve(JSON.parse(process.argv[3]!))
+  else {
     for (const {what, value, floor} of await benchSolana())
       console.log(what, value.toFixed(1), floor.toFixed(1), (value / floor).toFixed(2))
+    console.log(await benchSolanaAtHead())
+  }
 }

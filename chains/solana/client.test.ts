@@ -8,6 +8,7 @@ import {silent} from '../../base/log.ts'
 import {newAddress, type SolanaClient} from '../../devnet/solana/client.ts'
 import {faucet, faucetBalance, faucetKey, genesisHash, hashOf} from '../../devnet/solana/constants.ts'
 import {solana} from '../../devnet/solana/family.ts'
+import {addressOfKey, newKey} from '../../devnet/solana/keys.ts'
 import {payment} from '../../devnet/solana/transaction.ts'
 import {openHead, Pruned, SolanaNode} from './client.ts'
 
@@ -65,6 +66,17 @@ describe('with a local chain', () => {
     ])
     expect(await node.balance(to, 'confirmed', slot)).toEqual({slot, lamports: 9_007_199_254_740_993n})
     expect(await node.balance(to, 'finalized')).toMatchObject({lamports: 0n})
+  })
+
+  test('a transaction of a newer version is read, and one that only the next block makes valid is sent', async () => {
+    const [key, to] = [newKey(), newAddress()]
+    const on = (await client.head()).hash
+    const txid = await pay(addressOfKey(key), 2_000_000n)
+    const raw = Buffer.from(payment({key, on, version: 0}, to, 1_000_000n)).toString('base64')
+    expect(await node.send(raw)).toBeUndefined() // its account has nothing yet
+    await client.mine()
+    const block = await node.block((await node.latest('confirmed')).slot, 'confirmed')
+    expect(block!.transactions).toMatchObject([{txid}, {keys: expect.arrayContaining([to])}])
   })
 
   test('accounts, fees and the states of transactions', async () => {
@@ -168,6 +180,23 @@ describe('with another server', () => {
     answer = () => wrong
     for (const said of await failures()) expect(said).toMatch(message)
     expect(asked).toEqual(['/?api-key=secret-key', '/?api-key=secret-key'])
+  })
+
+  test('a block in which a transaction lacks a balance is a failure that may pass', async () => {
+    const transaction = {
+      transaction: {signatures: ['s'], accountKeys: [{pubkey: 'a', signer: true}]},
+      meta: {err: null, fee: 5000, preBalances: [7], postBalances: [1, 2]},
+    }
+    const result = {
+      blockHeight: 1,
+      blockTime: 1,
+      blockhash: hashOf('b'),
+      parentSlot: 1,
+      previousBlockhash: hashOf('a'),
+      transactions: [transaction],
+    }
+    answer = () => ({body: JSON.stringify({jsonrpc: '2.0', id: 1, result})})
+    await expect(node.block(5, 'confirmed')).rejects.toThrow('no balance for each of its keys')
   })
 
   test('a node that asks for fewer requests gets none for a while', async () => {

@@ -88,14 +88,18 @@ export interface Signing {
   on: string
   /** More keys that sign. */
   others?: Uint8Array[]
+  version?: 'legacy' | 0
 }
 
 let last = 0
 
 /** A transaction, in bytes; two equal ones differ. */
-export function transactionWith(instructions: Instruction[], {key, on, others = []}: Signing): Uint8Array {
+export function transactionWith(
+  instructions: Instruction[],
+  {key, on, others = [], version = 'legacy'}: Signing,
+): Uint8Array {
   const compiled = pipe(
-    createTransactionMessage({version: 'legacy'}),
+    createTransactionMessage({version}),
     message => setTransactionMessageFeePayer(address(addressOfKey(key)), message),
     message =>
       setTransactionMessageLifetimeUsingBlockhash({blockhash: on as Blockhash, lastValidBlockHeight: 0n}, message),

@@ -63,6 +63,11 @@ test('where two lost as much, the account that pays the fee is the sender; the f
   expect(candidates).toMatchObject([{recipientKey: 'z', sender: 'payer'}])
 })
 
+test('the fee does not make an account the sender, though it is more than what another one lost', () => {
+  const {candidates} = read({before: [1_000_000, 4000, 0, 1], after: [995_000, 0, 4000, 1]})
+  expect(candidates).toMatchObject([{recipientKey: 'b', sender: 'a'}])
+})
+
 test('a failed transaction pays nobody; it used the authority of its signers and cost its fee', () => {
   const {candidates, sent} = read({
     hasFailed: true,

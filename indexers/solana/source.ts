@@ -183,7 +183,6 @@ export class SolanaSource implements ChainSource {
     const chain: Block[] = []
     for (const block of listed.filter(({height}) => height > below)) {
       const last = chain.at(-1)
-      if (last && block.height <= last.height) return chain // of another fork
       const path = await this.#path(node, block, (last?.height ?? below) + 1)
       if (!path || (last && (path[0]!.parentHash !== last.hash || path[0]!.parentSlot !== last.slot))) return chain
       chain.push(...path)

@@ -222,6 +222,28 @@ describe.each([
     expect(await journal()).toBe(before)
   })
 
+  test('what somebody is changing at that moment is not signed', async () => {
+    const {id, payment} = await begun()
+    const shop = await field.openShop()
+    const toSweep = await forgeSweep(shop.addresses[0]!, 9n * field.coin)
+    const toWithdraw = randomUUID()
+    await asOwner(
+      `insert into app.outgoing_payment (id, kind, chain, token, amount, source, recipient, fee_payer, max_fee)
+       values ($1, 'withdrawal', $2, $3, $4, $5, $6, $5, 1)`,
+      [toWithdraw, world.chain, field.token, String(field.coin), world.treasury, shop.wallet],
+    )
+    await world.whitelist(null, shop.wallet)
+    const holder = await world.db.pool.connect()
+    await holder.query('begin')
+    await holder.query('select from app.outgoing_payment where id = any($1) for update', [
+      [payment, toSweep, toWithdraw],
+    ])
+    for (const intent of [pay(id), sweep(toSweep), withdraw(toWithdraw)]) await refused(intent, 'payment_locked')
+    await holder.query('rollback')
+    holder.release()
+    expect(await sign(pay(id), sweep(toSweep), withdraw(toWithdraw))).toMatchObject(Array(3).fill({ok: true}))
+  })
+
   test('a payment that may still be mined is not followed by another, whatever the worker does to its rows', async () => {
     const {id, payment} = await begun()
     const [first] = await sign(pay(id))

@@ -314,7 +314,7 @@ export const expiry: Mutation[] = [
   const payout = await findPayout`,
     to: `const locked = await (async () => {const {rows} = await context.client.query('select id from app.outgoing_payment where payout_id = $1', [payoutId]); return {lockedId: rows[0]?.id ?? null}})()
   const payout = await findPayout`,
-    tests: ['custody/lock.test.ts', 'test/model.test.ts'],
+    tests: ['test/faults/expiring-attacker.test.ts'],
   },
   {
     rule: 'The earlier bytes of a payout are given again while they may be mined',
@@ -324,7 +324,7 @@ export const expiry: Mutation[] = [
 `,
     to: `  await checkPay(context, payout, before, {isFirst: !attempt})
 `,
-    tests: ['test/model.test.ts'],
+    tests: ['test/faults/expiring-attacker.test.ts', 'test/model.test.ts'],
   },
   {
     rule: 'When all earlier transactions are dead, whitelist and limits are checked again',
@@ -352,7 +352,7 @@ export const expiry: Mutation[] = [
     file: 'custody/policy.ts',
     from: 'if (signed + net > BigInt(received))',
     to: 'if (false)',
-    tests: ['test/faults/expiring-attacker.test.ts'],
+    tests: ['test/faults/attacker.test.ts'],
   },
   {
     rule: 'What has expired does not count as paid to a merchant',

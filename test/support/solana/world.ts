@@ -1,21 +1,20 @@
 // Payouts on Solana with everything they need: its local chain, whose blocks skip slots, its indexer, custody and workers as processes. There are two
 // endpoints, so what expired is proved at once.
 import type {Instruction} from '@solana/kit'
-import {SolanaApi} from '../../../devnet/solana/api.ts'
+import type {SolanaApi} from '../../../devnet/solana/api.ts'
 import {SolanaLocalChain} from '../../../devnet/solana/chain.ts'
 import {newAddress} from '../../../devnet/solana/client.ts'
 import {faucetKey} from '../../../devnet/solana/constants.ts'
 import {SolanaJournal} from '../../../devnet/solana/journal.ts'
-import {exactly} from '../../../devnet/solana/serve.ts'
 import {payment, transactionWith} from '../../../devnet/solana/transaction.ts'
 import {startCustody} from '../custody.ts'
 import {testDatabase} from '../database.ts'
 import {Indexer} from '../indexer.ts'
 import {type MinedParts, MinedWorld} from '../mined-world.ts'
 import {newHome} from '../processes.ts'
-import {RpcProxy} from '../rpc-proxy.ts'
 import {until} from '../until.ts'
 import {treasuryOf} from '../world.ts'
+import {startNode} from './node.ts'
 
 export const sol = 1_000_000_000n
 /** The finalized block trails the head by this many blocks. */
@@ -40,8 +39,7 @@ export class SolanaWorld extends MinedWorld {
     const home = newHome()
     const solana = new SolanaLocalChain(new SolanaJournal(':memory:', 'SOL'), {finalized})
     solana.mine(1 + finalized)
-    const api = new SolanaApi(solana)
-    const node = await RpcProxy.start({call: async (method, params) => numbersIn(api.answer(method, params))})
+    const {node, endpoint} = await startNode(solana)
     const source = {SOL_RPC_URL: node.httpUrl, SOL_RPC_URL_2: node.httpUrl}
     const settings = {
       SOL_NETWORK: 'local',
@@ -64,7 +62,7 @@ export class SolanaWorld extends MinedWorld {
       indexer,
       treasury: await treasuryOf(db, 'solana'),
     } as const
-    const world = new SolanaWorld(solana, api, parts)
+    const world = new SolanaWorld(solana, endpoint, parts)
     await world.begin(treasury)
     return world
   }
@@ -136,6 +134,3 @@ export class SolanaWorld extends MinedWorld {
     return this.solana.account(address)?.lamports ?? 0n
   }
 }
-
-/** As JSON has them; none of the amounts here is above 2^53, but the faucet's. */
-const numbersIn = (value: unknown): unknown => JSON.parse(JSON.stringify(value ?? null, exactly))

@@ -18,7 +18,10 @@ export async function check(world: World): Promise<void> {
   if (!world.chain.isBroken) {
     assertPaidOnce(world)
     await assertDeadAreDead(world)
-    if (world.kind.expires) await assertEndedIsUnpaid(world)
+    if (world.kind.expires) {
+      assertOneCanPay(world)
+      await assertEndedIsUnpaid(world)
+    }
   }
 }
 
@@ -33,6 +36,19 @@ function assertPaidOnce({chain, signed}: World): void {
       assertThat(!other, `${entry.kind} ${entry.subject_id} is paid twice, by ${other} and ${transaction.txid}`)
       paid.set(entry.subject_id, transaction.txid)
     }
+}
+
+/** Of all that was signed for a payment, one transaction at most can still be mined, or has had its effect in a final block. Sweeps move our own money. */
+function assertOneCanPay({chain, kind, signed}: World): void {
+  const able = new Map<string, string>()
+  for (const [txid, {subject_id, raw, kind: of}] of signed) {
+    if (!subject_id || !raw || (of !== 'pay' && of !== 'withdraw')) continue
+    const found = chain.find(chain.final, txid)
+    if (found ? found.failed : !chain.mayStillBeMined(kind.parse(raw))) continue
+    const other = able.get(subject_id)
+    assertThat(!other, `${subject_id} can be paid twice, by ${other} and ${txid}`)
+    able.set(subject_id, txid)
+  }
 }
 
 /** As many transactions of a payment as may expire, in custody's settings. */
