@@ -296,6 +296,25 @@ test('nothing is signed while the indexer is behind the node', async () => {
   expect(received(shop)).toBe(netOf(sol))
 }, 60_000)
 
+test('nothing is signed again while the indexer is behind the node', async () => {
+  const {shop, id} = await held()
+  await world.kill(worker)
+  world.mineEmpty(lifetime)
+  await until(async () => (await world.attempts(id)).every(({lapsed}) => lapsed), {
+    timeoutMs: 20_000,
+    what: 'the payment to expire',
+  })
+  await world.indexer.stop()
+  world.mineEmpty(100)
+  worker = await world.startWorker()
+  await until(async () => (await world.waitsFor(id)) === 'head_stale', {timeoutMs: 20_000, what: 'the payment to wait'})
+  expect(await world.attempts(id)).toHaveLength(1)
+  world.indexer.start()
+  world.isHeld = false
+  await world.becomes(id, 'completed', expiryMs)
+  expect(received(shop)).toBe(netOf(sol))
+}, 90_000)
+
 // --- what a lapse rests on ---
 
 test('a node that leaves out another payment of the treasury proves nothing: nothing is signed again', async () => {

@@ -1,4 +1,4 @@
-// npm run mutations [-- --only WORD]: takes each rule of the lists out of a copy of the code, in turn, and runs the tests that guard it. Writes which test
+// npm run mutations [-- --only PATTERN]: takes each rule of the lists out of a copy of the code, in turn, and runs the tests that guard it. Writes which test
 // failed to RESULTS.md (only without --only); ends with 1 if no test noticed that a rule was missing. Two run at a time.
 import {spawn} from 'node:child_process'
 import {once} from 'node:events'
@@ -82,7 +82,7 @@ function table(outcomes: Outcome[]): string {
 }
 
 async function main(): Promise<void> {
-  const chosen = mutations.filter(({rule, file}) => `${rule} ${file}`.includes(values.only))
+  const chosen = mutations.filter(({rule, file}) => new RegExp(values.only).test(`${rule} (${file})`))
   const left = [...chosen.entries()]
   const outcomes: Outcome[] = []
   const work = async () => {
