@@ -419,4 +419,13 @@ test('what moves while the audit reads is no difference', async () => {
     expect(differences).toEqual([])
   }
   await world.becomes(id, 'completed')
+  const [address] = shop.addresses
+  let reads = 0
+  world.lie('getMultipleAccounts', async pass => {
+    const read = await pass()
+    if (++reads === 1) await world.pay([address!], [sol]) // after the node's answer, and final before it is compared
+    return read
+  })
+  expect(await asked.poll([address!])).toMatchObject({differences: [], unread: []})
+  expect(reads).toBe(2)
 })
