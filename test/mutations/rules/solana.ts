@@ -501,11 +501,4 @@ export const solana: Mutation[] = [
 `,
     tests: ['test/conformance/made-up-family.test.ts', 'test/model.test.ts'],
   },
-  {
-    rule: 'A live transaction is not replaced where transactions expire',
-    file: 'jobs/payouts/send-transactions.ts',
-    from: `if (expires) return newest.fate === 'dead'`,
-    to: 'if (expires) return true',
-    tests: ['test/conformance/made-up-family.test.ts'],
-  },
 ]
