@@ -443,6 +443,28 @@ test('an operator cancels a payment under way: an empty transaction uses its non
   expect(await balanceOf(shop, 'ETH')).toBe(`${ether}`)
 })
 
+test('a payment that is cancelled before a node has it is never sent, also while its cancel cannot be signed', async () => {
+  await world.kill(worker)
+  const shop = await world.openShop('ETH', [ether])
+  const doomed = await world.startWorker({crashAt: 'send: after store'})
+  const id = await world.request(shop, 'ETH')
+  await until(async () => doomed.signalCode, {timeoutMs: 20_000, what: 'the worker to die'})
+  await world.db.rows('select app.cancel_payout_by_operator($1)', [id])
+  await world.killCustody()
+  worker = await world.startWorker()
+  const waits = async () => (await world.outgoingPayments(id))[0]!.waiting_reason === 'custody_unreachable'
+  await until(waits, {timeoutMs: 20_000, what: 'the cancel to wait for custody'})
+  const [{sent} = {sent: true}] = await world.db.rows<{sent: boolean}>(
+    `select bool_or(a.broadcast_at is not null) as sent from app.outgoing_attempt a join app.outgoing_payment s on s.id = a.outgoing_payment_id
+     where s.payout_id = $1`,
+    [id],
+  )
+  expect(sent).toBe(false)
+  await world.startCustody()
+  expect(await world.becomes(id, 'failed')).toMatchObject({error_code: 'cancelled'})
+  expect(await world.received(shop, 'ETH')).toBe(0n)
+})
+
 test('an address that two payouts need is swept once for both', async () => {
   const shop = await world.openShop('USDC', [10n * usdc])
   world.node.behave = (call, pass) => (isBroadcast(call) ? faults.error('not now') : pass())

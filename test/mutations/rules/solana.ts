@@ -490,7 +490,7 @@ export const solana: Mutation[] = [
     file: 'jobs/payouts/send-transactions.ts',
     from: `|| (cancelling && newest.kind === 'effect' && !isFinal)) return []`,
     to: ') return []',
-    tests: ['test/faults/payouts.test.ts', 'test/faults/bitcoin-payouts.test.ts'],
+    tests: ['test/faults/payouts.test.ts'],
   },
   {
     rule: 'A contested payment is neither signed nor sent',
