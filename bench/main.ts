@@ -13,6 +13,7 @@ import {benchDerive} from './derive.ts'
 import {benchElectrum} from './electrum.ts'
 import {benchLatency} from './latency.ts'
 import {benchPayoutRate, benchRecovery, benchSweeps} from './payouts.ts'
+import {benchProcesses} from './processes.ts'
 import {type Result, ratio} from './result.ts'
 import {benchSignBitcoin} from './sign-bitcoin.ts'
 import {benchSize} from './size.ts'
@@ -72,6 +73,10 @@ const benches: Record<string, () => Promise<void>> = {
         `${chain}: block announced by the node to webhook received: p50 ${p50.toFixed(0)} ms, p95 ${p95.toFixed(0)} ms.`,
       )
     }
+  },
+  async processes() {
+    for (const {name, startMs, memoryMb} of await benchProcesses())
+      facts.push(`${name}: ready ${startMs.toFixed(0)} ms after its start, ${memoryMb.toFixed(0)} MB of memory.`)
   },
   async api() {
     results.push(...(await benchApi()))
