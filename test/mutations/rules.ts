@@ -1,6 +1,8 @@
 // All rules that are taken out in turn.
 import type {Mutation} from './mutation.ts'
+import {deposits} from './rules/deposits.ts'
 import {expiry} from './rules/expiry.ts'
+import {payouts} from './rules/payouts.ts'
 import {solana} from './rules/solana.ts'
 
-export const mutations: Mutation[] = [...expiry, ...solana]
+export const mutations: Mutation[] = [...deposits, ...payouts, ...expiry, ...solana]

@@ -1,0 +1,198 @@
+// Payouts: what is claimed, what is paid, and what custody signs on every chain.
+import type {Mutation} from '../mutation.ts'
+
+export const payouts: Mutation[] = [
+  {
+    rule: 'A used idempotency key gives the same response',
+    file: 'db/functions/payouts/create.sql',
+    from: `      return duplicate.body;
+`,
+    to: '',
+    tests: ['api/payouts.test.ts', 'db/payouts.test.ts'],
+  },
+  {
+    rule: 'A used idempotency key refuses another request',
+    file: 'db/functions/payouts/create.sql',
+    from: 'if duplicate.request_hash <> of_request then',
+    to: 'if false then',
+    tests: ['api/payouts.test.ts'],
+  },
+  {
+    rule: 'A payout reads the balance with its pair locked',
+    file: 'db/functions/payouts/create.sql',
+    from: `  perform app.lock_pair(of_merchant, of_chain, of_token);
+
+`,
+    to: `
+`,
+    tests: ['db/payouts.test.ts', 'api/payouts.test.ts'],
+  },
+  {
+    rule: 'No payout begins while its chain is stopped',
+    file: 'db/functions/payouts/create.sql',
+    from: 'from app.why_halted(of_chain) why where why is not null;',
+    to: 'from app.why_halted(of_chain) why where false;',
+    tests: ['api/payouts.test.ts', 'db/payouts.test.ts'],
+  },
+  {
+    rule: 'No payout goes to an address of ours',
+    file: 'db/functions/payouts/create.sql',
+    from: `  from custody.address o where o.address = destination;
+`,
+    to: `  from custody.address o where false;
+`,
+    tests: ['api/payouts.test.ts', 'db/payouts.test.ts'],
+  },
+  {
+    rule: 'Nothing is paid out of nothing, or less',
+    file: 'db/functions/payouts/create.sql',
+    from: `  if at.gross <= 0 then
+`,
+    to: `  if false then
+`,
+    tests: ['api/payouts.test.ts', 'db/payouts.test.ts', 'db/ledger.test.ts'],
+  },
+  {
+    rule: 'No payout is smaller than the smallest',
+    file: 'db/functions/payouts/create.sql',
+    from: 'if at.gross - div(at.gross * rate, 10000) < asset.min_payout then',
+    to: 'if false then',
+    tests: ['api/payouts.test.ts', 'db/payouts.test.ts'],
+  },
+  {
+    rule: 'The fee is rounded down',
+    file: 'db/functions/payouts/create.sql',
+    from: 'values (of_merchant, of_chain, of_token, at.gross, rate, div(at.gross * rate, 10000), at.gross - div(at.gross * rate, 10000), destination,',
+    to: 'values (of_merchant, of_chain, of_token, at.gross, rate, ceil(at.gross * rate / 10000), at.gross - ceil(at.gross * rate / 10000), destination,',
+    tests: ['api/payouts.test.ts', 'db/payouts.test.ts'],
+  },
+  {
+    rule: 'A payout claims what the balance was, once',
+    file: 'db/functions/payouts/create.sql',
+    from: 'values (of_merchant, of_chain, of_token, -at.gross, -at.deposit_count);',
+    to: 'values (of_merchant, of_chain, of_token, 0, 0);',
+    tests: ['db/payouts.test.ts', 'api/payouts.test.ts'],
+  },
+  {
+    rule: 'A claim takes only what was final by then',
+    file: 'db/functions/payouts/allocate.sql',
+    from: 'and d.settlement_id is null and d.finalisation <= op.cutoff and',
+    to: 'and d.settlement_id is null and',
+    tests: ['db/payouts.test.ts', 'jobs/payouts/accounts.test.ts'],
+  },
+  {
+    rule: 'A deposit is claimed by one payout',
+    file: 'db/functions/payouts/allocate.sql',
+    from: 'and d.settlement_id is null and d.finalisation <= op.cutoff and',
+    to: 'and d.finalisation <= op.cutoff and',
+    tests: ['db/payouts.test.ts'],
+  },
+  {
+    rule: 'Claims and releases are carried out in order',
+    file: 'db/functions/payouts/allocate.sql',
+    from: 'and c.finished_at is null order by c.id limit 1;',
+    to: 'and c.finished_at is null order by c.id desc limit 1;',
+    tests: ['db/payouts.test.ts'],
+  },
+  {
+    rule: 'An allocation whose sum is wrong stops',
+    file: 'db/functions/payouts/allocate.sql',
+    from: 'if at.n < batch and (found_count, found_amount) <> (op.deposit_count, op.amount) then',
+    to: 'if false then',
+    tests: ['db/payouts.test.ts'],
+  },
+  {
+    rule: 'Payee, amount and address of a payout never change',
+    file: 'db/functions/payouts/transitions.sql',
+    from: `if (new.id, new.merchant_id, new.chain, new.token, new.gross, new.fee, new.net, new.address)
+    is distinct from (old.id, old.merchant_id, old.chain, old.token, old.gross, old.fee, old.net, old.address)
+    or (`,
+    to: 'if (',
+    tests: ['db/payouts.test.ts', 'db/schema.test.ts'],
+  },
+  {
+    rule: `A payout's status moves only forward`,
+    file: 'db/functions/payouts/transitions.sql',
+    from: `('pending', 'failed'), ('sweeping', 'failed'), ('swept', 'failed'), ('paying', 'failed'))) then`,
+    to: `('pending', 'failed'), ('sweeping', 'failed'), ('swept', 'failed'), ('paying', 'failed'), ('failed', 'pending'), ('completed', 'failed'))) then`,
+    tests: ['db/payouts.test.ts', 'db/schema.test.ts'],
+  },
+  {
+    rule: 'A payout whose money may have left does not fail',
+    file: 'db/functions/payouts/fail.sql',
+    from: 'from app.attempt_fate',
+    to: 'from (select * from app.attempt_fate where false)',
+    tests: ['db/payouts.test.ts', 'db/ledger.test.ts'],
+  },
+  {
+    rule: `A merchant is not paid from another merchant's money`,
+    file: 'db/functions/ledger/funds.sql',
+    from: '- coalesce((select sum(amount - reserved) from app.treasury_share where chain = of_chain and token = of_token and amount > reserved), 0)',
+    to: '',
+    tests: ['db/ledger.test.ts'],
+  },
+  {
+    rule: 'Custody signs only for the whitelist',
+    file: 'custody/policy.ts',
+    from: `  if (!is_whitelisted)
+    throw new Refusal(
+      'not_whitelisted',
+      \`the destination is not on the merchant's`,
+    to: `  if (false)
+    throw new Refusal(
+      'not_whitelisted',
+      \`the destination is not on the merchant's`,
+    tests: ['test/faults/attacker.test.ts'],
+  },
+  {
+    rule: 'Custody pays no address of ours',
+    file: 'custody/policy.ts',
+    from: `  if (is_ours) throw new Refusal('not_whitelisted', 'the destination is an address of this service')
+  if (!is_whitelisted)
+    throw new Refusal(
+      'not_whitelisted',
+      \`the destination is not on the merchant's`,
+    to: `  if (!is_whitelisted)
+    throw new Refusal(
+      'not_whitelisted',
+      \`the destination is not on the merchant's`,
+    tests: ['test/faults/attacker.test.ts'],
+  },
+  {
+    rule: 'A payout keeps what its first signature paid, and whom',
+    file: 'custody/policy.ts',
+    from: 'if (amount !== BigInt(payout.net) || destination !== payout.address || token !== payout.token)',
+    to: 'if (false)',
+    tests: ['test/faults/attacker.test.ts'],
+  },
+  {
+    rule: 'Custody signs only what is gross less the fee',
+    file: 'custody/policy.ts',
+    from: 'if (BigInt(net) !== BigInt(gross) - BigInt(fee) || BigInt(net) <= 0n || BigInt(fee) < 0n)',
+    to: 'if (false)',
+    tests: ['test/faults/attacker.test.ts'],
+  },
+  {
+    rule: 'Custody signs nothing above the limit of one payout',
+    file: 'custody/policy.ts',
+    from: 'if (limit !== undefined && amount > limit)',
+    to: 'if (false)',
+    tests: ['test/faults/attacker.test.ts'],
+  },
+  {
+    rule: 'Custody signs nothing above the limit of a day',
+    file: 'custody/policy.ts',
+    from: `  if (signed + amount > daily)
+    throw`,
+    to: `  if (false)
+    throw`,
+    tests: ['test/faults/attacker.test.ts'],
+  },
+  {
+    rule: 'Custody signs only known tokens',
+    file: 'custody/policy.ts',
+    from: 'if (!settings || !asset) throw',
+    to: 'if (!settings) throw',
+    tests: ['test/faults/attacker.test.ts'],
+  },
+]
