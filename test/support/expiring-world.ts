@@ -58,7 +58,7 @@ export class ExpiringWorld extends World {
   }
 
   async sent(txid: string): Promise<void> {
-    await until(() => this.lastSent(txid), {timeoutMs: 10_000, what: 'the transaction to be sent'})
+    await until(() => this.lastSent(txid), {timeoutMs: 30_000, what: 'the transaction to be sent'})
   }
 
   /** What the payment of a payout waits for. */

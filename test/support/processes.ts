@@ -14,7 +14,7 @@ export function newHome(): string {
 /** Kills all processes of this home, and removes it. */
 export async function removeHome(home: string): Promise<void> {
   for (const pid of processesOf(home)) kill(pid, 'SIGKILL')
-  await until(async () => processesOf(home).length === 0, {timeoutMs: 10_000, what: 'every process to be gone'})
+  await until(async () => processesOf(home).length === 0, {timeoutMs: 60_000, what: 'every process to be gone'})
   rmSync(home, {recursive: true})
 }
 

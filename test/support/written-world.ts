@@ -79,7 +79,7 @@ export abstract class WrittenWorld extends World {
   async filled(): Promise<void> {
     const free = `select from custody.address where purpose = 'deposit' and taken_at is null and retired_at is null`
     const isFull = async () => (await this.db.rows(free)).length === familyCount * poolSize
-    await until(isFull, {timeoutMs: 10_000, what: 'the pool to be full'})
+    await until(isFull, {timeoutMs: 30_000, what: 'the pool to be full'})
   }
 
   /** A merchant with a user, whose addresses come from custody, and with a payout address on these chains, by default whitelisted. */
