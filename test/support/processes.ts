@@ -11,10 +11,14 @@ export function newHome(): string {
   return home
 }
 
-/** Kills all processes of this home, and removes it. */
+/** Kills all processes of this home, also those that one of them was just starting, and removes it. */
 export async function removeHome(home: string): Promise<void> {
-  for (const pid of processesOf(home)) kill(pid, 'SIGKILL')
-  await until(async () => processesOf(home).length === 0, {timeoutMs: 60_000, what: 'every process to be gone'})
+  const killed = () => {
+    const left = processesOf(home)
+    for (const pid of left) kill(pid, 'SIGKILL')
+    return left.length === 0
+  }
+  await until(async () => killed(), {timeoutMs: 60_000, what: 'every process to be gone'})
   rmSync(home, {recursive: true})
 }
 
