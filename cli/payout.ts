@@ -145,7 +145,7 @@ export function addPayoutCommands(program: Command): void {
     payout,
     'replace',
     [
-      'Raises the network fee of a payout that is paying (RBF), at once, even if its chain is halted. Not where transactions expire (Tron).',
+      'Raises the network fee of a payout that is paying (RBF), at once, even if its chain is halted. Not where transactions expire (Tron, Solana).',
       '',
       'While a chain is halted, only replace and cancel sign transactions on it: they are for a payment that was sent already. The new fee is what',
       'the network asks for now, at least an eighth more than before (on Bitcoin 1 sat for each virtual byte more). It counts in the fee budget.',
@@ -171,7 +171,7 @@ export function addPayoutCommands(program: Command): void {
       '',
       'A payout that is pending, sweeping or swept fails at once. For a payout that is paying, Sluice signs a transaction that moves nothing and',
       'takes the nonce of the payment. The payout fails when that transaction is final, or is completed if the payment is mined first. The cancel',
-      'is signed even if the chain is halted. Where transactions expire (Tron), there is no cancel to sign: the payment is not sent any more, and the',
+      'is signed even if the chain is halted. Where transactions expire (Tron, Solana), there is no cancel to sign: the payment is not sent any more, and the',
       'payout fails when it has expired.',
     ].join('\n'),
     'sluice payout cancel pay_0192f3a4b5c67d8e9fa0b1c2d3e4f508',

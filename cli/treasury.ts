@@ -160,7 +160,7 @@ export function addTreasuryCommands(program: Command): void {
     [
       'Cancels an open withdrawal.',
       '',
-      'A transaction that moves nothing takes its place. Where transactions expire (Tron), it is not sent any more, and ends when it has expired.',
+      'A transaction that moves nothing takes its place. Where transactions expire (Tron, Solana), it is not sent any more, and ends when it has expired.',
       'On EVM chains a withdrawal that custody refuses to sign blocks every later transaction of the treasury, until it is signed or cancelled.',
     ].join('\n'),
     'sluice treasury cancel 0192f3a4-b5c6-7d8e-9fa0-b1c2d3e4f508',

@@ -19,7 +19,10 @@ interface Entry extends Owner {
 
 const operatorOption = ['--operator', "the operator's own list, for sluice treasury withdraw"] as const
 const chainOption = ['--chain <code>', 'the chain', chainCode] as const
-const addressOption = ['--address <address>', 'the address; mixed case is checked (EIP-55)'] as const
+const addressOption = [
+  '--address <address>',
+  'the address; on Ethereum and Polygon mixed case is checked (EIP-55)',
+] as const
 
 export function addWhitelistCommands(program: Command): void {
   const whitelist = program
