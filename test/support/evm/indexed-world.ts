@@ -39,7 +39,8 @@ export class IndexedEvm {
     const users: [TestUser, TestUser] = [await makeUser(db, merchantId), await makeUser(db, merchantId)]
     const rpcUrl = transport === 'ws' ? node.wsUrl : node.httpUrl
     const indexer = new Indexer({db, rpcUrl, settings: {USDC_CONTRACT: anvil.usdc, ...settings}})
-    test.onTestFinished(async () => {
+    test.onTestFinished(async ({task}) => {
+      if (task.result?.state === 'fail') console.log(task.name, indexer.ends, indexer.logs.slice(-20))
       await indexer.stop()
       await node.close()
       await anvil.stop()
