@@ -1,20 +1,21 @@
-// npm run mutations [-- --only PATTERN]: takes each rule of the lists out of a copy of the code, in turn, and runs the tests that guard it. Writes which test
-// failed to RESULTS.md (only without --only); ends with 1 if no test noticed that a rule was missing. Two run at a time.
+// npm run mutations [LIST ...] [-- --only PATTERN]: takes each rule of the lists (all, or those named: rules/) out of a copy of the code, in turn, and runs the
+// tests that guard it. Writes which test failed to results/LIST.md (not with --only); ends with 1 if no test noticed that a rule was missing. Two run at
+// a time.
 import {spawn} from 'node:child_process'
 import {once} from 'node:events'
-import {cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync} from 'node:fs'
+import {cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync} from 'node:fs'
 import {tmpdir} from 'node:os'
 import path from 'node:path'
 import {parseArgs} from 'node:util'
 import {z} from 'zod'
 import {type Mutation, root} from './mutation.ts'
-import {mutations} from './rules.ts'
+import {lists} from './rules.ts'
 
 const atOnce = 2
 /** A test that hangs without its rule has noticed, too. */
 const longestMs = 600_000
 
-const {values} = parseArgs({options: {only: {type: 'string', default: ''}}})
+const {values, positionals} = parseArgs({options: {only: {type: 'string', default: ''}}, allowPositionals: true})
 
 /** As vitest writes it. */
 const Report = z.object({
@@ -76,14 +77,20 @@ async function failuresOf(tests: string[], copy: string): Promise<string[]> {
 
 const cell = (text: string) => text.replaceAll('|', '\\|').replaceAll('\n', ' ')
 
-function table(outcomes: Outcome[]): string {
+/** The result of one list, in Markdown. */
+function page(list: string, outcomes: Outcome[]): string {
   const rows = outcomes.map(({rule, file, failed}) => `| ${cell(rule)} | ${file} | ${cell(failed[0] ?? '**none**')} |`)
-  return ['| rule | taken out of | test that fails then |', '|---|---|---|', ...rows].join('\n')
+  const head = ['| rule | taken out of | test that fails then |', '|---|---|---|']
+  return [`# ${list}`, '', `\`npm run mutations ${list}\`: ${inWords(outcomes)}`, '', ...head, ...rows, ''].join('\n')
 }
 
-async function main(): Promise<void> {
-  const chosen = mutations.filter(({rule, file}) => new RegExp(values.only).test(`${rule} (${file})`))
-  const left = [...chosen.entries()]
+function inWords(outcomes: Outcome[]): string {
+  const unnoticed = outcomes.filter(({failed}) => !failed.length).length
+  return `${outcomes.length} rules taken out, one at a time; the tests missed ${unnoticed}.`
+}
+
+async function outcomesOf(mutations: Mutation[]): Promise<Outcome[]> {
+  const left = [...mutations.entries()]
   const outcomes: Outcome[] = []
   const work = async () => {
     const copy = copyTree()
@@ -96,12 +103,21 @@ async function main(): Promise<void> {
     rmSync(copy, {recursive: true, force: true})
   }
   await Promise.all(Array.from({length: atOnce}, work))
-  const unnoticed = outcomes.filter(({failed}) => !failed.length).length
-  const words = `${outcomes.length} rules taken out, one at a time; the tests missed ${unnoticed}.`
-  console.log(words)
-  const head = `# Rules, and the tests that guard them\n\nWritten by \`npm run mutations\`. The lists are in rules/.\n\n${words}\n\n`
-  if (!values.only) writeFileSync(path.join(import.meta.dirname, 'RESULTS.md'), `${head}${table(outcomes)}\n`)
-  process.exitCode = unnoticed ? 1 : 0
+  return outcomes
+}
+
+async function main(): Promise<void> {
+  const only = new RegExp(values.only)
+  const results = path.join(import.meta.dirname, 'results')
+  mkdirSync(results, {recursive: true})
+  for (const name of positionals.length ? positionals : Object.keys(lists)) {
+    const list = lists[name]
+    if (!list) throw new Error(`there is no list ${name}; the lists are ${Object.keys(lists).join(', ')}`)
+    const outcomes = await outcomesOf(list.filter(({rule, file}) => only.test(`${rule} (${file})`)))
+    console.log(`${name}: ${inWords(outcomes)}`)
+    if (!values.only) writeFileSync(path.join(results, `${name}.md`), page(name, outcomes))
+    if (outcomes.some(({failed}) => !failed.length)) process.exitCode = 1
+  }
 }
 
 await main()

@@ -3,11 +3,14 @@ import {existsSync, readFileSync} from 'node:fs'
 import path from 'node:path'
 import {expect, test} from 'vitest'
 import {root} from './mutation.ts'
-import {mutations} from './rules.ts'
+import {lists} from './rules.ts'
 
-test.each(mutations)('the code that keeps this rule is found once: $rule', ({file, from, to, tests}) => {
-  expect(readFileSync(path.join(root, file), 'utf8').split(from)).toHaveLength(2)
-  expect(to).not.toBe(from)
-  expect(tests.filter(each => !existsSync(path.join(root, each)))).toEqual([])
-  expect(tests).not.toEqual([])
-})
+test.each(Object.values(lists).flat())(
+  'the code that keeps this rule is found once: $rule',
+  ({file, from, to, tests}) => {
+    expect(readFileSync(path.join(root, file), 'utf8').split(from)).toHaveLength(2)
+    expect(to).not.toBe(from)
+    expect(tests.filter(each => !existsSync(path.join(root, each)))).toEqual([])
+    expect(tests).not.toEqual([])
+  },
+)
