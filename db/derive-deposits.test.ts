@@ -1,5 +1,7 @@
 // Deriving deposits, against a model: whatever an indexer writes in one transaction (blocks dropped, replaced, re-included, read again, finality
 // moved), deposits, events, balances and incidents are exactly what the chain implies, after every commit.
+
+import {createHash} from 'node:crypto'
 import fc from 'fast-check'
 import {afterAll, beforeAll, expect, test} from 'vitest'
 import {ChainWriter} from '../test/support/chain-writer.ts'
@@ -345,6 +347,17 @@ test('a transfer on a chain or in a token that is not enabled is unattributed: n
   ])
   expect(await events()).toBe(before)
   expect(await db.rows('select * from app.balance_audit')).toEqual([])
+})
+
+// A merchant credits each id once: what a restored copy reads again must not have another id.
+test('the id of a deposit follows from what it is, in any copy of the database', async () => {
+  await writer.write({add: [[{txid: 'named', amount: 1n, recipient: user.address}]]})
+  const what = `ETH named 0 ${user.address} USDC`
+  const hashed = createHash('sha256').update(what).digest().subarray(0, 16)
+  hashed[6] = (hashed[6]! & 15) | 128
+  hashed[8] = (hashed[8]! & 63) | 128
+  const rows = await db.rows(`select replace(id::text, '-', '') as id from app.deposit where txid = 'named'`)
+  expect(rows).toEqual([{id: hashed.toString('hex')}])
 })
 
 test('no statement can change a final deposit, or delete any deposit', async () => {

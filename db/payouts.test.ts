@@ -248,6 +248,19 @@ describe('allocation, in steps of three deposits,', () => {
     expect(await money.balance(user)).toBe(50)
   })
 
+  test('stops if the deposits are not those that the payout claimed', async () => {
+    const user = await rich(700, 7)
+    const payout = await money.withoutAllocation(user, 'USDC', () => money.claim(user))
+    const claimed = (more: number) =>
+      money.db.rows('update app.claim set amount = amount + $2 where payout_id = $1', [payout, more])
+    await claimed(1)
+    await expect(money.allocate(user, 8)).rejects.toThrow('must have 7 deposits (701), but 7 (700) were found')
+    expect(await collected(payout)).toEqual([0, 0])
+    await claimed(-1)
+    await allocateAll(user)
+    expect(await collected(payout)).toEqual([7, 700])
+  })
+
   test('is right with any number of workers at once', async () => {
     const user = await rich(3000, 30)
     const payout = await money.withoutAllocation(user, 'USDC', () => money.claim(user))

@@ -1,8 +1,23 @@
 // All rules that are taken out in turn, in lists that can be run one by one.
 import type {Mutation} from './mutation.ts'
+import {bitcoin} from './rules/bitcoin.ts'
 import {deposits} from './rules/deposits.ts'
+import {evm} from './rules/evm.ts'
 import {expiry} from './rules/expiry.ts'
+import {following} from './rules/following.ts'
+import {merchants} from './rules/merchants.ts'
 import {payouts} from './rules/payouts.ts'
 import {solana} from './rules/solana.ts'
+import {tron} from './rules/tron.ts'
 
-export const lists: Record<string, Mutation[]> = {deposits, payouts, expiry, solana}
+export const lists: Record<string, Mutation[]> = {
+  following,
+  deposits,
+  payouts,
+  merchants,
+  expiry,
+  evm,
+  bitcoin,
+  tron,
+  solana,
+}

@@ -34,7 +34,7 @@ export const deposits: Mutation[] = [
     rule: 'A final deposit that vanished is an incident',
     file: 'db/functions/deposits/derive.sql',
     from: `from net where status = 'final' and (not alive or changed or moved)`,
-    to: `from net where status = 'final' and (changed or moved)`,
+    to: `from net where status = 'final' and alive and (changed or moved)`,
     tests: ['db/derive-deposits.test.ts', 'db/incidents.test.ts'],
   },
   {
@@ -195,14 +195,14 @@ export const deposits: Mutation[] = [
     raise exception 'incident %: its deposit is on the chain`,
     to: `  if false then
     raise exception 'incident %: its deposit is on the chain`,
-    tests: ['db/incidents.test.ts'],
+    tests: ['db/derive-deposits.test.ts'],
   },
   {
     rule: 'A deposit is not taken back before its block was read again',
     file: 'db/functions/deposits/take_back.sql',
     from: 'where c.chain = deposit.chain and c.head_height < deposit.block_height;',
     to: 'where false;',
-    tests: ['db/incidents.test.ts'],
+    tests: ['db/derive-deposits.test.ts'],
   },
   {
     rule: 'What was taken back after a payout claimed it is a debt',
@@ -233,7 +233,7 @@ export const deposits: Mutation[] = [
     from: `  if at.halted_at is not null then return false; end if;
 `,
     to: '',
-    tests: ['db/derive-deposits.test.ts', 'db/incidents.test.ts'],
+    tests: ['test/faults/finality.test.ts'],
   },
   {
     rule: 'Nothing is written without the final block',

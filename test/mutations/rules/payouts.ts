@@ -122,7 +122,7 @@ export const payouts: Mutation[] = [
     file: 'db/functions/payouts/fail.sql',
     from: 'from app.attempt_fate',
     to: 'from (select * from app.attempt_fate where false)',
-    tests: ['db/payouts.test.ts', 'db/ledger.test.ts'],
+    tests: ['db/expire.test.ts', 'db/payment-life.property.test.ts', 'test/faults/expiring-attacker.test.ts'],
   },
   {
     rule: `A merchant is not paid from another merchant's money`,
@@ -156,7 +156,7 @@ export const payouts: Mutation[] = [
     throw new Refusal(
       'not_whitelisted',
       \`the destination is not on the merchant's`,
-    tests: ['test/faults/attacker.test.ts'],
+    tests: ['custody/evm/judge.test.ts'],
   },
   {
     rule: 'A payout keeps what its first signature paid, and whom',
@@ -193,6 +193,6 @@ export const payouts: Mutation[] = [
     file: 'custody/policy.ts',
     from: 'if (!settings || !asset) throw',
     to: 'if (!settings) throw',
-    tests: ['test/faults/attacker.test.ts'],
+    tests: ['custody/evm/judge.test.ts'],
   },
 ]
