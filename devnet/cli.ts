@@ -69,7 +69,8 @@ command('reorg', 'reorganise the chain: replace its newest blocks by others')
     'after',
     `
 The new blocks are one more than the old ones. Without --keep-transactions they are empty: the payments in the old blocks are
-gone. Do not replace final blocks (sluice status shows the final height): a real chain does not do that, and the service halts the chain.
+gone. On Solana and Tron a transaction names an earlier block: one that names a replaced block is gone in any case. Do not
+replace final blocks (sluice status shows the final height): a real chain does not do that, and the service halts it.
 ${example('reorg --chain ETH --depth 3 --keep-transactions')}`,
   )
   .action(
