@@ -4,6 +4,7 @@ import type {FastifyError} from 'fastify'
 import type pg from 'pg'
 import type {z} from 'zod'
 import {failureOf} from '../db/failure.ts'
+import {whyUnknown} from './query.ts'
 
 export interface Detail {
   /** Where in the body, query or path: external_ref, chains.0; empty for the whole. */
@@ -47,9 +48,13 @@ export function invalid(path: string, code: string, message: string): ApiError {
   return new ApiError(400, 'invalid_request', `${path}: ${message}`, {details: [{path, code, message}]})
 }
 
-/** 400 for what a schema refused. */
-export function invalidRequest(error: z.ZodError): ApiError {
-  const details = error.issues.map(issue => ({path: issue.path.join('.'), code: issue.code, message: issue.message}))
+/** 400 for what a schema refused. `parameters` are those of the query, if the schema is of one. */
+export function invalidRequest(error: z.ZodError, parameters: string[] = []): ApiError {
+  const details = error.issues.flatMap((issue): Detail[] => {
+    const {code, message} = issue
+    if (code !== 'unrecognized_keys') return [{path: issue.path.join('.'), code, message}]
+    return issue.keys.map(path => ({path, code: 'unknown_parameter', message: whyUnknown(path, parameters)}))
+  })
   const first = details[0]
   const message = first && (first.path ? `${first.path}: ${first.message}` : first.message)
   return new ApiError(400, 'invalid_request', message, {details})

@@ -447,7 +447,7 @@ test('logs are JSON lines with the route and the status, and without secrets', a
     body: JSON.stringify({url: 'https://example.com/private-path'}),
   })
   const endpoint = (await created.json()) as {id: string; secret: string}
-  await fetch(`${started.url}/v1/users?x=private-query`, {headers})
+  await fetch(`${started.url}/payments?external_id=private-query`, {headers})
   await fetch(`${started.url}/v1/users`, {method: 'POST', headers, body: '{"external_ref":"private-person"'})
   await fetch(`${started.url}/private-path`, {headers: {authorization: 'Bearer sk_private'}})
   const lines = await until(
@@ -463,7 +463,7 @@ test('logs are JSON lines with the route and the status, and without secrets', a
   )
   expect(lines.filter(({msg}) => msg === 'request')).toMatchObject([
     {level: 20, process: 'api', method: 'POST', route: '/v1/webhook-endpoints', status: 201, merchant_id: merchantId},
-    {level: 20, method: 'GET', route: '/v1/users', status: 200, duration_ms: expect.any(Number)},
+    {level: 20, method: 'GET', route: '/payments', status: 200, duration_ms: expect.any(Number)},
     {level: 30, method: 'POST', route: '/v1/users', status: 400},
     {level: 30, method: 'GET', route: 'unknown', status: 404},
   ])

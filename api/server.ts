@@ -5,7 +5,7 @@ import {randomUUID} from 'node:crypto'
 import type {IncomingMessage} from 'node:http'
 import type {Socket} from 'node:net'
 import Fastify, {type FastifyReply, type FastifyRequest} from 'fastify'
-import type {z} from 'zod'
+import {z} from 'zod'
 import type {Logger} from '../base/log.ts'
 import {connections} from '../db/connections.ts'
 import {inWords} from '../db/failure.ts'
@@ -90,9 +90,16 @@ export async function buildServer({
   })
   app.setErrorHandler(sendError)
   app.setNotFoundHandler(() => undefined) // onRequest refuses it, before its body is read
-  app.setValidatorCompiler<z.ZodType>(({schema}) => data => {
-    const result = schema.safeParse(data)
-    return result.success ? {value: result.data} : {error: invalidRequest(result.error)}
+  app.setValidatorCompiler<z.ZodType>(({schema: given, httpPart}) => {
+    const schema = httpPart === 'querystring' ? (given as z.ZodObject).strict() : given
+    const parameters = httpPart === 'querystring' ? Object.keys((given as z.ZodObject).shape) : []
+    return data => {
+      const result = schema.safeParse(data)
+      return result.success ? {value: result.data} : {error: invalidRequest(result.error, parameters)}
+    }
+  })
+  app.addHook('onRoute', route => {
+    if (!route.config?.open) route.schema = {querystring: z.object({}), ...route.schema} // otherwise no query would be checked
   })
   app.setSerializerCompiler(() => String) // replies are already text; their schemas are for the documentation
   acceptJson(app)
