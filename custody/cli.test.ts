@@ -183,6 +183,7 @@ test("budget shows what today's signatures may cost, and raises it for today", a
     [['--chain', 'ETH'], 'belong together'],
     [['--chain', 'DOGE', '--raise', '1'], 'there is no chain DOGE'],
     [['--chain', 'ETH', '--raise', '-1'], 'is not an amount'],
+    [['--chain', 'ETH', '--raise', '99999999999999999999'], 'at most 10 times ETH_FEE_BUDGET'],
     [['--chain', 'BTC', '--raise', '0.000000001'], 'is not an amount'],
   ] as const) {
     const {code, stderr} = await custody(['budget', ...given])

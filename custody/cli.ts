@@ -129,13 +129,20 @@ async function budget({chain: code, raise}: {chain?: string; raise?: string}): P
   })
 }
 
+const mostRaised = 10n
+
 async function raiseBudget(client: pg.Client, {chains}: Settings, code: string, raise: string): Promise<void> {
-  const chain = [...chains.values()].find(({chain}) => chain.code === code)?.chain
-  if (!chain) throw new PermanentError(`there is no chain ${code}; there are ${[...chains.keys()].join(', ')}`)
-  const {decimals, token} = chain.assets[0]
+  const found = [...chains.values()].find(({chain}) => chain.code === code)
+  if (!found) throw new PermanentError(`there is no chain ${code}; there are ${[...chains.keys()].join(', ')}`)
+  const {decimals, token} = found.chain.assets[0]
   const isAmount = /^\d+(\.\d+)?$/.test(raise) && (raise.split('.')[1] ?? '').length <= decimals
   const amount = isAmount ? parseUnits(raise, decimals) : 0n
   if (amount <= 0n) throw new PermanentError(`--raise ${raise} is not an amount of ${token}, such as 0.25`)
+  const most = mostRaised * (found.feeBudget || 10n ** BigInt(decimals))
+  if (amount > most) // the budget is what limits a thief, and a slip of the keyboard must not lift it
+    throw new PermanentError(
+      `--raise ${raise} is more than ${formatUnits(most, decimals)} ${token}: at once, at most ${mostRaised} times ${code}_FEE_BUDGET`,
+    )
   await client.query(
     `insert into custody.budget_raise (chain, day, amount) values ($1, (clock_timestamp() at time zone 'UTC')::date, $2)`,
     [code, String(amount)],

@@ -117,7 +117,7 @@ async function find(code: string): Promise<LocalClient> {
 }
 
 function wholeNumber(text: string): number {
-  if (!/^[1-9]\d{0,8}$/.test(text)) throw new InvalidArgumentError('It must be a whole number, 1 or more.')
+  if (!/^[1-9]\d{0,8}$/.test(text)) throw new InvalidArgumentError('It must be a whole number from 1 to 999999999.')
   return Number(text)
 }
 

@@ -133,7 +133,7 @@ export async function response(text: string, responding: Responding): Promise<un
 
 async function respondToOne(input: unknown, {serve, failed}: Responding): Promise<object> {
   const call = Call.safeParse(input)
-  if (!call.success) return failure(null, {code: -32600, message: z.prettifyError(call.error)})
+  if (!call.success) return failure(null, {code: -32600, message: inOneLine(call.error)})
   const {id, method, params} = call.data
   try {
     return {jsonrpc: '2.0', id, result: (await serve(method, params)) ?? null}
@@ -145,6 +145,8 @@ async function respondToOne(input: unknown, {serve, failed}: Responding): Promis
 function failure(id: string | number | null, {code, message, data}: Failure): object {
   return {jsonrpc: '2.0', id, error: {code, message, data}}
 }
+
+const inOneLine = ({issues}: z.ZodError) => issues.map(({path, message}) => [...path, message].join(' ')).join('; ')
 
 export interface Failure {
   code: number
@@ -158,7 +160,7 @@ export function failureOf(
   {method, log, invalid}: {method: string; log: Logger; invalid: number},
 ): Failure {
   if (error instanceof RpcError) return error
-  if (error instanceof z.ZodError) return {code: invalid, message: z.prettifyError(error)}
+  if (error instanceof z.ZodError) return {code: invalid, message: inOneLine(error)}
   if (error instanceof RangeError) return {code: invalid, message: error.message}
   log.error({error: String(error), method}, 'request failed')
   return {code: -32603, message: error instanceof Error ? error.message : String(error)}

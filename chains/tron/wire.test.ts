@@ -262,6 +262,16 @@ test('bytes that are no message are refused', () => {
   expect(() => new Message(encode([[1, bytes('00')]])).integer(1)).toThrow('is no integer')
 })
 
+test('of a field that is there twice the last one counts', () => {
+  const twice = new Message(
+    encode([
+      [1, [1n, 2n]],
+      [2, [bytes('01'), bytes('02')]],
+    ]),
+  )
+  expect([twice.integer(1), hex(twice.bytes(2))]).toEqual([2n, '02'])
+})
+
 test('negative integers, and repeated defaults, survive', () => {
   expect(new Message(encode([[1, -5n]])).integer(1)).toBe(-5n)
   expect(new Message(encode([[2, [bytes(''), bytes('01')]]])).all(2)).toHaveLength(2)

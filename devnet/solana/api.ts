@@ -28,7 +28,7 @@ const Config = z
   .prefault({})
 type Config = z.infer<typeof Config>
 const Slot = z.int().min(0)
-const Address = z.string().refine(text => /^[1-9A-HJ-NP-Za-km-z]{32,44}$/.test(text), 'is no address')
+const Address = z.string().refine(text => /^[1-9A-HJ-NP-Za-km-z]{32,44}$/.test(text), 'is no address of Solana')
 
 export class SolanaApi {
   readonly #chain: SolanaLocalChain

@@ -15,7 +15,7 @@ import {Trouble, Troubled} from './trouble.ts'
 
 export const node = 'litesvm'
 
-const Address = z.string().regex(/^[1-9A-HJ-NP-Za-km-z]{32,44}$/, 'is no address')
+const Address = z.string().regex(/^[1-9A-HJ-NP-Za-km-z]{32,44}$/, 'is no address of Solana')
 
 export function open(code: ChainCode, file: string): Opened {
   const journal = new SolanaJournal(file, code)

@@ -185,6 +185,7 @@ describe('a block is refused', () => {
     ['an empty object', () => ({})],
     ['less', infos => infos.slice(1)],
     ['one twice', infos => [infos[0], infos[0], infos[1]]],
+    ['that of another transaction', ([first, ...others]) => [{...first, id: '0'.repeat(64)}, ...others]],
     ['more', infos => [...infos, {...infos[0], id: '0'.repeat(64)}]],
     ['the same of another block', infos => infos.map(info => ({...info, blockNumber: 9}))],
     ['the same of a block that it replaced', infos => infos.map(info => ({...info, blockTimeStamp: 9}))],

@@ -158,8 +158,8 @@ const hasRoot = ({txTrieRoot: root, transactions}: Block) => txTrieRoot(transact
 function assertComplete({height, time, transactions}: Block, infos: Info[]): void {
   const known = new Set(infos.map(({txid}) => txid))
   const isOfBlock = infos.every(info => info.height === height && info.time === time)
-  const hasAll = known.size === infos.length && transactions.every(({txid}) => known.has(txid))
-  if (!isOfBlock || !hasAll || infos.length !== transactions.length)
+  const hasAll = infos.length === transactions.length && transactions.every(({txid}) => known.has(txid))
+  if (!isOfBlock || !hasAll)
     throw new Incomplete(`the node does not say of each transaction of block ${height} what came of it`)
   if (infos.some(hidesInternals)) throw new Incomplete(savesNoInternals)
 }
