@@ -559,7 +559,7 @@ test('PUT /v1/payout-address refuses a text that is no address of the chain with
     expect(body.details).toMatchObject([{path: 'address'}])
   }
   const unknown = await client.put('/v1/payout-address', {chain: 'DOGE', address: 'x'})
-  expect([unknown.status, unknown.body.error]).toEqual([400, 'invalid_request'])
+  expect([unknown.status, unknown.body.error]).toEqual([422, 'chain_not_enabled'])
   const address = 'HAgk14JpMQLgt6rVgv7cBQFJWFto5Dqxi472uT3DKpqk'
   const notEnabled = await client.put('/v1/payout-address', {chain: 'SOL', address})
   expect([notEnabled.status, notEnabled.body.error]).toEqual([422, 'chain_not_enabled'])

@@ -43,6 +43,9 @@ export function notFound(kind: string): ApiError {
   return new ApiError(404, `${kind}_not_found`, `there is no ${kind.replaceAll('_', ' ')} with this id`)
 }
 
+export const chainNotEnabled = (chain: string) =>
+  new ApiError(422, 'chain_not_enabled', `not enabled for this account: ${chain}`)
+
 /** 400 for one value that a schema cannot check. */
 export function invalid(path: string, code: string, message: string): ApiError {
   return new ApiError(400, 'invalid_request', `${path}: ${message}`, {details: [{path, code, message}]})

@@ -521,16 +521,31 @@ test('a malformed body is 400 invalid_request with details that name the errors,
     [{external_ref: 'a', chains: null}, 'chains'],
     [{external_ref: 'a', chains: 'ETH'}, 'chains'],
     [{external_ref: 'a', chains: []}, 'chains'],
-    [{external_ref: 'a', chains: ['eth']}, 'chains.0'],
-    [{external_ref: 'a', chains: ['ETH', 'DOGE']}, 'chains.1'],
     [{external_ref: 'a', chains: ['ETH', null]}, 'chains.1'],
-    [{external_ref: 'a', chains: ['__proto__']}, 'chains.0'],
+    [{external_ref: 'a', chains: ['']}, 'chains.0'],
+    [{external_ref: 'a', chains: ['a\0b']}, 'chains.0'],
     [{external_ref: 'a', chains: Array.from({length: 51}, () => 'ETH')}, 'chains'],
   ]
   for (const [body, path] of bodies) {
     const reply = await client.post('/v1/users', body)
     expect(refusal(reply), String(body).slice(0, 100)).toEqual([400, 'invalid_request'])
     if (path) expect(reply.body.details).toMatchObject([{path, code: expect.any(String), message: expect.any(String)}])
+  }
+  expect(await everything()).toBe(before)
+})
+
+test('a chain that does not exist is not enabled, and nothing is made for it', async () => {
+  const before = await everything()
+  for (const chain of ['eth', 'DOGE', '__proto__', "'; drop table app.user"]) {
+    const user = await client.post('/v1/users', {external_ref: 'of no chain', chains: ['ETH', chain]})
+    expect([...refusal(user), user.body.message]).toEqual([
+      422,
+      'chain_not_enabled',
+      `not enabled for this account: ${chain}`,
+    ])
+    expect(refusal(await client.put('/v1/payout-address', {chain, address: 'x'}))).toEqual([422, 'chain_not_enabled'])
+    const payout = await client.post('/v1/payouts', {chain, token: 'USDC'})
+    expect([...refusal(payout), payout.body.message]).toEqual([422, 'unsupported_token', `there is no chain ${chain}`])
   }
   expect(await everything()).toBe(before)
 })

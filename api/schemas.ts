@@ -20,7 +20,9 @@ export const externalRef = text(255).meta({
   maxLength: 255,
 })
 export const chainCode = z.enum(chainCodes)
-export const chainList = z.array(chainCode).min(1).max(50)
+/** A chain that a request names: any other text is refused by what the request asks for, because it is a matter of what is supported. */
+export const requestedChain = text(64).meta({enum: [...chainCodes], examples: ['ETH']})
+export const chainList = z.array(requestedChain).min(1).max(50)
 export const token = z.string().meta({description: 'Native coin or token of the chain.', examples: ['USDC']})
 export const address = z.string().meta({examples: ['0x70997970C51812dc3A010C7d01b50e0d17dc79C8']})
 export const txid = z.string().meta({

@@ -129,6 +129,7 @@ async function budget({chain: code, raise}: {chain?: string; raise?: string}): P
   })
 }
 
+/** The budget is what limits a thief: a slip of the keyboard must not lift it. */
 const mostRaised = 10n
 
 async function raiseBudget(client: pg.Client, {chains}: Settings, code: string, raise: string): Promise<void> {
@@ -139,7 +140,7 @@ async function raiseBudget(client: pg.Client, {chains}: Settings, code: string, 
   const amount = isAmount ? parseUnits(raise, decimals) : 0n
   if (amount <= 0n) throw new PermanentError(`--raise ${raise} is not an amount of ${token}, such as 0.25`)
   const most = mostRaised * (found.feeBudget || 10n ** BigInt(decimals))
-  if (amount > most) // the budget is what limits a thief, and a slip of the keyboard must not lift it
+  if (amount > most)
     throw new PermanentError(
       `--raise ${raise} is more than ${formatUnits(most, decimals)} ${token}: at once, at most ${mostRaised} times ${code}_FEE_BUDGET`,
     )

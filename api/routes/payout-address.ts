@@ -3,11 +3,11 @@ import {z} from 'zod'
 import {RetryableError} from '../../base/errors.ts'
 import {anyOwnAddress, displayForm} from '../../chains/address.ts'
 import {AddressError} from '../../chains/family.ts'
-import type {ChainCode} from '../../chains/registry.ts'
+import {type ChainCode, findChain} from '../../chains/registry.ts'
 import type {App, Context} from '../app.ts'
 import {statement, value} from '../database.ts'
-import {invalid, unavailable} from '../errors.ts'
-import {address, chainCode, changeErrors, text} from '../schemas.ts'
+import {chainNotEnabled, invalid, unavailable} from '../errors.ts'
+import {address, chainCode, changeErrors, requestedChain, text} from '../schemas.ts'
 
 const findOwn = statement('find_own_address', anyOwnAddress)
 const setPayoutAddress = statement('set_payout_address', 'select app.set_payout_address($1, $2, $3)')
@@ -23,12 +23,15 @@ export function payoutAddress(app: App, {db}: Context): void {
         summary: 'Register the payout address of a chain',
         description: 'Replaces the one before it for later payouts. An address of this service is refused.',
         body: z
-          .object({chain: chainCode, address: text(128)})
+          .object({chain: requestedChain, address: text(128)})
           .meta({examples: [{chain: 'ETH', address: '0x52908400098527886E0F7030069857D2E4169EE7'}]}),
         response: {200: PayoutAddress, ...changeErrors(422)},
       },
     },
-    async ({merchantId, body: {chain, address}}) => {
+    async ({merchantId, body}) => {
+      const {address} = body
+      const chain = findChain(body.chain)?.code
+      if (!chain) throw chainNotEnabled(body.chain)
       const own = await db.of(merchantId).read<[string]>(findOwn, [chain])
       const read = await readAddress(chain, address, own?.[0])
       return await value(db.of(merchantId).change<[string]>(setPayoutAddress, [merchantId, chain, read]))

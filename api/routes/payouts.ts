@@ -1,8 +1,9 @@
 // Payouts.
 import {z} from 'zod'
+import {findChain} from '../../chains/registry.ts'
 import type {App, Context} from '../app.ts'
 import {statement, value} from '../database.ts'
-import {notFound} from '../errors.ts'
+import {ApiError, notFound} from '../errors.ts'
 import {idempotencyHeaders, keyAndHash} from '../idempotency.ts'
 import {type Fields, jsonOf, page, pageStatement} from '../page.ts'
 import type {Queries} from '../replica.ts'
@@ -15,6 +16,7 @@ import {
   id,
   pageOf,
   pageQuery,
+  requestedChain,
   text,
   timestamp,
   token,
@@ -123,7 +125,7 @@ export function payouts(app: App, {db}: Context): void {
         headers: idempotencyHeaders('payout', '"payout-2026-01-31"'),
         body: z
           .object({
-            chain: chainCode,
+            chain: requestedChain,
             token: text(64).meta({description: token.description, examples: token.meta()?.examples as string[]}),
             sweep_first: z
               .boolean()
@@ -136,6 +138,7 @@ export function payouts(app: App, {db}: Context): void {
     },
     async ({merchantId, headers, body}, reply) => {
       const {chain, token, sweep_first} = body
+      if (!findChain(chain)) throw new ApiError(422, 'unsupported_token', `there is no chain ${chain}`)
       const asked = [chain, token, sweep_first]
       const values = [merchantId, ...asked, ...keyAndHash(headers['idempotency-key'], asked)]
       return reply.code(202).send(await value(db.of(merchantId).change<[string]>(createPayout, values)))
