@@ -46,6 +46,14 @@ test('far behind the final block, only blocks buried below it become final', asy
   expect(await finalHeight()).toBe(6)
 })
 
+test('a buried block of which the node has another one is not final', async () => {
+  await writer.write({add: [[]]})
+  const honest = source(200, 1)
+  const hashAt = async (at: number) => (at < 200 ? `0xother${at}` : honest.hashAt(at))
+  await advanceFinality({...honest, hashAt}, cursor)
+  expect(await finalHeight()).toBe(6)
+})
+
 test('a final block that only a node reports makes nothing final', async () => {
   const high = source(5000, 1)
   const hashAt = async (at: number) => writer.blocks[at]?.hash

@@ -27,10 +27,10 @@ afterEach(async () => {
   chain.journal.close()
 })
 
-/** A ledger that agrees with the solidified block, but for `wrong`. */
-function ask(wrong = 0n) {
+/** A ledger that agrees with the solidified block, or with one that will be, but for `wrong`. */
+function ask(wrong = 0n, ahead = () => 0) {
   const query = async () => {
-    const height = chain.solidHeight
+    const height = chain.solidHeight + ahead()
     const amount = (chain.journal.account(address, height)?.balance ?? 0n) + wrong
     return {rows: [{height, hash: chain.block(height).hash, address, amount: String(amount)}]}
   }
@@ -55,6 +55,17 @@ test('balances that were read while another block became final are read again', 
   }
   expect(await ask().poll([address])).toEqual({height: 2, differences: [], unread: []})
   expect(rounds).toBe(2)
+})
+
+test('balances that were read before the node had the final block of the ledger are read again', async () => {
+  let ahead = 1
+  node.behave = async ({method}, pass) => {
+    const response = await pass()
+    if (method.endsWith('/getaccount') && ahead) chain.mine()
+    if (method.endsWith('/getblock') || method.endsWith('/getaccount')) ahead = 0
+    return response
+  }
+  expect(await ask(0n, () => ahead).poll([address])).toMatchObject({differences: []})
 })
 
 test('what a payment that is not final changes is no difference', async () => {

@@ -7,14 +7,14 @@ export const following: Mutation[] = [
     file: 'indexers/follow.ts',
     from: '(block, i) => block.parentHash !== parents[i]!.hash || block.height <= parents[i]!.height,',
     to: '(block, i) => block.height <= parents[i]!.height,',
-    tests: ['indexers/follow.test.ts'],
+    tests: ['indexers/follow-round.test.ts', 'indexers/follow.test.ts'],
   },
   {
     rule: 'A replacement ends no lower than what it replaces',
     file: 'indexers/follow.ts',
     from: 'if (!blocks.length || (next.at(-1)!.height < this.tip!.height && blocks.length < storeLimit)) return false',
     to: 'if (!blocks.length) return false',
-    tests: ['indexers/follow.test.ts'],
+    tests: ['indexers/follow-round.test.ts', 'indexers/follow.test.ts'],
   },
   {
     rule: 'A final block stays',
@@ -22,7 +22,7 @@ export const following: Mutation[] = [
     from: `    this.#assertFollows(next, at)
 `,
     to: '',
-    tests: ['indexers/follow.test.ts'],
+    tests: ['indexers/follow-round.test.ts', 'indexers/follow.test.ts'],
   },
   {
     rule: 'What the source learns late is written again',
@@ -30,28 +30,28 @@ export const following: Mutation[] = [
     from: `    if (this.#invalidatedHeight <= this.#tracked[0]!.height) return this.#writeLate(this.#invalidatedHeight)
 `,
     to: '',
-    tests: ['indexers/follow.test.ts'],
+    tests: ['indexers/follow-round.test.ts', 'indexers/follow.test.ts'],
   },
   {
     rule: 'A head at the same height with another hash is another block',
     file: 'indexers/follow.ts',
     from: '(head.height === tip.height && head.hash === tip.hash)',
     to: 'head.height === tip.height',
-    tests: ['indexers/follow.test.ts'],
+    tests: ['indexers/follow-round.test.ts', 'indexers/follow.test.ts'],
   },
   {
     rule: 'A block on another parent begins a replacement',
     file: 'indexers/follow.ts',
     from: 'if (blocks.length && blocks[0]!.parentHash !== tip.hash) return this.#replacement(base)',
     to: '',
-    tests: ['indexers/follow.test.ts'],
+    tests: ['indexers/follow-round.test.ts', 'indexers/follow.test.ts'],
   },
   {
     rule: 'A height that the source cannot show buries nothing',
     file: 'indexers/follow.ts',
     from: '    return (await this.#options.source.hashAt(head.height)) === head.hash ? head.height : top.height',
     to: '    return head.height',
-    tests: ['indexers/follow.test.ts'],
+    tests: ['indexers/follow-round.test.ts', 'indexers/follow.test.ts'],
   },
   {
     rule: 'After an error only the store says what is stored',
@@ -59,28 +59,21 @@ export const following: Mutation[] = [
     from: `      await follower.forget()
       await sleep(retryMs)`,
     to: '      await sleep(retryMs)',
-    tests: ['indexers/follow.test.ts'],
+    tests: ['indexers/follow-round.test.ts', 'indexers/follow.test.ts'],
   },
   {
     rule: 'No block is read from another network',
     file: 'indexers/follow.ts',
     from: 'if (responded !== network) throw new CannotFollow(`the node is on',
     to: 'if (false) throw new CannotFollow(`the node is on',
-    tests: ['indexers/follow.test.ts'],
+    tests: ['indexers/follow-round.test.ts', 'indexers/follow.test.ts'],
   },
   {
     rule: 'Late writing takes only the blocks that are stored',
     file: 'indexers/follow.ts',
     from: 'const same = linked(base!, blocks).filter(({hash}, i) => hash === stored[i]?.hash)',
     to: 'const same = linked(base!, blocks)',
-    tests: ['indexers/follow.test.ts'],
-  },
-  {
-    rule: 'The final height never follows an older statement',
-    file: 'indexers/finality.ts',
-    from: 'if (!final || !at || final.height <= at.finalHeight) return',
-    to: 'if (!final || !at) return',
-    tests: ['indexers/finality.test.ts', 'test/faults/finality.test.ts'],
+    tests: ['indexers/follow-round.test.ts', 'indexers/follow.test.ts'],
   },
   {
     rule: 'A block is final only with its confirmations on our own chain',

@@ -457,7 +457,7 @@ export const tron: Mutation[] = [
     file: 'jobs/payouts/tron/chain.ts',
     from: 'paymentReserve: async () => settings.maxPaymentFee,',
     to: 'paymentReserve: async () => 0n,',
-    tests: ['test/faults/tron-payouts.test.ts'],
+    tests: ['test/faults/tron-treasury.test.ts', 'test/faults/tron-payouts.test.ts'],
   },
   {
     rule: 'The operator withdraws to no contract',
