@@ -15,10 +15,11 @@ import {createHelius, type HeliusClient} from 'helius-sdk'
 import {z} from 'zod'
 import {PermanentError, RetryableError} from '../../base/errors.ts'
 import {parseJson} from '../../base/json.ts'
+import {withoutPassword} from '../basic-auth.ts'
 import {Failover} from '../failover.ts'
 import type {NodeHead} from '../family.ts'
 import {NodeRest} from '../node-rest.ts'
-import {readResponse} from '../read-response.ts'
+import {readResponse, whyUnanswered} from '../read-response.ts'
 import {
   Account,
   Amount,
@@ -79,10 +80,16 @@ export class SolanaNode {
   readonly #timeoutMs: number
   readonly #rest = new NodeRest()
 
-  constructor({url, apiKey}: SolanaEndpoint, timeoutMs: number) {
+  constructor(endpoint: SolanaEndpoint, timeoutMs: number) {
     this.#timeoutMs = timeoutMs
+    const {apiKey} = endpoint
+    const {url, headers} = withoutPassword(endpoint.url)
     const fullUrl = apiKey ? `${url}?api-key=${apiKey}` : url // as the SDK writes it
-    const transport = createHttpTransport({url: fullUrl, fromJson: text => parseJson(text) as never})
+    const transport = createHttpTransport({
+      url: fullUrl,
+      headers: {...headers},
+      fromJson: text => parseJson(text) as never,
+    })
     this.#transport = request => this.#send(transport, request)
     this.#helius = createHelius({baseUrl: url, ...(apiKey && {apiKey}), transport: () => this.#transport})
   }
@@ -229,7 +236,7 @@ export class SolanaNode {
         throw new RetryableError(`the node answered with status ${status}`)
       }
       const how = error instanceof SyntaxError ? 'sent no JSON' : 'does not answer'
-      throw new RetryableError(`the node ${how}: ${signal.aborted ? 'TimeoutError' : (error as Error).name}`)
+      throw new RetryableError(`the node ${how}: ${signal.aborted ? 'TimeoutError' : whyUnanswered(error)}`)
     }
   }
 }

@@ -4,10 +4,11 @@
 import {z} from 'zod'
 import {RetryableError} from '../../base/errors.ts'
 import {parseJson} from '../../base/json.ts'
+import {withoutPassword} from '../basic-auth.ts'
 import {Failover} from '../failover.ts'
 import type {NodeHead} from '../family.ts'
 import {NodeRest} from '../node-rest.ts'
-import {readResponse} from '../read-response.ts'
+import {readResponse, whyUnanswered} from '../read-response.ts'
 import {bytesOf} from './address.ts'
 import {Account, Block, BlockHeader, Broadcast, FreeBytes, Info, Prices} from './responses.ts'
 import type {TronEndpoint, TronSettings} from './settings.ts'
@@ -112,17 +113,17 @@ export class TronNode {
   async #post(path: string, body: object): Promise<string> {
     this.#rest.assertOver()
     const {url, solidityUrl} = this.#endpoint
-    const base = path.startsWith('walletsolidity/') ? solidityUrl : url
+    const base = withoutPassword(path.startsWith('walletsolidity/') ? solidityUrl : url)
     const key = this.#apiKey && {'TRON-PRO-API-KEY': this.#apiKey}
-    const response = await fetch(`${base.replace(/\/+$/, '')}/${path}`, {
+    const response = await fetch(`${base.url.replace(/\/+$/, '')}/${path}`, {
       method: 'POST',
-      headers: {'content-type': 'application/json', ...key},
+      headers: {'content-type': 'application/json', ...base.headers, ...key},
       body: JSON.stringify(body),
       signal: AbortSignal.timeout(this.#timeoutMs),
     })
       .then(async answer => ({status: answer.status, text: await answer.text()}))
       .catch(error => {
-        throw new RetryableError(`the node does not answer ${path}: ${(error as Error).name}`)
+        throw new RetryableError(`the node does not answer ${path}: ${whyUnanswered(error)}`)
       })
     this.#rest.note(response.status)
     if (response.status !== 200) throw new RetryableError(`the node answered ${path} with status ${response.status}`)
