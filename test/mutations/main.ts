@@ -3,7 +3,7 @@
 // a time.
 import {spawn} from 'node:child_process'
 import {once} from 'node:events'
-import {cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync} from 'node:fs'
+import {cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync} from 'node:fs'
 import {tmpdir} from 'node:os'
 import path from 'node:path'
 import {parseArgs} from 'node:util'
@@ -67,6 +67,7 @@ async function failuresOf(tests: string[], copy: string): Promise<string[]> {
   const [code] = (await once(child, 'exit')) as [number | null]
   if (code === 0) return []
   if (code === null) return ['did not end in ten minutes']
+  if (!existsSync(report)) return [`the runner of tests ended with code ${code}, and no report`]
   const {testResults} = Report.parse(JSON.parse(readFileSync(report, 'utf8')))
   return testResults.flatMap(({name, message, assertionResults}) => {
     const file = path.relative(copy, name)
