@@ -170,7 +170,7 @@ insert into app.incident_kind (kind, halts, decisions, way_out) values
   ('contested_payment', false, '{}',
     'wait: nothing of the payment is signed or sent until one of its transactions is final, or all but one have expired; then it closes by itself'),
   ('unproven_expiry', false, '{absent}',
-    'ask other nodes whether any block holds the transaction; if none does, sluice incident resolve {id} --as absent, and it may be signed again'),
+    'ask other nodes whether any block holds the transaction; if one does, have Sluice read it again (sluice reindex); if none does, sluice incident resolve {id} --as absent, and it may be signed again'),
   ('unproven_block', false, '{kept}',
     'compare the blocks with another node, and set one as the second; then sluice incident resolve {id} --as kept'),
   ('audit', false, '{kept}',

@@ -18,7 +18,7 @@ export function openReader(settings: SolanaSettings, {cursor, database, write, l
   return {
     source,
     network,
-    networkSettings: `${code}_RPC_URL and ${code}_NETWORK`,
+    networkSettings: `${code}_RPC_URL, ${code}_RPC_URL_2 and ${code}_NETWORK`,
     async read() {
       await follow({database, cursor, source, network, write, log, pollMs}, new AbortController().signal)
       throw new Error('following has no end')

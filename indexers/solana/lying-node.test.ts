@@ -10,6 +10,7 @@ import {SolanaJournal} from '../../devnet/solana/journal.ts'
 import {addressOfKey, newKey} from '../../devnet/solana/keys.ts'
 import {payment} from '../../devnet/solana/transaction.ts'
 import {Trouble} from '../../devnet/solana/trouble.ts'
+import {faults} from '../../test/support/rpc-proxy.ts'
 import {type LyingNode, startNode} from '../../test/support/solana/node.ts'
 import type {Expired} from '../cursor.ts'
 import {SolanaSource} from './source.ts'
@@ -138,6 +139,18 @@ function expired(): Expired {
 }
 
 const prove = (of: Expired) => sourceOf(first, second).proveAbsent(of)
+
+test('is not proven by a node of another network, which is refused at the start', async () => {
+  const of = expired()
+  second.node.behave = ({method}, pass) => (method === 'getGenesisHash' ? newAddress() : pass())
+  await expect(sourceOf(first, second).refusal()).rejects.toMatchObject({reason: 'wrong_network'})
+  expect(await prove(of)).toMatch('a node is on another network')
+  second.node.behave = () => faults.status(500) // it is compared when its word counts
+  await sourceOf(first, second).refusal()
+  await expect(prove(of)).rejects.toThrow('status 500')
+  second.node.behave = undefined
+  expect(await prove(of)).toMatchObject({final: [{}, {}]})
+})
 
 test('is not proven by balances of before its end', async () => {
   const of = expired()

@@ -18,6 +18,7 @@ import type {ReadBlock} from '../block.ts'
 import type {BlockRef, Expired} from '../cursor.ts'
 import type {BlockTimes, Link} from '../family.ts'
 import type {ChainSource} from '../follow.ts'
+import {assertOneNetwork, otherNetwork} from '../one-network.ts'
 import {proveAbsent} from './absence.ts'
 import {BlockFinder} from './find-block.ts'
 import {Line} from './line.ts'
@@ -39,6 +40,8 @@ interface Options {
   /** Tells of new slots. */
   feed?: SlotFeed
 }
+
+const networkOf = async (node: SolanaNode) => caip2('solana', await node.genesis())
 
 export class SolanaSource implements ChainSource {
   readonly #nodes: SolanaNodes
@@ -62,7 +65,12 @@ export class SolanaSource implements ChainSource {
   }
 
   async network(): Promise<string> {
-    return caip2('solana', await this.#nodes.ask(node => node.genesis()))
+    return await this.#nodes.ask(networkOf)
+  }
+
+  /** Why the chain must not be followed with these nodes. */
+  async refusal(): Promise<undefined> {
+    await assertOneNetwork(this.#nodes, networkOf)
   }
 
   async head(): Promise<BlockRef> {
@@ -145,7 +153,8 @@ export class SolanaSource implements ChainSource {
     if (!end) return `the node does not show block ${expired.lifetimeEnd}, the end of the transaction`
     const waitMs = this.#nodes.all.length > 1 ? 0 : 1000 * end.time + aloneMs - Date.now()
     if (waitMs > 0) return `only one node is asked, which is believed in ${Math.ceil(waitMs / 1000)} s`
-    return await proveAbsent(this.#nodes, expired, from.slot)
+    const other = await otherNetwork(this.#nodes, networkOf)
+    return other ? `a node is on another network (${other})` : await proveAbsent(this.#nodes, expired, from.slot)
   }
 
   #finder(node: SolanaNode): BlockFinder {

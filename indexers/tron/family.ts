@@ -16,7 +16,7 @@ export function openReader(settings: TronSettings, {cursor, database, write, log
   return {
     source,
     network,
-    networkSettings: `${code}_RPC_URL and ${code}_NETWORK`,
+    networkSettings: `${code}_RPC_URL, ${code}_RPC_URL_2 and ${code}_NETWORK`,
     async read() {
       await follow({database, cursor, source, network, write, log, pollMs}, new AbortController().signal)
       throw new Error('following has no end')

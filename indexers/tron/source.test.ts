@@ -319,6 +319,18 @@ describe('a transaction that expired', () => {
     expect(await sourceOf(proxies).proveAbsent(expired(absent, end))).toEqual({solid: [solid, solid]})
   })
 
+  test('is not proven by a node of another network, which is refused at the start', async () => {
+    const both = sourceOf(proxies)
+    proxies[1]!.behave = ({method, params: [body]}, pass) => {
+      const isFirst = method.endsWith('wallet/getblock') && (body as {id_or_num?: string}).id_or_num === '0'
+      return isFirst ? pass([{id_or_num: '1', detail: false}]) : pass()
+    }
+    await expect(both.refusal()).rejects.toMatchObject({reason: 'wrong_network'})
+    expect(await both.proveAbsent(expired(absent, end))).toMatch('a node is on another network')
+    proxies[1]!.behave = () => faults.status(500)
+    await both.refusal()
+  })
+
   test('is not, if a node is before its end, has it, or is away', async () => {
     expect(await source.proveAbsent(expired(absent, chain.block(2).header.time + 1))).toMatch('not past the end')
     const txid = pay(newAddress(), 1n)

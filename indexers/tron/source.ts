@@ -11,6 +11,7 @@ import type {ReadBlock} from '../block.ts'
 import type {BlockRef, Expired} from '../cursor.ts'
 import type {BlockTimes, Link} from '../family.ts'
 import type {ChainSource} from '../follow.ts'
+import {assertOneNetwork, otherNetwork} from '../one-network.ts'
 import {Waiting} from '../start.ts'
 import {hidesInternals, readBlock} from './read-block.ts'
 
@@ -24,6 +25,11 @@ class Incomplete extends RetryableError {}
 
 const savesNoInternals =
   'the node does not save internal transactions, so value that contracts move would be missed: set vm.saveInternalTx = true in its configuration and have it read the chain again, or use another node'
+
+async function networkOf(node: TronNode): Promise<string> {
+  const first = await node.header(0)
+  return caip2('tron', `0x${first?.hash.slice(-8) ?? ''}`)
+}
 
 export class TronSource implements ChainSource {
   readonly #nodes: TronNodes
@@ -42,7 +48,7 @@ export class TronSource implements ChainSource {
   }
 
   async network(): Promise<string> {
-    return caip2('tron', `0x${(await this.hashAt(0))?.slice(-8) ?? ''}`)
+    return await this.#nodes.ask(networkOf)
   }
 
   async head(): Promise<BlockRef> {
@@ -89,6 +95,7 @@ export class TronSource implements ChainSource {
 
   /** Why the chain must not be followed with this node. */
   async refusal(): Promise<undefined> {
+    await assertOneNetwork(this.#nodes, networkOf)
     const hides = await this.#nodes.ask(async node => {
       const {height} = await node.solidHeader()
       const heights = Array.from({length: Math.min(looksAt, height)}, (_, i) => height - i)
@@ -116,6 +123,8 @@ export class TronSource implements ChainSource {
    * away proves nothing.
    */
   readonly proveAbsent = async ({txid, lifetimeEnd}: Expired): Promise<object | string> => {
+    const other = await otherNetwork(this.#nodes, networkOf)
+    if (other) return `a node is on another network (${other})`
     const solid: object[] = []
     for (const node of this.#nodes.all) {
       const {height, hash, time} = await node.solidHeader()

@@ -54,14 +54,6 @@ export const following: Mutation[] = [
     tests: ['indexers/follow-round.test.ts', 'indexers/follow.test.ts'],
   },
   {
-    rule: 'After an error only the store says what is stored',
-    file: 'indexers/follow.ts',
-    from: `      await follower.forget()
-      await sleep(retryMs)`,
-    to: '      await sleep(retryMs)',
-    tests: ['indexers/follow-round.test.ts', 'indexers/follow.test.ts'],
-  },
-  {
     rule: 'No block is read from another network',
     file: 'indexers/follow.ts',
     from: 'if (responded !== network) throw new CannotFollow(`the node is on',

@@ -3,6 +3,20 @@ import type {Mutation} from '../mutation.ts'
 
 export const solana: Mutation[] = [
   {
+    rule: 'A node of another network proves nothing',
+    file: 'indexers/solana/source.ts',
+    from: 'return other ? `a node is on another network',
+    to: 'return false ? `a node is on another network',
+    tests: ['indexers/solana/lying-node.test.ts'],
+  },
+  {
+    rule: 'A second node of another network is refused',
+    file: 'indexers/solana/source.ts',
+    from: '    await assertOneNetwork(this.#nodes, networkOf)\n',
+    to: '',
+    tests: ['indexers/solana/lying-node.test.ts'],
+  },
+  {
     rule: 'A deposit is what a balance rose by',
     file: 'indexers/solana/read-block.ts',
     from: 'if (after[outputIndex]! <= before[outputIndex]!) return []',

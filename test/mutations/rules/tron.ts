@@ -130,9 +130,24 @@ export const tron: Mutation[] = [
   {
     rule: 'The network is that of the first block',
     file: 'indexers/tron/source.ts',
-    from: 'await this.hashAt(0))?.slice(-8)',
-    to: 'await this.hashAt(1))?.slice(-8)',
+    from: 'const first = await node.header(0)',
+    to: 'const first = await node.header(1)',
     tests: ['indexers/tron/source.test.ts', 'test/conformance/conformance.test.ts'],
+  },
+  {
+    rule: 'A node of another network proves nothing',
+    file: 'indexers/tron/source.ts',
+    from: '    if (other) return',
+    to: '    if (false) return',
+    tests: ['indexers/tron/source.test.ts'],
+  },
+  {
+    rule: 'A second node of another network is refused',
+    file: 'indexers/tron/source.ts',
+    from: `    await assertOneNetwork(this.#nodes, networkOf)
+`,
+    to: '',
+    tests: ['indexers/tron/source.test.ts'],
   },
   {
     rule: 'Final is what is solidified',
