@@ -176,7 +176,7 @@ test('amounts are returned in canonical form', async () => {
     ['0.000001', 'ETH-USDC', '0.000001'],
     ['100', 'ETH', '100'],
     ['0.000000000000000001', 'ETH', '0.000000000000000001'],
-    ['123456789012345678901234567890', 'ETH', '123456789012345678901234567890'],
+    ['123456789.012345678901234567', 'ETH', '123456789.012345678901234567'],
   ] as const) {
     const {external_id, amount} = await ask(merchant, given, currency)
     expect(amount).toBe(canonical)
@@ -211,7 +211,6 @@ test('an invalid amount is 400 invalid_request that names the amount, and takes 
     'NaN',
     'Infinity',
     '１',
-    '9'.repeat(78),
     '9'.repeat(101),
     `0.${'0'.repeat(20_000)}1`,
     25,
@@ -233,6 +232,41 @@ test('an invalid amount is 400 invalid_request that names the amount, and takes 
   const missing = await merchant.client.post('/v1/ETH/payment-request', {external_id: reference(merchant)})
   expect(refusal(missing)).toEqual([400, 'invalid_request'])
   expect([await takenAddresses(), await requestCount(merchant)]).toEqual([before, 0])
+})
+
+test('an amount that nobody can pay on its chain is 422 unprocessable, and takes no address', async () => {
+  const merchant = await newMerchant(['BTC', 'ETH', 'POLYGON', 'SOL', 'TRON'])
+  const before = await takenAddresses()
+  const post = async (currency: string, amount: string) => {
+    const reply = await merchant.client.post(`/v1/${currency}/payment-request`, {
+      external_id: reference(merchant),
+      amount,
+    })
+    return [...refusal(reply), reply.body.message]
+  }
+  const least = (coins: string) => [422, 'unprocessable', `amount: a new address cannot receive less than ${coins}`]
+  expect(await post('SOL', '0.000890879')).toEqual(least('0.00089088 SOL'))
+  expect(await post('BTC', '0.00000293')).toEqual(least('0.00000294 BTC'))
+  for (const [currency, amount] of [
+    ['BTC', '21000000.00000001'],
+    ['ETH', '1000000000.000000000000000001'],
+    ['ETH-USDC', '9'.repeat(78)],
+    ['POL', '18446744073709551616'],
+    ['SOL', '18446744073.709551616'],
+    ['TRX', '9223372036854.775808'],
+  ] as const)
+    expect(await post(currency, amount)).toEqual([422, 'unprocessable', `amount: there are not so many ${currency}`])
+  expect([await takenAddresses(), await requestCount(merchant)]).toEqual([before, 0])
+  await db.rows(`insert into custody.address (address, family, derivation_index) values
+    ('bcrt1qleast', 'bitcoin', 10), ('bcrt1qmost', 'bitcoin', 11), ('solana', 'solana', 10), ('tron', 'tron', 10)`)
+  for (const [currency, amount] of [
+    ['SOL', '0.00089088'],
+    ['BTC', '0.00000294'],
+    ['BTC', '21000000'],
+    ['ETH', '0.000000000000000001'],
+    ['TRX', '0.000001'],
+  ] as const)
+    expect((await ask(merchant, amount, currency)).amount).toBe(amount)
 })
 
 test('an external_id without the prefix of the account and - is 400 external_id_prefix_mismatch', async () => {

@@ -17,6 +17,10 @@ export interface Asset {
   minPayout?: bigint
   /** The default of the setting *_MIN_PAYOUT, in base units: as a rule more than the network fee of a payout. */
   usualMinPayout: bigint
+  /** The smallest amount that an address without coins can receive, in base units; absent: 1. */
+  smallestPayment?: bigint
+  /** More than there will ever be, or than the chain can count, in whole coins; absent where that is not known. */
+  mostCoins?: bigint
   /** The defaults of *_PAYOUT_LIMIT and *_DAILY_LIMIT. */
   usualPayoutLimit?: bigint
   usualDailyLimit?: bigint
@@ -140,12 +144,20 @@ export const chains: Chain[] = [
     family: 'evm',
     chainId: 11_155_111, // Sepolia
     assets: [
-      {token: 'ETH', name: 'ETH', displayName: 'Ether', decimals: 18, usualMinPayout: 10n ** 15n}, // 21,000 gas at 47 gwei
+      {
+        token: 'ETH',
+        name: 'ETH',
+        displayName: 'Ether',
+        decimals: 18,
+        mostCoins: 1_000_000_000n,
+        usualMinPayout: 10n ** 15n, // 21,000 gas at 47 gwei
+      },
       {
         token: 'USDC',
         name: 'ETH-USDC',
         displayName: 'USD Coin',
         decimals: 6,
+        mostCoins: 1_000_000_000_000n,
         contract: '0x1c7D4B196Cb0C7B01d743Fbc6116a902379C7238',
         sweep: {
           by: 'eip3009',
@@ -168,7 +180,14 @@ export const chains: Chain[] = [
     family: 'evm',
     chainId: 80_002, // Amoy
     assets: [
-      {token: 'POL', name: 'POL', displayName: 'Polygon Ecosystem Token', decimals: 18, usualMinPayout: 10n ** 16n},
+      {
+        token: 'POL',
+        name: 'POL',
+        displayName: 'Polygon Ecosystem Token',
+        decimals: 18,
+        mostCoins: 100_000_000_000n,
+        usualMinPayout: 10n ** 16n,
+      },
     ],
     rollbackHorizonBlocks: 128,
     feeBudget: '50',
@@ -201,8 +220,18 @@ export const chains: Chain[] = [
         confirmations: 2,
       },
     },
-    // Nodes do not relay smaller outputs (dust), for any kind of address.
-    assets: [{token: 'BTC', name: 'BTC', displayName: 'Bitcoin', decimals: 8, minPayout: 546n, usualMinPayout: 5_000n}],
+    assets: [
+      {
+        token: 'BTC',
+        name: 'BTC',
+        displayName: 'Bitcoin',
+        decimals: 8,
+        minPayout: 546n, // nodes do not relay smaller outputs (dust), for any kind of address
+        smallestPayment: 294n, // the same for the kind of ours
+        mostCoins: 21_000_000n,
+        usualMinPayout: 5_000n,
+      },
+    ],
     feeBudget: '0.05',
     stallTimeoutMs: 7_200_000, // blocks that are an hour apart are normal
     pollIntervalMs: 1000,
@@ -216,7 +245,16 @@ export const chains: Chain[] = [
       shasta: {reference: '0x94a9059e', pollIntervalMs: 5000},
       local: {reference: '0x26eb2a8a', pollIntervalMs: 500},
     },
-    assets: [{token: 'TRX', name: 'TRX', displayName: 'TRON', decimals: 6, usualMinPayout: 2_000_000n}], // a new account costs 1.1
+    assets: [
+      {
+        token: 'TRX',
+        name: 'TRX',
+        displayName: 'TRON',
+        decimals: 6,
+        mostCoins: 1_000_000_000_000n,
+        usualMinPayout: 2_000_000n, // a new account costs 1.1
+      },
+    ],
     feeBudget: '500',
     stallTimeoutMs: 60_000,
     pollIntervalMs: 5000,
@@ -230,8 +268,17 @@ export const chains: Chain[] = [
       testnet: {genesis: '4uhcVJyU9pJkvQyS88uRDiswHXSCkY3zQawwpjk2NsNY', pollIntervalMs: 1000},
       local: {genesis: '63GNnKyHf6S23Hi56PAG7mmM5QvTp8A7VkfzvXwBYATP', pollIntervalMs: 200},
     },
-    // An address that never had coins takes no less than some 650,000 to 890,880 lamports.
-    assets: [{token: 'SOL', name: 'SOL', displayName: 'Solana', decimals: 9, usualMinPayout: 1_000_000n}],
+    assets: [
+      {
+        token: 'SOL',
+        name: 'SOL',
+        displayName: 'Solana',
+        decimals: 9,
+        smallestPayment: 890_880n, // the rent of an account; some networks take 650,240
+        mostCoins: 10_000_000_000n,
+        usualMinPayout: 1_000_000n,
+      },
+    ],
     feeBudget: '1',
     stallTimeoutMs: 60_000,
     pollIntervalMs: 1000,

@@ -84,14 +84,17 @@ const isUsed = `(exists (select from app.deposit d where (d.chain, d.token) = (a
 
 /** Throws PermanentError if amounts of an asset are stored with other decimals. */
 export async function upsertAssets(client: pg.Client, chain: string, assets: readonly Asset[]): Promise<void> {
-  for (const {token, name, displayName, decimals, minPayout = 1n} of assets) {
+  for (const asset of assets) {
+    const {token, name, displayName, decimals, minPayout = 1n, smallestPayment = 1n, mostCoins} = asset
+    const most = mostCoins === undefined ? 10n ** 77n - 1n : mostCoins * 10n ** BigInt(decimals)
     const {rowCount} = await client.query(
-      `insert into app.asset as a (chain, token, name, display_name, decimals, min_payout) values ($1, $2, $3, $4, $5, $6)
+      `insert into app.asset as a (chain, token, name, display_name, decimals, min_payout, min_payment, max_payment)
+       values ($1, $2, $3, $4, $5, $6, $7, $8)
        on conflict (chain, token) do update
        set name = excluded.name, display_name = excluded.display_name, decimals = excluded.decimals,
-         min_payout = greatest(a.min_payout, excluded.min_payout)
+         min_payout = greatest(a.min_payout, excluded.min_payout), min_payment = excluded.min_payment, max_payment = excluded.max_payment
        where a.decimals = excluded.decimals or not ${isUsed}`,
-      [chain, token, name, displayName, decimals, String(minPayout)],
+      [chain, token, name, displayName, decimals, ...[minPayout, smallestPayment, most].map(String)],
     )
     if (rowCount) continue
     throw new PermanentError(

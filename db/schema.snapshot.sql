@@ -990,6 +990,8 @@ create table app.asset (
   display_name text not null, -- Name for people.
   decimals integer not null, -- Digits after the decimal point: amounts in tables are in units of 10^-decimals. Never changes.
   min_payout numeric(78,0) not null default 1, -- The smallest net amount of a payout, in base units: the setting <chain>_MIN_PAYOUT, but at least the smallest amount that the chain carries.
+  min_payment numeric(78,0) not null default 1, -- The smallest amount that an address without coins can receive, in base units.
+  max_payment numeric(78,0) not null default (((10)::numeric ^ (77)::numeric) - (1)::numeric), -- No payment can be more, in base units: there are no more coins, or the chain cannot count them.
   constraint asset_pkey PRIMARY KEY (chain, token),
   constraint asset_name_key UNIQUE (name)
 );
@@ -3680,8 +3682,11 @@ begin
       raise exception '% has at most % decimals', of_currency, asset.decimals using errcode = 'SLINV', detail = 'amount';
     elsif coins <= 0 then
       raise exception 'must be more than zero' using errcode = 'SLINV', detail = 'amount';
-    elsif coins * 10::numeric ^ asset.decimals >= 10::numeric ^ 77 then
-      raise exception 'is more than a chain can hold' using errcode = 'SLINV', detail = 'amount';
+    elsif coins * 10::numeric ^ asset.decimals < asset.min_payment then
+      raise exception 'amount: a new address cannot receive less than % %', app.decimal(asset.min_payment, asset.decimals), of_currency
+        using errcode = 'SL422';
+    elsif coins * 10::numeric ^ asset.decimals > asset.max_payment then
+      raise exception 'amount: there are not so many %', of_currency using errcode = 'SL422';
     elsif not exists (select from app.merchant_chain m where m.merchant_id = of_merchant and m.chain = asset.chain and m.enabled) then
       raise exception 'not enabled for this account: %', asset.chain using errcode = 'SLCHN';
     end if;

@@ -52,6 +52,8 @@ create table app.asset (
   display_name text not null,
   decimals int not null,
   min_payout numeric(78, 0) not null default 1,
+  min_payment numeric(78, 0) not null default 1,
+  max_payment numeric(78, 0) not null default 10::numeric ^ 77 - 1,
   primary key (chain, token)
 );
 comment on table app.asset is 'The (chain, token) pairs that are credited, from chains/registry.ts: every migration run updates them.';
@@ -60,6 +62,8 @@ comment on column app.asset.token is 'Token code.';
 comment on column app.asset.name is 'Name of the asset in payment requests.';
 comment on column app.asset.display_name is 'Name for people.';
 comment on column app.asset.decimals is 'Digits after the decimal point: amounts in tables are in units of 10^-decimals. Never changes.';
+comment on column app.asset.min_payment is 'The smallest amount that an address without coins can receive, in base units.';
+comment on column app.asset.max_payment is 'No payment can be more, in base units: there are no more coins, or the chain cannot count them.';
 comment on column app.asset.min_payout is 'The smallest net amount of a payout, in base units: the setting <chain>_MIN_PAYOUT, but at least the smallest amount that the chain carries.';
 grant select on app.asset to sluice_api, sluice_custody, sluice_jobs;
 

@@ -4,8 +4,8 @@
 -- gets the same response, also while a duplicate is being made at the same time. of_amount is a plain decimal, in coins; of_request is the hash of
 -- the request, if there is a key.
 -- Errors: SL404 there is no such currency; SLCHN its chain is not enabled for the merchant; SLPFX the reference lacks the merchant's prefix; SL409
--- there is a request with this reference; SLINV a value is invalid (DETAIL names it); SLIDK the key was used with another request; SL503 no address
--- is free.
+-- there is a request with this reference; SLINV a value is invalid (DETAIL names it); SL422 the chain cannot carry the amount; SLIDK the key was used
+-- with another request; SL503 no address is free.
 
 create or replace function app.create_payment_request(of_merchant uuid, of_currency text, of_external_id text, of_amount text, of_expiry interval, of_key text,
   of_request bytea) returns app.payment_response
@@ -28,8 +28,11 @@ begin
       raise exception '% has at most % decimals', of_currency, asset.decimals using errcode = 'SLINV', detail = 'amount';
     elsif coins <= 0 then
       raise exception 'must be more than zero' using errcode = 'SLINV', detail = 'amount';
-    elsif coins * 10::numeric ^ asset.decimals >= 10::numeric ^ 77 then
-      raise exception 'is more than a chain can hold' using errcode = 'SLINV', detail = 'amount';
+    elsif coins * 10::numeric ^ asset.decimals < asset.min_payment then
+      raise exception 'amount: a new address cannot receive less than % %', app.decimal(asset.min_payment, asset.decimals), of_currency
+        using errcode = 'SL422';
+    elsif coins * 10::numeric ^ asset.decimals > asset.max_payment then
+      raise exception 'amount: there are not so many %', of_currency using errcode = 'SL422';
     elsif not exists (select from app.merchant_chain m where m.merchant_id = of_merchant and m.chain = asset.chain and m.enabled) then
       raise exception 'not enabled for this account: %', asset.chain using errcode = 'SLCHN';
     end if;
