@@ -192,6 +192,19 @@ test('GET /v1/users lists users with created_at, newest first; GET /v1/users/:id
   expect((await client.get(`/v1/users/${newest.id}`)).body).toEqual(newest)
 })
 
+test('GET /v1/users?external_ref= finds the user with that reference', async () => {
+  const {client} = await newMerchant()
+  const {client: other} = await newMerchant()
+  for (const external_ref of ['a', 'a ', 'ä€😀 &=?']) await client.post('/v1/users', {external_ref})
+  for (const external_ref of ['a', 'a ', 'ä€😀 &=?']) {
+    const {body} = await client.get(`/v1/users?external_ref=${encodeURIComponent(external_ref)}`)
+    expect(body).toMatchObject({users: [{external_ref}], next_cursor: null, has_more: false})
+    expect((await other.get(`/v1/users?external_ref=${encodeURIComponent(external_ref)}`)).body.users).toEqual([])
+  }
+  expect((await client.get('/v1/users?external_ref=A')).body.users).toEqual([])
+  expect((await client.get('/v1/users?external_ref=')).status).toBe(400)
+})
+
 test('external_ref is any text of 1 to 255 characters and comes back as it was sent', async () => {
   const {client} = await newMerchant()
   const refs = [
@@ -276,6 +289,7 @@ test('GET /v1/deposits shows a pending deposit, then final, or reorged', async (
     address: user.address,
     output_index: 0,
     user_id: publicId('usr', user.userId),
+    external_ref: (await client.get(`/v1/users/${publicId('usr', user.userId)}`)).body.external_ref,
   })
   expect(pending.id).toMatch(/^dep_[0-9a-f]{32}$/)
   expect(pending.created_at).toMatch(timestamp)

@@ -248,6 +248,7 @@ test('/openapi.json is an OpenAPI 3.1 document of every route, and all its refer
     'GET /v1/events',
     'GET /v1/payment-requests/{external_id}',
     'GET /v1/payment-requests/{external_id}/qr.svg',
+    'GET /v1/payout-addresses',
     'GET /v1/payouts',
     'GET /v1/payouts/{id}',
     'GET /v1/users',

@@ -106,6 +106,7 @@ test('POST /v1/payouts collects the whole balance and returns 202 with gross, fe
     error: null,
     waiting: null,
     address: destination,
+    completed_at: null,
   }
   expect(payout).toEqual(shown)
   expect(Object.keys(payout)).toEqual(Object.keys(shown))
@@ -183,7 +184,14 @@ test('a paid payout is completed with its txid, its deposits show the settlement
   const txid = await beginToPay(db, uuid(payout.id))
   expect((await client.get(`/v1/payouts/${payout.id}`)).body).toMatchObject({status: 'paying', txid: null})
   await includeFinally(db, eth, txid)
-  expect((await client.get(`/v1/payouts/${payout.id}`)).body).toMatchObject({status: 'completed', txid, error: null})
+  const completed_at = expect.stringMatching(/^\d{4}-.*Z$/)
+  expect((await client.get(`/v1/payouts/${payout.id}`)).body).toMatchObject({
+    status: 'completed',
+    txid,
+    error: null,
+    completed_at,
+  })
+  expect((await payoutsOf(client))[0]).toMatchObject({completed_at})
   expect((await client.get(`/v1/deposits/${deposit.id}`)).body).toMatchObject({
     settlement_id: payout.id,
     settlement: {id: payout.id, status: 'completed', payout_txid: txid},
@@ -332,6 +340,55 @@ test('a payout that is impossible is 422 with the code and the reason, and chang
   expect(await post({chain: 'ETH', token: 'ETH'})).toEqual([422, 'chain_not_enabled', expect.any(String)])
   expect(await payoutsOf(client)).toEqual([])
   expect((await client.post('/v1/payouts', usdc)).status).toBe(202)
+})
+
+test('the payout address of a disabled chain can be set while a balance, or a payout, is left there', async () => {
+  const merchant = await newMerchant(['ETH', 'POLYGON'])
+  const {client} = merchant
+  const set = () => client.put('/v1/payout-address', {chain: 'ETH', address: destination})
+  await db.rows(`select app.set_merchant_chain($1, 'ETH', false)`, [merchant.id])
+  expect(refusal(await set())).toEqual([422, 'chain_not_enabled'])
+  await deposit(merchant, 250_000_000n)
+  expect((await set()).status).toBe(200)
+  const {body: payout} = await client.post('/v1/payouts', usdc)
+  expect((await client.get('/v1/balances')).body.balances).toEqual([])
+  expect((await set()).status).toBe(200)
+  await finish(payout.id)
+  expect(refusal(await set())).toEqual([422, 'chain_not_enabled'])
+})
+
+test('GET /v1/payout-addresses shows where payouts go, and whether the operator approved it', async () => {
+  const {id, client} = await newMerchant()
+  expect((await client.get('/v1/payout-addresses')).body).toEqual({payout_addresses: []})
+  for (const chain of ['POLYGON', 'ETH']) await client.put('/v1/payout-address', {chain, address: destination})
+  const listed = async () => (await client.get('/v1/payout-addresses')).body.payout_addresses
+  const time = expect.stringMatching(/^\d{4}-.*Z$/)
+  const of = (chain: string) => ({
+    chain,
+    address: destination,
+    whitelisted: false,
+    whitelisted_at: null,
+    updated_at: time,
+  })
+  expect(await listed()).toEqual([of('ETH'), of('POLYGON')])
+  expect(Object.keys((await listed())[0])).toEqual(Object.keys(of('ETH')))
+
+  const enter = (activeAt: string) =>
+    db.rows(
+      `insert into custody.whitelist (merchant_id, chain, address, active_at) values ($1, 'ETH', $2, ${activeAt})`,
+      [id, destination],
+    )
+  const remove = () =>
+    db.rows('update custody.whitelist set removed_at = clock_timestamp() where merchant_id = $1', [id])
+  await enter(`clock_timestamp() + interval '1 hour'`)
+  expect(await listed()).toEqual([{...of('ETH'), whitelisted_at: time}, of('POLYGON')])
+  await remove()
+  await enter('clock_timestamp()')
+  expect(await listed()).toEqual([{...of('ETH'), whitelisted: true, whitelisted_at: time}, of('POLYGON')])
+  await remove()
+  expect(await listed()).toEqual([of('ETH'), of('POLYGON')])
+  const other = await newMerchant()
+  expect((await other.client.get('/v1/payout-addresses')).body).toEqual({payout_addresses: []})
 })
 
 test('a negative balance is 422 payout_failed', async () => {

@@ -6212,8 +6212,12 @@ CREATE OR REPLACE FUNCTION app.set_payout_address(of_merchant uuid, of_chain tex
  SET search_path TO 'pg_catalog'
 AS $function$
 begin
-  perform from app.merchant_chain m where m.merchant_id = of_merchant and m.chain = of_chain and m.enabled;
-  if not found then raise exception 'not enabled for this account: %', of_chain using errcode = 'SLCHN'; end if;
+  if not exists (select from app.merchant_chain m where m.merchant_id = of_merchant and m.chain = of_chain and m.enabled)
+    and not exists (select from app.balance_now b where b.merchant_id = of_merchant and b.chain = of_chain)
+    and not exists (select from app.payout p
+      where p.merchant_id = of_merchant and p.chain = of_chain and p.status not in ('completed', 'failed')) then
+    raise exception 'not enabled for this account: %', of_chain using errcode = 'SLCHN';
+  end if;
   perform from custody.address p where p.address = of_address;
   if found then
     raise exception 'this address belongs to this service; register an address of your own' using errcode = 'SL422';

@@ -5,7 +5,20 @@ import type {App, Context} from '../app.ts'
 import {type Statement, statement} from '../database.ts'
 import {notFound} from '../errors.ts'
 import {type Fields, jsonOf, page, pageStatement} from '../page.ts'
-import {address, amount, chainCode, errors, id, pageOf, pageQuery, timestamp, token, txid, uuidOf} from '../schemas.ts'
+import {
+  address,
+  amount,
+  chainCode,
+  errors,
+  externalRef,
+  id,
+  pageOf,
+  pageQuery,
+  timestamp,
+  token,
+  txid,
+  uuidOf,
+} from '../schemas.ts'
 
 const statuses = ['pending', 'final', 'reorged'] as const
 type Status = (typeof statuses)[number]
@@ -26,10 +39,11 @@ export const depositFields: Fields = {
   address: {plain: 'p.address'},
   output_index: {number: 'p.output_index'},
   user_id: {plain: `app.public_id('usr', p.user_id)`},
+  external_ref: 'u.external_ref',
   settled_before_restore: 'p.settled_before_restore',
 }
 export const depositJoins =
-  'join app.asset a on a.chain = p.chain and a.token = p.token left join chain.cursor c on c.chain = p.chain'
+  'join app.asset a on a.chain = p.chain and a.token = p.token join app.user u on u.id = p.user_id left join chain.cursor c on c.chain = p.chain'
 
 // A statement for each combination of filters. Statuses are in the text, because an index covers only the rare ones.
 const lists = new Map<string, Statement>()
@@ -78,6 +92,7 @@ const shape = {
   address: address.describe('The address that received it.'),
   output_index: z.int().describe('Position inside the transaction.'),
   user_id: id('usr'),
+  external_ref: externalRef,
   settled_before_restore: z
     .boolean()
     .describe(

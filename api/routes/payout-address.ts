@@ -7,21 +7,64 @@ import {type ChainCode, findChain} from '../../chains/registry.ts'
 import type {App, Context} from '../app.ts'
 import {statement, value} from '../database.ts'
 import {chainNotEnabled, invalid, unavailable} from '../errors.ts'
-import {address, chainCode, changeErrors, requestedChain, text} from '../schemas.ts'
+import {address, chainCode, changeErrors, errors, requestedChain, text, timestamp} from '../schemas.ts'
 
 const findOwn = statement('find_own_address', anyOwnAddress)
 const setPayoutAddress = statement('set_payout_address', 'select app.set_payout_address($1, $2, $3)')
 
+const listPayoutAddresses = statement(
+  'list_payout_addresses',
+  `select json_build_object('payout_addresses', coalesce(json_agg(a order by a.chain), '[]'))::text from (
+     select p.chain, p.address, coalesce(w.active_at <= clock_timestamp(), false) as whitelisted,
+       app.iso(w.active_at) as whitelisted_at, app.iso(p.updated_at) as updated_at
+     from app.payout_address p
+     left join custody.whitelist w on w.merchant_id = p.merchant_id and w.chain = p.chain and w.address = p.address and w.removed_at is null
+     where p.merchant_id = $1
+   ) a`,
+)
+
 const PayoutAddress = z.object({chain: chainCode, address}).meta({id: 'PayoutAddress'})
 
+const PayoutAddresses = z.object({
+  payout_addresses: z.array(
+    z
+      .object({
+        chain: chainCode,
+        address,
+        whitelisted: z.boolean().describe("Whether it is on the operator's whitelist now: nothing is paid elsewhere."),
+        whitelisted_at: timestamp
+          .nullable()
+          .describe('Since when it is, or from when on it will be; null if it is not on the list.'),
+        updated_at: timestamp.describe('When it was registered, or last changed.'),
+      })
+      .meta({id: 'PayoutAddressState'}),
+  ),
+})
+
 export function payoutAddress(app: App, {db}: Context): void {
+  app.get(
+    '/v1/payout-addresses',
+    {
+      schema: {
+        tags: ['Payouts'],
+        summary: 'List the payout addresses',
+        description:
+          'Where payouts of each chain go, and whether the operator has approved it. A payout to another address waits.',
+        response: {200: PayoutAddresses, ...errors()},
+      },
+    },
+    ({merchantId}) => value(db.of(merchantId).read<[string]>(listPayoutAddresses, [merchantId])),
+  )
+
   app.put(
     '/v1/payout-address',
     {
       schema: {
         tags: ['Payouts'],
         summary: 'Register the payout address of a chain',
-        description: 'Replaces the one before it for later payouts. An address of this service is refused.',
+        description:
+          'Replaces the one before it for later payouts. An address of this service is refused. On a chain that is no longer enabled, it ' +
+          'can be set while a balance, or a payout under way, is left there.',
         body: z
           .object({chain: requestedChain, address: text(128)})
           .meta({examples: [{chain: 'ETH', address: '0x52908400098527886E0F7030069857D2E4169EE7'}]}),

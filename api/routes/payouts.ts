@@ -67,6 +67,7 @@ const fields: Fields = {
   error: `(select row_to_json(e) from (select p.error_code as code, p.error_message as message) e where p.error_code is not null)`,
   waiting: 'app.payout_waiting(p)',
   address: {plain: 'p.address'},
+  completed_at: `case p.status when 'completed' then app.iso(p.finished_at) end`,
 }
 const joins = 'join app.asset a on a.chain = p.chain and a.token = p.token'
 
@@ -102,6 +103,7 @@ const shape = {
     .nullable()
     .describe('What its next step waits for, and since when; null while nothing is in its way, and once it has ended.'),
   address: address.describe('Where it is paid to. A later change of the payout address does not change it.'),
+  completed_at: timestamp.nullable().describe('When its payment was final; null until then.'),
 }
 const {gross, fee, net} = shape
 const NewPayout = z

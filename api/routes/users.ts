@@ -37,6 +37,12 @@ const listUsers = pageStatement({
   position: 'seq',
   item,
 })
+const usersOfRef = pageStatement({
+  name: 'list_users_of_ref',
+  rows: 'select * from app.user where merchant_id = $1 and external_ref = $4',
+  position: 'seq',
+  item,
+})
 const findUser = statement('find_user', `select ${item} from app.user p where p.id = $1 and p.merchant_id = $2`)
 
 const NewUser = z.object({id: id('usr'), external_ref: externalRef, addresses: z.array(Address)}).meta({id: 'NewUser'})
@@ -85,11 +91,15 @@ export function users(app: App, {db}: Context): void {
       schema: {
         tags: ['Users'],
         summary: 'List users',
-        querystring: z.object(pageQuery),
+        querystring: z.object({external_ref: externalRef.optional(), ...pageQuery}),
         response: {200: pageOf('users', User), ...errors()},
       },
     },
-    ({merchantId, query}) => page(db.of(merchantId), {key: 'users', statement: listUsers, owner: merchantId, query}),
+    ({merchantId, query}) => {
+      const {external_ref} = query
+      const list = external_ref === undefined ? listUsers : usersOfRef
+      return page(db.of(merchantId), {key: 'users', statement: list, owner: merchantId, filters: [external_ref], query})
+    },
   )
 
   app.get(

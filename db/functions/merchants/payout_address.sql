@@ -2,13 +2,18 @@
 --
 -- It only says where the merchant wants its money: custody pays only to the whitelist, and a payout keeps the address that was registered when it
 -- was made. An address of this service is refused here, and again when a payout is made.
--- Errors: SLCHN the chain is not enabled for the merchant; SL422 the address is one of this service.
+-- What is left on a chain that was disabled can still be paid, so its address can be set.
+-- Errors: SLCHN the chain is not enabled for the merchant, and nothing is left there; SL422 the address is one of this service.
 
 create or replace function app.set_payout_address(of_merchant uuid, of_chain text, of_address text) returns text
 language plpgsql security definer set search_path = pg_catalog as $$
 begin
-  perform from app.merchant_chain m where m.merchant_id = of_merchant and m.chain = of_chain and m.enabled;
-  if not found then raise exception 'not enabled for this account: %', of_chain using errcode = 'SLCHN'; end if;
+  if not exists (select from app.merchant_chain m where m.merchant_id = of_merchant and m.chain = of_chain and m.enabled)
+    and not exists (select from app.balance_now b where b.merchant_id = of_merchant and b.chain = of_chain)
+    and not exists (select from app.payout p
+      where p.merchant_id = of_merchant and p.chain = of_chain and p.status not in ('completed', 'failed')) then
+    raise exception 'not enabled for this account: %', of_chain using errcode = 'SLCHN';
+  end if;
   perform from custody.address p where p.address = of_address;
   if found then
     raise exception 'this address belongs to this service; register an address of your own' using errcode = 'SL422';
