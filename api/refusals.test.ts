@@ -374,6 +374,10 @@ test('ids of another merchant are 404, as if they did not exist, and its objects
     expect(none.body).toEqual(own.body)
   }
   expect(await everything()).toBe(before)
+  const {body: theirs} = await stranger.post('/v1/webhook-endpoints', {url: 'http://127.0.0.1:9/hook'})
+  const mixed = await stranger.post(`/v1/webhook-endpoints/${theirs.id}/deliveries/${delivery.id}/redeliver`)
+  expect(refusal(mixed)).toEqual([404, 'webhook_delivery_not_found'])
+  await stranger.delete(`/v1/webhook-endpoints/${theirs.id}`)
   for (const [path, key] of [
     ['/v1/users', 'users'],
     ['/v1/deposits', 'deposits'],

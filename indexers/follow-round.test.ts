@@ -7,8 +7,10 @@ import {type TestDatabase, testDatabase} from '../test/support/database.ts'
 import {until} from '../test/support/until.ts'
 import type {ReadBlock} from './block.ts'
 import {type BlockRef, ChainCursor} from './cursor.ts'
+import {threshold} from './finality.ts'
 import {CannotFollow, type ChainSource, Follower, type FollowOptions, follow} from './follow.ts'
 import {writeBlocks} from './match.ts'
+import {resume} from './resume.ts'
 import {ChainDatabase} from './store.ts'
 
 const chain = 'ETH'
@@ -140,4 +142,43 @@ test('when the response to a commit was lost, the loop goes on from what is stor
   await until(() => isAt(13), {timeoutMs: 10_000, what: 'block 13'})
   over.abort()
   await following
+})
+
+/** Polls of `resume` with another chain first, for as long as one observation is missing. */
+async function resumed(shown: ReadBlock[]): Promise<void> {
+  await follower.forget()
+  let polls = 0
+  source.network = async () => {
+    source.blocks = ++polls < threshold ? shown : branch(12)
+    return 'a0'
+  }
+  await resume(source, cursor, {network: 'a0', networkSettings: 'none', log: options.log, retryMs: 1})
+  expect(polls).toBe(threshold)
+}
+
+test('a fork below the final block halts the chain only if it is seen several times in a row', async () => {
+  await cursor.finalize(8, 'a8')
+  await resumed(branch(12, 8))
+  expect(await cursor.read()).toMatchObject({halted: null, headHash: 'a10'})
+})
+
+test('a fork deeper than the store can undo rewinds the chain only if it is seen several times in a row', async () => {
+  await resumed(branch(12, 5))
+  expect(await cursor.read()).toMatchObject({halted: null, headHash: 'a10'})
+})
+
+test('a database of another network than the settings is not followed', async () => {
+  await follower.forget()
+  await cursor.configure()
+  source.network = async () => 'b0'
+  const settings = {network: 'b0', networkSettings: 'none', log: options.log, retryMs: 1}
+  const going = resume(source, cursor, settings)
+  const why = async () =>
+    (await db.rows(`select waiting_message as why from chain.configured where waiting_reason = 'wrong_network'`))[0]
+  expect(await until(why, {timeoutMs: 10_000, what: 'the chain to wait'})).toEqual({
+    why: 'this database follows a0, and ETH is set to b0',
+  })
+  settings.network = 'a0'
+  source.network = async () => 'a0'
+  await going
 })

@@ -202,3 +202,19 @@ describe('a transaction of an address of ours', () => {
     expect(await success(txid)).toBe(false)
   })
 })
+
+test('a transaction that spends outputs of ours has a fee if all that it spends is ours', async () => {
+  const user = await makeUser(db, merchantId)
+  const [{height}] = (await db.rows('select max(height) as height from chain.block')) as [{height: number}]
+  const coin = (outputIndex: number) => ({...paying(user.address, 'coin'), outputIndex, amount: 10n})
+  const spends = [
+    {txid: 'own', outpoints: ['coin:0'], outputSum: 7n},
+    {txid: 'shared', outpoints: ['coin:1', 'foreign:0'], outputSum: 7n},
+  ]
+  await write([blockAt(height + 1, [coin(0), coin(1)]), {...blockAt(height + 2), spends}])
+  const rows = await db.rows(`select txid, fee::text from chain.confirmed_tx where outpoint is not null order by txid`)
+  expect(rows).toEqual([
+    {txid: 'own', fee: '3'},
+    {txid: 'shared', fee: '0'},
+  ])
+})

@@ -2,7 +2,7 @@
 // database. (That no deposit is lost on real chains: test/conformance and test/faults/following.test.ts.)
 import fc from 'fast-check'
 import pg from 'pg'
-import {afterAll, beforeAll, describe, expect, test} from 'vitest'
+import {afterAll, afterEach, beforeAll, beforeEach, describe, expect, test} from 'vitest'
 import {type TestDatabase, testDatabase} from '../test/support/database.ts'
 import {makeMerchant, watchAddress} from '../test/support/people.ts'
 import {blockTimes as bitcoinTimes} from './bitcoin/network.ts'
@@ -100,6 +100,56 @@ describe('the newest block that surely existed before a moment', () => {
     const plain = {medianOf: 1, marginMs: 0}
     expect(await newestSurelyBefore(headers(times, plain, 40), 99, 30 * minute)).toEqual({height: 39, isMissing: true})
     expect(await newestSurelyBefore(headers(times, plain, 40), 99, 40 * minute)).toEqual({height: 40, isMissing: false})
+  })
+})
+
+describe('a chain that was never followed', () => {
+  let db: TestDatabase
+  let indexer: pg.Pool
+  beforeEach(async () => {
+    db = await testDatabase()
+    indexer = new pg.Pool({connectionString: db.url('sluice_indexer'), max: 1})
+  })
+  afterEach(async () => {
+    await indexer.end()
+    await db.drop()
+  })
+
+  const times = Array.from({length: 100}, (_, i) => i * minute)
+  /** Where it begins with a node that lacks these blocks. */
+  const begin = (options: {startHeight?: number} = {}, lacking: number[] = []) => {
+    const blocks = headers(times, {medianOf: 1, marginMs: 0})
+    const lacks = async (height: number) => (lacking.includes(height) ? 'it was pruned' : undefined)
+    const source = {...blocks, lacks, finalBlock: async () => ({height: 99, hash: '99'})} as unknown as ChainView
+    return startingBlock(source, new ChainCursor(indexer, 'ETH'), options)
+  }
+  const treasury = (at: string) =>
+    db.rows(
+      `insert into custody.address (address, family, derivation_index, purpose, created_at)
+       values ('0xTreasury', 'evm', 0, 'treasury', $1)`,
+      [at],
+    )
+
+  test('does not begin before custody has made addresses, nor by itself with a seed that is older than the database', async () => {
+    await expect(begin()).rejects.toMatchObject({reason: 'custody_not_started'})
+    expect(await begin({startHeight: 1})).toMatchObject({height: 0})
+    await treasury('-infinity')
+    await expect(begin()).rejects.toMatchObject({reason: 'start_unknown'})
+    expect(await begin({startHeight: 1})).toMatchObject({height: 0})
+  })
+
+  test('begins at the first address, or lower as set, and never higher', async () => {
+    await treasury(new Date(50 * minute).toISOString())
+    expect(await begin()).toMatchObject({height: 50})
+    expect(await begin({startHeight: 40})).toMatchObject({height: 39})
+    expect(await begin({startHeight: 51})).toMatchObject({height: 50})
+    await expect(begin({startHeight: 52})).rejects.toMatchObject({reason: 'start_height_too_high', firstHeight: 51})
+  })
+
+  test('does not begin with a block that the node lacks', async () => {
+    await treasury(new Date(50 * minute).toISOString())
+    await expect(begin({}, [51])).rejects.toMatchObject({reason: 'blocks_missing', firstHeight: 51})
+    expect(await begin({}, [52])).toMatchObject({height: 50})
   })
 })
 

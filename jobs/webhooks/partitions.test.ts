@@ -138,6 +138,20 @@ test('weeks older than the retention are dropped with their attempts; pending de
   expect(await maintainAll()).toEqual([])
 })
 
+test('a week in which a redelivery began after it was chosen is not dropped', async () => {
+  await beganWeeksAgo(30)
+  await maintainAll(1000)
+  const [pending] = await deliverDaysAgo([130], 'pending')
+  const [{table}] = (await db.rows('select tableoid::regclass::text as table from app.delivery where id = $1', [
+    pending,
+  ])) as [{table: string}]
+  const drop = () => db.rows('select app.drop_delivery_week($1, now()) as done', [table.replace('app.delivery', '')])
+  expect(await drop()).toEqual([{done: null}])
+  expect(await rowsOf('delivery', 'id')).toEqual([pending])
+  await db.rows(`update app.delivery set status = 'delivered', next_attempt_at = null where id = $1`, [pending])
+  expect(await drop()).toEqual([{done: expect.stringContaining('dropped')}])
+})
+
 test('rows outside all weeks are deleted when they are old enough', async () => {
   await beganWeeksAgo(20)
   await maintainAll()

@@ -258,6 +258,39 @@ test('pending deliveries of a deleted endpoint are not sent, and fail', async ()
   expect(receiver.received).toHaveLength(2)
 })
 
+test('a result that comes late changes nothing of a delivery that has ended', async () => {
+  const endpoint = await createEndpoint(db.pool, merchant, receiver)
+  await deposit(db.pool, merchant)
+  const [{id}] = (await delivered(endpoint)) as [Delivery]
+  const late = [endpoint, [id], [1], [0], [1], [500], ['late'], [60_000]]
+  await db.rows('select app.record_attempts($1, $2, $3, $4, $5, $6, $7, $8)', late)
+  expect(await deliveries(endpoint)).toMatchObject([{status: 'delivered', attempts: 1}])
+})
+
+test('what was sent is not sent again because its result cannot be stored at the moment', async () => {
+  const endpoint = await createEndpoint(db.pool, merchant, receiver)
+  await db.rows('revoke execute on function app.record_attempts from sluice_jobs')
+  await deposit(db.pool, merchant)
+  await arrived(1)
+  await deposit(db.pool, merchant) // wakes the worker
+  await arrived(2)
+  await db.rows('grant execute on function app.record_attempts to sluice_jobs')
+  expect(await delivered(endpoint)).toMatchObject([{attempts: 1}, {attempts: 1}])
+  expect(receiver.received).toHaveLength(2)
+})
+
+test('an attempt that the end of the worker cuts off does not count', async () => {
+  const endpoint = await createEndpoint(db.pool, merchant, receiver)
+  receiver.response = () => {}
+  await deposit(db.pool, merchant)
+  await arrived(1)
+  await worker.stop()
+  expect(await deliveries(endpoint)).toMatchObject([{status: 'pending', attempts: 0, tries: []}])
+  receiver.response = respondWith(204)
+  worker = await start()
+  expect(await delivered(endpoint)).toMatchObject([{attempts: 1}])
+})
+
 test('an endpoint that hangs has 50 requests in flight, and delays no other endpoint, even on the same server', async () => {
   const hanging: ServerResponse[] = []
   receiver.response = ({path}, response) => {
