@@ -6,6 +6,7 @@ import {makeMerchant} from '../test/support/people.ts'
 import type {Statement} from './database.ts'
 import {pageStatement} from './page.ts'
 import {paymentLists} from './routes/payment-requests.ts'
+import {listPayouts} from './routes/payouts.ts'
 
 let db: TestDatabase
 let api: pg.Client
@@ -30,6 +31,13 @@ beforeAll(async () => {
       [merchant, count],
     )
   }
+  await db.rows(
+    `insert into app.payout (merchant_id, chain, token, gross, fee_bps, fee, net, address, sweep_first, status, txid, finished_at)
+     select $1, 'ETH', case g % 1000 when 0 then 'ETH' else 'USDC' end, 2, 100, 0, 2, '0xX', false, 'completed', '0xX', now()
+     from generate_series(1, 20000) g`,
+    [busy],
+  )
+  await db.rows('analyze app.payout')
   await db.rows('analyze app.user')
   await db.rows('analyze app.payment_request')
   api = new pg.Client({connectionString: db.url('sluice_api')})
@@ -52,7 +60,7 @@ interface Plan {
 async function rowsRead({text}: Statement, table: string, values: unknown[]): Promise<number> {
   await api.query(`prepare one as ${text}`)
   const {rows} = await api.query(
-    `explain (analyze, format json) execute one (${values.map(value => `'${value}'`).join(', ')})`,
+    `explain (analyze, format json) execute one (${values.map(value => (value === null ? 'null' : `'${value}'`)).join(', ')})`,
   )
   await api.query('deallocate one')
   const readBy = (plan: Plan): number =>
@@ -86,3 +94,15 @@ test.each(['user', 'payment_request'])(
         }
   },
 )
+
+test('a page of payouts reads what it shows of each status, chain and token, whatever is asked for', async () => {
+  const [{parts}] = (await db.rows('select 6 * count(*)::int as parts from app.asset')) as [{parts: number}]
+  for (const merchant of [busy, quiet])
+    for (const status of [null, 'completed', 'failed'])
+      for (const chain of [null, 'ETH', 'BTC'])
+        for (const token of [null, 'USDC', 'ETH']) {
+          const read = await rowsRead(listPayouts, 'payout', [merchant, end, 3, status, chain, token])
+          const partsRead = parts / (status ? 6 : 1)
+          expect(read, `${status} ${chain} ${token}`).toBeLessThanOrEqual(Math.min(7 * partsRead, 30))
+        }
+})

@@ -1,5 +1,5 @@
-// Pages of a list. Promises: one statement per combination of filters, which walks one index from the cursor on and builds the JSON of
-// the items; a page never repeats or skips an item because others were added meanwhile.
+// Pages of a list. Promises: one statement per combination of filters, which walks one index from the cursor on (or the index of a few parts, all of
+// them at once) and builds the JSON of the items; a page never repeats or skips an item because others were added meanwhile.
 //
 // (Optional filters as `$1 is null or …` took 3 s on 10 million rows, and ordering by an id whose index spans all merchants walks the
 // whole table: measured. So each list pages by a number that is indexed behind its merchant, and by no other index. Whether there is more is
@@ -33,6 +33,8 @@ export interface PageSource {
   name: string
   /** The owner's rows, filtered: a select with $1 and $4… that ends within its where clause. */
   rows: string
+  /** A few parts of the rows (a select), where an index has each part in order, and none has all: `rows` has the columns of one `part`. */
+  parts?: string
   /** The column that orders the list. */
   position: string
   ascending?: boolean
@@ -45,16 +47,21 @@ export interface PageSource {
  * The statement of a list. $1 the owner's id, $2 the position to go on from (exclusive), $3 the size of the page, $4… the filters.
  * One row: the items' JSON joined by commas, the position of the last one if the page is full, whether there are more.
  */
-export function pageStatement({name, rows, position, ascending, item, joins = ''}: PageSource): Statement {
+export function pageStatement({name, rows, parts, position, ascending, item, joins = ''}: PageSource): Statement {
   const [order, beyond] = ascending ? ['asc', '>'] : ['desc', '<']
+  const walk = (from: string, limit: string) => {
+    const ordered = `order by ${position} ${order} limit ${limit}`
+    const each = `${rows} and ${position} ${beyond} ${from} ${ordered}`
+    return parts ? `select p.* from (${parts}) part cross join lateral (${each}) p ${ordered}` : each
+  }
   return statement(
     name,
-    `select items, last::text, (select true from (${rows} and ${position} ${beyond} last order by ${position} ${order} limit 1) more) is not null
+    `select items, last::text, (select true from (${walk('last', '1')}) more) is not null
     from (
       select string_agg(item, ',' order by position ${order}) as items, (array_agg(position order by position ${order}))[$3] as last
       from (
         select p.${position} as position, ${item} as item
-        from (${rows} and ${position} ${beyond} $2 order by ${position} ${order} limit $3::int) p ${joins}
+        from (${walk('$2', '$3::int')}) p ${joins}
       ) item
     ) page`,
   )
@@ -66,7 +73,8 @@ export interface PageRequest {
   statement: Statement
   /** The owner of the list: the value of $1. */
   owner: string
-  filters?: (string | undefined)[]
+  /** The values of $4…; undefined: the statement has no such parameter. */
+  filters?: (string | null | undefined)[]
   query: {limit: number; cursor?: string}
   /** Where the first page begins; the newest item if absent. */
   start?: bigint

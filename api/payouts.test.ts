@@ -357,6 +357,44 @@ test('the payout address of a disabled chain can be set while a balance, or a pa
   expect(refusal(await set())).toEqual([422, 'chain_not_enabled'])
 })
 
+test('GET /v1/payouts lists the payouts of a status, chain and token, alone and together, page by page', async () => {
+  const merchant = await richMerchant()
+  const {client} = merchant
+  const made: {id: string; status: string; chain: string; token: string}[] = []
+  for (const token of ['USDC', 'ETH', 'USDC', 'ETH', 'USDC']) {
+    await deposit(merchant, 10n ** 18n, token)
+    const {body} = await client.post('/v1/payouts', {chain: 'ETH', token})
+    if (made.length < 2) await client.post(`/v1/payouts/${body.id}/cancel`)
+    made.unshift({id: body.id, status: made.length < 2 ? 'failed' : 'pending', chain: 'ETH', token})
+  }
+  const filters: Record<string, string>[] = [
+    {},
+    {status: 'failed'},
+    {token: 'ETH'},
+    {chain: 'ETH'},
+    {chain: 'ETH', token: 'USDC'},
+    {chain: 'POLYGON'},
+    {status: 'pending', token: 'USDC'},
+    {status: 'failed', chain: 'ETH', token: 'ETH'},
+    {status: 'completed'},
+    {token: 'DOGE'},
+  ]
+  for (const filter of filters) {
+    const wanted = made.filter(payout =>
+      Object.entries(filter).every(([name, value]) => payout[name as 'id'] === value),
+    )
+    const listed = await client.all(`/v1/payouts?${new URLSearchParams(filter)}`, 'payouts', 1)
+    expect(
+      listed.map(({id}: {id: string}) => id),
+      JSON.stringify(filter),
+    ).toEqual(wanted.map(({id}) => id))
+  }
+  const {next_cursor} = (await client.get('/v1/payouts?token=ETH&limit=1')).body
+  expect(refusal(await client.get(`/v1/payouts?token=USDC&cursor=${next_cursor}`))).toEqual([400, 'invalid_request'])
+  for (const query of ['status=paid', 'chain=DOGE', 'token='])
+    expect(refusal(await client.get(`/v1/payouts?${query}`)), query).toEqual([400, 'invalid_request'])
+})
+
 test('GET /v1/payout-addresses shows where payouts go, and whether the operator approved it', async () => {
   const {id, client} = await newMerchant()
   expect((await client.get('/v1/payout-addresses')).body).toEqual({payout_addresses: []})

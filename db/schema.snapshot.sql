@@ -1508,7 +1508,7 @@ create table app.payout (
 );
 CREATE INDEX payout_failed ON app.payout USING btree (chain) WHERE (status = 'failed'::text);
 CREATE INDEX payout_open ON app.payout USING btree (next_step_at) WHERE (status <> ALL (ARRAY['completed'::text, 'failed'::text]));
-CREATE INDEX payout_page ON app.payout USING btree (merchant_id, seq DESC);
+CREATE INDEX payout_page ON app.payout USING btree (merchant_id, status, chain, token, seq DESC);
 CREATE TRIGGER contract BEFORE UPDATE ON app.payout FOR EACH ROW EXECUTE FUNCTION app.check_payout_change();
 CREATE TRIGGER never_deleted BEFORE DELETE ON app.payout FOR EACH ROW EXECUTE FUNCTION app.refuse_payout_delete();
 

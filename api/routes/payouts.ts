@@ -1,6 +1,6 @@
 // Payouts.
 import {z} from 'zod'
-import {findChain} from '../../chains/registry.ts'
+import {chainCodes, findChain} from '../../chains/registry.ts'
 import type {App, Context} from '../app.ts'
 import {statement, value} from '../database.ts'
 import {ApiError, notFound} from '../errors.ts'
@@ -77,9 +77,12 @@ const findPayout = statement(
   'find_payout',
   `select ${jsonOf(fields)} from app.payout p ${joins} where p.id = $1 and p.merchant_id = $2`,
 )
-const listPayouts = pageStatement({
+// An index has the payouts of each status, chain and token in order.
+export const listPayouts = pageStatement({
   name: 'list_payouts',
-  rows: 'select * from app.payout where merchant_id = $1',
+  parts: `select s.status, a.chain, a.token from app.asset a, unnest('{${statuses}}'::text[]) s (status)
+    where coalesce(s.status = $4, true) and coalesce(a.chain = $5, true) and coalesce(a.token = $6, true)`,
+  rows: 'select * from app.payout where merchant_id = $1 and status = part.status and chain = part.chain and token = part.token',
   position: 'seq',
   item: jsonOf({...fields, created_at: {plain: 'app.iso(p.created_at)'}}),
   joins,
@@ -153,12 +156,23 @@ export function payouts(app: App, {db}: Context): void {
       schema: {
         tags: ['Payouts'],
         summary: 'List payouts',
-        querystring: z.object(pageQuery),
+        querystring: z.object({
+          status: z.enum(statuses).optional(),
+          chain: z.enum(chainCodes).optional(),
+          token: text(64).optional(),
+          ...pageQuery,
+        }),
         response: {200: pageOf('payouts', PayoutItem), ...errors()},
       },
     },
     ({merchantId, query}) =>
-      page(db.of(merchantId), {key: 'payouts', statement: listPayouts, owner: merchantId, query}),
+      page(db.of(merchantId), {
+        key: 'payouts',
+        statement: listPayouts,
+        owner: merchantId,
+        filters: [query.status ?? null, query.chain ?? null, query.token ?? null],
+        query,
+      }),
   )
 
   app.get(

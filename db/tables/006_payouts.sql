@@ -43,7 +43,7 @@ create table app.payout (
   finished_at timestamptz,
   check (gross = fee + net)
 );
-create index payout_page on app.payout (merchant_id, seq desc);
+create index payout_page on app.payout (merchant_id, status, chain, token, seq desc);
 -- What is due (app.due_job).
 create index payout_open on app.payout (next_step_at) where status not in ('completed', 'failed');
 -- Counted for the metrics.
