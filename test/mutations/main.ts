@@ -1,6 +1,5 @@
 // npm run mutations [LIST ...] [-- --only PATTERN]: takes each rule of the lists (all, or those named: rules/) out of a copy of the code, in turn, and runs the
-// tests that guard it. Writes which test failed to results/LIST.md (not with --only); ends with 1 if no test noticed that a rule was missing. Two run at
-// a time.
+// tests that guard it. Writes which test failed to results/LIST.md; ends with 1 if no test noticed that a rule was missing. Two run at a time.
 import {spawn} from 'node:child_process'
 import {once} from 'node:events'
 import {cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync} from 'node:fs'
@@ -76,13 +75,21 @@ async function failuresOf(tests: string[], copy: string): Promise<string[]> {
   })
 }
 
+const none = '**none**'
 const cell = (text: string) => text.replaceAll('|', '\\|').replaceAll('\n', ' ')
 
-/** The result of one list, in Markdown. */
-function page(list: string, outcomes: Outcome[]): string {
-  const rows = outcomes.map(({rule, file, failed}) => `| ${cell(rule)} | ${file} | ${cell(failed[0] ?? '**none**')} |`)
+/** The result of a list, in Markdown: its rules in order, of which those that were not run now keep their rows of before. */
+function page(list: string, mutations: Mutation[], outcomes: Outcome[], before: string): string {
+  const known = new Map(before.split('\n').map(row => [row.split(' | ').slice(0, 2).join(' | '), row]))
+  const rows = mutations.map(({rule, file}) => {
+    const key = `| ${cell(rule)} | ${file}`
+    const outcome = outcomes.find(one => one.rule === rule && one.file === file)
+    return outcome ? `${key} | ${cell(outcome.failed[0] ?? none)} |` : (known.get(key) ?? `${key} | not run |`)
+  })
+  const missed = rows.filter(row => row.endsWith(`${none} |`)).length
+  const words = `${rows.length} rules taken out, one at a time; the tests missed ${missed}.`
   const head = ['| rule | taken out of | test that fails then |', '|---|---|---|']
-  return [`# ${list}`, '', `\`npm run mutations ${list}\`: ${inWords(outcomes)}`, '', ...head, ...rows, ''].join('\n')
+  return [`# ${list}`, '', `\`npm run mutations ${list}\`: ${words}`, '', ...head, ...rows, ''].join('\n')
 }
 
 function inWords(outcomes: Outcome[]): string {
@@ -116,7 +123,8 @@ async function main(): Promise<void> {
     if (!list) throw new Error(`there is no list ${name}; the lists are ${Object.keys(lists).join(', ')}`)
     const outcomes = await outcomesOf(list.filter(({rule, file}) => only.test(`${rule} (${file})`)))
     console.log(`${name}: ${inWords(outcomes)}`)
-    if (!values.only) writeFileSync(path.join(results, `${name}.md`), page(name, outcomes))
+    const file = path.join(results, `${name}.md`)
+    writeFileSync(file, page(name, list, outcomes, existsSync(file) ? readFileSync(file, 'utf8') : ''))
     if (outcomes.some(({failed}) => !failed.length)) process.exitCode = 1
   }
 }

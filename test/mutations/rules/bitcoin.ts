@@ -3,13 +3,6 @@ import type {Mutation} from '../mutation.ts'
 
 export const bitcoin: Mutation[] = [
   {
-    rule: 'A transaction is read from bytes that have its id',
-    file: 'indexers/bitcoin/electrum-transactions.ts',
-    from: 'if (transaction.txid !== txid) throw',
-    to: 'if (false) throw',
-    tests: ['indexers/bitcoin/electrum-source.test.ts'],
-  },
-  {
     rule: 'What a history names must exist',
     file: 'indexers/bitcoin/electrum-transactions.ts',
     from: '  if (!transaction) throw new Contradiction',
@@ -30,7 +23,12 @@ export const bitcoin: Mutation[] = [
     from: `      assertContents(txids, first.transaction, header)
 `,
     to: '',
-    tests: ['indexers/bitcoin/electrum-source.test.ts', 'test/faults/reindex.test.ts'],
+    tests: [
+      'indexers/bitcoin/electrum-source.test.ts',
+      'test/faults/reindex.test.ts',
+      'test/conformance/conformance.test.ts',
+      'test/faults/unattributed.test.ts',
+    ],
   },
   {
     rule: 'A refusal is not an absence',
@@ -44,7 +42,12 @@ export const bitcoin: Mutation[] = [
     file: 'indexers/bitcoin/electrum-transactions.ts',
     from: '      if (hidden) throw',
     to: '      if (false) throw',
-    tests: ['indexers/bitcoin/electrum-source.test.ts'],
+    tests: [
+      'indexers/bitcoin/electrum-source.test.ts',
+      'test/faults/reindex.test.ts',
+      'test/conformance/conformance.test.ts',
+      'test/faults/unattributed.test.ts',
+    ],
   },
   {
     rule: 'A history has the status that the server gave',
@@ -58,7 +61,12 @@ export const bitcoin: Mutation[] = [
     file: 'indexers/bitcoin/electrum-histories.ts',
     from: '    await this.#electrum.subscribeScripthashes(this.#nextToAskAgain())',
     to: '',
-    tests: ['indexers/bitcoin/electrum-source.test.ts'],
+    tests: [
+      'indexers/bitcoin/electrum-source.test.ts',
+      'test/faults/reindex.test.ts',
+      'test/conformance/conformance.test.ts',
+      'test/faults/unattributed.test.ts',
+    ],
   },
   {
     rule: 'Histories are read again after a reorganisation',
@@ -105,7 +113,12 @@ export const bitcoin: Mutation[] = [
     return claims`,
     to: `      void txid
     return claims`,
-    tests: ['indexers/bitcoin/electrum-source.test.ts'],
+    tests: [
+      'indexers/bitcoin/electrum-source.test.ts',
+      'test/faults/reindex.test.ts',
+      'test/conformance/conformance.test.ts',
+      'test/faults/unattributed.test.ts',
+    ],
   },
   {
     rule: 'New addresses are subscribed before anything else is asked',
@@ -123,7 +136,12 @@ export const bitcoin: Mutation[] = [
     file: 'indexers/bitcoin/electrum-source.ts',
     from: 'none.has(txid) && height <= 0)',
     to: 'none.has(txid))',
-    tests: ['indexers/bitcoin/electrum-source.test.ts'],
+    tests: [
+      'indexers/bitcoin/electrum-source.test.ts',
+      'test/faults/reindex.test.ts',
+      'test/conformance/conformance.test.ts',
+      'test/faults/unattributed.test.ts',
+    ],
   },
   {
     rule: 'A block has the hash that it was asked for by',

@@ -257,7 +257,12 @@ export const merchants: Mutation[] = [
     file: 'db/functions/outgoing/store_attempt.sql',
     from: 'j.conflict_key is distinct from s.conflict_key;',
     to: 'false;',
-    tests: ['db/payouts.test.ts', 'db/payment-races.test.ts', 'jobs/payouts/sign-attempts.test.ts'],
+    tests: [
+      'db/ledger.test.ts',
+      'db/payouts.test.ts',
+      'db/payment-races.test.ts',
+      'jobs/payouts/sign-attempts.test.ts',
+    ],
   },
   {
     rule: 'A higher fee is reserved as it is stored',
@@ -288,35 +293,10 @@ export const merchants: Mutation[] = [
     tests: ['jobs/payouts/sign-attempts.test.ts', 'jobs/payouts/advance-payout.test.ts'],
   },
   {
-    rule: 'What can never be mined is not sent',
-    file: 'jobs/payouts/send-transactions.ts',
-    from: "if (!newest || newest.fate === 'dead' || (cancelling",
-    to: 'if (!newest || (cancelling',
-    tests: ['test/faults/tron-expiry.test.ts', 'test/faults/payouts.test.ts'],
-  },
-  {
     rule: 'A payment that is cancelled is not sent again',
     file: 'jobs/payouts/send-transactions.ts',
     from: "(cancelling && newest.kind === 'effect' && !isFinal)",
     to: 'false',
     tests: ['jobs/payouts/advance-payout.test.ts', 'test/faults/payouts.test.ts'],
-  },
-  {
-    rule: 'Nothing is signed while the chain is halted',
-    file: 'jobs/payouts/send-transactions.ts',
-    from: `    await wait(undecided, 'chain_halted', halted)
-`,
-    to: `    void undecided
-`,
-    tests: ['test/faults/payouts.test.ts', 'test/faults/finality.test.ts'],
-  },
-  {
-    rule: 'A nonce waits for the one below it',
-    file: 'jobs/payouts/send-transactions.ts',
-    from: `  await wait(behind, 'nonce_too_high', 'an earlier transaction of the same address is not signed yet')
-`,
-    to: `  void behind
-`,
-    tests: ['test/faults/payouts.test.ts'],
   },
 ]
