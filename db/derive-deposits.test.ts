@@ -371,12 +371,16 @@ test('no statement can change a final deposit, or delete any deposit', async () 
   await expect(db.rows('delete from app.deposit')).rejects.toThrow('not allowed')
 })
 
-test('finality never falls, and never accepts a block that is not on our chain', async () => {
+test('finality never falls, never accepts a block that is not on our chain, and stands still while the chain is halted', async () => {
   const finalHeight = () => db.rows(`select final_height from chain.cursor where chain = 'ETH'`)
   await writer.write({add: [[], []]})
   const before = await finalHeight()
   expect(await writer.finalize(writer.head.height, '0xother')).toBe(false)
   expect(await writer.finalize(1)).toBe(true)
+  expect(await finalHeight()).toEqual(before)
+  await db.rows(`update chain.cursor set halted_at = now() where chain = 'ETH'`)
+  expect(await writer.finalize(writer.head.height)).toBe(false)
+  await db.rows(`update chain.cursor set halted_at = null where chain = 'ETH'`)
   expect(await finalHeight()).toEqual(before)
   await expect(writer.query(`select chain.rewind('ETH', 1, $1)`, [writer.blocks[1]!.hash])).rejects.toThrow(
     'no operator asked',

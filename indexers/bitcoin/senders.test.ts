@@ -297,6 +297,19 @@ describe.each(bitcoinNodes)('on %s', kindOfNode => {
     expect(await reading.senderOf(idOf(payment))).toBe(addresses.get('P2PKH'))
   })
 
+  test('a node that sends another unconfirmed transaction than it was asked for shows no payment', async () => {
+    const [, reading] = readings as [Reading, Reading]
+    await reading.poll()
+    const forged = await minedFrom('P2PKH', ours[18]!)
+    proxy.behave = ({method}, pass) => (method === 'getrawtransaction' ? forged : pass())
+    const {txid} = await node.client.pay([{to: ours[17]!, amount: 5000n}])
+    await expect(reading.poll()).rejects.toThrow(`another transaction than ${txid}`)
+    proxy.behave = undefined
+    await reading.poll()
+    expect(await reading.senderOf(txid)).toBeDefined()
+    expect(await reading.senderOf(idOf(forged))).toBeUndefined()
+  })
+
   /** A payment by an output that is in the mempool. */
   async function unconfirmedFrom(name: string, to: string): Promise<string> {
     const {output} = payers[name]!

@@ -144,26 +144,13 @@ export const bitcoin: Mutation[] = [
     ],
   },
   {
-    rule: 'A block has the hash that it was asked for by',
-    file: 'indexers/bitcoin/node-source.ts',
-    from: `    if (block.header.hash === hash) return block
-`,
-    to: `    return block
-`,
-    tests: [
-      'indexers/bitcoin/unconfirmed.test.ts',
-      'test/faults/node.test.ts',
-      'indexers/bitcoin/electrum-source.test.ts',
-    ],
-  },
-  {
     rule: 'An unconfirmed transaction has the id that it was asked for by',
     file: 'indexers/bitcoin/node-source.ts',
     from: `      if (transaction.txid !== txids[i])
 `,
     to: `      if (false)
 `,
-    tests: ['indexers/bitcoin/unconfirmed.test.ts', 'test/faults/node.test.ts'],
+    tests: ['indexers/bitcoin/senders.test.ts'],
   },
   {
     rule: 'Unconfirmed payments are written only with the block that they were read with',

@@ -233,7 +233,7 @@ export const deposits: Mutation[] = [
     from: `  if at.halted_at is not null then return false; end if;
 `,
     to: '',
-    tests: ['test/faults/finality.test.ts'],
+    tests: ['db/derive-deposits.test.ts'],
   },
   {
     rule: 'Nothing is written without the final block',
