@@ -92,6 +92,22 @@ test('a transaction that was signed for another payment is refused', async () =>
   expect(await store(one.id, 1, txid)).toBe(true)
 })
 
+test('a payout does not fail while what custody signed for it, and the worker never stored, may still be mined', async () => {
+  const {id, payout, user} = await begin()
+  const end = money.eth.head.height + 2
+  const txid = await journal(id, end)
+  const fail = () => money.work<boolean>('fail_payout', payout, 'cancelled', 'because')
+  expect([await fail(), await money.status(payout), await money.balance(user)]).toEqual([false, 'swept', 0])
+  while (money.eth.head.height < end) await money.block([], [])
+  await money.finalize()
+  expect(await money.db.rows(`select chain.note_lapse('ETH', $1, '{}') as done`, [txid])).toEqual([{done: true}])
+  expect([await fail(), await money.status(payout), await money.balance(user)]).toEqual([
+    true,
+    'failed cancelled',
+    1000,
+  ])
+})
+
 test('a payment that waits for what may pass is given up only after it waited long enough for it', async () => {
   const {id, payout, user} = await begin()
   await lapse(id)
