@@ -427,6 +427,22 @@ test('an empty address pool is 503 unavailable, and stores nothing', async () =>
 const withKey = ({client}: Merchant, key: string, body: unknown, currency = 'ETH-USDC') =>
   client.call('POST', `/v1/${currency}/payment-request`, body, {'idempotency-key': key})
 
+test('expires_in sets when one request expires, from five minutes to a week', async () => {
+  const merchant = await newMerchant()
+  const post = (expires_in: unknown) =>
+    merchant.client.post('/v1/ETH/payment-request', {external_id: reference(merchant), amount: '1', expires_in})
+  for (const seconds of [300, 3600, 604_800]) {
+    const {status, body} = await post(seconds)
+    const left = Date.parse(body.data.expires_at) - Date.now()
+    expect([status, left <= 1000 * seconds, left > 1000 * seconds - 60_000]).toEqual([200, true, true])
+  }
+  for (const wrong of [299, 604_801, 300.5, -300, '300', null, [300]]) {
+    const reply = await post(wrong)
+    expect(refusal(reply), String(wrong)).toEqual([400, 'invalid_request'])
+    expect(reply.body.details).toMatchObject([{path: 'expires_in'}])
+  }
+})
+
 test('the same Idempotency-Key with the same body returns the first response, quoted or bare, however late', async () => {
   const [merchant, other] = [await newMerchant(), await newMerchant()]
   const body = {external_id: reference(merchant), amount: '25.0'}
@@ -445,6 +461,7 @@ test('the same Idempotency-Key with the same body returns the first response, qu
     ['ETH-USDC', {...body, amount: '26'}],
     ['ETH-USDC', {...body, external_id: reference(merchant)}],
     ['ETH', body],
+    ['ETH-USDC', {...body, expires_in: 3600}],
   ] as const)
     expect(refusal(await withKey(merchant, 'key-1', changed, currency))).toEqual([422, 'idempotency_key_reused'])
   expect(refusal(await withKey(merchant, 'key-2', body, 'POL'))).toEqual([409, 'external_id_conflict'])

@@ -215,16 +215,24 @@ export function paymentRequests(app: App, context: Context): void {
               .max(longestAmount, `must have at most ${longestAmount} characters`)
               .regex(/^(0|[1-9]\d*)(\.\d+)?$/, 'must be a plain decimal, such as 25.5')
               .meta({description: 'No more decimals than the asset has.', examples: ['25']}),
+            expires_in: z
+              .int()
+              .min(300)
+              .max(604_800)
+              .optional()
+              .meta({description: 'Seconds until it expires. Omitted: as the operator set it.', examples: [3600]}),
           })
           .meta({examples: [{external_id: 'acme-1042', amount: '25'}]}),
         response: {200: z.object({code, message, data: PaymentRequest}), ...changeErrors(404, 409, 422)},
       },
     },
-    async ({merchantId, headers, params, body: {external_id, amount}}) => {
+    async ({merchantId, headers, params, body: {external_id, amount, expires_in}}) => {
       const {currency} = params
       if (!isStorable(currency)) throw notFound('currency')
       const asked = [currency, external_id, amount]
-      const values = [merchantId, ...asked, paymentExpiryMs, ...keyAndHash(headers['idempotency-key'], asked)]
+      const expiryMs = expires_in === undefined ? paymentExpiryMs : 1000 * expires_in
+      const key = keyAndHash(headers['idempotency-key'], expires_in === undefined ? asked : [...asked, expires_in])
+      const values = [merchantId, ...asked, expiryMs, ...key]
       const response = await withAddresses<Response>(db.of(merchantId), createRequest, values)
       return enveloped(await shown(context, response), 'payment request created')
     },
