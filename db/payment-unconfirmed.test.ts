@@ -26,7 +26,7 @@ beforeAll(async () => {
   )
 })
 beforeEach(async () => {
-  made = await requests.create(api, merchantId, {currency: 'BTC', amount: '0.00000100'})
+  made = await requests.create(api, merchantId, {currency: 'BTC', amount: '0.00001000'})
 })
 afterAll(async () => {
   await writer.close()
@@ -38,7 +38,7 @@ afterAll(async () => {
 let count = 0
 const newTxid = () => `tx${++count}`
 const coinOf = (txid: string) => `${txid}-coin:0`
-const transfer = (txid: string, amount = 100n) => ({txid, token: 'BTC', amount, recipient: made.address})
+const transfer = (txid: string, amount = 1000n) => ({txid, token: 'BTC', amount, recipient: made.address})
 const shown = (txid: string) => {
   const {amount, ...rest} = transfer(txid)
   return {...rest, amount: String(amount), output_index: 0, sender: 'bcrt1qpayer', inputs: [coinOf(txid)]}
@@ -62,14 +62,14 @@ async function mine(txids: string[], spent: string[] = [], time?: Date): Promise
 test('an unconfirmed payment is detected without confirmations, and pays when it is final', async () => {
   const txid = newTxid()
   await poll(txid)
-  expect(await state()).toMatchObject({status: 'detected', pending: '100', received: '0'})
+  expect(await state()).toMatchObject({status: 'detected', pending: '1000', received: '0'})
   const [found] = await db.rows<{body: string}>('select body from app.find_payment_request($1, $2)', [
     merchantId,
     made.external_id,
   ])
   expect(JSON.parse(found!.body).receipts).toMatchObject([{txid, status: 'pending', confirmations: 0, late: false}])
   await mine([txid])
-  expect(await state()).toMatchObject({status: 'detected', pending: '100'})
+  expect(await state()).toMatchObject({status: 'detected', pending: '1000'})
   await writer.finalize(writer.head.height)
   expect(await state()).toMatchObject({status: 'paid', txid, late: false})
 })
@@ -119,7 +119,7 @@ test('a payment whose amount is corrected counts with the right one', async () =
     )
   await correct(99n)
   expect(await state()).toMatchObject({status: 'detected', pending: '99'})
-  await correct(100n)
+  await correct(1000n)
   await writer.finalize(writer.head.height)
-  expect(await state()).toMatchObject({status: 'paid', received: '100'})
+  expect(await state()).toMatchObject({status: 'paid', received: '1000'})
 })

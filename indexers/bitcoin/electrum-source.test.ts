@@ -2,7 +2,7 @@
 import {createHash} from 'node:crypto'
 import type pg from 'pg'
 import pino from 'pino'
-import {afterAll, afterEach, beforeAll, beforeEach, expect, test} from 'vitest'
+import {afterAll, afterEach, beforeAll, beforeEach, expect, test, vi} from 'vitest'
 import {Electrum} from '../../chains/bitcoin/electrum.ts'
 import {addressOfScript, scripthashOf, scriptOfAddress} from '../../chains/bitcoin/script.ts'
 import {chain} from '../../chains/registry.ts'
@@ -248,6 +248,97 @@ test('an unconfirmed transaction that the server lacks is absent, and the server
     call.method === 'blockchain.transaction.get' ? faults.error('excessive resource usage') : honest(call, right)
   expect(await shown()).toBeUndefined() // a refusal is no proof
   expect(electrum.generation).toBe(generation)
+})
+
+test('a transaction in a block that is not read yet is not absent, although the server lacks it', async () => {
+  const address = newAddress()
+  await watch(address)
+  const {height} = await node.client.head()
+  addToHistory(address, {tx_hash: '55'.repeat(32), height: height + 1})
+  await catchUp()
+  expect(await source.unconfirmed()).toBeUndefined()
+})
+
+test('a payment whose notification was lost is found, because statuses are asked for again', async () => {
+  const address = newAddress()
+  await watch(address)
+  const scripthash = scripthashOf(scriptOfAddress(address, format))
+  const isSubscribed = async () => {
+    await catchUp()
+    return lying.scripthashes.has(scripthash)
+  }
+  await until(isSubscribed, {timeoutMs: 20_000, what: 'the address to be subscribed'})
+  lying.tells = false
+  const {txid} = await node.client.pay([{to: address, amount: 5000n}])
+  await node.client.mine()
+  await catchUp()
+  expect(await rowOf(txid)).toBeUndefined()
+  const now = Date.now.bind(Date)
+  let laterMs = 0
+  const later = vi.spyOn(Date, 'now').mockImplementation(() => now() + laterMs)
+  for (let round = 0; round < 20 && !(await rowOf(txid)); round++) {
+    laterMs += 600_000 // the server may need a while to know, too
+    await catchUp()
+  }
+  later.mockRestore()
+  lying.tells = true
+  expect(await rowOf(txid)).toMatchObject({status: 'pending'})
+})
+
+/** The server denies that anything ever paid the address. */
+function hideHistory(address: string): void {
+  const scripthash = scripthashOf(scriptOfAddress(address, format))
+  lying.behave = async ({method, params}, right) => {
+    const answer = await right()
+    if (params[0] !== scripthash) return answer
+    return method === 'blockchain.scripthash.get_history'
+      ? []
+      : method === 'blockchain.scripthash.subscribe'
+        ? null
+        : answer
+  }
+}
+
+test('a payment that was proven stays when its block is written again, whatever a server hides', async () => {
+  const [address, late] = [newAddress(), newAddress()]
+  await watch(address)
+  const {txid} = await node.client.pay([
+    {to: address, amount: 5000n},
+    {to: late, amount: 6000n},
+  ])
+  await node.client.mine()
+  await catchUp()
+  hideHistory(address)
+  electrum.drop('the next server hides it')
+  await watch(late) // found late: the block is written again
+  const isWritten = async () => {
+    await catchUp()
+    return (await db.rows('select from chain.transfer where txid = $1', [txid])).length === 2
+  }
+  await until(isWritten, {timeoutMs: 20_000, what: 'the late payment'})
+  expect(await rowOf(txid)).toMatchObject({events: expect.not.stringContaining('reorged')})
+})
+
+test('a stored payment is missing from a block only if the whole block is proven', async () => {
+  const address = newAddress()
+  await watch(address)
+  const {txid} = await node.client.pay([{to: address, amount: 5000n}])
+  const {height} = await node.client.mine()
+  await catchUp()
+  const below = {height: height - 1, hash: (await source.hashAt(height - 1))!}
+  const open = () => new ElectrumSource({electrum, cursor, db: pool, addresses, settings, log, readsAgainAbove: below})
+  hideHistory(address)
+  const hides = lying.behave!
+  const honest = open()
+  await honest.head()
+  expect((await honest.blocksAbove(height - 1, 1))[0]!.candidates.map(one => one.txid)).toContain(txid)
+  lying.behave = (call, right) => {
+    const leavesOut = call.method === 'blockchain.transaction.id_from_pos' && Number(call.params[1]) > 0
+    return leavesOut ? faults.error('no such transaction') : hides(call, right)
+  }
+  const lied = open()
+  await lied.head()
+  await expect(lied.blocksAbove(height - 1, 1)).rejects.toThrow()
 })
 
 test('a chain that stops because its servers contradict themselves reports the transaction, and continues with an honest server', async () => {

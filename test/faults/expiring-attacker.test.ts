@@ -3,7 +3,7 @@
 // transaction of a payment can be mined at any time, whatever is asked; each pays an address on its merchant's whitelist, or our treasury, in the chain's coin.
 import {randomUUID} from 'node:crypto'
 import pg from 'pg'
-import {afterAll, beforeAll, describe, expect, test} from 'vitest'
+import {afterAll, afterEach, beforeAll, describe, expect, test} from 'vitest'
 import {parsePayment} from '../../chains/solana/message.ts'
 import {addressOf} from '../../chains/tron/address.ts'
 import {parseRawData, parseTransaction, rawOf} from '../../chains/tron/transaction.ts'
@@ -137,6 +137,9 @@ describe.each([
     world = field.world
     worker = new pg.Client({connectionString: world.db.url('sluice_jobs')})
     await worker.connect()
+  })
+  afterEach(() => {
+    world.isMining = true
   })
   afterAll(async () => {
     await worker?.end()
@@ -350,7 +353,6 @@ describe.each([
     for (const client of [worker, world.api]) await expect(client.query(raise)).rejects.toMatchObject({code: '42501'})
     await world.killCustody()
     await world.startCustody()
-    world.isMining = true
   })
 
   test('with the rights of the indexer nothing is signed, nobody is named, and nothing expires before the clock says so', async () => {
@@ -370,12 +372,12 @@ describe.each([
     ])
       await expect(indexer.query(sql)).rejects.toMatchObject({code: '42501'})
 
-    // It links blocks of the future, and says that the last of them is final.
+    // It links blocks of the future (far above those that the real indexer writes now), and says that the last of them is final.
     await world.moveClock(-1) // now it is that of the machine
     await indexer.query('begin')
     await indexer.query(
       `insert into chain.block (id, chain, height, hash, parent_hash, time)
-       select $1 || ':' || n, $1, n, 'forged ' || n, 'forged ' || n - 1, now() + interval '1 year' from chain.cursor c, generate_series(c.head_height + 1, c.head_height + 1000) n
+       select $1 || ':' || n, $1, n, 'forged ' || n, 'forged ' || n - 1, now() + interval '1 year' from chain.cursor c, generate_series(c.head_height + 100, c.head_height + 1000) n
        where c.chain = $1`,
       [chain],
     )

@@ -101,7 +101,7 @@ export class Payments {
       merchant,
       externalId: `${merchant.prefix}-${number}`,
       asset,
-      amount: this.#random.amount(asset.usual / 1000n, asset.usual),
+      amount: this.#random.amount(asset.usual / 100n, asset.usual), // more than the rent of an account of Solana
       key: `request-${number}`,
     }
   }

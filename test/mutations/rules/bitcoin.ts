@@ -23,12 +23,7 @@ export const bitcoin: Mutation[] = [
     from: `      assertContents(txids, first.transaction, header)
 `,
     to: '',
-    tests: [
-      'indexers/bitcoin/electrum-source.test.ts',
-      'test/faults/reindex.test.ts',
-      'test/conformance/conformance.test.ts',
-      'test/faults/unattributed.test.ts',
-    ],
+    tests: ['indexers/bitcoin/electrum-source.test.ts'],
   },
   {
     rule: 'A refusal is not an absence',
@@ -36,18 +31,6 @@ export const bitcoin: Mutation[] = [
     from: '&& saysNone.test(responses[i].message))',
     to: ')',
     tests: ['indexers/bitcoin/electrum-source.test.ts'],
-  },
-  {
-    rule: 'What was proven and is hidden now is a contradiction',
-    file: 'indexers/bitcoin/electrum-transactions.ts',
-    from: '      if (hidden) throw',
-    to: '      if (false) throw',
-    tests: [
-      'indexers/bitcoin/electrum-source.test.ts',
-      'test/faults/reindex.test.ts',
-      'test/conformance/conformance.test.ts',
-      'test/faults/unattributed.test.ts',
-    ],
   },
   {
     rule: 'A history has the status that the server gave',
@@ -61,12 +44,7 @@ export const bitcoin: Mutation[] = [
     file: 'indexers/bitcoin/electrum-histories.ts',
     from: '    await this.#electrum.subscribeScripthashes(this.#nextToAskAgain())',
     to: '',
-    tests: [
-      'indexers/bitcoin/electrum-source.test.ts',
-      'test/faults/reindex.test.ts',
-      'test/conformance/conformance.test.ts',
-      'test/faults/unattributed.test.ts',
-    ],
+    tests: ['indexers/bitcoin/electrum-source.test.ts'],
   },
   {
     rule: 'Histories are read again after a reorganisation',
@@ -113,12 +91,7 @@ export const bitcoin: Mutation[] = [
     return claims`,
     to: `      void txid
     return claims`,
-    tests: [
-      'indexers/bitcoin/electrum-source.test.ts',
-      'test/faults/reindex.test.ts',
-      'test/conformance/conformance.test.ts',
-      'test/faults/unattributed.test.ts',
-    ],
+    tests: ['indexers/bitcoin/electrum-source.test.ts'],
   },
   {
     rule: 'New addresses are subscribed before anything else is asked',
@@ -136,12 +109,7 @@ export const bitcoin: Mutation[] = [
     file: 'indexers/bitcoin/electrum-source.ts',
     from: 'none.has(txid) && height <= 0)',
     to: 'none.has(txid))',
-    tests: [
-      'indexers/bitcoin/electrum-source.test.ts',
-      'test/faults/reindex.test.ts',
-      'test/conformance/conformance.test.ts',
-      'test/faults/unattributed.test.ts',
-    ],
+    tests: ['indexers/bitcoin/electrum-source.test.ts'],
   },
   {
     rule: 'An unconfirmed transaction has the id that it was asked for by',
