@@ -1,5 +1,5 @@
 // Runs both suites of tests. Files in which a test failed run once more, alone: a machine that stood still for a while is told from broken code, and
-// what passed only then is named at the end. More failing files than `fewFiles` are broken code. Ends with the number of tests; exit code 1 if any failed.
+// what failed beside others is named at the end. More failing files than `fewFiles` are broken code. Ends with the number of tests; exit code 1 if any failed.
 import {spawnSync} from 'node:child_process'
 import {existsSync, mkdtempSync, readFileSync} from 'node:fs'
 import {tmpdir} from 'node:os'
@@ -23,18 +23,19 @@ const isWrong = file => file.status === 'failed'
 
 let isRight = true
 const all = []
+/** What failed in the first runs, and ran again. */
+const besideOthers = []
 for (const [name, npm] of Object.entries({quick: ['test'], faults: ['run', 'test:faults']})) {
   const first = run(name, npm)
   const wrong = first.files.filter(isWrong)
   const isAgain = !first.isRight && wrong.length > 0 && wrong.length <= fewFiles
   const last = isAgain ? run(`${name}-again`, npm, '--no-file-parallelism', ...wrong.map(file => file.name)) : first
-  if (isAgain) {
-    for (const {fullName, failureMessages} of testsOf(wrong, 'failed'))
-      console.log(`failed beside others: ${fullName}\n${failureMessages.join('\n').slice(0, 2000)}\n`)
-  }
+  if (isAgain) besideOthers.push(...testsOf(wrong, 'failed'))
   all.push(...first.files.filter(file => !isAgain || !isWrong(file)), ...(isAgain ? last.files : []))
   isRight &&= last.isRight
 }
+for (const {fullName, failureMessages} of besideOthers)
+  console.log(`failed beside others: ${fullName}\n${failureMessages.join('\n').slice(0, 2000)}\n`)
 for (const {fullName} of testsOf(all, 'failed')) console.log(`FAILED: ${fullName}`)
 const count = (...states) => testsOf(all, ...states).length
 console.log(`${count('passed')} passed, ${count('failed')} failed, ${count('pending', 'skipped', 'todo')} skipped`)

@@ -9,19 +9,18 @@ type NetworkOf<Node> = (node: Node) => Promise<string>
 export async function otherNetwork<Node>(
   nodes: Failover<Node>,
   networkOf: NetworkOf<Node>,
+  networkOfOther: (node: Node) => Promise<string | undefined> = networkOf,
 ): Promise<string | undefined> {
+  if (!nodes.others.length) return undefined
   const network = await nodes.ask(networkOf)
-  const others = await Promise.all(nodes.others.map(networkOf))
-  return others.find(other => other !== network)
+  const others = await Promise.all(nodes.others.map(networkOfOther))
+  return others.find(other => other !== undefined && other !== network)
 }
 
 /** Before the chain is followed. A node that is away is compared when its word counts. Throws Waiting. */
 export async function assertOneNetwork<Node>(nodes: Failover<Node>, networkOf: NetworkOf<Node>): Promise<void> {
-  const network = await nodes.ask(networkOf)
-  const reachable = await otherNetwork(nodes, node => networkOf(node).catch(() => network))
-  if (reachable === undefined) return
-  throw new Waiting(
-    'wrong_network',
-    `the second node is on ${reachable}, and the first one on ${network}; check the setting that ends in _RPC_URL_2`,
-  )
+  const other = await otherNetwork(nodes, networkOf, node => networkOf(node).catch(() => undefined))
+  if (other === undefined) return
+  const message = `the second node is on ${other}, and the first one is not; check the setting that ends in _RPC_URL_2`
+  throw new Waiting('wrong_network', message)
 }

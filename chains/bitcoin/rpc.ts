@@ -3,6 +3,7 @@
 import {Pool} from 'undici'
 import {z} from 'zod'
 import {PermanentError, RetryableError} from '../../base/errors.ts'
+import {basicAuth} from '../basic-auth.ts'
 
 /** Fewer than the node's queue for requests holds. */
 const connections = 8
@@ -42,14 +43,13 @@ export class Bitcoind {
 
   /** `url` is http://user:password@host:port. */
   constructor(url: string, {timeoutMs = 30_000}: {timeoutMs?: number} = {}) {
-    const {protocol, username, password, origin} = URL.parse(url) ?? {}
-    if (protocol !== 'http:' && protocol !== 'https:') {
+    const parsed = URL.parse(url)
+    if (parsed?.protocol !== 'http:' && parsed?.protocol !== 'https:') {
       throw new PermanentError('the URL of bitcoind must be http://user:password@host:port')
     }
-    const user = `${decodeURIComponent(username!)}:${decodeURIComponent(password!)}`
-    this.#authorization = `Basic ${Buffer.from(user).toString('base64')}`
+    this.#authorization = basicAuth(parsed)
     this.#timeoutMs = timeoutMs
-    this.#pool = new Pool(origin!, {connections, headersTimeout: 0, bodyTimeout: 0})
+    this.#pool = new Pool(parsed.origin, {connections, headersTimeout: 0, bodyTimeout: 0})
   }
 
   /** Rejects with RpcError if the node refuses, otherwise with another RetryableError. */

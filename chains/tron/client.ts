@@ -27,13 +27,15 @@ interface Options {
 
 /** One node. */
 export class TronNode {
-  readonly #endpoint: TronEndpoint
+  readonly #base: ReturnType<typeof withoutPassword>
+  readonly #solidityBase: ReturnType<typeof withoutPassword>
   readonly #apiKey: string | undefined
   readonly #timeoutMs: number
   readonly #rest = new NodeRest()
 
-  constructor(endpoint: TronEndpoint, apiKey: string | undefined, timeoutMs: number) {
-    this.#endpoint = endpoint
+  constructor({url, solidityUrl}: TronEndpoint, apiKey: string | undefined, timeoutMs: number) {
+    this.#base = withoutPassword(url)
+    this.#solidityBase = withoutPassword(solidityUrl)
     this.#apiKey = apiKey
     this.#timeoutMs = timeoutMs
   }
@@ -112,8 +114,7 @@ export class TronNode {
 
   async #post(path: string, body: object): Promise<string> {
     this.#rest.assertOver()
-    const {url, solidityUrl} = this.#endpoint
-    const base = withoutPassword(path.startsWith('walletsolidity/') ? solidityUrl : url)
+    const base = path.startsWith('walletsolidity/') ? this.#solidityBase : this.#base
     const key = this.#apiKey && {'TRON-PRO-API-KEY': this.#apiKey}
     const response = await fetch(`${base.url.replace(/\/+$/, '')}/${path}`, {
       method: 'POST',

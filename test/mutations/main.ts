@@ -87,15 +87,20 @@ function page(list: string, mutations: Mutation[], outcomes: Outcome[], before: 
     return outcome ? `${key} | ${cell(outcome.failed[0] ?? none)} |` : (known.get(key) ?? `${key} | not run |`)
   })
   const missed = rows.filter(row => row.endsWith(`${none} |`)).length
-  const words = `${rows.length} rules taken out, one at a time; the tests missed ${missed}.`
   const head = ['| rule | taken out of | test that fails then |', '|---|---|---|']
-  return [`# ${list}`, '', `\`npm run mutations ${list}\`: ${words}`, '', ...head, ...rows, ''].join('\n')
+  return [
+    `# ${list}`,
+    '',
+    `\`npm run mutations ${list}\`: ${inWords(rows.length, missed)}`,
+    '',
+    ...head,
+    ...rows,
+    '',
+  ].join('\n')
 }
 
-function inWords(outcomes: Outcome[]): string {
-  const unnoticed = outcomes.filter(({failed}) => !failed.length).length
-  return `${outcomes.length} rules taken out, one at a time; the tests missed ${unnoticed}.`
-}
+const inWords = (rules: number, missed: number) =>
+  `${rules} rules taken out, one at a time; the tests missed ${missed}.`
 
 async function outcomesOf(mutations: Mutation[]): Promise<Outcome[]> {
   const left = [...mutations.entries()]
@@ -122,10 +127,11 @@ async function main(): Promise<void> {
     const list = lists[name]
     if (!list) throw new Error(`there is no list ${name}; the lists are ${Object.keys(lists).join(', ')}`)
     const outcomes = await outcomesOf(list.filter(({rule, file}) => only.test(`${rule} (${file})`)))
-    console.log(`${name}: ${inWords(outcomes)}`)
+    const missed = outcomes.filter(({failed}) => !failed.length).length
+    console.log(`${name}: ${inWords(outcomes.length, missed)}`)
     const file = path.join(results, `${name}.md`)
     writeFileSync(file, page(name, list, outcomes, existsSync(file) ? readFileSync(file, 'utf8') : ''))
-    if (outcomes.some(({failed}) => !failed.length)) process.exitCode = 1
+    if (missed) process.exitCode = 1
   }
 }
 

@@ -309,8 +309,8 @@ export const tron: Mutation[] = [
   {
     rule: 'A solidified block is asked for at the node of solidified blocks',
     file: 'chains/tron/client.ts',
-    from: "path.startsWith('walletsolidity/') ? solidityUrl : url",
-    to: 'url',
+    from: "path.startsWith('walletsolidity/') ? this.#solidityBase : this.#base",
+    to: 'this.#base',
     tests: ['chains/tron/client.test.ts', 'indexers/tron/source.test.ts'],
   },
   {
