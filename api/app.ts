@@ -3,6 +3,7 @@
 import type {IncomingMessage, ServerResponse} from 'node:http'
 import type {FastifyBaseLogger, FastifyInstance, FastifyTypeProvider, RawServerDefault} from 'fastify'
 import type {z} from 'zod'
+import type {Scope} from '../base/scopes.ts'
 import type {ChainSettings} from '../chains/families.ts'
 import type {ChainCode} from '../chains/registry.ts'
 import type {Databases} from './replica.ts'
@@ -21,6 +22,8 @@ declare module 'fastify' {
     open?: boolean
     /** Needs no key, but counts for the merchant if a key is sent. */
     withoutKey?: boolean
+    /** What the key must be allowed to do: read, unless the route changes something. */
+    scope?: Scope
     /** The methods of this path, if the route exists only to refuse other methods. */
     allow?: string
   }

@@ -46,7 +46,7 @@ async function openConnections(client: Client): Promise<void> {
 let txids = 0
 /** A deposit in a new block; `user` may have been made by SQL or by the API. */
 async function deposit(writer: ChainWriter, address: string, amount: bigint, token = 'USDC'): Promise<string> {
-  const txid = `0xtx${++txids}`
+  const txid = `0xab${String(++txids).padStart(62, '0')}`
   await writer.write({add: [[{txid, amount, token, recipient: address}]]})
   return txid
 }
@@ -58,7 +58,7 @@ test('POST /v1/users creates a user with an address on each enabled chain, and i
   const created = await client.post('/v1/users', {external_ref: 'customer-42'})
   expect(created.status).toBe(201)
   expect(created.headers.get('content-type')).toBe('application/json; charset=utf-8')
-  expect(Object.keys(created.body)).toEqual(['id', 'external_ref', 'addresses'])
+  expect(Object.keys(created.body)).toEqual(['id', 'external_ref', 'addresses', 'metadata'])
   expect(created.body.id).toMatch(/^usr_[0-9a-f]{32}$/)
   expect(created.body.external_ref).toBe('customer-42')
   const [onEth, onPolygon] = created.body.addresses
@@ -186,10 +186,65 @@ test('GET /v1/users lists users with created_at, newest first; GET /v1/users/:id
   expect(body.users.map((user: {external_ref: string}) => user.external_ref)).toEqual(['c', 'b', 'a'])
   expect(body).toMatchObject({next_cursor: null, has_more: false})
   const [newest] = body.users
-  expect(Object.keys(newest)).toEqual(['id', 'external_ref', 'created_at', 'addresses'])
+  expect(Object.keys(newest)).toEqual(['id', 'external_ref', 'created_at', 'addresses', 'metadata'])
   expect(newest.created_at).toMatch(timestamp)
   expect(newest.addresses).toHaveLength(2)
   expect((await client.get(`/v1/users/${newest.id}`)).body).toEqual(newest)
+})
+
+test('metadata of a user is set at creation, replaced by PATCH, and echoed in its deposits and their events', async () => {
+  const {client} = await newMerchant()
+  const {client: other} = await newMerchant()
+  const gold = {plan: 'gold', '': undefined, 'größe €': '😀', empty: ''}
+  const {body: created} = await client.post('/v1/users', {external_ref: 'm', metadata: gold})
+  const {'': _none, ...noted} = gold
+  expect(created.metadata).toEqual(noted)
+  expect((await client.post('/v1/users', {external_ref: 'm', metadata: {plan: 'other'}})).body.metadata).toEqual(noted)
+  expect((await client.post('/v1/users', {external_ref: 'none'})).body.metadata).toEqual({})
+  const user = `/v1/users/${created.id}`
+  await deposit(eth, created.addresses[0].address, 1n)
+  expect((await client.get('/v1/deposits')).body.deposits).toMatchObject([{metadata: noted}])
+
+  const changed = await client.call('PATCH', user, {metadata: {plan: 'silver'}})
+  expect([changed.status, changed.body.metadata]).toEqual([200, {plan: 'silver'}])
+  for (const body of [{}, {other: 1}])
+    expect((await client.call('PATCH', user, body)).body.metadata).toEqual({plan: 'silver'})
+  expect((await client.get(user)).body.metadata).toEqual({plan: 'silver'})
+  expect((await client.get('/v1/users?external_ref=m')).body.users).toMatchObject([{metadata: {plan: 'silver'}}])
+  await eth.finalize(eth.head.height)
+  await db.rows('select app.sequence_events()')
+  const {events} = (await client.get('/v1/events')).body
+  expect(events.map((event: {user: {metadata: object}}) => event.user.metadata)).toEqual([{plan: 'silver'}, noted])
+  const {body: one} = await client.get(`/v1/deposits/${events[0].deposit_id}`)
+  expect(one.metadata).toEqual({plan: 'silver'})
+
+  expect((await client.call('PATCH', user, {metadata: {}})).body.metadata).toEqual({})
+  expect((await other.call('PATCH', user, {metadata: {}})).status).toBe(404)
+  expect((await client.call('PATCH', '/v1/users/usr_x', {})).status).toBe(404)
+  const entries = (count: number, value = 'x') =>
+    Object.fromEntries(Array.from({length: count}, (_, n) => [`k${n}`, value]))
+  const most = entries(20, '😀'.repeat(500))
+  expect((await client.call('PATCH', user, {metadata: most})).body.metadata).toEqual(most)
+  for (const metadata of [
+    entries(21),
+    entries(1, 'x'.repeat(501)),
+    {a: 1},
+    {a: null},
+    {a: {}},
+    [],
+    'x',
+    null,
+    {a: 'a\0'},
+    {'a\0': 'a'},
+    {['x'.repeat(101)]: 'a'},
+  ])
+    for (const [method, path] of [
+      ['PATCH', user],
+      ['POST', '/v1/users'],
+    ] as const) {
+      const reply = await client.call(method, path, {external_ref: 'new', metadata})
+      expect([reply.status, reply.body.error], JSON.stringify(metadata)).toEqual([400, 'invalid_request'])
+    }
 })
 
 test('GET /v1/users?external_ref= finds the user with that reference', async () => {
@@ -315,7 +370,7 @@ test('GET /v1/deposits shows a pending deposit, then final, or reorged', async (
   expect(reorged).toMatchObject({txid: lostTxid, amount: '0.000000000000000001', status: 'reorged', confirmations: 0})
 })
 
-test('GET /v1/deposits filters by status, chain and user_id, each alone and together', async () => {
+test('GET /v1/deposits filters by status, chain, token, user, address, transaction and time, each alone and together', async () => {
   const {id, client} = await newMerchant()
   const users: [TestUser, TestUser] = [await makeUser(db, id), await makeUser(db, id)]
   for (const user of users) {
@@ -333,14 +388,84 @@ test('GET /v1/deposits filters by status, chain and user_id, each alone and toge
   }
   const everything = await client.all('/v1/deposits', 'deposits', 200)
   expect(everything).toHaveLength(16)
-  for (const status of [undefined, 'pending', 'final', 'reorged'])
-    for (const chain of [undefined, 'ETH', 'POLYGON', 'BTC'])
-      for (const user_id of [undefined, publicId('usr', users[0].userId)]) {
-        const filters = Object.entries({status, chain, user_id}).filter(([, value]) => value !== undefined)
-        const path = `/v1/deposits?${new URLSearchParams(filters as [string, string][])}`
-        const expected = everything.filter(item => filters.every(([key, value]) => item[key] === value))
-        expect(await client.all(path, 'deposits', 3), path).toEqual(expected)
-      }
+  const options = {
+    status: [undefined, 'pending', 'final', 'reorged'],
+    chain: [undefined, 'ETH', 'POLYGON', 'BTC'],
+    token: [undefined, 'USDC', 'ETH'],
+    user_id: [undefined, publicId('usr', users[0].userId)],
+    address: [undefined, users[0].address, users[1].address],
+    txid: [undefined, everything[3].txid],
+    created_from: [undefined, everything[10].created_at],
+    created_to: [undefined, everything[4].created_at],
+  }
+  const names = Object.keys(options) as (keyof typeof options)[]
+  const combinations = names.reduce<Record<string, string>[]>(
+    (sofar, name) =>
+      sofar.flatMap(some => options[name].map(value => (value === undefined ? some : {...some, [name]: value}))),
+    [{}],
+  )
+  const isShown = (
+    item: Record<string, string>,
+    {created_from = '', created_to = '9', ...equal}: Record<string, string>,
+  ) =>
+    item.created_at! >= created_from &&
+    item.created_at! < created_to &&
+    Object.entries(equal).every(([name, value]) => item[name] === value)
+  // Every seventh has each pair of values: no number of options is a multiple of seven.
+  for (const filters of combinations.filter((_, n) => n % 7 === 0)) {
+    const query = String(new URLSearchParams({...filters, limit: '3'}))
+    const shown = everything.filter(item => isShown(item, filters))
+    const {deposits, next_cursor} = (await client.get(`/v1/deposits?${query}`)).body
+    expect(deposits, query).toEqual(shown.slice(0, 3))
+    if (next_cursor)
+      expect((await client.get(`/v1/deposits?${query}&cursor=${next_cursor}`)).body.deposits, query).toEqual(
+        shown.slice(3, 6),
+      )
+    expect(next_cursor !== null, query).toBe(shown.length > 3)
+  }
+})
+
+test('deposits are found by an address and a transaction id in either case, and by times of any zone', async () => {
+  const {id, client} = await newMerchant()
+  const user = await makeUser(db, id)
+  await deposit(eth, user.address, 1n)
+  const {deposits} = (await client.get('/v1/deposits')).body
+  const [{address, txid, created_at}] = deposits
+  const found = async (query: Record<string, string>) =>
+    (await client.get(`/v1/deposits?${new URLSearchParams(query)}`)).body.deposits
+  for (const form of [address, address.toLowerCase()]) expect(await found({address: form})).toEqual(deposits)
+  for (const form of [txid, `0x${txid.slice(2).toUpperCase()}`]) expect(await found({txid: form})).toEqual(deposits)
+  const at = Date.parse(created_at)
+  const zoned = (ms: number) => new Date(ms + 3_600_000).toISOString().replace('Z', '+01:00')
+  expect(await found({created_from: zoned(at), created_to: zoned(at + 1)})).toEqual(deposits)
+  const outside: Record<string, string>[] = [
+    {created_from: zoned(at + 1)},
+    {created_to: zoned(at)},
+    {created_to: '1969-01-01T00:00:00Z'},
+  ]
+  for (const query of outside) expect(await found(query), JSON.stringify(query)).toEqual([])
+})
+
+test('an address or a transaction of another merchant, or of nobody, has no deposits', async () => {
+  const [one, other] = [await newMerchant(), await newMerchant()]
+  const user = await makeUser(db, other.id)
+  const txid = await deposit(eth, user.address, 1n)
+  const stranger = '0x000000000000000000000000000000000000dEaD'
+  const userId = publicId('usr', (await makeUser(db, one.id)).userId)
+  for (const query of [
+    `address=${user.address}`,
+    `txid=${txid}`,
+    `address=${stranger}`,
+    'txid=0',
+    `address=${user.address}&txid=${txid}`,
+    `user_id=${userId}&txid=${txid}`,
+  ])
+    expect((await one.client.get(`/v1/deposits?${query}`)).body, query).toEqual({
+      deposits: [],
+      next_cursor: null,
+      has_more: false,
+    })
+  expect((await other.client.get(`/v1/deposits?txid=${txid}`)).body.deposits).toHaveLength(1)
 })
 
 test('a transfer of another token, or on a chain that is not enabled, is no deposit', async () => {
@@ -412,7 +537,7 @@ test('a cursor is refused with other filters, in another list, for another merch
       cursor => client.get(`/v1/deposits?cursor=${cursor}`),
     ),
     client.get(`/v1/deposits?cursor=${next_cursor}&cursor=${next_cursor}`),
-    ...[0, 1, 8, 17, 20].map(n => client.get(`/v1/deposits?cursor=${flipped[n]!.toString('base64url')}`)),
+    ...flipped.map(each => client.get(`/v1/deposits?cursor=${each.toString('base64url')}`)),
   ]
   for (const {status, body} of await Promise.all(refusals)) {
     expect([status, body.error]).toEqual([400, 'invalid_request'])

@@ -4,7 +4,7 @@ import {hash} from 'node:crypto'
 import {invalid} from './errors.ts'
 
 const version = 1
-/** Version, position as a big-endian 128-bit number, first bytes of the hash of list and filters. */
+/** Version, position as a big-endian 128-bit number, first bytes of the hash of list, filters and position. */
 const cursorLength = 1 + 16 + 4
 
 /** `list` names the list and its filters, such as deposits|final||. */
@@ -12,7 +12,7 @@ export function encodeCursor(list: string, position: bigint): string {
   const bytes = Buffer.alloc(cursorLength)
   bytes[0] = version
   bytes.write(position.toString(16).padStart(32, '0'), 1, 'hex')
-  hash('sha256', list, 'buffer').copy(bytes, 17, 0, 4)
+  hash('sha256', `${list}|${position}`, 'buffer').copy(bytes, 17, 0, 4)
   return bytes.toString('base64url')
 }
 

@@ -1,4 +1,4 @@
-// Finds the merchant of an API key. Promises: the key is read from either of two headers; if they differ, there is no key. Only the SHA-256 of a key
+// Finds whom an API key acts for, and what it may do. Promises: the key is read from either of two headers; if they differ, there is no key. Only the SHA-256 of a key
 // is compared, stored or cached. A revoked key, and every key of a suspended merchant, stops working here within milliseconds of the commit, because
 // the database announces it on a connection that only listens. While that connection is down, every key is looked up in the database, and nothing is
 // cached for longer than 5 seconds. The day on which a key was last used is recorded once a day, in parallel with the request.
@@ -7,6 +7,7 @@ import type {IncomingHttpHeaders} from 'node:http'
 import {setTimeout as sleep} from 'node:timers/promises'
 import pg from 'pg'
 import type {Logger} from '../base/log.ts'
+import type {Scope} from '../base/scopes.ts'
 import {type Database, statement} from './database.ts'
 
 const cacheMs = 5_000
@@ -17,17 +18,23 @@ const wellFormed = /^sk_[\w-]{43}$/
 
 const findKey = statement(
   'find_key',
-  `select k.merchant_id, k.last_used_on is not distinct from (clock_timestamp() at time zone 'UTC')::date
+  `select k.merchant_id, k.scopes, k.last_used_on is not distinct from (clock_timestamp() at time zone 'UTC')::date
    from app.api_key k join app.merchant m on m.id = k.merchant_id
    where k.secret_hash = decode($1, 'hex') and k.revoked_at is null and m.suspended_at is null`,
 )
 const noteKeyUse = statement('note_key_use', `select app.note_key_use(decode($1, 'hex'))`)
 
+/** Whom a key acts for, and what it may do. */
+export interface Holder {
+  merchantId: string
+  scopes: Scope[]
+}
+
 export class Keys {
   readonly #db: Database
   readonly #databaseUrl: string
   readonly #log: Logger
-  readonly #known = new Map<string, {merchantId: string; expiresAt: number}>()
+  readonly #known = new Map<string, Holder & {expiresAt: number}>()
   #listener?: pg.Client
   #isListening = false
   #isClosed = false
@@ -41,13 +48,13 @@ export class Keys {
     this.#listen()
   }
 
-  /** The merchant of the request's key; undefined if no valid key was sent. Returns no promise if the key is cached. */
-  merchantOf(headers: IncomingHttpHeaders): string | undefined | Promise<string | undefined> {
+  /** The holder of the request's key; undefined if no valid key was sent. Returns no promise if the key is cached. */
+  holderOf(headers: IncomingHttpHeaders): Holder | undefined | Promise<Holder | undefined> {
     const secret = secretIn(headers)
     if (!secret || !wellFormed.test(secret)) return undefined
     const secretHash = hash('sha256', secret, 'hex')
     const known = this.#known.get(secretHash)
-    if (known && known.expiresAt > performance.now()) return known.merchantId
+    if (known && known.expiresAt > performance.now()) return known
     return this.#lookUp(secretHash)
   }
 
@@ -56,17 +63,17 @@ export class Keys {
     await this.#listener?.end()
   }
 
-  async #lookUp(secretHash: string): Promise<string | undefined> {
+  async #lookUp(secretHash: string): Promise<Holder | undefined> {
     const doubts = this.#doubts
-    const found = await this.#db.read<[merchantId: string, usedToday: boolean]>(findKey, [secretHash])
+    const found = await this.#db.read<[merchantId: string, scopes: Scope[], usedToday: boolean]>(findKey, [secretHash])
     if (!found) return undefined
-    const [merchantId, usedToday] = found
+    const [merchantId, scopes, usedToday] = found
     if (!usedToday) this.#noteUse(secretHash)
     if (this.#isListening && doubts === this.#doubts) {
       if (this.#known.size >= cacheSize) this.#known.clear()
-      this.#known.set(secretHash, {merchantId, expiresAt: performance.now() + cacheMs})
+      this.#known.set(secretHash, {merchantId, scopes, expiresAt: performance.now() + cacheMs})
     }
-    return merchantId
+    return {merchantId, scopes}
   }
 
   #noteUse(secretHash: string): void {

@@ -7,7 +7,7 @@ import {eventTypes} from './routes/events.ts'
 
 const description = `Deposit addresses for your users, deposits as they become final, balances, payouts, payment requests, and signed webhooks.
 
-**Authentication.** Send your API key with every request: as \`Authorization: Bearer <key>\` or as \`x-api-key: <key>\`. Both work everywhere; a request with two different keys is refused. A key belongs to one account and sees only its data.
+**Authentication.** Send your API key with every request: as \`Authorization: Bearer <key>\` or as \`x-api-key: <key>\`. Both work everywhere; a request with two different keys is refused. A key belongs to one account and sees only its data. Its scopes say what it may do: \`read\` is every GET; \`users\`, \`payouts\` (with payout addresses), \`payments\` (payment requests) and \`webhooks\` (endpoints) each add the changes of that part. Without the scope the reply is 403 \`insufficient_scope\`.
 
 **Amounts** are decimal strings, never floats. **Ids** are opaque. **Times** are ISO 8601 in UTC with milliseconds.
 
@@ -115,14 +115,13 @@ function finished(document: OpenApi): OpenApi {
       if (status >= '400') response.content['application/json']!.schema = {$ref: '#/components/schemas/Error'}
     }
   }
-  document.webhooks = Object.fromEntries([...eventTypes, 'webhook.test'].map(webhook))
+  document.webhooks = Object.fromEntries(eventTypes.map(webhook))
   return withoutNoise(document) as OpenApi
 }
 
 // What Sluice sends by itself.
 function webhook(type: string): [string, {post: Operation}] {
-  const subject = {deposit: 'DepositEvent', payout: 'PayoutEvent', webhook: 'TestEvent'}[type.split('.')[0]!]
-  const schema = {$ref: `#/components/schemas/${subject}`}
+  const schema = {$ref: `#/components/schemas/${type.startsWith('deposit.') ? 'DepositEvent' : 'PayoutEvent'}`}
   const content = {'application/json': {schema}}
   const responses = {'2XX': {description: 'Received. Any other response, or none within 15 s, is retried.'}}
   return [type, {post: {summary: type, security: [], requestBody: {content}, responses}}]

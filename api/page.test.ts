@@ -5,7 +5,8 @@ import {type TestDatabase, testDatabase} from '../test/support/database.ts'
 import {makeMerchant} from '../test/support/people.ts'
 import type {Statement} from './database.ts'
 import {pageStatement} from './page.ts'
-import {paymentLists} from './routes/payment-requests.ts'
+import {lists as depositLists} from './routes/deposits.ts'
+import {listRequests, paymentLists} from './routes/payment-requests.ts'
 import {listPayouts} from './routes/payouts.ts'
 
 let db: TestDatabase
@@ -37,6 +38,26 @@ beforeAll(async () => {
      from generate_series(1, 20000) g`,
     [busy],
   )
+  // One user has half of the deposits. Nearly all are final, of one token.
+  await db.rows(
+    `insert into app.address (chain, match_key, address, user_id, merchant_id, is_provisioned)
+     select chain, 'a', 'A', (select id from app.user where merchant_id = $1 limit 1), $1, true from unnest('{ETH,POLYGON}'::text[]) chain`,
+    [busy],
+  )
+  for (const [merchant, count] of [
+    [busy, 20_000],
+    [quiet, 3],
+  ] as const)
+    await db.rows(
+      `insert into app.deposit (id, merchant_id, user_id, chain, token, amount, sender, address, txid, output_index, status, credited, version, created_at)
+       select gen_random_uuid(), $1, u.id, case g % 100 when 0 then 'POLYGON' else 'ETH' end, case g % 1000 when 0 then 'ETH' else 'USDC' end, 1,
+         '0xS', 'A', '0xtx' || g || $1::uuid, 0, case g % 500 when 0 then 'reorged' else 'final' end, true, 1, now() - g * interval '1 minute'
+       from generate_series(1, $2::int) g
+       cross join lateral (select id from app.user where merchant_id = $1 and case g % 2 when 0 then id = (select user_id from app.address
+         where merchant_id = $1 limit 1) else true end limit 1) u`,
+      [merchant, count],
+    )
+  await db.rows('analyze app.deposit')
   await db.rows('analyze app.payout')
   await db.rows('analyze app.user')
   await db.rows('analyze app.payment_request')
@@ -94,6 +115,51 @@ test.each(['user', 'payment_request'])(
         }
   },
 )
+
+test('a page of deposits reads what it shows of each status, chain and token, whatever is asked for', async () => {
+  const [{pairs}] = (await db.rows('select count(*)::int as pairs from app.asset')) as [{pairs: number}]
+  const [{user}] = (await db.rows('select user_id as user from app.deposit where merchant_id = $1 limit 1', [
+    busy,
+  ])) as [{user: string}]
+  const [early, late] = (await db.rows(
+    `select percentile_disc(p) within group (order by position)::text as position
+     from app.deposit, unnest('{0.1,0.9}'::float[]) p where merchant_id = $1 group by p order by p`,
+    [busy],
+  )) as [{position: string}, {position: string}]
+  const {all, parts, ofUser, ofTransaction} = depositLists
+  const last = String(2n ** 127n - 1n)
+  for (const [from, lowest] of [
+    [last, '0'],
+    [late.position, early.position],
+    [early.position, '0'],
+    [last, late.position],
+  ]) {
+    for (const merchant of [busy, quiet])
+      expect(await rowsRead(all, 'deposit', [merchant, from, 3, lowest])).toBeLessThanOrEqual(4)
+    for (const status of [null, 'final', 'reorged'])
+      for (const chain of [null, 'ETH', 'POLYGON'])
+        for (const token of [null, 'USDC', 'ETH']) {
+          const asked = [lowest, status, chain, token]
+          const most = Math.min(7 * ((3 * pairs) / (status ? 3 : 1)), 30)
+          const what = `${lowest} ${status} ${chain} ${token}`
+          for (const merchant of [busy, quiet])
+            expect(await rowsRead(parts, 'deposit', [merchant, from, 3, ...asked]), what).toBeLessThanOrEqual(most)
+          for (const address of [null, 'A'])
+            expect(await rowsRead(ofUser, 'deposit', [user, from, 3, ...asked, address]), what).toBeLessThanOrEqual(
+              most,
+            )
+          const ofTx = [busy, from, 3, ...asked, null, null, `0xtx77${busy}`]
+          expect(await rowsRead(ofTransaction, 'deposit', ofTx), what).toBeLessThanOrEqual(2)
+        }
+  }
+})
+
+test('a page of payment requests reads what it shows of each status', async () => {
+  for (const merchant of [busy, quiet])
+    for (const status of [null, 'underpaid', 'paid'])
+      for (const from of [end, 1])
+        expect(await rowsRead(listRequests, 'payment_request', [merchant, from, 3, status])).toBeLessThanOrEqual(7)
+})
 
 test('a page of payouts reads what it shows of each status, chain and token, whatever is asked for', async () => {
   const [{parts}] = (await db.rows('select 6 * count(*)::int as parts from app.asset')) as [{parts: number}]

@@ -50,9 +50,9 @@ export interface PageSource {
 export function pageStatement({name, rows, parts, position, ascending, item, joins = ''}: PageSource): Statement {
   const [order, beyond] = ascending ? ['asc', '>'] : ['desc', '<']
   const walk = (from: string, limit: string) => {
-    const ordered = `order by ${position} ${order} limit ${limit}`
-    const each = `${rows} and ${position} ${beyond} ${from} ${ordered}`
-    return parts ? `select p.* from (${parts}) part cross join lateral (${each}) p ${ordered}` : each
+    const inOrder = `order by ${position} ${order} limit ${limit}`
+    const each = `${rows} and ${position} ${beyond} ${from} ${inOrder}`
+    return parts ? `select p.* from (${parts}) part cross join lateral (${each}) p ${inOrder}` : each
   }
   return statement(
     name,
@@ -100,7 +100,7 @@ export const uuids: Positions = {
 /** The finished JSON of one page. Throws 400 invalid_request for a cursor of another list. */
 export async function page(db: Queries, request: PageRequest): Promise<string> {
   const {key, owner, filters = [], query, positions = bigints, start = positions.end} = request
-  const list = [request.statement.name, owner, ...filters.map(filter => filter ?? '')].join('|')
+  const list = [request.statement.name, owner, start, ...filters.map(filter => filter ?? '')].join('|')
   const from = query.cursor === undefined ? start : decodeCursor(list, query.cursor, positions.end)
   const values = [owner, positions.show(from), query.limit, ...filters.filter(filter => filter !== undefined)]
   const found = await db.read<[items: string | null, last: string | null, more: boolean]>(request.statement, values)

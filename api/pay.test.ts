@@ -162,6 +162,33 @@ test('an overpayment is shown to the last digit', async () => {
   })
 })
 
+test('a cancelled request asks for nothing, and what comes all the same is shown as late', async () => {
+  const made = await ask()
+  await money.api.query('select app.cancel_payment_request($1, $2)', [merchantId, made.external_id])
+  expect(await stateOf(made)).toMatchObject({
+    state: 'cancelled',
+    heading: 'This request was cancelled',
+    due: null,
+    uri: null,
+  })
+  expect((await get(`${made.page_token}/qr.svg`)).status).toBe(410)
+  await money.deposit(made.address, 1_000_000)
+  const text = '1 USDC received. It came after this request had ended, and counts all the same.'
+  expect(await stateOf(made)).toMatchObject({state: 'late', text, due: null})
+})
+
+test('the page links back to the return_url, if there is one', async () => {
+  const made = await ask()
+  expect(await pageOf(made)).not.toContain('Back to')
+  await money.db.rows('update app.payment_request set return_url = $2 where external_id = $1', [
+    made.external_id,
+    'https://shop.example/?a="1"&b',
+  ])
+  expect(await pageOf(made)).toContain(
+    '<a href="https://shop.example/?a=&quot;1&quot;&amp;b" rel="noreferrer">Back to <bdi>',
+  )
+})
+
 test('an expired request asks for nothing, and shows an underpayment', async () => {
   const [nothing, little] = [await ask(), await ask()]
   await money.deposit(little.address, 1)
@@ -175,7 +202,7 @@ test('an expired request asks for nothing, and shows an underpayment', async () 
   })
   expect(await stateOf(little)).toMatchObject({
     state: 'underpaid',
-    text: '0.000001 USDC received. The request has expired. Please send nothing any more, and ask the merchant how to go on.',
+    text: '0.000001 USDC received. The request has ended. Please send nothing any more, and ask the merchant how to go on.',
     due: null,
   })
 })
@@ -194,12 +221,12 @@ test('a late payment counts, and is shown as late', async () => {
   await money.deposit(rest.address, 600_000, {final: false})
   expect(await stateOf(rest)).toMatchObject({
     state: 'late',
-    text: '0.4 USDC received; 0.6 USDC seen, with 1 confirmation. It came after this request had expired, and counts once it is final.',
+    text: '0.4 USDC received; 0.6 USDC seen, with 1 confirmation. It came after this request had ended, and counts once it is final.',
     due: null,
     poll_seconds: 2.5,
   })
   await money.deposit(all.address, 1_000_000)
-  const text = '1 USDC received. It came after this request had expired, and counts all the same.'
+  const text = '1 USDC received. It came after this request had ended, and counts all the same.'
   for (const made of [all, rest]) expect(await stateOf(made)).toMatchObject({state: 'late', text, poll_seconds: null})
 })
 
@@ -209,7 +236,7 @@ test('after a request expired during a partial payment, the missing rest is show
   await requests.expire([made.id])
   expect(await stateOf(made)).toMatchObject({
     state: 'partial',
-    text: '0.4 USDC seen, with 1 confirmation. Still missing: 0.6 USDC. The request has expired: please ask the merchant before you send more.',
+    text: '0.4 USDC seen, with 1 confirmation. Still missing: 0.6 USDC. The request has ended: please ask the merchant before you send more.',
     due: null,
     uri: null,
   })

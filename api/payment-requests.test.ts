@@ -130,11 +130,141 @@ test('POST /v1/:currency/payment-request gives each payment its own address, a U
     ['payment_uri', `ethereum:${usdcContract}@31337/transfer?address=${address}&uint256=25000000`],
     ['payment_url', expect.stringMatching(new RegExp(`^${api.url}/pay/[\\w-]{32}$`))],
     ['expires_at', expect.stringMatching(timestamp)],
+    ['metadata', {}],
+    ['return_url', null],
   ])
   expect(Date.parse(expires_at) - Date.now()).toBeGreaterThan(86_400_000 - 60_000)
   expect(Date.parse(expires_at) - Date.now()).toBeLessThanOrEqual(86_400_000)
   const other = await ask(merchant)
   expect([other.address, other.payment_url]).not.toEqual([address, payment_url])
+})
+
+test('metadata and return_url are kept as given, shown with the request and its payment, and part of the idempotent request', async () => {
+  const merchant = await newMerchant()
+  const body = {
+    external_id: reference(merchant),
+    amount: '25',
+    metadata: {order: '1042'},
+    return_url: 'https://shop.example/o?id=1#x',
+  }
+  const headers = {'idempotency-key': '"noted"'}
+  const post = (fields: object) =>
+    merchant.client.call('POST', '/v1/ETH-USDC/payment-request', {...body, ...fields}, headers)
+  const {data} = (await post({})).body
+  expect(data).toMatchObject({metadata: body.metadata, return_url: body.return_url})
+  expect((await post({})).body.data).toEqual(data)
+  for (const fields of [{metadata: {order: '1'}}, {return_url: 'https://shop.example/'}, {metadata: undefined}])
+    expect(refusal(await post(fields))).toEqual([422, 'idempotency_key_reused'])
+  const shown = {external_id: body.external_id, metadata: body.metadata, return_url: body.return_url}
+  expect(await stateOf(merchant, body.external_id)).toMatchObject(shown)
+  expect((await merchant.client.get('/v1/payment-requests')).body.data).toMatchObject([shown])
+  await pay(data, 25_000_000n)
+  expect(await paymentsOf(merchant)).toMatchObject([{metadata: body.metadata}])
+  for (const return_url of [
+    'http://shop.example/',
+    'shop.example',
+    'https://',
+    'https://user@shop.example/',
+    'javascript:alert(1)',
+    `https://x/${'x'.repeat(2048)}`,
+    'https://a b/',
+    '',
+    null,
+    1,
+  ])
+    expect(
+      refusal(
+        await merchant.client.post('/v1/ETH/payment-request', {
+          external_id: reference(merchant),
+          amount: '1',
+          return_url,
+        }),
+      ),
+    ).toEqual([400, 'invalid_request'])
+})
+
+// --- cancelling ---
+
+test('a request that is awaiting can be cancelled, once or again; what comes all the same counts as late', async () => {
+  const [merchant, other] = [await newMerchant(), await newMerchant()]
+  const made = await ask(merchant)
+  const cancel = (id: string, by = merchant) => by.client.post(`/v1/payment-requests/${id}/cancel`)
+  const {status, body} = await cancel(made.external_id)
+  expect(status).toBe(200)
+  expect(body.data).toMatchObject({
+    ...made,
+    status: 'cancelled',
+    cancelled_at: expect.stringMatching(timestamp),
+    receipts: [],
+  })
+  expect(await stateOf(merchant, made.external_id)).toEqual(body.data)
+  expect((await cancel(made.external_id)).body.data).toEqual(body.data)
+  expect(await paymentsOf(merchant)).toEqual([])
+
+  await pay(made, 24_000_000n, {final: false})
+  expect(await stateOf(merchant, made.external_id)).toMatchObject({status: 'detected', receipts: [{late: true}]})
+  await eth.finalize(eth.head.height)
+  expect(await stateOf(merchant, made.external_id)).toMatchObject({
+    status: 'underpaid',
+    amount_received: '24',
+    late: true,
+  })
+  await pay(made, 1_000_000n)
+  expect(await paymentsOf(merchant)).toMatchObject([{external_id: made.external_id, status: 'paid', late: true}])
+  expect((await cancel(made.external_id)).body.data).toMatchObject({
+    status: 'paid',
+    cancelled_at: body.data.cancelled_at,
+  })
+
+  const [seen, paid, expired] = [await ask(merchant), await ask(merchant), await ask(merchant)]
+  await pay(paid, 25_000_000n)
+  await pay(seen, 25_000_000n, {final: false})
+  await expire(expired)
+  for (const {external_id} of [seen, paid, expired])
+    expect(refusal(await cancel(external_id))).toEqual([422, 'unprocessable'])
+  const kept = await ask(merchant)
+  for (const [id, by] of [
+    [kept.external_id, other],
+    [`${merchant.prefix}-none`, merchant],
+    ['%00', merchant],
+  ] as const)
+    expect(refusal(await cancel(id, by))).toEqual([404, 'payment_request_not_found'])
+  expect(await stateOf(merchant, kept.external_id)).toMatchObject({status: 'awaiting', cancelled_at: null})
+})
+
+test('GET /v1/payment-requests lists requests newest first, also of one status, in pages', async () => {
+  const merchant = await newMerchant()
+  const made = []
+  for (let n = 0; n < 6; n++) made.push(await ask(merchant))
+  const [cancelled, expired, underpaid, detected, paid, awaiting] = made
+  await merchant.client.post(`/v1/payment-requests/${cancelled.external_id}/cancel`)
+  await expire(expired)
+  await pay(underpaid, 1n)
+  await expire(underpaid)
+  await pay(paid, 25_000_000n)
+  await pay(detected, 1n, {final: false})
+  const statuses = {cancelled, expired, underpaid, detected, paid, awaiting}
+  const list = async (query: string) => (await merchant.client.get(`/v1/payment-requests${query}`)).body
+  const all = await list('')
+  expect(Object.keys(all)).toEqual(['code', 'data', 'next_cursor', 'has_more'])
+  const newestFirst = Object.entries(statuses).reverse()
+  expect(all.data).toMatchObject(
+    newestFirst.map(([status, {external_id, address, amount}]) => ({external_id, address, amount, status})),
+  )
+  for (const item of all.data) {
+    const {
+      payment_uri: _uri,
+      payment_url: _url,
+      receipts: _receipts,
+      ...state
+    } = await stateOf(merchant, item.external_id)
+    expect(item).toEqual(state)
+  }
+  for (const [n, [status]] of newestFirst.entries())
+    expect((await list(`?status=${status}`)).data).toEqual([all.data[n]])
+  expect(await merchant.client.all('/v1/payment-requests', 'data', 2)).toEqual(all.data)
+  expect(refusal(await merchant.client.get('/v1/payment-requests?status=open'))).toEqual([400, 'invalid_request'])
+  expect((await (await newMerchant()).client.get('/v1/payment-requests')).body.data).toEqual([])
 })
 
 test('each asset has a payment URI with the settings of its chain', async () => {
@@ -385,6 +515,7 @@ test('an external_id belongs to one request: reuse is 409 external_id_conflict, 
       txid: null,
       paid_at: null,
       created_at: expect.stringMatching(timestamp),
+      cancelled_at: null,
       receipts: [],
     },
   })
@@ -577,6 +708,7 @@ test('GET /payments shows paid requests and expired underpaid ones, and nothing 
     ['paid_at', expect.stringMatching(timestamp)],
     ['settlement_id', null],
     ['settlement', null],
+    ['metadata', {}],
   ])
   expect(body.data.slice(1)).toMatchObject([
     {external_id: part.external_id, status: 'underpaid', amount: '25', amount_received: '24.999999', paid_at: null},

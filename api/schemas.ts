@@ -2,11 +2,11 @@
 import {z} from 'zod'
 import {chainCodes} from '../chains/registry.ts'
 
-/** Text that Postgres can store as it is: no NUL, no half of a surrogate pair. At most `max` characters (code points). */
-export function text(max: number) {
+/** Text that Postgres can store as it is: no NUL, no half of a surrogate pair. From `min` to `max` characters (code points). */
+export function text(max: number, min = 1) {
   return z
     .string()
-    .min(1)
+    .min(min)
     .refine(value => value.isWellFormed() && !value.includes('\0'), 'must not hold NUL or lone surrogates')
     .refine(value => value.length <= max || (value.length <= 2 * max && [...value].length <= max), {
       error: `must have at most ${max} characters`,
@@ -19,6 +19,15 @@ export const externalRef = text(255).meta({
   examples: ['customer-42'],
   maxLength: 255,
 })
+const mostEntries = 20
+/** What a merchant notes about something of its own. */
+export const metadata = z
+  .record(text(100), text(500, 0))
+  .refine(given => Object.keys(given).length <= mostEntries, `must have at most ${mostEntries} entries`)
+  .meta({
+    description: `Your own notes: at most ${mostEntries} strings of at most 500 characters, by names of at most 100.`,
+    examples: [{plan: 'gold'}],
+  })
 export const chainCode = z.enum(chainCodes)
 /** A chain that a request names: any other text is refused by what the request asks for, because it is a matter of what is supported. */
 export const requestedChain = text(64).meta({enum: [...chainCodes], examples: ['ETH']})
@@ -105,6 +114,13 @@ const conditions = {
     },
   ],
   401: ['`invalid_api_key`: missing, unknown or revoked key', {error: 'invalid_api_key', message: howToSendKey}],
+  403: [
+    '`insufficient_scope`: the key may not do this',
+    {
+      error: 'insufficient_scope',
+      message: 'this needs a key with the scope payouts; this key has read, users',
+    },
+  ],
   404: [
     '`…_not_found`: it does not exist, or belongs to another account',
     {error: 'user_not_found', message: 'there is no user with this id'},
@@ -137,7 +153,7 @@ type Status = keyof typeof conditions
 
 /** The error replies of a route that reads: those of every route, and these. */
 export function errors(...statuses: Status[]) {
-  const all: Status[] = [400, ...statuses, 401, 429, 500, 503]
+  const all: Status[] = [400, ...statuses, 401, 403, 429, 500, 503]
   return Object.fromEntries(
     all.map(status => {
       const [description, example] = conditions[status]

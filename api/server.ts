@@ -7,13 +7,14 @@ import type {Socket} from 'node:net'
 import Fastify, {type FastifyReply, type FastifyRequest} from 'fastify'
 import {z} from 'zod'
 import type {Logger} from '../base/log.ts'
+import type {Scope} from '../base/scopes.ts'
 import {connections} from '../db/connections.ts'
 import {inWords} from '../db/failure.ts'
 import type {App, Context} from './app.ts'
 import {Database} from './database.ts'
 import {docs} from './docs.ts'
 import {ApiError, invalidRequest, toApiError} from './errors.ts'
-import {Keys} from './keys.ts'
+import {type Holder, Keys} from './keys.ts'
 import {Metrics} from './metrics.ts'
 import {documentRoutes} from './openapi.ts'
 import {type Allowance, RateLimiter} from './rate-limit.ts'
@@ -99,7 +100,12 @@ export async function buildServer({
     }
   })
   app.addHook('onRoute', route => {
-    if (!route.config?.open) route.schema = {querystring: z.object({}), ...route.schema} // otherwise no query would be checked
+    if (route.config?.open) return
+    route.schema = {querystring: z.object({}), ...route.schema} // otherwise no query would be checked
+    if (route.config?.withoutKey) return
+    if ([route.method].flat().every(method => method === 'GET' || method === 'HEAD'))
+      route.config = {...route.config, scope: 'read'}
+    if (!route.config?.scope) throw new Error(`${route.method} ${route.url} needs a scope`)
   })
   app.setSerializerCompiler(() => String) // replies are already text; their schemas are for the documentation
   acceptJson(app)
@@ -170,17 +176,18 @@ function admission(keys: Keys, limiter: RateLimiter) {
       done(refusal)
       return
     }
-    const merchant = keys.merchantOf(request.headers)
-    if (merchant instanceof Promise) merchant.then(found => done(admit(found)), done)
-    else done(admit(merchant))
+    const holder = keys.holderOf(request.headers)
+    if (holder instanceof Promise) holder.then(found => done(admit(found)), done)
+    else done(admit(holder))
 
-    function admit(merchantId: string | undefined): Error | undefined {
+    function admit(holder: Holder | undefined): Error | undefined {
       if (isGone(request)) return cutOff // it went away meanwhile: waiting for its body would never end
-      if (merchantId) {
-        request.merchantId = merchantId
-        const allowance = limiter.take(merchantId)
+      if (holder) {
+        request.merchantId = holder.merchantId
+        const allowance = limiter.take(holder.merchantId)
         reply.header('ratelimit', allowance.header)
-        return allowance.allowed ? misdirected(route, config.allow) : tooMany(allowance)
+        if (!allowance.allowed) return tooMany(allowance)
+        return misdirected(route, config.allow) ?? beyond(holder, config.scope)
       }
       reply.header('ratelimit', limiter.untouched)
       return misdirected(route, config.allow) ?? (config.withoutKey ? undefined : missingKey)
@@ -218,6 +225,14 @@ function tooMany({resetSeconds}: Allowance): ApiError {
   return new ApiError(429, 'rate_limited', `too many requests; try again in ${resetSeconds} s`, {
     headers: {'retry-after': String(resetSeconds)},
   })
+}
+
+/** The refusal of what a key may not do (RFC 6750, 3.1); none for a route that needs no scope. */
+function beyond({scopes}: Holder, scope?: Scope): ApiError | undefined {
+  if (!scope || scopes.includes(scope)) return undefined
+  const message = `this needs a key with the scope ${scope}; this key has ${scopes.join(', ')}`
+  const headers = {'www-authenticate': `Bearer error="insufficient_scope", scope="${scope}"`}
+  return new ApiError(403, 'insufficient_scope', message, {headers})
 }
 
 function misdirected(route?: string, allow?: string): ApiError | undefined {

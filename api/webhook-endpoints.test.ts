@@ -9,6 +9,7 @@ import {type TestDatabase, testDatabase} from '../test/support/database.ts'
 import {makeMerchant} from '../test/support/people.ts'
 import {until} from '../test/support/until.ts'
 import {type Received, type Receiver, startReceiver} from '../test/support/webhooks.ts'
+import {documentOf} from './openapi.ts'
 
 let db: TestDatabase
 let api: Api
@@ -47,19 +48,19 @@ beforeEach(async () => {
 const base = '/v1/webhook-endpoints'
 const create = async (fields: object = {}) => (await client.post(base, {url: receiver.url + hook, ...fields})).body
 
-/** The only delivery of an endpoint, once it has this status. */
+/** The newest delivery of an endpoint, once it has this status. */
 async function delivery(id: string, status: string) {
   return until(
     async () => {
-      const {deliveries} = (await client.get(`${base}/${id}/deliveries`)).body
-      return deliveries.length === 1 && deliveries[0].status === status && deliveries[0]
+      const [newest] = (await client.get(`${base}/${id}/deliveries?limit=1`)).body.deliveries
+      return newest?.status === status && newest
     },
     {timeoutMs: 5000, what: `the delivery to be ${status}`},
   )
 }
 
-function verify({body, headers}: Received, secret: string): unknown {
-  return new Webhook(secret).verify(body, headers as Record<string, string>)
+function verify({body, headers}: Received, secret: string): {type: string} {
+  return new Webhook(secret).verify(body, headers as Record<string, string>) as {type: string}
 }
 
 test('a created endpoint shows its secret once and has the four types of the contract', async () => {
@@ -206,25 +207,41 @@ test('a deleted endpoint is gone, and receives nothing more', async () => {
   })
 })
 
-test('a test event is signed, delivered, recorded with its attempts, and listed like other events', async () => {
+test('a test of each type is signed and delivered like an event, recorded with its attempts, marked as a test, and in no list', async () => {
   const endpoint = await create()
-  const sent = await client.post(`${base}/${endpoint.id}/test`)
-  expect(sent.status).toBe(201)
-  expect(sent.body).toMatchObject({event_type: 'webhook.test', status: 'pending', attempts: []})
-  const delivered = await delivery(endpoint.id, 'delivered')
-  expect(delivered).toMatchObject({
-    id: sent.body.id,
-    next_attempt_at: null,
-    finished_at: expect.stringMatching(/Z$/),
-    attempts: [{response_status: 204, error: null, duration_ms: expect.any(Number)}],
-  })
-  const [first] = received() as [Received]
-  expect(first.headers['webhook-id']).toBe(sent.body.event_id)
-  const event = verify(first, endpoint.secret)
-  expect(event).toMatchObject({type: 'webhook.test', id: sent.body.event_id, webhook_endpoint_id: endpoint.id})
-  expect((await client.get('/v1/events?type=webhook.test')).body.events).toEqual([event])
-  // It can be sent any number of times.
-  expect((await client.post(`${base}/${endpoint.id}/test`)).status).toBe(201)
+  const types = [
+    undefined,
+    'deposit.pending',
+    'deposit.confirmed',
+    'deposit.reorged',
+    'payout.completed',
+    'payout.failed',
+  ]
+  for (const type of types) {
+    const sent = await client.post(`${base}/${endpoint.id}/test`, type && {type})
+    expect(sent.status).toBe(201)
+    expect(sent.body).toMatchObject({event_type: type ?? 'deposit.confirmed', status: 'pending', attempts: []})
+    expect(sent.body.event_id).toMatch(/^evt_test_[0-9a-f]{32}$/)
+    expect(await delivery(endpoint.id, 'delivered')).toMatchObject({
+      id: sent.body.id,
+      event_id: sent.body.event_id,
+      next_attempt_at: null,
+      finished_at: expect.stringMatching(/Z$/),
+      attempts: [{response_status: 204, error: null, duration_ms: expect.any(Number)}],
+    })
+    const last = received().at(-1)!
+    expect(last.headers['webhook-id']).toBe(sent.body.event_id)
+    const event = verify(last, endpoint.secret)
+    expect(event).toMatchObject({type: type ?? 'deposit.confirmed', id: sent.body.event_id, test: true})
+    const schema = documentOf(api.app).components.schemas[
+      event.type.startsWith('deposit.') ? 'DepositEvent' : 'PayoutEvent'
+    ]!
+    expect(Object.keys(event).sort()).toEqual(Object.keys(schema.properties!).sort())
+    expect((await client.get('/v1/events')).body.events).toEqual([])
+    expect((await client.get(`/v1/events?after=${sent.body.event_id}`)).status).toBe(404)
+  }
+  const refused = await client.post(`${base}/${endpoint.id}/test`, {type: 'webhook.test'})
+  expect([refused.status, refused.body.error]).toEqual([400, 'invalid_request'])
 })
 
 test('after a rotation both secrets sign, and the new one is shown once', async () => {

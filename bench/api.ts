@@ -186,14 +186,14 @@ function serveFloor(): void {
   const deposits = {
     name: 'deposits',
     text: `select ${columnsOf(depositFields)} from (
-      select * from app.deposit where merchant_id = $1 and credited and user_id is not null and seq < $2 order by seq desc limit 50) p ${depositJoins}
-      order by p.seq desc`,
+      select * from app.deposit where merchant_id = $1 and credited and user_id is not null and position < $2 order by position desc limit 50) p ${depositJoins}
+      order by p.position desc`,
   }
   const server = http.createServer(async (request, response) => {
     const merchantId = request.headers['x-merchant']
     const query = request.url!.startsWith('/v1/balances')
       ? {...balances, values: [merchantId]}
-      : {...deposits, values: [merchantId, Number.MAX_SAFE_INTEGER]}
+      : {...deposits, values: [merchantId, String(2n ** 127n)]}
     const {rows} = await pool.query(query)
     response.setHeader('content-type', 'application/json')
     response.end(JSON.stringify(rows))

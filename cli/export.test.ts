@@ -4,6 +4,7 @@ import {once} from 'node:events'
 import {readdirSync, readFileSync, writeFileSync} from 'node:fs'
 import path from 'node:path'
 import {fileURLToPath} from 'node:url'
+import {DuckDBInstance} from '@duckdb/node-api'
 import pg from 'pg'
 import {afterAll, beforeAll, expect, test} from 'vitest'
 import {seed} from '../db/examples/examples.ts'
@@ -128,6 +129,67 @@ test('an export replaces the file as a whole, and counts its rows', async () => 
   expect(JSON.parse(stdout)).toEqual({view: 'ledger', file, rows})
   expect(stderr).toMatch(new RegExp(`exporting ledger .* 100 % {2}${rows} of ${rows} rows`))
   expect(readdirSync(commandLine.home).filter(name => name.includes('partial'))).toEqual([])
+})
+
+test('a Parquet file has each view as CSV has it: amounts as DECIMAL, times as TIMESTAMP, in DuckDB', async () => {
+  const duckdb = await (await DuckDBInstance.create()).connect()
+  const client = await db.pool.connect()
+  for (const view of Object.keys(views)) {
+    const file = inHome(`${view}.parquet`)
+    const {stdout, code} = await sluice('export', view, '--format', 'parquet', '--out', file, '--json')
+    const {rows} = await client.query(`select * from analytics.${view}`)
+    expect([code, JSON.parse(stdout)], view).toEqual([0, {view, file, rows: rows.length}])
+    const types = await duckdb.runAndReadAll(`describe select * from '${file}'`)
+    const columns = await client.query<{name: string; type: string}>(
+      `select attname as name, format_type(atttypid, null) as type from pg_attribute
+       where attrelid = to_regclass('analytics.' || $1) and attnum > 0 and not attisdropped order by attnum`,
+      [view],
+    )
+    const typeIn: Record<string, string> = {
+      'timestamp with time zone': 'TIMESTAMP WITH TIME ZONE',
+      date: 'DATE',
+      boolean: 'BOOLEAN',
+      integer: 'INTEGER',
+      bigint: 'BIGINT',
+      'double precision': 'DOUBLE',
+    }
+    const expected = columns.rows.map(({name, type}) => [
+      name,
+      type === 'numeric' ? `DECIMAL(38,${name.endsWith('_base_units') ? 0 : 18})` : (typeIn[type] ?? 'VARCHAR'),
+    ])
+    expect(
+      types.getRows().map(([name, type]) => [name, type]),
+      view,
+    ).toEqual(expected)
+    const amounts = columns.rows.filter(({type}) => type === 'numeric')
+    const moments = columns.rows.filter(({type}) => type === 'timestamp with time zone')
+    if (!rows.length || !amounts.length) continue
+    const sums = [
+      ...amounts.map(({name}) => [name, `sum(${name})::decimal(38,18)::varchar`, `sum(${name})::numeric(38,18)::text`]),
+      ...moments.map(({name}) => [
+        name,
+        `sum(epoch_us(${name}))::varchar`,
+        `sum((extract(epoch from case when isfinite(${name}) then ${name} end) * 1000000)::bigint)::text`,
+      ]),
+    ]
+    for (const [name, inDuckDb, inPostgres] of sums) {
+      const [[found]] = (await duckdb.runAndReadAll(`select ${inDuckDb} from '${file}'`)).getRows() as [[unknown]]
+      const {rows: sum} = await client.query(`select ${inPostgres} as sum from analytics.${view}`)
+      expect([view, name, found]).toEqual([view, name, sum[0].sum])
+    }
+  }
+  client.release()
+  duckdb.closeSync()
+})
+
+test('an amount that no DECIMAL has, and a Parquet file without a name, are refused', async () => {
+  expect(await failure('export', 'deposits', '--format', 'parquet')).toMatch(/name it with --out/)
+  await db.rows(`update app.deposit set amount = 10::numeric ^ 39 where id = (select id from app.deposit limit 1)`)
+  const file = inHome('large.parquet')
+  expect(await failure('export', 'deposits', '--format', 'parquet', '--out', file)).toMatch(
+    /was not written: .* is no DECIMAL\(38, \d+\); CSV has it/,
+  )
+  expect(readdirSync(commandLine.home).filter(name => name.includes('large'))).toEqual([])
 })
 
 test('an impossible export is refused, and the error says what can be exported', async () => {

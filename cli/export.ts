@@ -1,11 +1,11 @@
-// sluice export: writes a view of analytics as CSV. Promises: rows are streamed, so memory use does not grow with their number; a file is written
+// sluice export: writes a view of analytics as CSV or Parquet. Promises: rows are streamed, so memory use does not grow with their number; a file is written
 // as a whole or not at all; amounts are exact and times in UTC; the rows are what the role sluice_analyst may read, at one moment.
 import {createWriteStream} from 'node:fs'
 import {rename, rm, stat} from 'node:fs/promises'
 import path from 'node:path'
 import {Transform, type Writable} from 'node:stream'
 import {pipeline} from 'node:stream/promises'
-import {type Command, InvalidArgumentError} from 'commander'
+import {type Command, InvalidArgumentError, Option} from 'commander'
 import pg from 'pg'
 import {to as copyTo} from 'pg-copy-streams'
 import {PermanentError} from '../base/errors.ts'
@@ -13,6 +13,7 @@ import {onInterrupt} from '../base/interrupt.ts'
 import {roleUrl} from '../db/migrate.ts'
 import {action, leaf} from './command.ts'
 import type {Report} from './output.ts'
+import {type Column, copyAsParquet, parquetColumns} from './parquet.ts'
 import {Progress, type ProgressOptions} from './progress.ts'
 
 /** The views, each with the column that --from and --to filter by; null for a view of the present only. */
@@ -21,6 +22,7 @@ export const views: Record<string, string | null> = {
   balances: null,
   chain_lag: null,
   customer_cohorts: 'cohort_month',
+  daily_blocks: 'day',
   daily_ledger: 'day',
   daily_volume: 'day',
   delivery_health: 'day',
@@ -28,18 +30,26 @@ export const views: Record<string, string | null> = {
   earnings: 'day',
   events: 'created_at',
   freshness: null,
+  incidents: 'opened_at',
   ledger: 'created_at',
   merchant_totals: null,
+  merchants: 'created_at',
   payment_receipts: 'created_at',
   payment_requests: 'created_at',
   payout_costs: 'created_at',
+  payout_steps: 'created_at',
   payouts: 'created_at',
   reorganisations: 'happened_at',
   sweeps: 'created_at',
   time_to_finality: 'day',
   treasury: null,
   unattributed: 'created_at',
+  users: 'created_at',
+  webhook_responses: 'day',
 }
+
+const formats = ['csv', 'parquet'] as const
+type Format = (typeof formats)[number]
 
 interface Wanted {
   /** In the form of ISO 8601, in UTC. */
@@ -51,6 +61,7 @@ interface Wanted {
 
 interface Options extends Wanted {
   out?: string
+  format: Format
   json?: boolean
 }
 
@@ -58,7 +69,7 @@ export function addExportCommand(program: Command): void {
   leaf(
     program,
     'export',
-    'Writes a view of analytics as CSV, to a file or to standard output (docs/database.md describes the views).',
+    'Writes a view of analytics as CSV or Parquet, to a file or to standard output (docs/database.md describes the views).',
     'sluice export deposits --from 2026-06-01 --to 2026-07-01 --out june.csv',
   )
     .addHelpText(
@@ -71,22 +82,36 @@ export function addExportCommand(program: Command): void {
     .argument('<view>', 'the view')
     .option('--from <time>', 'from this day or time on, in UTC', utcTime)
     .option('--to <time>', 'before this day or time, in UTC', utcTime)
+    .addOption(
+      new Option('--format <format>', 'Parquet has exact amounts as DECIMAL and times as TIMESTAMP')
+        .choices(formats)
+        .default('csv'),
+    )
     .option('--out <file>', 'write to this file instead of standard output, and print the number of rows')
-    .option('--raw', "leave texts unchanged that a spreadsheet would run as formulas; without it they get a ' in front")
+    .option(
+      '--raw',
+      "CSV: leave texts unchanged that a spreadsheet would run as formulas; without it they get a ' in front",
+    )
     .action(action<Options>(({service}, options, view) => exportView(service.database_url, view, options)))
 }
 
 async function exportView(ownerUrl: string, given: string, options: Options): Promise<Report | undefined> {
   const view = given.replace(/^analytics\./, '')
   conditionOf(view, options)
+  if (options.format === 'parquet' && !options.out)
+    throw new PermanentError('a Parquet file is no text: name it with --out')
   if (options.json && !options.out)
     throw new PermanentError('--json reports what was written to a file: give --out, too')
   const client = await connect(ownerUrl)
   try {
-    const select = await selectOf(client, view, options)
     const rowsAreShown = !options.out && process.stdout.isTTY // a progress bar would be drawn between them
     const progressTo = rowsAreShown ? {write: () => {}} : process.stderr
-    const copy: CopyTo = (open, signal) => copyRows(client, {view, select, open, signal, progressTo})
+    const write = options.format === 'csv' ? await csvOf(client, view, options) : await parquetOf(client, view, options)
+    const copy: CopyTo = async (open, signal) => {
+      signal.addEventListener('abort', () => client.end()) // which ends the query under way
+      const progress = await progressOf(client, view, write.select, progressTo)
+      return await write.copy({open, signal, progress})
+    }
     if (!options.out) return await toStandardOutput(copy)
     const rows = await toFile(options.out, copy)
     return {json: {view, file: options.out, rows}, text: `${rows} rows of ${view} are in ${options.out}.`}
@@ -95,9 +120,46 @@ async function exportView(ownerUrl: string, given: string, options: Options): Pr
   }
 }
 
-/** The query for the rows of a view, as they are written. Throws if the view is not known, or has no column for --from and --to. */
+interface Target {
+  /** Opens what they are written to. */
+  open: () => Writable
+  signal: AbortSignal
+  progress: Progress
+}
+
+/** A query for the rows of a view, and what writes them in one of the formats; resolves to their number. */
+interface Written {
+  select: string
+  copy(target: Target): Promise<number>
+}
+
+/** Throws if the view is not known, or has no column for --from and --to. */
+async function csvOf(client: pg.Client, view: string, wanted: Wanted): Promise<Written> {
+  const select = await selectOf(client, view, wanted)
+  return {select, copy: target => copyAsCsv(client, select, target)}
+}
+
+async function parquetOf(client: pg.Client, view: string, wanted: Wanted): Promise<Written> {
+  const columns = await columnsOf(client, view)
+  const select = `select ${parquetColumns(columns)} from analytics.${view} ${conditionOf(view, wanted)}`
+  return {
+    select,
+    copy: async ({progress, ...target}) => {
+      let rows: number | undefined
+      try {
+        rows = await copyAsParquet(client, {select, columns, ...target, progress: count => progress.at(count)})
+        return rows
+      } finally {
+        progress.end(rows)
+      }
+    },
+  }
+}
+
+/** The query for the rows of a view, as they are written to CSV. Throws if the view is not known, or has no column for --from and --to. */
 export async function selectOf(client: pg.ClientBase, view: string, wanted: Wanted): Promise<string> {
-  return `select ${await columnsOf(client, view, wanted.raw ?? false)} from analytics.${view} ${conditionOf(view, wanted)}`
+  const columns = csvColumns(await columnsOf(client, view), wanted.raw ?? false)
+  return `select ${columns} from analytics.${view} ${conditionOf(view, wanted)}`
 }
 
 function conditionOf(view: string, {from, to}: Wanted): string {
@@ -128,33 +190,26 @@ async function connect(ownerUrl: string): Promise<pg.Client> {
 /** A text that a spreadsheet would run as a formula. */
 const formula = String.raw`'^[-=+@\t\r\n]'`
 
-async function columnsOf(client: pg.ClientBase, view: string, raw: boolean): Promise<string> {
-  const {rows} = await client.query<{name: string; type: string}>(
+async function columnsOf(client: pg.ClientBase, view: string): Promise<Column[]> {
+  const {rows} = await client.query<Column>(
     `select attname as name, format_type(atttypid, null) as type from pg_attribute
      where attrelid = to_regclass('analytics.' || $1) and attnum > 0 and not attisdropped order by attnum`,
     [view],
   )
+  return rows
+}
+
+function csvColumns(columns: Column[], raw: boolean): string {
   const written: Record<string, (name: string) => string> = {
     'timestamp with time zone': name => `to_char(${name} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`,
     boolean: name => `${name}::text`,
     text: name => (raw ? name : `case when ${name} ~ ${formula} then '''' || ${name} else ${name} end`),
   }
-  return rows.map(({name, type}) => `${written[type]?.(name) ?? name} as ${name}`).join(', ')
-}
-
-interface Copy {
-  view: string
-  select: string
-  /** Opens what they are written to. */
-  open: () => Writable
-  signal: AbortSignal
-  progressTo: NonNullable<ProgressOptions['to']>
+  return columns.map(({name, type}) => `${written[type]?.(name) ?? name} as ${name}`).join(', ')
 }
 
 /** Copies the rows; resolves to their number. Waits for the reader. */
-async function copyRows(client: pg.Client, {view, select, open, signal, progressTo}: Copy): Promise<number> {
-  signal.addEventListener('abort', () => client.end()) // which ends the query under way
-  const progress = await progressOf(client, view, select, progressTo)
+async function copyAsCsv(client: pg.Client, select: string, {open, signal, progress}: Target): Promise<number> {
   const rows = client.query(copyTo(`copy (${select}) to stdout with (format csv, header true)`))
   let lines = -1 // the first line has the headings; a line break in a text counts as one too many
   const count = new Transform({

@@ -1,7 +1,8 @@
 // sluice key: merchants' API keys. A secret is shown once and never stored.
 import {createHash, randomBytes} from 'node:crypto'
-import type {Command} from 'commander'
+import {type Command, InvalidArgumentError} from 'commander'
 import {PermanentError} from '../base/errors.ts'
+import {type Scope, scopes} from '../base/scopes.ts'
 import {action, leaf, requireId} from './command.ts'
 import {findMerchant, merchantOption} from './merchant.ts'
 import {facts, moment, table} from './output.ts'
@@ -12,6 +13,15 @@ export function newKey(): {secret: string; hash: Buffer} {
   return {secret, hash: createHash('sha256').update(secret).digest()}
 }
 
+/** Scopes, separated by commas, in the order of their list. Throws InvalidArgumentError. */
+function scopeList(text: string): Scope[] {
+  const named = new Set(text.split(',').map(name => name.trim()))
+  for (const name of named)
+    if (!scopes.some(scope => scope === name))
+      throw new InvalidArgumentError(`There is no scope ${name || '(empty)'}; there are ${scopes.join(', ')}.`)
+  return scopes.filter(scope => named.has(scope))
+}
+
 export function addKeyCommands(program: Command): void {
   const key = program.command('key').description("merchants' API keys")
 
@@ -19,23 +29,29 @@ export function addKeyCommands(program: Command): void {
     key,
     'create',
     'Makes an API key. Its secret is shown once, here.',
-    'sluice key create --merchant acme --label "shop, production"',
+    'sluice key create --merchant acme --label "shop, production" --scopes read,users,payments',
   )
     .requiredOption(...merchantOption)
     .option('--label <text>', 'what the key is for, at most 100 characters')
+    .option(
+      '--scopes <list>',
+      'what it may do, separated by commas: read (every GET), and the changes of users, payouts, payments, webhooks',
+      scopeList,
+      [...scopes],
+    )
     .action(
-      action<{merchant: string; label?: string}>(async ({db, service}, options) => {
+      action<{merchant: string; label?: string; scopes: Scope[]}>(async ({db, service}, options) => {
         const merchant = await findMerchant(db, options.merchant)
         const {secret, hash} = newKey()
         const {rows} = await db.query<{id: string}>(
-          `select app.public_id('key', app.create_api_key($1, $2, $3)) as id`,
-          [merchant.id, hash, options.label],
+          `select app.public_id('key', app.create_api_key($1, $2, $3, $4)) as id`,
+          [merchant.id, hash, options.label, options.scopes],
         )
         const {id} = rows[0]!
         return {
-          json: {id, secret},
+          json: {id, secret, scopes: options.scopes},
           text: [
-            facts({id, secret}),
+            facts({id, secret, scopes: options.scopes.join(', ')}),
             '',
             'The secret is not shown again. Try it:',
             `  curl -H 'Authorization: Bearer ${secret}' ${service.api_url}/v1/balances`,
@@ -52,19 +68,27 @@ export function addKeyCommands(program: Command): void {
         const {rows} = await db.query<{
           id: string
           label: string | null
+          scopes: Scope[]
           created_at: Date
           last_used_on: string | null
           revoked_at: Date | null
         }>(
-          `select app.public_id('key', id) as id, label, created_at, last_used_on::text, revoked_at from app.api_key
+          `select app.public_id('key', id) as id, label, scopes, created_at, last_used_on::text, revoked_at from app.api_key
            where merchant_id = $1 order by created_at, id`,
           [merchant.id],
         )
         return {
           json: {keys: rows},
           text: table(
-            ['id', 'label', 'made', 'last used', 'revoked'],
-            rows.map(row => [row.id, row.label, moment(row.created_at), row.last_used_on, moment(row.revoked_at)]),
+            ['id', 'label', 'scopes', 'made', 'last used', 'revoked'],
+            rows.map(row => [
+              row.id,
+              row.label,
+              row.scopes.join(', '),
+              moment(row.created_at),
+              row.last_used_on,
+              moment(row.revoked_at),
+            ]),
             `Merchant ${merchant.prefix} has no keys; sluice key create makes one.`,
           ),
         }

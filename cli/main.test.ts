@@ -108,9 +108,31 @@ test('only the hash of a key is stored, and a key can be revoked', async () => {
   expect(await json('key', 'revoke', id)).toEqual({id, revoked: true})
   expect(await json('key', 'list', '--merchant', 'keys')).toEqual({
     keys: [
-      {id, label: 'shop, test', created_at: expect.any(String), last_used_on: null, revoked_at: expect.any(String)},
+      {
+        id,
+        label: 'shop, test',
+        scopes: ['read', 'users', 'payouts', 'payments', 'webhooks'],
+        created_at: expect.any(String),
+        last_used_on: null,
+        revoked_at: expect.any(String),
+      },
     ],
   })
+})
+
+test('a key has the scopes that it was made with, and others do not exist', async () => {
+  await json('merchant', 'create', '--name', 'Scopes', '--prefix', 'scopes')
+  const create = ['key', 'create', '--merchant', 'scopes', '--scopes']
+  expect(await json(...create, 'webhooks, read,read')).toMatchObject({scopes: ['read', 'webhooks']})
+  const {keys} = await json<{keys: unknown[]}>('key', 'list', '--merchant', 'scopes')
+  expect(keys).toMatchObject([{scopes: ['read', 'webhooks']}])
+  for (const list of ['write', 'read,', '']) {
+    const {code, stderr} = await sluice(...create, list)
+    expect([code, stderr]).toEqual([
+      2,
+      expect.stringMatching(/There is no scope .*; there are read, users, payouts, payments, webhooks/),
+    ])
+  }
 })
 
 test('a webhook endpoint can be added, tested and rotated, and its failed deliveries sent again', async () => {
@@ -124,7 +146,9 @@ test('a webhook endpoint can be added, tested and rotated, and its failed delive
     `update app.delivery set status = 'failed', attempts = 9, next_attempt_at = null returning created_at`,
   )
   const listed = await json('webhook', 'deliveries', id, '--status', 'failed')
-  expect(listed).toMatchObject({deliveries: [{id: delivery_id, type: 'webhook.test', status: 'failed', attempts: 9}]})
+  expect(listed).toMatchObject({
+    deliveries: [{id: delivery_id, type: 'deposit.confirmed', status: 'failed', attempts: 9}],
+  })
   const since = (rows[0] as {created_at: Date}).created_at
   expect(await json('webhook', 'redeliver', id, '--since', new Date(since.getTime() + 1000).toISOString())).toEqual({
     count: 0,

@@ -117,16 +117,17 @@ export function addWebhookCommands(program: Command): void {
   leaf(
     webhook,
     'test',
-    'Sends an event of type webhook.test. sluice webhook deliveries shows the result.',
-    `sluice webhook test ${exampleEndpoint}`,
+    'Sends an example of an event, marked as a test. sluice webhook deliveries shows the result.',
+    `sluice webhook test ${exampleEndpoint} --type payout.completed`,
   )
     .argument(...endpointArgument)
+    .option('--type <type>', 'the type of the event', 'deposit.confirmed')
     .action(
-      action(async ({db}, _options, id) => {
+      action<{type: string}>(async ({db}, {type}, id) => {
         const endpoint = await findEndpoint(db, id)
         const {rows} = await db.query<{delivery: string}>(
-          `select app.public_id('dlv', app.test_webhook($1, $2)) as delivery`,
-          [endpoint.merchantId, endpoint.id],
+          `select app.public_id('dlv', app.test_webhook($1, $2, $3)) as delivery`,
+          [endpoint.merchantId, endpoint.id, type],
         )
         const {delivery} = rows[0]!
         return {json: {delivery_id: delivery}, text: `A test event is on its way (delivery ${delivery}).`}

@@ -141,6 +141,18 @@ create materialized view analytics.customer_cohorts as
 --   deposit_count bigint: Number of deposits of these active users.
 CREATE UNIQUE INDEX customer_cohorts_key ON analytics.customer_cohorts USING btree (merchant_id, cohort_month, months_later);
 
+-- The blocks that were followed and replaced, for each chain and UTC day.
+create view analytics.daily_blocks with (security_barrier=true) as
+ SELECT day,
+    chain,
+    followed AS followed_count,
+    replaced AS replaced_count
+   FROM chain.daily_blocks;
+--   day date: The day, in UTC, on which Sluice followed them; not the day of their timestamps.
+--   chain text: Chain code.
+--   followed_count bigint: Blocks that were added to the chain, those that were replaced later and those that were read again after a rewind included.
+--   replaced_count bigint: Blocks that left the chain because others took their place.
+
 -- The ledger summed up by UTC day, kind, account, chain, token and merchant. As of the moment that analytics.freshness names.
 create materialized view analytics.daily_ledger as
  SELECT e.day,
@@ -331,7 +343,7 @@ create view analytics.earnings with (security_barrier=true) as
 --   fees_earned numeric: Service fees of completed payouts, in whole coins, exact.
 --   network_costs numeric: Network fees of payments, sweeps and withdrawals, in whole coins, exact. The operator bears them.
 
--- One row for each event that a merchant was, or is being, notified of. Never changed, never deleted.
+-- One row for each event that a merchant was, or is being, notified of. Never changed, never deleted. Tests of endpoints are left out.
 create view analytics.events with (security_barrier=true) as
  SELECT app.public_id('evt'::text, e.id) AS event_id,
     e.sequence,
@@ -340,25 +352,24 @@ create view analytics.events with (security_barrier=true) as
     m.name AS merchant_name,
     m.prefix AS merchant_prefix,
     app.public_id(
-        CASE split_part(e.type, '.'::text, 1)
-            WHEN 'deposit'::text THEN 'dep'::text
-            WHEN 'payout'::text THEN 'pay'::text
-            WHEN 'webhook'::text THEN 'whe'::text
-            ELSE 'obj'::text
+        CASE
+            WHEN e.type ~~ 'deposit.%'::text THEN 'dep'::text
+            ELSE 'pay'::text
         END, e.subject_id) AS subject_id,
     e.version,
     e.created_at,
     e.payload,
     e.subject_id AS subject_uuid
    FROM app.event e
-     JOIN app.merchant m ON m.id = e.merchant_id;
+     JOIN app.merchant m ON m.id = e.merchant_id
+  WHERE NOT e.is_test;
 --   event_id text: Id of the event, as in webhooks and the API.
 --   sequence bigint: Its number: a reader that goes forward by it misses none. Gaps are allowed; null for a moment after it happened.
 --   type text: Type, such as deposit.confirmed.
 --   merchant_id text: Id of the merchant.
 --   merchant_name text: Name of the merchant.
 --   merchant_prefix text: The merchant's account prefix.
---   subject_id text: Id of what changed, as in the API: a deposit, a payout, or the webhook endpoint that was tested.
+--   subject_id text: Id of what changed, as in the API: a deposit or a payout.
 --   version integer: The number of the change of the subject: 1 for the first.
 --   created_at timestamp with time zone: When it happened.
 --   payload json: The body that the merchant receives, without the sequence. Amounts in it are strings.
@@ -379,6 +390,31 @@ create view analytics.freshness with (security_barrier=true) as
 --   took_seconds double precision: How long it took to compute.
 --   due_at timestamp with time zone: When it will be computed again: each view takes at most a fiftieth of the time.
 --   failed_at timestamp with time zone: When computing it failed; null if it succeeded the last time. The log of the database says why.
+
+-- One row for each incident, open or resolved. While one of a chain is open, its payouts wait.
+create view analytics.incidents with (security_barrier=true) as
+ SELECT i.id AS incident_id,
+    i.chain,
+    i.kind,
+    k.halts,
+    i.subject,
+    i.details,
+    i.opened_at,
+    i.resolved_at,
+    i.resolution,
+    round(EXTRACT(epoch FROM i.resolved_at - i.opened_at), 3) AS seconds_open
+   FROM app.incident i
+     JOIN app.incident_kind k ON k.kind = i.kind;
+--   incident_id bigint: Number of the incident, as in sluice incident. Numbers have gaps.
+--   chain text: Chain code; null if it concerns no single chain.
+--   kind text: Its kind; docs/operations.md describes them.
+--   halts boolean: True if nothing of the chain is read while it is open; if false, and it names a chain, only payouts stop.
+--   subject text: What it is about: an id, an address, a chain or a check of the audit, by its kind.
+--   details jsonb: What was seen. Amounts are in base units.
+--   opened_at timestamp with time zone: When it was noticed.
+--   resolved_at timestamp with time zone: When it was resolved; null while it is open.
+--   resolution text: How it ended: healed (by itself), or what an operator decided; null while it is open.
+--   seconds_open numeric: Seconds from opened_at to resolved_at; null while it is open.
 
 -- Every movement of money, in double entry: the entries of one posting add up to zero for each token.
 create view analytics.ledger with (security_barrier=true) as
@@ -454,6 +490,28 @@ create view analytics.merchant_totals with (security_barrier=true) as
 --   owed numeric: The balance and the gross of payouts under way; below zero for a debt.
 --   under_way numeric: The part of owed that payouts have claimed.
 --   network_costs numeric: Network fees of its payouts and sweeps, of all tokens. They are paid in the native coin, so they are only in the row of that coin; the operator bears them.
+
+-- One row for each merchant account.
+create view analytics.merchants with (security_barrier=true) as
+ SELECT app.public_id('mer'::text, id) AS merchant_id,
+    name AS merchant_name,
+    prefix AS merchant_prefix,
+    fee_bps,
+    ( SELECT string_agg(c.chain, ', '::text ORDER BY c.chain) AS string_agg
+           FROM app.merchant_chain c
+          WHERE c.merchant_id = m.id AND c.enabled) AS chains,
+    created_at,
+    suspended_at,
+    id AS merchant_uuid
+   FROM app.merchant m;
+--   merchant_id text: Id of the merchant.
+--   merchant_name text: Name of the merchant.
+--   merchant_prefix text: The merchant's account prefix.
+--   fee_bps integer: Service fee of later payouts, in basis points (1/100 of a percent).
+--   chains text: Chain codes that are enabled now, separated by commas; null if none is.
+--   created_at timestamp with time zone: When the account was made.
+--   suspended_at timestamp with time zone: Since when its keys do not work; null while they do.
+--   merchant_uuid uuid: merchant_id as a UUID, to search by: merchant_uuid = analytics.id('mer_...').
 
 -- One row for each payment that counts, or will count, for a payment request. It is no deposit of a user, so it is not in analytics.deposits and analytics.events. A reorged payment is no receipt, and is not here.
 create view analytics.payment_receipts with (security_barrier=true) as
@@ -532,7 +590,9 @@ create view analytics.payment_requests with (security_barrier=true) as
     r.created_at,
     r.expires_at,
     r.paid_at,
-    round(EXTRACT(epoch FROM r.paid_at - r.created_at), 3) AS seconds_to_paid
+    round(EXTRACT(epoch FROM r.paid_at - r.created_at), 3) AS seconds_to_paid,
+    r.cancelled_at,
+    r.metadata
    FROM app.payment_request r
      JOIN app.merchant m ON m.id = r.merchant_id
      JOIN app.asset a ON a.chain = r.chain AND a.token = r.token
@@ -551,7 +611,7 @@ create view analytics.payment_requests with (security_barrier=true) as
 --   received_base_units numeric(78,0): The same sum as an integer in the smallest unit of the token.
 --   pending numeric: Sum of its receipts that are not final yet, in whole coins.
 --   pending_base_units numeric(78,0): The same sum as an integer in the smallest unit of the token.
---   status text: awaiting: nothing came. detected: money was seen, and is not enough or not final yet. paid. expired: it expired and nothing came. underpaid: it expired with less than the requested amount. Each status except paid may still change: late money counts.
+--   status text: awaiting: nothing came. detected: money was seen, and is not enough or not final yet. paid. expired: it expired and nothing came. cancelled: the merchant cancelled it and nothing came. underpaid: it expired with less than the requested amount. Each status except paid may still change: late money counts.
 --   late boolean: True if some of what was received came after expires_at.
 --   txid text: Transaction with which the amount was reached; the last final one until then; null if nothing is final.
 --   address text: The address that was made for it.
@@ -559,6 +619,8 @@ create view analytics.payment_requests with (security_barrier=true) as
 --   expires_at timestamp with time zone: When it expires; what comes later is late.
 --   paid_at timestamp with time zone: When the receipt with which the amount was reached became final; null unless it is paid.
 --   seconds_to_paid numeric: Seconds from created_at to paid_at: the time until the payer paid and the chain made it final.
+--   cancelled_at timestamp with time zone: When the merchant cancelled it; what came later is late, too. Null unless it did.
+--   metadata jsonb: What the merchant notes about it: an object of strings.
 
 -- One row for each payout: the service fee that it earned, and the network fees that it cost.
 create view analytics.payout_costs with (security_barrier=true) as
@@ -611,6 +673,39 @@ create view analytics.payout_costs with (security_barrier=true) as
 --   sweep_fees numeric: Network fees of the final sweeps that were made for it, in whole native coins.
 --   network_fees numeric: payment_fee + sweep_fees. The operator bears it.
 --   sweep_count bigint: Number of sweeps that were made for it. A sweep made without a payout, or for another one, costs this payout nothing.
+--   payout_uuid uuid: payout_id as a UUID, to search by: payout_uuid = analytics.id('pay_...').
+
+-- One row for each step that a payout has begun, with its times.
+create view analytics.payout_steps with (security_barrier=true) as
+ SELECT app.public_id('pay'::text, p.id) AS payout_id,
+    app.public_id('mer'::text, p.merchant_id) AS merchant_id,
+    m.name AS merchant_name,
+    m.prefix AS merchant_prefix,
+    p.chain,
+    p.token,
+    s.step,
+    s.began_at,
+    s.ended_at,
+    round(EXTRACT(epoch FROM s.ended_at - s.began_at), 3) AS seconds,
+    p.status,
+    p.created_at,
+    p.id AS payout_uuid
+   FROM app.payout p
+     JOIN app.merchant m ON m.id = p.merchant_id
+     CROSS JOIN LATERAL ( VALUES ('pending'::text,p.created_at,COALESCE(p.sweeping_at, p.finished_at)), ('sweeping'::text,p.sweeping_at,COALESCE(p.swept_at, p.finished_at)), ('swept'::text,p.swept_at,COALESCE(p.paying_at, p.finished_at)), ('paying'::text,p.paying_at,p.finished_at)) s(step, began_at, ended_at)
+  WHERE s.began_at IS NOT NULL;
+--   payout_id text: Id of the payout, as in the API.
+--   merchant_id text: Id of the merchant.
+--   merchant_name text: Name of the merchant.
+--   merchant_prefix text: The merchant's account prefix.
+--   chain text: Chain code.
+--   token text: Token code.
+--   step text: pending: accepted, and not begun. sweeping: money is collected from the addresses. swept: all that is needed is in the treasury. paying: the payment is on its way until it is final.
+--   began_at timestamp with time zone: When the step began.
+--   ended_at timestamp with time zone: When the next one began, or the payout ended; null while it is the present one.
+--   seconds numeric: Seconds from began_at to ended_at; null while it is the present one.
+--   status text: The status of the payout now.
+--   created_at timestamp with time zone: When the merchant requested the payout.
 --   payout_uuid uuid: payout_id as a UUID, to search by: payout_uuid = analytics.id('pay_...').
 
 -- One row for each payout, in every status.
@@ -886,6 +981,54 @@ create view analytics.unattributed with (security_barrier=true) as
 --   returned_at timestamp with time zone: When that was final; null until then.
 --   payment_request_external_id text: The merchant's own reference of the payment request that has the address; null for the address of a user.
 
+-- One row for each user of a merchant.
+create view analytics.users with (security_barrier=true) as
+ SELECT app.public_id('usr'::text, u.id) AS user_id,
+    app.public_id('mer'::text, u.merchant_id) AS merchant_id,
+    m.name AS merchant_name,
+    m.prefix AS merchant_prefix,
+    u.external_ref,
+    u.metadata,
+    u.created_at,
+    u.id AS user_uuid
+   FROM app."user" u
+     JOIN app.merchant m ON m.id = u.merchant_id;
+--   user_id text: Id of the user, as in the API.
+--   merchant_id text: Id of the merchant.
+--   merchant_name text: Name of the merchant.
+--   merchant_prefix text: The merchant's account prefix.
+--   external_ref text: The merchant's own id of the user.
+--   metadata jsonb: What the merchant notes about the user: an object of strings.
+--   created_at timestamp with time zone: When the user was made.
+--   user_uuid uuid: user_id as a UUID, to search by: user_uuid = analytics.id('usr_...').
+
+-- How often the endpoints of merchants responded with each HTTP status, for each UTC day, as far back as attempts are kept. As of the moment that analytics.freshness names.
+create materialized view analytics.webhook_responses as
+ SELECT (t.attempted_at AT TIME ZONE 'UTC'::text)::date AS day,
+    app.public_id('mer'::text, w.merchant_id) AS merchant_id,
+    m.name AS merchant_name,
+    m.prefix AS merchant_prefix,
+    app.public_id('whe'::text, w.id) AS endpoint_id,
+    COALESCE(t.response_status, 0) AS response_status,
+    count(*) AS attempt_count,
+    percentile_disc(0.5::double precision) WITHIN GROUP (ORDER BY t.duration_ms) AS duration_ms_p50,
+    percentile_disc(0.95::double precision) WITHIN GROUP (ORDER BY t.duration_ms) AS duration_ms_p95
+   FROM app.delivery_attempt t
+     JOIN app.delivery d ON d.id = t.delivery_id
+     JOIN app.webhook_endpoint w ON w.id = d.endpoint_id
+     JOIN app.merchant m ON m.id = w.merchant_id
+  GROUP BY ((t.attempted_at AT TIME ZONE 'UTC'::text)::date), w.merchant_id, m.name, m.prefix, w.id, (COALESCE(t.response_status, 0));
+--   day date: The day, in UTC, of the attempts.
+--   merchant_id text: Id of the merchant.
+--   merchant_name text: Name of the merchant.
+--   merchant_prefix text: The merchant's account prefix.
+--   endpoint_id text: Id of the endpoint, as in the API. Its URL is not for analysts.
+--   response_status integer: HTTP status; 0 if there was no response.
+--   attempt_count bigint: Number of attempts; a delivery may take several.
+--   duration_ms_p50 integer: The median of the milliseconds until the response, or until it was given up.
+--   duration_ms_p95 integer: 95 of 100 attempts took at most this many milliseconds.
+CREATE UNIQUE INDEX webhook_responses_key ON analytics.webhook_responses USING btree (day, endpoint_id, response_status);
+
 -- An amount in base units as the exact number of whole coins of a token with so many decimals; null if they are not known.
 CREATE OR REPLACE FUNCTION analytics.coins(amount_base_units numeric, decimals integer)
  RETURNS numeric
@@ -974,9 +1117,11 @@ create table app.api_key (
   revoked_at timestamp with time zone, -- When it stopped working; null while it works.
   label text, -- What it is for, in the operator's words; null if not given.
   last_used_on date, -- The newest day (UTC) on which a request came with it; null if none ever did.
+  scopes text[] not null default '{read,users,payouts,payments,webhooks}'::text[], -- What it may do. read: every GET. users, payouts (with payout addresses), payments (payment requests), webhooks (endpoints): the changes of each. Never changes.
   constraint api_key_pkey PRIMARY KEY (id),
   constraint api_key_label_check CHECK (((char_length(label) >= 1) AND (char_length(label) <= 100))),
   constraint api_key_merchant_id_fkey FOREIGN KEY (merchant_id) REFERENCES app.merchant(id),
+  constraint api_key_scopes_check CHECK (((scopes <@ '{read,users,payouts,payments,webhooks}'::text[]) AND (cardinality(scopes) > 0))),
   constraint api_key_secret_hash_key UNIQUE (secret_hash)
 );
 CREATE INDEX api_key_merchant ON app.api_key USING btree (merchant_id);
@@ -1173,7 +1318,7 @@ create table app.delivery_attempt (
 -- Value that reached an address of ours. Credited ones are deposits of a merchant's users, or receipts of its payment requests. The others are unattributed (a token or a chain that was not asked for, or what a chain's rules paid) or, at a treasury, the operator's own.
 create table app.deposit (
   id uuid not null, -- Id, computed from what the deposit is (app.deposit_id), so that it is the same when the chain is read into an older copy of the database; shown as dep_ and 32 hex digits.
-  seq bigint not null generated always as identity, -- Order in which deposits were first seen, for pages.
+  seq bigint not null generated always as identity, -- Order in which deposits were first seen, within a moment.
   merchant_id uuid, -- The merchant that has the address; null for a treasury.
   user_id uuid, -- The user that has the address; null for the address of a payment request or a treasury.
   chain text not null, -- Chain code.
@@ -1195,25 +1340,23 @@ create table app.deposit (
   payment_request_id uuid, -- The payment request that has the address; null for the address of a user or a treasury.
   came_at timestamp with time zone, -- For what reached a payment request's address: when it was first seen, or the time of a block that holds or held it, whichever is earlier; null for others.
   settled_before_restore boolean not null default false, -- True if a payout that an older copy of the database had forgotten covers it, and it is unknown which deposits that payout collected: the balance no longer includes it.
+  "position" numeric(38,0) not null generated always as ((((((EXTRACT(epoch FROM (created_at - '1970-01-01 00:00:00+00'::timestamp with time zone)) * (1000000)::numeric))::bigint)::numeric * '9223372036854775808'::numeric) + (seq)::numeric)) stored, -- Place in lists, so that a range of times is a range of an index: the microsecond of created_at, times 2^63, plus seq.
   constraint deposit_pkey PRIMARY KEY (id),
   constraint deposit_status_check CHECK ((status = ANY (ARRAY['pending'::text, 'final'::text, 'reorged'::text]))),
   constraint deposit_txid_output_index_chain_address_token_key UNIQUE (txid, output_index, chain, address, token),
   constraint nobody_is_not_credited CHECK (((NOT credited) OR (merchant_id IS NOT NULL)))
 );
-CREATE INDEX deposit_chain_page ON app.deposit USING btree (merchant_id, chain, seq DESC) WHERE credited;
 CREATE INDEX deposit_created ON app.deposit USING btree (merchant_id, created_at) WHERE credited;
-CREATE INDEX deposit_of_users_chain_page ON app.deposit USING btree (merchant_id, chain, seq DESC) WHERE (credited AND (user_id IS NOT NULL));
-CREATE INDEX deposit_of_users_page ON app.deposit USING btree (merchant_id, seq DESC) WHERE (credited AND (user_id IS NOT NULL));
-CREATE INDEX deposit_page ON app.deposit USING btree (merchant_id, seq DESC) WHERE credited;
+CREATE INDEX deposit_page ON app.deposit USING btree (merchant_id, "position" DESC) WHERE (credited AND (user_id IS NOT NULL));
+CREATE INDEX deposit_part_page ON app.deposit USING btree (merchant_id, chain, token, status, "position" DESC) WHERE (credited AND (user_id IS NOT NULL));
 CREATE INDEX deposit_payment_request ON app.deposit USING btree (payment_request_id) WHERE (payment_request_id IS NOT NULL);
 CREATE INDEX deposit_pending ON app.deposit USING btree (chain, block_height) WHERE (status = 'pending'::text);
 CREATE INDEX deposit_settlement ON app.deposit USING btree (settlement_id, seq) WHERE (settlement_id IS NOT NULL);
-CREATE INDEX deposit_status_page ON app.deposit USING btree (merchant_id, status, seq DESC) WHERE (credited AND (status <> 'final'::text));
 CREATE INDEX deposit_unattributed ON app.deposit USING btree (chain) WHERE ((status = 'final'::text) AND (NOT credited) AND (merchant_id IS NOT NULL));
 CREATE INDEX deposit_unattributed_address ON app.deposit USING btree (chain, address) WHERE ((status = 'final'::text) AND (NOT credited) AND (merchant_id IS NOT NULL));
 CREATE INDEX deposit_uncredited ON app.deposit USING btree (chain, seq DESC) WHERE (NOT credited);
 CREATE INDEX deposit_unpaid ON app.deposit USING btree (merchant_id, chain, token, finalisation, seq) INCLUDE (amount) WHERE ((status = 'final'::text) AND credited AND (settlement_id IS NULL));
-CREATE INDEX deposit_user_page ON app.deposit USING btree (user_id, seq DESC) WHERE credited;
+CREATE INDEX deposit_user_page ON app.deposit USING btree (user_id, chain, token, status, "position" DESC) WHERE (credited AND (user_id IS NOT NULL));
 CREATE TRIGGER adopt_return AFTER INSERT ON app.deposit FOR EACH ROW WHEN (((NOT new.credited) AND (new.merchant_id IS NOT NULL))) EXECUTE FUNCTION app.adopt_deposit();
 CREATE TRIGGER final_stays_final BEFORE UPDATE ON app.deposit FOR EACH ROW WHEN (((old.status = 'final'::text) AND ((new.status <> 'final'::text) OR (new.amount <> old.amount)) AND (current_setting('app.decided_by_operator'::text, true) IS DISTINCT FROM 'on'::text))) EXECUTE FUNCTION app.refuse_change();
 CREATE TRIGGER name_deposit BEFORE INSERT ON app.deposit FOR EACH ROW WHEN ((new.id IS NULL)) EXECUTE FUNCTION app.name_deposit();
@@ -1227,21 +1370,22 @@ CREATE TRIGGER withhold_returned BEFORE INSERT ON app.deposit FOR EACH ROW WHEN 
 
 -- What happened, once for each change of state. Never deleted, and never changed once it has its sequence.
 create table app.event (
-  id uuid not null, -- Id; shown as evt_ and 32 hex digits. Receivers de-duplicate on it.
+  id uuid not null, -- Id; shown as evt_, or evt_test_, and 32 hex digits (app.event_id). Receivers de-duplicate on it.
   "position" bigint not null generated always as identity, -- Order of insertion.
   sequence bigint, -- Order in which events became visible; gaps are allowed. Null for a moment after the commit.
   merchant_id uuid not null, -- The merchant that is notified.
-  type text not null, -- deposit.pending, deposit.confirmed, deposit.reorged, payout.completed, payout.failed or webhook.test.
-  subject_id uuid not null, -- What changed: the id of the deposit or the payout; for webhook.test the endpoint.
+  type text not null, -- deposit.pending, deposit.confirmed, deposit.reorged, payout.completed or payout.failed.
+  subject_id uuid not null, -- What changed: the id of the deposit or the payout; of a test, the endpoint.
   version integer not null, -- How many changes the subject has had, this one included.
   payload json not null, -- The body of the event without its sequence. (json keeps the order of the fields.)
   created_at timestamp with time zone not null, -- When it happened.
+  is_test boolean not null default false, -- True for an example that was sent to test an endpoint: nothing happened, and no list shows it.
   constraint event_pkey PRIMARY KEY (id),
   constraint event_subject_id_version_key UNIQUE (subject_id, version)
 );
 CREATE INDEX event_created ON app.event USING brin (created_at timestamptz_minmax_multi_ops) WITH (autosummarize='on');
-CREATE UNIQUE INDEX event_page ON app.event USING btree (merchant_id, sequence DESC) WHERE (sequence IS NOT NULL);
-CREATE INDEX event_type_page ON app.event USING btree (merchant_id, type, sequence DESC) WHERE (sequence IS NOT NULL);
+CREATE UNIQUE INDEX event_page ON app.event USING btree (merchant_id, sequence DESC) WHERE ((sequence IS NOT NULL) AND (NOT is_test));
+CREATE INDEX event_type_page ON app.event USING btree (merchant_id, type, sequence DESC) WHERE ((sequence IS NOT NULL) AND (NOT is_test));
 CREATE INDEX event_unsequenced ON app.event USING btree ("position") WHERE (sequence IS NULL);
 
 -- Final, credited money on a deposit address that no sweep has taken: the sum of its entries in the ledger.
@@ -1447,14 +1591,18 @@ create table app.payment_request (
   request_hash bytea, -- SHA-256 of the body of that call.
   created_at timestamp with time zone not null default clock_timestamp(), -- When it was made.
   expires_at timestamp with time zone not null, -- When it expires; what comes later is late.
-  expired_at timestamp with time zone, -- When its status was decided after it expired; null before.
-  status text not null default 'awaiting'::text, -- awaiting; detected: money was seen, and is not enough or not final yet; paid; expired: nothing came; underpaid: it expired with less than the requested amount.
+  expired_at timestamp with time zone, -- When its status was decided after it expired or was cancelled; null before.
+  cancelled_at timestamp with time zone, -- When the merchant cancelled it; what comes later is late. Null unless it did.
+  metadata jsonb not null default '{}'::jsonb, -- What the merchant notes about it: an object of strings.
+  return_url text, -- Where the payment page sends the payer back to; null if not given.
+  status text not null default 'awaiting'::text, -- awaiting; detected: money was seen, and is not enough or not final yet; paid; expired, or cancelled: nothing came; underpaid: it expired with less than the requested amount.
   received numeric(78,0) not null default 0, -- Sum of the final receipts, in base units.
   pending numeric(78,0) not null default 0, -- Sum of the receipts that are not final yet, in base units.
   late boolean not null default false, -- True if some of what was received came after it expired.
   txid text, -- Transaction of the final receipt with which the sum reached the amount; of the last receipt until then.
   paid_at timestamp with time zone, -- When that receipt became final; null while the amount is not reached.
   "position" bigint, -- Order in GET /payments; null while it is not there.
+  seq bigint not null generated always as identity, -- Order of creation, for pages.
   constraint payment_request_pkey PRIMARY KEY (id),
   constraint payment_request_amount_check CHECK ((amount > (0)::numeric)),
   constraint payment_request_chain_token_fkey FOREIGN KEY (chain, token) REFERENCES app.asset(chain, token),
@@ -1465,13 +1613,14 @@ create table app.payment_request (
   constraint payment_request_merchant_id_fkey FOREIGN KEY (merchant_id) REFERENCES app.merchant(id),
   constraint payment_request_merchant_id_idempotency_key_key UNIQUE (merchant_id, idempotency_key),
   constraint payment_request_page_token_key UNIQUE (page_token),
-  constraint payment_request_status_check CHECK ((status = ANY (ARRAY['awaiting'::text, 'detected'::text, 'paid'::text, 'expired'::text, 'underpaid'::text])))
+  constraint payment_request_status_check CHECK ((status = ANY (ARRAY['awaiting'::text, 'detected'::text, 'paid'::text, 'expired'::text, 'underpaid'::text, 'cancelled'::text])))
 );
 CREATE INDEX payment_request_asset_page ON app.payment_request USING btree (merchant_id, chain, token, "position" DESC) WHERE ("position" IS NOT NULL);
 CREATE INDEX payment_request_created ON app.payment_request USING btree (merchant_id, created_at);
 CREATE INDEX payment_request_expiry ON app.payment_request USING btree (expires_at) WHERE ((expired_at IS NULL) AND (status = ANY (ARRAY['awaiting'::text, 'detected'::text])));
 CREATE INDEX payment_request_open ON app.payment_request USING btree (chain, status) WHERE (status = ANY (ARRAY['awaiting'::text, 'detected'::text]));
 CREATE UNIQUE INDEX payment_request_page ON app.payment_request USING btree (merchant_id, "position" DESC) WHERE ("position" IS NOT NULL);
+CREATE INDEX payment_request_status_page ON app.payment_request USING btree (merchant_id, status, seq DESC);
 CREATE INDEX payment_request_underpaid_page ON app.payment_request USING btree (merchant_id, "position" DESC) WHERE (status = 'underpaid'::text);
 
 -- A payout (settlement): the balance of a merchant's chain and token, on its way to the merchant.
@@ -1497,6 +1646,9 @@ create table app.payout (
   waiting_since timestamp with time zone, -- Since when it waits for that.
   next_step_at timestamp with time zone default clock_timestamp(), -- When its next step is tried again, if nothing wakes it before; null while its payment continues by itself, and once it has ended.
   created_at timestamp with time zone not null default clock_timestamp(), -- When it was requested.
+  sweeping_at timestamp with time zone, -- When it became sweeping; null if it never did.
+  swept_at timestamp with time zone, -- When it became swept; null if it never did.
+  paying_at timestamp with time zone, -- When it became paying; null if it never did.
   finished_at timestamp with time zone, -- When it was completed or failed; null before.
   constraint payout_pkey PRIMARY KEY (id),
   constraint payout_check CHECK ((gross = (fee + net))),
@@ -1641,10 +1793,12 @@ create table app."user" (
   external_ref text not null, -- The merchant's own id of the user.
   seq bigint not null generated always as identity, -- Order of creation, for pages.
   created_at timestamp with time zone not null default clock_timestamp(), -- When the user was made.
+  metadata jsonb not null default '{}'::jsonb, -- What the merchant notes about the user: an object of strings.
   constraint user_pkey PRIMARY KEY (id),
   constraint user_merchant_id_external_ref_key UNIQUE (merchant_id, external_ref),
   constraint user_merchant_id_fkey FOREIGN KEY (merchant_id) REFERENCES app.merchant(id)
 );
+CREATE INDEX user_created ON app."user" USING brin (created_at timestamptz_minmax_multi_ops) WITH (autosummarize='on');
 CREATE INDEX user_page ON app."user" USING btree (merchant_id, seq DESC);
 
 -- Where a merchant wants events to be delivered.
@@ -2321,7 +2475,7 @@ create view app.receipt as
     d.finalisation,
     d.created_at,
     d.finalised_at,
-    d.came_at > r.expires_at AS late,
+    d.came_at > LEAST(r.expires_at, r.cancelled_at) AS late,
     d.merchant_id,
     r.external_id,
     d.chain,
@@ -2343,7 +2497,7 @@ create view app.receipt as
 --   finalisation bigint: Number, on its chain, of the time at which it became final; null before.
 --   created_at timestamp with time zone: When it was first seen.
 --   finalised_at timestamp with time zone: When it became final.
---   late boolean: True if it was neither seen nor mined before the request expired.
+--   late boolean: True if it was neither seen nor mined before the request expired or was cancelled.
 --   merchant_id uuid: The merchant.
 --   external_id text: The merchant's reference of the payment request.
 --   chain text: Chain code.
@@ -3403,6 +3557,28 @@ AS $function$
   where s.id = of_outgoing_payment and s.status <> 'final' and s.kind in ('sweep', 'withdrawal')
 $function$;
 
+-- Cancels a payment request that is awaiting.
+CREATE OR REPLACE FUNCTION app.cancel_payment_request(of_merchant uuid, of_external_id text)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare r app.payment_request;
+begin
+  select * into r from app.payment_request p where p.merchant_id = of_merchant and p.external_id = of_external_id for no key update;
+  if r.id is null then
+    raise exception 'there is no payment request with this id' using errcode = 'SL404', detail = 'payment_request';
+  elsif r.cancelled_at is not null then
+    return;
+  elsif r.status <> 'awaiting' or r.expires_at <= clock_timestamp() then
+    raise exception 'only a request that is awaiting can be cancelled; this one is %', case r.status when 'awaiting' then 'expired' else r.status end
+      using errcode = 'SL422';
+  end if;
+  update app.payment_request p set cancelled_at = clock_timestamp() where p.id = r.id;
+  perform app.refresh_payment(r.id);
+end $function$;
+
 -- Cancels a payout for its merchant, while it is pending.
 CREATE OR REPLACE FUNCTION app.cancel_payout(of_merchant uuid, of_payout uuid)
  RETURNS void
@@ -3475,7 +3651,7 @@ begin
     left join app.incident i on i.chain is not distinct from c.chain and i.resolved_at is null group by c.chain;
 end $function$;
 
--- Trigger: refuses a change of a payout that is not allowed. A change of status clears what it waited for, and sets when its next step is due.
+-- Trigger: refuses a change of a payout that is not allowed. A change of status clears what it waited for, notes its time, and sets when the next step is due.
 CREATE OR REPLACE FUNCTION app.check_payout_change()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -3494,6 +3670,9 @@ begin
     new.waiting_detail := null;
     new.waiting_since := null;
     new.next_step_at := case when new.status not in ('paying', 'completed', 'failed') then clock_timestamp() end; -- paying: its outgoing payment continues
+    new.sweeping_at := case new.status when 'sweeping' then clock_timestamp() else old.sweeping_at end;
+    new.swept_at := case new.status when 'swept' then clock_timestamp() else old.swept_at end;
+    new.paying_at := case new.status when 'paying' then clock_timestamp() else old.paying_at end;
     new.finished_at := case when new.status in ('completed', 'failed') then clock_timestamp() end;
   end if;
   return new;
@@ -3608,8 +3787,8 @@ AS $function$
   (select 'sluice_drill_failed', '{}', (b.error is not null)::int from app.backup_run b where b.kind = 'drill' order by b.id desc limit 1)
 $function$;
 
--- Stores the SHA-256 of a new key (sk_ and 43 base64url characters, the prefix included), and its purpose; returns the id of the key.
-CREATE OR REPLACE FUNCTION app.create_api_key(of_merchant uuid, secret_hash bytea, label text DEFAULT NULL::text)
+-- Stores the SHA-256 of a new key (sk_ and 43 base64url characters, the prefix included), its purpose, and what it may do; returns the id of the key.
+CREATE OR REPLACE FUNCTION app.create_api_key(of_merchant uuid, secret_hash bytea, label text DEFAULT NULL::text, scopes text[] DEFAULT '{read,users,payouts,payments,webhooks}'::text[])
  RETURNS uuid
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -3625,7 +3804,8 @@ begin
   if char_length(label) not between 1 and 100 then
     raise exception 'a label has 1 to 100 characters' using errcode = 'SL422';
   end if;
-  insert into app.api_key as k (merchant_id, secret_hash, label) values (of_merchant, create_api_key.secret_hash, create_api_key.label)
+  insert into app.api_key as k (merchant_id, secret_hash, label, scopes)
+  values (of_merchant, create_api_key.secret_hash, create_api_key.label, create_api_key.scopes)
   returning k.id into key;
   return key;
 end $function$;
@@ -3658,7 +3838,7 @@ begin
 end $function$;
 
 -- Makes the payment request with this reference, and gives it an address; with the Idempotency-Key of an earlier call, returns the same response.
-CREATE OR REPLACE FUNCTION app.create_payment_request(of_merchant uuid, of_currency text, of_external_id text, of_amount text, of_expiry interval, of_key text, of_request bytea)
+CREATE OR REPLACE FUNCTION app.create_payment_request(of_merchant uuid, of_currency text, of_external_id text, of_amount text, of_expiry interval, of_key text, of_request bytea, of_metadata jsonb DEFAULT NULL::jsonb, of_return_url text DEFAULT NULL::text)
  RETURNS app.payment_response
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -3690,9 +3870,10 @@ begin
     elsif not exists (select from app.merchant_chain m where m.merchant_id = of_merchant and m.chain = asset.chain and m.enabled) then
       raise exception 'not enabled for this account: %', asset.chain using errcode = 'SLCHN';
     end if;
-    insert into app.payment_request as p (merchant_id, external_id, chain, token, amount, page_token, idempotency_key, request_hash, expires_at)
+    insert into app.payment_request as p (merchant_id, external_id, chain, token, amount, page_token, idempotency_key, request_hash, expires_at, metadata, return_url)
     values (of_merchant, of_external_id, asset.chain, asset.token, coins * 10::numeric ^ asset.decimals,
-      translate(substr(app.new_webhook_secret(), 7), '+/', '-_'), of_key, case when of_key is not null then of_request end, clock_timestamp() + of_expiry)
+      translate(substr(app.new_webhook_secret(), 7), '+/', '-_'), of_key, case when of_key is not null then of_request end, clock_timestamp() + of_expiry,
+      coalesce(of_metadata, '{}'), of_return_url)
     on conflict do nothing returning * into r; -- waits for a duplicate that is being made at the same time
     if r.id is null then
       select * into duplicate from app.payment_request p where p.merchant_id = of_merchant and p.idempotency_key = of_key;
@@ -3820,7 +4001,8 @@ AS $function$
   join app.asset a on a.chain = r.chain and a.token = r.token
   join app.address w on w.payment_request_id = r.id and w.chain = r.chain
   cross join lateral (
-    select r.external_id, a.name as currency, w.address, app.decimal(r.amount, a.decimals) as amount, app.iso(r.expires_at) as expires_at, r.page_token
+    select r.external_id, a.name as currency, w.address, app.decimal(r.amount, a.decimals) as amount, app.iso(r.expires_at) as expires_at,
+      r.metadata, r.return_url, r.page_token
   ) b
   where r.id = of_request
 $function$;
@@ -4028,7 +4210,7 @@ begin
   if cardinality(ids) is null then return; end if;
   with step as materialized (
     select uuidv7() as event_id, clock_timestamp() as at, s.n, s.type, s.version, s.token, s.amount, a.decimals,
-      d.id, d.merchant_id, d.user_id, u.external_ref, d.chain, d.txid
+      d.id, d.merchant_id, d.user_id, u.external_ref, u.metadata, d.chain, d.txid
     from unnest(ids, types, versions, tokens, amounts) with ordinality as s (deposit_id, type, version, token, amount, n)
     join app.deposit d on d.id = s.deposit_id
     join app.user u on u.id = d.user_id
@@ -4037,7 +4219,7 @@ begin
     insert into app.event (id, merchant_id, type, subject_id, version, created_at, payload)
     select event_id, merchant_id, type, id, version, at, json_build_object(
       'type', type, 'id', app.public_id('evt', event_id), 'deposit_id', app.public_id('dep', id),
-      'user', json_build_object('id', app.public_id('usr', user_id), 'external_ref', external_ref),
+      'user', json_build_object('id', app.public_id('usr', user_id), 'external_ref', external_ref, 'metadata', metadata),
       'chain', chain, 'token', token, 'amount', app.decimal(amount, decimals), 'txid', txid, 'created_at', app.iso(at))
     from step order by n
   )
@@ -4148,6 +4330,34 @@ CREATE OR REPLACE FUNCTION app.event_body(payload json, sequence bigint)
  LANGUAGE sql
  IMMUTABLE PARALLEL SAFE
 RETURN ((("left"((payload)::text, '-1'::integer) || ', "sequence" : '::text) || (sequence)::text) || '}'::text);
+
+-- The id of an event as webhooks and the API show it.
+CREATE OR REPLACE FUNCTION app.event_id(id uuid, is_test boolean)
+ RETURNS text
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+RETURN app.public_id(CASE WHEN is_test THEN 'evt_test'::text ELSE 'evt'::text END, id);
+
+-- The body of an example of an event of this type, without its sequence.
+CREATE OR REPLACE FUNCTION app.example_event(event uuid, of_type text, at timestamp with time zone)
+ RETURNS json
+ LANGUAGE sql
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select case when of_type like 'deposit.%' then json_build_object(
+    'type', of_type, 'id', app.event_id(event, true), 'deposit_id', app.public_id('dep', uuidv7()),
+    'user', json_build_object('id', app.public_id('usr', uuidv7()), 'external_ref', 'customer-42', 'metadata', json_build_object('plan', 'gold')),
+    'chain', e.chain, 'token', 'USDC', 'amount', '25', 'txid', '0x5c504ed432cb51138bcf09aa5e8a410dd4a1e204ef84bfed1be16dfba1b22060',
+    'created_at', app.iso(at), 'test', true)
+  else json_build_object(
+    'type', of_type, 'id', app.event_id(event, true), 'payout_id', app.public_id('pay', uuidv7()), 'chain', e.chain, 'token', 'USDC',
+    'gross', '25', 'fee', '0.25', 'net', '24.75', 'address', '0x70997970C51812dc3A010C7d01b50e0d17dc79C8',
+    'txid', case of_type when 'payout.completed' then '0x5c504ed432cb51138bcf09aa5e8a410dd4a1e204ef84bfed1be16dfba1b22060' end,
+    'error', case of_type when 'payout.failed' then
+      json_build_object('code', 'address_not_whitelisted', 'message', 'the payout address was not whitelisted within 24 hours') end,
+    'created_at', app.iso(at), 'test', true) end
+  from (select min(c.chain) as chain from app.chain c where c.attempts_exclude_by = 'nonce') e
+$function$;
 
 -- Ends an outgoing payment whose signed transactions have all expired, and that waits for what it waits for at least this long; fails its payout with this code, and has the step of a return begin anew. False if one of its transactions may still be mined, it is being cancelled, or its chain is halted.
 CREATE OR REPLACE FUNCTION app.expire_payment(of_outgoing_payment uuid, code text, message text, after_ms integer DEFAULT 0)
@@ -4277,7 +4487,8 @@ AS $function$
   cross join lateral (
     select r.external_id, a.name as currency, w.address, app.decimal(r.amount, a.decimals) as amount, r.status,
       app.decimal(r.received, a.decimals) as amount_received, app.decimal(r.pending, a.decimals) as amount_pending, r.late, r.txid,
-      app.iso(r.paid_at) as paid_at, app.iso(r.created_at) as created_at, app.iso(r.expires_at) as expires_at, r.page_token,
+      app.iso(r.paid_at) as paid_at, app.iso(r.created_at) as created_at, app.iso(r.expires_at) as expires_at,
+      app.iso(r.cancelled_at) as cancelled_at, r.metadata, r.return_url, r.page_token,
       (select coalesce(json_agg(row_to_json(i) order by c.seq), '[]') from app.receipt c cross join lateral (
         select c.txid, c.output_index, app.decimal(c.amount, a.decimals) as amount, c.status,
           app.confirmations(r.chain, c.block_height) as confirmations, c.late,
@@ -5165,10 +5376,11 @@ begin
   status := case when received >= r.amount then 'paid'
     when pending_in_time or (pending > 0 and received = 0) or (received > 0 and not expired) then 'detected'
     when not expired then 'awaiting'
-    when received > 0 then 'underpaid' else 'expired' end;
+    when received > 0 then 'underpaid'
+    when r.cancelled_at is not null then 'cancelled' else 'expired' end;
 end $function$;
 
--- What the page of a payment request shows to a visitor who has its token. Its confirmations are those of the youngest pending receipt; null if none is pending.
+-- What the page of a payment request shows to a visitor who has its token. Its confirmations are those of the youngest pending receipt; null if none is pending. A cancelled request expired when it was cancelled.
 CREATE OR REPLACE FUNCTION app.payment_page(of_page_token text)
  RETURNS SETOF app.payment_response
  LANGUAGE sql
@@ -5186,7 +5398,7 @@ AS $function$
       app.decimal(greatest(r.amount - r.received - r.pending, 0), a.decimals) as amount_missing,
       (select min(app.confirmations(r.chain, c.block_height)) from app.receipt c where c.payment_request_id = r.id and c.status = 'pending')
         as confirmations,
-      r.late, r.txid, app.iso(r.expires_at) as expires_at
+      r.late, r.txid, app.iso(least(r.expires_at, r.cancelled_at)) as expires_at, r.return_url
   ) b
   where r.page_token = of_page_token
 $function$;
@@ -5477,8 +5689,8 @@ begin
     select app.public_id('usr', of_user) as id, app.addresses_of(of_user) as addresses) u;
 end $function$;
 
--- Finds or makes the user with this reference, and gives it an address on each of the chains (null: all that are enabled); returns whether the user is new, and the body of the response.
-CREATE OR REPLACE FUNCTION app.provision_user(of_merchant uuid, of_external_ref text, chains text[], OUT created boolean, OUT body text)
+-- Finds the user with this reference, or makes it with this metadata (null: none), and gives it an address on each of the chains (null: all that are enabled); returns whether the user is new, and the body of the response.
+CREATE OR REPLACE FUNCTION app.provision_user(of_merchant uuid, of_external_ref text, chains text[], of_metadata jsonb DEFAULT NULL::jsonb, OUT created boolean, OUT body text)
  RETURNS record
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -5489,7 +5701,7 @@ begin
   select u.id into of_user from app.user u where u.merchant_id = of_merchant and u.external_ref = of_external_ref for no key update;
   created := false;
   if of_user is null then
-    insert into app.user as u (merchant_id, external_ref) values (of_merchant, of_external_ref)
+    insert into app.user as u (merchant_id, external_ref, metadata) values (of_merchant, of_external_ref, coalesce(of_metadata, '{}'))
     on conflict do nothing returning u.id into of_user; -- waits for a duplicate that is being made at the same time
     created := found;
   end if;
@@ -5499,7 +5711,7 @@ begin
   perform app.add_addresses(of_merchant, of_user, coalesce(chains,
     array(select m.chain from app.merchant_chain m where m.merchant_id = of_merchant and m.enabled)));
   select row_to_json(u) into body from (
-    select app.public_id('usr', of_user) as id, of_external_ref as external_ref, app.addresses_of(of_user) as addresses) u;
+    select app.public_id('usr', u.id) as id, u.external_ref, app.addresses_of(u.id) as addresses, u.metadata from app.user u where u.id = of_user) u;
 end $function$;
 
 -- The form in which merchants see an id: prefix, underscore, 32 hex digits.
@@ -5717,7 +5929,7 @@ declare
   is_expired boolean;
 begin
   select * into strict r from app.payment_request p where p.id = of_request for no key update;
-  is_expired := r.expires_at <= clock_timestamp();
+  is_expired := least(r.expires_at, r.cancelled_at) <= clock_timestamp();
   select * into now from app.payment_of(r, is_expired);
   if (r.status, r.received, r.pending, r.late, r.txid, r.paid_at, r.expired_at is not null)
     is not distinct from (now.status, now.received, now.pending, now.late, now.txid, now.paid_at, is_expired) then return; end if;
@@ -6554,8 +6766,8 @@ begin
   end if;
 end $function$;
 
--- Sends an event of type webhook.test to one endpoint; returns the id of its delivery.
-CREATE OR REPLACE FUNCTION app.test_webhook(of_merchant uuid, endpoint uuid)
+-- Sends an example of an event to one endpoint, whatever types it gets; returns the id of its delivery.
+CREATE OR REPLACE FUNCTION app.test_webhook(of_merchant uuid, endpoint uuid, of_type text DEFAULT 'deposit.confirmed'::text)
  RETURNS uuid
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -6568,11 +6780,10 @@ declare
   delivery uuid;
 begin
   perform app.refuse_disabled(own);
-  insert into app.event (id, merchant_id, type, subject_id, version, created_at, payload)
-  values (event, of_merchant, 'webhook.test', own.id,
-    (select coalesce(max(e.version), 0) + 1 from app.event e where e.subject_id = own.id), now,
-    json_build_object('type', 'webhook.test', 'id', app.public_id('evt', event), 'webhook_endpoint_id', app.public_id('whe', own.id),
-      'created_at', app.iso(now)));
+  perform app.check_webhook(own.url, array[of_type]);
+  insert into app.event (id, merchant_id, type, subject_id, version, created_at, payload, is_test)
+  values (event, of_merchant, of_type, own.id,
+    (select coalesce(max(e.version), 0) + 1 from app.event e where e.subject_id = own.id), now, app.example_event(event, of_type, now), true);
   insert into app.delivery as d (event_id, endpoint_id) values (event, own.id) returning d.id into delivery;
   perform app.enqueue('deliver_webhooks');
   return delivery;
@@ -6621,6 +6832,18 @@ begin
   end if;
   update app.merchant m set name = coalesce(new_name, m.name), fee_bps = coalesce(new_fee_bps, m.fee_bps) where m.id = of_merchant;
   if not found then raise exception 'there is no merchant with this id' using errcode = 'SL404', detail = 'merchant'; end if;
+end $function$;
+
+-- Replaces the metadata of a user; null leaves it as it is. Events that were made already keep the old one.
+CREATE OR REPLACE FUNCTION app.update_user(of_merchant uuid, of_user uuid, new_metadata jsonb)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+begin
+  update app.user u set metadata = coalesce(new_metadata, u.metadata) where u.id = of_user and u.merchant_id = of_merchant;
+  if not found then raise exception 'there is no user with this id' using errcode = 'SL404', detail = 'user'; end if;
 end $function$;
 
 -- Changes the URL, the event types, or whether an endpoint is enabled; null leaves a value as it is. Disabling fails its pending deliveries.
@@ -7532,7 +7755,8 @@ create view audit.payment_requests as
                     WHEN s.received = 0::numeric AND s.pending = 0::numeric THEN
                     CASE
                         WHEN r_1.expired_at IS NULL THEN 'awaiting'::text
-                        ELSE 'expired'::text
+                        WHEN r_1.cancelled_at IS NULL THEN 'expired'::text
+                        ELSE 'cancelled'::text
                     END
                     WHEN s.received > 0::numeric AND r_1.expired_at IS NOT NULL AND NOT s.is_coming_in_time THEN 'underpaid'::text
                     ELSE 'detected'::text
@@ -7627,7 +7851,7 @@ create view audit.states as
             event.type,
             lag(event.type, 1, 'nothing'::text) OVER (PARTITION BY event.subject_id ORDER BY event.version) AS before
            FROM app.event
-          WHERE event.type ~~ 'deposit.%'::text) step
+          WHERE event.type ~~ 'deposit.%'::text AND NOT event.is_test) step
   WHERE
         CASE step.type
             WHEN 'deposit.pending'::text THEN step.before <> ALL (ARRAY['nothing'::text, 'deposit.reorged'::text])
@@ -7866,6 +8090,15 @@ create table chain.cursor (
   constraint cursor_pkey PRIMARY KEY (chain)
 );
 CREATE CONSTRAINT TRIGGER find_recovered_deposits AFTER UPDATE OF finalisation ON chain.cursor DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN ((new.finalisation > old.finalisation)) EXECUTE FUNCTION app.note_finalisation();
+
+-- How many blocks were followed on each day, for analysts. chain.derive counts them.
+create table chain.daily_blocks (
+  chain text not null, -- Chain code.
+  day date not null, -- The day, in UTC, on which they were followed.
+  followed bigint not null, -- Blocks that were added to the chain.
+  replaced bigint not null, -- Blocks that left it because others took their place.
+  constraint daily_blocks_pkey PRIMARY KEY (chain, day)
+);
 
 -- Blocks that a running transaction deleted; those that it does not insert again left the chain. Empty between transactions.
 create unlogged table chain.dropped_block (
@@ -8159,6 +8392,18 @@ begin
   perform chain.touch(of_chain, unsettled);
 end $function$;
 
+-- Counts blocks that were followed today (UTC), and those that they replaced. Fewer than none, or null: the chain goes back, and nothing was followed.
+CREATE OR REPLACE FUNCTION chain.count_blocks(of_chain text, more_followed integer, more_replaced integer)
+ RETURNS void
+ LANGUAGE sql
+ SET search_path TO 'pg_catalog'
+AS $function$
+  insert into chain.daily_blocks as d (chain, day, followed, replaced)
+  select of_chain, (clock_timestamp() at time zone 'UTC')::date, greatest(more_followed, 0), more_replaced
+  where more_followed > 0 or more_replaced > 0
+  on conflict (chain, day) do update set followed = d.followed + excluded.followed, replaced = d.replaced + excluded.replaced
+$function$;
+
 -- Trigger, at COMMIT: makes deposits, outgoing payments, balances and events agree with what the transaction did to a chain.
 CREATE OR REPLACE FUNCTION chain.derive()
  RETURNS trigger
@@ -8193,6 +8438,7 @@ begin
     select * into head from chain.block b where b.chain = new.chain order by b.height desc limit 1;
     update chain.cursor c set head_height = head.height, head_hash = head.hash, head_time = head.time, head_moved_at = clock_timestamp()
     where c.chain = new.chain and (c.head_height, c.head_hash) is distinct from (head.height, head.hash);
+    perform chain.count_blocks(new.chain, head.height - at.head_height + reorg_depth, reorg_depth);
     if reorg_depth > 0 then
       with noted as (
         update chain.cursor c set last_reorg_at = clock_timestamp(), last_reorg_depth = reorg_depth where c.chain = new.chain
@@ -9674,6 +9920,7 @@ grant select on analytics.address_utilisation to sluice_analyst;
 grant select on analytics.balances to sluice_analyst;
 grant select on analytics.chain_lag to sluice_analyst;
 grant select on analytics.customer_cohorts to sluice_analyst;
+grant select on analytics.daily_blocks to sluice_analyst;
 grant select on analytics.daily_ledger to sluice_analyst;
 grant select on analytics.daily_volume to sluice_analyst;
 grant select on analytics.delivery_health to sluice_analyst;
@@ -9681,17 +9928,22 @@ grant select on analytics.deposits to sluice_analyst;
 grant select on analytics.earnings to sluice_analyst;
 grant select on analytics.events to sluice_analyst;
 grant select on analytics.freshness to sluice_analyst;
+grant select on analytics.incidents to sluice_analyst;
 grant select on analytics.ledger to sluice_analyst;
 grant select on analytics.merchant_totals to sluice_analyst;
+grant select on analytics.merchants to sluice_analyst;
 grant select on analytics.payment_receipts to sluice_analyst;
 grant select on analytics.payment_requests to sluice_analyst;
 grant select on analytics.payout_costs to sluice_analyst;
+grant select on analytics.payout_steps to sluice_analyst;
 grant select on analytics.payouts to sluice_analyst;
 grant select on analytics.reorganisations to sluice_analyst;
 grant select on analytics.sweeps to sluice_analyst;
 grant select on analytics.time_to_finality to sluice_analyst;
 grant select on analytics.treasury to sluice_analyst;
 grant select on analytics.unattributed to sluice_analyst;
+grant select on analytics.users to sluice_analyst;
+grant select on analytics.webhook_responses to sluice_analyst;
 grant usage on schema analytics to sluice_analyst;
 
 -- sluice_api
@@ -9700,28 +9952,32 @@ alter role sluice_api set jit = 'off';
 alter role sluice_api set plan_cache_mode = 'force_generic_plan';
 alter role sluice_api set statement_timeout = '10s';
 grant execute on function app."decimal"(numeric,integer) to sluice_api;
+grant execute on function app.cancel_payment_request(uuid,text) to sluice_api;
 grant execute on function app.cancel_payout(uuid,uuid) to sluice_api;
-grant execute on function app.create_payment_request(uuid,text,text,text,interval,text,bytea) to sluice_api;
+grant execute on function app.create_payment_request(uuid,text,text,text,interval,text,bytea,jsonb,text) to sluice_api;
 grant execute on function app.create_payout(uuid,text,text,boolean,text,bytea) to sluice_api;
 grant execute on function app.create_webhook_endpoint(uuid,text,text[]) to sluice_api;
 grant execute on function app.delete_webhook_endpoint(uuid,uuid) to sluice_api;
 grant execute on function app.event_body(json,bigint) to sluice_api;
+grant execute on function app.event_id(uuid,boolean) to sluice_api;
 grant execute on function app.fill_way_out(text,text,bigint[]) to sluice_api;
 grant execute on function app.find_payment_request(uuid,text) to sluice_api;
 grant execute on function app.is_protocol_income(integer) to sluice_api;
 grant execute on function app.iso(timestamp with time zone) to sluice_api;
+grant execute on function app.match_key(text,boolean) to sluice_api;
 grant execute on function app.metrics() to sluice_api;
 grant execute on function app.note_key_use(bytea) to sluice_api;
 grant execute on function app.payment_page(text) to sluice_api;
 grant execute on function app.payout_waiting(app.payout) to sluice_api;
 grant execute on function app.provision_addresses(uuid,uuid,text[]) to sluice_api;
-grant execute on function app.provision_user(uuid,text,text[]) to sluice_api;
+grant execute on function app.provision_user(uuid,text,text[],jsonb) to sluice_api;
 grant execute on function app.public_id(text,uuid) to sluice_api;
 grant execute on function app.redeliver(uuid,uuid,uuid) to sluice_api;
 grant execute on function app.redeliver_failed(uuid,uuid,timestamp with time zone) to sluice_api;
 grant execute on function app.rotate_webhook_secret(uuid,uuid) to sluice_api;
 grant execute on function app.set_payout_address(uuid,text,text) to sluice_api;
-grant execute on function app.test_webhook(uuid,uuid) to sluice_api;
+grant execute on function app.test_webhook(uuid,uuid,text) to sluice_api;
+grant execute on function app.update_user(uuid,uuid,jsonb) to sluice_api;
 grant execute on function app.update_webhook_endpoint(uuid,uuid,text,text[],boolean) to sluice_api;
 grant select on app."user" to sluice_api;
 grant select on app.address to sluice_api;
@@ -9866,6 +10122,7 @@ grant execute on function app.due_comparison(text) to sluice_jobs;
 grant execute on function app.end_unsigned(uuid) to sluice_jobs;
 grant execute on function app.enqueue(text,json,text) to sluice_jobs;
 grant execute on function app.event_body(json,bigint) to sluice_jobs;
+grant execute on function app.event_id(uuid,boolean) to sluice_jobs;
 grant execute on function app.expire_payment(uuid,text,text,integer) to sluice_jobs;
 grant execute on function app.expire_payment_requests(integer) to sluice_jobs;
 grant execute on function app.fail_comparison(text,text) to sluice_jobs;

@@ -50,7 +50,7 @@ const PaymentRequest = z.object({payment_uri: z.string(), payment_url: z.string(
 const NewPaymentRequest = z.object({data: PaymentRequest})
 
 const PaymentState = z.object({
-  status: z.enum(['awaiting', 'detected', 'paid', 'expired', 'underpaid']),
+  status: z.enum(['awaiting', 'detected', 'paid', 'expired', 'underpaid', 'cancelled']),
   amount_received: z.string(),
   amount_pending: z.string(),
   receipts: z.array(z.object({confirmations: z.int()})),

@@ -139,7 +139,7 @@ async function behindTheBack(sql: string, values: unknown[] = []): Promise<void>
 const events = async (txid: string) =>
   (
     await db.rows<{type: string}>(
-      `select type from app.event e join app.deposit d on d.id = e.subject_id where d.txid = $1 order by position`,
+      `select type from app.event e join app.deposit d on d.id = e.subject_id where d.txid = $1 order by e.position`,
       [txid],
     )
   ).map(({type}) => type)

@@ -15,7 +15,7 @@ const secondsBetweenReloads = 15
 export const policy = securityPolicy({style, script, more: ["img-src 'self' data:", "connect-src 'self'"]})
 
 export function pageOf(pageToken: string, payment: Payment, shown: Shown, settings: ChainSettings): string {
-  const {amount, token, address, merchant_name, display_name} = payment
+  const {amount, token, address, merchant_name, display_name, return_url} = payment
   const isFinal = shown.poll_seconds === null
   const body = `<main data-token="${escaped(pageToken)}" data-shown="${escaped(JSON.stringify(shown))}">
 <p class="soft">Payment to <bdi>${escaped(merchant_name)}</bdi></p>
@@ -32,7 +32,7 @@ export function pageOf(pageToken: string, payment: Payment, shown: Shown, settin
 <p id="copied" role="status"></p>
 </section>
 <p id="transaction" class="soft"${hiddenUnless(shown.txid !== null)}>Transaction <span id="txid" title="${escaped(shown.txid ?? '')}">${escaped(shown.transaction ?? '')}</span></p>
-</main><script>${script}</script>`
+${return_url === null ? '' : `<p><a href="${escaped(return_url)}" rel="noreferrer">Back to <bdi>${escaped(merchant_name)}</bdi></a></p>\n`}</main><script>${script}</script>`
   return documentOf(`${shown.heading}: ${amount} ${token}`, body, isFinal ? undefined : noscriptReload)
 }
 

@@ -18,7 +18,7 @@ export const Payment = z.object({
   merchant_name: z.string(),
   address: z.string(),
   amount: z.string(),
-  status: z.enum(['awaiting', 'detected', 'paid', 'expired', 'underpaid']),
+  status: z.enum(['awaiting', 'detected', 'paid', 'expired', 'underpaid', 'cancelled']),
   amount_received: z.string(),
   amount_pending: z.string(),
   amount_missing: z.string(),
@@ -26,6 +26,7 @@ export const Payment = z.object({
   late: z.boolean(),
   txid: z.string().nullable(),
   expires_at: z.iso.datetime(),
+  return_url: z.string().nullable(),
 })
 export type Payment = z.infer<typeof Payment>
 
@@ -84,7 +85,7 @@ const texts: Record<State, (payment: Payment, more: More) => [heading: string, .
     'Not all is paid yet',
     soFar(payment),
     `Still missing: ${payment.amount_missing} ${payment.token}.`,
-    ...(isOver ? ['The request has expired: please ask the merchant before you send more.'] : []),
+    ...(isOver ? ['The request has ended: please ask the merchant before you send more.'] : []),
   ],
   paid: payment => ['Paid', soFar(payment)],
   overpaid: (payment, {surplus}) => [
@@ -99,14 +100,19 @@ const texts: Record<State, (payment: Payment, more: More) => [heading: string, .
     'Please send nothing any more, and ask the merchant for a new one.',
     'What you have sent already still counts when it arrives.',
   ],
+  cancelled: () => [
+    'This request was cancelled',
+    'Please send nothing any more, and ask the merchant for a new one.',
+    'What you have sent already still counts when it arrives.',
+  ],
   underpaid: payment => [
     'Too little was paid',
     soFar(payment),
-    `The request has expired. Please send nothing any more, and ask the merchant how to go on.`,
+    `The request has ended. Please send nothing any more, and ask the merchant how to go on.`,
   ],
 }
-const wasLate = 'It came after this request had expired, and counts all the same.'
-const willCount = 'It came after this request had expired, and counts once it is final.'
+const wasLate = 'It came after this request had ended, and counts all the same.'
+const willCount = 'It came after this request had ended, and counts once it is final.'
 
 /** What was received and seen so far, if anything was. */
 function soFar(payment: Payment): string {

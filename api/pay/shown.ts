@@ -1,5 +1,14 @@
 // What the page of a payment request shows at one moment: between the service and the script in the browser.
-export type State = 'awaiting' | 'seen' | 'partial' | 'paid' | 'overpaid' | 'late' | 'expired' | 'underpaid'
+export type State =
+  | 'awaiting'
+  | 'seen'
+  | 'partial'
+  | 'paid'
+  | 'overpaid'
+  | 'late'
+  | 'expired'
+  | 'cancelled'
+  | 'underpaid'
 
 export interface Shown {
   state: State

@@ -1,8 +1,8 @@
 // Deposits: what reached the addresses of users. (What was paid for payment requests is in payment-requests.ts.)
 import {z} from 'zod'
-import {type ChainCode, chainCodes} from '../../chains/registry.ts'
+import {chainCodes} from '../../chains/registry.ts'
 import type {App, Context} from '../app.ts'
-import {type Statement, statement} from '../database.ts'
+import {statement} from '../database.ts'
 import {notFound} from '../errors.ts'
 import {type Fields, jsonOf, page, pageStatement} from '../page.ts'
 import {
@@ -12,8 +12,10 @@ import {
   errors,
   externalRef,
   id,
+  metadata,
   pageOf,
   pageQuery,
+  text,
   timestamp,
   token,
   txid,
@@ -21,7 +23,6 @@ import {
 } from '../schemas.ts'
 
 const statuses = ['pending', 'final', 'reorged'] as const
-type Status = (typeof statuses)[number]
 
 export const depositFields: Fields = {
   id: {plain: `app.public_id('dep', p.id)`},
@@ -40,28 +41,58 @@ export const depositFields: Fields = {
   output_index: {number: 'p.output_index'},
   user_id: {plain: `app.public_id('usr', p.user_id)`},
   external_ref: 'u.external_ref',
+  metadata: 'u.metadata',
   settled_before_restore: 'p.settled_before_restore',
 }
 export const depositJoins =
   'join app.asset a on a.chain = p.chain and a.token = p.token join app.user u on u.id = p.user_id left join chain.cursor c on c.chain = p.chain'
 
-// A statement for each combination of filters. Statuses are in the text, because an index covers only the rare ones.
-const lists = new Map<string, Statement>()
-for (const byUser of [false, true])
-  for (const byChain of [false, true])
-    for (const status of [undefined, ...statuses]) {
-      const name = listName(byUser, byChain, status)
-      const owner = byUser ? 'user_id' : 'merchant_id'
-      const filters = (status ? ` and status = '${status}'` : '') + (byChain ? ' and chain = $4' : '')
-      const rows = `select * from app.deposit where ${owner} = $1 and credited and user_id is not null${filters}`
-      lists.set(name, pageStatement({name, rows, position: 'seq', item: jsonOf(depositFields), joins: depositJoins}))
-    }
+// $4 is the lowest position, $5… the status, the chain and the token, or null. Indexes have the deposits of each status, chain and token in order.
+const list = {position: 'position', item: jsonOf(depositFields), joins: depositJoins}
+const rowsOf = (owner: string, source = 'app.deposit') =>
+  `select * from ${source} where ${owner} = $1 and credited and user_id is not null and position >= $4`
+const isPart = 'and status = part.status and chain = part.chain and token = part.token'
+const statusPart = `unnest('{${statuses}}'::text[]) s (status)`
+const isAsked = 'coalesce(s.status = $5, true) and coalesce(a.chain = $6, true) and coalesce(a.token = $7, true)'
 
-function listName(byUser: boolean, byChain: boolean, status?: Status): string {
-  return `list_deposits${byUser ? '_of_user' : ''}${byChain ? '_of_chain' : ''}${status ? `_${status}` : ''}`
+export const lists = {
+  all: pageStatement({...list, name: 'list_deposits', rows: rowsOf('merchant_id')}),
+  parts: pageStatement({
+    ...list,
+    name: 'list_deposits_by_part',
+    parts: `select s.status, a.chain, a.token from app.asset a, ${statusPart} where ${isAsked}`,
+    rows: `${rowsOf('merchant_id')} ${isPart}`,
+  }),
+  // $8: the address. A user has one on each chain.
+  ofUser: pageStatement({
+    ...list,
+    name: 'list_deposits_of_user',
+    parts: `select s.status, a.chain, a.token from app.address d join app.asset a on a.chain = d.chain, ${statusPart}
+      where d.user_id = $1 and coalesce(d.address = $8, true) and ${isAsked}`,
+    rows: `${rowsOf('user_id')} ${isPart}`,
+  }),
+  // $8: the address. $9: the user. $10: the transaction. (`offset 0`, because the planner would rather walk the merchant's page: it cannot know $4.)
+  ofTransaction: pageStatement({
+    ...list,
+    name: 'list_deposits_of_transaction',
+    rows: `${rowsOf('merchant_id', '(select * from app.deposit where txid = $10 offset 0) t')}
+      and coalesce(status = $5, true) and coalesce(chain = $6, true)
+      and coalesce(token = $7, true) and coalesce(address = $8, true) and coalesce(user_id = $9, true)`,
+  }),
 }
+type Filters = (string | null)[]
+
+const positions = {end: 2n ** 127n - 1n, show: String, read: BigInt}
+/** The position before the deposits of a moment. */
+const positionAt = (time: string) => (BigInt(Date.parse(time)) * 1000n) << 63n
 
 const ownsUser = statement('owns_user', 'select true from app.user where id = $1 and merchant_id = $2')
+const findAddress = statement(
+  'find_address_of_user',
+  `select d.user_id, d.address from app.chain c
+  join app.address d on d.chain = c.chain and d.match_key = app.match_key($2, c.folds_addresses)
+  where d.merchant_id = $1 and d.user_id is not null limit 1`,
+)
 
 /** SQL of the id of the payout that collected a deposit: null until the payout is completed. */
 export function settlementOf(payout: string): string {
@@ -93,6 +124,7 @@ const shape = {
   output_index: z.int().describe('Position inside the transaction.'),
   user_id: id('usr'),
   external_ref: externalRef,
+  metadata: metadata.describe('The metadata of the user.'),
   settled_before_restore: z
     .boolean()
     .describe(
@@ -113,11 +145,18 @@ const SingleDeposit = z
   })
   .meta({id: 'SingleDeposit'})
 
+const moment = z.iso.datetime({offset: true})
 const filters = {
   status: z.enum(statuses).optional(),
   chain: z.enum(chainCodes).optional(),
+  token: text(64).optional(),
   user_id: id('usr').optional(),
+  address: text(128).optional().describe('Address of one of your users.'),
+  txid: text(128).optional().describe('Transaction id. One transaction can hold several deposits.'),
+  created_from: moment.optional().describe('Deposits that were first seen at this time or later.'),
+  created_to: moment.optional().describe('Deposits that were first seen before this time.'),
 }
+type Query = z.output<z.ZodObject<typeof filters>>
 
 export function deposits(app: App, {db}: Context): void {
   app.get(
@@ -132,16 +171,10 @@ export function deposits(app: App, {db}: Context): void {
       },
     },
     async ({merchantId, query}) => {
-      const {status, chain, user_id} = query
-      const owner = user_id === undefined ? merchantId : await userOf(merchantId, user_id)
-      const list = lists.get(listName(user_id !== undefined, chain !== undefined, status))!
-      return page(db.of(merchantId), {
-        key: 'deposits',
-        statement: list,
-        owner,
-        filters: [chain satisfies ChainCode | undefined],
-        query,
-      })
+      const source = await sourceOf(merchantId, query)
+      if (!source) return '{"deposits":[],"next_cursor":null,"has_more":false}'
+      const start = query.created_to === undefined ? positions.end : positionAt(query.created_to)
+      return page(db.of(merchantId), {key: 'deposits', query, positions, start, ...source})
     },
   )
 
@@ -163,9 +196,36 @@ export function deposits(app: App, {db}: Context): void {
     },
   )
 
+  /** The statement that has what is asked for, and its filters; undefined if the address is of no user of the merchant. */
+  async function sourceOf(merchantId: string, query: Query) {
+    const {status = null, chain = null, token = null, txid} = query
+    const lowest = query.created_from === undefined ? 0n : positionAt(query.created_from)
+    const common: Filters = [String(lowest), status, chain, token]
+    const asked = query.user_id === undefined ? undefined : await userOf(merchantId, query.user_id)
+    const found =
+      query.address === undefined
+        ? undefined
+        : await db.of(merchantId).read<[user: string, address: string]>(findAddress, [merchantId, query.address])
+    if (query.address !== undefined && !found) return undefined
+    const user = asked ?? found?.[0]
+    const address = found?.[1] ?? null
+    if (txid !== undefined)
+      return {
+        owner: merchantId,
+        statement: lists.ofTransaction,
+        filters: [...common, address, user ?? null, withoutCase(txid)],
+      }
+    if (user !== undefined) return {owner: user, statement: lists.ofUser, filters: [...common, address]}
+    if (status ?? chain ?? token) return {owner: merchantId, statement: lists.parts, filters: common}
+    return {owner: merchantId, statement: lists.all, filters: common.slice(0, 1)}
+  }
+
   async function userOf(merchantId: string, publicId: string): Promise<string> {
     const user = uuidOf('usr', publicId)
     if (!user || !(await db.of(merchantId).read(ownsUser, [user, merchantId]))) throw notFound('user')
     return user
   }
 }
+
+/** Hex is stored in lower case; base58 is left as it is. */
+const withoutCase = (txid: string) => (/^(0x)?[0-9a-f]{64}$/i.test(txid) ? txid.toLowerCase() : txid)

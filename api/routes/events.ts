@@ -11,6 +11,7 @@ import {
   errors,
   externalRef,
   id,
+  metadata,
   pageOf,
   pageQuery,
   timestamp,
@@ -32,7 +33,7 @@ const lists = new Map<string, Statement>()
 for (const forward of [false, true])
   for (const byType of [false, true]) {
     const name = listName(forward, byType)
-    const rows = `select * from app.event where merchant_id = $1 and sequence is not null${byType ? ' and type = $4' : ''}`
+    const rows = `select * from app.event where merchant_id = $1 and sequence is not null and not is_test${byType ? ' and type = $4' : ''}`
     const item = 'app.event_body(p.payload, p.sequence)'
     lists.set(name, pageStatement({name, rows, position: 'sequence', ascending: forward, item}))
   }
@@ -43,29 +44,31 @@ function listName(forward: boolean, byType: boolean): string {
 
 const findSequence = statement(
   'find_sequence',
-  'select sequence from app.event where id = $1 and merchant_id = $2 and sequence is not null',
+  'select sequence from app.event where id = $1 and merchant_id = $2 and sequence is not null and not is_test',
 )
 
 const common = {
   id: id('evt').describe('De-duplicate on it.'),
   created_at: timestamp,
   sequence: z.int().describe('Rises in the order in which events happened; gaps are allowed.'),
+  test: z.literal(true).optional().describe('Only in a test of an endpoint: nothing happened.'),
 }
 export const DepositEvent = z
   .object({
     type: z.enum(['deposit.pending', 'deposit.confirmed', 'deposit.reorged']),
     ...common,
     deposit_id: id('dep'),
-    user: z.object({id: id('usr'), external_ref: externalRef}),
+    user: z.object({
+      id: id('usr'),
+      external_ref: externalRef,
+      metadata: metadata.describe('The metadata that the user had when it happened.'),
+    }),
     chain: chainCode,
     token,
     amount,
     txid,
   })
   .meta({id: 'DepositEvent'})
-export const TestEvent = z
-  .object({type: z.literal('webhook.test'), ...common, webhook_endpoint_id: id('whe')})
-  .meta({id: 'TestEvent'})
 export const PayoutEvent = z
   .object({
     type: z.enum(['payout.completed', 'payout.failed']),
@@ -81,7 +84,7 @@ export const PayoutEvent = z
     error: z.object({code: z.string(), message: z.string()}).nullable().describe('Why it failed; else null.'),
   })
   .meta({id: 'PayoutEvent'})
-const Event = z.union([DepositEvent, PayoutEvent, TestEvent])
+const Event = z.union([DepositEvent, PayoutEvent])
 
 export function events(app: App, {db}: Context): void {
   app.get(
@@ -94,7 +97,7 @@ export function events(app: App, {db}: Context): void {
           'Each event exactly as webhooks deliver it. Newest first; with `after`, the events that followed that one, oldest first, ' +
           'none skipped.',
         querystring: z.object({
-          type: z.enum([...eventTypes, 'webhook.test']).optional(),
+          type: z.enum(eventTypes).optional(),
           after: id('evt').optional().describe('Id of the last event that you have.'),
           ...pageQuery,
         }),

@@ -16,6 +16,7 @@ import {
   changeErrors,
   errors,
   id,
+  metadata,
   pageLimit,
   pageOf,
   pageQuery,
@@ -41,12 +42,13 @@ const listAssets = statement(
 const createRequest = statement(
   'create_payment_request',
   `select body, chain, token, address, amount
-  from app.create_payment_request($1, $2, $3, $4, $5::bigint * interval '1 millisecond', $6, decode($7, 'hex'))`,
+  from app.create_payment_request($1, $2, $3, $4, $5::bigint * interval '1 millisecond', $6, decode($7, 'hex'), $8, $9)`,
 )
 const findRequest = statement(
   'find_payment_request',
   'select body, chain, token, address, amount from app.find_payment_request($1, $2)',
 )
+const cancelRequest = statement('cancel_payment_request', 'select app.cancel_payment_request($1, $2)')
 type Response = [body: string, chain: ChainCode, token: string, address: string, amount: string]
 
 const fields: Fields = {
@@ -60,6 +62,7 @@ const fields: Fields = {
   paid_at: 'app.iso(p.paid_at)',
   settlement_id: `app.public_id('pay', s.payout_id)`,
   settlement: settlementOf('s.payout_id'),
+  metadata: 'p.metadata',
 }
 const joins = `join app.asset a on a.chain = p.chain and a.token = p.token
   cross join lateral (
@@ -86,6 +89,35 @@ function listName(byId: boolean, byCurrency: boolean, status?: Status): string {
   return `list_payments${byId ? '_of_id' : ''}${byCurrency ? '_of_currency' : ''}${status ? `_${status}` : ''}`
 }
 
+const states = ['awaiting', 'detected', 'paid', 'expired', 'underpaid', 'cancelled'] as const
+
+// An index has the requests of each status in order.
+export const listRequests = pageStatement({
+  name: 'list_payment_requests',
+  parts: `select status from unnest('{${states}}'::text[]) s (status) where coalesce(status = $4, true)`,
+  rows: 'select * from app.payment_request where merchant_id = $1 and status = part.status',
+  position: 'seq',
+  item: jsonOf({
+    external_id: 'p.external_id',
+    currency: {plain: 'a.name'},
+    address: {plain: 'w.address'},
+    amount: {plain: 'app.decimal(p.amount, a.decimals)'},
+    status: {plain: 'p.status'},
+    amount_received: {plain: 'app.decimal(p.received, a.decimals)'},
+    amount_pending: {plain: 'app.decimal(p.pending, a.decimals)'},
+    late: 'p.late',
+    txid: 'p.txid',
+    paid_at: 'app.iso(p.paid_at)',
+    created_at: {plain: 'app.iso(p.created_at)'},
+    expires_at: {plain: 'app.iso(p.expires_at)'},
+    cancelled_at: 'app.iso(p.cancelled_at)',
+    metadata: 'p.metadata',
+    return_url: 'p.return_url',
+  }),
+  joins: `join app.asset a on a.chain = p.chain and a.token = p.token
+    join app.address w on w.payment_request_id = p.id and w.chain = p.chain`,
+})
+
 const externalId = text(255).meta({
   description:
     'Your own reference: the prefix of your account, `-`, and any text. Each reference has one request, for ever.',
@@ -95,7 +127,7 @@ const externalId = text(255).meta({
 const currency = z.string().meta({description: 'Name of an asset in `GET /v1/crypto`.', examples: ['ETH-USDC']})
 const wanted = amount.describe('The amount to pay. Plain decimal, without trailing zeros.')
 const received = amount.describe('What arrived and is final.')
-const late = z.boolean().describe('Whether some of it came after the request expired.')
+const late = z.boolean().describe('Whether some of it came after the request expired, or was cancelled.')
 const code = z.literal(200)
 const message = z.string()
 
@@ -105,6 +137,11 @@ const Asset = z
     display_name: z.string().meta({examples: ['USD Coin']}),
   })
   .meta({id: 'Asset'})
+
+const returnUrl = text(2048).refine(
+  url => /^https:\/\/[^\s\\@]+$/i.test(url) && URL.canParse(url),
+  'must be an https URL without a user name or password',
+)
 
 const created = {
   external_id: externalId,
@@ -122,6 +159,8 @@ const created = {
     examples: ['https://pay.example/pay/Vb1Zq0cWb3XcJ8mF5yTn2sKd7RgHe4La'],
   }),
   expires_at: timestamp.describe('A later payment still counts, with `late`.'),
+  metadata,
+  return_url: z.string().nullable().describe('Where the page sends your customer back to.'),
 }
 const PaymentRequest = z.object(created).meta({id: 'PaymentRequest'})
 
@@ -139,16 +178,24 @@ const Receipt = z
     created_at: timestamp,
   })
   .meta({id: 'Receipt'})
+const state = {
+  status: z
+    .enum(states)
+    .describe('`detected`: money was seen, and is not enough or not final yet. `expired`, `cancelled`: nothing came.'),
+  amount_received: received,
+  amount_pending: amount.describe('What was seen and is not final yet.'),
+  late,
+  txid: txid.nullable().describe('The transaction that completed the payment; until then the last final one.'),
+  paid_at: timestamp.nullable(),
+  created_at: timestamp,
+  cancelled_at: timestamp.nullable().describe('When you cancelled it; null unless you did.'),
+}
+const {payment_uri: _uri, payment_url: _url, ...listed} = created
+const PaymentRequestItem = z.object({...listed, ...state}).meta({id: 'PaymentRequestItem'})
 const PaymentRequestState = z
   .object({
     ...created,
-    status: z.enum(['awaiting', 'detected', 'paid', 'expired', 'underpaid']),
-    amount_received: received,
-    amount_pending: amount.describe('What was seen and is not final yet.'),
-    late,
-    txid: txid.nullable().describe('The transaction that completed the payment; until then the last final one.'),
-    paid_at: timestamp.nullable(),
-    created_at: timestamp,
+    ...state,
     receipts: z.array(Receipt).describe('The payments that arrived, in the order in which they were seen.'),
   })
   .meta({id: 'PaymentRequestState'})
@@ -165,6 +212,7 @@ const Payment = z
     paid_at: timestamp.nullable().describe('Null while it is underpaid.'),
     settlement_id: id('pay').nullable().describe('The payout that collected it; null until all of it was collected.'),
     settlement: Settlement,
+    metadata,
   })
   .meta({id: 'Payment'})
 
@@ -197,6 +245,7 @@ export function paymentRequests(app: App, context: Context): void {
   app.post(
     '/v1/:currency/payment-request',
     {
+      config: {scope: 'payments'},
       schema: {
         tags,
         summary: 'Request a payment',
@@ -221,20 +270,68 @@ export function paymentRequests(app: App, context: Context): void {
               .max(604_800)
               .optional()
               .meta({description: 'Seconds until it expires. Omitted: as the operator set it.', examples: [3600]}),
+            metadata: metadata.optional(),
+            return_url: returnUrl.optional().meta({
+              description: 'https: where the page sends your customer back to.',
+              format: 'uri',
+              examples: ['https://shop.example/orders/1042'],
+            }),
           })
           .meta({examples: [{external_id: 'acme-1042', amount: '25'}]}),
         response: {200: z.object({code, message, data: PaymentRequest}), ...changeErrors(404, 409, 422)},
       },
     },
-    async ({merchantId, headers, params, body: {external_id, amount, expires_in}}) => {
+    async ({merchantId, headers, params, body}) => {
       const {currency} = params
       if (!isStorable(currency)) throw notFound('currency')
+      const {external_id, amount, expires_in, metadata, return_url} = body
       const asked = [currency, external_id, amount]
+      const options = JSON.stringify({expires_in, metadata, return_url})
+      const key = keyAndHash(headers['idempotency-key'], options === '{}' ? asked : [...asked, options])
       const expiryMs = expires_in === undefined ? paymentExpiryMs : 1000 * expires_in
-      const key = keyAndHash(headers['idempotency-key'], expires_in === undefined ? asked : [...asked, expires_in])
-      const values = [merchantId, ...asked, expiryMs, ...key]
+      const noted = metadata ? JSON.stringify(metadata) : null
+      const values = [merchantId, ...asked, expiryMs, ...key, noted, return_url ?? null]
       const response = await withAddresses<Response>(db.of(merchantId), createRequest, values)
       return enveloped(await shown(context, response), 'payment request created')
+    },
+  )
+
+  app.get(
+    '/v1/payment-requests',
+    {
+      schema: {
+        tags,
+        summary: 'List payment requests',
+        description: 'Newest first. `GET /v1/payment-requests/:external_id` has the payments that arrived, too.',
+        querystring: z.object({status: z.enum(states).optional(), ...pageQuery}),
+        response: {200: z.object({code, ...pageOf('data', PaymentRequestItem).shape}), ...errors()},
+      },
+    },
+    async ({merchantId, query}) => {
+      const filters = [query.status ?? null]
+      const request = {key: 'data', statement: listRequests, owner: merchantId, filters, query}
+      return enveloping(await page(db.of(merchantId), request))
+    },
+  )
+
+  app.post(
+    '/v1/payment-requests/:external_id/cancel',
+    {
+      config: {scope: 'payments'},
+      schema: {
+        tags,
+        summary: 'Cancel a payment request',
+        description:
+          'Only one that is `awaiting` can be cancelled; afterwards it is 422 `unprocessable`. What is paid all the same still counts, with ' +
+          '`late`. Cancelling it again changes nothing.',
+        params: z.object({external_id: z.string().meta({examples: ['acme-1042']})}),
+        response: {200: z.object({code, message, data: PaymentRequestState}), ...changeErrors(404, 422)},
+      },
+    },
+    async ({merchantId, params: {external_id}}) => {
+      if (!isStorable(external_id)) throw notFound('payment_request')
+      await db.of(merchantId).change(cancelRequest, [merchantId, external_id])
+      return enveloped(await shown(context, await requestOf(merchantId, external_id)), 'payment request cancelled')
     },
   )
 
@@ -297,7 +394,7 @@ export function paymentRequests(app: App, context: Context): void {
         filters: [external_id, asset?.chain, asset?.token],
         query,
       })
-      return `{"code":200,${listed.slice(1)}`
+      return enveloping(listed)
     },
   )
 
@@ -315,6 +412,8 @@ const isStorable = (text: string) => !text.includes('\0')
 function enveloped(data: string, message?: string): string {
   return `{"code":200,${message ? `"message":"${message}",` : ''}"data":${data}}`
 }
+
+const enveloping = (page: string) => `{"code":200,${page.slice(1)}`
 
 /** The state of a request from the database, with the parts that come from the settings. */
 async function shown(context: Context, response: Response): Promise<string> {

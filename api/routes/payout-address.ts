@@ -59,6 +59,7 @@ export function payoutAddress(app: App, {db}: Context): void {
   app.put(
     '/v1/payout-address',
     {
+      config: {scope: 'payouts'},
       schema: {
         tags: ['Payouts'],
         summary: 'Register the payout address of a chain',

@@ -119,6 +119,7 @@ export function payouts(app: App, {db}: Context): void {
   app.post(
     '/v1/payouts',
     {
+      config: {scope: 'payouts'},
       schema: {
         tags: ['Payouts'],
         summary: 'Pay out a balance',
@@ -191,6 +192,7 @@ export function payouts(app: App, {db}: Context): void {
   app.post(
     '/v1/payouts/:id/cancel',
     {
+      config: {scope: 'payouts'},
       schema: {
         tags: ['Payouts'],
         summary: 'Cancel a payout',

@@ -12,13 +12,14 @@ import {
   errors,
   externalRef,
   id,
+  metadata,
   pageOf,
   pageQuery,
   timestamp,
   uuidOf,
 } from '../schemas.ts'
 
-const provisionUser = statement('provision_user', 'select created, body from app.provision_user($1, $2, $3)')
+const provisionUser = statement('provision_user', 'select created, body from app.provision_user($1, $2, $3, $4)')
 const provisionAddresses = statement(
   'provision_addresses',
   'select created, body from app.provision_addresses($1, $2, $3)',
@@ -30,6 +31,7 @@ const item = jsonOf({
   created_at: 'app.iso(p.created_at)',
   addresses: `(select coalesce(json_agg(a order by chain), '[]')
     from (select chain, address from app.address where user_id = p.id and is_provisioned) a)`,
+  metadata: 'p.metadata',
 })
 const listUsers = pageStatement({
   name: 'list_users',
@@ -45,16 +47,18 @@ const usersOfRef = pageStatement({
 })
 const findUser = statement('find_user', `select ${item} from app.user p where p.id = $1 and p.merchant_id = $2`)
 
-const NewUser = z.object({id: id('usr'), external_ref: externalRef, addresses: z.array(Address)}).meta({id: 'NewUser'})
-const User = z
-  .object({id: id('usr'), external_ref: externalRef, created_at: timestamp, addresses: z.array(Address)})
-  .meta({id: 'User'})
+const updateUser = statement('update_user', 'select app.update_user($1, $2, $3)')
+
+const shape = {id: id('usr'), external_ref: externalRef, addresses: z.array(Address), metadata}
+const NewUser = z.object(shape).meta({id: 'NewUser'})
+const User = z.object({...shape, created_at: timestamp}).meta({id: 'User'})
 const UserAddresses = z.object({id: id('usr'), addresses: z.array(Address)}).meta({id: 'UserAddresses'})
 
 export function users(app: App, {db}: Context): void {
   app.post(
     '/v1/users',
     {
+      config: {scope: 'users'},
       schema: {
         tags: ['Users'],
         summary: 'Create or find a user',
@@ -65,6 +69,7 @@ export function users(app: App, {db}: Context): void {
           .object({
             external_ref: externalRef,
             chains: chainList.optional().describe('Omitted: all chains that are enabled for the account.'),
+            metadata: metadata.optional().describe('Only for a new user; PATCH changes it.'),
           })
           .meta({examples: [{external_ref: 'customer-42', chains: ['ETH', 'POLYGON']}]}),
         response: {
@@ -75,11 +80,12 @@ export function users(app: App, {db}: Context): void {
       },
     },
     async (request, reply) => {
-      const {external_ref, chains} = request.body
+      const {external_ref, chains, metadata} = request.body
       const [created, body] = await withAddresses<[boolean, string]>(db.of(request.merchantId), provisionUser, [
         request.merchantId,
         external_ref,
         chains ?? null,
+        metadata ? JSON.stringify(metadata) : null,
       ])
       return reply.code(created ? 201 : 200).send(body)
     },
@@ -112,17 +118,36 @@ export function users(app: App, {db}: Context): void {
         response: {200: User, ...errors(404)},
       },
     },
-    async ({merchantId, params}) => {
+    ({merchantId, params}) => userOf(merchantId, uuidOf('usr', params.id)),
+  )
+
+  app.patch(
+    '/v1/users/:id',
+    {
+      config: {scope: 'users'},
+      schema: {
+        tags: ['Users'],
+        summary: 'Change a user',
+        description: 'Replaces the whole of `metadata`. Events that were made already keep the old one.',
+        params: z.object({id: id('usr')}),
+        body: z.object({metadata: metadata.optional()}).meta({examples: [{metadata: {plan: 'gold'}}]}),
+        response: {200: User, ...changeErrors(404)},
+      },
+    },
+    async ({merchantId, params, body}) => {
       const user = uuidOf('usr', params.id)
-      const found = user && (await db.of(merchantId).read<[string]>(findUser, [user, merchantId]))
-      if (!found) throw notFound('user')
-      return found[0]
+      if (!user) throw notFound('user')
+      await db
+        .of(merchantId)
+        .change(updateUser, [merchantId, user, body.metadata ? JSON.stringify(body.metadata) : null])
+      return userOf(merchantId, user)
     },
   )
 
   app.post(
     '/v1/users/:id/addresses',
     {
+      config: {scope: 'users'},
       schema: {
         tags: ['Users'],
         summary: 'Add addresses to a user',
@@ -147,4 +172,10 @@ export function users(app: App, {db}: Context): void {
       return reply.code(created ? 201 : 200).send(body)
     },
   )
+
+  async function userOf(merchantId: string, user?: string): Promise<string> {
+    const found = user && (await db.of(merchantId).read<[string]>(findUser, [user, merchantId]))
+    if (!found) throw notFound('user')
+    return found[0]
+  }
 }

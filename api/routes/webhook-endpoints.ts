@@ -31,13 +31,13 @@ const createEndpoint = statement(
 const updateEndpoint = statement('update_webhook_endpoint', 'select app.update_webhook_endpoint($1, $2, $3, $4, $5)')
 const deleteEndpoint = statement('delete_webhook_endpoint', 'select app.delete_webhook_endpoint($1, $2)')
 const rotateSecret = statement('rotate_webhook_secret', 'select app.rotate_webhook_secret($1, $2)')
-const testEndpoint = statement('test_webhook', 'select app.test_webhook($1, $2)')
+const testEndpoint = statement('test_webhook', 'select app.test_webhook($1, $2, $3)')
 const redeliver = statement('redeliver', 'select app.redeliver($1, $2, $3)')
 const redeliverFailed = statement('redeliver_failed', 'select app.redeliver_failed($1, $2, to_timestamp($3))')
 
 const deliveryJson = jsonOf({
   id: `app.public_id('dlv', p.id)`,
-  event_id: `app.public_id('evt', p.event_id)`,
+  event_id: `app.event_id(e.id, e.is_test)`,
   event_type: 'e.type',
   status: 'p.status',
   created_at: 'app.iso(p.created_at)',
@@ -83,7 +83,7 @@ const Delivery = z
   .object({
     id: id('dlv'),
     event_id: id('evt'),
-    event_type: z.enum([...eventTypes, 'webhook.test']),
+    event_type: z.enum(eventTypes),
     status: z.enum(deliveryStatuses),
     created_at: timestamp,
     next_attempt_at: timestamp.nullable(),
@@ -134,6 +134,7 @@ export function webhookEndpoints(app: App, {db, webhookAllowPrivate}: Context): 
   app.post(
     '/v1/webhook-endpoints',
     {
+      config: {scope: 'webhooks'},
       schema: {
         tags,
         summary: 'Create a webhook endpoint',
@@ -174,6 +175,7 @@ export function webhookEndpoints(app: App, {db, webhookAllowPrivate}: Context): 
   app.patch(
     '/v1/webhook-endpoints/:id',
     {
+      config: {scope: 'webhooks'},
       schema: {
         tags,
         summary: 'Change a webhook endpoint',
@@ -200,6 +202,7 @@ export function webhookEndpoints(app: App, {db, webhookAllowPrivate}: Context): 
   app.delete(
     '/v1/webhook-endpoints/:id',
     {
+      config: {scope: 'webhooks'},
       schema: {
         tags,
         summary: 'Delete a webhook endpoint',
@@ -216,6 +219,7 @@ export function webhookEndpoints(app: App, {db, webhookAllowPrivate}: Context): 
   app.post(
     '/v1/webhook-endpoints/:id/rotate-secret',
     {
+      config: {scope: 'webhooks'},
       schema: {
         tags,
         summary: 'Rotate the secret',
@@ -234,17 +238,25 @@ export function webhookEndpoints(app: App, {db, webhookAllowPrivate}: Context): 
   app.post(
     '/v1/webhook-endpoints/:id/test',
     {
+      config: {scope: 'webhooks'},
       schema: {
         tags,
         summary: 'Send a test event',
-        description: 'Sends a signed event of type `webhook.test` to this endpoint alone.',
+        description:
+          'Sends a signed example to this endpoint alone, whatever types it gets: `"test": true` in the body, an id that begins with ' +
+          '`evt_test_`, and in no list of events.',
         params,
+        body: z
+          .object({type: z.enum(eventTypes).optional().describe('If omitted, `deposit.confirmed`.')})
+          .nullish()
+          .meta({examples: [{type: 'payout.completed'}]}),
         response: {201: Delivery, ...changeErrors(404, 422)},
       },
     },
-    async ({merchantId, params}, reply) => {
+    async ({merchantId, params, body}, reply) => {
       const endpoint = endpointOf(params)
-      const delivery = await value(db.of(merchantId).change<[string]>(testEndpoint, [merchantId, endpoint]))
+      const type = body?.type ?? 'deposit.confirmed'
+      const delivery = await value(db.of(merchantId).change<[string]>(testEndpoint, [merchantId, endpoint, type]))
       return reply.code(201).send(await value(db.of(merchantId).read<[string]>(findDelivery, [endpoint, delivery])))
     },
   )
@@ -272,6 +284,7 @@ export function webhookEndpoints(app: App, {db, webhookAllowPrivate}: Context): 
   app.post(
     '/v1/webhook-endpoints/:id/deliveries/:delivery_id/redeliver',
     {
+      config: {scope: 'webhooks'},
       schema: {
         tags,
         summary: 'Deliver an event again',
@@ -292,6 +305,7 @@ export function webhookEndpoints(app: App, {db, webhookAllowPrivate}: Context): 
   app.post(
     '/v1/webhook-endpoints/:id/redeliver-failed',
     {
+      config: {scope: 'webhooks'},
       schema: {
         tags,
         summary: 'Redeliver failed deliveries',

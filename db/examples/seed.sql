@@ -3,18 +3,18 @@
 -- the deposits and finishes the payout; only the times are set afterwards, because those come from the clock. For an empty, migrated database; run
 -- by its owner.
 
-insert into app.merchant (id, name, prefix, fee_bps) values
-  ('019c0000-0000-7000-8000-00000000000a', 'Acme Games', 'acme', 100),
-  ('019c0000-0000-7000-8000-00000000000b', 'Nordwind Travel', 'nord', 75);
+insert into app.merchant (id, name, prefix, fee_bps, created_at) values
+  ('019c0000-0000-7000-8000-00000000000a', 'Acme Games', 'acme', 100, '2026-06-29 14:20:00Z'),
+  ('019c0000-0000-7000-8000-00000000000b', 'Nordwind Travel', 'nord', 75, '2026-06-30 08:05:00Z');
 insert into app.merchant_chain (merchant_id, chain) values
   ('019c0000-0000-7000-8000-00000000000a', 'ETH'),
   ('019c0000-0000-7000-8000-00000000000a', 'POLYGON'),
   ('019c0000-0000-7000-8000-00000000000b', 'ETH');
-insert into app.user (id, merchant_id, external_ref) values
-  ('019c0000-0000-7000-8000-0000000000a1', '019c0000-0000-7000-8000-00000000000a', 'alice'),
-  ('019c0000-0000-7000-8000-0000000000a2', '019c0000-0000-7000-8000-00000000000a', 'bob'),
-  ('019c0000-0000-7000-8000-0000000000b1', '019c0000-0000-7000-8000-00000000000b', 'carol'),
-  ('019c0000-0000-7000-8000-0000000000b2', '019c0000-0000-7000-8000-00000000000b', 'dave');
+insert into app.user (id, merchant_id, external_ref, metadata, created_at) values
+  ('019c0000-0000-7000-8000-0000000000a1', '019c0000-0000-7000-8000-00000000000a', 'alice', '{"plan": "gold"}', '2026-06-30 09:00:00Z'),
+  ('019c0000-0000-7000-8000-0000000000a2', '019c0000-0000-7000-8000-00000000000a', 'bob', '{"plan": "basic"}', '2026-06-30 11:40:00Z'),
+  ('019c0000-0000-7000-8000-0000000000b1', '019c0000-0000-7000-8000-00000000000b', 'carol', '{}', '2026-06-30 20:15:00Z'),
+  ('019c0000-0000-7000-8000-0000000000b2', '019c0000-0000-7000-8000-00000000000b', 'dave', '{}', '2026-07-01 06:30:00Z');
 
 insert into app.webhook_endpoint (id, merchant_id, url, event_types, secret) values
   ('019c0000-0000-7000-8000-0000000000c1', '019c0000-0000-7000-8000-00000000000b', 'https://nord.example/hook',
@@ -152,10 +152,15 @@ update app.payment_request set created_at = case external_id when 'acme-1001' th
     when 'acme-1002' then '2026-06-30 23:52:05Z' else '2026-06-30 23:58:41Z' end;
 update app.payment_request set expires_at = created_at + interval '1 day';
 select app.refresh_payment(id) from app.payment_request;
-update app.payout set created_at = '2026-07-01 10:30:11Z', finished_at = '2026-07-01 10:43:39Z' where chain = 'ETH';
+update app.payout set created_at = '2026-07-01 10:30:11Z', sweeping_at = '2026-07-01 10:30:12.1Z', swept_at = '2026-07-01 10:30:12.4Z',
+  paying_at = '2026-07-01 10:30:12.5Z', finished_at = '2026-07-01 10:43:39Z' where chain = 'ETH';
 update app.payout set created_at = '2026-07-01 11:15:00Z', waiting_since = '2026-07-01 11:15:01Z' where chain = 'POLYGON';
 update app.outgoing_payment set created_at = '2026-07-01 10:30:13Z', final_at = '2026-07-01 10:43:39Z';
 update chain.reorganisation set happened_at = '2026-07-01 12:00:25Z';
+update chain.daily_blocks set day = '2026-07-01';
+insert into app.incident (chain, kind, subject, details, opened_at, resolved_at, resolution) values
+  ('ETH', 'unknown_transaction', 'ETH:0x3a3e6Cf8E4A7eE43Bd3dc2Aa9A4fD2E4ccC4a4A9', '{"txid": "0x5c504ed4", "nonce": 7}',
+   '2026-07-01 13:02:10Z', '2026-07-01 13:40:25.5Z', 'kept');
 
 -- Events and entries of the ledger are of the moment of what they are about.
 update app.event e set created_at = case e.type
@@ -174,6 +179,10 @@ update app.delivery v set status = case when d.status = 'pending' then 'failed' 
   next_attempt_at = null, created_at = e.created_at,
   finished_at = e.created_at + case e.type when 'payout.completed' then interval '41 seconds' else interval '120 milliseconds' end
 from app.event e left join app.deposit d on d.id = e.subject_id where e.id = v.event_id;
+insert into app.delivery_attempt (delivery_id, attempted_at, duration_ms, response_status, error)
+select v.id, v.created_at + n * interval '10 seconds', 100 + 7 * n, case when n = v.attempts and v.status = 'delivered' then 204 else 503 end,
+  case when n < v.attempts or v.status = 'failed' then 'HTTP 503' end
+from app.delivery v cross join generate_series(1, v.attempts) n;
 commit;
 
 -- As the jobs worker does.

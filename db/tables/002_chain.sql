@@ -254,6 +254,19 @@ comment on column chain.contradiction.message is 'What is wrong with their respo
 
 -- Written by chain.derive with each change of chain.cursor.last_reorg_at. chain.release adds deposits that turned out to be lost later. For
 -- analysts.
+create table chain.daily_blocks (
+  chain text not null,
+  day date not null,
+  followed bigint not null,
+  replaced bigint not null,
+  primary key (chain, day)
+);
+comment on table chain.daily_blocks is 'How many blocks were followed on each day, for analysts. chain.derive counts them.';
+comment on column chain.daily_blocks.chain is 'Chain code.';
+comment on column chain.daily_blocks.day is 'The day, in UTC, on which they were followed.';
+comment on column chain.daily_blocks.followed is 'Blocks that were added to the chain.';
+comment on column chain.daily_blocks.replaced is 'Blocks that left it because others took their place.';
+
 create table chain.reorganisation (
   id bigint primary key generated always as identity,
   chain text not null,

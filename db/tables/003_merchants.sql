@@ -105,7 +105,9 @@ create table app.api_key (
   created_at timestamptz not null default clock_timestamp(),
   revoked_at timestamptz,
   label text check (char_length(label) between 1 and 100),
-  last_used_on date
+  last_used_on date,
+  scopes text[] not null default '{read,users,payouts,payments,webhooks}'
+    check (scopes <@ '{read,users,payouts,payments,webhooks}' and cardinality(scopes) > 0)
 );
 create index api_key_merchant on app.api_key (merchant_id);
 comment on table app.api_key is 'API keys. The secret itself is shown once and never stored.';
@@ -115,6 +117,7 @@ comment on column app.api_key.secret_hash is 'SHA-256 of the secret, which has 2
 comment on column app.api_key.created_at is 'When the key was made.';
 comment on column app.api_key.revoked_at is 'When it stopped working; null while it works.';
 comment on column app.api_key.label is 'What it is for, in the operator''s words; null if not given.';
+comment on column app.api_key.scopes is 'What it may do. read: every GET. users, payouts (with payout addresses), payments (payment requests), webhooks (endpoints): the changes of each. Never changes.';
 comment on column app.api_key.last_used_on is 'The newest day (UTC) on which a request came with it; null if none ever did.';
 grant select on app.api_key to sluice_api;
 
@@ -124,15 +127,19 @@ create table app.user (
   external_ref text not null,
   seq bigint not null generated always as identity,
   created_at timestamptz not null default clock_timestamp(),
+  metadata jsonb not null default '{}',
   unique (merchant_id, external_ref)
 );
 -- Pages of a merchant's users, the newest first.
 create index user_page on app.user (merchant_id, seq desc);
+-- Users are stored in the order of their time. For analysts.
+create index user_created on app.user using brin (created_at timestamptz_minmax_multi_ops) with (autosummarize = on);
 comment on table app.user is 'An end user of a merchant.';
 comment on column app.user.id is 'Id; shown as usr_ and 32 hex digits.';
 comment on column app.user.merchant_id is 'The merchant.';
 comment on column app.user.external_ref is 'The merchant''s own id of the user.';
 comment on column app.user.seq is 'Order of creation, for pages.';
+comment on column app.user.metadata is 'What the merchant notes about the user: an object of strings.';
 comment on column app.user.created_at is 'When the user was made.';
 grant select on app.user to sluice_api, sluice_jobs;
 

@@ -28,24 +28,26 @@ create table app.event (
   version int not null,
   payload json not null,
   created_at timestamptz not null,
+  is_test boolean not null default false,
   unique (subject_id, version)
 );
 -- What the sequencer has yet to number: empty most of the time.
 create index event_unsequenced on app.event (position) where sequence is null;
-create unique index event_page on app.event (merchant_id, sequence desc) where sequence is not null;
-create index event_type_page on app.event (merchant_id, type, sequence desc) where sequence is not null;
+create unique index event_page on app.event (merchant_id, sequence desc) where sequence is not null and not is_test;
+create index event_type_page on app.event (merchant_id, type, sequence desc) where sequence is not null and not is_test;
 -- Events are stored in the order of their time, so the bounds of each range of blocks show where a day is. For analysts.
 create index event_created on app.event using brin (created_at timestamptz_minmax_multi_ops) with (autosummarize = on);
 comment on table app.event is 'What happened, once for each change of state. Never deleted, and never changed once it has its sequence.';
-comment on column app.event.id is 'Id; shown as evt_ and 32 hex digits. Receivers de-duplicate on it.';
+comment on column app.event.id is 'Id; shown as evt_, or evt_test_, and 32 hex digits (app.event_id). Receivers de-duplicate on it.';
 comment on column app.event.position is 'Order of insertion.';
 comment on column app.event.sequence is 'Order in which events became visible; gaps are allowed. Null for a moment after the commit.';
 comment on column app.event.merchant_id is 'The merchant that is notified.';
-comment on column app.event.type is 'deposit.pending, deposit.confirmed, deposit.reorged, payout.completed, payout.failed or webhook.test.';
-comment on column app.event.subject_id is 'What changed: the id of the deposit or the payout; for webhook.test the endpoint.';
+comment on column app.event.type is 'deposit.pending, deposit.confirmed, deposit.reorged, payout.completed or payout.failed.';
+comment on column app.event.subject_id is 'What changed: the id of the deposit or the payout; of a test, the endpoint.';
 comment on column app.event.version is 'How many changes the subject has had, this one included.';
 comment on column app.event.payload is 'The body of the event without its sequence. (json keeps the order of the fields.)';
 comment on column app.event.created_at is 'When it happened.';
+comment on column app.event.is_test is 'True for an example that was sent to test an endpoint: nothing happened, and no list shows it.';
 grant select on app.event to sluice_api, sluice_jobs;
 
 create table app.webhook_endpoint (

@@ -45,6 +45,8 @@ create table app.deposit (
   payment_request_id uuid,
   came_at timestamptz,
   settled_before_restore boolean not null default false,
+  position numeric(38, 0) not null generated always as
+    ((extract(epoch from created_at - timestamptz '1970-01-01 00:00:00+00') * 1000000)::bigint * 9223372036854775808 + seq) stored,
   unique (txid, output_index, chain, address, token),
   constraint nobody_is_not_credited check (not credited or merchant_id is not null)
 );
@@ -52,27 +54,25 @@ create index deposit_pending on app.deposit (chain, block_height) where status =
 -- Final, unclaimed deposits, in the order in which claims allocate them; sums come from the index alone.
 create index deposit_unpaid on app.deposit (merchant_id, chain, token, finalisation, seq) include (amount)
   where status = 'final' and credited and settlement_id is null;
-create index deposit_page on app.deposit (merchant_id, seq desc) where credited;
-create index deposit_chain_page on app.deposit (merchant_id, chain, seq desc) where credited;
-create index deposit_user_page on app.deposit (user_id, seq desc) where credited;
--- Pages of pending or reorged deposits. Nearly all deposits are final, and come from the pages of all.
-create index deposit_status_page on app.deposit (merchant_id, status, seq desc) where credited and status <> 'final';
 create index deposit_uncredited on app.deposit (chain, seq desc) where not credited;
 -- The deposits of a payout, and the order in which a payout that fails gives them back.
 create index deposit_settlement on app.deposit (settlement_id, seq) where settlement_id is not null;
 -- A merchant's days, for analysts.
 create index deposit_created on app.deposit (merchant_id, created_at) where credited;
 create index deposit_payment_request on app.deposit (payment_request_id) where payment_request_id is not null;
--- The API's pages: receipts of payment requests are not in them.
-create index deposit_of_users_page on app.deposit (merchant_id, seq desc) where credited and user_id is not null;
-create index deposit_of_users_chain_page on app.deposit (merchant_id, chain, seq desc) where credited and user_id is not null;
+-- The API's pages, without the receipts of payment requests: a merchant's deposits, and those of each status, chain and token, of a merchant or a user.
+create index deposit_page on app.deposit (merchant_id, position desc) where credited and user_id is not null;
+create index deposit_part_page on app.deposit (merchant_id, chain, token, status, position desc)
+  where credited and user_id is not null;
+create index deposit_user_page on app.deposit (user_id, chain, token, status, position desc)
+  where credited and user_id is not null;
 -- What waits for an operator, counted for the metrics. There is little of it.
 create index deposit_unattributed on app.deposit (chain) where status = 'final' and not credited and merchant_id is not null;
 -- The same by address: the unattributed value that an address holds.
 create index deposit_unattributed_address on app.deposit (chain, address) where status = 'final' and not credited and merchant_id is not null;
 comment on table app.deposit is 'Value that reached an address of ours. Credited ones are deposits of a merchant''s users, or receipts of its payment requests. The others are unattributed (a token or a chain that was not asked for, or what a chain''s rules paid) or, at a treasury, the operator''s own.';
 comment on column app.deposit.id is 'Id, computed from what the deposit is (app.deposit_id), so that it is the same when the chain is read into an older copy of the database; shown as dep_ and 32 hex digits.';
-comment on column app.deposit.seq is 'Order in which deposits were first seen, for pages.';
+comment on column app.deposit.seq is 'Order in which deposits were first seen, within a moment.';
 comment on column app.deposit.merchant_id is 'The merchant that has the address; null for a treasury.';
 comment on column app.deposit.user_id is 'The user that has the address; null for the address of a payment request or a treasury.';
 comment on column app.deposit.chain is 'Chain code.';
@@ -93,6 +93,7 @@ comment on column app.deposit.finalised_at is 'When it became final; null while 
 comment on column app.deposit.finalisation is 'Number, on its chain, of the time at which it became final, or was credited by an operator; null before. A payout claims up to a number.';
 comment on column app.deposit.payment_request_id is 'The payment request that has the address; null for the address of a user or a treasury.';
 comment on column app.deposit.came_at is 'For what reached a payment request''s address: when it was first seen, or the time of a block that holds or held it, whichever is earlier; null for others.';
+comment on column app.deposit.position is 'Place in lists, so that a range of times is a range of an index: the microsecond of created_at, times 2^63, plus seq.';
 comment on column app.deposit.settled_before_restore is 'True if a payout that an older copy of the database had forgotten covers it, and it is unknown which deposits that payout collected: the balance no longer includes it.';
 grant select on app.deposit to sluice_api;
 

@@ -40,6 +40,9 @@ create table app.payout (
   waiting_since timestamptz,
   next_step_at timestamptz default clock_timestamp(),
   created_at timestamptz not null default clock_timestamp(),
+  sweeping_at timestamptz,
+  swept_at timestamptz,
+  paying_at timestamptz,
   finished_at timestamptz,
   check (gross = fee + net)
 );
@@ -70,6 +73,9 @@ comment on column app.payout.waiting_detail is 'More about that, for the operato
 comment on column app.payout.waiting_since is 'Since when it waits for that.';
 comment on column app.payout.next_step_at is 'When its next step is tried again, if nothing wakes it before; null while its payment continues by itself, and once it has ended.';
 comment on column app.payout.created_at is 'When it was requested.';
+comment on column app.payout.sweeping_at is 'When it became sweeping; null if it never did.';
+comment on column app.payout.swept_at is 'When it became swept; null if it never did.';
+comment on column app.payout.paying_at is 'When it became paying; null if it never did.';
 comment on column app.payout.finished_at is 'When it was completed or failed; null before.';
 grant select on app.payout to sluice_api, sluice_custody, sluice_jobs;
 

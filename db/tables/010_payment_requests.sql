@@ -10,7 +10,8 @@
 -- Invariants:
 --   * one request for each (merchant, external_id); one address for each request, from the pool, for ever;
 --   * a receipt has the requested chain and token (app.receipt); anything else at the address is unattributed;
---   * status, received, pending, late, txid and paid_at follow from the receipts and the expiry alone (app.payment_of), at every commit;
+--   * status, received, pending, late, txid and paid_at follow from the receipts and the end (the expiry, or when it was cancelled) alone
+--     (app.payment_of), at every commit;
 --   * position is set while status is paid or underpaid, and rises whenever what GET /payments shows of the request changes.
 -- Locks, always in this order: chain.cursor, deposits, payment request. The function that expires requests locks nothing else.
 
@@ -30,13 +31,17 @@ create table app.payment_request (
   created_at timestamptz not null default clock_timestamp(),
   expires_at timestamptz not null,
   expired_at timestamptz,
-  status text not null default 'awaiting' check (status in ('awaiting', 'detected', 'paid', 'expired', 'underpaid')),
+  cancelled_at timestamptz,
+  metadata jsonb not null default '{}',
+  return_url text,
+  status text not null default 'awaiting' check (status in ('awaiting', 'detected', 'paid', 'expired', 'underpaid', 'cancelled')),
   received numeric(78, 0) not null default 0,
   pending numeric(78, 0) not null default 0,
   late boolean not null default false,
   txid text,
   paid_at timestamptz,
   position bigint,
+  seq bigint not null generated always as identity,
   unique (merchant_id, external_id),
   unique (merchant_id, idempotency_key),
   foreign key (chain, token) references app.asset,
@@ -44,6 +49,8 @@ create table app.payment_request (
   check ((status = 'paid') = (received >= amount) and (status = 'paid') = (paid_at is not null)),
   check ((status in ('paid', 'underpaid')) = (position is not null))
 );
+-- GET /v1/payment-requests, the newest first.
+create index payment_request_status_page on app.payment_request (merchant_id, status, seq desc);
 -- GET /payments, the newest change first.
 create unique index payment_request_page on app.payment_request (merchant_id, position desc) where position is not null;
 create index payment_request_asset_page on app.payment_request (merchant_id, chain, token, position desc) where position is not null;
@@ -67,13 +74,17 @@ comment on column app.payment_request.idempotency_key is 'Idempotency-Key of the
 comment on column app.payment_request.request_hash is 'SHA-256 of the body of that call.';
 comment on column app.payment_request.created_at is 'When it was made.';
 comment on column app.payment_request.expires_at is 'When it expires; what comes later is late.';
-comment on column app.payment_request.expired_at is 'When its status was decided after it expired; null before.';
-comment on column app.payment_request.status is 'awaiting; detected: money was seen, and is not enough or not final yet; paid; expired: nothing came; underpaid: it expired with less than the requested amount.';
+comment on column app.payment_request.expired_at is 'When its status was decided after it expired or was cancelled; null before.';
+comment on column app.payment_request.cancelled_at is 'When the merchant cancelled it; what comes later is late. Null unless it did.';
+comment on column app.payment_request.metadata is 'What the merchant notes about it: an object of strings.';
+comment on column app.payment_request.return_url is 'Where the payment page sends the payer back to; null if not given.';
+comment on column app.payment_request.status is 'awaiting; detected: money was seen, and is not enough or not final yet; paid; expired, or cancelled: nothing came; underpaid: it expired with less than the requested amount.';
 comment on column app.payment_request.received is 'Sum of the final receipts, in base units.';
 comment on column app.payment_request.pending is 'Sum of the receipts that are not final yet, in base units.';
 comment on column app.payment_request.late is 'True if some of what was received came after it expired.';
 comment on column app.payment_request.txid is 'Transaction of the final receipt with which the sum reached the amount; of the last receipt until then.';
 comment on column app.payment_request.paid_at is 'When that receipt became final; null while the amount is not reached.';
+comment on column app.payment_request.seq is 'Order of creation, for pages.';
 comment on column app.payment_request.position is 'Order in GET /payments; null while it is not there.';
 grant select on app.payment_request to sluice_api;
 

@@ -37,7 +37,7 @@ interface Ended extends Outcome {
 
 // The lateral LIMIT keeps the planner on the two indexes, however wrong its estimates are.
 export const claim = `
-  select d.id, d.attempts, e.sequence, app.public_id('evt', e.id) as event_id, app.event_body(e.payload, e.sequence) as body, w.url,
+  select d.id, d.attempts, e.sequence, app.event_id(e.id, e.is_test) as event_id, app.event_body(e.payload, e.sequence) as body, w.url,
     case when w.previous_secret_expires_at > now() then array[w.secret, w.previous_secret] else array[w.secret] end as secrets
   from app.webhook_endpoint w
   join app.delivery d on d.endpoint_id = w.id

@@ -56,7 +56,7 @@ test('a call that runs again in another block with a lower amount at the same po
   const now = {to: 'user', amount: second, status: 'pending', height: height + 1, events: 'pending reorged pending'}
   expect(await history(txid)).toEqual([now])
   const amounts = await db.rows<{amount: string}>(
-    `select payload->>'amount' as amount from app.event e join app.deposit d on d.id = e.subject_id where txid = $1 order by position`,
+    `select payload->>'amount' as amount from app.event e join app.deposit d on d.id = e.subject_id where txid = $1 order by e.position`,
     [txid],
   )
   expect(amounts.map(({amount}) => amount)).toEqual([first, first, second].map(wei => `0.00000000000000000${wei}`))

@@ -9,6 +9,7 @@ import type {App} from '../../api/app.ts'
 import {documentOf, type OpenApi, type Operation, type Schema} from '../../api/openapi.ts'
 import {buildServer} from '../../api/server.ts'
 import {logger} from '../../base/log.ts'
+import {scopes as allScopes, type Scope} from '../../base/scopes.ts'
 import {readSettings} from '../../chains/settings.ts'
 import type {TestDatabase} from './database.ts'
 
@@ -56,11 +57,13 @@ export async function startApi(db: Pick<TestDatabase, 'url'>, options: Options =
 export async function makeKey(
   db: Pick<TestDatabase, 'rows'>,
   merchantId: string,
+  scopes: Scope[] = [...allScopes],
 ): Promise<{id: string; secret: string}> {
   const secret = `sk_${randomBytes(32).toString('base64url')}`
-  const [key] = await db.rows<{id: string}>('select app.create_api_key($1, $2) as id', [
+  const [key] = await db.rows<{id: string}>('select app.create_api_key($1, $2, null, $3) as id', [
     merchantId,
     hash('sha256', secret, 'buffer'),
+    scopes,
   ])
   return {id: key!.id, secret}
 }

@@ -6,7 +6,7 @@ create or replace function app.match_key(address text, folds boolean) returns te
 language sql immutable parallel safe
 return case when folds then lower(address) else address end;
 comment on function app.match_key is 'The match key of an address; folds is the folds_addresses of its chain (app.chain).';
-grant execute on function app.match_key to sluice_analyst, sluice_custody;
+grant execute on function app.match_key to sluice_analyst, sluice_api, sluice_custody;
 
 -- The key is stored, because the indexers ask whether the sender of each transaction is one of ours. A trigger writes it: a generated column cannot
 -- read app.chain, and custody must not write it.

@@ -37,6 +37,7 @@ begin
     select * into head from chain.block b where b.chain = new.chain order by b.height desc limit 1;
     update chain.cursor c set head_height = head.height, head_hash = head.hash, head_time = head.time, head_moved_at = clock_timestamp()
     where c.chain = new.chain and (c.head_height, c.head_hash) is distinct from (head.height, head.hash);
+    perform chain.count_blocks(new.chain, head.height - at.head_height + reorg_depth, reorg_depth);
     if reorg_depth > 0 then
       with noted as (
         update chain.cursor c set last_reorg_at = clock_timestamp(), last_reorg_depth = reorg_depth where c.chain = new.chain
@@ -55,6 +56,15 @@ comment on function chain.derive is 'Trigger, at COMMIT: makes deposits, outgoin
 -- Deferred triggers of a row run in the order of their names: this one after release (await.sql), which adds to what is derived.
 create constraint trigger then_derive after insert on chain.touched_chain deferrable initially deferred
   for each row execute function chain.derive();
+
+create or replace function chain.count_blocks(of_chain text, more_followed int, more_replaced int) returns void
+language sql set search_path = pg_catalog as $$
+  insert into chain.daily_blocks as d (chain, day, followed, replaced)
+  select of_chain, (clock_timestamp() at time zone 'UTC')::date, greatest(more_followed, 0), more_replaced
+  where more_followed > 0 or more_replaced > 0
+  on conflict (chain, day) do update set followed = d.followed + excluded.followed, replaced = d.replaced + excluded.replaced
+$$;
+comment on function chain.count_blocks is 'Counts blocks that were followed today (UTC), and those that they replaced. Fewer than none, or null: the chain goes back, and nothing was followed.';
 
 -- Planned at each call: a plan from when app.deposit was small would read the whole table.
 create or replace function chain.pending_deposits(of_chain text, from_height int, hashes text[]) returns uuid[]

@@ -13,7 +13,7 @@ begin
   if cardinality(ids) is null then return; end if;
   with step as materialized (
     select uuidv7() as event_id, clock_timestamp() as at, s.n, s.type, s.version, s.token, s.amount, a.decimals,
-      d.id, d.merchant_id, d.user_id, u.external_ref, d.chain, d.txid
+      d.id, d.merchant_id, d.user_id, u.external_ref, u.metadata, d.chain, d.txid
     from unnest(ids, types, versions, tokens, amounts) with ordinality as s (deposit_id, type, version, token, amount, n)
     join app.deposit d on d.id = s.deposit_id
     join app.user u on u.id = d.user_id
@@ -22,7 +22,7 @@ begin
     insert into app.event (id, merchant_id, type, subject_id, version, created_at, payload)
     select event_id, merchant_id, type, id, version, at, json_build_object(
       'type', type, 'id', app.public_id('evt', event_id), 'deposit_id', app.public_id('dep', id),
-      'user', json_build_object('id', app.public_id('usr', user_id), 'external_ref', external_ref),
+      'user', json_build_object('id', app.public_id('usr', user_id), 'external_ref', external_ref, 'metadata', metadata),
       'chain', chain, 'token', token, 'amount', app.decimal(amount, decimals), 'txid', txid, 'created_at', app.iso(at))
     from step order by n
   )

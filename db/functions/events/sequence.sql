@@ -23,6 +23,12 @@ end $$;
 comment on function app.sequence_events is 'Numbers committed events that have no sequence, in the order of their insertion, at most batch of them; returns how many. Safe to run at any time and in several places.';
 grant execute on function app.sequence_events to sluice_jobs;
 
+create or replace function app.event_id(id uuid, is_test boolean) returns text
+language sql immutable parallel safe
+return app.public_id(case when is_test then 'evt_test' else 'evt' end, id);
+comment on function app.event_id is 'The id of an event as webhooks and the API show it.';
+grant execute on function app.event_id to sluice_api, sluice_jobs;
+
 create or replace function app.event_body(payload json, sequence bigint) returns text
 language sql immutable parallel safe
 return left(payload::text, -1) || ', "sequence" : ' || sequence::text || '}';

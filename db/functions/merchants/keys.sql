@@ -4,7 +4,8 @@
 -- for it (api/keys.ts). A key of a suspended account does not work either (accounts.sql).
 -- Errors: SL404 there is no such merchant or key; SL422 refused, the message says why.
 
-create or replace function app.create_api_key(of_merchant uuid, secret_hash bytea, label text default null) returns uuid
+create or replace function app.create_api_key(of_merchant uuid, secret_hash bytea, label text default null,
+  scopes text[] default '{read,users,payouts,payments,webhooks}') returns uuid
 language plpgsql security definer set search_path = pg_catalog as $$
 declare key uuid;
 begin
@@ -16,11 +17,12 @@ begin
   if char_length(label) not between 1 and 100 then
     raise exception 'a label has 1 to 100 characters' using errcode = 'SL422';
   end if;
-  insert into app.api_key as k (merchant_id, secret_hash, label) values (of_merchant, create_api_key.secret_hash, create_api_key.label)
+  insert into app.api_key as k (merchant_id, secret_hash, label, scopes)
+  values (of_merchant, create_api_key.secret_hash, create_api_key.label, create_api_key.scopes)
   returning k.id into key;
   return key;
 end $$;
-comment on function app.create_api_key is 'Stores the SHA-256 of a new key (sk_ and 43 base64url characters, the prefix included), and its purpose; returns the id of the key.';
+comment on function app.create_api_key is 'Stores the SHA-256 of a new key (sk_ and 43 base64url characters, the prefix included), its purpose, and what it may do; returns the id of the key.';
 
 create or replace function app.revoke_api_key(key uuid) returns void
 language plpgsql security definer set search_path = pg_catalog as $$

@@ -1,18 +1,18 @@
--- Users and their deposit addresses. POST /v1/users and POST /v1/users/:id/addresses call these.
+-- Users and their deposit addresses. POST /v1/users, PATCH /v1/users/:id and POST /v1/users/:id/addresses call these.
 --
 -- The same reference of a merchant is the same user, also among requests of the same moment. Calling again adds the addresses that are missing and
 -- nothing else. A merchant sees nothing of another merchant's. The response's body is built here; `created` decides between 201 and 200.
 -- Locks: user, address of the pool.
 -- Errors: SL404 there is no such user; SLCHN a chain is not enabled for the merchant; SL503 the pool is empty, try again in a moment.
 
-create or replace function app.provision_user(of_merchant uuid, of_external_ref text, chains text[], out created boolean, out body text)
+create or replace function app.provision_user(of_merchant uuid, of_external_ref text, chains text[], of_metadata jsonb default null, out created boolean, out body text)
 language plpgsql security definer set search_path = pg_catalog as $$
 declare of_user uuid;
 begin
   select u.id into of_user from app.user u where u.merchant_id = of_merchant and u.external_ref = of_external_ref for no key update;
   created := false;
   if of_user is null then
-    insert into app.user as u (merchant_id, external_ref) values (of_merchant, of_external_ref)
+    insert into app.user as u (merchant_id, external_ref, metadata) values (of_merchant, of_external_ref, coalesce(of_metadata, '{}'))
     on conflict do nothing returning u.id into of_user; -- waits for a duplicate that is being made at the same time
     created := found;
   end if;
@@ -22,10 +22,19 @@ begin
   perform app.add_addresses(of_merchant, of_user, coalesce(chains,
     array(select m.chain from app.merchant_chain m where m.merchant_id = of_merchant and m.enabled)));
   select row_to_json(u) into body from (
-    select app.public_id('usr', of_user) as id, of_external_ref as external_ref, app.addresses_of(of_user) as addresses) u;
+    select app.public_id('usr', u.id) as id, u.external_ref, app.addresses_of(u.id) as addresses, u.metadata from app.user u where u.id = of_user) u;
 end $$;
-comment on function app.provision_user is 'Finds or makes the user with this reference, and gives it an address on each of the chains (null: all that are enabled); returns whether the user is new, and the body of the response.';
+comment on function app.provision_user is 'Finds the user with this reference, or makes it with this metadata (null: none), and gives it an address on each of the chains (null: all that are enabled); returns whether the user is new, and the body of the response.';
 grant execute on function app.provision_user to sluice_api;
+
+create or replace function app.update_user(of_merchant uuid, of_user uuid, new_metadata jsonb) returns void
+language plpgsql security definer set search_path = pg_catalog as $$
+begin
+  update app.user u set metadata = coalesce(new_metadata, u.metadata) where u.id = of_user and u.merchant_id = of_merchant;
+  if not found then raise exception 'there is no user with this id' using errcode = 'SL404', detail = 'user'; end if;
+end $$;
+comment on function app.update_user is 'Replaces the metadata of a user; null leaves it as it is. Events that were made already keep the old one.';
+grant execute on function app.update_user to sluice_api;
 
 create or replace function app.provision_addresses(of_merchant uuid, of_user uuid, chains text[], out created boolean, out body text)
 language plpgsql security definer set search_path = pg_catalog as $$

@@ -8,7 +8,7 @@
 -- with another request; SL503 no address is free.
 
 create or replace function app.create_payment_request(of_merchant uuid, of_currency text, of_external_id text, of_amount text, of_expiry interval, of_key text,
-  of_request bytea) returns app.payment_response
+  of_request bytea, of_metadata jsonb default null, of_return_url text default null) returns app.payment_response
 language plpgsql security definer set search_path = pg_catalog as $$
 declare
   duplicate app.payment_request;
@@ -36,9 +36,10 @@ begin
     elsif not exists (select from app.merchant_chain m where m.merchant_id = of_merchant and m.chain = asset.chain and m.enabled) then
       raise exception 'not enabled for this account: %', asset.chain using errcode = 'SLCHN';
     end if;
-    insert into app.payment_request as p (merchant_id, external_id, chain, token, amount, page_token, idempotency_key, request_hash, expires_at)
+    insert into app.payment_request as p (merchant_id, external_id, chain, token, amount, page_token, idempotency_key, request_hash, expires_at, metadata, return_url)
     values (of_merchant, of_external_id, asset.chain, asset.token, coins * 10::numeric ^ asset.decimals,
-      translate(substr(app.new_webhook_secret(), 7), '+/', '-_'), of_key, case when of_key is not null then of_request end, clock_timestamp() + of_expiry)
+      translate(substr(app.new_webhook_secret(), 7), '+/', '-_'), of_key, case when of_key is not null then of_request end, clock_timestamp() + of_expiry,
+      coalesce(of_metadata, '{}'), of_return_url)
     on conflict do nothing returning * into r; -- waits for a duplicate that is being made at the same time
     if r.id is null then
       select * into duplicate from app.payment_request p where p.merchant_id = of_merchant and p.idempotency_key = of_key;
@@ -63,7 +64,8 @@ language sql stable set search_path = pg_catalog as $$
   join app.asset a on a.chain = r.chain and a.token = r.token
   join app.address w on w.payment_request_id = r.id and w.chain = r.chain
   cross join lateral (
-    select r.external_id, a.name as currency, w.address, app.decimal(r.amount, a.decimals) as amount, app.iso(r.expires_at) as expires_at, r.page_token
+    select r.external_id, a.name as currency, w.address, app.decimal(r.amount, a.decimals) as amount, app.iso(r.expires_at) as expires_at,
+      r.metadata, r.return_url, r.page_token
   ) b
   where r.id = of_request
 $$;

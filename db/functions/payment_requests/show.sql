@@ -10,7 +10,8 @@ language sql stable security definer set search_path = pg_catalog as $$
   cross join lateral (
     select r.external_id, a.name as currency, w.address, app.decimal(r.amount, a.decimals) as amount, r.status,
       app.decimal(r.received, a.decimals) as amount_received, app.decimal(r.pending, a.decimals) as amount_pending, r.late, r.txid,
-      app.iso(r.paid_at) as paid_at, app.iso(r.created_at) as created_at, app.iso(r.expires_at) as expires_at, r.page_token,
+      app.iso(r.paid_at) as paid_at, app.iso(r.created_at) as created_at, app.iso(r.expires_at) as expires_at,
+      app.iso(r.cancelled_at) as cancelled_at, r.metadata, r.return_url, r.page_token,
       (select coalesce(json_agg(row_to_json(i) order by c.seq), '[]') from app.receipt c cross join lateral (
         select c.txid, c.output_index, app.decimal(c.amount, a.decimals) as amount, c.status,
           app.confirmations(r.chain, c.block_height) as confirmations, c.late,
@@ -36,11 +37,11 @@ language sql stable security definer set search_path = pg_catalog as $$
       app.decimal(greatest(r.amount - r.received - r.pending, 0), a.decimals) as amount_missing,
       (select min(app.confirmations(r.chain, c.block_height)) from app.receipt c where c.payment_request_id = r.id and c.status = 'pending')
         as confirmations,
-      r.late, r.txid, app.iso(r.expires_at) as expires_at
+      r.late, r.txid, app.iso(least(r.expires_at, r.cancelled_at)) as expires_at, r.return_url
   ) b
   where r.page_token = of_page_token
 $$;
-comment on function app.payment_page is 'What the page of a payment request shows to a visitor who has its token. Its confirmations are those of the youngest pending receipt; null if none is pending.';
+comment on function app.payment_page is 'What the page of a payment request shows to a visitor who has its token. Its confirmations are those of the youngest pending receipt; null if none is pending. A cancelled request expired when it was cancelled.';
 grant execute on function app.payment_page to sluice_api;
 
 create or replace function app.confirmations(of_chain text, of_height int) returns int

@@ -15,7 +15,7 @@ declare
   is_expired boolean;
 begin
   select * into strict r from app.payment_request p where p.id = of_request for no key update;
-  is_expired := r.expires_at <= clock_timestamp();
+  is_expired := least(r.expires_at, r.cancelled_at) <= clock_timestamp();
   select * into now from app.payment_of(r, is_expired);
   if (r.status, r.received, r.pending, r.late, r.txid, r.paid_at, r.expired_at is not null)
     is not distinct from (now.status, now.received, now.pending, now.late, now.txid, now.paid_at, is_expired) then return; end if;
@@ -29,7 +29,7 @@ end $$;
 comment on function app.refresh_payment is 'Updates a payment request from its receipts and the time. Safe to call at any time.';
 
 
--- Once a request has expired and no receipt in time is pending, only final receipts count. A late receipt changes an underpaid request when it is
+-- Once a request has expired, or was cancelled, and no receipt in time is pending, only final receipts count. A late receipt changes an underpaid request when it is
 -- final, not before: a merchant that read "underpaid" next reads the final result.
 create or replace function app.payment_of(r app.payment_request, expired boolean, out status text, out received numeric, out pending numeric,
   out late boolean, out txid text, out paid_at timestamptz)
@@ -52,7 +52,8 @@ begin
   status := case when received >= r.amount then 'paid'
     when pending_in_time or (pending > 0 and received = 0) or (received > 0 and not expired) then 'detected'
     when not expired then 'awaiting'
-    when received > 0 then 'underpaid' else 'expired' end;
+    when received > 0 then 'underpaid'
+    when r.cancelled_at is not null then 'cancelled' else 'expired' end;
 end $$;
 comment on function app.payment_of is 'The state of a payment request by its receipts: its status; what is final and what is pending, in base units; whether some of it came late; the transaction that completed it (else the last one), and when that became final.';
 

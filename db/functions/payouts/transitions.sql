@@ -18,11 +18,14 @@ begin
     new.waiting_detail := null;
     new.waiting_since := null;
     new.next_step_at := case when new.status not in ('paying', 'completed', 'failed') then clock_timestamp() end; -- paying: its outgoing payment continues
+    new.sweeping_at := case new.status when 'sweeping' then clock_timestamp() else old.sweeping_at end;
+    new.swept_at := case new.status when 'swept' then clock_timestamp() else old.swept_at end;
+    new.paying_at := case new.status when 'paying' then clock_timestamp() else old.paying_at end;
     new.finished_at := case when new.status in ('completed', 'failed') then clock_timestamp() end;
   end if;
   return new;
 end $$;
-comment on function app.check_payout_change is 'Trigger: refuses a change of a payout that is not allowed. A change of status clears what it waited for, and sets when its next step is due.';
+comment on function app.check_payout_change is 'Trigger: refuses a change of a payout that is not allowed. A change of status clears what it waited for, notes its time, and sets when the next step is due.';
 create or replace trigger contract before update on app.payout for each row execute function app.check_payout_change();
 
 create or replace function app.refuse_payout_delete() returns trigger

@@ -1,9 +1,9 @@
--- Tests an endpoint, for a merchant (the API) or an operator (the command line), with an event that is delivered like every other one.
+-- Tests an endpoint, for a merchant (the API) or an operator (the command line), with an example of an event, which is delivered like every other one.
 --
--- Its type is webhook.test, to which no endpoint can subscribe; its subject is the endpoint, and its version counts the endpoint's tests.
--- Locks: endpoint. Errors: SL404 there is no such endpoint; SL422 the endpoint is disabled.
+-- Its body says test, its id is evt_test_..., and no list of events shows it. Its subject is the endpoint, and its version counts the endpoint's tests.
+-- Locks: endpoint. Errors: SL404 there is no such endpoint; SL422 the endpoint is disabled, or there is no such type.
 
-create or replace function app.test_webhook(of_merchant uuid, endpoint uuid) returns uuid
+create or replace function app.test_webhook(of_merchant uuid, endpoint uuid, of_type text default 'deposit.confirmed') returns uuid
 language plpgsql security definer set search_path = pg_catalog as $$
 declare
   own app.webhook_endpoint := app.own_webhook_endpoint(of_merchant, endpoint);
@@ -12,14 +12,32 @@ declare
   delivery uuid;
 begin
   perform app.refuse_disabled(own);
-  insert into app.event (id, merchant_id, type, subject_id, version, created_at, payload)
-  values (event, of_merchant, 'webhook.test', own.id,
-    (select coalesce(max(e.version), 0) + 1 from app.event e where e.subject_id = own.id), now,
-    json_build_object('type', 'webhook.test', 'id', app.public_id('evt', event), 'webhook_endpoint_id', app.public_id('whe', own.id),
-      'created_at', app.iso(now)));
+  perform app.check_webhook(own.url, array[of_type]);
+  insert into app.event (id, merchant_id, type, subject_id, version, created_at, payload, is_test)
+  values (event, of_merchant, of_type, own.id,
+    (select coalesce(max(e.version), 0) + 1 from app.event e where e.subject_id = own.id), now, app.example_event(event, of_type, now), true);
   insert into app.delivery as d (event_id, endpoint_id) values (event, own.id) returning d.id into delivery;
   perform app.enqueue('deliver_webhooks');
   return delivery;
 end $$;
-comment on function app.test_webhook is 'Sends an event of type webhook.test to one endpoint; returns the id of its delivery.';
+comment on function app.test_webhook is 'Sends an example of an event to one endpoint, whatever types it gets; returns the id of its delivery.';
 grant execute on function app.test_webhook to sluice_api;
+
+-- The fields of app.emit_deposit_events and app.emit_payout_event, and test. The numbers are those of a fee of 1 percent.
+create or replace function app.example_event(event uuid, of_type text, at timestamptz) returns json
+language sql volatile set search_path = pg_catalog as $$
+  select case when of_type like 'deposit.%' then json_build_object(
+    'type', of_type, 'id', app.event_id(event, true), 'deposit_id', app.public_id('dep', uuidv7()),
+    'user', json_build_object('id', app.public_id('usr', uuidv7()), 'external_ref', 'customer-42', 'metadata', json_build_object('plan', 'gold')),
+    'chain', e.chain, 'token', 'USDC', 'amount', '25', 'txid', '0x5c504ed432cb51138bcf09aa5e8a410dd4a1e204ef84bfed1be16dfba1b22060',
+    'created_at', app.iso(at), 'test', true)
+  else json_build_object(
+    'type', of_type, 'id', app.event_id(event, true), 'payout_id', app.public_id('pay', uuidv7()), 'chain', e.chain, 'token', 'USDC',
+    'gross', '25', 'fee', '0.25', 'net', '24.75', 'address', '0x70997970C51812dc3A010C7d01b50e0d17dc79C8',
+    'txid', case of_type when 'payout.completed' then '0x5c504ed432cb51138bcf09aa5e8a410dd4a1e204ef84bfed1be16dfba1b22060' end,
+    'error', case of_type when 'payout.failed' then
+      json_build_object('code', 'address_not_whitelisted', 'message', 'the payout address was not whitelisted within 24 hours') end,
+    'created_at', app.iso(at), 'test', true) end
+  from (select min(c.chain) as chain from app.chain c where c.attempts_exclude_by = 'nonce') e
+$$;
+comment on function app.example_event is 'The body of an example of an event of this type, without its sequence.';

@@ -4,7 +4,7 @@
 -- Protocol income is left out, even if an operator credited it: nobody paid the request with it.
 create or replace view app.receipt as
 select d.payment_request_id, d.id as deposit_id, d.seq, d.txid, d.output_index, d.amount, d.status, d.block_height, d.settlement_id,
-  d.finalisation, d.created_at, d.finalised_at, d.came_at > r.expires_at as late,
+  d.finalisation, d.created_at, d.finalised_at, d.came_at > least(r.expires_at, r.cancelled_at) as late,
   d.merchant_id, r.external_id, d.chain, d.token, d.sender, d.address
 from app.payment_request r
 join app.deposit d on d.payment_request_id = r.id and d.chain = r.chain and d.token = r.token
@@ -22,7 +22,7 @@ comment on column app.receipt.settlement_id is 'The payout that collected it; nu
 comment on column app.receipt.finalisation is 'Number, on its chain, of the time at which it became final; null before.';
 comment on column app.receipt.created_at is 'When it was first seen.';
 comment on column app.receipt.finalised_at is 'When it became final.';
-comment on column app.receipt.late is 'True if it was neither seen nor mined before the request expired.';
+comment on column app.receipt.late is 'True if it was neither seen nor mined before the request expired or was cancelled.';
 comment on column app.receipt.merchant_id is 'The merchant.';
 comment on column app.receipt.external_id is 'The merchant''s reference of the payment request.';
 comment on column app.receipt.chain is 'Chain code.';

@@ -16,7 +16,7 @@ with receipt as (
   from app.payment_request r left join receipt c on c.payment_request_id = r.id group by r.id
 ), due as (
   select s.*, case when s.received >= r.amount then 'paid'
-    when s.received = 0 and s.pending = 0 then case when r.expired_at is null then 'awaiting' else 'expired' end
+    when s.received = 0 and s.pending = 0 then case when r.expired_at is null then 'awaiting' when r.cancelled_at is null then 'expired' else 'cancelled' end
     when s.received > 0 and r.expired_at is not null and not s.is_coming_in_time then 'underpaid' else 'detected' end as status
   from summed s join app.payment_request r on r.id = s.id
 )

@@ -1,0 +1,135 @@
+// Rows of a query as a Parquet file. Promises: amounts are DECIMAL and exact, times are TIMESTAMP in UTC with microseconds; all rows are of one moment;
+// memory use does not grow with their number.
+import {Readable, type Writable} from 'node:stream'
+import {pipeline} from 'node:stream/promises'
+import {ByteWriter, ParquetWriter} from 'hyparquet-writer'
+import type pg from 'pg'
+import {PermanentError} from '../base/errors.ts'
+
+type SchemaElement = ConstructorParameters<typeof ParquetWriter>[0]['schema'][number]
+
+export interface Column {
+  name: string
+  /** As PostgreSQL names it. */
+  type: string
+}
+
+/** How values of a type are selected (as text), and what their text becomes. */
+interface Form {
+  sql(name: string): string
+  element: Omit<SchemaElement, 'name'>
+  read(text: string): unknown
+}
+
+const rowsAtOnce = 20_000
+/** The most digits of a DECIMAL that readers support. */
+const digits = 38
+const asText = (name: string) => `${name}::text`
+
+const forms: Record<string, Form> = {
+  'timestamp with time zone': {
+    sql: name => `case when isfinite(${name}) then (extract(epoch from ${name}) * 1000000)::bigint::text end`,
+    element: {type: 'INT64', logical_type: {type: 'TIMESTAMP', isAdjustedToUTC: true, unit: 'MICROS'}},
+    read: BigInt,
+  },
+  date: {
+    sql: name => `(${name} - date '1970-01-01')::text`,
+    element: {type: 'INT32', converted_type: 'DATE'},
+    read: Number,
+  },
+  boolean: {sql: asText, element: {type: 'BOOLEAN'}, read: text => text === 'true'},
+  integer: {sql: asText, element: {type: 'INT32'}, read: Number},
+  bigint: {sql: asText, element: {type: 'INT64'}, read: BigInt},
+  'double precision': {sql: asText, element: {type: 'DOUBLE'}, read: Number},
+}
+const text: Form = {sql: asText, element: {type: 'BYTE_ARRAY', converted_type: 'UTF8'}, read: value => value}
+
+function formOf({name, type}: Column): Form {
+  return type === 'numeric' ? decimal(name) : (forms[type] ?? text)
+}
+
+/** Base units are integers; no coin has more than 18 decimals. */
+function decimal(name: string): Form {
+  const scale = name.endsWith('_base_units') ? 0 : 18
+  return {
+    sql: asText,
+    element: {type: 'FIXED_LEN_BYTE_ARRAY', type_length: 16, converted_type: 'DECIMAL', precision: digits, scale},
+    read: value => {
+      const [whole, fraction = ''] = value.split('.') as [string, string?]
+      const unscaled = whole + fraction.padEnd(scale, '0')
+      if (fraction.length > scale || unscaled.replace(/^-?0*/, '').length > digits)
+        throw new PermanentError(`${name} is ${value}, which is no DECIMAL(${digits}, ${scale}); CSV has it exactly`)
+      return BigInt(unscaled)
+    },
+  }
+}
+
+/** The columns as they are selected for a Parquet file. */
+export const parquetColumns = (columns: Column[]) =>
+  columns.map(column => `${formOf(column).sql(column.name)} as ${column.name}`).join(', ')
+
+interface Source {
+  /** Made with parquetColumns. */
+  select: string
+  columns: Column[]
+  /** Opens what is written to. */
+  open(): Writable
+  signal: AbortSignal
+  progress(rows: number): void
+}
+
+/** Copies the rows; resolves to their number. Waits for the reader. */
+export async function copyAsParquet(client: pg.ClientBase, source: Source): Promise<number> {
+  const {select, columns, open, signal, progress} = source
+  const used = columns.map(column => ({...column, form: formOf(column)}))
+  const ofColumns = used.map(({name, form}) => ({name, repetition_type: 'OPTIONAL' as const, ...form.element}))
+  const bytes = new ByteWriter()
+  const parquet = new ParquetWriter({
+    writer: bytes,
+    schema: [{name: 'rows', num_children: columns.length}, ...ofColumns],
+    createdBy: 'sluice',
+  })
+  let count = 0
+
+  async function* pieces() {
+    for await (const rows of batches(client, select)) {
+      const columnData = used.map(({name, form}, n) => ({name, data: rows.map(row => readBy(form, row[n]!))}))
+      await parquet.write({columnData, rowGroupSize: rowsAtOnce})
+      count += rows.length
+      progress(count)
+      yield taken(bytes)
+    }
+    await parquet.finish()
+    yield taken(bytes)
+  }
+
+  await pipeline(Readable.from(pieces()), open(), {signal})
+  return count
+}
+
+const readBy = ({read}: Form, value: string | null) => (value === null ? undefined : read(value))
+
+type Row = (string | null)[]
+
+async function* batches(client: pg.ClientBase, select: string): AsyncGenerator<Row[]> {
+  await client.query('begin read only')
+  await client.query(`declare exported no scroll cursor for ${select}`)
+  for (;;) {
+    const text = `fetch ${rowsAtOnce} from exported`
+    const {rows} = await client.query<Row>({
+      text,
+      rowMode: 'array',
+      types: {getTypeParser: () => (value: string) => value},
+    })
+    if (!rows.length) break
+    yield rows
+  }
+  await client.query('commit')
+}
+
+/** What was written since the last time. */
+function taken(bytes: ByteWriter): Buffer {
+  const piece = Buffer.from(bytes.getBytes())
+  bytes.index = 0
+  return piece
+}
