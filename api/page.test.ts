@@ -1,8 +1,9 @@
-// A page reads no more rows than it shows, by the plans of the API's role.
+// A page reads no more rows than it shows, by the plans that the API's role gets where there are ten million.
 import pg from 'pg'
 import {afterAll, beforeAll, expect, test} from 'vitest'
 import {type TestDatabase, testDatabase} from '../test/support/database.ts'
 import {makeMerchant} from '../test/support/people.ts'
+import {grow} from '../test/support/statistics.ts'
 import type {Statement} from './database.ts'
 import {pageStatement} from './page.ts'
 import {lists as depositLists} from './routes/deposits.ts'
@@ -57,10 +58,19 @@ beforeAll(async () => {
          where merchant_id = $1 limit 1) else true end limit 1) u`,
       [merchant, count],
     )
-  await db.rows('analyze app.deposit')
-  await db.rows('analyze app.payout')
-  await db.rows('analyze app.user')
-  await db.rows('analyze app.payment_request')
+  for (const table of ['deposit', 'payout', 'user', 'payment_request']) await db.rows(`analyze app.${table}`)
+  const million = 1_000_000
+  const pair = {chain: 5, token: 6}
+  await grow(db, 'app.deposit', 10 * million, {merchant_id: 100, user_id: million, txid: -1, position: -1, ...pair})
+  await grow(db, 'app.payment_request', 10 * million, {
+    merchant_id: 100,
+    external_id: -1,
+    position: -1,
+    seq: -1,
+    ...pair,
+  })
+  await grow(db, 'app.payout', 10 * million, {merchant_id: 100, seq: -1, ...pair})
+  await grow(db, 'app.user', 10 * million, {merchant_id: 100, seq: -1})
   api = new pg.Client({connectionString: db.url('sluice_api')})
   await api.connect()
 })

@@ -4,6 +4,7 @@ import {readFileSync} from 'node:fs'
 import pg from 'pg'
 import {afterAll, beforeAll, expect, test} from 'vitest'
 import {type TestDatabase, testDatabase} from '../../test/support/database.ts'
+import {grow} from '../../test/support/statistics.ts'
 import {documentFile, queriesOf, seed} from './examples.ts'
 
 const deposits = 10_000_000
@@ -15,7 +16,7 @@ beforeAll(async () => {
   await seed(db.ownerUrl)
   await fill()
   await db.rows('analyze')
-  await grow('app.deposit', deposits, {
+  await grow(db, 'app.deposit', deposits, {
     merchant_id: 100,
     user_id: deposits / 10,
     settlement_id: deposits / 1000,
@@ -26,12 +27,12 @@ beforeAll(async () => {
     id: -1,
     created_at: -1,
   })
-  await grow('app.payment_request', deposits / 10, {merchant_id: 100, external_id: -1, created_at: -1, id: -1})
-  await grow('chain.transfer', deposits, {id: -1})
-  await grow('app.event', 2 * deposits, {merchant_id: 100, subject_id: deposits, created_at: -1})
-  await grow('app.ledger_entry', 2 * deposits, {reference: deposits / 10, created_at: -1})
-  await grow('app.user', deposits / 10, {id: -1, merchant_id: 100, external_ref: -1})
-  await grow('app.merchant', 100, {id: -1, prefix: -1})
+  await grow(db, 'app.payment_request', deposits / 10, {merchant_id: 100, external_id: -1, created_at: -1, id: -1})
+  await grow(db, 'chain.transfer', deposits, {id: -1})
+  await grow(db, 'app.event', 2 * deposits, {merchant_id: 100, subject_id: deposits, created_at: -1})
+  await grow(db, 'app.ledger_entry', 2 * deposits, {reference: deposits / 10, created_at: -1})
+  await grow(db, 'app.user', deposits / 10, {id: -1, merchant_id: 100, external_ref: -1})
+  await grow(db, 'app.merchant', 100, {id: -1, prefix: -1})
   analyst = new pg.Client({connectionString: db.url('sluice_analyst')})
   await analyst.connect()
 })
@@ -54,26 +55,6 @@ async function fill(): Promise<void> {
        'filled' || n || u.id, 0, 'final', true, 1, timestamptz '2025-01-01' + random() * interval '2 years'
      from app.user u, app.asset a, generate_series(1, 2) n where u.external_ref ~ '^[0-9]+$'`,
   )
-}
-
-/** Gives a table the statistics of so many rows: how many values each column has (-1: all different), times spread evenly over two years. */
-async function grow(table: string, rows: number, values: Record<string, number>): Promise<void> {
-  const [schema, name] = table.split('.')
-  await db.rows(
-    `select pg_restore_relation_stats('schemaname', $1::text, 'relname', $2::text,
-       'relpages', pg_relation_size(($1 || '.' || $2)::regclass)::int / 8192, 'reltuples', $3::real)`,
-    [schema, name, rows],
-  )
-  for (const [column, distinct] of Object.entries(values))
-    await db.rows(
-      `select pg_restore_attribute_stats('schemaname', $1::text, 'relname', $2::text, 'attname', $3::text, 'inherited', false,
-         'null_frac', 0::real, 'avg_width', 16, 'n_distinct', $4::real${
-           column === 'created_at'
-             ? `, 'histogram_bounds', (select array_agg(t order by t)::text from generate_series(timestamptz '2025-01-01', '2027-01-01', '1 week') t)`
-             : ''
-         })`,
-      [schema, name, column, distinct],
-    )
 }
 
 interface Plan {

@@ -70,6 +70,8 @@ async function torture(home: string): Promise<string[]> {
   console.log(line('payouts', await fates(db)))
   console.log(line('completed, by what was paid', await paidOut(db)))
   console.log(line('transactions sent', await outgoingPayments(db)))
+  const expired = 'select chain as what, count(*) from chain.lapse group by 1 order by 1'
+  console.log(line('transactions that expired', await countsOf(db, expired)))
 
   await db.end()
   const stoppedMs = await service.stop()
