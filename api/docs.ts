@@ -2,7 +2,8 @@
 // other servers; without JavaScript everything but the search works.
 import type {App} from './app.ts'
 import {colors, escaped, pageHeaders, securityPolicy} from './html.ts'
-import {documentOf, type OpenApi, type Operation, type Schema} from './openapi.ts'
+import {documentOf} from './openapi.ts'
+import {type OpenApi, type Operation, resolve, responseOf, type Schema} from './openapi-document.ts'
 
 export function docs(app: App): void {
   let json: string | undefined
@@ -69,15 +70,11 @@ function pageOf(document: OpenApi): string {
   const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]) => part(method.toUpperCase(), path, operation)),
   )
+  const sent = Object.entries(document.webhooks).map(([type, {post}]) => part('POST', 'your endpoint', post, type))
   const groups = document.tags.map(tag => ({
     ...tag,
-    parts: operations.filter(({operation}) => operation.tags?.includes(tag.name)),
+    parts: [...operations, ...sent].filter(({operation}) => operation.tags?.includes(tag.name)),
   }))
-  groups.push({
-    name: 'Webhooks',
-    description: 'What Sluice posts to your endpoints. De-duplicate on `id`; sort by `sequence` where order matters.',
-    parts: Object.entries(document.webhooks).map(([type, {post}]) => part('POST', 'your endpoint', post, type)),
-  })
   const links = groups.map(
     ({name, parts}) => `<div data-group><h2>${escaped(name)}</h2>${parts.map(link).join('')}</div>`,
   )
@@ -90,7 +87,7 @@ function pageOf(document: OpenApi): string {
 <title>${escaped(title)}</title><style>${style}</style></head><body>
 <nav><input type="search" placeholder="Search" aria-label="Search">${links.join('')}</nav>
 <main><h1>${escaped(title)}</h1><p class="soft">Version ${escaped(version)} · <a href="openapi.json">OpenAPI 3.1 document</a></p>
-${prose(description)}${table('', fields(document, {$ref: '#/components/schemas/Error'}))}${sections.join('')}</main><script>${script}</script></body></html>`
+${prose(description)}${sections.join('')}</main><script>${script}</script></body></html>`
 }
 
 function part(method: string, path: string, operation: Operation, title = operation.summary ?? path): Part {
@@ -116,28 +113,29 @@ function article(document: OpenApi, shown: Part): string {
   const replies = Object.entries(responses).map(([status, reply]) => response(document, status, reply))
   return `<article id="${shown.id}" data-text="${searchText(shown)}"><h3>${escaped(shown.title)}</h3>
 <p><span class="method">${shown.method}</span> <code class="path">${escaped(shown.path)}</code></p>${description ? prose(description) : ''}
-${table('Parameters', rows)}${table('Body', sent)}${request(document, shown)}${replies.join('')}</article>`
+${table('Parameters', rows)}${table('Body', sent)}${request(shown)}${replies.join('')}</article>`
 }
 
 /** How to ask, as a command; for webhooks, what is posted. */
-function request(document: OpenApi, {method, path, operation}: Part): string {
+function request({method, path, operation}: Part): string {
   const body = operation.requestBody?.content['application/json']
-  if (!path.startsWith('/')) return body ? example(document, body) : ''
+  if (!path.startsWith('/')) return body ? example(body) : ''
   const filled = path.replace(/{(\w+)}/g, (_match, name) =>
     String(operation.parameters?.find(parameter => parameter.name === name)?.example),
   )
   const key = operation.security === undefined ? ` \\\n  -H "Authorization: Bearer $API_KEY"` : ''
-  const json = body && JSON.stringify(body.example ?? exampleOf(document, body.schema))
+  const json = body && JSON.stringify(body.example)
   const data = json ? ` \\\n  -H 'Content-Type: application/json' -d '${json}'` : ''
   const verb = method === 'GET' ? '' : ` -X ${method}`
   return `<h4>Example</h4><pre>${escaped(`curl${verb} "$BASE_URL${filled}"${key}${data}`)}</pre>`
 }
 
-function response(document: OpenApi, status: string, {description, content}: Operation['responses'][string]): string {
+function response(document: OpenApi, status: string, given: Operation['responses'][string]): string {
+  const {description, content} = responseOf(document, given)
   const json = content?.['application/json']
   const title = `<h4>${escaped(status)} <span class="soft">${phrase(description)}</span></h4>`
   if (!json || status >= '4') return title
-  return `${title}${table('', fields(document, json.schema))}${example(document, json)}`
+  return `${title}${table('', fields(document, json.schema))}${example(json)}`
 }
 
 function table(title: string, rows: string[]): string {
@@ -154,8 +152,9 @@ function row(name: string, required: boolean, schema: Schema, place?: string): s
 function fields(document: OpenApi, schema: Schema, prefix = ''): string[] {
   const target = resolve(document, schema)
   if (target.items) return fields(document, target.items, `${prefix}[]`)
-  if (target.anyOf) {
-    const objects = target.anyOf.filter(option => resolve(document, option).properties)
+  const options = target.anyOf ?? target.oneOf
+  if (options) {
+    const objects = options.filter(option => resolve(document, option).properties)
     return objects.flatMap(option => fields(document, option, prefix))
   }
   return Object.entries(target.properties ?? {}).flatMap(([name, field]) => {
@@ -192,28 +191,6 @@ function typeOf(schema: Schema): string {
   return [base + list + bounds, ...notes.filter(Boolean)].join(', ')
 }
 
-function resolve(document: OpenApi, schema: Schema): Schema {
-  const name = schema.$ref?.split('/').at(-1)
-  return (name && document.components.schemas[name]) || schema
-}
-
-function example(document: OpenApi, {schema, example}: {schema: Schema; example?: unknown}): string {
-  return `<pre>${escaped(JSON.stringify(example ?? exampleOf(document, schema), null, 2))}</pre>`
-}
-
-/** A value that the schema allows, from the examples of its parts. */
-function exampleOf(document: OpenApi, schema: Schema): unknown {
-  const target = {...resolve(document, schema), ...schema}
-  if (target.examples) return target.examples[0]
-  if (target.const !== undefined) return target.const
-  if (target.enum) return target.enum[0]
-  if (target.anyOf) return exampleOf(document, target.anyOf[0]!)
-  if (target.items) return [exampleOf(document, target.items)]
-  if (target.properties) {
-    return Object.fromEntries(
-      Object.entries(target.properties).map(([name, field]) => [name, exampleOf(document, field)]),
-    )
-  }
-  const type = [target.type].flat()[0]
-  return type === 'integer' || type === 'number' ? 1 : type === 'boolean' ? true : 'text'
+function example({example}: {example?: unknown}): string {
+  return `<pre>${escaped(JSON.stringify(example, null, 2))}</pre>`
 }

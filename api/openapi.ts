@@ -3,7 +3,8 @@ import swagger from '@fastify/swagger'
 import {jsonSchemaTransform, jsonSchemaTransformObject} from 'fastify-type-provider-zod'
 import packageJson from '../package.json' with {type: 'json'}
 import type {App} from './app.ts'
-import {eventTypes} from './routes/events.ts'
+import {type Content, exampleOf, type Header, type OpenApi, type Operation} from './openapi-document.ts'
+import {eventNames, eventTypes} from './routes/events.ts'
 
 const description = `Deposit addresses for your users, deposits as they become final, balances, payouts, payment requests, and signed webhooks.
 
@@ -17,7 +18,7 @@ const description = `Deposit addresses for your users, deposits as they become f
 
 **Request ids.** Each reply has an \`X-Request-Id\`: yours, if you send one of 1 to 128 printable ASCII characters, else a new one.
 
-**Errors** are \`{error, message?, details?}\`; programs should use only \`error\`.
+**Errors** are \`{error, message?, details?}\`; programs should use only \`error\`. Each route lists the codes that it can give. \`details\`, of \`invalid_request\` alone, is a list of \`{path, code, message}\`.
 
 **Changes.** Unknown fields of a body are ignored; unknown parameters of a query are refused. Fields and event types may be added without notice; what is removed carries \`Deprecation\` and \`Sunset\` headers for at least 180 days.`
 
@@ -37,51 +38,24 @@ const tags = [
   {name: 'Events', description: 'The events that webhooks deliver, as a list.'},
   {name: 'Webhook endpoints', description: 'The URLs that events are posted to, signed by Standard Webhooks.'},
   {name: 'Operations', description: 'For operators; no key is needed.'},
+  {
+    name: 'Webhooks',
+    description: 'What Sluice posts to your endpoints. De-duplicate on `id`; sort by `sequence` where order matters.',
+  },
 ]
-
-/** The parts of an OpenAPI document, and of its JSON schemas, that are read here. */
-export interface Schema {
-  $ref?: string
-  type?: string | string[]
-  description?: string
-  properties?: Record<string, Schema>
-  items?: Schema
-  enum?: unknown[]
-  const?: unknown
-  anyOf?: Schema[]
-  required?: string[]
-  examples?: unknown[]
-  default?: unknown
-  minimum?: number
-  maximum?: number
-  minLength?: number
-  maxLength?: number
-  format?: string
-}
-type Content = Record<string, {schema: Schema; example?: unknown}>
-export interface Operation {
-  tags?: string[]
-  summary?: string
-  description?: string
-  security?: unknown[]
-  parameters?: {name: string; in: string; required?: boolean; description?: string; schema: Schema; example?: unknown}[]
-  requestBody?: {content: Content}
-  responses: Record<string, {description: string; content?: Content}>
-}
-export interface OpenApi {
-  info: {title: string; version: string; description: string}
-  tags: {name: string; description: string}[]
-  components: {schemas: Record<string, Schema>}
-  paths: Record<string, Record<string, Operation>>
-  webhooks: Record<string, {post: Operation}>
-}
 
 /** Must be called before the routes are added; the document is complete once the app is ready. */
 export async function documentRoutes(app: App): Promise<void> {
   await app.register(swagger, {
     openapi: {
       openapi: '3.1.0',
-      info: {title: 'Sluice API', version: packageJson.version, description, license: {name: packageJson.license}},
+      info: {
+        title: 'Sluice API',
+        version: packageJson.version,
+        description,
+        license: {name: packageJson.license, identifier: packageJson.license},
+      },
+      servers: [{url: '/', description: 'The service that serves this document.'}],
       tags,
       components: {
         securitySchemes: {
@@ -104,27 +78,123 @@ export function documentOf(app: App): OpenApi {
   return app.swagger() as unknown as OpenApi
 }
 
+/** Replies that every route has in the same form, by status. */
+const shared = ['401', '403', '413', '415', '429', '500', '503']
+
 function finished(document: OpenApi): OpenApi {
   for (const name of Object.keys(document.components.schemas)) {
     if (name.endsWith('Input')) delete document.components.schemas[name] // duplicates for requests, which nothing refers to
   }
+  document.components.headers = headers
+  document.components.responses = {}
   for (const operation of Object.values(document.paths).flatMap(Object.values<Operation>)) {
+    const needsKey = operation.security === undefined
     for (const [status, response] of Object.entries(operation.responses)) {
-      if (response.description === 'Default Response') response.description = ''
-      if (!response.content || (status === '503' && operation.tags?.includes('Operations'))) continue
-      if (status >= '400') response.content['application/json']!.schema = {$ref: '#/components/schemas/Error'}
+      response.headers = headersOf(status, needsKey)
+      if (!needsKey || !shared.includes(status)) continue
+      const {error} = response.content!['application/json']!.schema.properties!
+      const name = String(error!.enum![0])
+      document.components.responses[name] = response
+      operation.responses[status] = {$ref: `#/components/responses/${name}`} as never
     }
   }
   document.webhooks = Object.fromEntries(eventTypes.map(webhook))
+  for (const operation of [document.paths, document.webhooks].flatMap(Object.values).flatMap(Object.values<Operation>))
+    addExamples(document, [operation.requestBody ?? {}, ...Object.values(operation.responses)])
+  addExamples(document, Object.values(document.components.responses))
   return withoutNoise(document) as OpenApi
 }
 
+function addExamples(document: OpenApi, parts: {content?: Content}[]): void {
+  for (const {content} of parts) {
+    const json = content?.['application/json']
+    if (json) json.example ??= exampleOf(document, json.schema)
+  }
+}
+
+const text = {type: 'string'}
+const headers: Record<string, Header> = {
+  'X-Request-Id': {
+    description: 'The id of the request: yours, or a new one. The operator finds the request in the log by it.',
+    schema: {...text, maxLength: 128},
+    example: '3f0e4c1a-5b7d-4d0c-9a39-5f1d2f0f8a11',
+  },
+  'RateLimit-Policy': {
+    description: 'The limit of the account: `q` requests in `w` seconds.',
+    schema: text,
+    example: '"default";q=600;w=60',
+  },
+  RateLimit: {
+    description: 'What it leaves: `r` requests for the next `t` seconds.',
+    schema: text,
+    example: '"default";r=598;t=53',
+  },
+  'Retry-After': {
+    description: 'Seconds to wait before trying again.',
+    schema: {type: 'integer', minimum: 1},
+    example: 12,
+  },
+  'WWW-Authenticate': {description: 'What is missing (RFC 6750).', schema: text, example: 'Bearer'},
+}
+
+function headersOf(status: string, needsKey: boolean): Record<string, {$ref: string}> {
+  const names = [
+    'X-Request-Id',
+    ...(needsKey ? ['RateLimit-Policy', 'RateLimit'] : []),
+    ...(status === '429' || (needsKey && status === '503') ? ['Retry-After'] : []),
+    ...(status === '401' || status === '403' ? ['WWW-Authenticate'] : []),
+  ]
+  return Object.fromEntries(names.map(name => [name, {$ref: `#/components/headers/${name}`}]))
+}
+
+const signatureHeaders: [name: string, description: string, example: string][] = [
+  [
+    'webhook-id',
+    'The id of the event: the same at each attempt. De-duplicate on it.',
+    'evt_0192f3a4b5c67d8e9fa0b1c2d3e4f509',
+  ],
+  ['webhook-timestamp', 'Seconds since 1970 at which this attempt was signed.', '1769860800'],
+  [
+    'webhook-signature',
+    "`v1,` and the base64 of the HMAC-SHA-256 of `<webhook-id>.<webhook-timestamp>.<body>` under the endpoint's secret (Standard Webhooks). While " +
+      'two secrets are valid it has two signatures, with a space between them.',
+    'v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=',
+  ],
+]
+
 // What Sluice sends by itself.
-function webhook(type: string): [string, {post: Operation}] {
-  const schema = {$ref: `#/components/schemas/${type.startsWith('deposit.') ? 'DepositEvent' : 'PayoutEvent'}`}
-  const content = {'application/json': {schema}}
-  const responses = {'2XX': {description: 'Received. Any other response, or none within 15 s, is retried.'}}
-  return [type, {post: {summary: type, security: [], requestBody: {content}, responses}}]
+function webhook(type: (typeof eventTypes)[number]): [string, {post: Operation}] {
+  const schema = {$ref: `#/components/schemas/${eventNames[type]}`}
+  const operation: Operation = {
+    tags: ['Webhooks'],
+    operationId: `on${eventNames[type]}`,
+    summary: type,
+    description: whenSent[type],
+    security: [],
+    parameters: signatureHeaders.map(([name, description, example]) => {
+      return {name, in: 'header', required: true, description, schema: text, example}
+    }),
+    requestBody: {required: true, content: {'application/json': {schema}}},
+    responses: {
+      '2XX': {description: 'Received.'},
+      '410': {description: 'Disables the endpoint at once.'},
+      default: {
+        description:
+          'Any other response, redirects included, or none within 15 s: it is sent again after 5 s, 5 min, 30 min, 2 h, 5 h, 10 h, 14 h, 20 h ' +
+          'and 24 h, or as `Retry-After` says.',
+      },
+    },
+  }
+  return [type, {post: operation}]
+}
+
+const whenSent: Record<(typeof eventTypes)[number], string> = {
+  'deposit.pending': 'A deposit was seen. Show it; do not credit your user yet.',
+  'deposit.confirmed': 'A deposit is final. Credit your user, once per `deposit_id`.',
+  'deposit.reorged':
+    'The block of a deposit left the chain, and no other has it. If it comes back, it is pending again.',
+  'payout.completed': 'The payment of a payout is final.',
+  'payout.failed': 'A payout failed: nothing was paid, and its deposits are in the balance again.',
 }
 
 // zod closes every object, and bounds every integer by what a double holds; a generated client would then break when a

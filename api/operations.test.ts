@@ -1,18 +1,22 @@
 // What operators and their tools see: health, metrics, the documents, logs, and the process from its start to its end.
+
 import {type ChildProcess, fork} from 'node:child_process'
 import {once} from 'node:events'
 import {readFileSync} from 'node:fs'
 import {connect, createServer, type Server} from 'node:net'
+import SwaggerParser from '@apidevtools/swagger-parser'
+import {createConfig, lintFromString} from '@redocly/openapi-core'
+import {Validator} from '@seriousme/openapi-schema-validator'
 import pg from 'pg'
 import {afterAll, beforeAll, expect, test} from 'vitest'
 import {freePort} from '../devnet/listen.ts'
-import {type Api, Client, fillPool, makeKey, startApi} from '../test/support/api.ts'
+import {type Api, Client, fillPool, makeKey, startApi, strictly} from '../test/support/api.ts'
 import {ChainWriter} from '../test/support/chain-writer.ts'
 import {type TestDatabase, testDatabase} from '../test/support/database.ts'
 import {makeTreasury, topUp} from '../test/support/evm/payouts.ts'
 import {makeMerchant, makeUser} from '../test/support/people.ts'
 import {until} from '../test/support/until.ts'
-import type {OpenApi, Schema} from './openapi.ts'
+import {type OpenApi, type Operation, responseOf, type Schema} from './openapi-document.ts'
 
 let db: TestDatabase
 let api: Api
@@ -280,7 +284,7 @@ test('/openapi.json is an OpenAPI 3.1 document of every route, and all its refer
       name,
     ).not.toEqual([])
     if (operation.security?.length === 0) continue
-    expect(statuses, name).toEqual(expect.arrayContaining(['400', '401', '429', '500']))
+    expect(statuses, name).toEqual(expect.arrayContaining(['400', '401', '403', '429', '500']))
     if (name.includes('{')) expect(statuses, name).toContain('404')
     if (!name.startsWith('GET')) expect(statuses, name).toEqual(expect.arrayContaining(['413', '415']))
   }
@@ -289,6 +293,46 @@ test('/openapi.json is an OpenAPI 3.1 document of every route, and all its refer
     expect(document.components.schemas[name!], name).toBeDefined()
   // A client that generates types must not break when a field is added.
   expect(text).not.toContain('"additionalProperties":false')
+})
+
+test('/openapi.json passes the validators of others, but for paths that the contract itself makes ambiguous', async () => {
+  const document = await getJson('/openapi.json')
+  await SwaggerParser.validate(structuredClone(document) as never)
+  expect(await new Validator().validate(structuredClone(document) as never)).toMatchObject({valid: true})
+  const config = await createConfig({extends: ['recommended-strict']})
+  const problems = await lintFromString({source: JSON.stringify(document), config})
+  const described = problems.map(({ruleId, message, location}) => [ruleId, message, location[0]?.pointer])
+  expect(described.filter(([rule]) => rule !== 'no-ambiguous-paths')).toEqual([])
+  expect(described).toHaveLength(3)
+})
+
+test('each operation of /openapi.json has an id, says what every reply means, and has examples that its schemas allow', async () => {
+  const document = (await getJson('/openapi.json')) as OpenApi
+  const operations = [document.paths, document.webhooks].flatMap(paths =>
+    Object.values(paths).flatMap(Object.values<Operation>),
+  )
+  const ids = operations.map(({operationId}) => operationId)
+  expect(new Set(ids).size).toBe(operations.length)
+  for (const id of ['createUser', 'listDeposits', 'createPayout', 'onDepositConfirmed']) expect(ids).toContain(id)
+  for (const operation of operations) {
+    const replies = Object.entries(operation.responses).map(([status, reply]) => ({
+      status,
+      ...responseOf(document, reply),
+    }))
+    for (const {status, description, content, headers} of replies) {
+      const what = `${operation.operationId} ${status}`
+      expect(description.length, what).toBeGreaterThan(5)
+      if (operation.tags?.includes('Webhooks')) continue
+      expect(Object.keys(headers!), what).toContain('X-Request-Id')
+      const json = content?.['application/json']
+      if (!json) continue
+      expect(strictly(json.schema, document).safeParse(json.example).error?.issues, what).toBeUndefined()
+      if (status >= '400' && status !== '503') expect(json.schema.properties!.error!.enum, what).not.toEqual([])
+    }
+  }
+  const example = (name: string) =>
+    JSON.stringify(document.webhooks[name]!.post.requestBody!.content['application/json']!.example)
+  for (const type of Object.keys(document.webhooks)) expect(JSON.parse(example(type)).type).toBe(type)
 })
 
 /** The API of a database of its own, to a merchant with something to pay out. */

@@ -74,93 +74,19 @@ export const pageQuery = {
 
 /** The reply of a list: the items under `key`, newest first. */
 export function pageOf<Key extends string, Item extends z.ZodType>(key: Key, item: Item) {
-  return z.object({
-    ...({[key]: z.array(item)} as Record<Key, z.ZodArray<Item>>),
-    next_cursor: z
-      .string()
-      .nullable()
-      .meta({
-        description: 'Cursor of the next page; null on the last one.',
-        examples: ['AQAAAAAAAAAAAAAAAAAAAAKISNVo'],
-      }),
-    has_more: z.boolean(),
-  })
+  return z
+    .object({
+      ...({[key]: z.array(item)} as Record<Key, z.ZodArray<Item>>),
+      next_cursor: z
+        .string()
+        .nullable()
+        .meta({
+          description: 'Cursor of the next page; null on the last one.',
+          examples: ['AQAAAAAAAAAAAAAAAAAAAAKISNVo'],
+        }),
+      has_more: z.boolean(),
+    })
+    .describe('One page of the list.')
 }
 
 export const Address = z.object({chain: chainCode, address}).meta({id: 'Address'})
-
-export const ErrorReply = z
-  .object({
-    error: z.string().describe('Code for programs.'),
-    message: z.string().optional().describe('For people; may change.'),
-    details: z
-      .array(z.object({path: z.string(), code: z.string(), message: z.string()}))
-      .optional()
-      .describe('What is wrong where, for 400 `invalid_request`.'),
-  })
-  .meta({id: 'Error'})
-
-export const howToSendKey = 'send your API key as Authorization: Bearer <key>, or as x-api-key: <key>'
-
-const conditions = {
-  400: [
-    '`invalid_request`: malformed path, query, cursor or body',
-    {
-      error: 'invalid_request',
-      message: 'external_ref: Invalid input: expected string, received undefined',
-      details: [
-        {path: 'external_ref', code: 'invalid_type', message: 'Invalid input: expected string, received undefined'},
-      ],
-    },
-  ],
-  401: ['`invalid_api_key`: missing, unknown or revoked key', {error: 'invalid_api_key', message: howToSendKey}],
-  403: [
-    '`insufficient_scope`: the key may not do this',
-    {
-      error: 'insufficient_scope',
-      message: 'this needs a key with the scope payouts; this key has read, users',
-    },
-  ],
-  404: [
-    '`…_not_found`: it does not exist, or belongs to another account',
-    {error: 'user_not_found', message: 'there is no user with this id'},
-  ],
-  409: [
-    '`external_id_conflict`: there is a payment request with this `external_id`',
-    {error: 'external_id_conflict', message: 'there is a payment request with this external_id'},
-  ],
-  413: ['`payload_too_large`', {error: 'payload_too_large', message: 'the body is too large'}],
-  415: [
-    '`unsupported_media_type`: the body is not JSON',
-    {error: 'unsupported_media_type', message: 'send the body as application/json'},
-  ],
-  422: [
-    '`unprocessable`, or a code that says more: valid, and refused',
-    {error: 'chain_not_enabled', message: 'not enabled for this account: BTC'},
-  ],
-  429: [
-    '`rate_limited`: too many requests; wait as long as `Retry-After` says',
-    {error: 'rate_limited', message: 'too many requests; try again in 12 s'},
-  ],
-  500: ['`internal_error`', {error: 'internal_error', message: 'something went wrong on our side'}],
-  503: [
-    '`unavailable`: try again in a moment',
-    {error: 'unavailable', message: 'no address is free at the moment; try again'},
-  ],
-} as const
-
-type Status = keyof typeof conditions
-
-/** The error replies of a route that reads: those of every route, and these. */
-export function errors(...statuses: Status[]) {
-  const all: Status[] = [400, ...statuses, 401, 403, 429, 500, 503]
-  return Object.fromEntries(
-    all.map(status => {
-      const [description, example] = conditions[status]
-      return [status, z.object(ErrorReply.shape).meta({description, examples: [example]})]
-    }),
-  )
-}
-
-/** The error replies of a route that takes a body. */
-export const changeErrors = (...statuses: Status[]) => errors(...statuses, 413, 415)

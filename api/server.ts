@@ -13,6 +13,7 @@ import {inWords} from '../db/failure.ts'
 import type {App, Context} from './app.ts'
 import {Database} from './database.ts'
 import {docs} from './docs.ts'
+import {howToSendKey} from './error-codes.ts'
 import {ApiError, invalidRequest, toApiError} from './errors.ts'
 import {type Holder, Keys} from './keys.ts'
 import {Metrics} from './metrics.ts'
@@ -29,7 +30,6 @@ import {payoutAddress} from './routes/payout-address.ts'
 import {payouts} from './routes/payouts.ts'
 import {users} from './routes/users.ts'
 import {webhookEndpoints} from './routes/webhook-endpoints.ts'
-import {howToSendKey} from './schemas.ts'
 
 const bodyLimitBytes = 64 * 1024
 const poolSize = connections.sluice_api.pool

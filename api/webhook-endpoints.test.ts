@@ -10,6 +10,7 @@ import {makeMerchant} from '../test/support/people.ts'
 import {until} from '../test/support/until.ts'
 import {type Received, type Receiver, startReceiver} from '../test/support/webhooks.ts'
 import {documentOf} from './openapi.ts'
+import {eventNames} from './routes/events.ts'
 
 let db: TestDatabase
 let api: Api
@@ -233,9 +234,7 @@ test('a test of each type is signed and delivered like an event, recorded with i
     expect(last.headers['webhook-id']).toBe(sent.body.event_id)
     const event = verify(last, endpoint.secret)
     expect(event).toMatchObject({type: type ?? 'deposit.confirmed', id: sent.body.event_id, test: true})
-    const schema = documentOf(api.app).components.schemas[
-      event.type.startsWith('deposit.') ? 'DepositEvent' : 'PayoutEvent'
-    ]!
+    const schema = documentOf(api.app).components.schemas[eventNames[event.type as keyof typeof eventNames]]!
     expect(Object.keys(event).sort()).toEqual(Object.keys(schema.properties!).sort())
     expect((await client.get('/v1/events')).body.events).toEqual([])
     expect((await client.get(`/v1/events?after=${sent.body.event_id}`)).status).toBe(404)

@@ -2,7 +2,8 @@
 import {z} from 'zod'
 import type {App, Context} from '../app.ts'
 import {statement, value} from '../database.ts'
-import {amount, chainCode, errors, token} from '../schemas.ts'
+import {errors} from '../error-codes.ts'
+import {amount, chainCode, token} from '../schemas.ts'
 
 /**
  * The balances of m, a merchant. The fee is rounded down, in base units, once on the sum of a pair; a balance below zero bears none.
@@ -26,10 +27,13 @@ const Balance = z
   .object({
     chain: chainCode,
     token,
-    gross: amount.describe('Sum of the final deposits that no payout has collected.'),
-    fee: amount.describe('Service fee: gross × fee_bps / 10000, rounded down in base units.'),
-    net: amount.describe('What can be paid out.'),
-    depositCount: z.int(),
+    gross: amount.meta({description: 'Sum of the final deposits that no payout has collected.', examples: ['250']}),
+    fee: amount.meta({
+      description: 'Service fee: gross × fee_bps / 10000, rounded down in base units.',
+      examples: ['1.25'],
+    }),
+    net: amount.meta({description: 'What can be paid out.', examples: ['248.75']}),
+    depositCount: z.int().meta({description: 'How many deposits and receipts that is.', examples: [1]}),
   })
   .meta({id: 'Balance'})
 
@@ -40,9 +44,15 @@ export function balances(app: App, {db}: Context): void {
       schema: {
         tags: ['Balances'],
         summary: 'Read balances',
+        operationId: 'getBalances',
         description: 'Pairs of chain and token without unsettled deposits are left out.',
         response: {
-          200: z.object({fee_bps: z.int().describe('Fee rate in basis points.'), balances: z.array(Balance)}),
+          200: z
+            .object({
+              fee_bps: z.int().meta({description: 'Fee rate in basis points.', examples: [50]}),
+              balances: z.array(Balance),
+            })
+            .describe('All balances.'),
           ...errors(),
         },
       },

@@ -3,13 +3,13 @@ import {z} from 'zod'
 import {chainCodes} from '../../chains/registry.ts'
 import type {App, Context} from '../app.ts'
 import {statement} from '../database.ts'
+import {errors} from '../error-codes.ts'
 import {notFound} from '../errors.ts'
 import {type Fields, jsonOf, page, pageStatement} from '../page.ts'
 import {
   address,
   amount,
   chainCode,
-  errors,
   externalRef,
   id,
   metadata,
@@ -111,32 +111,35 @@ const shape = {
   id: id('dep'),
   chain: chainCode,
   token,
-  amount,
+  amount: amount.meta({examples: ['250']}),
   sender: address,
   txid,
-  status: z.enum(statuses),
-  confirmations: z
-    .int()
-    .describe('Number of blocks from its own to the newest, both included; 0 if unconfirmed or reorged.'),
-  settlement_id: id('pay').nullable().describe('The payout that collected it; null until then.'),
+  status: z.enum(statuses).meta({examples: ['final']}),
+  confirmations: z.int().meta({
+    description: 'Number of blocks from its own to the newest, both included; 0 if unconfirmed or reorged.',
+    examples: [9],
+  }),
+  settlement_id: id('pay')
+    .nullable()
+    .meta({description: 'The payout that collected it; null until then.', examples: [null]}),
   created_at: timestamp,
   address: address.describe('The address that received it.'),
-  output_index: z.int().describe('Position inside the transaction.'),
+  output_index: z.int().meta({description: 'Position inside the transaction.', examples: [3]}),
   user_id: id('usr'),
   external_ref: externalRef,
   metadata: metadata.describe('The metadata of the user.'),
-  settled_before_restore: z
-    .boolean()
-    .describe(
+  settled_before_restore: z.boolean().meta({
+    description:
       'True if it was paid out before the service was restored from a backup, and the payout that collected it is not known. ' +
-        'The balance does not include it, and no payout pays it again.',
-    ),
+      'The balance does not include it, and no payout pays it again.',
+    examples: [false],
+  }),
 }
 const Deposit = z.object(shape).meta({id: 'Deposit'})
 export const Settlement = z
   .object({id: id('pay'), status: z.string(), payout_txid: txid})
   .nullable()
-  .describe('Null until paid out.')
+  .meta({description: 'Null until paid out.', examples: [null]})
 const SingleDeposit = z
   .object({
     ...shape,
@@ -165,9 +168,10 @@ export function deposits(app: App, {db}: Context): void {
       schema: {
         tags: ['Deposits'],
         summary: 'List deposits',
+        operationId: 'listDeposits',
         description: 'Polling with `status=final` is a fallback to webhooks.',
         querystring: z.object({...filters, ...pageQuery}),
-        response: {200: pageOf('deposits', Deposit), ...errors(404)},
+        response: {200: pageOf('deposits', Deposit), ...errors('user_not_found')},
       },
     },
     async ({merchantId, query}) => {
@@ -184,8 +188,9 @@ export function deposits(app: App, {db}: Context): void {
       schema: {
         tags: ['Deposits'],
         summary: 'Get a deposit',
+        operationId: 'getDeposit',
         params: z.object({id: id('dep')}),
-        response: {200: SingleDeposit, ...errors(404)},
+        response: {200: SingleDeposit.describe('The deposit.'), ...errors('deposit_not_found')},
       },
     },
     async ({merchantId, params}) => {

@@ -2,13 +2,13 @@
 import {z} from 'zod'
 import type {App, Context} from '../app.ts'
 import {type Statement, statement} from '../database.ts'
+import {errors} from '../error-codes.ts'
 import {notFound} from '../errors.ts'
 import {page, pageStatement} from '../page.ts'
 import {
   address,
   amount,
   chainCode,
-  errors,
   externalRef,
   id,
   metadata,
@@ -19,6 +19,7 @@ import {
   txid,
   uuidOf,
 } from '../schemas.ts'
+import {payoutErrorCodes} from './payouts.ts'
 
 export const eventTypes = [
   'deposit.pending',
@@ -50,41 +51,63 @@ const findSequence = statement(
 const common = {
   id: id('evt').describe('De-duplicate on it.'),
   created_at: timestamp,
-  sequence: z.int().describe('Rises in the order in which events happened; gaps are allowed.'),
+  sequence: z
+    .int()
+    .meta({description: 'Rises in the order in which events happened; gaps are allowed.', examples: [1042]}),
   test: z.literal(true).optional().describe('Only in a test of an endpoint: nothing happened.'),
 }
-export const DepositEvent = z
-  .object({
-    type: z.enum(['deposit.pending', 'deposit.confirmed', 'deposit.reorged']),
-    ...common,
-    deposit_id: id('dep'),
-    user: z.object({
-      id: id('usr'),
-      external_ref: externalRef,
-      metadata: metadata.describe('The metadata that the user had when it happened.'),
-    }),
-    chain: chainCode,
-    token,
-    amount,
-    txid,
-  })
-  .meta({id: 'DepositEvent'})
-export const PayoutEvent = z
-  .object({
-    type: z.enum(['payout.completed', 'payout.failed']),
-    ...common,
-    payout_id: id('pay'),
-    chain: chainCode,
-    token,
-    gross: amount,
-    fee: amount,
-    net: amount,
-    address,
-    txid: txid.nullable().describe('The transaction that paid it; null if it failed.'),
-    error: z.object({code: z.string(), message: z.string()}).nullable().describe('Why it failed; else null.'),
-  })
-  .meta({id: 'PayoutEvent'})
-const Event = z.union([DepositEvent, PayoutEvent])
+
+const ofDeposit = {
+  deposit_id: id('dep'),
+  user: z.object({
+    id: id('usr'),
+    external_ref: externalRef,
+    metadata: metadata.describe('The metadata that the user had when it happened.'),
+  }),
+  chain: chainCode,
+  token,
+  amount: amount.meta({examples: ['250']}),
+  txid,
+}
+const ofPayout = {
+  payout_id: id('pay'),
+  chain: chainCode,
+  token,
+  gross: amount.meta({examples: ['250']}),
+  fee: amount.meta({examples: ['1.25']}),
+  net: amount.meta({examples: ['248.75']}),
+  address,
+}
+const paid = {
+  txid: txid.describe('The transaction that paid it.'),
+  error: z.null(),
+}
+const failed = {
+  txid: z.null(),
+  error: z
+    .object({code: z.enum(payoutErrorCodes), message: z.string()})
+    .meta({examples: [{code: 'address_not_whitelisted', message: 'the address was not on the whitelist for a day'}]}),
+}
+
+/** The name of the schema of each type. */
+export const eventNames = {
+  'deposit.pending': 'DepositPending',
+  'deposit.confirmed': 'DepositConfirmed',
+  'deposit.reorged': 'DepositReorged',
+  'payout.completed': 'PayoutCompleted',
+  'payout.failed': 'PayoutFailed',
+} as const satisfies Record<(typeof eventTypes)[number], string>
+
+function eventOf<Fields extends z.ZodRawShape>(type: (typeof eventTypes)[number], fields: Fields) {
+  return z.object({type: z.literal(type), ...common, ...fields}).meta({id: eventNames[type]})
+}
+const Event = z.discriminatedUnion('type', [
+  eventOf('deposit.pending', ofDeposit),
+  eventOf('deposit.confirmed', ofDeposit),
+  eventOf('deposit.reorged', ofDeposit),
+  eventOf('payout.completed', {...ofPayout, ...paid}),
+  eventOf('payout.failed', {...ofPayout, ...failed}),
+])
 
 export function events(app: App, {db}: Context): void {
   app.get(
@@ -93,6 +116,7 @@ export function events(app: App, {db}: Context): void {
       schema: {
         tags: ['Events'],
         summary: 'List events',
+        operationId: 'listEvents',
         description:
           'Each event exactly as webhooks deliver it. Newest first; with `after`, the events that followed that one, oldest first, ' +
           'none skipped.',
@@ -101,7 +125,7 @@ export function events(app: App, {db}: Context): void {
           after: id('evt').optional().describe('Id of the last event that you have.'),
           ...pageQuery,
         }),
-        response: {200: pageOf('events', Event), ...errors(404)},
+        response: {200: pageOf('events', Event), ...errors('event_not_found')},
       },
     },
     async ({merchantId, query}) => {

@@ -3,6 +3,7 @@
 import {z} from 'zod'
 import type {App, Context} from '../app.ts'
 import {statement, value} from '../database.ts'
+import {openErrors} from '../error-codes.ts'
 import {chainCode} from '../schemas.ts'
 
 const databaseTimeoutMs = 2_000
@@ -15,10 +16,16 @@ const readChains = statement(
 const ChainState = z.object({
   chain: chainCode,
   enabled: z.boolean(),
-  head_height: z.int().nullable(),
-  final_height: z.int().nullable(),
+  head_height: z
+    .int()
+    .nullable()
+    .meta({examples: [8100007]}),
+  final_height: z
+    .int()
+    .nullable()
+    .meta({examples: [8099943]}),
   head_age_seconds: z.number().nullable(),
-  halted: z.boolean(),
+  halted: z.boolean().meta({examples: [false]}),
   waiting_reason: z.string().nullable(),
   way_out: z.string().nullable(),
 })
@@ -36,26 +43,32 @@ const Ready = z.object({
         .describe('The most that it may be behind the primary, in seconds; null while unknown.'),
     })
     .nullable()
-    .describe('Null if no replica is set. Requests are served without it, too.'),
-  waiting_for: z
-    .array(chainCode)
-    .describe('Chains that are configured, or enabled for a merchant, but not followed now.'),
+    .meta({description: 'Null if no replica is set. Requests are served without it, too.', examples: [null]}),
+  waiting_for: z.array(chainCode).meta({
+    description: 'Chains that are configured, or enabled for a merchant, but not followed now.',
+    examples: [[]],
+  }),
   chains: z.array(
     ChainState.pick({chain: true, head_height: true, final_height: true, halted: true}).extend({
       lag_seconds: z
         .number()
         .nullable()
-        .describe('Age of the newest indexed block; null if the chain was never followed.'),
+        .meta({description: 'Age of the newest indexed block; null if the chain was never followed.', examples: [6.4]}),
       waiting: z
         .string()
         .nullable()
-        .describe(
-          'Why the chain is not read now, if known: the kind of the incident that halts it, or why its indexer waits. sluice status says more.',
-        ),
+        .meta({
+          description:
+            'Why the chain is not read now, if known: the kind of the incident that halts it, or why its indexer waits. sluice status says more.',
+          examples: [null],
+        }),
       way_out: z
         .string()
         .nullable()
-        .describe('What an operator has to do, if known; the log of its indexer says more.'),
+        .meta({
+          description: 'What an operator has to do, if known; the log of its indexer says more.',
+          examples: [null],
+        }),
     }),
   ),
 })
@@ -68,7 +81,12 @@ export function health(app: App, {db, metricsOnApiPort}: Context, metricsType: s
     '/livez',
     {
       config,
-      schema: {tags, summary: 'Check that the process is alive', response: {200: z.object({alive: z.literal(true)})}},
+      schema: {
+        tags,
+        summary: 'Check that the process is alive',
+        operationId: 'getLiveness',
+        response: {200: z.object({alive: z.literal(true)}).describe('It is alive.'), ...openErrors()},
+      },
     },
     async () => '{"alive":true}',
   )
@@ -80,9 +98,14 @@ export function health(app: App, {db, metricsOnApiPort}: Context, metricsType: s
       schema: {
         tags,
         summary: 'Check that requests can be served',
+        operationId: 'getReadiness',
         description:
           '200 if the database responds and at least one chain was ever followed. A chain that was added later, or whose node is away, shows only in the body.',
-        response: {200: Ready, 503: Ready},
+        response: {
+          200: Ready.describe('Requests can be served.'),
+          503: Ready.describe('Not yet, or the database is away.'),
+          ...openErrors(),
+        },
       },
     },
     async (_request, reply) => {

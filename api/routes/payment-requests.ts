@@ -5,25 +5,13 @@ import {formsOf} from '../../chains/families.ts'
 import type {ChainCode} from '../../chains/registry.ts'
 import type {App, Context} from '../app.ts'
 import {type Statement, statement, value} from '../database.ts'
+import {changeErrors, errors} from '../error-codes.ts'
 import {notFound} from '../errors.ts'
 import {idempotencyHeaders, keyAndHash} from '../idempotency.ts'
 import {type Fields, jsonOf, page, pageStatement} from '../page.ts'
 import {withAddresses} from '../pool.ts'
 import {qrSvg} from '../qr.ts'
-import {
-  address,
-  amount,
-  changeErrors,
-  errors,
-  id,
-  metadata,
-  pageLimit,
-  pageOf,
-  pageQuery,
-  text,
-  timestamp,
-  txid,
-} from '../schemas.ts'
+import {address, amount, id, metadata, pageLimit, pageOf, pageQuery, text, timestamp, txid} from '../schemas.ts'
 import {Settlement, settlementOf} from './deposits.ts'
 
 const statuses = ['paid', 'underpaid'] as const
@@ -125,9 +113,15 @@ const externalId = text(255).meta({
   maxLength: 255,
 })
 const currency = z.string().meta({description: 'Name of an asset in `GET /v1/crypto`.', examples: ['ETH-USDC']})
-const wanted = amount.describe('The amount to pay. Plain decimal, without trailing zeros.')
-const received = amount.describe('What arrived and is final.')
-const late = z.boolean().describe('Whether some of it came after the request expired, or was cancelled.')
+const wanted = amount.meta({
+  description: 'The amount to pay. Plain decimal, without trailing zeros.',
+  examples: ['25'],
+})
+const received = amount.meta({description: 'What arrived and is final.', examples: ['25']})
+const late = z.boolean().meta({
+  description: 'Whether some of it came after the request expired, or was cancelled.',
+  examples: [false],
+})
 const code = z.literal(200)
 const message = z.string()
 
@@ -160,35 +154,48 @@ const created = {
   }),
   expires_at: timestamp.describe('A later payment still counts, with `late`.'),
   metadata,
-  return_url: z.string().nullable().describe('Where the page sends your customer back to.'),
+  return_url: z
+    .string()
+    .nullable()
+    .meta({
+      description: 'Where the page sends your customer back to.',
+      examples: ['https://shop.example/orders/1042'],
+    }),
 }
 const PaymentRequest = z.object(created).meta({id: 'PaymentRequest'})
 
 const Receipt = z
   .object({
     txid,
-    output_index: z.int().describe('Position inside the transaction.'),
-    amount,
-    status: z.enum(['pending', 'final']),
-    confirmations: z
-      .int()
-      .describe('Number of blocks from its own to the newest, both included; 0 while it is in no block.'),
-    late: z.boolean().describe('Whether it came after the request expired.'),
-    settlement_id: id('pay').nullable().describe('The payout that collected it; null until then.'),
+    output_index: z.int().meta({description: 'Position inside the transaction.', examples: [3]}),
+    amount: amount.meta({examples: ['25']}),
+    status: z.enum(['pending', 'final']).meta({examples: ['final']}),
+    confirmations: z.int().meta({
+      description: 'Number of blocks from its own to the newest, both included; 0 while it is in no block.',
+      examples: [12],
+    }),
+    late: late.describe('Whether it came after the request expired, or was cancelled.'),
+    settlement_id: id('pay')
+      .nullable()
+      .meta({description: 'The payout that collected it; null until then.', examples: [null]}),
     created_at: timestamp,
   })
   .meta({id: 'Receipt'})
 const state = {
-  status: z
-    .enum(states)
-    .describe('`detected`: money was seen, and is not enough or not final yet. `expired`, `cancelled`: nothing came.'),
+  status: z.enum(states).meta({
+    description:
+      '`detected`: money was seen, and is not enough or not final yet. `expired`, `cancelled`: nothing came.',
+    examples: ['paid'],
+  }),
   amount_received: received,
-  amount_pending: amount.describe('What was seen and is not final yet.'),
+  amount_pending: amount.meta({description: 'What was seen and is not final yet.', examples: ['0']}),
   late,
   txid: txid.nullable().describe('The transaction that completed the payment; until then the last final one.'),
   paid_at: timestamp.nullable(),
   created_at: timestamp,
-  cancelled_at: timestamp.nullable().describe('When you cancelled it; null unless you did.'),
+  cancelled_at: timestamp
+    .nullable()
+    .meta({description: 'When you cancelled it; null unless you did.', examples: [null]}),
 }
 const {payment_uri: _uri, payment_url: _url, ...listed} = created
 const PaymentRequestItem = z.object({...listed, ...state}).meta({id: 'PaymentRequestItem'})
@@ -204,13 +211,15 @@ const Payment = z
   .object({
     external_id: externalId,
     currency,
-    amount: amount.describe('What was asked for.'),
+    amount: wanted.describe('What was asked for.'),
     amount_received: received.describe('What arrived and is final; more than `amount` if too much was paid.'),
     status: z.enum(statuses).describe('`underpaid`: some money came, less than asked, and the request expired.'),
     late,
     txid: txid.describe('The transaction that completed the payment; the last one if it is underpaid.'),
     paid_at: timestamp.nullable().describe('Null while it is underpaid.'),
-    settlement_id: id('pay').nullable().describe('The payout that collected it; null until all of it was collected.'),
+    settlement_id: id('pay')
+      .nullable()
+      .meta({description: 'The payout that collected it; null until all of it was collected.', examples: [null]}),
     settlement: Settlement,
     metadata,
   })
@@ -235,8 +244,9 @@ export function paymentRequests(app: App, context: Context): void {
       schema: {
         tags,
         summary: 'List assets',
+        operationId: 'listAssets',
         description: 'What a payment request can ask for: the assets of the chains that are enabled for your account.',
-        response: {200: z.object({code, data: z.array(Asset)}), ...errors()},
+        response: {200: z.object({code, data: z.array(Asset)}).describe('All assets.'), ...errors()},
       },
     },
     async ({merchantId}) => enveloped(await value(db.of(merchantId).read<[string]>(listAssets, [merchantId]))),
@@ -249,6 +259,7 @@ export function paymentRequests(app: App, context: Context): void {
       schema: {
         tags,
         summary: 'Request a payment',
+        operationId: 'createPaymentRequest',
         description:
           'Gives the payment an address of its own. Show your customer the address and the amount of the reply. Errors: 400 ' +
           '`external_id_prefix_mismatch` if `external_id` does not begin with the prefix of your account and `-`; 404 ' +
@@ -278,7 +289,17 @@ export function paymentRequests(app: App, context: Context): void {
             }),
           })
           .meta({examples: [{external_id: 'acme-1042', amount: '25'}]}),
-        response: {200: z.object({code, message, data: PaymentRequest}), ...changeErrors(404, 409, 422)},
+        response: {
+          200: z.object({code, message, data: PaymentRequest}).describe('The request was made.'),
+          ...changeErrors(
+            'external_id_prefix_mismatch',
+            'currency_not_found',
+            'external_id_conflict',
+            'chain_not_enabled',
+            'idempotency_key_reused',
+            'unprocessable',
+          ),
+        },
       },
     },
     async ({merchantId, headers, params, body}) => {
@@ -302,9 +323,13 @@ export function paymentRequests(app: App, context: Context): void {
       schema: {
         tags,
         summary: 'List payment requests',
+        operationId: 'listPaymentRequests',
         description: 'Newest first. `GET /v1/payment-requests/:external_id` has the payments that arrived, too.',
         querystring: z.object({status: z.enum(states).optional(), ...pageQuery}),
-        response: {200: z.object({code, ...pageOf('data', PaymentRequestItem).shape}), ...errors()},
+        response: {
+          200: z.object({code, ...pageOf('data', PaymentRequestItem).shape}).describe('One page of the list.'),
+          ...errors(),
+        },
       },
     },
     async ({merchantId, query}) => {
@@ -321,11 +346,15 @@ export function paymentRequests(app: App, context: Context): void {
       schema: {
         tags,
         summary: 'Cancel a payment request',
+        operationId: 'cancelPaymentRequest',
         description:
           'Only one that is `awaiting` can be cancelled; afterwards it is 422 `unprocessable`. What is paid all the same still counts, with ' +
           '`late`. Cancelling it again changes nothing.',
         params: z.object({external_id: z.string().meta({examples: ['acme-1042']})}),
-        response: {200: z.object({code, message, data: PaymentRequestState}), ...changeErrors(404, 422)},
+        response: {
+          200: z.object({code, message, data: PaymentRequestState}).describe('It is cancelled.'),
+          ...changeErrors('payment_request_not_found', 'unprocessable'),
+        },
       },
     },
     async ({merchantId, params: {external_id}}) => {
@@ -341,9 +370,13 @@ export function paymentRequests(app: App, context: Context): void {
       schema: {
         tags,
         summary: 'Get a payment request',
+        operationId: 'getPaymentRequest',
         description: 'The current state, with the payments that arrived. Use it if the reply to your request was lost.',
         params: z.object({external_id: z.string().meta({examples: ['acme-1042']})}),
-        response: {200: z.object({code, message, data: PaymentRequestState}), ...errors(404)},
+        response: {
+          200: z.object({code, message, data: PaymentRequestState}).describe('The request.'),
+          ...errors('payment_request_not_found'),
+        },
       },
     },
     async ({merchantId, params}) =>
@@ -356,11 +389,12 @@ export function paymentRequests(app: App, context: Context): void {
       schema: {
         tags,
         summary: 'Get a payment request as a QR code',
+        operationId: 'getPaymentRequestQr',
         description: 'Its `payment_uri`, as a picture.',
         params: z.object({external_id: z.string().meta({examples: ['acme-1042']})}),
         response: {
           200: {description: 'An SVG document.', content: {'image/svg+xml': {schema: z.string()}}},
-          ...errors(404),
+          ...errors('payment_request_not_found'),
         },
       },
     },
@@ -376,11 +410,15 @@ export function paymentRequests(app: App, context: Context): void {
       schema: {
         tags,
         summary: 'List payments',
+        operationId: 'listPayments',
         description:
           'Requests that are `paid` or `underpaid`, newest first. When the status or the received amount of one changes, it becomes ' +
           'the newest again.',
         querystring: z.object({...filters, ...pageQuery, limit: pageLimit(200)}),
-        response: {200: z.object({code, ...pageOf('data', Payment).shape}), ...errors()},
+        response: {
+          200: z.object({code, ...pageOf('data', Payment).shape}).describe('One page of the list.'),
+          ...errors(),
+        },
       },
     },
     async ({merchantId, query}) => {

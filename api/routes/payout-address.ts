@@ -6,8 +6,9 @@ import {AddressError} from '../../chains/family.ts'
 import {type ChainCode, findChain} from '../../chains/registry.ts'
 import type {App, Context} from '../app.ts'
 import {statement, value} from '../database.ts'
+import {changeErrors, errors} from '../error-codes.ts'
 import {chainNotEnabled, invalid, unavailable} from '../errors.ts'
-import {address, chainCode, changeErrors, errors, requestedChain, text, timestamp} from '../schemas.ts'
+import {address, chainCode, requestedChain, text, timestamp} from '../schemas.ts'
 
 const findOwn = statement('find_own_address', anyOwnAddress)
 const setPayoutAddress = statement('set_payout_address', 'select app.set_payout_address($1, $2, $3)')
@@ -48,9 +49,10 @@ export function payoutAddress(app: App, {db}: Context): void {
       schema: {
         tags: ['Payouts'],
         summary: 'List the payout addresses',
+        operationId: 'listPayoutAddresses',
         description:
           'Where payouts of each chain go, and whether the operator has approved it. A payout to another address waits.',
-        response: {200: PayoutAddresses, ...errors()},
+        response: {200: PayoutAddresses.describe('All payout addresses.'), ...errors()},
       },
     },
     ({merchantId}) => value(db.of(merchantId).read<[string]>(listPayoutAddresses, [merchantId])),
@@ -63,13 +65,17 @@ export function payoutAddress(app: App, {db}: Context): void {
       schema: {
         tags: ['Payouts'],
         summary: 'Register the payout address of a chain',
+        operationId: 'setPayoutAddress',
         description:
           'Replaces the one before it for later payouts. An address of this service is refused. On a chain that is no longer enabled, it ' +
           'can be set while a balance, or a payout under way, is left there.',
         body: z
           .object({chain: requestedChain, address: text(128)})
           .meta({examples: [{chain: 'ETH', address: '0x52908400098527886E0F7030069857D2E4169EE7'}]}),
-        response: {200: PayoutAddress, ...changeErrors(422)},
+        response: {
+          200: PayoutAddress.describe('It is registered.'),
+          ...changeErrors('chain_not_enabled', 'unprocessable'),
+        },
       },
     },
     async ({merchantId, body}) => {

@@ -3,6 +3,7 @@ import {z} from 'zod'
 import {chainCodes, findChain} from '../../chains/registry.ts'
 import type {App, Context} from '../app.ts'
 import {statement, value} from '../database.ts'
+import {changeErrors, errors} from '../error-codes.ts'
 import {ApiError, notFound} from '../errors.ts'
 import {idempotencyHeaders, keyAndHash} from '../idempotency.ts'
 import {type Fields, jsonOf, page, pageStatement} from '../page.ts'
@@ -11,8 +12,6 @@ import {
   address,
   amount,
   chainCode,
-  changeErrors,
-  errors,
   id,
   pageOf,
   pageQuery,
@@ -25,7 +24,7 @@ import {
 } from '../schemas.ts'
 
 const statuses = ['pending', 'sweeping', 'swept', 'paying', 'completed', 'failed'] as const
-const errorCodes = [
+export const payoutErrorCodes = [
   'address_not_whitelisted',
   'custody_rejected',
   'insufficient_treasury_funds',
@@ -90,27 +89,44 @@ export const listPayouts = pageStatement({
 
 const shape = {
   id: id('pay'),
-  status: z.enum(statuses),
+  status: z.enum(statuses).meta({examples: ['completed']}),
   chain: chainCode,
   token,
-  gross: amount.describe('The balance that it collected.'),
-  fee: amount.describe('Service fee: gross × fee_bps / 10000, rounded down in base units.'),
-  net: amount.describe('What is paid: gross − fee.'),
+  gross: amount.meta({description: 'The balance that it collected.', examples: ['250']}),
+  fee: amount.meta({
+    description: 'Service fee: gross × fee_bps / 10000, rounded down in base units.',
+    examples: ['1.25'],
+  }),
+  net: amount.meta({description: 'What is paid: gross − fee.', examples: ['248.75']}),
   txid: txid.nullable().describe('The transaction that paid it; null until it is completed.'),
   error: z
-    .object({code: z.enum(errorCodes), message: z.string()})
+    .object({code: z.enum(payoutErrorCodes), message: z.string()})
     .nullable()
-    .describe('Why it failed; null unless it did. Its deposits are in the balance again.'),
+    .meta({
+      description: 'Why it failed; null unless it did. Its deposits are in the balance again.',
+      examples: [null],
+    }),
   waiting: z
     .object({code: z.enum(waitingCodes), message: z.string(), since: timestamp})
     .nullable()
-    .describe('What its next step waits for, and since when; null while nothing is in its way, and once it has ended.'),
+    .meta({
+      description:
+        'What its next step waits for, and since when; null while nothing is in its way, and once it has ended.',
+      examples: [null],
+    }),
   address: address.describe('Where it is paid to. A later change of the payout address does not change it.'),
   completed_at: timestamp.nullable().describe('When its payment was final; null until then.'),
 }
 const {gross, fee, net} = shape
 const NewPayout = z
-  .object({id: shape.id, status: shape.status, gross, fee, net, txid: shape.txid})
+  .object({
+    id: shape.id,
+    status: shape.status.meta({examples: ['pending']}),
+    gross,
+    fee,
+    net,
+    txid: shape.txid.meta({examples: [null]}),
+  })
   .meta({id: 'NewPayout'})
 const Payout = z.object(shape).meta({id: 'Payout'})
 const PayoutItem = z.object({...shape, created_at: timestamp}).meta({id: 'PayoutItem'})
@@ -123,6 +139,7 @@ export function payouts(app: App, {db}: Context): void {
       schema: {
         tags: ['Payouts'],
         summary: 'Pay out a balance',
+        operationId: 'createPayout',
         description:
           'Collects the whole balance of a chain and token and pays its net to the payout address of the chain, step by step; ' +
           'the event `payout.completed` or `payout.failed` says how it ended. 422 is `payout_failed` if there is nothing to pay out, ' +
@@ -139,7 +156,10 @@ export function payouts(app: App, {db}: Context): void {
               .describe('If true, every address of the balance is swept before anything is paid.'),
           })
           .meta({examples: [{chain: 'ETH', token: 'USDC'}]}),
-        response: {202: NewPayout.describe('Accepted.'), ...changeErrors(422)},
+        response: {
+          202: NewPayout.describe('Accepted.'),
+          ...changeErrors('payout_failed', 'unsupported_token', 'chain_not_enabled', 'idempotency_key_reused'),
+        },
       },
     },
     async ({merchantId, headers, body}, reply) => {
@@ -157,6 +177,7 @@ export function payouts(app: App, {db}: Context): void {
       schema: {
         tags: ['Payouts'],
         summary: 'List payouts',
+        operationId: 'listPayouts',
         querystring: z.object({
           status: z.enum(statuses).optional(),
           chain: z.enum(chainCodes).optional(),
@@ -182,8 +203,9 @@ export function payouts(app: App, {db}: Context): void {
       schema: {
         tags: ['Payouts'],
         summary: 'Get a payout',
+        operationId: 'getPayout',
         params: z.object({id: id('pay')}),
-        response: {200: Payout, ...errors(404)},
+        response: {200: Payout.describe('The payout.'), ...errors('payout_not_found')},
       },
     },
     ({merchantId, params}) => payoutOf(db.of(merchantId), merchantId, uuidOf('pay', params.id)),
@@ -196,10 +218,14 @@ export function payouts(app: App, {db}: Context): void {
       schema: {
         tags: ['Payouts'],
         summary: 'Cancel a payout',
+        operationId: 'cancelPayout',
         description:
           'Only a pending payout can be cancelled; afterwards it is 422 `unprocessable`. Its deposits are in the balance again at once.',
         params: z.object({id: id('pay')}),
-        response: {200: Payout.describe('Cancelled: it is failed.'), ...changeErrors(404, 422)},
+        response: {
+          200: Payout.describe('Cancelled: it is failed.'),
+          ...changeErrors('payout_not_found', 'unprocessable'),
+        },
       },
     },
     async ({merchantId, params}) => {

@@ -2,22 +2,11 @@
 import {z} from 'zod'
 import type {App, Context} from '../app.ts'
 import {statement} from '../database.ts'
+import {changeErrors, errors} from '../error-codes.ts'
 import {notFound} from '../errors.ts'
 import {jsonOf, page, pageStatement} from '../page.ts'
 import {withAddresses} from '../pool.ts'
-import {
-  Address,
-  chainList,
-  changeErrors,
-  errors,
-  externalRef,
-  id,
-  metadata,
-  pageOf,
-  pageQuery,
-  timestamp,
-  uuidOf,
-} from '../schemas.ts'
+import {Address, chainList, externalRef, id, metadata, pageOf, pageQuery, timestamp, uuidOf} from '../schemas.ts'
 
 const provisionUser = statement('provision_user', 'select created, body from app.provision_user($1, $2, $3, $4)')
 const provisionAddresses = statement(
@@ -62,6 +51,7 @@ export function users(app: App, {db}: Context): void {
       schema: {
         tags: ['Users'],
         summary: 'Create or find a user',
+        operationId: 'createUser',
         description:
           'Gives the user a persistent deposit address on each chain. Idempotent on `external_ref`: the same reference is the same ' +
           'user, and addresses that are missing are added.',
@@ -75,7 +65,7 @@ export function users(app: App, {db}: Context): void {
         response: {
           201: NewUser.describe('Created.'),
           200: NewUser.describe('The user existed already.'),
-          ...changeErrors(422),
+          ...changeErrors('chain_not_enabled'),
         },
       },
     },
@@ -97,6 +87,7 @@ export function users(app: App, {db}: Context): void {
       schema: {
         tags: ['Users'],
         summary: 'List users',
+        operationId: 'listUsers',
         querystring: z.object({external_ref: externalRef.optional(), ...pageQuery}),
         response: {200: pageOf('users', User), ...errors()},
       },
@@ -114,8 +105,9 @@ export function users(app: App, {db}: Context): void {
       schema: {
         tags: ['Users'],
         summary: 'Get a user',
+        operationId: 'getUser',
         params: z.object({id: id('usr')}),
-        response: {200: User, ...errors(404)},
+        response: {200: User.describe('The user.'), ...errors('user_not_found')},
       },
     },
     ({merchantId, params}) => userOf(merchantId, uuidOf('usr', params.id)),
@@ -128,10 +120,11 @@ export function users(app: App, {db}: Context): void {
       schema: {
         tags: ['Users'],
         summary: 'Change a user',
+        operationId: 'updateUser',
         description: 'Replaces the whole of `metadata`. Events that were made already keep the old one.',
         params: z.object({id: id('usr')}),
         body: z.object({metadata: metadata.optional()}).meta({examples: [{metadata: {plan: 'gold'}}]}),
-        response: {200: User, ...changeErrors(404)},
+        response: {200: User.describe('The user as it is now.'), ...changeErrors('user_not_found')},
       },
     },
     async ({merchantId, params, body}) => {
@@ -151,13 +144,14 @@ export function users(app: App, {db}: Context): void {
       schema: {
         tags: ['Users'],
         summary: 'Add addresses to a user',
+        operationId: 'addAddresses',
         description: 'If the user already has an address on a chain, that address stays.',
         params: z.object({id: id('usr')}),
         body: z.object({chains: chainList}).meta({examples: [{chains: ['POLYGON']}]}),
         response: {
           201: UserAddresses.describe('An address was added. All addresses of the user.'),
           200: UserAddresses.describe('The user had all of them already.'),
-          ...changeErrors(404, 422),
+          ...changeErrors('user_not_found', 'chain_not_enabled'),
         },
       },
     },

@@ -3,9 +3,10 @@ import {z} from 'zod'
 import {refusalOfWebhook} from '../../base/public-address.ts'
 import type {App, Context} from '../app.ts'
 import {type Statement, statement, value} from '../database.ts'
+import {changeErrors, errors} from '../error-codes.ts'
 import {notFound} from '../errors.ts'
 import {jsonOf, page, pageStatement, uuids} from '../page.ts'
-import {changeErrors, errors, id, pageOf, pageQuery, text, timestamp, uuidOf} from '../schemas.ts'
+import {id, pageOf, pageQuery, text, timestamp, uuidOf} from '../schemas.ts'
 import {eventTypes} from './events.ts'
 
 const endpointJson = jsonOf({
@@ -64,13 +65,18 @@ for (const status of [undefined, ...deliveryStatuses]) {
 const shape = {
   id: id('whe'),
   url: z.string().meta({examples: ['https://example.com/webhooks/sluice']}),
-  event_types: z.array(z.enum(eventTypes)),
+  event_types: z.array(z.enum(eventTypes)).meta({
+    examples: [['deposit.pending', 'deposit.confirmed', 'payout.completed', 'payout.failed']],
+  }),
   enabled: z.boolean(),
   disabled_reason: z
     .string()
     .nullable()
-    .describe('`merchant`, `gone` (the endpoint responded with 410) or `failing` (five days without a success).'),
-  failing_since: timestamp.nullable().describe('First failure since the last success.'),
+    .meta({
+      description: '`merchant`, `gone` (the endpoint responded with 410) or `failing` (five days without a success).',
+      examples: [null],
+    }),
+  failing_since: timestamp.nullable().meta({description: 'First failure since the last success.', examples: [null]}),
   created_at: timestamp,
 }
 const secret = z.string().meta({
@@ -83,10 +89,10 @@ const Delivery = z
   .object({
     id: id('dlv'),
     event_id: id('evt'),
-    event_type: z.enum(eventTypes),
-    status: z.enum(deliveryStatuses),
+    event_type: z.enum(eventTypes).meta({examples: ['deposit.confirmed']}),
+    status: z.enum(deliveryStatuses).meta({examples: ['delivered']}),
     created_at: timestamp,
-    next_attempt_at: timestamp.nullable(),
+    next_attempt_at: timestamp.nullable().meta({examples: [null]}),
     finished_at: timestamp.nullable(),
     attempts: z.array(
       z.object({
@@ -95,11 +101,11 @@ const Delivery = z
         response_status: z
           .int()
           .nullable()
-          .meta({description: 'Null if there was no response.', examples: [503]}),
+          .meta({description: 'Null if there was no response.', examples: [204]}),
         error: z
           .string()
           .nullable()
-          .meta({description: 'Null if it succeeded.', examples: ['HTTP 503']}),
+          .meta({description: 'Null if it succeeded.', examples: [null]}),
       }),
     ),
   })
@@ -138,11 +144,15 @@ export function webhookEndpoints(app: App, {db, webhookAllowPrivate}: Context): 
       schema: {
         tags,
         summary: 'Create a webhook endpoint',
+        operationId: 'createWebhookEndpoint',
         description: 'At most five per account.',
         body: z
           .object({url, event_types: types.optional()})
           .meta({examples: [{url: 'https://example.com/webhooks/sluice'}]}),
-        response: {201: EndpointWithSecret, ...changeErrors(422)},
+        response: {
+          201: EndpointWithSecret.describe('The endpoint was made. Its secret is shown here alone.'),
+          ...changeErrors('unprocessable'),
+        },
       },
     },
     async ({merchantId, body}, reply) => {
@@ -160,7 +170,8 @@ export function webhookEndpoints(app: App, {db, webhookAllowPrivate}: Context): 
       schema: {
         tags,
         summary: 'List webhook endpoints',
-        response: {200: z.object({webhook_endpoints: z.array(Endpoint)}), ...errors()},
+        operationId: 'listWebhookEndpoints',
+        response: {200: z.object({webhook_endpoints: z.array(Endpoint)}).describe('All endpoints.'), ...errors()},
       },
     },
     ({merchantId}) => value(db.of(merchantId).read<[string]>(listEndpoints, [merchantId])),
@@ -168,7 +179,15 @@ export function webhookEndpoints(app: App, {db, webhookAllowPrivate}: Context): 
 
   app.get(
     '/v1/webhook-endpoints/:id',
-    {schema: {tags, summary: 'Get a webhook endpoint', params, response: {200: Endpoint, ...errors(404)}}},
+    {
+      schema: {
+        tags,
+        summary: 'Get a webhook endpoint',
+        operationId: 'getWebhookEndpoint',
+        params,
+        response: {200: Endpoint.describe('The endpoint.'), ...errors('webhook_endpoint_not_found')},
+      },
+    },
     ({merchantId, params}) => read(merchantId, endpointOf(params)),
   )
 
@@ -179,6 +198,7 @@ export function webhookEndpoints(app: App, {db, webhookAllowPrivate}: Context): 
       schema: {
         tags,
         summary: 'Change a webhook endpoint',
+        operationId: 'updateWebhookEndpoint',
         description:
           'Fields that are left out stay as they are. Disabling an endpoint fails its pending deliveries. Enabling it sends the events ' +
           'that happen from then on; `redeliver-failed` sends the rest.',
@@ -186,7 +206,7 @@ export function webhookEndpoints(app: App, {db, webhookAllowPrivate}: Context): 
         body: z
           .object({url: url.optional(), event_types: types.optional(), enabled: z.boolean().optional()})
           .meta({examples: [{enabled: true}]}),
-        response: {200: Endpoint, ...changeErrors(404)},
+        response: {200: Endpoint.describe('The endpoint as it is now.'), ...changeErrors('webhook_endpoint_not_found')},
       },
     },
     async ({merchantId, params, body}) => {
@@ -206,8 +226,9 @@ export function webhookEndpoints(app: App, {db, webhookAllowPrivate}: Context): 
       schema: {
         tags,
         summary: 'Delete a webhook endpoint',
+        operationId: 'deleteWebhookEndpoint',
         params,
-        response: {204: z.void().describe('Deleted.'), ...changeErrors(404)},
+        response: {204: z.void().describe('Deleted.'), ...changeErrors('webhook_endpoint_not_found')},
       },
     },
     async ({merchantId, params}, reply) => {
@@ -223,9 +244,13 @@ export function webhookEndpoints(app: App, {db, webhookAllowPrivate}: Context): 
       schema: {
         tags,
         summary: 'Rotate the secret',
+        operationId: 'rotateWebhookSecret',
         description: 'Events are signed with the new secret and, for 24 hours, with the one before it too.',
         params,
-        response: {200: EndpointWithSecret, ...changeErrors(404)},
+        response: {
+          200: EndpointWithSecret.describe('The new secret, which is shown here alone.'),
+          ...changeErrors('webhook_endpoint_not_found'),
+        },
       },
     },
     async ({merchantId, params}) => {
@@ -242,6 +267,7 @@ export function webhookEndpoints(app: App, {db, webhookAllowPrivate}: Context): 
       schema: {
         tags,
         summary: 'Send a test event',
+        operationId: 'testWebhookEndpoint',
         description:
           'Sends a signed example to this endpoint alone, whatever types it gets: `"test": true` in the body, an id that begins with ' +
           '`evt_test_`, and in no list of events.',
@@ -250,7 +276,10 @@ export function webhookEndpoints(app: App, {db, webhookAllowPrivate}: Context): 
           .object({type: z.enum(eventTypes).optional().describe('If omitted, `deposit.confirmed`.')})
           .nullish()
           .meta({examples: [{type: 'payout.completed'}]}),
-        response: {201: Delivery, ...changeErrors(404, 422)},
+        response: {
+          201: Delivery.describe('The example is on its way.'),
+          ...changeErrors('webhook_endpoint_not_found', 'unprocessable'),
+        },
       },
     },
     async ({merchantId, params, body}, reply) => {
@@ -267,10 +296,11 @@ export function webhookEndpoints(app: App, {db, webhookAllowPrivate}: Context): 
       schema: {
         tags,
         summary: 'List deliveries',
+        operationId: 'listWebhookDeliveries',
         description: 'Each with its attempts.',
         params,
         querystring: z.object({status: z.enum(deliveryStatuses).optional(), ...pageQuery}),
-        response: {200: pageOf('deliveries', Delivery), ...errors(404)},
+        response: {200: pageOf('deliveries', Delivery), ...errors('webhook_endpoint_not_found')},
       },
     },
     async ({merchantId, params, query}) => {
@@ -288,9 +318,13 @@ export function webhookEndpoints(app: App, {db, webhookAllowPrivate}: Context): 
       schema: {
         tags,
         summary: 'Deliver an event again',
+        operationId: 'redeliverWebhook',
         description: 'Sends it at once, and retries by the full schedule.',
         params: deliveryParams,
-        response: {200: Delivery, ...changeErrors(404, 422)},
+        response: {
+          200: Delivery.describe('It is sent again.'),
+          ...changeErrors('webhook_endpoint_not_found', 'webhook_delivery_not_found', 'unprocessable'),
+        },
       },
     },
     async ({merchantId, params}) => {
@@ -309,11 +343,15 @@ export function webhookEndpoints(app: App, {db, webhookAllowPrivate}: Context): 
       schema: {
         tags,
         summary: 'Redeliver failed deliveries',
+        operationId: 'redeliverFailedWebhooks',
         params,
         body: z
           .object({since: z.iso.datetime({offset: true}).describe('Events that happened at or after this time.')})
           .meta({examples: [{since: '2026-01-31T00:00:00.000Z'}]}),
-        response: {200: z.object({count: z.int()}), ...changeErrors(404, 422)},
+        response: {
+          200: z.object({count: z.int().meta({examples: [3]})}).describe('How many are sent again.'),
+          ...changeErrors('webhook_endpoint_not_found', 'unprocessable'),
+        },
       },
     },
     async ({merchantId, params, body}) => {

@@ -6,7 +6,8 @@ import {getAddress} from 'viem'
 import {expect} from 'vitest'
 import {z} from 'zod'
 import type {App} from '../../api/app.ts'
-import {documentOf, type OpenApi, type Operation, type Schema} from '../../api/openapi.ts'
+import {documentOf} from '../../api/openapi.ts'
+import {type OpenApi, type Operation, responseOf, type Schema} from '../../api/openapi-document.ts'
 import {buildServer} from '../../api/server.ts'
 import {logger} from '../../base/log.ts'
 import {scopes as allScopes, type Scope} from '../../base/scopes.ts'
@@ -146,7 +147,7 @@ function checkShape(app: App, method: string, path: string, {status, body}: Repl
   if (!operation) return
   const response = operation.responses[status]
   expect(response, `${method} ${path} answers ${status}, which is not documented`).toBeDefined()
-  const schema = response!.content?.['application/json']?.schema
+  const schema = responseOf(documentOf(app), response!).content?.['application/json']?.schema
   const result = schema ? strictly(schema, documentOf(app)).safeParse(body) : z.undefined().safeParse(body)
   expect(result.error?.issues, `${method} ${path} does not answer as documented`).toBeUndefined()
 }
@@ -164,7 +165,7 @@ function operationOf(app: App, method: string, path: string): Operation | undefi
 const strict = new Map<string, z.ZodType>()
 
 /** The schema, with all fields forbidden that it does not name. */
-function strictly(schema: Schema, document: OpenApi): z.ZodType {
+export function strictly(schema: Schema, document: OpenApi): z.ZodType {
   const key = JSON.stringify(schema)
   let made = strict.get(key)
   if (!made) {

@@ -1,0 +1,138 @@
+// The errors of the API: the status of each code, when it comes, and an example of its message. A route names those that it can give, for the
+// reference; the tests hold each reply against that.
+import {z} from 'zod'
+
+export const howToSendKey = 'send your API key as Authorization: Bearer <key>, or as x-api-key: <key>'
+
+interface Known {
+  status: number
+  /** When it comes. */
+  when: string
+  message: string
+}
+const known = (status: number, when: string, message: string): Known => ({status, when, message})
+const missing = (thing: string) =>
+  known(404, `there is no ${thing} with this id, or it belongs to another account`, `there is no ${thing} with this id`)
+
+const codes = {
+  invalid_request: known(
+    400,
+    'malformed path, query, cursor or body, or a parameter that the route does not know; `details` says what is wrong where',
+    'external_ref: Invalid input: expected string, received undefined',
+  ),
+  external_id_prefix_mismatch: known(
+    400,
+    '`external_id` does not begin with the prefix of the account and `-`',
+    'external_id must begin with acme-, followed by a reference of your own',
+  ),
+  invalid_api_key: known(401, 'missing, unknown or revoked key, or two that differ', howToSendKey),
+  insufficient_scope: known(
+    403,
+    'the key may not do this',
+    'this needs a key with the scope payouts; this key has read, users',
+  ),
+  user_not_found: missing('user'),
+  deposit_not_found: missing('deposit'),
+  payout_not_found: missing('payout'),
+  event_not_found: missing('event'),
+  webhook_endpoint_not_found: missing('webhook endpoint'),
+  webhook_delivery_not_found: missing('webhook delivery'),
+  payment_request_not_found: missing('payment request'),
+  currency_not_found: known(
+    404,
+    'there is no asset with this name; `GET /v1/crypto` lists them',
+    'there is no currency with this name; GET /v1/crypto lists the currencies',
+  ),
+  external_id_conflict: known(
+    409,
+    'there is a payment request with this `external_id`',
+    'there is a payment request with this external_id; GET /v1/payment-requests/<external_id> shows it',
+  ),
+  payload_too_large: known(413, 'the body has more than 64 KiB', 'the body is too large'),
+  unsupported_media_type: known(415, 'the body is not JSON', 'send the body as application/json'),
+  chain_not_enabled: known(
+    422,
+    'the chain is not enabled for the account, or does not exist',
+    'not enabled for this account: BTC',
+  ),
+  unsupported_token: known(422, 'there is no such pair of chain and token', 'there is no token DOGE on ETH'),
+  payout_failed: known(
+    422,
+    'there is nothing to pay out, or less than the smallest payout, or no payout address, or payouts of the chain are stopped',
+    'there is nothing to pay out',
+  ),
+  idempotency_key_reused: known(
+    422,
+    'the `Idempotency-Key` was used with another body',
+    'this Idempotency-Key was used with another request',
+  ),
+  unprocessable: known(
+    422,
+    'well-formed, and refused; `message` says why',
+    'only a pending payout can be cancelled; this one is paying',
+  ),
+  rate_limited: known(
+    429,
+    'too many requests; wait as long as `Retry-After` says',
+    'too many requests; try again in 12 s',
+  ),
+  internal_error: known(
+    500,
+    'something failed in the service; `message` has an id by which the operator finds the cause',
+    'something went wrong on our side',
+  ),
+  unavailable: known(
+    503,
+    'not at the moment; try again after `Retry-After` seconds',
+    'no address is free at the moment; try again',
+  ),
+}
+export type ErrorCode = keyof typeof codes
+
+const details = [
+  {path: 'external_ref', code: 'invalid_type', message: 'Invalid input: expected string, received undefined'},
+]
+const Details = z
+  .array(z.object({path: z.string(), code: z.string(), message: z.string()}))
+  .describe('What is wrong where.')
+
+/** The replies for these codes, by status. */
+function repliesFor(given: ErrorCode[]): Record<number, z.ZodType> {
+  const statuses = new Set(given.map(code => codes[code].status))
+  return Object.fromEntries(
+    [...statuses].map(status => [status, replyWith(given.filter(code => codes[code].status === status))]),
+  )
+}
+
+function replyWith(given: ErrorCode[]): z.ZodType {
+  const [first] = given as [ErrorCode, ...ErrorCode[]]
+  const hasDetails = given.includes('invalid_request')
+  return z
+    .object({
+      error: z.enum(given).describe('Code for programs.'),
+      message: z.string().optional().describe('For people; may change.'),
+      ...(hasDetails && {details: Details.optional()}),
+    })
+    .meta({
+      description: given.map(code => `\`${code}\`: ${codes[code].when}`).join('. '),
+      examples: [{error: first, message: codes[first].message, ...(first === 'invalid_request' && {details})}],
+    })
+}
+
+const ofEvery: ErrorCode[] = [
+  'invalid_request',
+  'invalid_api_key',
+  'insufficient_scope',
+  'rate_limited',
+  'internal_error',
+  'unavailable',
+]
+
+/** The error replies of a route that reads: those of every route, and these. */
+export const errors = (...own: ErrorCode[]) => repliesFor([...ofEvery, ...own])
+
+/** The error replies of a route that changes something. */
+export const changeErrors = (...own: ErrorCode[]) => errors('payload_too_large', 'unsupported_media_type', ...own)
+
+/** The error replies of a route that needs no key. */
+export const openErrors = () => repliesFor(['invalid_request', 'internal_error'])
