@@ -8,6 +8,7 @@ import SwaggerParser from '@apidevtools/swagger-parser'
 import {createConfig, lintFromString} from '@redocly/openapi-core'
 import {Validator} from '@seriousme/openapi-schema-validator'
 import pg from 'pg'
+import ts from 'typescript'
 import {afterAll, beforeAll, expect, test} from 'vitest'
 import {freePort} from '../devnet/listen.ts'
 import {type Api, Client, fillPool, makeKey, startApi, strictly} from '../test/support/api.ts'
@@ -394,7 +395,7 @@ test('/docs is one page with every route that loads nothing from other servers',
     'nosniff',
     'noindex',
   ])
-  expect(html).not.toMatch(/(src|href)="(https?:)?\/\//)
+  expect(html).not.toMatch(/ src=|<link (?!rel="icon" href="data:,")/)
   expect(html).not.toMatch(/@import|url\(/)
   const document = (await getJson('/openapi.json')) as OpenApi
   for (const [path, methods] of Object.entries(document.paths))
@@ -409,6 +410,34 @@ test('/docs is one page with every route that loads nothing from other servers',
     Object.keys(schema.properties ?? {}),
   )
   for (const name of names) expect(new RegExp(`[>.]${name}</code>`).test(html), name).toBe(true)
+})
+
+test('/docs has the guides; every link on it leads somewhere, and its samples in TypeScript are valid', async () => {
+  const html = await (await fetch(`${api.url}/docs`)).text()
+  const ids = new Set([...html.matchAll(/ id="([^"]+)"/g)].map(([, id]) => id))
+  const targets = [...html.matchAll(/href="#([^"]*)"/g)].map(([, target]) => target)
+  expect(targets.filter(target => !ids.has(target))).toEqual([])
+  for (const id of [
+    'api-quick-start',
+    'api-webhooks',
+    'api-payouts',
+    'api-errors',
+    'api-testing',
+    'payment-requests-states',
+  ])
+    expect(ids, id).toContain(id)
+  const samples = [...html.matchAll(/In TypeScript<\/summary><pre tabindex="0">([^<]*)<\/pre>/g)]
+  const document = (await getJson('/openapi.json')) as OpenApi
+  expect(samples).toHaveLength(Object.values(document.paths).flatMap(Object.keys).length)
+  for (const [, sample] of samples) {
+    const text = sample!
+      .replaceAll('&quot;', '"')
+      .replaceAll('&lt;', '<')
+      .replaceAll('&gt;', '>')
+      .replaceAll('&amp;', '&')
+    const {diagnostics} = ts.transpileModule(text, {reportDiagnostics: true})
+    expect(diagnostics, text).toEqual([])
+  }
 })
 
 test('the commands in the guides for merchants work', () =>

@@ -255,8 +255,11 @@ test('a transaction in a block that is not read yet is not absent, although the 
   await watch(address)
   const {height} = await node.client.head()
   addToHistory(address, {tx_hash: '55'.repeat(32), height: height + 1})
-  await catchUp()
-  expect(await source.unconfirmed()).toBeUndefined()
+  const waits = async () => {
+    await catchUp()
+    return (await source.unconfirmed()) === undefined
+  }
+  await until(waits, {timeoutMs: 20_000, what: 'the source to wait for the block'})
 })
 
 test('a payment whose notification was lost is found, because statuses are asked for again', async () => {

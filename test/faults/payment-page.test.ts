@@ -1,34 +1,14 @@
 // The page of a payment request in a real browser, from a real server, while a test writes the chain.
-import {existsSync} from 'node:fs'
-import {type Browser, type BrowserContextOptions, chromium, type Page} from 'playwright-core'
+import type {Browser, BrowserContextOptions, Page} from 'playwright-core'
 import {afterAll, afterEach, beforeAll, describe, expect, test} from 'vitest'
 import {type Api, startApi} from '../support/api.ts'
+import {hasChromium, launchChromium} from '../support/chromium.ts'
 import {Money} from '../support/money.ts'
 import {type Made, PaymentRequests} from '../support/payment-requests.ts'
 import {readQr} from '../support/qr.ts'
 
-const executablePath = process.env.CHROMIUM_BIN || '/usr/bin/chromium'
-const flags = [
-  '--headless',
-  '--no-sandbox',
-  '--disable-gpu',
-  '--disable-quic',
-  '--no-first-run',
-  '--disable-background-networking',
-  '--disable-component-update',
-  '--disable-sync',
-]
-if (process.env.CHROMIUM_BIN && !existsSync(executablePath))
-  throw new Error(`CHROMIUM_BIN is ${executablePath}, which does not exist`)
-
 const usdc = '0x1c7D4B196Cb0C7B01d743Fbc6116a902379C7238'
 const phone = {viewport: {width: 320, height: 568}, hasTouch: true, isMobile: true}
-
-const hasChromium = existsSync(executablePath)
-if (!hasChromium)
-  console.warn(
-    'The payment page is not tested: there is no /usr/bin/chromium, and CHROMIUM_BIN is not set (test/install-chromium installs one).',
-  )
 
 describe.skipIf(!hasChromium)('the page in Chromium (skipped without one: set CHROMIUM_BIN)', () => {
   let money: Money
@@ -45,7 +25,7 @@ describe.skipIf(!hasChromium)('the page in Chromium (skipped without one: set CH
     requests = await PaymentRequests.open(money.db)
     api = await startApi(money.db)
     merchantId = (await money.merchant()).merchantId
-    browser = await chromium.launch({executablePath, args: flags})
+    browser = await launchChromium()
   })
   afterEach(async () => {
     await Promise.all(browser.contexts().map(context => context.close()))

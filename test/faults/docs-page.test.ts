@@ -1,0 +1,66 @@
+// The documentation of the API in a real browser, at the widths of a phone, a tablet and a desk, in light and dark.
+import {readFileSync} from 'node:fs'
+import {createRequire} from 'node:module'
+import type axe from 'axe-core'
+import type {Browser, Page} from 'playwright-core'
+import {afterAll, beforeAll, describe, expect, test} from 'vitest'
+import {type Api, startApi} from '../support/api.ts'
+import {hasChromium, launchChromium} from '../support/chromium.ts'
+import {type TestDatabase, testDatabase} from '../support/database.ts'
+
+const axeSource = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+
+describe.skipIf(!hasChromium)('the documentation in Chromium (skipped without one: set CHROMIUM_BIN)', () => {
+  let db: TestDatabase
+  let api: Api
+  let browser: Browser
+
+  beforeAll(async () => {
+    db = await testDatabase()
+    api = await startApi(db)
+    browser = await launchChromium()
+  })
+  afterAll(async () => {
+    await browser?.close()
+    await api?.close()
+    await db?.drop()
+  })
+
+  /** The page; what the browser complains of ends up in the list. */
+  async function open(options: Parameters<Browser['newContext']>[0], complaints: string[]): Promise<Page> {
+    const page = await (await browser.newContext(options)).newPage()
+    page.on('console', message => message.type() === 'error' && complaints.push(message.text()))
+    page.on('pageerror', error => complaints.push(String(error)))
+    page.on('request', request => request.url().startsWith(api.url) || complaints.push(request.url()))
+    await page.goto(`${api.url}/docs`)
+    return page
+  }
+
+  test.each([
+    {width: 390, colorScheme: 'light'},
+    {width: 390, colorScheme: 'dark'},
+    {width: 768, colorScheme: 'light'},
+    {width: 1280, colorScheme: 'light'},
+    {width: 1280, colorScheme: 'dark'},
+  ] as const)('fits $width pixels, and axe finds nothing wrong in $colorScheme', async ({width, colorScheme}) => {
+    const complaints: string[] = []
+    const page = await open({viewport: {width, height: 900}, colorScheme, bypassCSP: true}, complaints)
+    expect(await page.evaluate('document.documentElement.scrollWidth')).toBeLessThanOrEqual(width)
+    await page.evaluate(axeSource)
+    const {violations} = (await page.evaluate('axe.run()')) as axe.AxeResults
+    expect(violations.map(({id, nodes}) => [id, nodes.map(({html}) => html)])).toEqual([])
+    expect(complaints).toEqual([])
+  })
+
+  test('the search shows what has all of its words, under the policy of the page', async () => {
+    const complaints: string[] = []
+    const page = await open({}, complaints)
+    const shown = () => page.locator('nav a:visible').allTextContents()
+    const all = (await shown()).length
+    await page.getByRole('searchbox').fill('payout CANCEL')
+    expect(await shown()).toEqual(['Cancel a payout'])
+    await page.getByRole('searchbox').fill('')
+    expect((await shown()).length).toBe(all)
+    expect(complaints).toEqual([])
+  })
+})
