@@ -46,6 +46,11 @@ export function notFound(kind: string): ApiError {
 export const chainNotEnabled = (chain: string) =>
   new ApiError(422, 'chain_not_enabled', `not enabled for this account: ${chain}`)
 
+export const tooMany = (resetSeconds: number) =>
+  new ApiError(429, 'rate_limited', `too many requests; try again in ${resetSeconds} s`, {
+    headers: {'retry-after': String(resetSeconds)},
+  })
+
 /** 400 for one value that a schema cannot check. */
 export function invalid(path: string, code: string, message: string): ApiError {
   return new ApiError(400, 'invalid_request', `${path}: ${message}`, {details: [{path, code, message}]})

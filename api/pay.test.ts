@@ -44,11 +44,36 @@ test('before any script runs, the page has the amount, the address, the network 
   expect(html).toMatch(/<noscript><meta http-equiv="refresh" content="\d+"><\/noscript>/)
 })
 
-test('the QR code holds the same URI as the link for wallets', async () => {
-  const made = await ask(42)
-  const reply = await get(`${made.page_token}/qr.svg`)
-  expect(reply.headers.get('content-type')).toBe('image/svg+xml')
-  expect((await readQrSvg(await reply.text())).text).toBe(uriFor(made.address, 42))
+test('the QR code of a token holds the address alone, and its link is the choice beside it; that of a coin holds the link', async () => {
+  const [token, coin] = [await ask(42), await ask(1_000_000, 'ETH')]
+  const codeOf = async (path: string) => {
+    const reply = await get(path)
+    expect(reply.headers.get('content-type')).toBe('image/svg+xml')
+    return (await readQrSvg(await reply.text())).text
+  }
+  const link = `${token.page_token}/qr.svg?content=payment_uri`
+  expect(await codeOf(`${token.page_token}/qr.svg`)).toBe(token.address)
+  expect(await codeOf(link)).toBe(uriFor(token.address, 42))
+  const ofCoin = `ethereum:${coin.address}@11155111?value=1000000000000000000`
+  expect(await codeOf(`${coin.page_token}/qr.svg`)).toBe(ofCoin)
+  expect(await codeOf(`${coin.page_token}/qr.svg?content=payment_uri`)).toBe(ofCoin)
+  const shown = (html: string) => [
+    html.includes(`<img id="link" src="${link}`),
+    !html.includes('class="button" href="" hidden') && !/class="button" [^>]*hidden/.test(html),
+  ]
+  expect(shown(await pageOf(token))).toEqual([true, false])
+  expect(await pageOf(token)).toContain('The code holds the address alone')
+  const html = await pageOf(coin)
+  expect(html).toMatch(/<details hidden>/)
+  expect(html).toMatch(/<a id="wallet" class="button" href="ethereum:[^"]*">Open in wallet/)
+  expect((await get(`${coin.page_token}/qr.svg?content=address`)).status).toBe(400)
+})
+
+test('the page says which coin on which network counts, and has the reference of the order', async () => {
+  const made = await ask()
+  const html = await pageOf(made)
+  expect(html).toContain('<strong>Only USDC on Ethereum (chain 11155111) counts.</strong>')
+  expect(html).toContain(`reference <bdi>${made.external_id}</bdi>`)
 })
 
 test('the name of a merchant is shown as text', async () => {
@@ -124,7 +149,7 @@ test('after a partial payment the page, the link and the QR code ask for the res
     due: '0.65',
     uri: uriFor(made.address, 650_000),
   })
-  const svg = await (await get(`${made.page_token}/qr.svg`)).text()
+  const svg = await (await get(`${made.page_token}/qr.svg?content=payment_uri`)).text()
   expect((await readQrSvg(svg)).text).toBe(uriFor(made.address, 650_000))
   const html = await pageOf(made)
   expect(html).toContain('<h1>1 USDC</h1>')
@@ -142,6 +167,7 @@ test('a paid request is shown with the transaction, asks for nothing, and stops 
     text: '1 USDC received.',
     due: null,
     uri: null,
+    code: null,
     seconds_left: null,
     txid,
     transaction: '0xabababab…abababab',
@@ -283,4 +309,23 @@ test('while the database is away, the page asks people to wait, and retries', as
   } finally {
     await money.db.rows('grant execute on function app.payment_page to sluice_api')
   }
+})
+
+test('a loop on a page, or on tokens that do not exist, is slowed down, and slows nobody else', async () => {
+  const [looped, other] = [await ask(), await ask()]
+  const stormOf = async (path: () => string) => {
+    const began = performance.now()
+    const replies = await Promise.all(Array.from({length: 300}, async () => (await get(path())).status))
+    return {refused: replies.filter(status => status === 429).length, tookMs: performance.now() - began}
+  }
+  const storm = await stormOf(() => `${looped.page_token}/state`)
+  expect(storm.refused).toBe(60)
+  expect(storm.tookMs).toBeGreaterThan(1000)
+  expect((await get(`${other.page_token}/state`)).status).toBe(200)
+  const refusal = await get(looped.page_token)
+  expect([refusal.status, Number(refusal.headers.get('retry-after'))]).toEqual([429, expect.any(Number)])
+  expect(await refusal.text()).toContain('It tries again automatically')
+  let n = 0
+  expect((await stormOf(() => String(n++).padStart(32, 'x'))).refused).toBeGreaterThan(50)
+  expect((await get(`${other.page_token}/state`)).status).toBe(200)
 })

@@ -864,14 +864,23 @@ test('GET /payments refuses a cursor of another list, other filters or another m
 
 // --- QR code ---
 
-test('GET /v1/payment-requests/:external_id/qr.svg draws the payment URI', async () => {
+test('GET /v1/payment-requests/:external_id/qr.svg draws the payment URI of a coin, and of a token the address unless asked for the URI', async () => {
   const merchant = await newMerchant()
-  const {external_id, payment_uri} = await ask(merchant)
-  const response = await fetch(`${api.url}/v1/payment-requests/${external_id}/qr.svg`, {
-    headers: {'x-api-key': merchant.secret},
-  })
-  expect([response.status, response.headers.get('content-type')]).toEqual([200, 'image/svg+xml'])
-  expect((await readQrSvg(await response.text())).text).toBe(payment_uri)
+  const [token, coin] = [await ask(merchant), await ask(merchant, '1', 'ETH')]
+  for (const [path, text] of [
+    [`${token.external_id}/qr.svg`, token.address],
+    [`${token.external_id}/qr.svg?content=payment_uri`, token.payment_uri],
+    [`${coin.external_id}/qr.svg`, coin.payment_uri],
+    [`${coin.external_id}/qr.svg?content=payment_uri`, coin.payment_uri],
+  ]) {
+    const response = await fetch(`${api.url}/v1/payment-requests/${path}`, {headers: {'x-api-key': merchant.secret}})
+    expect([response.status, response.headers.get('content-type')]).toEqual([200, 'image/svg+xml'])
+    expect((await readQrSvg(await response.text())).text, path).toBe(text)
+  }
+  expect(refusal(await merchant.client.get(`/v1/payment-requests/${coin.external_id}/qr.svg?content=x`))).toEqual([
+    400,
+    'invalid_request',
+  ])
 })
 
 // --- keys and limits ---

@@ -14,11 +14,11 @@ import type {App, Context} from './app.ts'
 import {Database} from './database.ts'
 import {docs} from './docs/page.ts'
 import {howToSendKey} from './error-codes.ts'
-import {ApiError, invalidRequest, toApiError} from './errors.ts'
+import {ApiError, invalidRequest, toApiError, tooMany} from './errors.ts'
 import {type Holder, Keys} from './keys.ts'
 import {Metrics} from './metrics.ts'
 import {documentRoutes} from './openapi.ts'
-import {type Allowance, RateLimiter} from './rate-limit.ts'
+import {RateLimiter} from './rate-limit.ts'
 import {Databases} from './replica.ts'
 import {balances} from './routes/balances.ts'
 import {deposits} from './routes/deposits.ts'
@@ -186,7 +186,7 @@ function admission(keys: Keys, limiter: RateLimiter) {
         request.merchantId = holder.merchantId
         const allowance = limiter.take(holder.merchantId)
         reply.header('ratelimit', allowance.header)
-        if (!allowance.allowed) return tooMany(allowance)
+        if (!allowance.allowed) return tooMany(allowance.resetSeconds)
         return misdirected(route, config.allow) ?? beyond(holder, config.scope)
       }
       reply.header('ratelimit', limiter.untouched)
@@ -219,12 +219,6 @@ const cutOff = new ApiError(400, 'invalid_request', 'the body is incomplete')
 /** Whether the client went away before it had sent all of its body. */
 function isGone({raw}: FastifyRequest): boolean {
   return raw.destroyed && !raw.complete
-}
-
-function tooMany({resetSeconds}: Allowance): ApiError {
-  return new ApiError(429, 'rate_limited', `too many requests; try again in ${resetSeconds} s`, {
-    headers: {'retry-after': String(resetSeconds)},
-  })
 }
 
 /** The refusal of what a key may not do (RFC 6750, 3.1); none for a route that needs no scope. */

@@ -53,9 +53,9 @@ function show(next) {
 /** @param {string} due */
 function showDue(due) {
   put('amount', due)
-  element('wallet').hidden = shown.uri === element('address').textContent // wallets know no URI for it
   element('wallet').setAttribute('href', shown.uri ?? '')
   element('code').setAttribute('src', `${token}/qr.svg?amount=${due}`)
+  element('link').setAttribute('src', `${token}/qr.svg?content=payment_uri&amount=${due}`)
 }
 
 function showClock() {

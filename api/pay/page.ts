@@ -15,21 +15,27 @@ const secondsBetweenReloads = 15
 export const policy = securityPolicy({style, script, more: ["img-src 'self' data:", "connect-src 'self'"]})
 
 export function pageOf(pageToken: string, payment: Payment, shown: Shown, settings: ChainSettings): string {
-  const {amount, token, address, merchant_name, display_name, return_url} = payment
+  const {amount, token, address, merchant_name, display_name, external_id, return_url} = payment
   const isFinal = shown.poll_seconds === null
+  const isAddress = shown.code === address
   const body = `<main data-token="${escaped(pageToken)}" data-shown="${escaped(JSON.stringify(shown))}">
-<p class="soft">Payment to <bdi>${escaped(merchant_name)}</bdi></p>
+<p class="soft">Payment to <bdi>${escaped(merchant_name)}</bdi>, reference <bdi>${escaped(external_id)}</bdi></p>
 <h1>${escaped(amount)} ${escaped(token)}</h1>
 <p class="soft">${escaped(display_name)} on ${escaped(networkOf(settings))}</p>
 <div id="live" data-state="${shown.state}" role="status" aria-live="polite" aria-atomic="true"><h2 id="heading">${escaped(shown.heading)}</h2><p id="text">${escaped(shown.text)}</p></div>
 <p id="notice" role="alert" hidden></p>
 <section id="due" aria-label="How to pay"${hiddenUnless(shown.due !== null)}>
 <p>Pay before <time datetime="${payment.expires_at}">${utc(payment.expires_at)}</time><span id="left" hidden>; time left: <span id="clock" role="timer"></span></span></p>
-<img id="code"${shown.due === null ? '' : ` src="${escaped(pageToken)}/qr.svg"`} alt="QR code for wallets, with the address and the amount" width="288" height="288">
-<a id="wallet" class="button" href="${escaped(shown.uri ?? '')}"${hiddenUnless(shown.uri !== address)}>Open in wallet</a>
 <dl><dt>Amount to send</dt><dd><code><span id="amount">${escaped(shown.due ?? '')}</span> ${escaped(token)}</code><button type="button" data-copies="amount" hidden>Copy amount</button></dd>
 <dt>Address</dt><dd><code id="address">${escaped(address)}</code><button type="button" data-copies="address" hidden>Copy address</button></dd></dl>
 <p id="copied" role="status"></p>
+<p id="only"><strong>Only ${escaped(token)} on ${escaped(networkOf(settings))} counts.</strong> Anything else that is sent to this address does not pay this request, and may be lost: ask the merchant.</p>
+<img id="code"${shown.due === null ? '' : ` src="${escaped(pageToken)}/qr.svg"`} alt="${isAddress ? 'QR code of the address' : 'QR code for wallets, with the address and the amount'}" width="288" height="288">
+<p class="soft"${hiddenUnless(isAddress)}>The code holds the address alone: enter the amount yourself.</p>
+<a id="wallet" class="button" href="${escaped(shown.uri ?? '')}"${hiddenUnless(!isAddress)}>Open in wallet</a>
+<details${hiddenUnless(isAddress && shown.uri !== address)}><summary>A code with the amount, for wallets that read payment links</summary>
+<p>Some wallets read such a code wrongly. Before you send, check that yours shows the amount and the address above.</p>
+<img id="link"${shown.due === null ? '' : ` src="${escaped(pageToken)}/qr.svg?content=payment_uri" loading="lazy"`} alt="QR code of the payment link (EIP-681)" width="288" height="288"></details>
 </section>
 <p id="transaction" class="soft"${hiddenUnless(shown.txid !== null)}>Transaction <span id="txid" title="${escaped(shown.txid ?? '')}">${escaped(shown.transaction ?? '')}</span></p>
 ${return_url === null ? '' : `<p><a href="${escaped(return_url)}" rel="noreferrer">Back to <bdi>${escaped(merchant_name)}</bdi></a></p>\n`}</main><script>${script}</script>`

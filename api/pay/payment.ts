@@ -26,6 +26,7 @@ export const Payment = z.object({
   late: z.boolean(),
   txid: z.string().nullable(),
   expires_at: z.iso.datetime(),
+  external_id: z.string(),
   return_url: z.string().nullable(),
 })
 export type Payment = z.infer<typeof Payment>
@@ -48,11 +49,24 @@ export async function shownOf(payment: Payment, settings: ChainSettings): Promis
     text: sentences.join(' '),
     due: isDue ? missing : null,
     uri: isDue ? (await formsOf(settings)).paymentUri(settings, due) : null,
+    code: isDue ? await codeFor(settings, due) : null,
     seconds_left: isDue ? secondsLeft : null,
     txid,
     transaction: txid && shortened(txid),
     poll_seconds: status === 'paid' ? null : isDue || isSeen(payment) ? secondsBetweenPolls : secondsBetweenLatePolls,
   }
+}
+
+/**
+ * What a QR code should hold. The link of a token (EIP-681) begins with its contract, and wallets that read no further send the money there, where it
+ * is lost; others take base units for coins (docs/payment-requests.md has the sources). So a token has the address alone.
+ */
+export async function codeFor(
+  settings: ChainSettings,
+  due: {token: string; address: string; amount: bigint},
+): Promise<string> {
+  if (due.token !== settings.chain.assets[0].token) return due.address
+  return (await formsOf(settings)).paymentUri(settings, due)
 }
 
 const shortened = (txid: string) => (txid.length > 24 ? `${txid.slice(0, 10)}…${txid.slice(-8)}` : txid)

@@ -17,6 +17,8 @@ export interface Shown {
   /** What to send now, in whole coins, and the URI for it; null if nothing is due. */
   due: string | null
   uri: string | null
+  /** What the QR code holds: the URI or, of a token, the address alone. Null if nothing is due. */
+  code: string | null
   /** Until it expires; null where nothing is due. */
   seconds_left: number | null
   txid: string | null

@@ -1,21 +1,33 @@
 // The page on which a customer pays a payment request. Its token is enough to see it: no key, no cookie. Promises: browsers and search
-// engines store nothing of it, and send its URL to no other site; a customer never sees a bare error.
+// engines store nothing of it, and send its URL to no other site; a customer never sees a bare error; a loop on a page slows nobody else.
+import {hash} from 'node:crypto'
+import {setTimeout as sleep} from 'node:timers/promises'
 import type {FastifyReply, FastifyRequest} from 'fastify'
 import {z} from 'zod'
 import type {App, Context} from '../app.ts'
 import {statement} from '../database.ts'
-import {ApiError, notFound} from '../errors.ts'
+import {ApiError, notFound, tooMany} from '../errors.ts'
 import {pageHeaders} from '../html.ts'
 import {pageOf, policy, refusalOf} from '../pay/page.ts'
 import {Payment, shownOf} from '../pay/payment.ts'
 import {qrSvg} from '../qr.ts'
+import {RateLimiter} from '../rate-limit.ts'
 
 const readPayment = statement('read_payment_page', 'select body from app.payment_page($1)')
 
 const headers = pageHeaders(policy)
 
+/** A page asks every few seconds, and may be open in several browsers. One allowance is for each of 4,096 groups of pages, and one for all unknown tokens. */
+const requestsPerMinute = 240
+const refusalMs = 1_000
+
 export function pay(app: App, {db, chains}: Context): void {
-  const options = {config: {open: true}, schema: {hide: true, params: z.object({token: z.string()})}}
+  const limiter = new RateLimiter(requestsPerMinute)
+  const schema = {hide: true, params: z.object({token: z.string()})}
+  const options = {config: {open: true}, schema}
+  // The amount is in the URL so that a browser asks again when it changes.
+  const querystring = z.object({amount: z.string().optional(), content: z.literal('payment_uri').optional()})
+  const picture = {...options, schema: {...schema, querystring}, onSend: guarded}
 
   app.get('/pay/:token', {...options, onSend: [guarded, asPage]}, async ({params: {token}}) => {
     const {payment, settings} = await read(token)
@@ -25,17 +37,31 @@ export function pay(app: App, {db, chains}: Context): void {
     const {payment, settings} = await read(token)
     return JSON.stringify(await shownOf(payment, settings))
   })
-  app.get('/pay/:token/qr.svg', {...options, onSend: guarded}, async ({params: {token}}, reply) => {
+  app.get('/pay/:token/qr.svg', picture, async ({params: {token}, query: {content}}, reply) => {
     const {payment, settings} = await read(token)
-    const {uri} = await shownOf(payment, settings)
-    if (uri === null) throw new ApiError(410, 'nothing_due', 'this payment request takes no more payments')
+    const {code, uri} = await shownOf(payment, settings)
+    const text = content === 'payment_uri' ? uri : code
+    if (text === null) throw new ApiError(410, 'nothing_due', 'this payment request takes no more payments')
     reply.header('content-type', 'image/svg+xml')
-    return qrSvg(uri)
+    return qrSvg(text)
   })
 
+  /** Takes one of the allowance of a page. Whoever has used it up waits: a loop then costs nobody else anything. */
+  async function admit(page: string): Promise<void> {
+    const {allowed, resetSeconds} = limiter.take(page)
+    if (allowed) return
+    await sleep(refusalMs)
+    throw tooMany(resetSeconds)
+  }
+
   async function read(pageToken: string) {
-    const row = isPageToken(pageToken) ? await db.primary.read<[string]>(readPayment, [pageToken]) : undefined
-    if (!row) throw notFound('payment_request')
+    if (!isPageToken(pageToken)) throw notFound('payment_request')
+    await admit(hash('sha256', pageToken).slice(0, 3))
+    const row = await db.primary.read<[string]>(readPayment, [pageToken])
+    if (!row) {
+      await admit('unknown')
+      throw notFound('payment_request')
+    }
     const payment = Payment.parse(JSON.parse(row[0]))
     return {payment, settings: chains.get(payment.chain)!}
   }

@@ -9,6 +9,7 @@ import {changeErrors, errors} from '../error-codes.ts'
 import {notFound} from '../errors.ts'
 import {idempotencyHeaders, keyAndHash} from '../idempotency.ts'
 import {type Fields, jsonOf, page, pageStatement} from '../page.ts'
+import {codeFor} from '../pay/payment.ts'
 import {withAddresses} from '../pool.ts'
 import {qrSvg} from '../qr.ts'
 import {address, amount, id, metadata, pageLimit, pageOf, pageQuery, text, timestamp, txid} from '../schemas.ts'
@@ -390,17 +391,23 @@ export function paymentRequests(app: App, context: Context): void {
         tags,
         summary: 'Get a payment request as a QR code',
         operationId: 'getPaymentRequestQr',
-        description: 'Its `payment_uri`, as a picture.',
+        description:
+          'A picture for wallets: of a coin the `payment_uri`, of a token the address alone, because wallets read links of tokens wrongly. ' +
+          '`content=payment_uri` is the link of a token, too.',
         params: z.object({external_id: z.string().meta({examples: ['acme-1042']})}),
+        querystring: z.object({content: z.literal('payment_uri').optional()}),
         response: {
           200: {description: 'An SVG document.', content: {'image/svg+xml': {schema: z.string()}}},
           ...errors('payment_request_not_found'),
         },
       },
     },
-    async ({merchantId, params}, reply) => {
+    async ({merchantId, params, query}, reply) => {
       const response = await requestOf(merchantId, params.external_id)
-      return reply.header('content-type', 'image/svg+xml').send(qrSvg(await uriOf(context, response)))
+      const [, chain, token, address, amount] = response
+      const code = codeFor(context.chains.get(chain)!, {token, address, amount: BigInt(amount)})
+      const text = await (query.content === 'payment_uri' ? uriOf(context, response) : code)
+      return reply.header('content-type', 'image/svg+xml').send(qrSvg(text))
     },
   )
 

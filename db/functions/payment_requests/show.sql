@@ -37,7 +37,7 @@ language sql stable security definer set search_path = pg_catalog as $$
       app.decimal(greatest(r.amount - r.received - r.pending, 0), a.decimals) as amount_missing,
       (select min(app.confirmations(r.chain, c.block_height)) from app.receipt c where c.payment_request_id = r.id and c.status = 'pending')
         as confirmations,
-      r.late, r.txid, app.iso(least(r.expires_at, r.cancelled_at)) as expires_at, r.return_url
+      r.late, r.txid, app.iso(least(r.expires_at, r.cancelled_at)) as expires_at, r.external_id, r.return_url
   ) b
   where r.page_token = of_page_token
 $$;
