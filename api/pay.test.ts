@@ -170,11 +170,13 @@ test('a paid request is shown with the transaction, asks for nothing, and stops 
     code: null,
     seconds_left: null,
     txid,
+    transaction_url: `https://sepolia.etherscan.io/tx/${txid}`,
     transaction: '0xabababab…abababab',
     poll_seconds: null,
   })
   const html = await pageOf(made)
-  expect(html).toContain(`Transaction <span id="txid" title="${txid}">0xabababab…abababab</span>`)
+  const link = `<a id="txid" href="https://sepolia.etherscan.io/tx/${txid}" rel="noreferrer" title="${txid}">0xabababab…abababab</a>`
+  expect(html).toContain(`Transaction ${link}`)
   expect(html).not.toContain('http-equiv="refresh"')
 })
 

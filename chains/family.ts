@@ -15,6 +15,10 @@ export interface ChainFamily<C extends Chain = Chain, S extends CommonSettings =
   reading(settings: S): Record<string, string>
   /** The network's name among those of the chain, for messages. */
   networkName(settings: S): string
+  /** Where people see a transaction of the network, with {txid} in its place; undefined if there is no such site. */
+  explorer?(settings: S): string | undefined
+  /** How many confirmations make a payment final, where a number decides that. */
+  confirmations?(settings: S): number
   /**
    * What keeps two attempts of an outgoing payment from being mined: they share a nonce or an output; or each expires, and custody signs another one
    * only when those before can never be mined.

@@ -70,6 +70,8 @@ export interface EvmChain extends CommonChain {
   assets: [native: Asset, ...tokens: Erc20[]]
   /** EIP-155 chain id of the public test network. */
   chainId: number
+  /** Where people see a transaction of that network, with {txid} in its place. */
+  explorer: string
   /** The default limit of what sweeping a token may cost, in whole coins. */
   tokenSweepFee: string
   /** How many blocks a reorganisation may replace without a rewind of the store. */
@@ -111,6 +113,8 @@ export interface BitcoinNetworkData {
   scriptHash: number
   /** A block is final when it and the blocks above it are at least this many. */
   confirmations: number
+  /** Where people see a transaction, with {txid} in its place; absent for a network of one machine. */
+  explorer?: string
 }
 
 export const tronNetworks = ['nile', 'shasta', 'local'] as const
@@ -122,6 +126,8 @@ export interface TronNetworkData {
   reference: string
   /** Public nodes count requests. */
   pollIntervalMs: number
+  /** As of BitcoinNetworkData. */
+  explorer?: string
 }
 
 export const solanaNetworks = ['devnet', 'testnet', 'local'] as const
@@ -133,6 +139,8 @@ export interface SolanaNetworkData {
   genesis: string
   /** Public nodes count requests. */
   pollIntervalMs: number
+  /** As of BitcoinNetworkData. */
+  explorer?: string
 }
 
 const testAddresses = {hrp: 'tb', pubKeyHash: 0x6f, scriptHash: 0xc4}
@@ -143,6 +151,7 @@ export const chains: Chain[] = [
     displayName: 'Ethereum',
     family: 'evm',
     chainId: 11_155_111, // Sepolia
+    explorer: 'https://sepolia.etherscan.io/tx/{txid}',
     assets: [
       {
         token: 'ETH',
@@ -179,6 +188,7 @@ export const chains: Chain[] = [
     displayName: 'Polygon',
     family: 'evm',
     chainId: 80_002, // Amoy
+    explorer: 'https://amoy.polygonscan.com/tx/{txid}',
     assets: [
       {
         token: 'POL',
@@ -205,12 +215,14 @@ export const chains: Chain[] = [
         easiestBits: 0x1d00ffff,
         ...testAddresses,
         confirmations: 6,
+        explorer: 'https://mempool.space/testnet4/tx/{txid}',
       },
       signet: {
         genesis: '00000008819873e925422c1ff0f99f7cc9bbb232af63a077a480a3633bee1ef6',
         easiestBits: 0x1e0377ae,
         ...testAddresses,
         confirmations: 2,
+        explorer: 'https://mempool.space/signet/tx/{txid}',
       },
       regtest: {
         genesis: '0f9188f13cb7b2c71f2a335e3a4fc328bf5beb436012afca590b1a11466e2206',
@@ -241,8 +253,12 @@ export const chains: Chain[] = [
     displayName: 'Tron',
     family: 'tron',
     networks: {
-      nile: {reference: '0xcd8690dc', pollIntervalMs: 5000},
-      shasta: {reference: '0x94a9059e', pollIntervalMs: 5000},
+      nile: {reference: '0xcd8690dc', pollIntervalMs: 5000, explorer: 'https://nile.tronscan.org/#/transaction/{txid}'},
+      shasta: {
+        reference: '0x94a9059e',
+        pollIntervalMs: 5000,
+        explorer: 'https://shasta.tronscan.org/#/transaction/{txid}',
+      },
       local: {reference: '0x26eb2a8a', pollIntervalMs: 500},
     },
     assets: [
@@ -264,8 +280,16 @@ export const chains: Chain[] = [
     displayName: 'Solana',
     family: 'solana',
     networks: {
-      devnet: {genesis: 'EtWTRABZaYq6iMfeYKouRu166VU2xqa1wcaWoxPkrZBG', pollIntervalMs: 1000},
-      testnet: {genesis: '4uhcVJyU9pJkvQyS88uRDiswHXSCkY3zQawwpjk2NsNY', pollIntervalMs: 1000},
+      devnet: {
+        genesis: 'EtWTRABZaYq6iMfeYKouRu166VU2xqa1wcaWoxPkrZBG',
+        pollIntervalMs: 1000,
+        explorer: 'https://explorer.solana.com/tx/{txid}?cluster=devnet',
+      },
+      testnet: {
+        genesis: '4uhcVJyU9pJkvQyS88uRDiswHXSCkY3zQawwpjk2NsNY',
+        pollIntervalMs: 1000,
+        explorer: 'https://explorer.solana.com/tx/{txid}?cluster=testnet',
+      },
       local: {genesis: '63GNnKyHf6S23Hi56PAG7mmM5QvTp8A7VkfzvXwBYATP', pollIntervalMs: 200},
     },
     assets: [

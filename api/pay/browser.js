@@ -48,6 +48,7 @@ function show(next) {
   element('transaction').hidden = shown.txid === null
   put('txid', shown.transaction ?? '')
   element('txid').title = shown.txid ?? ''
+  if (shown.transaction_url !== null) element('txid').setAttribute('href', shown.transaction_url)
 }
 
 /** @param {string} due */
@@ -104,7 +105,7 @@ function askLater() {
 /** @param {HTMLElement} button */
 async function copy(button) {
   const source = element(button.dataset.copies ?? '')
-  const isCopied = await navigator.clipboard?.writeText(source.textContent ?? '').then(
+  const isCopied = await navigator.clipboard?.writeText(source.title || source.textContent || '').then(
     () => true,
     () => false,
   )

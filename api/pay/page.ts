@@ -28,7 +28,6 @@ export function pageOf(pageToken: string, payment: Payment, shown: Shown, settin
 <p>Pay before <time datetime="${payment.expires_at}">${utc(payment.expires_at)}</time><span id="left" hidden>; time left: <span id="clock" role="timer"></span></span></p>
 <dl><dt>Amount to send</dt><dd><code><span id="amount">${escaped(shown.due ?? '')}</span> ${escaped(token)}</code><button type="button" data-copies="amount" hidden>Copy amount</button></dd>
 <dt>Address</dt><dd><code id="address">${escaped(address)}</code><button type="button" data-copies="address" hidden>Copy address</button></dd></dl>
-<p id="copied" role="status"></p>
 <p id="only"><strong>Only ${escaped(token)} on ${escaped(networkOf(settings))} counts.</strong> Anything else that is sent to this address does not pay this request, and may be lost: ask the merchant.</p>
 <img id="code"${shown.due === null ? '' : ` src="${escaped(pageToken)}/qr.svg"`} alt="${isAddress ? 'QR code of the address' : 'QR code for wallets, with the address and the amount'}" width="288" height="288">
 <p class="soft"${hiddenUnless(isAddress)}>The code holds the address alone: enter the amount yourself.</p>
@@ -37,7 +36,8 @@ export function pageOf(pageToken: string, payment: Payment, shown: Shown, settin
 <p>Some wallets read such a code wrongly. Before you send, check that yours shows the amount and the address above.</p>
 <img id="link"${shown.due === null ? '' : ` src="${escaped(pageToken)}/qr.svg?content=payment_uri" loading="lazy"`} alt="QR code of the payment link (EIP-681)" width="288" height="288"></details>
 </section>
-<p id="transaction" class="soft"${hiddenUnless(shown.txid !== null)}>Transaction <span id="txid" title="${escaped(shown.txid ?? '')}">${escaped(shown.transaction ?? '')}</span></p>
+<p id="copied" role="status"></p>
+<p id="transaction" class="soft"${hiddenUnless(shown.txid !== null)}>Transaction <a id="txid"${shown.transaction_url === null ? '' : ` href="${escaped(shown.transaction_url)}"`} rel="noreferrer" title="${escaped(shown.txid ?? '')}">${escaped(shown.transaction ?? '')}</a> <button type="button" data-copies="txid" hidden>Copy transaction</button></p>
 ${return_url === null ? '' : `<p><a href="${escaped(return_url)}" rel="noreferrer">Back to <bdi>${escaped(merchant_name)}</bdi></a></p>\n`}</main><script>${script}</script>`
   return documentOf(`${shown.heading}: ${amount} ${token}`, body, isFinal ? undefined : noscriptReload)
 }

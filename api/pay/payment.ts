@@ -2,7 +2,7 @@
 // request has expired; amounts are exact.
 import {formatUnits, parseUnits} from 'viem/utils'
 import {z} from 'zod'
-import {type ChainSettings, formsOf} from '../../chains/families.ts'
+import {type ChainSettings, familyOf, formsOf} from '../../chains/families.ts'
 import {chainCode} from '../schemas.ts'
 import type {Shown, State} from './shown.ts'
 
@@ -39,9 +39,12 @@ export async function shownOf(payment: Payment, settings: ChainSettings): Promis
   const state = stateOf(payment, secondsLeft <= 0, surplus > 0n)
   const isDue = secondsLeft > 0 && (state === 'awaiting' || state === 'partial')
   const due = {token, address, amount: parseUnits(missing, decimals)}
+  const family = familyOf(settings)
+  const explorer = family.explorer?.(settings)
   const [heading, ...sentences] = texts[state](payment, {
     isOver: secondsLeft <= 0,
     surplus: formatUnits(surplus, decimals),
+    needed: family.confirmations?.(settings),
   })
   return {
     state,
@@ -52,6 +55,7 @@ export async function shownOf(payment: Payment, settings: ChainSettings): Promis
     code: isDue ? await codeFor(settings, due) : null,
     seconds_left: isDue ? secondsLeft : null,
     txid,
+    transaction_url: (txid && explorer?.replace('{txid}', txid)) || null,
     transaction: txid && shortened(txid),
     poll_seconds: status === 'paid' ? null : isDue || isSeen(payment) ? secondsBetweenPolls : secondsBetweenLatePolls,
   }
@@ -87,6 +91,8 @@ interface More {
   isOver: boolean
   /** What was paid above the amount. */
   surplus: string
+  /** How many confirmations make a payment final, where a number decides that. */
+  needed: number | undefined
 }
 
 const texts: Record<State, (payment: Payment, more: More) => [heading: string, ...sentences: string[]]> = {
@@ -94,10 +100,10 @@ const texts: Record<State, (payment: Payment, more: More) => [heading: string, .
     'Waiting for your payment',
     `Send ${amount} ${token} to the address below. This page tells when it is seen.`,
   ],
-  seen: payment => ['Payment seen', soFar(payment), 'You may close this page.'],
-  partial: (payment, {isOver}) => [
+  seen: (payment, {needed}) => ['Payment seen', soFar(payment, needed), 'You may close this page.'],
+  partial: (payment, {isOver, needed}) => [
     'Not all is paid yet',
-    soFar(payment),
+    soFar(payment, needed),
     `Still missing: ${payment.amount_missing} ${payment.token}.`,
     ...(isOver ? ['The request has ended: please ask the merchant before you send more.'] : []),
   ],
@@ -108,7 +114,7 @@ const texts: Record<State, (payment: Payment, more: More) => [heading: string, .
     `That is ${surplus} ${payment.token} more than was asked for; only the merchant can return it.`,
     ...(payment.late ? [wasLate] : []),
   ],
-  late: payment => ['Paid late', soFar(payment), payment.status === 'paid' ? wasLate : willCount],
+  late: (payment, {needed}) => ['Paid late', soFar(payment, needed), payment.status === 'paid' ? wasLate : willCount],
   expired: () => [
     'This request has expired',
     'Please send nothing any more, and ask the merchant for a new one.',
@@ -129,16 +135,17 @@ const wasLate = 'It came after this request had ended, and counts all the same.'
 const willCount = 'It came after this request had ended, and counts once it is final.'
 
 /** What was received and seen so far, if anything was. */
-function soFar(payment: Payment): string {
+function soFar(payment: Payment, needed?: number): string {
   const {amount_received: received, amount_pending: pending, token} = payment
   const parts = [
     ...(received === '0' ? [] : [`${received} ${token} received`]),
-    ...(isSeen(payment) ? [`${pending} ${token} seen, ${confirmed(payment.confirmations)}`] : []),
+    ...(isSeen(payment) ? [`${pending} ${token} seen, ${confirmed(payment.confirmations, needed)}`] : []),
   ]
   return `${parts.join('; ')}.`
 }
 
-function confirmed(confirmations: number | null): string {
+function confirmed(confirmations: number | null, needed?: number): string {
   if (!confirmations) return 'in no block yet'
+  if (needed) return `with ${Math.min(confirmations, needed)} of ${needed} confirmations`
   return confirmations === 1 ? 'with 1 confirmation' : `with ${confirmations} confirmations`
 }

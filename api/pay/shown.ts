@@ -22,6 +22,8 @@ export interface Shown {
   /** Until it expires; null where nothing is due. */
   seconds_left: number | null
   txid: string | null
+  /** Where people see the transaction; null without such a site. */
+  transaction_url: string | null
   /** The txid in fewer characters. */
   transaction: string | null
   /** When to ask again; null: nothing will change any more. */

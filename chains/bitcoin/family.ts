@@ -10,6 +10,8 @@ export const bitcoin: ChainFamily<BitcoinChain, BitcoinSettings> = {
   endpointVariable: ({code}) => `${code}_ELECTRUM_URLS (with BTC_SOURCE=node: ${code}_RPC_URL)`,
   reading: bitcoinReading,
   networkName: ({network}) => network,
+  explorer: ({chain, network}) => chain.networks[network].explorer,
+  confirmations: ({confirmations}) => confirmations,
   attemptsExcludeBy: 'output',
   showsUnconfirmed: true,
   coinbase: {sender: coinbaseSender, maturity: 100},

@@ -9,6 +9,7 @@ export const evm: ChainFamily<EvmChain, EvmSettings> = {
   endpointVariable: ({code}) => `${code}_RPC_URL`,
   reading: evmReading,
   networkName: ({chainId}) => `chain ${chainId}`,
+  explorer: ({chain, chainId}) => (chainId === chain.chainId ? chain.explorer : undefined),
   attemptsExcludeBy: 'nonce',
   showsUnconfirmed: false,
   foldsAddresses: true,

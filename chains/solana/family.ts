@@ -11,6 +11,7 @@ export const solana: ChainFamily<SolanaChain, SolanaSettings> = {
   endpointVariable: ({code}) => `${code}_RPC_URL`,
   reading: solanaReading,
   networkName: ({network}) => network,
+  explorer: ({chain, network}) => chain.networks[network].explorer,
   attemptsExcludeBy: 'expiry',
   expiry: {endsBy: 'height', longest: lifetimeBlocks, longestMs: lifetimeBlocks * blockMs + lifetimeMarginMs},
   showsUnconfirmed: false,

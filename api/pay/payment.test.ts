@@ -1,0 +1,35 @@
+// What the page shows where a number of confirmations makes a payment final, and where no public site shows transactions.
+import {expect, test} from 'vitest'
+import {readSettings} from '../../chains/settings.ts'
+import {type Payment, shownOf} from './payment.ts'
+
+const payment: Payment = {
+  chain: 'BTC',
+  token: 'BTC',
+  display_name: 'Bitcoin',
+  merchant_name: 'Shop',
+  address: 'tb1q',
+  amount: '1',
+  status: 'detected',
+  amount_received: '0',
+  amount_pending: '1',
+  amount_missing: '0',
+  confirmations: 2,
+  late: false,
+  txid: 'ab'.repeat(32),
+  expires_at: new Date(Date.now() + 60_000).toISOString(),
+  external_id: 'shop-1',
+  return_url: null,
+}
+
+test.each([
+  ['testnet4', 2, 'with 2 of 6 confirmations', `https://mempool.space/testnet4/tx/${payment.txid}`],
+  ['testnet4', 9, 'with 6 of 6 confirmations', `https://mempool.space/testnet4/tx/${payment.txid}`],
+  ['signet', 1, 'with 1 of 2 confirmations', `https://mempool.space/signet/tx/${payment.txid}`],
+  ['regtest', 0, 'in no block yet', null],
+])('a payment on %s with %i confirmations is shown %s', async (network, confirmations, words, url) => {
+  const settings = readSettings({BTC_NETWORK: network}).chains.get('BTC')!
+  const shown = await shownOf({...payment, confirmations}, settings)
+  expect(shown.text).toBe(`1 BTC seen, ${words}. You may close this page.`)
+  expect(shown.transaction_url).toBe(url)
+})
