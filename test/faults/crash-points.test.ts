@@ -110,7 +110,8 @@ async function onTron(): Promise<Field> {
 }
 
 async function onSolana(): Promise<Field> {
-  const world = await SolanaWorld.open()
+  // In many rounds what custody signed may expire again and again, before a worker has it.
+  const world = await SolanaWorld.open({settings: {SOL_MAX_LAPSES: '100'}})
   return {
     world,
     openShop: () => world.openShop([sol, 2n * sol]),
