@@ -237,6 +237,7 @@ test('metadata of a user is set at creation, replaced by PATCH, and echoed in it
     {a: 'a\0'},
     {'a\0': 'a'},
     {['x'.repeat(101)]: 'a'},
+    JSON.parse('{"__proto__": "a"}'),
   ])
     for (const [method, path] of [
       ['PATCH', user],

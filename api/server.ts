@@ -14,7 +14,7 @@ import type {App, Context} from './app.ts'
 import {Database} from './database.ts'
 import {docs} from './docs/page.ts'
 import {howToSendKey} from './error-codes.ts'
-import {ApiError, invalidRequest, toApiError, tooMany} from './errors.ts'
+import {ApiError, invalid, invalidRequest, toApiError, tooMany} from './errors.ts'
 import {type Holder, Keys} from './keys.ts'
 import {Metrics} from './metrics.ts'
 import {documentRoutes} from './openapi.ts'
@@ -235,15 +235,21 @@ function misdirected(route?: string, allow?: string): ApiError | undefined {
   return undefined
 }
 
+// JavaScript takes this name for the prototype of an object, and what a client noted under it would be lost.
+function withoutPrototype(name: string, value: unknown): unknown {
+  if (name === '__proto__') throw invalid(name, 'invalid_name', 'no field can have this name')
+  return value
+}
+
 // Bodies are JSON in UTF-8. An empty body counts as none: clients may send the content type with every request.
 function acceptJson(app: App): void {
   const utf8 = new TextDecoder('utf-8', {fatal: true})
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('application/json', {parseAs: 'buffer'}, (_request, body, done) => {
     try {
-      done(null, body.length === 0 ? undefined : JSON.parse(utf8.decode(body as Buffer)))
-    } catch {
-      done(new ApiError(400, 'invalid_request', 'the body is not JSON in UTF-8'))
+      done(null, body.length === 0 ? undefined : JSON.parse(utf8.decode(body as Buffer), withoutPrototype))
+    } catch (error) {
+      done(error instanceof ApiError ? error : new ApiError(400, 'invalid_request', 'the body is not JSON in UTF-8'))
     }
   })
 }
