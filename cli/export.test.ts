@@ -179,6 +179,9 @@ test('a Parquet file has each view as CSV has it: amounts as DECIMAL, times as T
 
 test('an amount that no DECIMAL has, and a Parquet file without a name, are refused', async () => {
   expect(await failure('export', 'deposits', '--format', 'parquet')).toMatch(/name it with --out/)
+  expect(await failure('export', 'deposits', '--format', 'parquet', '--raw', '--out', inHome('x'))).toMatch(
+    /--raw is for CSV/,
+  )
   await db.rows(
     `insert into app.deposit (merchant_id, user_id, chain, token, amount, sender, address, txid, output_index, block_height, block_hash, status, credited, version)
      select merchant_id, id, 'ETH', 'USDC', 10::numeric ^ 39, '0x', '0x', '0xLarge', 0, 1, '0x', 'pending', true, 1 from app.user limit 1`,

@@ -69,7 +69,7 @@ export function addExportCommand(program: Command): void {
   leaf(
     program,
     'export',
-    'Writes a view of analytics as CSV or Parquet, to a file or to standard output (docs/database.md describes the views).',
+    'Writes a view of analytics as CSV, to a file or to standard output, or as Parquet to a file (docs/database.md describes the views).',
     'sluice export deposits --from 2026-06-01 --to 2026-07-01 --out june.csv',
   )
     .addHelpText(
@@ -100,6 +100,7 @@ async function exportView(ownerUrl: string, given: string, options: Options): Pr
   conditionOf(view, options)
   if (options.format === 'parquet' && !options.out)
     throw new PermanentError('a Parquet file is no text: name it with --out')
+  if (options.format === 'parquet' && options.raw) throw new PermanentError('--raw is for CSV: Parquet changes no text')
   if (options.json && !options.out)
     throw new PermanentError('--json reports what was written to a file: give --out, too')
   const client = await connect(ownerUrl)

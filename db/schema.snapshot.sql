@@ -3569,7 +3569,7 @@ begin
   select * into r from app.payment_request p where p.merchant_id = of_merchant and p.external_id = of_external_id for no key update;
   if r.id is null then
     raise exception 'there is no payment request with this id' using errcode = 'SL404', detail = 'payment_request';
-  elsif r.cancelled_at is not null then
+  elsif r.status = 'cancelled' then
     return;
   elsif r.status <> 'awaiting' or r.expires_at <= clock_timestamp() then
     raise exception 'only a request that is awaiting can be cancelled; this one is %', case r.status when 'awaiting' then 'expired' else r.status end
@@ -4346,7 +4346,7 @@ CREATE OR REPLACE FUNCTION app.example_event(event uuid, of_type text, at timest
 AS $function$
   select case when of_type like 'deposit.%' then json_build_object(
     'type', of_type, 'id', app.event_id(event, true), 'deposit_id', app.public_id('dep', uuidv7()),
-    'user', json_build_object('id', app.public_id('usr', uuidv7()), 'external_ref', 'customer-42', 'metadata', json_build_object('plan', 'gold')),
+    'user', json_build_object('id', app.public_id('usr', uuidv7()), 'external_ref', 'test event, no user', 'metadata', json_build_object()),
     'chain', e.chain, 'token', 'USDC', 'amount', '25', 'txid', '0x5c504ed432cb51138bcf09aa5e8a410dd4a1e204ef84bfed1be16dfba1b22060',
     'created_at', app.iso(at), 'test', true)
   else json_build_object(

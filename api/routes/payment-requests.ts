@@ -308,7 +308,8 @@ export function paymentRequests(app: App, context: Context): void {
       if (!isStorable(currency)) throw notFound('currency')
       const {external_id, amount, expires_in, metadata, return_url} = body
       const asked = [currency, external_id, amount]
-      const options = JSON.stringify({expires_in, metadata, return_url})
+      const notes = Object.entries(metadata ?? {}).sort(([a], [b]) => (a < b ? -1 : 1)) // the order of notes means nothing
+      const options = JSON.stringify({expires_in, notes: notes.length ? notes : undefined, return_url})
       const key = keyAndHash(headers['idempotency-key'], options === '{}' ? asked : [...asked, options])
       const expiryMs = expires_in === undefined ? paymentExpiryMs : 1000 * expires_in
       const noted = metadata ? JSON.stringify(metadata) : null

@@ -10,7 +10,7 @@ begin
   select * into r from app.payment_request p where p.merchant_id = of_merchant and p.external_id = of_external_id for no key update;
   if r.id is null then
     raise exception 'there is no payment request with this id' using errcode = 'SL404', detail = 'payment_request';
-  elsif r.cancelled_at is not null then
+  elsif r.status = 'cancelled' then
     return;
   elsif r.status <> 'awaiting' or r.expires_at <= clock_timestamp() then
     raise exception 'only a request that is awaiting can be cancelled; this one is %', case r.status when 'awaiting' then 'expired' else r.status end

@@ -28,7 +28,7 @@ create or replace function app.example_event(event uuid, of_type text, at timest
 language sql volatile set search_path = pg_catalog as $$
   select case when of_type like 'deposit.%' then json_build_object(
     'type', of_type, 'id', app.event_id(event, true), 'deposit_id', app.public_id('dep', uuidv7()),
-    'user', json_build_object('id', app.public_id('usr', uuidv7()), 'external_ref', 'customer-42', 'metadata', json_build_object('plan', 'gold')),
+    'user', json_build_object('id', app.public_id('usr', uuidv7()), 'external_ref', 'test event, no user', 'metadata', json_build_object()),
     'chain', e.chain, 'token', 'USDC', 'amount', '25', 'txid', '0x5c504ed432cb51138bcf09aa5e8a410dd4a1e204ef84bfed1be16dfba1b22060',
     'created_at', app.iso(at), 'test', true)
   else json_build_object(
