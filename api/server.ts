@@ -235,10 +235,12 @@ function misdirected(route?: string, allow?: string): ApiError | undefined {
   return undefined
 }
 
-// JavaScript takes this name for the prototype of an object, and what a client noted under it would be lost.
-function withoutPrototype(name: string, value: unknown): unknown {
-  if (name === '__proto__') throw invalid(name, 'invalid_name', 'no field can have this name')
-  return value
+// JavaScript takes this name for the prototype of an object: what a client noted under it would be lost. (Elsewhere it is an unknown field.)
+function withoutPrototype(body: unknown): unknown {
+  const {metadata} = (body ?? {}) as {metadata?: unknown}
+  if (typeof metadata === 'object' && metadata !== null && Object.hasOwn(metadata, '__proto__'))
+    throw invalid('metadata.__proto__', 'invalid_name', 'no note can have this name')
+  return body
 }
 
 // Bodies are JSON in UTF-8. An empty body counts as none: clients may send the content type with every request.
@@ -247,7 +249,7 @@ function acceptJson(app: App): void {
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('application/json', {parseAs: 'buffer'}, (_request, body, done) => {
     try {
-      done(null, body.length === 0 ? undefined : JSON.parse(utf8.decode(body as Buffer), withoutPrototype))
+      done(null, body.length === 0 ? undefined : withoutPrototype(JSON.parse(utf8.decode(body as Buffer))))
     } catch (error) {
       done(error instanceof ApiError ? error : new ApiError(400, 'invalid_request', 'the body is not JSON in UTF-8'))
     }
