@@ -64,7 +64,7 @@ test('the QR code of a token holds the address alone, and its link is the choice
   expect(shown(await pageOf(token))).toEqual([true, false])
   expect(await pageOf(token)).toContain('The code holds the address alone')
   const html = await pageOf(coin)
-  expect(html).toMatch(/<details hidden>/)
+  expect(html).toMatch(/<details id="choice" hidden>/)
   expect(html).toMatch(/<a id="wallet" class="button" href="ethereum:[^"]*">Open in wallet/)
   expect((await get(`${coin.page_token}/qr.svg?content=address`)).status).toBe(400)
 })

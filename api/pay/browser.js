@@ -54,6 +54,10 @@ function show(next) {
 /** @param {string} due */
 function showDue(due) {
   put('amount', due)
+  const isAddress = shown.code === element('address').textContent
+  element('wallet').hidden = isAddress
+  element('note').hidden = !isAddress
+  element('choice').hidden = !isAddress || shown.uri === shown.code
   element('wallet').setAttribute('href', shown.uri ?? '')
   element('code').setAttribute('src', `${token}/qr.svg?amount=${due}`)
   element('link').setAttribute('src', `${token}/qr.svg?content=payment_uri&amount=${due}`)

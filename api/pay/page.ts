@@ -30,9 +30,9 @@ export function pageOf(pageToken: string, payment: Payment, shown: Shown, settin
 <dt>Address</dt><dd><code id="address">${escaped(address)}</code><button type="button" data-copies="address" hidden>Copy address</button></dd></dl>
 <p id="only"><strong>Only ${escaped(token)} on ${escaped(networkOf(settings))} counts.</strong> Anything else that is sent to this address does not pay this request, and may be lost: ask the merchant.</p>
 <img id="code"${shown.due === null ? '' : ` src="${escaped(pageToken)}/qr.svg"`} alt="${isAddress ? 'QR code of the address' : 'QR code for wallets, with the address and the amount'}" width="288" height="288">
-<p class="soft"${hiddenUnless(isAddress)}>The code holds the address alone: enter the amount yourself.</p>
+<p id="note" class="soft"${hiddenUnless(isAddress)}>The code holds the address alone: enter the amount yourself.</p>
 <a id="wallet" class="button" href="${escaped(shown.uri ?? '')}"${hiddenUnless(!isAddress)}>Open in wallet</a>
-<details${hiddenUnless(isAddress && shown.uri !== address)}><summary>A code with the amount, for wallets that read payment links</summary>
+<details id="choice"${hiddenUnless(isAddress && shown.uri !== address)}><summary>A code with the amount, for wallets that read payment links</summary>
 <p>Some wallets read such a code wrongly. Before you send, check that yours shows the amount and the address above.</p>
 <img id="link"${shown.due === null ? '' : ` src="${escaped(pageToken)}/qr.svg?content=payment_uri" loading="lazy"`} alt="QR code of the payment link (EIP-681)" width="288" height="288"></details>
 </section>

@@ -39,6 +39,7 @@ export async function shownOf(payment: Payment, settings: ChainSettings): Promis
   const state = stateOf(payment, secondsLeft <= 0, surplus > 0n)
   const isDue = secondsLeft > 0 && (state === 'awaiting' || state === 'partial')
   const due = {token, address, amount: parseUnits(missing, decimals)}
+  const uri = isDue ? (await formsOf(settings)).paymentUri(settings, due) : null
   const family = familyOf(settings)
   const explorer = family.explorer?.(settings)
   const [heading, ...sentences] = texts[state](payment, {
@@ -51,8 +52,8 @@ export async function shownOf(payment: Payment, settings: ChainSettings): Promis
     heading,
     text: sentences.join(' '),
     due: isDue ? missing : null,
-    uri: isDue ? (await formsOf(settings)).paymentUri(settings, due) : null,
-    code: isDue ? await codeFor(settings, due) : null,
+    uri,
+    code: uri && codeFor(settings, due, uri),
     seconds_left: isDue ? secondsLeft : null,
     txid,
     transaction_url: (txid && explorer?.replace('{txid}', txid)) || null,
@@ -62,15 +63,15 @@ export async function shownOf(payment: Payment, settings: ChainSettings): Promis
 }
 
 /**
- * What a QR code should hold. The link of a token (EIP-681) begins with its contract, and wallets that read no further send the money there, where it
+ * What a QR code should hold: the payment URI, or the address alone. The link of a token (EIP-681) begins with its contract, and wallets that read no further send the money there, where it
  * is lost; others take base units for coins (docs/payment-requests.md has the sources). So a token has the address alone.
  */
-export async function codeFor(
-  settings: ChainSettings,
-  due: {token: string; address: string; amount: bigint},
-): Promise<string> {
-  if (due.token !== settings.chain.assets[0].token) return due.address
-  return (await formsOf(settings)).paymentUri(settings, due)
+export function codeFor(
+  {chain}: ChainSettings,
+  {token, address}: {token: string; address: string},
+  uri: string,
+): string {
+  return token === chain.assets[0].token ? uri : address
 }
 
 const shortened = (txid: string) => (txid.length > 24 ? `${txid.slice(0, 10)}…${txid.slice(-8)}` : txid)

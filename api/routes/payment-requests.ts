@@ -405,9 +405,9 @@ export function paymentRequests(app: App, context: Context): void {
     },
     async ({merchantId, params, query}, reply) => {
       const response = await requestOf(merchantId, params.external_id)
-      const [, chain, token, address, amount] = response
-      const code = codeFor(context.chains.get(chain)!, {token, address, amount: BigInt(amount)})
-      const text = await (query.content === 'payment_uri' ? uriOf(context, response) : code)
+      const [, chain, token, address] = response
+      const uri = await uriOf(context, response)
+      const text = query.content === 'payment_uri' ? uri : codeFor(context.chains.get(chain)!, {token, address}, uri)
       return reply.header('content-type', 'image/svg+xml').send(qrSvg(text))
     },
   )

@@ -150,6 +150,20 @@ describe.skipIf(!hasChromium)('the page in Chromium (skipped without one: set CH
     expect(await text(page, 'h1')).toBe('1 USDC')
   })
 
+  test('that was opened when the payment was seen asks with the address alone once the payment has left the chain', async () => {
+    const made = await ask(1_000_000)
+    await money.deposit(made.address, 1_000_000, {final: false})
+    const page = await open(made)
+    await heading(page, 'Payment seen')
+    await money.eth.write({drop: 1, add: [[], []]})
+    await heading(page, 'Waiting for your payment')
+    expect(await page.locator('#wallet').isVisible()).toBe(false)
+    expect(await page.getByText('The code holds the address alone').isVisible()).toBe(true)
+    expect(await page.getByText('for wallets that read payment links').isVisible()).toBe(true)
+    await page.waitForFunction(`document.querySelector('#code').complete`)
+    expect(await codeOn(page)).toBe(made.address)
+  })
+
   test('asks for nothing after it expired', async () => {
     const made = await ask()
     const page = await open(made)
