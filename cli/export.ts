@@ -111,7 +111,13 @@ async function exportView(ownerUrl: string, given: string, options: Options): Pr
     const copy: CopyTo = async (open, signal) => {
       signal.addEventListener('abort', () => client.end()) // which ends the query under way
       const progress = await progressOf(client, view, write.select, progressTo)
-      return await write.copy({open, signal, progress})
+      let rows: number | undefined
+      try {
+        rows = await write.copy({open, signal, progress: count => progress.at(count)})
+        return rows
+      } finally {
+        progress.end(rows)
+      }
     }
     if (!options.out) return await toStandardOutput(copy)
     const rows = await toFile(options.out, copy)
@@ -125,7 +131,8 @@ interface Target {
   /** Opens what they are written to. */
   open: () => Writable
   signal: AbortSignal
-  progress: Progress
+  /** Is told how many rows are written. */
+  progress(rows: number): void
 }
 
 /** A query for the rows of a view, and what writes them in one of the formats; resolves to their number. */
@@ -143,18 +150,7 @@ async function csvOf(client: pg.Client, view: string, wanted: Wanted): Promise<W
 async function parquetOf(client: pg.Client, view: string, wanted: Wanted): Promise<Written> {
   const columns = await columnsOf(client, view)
   const select = `select ${parquetColumns(columns)} from analytics.${view} ${conditionOf(view, wanted)}`
-  return {
-    select,
-    copy: async ({progress, ...target}) => {
-      let rows: number | undefined
-      try {
-        rows = await copyAsParquet(client, {select, columns, ...target, progress: count => progress.at(count)})
-        return rows
-      } finally {
-        progress.end(rows)
-      }
-    },
-  }
+  return {select, copy: target => copyAsParquet(client, {select, columns, ...target})}
 }
 
 /** The query for the rows of a view, as they are written to CSV. Throws if the view is not known, or has no column for --from and --to. */
@@ -216,17 +212,11 @@ async function copyAsCsv(client: pg.Client, select: string, {open, signal, progr
   const count = new Transform({
     transform(chunk: Buffer, _, done) {
       for (let at = chunk.indexOf(10); at >= 0; at = chunk.indexOf(10, at + 1)) lines++
-      progress.at(Math.max(lines, 0))
+      progress(Math.max(lines, 0))
       done(null, chunk)
     },
   })
-  let total: number | undefined
-  try {
-    await pipeline(rows, count, open(), {signal})
-    total = Math.max(lines, 0)
-  } finally {
-    progress.end(total)
-  }
+  await pipeline(rows, count, open(), {signal})
   return rows.rowCount
 }
 

@@ -32,9 +32,8 @@ export function docs(app: App): void {
 
 function pageOf(document: OpenApi): string {
   const {title, version} = document.info
-  const [guide, ...others] = guides() as [Section, ...Section[]]
   const reference = {title: 'Reference', html: introduction(document), entries: []}
-  const sections = [guide, ...others, reference, ...referenceOf(document)]
+  const sections = [...guides(), reference, ...referenceOf(document)]
   return `<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark"><link rel="icon" href="data:,"><title>${escaped(title)}</title><style>${style}</style></head><body>
 <nav aria-label="Contents"><input type="search" placeholder="Search" aria-label="Search">${sections.map(contentsOf).join('')}</nav>
