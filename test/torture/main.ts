@@ -26,6 +26,7 @@ import {checks} from './verify.ts'
 
 const settleTimeoutMs = 300_000 // that a transaction of Solana expired counts two minutes after it was signed
 const stopTimeoutMs = 10_000
+const limitMs = 900_000 // beyond the time of the faults
 
 const {values} = parseArgs({options: {seed: {type: 'string'}, seconds: {type: 'string', default: '60'}}})
 const seed = Number(values.seed ?? Math.floor(Math.random() * 2 ** 32))
@@ -35,7 +36,7 @@ async function main(): Promise<void> {
   console.log(`torture: seed ${seed}, ${seconds} s (again: npm run torture -- --seed ${seed} --seconds ${seconds})`)
   const home = newHome()
   try {
-    const failed = await torture(home)
+    const failed = await Promise.race([torture(home), limit()])
     for (const what of failed) console.log(`WRONG ${what}`)
     if (failed.length) throw new Error(`${failed.length} things are wrong`)
     await removeHome(home)
@@ -46,6 +47,13 @@ async function main(): Promise<void> {
     process.exit(1)
   }
   process.exit(0)
+}
+
+/** Ends a run in which something waits for ever. */
+async function limit(): Promise<never> {
+  const allowedMs = seconds * 1000 + limitMs
+  await sleep(allowedMs)
+  throw new Error(`the run is not over after ${allowedMs} ms`)
 }
 
 /** The whole run; resolves to its errors. */
@@ -112,11 +120,9 @@ function assemble(stage: Stage): Cast {
   }
 }
 
-/** Two merchants, a first event of each to read on from, some users and payment requests, their first payments, and a treasury. */
+/** Two merchants, some users and payment requests, their first payments, a treasury, and the first events. */
 async function prepare({service, assets, merchants, users, payments, payers, claimants, readers}: Cast): Promise<void> {
   for (const merchant of merchants) await merchant.open()
-  for (const merchant of merchants) await merchant.testWebhook()
-  for (const reader of readers) await reader.begin()
   for (let i = 0; i < 8; i++) await users.create()
   for (let i = 0; i < 8; i++) await payments.create()
   for (const payer of payers) await payer.begin(await treasuryOf(service, payer))
@@ -129,6 +135,7 @@ async function prepare({service, assets, merchants, users, payments, payers, cla
       what: 'the treasuries to be funded, finally',
     },
   )
+  for (const reader of readers) await reader.readOn()
 }
 
 async function treasuryOf(service: Service, {chain}: Payer): Promise<string> {

@@ -22,7 +22,6 @@ export class Merchant {
   /** The id in the database. */
   id = ''
   #key = ''
-  #endpoint = ''
   /** Repeated calls, after no response, or after a server error. */
   retries = 0
 
@@ -42,14 +41,8 @@ export class Merchant {
     this.#key = (await this.#service.sluice('key', 'create', ...merchant)).secret!
     const events = 'deposit.pending,deposit.confirmed,deposit.reorged,payout.completed,payout.failed'
     const url = await this.receiver.listen()
-    const {id, secret} = await this.#service.sluice('webhook', 'add', ...merchant, '--url', url, '--events', events)
-    this.#endpoint = id!
-    this.receiver.secret = secret!
-  }
-
-  /** Makes an event without a subject. */
-  async testWebhook(): Promise<void> {
-    await this.call('POST', `/v1/webhook-endpoints/${this.#endpoint}/test`)
+    this.receiver.secret = (await this.#service.sluice('webhook', 'add', ...merchant, '--url', url, '--events', events))
+      .secret!
   }
 
   /** A call that must succeed. Resolves to the body of the response. */

@@ -13,14 +13,6 @@ export class Reader {
     this.merchant = merchant
   }
 
-  /** Begins with the newest event. */
-  async begin(): Promise<void> {
-    while (this.events.length === 0) {
-      await sleep(100)
-      this.events.push(...(await this.#page('')).slice(0, 1))
-    }
-  }
-
   async read(stopped: AbortSignal): Promise<void> {
     while (!stopped.aborted) {
       await this.readOn()
@@ -30,14 +22,22 @@ export class Reader {
 
   /** Reads until there is nothing more. */
   async readOn(): Promise<void> {
-    for (;;) {
-      const page = await this.#page(`&after=${this.events.at(-1)!.id}`)
-      if (page.length === 0) return
-      this.events.push(...page)
+    if (this.events.length === 0) await this.#begin()
+    for (let last = this.events.at(-1); last; last = this.events.at(-1)) {
+      const {events} = await this.#page(`&after=${last.id}`)
+      if (events.length === 0) return
+      this.events.push(...events)
     }
   }
 
-  async #page(query: string): Promise<{id: string; sequence: number}[]> {
-    return Page.parse(JSON.parse(await this.merchant.call('GET', `/v1/events?limit=100${query}`))).events
+  /** The first events: a list without `after` is newest first. */
+  async #begin(): Promise<void> {
+    const {events, has_more} = await this.#page('')
+    if (has_more) throw new Error('the first events do not fit into one page')
+    this.events.push(...events.reverse())
+  }
+
+  async #page(query: string): Promise<z.infer<typeof Page>> {
+    return Page.parse(JSON.parse(await this.merchant.call('GET', `/v1/events?limit=100${query}`)))
   }
 }
