@@ -626,6 +626,7 @@ test('GET /v1/events shows each event as webhooks deliver it, newest first, filt
   const oldestFirst = newestFirst.toReversed()
   const after = `/v1/events?after=${oldestFirst[0].id}`
   expect(await client.all(after, 'events', 2)).toEqual(oldestFirst.slice(1))
+  expect(await client.all(`/v1/events?after=evt_${'0'.repeat(32)}`, 'events', 2)).toEqual(oldestFirst)
   expect(await client.all(`${after}&type=deposit.confirmed`, 'events', 1)).toEqual(oldestFirst.slice(2))
   expect(await client.all('/v1/events?type=deposit.pending', 'events', 1)).toEqual(newestFirst.slice(2))
   expect((await client.get(`/v1/events?after=${event.id}`)).body).toEqual({

@@ -2,7 +2,8 @@
 // reference; the tests hold each reply against that.
 import {z} from 'zod'
 
-export const howToSendKey = 'send your API key as Authorization: Bearer <key>, or as x-api-key: <key>'
+export const howToSendKey =
+  'no valid API key was sent: send yours as Authorization: Bearer <key>, or as x-api-key: <key>; if both are sent, they must be equal'
 
 interface Known {
   status: number
@@ -18,7 +19,7 @@ const codes = {
   invalid_request: known(
     400,
     'malformed path, query, cursor or body, or a parameter that the route does not know; `details` says what is wrong where',
-    'external_ref: Invalid input: expected string, received undefined',
+    'external_ref: is missing',
   ),
   external_id_prefix_mismatch: known(
     400,
@@ -89,9 +90,7 @@ const codes = {
 }
 export type ErrorCode = keyof typeof codes
 
-const details = [
-  {path: 'external_ref', code: 'invalid_type', message: 'Invalid input: expected string, received undefined'},
-]
+const details = [{path: 'external_ref', code: 'invalid_type', message: 'is missing'}]
 const Details = z
   .array(z.object({path: z.string(), code: z.string(), message: z.string()}))
   .describe('What is wrong where.')

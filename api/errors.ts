@@ -60,12 +60,33 @@ export function invalid(path: string, code: string, message: string): ApiError {
 export function invalidRequest(error: z.ZodError, parameters: string[] = []): ApiError {
   const details = error.issues.flatMap((issue): Detail[] => {
     const {code, message} = issue
-    if (code !== 'unrecognized_keys') return [{path: issue.path.join('.'), code, message}]
+    if (code !== 'unrecognized_keys') return [{path: issue.path.join('.'), code, message: inWords(message, issue.path)}]
     return issue.keys.map(path => ({path, code: 'unknown_parameter', message: whyUnknown(path, parameters)}))
   })
   const first = details[0]
   const message = first && (first.path ? `${first.path}: ${first.message}` : first.message)
   return new ApiError(400, 'invalid_request', message, {details})
+}
+
+const kinds: Record<string, string> = {
+  object: 'a JSON object',
+  record: 'a JSON object',
+  array: 'a JSON array',
+  string: 'a JSON string',
+  boolean: 'true or false',
+  number: 'a whole number',
+  int: 'a whole number',
+}
+
+/** What zod says of a value of another kind than is expected; everything else has a message of its own. */
+function inWords(message: string, path: PropertyKey[]): string {
+  const {expected = '', received = ''} =
+    /^Invalid input: expected (?<expected>\w+), received (?<received>\w+)$/.exec(message)?.groups ?? {}
+  if (!expected) return message
+  if (path.length === 0 && /^(null|undefined)$/.test(received)) return 'send a JSON object as the body'
+  if (received === 'undefined') return 'is missing'
+  const isRepeated = received === 'array' && expected !== 'array'
+  return isRepeated ? 'must be given once' : `must be ${kinds[expected] ?? expected}`
 }
 
 export const unavailable = (message: string, cause?: unknown) =>

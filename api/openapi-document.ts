@@ -10,6 +10,7 @@ export interface Schema {
   const?: unknown
   anyOf?: Schema[]
   oneOf?: Schema[]
+  allOf?: Schema[]
   required?: string[]
   examples?: unknown[]
   default?: unknown
@@ -25,7 +26,7 @@ export interface Header {
   schema: Schema
   example: unknown
 }
-interface Response {
+export interface Response {
   $ref?: string
   description: string
   headers?: Record<string, {$ref: string}>

@@ -3,7 +3,15 @@ import swagger from '@fastify/swagger'
 import {jsonSchemaTransform, jsonSchemaTransformObject} from 'fastify-type-provider-zod'
 import packageJson from '../package.json' with {type: 'json'}
 import type {App} from './app.ts'
-import {type Content, exampleOf, type Header, type OpenApi, type Operation} from './openapi-document.ts'
+import {
+  type Content,
+  exampleOf,
+  type Header,
+  type OpenApi,
+  type Operation,
+  type Response,
+  type Schema,
+} from './openapi-document.ts'
 import {eventNames, eventTypes} from './routes/events.ts'
 
 const description = `Deposit addresses for your users, deposits as they become final, balances, payouts, payment requests, and signed webhooks.
@@ -87,13 +95,17 @@ function finished(document: OpenApi): OpenApi {
   }
   document.components.headers = headers
   document.components.responses = {}
+  document.components.schemas.Error = error
   for (const operation of Object.values(document.paths).flatMap(Object.values<Operation>)) {
     const needsKey = operation.security === undefined
+    if (operation.requestBody) allowNoBody(operation.requestBody)
     for (const [status, response] of Object.entries(operation.responses)) {
       response.headers = headersOf(status, needsKey)
+      if (status === '204') delete response.content
+      if (status >= '400') asError(response)
       if (!needsKey || !shared.includes(status)) continue
-      const {error} = response.content!['application/json']!.schema.properties!
-      const name = String(error!.enum![0])
+      const {properties} = response.content!['application/json']!.schema
+      const name = String(properties!.error!.enum![0])
       document.components.responses[name] = response
       operation.responses[status] = {$ref: `#/components/responses/${name}`} as never
     }
@@ -103,6 +115,32 @@ function finished(document: OpenApi): OpenApi {
     addExamples(document, [operation.requestBody ?? {}, ...Object.values(operation.responses)])
   addExamples(document, Object.values(document.components.responses))
   return withoutNoise(document) as OpenApi
+}
+
+/** What every error has in common, so that clients have one type for all. */
+const error: Schema = {
+  type: 'object',
+  description: 'An error. Programs should use only the status and `error`.',
+  properties: {
+    error: {type: 'string', description: 'Code for programs.', examples: ['invalid_request']},
+    message: {type: 'string', description: 'For people; may change.', examples: ['external_ref: is missing']},
+  },
+  required: ['error'],
+}
+
+function asError({content}: Response): void {
+  const json = content?.['application/json']
+  if (json?.schema.properties?.error) json.schema = {allOf: [{$ref: '#/components/schemas/Error'}], ...json.schema}
+}
+
+/** A body that may be null may be left out. */
+function allowNoBody(body: NonNullable<Operation['requestBody']>): void {
+  const json = body.content['application/json']!
+  const options = json.schema.anyOf
+  if (!options?.some(({type}) => type === 'null')) return
+  const {anyOf: _, ...rest} = json.schema
+  json.schema = {...rest, ...options.find(({type}) => type !== 'null')}
+  body.required = false
 }
 
 function addExamples(document: OpenApi, parts: {content?: Content}[]): void {

@@ -307,6 +307,17 @@ test('/openapi.json passes the validators of others, but for paths that the cont
   expect(described).toHaveLength(3)
 })
 
+test('/openapi.json says where a body may be left out, and where a reply has none; an error and an event have one type each', async () => {
+  const {paths, components} = (await getJson('/openapi.json')) as OpenApi
+  const endpoint = paths['/v1/webhook-endpoints/{id}']!
+  expect(endpoint.delete!.responses['204']!.content).toBeUndefined()
+  expect(paths['/v1/webhook-endpoints/{id}/test']!.post!.requestBody!.required).toBe(false)
+  expect(paths['/v1/webhook-endpoints/{id}/redeliver-failed']!.post!.requestBody!.required).toBe(true)
+  const {schema} = endpoint.get!.responses['404']!.content!['application/json']!
+  expect(schema.allOf).toEqual([{$ref: '#/components/schemas/Error'}])
+  expect(components.schemas.Event?.oneOf ?? components.schemas.Event?.anyOf).toHaveLength(5)
+})
+
 test('each operation of /openapi.json has an id, says what every reply means, and has examples that its schemas allow', async () => {
   const document = (await getJson('/openapi.json')) as OpenApi
   const operations = [document.paths, document.webhooks].flatMap(paths =>

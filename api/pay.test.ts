@@ -201,7 +201,7 @@ test('a cancelled request asks for nothing, and what comes all the same is shown
   })
   expect((await get(`${made.page_token}/qr.svg`)).status).toBe(410)
   await money.deposit(made.address, 1_000_000)
-  const text = '1 USDC received. It came after this request had ended, and counts all the same.'
+  const text = '1 USDC received. What came after this request had ended counts all the same.'
   expect(await stateOf(made)).toMatchObject({state: 'late', text, due: null})
 })
 
@@ -249,12 +249,13 @@ test('a late payment counts, and is shown as late', async () => {
   await money.deposit(rest.address, 600_000, {final: false})
   expect(await stateOf(rest)).toMatchObject({
     state: 'late',
-    text: '0.4 USDC received; 0.6 USDC seen, with 1 confirmation. It came after this request had ended, and counts once it is final.',
+    heading: 'Payment seen, after the end', // not yet "Paid": nothing of it is final
+    text: '0.4 USDC received; 0.6 USDC seen, with 1 confirmation. What came after this request had ended counts once it is final.',
     due: null,
     poll_seconds: 2.5,
   })
   await money.deposit(all.address, 1_000_000)
-  const text = '1 USDC received. It came after this request had ended, and counts all the same.'
+  const text = '1 USDC received. What came after this request had ended counts all the same.'
   for (const made of [all, rest]) expect(await stateOf(made)).toMatchObject({state: 'late', text, poll_seconds: null})
 })
 

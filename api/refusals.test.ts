@@ -389,7 +389,7 @@ test('ids of another merchant are 404, as if they did not exist, and its objects
   ] as const) {
     const own = await stranger.call(method, path, body)
     expect(refusal(own), `${method} ${path}`).toEqual([404, code])
-    const none = await stranger.call(method, path.replace(/_[0-9a-f]{32}/, `_${'0'.repeat(32)}`), body)
+    const none = await stranger.call(method, path.replace(/_[0-9a-f]{32}/, `_${'f'.repeat(32)}`), body)
     expect(none.body).toEqual(own.body)
   }
   expect(await everything()).toBe(before)
@@ -514,6 +514,21 @@ test('a body over 64 KiB is 413 payload_too_large, however large it is and howev
 })
 
 // --- bodies ---
+
+test('what is missing, given twice or of another kind is said in words', async () => {
+  const message = async (reply: Promise<{body: {message: string}}>) => (await reply).body.message
+  expect(await message(client.post('/v1/users', {}))).toBe('external_ref: is missing')
+  expect(await message(client.call('POST', '/v1/users'))).toBe('send a JSON object as the body')
+  expect(await message(client.post('/v1/users', {external_ref: 1}))).toBe('external_ref: must be a JSON string')
+  expect(await message(client.post('/v1/users', {external_ref: 'x', metadata: null}))).toBe(
+    'metadata: must be a JSON object',
+  )
+  expect(await message(client.get('/v1/deposits?limit=many'))).toBe('limit: must be a whole number')
+  expect(await message(client.get('/v1/deposits?token=A&token=B'))).toBe('token: must be given once')
+  expect(await message(client.get('/v1/deposits?created_from=2026-11-23'))).toBe(
+    'created_from: must be a time, such as 2026-11-23T00:00:00Z',
+  )
+})
 
 test('a malformed body is 400 invalid_request with details that name the errors, and changes nothing', async () => {
   const before = await everything()

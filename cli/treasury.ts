@@ -95,7 +95,7 @@ export function addTreasuryCommands(program: Command): void {
     treasury,
     'withdraw',
     "Sends the operator's own money to an address on the operator's whitelist. It never sends merchants' money.",
-    'sluice treasury withdraw --chain ETH --token USDC --amount 12.5 --to 0x52908400098527886E0F7030069857D2E4169EE7',
+    'sluice treasury withdraw --chain ETH --token USDC --amount 12.5 --to 0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed',
   )
     .requiredOption('--chain <code>', 'the chain', chainCode)
     .requiredOption('--token <code>', 'the token')

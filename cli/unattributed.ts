@@ -133,7 +133,7 @@ export function addUnattributedCommands(program: Command): void {
       'The network fee of a native coin comes out of its amount, so a little less arrives. You pay all other fees. list shows the progress. Until',
       'it leaves the treasury, the same command with another address changes the destination. If a return failed, the command begins it again.',
     ].join('\n'),
-    'sluice unattributed return dep_0192f3a4b5c67d8e9fa0b1c2d3e4f508 --to 0x52908400098527886E0F7030069857D2E4169EE7',
+    'sluice unattributed return dep_0192f3a4b5c67d8e9fa0b1c2d3e4f508 --to 0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed',
   )
     .argument('<id>', 'id of the deposit')
     .requiredOption('--to <address>', "an address on the operator's whitelist for the chain")

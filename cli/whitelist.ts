@@ -37,7 +37,7 @@ export function addWhitelistCommands(program: Command): void {
       '',
       'An entry counts only for its merchant and its chain. First ask the merchant, not through the API, whether the address is theirs.',
     ].join('\n'),
-    'sluice whitelist add --merchant acme --chain ETH --address 0x52908400098527886E0F7030069857D2E4169EE7 --wait-hours 24',
+    'sluice whitelist add --merchant acme --chain ETH --address 0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed --wait-hours 24',
   )
     .option(...merchantOption)
     .option(...operatorOption)
@@ -111,7 +111,7 @@ export function addWhitelistCommands(program: Command): void {
       '',
       'A payment that is signed already continues; to stop it, use sluice payout cancel.',
     ].join('\n'),
-    'sluice whitelist remove --merchant acme --chain ETH --address 0x52908400098527886E0F7030069857D2E4169EE7',
+    'sluice whitelist remove --merchant acme --chain ETH --address 0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed',
   )
     .option(...merchantOption)
     .option(...operatorOption)

@@ -71,7 +71,8 @@ function request({method, path, operation}: Part): string {
   const filled = path.replace(/{(\w+)}/g, (_match, name) =>
     String(operation.parameters?.find(parameter => parameter.name === name)?.example),
   )
-  const asked = {method, path: filled, needsKey: operation.security === undefined, json}
+  const reply: Asked['reply'] = operation.responses['204'] ? 'none' : path.endsWith('.svg') ? 'text' : 'json'
+  const asked = {method, path: filled, needsKey: operation.security === undefined, json, reply}
   return `<h4>Example</h4><pre tabindex="0">${escaped(curlFor(asked))}</pre><details><summary>In TypeScript</summary><pre tabindex="0">${escaped(typeScriptFor(asked))}</pre></details>`
 }
 
@@ -80,6 +81,7 @@ interface Asked {
   path: string
   needsKey: boolean
   json: unknown
+  reply: 'json' | 'text' | 'none'
 }
 
 function curlFor({method, path, needsKey, json}: Asked): string {
@@ -89,7 +91,7 @@ function curlFor({method, path, needsKey, json}: Asked): string {
   return `curl${verb} "$BASE_URL${path}"${key}${data}`
 }
 
-function typeScriptFor({method, path, needsKey, json}: Asked): string {
+function typeScriptFor({method, path, needsKey, json, reply}: Asked): string {
   const headers = [
     ...(needsKey ? ["Authorization: 'Bearer ' + process.env.API_KEY"] : []),
     ...(json === undefined ? [] : ["'Content-Type': 'application/json'"]),
@@ -101,8 +103,7 @@ function typeScriptFor({method, path, needsKey, json}: Asked): string {
   ]
   const second = options.length ? `, {\n${options.map(option => `  ${option},\n`).join('')}}` : ''
   return `const response = await fetch(process.env.BASE_URL + '${path}'${second})
-if (!response.ok) throw new Error((await response.json()).error)
-const reply = await response.${path.endsWith('.svg') ? 'text' : 'json'}()`
+if (!response.ok) throw new Error((await response.json()).error)${reply === 'none' ? '' : `\nconst reply = await response.${reply}()`}`
 }
 
 function response(document: OpenApi, status: string, given: Operation['responses'][string]): string {

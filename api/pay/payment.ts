@@ -115,7 +115,10 @@ const texts: Record<State, (payment: Payment, more: More) => [heading: string, .
     `That is ${surplus} ${payment.token} more than was asked for; only the merchant can return it.`,
     ...(payment.late ? [wasLate] : []),
   ],
-  late: (payment, {needed}) => ['Paid late', soFar(payment, needed), payment.status === 'paid' ? wasLate : willCount],
+  late: (payment, {needed}) =>
+    payment.status === 'paid'
+      ? ['Paid late', soFar(payment), wasLate]
+      : ['Payment seen, after the end', soFar(payment, needed), willCount],
   expired: () => [
     'This request has expired',
     'Please send nothing any more, and ask the merchant for a new one.',
@@ -132,8 +135,8 @@ const texts: Record<State, (payment: Payment, more: More) => [heading: string, .
     `The request has ended. Please send nothing any more, and ask the merchant how to go on.`,
   ],
 }
-const wasLate = 'It came after this request had ended, and counts all the same.'
-const willCount = 'It came after this request had ended, and counts once it is final.'
+const wasLate = 'What came after this request had ended counts all the same.'
+const willCount = 'What came after this request had ended counts once it is final.'
 
 /** What was received and seen so far, if anything was. */
 function soFar(payment: Payment, needed?: number): string {

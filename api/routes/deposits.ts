@@ -148,7 +148,7 @@ const SingleDeposit = z
   })
   .meta({id: 'SingleDeposit'})
 
-const moment = z.iso.datetime({offset: true})
+const moment = z.iso.datetime({offset: true, error: 'must be a time, such as 2026-11-23T00:00:00Z'})
 const filters = {
   status: z.enum(statuses).optional(),
   chain: z.enum(chainCodes).optional(),

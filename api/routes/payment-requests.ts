@@ -278,8 +278,8 @@ export function paymentRequests(app: App, context: Context): void {
               .meta({description: 'No more decimals than the asset has.', examples: ['25']}),
             expires_in: z
               .int()
-              .min(300)
-              .max(604_800)
+              .min(300, 'must be at least 300 seconds')
+              .max(604_800, 'must be at most 604800 seconds')
               .optional()
               .meta({description: 'Seconds until it expires. Omitted: as the operator set it.', examples: [3600]}),
             metadata: metadata.optional(),

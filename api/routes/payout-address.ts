@@ -71,7 +71,7 @@ export function payoutAddress(app: App, {db}: Context): void {
           'can be set while a balance, or a payout under way, is left there.',
         body: z
           .object({chain: requestedChain, address: text(128)})
-          .meta({examples: [{chain: 'ETH', address: '0x52908400098527886E0F7030069857D2E4169EE7'}]}),
+          .meta({examples: [{chain: 'ETH', address: '0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed'}]}),
         response: {
           200: PayoutAddress.describe('It is registered.'),
           ...changeErrors('chain_not_enabled', 'unprocessable'),

@@ -154,8 +154,12 @@ describe.each([
   }
 
   async function diesOf(doomed: ChildProcess): Promise<string> {
-    const [, signal] = await once(doomed, 'exit', {signal: AbortSignal.timeout(60_000)})
-    return signal
+    try {
+      const [, signal] = await once(doomed, 'exit', {signal: AbortSignal.timeout(60_000)})
+      return signal
+    } finally {
+      doomed.kill('SIGKILL') // one that does not die must not work beside the next
+    }
   }
 
   test.each(eachRound(ofWorkers))(
