@@ -59,7 +59,7 @@ const codes = {
   unsupported_token: known(422, 'there is no such pair of chain and token', 'there is no token DOGE on ETH'),
   payout_failed: known(
     422,
-    'there is nothing to pay out, or less than the smallest payout, or no payout address, or payouts of the chain are stopped',
+    'nothing was paid out; the `code` of `details` says why: nothing_to_pay_out, below_smallest_payout, no_payout_address, own_address (the payout address belongs to this service) or chain_stopped',
     'there is nothing to pay out',
   ),
   idempotency_key_reused: known(
@@ -90,7 +90,10 @@ const codes = {
 }
 export type ErrorCode = keyof typeof codes
 
-const details = [{path: 'external_ref', code: 'invalid_type', message: 'is missing'}]
+const detailsOf: Partial<Record<ErrorCode, unknown>> = {
+  invalid_request: [{path: 'external_ref', code: 'invalid_type', message: 'is missing'}],
+  payout_failed: [{path: '', code: 'nothing_to_pay_out', message: codes.payout_failed.message}],
+}
 const Details = z
   .array(z.object({path: z.string(), code: z.string(), message: z.string()}))
   .describe('What is wrong where.')
@@ -105,7 +108,7 @@ function repliesFor(given: ErrorCode[]): Record<number, z.ZodType> {
 
 function replyWith(given: ErrorCode[]): z.ZodType {
   const [first] = given as [ErrorCode, ...ErrorCode[]]
-  const hasDetails = given.includes('invalid_request')
+  const hasDetails = given.includes('invalid_request') || given.includes('payout_failed')
   return z
     .object({
       error: z.enum(given).describe('Code for programs.'),
@@ -114,7 +117,7 @@ function replyWith(given: ErrorCode[]): z.ZodType {
     })
     .meta({
       description: given.map(code => `\`${code}\`: ${codes[code].when}`).join('. '),
-      examples: [{error: first, message: codes[first].message, ...(first === 'invalid_request' && {details})}],
+      examples: [{error: first, message: codes[first].message, ...(first in detailsOf && {details: detailsOf[first]})}],
     })
 }
 

@@ -26,7 +26,7 @@ const description = `Deposit addresses for your users, deposits as they become f
 
 **Request ids.** Each reply has an \`X-Request-Id\`: yours, if you send one of 1 to 128 printable ASCII characters, else a new one.
 
-**Errors** are \`{error, message?, details?}\`; programs should use only \`error\`. Each route lists the codes that it can give. \`details\`, of \`invalid_request\` alone, is a list of \`{path, code, message}\`.
+**Errors** are \`{error, message?, details?}\`; programs should use only \`error\`. Each route lists the codes that it can give. \`details\`, of \`invalid_request\` and \`payout_failed\` alone, is a list of \`{path, code, message}\`.
 
 **Changes.** Unknown fields of a body are ignored; unknown parameters of a query are refused. Fields and event types may be added without notice; what is removed carries \`Deprecation\` and \`Sunset\` headers for at least 180 days.`
 

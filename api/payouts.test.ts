@@ -312,7 +312,8 @@ test('a payout that is impossible is 422 with the code and the reason, and chang
   const {client} = merchant
   const post = async (body: unknown) => {
     const reply = await client.post('/v1/payouts', body)
-    return [...refusal(reply), reply.body.message]
+    const [detail] = reply.body.details ?? []
+    return [...refusal(reply), ...(detail ? [detail.code] : []), reply.body.message]
   }
   expect(await post({chain: 'ETH', token: 'DOGE'})).toEqual([422, 'unsupported_token', 'there is no DOGE on ETH'])
   expect(await post({chain: 'ETH', token: 'usdc'})).toEqual([422, 'unsupported_token', expect.any(String)])
@@ -320,11 +321,26 @@ test('a payout that is impossible is 422 with the code and the reason, and chang
   expect(await post({chain: 'POLYGON', token: 'POL'})).toEqual([422, 'chain_not_enabled', expect.any(String)])
   expect(await post({chain: 'BTC', token: 'BTC'})).toEqual([422, 'chain_not_enabled', expect.any(String)])
   await deposit(merchant, 5n)
-  expect(await post(usdc)).toEqual([422, 'payout_failed', 'no payout address is registered for ETH'])
+  expect(await post(usdc)).toEqual([
+    422,
+    'payout_failed',
+    'no_payout_address',
+    'no payout address is registered for ETH',
+  ])
   await client.put('/v1/payout-address', {chain: 'ETH', address: destination})
-  expect(await post({chain: 'ETH', token: 'ETH'})).toEqual([422, 'payout_failed', 'there is nothing to pay out'])
+  expect(await post({chain: 'ETH', token: 'ETH'})).toEqual([
+    422,
+    'payout_failed',
+    'nothing_to_pay_out',
+    'there is nothing to pay out',
+  ])
   await db.rows(`update app.asset set min_payout = 1000000 where chain = 'ETH' and token = 'USDC'`)
-  expect(await post(usdc)).toEqual([422, 'payout_failed', 'the balance is below the smallest payout (1 USDC)'])
+  expect(await post(usdc)).toEqual([
+    422,
+    'payout_failed',
+    'below_smallest_payout',
+    'the balance is below the smallest payout (1 USDC)',
+  ])
   await db.rows(`update app.asset set min_payout = 1 where chain = 'ETH' and token = 'USDC'`)
   await db.rows(
     `insert into app.incident (chain, kind, subject, details) values ('ETH', 'unknown_transaction', 'ETH:x', '{}')`,
@@ -332,6 +348,7 @@ test('a payout that is impossible is 422 with the code and the reason, and chang
   expect(await post(usdc)).toEqual([
     422,
     'payout_failed',
+    'chain_stopped',
     expect.stringMatching(/^payouts of ETH are stopped: incident \d+/),
   ])
   await db.rows(`update app.incident set resolved_at = now(), resolution = 'kept'`)

@@ -12,6 +12,7 @@ import {benchCompare} from './compare.ts'
 import {benchDerive} from './derive.ts'
 import {benchElectrum} from './electrum.ts'
 import {benchLatency} from './latency.ts'
+import {benchPayPage} from './pay-page.ts'
 import {benchPayoutRate, benchRecovery, benchSweeps} from './payouts.ts'
 import {benchProcesses} from './processes.ts'
 import {type Result, ratio} from './result.ts'
@@ -80,6 +81,9 @@ const benches: Record<string, () => Promise<void>> = {
   },
   async api() {
     results.push(...(await benchApi()))
+  },
+  async 'pay-page'() {
+    results.push(...(await benchPayPage()))
   },
   async analytics() {
     results.push(...(await benchAnalytics()))

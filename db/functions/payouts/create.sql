@@ -5,7 +5,7 @@
 -- afterwards (allocate.sql), up to a hundred at once: a million deposits are claimed as fast as one.
 -- A disabled chain pays out what is left on it. If the payout was made, its idempotency key is kept for ever, with the response.
 -- Locks: idempotency key, pair (app.lock_pair), adjustments; for the first allocation its own lock, if that is free, and deposits.
--- Errors: SLCHN the chain is not enabled for the merchant; SLTOK there is no such token on the chain; SLPAY refused, the message says why; SLIDK the
+-- Errors: SLCHN the chain is not enabled for the merchant; SLTOK there is no such token on the chain; SLPAY refused, the message says why, and the detail is a code for it; SLIDK the
 -- key was used with another request; P0003 the balance does not agree with the deposits.
 
 create or replace function app.create_payout(of_merchant uuid, of_chain text, of_token text, of_sweep_first boolean, of_key text,
@@ -44,18 +44,18 @@ begin
   from (select) one left join app.balance_now b on b.merchant_id = of_merchant and b.chain = of_chain and b.token = of_token
   left join chain.cursor c on c.chain = of_chain;
   if at.gross = 0 and not is_enabled then raise exception 'not enabled for this account: %', of_chain using errcode = 'SLCHN'; end if;
-  perform app.refuse_payout('payouts of ' || of_chain || ' are stopped: ' || why) from app.why_halted(of_chain) why where why is not null;
+  perform app.refuse_payout('chain_stopped', 'payouts of ' || of_chain || ' are stopped: ' || why) from app.why_halted(of_chain) why where why is not null;
   select a.address into destination from app.payout_address a where a.merchant_id = of_merchant and a.chain = of_chain;
-  if destination is null then perform app.refuse_payout('no payout address is registered for ' || of_chain); end if;
-  perform app.refuse_payout('the payout address belongs to this service; register one of your own')
+  if destination is null then perform app.refuse_payout('no_payout_address', 'no payout address is registered for ' || of_chain); end if;
+  perform app.refuse_payout('own_address', 'the payout address belongs to this service; register one of your own')
   from custody.address o where o.address = destination;
   if at.gross <= 0 then
-    perform app.refuse_payout(case when at.gross = 0 then 'there is nothing to pay out' else 'the balance is below zero' end);
+    perform app.refuse_payout('nothing_to_pay_out', case when at.gross = 0 then 'there is nothing to pay out' else 'the balance is below zero' end);
   end if;
 
   select m.fee_bps into rate from app.merchant m where m.id = of_merchant;
   if at.gross - div(at.gross * rate, 10000) < asset.min_payout then
-    perform app.refuse_payout('the balance is below the smallest payout (' || app.decimal(asset.min_payout, asset.decimals) || ' ' || of_token || ')');
+    perform app.refuse_payout('below_smallest_payout', 'the balance is below the smallest payout (' || app.decimal(asset.min_payout, asset.decimals) || ' ' || of_token || ')');
   end if;
   insert into app.payout (merchant_id, chain, token, gross, fee_bps, fee, net, address, sweep_first)
   values (of_merchant, of_chain, of_token, at.gross, rate, div(at.gross * rate, 10000), at.gross - div(at.gross * rate, 10000), destination,
@@ -85,9 +85,9 @@ end $$;
 comment on function app.create_payout is 'Claims the balance of a merchant''s chain and token for a payout; returns the body of the response. The same key gives the same response.';
 grant execute on function app.create_payout to sluice_api;
 
-create or replace function app.refuse_payout(why text) returns void
+create or replace function app.refuse_payout(code text, why text) returns void
 language plpgsql set search_path = pg_catalog as $$
 begin
-  raise exception '%', why using errcode = 'SLPAY';
+  raise exception '%', why using errcode = 'SLPAY', detail = code;
 end $$;
-comment on function app.refuse_payout is 'Raises SLPAY with this message.';
+comment on function app.refuse_payout is 'Raises SLPAY with this message, and a code for programs as its detail.';
