@@ -107,6 +107,7 @@ describe.concurrent('finality', {timeout: 240_000}, () => {
       const response = (await pass()) as {hash: string}
       return params?.[0] === 'finalized' ? {...response, hash: lie(response.hash)} : response
     }
+    await node.asked(2, 'eth_getBlockByNumber', 'finalized') // no request of before is under way
     const {height: head} = await world.anvil.block()
     await world.mined(4)
     await node.asked(3, 'eth_getBlockByNumber', 'finalized')
