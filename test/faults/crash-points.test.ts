@@ -33,6 +33,8 @@ const ofCustody = [
 const replacing = 'send: before replace'
 
 const rounds = Number(process.env.ROUNDS ?? 1)
+/** In many rounds the fees are more than what custody signs for in a day. */
+const budget = {ETH_FEE_BUDGET: '1000', BTC_FEE_BUDGET: '1000', TRON_FEE_BUDGET: '1000000', SOL_FEE_BUDGET: '1000'}
 /** Each of them in each round. */
 const eachRound = (labels: string[]) => Array.from({length: rounds}, () => labels).flat()
 
@@ -51,7 +53,7 @@ interface Field {
 }
 
 async function onEthereum(): Promise<Field> {
-  const world = await EvmWorld.open()
+  const world = await EvmWorld.open(budget)
   // Alternates both ways of sweeping: by the address itself, and relayed by the treasury, for a token of 6 decimals and one of 18.
   const kinds = [
     {token: 'USDC', amounts: [10n * usdc, 20n * usdc]},
@@ -82,7 +84,7 @@ async function onEthereum(): Promise<Field> {
 }
 
 async function onBitcoin(): Promise<Field> {
-  const world = await BitcoinWorld.open({treasury: [btc, btc]})
+  const world = await BitcoinWorld.open({treasury: [btc, btc], settings: budget})
   return {
     world,
     openShop: () => world.openShop([100_000n, 200_000n]),
@@ -96,7 +98,7 @@ async function onBitcoin(): Promise<Field> {
 }
 
 async function onTron(): Promise<Field> {
-  const world = await TronWorld.open({lifetimeMs: longLifetimeMs})
+  const world = await TronWorld.open({lifetimeMs: longLifetimeMs, settings: budget})
   return {
     world,
     openShop: () => world.openShop([10n * trx, 20n * trx]),
@@ -111,7 +113,7 @@ async function onTron(): Promise<Field> {
 
 async function onSolana(): Promise<Field> {
   // In many rounds what custody signed may expire again and again, before a worker has it.
-  const world = await SolanaWorld.open({settings: {SOL_MAX_LAPSES: '100'}})
+  const world = await SolanaWorld.open({settings: {...budget, SOL_MAX_LAPSES: '100'}})
   return {
     world,
     openShop: () => world.openShop([sol, 2n * sol]),
@@ -154,6 +156,7 @@ describe.each([
   }
 
   async function diesOf(doomed: ChildProcess): Promise<string> {
+    if (doomed.signalCode) return doomed.signalCode
     try {
       const [, signal] = await once(doomed, 'exit', {signal: AbortSignal.timeout(60_000)})
       return signal

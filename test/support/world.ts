@@ -110,7 +110,7 @@ export class World {
 
   // --- processes ---
 
-  /** A worker, once it is ready. With `crashAt` it is killed when it reaches that step; with `stopAt` it is stopped there. */
+  /** A worker, once it is ready. With `crashAt` it is killed when it reaches that step (it may be dead already); with `stopAt` it is stopped there. */
   async startWorker({settings, ...at}: Start = {}): Promise<ChildProcess> {
     const worker = fork(jobs, {
       env: {
@@ -128,7 +128,9 @@ export class World {
     })
     this.#workers.add(worker)
     worker.once('exit', () => this.#workers.delete(worker))
-    await once(worker, 'message', {signal: AbortSignal.timeout(20_000)})
+    // One that is to die at a step may do so before it says that it is ready: an earlier payout waits for that step.
+    const signal = AbortSignal.timeout(20_000)
+    await Promise.race([once(worker, 'message', {signal}), ...(at.crashAt ? [once(worker, 'exit', {signal})] : [])])
     return worker
   }
 
