@@ -43,6 +43,7 @@ const slow = [
   'custody/main',
   'test/faults/containers',
   'test/faults/attacker',
+  'test/faults/database-away',
   'test/faults/finality',
   'test/model',
   'indexers/follow',

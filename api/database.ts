@@ -1,6 +1,7 @@
 // Reads and changes through named prepared statements; the server parses each once per connection. Promises: identical reads that wait for a
 // connection share one execution. It begins after all their requests, so no reply is older than its request. (Merchants poll, so many ask for the same
-// page at once.) A refusal by the database costs no connection. A database that does not respond is an error within half a minute.
+// page at once.) A refusal by the database costs no connection. A database that does not respond is an error within half a minute; once it is known to
+// be away, within five seconds.
 import pg from 'pg'
 import type {Logger} from '../base/log.ts'
 import {openPool} from '../db/pool.ts'
@@ -14,6 +15,8 @@ export function statement(name: string, text: string): Statement {
   return {name, text}
 }
 
+const connectTimeoutMs = 5_000
+
 type Value = string | number | boolean | null | string[]
 
 export class Database {
@@ -23,10 +26,13 @@ export class Database {
 
   /** Connections in use, with the time since when. */
   readonly #inUse = new Map<pg.PoolClient, number>()
+  readonly #open = new Set<pg.PoolClient>()
   readonly #watch: NodeJS.Timeout
 
   constructor(url: string, {max, log, timeoutMs = 25_000}: {max: number; log?: Logger; timeoutMs?: number}) {
-    this.#pool = openPool(url, {name: 'sluice-api', max, log, queryTimeoutMs: 0})
+    this.#pool = openPool(url, {name: 'sluice-api', max, log, queryTimeoutMs: 0, connectTimeoutMs})
+    this.#pool.on('connect', client => this.#open.add(client))
+    this.#pool.on('remove', client => this.#open.delete(client))
     this.#watch = setInterval(() => this.#cutOlderThan(timeoutMs), timeoutMs / 5)
     this.#watch.unref()
     this.#pool.on('connect', client => client.on('error', () => {})) // while in use, the failing statement reports the error
@@ -57,6 +63,12 @@ export class Database {
   get usage(): {inUse: number; idle: number; waiting: number} {
     const {totalCount, idleCount, waitingCount} = this.#pool
     return {inUse: totalCount - idleCount, idle: idleCount, waiting: waitingCount}
+  }
+
+  /** Closes every connection at once; statements under way fail. Later statements open new ones. */
+  cut(): void {
+    for (const client of this.#open)
+      client.connection.stream.destroy(new Error('Connection terminated: the database is away'))
   }
 
   close(): Promise<void> {

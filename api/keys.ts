@@ -1,13 +1,15 @@
 // Finds whom an API key acts for, and what it may do. Promises: the key is read from either of two headers; if they differ, there is no key. Only the SHA-256 of a key
 // is compared, stored or cached. A revoked key, and every key of a suspended merchant, stops working here within milliseconds of the commit, because
 // the database announces it on a connection that only listens. While that connection is down, every key is looked up in the database, and nothing is
-// cached for longer than 5 seconds. The day on which a key was last used is recorded once a day, in parallel with the request.
+// cached for longer than 5 seconds. It is the held connection of this process: when it is lost, all others are cut, too. The day on which a key was last used is recorded once a day, in parallel with the request.
 import {hash} from 'node:crypto'
 import type {IncomingHttpHeaders} from 'node:http'
 import {setTimeout as sleep} from 'node:timers/promises'
-import pg from 'pg'
 import type {Logger} from '../base/log.ts'
 import type {Scope} from '../base/scopes.ts'
+import {inWords} from '../db/failure.ts'
+import {type Held, holdConnection} from '../db/held-connection.ts'
+import type {Outage} from '../db/outage.ts'
 import {type Database, statement} from './database.ts'
 
 const cacheMs = 5_000
@@ -34,17 +36,19 @@ export class Keys {
   readonly #db: Database
   readonly #databaseUrl: string
   readonly #log: Logger
+  readonly #outage: Outage
   readonly #known = new Map<string, Holder & {expiresAt: number}>()
-  #listener?: pg.Client
+  readonly #closing = new AbortController()
+  #listener?: Held
   #isListening = false
-  #isClosed = false
   /** Counts the events that invalidate cached keys: a lookup that was running at such an event is not cached. */
   #doubts = 0
 
-  constructor(db: Database, databaseUrl: string, log: Logger) {
+  constructor(db: Database, databaseUrl: string, {log, outage}: {log: Logger; outage: Outage}) {
     this.#db = db
     this.#databaseUrl = databaseUrl
     this.#log = log
+    this.#outage = outage
     this.#listen()
   }
 
@@ -59,8 +63,8 @@ export class Keys {
   }
 
   async close(): Promise<void> {
-    this.#isClosed = true
-    await this.#listener?.end()
+    this.#closing.abort()
+    await this.#listener?.release()
   }
 
   async #lookUp(secretHash: string): Promise<Holder | undefined> {
@@ -94,32 +98,29 @@ export class Keys {
   }
 
   async #listen(): Promise<void> {
-    while (!this.#isClosed) {
-      const client = new pg.Client({
-        connectionString: this.#databaseUrl,
-        application_name: 'sluice-api-keys',
-        keepAlive: true,
+    const {signal} = this.#closing
+    while (!signal.aborted) {
+      await this.#listenOnce(signal).catch(async error => {
+        if (!signal.aborted) this.#outage.failed(inWords(error))
+        await sleep(reconnectMs, undefined, {signal}).catch(() => {})
       })
-      this.#listener = client
-      const ended = new Promise(resolve => client.once('end', resolve))
-      client.on('error', error => {
-        this.#stopTrusting()
-        this.#log.warn({error: error.message}, 'the connection that listens for revoked keys broke')
-      })
-      client.on('notification', ({payload}) => this.#doubt(payload))
-      try {
-        await client.connect()
-        await client.query('listen api_key_revoked')
-        this.#doubt() // earlier revocations are not announced again
-        this.#isListening = true
-        await ended
-      } catch (error) {
-        this.#log.debug({error: String(error)}, 'no connection to listen for revoked keys; trying again')
-        client.end().catch(() => {})
-      }
       this.#stopTrusting()
-      if (!this.#isClosed) await sleep(reconnectMs)
+      this.#db.cut() // what is older than the next listener may lead to a server that is no primary any more
     }
+  }
+
+  /** Resolves when the connection is lost. */
+  async #listenOnce(signal: AbortSignal): Promise<void> {
+    const {promise: lost, resolve} = Promise.withResolvers<string>()
+    const name = 'sluice-api-keys'
+    const held = await holdConnection({url: this.#databaseUrl, name, outage: this.#outage, onLost: resolve, signal})
+    this.#listener = held
+    if (signal.aborted) return await held.release()
+    held.client.on('notification', ({payload}) => this.#doubt(payload))
+    await held.client.query('listen api_key_revoked')
+    this.#doubt() // earlier revocations are not announced again
+    this.#isListening = true
+    this.#outage.failed(await lost)
   }
 }
 

@@ -1,12 +1,14 @@
 // The API process: reads the settings, listens, and ends cleanly when it is asked to or its parent is gone.
 import type {AddressInfo} from 'node:net'
 import {PermanentError} from '../base/errors.ts'
-import {announceReady, endWhenAsked} from '../base/lifecycle.ts'
+import {announceReady, endWhenAsked, exitLost} from '../base/lifecycle.ts'
 import {logger} from '../base/log.ts'
 import {observe} from '../base/observe.ts'
 import {databaseUrlOf, readSettings} from '../chains/settings.ts'
 import {requireSameAssets} from '../db/assets.ts'
-import {failureOf, inWords} from '../db/failure.ts'
+import {failureOf, inWords, isAway} from '../db/failure.ts'
+import {untilWritable} from '../db/held-connection.ts'
+import {Outage} from '../db/outage.ts'
 import {openPool} from '../db/pool.ts'
 import {buildServer} from './server.ts'
 
@@ -16,6 +18,7 @@ async function main(): Promise<void> {
   const settings = readSettings()
   const {host, port, databaseReplicaUrl: replicaUrl, rateLimitPerMinute, webhookAllowPrivate} = settings
   const {chains, publicUrl, paymentExpiryMs, metricsOnApiPort} = settings
+  await untilWritable({url: databaseUrlOf(settings), name: 'sluice-api-keys', outage: new Outage(log)})
   const pool = openPool(databaseUrlOf(settings), {name: 'sluice-api-settings', max: 1, log})
   await requireSameAssets(pool, chains.values()).finally(() => pool.end())
   let url = ''
@@ -47,5 +50,5 @@ main().catch(error => {
     {error: inWords(error), stack: failureOf(error) || error instanceof PermanentError ? undefined : error.stack},
     'the API cannot start',
   )
-  process.exit(1)
+  process.exit(isAway(error) ? exitLost : 1)
 })

@@ -7,6 +7,7 @@ import fc from 'fast-check'
 import {afterAll, beforeAll, expect, test} from 'vitest'
 import {logger} from '../base/log.ts'
 import {type Scope, scopes} from '../base/scopes.ts'
+import {Outage} from '../db/outage.ts'
 import {type Api, Client, fillPool, makeKey, type Reply, startApi} from '../test/support/api.ts'
 import {ChainWriter} from '../test/support/chain-writer.ts'
 import {type TestDatabase, testDatabase} from '../test/support/database.ts'
@@ -222,7 +223,7 @@ test('every key is looked up in the database while notifications of revoked keys
   url.port = String(link.port)
   const log = logger('test')
   log.level = 'silent'
-  const keys = new Keys(database, url.toString(), log)
+  const keys = new Keys(database, url.toString(), {log, outage: new Outage(log)})
   const remembers = async (headers: Record<string, string>) =>
     (await keys.holderOf(headers)) !== undefined && !(keys.holderOf(headers) instanceof Promise)
   const isRemembered = () => remembers(headers)

@@ -10,6 +10,7 @@ import type {Logger} from '../base/log.ts'
 import type {Scope} from '../base/scopes.ts'
 import {connections} from '../db/connections.ts'
 import {inWords} from '../db/failure.ts'
+import {Outage} from '../db/outage.ts'
 import type {App, Context} from './app.ts'
 import {Database} from './database.ts'
 import {docs} from './docs/page.ts'
@@ -74,7 +75,8 @@ export async function buildServer({
   const primary = new Database(databaseUrl, {max: poolSize, log})
   const replica = replicaUrl ? new Database(replicaUrl, {max: poolSize, log, timeoutMs: replicaTimeoutMs}) : undefined
   const db = new Databases(primary, replica, log)
-  const keys = new Keys(primary, databaseUrl, log)
+  const outage = new Outage(log)
+  const keys = new Keys(primary, databaseUrl, {log, outage})
   const context: Context = {db, ...rest}
   const metrics = new Metrics()
 
@@ -134,7 +136,8 @@ export async function buildServer({
 
   function sendError(error: Error, request: FastifyRequest, reply: FastifyReply): void {
     const known = isGone(request) ? noteGone(request) : toApiError(error)
-    if (known.cause)
+    if (known.status === 503 && known.cause) outage.failed(inWords(known.cause))
+    else if (known.cause)
       known.message += `; the operator finds the cause in the log by the id ${logCause(known.cause, request)}`
     reply.code(known.status).headers(known.headers).header('content-type', 'application/json; charset=utf-8')
     // After a body that is too large, Fastify would close the connection, and the client would see a reset instead of the reply.

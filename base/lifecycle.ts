@@ -3,6 +3,9 @@
 
 const graceMs = 5000
 
+/** Exit code of a process that lost the database, which is no fault of its own: the next one waits inside until the database is back. */
+export const exitLost = 70
+
 /** Calls `stop` once when the process is asked to end, then exits with code 0. */
 export function endWhenAsked(stop: () => Promise<void> = async () => {}): void {
   let asked = false

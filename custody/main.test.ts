@@ -148,7 +148,7 @@ test('a family that is new to a database has a treasury with a time; one whose a
   expect(await treasuryOf('bitcoin')).toBeGreaterThan(before)
 })
 
-test('addresses that were taken are replaced automatically, at once when the pool is low, and after a restart', async () => {
+test('addresses that were taken are replaced automatically, at once when the pool is low, and after a restart; the pool lasts a minute at the rate of the busiest minute', async () => {
   await writeSeed(home, junk, passphrase, testCost)
   const derive = await deriverOf(junk)
   const first = await start()
@@ -157,15 +157,15 @@ test('addresses that were taken are replaced automatically, at once when the poo
   await take(size)
   await take(1, 'bitcoin')
   await db.pool.query('notify address_pool_low')
-  await filledTo(2 * size + 10)
+  await filledTo(3 * size) // as many are free as were taken in this minute: one and a half times the size
   await filledTo(size + 1, 'bitcoin')
   await killCustody(first)
-  await take(5)
+  await take(size)
   await start()
-  await filledTo(2 * size + 15)
-  const expected = Array.from({length: 2 * size + 15}, (_, index) => derive({family: 'evm', purpose: 'deposit', index}))
+  await filledTo(3 * size + 10) // the new process knows no rate yet
+  const expected = Array.from({length: 3 * size + 10}, (_, index) => derive({family: 'evm', purpose: 'deposit', index}))
   expect((await pool()).map(row => row.address)).toEqual(await Promise.all(expected))
-  expect((await pool()).filter(row => row.taken_at)).toHaveLength(size + 15)
+  expect((await pool()).filter(row => row.taken_at)).toHaveLength(2 * size + 10)
 })
 
 test('a seed that did not make the stored addresses is refused, and nothing is added', async () => {
@@ -261,7 +261,7 @@ test('a second process stands by, so that two seeds never share a pool, and take
   rmSync(other, {recursive: true})
 })
 
-test('custody ends with its parent, and with exit code 1 when it loses the database', async () => {
+test('custody ends with its parent, and with exit code 70 when it loses the database', async () => {
   await writeSeed(home, junk, passphrase, testCost)
   const first = await start()
   first.process.disconnect()
@@ -270,5 +270,5 @@ test('custody ends with its parent, and with exit code 1 when it loses the datab
   await db.pool.query(
     `select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'sluice-custody' and datname = current_database()`,
   )
-  expect(await exitOf(second)).toBe(1)
+  expect(await exitOf(second)).toBe(70)
 })

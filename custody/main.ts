@@ -1,20 +1,22 @@
 // Custody as a process. Promises: it reports ready once it takes requests and addresses are free, or once another custody does so. It refuses to
 // run with a seed that did not make the database's addresses, and never makes a new seed for a database with addresses. With an older copy of
-// the database, it hands out nothing before it has retired the addresses that may have been handed out since. It ends with exit code 1 when it
-// loses the database, also because it was stopped while it held locks.
+// the database, it hands out nothing before it has retired the addresses that may have been handed out since. While the database is away at its start,
+// it waits. It ends with exit code 70 when it loses the database, also because it was stopped while it held locks.
 import {existsSync} from 'node:fs'
 import path from 'node:path'
 import {setTimeout as sleep} from 'node:timers/promises'
 import type pg from 'pg'
 import {measureDisk} from '../base/disk.ts'
 import {PermanentError} from '../base/errors.ts'
-import {announceFailure, announceReady, endWhenAsked} from '../base/lifecycle.ts'
+import {announceFailure, announceReady, endWhenAsked, exitLost} from '../base/lifecycle.ts'
 import {logger} from '../base/log.ts'
 import {observe} from '../base/observe.ts'
 import {chains} from '../chains/registry.ts'
 import {databaseUrlOf, readSettings, type Settings} from '../chains/settings.ts'
 import {requireSameAssets} from '../db/assets.ts'
-import {failureOf, fromDatabase, inWords} from '../db/failure.ts'
+import {failureOf, fromDatabase, inWords, isAway} from '../db/failure.ts'
+import {holdConnection} from '../db/held-connection.ts'
+import {Outage} from '../db/outage.ts'
 import {lockConnection} from '../db/pool.ts'
 import {deriver} from './addresses.ts'
 import {Custody} from './custody.ts'
@@ -32,6 +34,7 @@ import {
   openTreasuries,
   poolStream,
   recoverPool,
+  Supply,
   tryLockPool,
 } from './pool.ts'
 import {sealOf} from './seal.ts'
@@ -62,13 +65,8 @@ async function main(): Promise<never> {
   const settings = readSettings()
   measureDisk('custody', path.dirname(seedFile(settings.home)))
   await observe({...settings, log})
-  const client = lockConnection(databaseUrlOf(settings), 'sluice-custody', idleInTransactionMs)
-  client.on('error', error => {
-    log.fatal({error: inWords(error)}, 'the database connection is lost')
-    process.exit(1)
-  })
   endWhenAsked() // work under way is in a transaction, or already in the journal: there is nothing to finish
-  await fromDatabase(client.connect())
+  const client = await connect(databaseUrlOf(settings))
   await lock(client)
   await requireSameAssets(client, settings.chains.values())
   active.set(1)
@@ -103,12 +101,13 @@ async function main(): Promise<never> {
   const treasuries = await openTreasuries(client, derive, isNewSeed(settings.home))
   noteUse(settings.home)
   const custody = new Custody({client, keys, journal, chains: settings.chains, treasuries, log})
+  const supplies = familyNames.map(family => ({family, supply: new Supply(settings.addressPoolSize)}))
   const fill = () =>
     custody.inTurn(async () => {
       let added = 0
-      for (const family of familyNames) {
-        const made = await fillPool(client, derive, journal, {family, size: settings.addressPoolSize})
-        addressesMade.inc({family}, made)
+      for (const each of supplies) {
+        const made = await fillPool(client, derive, journal, each)
+        addressesMade.inc({family: each.family}, made)
         added += made
       }
       return added
@@ -125,6 +124,20 @@ async function main(): Promise<never> {
         await tellChanges(client, journal)
       }),
   })
+}
+
+/** The connection that custody works with, whose statements may wait for others, and one beside it that notices when the database is away. */
+async function connect(url: string): Promise<pg.Client> {
+  const lost = (error: string) => {
+    log.fatal({error}, 'the database connection is lost')
+    process.exit(exitLost)
+  }
+  await holdConnection({url, name: 'sluice-custody-watch', outage: new Outage(log), onLost: lost})
+  const client = lockConnection(url, 'sluice-custody', {idle_in_transaction_session_timeout: idleInTransactionMs})
+  client.on('error', error => lost(inWords(error)))
+  client.on('end', () => lost('the connection ended'))
+  await fromDatabase(client.connect())
+  return client
 }
 
 const logged = new Map<string, string | undefined>()
@@ -210,5 +223,5 @@ main().catch(error => {
   const stack = isPermanent || failureOf(error) ? undefined : error.stack
   log.fatal({error: inWords(error), stack}, 'custody ended with an error')
   if (isPermanent) announceFailure(error.message)
-  else process.exit(1)
+  else process.exit(isAway(error) ? exitLost : 1)
 })

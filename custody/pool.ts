@@ -16,6 +16,7 @@ export const channel = 'address_pool_low'
 export const poolStream = (family: Family) => `pool:${family}`
 /** Addresses per INSERT: the first batch can be handed out while the rest is derived. */
 const batch = 100
+const minuteMs = 60_000
 
 const lock = `hashtextextended('sluice.custody', 0)`
 
@@ -112,16 +113,47 @@ export async function recoverPool(
   return rowCount! + Math.max(0, upTo - next + 1)
 }
 
-/** Adds addresses until `size` are free; none while its stream of the journal is blocked. Resolves to the number of added addresses. */
+/**
+ * How many addresses of a family to keep free: a given number, and at least as many as were taken in the busiest minute since the start, so that the
+ * pool lasts for a minute without custody.
+ */
+export class Supply {
+  size: number
+  #free = 0
+  #taken: {at: number; count: number}[] = []
+
+  constructor(least: number) {
+    this.size = least
+  }
+
+  /** So many are free now. */
+  found(free: number): void {
+    const now = performance.now()
+    this.#taken = this.#taken.filter(({at}) => now - at < minuteMs)
+    if (free < this.#free) this.#taken.push({at: now, count: this.#free - free})
+    this.size = Math.max(
+      this.size,
+      this.#taken.reduce((sum, {count}) => sum + count, 0),
+    )
+    this.#free = free
+  }
+
+  added(count: number): void {
+    this.#free += count
+  }
+}
+
+/** Adds addresses until the supply is there; none while its stream of the journal is blocked. Resolves to the number of added addresses. */
 export async function fillPool(
   client: pg.Client,
   derive: Derive,
   journal: Journal,
-  {family, size}: {family: Family; size: number},
+  {family, supply}: {family: Family; supply: Supply},
 ): Promise<number> {
   if (journal.whyBlocked(poolStream(family))) return 0
-  const {free, next, journalled} = await countFree(client, family, size)
-  const missing = Math.max(0, size - free)
+  const {free, next, journalled} = await countFree(client, family, supply.size)
+  supply.found(free)
+  const missing = Math.max(0, supply.size - free)
   // The addresses are older than the journal or its seals. From this entry on, no entry without a seal is believed.
   if (missing === 0 && (next - 1 > journalled || !journal.file.isSealed))
     await journal.write(add => add(fillDraft(family, next - 1)))
@@ -132,6 +164,7 @@ export async function fillPool(
       await insertAddresses(client, derive, {family, from, to, retired: false})
       await add(fillDraft(family, to))
     })
+    supply.added(to - from + 1)
   }
   return missing
 }

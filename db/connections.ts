@@ -14,7 +14,7 @@ export const connections = {
   sluice_api: {share: 0.3, pool: 10, beside: 1}, // beside: the connection that listens for revoked keys
   sluice_jobs: {share: 0.25, pool: 20, beside: 3}, // liveness, the daily audit, materialised views
   sluice_indexer: {share: 0.2, pool: 3, beside: 3}, // of each chain: the store, the lock, and on Bitcoin the addresses. A standby has the lock alone
-  sluice_custody: {share: 0.05, pool: 0, beside: 1},
+  sluice_custody: {share: 0.05, pool: 0, beside: 2}, // beside: the one that it works with, and the one that notices when the database is away
   sluice_analyst: {share: 0.1, pool: 0, beside: 1},
 } as const satisfies Record<string, Connections>
 

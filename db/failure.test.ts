@@ -96,6 +96,36 @@ test('a Postgres that is away, or goes away during a statement, is reported as t
   expect(await sleeping).toMatchObject({reason: 'database_unavailable'})
 })
 
+test('a connection to a server that is no primary any more is closed after the error, and never used again', async () => {
+  const pool = open(db.ownerUrl)
+  const pid = async () => (await pool.query<{pid: number}>('select pg_backend_pid() as pid')).rows[0]!.pid
+  const before = await pid()
+  const client = await pool.connect()
+  await client.query('begin transaction read only') // what a standby would say
+  await expect(client.query('create table public.a ()')).rejects.toMatchObject({code: '25006'})
+  client.release() // by somebody who does not know what the error means
+  expect(await pid()).not.toBe(before)
+
+  const store = new ChainDatabase(db.url('sluice_indexer'), 'ETH')
+  const {submit} = store as unknown as {
+    submit(work: (manager: {query(sql: string): Promise<unknown>}) => Promise<unknown>): Promise<void>
+  }
+  await store.connect()
+  const backends = new Set<unknown>()
+  const write = (sql: string) =>
+    submit.call(store, async manager => {
+      backends.add(JSON.stringify(await manager.query('select pg_backend_pid()')))
+      await manager.query(sql)
+    })
+  await write('select')
+  expect(await failure(write('set transaction read only; delete from chain.block'))).toMatchObject({
+    reason: 'database_unavailable',
+  })
+  await write('select')
+  expect(backends.size).toBe(2)
+  await store.disconnect()
+})
+
 test('a full disk of this machine is named; an error of the node is not reported as the database', async () => {
   const error = await writeFile('/dev/full', 'x').catch(error => error)
   expect(failureOf(error)).toMatchObject({

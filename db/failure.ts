@@ -40,6 +40,21 @@ export function failureOf(error: unknown): Failure | undefined {
   return undefined
 }
 
+/** The server says that it is no primary: it takes no writes, and what it has may be old. */
+export function isNoPrimary(code: string | undefined): boolean {
+  return code === '25006'
+}
+
+/** The database is there and refuses us: the role, its password or the name of the database is wrong. */
+export function isRefusal(error: unknown): boolean {
+  return /^(28|3D)/.test((error as {code?: string}).code ?? '')
+}
+
+/** The database cannot be used now, and may be later without anybody's help. */
+export function isAway(error: unknown): boolean {
+  return failureOf(error)?.reason === 'database_unavailable' && !isRefusal(error)
+}
+
 /** The error for people; names the database if that failed. */
 export function inWords(error: unknown): string {
   return failureOf(error)?.message ?? (error instanceof Error ? error.message : String(error))
@@ -58,11 +73,11 @@ function byState(code: string, why: string): Failure {
     return unavailable(
       `the database did not respond in time: ${why}; check its load, and the locks in pg_stat_activity`,
     )
-  if (code === '25006')
+  if (isNoPrimary(code))
     return unavailable(
       `the database accepts no writes: ${why}; DATABASE_URL may name a standby, or the server is set to read only`,
     )
-  if (/^(28|3D)/.test(code))
+  if (isRefusal({code}))
     return unavailable(
       `the database refuses the connection: ${why}; compare DATABASE_URL with the password of the role`,
     )

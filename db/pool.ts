@@ -1,8 +1,9 @@
 // Connections to Postgres. Promises: every connection names its process. A connection lost while idle is replaced and never ends the process. An
-// error of a connection is recognised as one of the database (failure.ts). A database that does not respond gives an error within half a minute.
+// error of a connection is recognised as one of the database (failure.ts). A connection to a server that is no primary any more is closed, never
+// used again. A database that does not respond gives an error within half a minute, unless held-connection.ts has noticed it before.
 import pg from 'pg'
 import type {Logger} from '../base/log.ts'
-import {fromDatabase, noteOfDatabase} from './failure.ts'
+import {fromDatabase, isNoPrimary, noteOfDatabase} from './failure.ts'
 
 interface PoolOptions {
   name: string
@@ -10,12 +11,24 @@ interface PoolOptions {
   log?: Logger
   /** 0 if the caller has its own timeout: pg's own timer costs each statement some microseconds. */
   queryTimeoutMs?: number
+  /** For a new connection, and for a free one. */
+  connectTimeoutMs?: number
+}
+
+/** Ends when the server says that it is no primary any more. Whoever made the statement may not know what the error means. */
+export class Client extends pg.Client {
+  constructor(config?: pg.ClientConfig) {
+    super(config)
+    this.connection.on('errorMessage', ({code}: pg.DatabaseError) => {
+      if (isNoPrimary(code)) this.end().catch(() => {})
+    })
+  }
 }
 
 /** Its errors are noted as those of the database. */
 class Pool extends pg.Pool {
   constructor(options: pg.PoolConfig) {
-    super(options)
+    super({...options, Client})
     this.on('connect', client => client.on('error', noteOfDatabase)) // before the error of a statement under way is reported
   }
 
@@ -37,33 +50,33 @@ type Connected = (
 ) => void
 
 /** A pool of at most `max` connections. bigint and numeric columns arrive as strings: money never becomes a float. */
-export function openPool(url: string, {name, max, log, queryTimeoutMs = 30_000}: PoolOptions): pg.Pool {
+export function openPool(url: string, options: PoolOptions): pg.Pool {
+  const {name, max, log, queryTimeoutMs = 30_000, connectTimeoutMs = 10_000} = options
   const pool = new Pool({
     connectionString: url,
     max,
     application_name: name,
     keepAlive: true,
-    connectionTimeoutMillis: 10_000,
+    connectionTimeoutMillis: connectTimeoutMs,
     query_timeout: queryTimeoutMs,
   })
   pool.on('error', error =>
-    log?.warn({error: error.message}, 'a database connection was lost; a new one is made when it is needed'),
+    log?.debug({error: error.message}, 'a database connection was lost; a new one is made when it is needed'),
   )
   return pool
 }
 
 /**
  * A connection that holds advisory locks for as long as its process lives and reaches the database. Postgres frees them within 25 seconds
- * after the machine vanished (with its defaults it would take two hours). With `idleInTransactionMs`, it ends the connection of a process that was
- * stopped within a transaction, which holds locks. Not connected yet.
+ * after the machine vanished (with its defaults it would take two hours). Not connected yet.
  */
-export function lockConnection(url: string, name: string, idleInTransactionMs?: number): pg.Client {
-  return new pg.Client({
+export function lockConnection(url: string, name: string, more: pg.ClientConfig = {}): pg.Client {
+  return new Client({
     connectionString: url,
     application_name: name,
     keepAlive: true,
     connectionTimeoutMillis: 10_000,
-    idle_in_transaction_session_timeout: idleInTransactionMs,
     options: '-c tcp_keepalives_idle=10 -c tcp_keepalives_interval=5 -c tcp_keepalives_count=3',
+    ...more,
   })
 }

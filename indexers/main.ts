@@ -1,24 +1,24 @@
 // One indexer: node indexers/main.ts --chain ETH. Promises: one indexer per chain is active, the others stand by. From the first start on, the
-// database says that the chain should be followed, and if it is not, why. On any failure the process ends, and the next start
+// database says that the chain should be followed, and if it is not, why. While the database is away at its start, it waits. On any failure the process ends, and the next start
 // continues from what was committed. After a fork below the final block it waits for an operator instead of restarting again and again. A head
 // that does not move is logged, and the process restarts.
 import {parseArgs} from 'node:util'
 import {PermanentError} from '../base/errors.ts'
-import {announceReady, endWhenAsked} from '../base/lifecycle.ts'
+import {announceReady, endWhenAsked, exitLost} from '../base/lifecycle.ts'
 import {logger} from '../base/log.ts'
 import {observe} from '../base/observe.ts'
 import {formsOf, hasNode} from '../chains/families.ts'
 import {databaseUrlOf, readSettings} from '../chains/settings.ts'
 import {otherAssets} from '../db/assets.ts'
 import {connections} from '../db/connections.ts'
-import {inWords} from '../db/failure.ts'
+import {inWords, isAway} from '../db/failure.ts'
 import {openPool} from '../db/pool.ts'
 import {ChainCursor} from './cursor.ts'
 import {indexerFamilyOf} from './families.ts'
 import {writeBlocks} from './match.ts'
 import {active, beginCounting, reorgCounter} from './metrics.ts'
 import {resume} from './resume.ts'
-import {becomeActive} from './standby.ts'
+import {becomeActive, openLock} from './standby.ts'
 import {ChainDatabase} from './store.ts'
 import {watch} from './watch.ts'
 
@@ -42,10 +42,11 @@ async function main(code: string): Promise<void> {
   await observe({...settings, log})
   endWhenAsked()
   announceReady()
+  const lock = await openLock(url, code, log)
   const db = openPool(url, {name: `indexer-${code}-cursor`, max: connections.sluice_indexer.pool, log})
   const cursor = new ChainCursor(db, code)
   await cursor.configure()
-  await becomeActive(url, code, log)
+  await becomeActive(lock, code, log)
   const countReorg = reorgCounter(code)
   countReorg(await cursor.read())
   const {display} = await formsOf(chain)
@@ -73,5 +74,5 @@ async function main(code: string): Promise<void> {
 
 main(values.chain).catch((error: Error) => {
   log.fatal({error: inWords(error)}, 'the indexer cannot go on')
-  process.exit(error instanceof PermanentError ? 78 : tryAgain)
+  process.exit(isAway(error) ? exitLost : error instanceof PermanentError ? 78 : tryAgain)
 })

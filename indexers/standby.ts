@@ -1,22 +1,29 @@
 // One active indexer per chain. Promises: a separate connection holds the lock, so the lock is free the moment its holder dies. An indexer that
 // loses this connection ends at once, because another may already be active.
 import {setTimeout as sleep} from 'node:timers/promises'
+import type pg from 'pg'
+import {exitLost} from '../base/lifecycle.ts'
 import type {Logger} from '../base/log.ts'
-import {fromDatabase} from '../db/failure.ts'
-import {lockConnection} from '../db/pool.ts'
+import {holdConnection} from '../db/held-connection.ts'
+import {Outage} from '../db/outage.ts'
 
 const retryMs = 1000
 
-/** Resolves when this process is the active indexer of the chain. */
-export async function becomeActive(databaseUrl: string, chain: string, log: Logger): Promise<void> {
-  const client = lockConnection(databaseUrl, `indexer-${chain}-lock`)
-  const lost = () => {
-    log.error('the connection that holds the lock of this chain was lost; ending, so that only one indexer is active')
-    process.exit(70)
+/** Opens the connection for the lock of a chain, which ends the process when it is lost. Resolves once the database takes writes. */
+export async function openLock(url: string, chain: string, log: Logger): Promise<pg.Client> {
+  const onLost = (reason: string) => {
+    log.error(
+      {reason},
+      'the connection that holds the lock of this chain was lost; ending, so that only one indexer is active',
+    )
+    process.exit(exitLost)
   }
-  client.on('error', lost)
-  client.on('end', lost)
-  await fromDatabase(client.connect())
+  const held = await holdConnection({url, name: `indexer-${chain}-lock`, outage: new Outage(log), onLost})
+  return held.client
+}
+
+/** Resolves when this process is the active indexer of the chain. */
+export async function becomeActive(client: pg.Client, chain: string, log: Logger): Promise<void> {
   for (let standingBy = false; ; standingBy = true) {
     const {rows} = await client.query(
       `select pg_try_advisory_lock(hashtextextended('sluice.indexer.' || $1, 0)) as held`,

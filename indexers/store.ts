@@ -3,6 +3,7 @@
 import {Store, TypeormDatabase} from '@subsquid/typeorm-store'
 import {DataSource, type EntityManager} from 'typeorm'
 import {fromDatabase, noteOfDatabase} from '../db/failure.ts'
+import {Client} from '../db/pool.ts'
 import {entities} from './entities.ts'
 import {batchDuration, noteInserts} from './metrics.ts'
 
@@ -66,9 +67,10 @@ export class ChainDatabase extends TypeormDatabase {
       entities,
       applicationName: `indexer-${this.#chain}`,
       poolSize: 1,
+      connectTimeoutMS: 10_000,
       poolErrorHandler: noteOfDatabase, // the next statement notices a lost idle connection
       // The store's rollback writes bare table names, so the tables must be on the search_path.
-      extra: {options: '-c search_path=chain -c timezone=UTC'},
+      extra: {Client, options: '-c search_path=chain -c timezone=UTC'},
     })
     return fromDatabase(source.initialize())
   }

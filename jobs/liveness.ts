@@ -1,14 +1,13 @@
 // A worker's proof of life: advisory locks on one separate connection. Promises: a worker holds its jobs and webhook endpoints exactly as long as
 // its process lives and reaches the database. A worker that loses this connection must end at once, because others take over what it held
-// (onLost is for that). Postgres notices a vanished machine within 25 seconds, the worker a vanished Postgres within 10.
+// (onLost is for that). Postgres notices a vanished machine within 25 seconds, the worker a vanished Postgres within 10 (db/held-connection.ts).
 import type pg from 'pg'
 import type {Logger} from '../base/log.ts'
-import {fromDatabase} from '../db/failure.ts'
-import {lockConnection} from '../db/pool.ts'
+import {holdConnection} from '../db/held-connection.ts'
+import {Outage} from '../db/outage.ts'
 
 // app.recover_dead_pools knows the connection by this name.
 const applicationName = 'sluice-jobs-liveness'
-const heartbeatTimeoutMs = 10_000
 
 export interface Liveness {
   /** For locks that must not outlive the process. */
@@ -27,17 +26,9 @@ export async function holdLiveness(to: {
   log: Logger
   onLost: (reason: string) => void
 }): Promise<Liveness> {
-  const client = lockConnection(to.url, applicationName)
-  let isReleased = false
-  const lost = (reason: string) => {
-    if (isReleased) return
-    isReleased = true
-    to.onLost(reason)
-  }
-  client.on('error', error => lost(error.message))
-  client.on('end', () => lost('the connection ended'))
-  await fromDatabase(client.connect())
-
+  const {url, log, onLost} = to
+  const held = await holdConnection({url, name: applicationName, outage: new Outage(log), onLost})
+  const {client} = held
   const locked = new Map<string, Promise<unknown>>()
   const lock = (poolId: string) => {
     const taken = locked.get(poolId) ?? client.query('select pg_advisory_lock(hashtextextended($1, 0))', [poolId])
@@ -59,17 +50,9 @@ export async function holdLiveness(to: {
       },
     },
     beat: async () => {
-      const timer = setTimeout(lost, heartbeatTimeoutMs, `no response for ${heartbeatTimeoutMs / 1000} s`)
-      try {
-        const {rows} = await client.query<{recovered: number}>('select app.recover_dead_pools() as recovered')
-        if (rows[0]?.recovered) to.log.warn({jobs: rows[0].recovered}, 'the jobs of a dead worker run again')
-      } finally {
-        clearTimeout(timer)
-      }
+      const {rows} = await client.query<{recovered: number}>('select app.recover_dead_pools() as recovered')
+      if (rows[0]?.recovered) log.warn({jobs: rows[0].recovered}, 'the jobs of a dead worker run again')
     },
-    release: async () => {
-      isReleased = true
-      await client.end()
-    },
+    release: () => held.release(),
   }
 }

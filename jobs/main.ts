@@ -1,13 +1,12 @@
-// The jobs worker as a process. Promises: it reports ready when it works. It exits with 70 at once when it loses its liveness connection.
+// The jobs worker as a process. Promises: it reports ready when it works. It exits with 70 at once when it loses its liveness connection. While the
+// database is away at its start, it waits.
 import {PermanentError} from '../base/errors.ts'
-import {announceReady, endWhenAsked} from '../base/lifecycle.ts'
+import {announceReady, endWhenAsked, exitLost} from '../base/lifecycle.ts'
 import {logger} from '../base/log.ts'
 import {observe} from '../base/observe.ts'
 import {databaseUrlOf, readSettings} from '../chains/settings.ts'
-import {failureOf, inWords} from '../db/failure.ts'
+import {failureOf, inWords, isAway} from '../db/failure.ts'
 import {startWorker} from './worker.ts'
-
-const exitLost = 70
 
 // A slow DNS lookup blocks one of libuv's threads (four by default) until its name server responds. libuv reads the variable at first use.
 process.env.UV_THREADPOOL_SIZE ??= '64'
@@ -37,5 +36,5 @@ main().catch(error => {
     {error: inWords(error), stack: failureOf(error) || error instanceof PermanentError ? undefined : error.stack},
     'the jobs worker cannot start',
   )
-  process.exit(1)
+  process.exit(isAway(error) ? exitLost : 1)
 })

@@ -20,8 +20,8 @@ test('a process that fails again and again is restarted less and less often, and
   expect(waitAfter(30_000, 'exit code 1', 10_000)).toBe(250)
 })
 
-test('a process that is killed from outside restarts after at most a second, however often', () => {
-  for (const how of ['SIGKILL', 'SIGTERM', 'exit code 0'])
+test('a process that is killed from outside, or loses the database, restarts after at most a second, however often', () => {
+  for (const how of ['SIGKILL', 'SIGTERM', 'exit code 0', 'exit code 70'])
     expect(waits(how, 0, 5)).toEqual([250, 500, 1000, 1000, 1000])
   expect(waitAfter(30_000, 'SIGKILL', 0)).toBe(1000)
   expect(waitAfter(4000, 'SIGABRT', 0)).toBe(8000) // its own doing: out of memory

@@ -1,11 +1,12 @@
 // One supervised process of the service. Promises: it runs while it is wanted; when it dies it is restarted after a wait. The wait doubles from
-// 0.25 s to 30 s, or to 1 s if the process was killed, and starts from 0.25 s again once it has run for 10 s. When it is not wanted, it ends
+// 0.25 s to 30 s, or to 1 s if the process was killed or lost the database, and starts from 0.25 s again once it has run for 10 s. When it is not wanted, it ends
 // within the given grace.
 import {type ChildProcess, fork, type StdioOptions} from 'node:child_process'
 import {closeSync, openSync} from 'node:fs'
 import {Counter, Gauge} from 'prom-client'
 import {z} from 'zod'
 import {PermanentError} from '../base/errors.ts'
+import {exitLost} from '../base/lifecycle.ts'
 import type {Logger} from '../base/log.ts'
 import {registry} from '../base/observe.ts'
 import type {User} from './users.ts'
@@ -13,11 +14,14 @@ import type {User} from './users.ts'
 const readyTimeoutMs = 120_000
 const firstWaitMs = 250
 const longestWaitMs = 30_000
-const longestWaitAfterKillMs = 1000
+const longestBlamelessWaitMs = 1000
 const healthyAfterMs = 10_000
 
-/** Signals by which a process was killed from outside: nothing is wrong with it. (A process that is asked to end exits with code 0.) */
-const killed = new Set(['SIGKILL', 'SIGTERM', 'SIGINT', 'SIGHUP', 'exit code 0'])
+/**
+ * Ends for which a process is not to blame: signals from outside (a process that is asked to end exits with code 0), and the loss of the
+ * database, for which the next process waits inside.
+ */
+const blameless = new Set(['SIGKILL', 'SIGTERM', 'SIGINT', 'SIGHUP', 'exit code 0', `exit code ${exitLost}`])
 
 const up = new Gauge({
   name: 'sluice_process_up',
@@ -60,7 +64,7 @@ export interface ChildOptions {
 /** How long to wait before a process is started again, after the last time and by how it ended now. */
 export function waitAfter(lastWaitMs: number, how: string, ranMs: number): number {
   const waitMs = ranMs >= healthyAfterMs ? firstWaitMs : Math.max(lastWaitMs * 2, firstWaitMs)
-  return Math.min(waitMs, killed.has(how) ? longestWaitAfterKillMs : longestWaitMs)
+  return Math.min(waitMs, blameless.has(how) ? longestBlamelessWaitMs : longestWaitMs)
 }
 
 export class Child {

@@ -69,7 +69,7 @@ describe('custody stopped between judging and the commit', () => {
     expect(await everythingSigned()).toEqual(before)
     const exited = once(custody, 'exit', {signal: AbortSignal.timeout(20_000)})
     kill(custody.pid!, 'SIGCONT')
-    expect(await exited).toEqual([1, null])
+    expect(await exited).toEqual([70, null])
     expect(world.custody.log()).toContain('the database connection is lost')
     expect(await response).not.toContain('raw')
     expect(await everythingSigned()).toEqual(before)

@@ -36,6 +36,24 @@ export function processesOf(home: string): number[] {
   })
 }
 
+/** A process and those that it started, and so on. Linux only. */
+export function treeOf(root: number): number[] {
+  const parents = readdirSync('/proc').flatMap(name => {
+    try {
+      if (!/^\d+$/.test(name)) return []
+      const [, parent] = readFileSync(`/proc/${name}/stat`, 'utf8').split(') ').at(-1)!.split(' ')
+      return [{pid: Number(name), parent: Number(parent)}]
+    } catch {
+      return [] // it is gone
+    }
+  })
+  const below = (pid: number): number[] => [
+    pid,
+    ...parents.filter(({parent}) => parent === pid).flatMap(child => below(child.pid)),
+  ]
+  return below(root)
+}
+
 /** Waits until a process is stopped, by SIGSTOP. Linux only. */
 export async function stops(pid: number): Promise<void> {
   const isStopped = async () => readFileSync(`/proc/${pid}/stat`, 'utf8').includes(') T ')

@@ -16,7 +16,7 @@ import {markIncomplete} from '../../custody/incomplete.ts'
 import {Journal} from '../../custody/journal.ts'
 import {type Entry, journalFile} from '../../custody/journal-file.ts'
 import {type KeyStore, localKeys} from '../../custody/keys.ts'
-import {fillPool, openTreasuries, poolStream} from '../../custody/pool.ts'
+import {fillPool, openTreasuries, poolStream, Supply} from '../../custody/pool.ts'
 import {reconcile} from '../../custody/reconcile.ts'
 import {SignRequest} from '../../custody/requests.ts'
 import {type Seal, sealOf} from '../../custody/seal.ts'
@@ -84,7 +84,8 @@ export class Base {
     base.treasuries = await openTreasuries(client, derive, true)
     const journal = base.openJournal(client)
     await journal.level()
-    for (const family of familyNames) await fillPool(client, derive, journal, {family, size: merchantCount + 1})
+    for (const family of familyNames)
+      await fillPool(client, derive, journal, {family, supply: new Supply(merchantCount + 1)})
     journal.file.close()
     base.#journal = readFileSync(journalFile(home), 'utf8')
     for (const name of ['empty', 'backup']) await db.prepareCopy(name)

@@ -1,0 +1,107 @@
+// The connection that a process holds for as long as it works: for locks, for notifications, and to notice that the database is away. Promises: it is
+// opened only to a server that takes writes; until there is one, the process waits inside and tries again, so it works within a second of the
+// database. A server that dies is noticed at once, one that is no primary any more within a second, and one that is silent (frozen, or cut off)
+// within ten. Whoever loses it must drop the process's other connections, too: they may not have noticed.
+import {setTimeout as sleep} from 'node:timers/promises'
+import type pg from 'pg'
+import {fromDatabase, inWords, isAway} from './failure.ts'
+import type {Outage} from './outage.ts'
+import {lockConnection} from './pool.ts'
+
+const retryMs = 250
+/** Less than the ten seconds of other connections: a new primary may be there meanwhile. */
+const openTimeoutMs = 3000
+const beatMs = 1000
+/** Counted in beats and not by the clock, because this process may have stood still itself. */
+const mostSilentBeats = 8
+
+/** Also true on a standby. */
+const isReadOnly = `select current_setting('transaction_read_only')::boolean as answer`
+
+export interface HoldOptions {
+  url: string
+  name: string
+  outage: Outage
+  /** Called once, with the reason, when the connection is gone. */
+  onLost: (reason: string) => void
+  /** Ends the waiting. */
+  signal?: AbortSignal
+}
+
+/** Resolves once the connection is open, however long the database is away. Rejects if the database refuses us, or the signal is aborted. */
+export async function holdConnection({url, name, outage, onLost, signal}: HoldOptions): Promise<Held> {
+  for (;;) {
+    signal?.throwIfAborted()
+    const client = lockConnection(url, name, {connectionTimeoutMillis: openTimeoutMs})
+    client.on('error', () => {}) // the failing call says it
+    try {
+      await fromDatabase(client.connect())
+      const refusal = await fromDatabase(whyUnusable(client, openTimeoutMs))
+      if (refusal === undefined) return new Held(client, outage, onLost)
+      outage.failed(refusal)
+    } catch (error) {
+      if (!isAway(error)) throw error
+      outage.failed(inWords(error))
+    }
+    client.end().catch(() => {})
+    await sleep(retryMs, undefined, {signal})
+  }
+}
+
+/** Resolves when the database takes writes. */
+export async function untilWritable(options: Omit<HoldOptions, 'onLost'>): Promise<void> {
+  const held = await holdConnection({...options, onLost: () => {}})
+  await held.release()
+}
+
+export class Held {
+  readonly client: pg.Client
+  readonly #beat: NodeJS.Timeout
+  readonly #onLost: (reason: string) => void
+  #isOver = false
+
+  constructor(client: pg.Client, outage: Outage, onLost: (reason: string) => void) {
+    this.client = client
+    this.#onLost = onLost
+    client.on('error', error => this.#lose(inWords(error)))
+    client.on('end', () => this.#lose('the connection to the database ended'))
+    this.#beat = this.#startBeat(outage)
+    outage.works()
+  }
+
+  /** Closes it; onLost is not called any more. */
+  async release(): Promise<void> {
+    this.#stop()
+    await this.client.end()
+  }
+
+  #startBeat(outage: Outage): NodeJS.Timeout {
+    let silentBeats = 0
+    return setInterval(async () => {
+      if (silentBeats >= mostSilentBeats)
+        return this.#lose(`the database has not responded for ${(silentBeats * beatMs) / 1000} s`)
+      if (silentBeats++ > 0) return // it is still being asked
+      const refusal = await whyUnusable(this.client).catch(inWords)
+      silentBeats = 0
+      if (refusal !== undefined) this.#lose(refusal)
+      else outage.works()
+    }, beatMs)
+  }
+
+  #stop(): void {
+    this.#isOver = true
+    clearInterval(this.#beat)
+  }
+
+  #lose(reason: string): void {
+    if (this.#isOver) return
+    this.#stop()
+    this.client.end().catch(() => {})
+    this.#onLost(reason)
+  }
+}
+
+async function whyUnusable(client: pg.Client, timeoutMs?: number): Promise<string | undefined> {
+  const {rows} = await client.query<{answer: boolean}>({text: isReadOnly, ...(timeoutMs && {query_timeout: timeoutMs})})
+  return rows[0]!.answer ? 'the server accepts no writes: it is a standby, or is set to read only' : undefined
+}

@@ -1,0 +1,33 @@
+// One outage of the database, however many statements fail in it. Promises: an outage is logged once when it begins, with the cause, and once when it
+// is over, with its length and the number of failures.
+import type {Logger} from '../base/log.ts'
+
+/** A failure that comes this soon after another one belongs to the same outage. */
+const quietMs = 2000
+
+export class Outage {
+  readonly #log: Logger
+  #failures = 0
+  #beganAt = 0
+  #failedAt = 0
+
+  constructor(log: Logger) {
+    this.#log = log
+  }
+
+  /** The database, or the way to it, failed. */
+  failed(error: string): void {
+    this.#failedAt = performance.now()
+    if (this.#failures++ > 0) return
+    this.#beganAt = this.#failedAt
+    this.#log.error({error}, 'the database is away; trying again until it is back')
+  }
+
+  /** The database responds and takes writes. */
+  works(): void {
+    if (this.#failures === 0 || performance.now() - this.#failedAt < quietMs) return
+    const seconds = Math.round((this.#failedAt - this.#beganAt) / 100) / 10
+    this.#log.info({seconds, failures: this.#failures}, 'the database is back')
+    this.#failures = 0
+  }
+}
