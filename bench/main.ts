@@ -3,6 +3,7 @@
 import {execFileSync} from 'node:child_process'
 import {writeFileSync} from 'node:fs'
 import {cpus, totalmem} from 'node:os'
+import {clusterPrograms} from '../test/support/cluster.ts'
 import {benchAnalytics} from './analytics.ts'
 import {benchApi} from './api.ts'
 import {benchBlockScan} from './block-scan.ts'
@@ -11,6 +12,7 @@ import {benchClaim} from './claim.ts'
 import {benchCompare} from './compare.ts'
 import {benchDerive} from './derive.ts'
 import {benchElectrum} from './electrum.ts'
+import {benchFailover, benchQuorum, failoverTable} from './failover.ts'
 import {benchLatency} from './latency.ts'
 import {benchPayPage} from './pay-page.ts'
 import {benchPayoutRate, benchRecovery, benchSweeps} from './payouts.ts'
@@ -120,6 +122,19 @@ const benches: Record<string, () => Promise<void>> = {
   async compare() {
     results.push(...(await benchCompare()))
   },
+  async failover() {
+    const {table, wrong, sum} = await benchFailover()
+    if (wrong.length) throw new Error(`after the faults, this is wrong:\n${wrong.join('\n')}`)
+    facts.push(
+      `A cluster that fails over, under load. ${sum}; nothing acknowledged was lost, and nothing is there twice.\n\n${failoverTable(table)}`,
+    )
+  },
+  async quorum() {
+    for (const {clients, off, on} of await benchQuorum())
+      facts.push(
+        `One-row commits on a cluster, ${clients} at once: ${off.rate.toFixed(0)} /s and ${off.ms.toFixed(2)} ms each without a standby that is waited for, ${on.rate.toFixed(0)} /s and ${on.ms.toFixed(2)} ms with the quorum.`,
+      )
+  },
   async recovery() {
     const {restarted, takenOver} = await benchRecovery()
     const list = (values: number[]) => values.map(value => value.toFixed(0)).join(', ')
@@ -129,7 +144,8 @@ const benches: Record<string, () => Promise<void>> = {
   },
 }
 
-const names = process.argv.length > 2 ? process.argv.slice(2) : Object.keys(benches)
+const known = Object.keys(benches).filter(name => clusterPrograms || !['failover', 'quorum'].includes(name))
+const names = process.argv.length > 2 ? process.argv.slice(2) : known
 for (const name of names) {
   const bench = benches[name]
   if (!bench) throw new Error(`no bench ${name}; there are ${Object.keys(benches).join(', ')}`)

