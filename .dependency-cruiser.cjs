@@ -10,6 +10,7 @@ const mayImport = {
   db: ['base', 'chains'],
   indexers: ['base', 'chains', 'db'],
   api: ['base', 'chains', 'db'],
+  dashboard: ['base', 'chains', 'db'],
   jobs: ['base', 'chains', 'db'],
   custody: ['base', 'chains', 'db'],
   service: ['base', 'chains', 'db'],
@@ -76,9 +77,9 @@ module.exports = {
     {
       name: 'nodes-are-out-of-reach',
       comment:
-        'Custody judges by its journal and the database, which knows no node either; the API never waits for one.',
+        'Custody judges by its journal and the database, which knows no node either; the API and the dashboard never wait for one.',
       severity: 'error',
-      from: {path: '^(custody|db|api)/', pathNot: tests},
+      from: {path: '^(custody|db|api|dashboard)/', pathNot: tests},
       to: {path: clients, reachable: true},
     },
     {

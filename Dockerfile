@@ -12,7 +12,7 @@ RUN npm ci --omit=dev --omit=optional --ignore-scripts && npm cache clean --forc
 COPY . .
 RUN ln -s /opt/sluice/cli/main.ts /usr/local/bin/sluice \
   && chmod +x cli/main.ts \
-  && install -d -o node -g node -m 0700 /var/lib/sluice /var/lib/sluice/run
+  && install -d -o node -g node -m 0700 /var/lib/sluice /var/lib/sluice/run /var/lib/sluice/dashboard
 
 USER node
 CMD ["sluice", "--help"]

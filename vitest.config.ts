@@ -10,6 +10,8 @@ const faults = [
   'test/start.test.ts',
   'test/demo.test.ts',
   'test/metrics.test.ts',
+  'test/model.test.ts',
+  'custody/cli.test.ts',
   'cli/export.test.ts',
   'cli/unattributed.test.ts',
   'jobs/webhooks/partitions.test.ts',

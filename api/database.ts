@@ -4,7 +4,7 @@
 // be away, within five seconds.
 import pg from 'pg'
 import type {Logger} from '../base/log.ts'
-import {openPool} from '../db/pool.ts'
+import {openPool, type Pool} from '../db/pool.ts'
 
 export interface Statement {
   readonly name: string
@@ -20,19 +20,16 @@ const connectTimeoutMs = 5_000
 type Value = string | number | boolean | null | string[]
 
 export class Database {
-  readonly #pool: pg.Pool
+  readonly #pool: Pool
   /** Reads that have not begun, by statement and values. */
   readonly #waiting = new Map<string, Promise<unknown[][]>>()
 
   /** Connections in use, with the time since when. */
   readonly #inUse = new Map<pg.PoolClient, number>()
-  readonly #open = new Set<pg.PoolClient>()
   readonly #watch: NodeJS.Timeout
 
   constructor(url: string, {max, log, timeoutMs = 25_000}: {max: number; log?: Logger; timeoutMs?: number}) {
     this.#pool = openPool(url, {name: 'sluice-api', max, log, queryTimeoutMs: 0, connectTimeoutMs})
-    this.#pool.on('connect', client => this.#open.add(client))
-    this.#pool.on('remove', client => this.#open.delete(client))
     this.#watch = setInterval(() => this.#cutOlderThan(timeoutMs), timeoutMs / 5)
     this.#watch.unref()
     this.#pool.on('connect', client => client.on('error', () => {})) // while in use, the failing statement reports the error
@@ -67,8 +64,7 @@ export class Database {
 
   /** Closes every connection at once; statements under way fail. Later statements open new ones. */
   cut(): void {
-    for (const client of this.#open)
-      client.connection.stream.destroy(new Error('Connection terminated: the database is away'))
+    this.#pool.cut()
   }
 
   close(): Promise<void> {

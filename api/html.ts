@@ -1,15 +1,15 @@
 // What the pages for people share. Promises: any text is shown as it is; a page runs and loads nothing that it was not
 // made with.
 import {createHash} from 'node:crypto'
+import {readFileSync} from 'node:fs'
 
 const entities: Record<string, string> = {'&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;'}
 
 /** For the text of an element, and for an attribute in double quotes. */
 export const escaped = (text: string) => text.replace(/[&<>"]/g, character => entities[character]!)
 
-export const colors = `
-:root{--ink:#1b1f24;--soft:#59636e;--line:#d8dee4;--back:#fff;--tint:#f5f7f9;--accent:#0b5cad}
-@media(prefers-color-scheme:dark){:root{--ink:#e6e9ec;--soft:#9aa5b1;--line:#343c45;--back:#14181c;--tint:#1d2329;--accent:#6bb2ff}}`
+/** Type, colour, space and radius, which the dashboard has, too. */
+export const designTokens = readFileSync(new URL('../base/design-tokens.css', import.meta.url), 'utf8')
 
 /** The Content-Security-Policy of a page with one style and one script in it, and the other sources that it names. */
 export function securityPolicy({style, script, more = []}: {style: string; script?: string; more?: string[]}): string {

@@ -1,6 +1,7 @@
 // The OpenAPI 3.1 document, made from the zod schemas beside the handlers.
 import swagger from '@fastify/swagger'
 import {jsonSchemaTransform, jsonSchemaTransformObject} from 'fastify-type-provider-zod'
+import {type EventType, eventTypes} from '../base/event-types.ts'
 import packageJson from '../package.json' with {type: 'json'}
 import type {App} from './app.ts'
 import {
@@ -12,7 +13,7 @@ import {
   type Response,
   type Schema,
 } from './openapi-document.ts'
-import {eventNames, eventTypes} from './routes/events.ts'
+import {eventNames} from './routes/events.ts'
 
 const description = `Deposit addresses for your users, deposits as they become final, balances, payouts, payment requests, and signed webhooks.
 
@@ -201,7 +202,7 @@ const signatureHeaders: [name: string, description: string, example: string][] =
 ]
 
 // What Sluice sends by itself.
-function webhook(type: (typeof eventTypes)[number]): [string, {post: Operation}] {
+function webhook(type: EventType): [string, {post: Operation}] {
   const schema = {$ref: `#/components/schemas/${eventNames[type]}`}
   const operation: Operation = {
     tags: ['Webhooks'],
@@ -226,7 +227,7 @@ function webhook(type: (typeof eventTypes)[number]): [string, {post: Operation}]
   return [type, {post: operation}]
 }
 
-const whenSent: Record<(typeof eventTypes)[number], string> = {
+const whenSent: Record<EventType, string> = {
   'deposit.pending': 'A deposit was seen. Show it; do not credit your user yet.',
   'deposit.confirmed': 'A deposit is final. Credit your user, once per `deposit_id`.',
   'deposit.reorged':

@@ -1,18 +1,7 @@
 // The values of the contract that several routes share, as zod schemas; the OpenAPI document is made from them.
 import {z} from 'zod'
+import {text} from '../base/text.ts'
 import {chainCodes} from '../chains/registry.ts'
-
-/** Text that Postgres can store as it is: no NUL, no half of a surrogate pair. From `min` to `max` characters (code points). */
-export function text(max: number, min = 1) {
-  return z
-    .string()
-    .min(min)
-    .refine(value => value.isWellFormed() && !value.includes('\0'), 'must not hold NUL or lone surrogates')
-    .refine(value => value.length <= max || (value.length <= 2 * max && [...value].length <= max), {
-      error: `must have at most ${max} characters`,
-    })
-    .meta({maxLength: max})
-}
 
 export const externalRef = text(255).meta({
   description: 'Your own unique id of the user.',

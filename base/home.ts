@@ -22,6 +22,8 @@ const Service = z.object({
   /** False while its chains are not followed yet. */
   running: z.boolean().default(true),
   api_url: z.url(),
+  /** Absent if the dashboard does not run here. */
+  dashboard_url: z.url().optional(),
   database_url: z.string(),
   /** Whether webhooks may go to private addresses. */
   webhook_allow_private: z.boolean().default(false),
@@ -152,4 +154,14 @@ export function writeWhole(file: string, text: string, mode = 0o600): void {
 export function custodySocket(home: string): {socket: string; tokenFile: string} {
   const directory = path.join(path.resolve(home), 'run')
   return {socket: path.join(directory, 'custody.sock'), tokenFile: path.join(directory, 'custody.token')}
+}
+
+/** Where the dashboard's pages listen: a unix socket. Only the process that signs people in may use it: both share this directory. */
+export function dashboardSocket(home: string): string {
+  return path.join(path.resolve(home), 'dashboard', 'pages.sock')
+}
+
+/** The dashboard's secret, if npm start made it. Not in the directory of the socket, whose owner could replace it. */
+export function dashboardSecretFile(home: string): string {
+  return path.join(path.resolve(home), 'dashboard-secret')
 }

@@ -23,7 +23,7 @@ export async function benchLatency(code: Timed, deposits = 30): Promise<{p50: nu
   const home = mkdtempSync(path.join(tmpdir(), 'sluice-bench-'))
   chmodSync(home, 0o755)
   process.env.WEBHOOK_ALLOW_PRIVATE = '1' // for the processes of the service
-  const service = await startService(readSettings({SLUICE_HOME: home, PORT: '0'}), {quiet: true})
+  const service = await startService(readSettings({SLUICE_HOME: home, PORT: '0', DASHBOARD_PORT: '0'}), {quiet: true})
   const pool = new pg.Pool({connectionString: service.databaseUrl})
   const arrivals = new Map<string, number>()
   const receiver = createServer(async (request, response) => {

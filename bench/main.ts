@@ -10,6 +10,7 @@ import {benchBlockScan} from './block-scan.ts'
 import {benchCatchUp, type CatchUp} from './catch-up.ts'
 import {benchClaim} from './claim.ts'
 import {benchCompare} from './compare.ts'
+import {benchDashboard} from './dashboard.ts'
 import {benchDerive} from './derive.ts'
 import {benchElectrum} from './electrum.ts'
 import {benchFailover, benchQuorum, failoverTable} from './failover.ts'
@@ -86,6 +87,9 @@ const benches: Record<string, () => Promise<void>> = {
   },
   async 'pay-page'() {
     results.push(...(await benchPayPage()))
+  },
+  async dashboard() {
+    results.push(...(await benchDashboard()))
   },
   async analytics() {
     results.push(...(await benchAnalytics()))

@@ -12,8 +12,8 @@ import {fileURLToPath} from 'node:url'
 import pg from 'pg'
 import {encodeFunctionData, erc20Abi, getAddress, type Hex, keccak256} from 'viem'
 import {z} from 'zod'
+import {newKey} from '../base/api-key.ts'
 import {readSettings} from '../chains/settings.ts'
-import {newKey} from '../cli/key.ts'
 import {roleUrl} from '../db/migrate.ts'
 import type {EvmClient} from '../devnet/evm/client.ts'
 import {accounts, chainIds, multisendAddress, usdcAddress} from '../devnet/evm/constants.ts'
@@ -185,7 +185,9 @@ async function withService<T>(
   }
   const before = {...process.env}
   Object.assign(process.env, settings) // for the processes of the service
-  const service = await startService(readSettings({...settings, SLUICE_HOME: home, PORT: '0'}), {quiet: true})
+  const service = await startService(readSettings({...settings, SLUICE_HOME: home, PORT: '0', DASHBOARD_PORT: '0'}), {
+    quiet: true,
+  })
   const pool = new pg.Pool({connectionString: service.databaseUrl})
   try {
     const {connect} = await families.evm()

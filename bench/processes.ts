@@ -19,7 +19,7 @@ const settleMs = 5000
 export async function benchProcesses(): Promise<Cost[]> {
   const home = mkdtempSync(path.join(tmpdir(), 'sluice-bench-'))
   chmodSync(home, 0o755)
-  const service = await startService(readSettings({SLUICE_HOME: home, PORT: '0'}), {quiet: true})
+  const service = await startService(readSettings({SLUICE_HOME: home, PORT: '0', DASHBOARD_PORT: '0'}), {quiet: true})
   try {
     const names = readProcesses(home).map(({name}) => name)
     const startMs = new Map<string, number>()

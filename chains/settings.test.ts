@@ -5,7 +5,7 @@ import fc from 'fast-check'
 import {expect, test} from 'vitest'
 import {PermanentError} from '../base/errors.ts'
 import {logger} from '../base/log.ts'
-import {factsOf, readSettings, settingNames, settingsFrom} from './settings.ts'
+import {dashboardUrlOf, factsOf, readSettings, settingNames, settingsFrom} from './settings.ts'
 
 const lines = readFileSync(new URL('../.env.example', import.meta.url), 'utf8').split('\n')
 /** The variables of .env.example, with their defaults. */
@@ -302,4 +302,40 @@ test('settings that may hold a password can be read from a file; an empty file c
   } finally {
     rmSync(folder, {recursive: true})
   }
+})
+
+test('the dashboard has a URL of its own, unless only this machine reaches it', () => {
+  const read = (environment: Record<string, string>) => dashboardUrlOf(readSettings(environment))
+  expect(read({})).toBe('http://localhost:8090')
+  for (const HOST of ['127.0.0.1', '127.1.2.3', '::1', 'localhost'])
+    expect(read({HOST, DASHBOARD_PORT: '9000'})).toBe('http://localhost:9000')
+  for (const HOST of ['0.0.0.0', '::', '10.0.0.1', '127.example.com'])
+    expect(() => read({HOST})).toThrow(
+      /^DASHBOARD_URL must be set where HOST \(.+\) is not of this machine: .*--without/,
+    )
+  expect(read({HOST: '0.0.0.0', DASHBOARD_URL: 'https://Dash.example/'})).toBe('https://dash.example')
+  for (const DASHBOARD_URL of [
+    'http://dash.example',
+    'https://dash.example/x',
+    'https://a@dash.example',
+    'ftp://dash.example',
+  ])
+    expect(problemsOf({DASHBOARD_URL})).toEqual([expect.stringMatching(/^DASHBOARD_URL: must /)])
+  for (const DASHBOARD_URL of ['http://localhost:1', 'http://127.0.0.1', 'http://[::1]:8090'])
+    expect(problemsOf({DASHBOARD_URL})).toEqual([])
+})
+
+test('proxies before the dashboard are addresses or networks, and its secret is long', () => {
+  expect(readSettings({DASHBOARD_PROXY: '10.0.0.5, 10.1.0.0/16,::1'}).dashboardProxies).toEqual([
+    '10.0.0.5',
+    '10.1.0.0/16',
+    '::1',
+  ])
+  for (const DASHBOARD_PROXY of ['proxy', '10.0.0.0/99', 'true', '10.0.0.5,'])
+    expect(problemsOf({DASHBOARD_PROXY})).toEqual([
+      expect.stringMatching(/^DASHBOARD_PROXY \(it is .+\): must be an IP address/),
+    ])
+  expect(problemsOf({DASHBOARD_SECRET: 'short'})).toEqual([
+    expect.stringMatching(/^DASHBOARD_SECRET: must have at least 32/),
+  ])
 })

@@ -2,6 +2,7 @@
 // its family reads. Promises: all wrong variables are reported at once, as in base/variables.ts. .env.example lists exactly these variables (a test
 // compares them). Main networks, whose coins are worth money, are refused unless SLUICE_MAINNET allows them.
 import {existsSync} from 'node:fs'
+import ipaddr from 'ipaddr.js'
 import {z} from 'zod'
 import {PermanentError} from '../base/errors.ts'
 import type {ChainFacts} from '../base/home.ts'
@@ -42,6 +43,26 @@ const webAddress = url('https://pay.example', 'http', 'https')
   .refine(text => !/[?#@]/.test(text), 'must have no user, query or fragment, such as https://pay.example')
   .transform(text => new URL(text).href.replace(/\/+$/, '')) // "https:pay.example/a b" would not be clickable in a text
 
+/** Browsers take passkeys and cookies of a page only if it came by TLS, or from this machine. */
+const dashboardAddress = webAddress
+  .refine(text => new URL(text).pathname === '/', 'must have no path, such as https://dashboard.example')
+  .refine(
+    text => text.startsWith('https:') || isLoopback(new URL(text).hostname),
+    'must start with https://, such as https://dashboard.example, unless it is on this machine (http://localhost:8090)',
+  )
+
+function isLoopback(host: string): boolean {
+  return host === 'localhost' || /^\[?::1\]?$/.test(host) || /^127(\.\d+){3}$/.test(host)
+}
+
+const addressesOrNetworks = z
+  .string()
+  .transform(text => text.split(',').map(item => item.trim()))
+  .refine(
+    items => items.every(item => ipaddr.isValid(item) || ipaddr.isValidCIDR(item)),
+    'must be an IP address or a network, such as 10.0.0.5 or 10.0.0.0/8; several with commas between them',
+  )
+
 const schema = z.object({
   SLUICE_HOME: plainText('the name of a directory', 4096, '.sluice').default('.sluice'),
   SLUICE_DEVNET: choice(['on', 'off']).default('on'),
@@ -56,6 +77,13 @@ const schema = z.object({
   PUBLIC_URL: webAddress.optional(),
   METRICS_PORT: whole(1, 65_535 - metricsPorts, 9464).optional(),
   METRICS_ON_API_PORT: flag.default(false),
+  DASHBOARD_PORT: whole(0, 65_535, 8090).default(8090),
+  DASHBOARD_URL: dashboardAddress.optional(),
+  DASHBOARD_SECRET: z
+    .string()
+    .min(32, 'must have at least 32 characters, such as those of openssl rand -hex 32')
+    .optional(),
+  DASHBOARD_PROXY: addressesOrNetworks.default([]),
   RATE_LIMIT_PER_MINUTE: whole(1, 10_000_000, 600).default(600),
   WEBHOOK_ALLOW_PRIVATE: flag.default(false),
   ADDRESS_POOL_SIZE: whole(1, 1_000_000, 200).default(200),
@@ -84,6 +112,13 @@ export interface Settings {
   metricsPort?: number
   /** The API also serves its metrics at /metrics of its own port, to everybody who reaches that port. */
   metricsOnApiPort: boolean
+  dashboardPort: number
+  /** The URL at which browsers reach the dashboard, without a path; absent: http://localhost and its port (dashboardUrlOf). */
+  dashboardUrl?: string
+  /** Signs the dashboard's cookies, and encrypts the secrets of authenticators. */
+  dashboardSecret?: string
+  /** Reverse proxies before the dashboard, whose X-Forwarded-For is believed. */
+  dashboardProxies: string[]
   rateLimitPerMinute: number
   webhookAllowPrivate: boolean
   addressPoolSize: number
@@ -103,8 +138,8 @@ export interface Settings {
 const general = variables({
   schema,
   make: given => given,
-  inFiles: ['DATABASE_URL', 'DATABASE_REPLICA_URL'],
-  secret: ['PUBLIC_URL', 'CUSTODY_PASSPHRASE', 'CUSTODY_PASSPHRASE_FILE'],
+  inFiles: ['DATABASE_URL', 'DATABASE_REPLICA_URL', 'DASHBOARD_SECRET'],
+  secret: ['PUBLIC_URL', 'DASHBOARD_URL', 'CUSTODY_PASSPHRASE', 'CUSTODY_PASSPHRASE_FILE'],
 })
 
 /** The names of all variables that have an effect. */
@@ -145,6 +180,10 @@ export function readSettings(environment: Environment = process.env): Settings {
     publicUrl: all.PUBLIC_URL,
     metricsPort: all.METRICS_PORT,
     metricsOnApiPort: all.METRICS_ON_API_PORT,
+    dashboardPort: all.DASHBOARD_PORT,
+    dashboardUrl: all.DASHBOARD_URL,
+    dashboardSecret: all.DASHBOARD_SECRET,
+    dashboardProxies: all.DASHBOARD_PROXY,
     rateLimitPerMinute: all.RATE_LIMIT_PER_MINUTE,
     webhookAllowPrivate: all.WEBHOOK_ALLOW_PRIVATE,
     addressPoolSize: all.ADDRESS_POOL_SIZE,
@@ -205,5 +244,15 @@ export function databaseUrlOf(settings: Settings): string {
   if (settings.databaseUrl) return settings.databaseUrl
   throw new PermanentError(
     'there is no database: set DATABASE_URL or DATABASE_URL_FILE (npm start sets it for the processes that it starts, and migrates their database)',
+  )
+}
+
+/** The dashboard's URL, when it listens at this port. Throws PermanentError if it has to be set. */
+export function dashboardUrlOf({dashboardUrl, dashboardPort, host}: Settings, port = dashboardPort): string {
+  if (dashboardUrl) return dashboardUrl
+  // Not the address: a passkey belongs to a name.
+  if (isLoopback(host)) return `http://localhost:${port}`
+  throw new PermanentError(
+    `DASHBOARD_URL must be set where HOST (${host}) is not of this machine: passkeys and cookies belong to that URL, such as https://dashboard.example; or leave the dashboard out (npm start -- --without dashboard-auth,dashboard-pages)`,
   )
 }

@@ -1,17 +1,11 @@
 // sluice key: merchants' API keys. A secret is shown once and never stored.
-import {createHash, randomBytes} from 'node:crypto'
 import {type Command, InvalidArgumentError} from 'commander'
+import {newKey} from '../base/api-key.ts'
 import {PermanentError} from '../base/errors.ts'
 import {type Scope, scopes} from '../base/scopes.ts'
 import {action, leaf, requireId} from './command.ts'
 import {findMerchant, merchantOption} from './merchant.ts'
 import {facts, moment, table} from './output.ts'
-
-/** A new secret, and its hash, which is stored. */
-export function newKey(): {secret: string; hash: Buffer} {
-  const secret = `sk_${randomBytes(32).toString('base64url')}`
-  return {secret, hash: createHash('sha256').update(secret).digest()}
-}
 
 /** Scopes, separated by commas, in the order of their list. Throws InvalidArgumentError. */
 function scopeList(text: string): Scope[] {

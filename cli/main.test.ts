@@ -135,6 +135,33 @@ test('a key has the scopes that it was made with, and others do not exist', asyn
   }
 })
 
+test('an invitation is a link whose secret is stored only as a hash; one for a reset is for a person of that merchant', async () => {
+  await json('merchant', 'create', '--name', 'Invited', '--prefix', 'invited')
+  await json('merchant', 'create', '--name', 'Other', '--prefix', 'other')
+  const {url, expires_at} = await json<{url: string; expires_at: string}>('invite', '--merchant', 'invited')
+  const [, token] = /^http:\/\/localhost:8090\/invitation\/([\w-]{43})$/.exec(url)!
+  const [{hash}] = (await db.rows<{hash: string}>(
+    `select encode(token_hash, 'hex') as hash from dashboard.invitation`,
+  )) as [{hash: string}]
+  expect(hash).toBe(createHash('sha256').update(token!).digest('hex'))
+  expect(new Date(expires_at).getTime() - Date.now()).toBeGreaterThan(86_000_000)
+
+  await db.rows(
+    `with person as (insert into auth."user" (name, email, "emailVerified") values ('Ada', 'ada@acme.test', true) returning id)
+     insert into dashboard.member (user_id, merchant_id) select person.id, m.id from person, app.merchant m where m.prefix = 'invited'`,
+  )
+  const reset = (merchant: string, email: string) => ['invite', '--merchant', merchant, '--reset', email]
+  const {stdout} = await commandLine.run(reset('invited', 'Ada@acme.test'), commandLine.home, {
+    DASHBOARD_URL: 'https://dash.example',
+  })
+  expect(stdout).toMatch(/^https:\/\/dash\.example\/invitation\/[\w-]{43}\n\nIt gives Ada@acme.test a new password/)
+  expect(await failure(...reset('other', 'ada@acme.test'))).toMatch(
+    /ada@acme.test belongs to another merchant than other/,
+  )
+  expect(await failure(...reset('invited', 'eve@acme.test'))).toMatch(/nobody signs in as eve@acme.test; check/)
+  expect(await failure('invite', '--merchant', 'nobody')).toMatch(/no merchant "nobody"/)
+})
+
 test('a webhook endpoint can be added, tested and rotated, and its failed deliveries sent again', async () => {
   await json('merchant', 'create', '--name', 'Hooks', '--prefix', 'hooks')
   const added = await json('webhook', 'add', '--merchant', 'hooks', '--url', 'https://hooks.example/sluice')

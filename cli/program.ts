@@ -10,6 +10,7 @@ import {addDevnetCommand} from './devnet.ts'
 import {addDrillCommand} from './drill.ts'
 import {addExportCommand} from './export.ts'
 import {addIncidentCommands} from './incident.ts'
+import {addInviteCommand} from './invite.ts'
 import {addKeyCommands} from './key.ts'
 import {addMerchantCommands} from './merchant.ts'
 import {addMigrateCommand} from './migrate.ts'
@@ -35,6 +36,7 @@ export function sluiceProgram(): Command {
   addStatusCommand(program)
   addMerchantCommands(program)
   addKeyCommands(program)
+  addInviteCommand(program)
   addWebhookCommands(program)
   addPayoutCommands(program)
   addWhitelistCommands(program)

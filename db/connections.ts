@@ -11,11 +11,13 @@ interface Connections {
 }
 
 export const connections = {
-  sluice_api: {share: 0.3, pool: 10, beside: 1}, // beside: the connection that listens for revoked keys
-  sluice_jobs: {share: 0.25, pool: 20, beside: 3}, // liveness, the daily audit, materialised views
-  sluice_indexer: {share: 0.2, pool: 3, beside: 3}, // of each chain: the store, the lock, and on Bitcoin the addresses. A standby has the lock alone
+  sluice_api: {share: 0.28, pool: 10, beside: 1}, // beside: the connection that listens for revoked keys
+  sluice_jobs: {share: 0.23, pool: 20, beside: 3}, // liveness, the daily audit, materialised views
+  sluice_indexer: {share: 0.18, pool: 3, beside: 3}, // of each chain: the store, the lock, and on Bitcoin the addresses. A standby has the lock alone
   sluice_custody: {share: 0.05, pool: 0, beside: 2}, // beside: the one that it works with, and the one that notices when the database is away
-  sluice_analyst: {share: 0.1, pool: 0, beside: 1},
+  sluice_auth: {share: 0.04, pool: 3, beside: 1}, // beside: the one that notices that, here and in the next
+  sluice_dashboard: {share: 0.06, pool: 5, beside: 1},
+  sluice_analyst: {share: 0.06, pool: 0, beside: 1},
 } as const satisfies Record<string, Connections>
 
 /** At least as many as one process opens. */

@@ -37,7 +37,7 @@ interface Definition {
 const bodiesAndComments = /--[^\n]*|'(?:[^']|'')*'|\$(\w*)\$[\s\S]*?\$\1\$/g
 const making =
   /\bcreate (?:or replace )?(?:(function|view)|(materialized view)|(constraint )?(trigger)) ([\w.]+)(?:\s[^;]*?\son ([\w.]+))?/g
-const names = /\b(?:chain|app|custody|audit|analytics)\.\w+/g
+const names = /\b(?:chain|app|custody|audit|analytics|auth|dashboard)\.\w+/g
 
 /** The definitions of a folder with the layout of db/, each after what it needs. Throws if two need each other. */
 export function readDefinitions(folder: URL): Definition[] {

@@ -6,7 +6,7 @@ import {setTimeout as sleep} from 'node:timers/promises'
 import type pg from 'pg'
 import {fromDatabase, inWords, isAway} from './failure.ts'
 import type {Outage} from './outage.ts'
-import {lockConnection} from './pool.ts'
+import {lockConnection, type Pool} from './pool.ts'
 
 const retryMs = 250
 /** Less than the ten seconds of other connections: a new primary may be there meanwhile. */
@@ -52,6 +52,30 @@ export async function holdConnection({url, name, outage, onLost, signal}: HoldOp
 export async function untilWritable(options: Omit<HoldOptions, 'onLost'>): Promise<void> {
   const held = await holdConnection({...options, onLost: () => {}})
   await held.release()
+}
+
+/** Cuts a pool whenever the database is away: its connections may not have noticed. For a process that stays up meanwhile; until the signal is aborted. */
+export async function cutWhenAway(
+  pool: Pool,
+  {signal, ...options}: Omit<HoldOptions, 'onLost'> & {signal: AbortSignal},
+): Promise<void> {
+  while (!signal.aborted) {
+    const {promise: lost, resolve} = Promise.withResolvers<string>()
+    const release = () => resolve('the process ends')
+    try {
+      const held = await holdConnection({...options, signal, onLost: resolve})
+      signal.addEventListener('abort', release, {once: true})
+      const reason = await lost
+      if (signal.aborted) return await held.release()
+      options.outage.failed(reason)
+    } catch (error) {
+      if (signal.aborted) return
+      options.outage.failed(inWords(error))
+      await sleep(retryMs, undefined, {signal}).catch(() => {})
+    }
+    signal.removeEventListener('abort', release)
+    pool.cut()
+  }
 }
 
 export class Held {

@@ -19,7 +19,15 @@ import {upsertAssets} from './assets.ts'
 import {connectionLimit} from './connections.ts'
 import {applyDefinitions, dropWhatIsGone, makeRegister, readDefinitions} from './definitions.ts'
 
-export const roles = ['sluice_indexer', 'sluice_api', 'sluice_jobs', 'sluice_custody', 'sluice_analyst'] as const
+export const roles = [
+  'sluice_indexer',
+  'sluice_api',
+  'sluice_jobs',
+  'sluice_custody',
+  'sluice_auth',
+  'sluice_dashboard',
+  'sluice_analyst',
+] as const
 export type Role = (typeof roles)[number]
 
 const ownFolder = new URL('./', import.meta.url)

@@ -26,10 +26,20 @@ export class Client extends pg.Client {
 }
 
 /** Its errors are noted as those of the database. */
-class Pool extends pg.Pool {
+export class Pool extends pg.Pool {
+  readonly #open = new Set<pg.PoolClient>()
+
   constructor(options: pg.PoolConfig) {
     super({...options, Client})
     this.on('connect', client => client.on('error', noteOfDatabase)) // before the error of a statement under way is reported
+    this.on('connect', client => this.#open.add(client))
+    this.on('remove', client => this.#open.delete(client))
+  }
+
+  /** Closes every connection at once; statements under way fail. Later statements open new ones. */
+  cut(): void {
+    for (const client of this.#open)
+      client.connection.stream.destroy(new Error('Connection terminated: the database is away'))
   }
 
   override connect(): Promise<pg.PoolClient>
@@ -50,7 +60,7 @@ type Connected = (
 ) => void
 
 /** A pool of at most `max` connections. bigint and numeric columns arrive as strings: money never becomes a float. */
-export function openPool(url: string, options: PoolOptions): pg.Pool {
+export function openPool(url: string, options: PoolOptions): Pool {
   const {name, max, log, queryTimeoutMs = 30_000, connectTimeoutMs = 10_000} = options
   const pool = new Pool({
     connectionString: url,

@@ -2400,6 +2400,23 @@ create view app.ledger_audit as
 --   kept numeric: The stored amount, in base units.
 --   posted numeric: The amount by the ledger, in base units; for reserved amounts, by what is under way.
 
+-- The exact balance of each merchant, chain and token, with the service fee.
+create view app.merchant_balance with (security_barrier=true) as
+ SELECT b.merchant_id,
+    b.chain,
+    b.token,
+    b.amount AS gross,
+    div(GREATEST(b.amount, 0::numeric) * m.fee_bps::numeric, 10000::numeric) AS fee,
+    b.deposit_count
+   FROM app.balance_now b
+     JOIN app.merchant m ON m.id = b.merchant_id;
+--   merchant_id uuid: The merchant.
+--   chain text: Chain code.
+--   token text: Token code.
+--   gross numeric: Final deposits that no payout has collected, in base units.
+--   fee numeric: Service fee, in base units.
+--   deposit_count bigint: Number of deposits in it.
+
 -- Incidents that wait for an operator, by chain and kind, with the way out.
 create view app.open_incident as
  SELECT i.chain,
@@ -2460,6 +2477,23 @@ UNION ALL
 --   block_height integer: Its block.
 --   success boolean: Whether it had the effect that it was sent for, as in chain.confirmed_tx.
 --   fee numeric(78,0): Network fee that it cost, in the native coin's base units.
+
+-- Where payouts of each merchant and chain go, and whether the operator has put the address on the whitelist.
+create view app.payout_address_state with (security_barrier=true) as
+ SELECT p.merchant_id,
+    p.chain,
+    p.address,
+    p.updated_at,
+    COALESCE(w.active_at <= clock_timestamp(), false) AS whitelisted,
+    w.active_at AS whitelisted_at
+   FROM app.payout_address p
+     LEFT JOIN custody.whitelist w ON w.merchant_id = p.merchant_id AND w.chain = p.chain AND w.address = p.address AND w.removed_at IS NULL;
+--   merchant_id uuid: The merchant.
+--   chain text: Chain code.
+--   address text: The address, as people see it.
+--   updated_at timestamp with time zone: When it was registered or last changed.
+--   whitelisted boolean: True if it is on the whitelist now: nothing is paid elsewhere.
+--   whitelisted_at timestamp with time zone: Since when it is on the whitelist, or from when on it will be; null if it is not on the list.
 
 -- What was paid for payment requests: deposits at their addresses, in the requested token, that are on the chain, or on their way into a block.
 create view app.receipt as
@@ -4138,6 +4172,13 @@ AS $function$
   cross join substring(pg_get_expr(c.relpartbound, c.oid) from $re$ TO \('([0-9a-f-]{36})'\)$re$) bound (upper)
   where i.inhparent = 'app.delivery'::regclass
 $function$;
+
+-- Number of blocks from a deposit's own to the newest, both included; 0 if it is in none, or reorged.
+CREATE OR REPLACE FUNCTION app.deposit_confirmations(status text, block_height integer, head_height integer)
+ RETURNS integer
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+RETURN CASE status WHEN 'reorged'::text THEN 0 ELSE GREATEST(((head_height - block_height) + 1), 0) END;
 
 -- The id of a deposit, computed from what it is: the same whenever and wherever the chain is read.
 CREATE OR REPLACE FUNCTION app.deposit_id(chain text, txid text, output_index integer, address text, token text)
@@ -7995,6 +8036,120 @@ create view audit.whitelist as
 --   seq bigint: Number of the entry in the journal.
 --   destination text: The address that it pays to.
 
+-- People, their passwords and second factors, and their sessions: the tables of the library better-auth, for sluice_auth alone.
+create schema auth;
+
+-- Passwords, one for each person.
+create table auth.account (
+  id uuid not null default uuidv7(), -- Id.
+  "accountId" text not null, -- The person again.
+  "providerId" text not null, -- Always credential: a password.
+  "userId" uuid not null, -- The person.
+  "accessToken" text, -- Not used; the library asks for it.
+  "refreshToken" text, -- Not used; the library asks for it.
+  "idToken" text, -- Not used; the library asks for it.
+  "accessTokenExpiresAt" timestamp with time zone, -- Not used; the library asks for it.
+  "refreshTokenExpiresAt" timestamp with time zone, -- Not used; the library asks for it.
+  scope text, -- Not used; the library asks for it.
+  password text, -- The password, hashed with scrypt and a salt of its own.
+  "createdAt" timestamp with time zone not null default clock_timestamp(), -- When it was made.
+  "updatedAt" timestamp with time zone not null default clock_timestamp(), -- When it last changed.
+  constraint account_pkey PRIMARY KEY (id),
+  constraint "account_providerId_accountId_key" UNIQUE ("providerId", "accountId"),
+  constraint "account_userId_fkey" FOREIGN KEY ("userId") REFERENCES auth."user"(id) ON DELETE CASCADE,
+  constraint "account_userId_providerId_key" UNIQUE ("userId", "providerId")
+);
+
+-- Authenticators (TOTP, RFC 6238), one for each person, from the moment that a code of it was shown.
+create table auth.authenticator (
+  user_id uuid not null, -- The person.
+  secret text not null, -- Its secret, encrypted with DASHBOARD_SECRET.
+  set_up_at timestamp with time zone not null default clock_timestamp(), -- When it was set up.
+  constraint authenticator_pkey PRIMARY KEY (user_id),
+  constraint authenticator_user_id_fkey FOREIGN KEY (user_id) REFERENCES auth."user"(id) ON DELETE CASCADE
+);
+
+-- Passkeys (WebAuthn). One counts as both factors: the device verifies the person.
+create table auth.passkey (
+  id uuid not null default uuidv7(), -- Id.
+  name text, -- The person's name for it.
+  "publicKey" text not null, -- The public key.
+  "userId" uuid not null, -- The person.
+  "credentialID" text not null, -- The id that the device gave it.
+  counter integer not null, -- How often the device signed, if it counts.
+  "deviceType" text not null, -- Whether it stays on one device.
+  "backedUp" boolean not null, -- Whether the device keeps a copy elsewhere.
+  transports text, -- How the device is reached.
+  "createdAt" timestamp with time zone default clock_timestamp(), -- When it was made.
+  aaguid text, -- The model of the device.
+  constraint passkey_pkey PRIMARY KEY (id),
+  constraint "passkey_credentialID_key" UNIQUE ("credentialID"),
+  constraint "passkey_userId_fkey" FOREIGN KEY ("userId") REFERENCES auth."user"(id) ON DELETE CASCADE
+);
+CREATE INDEX passkey_person ON auth.passkey USING btree ("userId");
+
+-- Attempts to sign in, by path and address of the client.
+create table auth."rateLimit" (
+  id uuid not null default uuidv7(), -- Id.
+  key text not null, -- The path and the client.
+  count integer not null, -- Attempts in the present window.
+  "lastRequest" bigint not null, -- The last attempt, in milliseconds since 1970.
+  constraint "rateLimit_pkey" PRIMARY KEY (id),
+  constraint "rateLimit_key_key" UNIQUE (key)
+);
+
+-- Recovery codes that are left. Each works once, in place of a code of the authenticator.
+create table auth.recovery_code (
+  user_id uuid not null, -- The person.
+  code_hash bytea not null, -- SHA-256 of the code, which has 80 random bits.
+  constraint recovery_code_pkey PRIMARY KEY (user_id, code_hash),
+  constraint recovery_code_code_hash_check CHECK ((octet_length(code_hash) = 32)),
+  constraint recovery_code_user_id_fkey FOREIGN KEY (user_id) REFERENCES auth."user"(id) ON DELETE CASCADE
+);
+
+-- Browsers that are signed in. Deleting a row ends the session at once.
+create table auth.session (
+  id uuid not null default uuidv7(), -- Id.
+  "expiresAt" timestamp with time zone not null, -- When it ends if it is not used.
+  token text not null, -- The secret in the cookie of the browser.
+  "createdAt" timestamp with time zone not null default clock_timestamp(), -- When the person signed in.
+  "updatedAt" timestamp with time zone not null default clock_timestamp(), -- When it was last prolonged.
+  "ipAddress" text, -- Where the person signed in from.
+  "userAgent" text, -- What the browser said it is.
+  "userId" uuid not null, -- The person.
+  "secondFactorAt" timestamp with time zone, -- When the person last showed a second factor in this session; null before: the session then shows nothing of a merchant.
+  constraint session_pkey PRIMARY KEY (id),
+  constraint session_token_key UNIQUE (token),
+  constraint "session_userId_fkey" FOREIGN KEY ("userId") REFERENCES auth."user"(id) ON DELETE CASCADE
+);
+CREATE INDEX session_person ON auth.session USING btree ("userId");
+
+-- People who may sign in.
+create table auth."user" (
+  id uuid not null default uuidv7(), -- Id.
+  name text not null, -- Name for people.
+  email text not null, -- The address with which the person signs in, in lower case. Nothing is sent to it.
+  "emailVerified" boolean not null, -- Always true: an operator gave the invitation to the person.
+  image text, -- Not used; the library asks for it.
+  "createdAt" timestamp with time zone not null default clock_timestamp(), -- When the invitation was accepted.
+  "updatedAt" timestamp with time zone not null default clock_timestamp(), -- When the row last changed.
+  constraint user_pkey PRIMARY KEY (id),
+  constraint user_email_check CHECK ((email = lower(email))),
+  constraint user_email_key UNIQUE (email)
+);
+
+-- What a sign-in under way has to show: a second factor, or the reply to a challenge of a passkey.
+create table auth.verification (
+  id uuid not null default uuidv7(), -- Id.
+  identifier text not null, -- What it is for.
+  value text not null, -- What is expected.
+  "expiresAt" timestamp with time zone not null, -- When it ends.
+  "createdAt" timestamp with time zone not null default clock_timestamp(), -- When it began.
+  "updatedAt" timestamp with time zone not null default clock_timestamp(), -- When it last changed.
+  constraint verification_pkey PRIMARY KEY (id)
+);
+CREATE INDEX verification_identifier ON auth.verification USING btree (identifier);
+
 -- What the indexers see on the chains, and where each chain stands. A row about a block is deleted when the block leaves the chain.
 create schema chain;
 
@@ -9707,6 +9862,1096 @@ AS $function$
   from app.chain k where k.chain = u.chain
 $function$;
 
+-- The dashboard: members of merchants, invitations, the audit log, and the functions through which its two processes work.
+create schema dashboard;
+
+-- Wrong passwords and codes of the last quarter of an hour, and those that are being checked.
+create table dashboard.attempt (
+  id bigint not null generated always as identity, -- Id.
+  subject bytea not null, -- SHA-256 of what was guessed: the password of an e-mail address, known or not, or the code of a person.
+  at timestamp with time zone not null default clock_timestamp(), -- When.
+  constraint attempt_pkey PRIMARY KEY (id)
+);
+CREATE INDEX attempt_at ON dashboard.attempt USING btree (at);
+CREATE INDEX attempt_subject ON dashboard.attempt USING btree (subject, at);
+
+-- What people did in the dashboard, and attempts to sign in. Only added to; no process can alter it.
+create table dashboard.audit_entry (
+  id bigint not null generated always as identity, -- Order.
+  at timestamp with time zone not null default clock_timestamp(), -- When.
+  merchant_id uuid, -- The merchant, which sees it; null if nobody known tried.
+  user_id uuid, -- The person; null if not known.
+  action text not null, -- What was done, such as api_key.create.
+  target text, -- To what: an id as merchants see it, or a chain.
+  detail text, -- More about it, such as the label of a key, or a new address.
+  ip text, -- Address of the client that signed in.
+  outcome text not null default 'done'::text, -- done, or why it was refused.
+  constraint audit_entry_pkey PRIMARY KEY (id)
+);
+CREATE INDEX audit_entry_merchant ON dashboard.audit_entry USING btree (merchant_id, id DESC);
+CREATE TRIGGER only_added_to BEFORE DELETE OR UPDATE OR TRUNCATE ON dashboard.audit_entry FOR EACH STATEMENT EXECUTE FUNCTION dashboard.refuse_change();
+
+-- Forms that were sent: each has an id, and the same form sent again changes nothing.
+create table dashboard.change_request (
+  id uuid not null, -- Id that the form was made with.
+  user_id uuid not null, -- The person.
+  at timestamp with time zone not null default clock_timestamp(), -- When it was sent.
+  constraint change_request_pkey PRIMARY KEY (id),
+  constraint change_request_user_id_fkey FOREIGN KEY (user_id) REFERENCES auth."user"(id)
+);
+
+-- Links that an operator made (sluice invite): for a new person, or for one who lost a password or a second factor.
+create table dashboard.invitation (
+  token_hash bytea not null, -- SHA-256 of the secret in the link, which has 256 random bits.
+  merchant_id uuid not null, -- The merchant.
+  user_id uuid, -- The person who gets a new password and second factor; null for a new person.
+  created_at timestamp with time zone not null default clock_timestamp(), -- When it was made.
+  expires_at timestamp with time zone not null default (clock_timestamp() + '1 day'::interval), -- When it ends, used or not.
+  used_at timestamp with time zone, -- When it was used; null before.
+  constraint invitation_pkey PRIMARY KEY (token_hash),
+  constraint invitation_merchant_id_fkey FOREIGN KEY (merchant_id) REFERENCES app.merchant(id),
+  constraint invitation_token_hash_check CHECK ((octet_length(token_hash) = 32)),
+  constraint invitation_user_id_fkey FOREIGN KEY (user_id) REFERENCES auth."user"(id)
+);
+
+-- Which merchant a person acts for.
+create table dashboard.member (
+  user_id uuid not null, -- The person.
+  merchant_id uuid not null, -- The merchant. Never changes.
+  joined_at timestamp with time zone not null default clock_timestamp(), -- When the invitation was accepted.
+  constraint member_pkey PRIMARY KEY (user_id),
+  constraint member_merchant_id_fkey FOREIGN KEY (merchant_id) REFERENCES app.merchant(id),
+  constraint member_user_id_fkey FOREIGN KEY (user_id) REFERENCES auth."user"(id)
+);
+CREATE INDEX member_merchant ON dashboard.member USING btree (merchant_id);
+
+-- Codes of authenticators that were used: none is accepted twice (RFC 6238, 5.2).
+create table dashboard.used_code (
+  user_id uuid not null, -- The person.
+  step bigint not null, -- The half minute of the code, counted from 1970.
+  constraint used_code_pkey PRIMARY KEY (user_id, step),
+  constraint used_code_user_id_fkey FOREIGN KEY (user_id) REFERENCES auth."user"(id)
+);
+
+-- Uses an invitation: makes the person, with this name, e-mail address and hashed password; or gives the person of a reset this password. Returns the person.
+CREATE OR REPLACE FUNCTION dashboard.accept_invitation(of_token_hash bytea, of_name text, of_email text, password_hash text, from_ip text)
+ RETURNS uuid
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare invitation record; person uuid;
+begin
+  select * into invitation from dashboard.invitation v where v.token_hash = of_token_hash for update;
+  if not found then raise exception 'there is no such invitation' using errcode = 'SL404', detail = 'invitation'; end if;
+  if invitation.used_at is not null or invitation.expires_at <= clock_timestamp() then
+    raise exception 'this invitation was used, or is too old' using errcode = 'SL410';
+  end if;
+  person := invitation.user_id;
+  if person is null then
+    insert into auth."user" (name, email, "emailVerified") values (of_name, lower(of_email), true) on conflict (email) do nothing returning id into person;
+    if not found then raise exception 'This e-mail address is taken. Please use another one.' using errcode = 'SL422'; end if;
+    insert into auth.account ("accountId", "providerId", "userId", password) values (person, 'credential', person, password_hash);
+    insert into dashboard.member (user_id, merchant_id) values (person, invitation.merchant_id);
+  else
+    perform from auth."user" u where u.id = person for update;
+    update auth.account a set password = password_hash, "updatedAt" = clock_timestamp() where a."userId" = person and a."providerId" = 'credential';
+    delete from auth.authenticator a where a.user_id = person;
+    delete from auth.recovery_code c where c.user_id = person;
+    delete from auth.passkey p where p."userId" = person;
+    delete from auth.session s where s."userId" = person;
+  end if;
+  update dashboard.invitation v set used_at = clock_timestamp()
+  where v.token_hash = of_token_hash or (v.user_id = person and v.used_at is null); -- links for one reset are no links for the next
+  perform dashboard.record(person, case when invitation.user_id is null then 'invitation.accept' else 'reset.accept' end, from_ip);
+  return person;
+end $function$;
+
+-- All keys, those that work first, the newest first.
+CREATE OR REPLACE FUNCTION dashboard.api_keys(token text)
+ RETURNS json
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare merchant uuid := dashboard.merchant_of(token);
+begin
+  return (select coalesce(json_agg(json_build_object('id', app.public_id('key', k.id), 'label', k.label, 'scopes', k.scopes,
+      'created_at', app.iso(k.created_at), 'last_used_on', k.last_used_on, 'revoked_at', app.iso(k.revoked_at))
+      order by k.revoked_at is not null, k.id desc), '[]')
+    from app.api_key k where k.merchant_id = merchant);
+end $function$;
+
+-- A page of the merchant's entries of the audit log, the newest first.
+CREATE OR REPLACE FUNCTION dashboard.audit_log(token text, before text, size integer)
+ RETURNS json
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare merchant uuid := dashboard.merchant_of(token);
+begin
+  return (select dashboard.page(array_agg(json_build_object('at', app.iso(e.at), 'person', u.email, 'action', e.action, 'target', e.target,
+      'detail', e.detail, 'ip', e.ip, 'outcome', e.outcome) order by e.id desc), array_agg(e.id::text order by e.id desc), size)
+    from (select * from dashboard.audit_entry o where o.merchant_id = merchant and o.id < least(before::numeric, 9223372036854775807)::bigint
+      order by o.id desc limit size + 1) e
+    left join auth."user" u on u.id = e.user_id);
+end $function$;
+
+-- The balance of a chain and token; null if there is none.
+CREATE OR REPLACE FUNCTION dashboard.balance(token text, of_chain text, of_token text)
+ RETURNS json
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare merchant uuid := dashboard.merchant_of(token);
+begin
+  return (select dashboard.balance_item(b) from app.merchant_balance b where b.merchant_id = merchant and b.chain = of_chain and b.token = of_token);
+end $function$;
+
+-- A balance, and why it cannot be paid out now; null if it can. Only app.create_payout decides.
+CREATE OR REPLACE FUNCTION dashboard.balance_item(b app.merchant_balance)
+ RETURNS json
+ LANGUAGE sql
+ STABLE
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select json_build_object('chain', b.chain, 'token', b.token, 'gross', app.decimal(b.gross, a.decimals), 'fee', app.decimal(b.fee, a.decimals),
+    'net', app.decimal(b.gross - b.fee, a.decimals), 'deposit_count', b.deposit_count,
+    'refusal', case
+      when b.gross <= 0 then 'the balance is below zero'
+      when b.gross - b.fee < a.min_payout then 'below the smallest payout (' || app.decimal(a.min_payout, a.decimals) || ' ' || b.token || ')'
+      when not exists (select from app.payout_address p where p.merchant_id = b.merchant_id and p.chain = b.chain) then 'register a payout address first'
+      when app.why_halted(b.chain) is not null then 'payouts of ' || b.chain || ' are stopped at the moment' end)
+  from app.asset a where a.chain = b.chain and a.token = b.token
+$function$;
+
+-- Counts an attempt to guess a password or a code, before it is checked. Returns its id; null after ten wrong ones within 15 minutes.
+CREATE OR REPLACE FUNCTION dashboard.begin_attempt(of_subject text)
+ RETURNS bigint
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare hashed bytea := sha256(convert_to(of_subject, 'UTF8')); attempt bigint;
+begin
+  perform pg_advisory_xact_lock(hashtextextended('dashboard.attempt ' || of_subject, 0));
+  delete from dashboard.attempt a where a.at < clock_timestamp() - interval '15 minutes';
+  if (select count(*) from dashboard.attempt a where a.subject = hashed) >= 10 then return null; end if;
+  insert into dashboard.attempt (subject) values (hashed) returning id into attempt;
+  return attempt;
+end $function$;
+
+-- Takes the id of a form, once; returns who sent it, for dashboard.note.
+CREATE OR REPLACE FUNCTION dashboard.begin_change(token text, request uuid)
+ RETURNS dashboard.audit_entry
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare
+  who record;
+  entry dashboard.audit_entry;
+begin
+  select * into who from dashboard.person(begin_change.token);
+  insert into dashboard.change_request (id, user_id) values (request, who.user_id) on conflict do nothing;
+  if not found then raise exception 'this form was sent already' using errcode = 'SLDUP'; end if;
+  entry.merchant_id := who.merchant_id;
+  entry.user_id := who.user_id;
+  entry.ip := who.ip;
+  return entry;
+end $function$;
+
+-- Cancels a payout while it is pending.
+CREATE OR REPLACE FUNCTION dashboard.cancel_payout(token text, request uuid, public_id text)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare who dashboard.audit_entry := dashboard.begin_change(token, request);
+begin
+  perform app.cancel_payout(who.merchant_id, dashboard.uuid_of('pay', public_id));
+  perform dashboard.note(who, 'payout.cancel', public_id);
+end $function$;
+
+-- Changes the password of the person of a session. The session gets another token; all others of the person end.
+CREATE OR REPLACE FUNCTION dashboard.change_password(old_token text, new_token text, password_hash text)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare person uuid;
+begin
+  select s."userId" into person from auth.session s where s.token = old_token and s."expiresAt" > clock_timestamp();
+  if not found then raise exception 'this session has ended' using errcode = 'SLAUT'; end if;
+  perform from auth."user" u where u.id = person for update;
+  update auth.account a set password = password_hash, "updatedAt" = clock_timestamp() where a."userId" = person and a."providerId" = 'credential';
+  delete from auth.session s where s."userId" = person and s.token <> old_token;
+  update auth.session s set token = new_token, "updatedAt" = clock_timestamp() where s.token = old_token;
+  if not found then raise exception 'this session has ended' using errcode = 'SLAUT'; end if;
+end $function$;
+
+-- Makes a key from the SHA-256 of its secret; returns its id.
+CREATE OR REPLACE FUNCTION dashboard.create_api_key(token text, request uuid, secret_hash bytea, label text, scopes text[])
+ RETURNS json
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare
+  who dashboard.audit_entry := dashboard.begin_change(token, request);
+  key uuid;
+begin
+  perform dashboard.require_fresh(token);
+  key := app.create_api_key(who.merchant_id, secret_hash, nullif(label, ''), scopes);
+  perform dashboard.note(who, 'api_key.create', app.public_id('key', key), nullif(label, ''));
+  return json_build_object('id', app.public_id('key', key));
+end $function$;
+
+-- Pays out a balance; returns the id of the payout.
+CREATE OR REPLACE FUNCTION dashboard.create_payout(token text, request uuid, of_chain text, of_token text, sweep_first boolean)
+ RETURNS json
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare
+  who dashboard.audit_entry := dashboard.begin_change(token, request);
+  made json;
+begin
+  perform dashboard.require_fresh(token);
+  made := app.create_payout(who.merchant_id, of_chain, of_token, sweep_first, null, null);
+  perform dashboard.note(who, 'payout.create', made ->> 'id', (made ->> 'net') || ' ' || of_token || ' on ' || of_chain);
+  return json_build_object('id', made ->> 'id');
+end $function$;
+
+-- Makes an endpoint; returns its id, and its secret, which is shown once.
+CREATE OR REPLACE FUNCTION dashboard.create_webhook_endpoint(token text, request uuid, url text, event_types text[])
+ RETURNS json
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare
+  who dashboard.audit_entry := dashboard.begin_change(token, request);
+  made record;
+begin
+  select * into made from app.create_webhook_endpoint(who.merchant_id, url, event_types);
+  perform dashboard.note(who, 'webhook_endpoint.create', app.public_id('whe', made.id), url);
+  return json_build_object('id', app.public_id('whe', made.id), 'secret', made.secret);
+end $function$;
+
+-- Deletes an endpoint: nothing more is sent to it.
+CREATE OR REPLACE FUNCTION dashboard.delete_webhook_endpoint(token text, request uuid, public_id text)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare who dashboard.audit_entry := dashboard.begin_change(token, request);
+begin
+  perform app.delete_webhook_endpoint(who.merchant_id, dashboard.uuid_of('whe', public_id));
+  perform dashboard.note(who, 'webhook_endpoint.delete', public_id);
+end $function$;
+
+-- A page of the deliveries to an endpoint, the newest first.
+CREATE OR REPLACE FUNCTION dashboard.deliveries(token text, endpoint text, of_status text, before text, size integer)
+ RETURNS json
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare
+  own app.webhook_endpoint := dashboard.own_endpoint(token, endpoint);
+  below uuid := coalesce(dashboard.uuid_of('dlv', before), 'ffffffff-ffff-ffff-ffff-ffffffffffff');
+begin
+  return (select dashboard.page(array_agg(dashboard.delivery_item(d) order by d.id desc), array_agg(app.public_id('dlv', d.id) order by d.id desc), size)
+    from (select * from app.delivery o where o.endpoint_id = own.id and o.id < below and coalesce(o.status = of_status, true)
+      order by o.id desc limit size + 1) d);
+end $function$;
+
+-- A delivery with the body that is sent, and every attempt.
+CREATE OR REPLACE FUNCTION dashboard.delivery(token text, endpoint text, public_id text)
+ RETURNS json
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare
+  own app.webhook_endpoint := dashboard.own_endpoint(token, endpoint);
+  d app.delivery;
+begin
+  select * into d from app.delivery o where o.id = dashboard.uuid_of('dlv', public_id) and o.endpoint_id = own.id;
+  if d.id is null then raise exception 'there is no delivery with this id' using errcode = 'SL404', detail = 'webhook_delivery'; end if;
+  return dashboard.delivery_item(d)::jsonb || jsonb_build_object(
+    'body', (select coalesce(app.event_body(e.payload, e.sequence), e.payload::text) from app.event e where e.id = d.event_id),
+    'tries', (select coalesce(jsonb_agg(jsonb_build_object('attempted_at', app.iso(a.attempted_at), 'duration_ms', a.duration_ms,
+        'response_status', a.response_status, 'error', a.error) order by a.id desc), '[]')
+      from app.delivery_attempt a where a.delivery_id = d.id));
+end $function$;
+
+-- A delivery, with its last attempt.
+CREATE OR REPLACE FUNCTION dashboard.delivery_item(d app.delivery)
+ RETURNS json
+ LANGUAGE sql
+ STABLE
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select json_build_object('id', app.public_id('dlv', d.id), 'endpoint_id', app.public_id('whe', w.id), 'endpoint_url', w.url,
+    'event_id', app.event_id(e.id, e.is_test), 'event_type', e.type, 'status', d.status, 'created_at', app.iso(d.created_at),
+    'next_attempt_at', app.iso(d.next_attempt_at), 'finished_at', app.iso(d.finished_at), 'attempts', d.attempts,
+    'response_status', t.response_status, 'error', t.error)
+  from app.webhook_endpoint w join app.event e on e.id = d.event_id
+  left join lateral (select * from app.delivery_attempt a where a.delivery_id = d.id order by a.id desc limit 1) t on true
+  where w.id = d.endpoint_id
+$function$;
+
+-- A deposit, the payout that collected it, and what its merchant was notified of.
+CREATE OR REPLACE FUNCTION dashboard.deposit(token text, public_id text)
+ RETURNS json
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare
+  merchant uuid := dashboard.merchant_of(token);
+  d app.deposit;
+begin
+  select * into d from app.deposit o
+  where o.id = dashboard.uuid_of('dep', public_id) and o.merchant_id = merchant and o.credited and o.user_id is not null;
+  if d.id is null then raise exception 'there is no deposit with this id' using errcode = 'SL404', detail = 'deposit'; end if;
+  return dashboard.deposit_item(d)::jsonb || jsonb_build_object('output_index', d.output_index, 'block_height', d.block_height,
+    'finalised_at', app.iso(d.finalised_at), 'events', dashboard.events_of(d.id),
+    'payout', (select jsonb_build_object('id', app.public_id('pay', p.id), 'status', p.status, 'created_at', app.iso(p.created_at))
+      from app.payout p where p.id = d.settlement_id));
+end $function$;
+
+-- A deposit of a user, as a list shows it.
+CREATE OR REPLACE FUNCTION dashboard.deposit_item(d app.deposit)
+ RETURNS json
+ LANGUAGE sql
+ STABLE
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select json_build_object('id', app.public_id('dep', d.id), 'chain', d.chain, 'token', d.token, 'amount', app.decimal(d.amount, a.decimals),
+    'status', d.status, 'confirmations', app.deposit_confirmations(d.status, d.block_height, c.head_height), 'txid', d.txid, 'sender', d.sender,
+    'address', d.address, 'user_id', app.public_id('usr', u.id), 'external_ref', u.external_ref, 'created_at', app.iso(d.created_at))
+  from app.asset a join app.user u on u.id = d.user_id left join chain.cursor c on c.chain = d.chain
+  where a.chain = d.chain and a.token = d.token
+$function$;
+
+-- A page of the deposits of users, the newest first; null leaves a filter out. before: where the page begins.
+CREATE OR REPLACE FUNCTION dashboard.deposits(token text, of_status text, of_chain text, of_user text, before text, size integer)
+ RETURNS json
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare
+  merchant uuid := dashboard.merchant_of(token);
+  owner uuid := case when of_user is not null then dashboard.own_user(merchant, of_user) end;
+  below numeric := coalesce(before::numeric, 2::numeric ^ 127);
+begin
+  if owner is not null then
+    return (select dashboard.page(array_agg(dashboard.deposit_item(d) order by d.position desc), array_agg(d.position::text order by d.position desc), size)
+      from (select p.* from app.asset a cross join unnest('{pending,final,reorged}'::text[]) s (status)
+        cross join lateral (select * from app.deposit o where o.user_id = owner and o.chain = a.chain and o.token = a.token and o.status = s.status
+          and o.credited and o.position < below order by o.position desc limit size + 1) p
+        where coalesce(s.status = of_status, true) and coalesce(a.chain = of_chain, true) order by p.position desc limit size + 1) d);
+  elsif of_status is null and of_chain is null then
+    return (select dashboard.page(array_agg(dashboard.deposit_item(d) order by d.position desc), array_agg(d.position::text order by d.position desc), size)
+      from (select * from app.deposit o where o.merchant_id = merchant and o.credited and o.user_id is not null and o.position < below
+        order by o.position desc limit size + 1) d);
+  end if;
+  return (select dashboard.page(array_agg(dashboard.deposit_item(d) order by d.position desc), array_agg(d.position::text order by d.position desc), size)
+    from (select p.* from app.asset a cross join unnest('{pending,final,reorged}'::text[]) s (status)
+      cross join lateral (select * from app.deposit o where o.merchant_id = merchant and o.chain = a.chain and o.token = a.token and o.status = s.status
+        and o.credited and o.user_id is not null and o.position < below order by o.position desc limit size + 1) p
+      where coalesce(s.status = of_status, true) and coalesce(a.chain = of_chain, true) order by p.position desc limit size + 1) d);
+end $function$;
+
+-- An endpoint, and what became of its deliveries of the last day, of the newest thousand at most.
+CREATE OR REPLACE FUNCTION dashboard.endpoint_item(w app.webhook_endpoint)
+ RETURNS json
+ LANGUAGE sql
+ STABLE
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select json_build_object('id', app.public_id('whe', w.id), 'url', w.url, 'event_types', w.event_types, 'created_at', app.iso(w.created_at),
+    'disabled_at', app.iso(w.disabled_at), 'disabled_reason', w.disabled_reason, 'failing_since', app.iso(w.failing_since),
+    'previous_secret_expires_at', app.iso(case when w.previous_secret_expires_at > now() then w.previous_secret_expires_at end),
+    'delivered', d.delivered, 'failed', d.failed, 'pending', d.pending)
+  from (select count(*) filter (where n.status = 'delivered') as delivered, count(*) filter (where n.status = 'failed') as failed,
+      count(*) filter (where n.status = 'pending') as pending
+    from (select o.status from app.delivery o where o.endpoint_id = w.id and o.id >= app.uuid_at(now() - interval '1 day')
+      order by o.id desc limit 1000) n) d
+$function$;
+
+-- All endpoints of a merchant.
+CREATE OR REPLACE FUNCTION dashboard.endpoints_of(merchant uuid)
+ RETURNS json
+ LANGUAGE sql
+ STABLE
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select coalesce(json_agg(dashboard.endpoint_item(w) order by w.id desc), '[]')
+  from app.webhook_endpoint w where w.merchant_id = merchant and w.deleted_at is null
+$function$;
+
+-- The events of a deposit or a payout, with their deliveries.
+CREATE OR REPLACE FUNCTION dashboard.events_of(subject uuid)
+ RETURNS json
+ LANGUAGE sql
+ STABLE
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select coalesce(json_agg(json_build_object('id', app.event_id(e.id, false), 'type', e.type, 'created_at', app.iso(e.created_at),
+    'deliveries', (select coalesce(json_agg(dashboard.delivery_item(d) order by d.id), '[]')
+      from app.webhook_endpoint w join app.delivery d on d.endpoint_id = w.id and d.event_id = e.id
+        and d.id between app.uuid_at(e.created_at - interval '1 minute') and app.uuid_at(e.created_at + interval '1 minute')
+      where w.merchant_id = e.merchant_id)) order by e.version), '[]')
+  from app.event e where e.subject_id = subject and not e.is_test
+$function$;
+
+-- An invitation by the SHA-256 of its secret: open, used or old; its merchant; the e-mail address of the person, if it is a reset. Nulls if there is none.
+CREATE OR REPLACE FUNCTION dashboard.find_invitation(of_token_hash bytea, OUT state text, OUT merchant text, OUT email text)
+ RETURNS record
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select case when v.used_at is not null then 'used' when v.expires_at <= clock_timestamp() then 'old' else 'open' end, m.name, u.email
+  from dashboard.invitation v join app.merchant m on m.id = v.merchant_id left join auth."user" u on u.id = v.user_id
+  where v.token_hash = of_token_hash
+$function$;
+
+-- The attempt was right, so it does not count. Wrong ones before it still do.
+CREATE OR REPLACE FUNCTION dashboard.forget_attempt(of_attempt bigint)
+ RETURNS void
+ LANGUAGE sql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+  delete from dashboard.attempt a where a.id = of_attempt
+$function$;
+
+-- Stores the SHA-256 of the secret of a link for a new person of a merchant, or, with of_email, for one who gets a new password and second factor. Returns when it ends.
+CREATE OR REPLACE FUNCTION dashboard.invite(of_merchant uuid, of_token_hash bytea, of_email text DEFAULT NULL::text)
+ RETURNS timestamp with time zone
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare person uuid; merchant uuid; expires timestamptz;
+begin
+  perform from app.merchant m where m.id = of_merchant;
+  if not found then raise exception 'there is no merchant with this id' using errcode = 'SL404', detail = 'merchant'; end if;
+  if of_email is not null then
+    select u.id, b.merchant_id into person, merchant from auth."user" u join dashboard.member b on b.user_id = u.id where u.email = lower(of_email);
+    if not found then raise exception 'nobody signs in with this e-mail address' using errcode = 'SL404', detail = 'person'; end if;
+    if merchant <> of_merchant then raise exception 'this e-mail address belongs to another merchant' using errcode = 'SL422'; end if;
+  end if;
+  insert into dashboard.invitation (token_hash, merchant_id, user_id) values (of_token_hash, of_merchant, person) returning expires_at into expires;
+  insert into dashboard.audit_entry (merchant_id, user_id, action, detail)
+  values (of_merchant, person, case when person is null then 'invitation.create' else 'reset.create' end, 'by the operator');
+  return expires;
+end $function$;
+
+-- The person of a session that may change second factors: none is set up yet, or one was shown within ten minutes. Locks the person.
+CREATE OR REPLACE FUNCTION dashboard.lock_second_factors(of_token text)
+ RETURNS uuid
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare person uuid; shown timestamptz; factors record;
+begin
+  select s."userId", s."secondFactorAt" into person, shown from auth.session s where s.token = of_token and s."expiresAt" > clock_timestamp();
+  if not found then raise exception 'this session has ended' using errcode = 'SLAUT'; end if;
+  perform from auth."user" u where u.id = person for update;
+  select * into factors from dashboard.second_factors(person);
+  if (factors.has_authenticator or factors.passkeys > 0) and (shown is null or shown < clock_timestamp() - interval '10 minutes') then
+    raise exception 'the second factor has to be shown again' using errcode = 'SLSTP';
+  end if;
+  return person;
+end $function$;
+
+-- The person of a session, and the merchant.
+CREATE OR REPLACE FUNCTION dashboard.me(token text)
+ RETURNS json
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select json_build_object('email', u.email, 'name', u.name, 'merchant_name', m.name, 'merchant_prefix', m.prefix, 'fee_bps', m.fee_bps,
+    'suspended', m.suspended_at is not null, 'is_fresh', p.is_fresh,
+    'chains', array(select c.chain from app.merchant_chain c where c.merchant_id = m.id and c.enabled order by c.chain))
+  from dashboard.person(me.token) p join auth."user" u on u.id = p.user_id join app.merchant m on m.id = p.merchant_id
+$function$;
+
+-- The name of the merchant that a person acts for.
+CREATE OR REPLACE FUNCTION dashboard.merchant_name(of_user uuid)
+ RETURNS text
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select m.name from dashboard.member b join app.merchant m on m.id = b.merchant_id where b.user_id = of_user
+$function$;
+
+-- The merchant of a live session; raises SLAUT if there is none.
+CREATE OR REPLACE FUNCTION dashboard.merchant_of(token text)
+ RETURNS uuid
+ LANGUAGE sql
+ STABLE
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select p.merchant_id from dashboard.person(merchant_of.token) p
+$function$;
+
+-- For each of these sessions that lives, a text that changes whenever its pages have something new to show.
+CREATE OR REPLACE FUNCTION dashboard.news(tokens text[])
+ RETURNS TABLE(token text, news text)
+ LANGUAGE sql
+ STABLE SECURITY DEFINER ROWS 100
+ SET search_path TO 'pg_catalog'
+AS $function$
+  with session as materialized (
+    select s.token, m.merchant_id from auth.session s join dashboard.member m on m.user_id = s."userId"
+    where s.token = any(tokens) and s."expiresAt" > now() and s."secondFactorAt" is not null
+  )
+  select s.token, n.news
+  from (select distinct merchant_id from session) o
+  cross join lateral (select concat_ws(' ',
+    (select e.sequence from app.event e where e.merchant_id = o.merchant_id and e.sequence is not null and not e.is_test order by e.sequence desc limit 1),
+    (select max(greatest(p.created_at, p.sweeping_at, p.swept_at, p.paying_at, p.waiting_since))
+      from unnest('{pending,sweeping,swept,paying}'::text[]) t (status) join app.payout p on p.merchant_id = o.merchant_id and p.status = t.status),
+    case when exists (select from app.asset a join app.deposit d on d.merchant_id = o.merchant_id and d.chain = a.chain and d.token = a.token
+      and d.status = 'pending' and d.credited and d.user_id is not null) then floor(extract(epoch from now()) / 4) end) as news) n
+  join session s using (merchant_id)
+$function$;
+
+-- Adds a change to the audit log, in the transaction that makes it.
+CREATE OR REPLACE FUNCTION dashboard.note(who dashboard.audit_entry, action text, target text, detail text DEFAULT NULL::text)
+ RETURNS void
+ LANGUAGE sql
+ SET search_path TO 'pg_catalog'
+AS $function$
+  insert into dashboard.audit_entry (merchant_id, user_id, ip, action, target, detail)
+  values (who.merchant_id, who.user_id, who.ip, note.action, note.target, note.detail)
+$function$;
+
+-- Balances, the newest deposits, payouts under way, endpoints, and what is still missing.
+CREATE OR REPLACE FUNCTION dashboard.overview(token text)
+ RETURNS json
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare merchant uuid := dashboard.merchant_of(token);
+begin
+  return json_build_object(
+    'balances', (select coalesce(json_agg(dashboard.balance_item(b) order by b.chain, b.token), '[]') from app.merchant_balance b where b.merchant_id = merchant),
+    'deposits', dashboard.deposits(token, null, null, null, null, 8) -> 'items',
+    'payouts', dashboard.payouts_of(merchant, '{pending,sweeping,swept,paying}', null, null, 8) -> 'items',
+    'endpoints', dashboard.endpoints_of(merchant),
+    'has_keys', exists (select from app.api_key k where k.merchant_id = merchant and k.revoked_at is null),
+    'has_users', exists (select from app.user u where u.merchant_id = merchant),
+    'has_addresses', exists (select from app.payout_address a where a.merchant_id = merchant));
+end $function$;
+
+-- An address of ours on the chain, which shows the network that a new payout address must be of; null before custody has made one.
+CREATE OR REPLACE FUNCTION dashboard.own_address(token text, of_chain text)
+ RETURNS text
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+begin
+  perform dashboard.merchant_of(token);
+  return (select c.address from custody.address c where c.purpose = 'treasury' and c.family = (select f.family from app.chain f where f.chain = of_chain));
+end $function$;
+
+-- The endpoint with this id; raises SL404 if the merchant has none.
+CREATE OR REPLACE FUNCTION dashboard.own_endpoint(token text, public_id text)
+ RETURNS app.webhook_endpoint
+ LANGUAGE plpgsql
+ STABLE
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare
+  merchant uuid := dashboard.merchant_of(token);
+  own app.webhook_endpoint;
+begin
+  select * into own from app.webhook_endpoint w
+  where w.id = dashboard.uuid_of('whe', public_id) and w.merchant_id = merchant and w.deleted_at is null;
+  if own.id is null then
+    raise exception 'there is no webhook endpoint with this id' using errcode = 'SL404', detail = 'webhook_endpoint';
+  end if;
+  return own;
+end $function$;
+
+-- The user of this merchant with this id; raises SL404 if there is none.
+CREATE OR REPLACE FUNCTION dashboard.own_user(merchant uuid, public_id text)
+ RETURNS uuid
+ LANGUAGE plpgsql
+ STABLE
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare own uuid;
+begin
+  select u.id into own from app.user u where u.id = dashboard.uuid_of('usr', public_id) and u.merchant_id = merchant;
+  if own is null then raise exception 'there is no user with this id' using errcode = 'SL404', detail = 'user'; end if;
+  return own;
+end $function$;
+
+-- A page of a list, from one item more than it has: the items, and where the next page begins; null on the last one.
+CREATE OR REPLACE FUNCTION dashboard.page(items json[], positions text[], size integer)
+ RETURNS json
+ LANGUAGE sql
+ IMMUTABLE
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select json_build_object('items', coalesce(array_to_json(items[:size]), '[]'), 'next', case when cardinality(items) > size then positions[size] end)
+$function$;
+
+-- A payout, when each step began, and what its merchant was notified of.
+CREATE OR REPLACE FUNCTION dashboard.payout(token text, public_id text)
+ RETURNS json
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare
+  merchant uuid := dashboard.merchant_of(token);
+  p app.payout;
+begin
+  select * into p from app.payout o where o.id = dashboard.uuid_of('pay', public_id) and o.merchant_id = merchant;
+  if p.id is null then raise exception 'there is no payout with this id' using errcode = 'SL404', detail = 'payout'; end if;
+  return dashboard.payout_item(p)::jsonb || jsonb_build_object('fee_bps', p.fee_bps, 'sweep_first', p.sweep_first,
+    'deposit_count', (select c.deposit_count from app.claim c where c.payout_id = p.id and c.kind = 'claim'),
+    'sweeping_at', app.iso(p.sweeping_at), 'swept_at', app.iso(p.swept_at), 'paying_at', app.iso(p.paying_at),
+    'finished_at', app.iso(p.finished_at), 'events', dashboard.events_of(p.id));
+end $function$;
+
+-- Where payouts of each enabled chain go, of other chains that have an address, too, and the state of the whitelist.
+CREATE OR REPLACE FUNCTION dashboard.payout_addresses(token text)
+ RETURNS json
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select coalesce(json_agg(json_build_object('chain', coalesce(c.chain, p.chain), 'address', p.address, 'updated_at', app.iso(p.updated_at),
+    'active_at', app.iso(p.whitelisted_at),
+    'whitelist', case when p.address is null then null when p.whitelisted then 'active' when p.whitelisted_at is null then 'missing' else 'waiting' end)
+    order by coalesce(c.chain, p.chain)), '[]')
+  from (select m.chain from app.merchant_chain m where m.merchant_id = dashboard.merchant_of(payout_addresses.token) and m.enabled) c
+  full join (select * from app.payout_address_state a where a.merchant_id = dashboard.merchant_of(payout_addresses.token)) p on p.chain = c.chain
+$function$;
+
+-- A payout, as a list shows it.
+CREATE OR REPLACE FUNCTION dashboard.payout_item(p app.payout)
+ RETURNS json
+ LANGUAGE sql
+ STABLE
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select json_build_object('id', app.public_id('pay', p.id), 'status', p.status, 'chain', p.chain, 'token', p.token,
+    'gross', app.decimal(p.gross, a.decimals), 'fee', app.decimal(p.fee, a.decimals), 'net', app.decimal(p.net, a.decimals),
+    'address', p.address, 'txid', p.txid, 'created_at', app.iso(p.created_at), 'waiting', app.payout_waiting(p),
+    'error', case when p.error_code is not null then json_build_object('code', p.error_code, 'message', p.error_message) end)
+  from app.asset a where a.chain = p.chain and a.token = p.token
+$function$;
+
+-- A page of the payouts, the newest first; null leaves a filter out.
+CREATE OR REPLACE FUNCTION dashboard.payouts(token text, of_status text, of_chain text, before text, size integer)
+ RETURNS json
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select dashboard.payouts_of(dashboard.merchant_of(payouts.token),
+    case when of_status is null then '{pending,sweeping,swept,paying,completed,failed}'::text[] else array[of_status] end, of_chain, before, size)
+$function$;
+
+-- A page of a merchant's payouts of these statuses, the newest first.
+CREATE OR REPLACE FUNCTION dashboard.payouts_of(merchant uuid, statuses text[], of_chain text, before text, size integer)
+ RETURNS json
+ LANGUAGE sql
+ STABLE
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select dashboard.page(array_agg(dashboard.payout_item(p) order by p.seq desc), array_agg(p.seq::text order by p.seq desc), size)
+  from (select r.* from unnest(statuses) s (status) cross join app.asset a
+    cross join lateral (select * from app.payout o where o.merchant_id = merchant and o.status = s.status and o.chain = a.chain and o.token = a.token
+      and o.seq < least(before::numeric, 9223372036854775807)::bigint order by o.seq desc limit size + 1) r
+    where coalesce(a.chain = of_chain, true) order by r.seq desc limit size + 1) p
+$function$;
+
+-- The person and the merchant of a live session, where the person signed in, and whether the second factor was shown within ten minutes; raises SLAUT if there is none.
+CREATE OR REPLACE FUNCTION dashboard.person(token text, OUT user_id uuid, OUT merchant_id uuid, OUT ip text, OUT is_fresh boolean)
+ RETURNS record
+ LANGUAGE plpgsql
+ STABLE
+ SET search_path TO 'pg_catalog'
+AS $function$
+begin
+  select m.user_id, m.merchant_id, s."ipAddress", s."secondFactorAt" > now() - interval '10 minutes'
+  into user_id, merchant_id, ip, is_fresh
+  from auth.session s join dashboard.member m on m.user_id = s."userId"
+  where s.token = person.token and s."expiresAt" > now() and s."secondFactorAt" is not null;
+  if not found then raise exception 'sign in, and show a second factor' using errcode = 'SLAUT'; end if;
+end $function$;
+
+-- Adds an entry to the audit log, for the merchant of the person; of_outcome is done, or why it was refused.
+CREATE OR REPLACE FUNCTION dashboard.record(of_user uuid, of_action text, from_ip text, of_outcome text DEFAULT 'done'::text, of_target text DEFAULT NULL::text)
+ RETURNS void
+ LANGUAGE sql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+  insert into dashboard.audit_entry (merchant_id, user_id, action, target, ip, outcome)
+  values ((select b.merchant_id from dashboard.member b where b.user_id = of_user), of_user, of_action, of_target, from_ip, of_outcome)
+$function$;
+
+-- Sends an event to an endpoint again.
+CREATE OR REPLACE FUNCTION dashboard.redeliver(token text, request uuid, endpoint text, delivery text)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare who dashboard.audit_entry := dashboard.begin_change(token, request);
+begin
+  perform app.redeliver(who.merchant_id, dashboard.uuid_of('whe', endpoint), dashboard.uuid_of('dlv', delivery));
+  perform dashboard.note(who, 'webhook_endpoint.redeliver', endpoint, delivery);
+end $function$;
+
+-- Sends every event again whose delivery failed since a time; returns how many.
+CREATE OR REPLACE FUNCTION dashboard.redeliver_failed(token text, request uuid, endpoint text, since timestamp with time zone)
+ RETURNS integer
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare
+  who dashboard.audit_entry := dashboard.begin_change(token, request);
+  count int := app.redeliver_failed(who.merchant_id, dashboard.uuid_of('whe', endpoint), since);
+begin
+  perform dashboard.note(who, 'webhook_endpoint.redeliver', endpoint, count || ' since ' || app.iso(since));
+  return count;
+end $function$;
+
+-- Trigger: the audit log is only added to, even by the owner.
+CREATE OR REPLACE FUNCTION dashboard.refuse_change()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+AS $function$
+begin
+  raise exception 'the audit log is only added to';
+end $function$;
+
+-- Removes a passkey of the person of a session, unless it is the last second factor; returns its name.
+CREATE OR REPLACE FUNCTION dashboard.remove_passkey(of_token text, passkey uuid)
+ RETURNS text
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare person uuid := dashboard.lock_second_factors(of_token); factors record; removed text;
+begin
+  delete from auth.passkey p where p.id = passkey and p."userId" = person returning coalesce(p.name, '') into removed;
+  if not found then raise exception 'there is no such passkey' using errcode = 'SL404', detail = 'passkey'; end if;
+  select * into factors from dashboard.second_factors(person);
+  if not factors.has_authenticator and factors.passkeys = 0 then
+    raise exception 'This is your last second factor. Set up another one first.' using errcode = 'SL422';
+  end if;
+  return removed;
+end $function$;
+
+-- Raises SLSTP unless the second factor was shown within ten minutes.
+CREATE OR REPLACE FUNCTION dashboard.require_fresh(token text)
+ RETURNS void
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+begin
+  if not (select p.is_fresh from dashboard.person(require_fresh.token) p) then
+    raise exception 'show the second factor again' using errcode = 'SLSTP';
+  end if;
+end $function$;
+
+-- Ends a key, at once.
+CREATE OR REPLACE FUNCTION dashboard.revoke_api_key(token text, request uuid, public_id text)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare
+  who dashboard.audit_entry := dashboard.begin_change(token, request);
+  key uuid;
+begin
+  select k.id into key from app.api_key k where k.id = dashboard.uuid_of('key', public_id) and k.merchant_id = who.merchant_id;
+  if key is null then raise exception 'there is no key with this id' using errcode = 'SL404', detail = 'api_key'; end if;
+  perform app.revoke_api_key(key);
+  perform dashboard.note(who, 'api_key.revoke', public_id);
+end $function$;
+
+-- Makes a new secret, which is shown once; the old one signs, too, for 24 hours.
+CREATE OR REPLACE FUNCTION dashboard.rotate_webhook_secret(token text, request uuid, public_id text)
+ RETURNS json
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare
+  who dashboard.audit_entry := dashboard.begin_change(token, request);
+  secret text := app.rotate_webhook_secret(who.merchant_id, dashboard.uuid_of('whe', public_id));
+begin
+  perform dashboard.note(who, 'webhook_endpoint.rotate', public_id);
+  return json_build_object('id', public_id, 'secret', secret);
+end $function$;
+
+-- What has this transaction id, address, external_ref or id: at most 50.
+CREATE OR REPLACE FUNCTION dashboard.search(token text, given text)
+ RETURNS json
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare
+  merchant uuid := dashboard.merchant_of(token);
+  of_txid text := case when given ~* '^(0x)?[0-9a-f]{64}$' then lower(given) else given end; -- hex is stored in lower case; base58 is left as it is
+begin
+  return (select coalesce(json_agg(f), '[]') from (
+    select 'user' as kind, app.public_id('usr', u.id) as id, null::text as endpoint_id, u.external_ref as label
+    from app.user u where u.merchant_id = merchant and (u.external_ref = given or u.id = dashboard.uuid_of('usr', given)
+      or u.id in (select a.user_id from app.chain c join app.address a on a.chain = c.chain and a.match_key = app.match_key(given, c.folds_addresses)
+        where a.merchant_id = merchant))
+    union all
+    select 'deposit', app.public_id('dep', d.id), null, app.decimal(d.amount, a.decimals) || ' ' || d.token || ' on ' || d.chain || ', ' || d.status
+    from (select * from app.deposit o where o.txid = of_txid
+      union select * from app.deposit o where o.id = dashboard.uuid_of('dep', given)) d
+    join app.asset a on a.chain = d.chain and a.token = d.token
+    where d.merchant_id = merchant and d.credited and d.user_id is not null
+    union all
+    select 'payout', app.public_id('pay', p.id), null, app.decimal(p.net, a.decimals) || ' ' || p.token || ' on ' || p.chain || ', ' || p.status
+    from (select s.payout_id as id from app.outgoing_attempt o join app.outgoing_payment s on s.id = o.outgoing_payment_id
+        where o.txid = of_txid and s.kind = 'payout'
+      union select dashboard.uuid_of('pay', given)) o
+    join app.payout p on p.id = o.id join app.asset a on a.chain = p.chain and a.token = p.token
+    where p.merchant_id = merchant and (p.txid = of_txid or p.id = dashboard.uuid_of('pay', given))
+    union all
+    select 'endpoint', app.public_id('whe', w.id), null, w.url
+    from app.webhook_endpoint w where w.id = dashboard.uuid_of('whe', given) and w.merchant_id = merchant and w.deleted_at is null
+    union all
+    select 'delivery', app.public_id('dlv', d.id), app.public_id('whe', w.id), e.type || ' to ' || w.url
+    from app.delivery d join app.webhook_endpoint w on w.id = d.endpoint_id join app.event e on e.id = d.event_id
+    where d.id = dashboard.uuid_of('dlv', given) and w.merchant_id = merchant and w.deleted_at is null
+    union all
+    select case when e.type like 'deposit.%' then 'deposit' else 'payout' end,
+      app.public_id(case when e.type like 'deposit.%' then 'dep' else 'pay' end, e.subject_id), null, e.type
+    from app.event e where e.id = dashboard.uuid_of('evt', given) and e.merchant_id = merchant and not e.is_test
+    union all
+    select 'api_key', app.public_id('key', k.id), null, coalesce(k.label, 'no label')
+    from app.api_key k where k.id = dashboard.uuid_of('key', given) and k.merchant_id = merchant
+    limit 50) f);
+end $function$;
+
+-- The second factors that a person has.
+CREATE OR REPLACE FUNCTION dashboard.second_factors(of_user uuid, OUT has_authenticator boolean, OUT recovery_codes integer, OUT passkeys integer)
+ RETURNS record
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select exists (select from auth.authenticator a where a.user_id = of_user),
+    (select count(*)::int from auth.recovery_code c where c.user_id = of_user),
+    (select count(*)::int from auth.passkey p where p."userId" = of_user)
+$function$;
+
+-- Sets up the authenticator of the person of a session, in place of one that was there, with new recovery codes.
+CREATE OR REPLACE FUNCTION dashboard.set_authenticator(of_token text, of_secret text, code_hashes bytea[])
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare person uuid := dashboard.lock_second_factors(of_token);
+begin
+  insert into auth.authenticator (user_id, secret) values (person, of_secret)
+  on conflict (user_id) do update set secret = excluded.secret, set_up_at = excluded.set_up_at;
+  delete from auth.recovery_code c where c.user_id = person;
+  insert into auth.recovery_code (user_id, code_hash) select person, unnest(code_hashes);
+end $function$;
+
+-- Registers where payouts of a chain go. The address comes checked and in its display form. Nothing is paid to it before the operator has put it on the whitelist.
+CREATE OR REPLACE FUNCTION dashboard.set_payout_address(token text, request uuid, of_chain text, of_address text)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare
+  who dashboard.audit_entry := dashboard.begin_change(token, request);
+begin
+  perform dashboard.require_fresh(token);
+  perform app.set_payout_address(who.merchant_id, of_chain, of_address);
+  perform dashboard.note(who, 'payout_address.set', of_chain, of_address);
+end $function$;
+
+-- Gives the person of a session new recovery codes; the old ones do not work any more.
+CREATE OR REPLACE FUNCTION dashboard.set_recovery_codes(of_token text, code_hashes bytea[])
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare person uuid := dashboard.lock_second_factors(of_token);
+begin
+  delete from auth.recovery_code c where c.user_id = person;
+  insert into auth.recovery_code (user_id, code_hash) select person, unnest(code_hashes);
+end $function$;
+
+-- Notes that the person showed a second factor in this session, which gets another token.
+CREATE OR REPLACE FUNCTION dashboard.show_second_factor(old_token text, new_token text)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+begin
+  update auth.session s set token = new_token, "secondFactorAt" = clock_timestamp(), "updatedAt" = clock_timestamp()
+  where s.token = old_token and s."expiresAt" > clock_timestamp();
+  if not found then raise exception 'this session has ended' using errcode = 'SLAUT'; end if;
+end $function$;
+
+-- Sends an example of an event; returns the id of its delivery.
+CREATE OR REPLACE FUNCTION dashboard.test_webhook(token text, request uuid, public_id text, of_type text)
+ RETURNS json
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare
+  who dashboard.audit_entry := dashboard.begin_change(token, request);
+  delivery uuid := app.test_webhook(who.merchant_id, dashboard.uuid_of('whe', public_id), of_type);
+begin
+  perform dashboard.note(who, 'webhook_endpoint.test', public_id, of_type);
+  return json_build_object('id', app.public_id('dlv', delivery));
+end $function$;
+
+-- Changes an endpoint; null leaves a value as it is.
+CREATE OR REPLACE FUNCTION dashboard.update_webhook_endpoint(token text, request uuid, public_id text, url text, event_types text[], enable boolean)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare who dashboard.audit_entry := dashboard.begin_change(token, request);
+begin
+  perform app.update_webhook_endpoint(who.merchant_id, dashboard.uuid_of('whe', public_id), url, event_types, enable);
+  perform dashboard.note(who, case enable when true then 'webhook_endpoint.enable' when false then 'webhook_endpoint.disable' else 'webhook_endpoint.update' end,
+    public_id, url);
+end $function$;
+
+-- Uses a code of an authenticator, by its half minute since 1970; false if it was used before.
+CREATE OR REPLACE FUNCTION dashboard.use_code(of_user uuid, of_step bigint)
+ RETURNS boolean
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+begin
+  delete from dashboard.used_code u where u.user_id = of_user and u.step < of_step - 10;
+  insert into dashboard.used_code (user_id, step) values (of_user, of_step) on conflict do nothing;
+  return found;
+end $function$;
+
+-- Uses a recovery code; false if the person has none with this SHA-256.
+CREATE OR REPLACE FUNCTION dashboard.use_recovery_code(of_user uuid, of_code_hash bytea)
+ RETURNS boolean
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+begin
+  delete from auth.recovery_code c where c.user_id = of_user and c.code_hash = of_code_hash;
+  return found;
+end $function$;
+
+-- A user with the addresses that it was given.
+CREATE OR REPLACE FUNCTION dashboard.user_item(u app."user")
+ RETURNS json
+ LANGUAGE sql
+ STABLE
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select json_build_object('id', app.public_id('usr', u.id), 'external_ref', u.external_ref, 'created_at', app.iso(u.created_at),
+    'addresses', app.addresses_of(u.id))
+$function$;
+
+-- A user.
+CREATE OR REPLACE FUNCTION dashboard.user_of(token text, public_id text)
+ RETURNS json
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select dashboard.user_item(u) from app.user u where u.id = dashboard.own_user(dashboard.merchant_of(user_of.token), user_of.public_id)
+$function$;
+
+-- A page of the users, the newest first, or the one with this reference.
+CREATE OR REPLACE FUNCTION dashboard.users(token text, of_external_ref text, before text, size integer)
+ RETURNS json
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare merchant uuid := dashboard.merchant_of(token);
+begin
+  if of_external_ref is not null then
+    return (select dashboard.page(array_agg(dashboard.user_item(u)), null, size)
+      from app.user u where u.merchant_id = merchant and u.external_ref = of_external_ref);
+  end if;
+  return (select dashboard.page(array_agg(dashboard.user_item(u) order by u.seq desc), array_agg(u.seq::text order by u.seq desc), size)
+    from (select * from app.user o where o.merchant_id = merchant and o.seq < least(before::numeric, 9223372036854775807)::bigint
+      order by o.seq desc limit size + 1) u);
+end $function$;
+
+-- The UUID in an id that merchants see; null if it is no id of this kind.
+CREATE OR REPLACE FUNCTION dashboard.uuid_of(prefix text, public_id text)
+ RETURNS uuid
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+ SET search_path TO 'pg_catalog'
+RETURN CASE WHEN (public_id ~ (('^'::text || prefix) || '_[0-9a-f]{32}$'::text)) THEN ("right"(public_id, 32))::uuid ELSE NULL::uuid END;
+
+-- An endpoint.
+CREATE OR REPLACE FUNCTION dashboard.webhook_endpoint(token text, public_id text)
+ RETURNS json
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select dashboard.endpoint_item(dashboard.own_endpoint(webhook_endpoint.token, webhook_endpoint.public_id))
+$function$;
+
+-- All endpoints.
+CREATE OR REPLACE FUNCTION dashboard.webhook_endpoints(token text)
+ RETURNS json
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select dashboard.endpoints_of(dashboard.merchant_of(webhook_endpoints.token))
+$function$;
+
 -- standard public schema
 create schema public;
 
@@ -9958,6 +11203,7 @@ grant execute on function app.create_payment_request(uuid,text,text,text,interva
 grant execute on function app.create_payout(uuid,text,text,boolean,text,bytea) to sluice_api;
 grant execute on function app.create_webhook_endpoint(uuid,text,text[]) to sluice_api;
 grant execute on function app.delete_webhook_endpoint(uuid,uuid) to sluice_api;
+grant execute on function app.deposit_confirmations(text,integer,integer) to sluice_api;
 grant execute on function app.event_body(json,bigint) to sluice_api;
 grant execute on function app.event_id(uuid,boolean) to sluice_api;
 grant execute on function app.fill_way_out(text,text,bigint[]) to sluice_api;
@@ -9991,10 +11237,12 @@ grant select on app.delivery_attempt to sluice_api;
 grant select on app.deposit to sluice_api;
 grant select on app.event to sluice_api;
 grant select on app.merchant to sluice_api;
+grant select on app.merchant_balance to sluice_api;
 grant select on app.merchant_chain to sluice_api;
 grant select on app.payment_request to sluice_api;
 grant select on app.payout to sluice_api;
 grant select on app.payout_address to sluice_api;
+grant select on app.payout_address_state to sluice_api;
 grant select on app.receipt to sluice_api;
 grant select on app.webhook_endpoint (id, merchant_id, url, event_types, previous_secret_expires_at, disabled_at, disabled_reason, failing_since, created_at, deleted_at) to sluice_api;
 grant select on chain.cursor to sluice_api;
@@ -10003,6 +11251,35 @@ grant select on custody.whitelist to sluice_api;
 grant usage on schema app to sluice_api;
 grant usage on schema chain to sluice_api;
 grant usage on schema custody to sluice_api;
+
+-- sluice_auth
+alter role sluice_auth set search_path = 'auth';
+alter role sluice_auth set statement_timeout = '10s';
+grant delete, insert, select, update on auth."rateLimit" to sluice_auth;
+grant delete, insert, select, update on auth.passkey to sluice_auth;
+grant delete, insert, select, update on auth.session to sluice_auth;
+grant delete, insert, select, update on auth.verification to sluice_auth;
+grant execute on function dashboard.accept_invitation(bytea,text,text,text,text) to sluice_auth;
+grant execute on function dashboard.begin_attempt(text) to sluice_auth;
+grant execute on function dashboard.change_password(text,text,text) to sluice_auth;
+grant execute on function dashboard.find_invitation(bytea) to sluice_auth;
+grant execute on function dashboard.forget_attempt(bigint) to sluice_auth;
+grant execute on function dashboard.lock_second_factors(text) to sluice_auth;
+grant execute on function dashboard.merchant_name(uuid) to sluice_auth;
+grant execute on function dashboard.record(uuid,text,text,text,text) to sluice_auth;
+grant execute on function dashboard.remove_passkey(text,uuid) to sluice_auth;
+grant execute on function dashboard.second_factors(uuid) to sluice_auth;
+grant execute on function dashboard.set_authenticator(text,text,bytea[]) to sluice_auth;
+grant execute on function dashboard.set_recovery_codes(text,bytea[]) to sluice_auth;
+grant execute on function dashboard.show_second_factor(text,text) to sluice_auth;
+grant execute on function dashboard.use_code(uuid,bigint) to sluice_auth;
+grant execute on function dashboard.use_recovery_code(uuid,bytea) to sluice_auth;
+grant insert, select, update on auth."user" to sluice_auth;
+grant insert, select, update on auth.account to sluice_auth;
+grant select on auth.authenticator to sluice_auth;
+grant select on auth.recovery_code to sluice_auth;
+grant usage on schema auth to sluice_auth;
+grant usage on schema dashboard to sluice_auth;
 
 -- sluice_custody
 grant execute on function app.match_key(text,boolean) to sluice_custody;
@@ -10038,6 +11315,42 @@ grant update on custody.address (retired_at) to sluice_custody;
 grant usage on schema app to sluice_custody;
 grant usage on schema chain to sluice_custody;
 grant usage on schema custody to sluice_custody;
+
+-- sluice_dashboard
+alter role sluice_dashboard set statement_timeout = '10s';
+grant execute on function dashboard.api_keys(text) to sluice_dashboard;
+grant execute on function dashboard.audit_log(text,text,integer) to sluice_dashboard;
+grant execute on function dashboard.balance(text,text,text) to sluice_dashboard;
+grant execute on function dashboard.cancel_payout(text,uuid,text) to sluice_dashboard;
+grant execute on function dashboard.create_api_key(text,uuid,bytea,text,text[]) to sluice_dashboard;
+grant execute on function dashboard.create_payout(text,uuid,text,text,boolean) to sluice_dashboard;
+grant execute on function dashboard.create_webhook_endpoint(text,uuid,text,text[]) to sluice_dashboard;
+grant execute on function dashboard.delete_webhook_endpoint(text,uuid,text) to sluice_dashboard;
+grant execute on function dashboard.deliveries(text,text,text,text,integer) to sluice_dashboard;
+grant execute on function dashboard.delivery(text,text,text) to sluice_dashboard;
+grant execute on function dashboard.deposit(text,text) to sluice_dashboard;
+grant execute on function dashboard.deposits(text,text,text,text,text,integer) to sluice_dashboard;
+grant execute on function dashboard.me(text) to sluice_dashboard;
+grant execute on function dashboard.news(text[]) to sluice_dashboard;
+grant execute on function dashboard.overview(text) to sluice_dashboard;
+grant execute on function dashboard.own_address(text,text) to sluice_dashboard;
+grant execute on function dashboard.payout(text,text) to sluice_dashboard;
+grant execute on function dashboard.payout_addresses(text) to sluice_dashboard;
+grant execute on function dashboard.payouts(text,text,text,text,integer) to sluice_dashboard;
+grant execute on function dashboard.redeliver(text,uuid,text,text) to sluice_dashboard;
+grant execute on function dashboard.redeliver_failed(text,uuid,text,timestamp with time zone) to sluice_dashboard;
+grant execute on function dashboard.require_fresh(text) to sluice_dashboard;
+grant execute on function dashboard.revoke_api_key(text,uuid,text) to sluice_dashboard;
+grant execute on function dashboard.rotate_webhook_secret(text,uuid,text) to sluice_dashboard;
+grant execute on function dashboard.search(text,text) to sluice_dashboard;
+grant execute on function dashboard.set_payout_address(text,uuid,text,text) to sluice_dashboard;
+grant execute on function dashboard.test_webhook(text,uuid,text,text) to sluice_dashboard;
+grant execute on function dashboard.update_webhook_endpoint(text,uuid,text,text,text[],boolean) to sluice_dashboard;
+grant execute on function dashboard.user_of(text,text) to sluice_dashboard;
+grant execute on function dashboard.users(text,text,text,integer) to sluice_dashboard;
+grant execute on function dashboard.webhook_endpoint(text,text) to sluice_dashboard;
+grant execute on function dashboard.webhook_endpoints(text) to sluice_dashboard;
+grant usage on schema dashboard to sluice_dashboard;
 
 -- sluice_indexer
 grant delete, insert, select, update on chain.block to sluice_indexer;

@@ -106,7 +106,9 @@ async function show(service: RunningService): Promise<void> {
     result = {ok: true, deposits, payment: payment.played, webhooks: counts, balances, payouts: payouts.played}
     if (!once) console.log(JSON.stringify(result))
   }
-  if (!once) stayUp({service, receiver, key, addresses, stranger: payouts.stranger})
+  if (once) return
+  const invitation = service.dashboardUrl && (await operator.invite(service.dashboardUrl))
+  stayUp({service, receiver, key, addresses, stranger: payouts.stranger, invitation})
 }
 
 interface Left {
@@ -117,9 +119,11 @@ interface Left {
   addresses: Record<ChainCode, string>
   /** The payout address that is not whitelisted. */
   stranger: string
+  /** To the merchant's dashboard. */
+  invitation: string | undefined
 }
 
-function stayUp({service: {home, apiUrl}, receiver, key, addresses, stranger}: Left): void {
+function stayUp({service: {home, apiUrl, dashboardUrl}, receiver, key, addresses, stranger, invitation}: Left): void {
   const sluice = `${home === path.resolve('.sluice') ? '' : `SLUICE_HOME=${home} `}npm run -s sluice --`
   screen.say(
     [
@@ -128,6 +132,7 @@ function stayUp({service: {home, apiUrl}, receiver, key, addresses, stranger}: L
         facts({
           API: apiUrl,
           documentation: `${apiUrl}/docs`,
+          ...(dashboardUrl && {dashboard: dashboardUrl, invitation: `${invitation}; open it once, to sign in`}),
           receiver: `${receiver.url}; what arrives is shown below`,
         }),
       ),

@@ -1,9 +1,9 @@
 // The demo's merchant. Operator actions (account, key, whitelist) use the SQL of the command line; merchant actions
 // use the REST API. A second run finds the same merchant and user, and makes a new key and a new webhook endpoint.
-import {randomUUID} from 'node:crypto'
+import {createHash, randomBytes, randomUUID} from 'node:crypto'
 import pg from 'pg'
 import {z} from 'zod'
-import {newKey} from '../cli/key.ts'
+import {newKey} from '../base/api-key.ts'
 import {chainCodes} from './chains.ts'
 
 const prefix = 'demo'
@@ -87,6 +87,14 @@ export class Operator {
       await db.query('select app.create_api_key($1, $2)', [id, hash])
       return secret
     })
+  }
+
+  /** A link by which one person signs in to the merchant's dashboard, once and for a day. */
+  async invite(dashboardUrl: string): Promise<string> {
+    const token = randomBytes(32).toString('base64url')
+    const hash = createHash('sha256').update(token).digest()
+    await this.#inDatabase(async db => db.query('select dashboard.invite($1, $2)', [await findMerchant(db), hash]))
+    return `${dashboardUrl}/invitation/${token}`
   }
 
   /** Whitelists an address for payouts of the merchant. */

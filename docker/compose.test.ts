@@ -134,7 +134,7 @@ test('the cluster has three databases and three etcd with a volume each, and eve
   expect(read('docker/cluster/Dockerfile')).toContain(`FROM ${compose.services.postgres!.image}\n`)
   for (const {file} of Object.values(cluster.configs as Record<string, {file: string}>))
     expect(existsSync(path.join(root, file))).toBe(true)
-  expect(Object.keys(cluster.volumes)).toHaveLength(6)
+  expect(Object.keys(cluster.volumes)).toHaveLength(7)
 })
 
 test('every variable in the file is a setting of Sluice', () => {
@@ -170,13 +170,14 @@ test('the file holds no secret: each is a file, and a container gets only its ow
     const named = Object.entries(environment).filter(([key]) => key.endsWith('_FILE'))
     for (const [, file] of named) expect(secrets, name).toContain(file.replace('/run/secrets/', ''))
     const inTheOpen = Object.entries(environment).filter(
-      ([key, value]) => /(?<!^PUBLIC_)URL|PASS|SECRET|TOKEN/.test(key) && !key.endsWith('_FILE') && value,
+      ([key, value]) => /(?<!^(PUBLIC|DASHBOARD)_)URL|PASS|SECRET|TOKEN/.test(key) && !key.endsWith('_FILE') && value,
     )
     expect(inTheOpen, name).toEqual([])
   }
   const seeing = (secret: string) => services.filter(([, {secrets}]) => secrets.includes(secret)).map(([name]) => name)
   expect(seeing('custody_passphrase')).toEqual(['custody', 'custody-cli'])
   expect(seeing('database_url')).toEqual(['migrate', 'cli', 'custody-cli'])
+  expect(seeing('dashboard_secret')).toEqual(['dashboard-auth'])
   expect(seeing('database_password')).toEqual(['postgres'])
 })
 
@@ -187,6 +188,15 @@ test('keys are isolated: custody reaches only the database, and other services s
     services.filter(([, {volumes}]) => volumes.some(each => each.startsWith(`${volume}:`))).map(([name]) => name)
   expect(mounting('custody')).toEqual(['custody', 'custody-cli'])
   expect(mounting('socket')).toEqual(['custody', 'jobs'])
+})
+
+test('the pages of the dashboard reach only the database, and only its sign-in reaches them', () => {
+  const pages = compose.services['dashboard-pages']!
+  expect(pages.networks).toEqual(['database'])
+  expect(pages.ports).toEqual([])
+  expect(pages.volumes).toEqual(['dashboard:/var/lib/sluice/dashboard'])
+  const mounting = services.filter(([, {volumes}]) => volumes.some(each => each.startsWith('dashboard:')))
+  expect(mounting.map(([name]) => name)).toEqual(['dashboard-auth', 'dashboard-pages'])
 })
 
 test('ports are published for this machine only, except the peer-to-peer ports of nodes', () => {
@@ -263,7 +273,13 @@ test('setup writes each secret once, for its role, and restricts the folder', ()
     expect(secret('database_url_jobs')).toBe(roleUrl(secret('database_url'), 'sluice_jobs'))
     expect(secret('bitcoin.conf')).toMatch(/^rpcauth=sluice:[0-9a-f]{32}\$[0-9a-f]{64}$/)
     expect(secret('ethereum_jwt')).toMatch(/^[0-9a-f]{64}$/)
-    for (const name of ['database_password', 'custody_passphrase', 'bitcoin_rpc_password', 'ethereum_jwt'])
+    for (const name of [
+      'database_password',
+      'custody_passphrase',
+      'dashboard_secret',
+      'bitcoin_rpc_password',
+      'ethereum_jwt',
+    ])
       expect(said).not.toContain(secret(name))
 
     writeFileSync(path.join(folder, 'eth_rpc_url'), 'wss://node.example\n')

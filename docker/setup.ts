@@ -34,9 +34,10 @@ function writeSecrets(): void {
   chmodSync(folder!, 0o700)
   const ownerPassword = keep('database_password', password)
   const ownerUrl = keep('database_url', () => `postgres://sluice:${ownerPassword}@postgres:5432/sluice`)
-  for (const process_ of ['custody', 'jobs', 'api', 'indexer'])
+  for (const process_ of ['custody', 'jobs', 'api', 'indexer', 'auth', 'dashboard'])
     keep(`database_url_${process_}`, () => roleUrl(ownerUrl, `sluice_${process_}` as Role))
   keep('cluster_password', password) // of Patroni's own roles, for docker-compose.cluster.yml
+  keep('dashboard_secret', password)
   keep('custody_passphrase', password)
   // The nodes of docker-compose.yml; others are written in their place.
   keep('eth_rpc_url', () => 'ws://ethereum:8546')

@@ -13,7 +13,7 @@ const valuesOf = (unit: string, key: string) =>
   [...read(unit).matchAll(new RegExp(`^${key}=(.*)$`, 'gm'))].map(([, value]) => value!)
 
 test('each unit starts an existing program with known settings', () => {
-  expect(units).toHaveLength(5)
+  expect(units).toHaveLength(7)
   for (const unit of units) {
     const [program, module] = valuesOf(unit, 'ExecStart')[0]!.split(' ') as [string, string]
     expect(program, unit).toBe('/opt/sluice/node_modules/node/bin/node')
@@ -29,7 +29,14 @@ test('each unit starts an existing program with known settings', () => {
 
 test('each kind of process has its own user, and only custody can read the seed', () => {
   const users = new Map(units.flatMap(unit => valuesOf(unit, 'User').map(user => [user, unit])))
-  expect([...users.keys()].sort()).toEqual(['sluice-api', 'sluice-custody', 'sluice-indexer', 'sluice-jobs'])
+  expect([...users.keys()].sort()).toEqual([
+    'sluice-api',
+    'sluice-auth',
+    'sluice-custody',
+    'sluice-dashboard',
+    'sluice-indexer',
+    'sluice-jobs',
+  ])
   const made = [...read('sluice.sysusers').matchAll(/^u (\S+)/gm)].map(([, user]) => user)
   expect(made.sort()).toEqual([...users.keys()].sort())
   expect(read('sluice.tmpfiles')).toMatch(/^d \/var\/lib\/sluice\/custody +0700 sluice-custody sluice-custody/m)

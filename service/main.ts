@@ -53,13 +53,17 @@ interface HowStarted {
   tookMs: number
 }
 
-function summary({home, apiUrl, chains}: RunningService, {embedded, without, tookMs}: HowStarted): string {
+function summary(
+  {home, apiUrl, dashboardUrl, chains}: RunningService,
+  {embedded, without, tookMs}: HowStarted,
+): string {
   const row = (name: string, value: string) => `  ${name.padEnd(10)} ${value}`
   return [
     '',
     `Sluice is running (ready in ${(tookMs / 1000).toFixed(1)} s).`,
     '',
     ...(without.includes('api') ? [] : [row('API', apiUrl), row('', `${apiUrl}/docs`)]),
+    ...(dashboardUrl ? [row('dashboard', dashboardUrl)] : []),
     ...(without.length ? [row('without', without.join(', '))] : []),
     ...chains.map(({chain, local, rpcUrl}) => row(chain, local ? `local chain at ${rpcUrl}` : new URL(rpcUrl).host)),
     ...(chains.length

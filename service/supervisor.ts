@@ -1,7 +1,8 @@
-// The whole service on one machine: Postgres, local chains for chains without a node, and one process each for custody, the API, the jobs
-// and every chain. Promises: once startService resolves, each of them runs, and is restarted when it dies. The others start only after
+// The whole service on one machine: Postgres, local chains for chains without a node, and one process each for custody, the API, the jobs, the
+// dashboard's sign-in, its pages, and every chain. Promises: once startService resolves, each of them runs, and is restarted when it dies. The others start only after
 // custody has checked the database, which may be an older copy. stop() ends them all within 10 seconds, even if one hangs. If this process
 // is killed instead, its processes end by themselves; Postgres and the local chains keep running, and the next start adopts them.
+import {randomBytes} from 'node:crypto'
 import {mkdirSync} from 'node:fs'
 import {createServer} from 'node:net'
 import path from 'node:path'
@@ -10,20 +11,30 @@ import {fileURLToPath} from 'node:url'
 import pg from 'pg'
 import {measureDisk} from '../base/disk.ts'
 import {PermanentError} from '../base/errors.ts'
-import {lockHome, type Process, readProcesses, removeService, writeProcesses, writeService} from '../base/home.ts'
+import {
+  dashboardSecretFile,
+  lockHome,
+  type Process,
+  readIfThere,
+  readProcesses,
+  removeService,
+  writeProcesses,
+  writeService,
+  writeWhole,
+} from '../base/home.ts'
 import {type Logger, logger} from '../base/log.ts'
 import {observe} from '../base/observe.ts'
 import {commandLine, hasVariable, signal} from '../base/process.ts'
 import {type ChainSettings, familyOf, hasNode} from '../chains/families.ts'
 import type {ChainCode} from '../chains/registry.ts'
-import {factsOf, metricsPorts, readSettings, type Settings, settingsFrom} from '../chains/settings.ts'
+import {dashboardUrlOf, factsOf, metricsPorts, readSettings, type Settings, settingsFrom} from '../chains/settings.ts'
 import {writeAssets} from '../db/assets.ts'
 import {type EmbeddedPostgres, startPostgres} from '../db/embedded.ts'
 import {migrate, type Role, roleUrl} from '../db/migrate.ts'
 import {Child} from './child.ts'
 import {LocalChain} from './local-chain.ts'
 import {rotateLogs} from './rotate-logs.ts'
-import {findUsers, giveToCustody, type ProcessRole, type Users, withFilesRead} from './users.ts'
+import {findUsers, giveDirectories, type ProcessRole, type Users, withFilesRead} from './users.ts'
 
 // Together below the 10 seconds in which everything ends.
 const childGraceMs = 3500
@@ -42,7 +53,7 @@ export interface ServiceOptions {
   quiet?: boolean
   /** Called with a few words about what the start waits for. */
   onStep?(what: string): void
-  /** Names of processes that are not started: custody, jobs, api, indexer-eth and so on. */
+  /** Names of processes that are not started: custody, jobs, api, dashboard-auth, dashboard-pages, indexer-eth and so on. */
   without?: string[]
 }
 
@@ -50,6 +61,8 @@ export interface RunningService {
   /** Absolute. */
   home: string
   apiUrl: string
+  /** Undefined if the dashboard was left out. */
+  dashboardUrl: string | undefined
   /** The owner's. */
   databaseUrl: string
   chains: {chain: ChainCode; rpcUrl: string; local: boolean}[]
@@ -73,10 +86,12 @@ export class Supervisor {
   readonly #startedAt = new Date()
   #ownerUrl = ''
   #apiUrl: string
+  #dashboardUrl: string | undefined
   /** True once service.json may be written, from which the command line finds the service. */
   #isReachable = false
   #isRunning = false
   #port: number
+  #dashboardPort: number
   #unlock: (() => void) | undefined
   #users: Users | undefined
   #rotating: NodeJS.Timeout | undefined
@@ -89,6 +104,7 @@ export class Supervisor {
     this.#options = options
     this.#home = path.resolve(settings.home)
     this.#port = settings.port
+    this.#dashboardPort = settings.dashboardPort
     this.#apiUrl = `http://${settings.host}:${settings.port}`
     this.#log = logger('supervisor', options.quiet ? this.#logFile('supervisor') : undefined)
   }
@@ -100,11 +116,14 @@ export class Supervisor {
   }
 
   async #start(): Promise<RunningService> {
-    const {host, port, databaseUrl} = this.#settings
+    const {host, port, dashboardPort, databaseUrl} = this.#settings
     this.#requireKnown(this.#options.without ?? [])
+    const hasDashboard = this.#isWanted('dashboard-auth')
+    if (hasDashboard) dashboardUrlOf(this.#settings) // throws before anything is started
     this.#unlock = await lockHome(this.#home)
     await endOrphans(this.#home)
-    await requireFree(host, port)
+    await requireFree(host, port, ['the API', 'PORT'])
+    if (hasDashboard) await requireFree(host, dashboardPort, ['the dashboard', 'DASHBOARD_PORT'])
     await this.#observe()
     this.#rotateLogs()
     this.#step('the database')
@@ -126,6 +145,7 @@ export class Supervisor {
     return {
       home: this.#home,
       apiUrl: this.#apiUrl,
+      dashboardUrl: this.#dashboardUrl,
       databaseUrl: this.#ownerUrl,
       chains: this.#chains(),
       stop: () => this.stop(),
@@ -237,11 +257,9 @@ export class Supervisor {
   async #findUsers(): Promise<void> {
     const users = await findUsers(this.#home)
     if (typeof users !== 'string') {
-      const {port} = this.#settings
-      if (port > 0 && port < 1024 && this.#isWanted('api'))
-        throw new PermanentError(
-          `PORT must be above 1023, such as 8080 (it is ${port}): the API does not run as root, and only root may listen on lower ports; put a web server in front of it`,
-        )
+      const {port, dashboardPort} = this.#settings
+      if (this.#isWanted('api')) requireUnprivileged('PORT', port, 'the API')
+      if (this.#isWanted('dashboard-auth')) requireUnprivileged('DASHBOARD_PORT', dashboardPort, 'the dashboard')
       this.#users = users
     } else
       this.#log.warn(
@@ -257,11 +275,20 @@ export class Supervisor {
     const custody = this.#child('custody', 'custody/main.ts', 'sluice_custody', identities)
     const jobs = this.#child('jobs', 'jobs/main.ts', 'sluice_jobs', () => merged(chains, chain => chain.environment()))
     const api = this.#child('api', 'api/main.ts', 'sluice_api', () => ({...identities(), PORT: String(this.#port)}))
+    const auth = this.#child('dashboard-auth', 'dashboard/auth/main.ts', 'sluice_auth', () => ({
+      DASHBOARD_PORT: String(this.#dashboardPort),
+      DASHBOARD_SECRET: this.#settings.dashboardSecret ?? this.#dashboardSecret(),
+      DASHBOARD_SECRET_FILE: '',
+    }))
+    const pages = this.#child('dashboard-pages', 'dashboard/pages/main.ts', 'sluice_dashboard', () => ({
+      ...identities(),
+      PUBLIC_URL: this.#settings.publicUrl ?? this.#apiUrl,
+    }))
     const indexers = this.#chains().map(({chain}) => {
       const environment = () => chains.find(local => local.chain === chain)?.environment() ?? {}
       return this.#child(indexerName(chain), 'indexers/main.ts', 'sluice_indexer', environment, ['--chain', chain])
     })
-    this.#children.push(...[custody, jobs, api, ...indexers].filter(child => this.#isWanted(child.name)))
+    this.#children.push(...[custody, jobs, api, auth, pages, ...indexers].filter(child => this.#isWanted(child.name)))
     const start = async (child: Child) => (this.#isWanted(child.name) ? await child.start() : undefined)
     await start(custody)
     this.#goOn()
@@ -271,12 +298,23 @@ export class Supervisor {
         if (!this.#stopping) this.#log.warn({error: error.message}, 'a chain is not followed yet')
       })
     }
-    const [listening] = await Promise.all([start(api), start(jobs)])
-    if (listening) {
-      if (!listening.url) throw new Error('the API did not say where it listens')
-      this.#apiUrl = listening.url
-      this.#port = Number(new URL(listening.url).port) // a restarted API keeps it
+    const startApi = async () => {
+      const listening = await start(api)
+      if (listening) {
+        if (!listening.url) throw new Error('the API did not say where it listens')
+        this.#apiUrl = listening.url
+        this.#port = Number(new URL(listening.url).port) // a restarted API keeps it
+      }
+      await start(pages) // they show the API's URL
     }
+    const startDashboard = async () => {
+      const listening = await start(auth)
+      if (!listening) return
+      if (!listening.url) throw new Error('the dashboard did not say where it listens')
+      this.#dashboardPort = Number(new URL(listening.url).port)
+      this.#dashboardUrl = dashboardUrlOf(this.#settings, this.#dashboardPort)
+    }
+    await Promise.all([startApi(), startDashboard(), start(jobs)])
     this.#isReachable = true
     this.#writeService() // before the chains are followed: the command line works as soon as the API does
   }
@@ -286,7 +324,7 @@ export class Supervisor {
   }
 
   #requireKnown(names: string[]): void {
-    const known = ['custody', 'jobs', 'api', ...[...this.#settings.chains.keys()].map(indexerName)]
+    const known = [...processes, ...[...this.#settings.chains.keys()].map(indexerName)]
     const unknown = names.find(name => !known.includes(name))
     if (unknown !== undefined)
       throw new PermanentError(`--without: there is no process "${unknown}"; there are ${known.join(', ')}`)
@@ -306,7 +344,7 @@ export class Supervisor {
       args,
       user,
       prepare: () => {
-        if (user && role === 'sluice_custody') giveToCustody(this.#home, user)
+        if (user) giveDirectories(this.#home, role, user)
       },
       environment: () => ({
         ...(user ? {...withFilesRead(environmentOf(role)), HOME: this.#home} : environmentOf(role)), // the user may have no home directory
@@ -327,7 +365,18 @@ export class Supervisor {
     const {metricsPort, chains} = this.#settings
     if (metricsPort === undefined) return ''
     const fromBelow = ['custody', 'jobs', ...[...chains.keys()].map(indexerName)]
-    return String(metricsPort + (name === 'api' ? metricsPorts - 1 : fromBelow.indexOf(name)))
+    const fromAbove = ['api', 'dashboard-auth', 'dashboard-pages'].indexOf(name)
+    return String(metricsPort + (fromAbove >= 0 ? metricsPorts - 1 - fromAbove : fromBelow.indexOf(name)))
+  }
+
+  /** Made once, and kept: with another one, everybody would need a new authenticator. */
+  #dashboardSecret(): string {
+    const file = dashboardSecretFile(this.#home)
+    const kept = readIfThere(file)?.trim()
+    if (kept) return kept
+    const made = randomBytes(32).toString('hex')
+    writeWhole(file, `${made}\n`)
+    return made
   }
 
   #logFile(name: string): string {
@@ -384,6 +433,7 @@ export class Supervisor {
       started_at: this.#startedAt.toISOString(),
       running: this.#isRunning,
       api_url: this.#apiUrl,
+      dashboard_url: this.#dashboardUrl,
       database_url: this.#ownerUrl,
       webhook_allow_private: this.#settings.webhookAllowPrivate,
       chains: Object.fromEntries(
@@ -469,10 +519,14 @@ function merged<T>(items: T[], environment: (item: T) => Record<string, string>)
   return Object.assign({}, ...items.map(environment))
 }
 
-/** Settings for one role only: the seed's passphrase is for custody, the replica for the API. */
+/** What runs besides the indexers. */
+const processes = ['custody', 'jobs', 'api', 'dashboard-auth', 'dashboard-pages']
+
+/** Settings for one role only: the seed's passphrase is for custody, the replica for the API, the dashboard's secret for its sign-in. */
 const belongings: [prefix: string, role: Role][] = [
   ['CUSTODY_PASSPHRASE', 'sluice_custody'],
   ['DATABASE_REPLICA_URL', 'sluice_api'],
+  ['DASHBOARD_SECRET', 'sluice_auth'],
 ]
 
 function environmentOf(role: Role): NodeJS.ProcessEnv {
@@ -496,14 +550,21 @@ async function endOrphans(home: string): Promise<void> {
   await Promise.all(readProcesses(home).map(orphan => wait(orphan, orphanGraceMs)))
 }
 
-async function requireFree(host: string, port: number): Promise<void> {
+function requireUnprivileged(variable: string, port: number, what: string): void {
+  if (port > 0 && port < 1024)
+    throw new PermanentError(
+      `${variable} must be above 1023, such as 8080 (it is ${port}): ${what} does not run as root, and only root may listen on lower ports; put a web server in front of it`,
+    )
+}
+
+async function requireFree(host: string, port: number, [what, variable]: [string, string]): Promise<void> {
   const server = createServer()
   await new Promise<void>((resolve, reject) => {
     server.once('error', (error: NodeJS.ErrnoException) => {
       const why = error.code === 'EADDRINUSE' ? 'another program listens there' : error.message
       reject(
         new PermanentError(
-          `the API cannot listen on ${host}:${port} (PORT): ${why}; set PORT to a free port, or to 0 for any free port`,
+          `${what} cannot listen on ${host}:${port} (${variable}): ${why}; set ${variable} to a free port, or to 0 for any free port`,
         ),
       )
     })

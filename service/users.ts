@@ -1,13 +1,13 @@
-// The users that the processes of npm start run as. Promises: if the supervisor is root, custody, the jobs, the API and the indexers have one user
-// each, none of them root: none can read another's memory, environment or files, and only custody can read the seed's files; only the jobs share
-// a group with custody, for its socket and its token. If the supervisor is not root, or such users could not reach the program or SLUICE_HOME,
+// The users that the processes of npm start run as. Promises: if the supervisor is root, custody, the jobs, the API, the indexers, the dashboard's sign-in
+// and its pages have one user each, none of them root: none can read another's memory, environment or files, and only custody can read the seed's files;
+// only the jobs share a group with custody, for its socket and its token, and only the sign-in one with the pages, for their socket. If the supervisor is not root, or such users could not reach the program or SLUICE_HOME,
 // all processes run as the supervisor's user, and the reason is logged: code that runs in one of them can then read the seed.
 import {execFile} from 'node:child_process'
 import {chmodSync, chownSync, lchownSync, mkdirSync, readdirSync, readFileSync, realpathSync} from 'node:fs'
 import path from 'node:path'
 import {fileURLToPath} from 'node:url'
 import {promisify} from 'node:util'
-import {custodySocket} from '../base/home.ts'
+import {custodySocket, dashboardSocket} from '../base/home.ts'
 import {settingNames} from '../chains/settings.ts'
 import type {Role} from '../db/migrate.ts'
 
@@ -20,7 +20,14 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 const run = promisify(execFile)
 
 /** Numbers that Debian's policy assigns to no user. If there is a user of this name, its number is used instead. */
-const users = {sluice_custody: 59021, sluice_jobs: 59022, sluice_api: 59023, sluice_indexer: 59024} as const
+const users = {
+  sluice_custody: 59021,
+  sluice_jobs: 59022,
+  sluice_api: 59023,
+  sluice_indexer: 59024,
+  sluice_auth: 59025,
+  sluice_dashboard: 59026,
+} as const
 export type ProcessRole = keyof typeof users & Role
 
 export type Users = Record<ProcessRole, User>
@@ -35,6 +42,7 @@ export async function findUsers(home: string): Promise<Users | string> {
   const uid = (role: ProcessRole) => uids[roles.indexOf(role)]!
   const found = Object.fromEntries(roles.map(role => [role, {uid: uid(role), gid: uid(role)}])) as Users
   found.sluice_jobs.gid = found.sluice_custody.gid
+  found.sluice_auth.gid = found.sluice_dashboard.gid
   const reached = await Promise.all(
     roles.map(role =>
       run(
@@ -64,18 +72,25 @@ async function uidOf(role: ProcessRole): Promise<number | undefined> {
   return isTaken ? undefined : users[role]
 }
 
-/** Gives the directories of the seed and of the socket to custody, with all files that root wrote there. No link in them is followed. */
-export function giveToCustody(home: string, {uid, gid}: User): void {
-  const [seedDirectory, socketDirectory] = [path.join(home, 'custody'), path.dirname(custodySocket(home).socket)]
-  for (const directory of [seedDirectory, socketDirectory]) {
+/** Directories that processes write to. A group that reaches a socket may enter, and no more. */
+const directories = (home: string): Partial<Record<ProcessRole, [directory: string, mode: number][]>> => ({
+  sluice_custody: [
+    [path.join(home, 'custody'), 0o700],
+    [path.dirname(custodySocket(home).socket), 0o750],
+  ],
+  sluice_dashboard: [[path.dirname(dashboardSocket(home)), 0o750]],
+})
+
+/** Gives a process its directories, with all files that root wrote there. No link in them is followed. */
+export function giveDirectories(home: string, role: ProcessRole, {uid, gid}: User): void {
+  for (const [directory, mode] of directories(home)[role] ?? []) {
     mkdirSync(directory, {recursive: true})
     const real = realpathSync(directory) // it may be on another disk
     chownSync(real, uid, gid)
     for (const entry of readdirSync(real, {recursive: true, encoding: 'utf8'}))
       lchownSync(path.join(real, entry), uid, gid)
+    chmodSync(directory, mode)
   }
-  chmodSync(seedDirectory, 0o700)
-  chmodSync(socketDirectory, 0o750)
 }
 
 /** The environment for a user who cannot read the files that its variables name: has the files' contents instead. */

@@ -19,7 +19,7 @@ afterEach(() => removeHome(home))
 function demo(port = 0) {
   const child = spawn(process.execPath, [program, '--once', '--json'], {
     cwd: tmpdir(),
-    env: {...process.env, SLUICE_HOME: home, PORT: String(port), npm_lifecycle_event: undefined},
+    env: {...process.env, SLUICE_HOME: home, PORT: String(port), DASHBOARD_PORT: '0', npm_lifecycle_event: undefined},
   })
   const said = {stdout: '', stderr: ''}
   child.stdout.on('data', chunk => (said.stdout += chunk))

@@ -6,7 +6,7 @@ import path from 'node:path'
 import {promisify} from 'node:util'
 import pg from 'pg'
 import {afterEach, beforeEach, expect, test} from 'vitest'
-import {custodySocket, isHeld, readProcesses, type Service} from '../base/home.ts'
+import {custodySocket, dashboardSecretFile, dashboardSocket, isHeld, readProcesses, type Service} from '../base/home.ts'
 import {portsInARow} from './support/ports.ts'
 import {kill, newHome, processesOf, removeHome} from './support/processes.ts'
 import {ended, sluice, spawnService, start} from './support/service.ts'
@@ -80,6 +80,8 @@ test('two services run side by side, from any directory, and SIGTERM ends every 
       'custody',
       'jobs',
       'api',
+      'dashboard-auth',
+      'dashboard-pages',
       'indexer-eth',
       'indexer-polygon',
       'indexer-btc',
@@ -119,6 +121,9 @@ test('two services run side by side, from any directory, and SIGTERM ends every 
       `\nsluice_${count}`,
     )
   expect((await fetch(`${one.service.api_url}/metrics`)).status).toBe(404)
+  for (const offset of [17, 18])
+    expect((await fetch(`http://127.0.0.1:${metricsPort + offset}/livez`)).status).toBe(200)
+  expect(await (await fetch(`${one.service.dashboard_url}/sign-in`)).text()).toContain('<title>Sign in')
 
   // Each treasury gets its first coins, once, and the indexers see them arrive.
   const coins = async () =>
@@ -190,6 +195,8 @@ test('without the jobs and a chain, everything else runs with rotated logs; the 
     'jobs,indexer-polygon,indexer-tron,indexer-sol',
     '--without',
     'indexer-btc',
+    '--without',
+    'dashboard-auth,dashboard-pages',
   ])
   await until(async () => isHeld(home), {timeoutMs: 10_000, what: 'the service to begin'})
   const {service, processes} = await sluice(home, 'status').catch(error => {
@@ -197,18 +204,21 @@ test('without the jobs and a chain, everything else runs with rotated logs; the 
   })
   expect(service.pid).toBe(started.child.pid)
   expect(processes.map(({name}: {name: string}) => name)).toEqual(['custody', 'api', 'indexer-eth'])
+  expect(service).not.toHaveProperty('dashboard_url')
   await until(async () => started.output().includes('Sluice is running'), {
     timeoutMs: 60_000,
     what: 'the service to run',
   })
-  expect(started.output()).toMatch(/^ {2}without +jobs, indexer-polygon, indexer-tron, indexer-sol, indexer-btc$/m)
+  expect(started.output()).toMatch(
+    /^ {2}without +jobs, indexer-polygon, indexer-tron, indexer-sol, indexer-btc, dashboard-auth, dashboard-pages$/m,
+  )
   expect(await headOf(home, 'ETH')).toBeGreaterThan(0)
   expect(statSync(path.join(home, 'logs', 'api.log.1')).size).toBe(51 * 2 ** 20)
 
   const wrong = spawnService(inHome(), 0, {}, ['--without', 'job'])
   expect(await ended(wrong.child)).toBe(1)
   expect(wrong.output()).toBe(
-    'sluice: --without: there is no process "job"; there are custody, jobs, api, indexer-eth, indexer-polygon, indexer-btc, indexer-tron, indexer-sol\n',
+    'sluice: --without: there is no process "job"; there are custody, jobs, api, dashboard-auth, dashboard-pages, indexer-eth, indexer-polygon, indexer-btc, indexer-tron, indexer-sol\n',
   )
 }, 120_000)
 
@@ -219,7 +229,7 @@ test.runIf(process.getuid?.() === 0)(
     const secret = path.join(home, 'passphrase')
     writeFileSync(secret, 'correct horse\n', {mode: 0o600})
     await start(home, {CUSTODY_PASSPHRASE_FILE: secret, HOME: undefined})
-    const names = ['custody', 'jobs', 'api', 'indexer-eth']
+    const names = ['custody', 'jobs', 'api', 'dashboard-auth', 'dashboard-pages', 'indexer-eth']
     const userOf = (name: string) => {
       const {uid, gid} = statSync(`/proc/${pidOf(home, name)}`)
       return {uid, gid}
@@ -232,6 +242,7 @@ test.runIf(process.getuid?.() === 0)(
       journal: path.join(home, 'custody', 'journal.jsonl'),
       token: tokenFile,
       database: path.join(home, 'service.json'),
+      secret: dashboardSecretFile(home),
       memory: `/proc/${pidOf(home, 'custody')}/environ`,
     }
     const readable = async (name: string) => {
@@ -247,6 +258,15 @@ test.runIf(process.getuid?.() === 0)(
     expect(await readable('custody')).toEqual(['seed', 'journal', 'token', 'memory'])
     expect(await readable('jobs')).toEqual(['token'])
     expect(await readable('api')).toEqual([])
+    expect(await readable('dashboard-auth')).toEqual([])
+    expect(await readable('dashboard-pages')).toEqual([])
+    const pages = statSync(path.dirname(dashboardSocket(home)))
+    expect({...userOf('dashboard-pages'), mode: pages.mode & 0o777}).toEqual({
+      uid: pages.uid,
+      gid: pages.gid,
+      mode: 0o750,
+    })
+    expect(userOf('dashboard-auth').gid).toBe(pages.gid)
     expect(await readable('indexer-eth')).toEqual([])
     expect(statSync(socket).mode & 0o777).toBe(0o660)
 

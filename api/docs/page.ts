@@ -2,7 +2,7 @@
 // without JavaScript everything but the search works.
 import {readFileSync} from 'node:fs'
 import type {App} from '../app.ts'
-import {colors, escaped, pageHeaders, securityPolicy} from '../html.ts'
+import {designTokens, escaped, pageHeaders, securityPolicy} from '../html.ts'
 import {documentOf} from '../openapi.ts'
 import type {OpenApi} from '../openapi-document.ts'
 import {guides} from './guides.ts'
@@ -10,7 +10,7 @@ import {introduction, referenceOf} from './reference.ts'
 import type {Section} from './section.ts'
 
 const read = (name: string) => readFileSync(new URL(name, import.meta.url), 'utf8')
-const style = colors + read('style.css')
+const style = designTokens + read('style.css')
 const script = read('browser.js')
 const policy = securityPolicy({style, script, more: ['img-src data:']})
 

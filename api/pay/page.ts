@@ -2,12 +2,12 @@
 // servers; a merchant's name is always shown as text, and does not change the text around it.
 import {readFileSync} from 'node:fs'
 import {type ChainSettings, familyOf} from '../../chains/families.ts'
-import {colors, escaped, securityPolicy} from '../html.ts'
+import {designTokens, escaped, securityPolicy} from '../html.ts'
 import type {Payment} from './payment.ts'
 import type {Shown} from './shown.ts'
 
 const read = (name: string) => readFileSync(new URL(name, import.meta.url), 'utf8')
-const style = colors + read('style.css')
+const style = designTokens + read('style.css')
 const script = read('browser.js')
 
 const secondsBetweenReloads = 15

@@ -5,14 +5,11 @@ import {statement, value} from '../database.ts'
 import {errors} from '../error-codes.ts'
 import {amount, chainCode, token} from '../schemas.ts'
 
-/**
- * The balances of m, a merchant. The fee is rounded down, in base units, once on the sum of a pair; a balance below zero bears none.
- */
+/** The balances of m, a merchant. */
 export const balancesOf = `
-  select b.chain, b.token, app.decimal(b.amount, a.decimals) as gross, app.decimal(f.fee, a.decimals) as fee,
-    app.decimal(b.amount - f.fee, a.decimals) as net, b.deposit_count as "depositCount"
-  from app.balance_now b join app.asset a on a.chain = b.chain and a.token = b.token
-  cross join lateral (select div(greatest(b.amount, 0) * m.fee_bps, 10000) as fee) f
+  select b.chain, b.token, app.decimal(b.gross, a.decimals) as gross, app.decimal(b.fee, a.decimals) as fee,
+    app.decimal(b.gross - b.fee, a.decimals) as net, b.deposit_count as "depositCount"
+  from app.merchant_balance b join app.asset a on a.chain = b.chain and a.token = b.token
   where b.merchant_id = m.id order by b.chain, b.token`
 
 const readBalances = statement(

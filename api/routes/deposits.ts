@@ -1,5 +1,6 @@
 // Deposits: what reached the addresses of users. (What was paid for payment requests is in payment-requests.ts.)
 import {z} from 'zod'
+import {text} from '../../base/text.ts'
 import {chainCodes} from '../../chains/registry.ts'
 import type {App, Context} from '../app.ts'
 import {statement} from '../database.ts'
@@ -15,7 +16,6 @@ import {
   metadata,
   pageOf,
   pageQuery,
-  text,
   timestamp,
   token,
   txid,
@@ -32,9 +32,7 @@ export const depositFields: Fields = {
   sender: {plain: 'p.sender'}, // addresses and transaction ids are hex, base58 or bech32 on every chain
   txid: {plain: 'p.txid'},
   status: {plain: 'p.status'},
-  confirmations: {
-    number: `case p.status when 'reorged' then 0 else greatest(c.head_height - p.block_height + 1, 0) end`,
-  },
+  confirmations: {number: 'app.deposit_confirmations(p.status, p.block_height, c.head_height)'},
   settlement_id: `app.public_id('pay', p.settlement_id)`,
   created_at: {plain: 'app.iso(p.created_at)'},
   address: {plain: 'p.address'},

@@ -1,5 +1,6 @@
 // Events: the same as webhooks deliver, as a list.
 import {z} from 'zod'
+import {type EventType, eventTypes} from '../../base/event-types.ts'
 import type {App, Context} from '../app.ts'
 import {type Statement, statement} from '../database.ts'
 import {errors} from '../error-codes.ts'
@@ -20,14 +21,6 @@ import {
   uuidOf,
 } from '../schemas.ts'
 import {payoutErrorCodes} from './payouts.ts'
-
-export const eventTypes = [
-  'deposit.pending',
-  'deposit.confirmed',
-  'deposit.reorged',
-  'payout.completed',
-  'payout.failed',
-] as const
 
 // Newest first, or, after an event, forward: sequences follow the order of commits, so that reading forward skips none.
 const lists = new Map<string, Statement>()
@@ -99,9 +92,9 @@ export const eventNames = {
   'deposit.reorged': 'DepositReorged',
   'payout.completed': 'PayoutCompleted',
   'payout.failed': 'PayoutFailed',
-} as const satisfies Record<(typeof eventTypes)[number], string>
+} as const satisfies Record<EventType, string>
 
-function eventOf<Fields extends z.ZodRawShape>(type: (typeof eventTypes)[number], fields: Fields) {
+function eventOf<Fields extends z.ZodRawShape>(type: EventType, fields: Fields) {
   return z.object({type: z.literal(type), ...common, ...fields}).meta({id: eventNames[type]})
 }
 const Event = z

@@ -1,6 +1,8 @@
 // Payment requests: an exact amount to an address of its own, paid once, by a payer who is no user. Replies have the form of the contract's
 // second group: the result is in `data`, and the status in `code`.
 import {z} from 'zod'
+import {qrSvg} from '../../base/qr.ts'
+import {text} from '../../base/text.ts'
 import {formsOf} from '../../chains/families.ts'
 import type {ChainCode} from '../../chains/registry.ts'
 import type {App, Context} from '../app.ts'
@@ -11,8 +13,7 @@ import {idempotencyHeaders, keyAndHash} from '../idempotency.ts'
 import {type Fields, jsonOf, page, pageStatement} from '../page.ts'
 import {codeFor} from '../pay/payment.ts'
 import {withAddresses} from '../pool.ts'
-import {qrSvg} from '../qr.ts'
-import {address, amount, id, metadata, pageLimit, pageOf, pageQuery, text, timestamp, txid} from '../schemas.ts'
+import {address, amount, id, metadata, pageLimit, pageOf, pageQuery, timestamp, txid} from '../schemas.ts'
 import {Settlement, settlementOf} from './deposits.ts'
 
 const statuses = ['paid', 'underpaid'] as const

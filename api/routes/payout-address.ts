@@ -1,6 +1,7 @@
 // Where payouts go.
 import {z} from 'zod'
 import {RetryableError} from '../../base/errors.ts'
+import {text} from '../../base/text.ts'
 import {anyOwnAddress, displayForm} from '../../chains/address.ts'
 import {AddressError} from '../../chains/family.ts'
 import {type ChainCode, findChain} from '../../chains/registry.ts'
@@ -8,7 +9,7 @@ import type {App, Context} from '../app.ts'
 import {statement, value} from '../database.ts'
 import {changeErrors, errors} from '../error-codes.ts'
 import {chainNotEnabled, invalid, unavailable} from '../errors.ts'
-import {address, chainCode, requestedChain, text, timestamp} from '../schemas.ts'
+import {address, chainCode, requestedChain, timestamp} from '../schemas.ts'
 
 const findOwn = statement('find_own_address', anyOwnAddress)
 const setPayoutAddress = statement('set_payout_address', 'select app.set_payout_address($1, $2, $3)')
@@ -16,10 +17,8 @@ const setPayoutAddress = statement('set_payout_address', 'select app.set_payout_
 const listPayoutAddresses = statement(
   'list_payout_addresses',
   `select json_build_object('payout_addresses', coalesce(json_agg(a order by a.chain), '[]'))::text from (
-     select p.chain, p.address, coalesce(w.active_at <= clock_timestamp(), false) as whitelisted,
-       app.iso(w.active_at) as whitelisted_at, app.iso(p.updated_at) as updated_at
-     from app.payout_address p
-     left join custody.whitelist w on w.merchant_id = p.merchant_id and w.chain = p.chain and w.address = p.address and w.removed_at is null
+     select p.chain, p.address, p.whitelisted, app.iso(p.whitelisted_at) as whitelisted_at, app.iso(p.updated_at) as updated_at
+     from app.payout_address_state p
      where p.merchant_id = $1
    ) a`,
 )

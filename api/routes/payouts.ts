@@ -1,5 +1,6 @@
 // Payouts.
 import {z} from 'zod'
+import {text} from '../../base/text.ts'
 import {chainCodes, findChain} from '../../chains/registry.ts'
 import type {App, Context} from '../app.ts'
 import {statement, value} from '../database.ts'
@@ -16,7 +17,6 @@ import {
   pageOf,
   pageQuery,
   requestedChain,
-  text,
   timestamp,
   token,
   txid,

@@ -1,13 +1,13 @@
 // Webhook endpoints and their deliveries.
 import {z} from 'zod'
-import {refusalOfWebhook} from '../../base/public-address.ts'
+import {eventTypes} from '../../base/event-types.ts'
+import {webhookUrl} from '../../base/webhook-url.ts'
 import type {App, Context} from '../app.ts'
 import {type Statement, statement, value} from '../database.ts'
 import {changeErrors, errors} from '../error-codes.ts'
 import {notFound} from '../errors.ts'
 import {jsonOf, page, pageStatement, uuids} from '../page.ts'
-import {id, pageOf, pageQuery, text, timestamp, uuidOf} from '../schemas.ts'
-import {eventTypes} from './events.ts'
+import {id, pageOf, pageQuery, timestamp, uuidOf} from '../schemas.ts'
 
 const endpointJson = jsonOf({
   id: `app.public_id('whe', p.id)`,
@@ -113,20 +113,6 @@ const Delivery = z
 
 const params = z.object({id: id('whe')})
 const deliveryParams = z.object({id: id('whe'), delivery_id: id('dlv')})
-
-/**
- * URLs that events may be posted to: https, and to no private address; http and any address, too, where private receivers are allowed; no user
- * name or password in them. A host name is resolved and checked when something is sent to it.
- */
-function webhookUrl(allowPrivate: boolean) {
-  return text(2048)
-    .refine(url => /^https?:\/\/[^\s\\]+$/i.test(url) && URL.canParse(url), 'must be an http or https URL')
-    .refine(url => !URL.canParse(url) || !/@/.test(url.split(/[/?#]/)[2] ?? ''), 'must hold no user name or password')
-    .refine(url => !refusalOfWebhook(url, allowPrivate), {
-      error: ({input}) => refusalOfWebhook(String(input), allowPrivate),
-    })
-    .meta({format: 'uri', maxLength: 2048})
-}
 
 export function webhookEndpoints(app: App, {db, webhookAllowPrivate}: Context): void {
   const tags = ['Webhook endpoints']

@@ -61,10 +61,17 @@ test.each([
   expect(await send(await serve(response(head)))).toMatchObject({status: Number.parseInt(head, 10), error})
 })
 
+test('what the other side says about a refusal is stored: its first 200 characters, and nothing that is not plain text', async () => {
+  const body = `{"error":"no such shop\u0000\u001b[31m"}${'x'.repeat(20_000)}`
+  const {error} = await send(await serve(response('400 Bad Request', body)))
+  const start = '{"error":"no such shop [31m"}'
+  expect(error).toBe(`answered 400: ${start}${'x'.repeat(200 - start.length)}`)
+})
+
 test('Retry-After is reported', async () => {
   expect(await send(await serve(response('429 Slow Down\r\nretry-after: 60', 'busy')))).toEqual({
     status: 429,
-    error: 'answered 429',
+    error: 'answered 429: busy',
     retryAfterMs: 60_000,
   })
 })

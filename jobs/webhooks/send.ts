@@ -12,6 +12,8 @@ const connectTimeoutMs = 10_000
 /** How long, and how much of, a response body is read so that the connection can be reused. */
 const bodyTimeoutMs = 1000
 const bodyMaxBytes = 16_384
+/** How much of a refusal is stored: a developer reads there why their endpoint refused. */
+const excerptLength = 200
 
 export interface Message {
   url: string
@@ -56,13 +58,14 @@ function send(agent: Agent, {url, id, body, secrets}: Message): Promise<Outcome>
     let outcome: Outcome = {error: `no response within ${exchangeTimeoutMs / 1000} s`}
     let abort: ((reason: Error) => void) | undefined
     let bodyBytes = 0
+    let excerpt = ''
     let isOver = false
     const end = (reason?: string) => {
       if (isOver) return
       isOver = true
       clearTimeout(timer)
       if (reason) abort?.(new Error(reason))
-      resolve(outcome)
+      resolve(outcome.status !== undefined && outcome.error ? withExcerpt(outcome, excerpt) : outcome)
     }
     let timer = setTimeout(end, exchangeTimeoutMs, 'timeout')
     const headers = {
@@ -86,6 +89,7 @@ function send(agent: Agent, {url, id, body, secrets}: Message): Promise<Outcome>
         },
         onResponseData(_controller, chunk) {
           bodyBytes += chunk.length
+          if (excerpt.length < excerptLength) excerpt += chunk.toString('latin1')
           if (bodyBytes > bodyMaxBytes) end('long body')
         },
         onResponseEnd: () => end(),
@@ -104,10 +108,15 @@ function outcomeOf(status: number, retryAfter: string | string[] | undefined): O
   return {status, error, retryAfterMs: parseRetryAfter([retryAfter].flat()[0])}
 }
 
-/** The error's text, made safe to store: part of it may come from the other side. */
+function withExcerpt(outcome: Outcome, excerpt: string): Outcome {
+  const said = safe(excerpt, excerptLength).trim()
+  return said ? {...outcome, error: `${outcome.error}: ${said}`} : outcome
+}
+
 function describe(error: Error): string {
   const cause = error instanceof AggregateError ? error.errors[0] : error
-  return String(cause?.message || error)
-    .replace(/[^\x20-\x7e]+/g, ' ')
-    .slice(0, 300)
+  return safe(String(cause?.message || error), 300)
 }
+
+/** A text of which a part may come from the other side, made safe to store. */
+const safe = (text: string, length: number) => text.replace(/[^\x20-\x7e]+/g, ' ').slice(0, length)

@@ -1,5 +1,5 @@
-// An attacker with the full database rights of the API and of the worker, and custody's token; and then one who writes rows as the
-// owner of the database. Runs on a real database, with the real custody process and its socket. Promises: every refusal has the right
+// An attacker with the full database rights of the API, of the worker and of both processes of the dashboard, and custody's token; and then one who
+// writes rows as the owner of the database. Runs on a real database, with the real custody process and its socket. Promises: every refusal has the right
 // code and is recorded. In the end every journal entry pays an address on its merchant's whitelist, or our treasury,
 // and no merchant was paid more than its addresses received.
 import {randomBytes, randomUUID} from 'node:crypto'
@@ -14,6 +14,7 @@ import {ConfirmedTx} from '../../indexers/entities.ts'
 import {writeBlocks} from '../../indexers/match.ts'
 import {ChainWriter} from '../support/chain-writer.ts'
 import {type CustodyProcess, killCustody, startCustody} from '../support/custody.ts'
+import {signIn} from '../support/dashboard.ts'
 import {type TestDatabase, testDatabase} from '../support/database.ts'
 import {idOf, makeMerchant} from '../support/people.ts'
 import {newHome, removeHome} from '../support/processes.ts'
@@ -34,13 +35,13 @@ let home: string
 let custody: CustodyProcess
 let chain: ChainWriter
 let treasury: string
-const attacker = {} as Record<'api' | 'jobs', pg.Client>
+const attacker = {} as Record<'api' | 'jobs' | 'auth' | 'dashboard', pg.Client>
 
 beforeAll(async () => {
   db = await testDatabase()
   home = newHome()
   await start()
-  for (const role of ['api', 'jobs'] as const) {
+  for (const role of ['api', 'jobs', 'auth', 'dashboard'] as const) {
     attacker[role] = new pg.Client({connectionString: db.url(`sluice_${role}`)})
     await attacker[role].connect()
   }
@@ -246,12 +247,12 @@ const cancel = (sender: string, nonce: number, more: object = {}) => ({
   ...more,
 })
 
-// --- with the rights of the API and of the worker ---
+// --- with the rights of the API, of the worker and of the dashboard ---
 
-test('neither role can write a row of any table directly', async () => {
+test('no role can write a row of any table directly, but sign-in the tables of its library', async () => {
   const tables = await db.rows<{name: string; a: string}>(
     `select c.oid::regclass::text as name, (select quote_ident(attname) from pg_attribute where attrelid = c.oid and attnum > 0 order by attnum limit 1) as a
-     from pg_class c join pg_namespace n on n.oid = c.relnamespace where n.nspname in ('app', 'chain', 'custody') and c.relkind in ('r', 'p')`,
+     from pg_class c join pg_namespace n on n.oid = c.relnamespace where n.nspname in ('app', 'auth', 'chain', 'custody', 'dashboard') and c.relkind in ('r', 'p')`,
   )
   expect(tables.map(({name}) => name)).toEqual(
     expect.arrayContaining([
@@ -262,11 +263,15 @@ test('neither role can write a row of any table directly', async () => {
       'chain.transfer',
       'chain.confirmed_tx',
       'custody.address',
+      'custody.whitelist',
+      'auth.session',
+      'dashboard.member',
     ]),
   )
   const written: string[] = []
-  for (const client of Object.values(attacker)) {
+  for (const [role, client] of Object.entries(attacker)) {
     for (const {name, a} of tables) {
+      if (role === 'auth' && name.startsWith('auth.')) continue
       for (const sql of [
         `insert into ${name} default values`,
         `update ${name} set ${a} = default`,
@@ -307,6 +312,47 @@ test('money goes only to the whitelist of its own merchant, whatever address the
     );
   }
   for (const own of [b.address, treasury]) await expect(payTo(a, own)).rejects.toMatchObject({code: 'SL422'})
+})
+
+test('whoever makes sessions and forms of the dashboard, too, moves no money to an address that is not on the whitelist', async () => {
+  const [shop, other] = [await openShop(100n * usdc), await openShop(7n * usdc)]
+  const {userId} = await signIn(db, shop.id)
+  const token = newTxid()
+  await attacker.auth.query(
+    `insert into auth.session ("userId", token, "expiresAt", "secondFactorAt") values ($1, $2, now() + interval '1 day', now())`,
+    [userId, token],
+  )
+  const form = (sql: string, ...values: unknown[]) =>
+    attacker.dashboard.query(`select dashboard.${sql} as result`, [token, randomUUID(), ...values])
+  for (const address of [newAddress(), other.wallet]) {
+    await form('set_payout_address($1, $2, $3, $4)', 'ETH', address)
+    const {rows} = await form('create_payout($1, $2, $3, $4, false)', 'ETH', 'USDC')
+    const payout: string = rows[0].result.id.replace('pay_', '')
+    await refused(pay(payout, await begin(payout)), 'not_whitelisted')
+    await attacker.jobs.query(`select app.fail_payout($1, 'cancelled', '')`, [payout])
+    await attacker.jobs.query(`select app.allocate_deposits($1, 'ETH', 'USDC', 100)`, [shop.id])
+  }
+  for (const own of [shop.address, treasury])
+    await expect(form('set_payout_address($1, $2, $3, $4)', 'ETH', own)).rejects.toMatchObject({code: 'SL422'})
+})
+
+test('sign-in makes nobody a member of a merchant without the link of an invitation', async () => {
+  const shop = await openShop(1n * usdc)
+  const {userId} = await signIn(db, shop.id)
+  const stranger = randomUUID()
+  await attacker.auth.query(`insert into auth."user" (id, name, email, "emailVerified") values ($1, 'Eve', $2, true)`, [
+    stranger,
+    `${stranger}@example.test`,
+  ])
+  await attacker.auth.query(
+    `insert into auth.session ("userId", token, "expiresAt", "secondFactorAt") values ($1::uuid, $1::uuid::text, now() + interval '1 day', now())`,
+    [stranger],
+  )
+  await expect(attacker.dashboard.query('select dashboard.me($1)', [stranger])).rejects.toMatchObject({code: 'SLAUT'})
+  for (const person of [stranger, userId])
+    await expect(
+      attacker.auth.query('insert into dashboard.member (user_id, merchant_id) values ($1, $2)', [person, shop.id]),
+    ).rejects.toMatchObject({code: '42501'})
 })
 
 test('a whitelist entry that was removed, or whose waiting time is not over, does not count', async () => {

@@ -23,6 +23,7 @@ export function spawnService(home: string, port = 0, more: NodeJS.ProcessEnv = {
       ...process.env,
       SLUICE_HOME: home,
       PORT: String(port),
+      DASHBOARD_PORT: '0',
       ADDRESS_POOL_SIZE: '5',
       npm_lifecycle_event: undefined,
       ...more,

@@ -20,6 +20,7 @@ const workerWaitMs = 500
 /** Settings that make payouts fast enough for a run on any chain. */
 const settings = {
   PORT: '0',
+  DASHBOARD_PORT: '0',
   WEBHOOK_ALLOW_PRIVATE: '1',
   RATE_LIMIT_PER_MINUTE: '100000',
   PAYOUT_TIMEOUT_MS: '15000',

@@ -1,0 +1,58 @@
+// The process that signs people in, and the only one of the dashboard that browsers reach: it owns the port, and forwards requests for pages to the pages
+// process (dashboard/pages). It ends cleanly when it is asked to or its parent is gone.
+import type {AddressInfo} from 'node:net'
+import {PermanentError} from '../../base/errors.ts'
+import {dashboardSocket} from '../../base/home.ts'
+import {announceReady, endWhenAsked, exitLost} from '../../base/lifecycle.ts'
+import {logger} from '../../base/log.ts'
+import {observe} from '../../base/observe.ts'
+import {dashboardUrlOf, databaseUrlOf, readSettings} from '../../chains/settings.ts'
+import {connections} from '../../db/connections.ts'
+import {failureOf, inWords, isAway} from '../../db/failure.ts'
+import {cutWhenAway, untilWritable} from '../../db/held-connection.ts'
+import {Outage} from '../../db/outage.ts'
+import {openPool} from '../../db/pool.ts'
+import {buildServer} from './server.ts'
+
+const log = logger('dashboard-auth')
+const connectTimeoutMs = 5_000
+
+async function main(): Promise<void> {
+  const settings = readSettings()
+  const {host, dashboardPort: port, dashboardSecret: secret, dashboardProxies: proxies, home} = settings
+  if (!secret)
+    throw new PermanentError(
+      'there is no secret for cookies: set DASHBOARD_SECRET, or DASHBOARD_SECRET_FILE, to at least 32 random characters (openssl rand -hex 32)',
+    )
+  let url = dashboardUrlOf(settings)
+  const {pool: max} = connections.sluice_auth
+  const pool = openPool(databaseUrlOf(settings), {name: 'sluice-auth', max, log, connectTimeoutMs})
+  const app = await buildServer({pool, secret, url: () => url, socket: dashboardSocket(home), proxies, log})
+  await observe({...settings, log})
+  const ending = new AbortController()
+  const held = {url: databaseUrlOf(settings), name: 'sluice-auth-held', outage: new Outage(log), signal: ending.signal}
+  await untilWritable(held)
+  const following = cutWhenAway(pool, held)
+  endWhenAsked(async () => {
+    ending.abort()
+    await app.close()
+    await following
+    await pool.end()
+  })
+  await app.listen({host, port}).catch(error => {
+    if (error.code !== 'EADDRINUSE') throw error
+    throw new PermanentError(`port ${port} of ${host} is taken by another program; set DASHBOARD_PORT to a free one`)
+  })
+  const {port: boundPort} = app.server.address() as AddressInfo
+  url = dashboardUrlOf(settings, boundPort)
+  log.info({url}, 'the dashboard listens')
+  announceReady({url: `http://${host.includes(':') ? `[${host}]` : host}:${boundPort}`})
+}
+
+main().catch(error => {
+  log.fatal(
+    {error: inWords(error), stack: failureOf(error) || error instanceof PermanentError ? undefined : error.stack},
+    'nobody can sign in to the dashboard',
+  )
+  process.exit(isAway(error) ? exitLost : 1)
+})

@@ -1,0 +1,195 @@
+// better-auth, which signs people in: passwords, sessions and their cookies, passkeys, and limits for each client address. Promises: nobody signs up; a
+// change goes through its handler, so past its checks of the origin and its limits (auth.api.* skips both); it sees only the headers that are named here,
+// and the client's address in one that no client can set. What it does not do well is ours: second factors by codes (totp.ts), invitations, and the
+// limit for each person (db/functions/dashboard).
+import {createHmac} from 'node:crypto'
+import {passkey} from '@better-auth/passkey'
+import {betterAuth} from 'better-auth'
+import {APIError, createAuthEndpoint} from 'better-auth/api'
+import {setSessionCookie} from 'better-auth/cookies'
+import {symmetricDecrypt, symmetricEncrypt} from 'better-auth/crypto'
+import type {FastifyRequest} from 'fastify'
+import type pg from 'pg'
+import {z} from 'zod'
+import type {Logger} from '../../base/log.ts'
+
+const addressHeader = 'x-sluice-address'
+const cookiePrefix = '__Host-sluice'
+export const browserCookie = `${cookiePrefix}.browser`
+
+export const passwordLength = {min: 12, max: 128}
+
+/** A session that lives. */
+const Session = z.object({
+  session: z.object({id: z.string(), token: z.string(), secondFactorAt: z.date().nullish()}),
+  user: z.object({id: z.string(), email: z.string(), name: z.string()}),
+})
+
+export interface Who {
+  sessionId: string
+  token: string
+  /** When a second factor was last shown; undefined if never: the session then shows nothing of a merchant. */
+  secondFactorAt: Date | undefined
+  userId: string
+  email: string
+  /** Headers that prolong the cookie, now and then. */
+  cookies: string[]
+}
+
+interface Options {
+  /** With the role sluice_auth. */
+  pool: pg.Pool
+  secret: string
+  /** The dashboard's URL for browsers, without a path. */
+  url: string
+  log: Logger
+}
+
+export class SignIn {
+  readonly #auth
+  readonly #secret: string
+  readonly #url: string
+
+  constructor(options: Options) {
+    this.#auth = open(options)
+    this.#secret = options.secret
+    this.#url = options.url
+  }
+
+  /** Asks better-auth for what the browser asked us, as that browser. */
+  async ask(request: FastifyRequest, path: string, body?: object): Promise<Response> {
+    const headers = headersOf(request)
+    if (body) headers.set('content-type', 'application/json')
+    const method = body ? 'POST' : 'GET'
+    const url = `${this.#url}/auth${path}`
+    const response = await this.#auth.handler(new Request(url, {method, headers, body: body && JSON.stringify(body)}))
+    if (response.status >= 500) throw new Error(`better-auth returned ${response.status} for ${path}`)
+    return response
+  }
+
+  /** Whose cookie a request has; undefined if the cookie is not ours, or its session ended. */
+  async whoIs({headers: {cookie}}: FastifyRequest): Promise<Who | undefined> {
+    if (!cookie?.includes(cookiePrefix)) return undefined
+    const {response, headers} = await this.#auth.api.getSession({headers: new Headers({cookie}), returnHeaders: true})
+    if (!response) return undefined
+    const {session, user} = Session.parse(response)
+    return {
+      sessionId: session.id,
+      token: session.token,
+      secondFactorAt: session.secondFactorAt ?? undefined,
+      userId: user.id,
+      email: user.email,
+      cookies: headers.getSetCookie(),
+    }
+  }
+
+  /** A new session of a person who has just proved a password. Resolves to its token. */
+  async begin(request: FastifyRequest, userId: string): Promise<string> {
+    const {internalAdapter} = await this.#auth.$context
+    const more = {ipAddress: request.ip, userAgent: userAgentOf(request)}
+    return (await internalAdapter.createSession(userId, false, more)).token
+  }
+
+  /** The headers that give a browser the cookie of a session. */
+  async cookiesFor(token: string): Promise<string[]> {
+    const {headers} = await this.#auth.api.giveCookie({body: {token}, headers: new Headers(), returnHeaders: true})
+    return headers.getSetCookie()
+  }
+
+  /** Shows that a browser has signed this person in before: others' wrong passwords then do not keep the person out. */
+  browserMark(email: string): string {
+    return createHmac('sha256', this.#secret).update(`browser ${email}`).digest('base64url')
+  }
+
+  async hash(password: string): Promise<string> {
+    return await (await this.#auth.$context).password.hash(password)
+  }
+
+  async verify(hash: string, password: string): Promise<boolean> {
+    return await (await this.#auth.$context).password.verify({hash, password})
+  }
+
+  encrypt = (text: string) => symmetricEncrypt({key: this.#secret, data: text})
+  decrypt = (text: string) => symmetricDecrypt({key: this.#secret, data: text})
+}
+
+const passed = ['cookie', 'origin', 'referer', 'sec-fetch-site', 'sec-fetch-mode', 'sec-fetch-dest'] as const
+
+function headersOf(request: FastifyRequest): Headers {
+  const headers = new Headers({[addressHeader]: request.ip, 'user-agent': userAgentOf(request)})
+  for (const name of passed) {
+    const value = request.headers[name]
+    if (typeof value === 'string') headers.set(name, value)
+  }
+  return headers
+}
+
+export const userAgentOf = ({headers}: FastifyRequest) => (headers['user-agent'] ?? '').slice(0, 300)
+
+function open({pool, secret, url, log}: Options) {
+  return betterAuth({
+    appName: 'Sluice',
+    baseURL: url,
+    basePath: '/auth',
+    secret,
+    database: pool,
+    trustedOrigins: [url],
+    telemetry: {enabled: false},
+    logger: {level: 'error', log: (_level, message) => log.error({message}, 'better-auth reports an error')}, // not its details, which may name a person
+    emailAndPassword: {
+      enabled: true,
+      disableSignUp: true,
+      minPasswordLength: passwordLength.min,
+      maxPasswordLength: passwordLength.max,
+    },
+    session: {
+      expiresIn: 12 * 3600,
+      updateAge: 900,
+      freshAge: 0, // what has to be fresh is the second factor, which the database checks
+      cookieCache: {enabled: false}, // it would outlive the end of a session
+      additionalFields: {secondFactorAt: {type: 'date', required: false, input: false}},
+    },
+    rateLimit: {
+      enabled: true, // its default is off unless NODE_ENV is production
+      storage: 'database',
+      window: 60,
+      max: 60,
+      customRules: {'/sign-in/email': {window: 60, max: 20}},
+    },
+    advanced: {
+      database: {generateId: false}, // the tables make them
+      useSecureCookies: false, // it would put __Secure- before our prefix
+      cookiePrefix,
+      defaultCookieAttributes: {secure: true, httpOnly: true, sameSite: 'lax', path: '/'},
+      ipAddress: {ipAddressHeaders: [addressHeader]},
+    },
+    plugins: [passkeys(url), {id: 'sluice', endpoints: {giveCookie}}],
+  })
+}
+
+/** A passkey counts as both factors, so the device must have verified the person. (The plugin itself only prefers that.) */
+function passkeys(url: string) {
+  const requireVerified = (isVerified: boolean | undefined) => {
+    if (!isVerified) throw new APIError('BAD_REQUEST', {message: 'Your device has to verify that it is you.'})
+  }
+  return passkey({
+    rpID: new URL(url).hostname,
+    rpName: 'Sluice',
+    origin: url,
+    authenticatorSelection: {residentKey: 'required', userVerification: 'required'},
+    registration: {
+      afterVerification: async ({verification}) => requireVerified(verification.registrationInfo?.userVerified),
+    },
+    authentication: {
+      afterVerification: async ({verification}) => requireVerified(verification.authenticationInfo?.userVerified),
+    },
+    advanced: {webAuthnChallengeCookie: 'passkey'},
+  })
+}
+
+/** Not reachable by HTTP. */
+const giveCookie = createAuthEndpoint.serverOnly({method: 'POST', body: z.object({token: z.string()})}, async ctx => {
+  const found = await ctx.context.internalAdapter.findSession(ctx.body.token)
+  if (!found) throw new APIError('UNAUTHORIZED')
+  await setSessionCookie(ctx, found)
+})

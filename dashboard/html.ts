@@ -1,0 +1,25 @@
+// HTML as tagged templates. Promises: whatever is put into a template is shown as text, unless html`` itself made it. So no field that a merchant, a
+// payer or a webhook's response can fill becomes markup.
+const entities: Record<string, string> = {'&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;'}
+
+/** Markup, made by html`` alone. */
+export class Html {
+  readonly text: string
+  constructor(text: string) {
+    this.text = text
+  }
+}
+
+/** What can be put into a template. null, undefined and false are shown as nothing. */
+export type Part = Html | string | number | bigint | null | undefined | false | readonly Part[]
+
+export function html(strings: TemplateStringsArray, ...parts: Part[]): Html {
+  return new Html(String.raw({raw: strings}, ...parts.map(textOf)))
+}
+
+function textOf(part: Part): string {
+  if (part instanceof Html) return part.text
+  if (Array.isArray(part)) return part.map(textOf).join('')
+  if (part === null || part === undefined || part === false) return ''
+  return String(part).replace(/[&<>"']/g, character => entities[character]!)
+}

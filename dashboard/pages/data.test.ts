@@ -1,0 +1,284 @@
+// What the process of the pages reads and changes, with the rights of its role, on a real database.
+import {randomUUID} from 'node:crypto'
+import pg from 'pg'
+import {afterAll, beforeAll, beforeEach, describe, expect, test} from 'vitest'
+import {newSession, type SignedIn, signIn} from '../../test/support/dashboard.ts'
+import {Money} from '../../test/support/money.ts'
+import {idOf, type TestUser} from '../../test/support/people.ts'
+import {Data} from './data.ts'
+
+let money: Money
+let pool: pg.Pool
+let shop: TestUser
+let ada: SignedIn
+let data: Data
+
+beforeAll(async () => {
+  money = await Money.open()
+  pool = new pg.Pool({connectionString: money.db.url('sluice_dashboard'), max: 4})
+  pool.on('error', () => {})
+})
+afterAll(async () => {
+  await pool.end()
+  await money.close()
+})
+beforeEach(async () => {
+  shop = await money.merchant()
+  ada = await signIn(money.db, shop.merchantId)
+  data = new Data(pool, ada.token)
+})
+
+const codeOf = (work: Promise<unknown>) =>
+  work.then(
+    () => 'done',
+    error => error.code as string,
+  )
+const request = randomUUID
+const hash = (fill: number) => Buffer.alloc(32, fill)
+
+/** Every function that the role may call, with its arguments. */
+async function callable(): Promise<{name: string; types: string[]}[]> {
+  return await money.db.rows(
+    `select p.proname as name, array(select format_type(t, null) from unnest(p.proargtypes) t) as types from pg_proc p
+     where p.pronamespace = 'dashboard'::regnamespace and has_function_privilege('sluice_dashboard', p.oid, 'execute') order by 1`,
+  )
+}
+
+describe('without a live session', () => {
+  const argument = (type: string, token: string | null) =>
+    ({uuid: randomUUID(), 'text[]': ['read'], bytea: hash(1), integer: 10, boolean: true})[type] ??
+    (type === 'text' ? token : '2026-01-01')
+
+  test.each([
+    ['no token', async () => null],
+    ['an unknown token', async () => 'no session has this token'],
+    ['an expired session', () => newSession(money.db, ada.userId, {expiresIn: '-1 s'})],
+    ['a session in which no second factor was shown', () => newSession(money.db, ada.userId, {secondFactorIn: null})],
+  ])('%s reads and changes nothing, whatever function is called', async (_name, makeToken) => {
+    const token = await makeToken()
+    const before = await stateOf()
+    for (const {name, types} of await callable()) {
+      const values = types.map(type => argument(type, token))
+      const parameters = types.map((type, index) => `$${index + 1}::${type}`)
+      if (name === 'news') {
+        const {rows} = await pool.query('select * from dashboard.news($1)', [[token]])
+        expect(rows).toEqual([])
+      } else {
+        const call = pool.query(`select dashboard.${name}(${parameters})`, values)
+        expect([name, await codeOf(call)]).toEqual([name, 'SLAUT'])
+      }
+    }
+    expect(await stateOf()).toEqual(before)
+  })
+
+  async function stateOf() {
+    return await money.db.rows(
+      `select (select count(*) from dashboard.audit_entry) as entries, (select count(*) from app.api_key) as keys,
+         (select count(*) from app.payout) as payouts, (select count(*) from app.webhook_endpoint) as endpoints`,
+    )
+  }
+
+  test('a session that was ended reads nothing from then on, and gets no news', async () => {
+    await data.me()
+    expect((await pool.query('select token from dashboard.news($1)', [[ada.token]])).rowCount).toBe(1)
+    await money.db.rows('delete from auth.session where token = $1', [ada.token])
+    expect(await codeOf(data.me())).toBe('SLAUT')
+    expect((await pool.query('select token from dashboard.news($1)', [[ada.token]])).rowCount).toBe(0)
+  })
+
+  test('no table, sequence or view of any schema can be read, and nothing else than these functions can be called', async () => {
+    const tables = await money.db.rows<{name: string}>(
+      `select c.oid::regclass::text as name from pg_class c join pg_namespace n on n.oid = c.relnamespace
+       where n.nspname in ('app', 'auth', 'chain', 'custody', 'dashboard', 'analytics', 'audit', 'public') and c.relkind in ('r', 'p', 'v', 'm', 'S')
+         and has_schema_privilege('sluice_dashboard', n.oid, 'usage')
+         and (has_any_column_privilege('sluice_dashboard', c.oid, 'select, insert, update') or (c.relkind <> 'S' and has_table_privilege('sluice_dashboard', c.oid, 'delete')))`,
+    )
+    expect(tables).toEqual([])
+    for (const schema of ['app', 'auth', 'chain', 'custody'])
+      expect(await codeOf(pool.query(`select ${schema}.x()`))).toBe('42501')
+  })
+})
+
+describe('with a live session', () => {
+  test('shows deposits, balances, users and payouts of its merchant, as the API has them', async () => {
+    const txid = await money.deposit(shop.address, 20_000_000)
+    await money.deposit(shop.address, 500_000, {final: false})
+    const {balances, deposits, has_users, has_addresses, has_keys} = await data.overview()
+    expect(balances).toEqual([
+      {chain: 'ETH', token: 'USDC', gross: '20', fee: '0.2', net: '19.8', deposit_count: 1, refusal: null},
+    ])
+    expect(deposits.map(({status, amount}) => [status, amount])).toEqual([
+      ['pending', '0.5'],
+      ['final', '20'],
+    ])
+    expect([has_users, has_addresses, has_keys]).toEqual([true, true, false])
+    const [user] = (await data.users({})).items
+    expect((await data.deposits({user: user!.id, status: 'final'})).items.map(deposit => deposit.txid)).toEqual([txid])
+    expect((await data.deposits({chain: 'ETH', status: 'pending'})).items).toHaveLength(1)
+    expect((await data.deposits({chain: 'POLYGON'})).items).toEqual([])
+    const {finalised_at, events, payout} = await data.deposit(deposits[1]!.id)
+    expect([finalised_at, payout]).toEqual([expect.any(String), null])
+    expect(events.map(({type}) => type)).toEqual(['deposit.pending', 'deposit.confirmed'])
+  })
+
+  test('pages of a list repeat and leave out nothing', async () => {
+    const txids: string[] = []
+    for (let n = 0; n < 30; n++) txids.unshift(await money.deposit(shop.address, 1000 + n, {final: n % 2 === 0}))
+    const first = await data.deposits({})
+    const second = await data.deposits({before: first.next!})
+    expect([...first.items, ...second.items].map(({txid}) => txid)).toEqual(txids)
+    expect([first.items.length, second.items.length, second.next]).toEqual([25, 5, null])
+  })
+
+  test('pays out a balance to the registered address, and cancels it while it is pending', async () => {
+    await money.deposit(shop.address, 20_000_000)
+    const {id} = await data.createPayout(request(), 'ETH', 'USDC', false)
+    const payout = await data.payout(id)
+    expect([payout.status, payout.net, payout.deposit_count]).toEqual(['pending', '19.8', 1])
+    expect((await data.overview()).payouts.map(found => found.id)).toEqual([id])
+    await data.cancelPayout(request(), id)
+    expect((await data.payout(id)).error?.code).toBe('cancelled')
+    expect((await data.payout(id)).events.map(({type}) => type)).toEqual(['payout.failed'])
+    expect((await data.balance('ETH', 'USDC'))?.net).toBe('19.8')
+  })
+
+  test('a form that is sent twice changes nothing the second time, and two at once make one', async () => {
+    const twice = request()
+    const outcomes = await Promise.all([1, 2].map(() => codeOf(data.createApiKey(twice, hash(2), 'shop', ['read']))))
+    expect(outcomes.sort()).toEqual(['SLDUP', 'done'])
+    expect((await data.apiKeys()).map(({label, scopes}) => [label, scopes])).toEqual([['shop', ['read']]])
+  })
+
+  test('a refused change leaves its form unused, and no entry in the audit log', async () => {
+    const form = request()
+    expect(await codeOf(data.createPayout(form, 'ETH', 'USDC', false))).toBe('SLPAY')
+    await money.deposit(shop.address, 20_000_000)
+    expect((await data.auditLog()).items).toEqual([])
+    await data.createPayout(form, 'ETH', 'USDC', false)
+    expect((await data.auditLog()).items).toMatchObject([
+      {action: 'payout.create', person: ada.email, detail: '19.8 USDC on ETH', ip: '192.0.2.7', outcome: 'done'},
+    ])
+  })
+
+  test('a key, a payout address and a payout need the second factor of the last ten minutes; other changes do not', async () => {
+    const late = new Data(pool, await newSession(money.db, ada.userId, {secondFactorIn: '-601 s'}))
+    await money.deposit(shop.address, 20_000_000)
+    expect(await codeOf(late.requireFresh())).toBe('SLSTP')
+    expect(await codeOf(late.createApiKey(request(), hash(3), 'x', ['read']))).toBe('SLSTP')
+    expect(await codeOf(late.setPayoutAddress(request(), 'ETH', '0xElsewhere'))).toBe('SLSTP')
+    expect(await codeOf(late.createPayout(request(), 'ETH', 'USDC', false))).toBe('SLSTP')
+    const {id} = await data.createApiKey(request(), hash(3), '', ['read'])
+    await late.revokeApiKey(request(), id)
+    expect((await late.apiKeys())[0]?.revoked_at).not.toBeNull()
+  })
+
+  test('webhook endpoints are made, tested, rotated, disabled and deleted; a delivery shows what is sent', async () => {
+    const {id, secret} = await data.createEndpoint(request(), 'https://example.com/hook', ['payout.completed'])
+    expect(secret).toMatch(/^whsec_/)
+    const test = await data.testEndpoint(request(), id, 'payout.failed')
+    const delivery = await data.delivery(id, test.id)
+    expect(JSON.parse(delivery.body)).toMatchObject({type: 'payout.failed', test: true})
+    expect((await data.deliveries(id, {})).items.map(found => found.id)).toEqual([test.id])
+    expect((await data.rotateSecret(request(), id)).secret).not.toBe(secret)
+    await data.updateEndpoint(request(), id, null, null, false)
+    expect(await data.endpoint(id)).toMatchObject({disabled_reason: 'merchant', failed: 1})
+    await data.updateEndpoint(request(), id, null, null, true)
+    expect(await data.redeliverFailed(request(), id, '2026-01-01T00:00:00Z')).toBe(1)
+    await data.deleteEndpoint(request(), id)
+    expect(await data.endpoints()).toEqual([])
+  })
+
+  test('finds users, deposits, payouts and the rest by id, address, reference and transaction', async () => {
+    const txid = await money.deposit(shop.address, 20_000_000)
+    const [user] = (await data.users({})).items
+    const [deposit] = (await data.deposits({})).items
+    const {id: payout} = await data.createPayout(request(), 'ETH', 'USDC', false)
+    const {id: key} = await data.createApiKey(request(), hash(4), 'till', ['read'])
+    const found = async (text: string) => (await data.search(text)).map(({kind, id}) => `${kind} ${id}`)
+    for (const text of [user!.id, user!.external_ref, shop.address, shop.address.toLowerCase()])
+      expect([text, ...(await found(text))]).toEqual([text, `user ${user!.id}`])
+    for (const text of [txid, deposit!.id]) expect(await found(text)).toEqual([`deposit ${deposit!.id}`])
+    expect(await found(payout)).toEqual([`payout ${payout}`])
+    expect(await found(key)).toEqual([`api_key ${key}`])
+    for (const text of ['', '%', "'; drop table app.deposit; --", 'usr_', 'x'.repeat(10_000)])
+      expect(await found(text)).toEqual([])
+  })
+
+  test('nothing of another merchant is found, shown or changed, whatever its id', async () => {
+    const other = await money.merchant()
+    const eve = await signIn(money.db, other.merchantId)
+    const theirs = new Data(pool, eve.token)
+    const txid = await money.deposit(other.address, 30_000_000)
+    const [user] = (await theirs.users({})).items
+    const [deposit] = (await theirs.deposits({})).items
+    const {id: payout} = await theirs.createPayout(request(), 'ETH', 'USDC', false)
+    const {id: key} = await theirs.createApiKey(request(), hash(5), 'theirs', ['read'])
+    const {id: endpoint} = await theirs.createEndpoint(request(), 'https://example.com/theirs', ['payout.failed'])
+    const {id: delivery} = await theirs.testEndpoint(request(), endpoint, 'payout.failed')
+    const {id: mine} = await data.createEndpoint(request(), 'https://example.com/mine', ['payout.failed'])
+
+    for (const text of [
+      txid,
+      other.address,
+      user!.external_ref,
+      user!.id,
+      deposit!.id,
+      payout,
+      key,
+      endpoint,
+      delivery,
+    ])
+      expect([text, ...(await data.search(text))]).toEqual([text])
+    const attempts = {
+      user: () => data.user(user!.id),
+      deposits: () => data.deposits({user: user!.id}),
+      deposit: () => data.deposit(deposit!.id),
+      payout: () => data.payout(payout),
+      cancel: () => data.cancelPayout(request(), payout),
+      revoke: () => data.revokeApiKey(request(), key),
+      endpoint: () => data.endpoint(endpoint),
+      update: () => data.updateEndpoint(request(), endpoint, 'https://evil.example', null, null),
+      remove: () => data.deleteEndpoint(request(), endpoint),
+      rotate: () => data.rotateSecret(request(), endpoint),
+      test: () => data.testEndpoint(request(), endpoint, 'payout.failed'),
+      deliveries: () => data.deliveries(endpoint, {}),
+      delivery: () => data.delivery(endpoint, delivery),
+      mixed: () => data.delivery(mine, delivery),
+      redeliver: () => data.redeliver(request(), mine, delivery),
+      redeliverFailed: () => data.redeliverFailed(request(), endpoint, '2026-01-01T00:00:00Z'),
+    }
+    for (const [name, attempt] of Object.entries(attempts))
+      expect([name, await codeOf(attempt())]).toEqual([name, 'SL404'])
+    expect((await theirs.payout(payout)).status).toBe('pending')
+    expect((await theirs.endpoint(endpoint)).url).toBe('https://example.com/theirs')
+    const seen = await Promise.all([data.overview(), data.payouts({}), data.users({}), data.apiKeys(), data.auditLog()])
+    for (const id of [user!.id, deposit!.id, payout, key, endpoint]) expect(JSON.stringify(seen)).not.toContain(id)
+  })
+
+  test('there is news when a deposit arrives or becomes final, or a payout takes a step, and none otherwise', async () => {
+    const news = async () => {
+      await money.jobs.query('select app.sequence_events()')
+      return (await pool.query<{news: string}>('select news from dashboard.news($1)', [[ada.token]])).rows[0]!.news
+    }
+    const seen = [await news()]
+    expect(await news()).toBe(seen[0])
+    await money.deposit(shop.address, 20_000_000)
+    seen.push(await news())
+    expect(await news()).toBe(seen[1])
+    const {id} = await data.createPayout(request(), 'ETH', 'USDC', false)
+    seen.push(await news())
+    await money.work('begin_sweeping', idOf(id))
+    seen.push(await news())
+    expect(new Set(seen).size).toBe(4)
+  })
+})
+
+test('the audit log is only added to, even by the owner of the database', async () => {
+  await data.createApiKey(request(), hash(6), 'x', ['read'])
+  for (const change of [
+    'update dashboard.audit_entry set action = action',
+    'delete from dashboard.audit_entry',
+    'truncate dashboard.audit_entry',
+  ])
+    expect(await codeOf(money.db.rows(change))).toBe('P0001')
+})

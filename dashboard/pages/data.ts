@@ -1,0 +1,307 @@
+// What the pages read and change, through the functions of db/functions/dashboard. Promises: each call carries the token of a session, and the database
+// decides by it; this process can name no merchant. What a function returns is checked before it is used.
+import type pg from 'pg'
+import {z} from 'zod'
+
+const timestamp = z.iso.datetime()
+const payoutStatus = z.enum(['pending', 'sweeping', 'swept', 'paying', 'completed', 'failed'])
+const depositStatus = z.enum(['pending', 'final', 'reorged'])
+const deliveryStatus = z.enum(['pending', 'delivered', 'failed'])
+
+/** Whoever is signed in. */
+export const Me = z.object({
+  email: z.string(),
+  name: z.string(),
+  merchant_name: z.string(),
+  merchant_prefix: z.string(),
+  fee_bps: z.int(),
+  suspended: z.boolean(),
+  /** The chains that are enabled. */
+  chains: z.array(z.string()),
+  /** Whether the second factor was shown within the last ten minutes. */
+  is_fresh: z.boolean(),
+})
+export type Me = z.infer<typeof Me>
+
+export const Balance = z.object({
+  chain: z.string(),
+  token: z.string(),
+  gross: z.string(),
+  fee: z.string(),
+  net: z.string(),
+  deposit_count: z.int(),
+  /** Why it cannot be paid out now, for people; null if it can. */
+  refusal: z.string().nullable(),
+})
+export type Balance = z.infer<typeof Balance>
+
+export const Deposit = z.object({
+  id: z.string(),
+  chain: z.string(),
+  token: z.string(),
+  amount: z.string(),
+  status: depositStatus,
+  confirmations: z.int(),
+  txid: z.string(),
+  sender: z.string(),
+  address: z.string(),
+  user_id: z.string(),
+  external_ref: z.string(),
+  created_at: timestamp,
+})
+export type Deposit = z.infer<typeof Deposit>
+
+const attempt = z.object({
+  attempted_at: timestamp,
+  duration_ms: z.int(),
+  response_status: z.int().nullable(),
+  error: z.string().nullable(),
+})
+
+/** An event on its way to one endpoint. */
+export const Delivery = z.object({
+  id: z.string(),
+  endpoint_id: z.string(),
+  endpoint_url: z.string(),
+  event_id: z.string(),
+  event_type: z.string(),
+  status: deliveryStatus,
+  created_at: timestamp,
+  next_attempt_at: timestamp.nullable(),
+  finished_at: timestamp.nullable(),
+  attempts: z.int(),
+  /** Of the last attempt. */
+  response_status: z.int().nullable(),
+  error: z.string().nullable(),
+})
+export type Delivery = z.infer<typeof Delivery>
+
+export const DeliveryDetail = Delivery.extend({
+  /** The body that is sent: JSON. */
+  body: z.string(),
+  /** Every attempt, the newest first. */
+  tries: z.array(attempt),
+})
+export type DeliveryDetail = z.infer<typeof DeliveryDetail>
+
+/** What merchants were notified of, about a deposit or a payout. */
+export const Event = z.object({
+  id: z.string(),
+  type: z.string(),
+  created_at: timestamp,
+  deliveries: z.array(Delivery),
+})
+export type Event = z.infer<typeof Event>
+
+export const DepositDetail = Deposit.extend({
+  output_index: z.int(),
+  block_height: z.int().nullable(),
+  finalised_at: timestamp.nullable(),
+  payout: z.object({id: z.string(), status: payoutStatus, created_at: timestamp}).nullable(),
+  events: z.array(Event),
+})
+export type DepositDetail = z.infer<typeof DepositDetail>
+
+export const User = z.object({
+  id: z.string(),
+  external_ref: z.string(),
+  created_at: timestamp,
+  addresses: z.array(z.object({chain: z.string(), address: z.string()})),
+})
+export type User = z.infer<typeof User>
+
+export const Payout = z.object({
+  id: z.string(),
+  status: payoutStatus,
+  chain: z.string(),
+  token: z.string(),
+  gross: z.string(),
+  fee: z.string(),
+  net: z.string(),
+  address: z.string(),
+  txid: z.string().nullable(),
+  created_at: timestamp,
+  /** What its next step waits for; null while nothing is in its way. */
+  waiting: z.object({code: z.string(), message: z.string(), since: timestamp}).nullable(),
+  error: z.object({code: z.string(), message: z.string()}).nullable(),
+})
+export type Payout = z.infer<typeof Payout>
+
+export const PayoutDetail = Payout.extend({
+  fee_bps: z.int(),
+  sweep_first: z.boolean(),
+  deposit_count: z.int(),
+  /** When each step began; null if it did not. */
+  sweeping_at: timestamp.nullable(),
+  swept_at: timestamp.nullable(),
+  paying_at: timestamp.nullable(),
+  finished_at: timestamp.nullable(),
+  events: z.array(Event),
+})
+export type PayoutDetail = z.infer<typeof PayoutDetail>
+
+/** Where payouts of a chain go: a row for each enabled chain, and for others that have an address. */
+export const PayoutAddress = z.object({
+  chain: z.string(),
+  address: z.string().nullable(),
+  updated_at: timestamp.nullable(),
+  /** missing: not on the operator's whitelist. waiting: from active_at on. active: payouts go there. */
+  whitelist: z.enum(['missing', 'waiting', 'active']).nullable(),
+  active_at: timestamp.nullable(),
+})
+export type PayoutAddress = z.infer<typeof PayoutAddress>
+
+export const ApiKey = z.object({
+  id: z.string(),
+  label: z.string().nullable(),
+  scopes: z.array(z.string()),
+  created_at: timestamp,
+  /** A day in UTC, such as 2026-11-25. */
+  last_used_on: z.string().nullable(),
+  revoked_at: timestamp.nullable(),
+})
+export type ApiKey = z.infer<typeof ApiKey>
+
+export const Endpoint = z.object({
+  id: z.string(),
+  url: z.string(),
+  event_types: z.array(z.string()),
+  created_at: timestamp,
+  disabled_at: timestamp.nullable(),
+  disabled_reason: z.string().nullable(),
+  failing_since: timestamp.nullable(),
+  /** Until when the secret before the last rotation signs, too. */
+  previous_secret_expires_at: timestamp.nullable(),
+  /** Of the last 24 hours. */
+  delivered: z.int(),
+  failed: z.int(),
+  pending: z.int(),
+})
+export type Endpoint = z.infer<typeof Endpoint>
+
+export const AuditEntry = z.object({
+  at: timestamp,
+  person: z.string().nullable(),
+  action: z.string(),
+  target: z.string().nullable(),
+  detail: z.string().nullable(),
+  ip: z.string().nullable(),
+  outcome: z.string(),
+})
+export type AuditEntry = z.infer<typeof AuditEntry>
+
+export const Overview = z.object({
+  balances: z.array(Balance),
+  deposits: z.array(Deposit),
+  payouts: z.array(Payout),
+  endpoints: z.array(Endpoint),
+  /** Whether there is any, for what to do next. */
+  has_keys: z.boolean(),
+  has_users: z.boolean(),
+  has_addresses: z.boolean(),
+})
+export type Overview = z.infer<typeof Overview>
+
+/** One thing that a search found. */
+export const Found = z.object({
+  kind: z.enum(['user', 'deposit', 'payout', 'endpoint', 'delivery', 'api_key']),
+  id: z.string(),
+  /** Of a delivery. */
+  endpoint_id: z.string().nullable(),
+  /** For people, such as "1.5 ETH, final". */
+  label: z.string(),
+})
+export type Found = z.infer<typeof Found>
+
+/** A page of a list. */
+const pageOf = <Item extends z.ZodType>(item: Item) => z.object({items: z.array(item), next: z.string().nullable()})
+/** `next` is where the next, older page begins; null on the last one. */
+export interface Page<Item> {
+  items: Item[]
+  next: string | null
+}
+
+const pageSize = 25
+
+/** An endpoint's or a key's secret, which is shown once. */
+const Created = z.object({id: z.string(), secret: z.string()})
+const Id = z.object({id: z.string()})
+
+/** The values of a call, behind the token. */
+type Value = string | number | boolean | Buffer | string[] | null
+
+/** What a session may see and do. */
+export class Data {
+  readonly #pool: pg.Pool
+  readonly #token: string
+
+  constructor(pool: pg.Pool, token: string) {
+    this.#pool = pool
+    this.#token = token
+  }
+
+  async #call<Schema extends z.ZodType>(schema: Schema, name: string, ...values: Value[]): Promise<z.infer<Schema>> {
+    const parameters = [this.#token, ...values].map((_, index) => `$${index + 1}`).join(', ')
+    const text = `select dashboard.${name}(${parameters}) as result`
+    const {rows} = await this.#pool.query<{result: unknown}>({name, text, values: [this.#token, ...values]})
+    return schema.parse(rows[0]!.result)
+  }
+
+  me = () => this.#call(Me, 'me')
+  overview = () => this.#call(Overview, 'overview')
+  deposits = (by: {status?: string; chain?: string; user?: string; before?: string}): Promise<Page<Deposit>> =>
+    this.#call(
+      pageOf(Deposit),
+      'deposits',
+      by.status ?? null,
+      by.chain ?? null,
+      by.user ?? null,
+      by.before ?? null,
+      pageSize,
+    )
+  deposit = (id: string) => this.#call(DepositDetail, 'deposit', id)
+  users = (by: {externalRef?: string; before?: string}): Promise<Page<User>> =>
+    this.#call(pageOf(User), 'users', by.externalRef ?? null, by.before ?? null, pageSize)
+  user = (id: string) => this.#call(User, 'user_of', id)
+  payouts = (by: {status?: string; chain?: string; before?: string}): Promise<Page<Payout>> =>
+    this.#call(pageOf(Payout), 'payouts', by.status ?? null, by.chain ?? null, by.before ?? null, pageSize)
+  payout = (id: string) => this.#call(PayoutDetail, 'payout', id)
+  /** The balance of a pair; null if there is none. */
+  balance = (chain: string, token: string) => this.#call(Balance.nullable(), 'balance', chain, token)
+  payoutAddresses = () => this.#call(z.array(PayoutAddress), 'payout_addresses')
+  /** An address of this service on the chain, which shows the network; null if there is none yet. */
+  ownAddress = (chain: string) => this.#call(z.string().nullable(), 'own_address', chain)
+  apiKeys = () => this.#call(z.array(ApiKey), 'api_keys')
+  endpoints = () => this.#call(z.array(Endpoint), 'webhook_endpoints')
+  endpoint = (id: string) => this.#call(Endpoint, 'webhook_endpoint', id)
+  deliveries = (endpoint: string, by: {status?: string; before?: string}): Promise<Page<Delivery>> =>
+    this.#call(pageOf(Delivery), 'deliveries', endpoint, by.status ?? null, by.before ?? null, pageSize)
+  delivery = (endpoint: string, id: string) => this.#call(DeliveryDetail, 'delivery', endpoint, id)
+  auditLog = (before?: string): Promise<Page<AuditEntry>> =>
+    this.#call(pageOf(AuditEntry), 'audit_log', before ?? null, pageSize)
+  search = (text: string) => this.#call(z.array(Found), 'search', text)
+
+  // Changes. `request` is the id of the form: the same form sent again is refused with SLDUP.
+  /** Throws SLSTP if the second factor was shown too long ago, so that it can be asked for before a form is filled. */
+  requireFresh = () => this.#call(z.unknown(), 'require_fresh')
+  createApiKey = (request: string, secretHash: Buffer, label: string, scopes: string[]) =>
+    this.#call(Id, 'create_api_key', request, secretHash, label, scopes)
+  revokeApiKey = (request: string, id: string) => this.#call(z.unknown(), 'revoke_api_key', request, id)
+  setPayoutAddress = (request: string, chain: string, address: string) =>
+    this.#call(z.unknown(), 'set_payout_address', request, chain, address)
+  createPayout = (request: string, chain: string, token: string, sweepFirst: boolean) =>
+    this.#call(Id, 'create_payout', request, chain, token, sweepFirst)
+  cancelPayout = (request: string, id: string) => this.#call(z.unknown(), 'cancel_payout', request, id)
+  createEndpoint = (request: string, url: string, types: string[]) =>
+    this.#call(Created, 'create_webhook_endpoint', request, url, types)
+  updateEndpoint = (request: string, id: string, url: string | null, types: string[] | null, enable: boolean | null) =>
+    this.#call(z.unknown(), 'update_webhook_endpoint', request, id, url, types, enable)
+  deleteEndpoint = (request: string, id: string) => this.#call(z.unknown(), 'delete_webhook_endpoint', request, id)
+  rotateSecret = (request: string, id: string) => this.#call(Created, 'rotate_webhook_secret', request, id)
+  testEndpoint = (request: string, id: string, type: string) => this.#call(Id, 'test_webhook', request, id, type)
+  redeliver = (request: string, endpoint: string, delivery: string) =>
+    this.#call(z.unknown(), 'redeliver', request, endpoint, delivery)
+  /** Returns how many are sent again. */
+  redeliverFailed = (request: string, endpoint: string, since: string) =>
+    this.#call(z.int(), 'redeliver_failed', request, endpoint, since)
+}

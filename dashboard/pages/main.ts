@@ -1,0 +1,59 @@
+// The process that shows the pages. It listens on a unix socket for the sign-in process (dashboard/auth), which alone can reach it, and sees no
+// password, code or cookie. It ends cleanly when it is asked to or its parent is gone.
+import {chmodSync, mkdirSync, rmSync} from 'node:fs'
+import path from 'node:path'
+import {PermanentError} from '../../base/errors.ts'
+import {dashboardSocket} from '../../base/home.ts'
+import {announceReady, endWhenAsked, exitLost} from '../../base/lifecycle.ts'
+import {logger} from '../../base/log.ts'
+import {observe} from '../../base/observe.ts'
+import {databaseUrlOf, readSettings} from '../../chains/settings.ts'
+import {connections} from '../../db/connections.ts'
+import {failureOf, inWords, isAway} from '../../db/failure.ts'
+import {cutWhenAway, untilWritable} from '../../db/held-connection.ts'
+import {Outage} from '../../db/outage.ts'
+import {openPool} from '../../db/pool.ts'
+import {buildServer} from './server.ts'
+
+const log = logger('dashboard-pages')
+const connectTimeoutMs = 5_000
+
+async function main(): Promise<void> {
+  const settings = readSettings()
+  const {host, port, publicUrl, chains, webhookAllowPrivate} = settings
+  const max = connections.sluice_dashboard.pool
+  const pool = openPool(databaseUrlOf(settings), {name: 'sluice-dashboard', max, log, connectTimeoutMs})
+  const apiUrl = publicUrl ?? `http://${host}:${port}`
+  const app = await buildServer({pool, log, chains, webhookAllowPrivate, apiUrl})
+  await observe({...settings, log})
+  const ending = new AbortController()
+  const held = {
+    url: databaseUrlOf(settings),
+    name: 'sluice-dashboard-held',
+    outage: new Outage(log),
+    signal: ending.signal,
+  }
+  await untilWritable(held)
+  const following = cutWhenAway(pool, held)
+  endWhenAsked(async () => {
+    ending.abort()
+    await app.close()
+    await following
+    await pool.end()
+  })
+  const socket = dashboardSocket(settings.home)
+  mkdirSync(path.dirname(socket), {recursive: true})
+  rmSync(socket, {force: true}) // of a process that was killed
+  await app.listen({path: socket})
+  chmodSync(socket, 0o666) // whoever reaches it needs the token of a session
+  log.info({socket}, 'the pages are served')
+  announceReady()
+}
+
+main().catch(error => {
+  log.fatal(
+    {error: inWords(error), stack: failureOf(error) || error instanceof PermanentError ? undefined : error.stack},
+    'the pages cannot be served',
+  )
+  process.exit(isAway(error) ? exitLost : 1)
+})

@@ -1,0 +1,19 @@
+// The first page.
+import type {FastifyRequest} from 'fastify'
+import type {App, Context} from '../app.ts'
+import {chainsOf} from '../chains.ts'
+import {show} from '../form.ts'
+import {overviewPage, overviewPart} from '../views/overview.ts'
+
+export function overview(app: App, context: Context): void {
+  const chains = chainsOf(context)
+  const shown = async ({data, me}: FastifyRequest) => ({
+    overview: await data.overview(),
+    chains,
+    me,
+    apiUrl: context.apiUrl,
+  })
+
+  app.get('/', async request => show(request, overviewPage(await shown(request))))
+  app.get('/overview/part', async request => overviewPart(await shown(request)).text)
+}

@@ -1,0 +1,53 @@
+// Payout addresses: seen and set. The whitelist is the operator's, and out of reach here.
+import type {FastifyRequest} from 'fastify'
+import {z} from 'zod'
+import {displayForm} from '../../../chains/address.ts'
+import {AddressError} from '../../../chains/family.ts'
+import {type ChainCode, chainCodes} from '../../../chains/registry.ts'
+import type {App, Context} from '../app.ts'
+import {chainsOf} from '../chains.ts'
+import type {Data} from '../data.ts'
+import {Refusal, read, show, submit} from '../form.ts'
+import {type Fields, fieldsOf} from '../view.ts'
+import {payoutAddressesPage, payoutAddressPage} from '../views/payout-addresses.ts'
+
+const Params = z.object({chain: z.enum(chainCodes)})
+
+export function payoutAddresses(app: App, context: Context): void {
+  const chains = chainsOf(context)
+  const form = async ({params, data}: FastifyRequest, typed: Fields, error?: string) => {
+    const {chain} = read(Params, params)
+    const now = (await data.payoutAddresses()).find(row => row.chain === chain)
+    return payoutAddressPage(chains(chain), now, typed, error)
+  }
+
+  app.get('/payout-addresses', async request =>
+    show(request, payoutAddressesPage(await request.data.payoutAddresses(), chains, request.me)),
+  )
+  app.get('/payout-addresses/:chain', async request => {
+    await request.data.requireFresh()
+    return show(request, await form(request, fieldsOf(request.query)))
+  })
+  app.post('/payout-addresses/:chain', (request, reply) => {
+    const {chain} = read(Params, request.params)
+    return submit(request, reply, {
+      url: `/payout-addresses/${chain}`,
+      fields: {address: z.string().trim().min(1, 'must not be empty').max(128)},
+      act: async ({request: form, address}) => {
+        await request.data.setPayoutAddress(form, chain, await readAddress(request.data, chain, address))
+        return '/payout-addresses'
+      },
+      again: (typed, error) => form(request, typed, error),
+      done: ['/payout-addresses', 'To the payout addresses'],
+    })
+  })
+}
+
+async function readAddress(data: Data, chain: ChainCode, address: string): Promise<string> {
+  try {
+    return await displayForm(chain, address, (await data.ownAddress(chain)) ?? undefined)
+  } catch (error) {
+    if (error instanceof AddressError) throw new Refusal(`This address ${error.message}`)
+    throw error
+  }
+}

@@ -1,0 +1,91 @@
+// Payouts: seen, requested and cancelled.
+import type {FastifyRequest} from 'fastify'
+import {z} from 'zod'
+import {chainCodes} from '../../../chains/registry.ts'
+import type {App, Context} from '../app.ts'
+import {chainsOf} from '../chains.ts'
+import {before, id, read, show, submit} from '../form.ts'
+import {type Fields, fieldsOf} from '../view.ts'
+import {question} from '../views/notices.ts'
+import {
+  newPayoutPage,
+  nothingToPayOut,
+  payoutList,
+  payoutPage,
+  payoutPart,
+  payoutStatuses,
+  payoutsPage,
+} from '../views/payouts.ts'
+
+const Query = z.object({status: z.enum(payoutStatuses).optional(), chain: z.enum(chainCodes).optional(), before})
+const pair = {chain: z.enum(chainCodes), token: z.string().min(1).max(64)}
+
+export function payouts(app: App, context: Context): void {
+  const chains = chainsOf(context)
+  const list = async (request: FastifyRequest) => {
+    const query = read(Query, request.query)
+    return {query, page: await request.data.payouts(query)}
+  }
+  const one = (request: FastifyRequest) => request.data.payout(read(id, request.params).id)
+
+  app.get('/payouts', async request => show(request, payoutsPage(await list(request), request.me.chains)))
+  app.get('/payouts/part', async request => payoutList(await list(request)).text)
+  app.get('/payouts/:id', async request => {
+    const payout = await one(request)
+    return show(request, payoutPage(payout, chains(payout.chain)))
+  })
+  app.get('/payouts/:id/part', async request => {
+    const payout = await one(request)
+    return payoutPart(payout, chains(payout.chain)).text
+  })
+
+  async function draft({data, me}: FastifyRequest, typed: Fields, error?: string) {
+    const {chain, token} = read(z.object(pair), typed)
+    const [balance, addresses] = await Promise.all([data.balance(chain, token), data.payoutAddresses()])
+    if (balance === null) return nothingToPayOut(chain, token)
+    const address = addresses.find(row => row.chain === chain)
+    return newPayoutPage({balance, address, chain: chains(chain), me, typed, error})
+  }
+  app.get('/payouts/new', async request => {
+    await request.data.requireFresh()
+    return show(request, await draft(request, fieldsOf(request.query)))
+  })
+  app.post('/payouts', (request, reply) =>
+    submit(request, reply, {
+      url: '/payouts/new',
+      fields: {...pair, sweep_first: z.literal('1').optional()},
+      act: async ({request: form, chain, token, sweep_first}) =>
+        `/payouts/${(await request.data.createPayout(form, chain, token, sweep_first === '1')).id}`,
+      again: (typed, error) => draft(request, typed, error),
+      done: ['/payouts', 'To the payouts'],
+    }),
+  )
+
+  const cancelPage = async (request: FastifyRequest, error?: string) => {
+    const payout = await one(request)
+    return question({
+      title: `Cancel the payout of ${payout.net} ${payout.token}`,
+      section: '/payouts',
+      parent: [`/payouts/${payout.id}`, 'Payout'],
+      text: 'Nothing is paid, and its deposits are in the balance again. It can be cancelled only while it is pending.',
+      action: `/payouts/${payout.id}/cancel`,
+      button: 'Cancel the payout',
+      isDestructive: true,
+      error,
+    })
+  }
+  app.get('/payouts/:id/cancel', async request => show(request, await cancelPage(request)))
+  app.post('/payouts/:id/cancel', (request, reply) => {
+    const path = `/payouts/${encodeURIComponent(read(id, request.params).id)}`
+    return submit(request, reply, {
+      url: `${path}/cancel`,
+      fields: {},
+      act: async ({request: form}) => {
+        await request.data.cancelPayout(form, read(id, request.params).id)
+        return path
+      },
+      again: (_typed, error) => cancelPage(request, error),
+      done: [path, 'To the payout'],
+    })
+  })
+}

@@ -1,0 +1,136 @@
+// The server of the pages on a real socket and a real database: what becomes of requests that show no page, and the streams of live pages.
+import {mkdtempSync, rmSync} from 'node:fs'
+import {type IncomingMessage, request} from 'node:http'
+import {tmpdir} from 'node:os'
+import path from 'node:path'
+import type pg from 'pg'
+import {afterAll, beforeAll, expect, test} from 'vitest'
+import {logger} from '../../base/log.ts'
+import {readSettings} from '../../chains/settings.ts'
+import {openPool} from '../../db/pool.ts'
+import {newSession, type SignedIn, signIn} from '../../test/support/dashboard.ts'
+import {Money} from '../../test/support/money.ts'
+import type {TestUser} from '../../test/support/people.ts'
+import {until} from '../../test/support/until.ts'
+import type {App} from './app.ts'
+import {buildServer} from './server.ts'
+
+const folder = mkdtempSync(path.join(tmpdir(), 'sluice-pages-'))
+const socketPath = path.join(folder, 'pages.sock')
+const log = logger('test')
+log.level = 'silent'
+
+let money: Money
+let pool: pg.Pool
+let app: App
+let shop: TestUser
+let ada: SignedIn
+
+beforeAll(async () => {
+  money = await Money.open()
+  shop = await money.merchant()
+  ada = await signIn(money.db, shop.merchantId)
+  pool = openPool(money.db.url('sluice_dashboard'), {name: 'sluice-dashboard', max: 4})
+  const {chains} = readSettings({})
+  app = await buildServer({pool, log, chains, webhookAllowPrivate: true, apiUrl: 'http://127.0.0.1:8080'})
+  await app.listen({path: socketPath})
+})
+afterAll(async () => {
+  await app.close()
+  await pool.end()
+  await money.close()
+  rmSync(folder, {recursive: true})
+})
+
+interface Asked {
+  token?: string
+  form?: string
+}
+
+function ask(url: string, {token = ada.token, form}: Asked = {}): Promise<IncomingMessage> {
+  const headers = {'sluice-session': token, ...(form && {'content-type': 'application/x-www-form-urlencoded'})}
+  return new Promise((resolve, reject) => {
+    request({socketPath, path: url, method: form ? 'POST' : 'GET', headers}, resolve)
+      .on('error', reject)
+      .end(form)
+  })
+}
+
+async function read(response: IncomingMessage): Promise<string> {
+  let text = ''
+  for await (const chunk of response) text += chunk
+  return text
+}
+
+const statusOf = async (url: string, asked?: Asked) => {
+  const response = await ask(url, asked)
+  await read(response)
+  return [response.statusCode, response.headers.location]
+}
+
+test('a request without a live session leads to the sign-in page, whatever it asks for', async () => {
+  for (const url of ['/', '/deposits', '/live', '/nonsense', '/api-keys/new'])
+    for (const token of ['', 'unknown', await newSession(money.db, ada.userId, {secondFactorIn: null})])
+      expect([url, ...(await statusOf(url, {token}))]).toEqual([url, 303, '/sign-in'])
+})
+
+test('what does not exist, or cannot be read, is a page that says what to do next', async () => {
+  for (const [url, status] of [
+    ['/nonsense', 404],
+    ['/deposits/dep_0', 404],
+    ['/deposits?before=%00', 400],
+    ['/users?before=1e9', 400],
+    ['/deposits?before=x', 400],
+  ] as const) {
+    const response = await ask(url)
+    expect([url, response.statusCode]).toEqual([url, status])
+    expect(await read(response)).toMatch(/^<!doctype html>[\s\S]*<main[\s\S]*href="\/"/)
+  }
+})
+
+test('a form that needs the second factor again leads there, with what was typed, and changes nothing', async () => {
+  const token = await newSession(money.db, ada.userId, {secondFactorIn: '-11 min'})
+  const form = 'request=0199f2c4-a1b2-7c3d-8e4f-5a6b7c8d9e0f&label=till+7&scopes=read'
+  const [status, location] = await statusOf('/api-keys', {token, form})
+  expect(status).toBe(303)
+  const target = new URL(String(location), 'http://localhost')
+  expect([target.pathname, target.searchParams.get('notice')]).toEqual(['/second-factor', 'not-done'])
+  expect(target.searchParams.get('next')).toMatch(/^\/api-keys\/new\?.*label=till(\+|%20)7/)
+  expect(await money.db.rows('select from app.api_key where merchant_id = $1', [shop.merchantId])).toEqual([])
+})
+
+test('a stream says only that there is news, and ends with its session', async () => {
+  const token = await newSession(money.db, ada.userId)
+  const response = await ask('/live', {token})
+  expect([response.statusCode, response.headers['content-type']]).toEqual([200, 'text/event-stream'])
+  let heard = ''
+  let isOver = false
+  response.on('data', chunk => {
+    heard += chunk
+  })
+  response.on('end', () => {
+    isOver = true
+  })
+  const isAsked = `select from pg_stat_activity where application_name = 'sluice-dashboard' and query like '%dashboard.news%'`
+  await until(async () => (await money.db.rows(isAsked)).length, {timeoutMs: 10_000, what: 'the first poll'})
+  await money.deposit(shop.address, 5_000_000)
+  await money.jobs.query('select app.sequence_events()')
+  await until(async () => heard.includes('event: news'), {timeoutMs: 10_000, what: 'news'})
+  expect(heard.replaceAll(/^(:|event: news\ndata:)?\n/gm, '')).toBe('')
+  await money.db.rows('delete from auth.session where token = $1', [token])
+  await until(async () => isOver, {timeoutMs: 10_000, what: 'the end of the stream'})
+})
+
+test('a database that is away is a page that says so, not an error', async () => {
+  const away = await buildServer({
+    pool: openPool('postgres://nobody:x@127.0.0.1:1/none', {name: 'away', max: 1}),
+    log,
+    chains: readSettings({}).chains,
+    webhookAllowPrivate: true,
+    apiUrl: '',
+  })
+  const response = await away.inject({url: '/', headers: {'sluice-session': 'x'}})
+  expect([response.statusCode, response.headers['retry-after']]).toEqual([503, '5'])
+  expect(response.body).toContain('Nothing was changed')
+  await away.close()
+})

@@ -1,0 +1,22 @@
+// What views are made of, and made from.
+import type {PageOptions} from '../layout.ts'
+
+/** A page without whoever looks at it. */
+export type View = Omit<PageOptions, 'person'>
+/** What was typed into a form, or stands in a query. */
+export type Fields = Record<string, string | string[] | undefined>
+
+/** Fields that were left empty are absent. */
+export const fieldsOf = (from: unknown): Fields =>
+  Object.fromEntries(Object.entries(from ?? {}).filter(([, value]) => value !== ''))
+export const one = (value: Fields[string]): string | undefined => (Array.isArray(value) ? value[0] : value)
+export const many = (value: Fields[string]): string[] => (value === undefined ? [] : [value].flat())
+
+/** A path with a query; what is undefined or empty is left out. */
+export function urlOf(path: string, query: Fields): string {
+  const pairs = Object.entries(query).flatMap(([name, value]) =>
+    many(value).map((each): [string, string] => [name, each]),
+  )
+  const text = new URLSearchParams(pairs.filter(([, value]) => value)).toString()
+  return text ? `${path}?${text}` : path
+}

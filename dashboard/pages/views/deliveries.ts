@@ -1,0 +1,175 @@
+// Deliveries of events to webhook endpoints.
+import {
+  alert,
+  card,
+  command,
+  copyable,
+  facts,
+  formId,
+  link,
+  live,
+  type Step,
+  status,
+  type Tone,
+  table,
+  time,
+  timeLine,
+  utc,
+} from '../../components.ts'
+import {type Html, html, type Part} from '../../html.ts'
+import type {Delivery, DeliveryDetail, Endpoint, Event, Page} from '../data.ts'
+import {type Fields, urlOf, type View} from '../view.ts'
+import {filters, pager} from './lists.ts'
+
+export const deliveryStatuses = ['pending', 'delivered', 'failed'] as const
+const tones: Record<Delivery['status'], Tone> = {pending: 'wait', delivered: 'good', failed: 'bad'}
+const deliveryState = (state: Delivery['status']) => status(state, tones[state])
+
+const pathOf = ({id, endpoint_id}: Delivery) => `/webhooks/${endpoint_id}/deliveries/${id}`
+
+/** What the endpoint said last. */
+const answer = ({attempts, response_status, error}: Delivery): string =>
+  attempts === 0 ? 'not sent' : (error ?? `responded with ${response_status}`)
+
+/** An event, and where it was sent, as a step of what it is about. */
+export const deliverySteps = ({type, created_at, deliveries}: Event): Step[] => [
+  {
+    at: created_at,
+    title: html`Event <code>${type}</code>`,
+    tone: 'soft',
+    text:
+      deliveries.length === 0
+        ? 'No webhook endpoint gets events of this type.'
+        : html`<ul class="sent">${deliveries.map(
+            delivery =>
+              html`<li>${deliveryState(delivery.status)} ${link(pathOf(delivery), delivery.endpoint_url)}<br><span class="soft small">${answer(delivery)}</span></li>`,
+          )}</ul>`,
+  },
+]
+
+/** Asks the page to look again in some seconds: a delivery is no news of its own. */
+const lookAgain = (deliveries: readonly Delivery[]) =>
+  deliveries.some(
+    ({status, next_attempt_at: at}) => status === 'pending' && (at === null || Date.parse(at) < Date.now() + 10_000),
+  ) && html`<span data-soon></span>`
+
+interface List {
+  endpoint: Endpoint
+  query: Fields
+  page: Page<Delivery>
+}
+
+const listPath = ({id}: Endpoint) => `/webhooks/${id}/deliveries`
+
+export const deliveryList = ({endpoint, query, page}: List): Html =>
+  html`${lookAgain(page.items)}${table({
+    caption: 'Deliveries, the newest first',
+    columns: ['Event', {name: 'Status', kind: 'state'}, 'Response', 'Attempts', 'Since (UTC)', 'Next attempt (UTC)'],
+    rows: page.items.map(delivery => ({
+      id: delivery.id,
+      cells: [
+        html`<a href="${pathOf(delivery)}"><code>${delivery.event_type}</code></a>`,
+        deliveryState(delivery.status),
+        html`<span class="clip">${answer(delivery)}</span>`,
+        delivery.attempts,
+        time(delivery.created_at),
+        delivery.next_attempt_at && time(delivery.next_attempt_at),
+      ],
+    })),
+    empty:
+      query.status || query.before
+        ? html`<p>No delivery matches.</p>`
+        : html`<p><strong>Nothing was sent yet.</strong></p><p>Send a test on the ${link(`/webhooks/${endpoint.id}`, 'page of the endpoint')}.</p>`,
+  })}${pager(listPath(endpoint), query, page.next)}`
+
+export const deliveriesPage = (list: List, {notice, failed}: {notice?: Part; failed?: string}): View => ({
+  title: 'Deliveries',
+  section: '/webhooks',
+  parent: [`/webhooks/${list.endpoint.id}`, list.endpoint.url],
+  isLive: list.query.before === undefined,
+  body: html`${notice}${alert(failed)}${filters(listPath(list.endpoint), list.query, [{name: 'status', label: 'Status', values: deliveryStatuses}])}${card(
+    {
+      body:
+        list.query.before === undefined
+          ? live('deliveries', urlOf(`${listPath(list.endpoint)}/part`, list.query), deliveryList(list))
+          : deliveryList(list),
+    },
+  )}${redeliverAll(list.endpoint)}`,
+})
+
+const redeliverAll = (endpoint: Endpoint) =>
+  card({
+    title: 'Send again what failed',
+    body: html`<p>Every delivery that failed, of events since a time. This is how you get what happened while the endpoint was disabled.</p>
+<form class="row" method="post" action="/webhooks/${endpoint.id}/redeliver-failed">${formId()}<label class="field"><span>Since (UTC)</span><input type="datetime-local" name="since" step="1" required value="${new Date(Date.now() - 86_400_000).toISOString().slice(0, 19)}"></label><button class="quiet">Send again</button></form>`,
+  })
+
+export const deliveryPage = (delivery: DeliveryDetail, error?: string): View => ({
+  title: delivery.event_type,
+  section: '/webhooks',
+  parent: [`/webhooks/${delivery.endpoint_id}/deliveries`, 'Deliveries'],
+  isLive: true,
+  actions: html`<form method="post" action="${pathOf(delivery)}/redeliver">${formId()}<button class="quiet">Send it again</button></form>`,
+  body: html`${alert(error)}${live('delivery', `${pathOf(delivery)}/part`, deliveryPart(delivery))}${request(delivery)}`,
+})
+
+export const deliveryPart = (delivery: DeliveryDetail): Html =>
+  html`${lookAgain([delivery])}<div class="columns">${card({
+    title: 'Attempts',
+    action: html`<span role="status">${deliveryState(delivery.status)}</span>`,
+    body: timeLine([
+      ...(delivery.next_attempt_at
+        ? [{at: null, title: 'Next attempt', text: utc(delivery.next_attempt_at), tone: 'wait'} as const]
+        : []),
+      ...delivery.tries.map(({attempted_at, duration_ms, response_status, error}) => ({
+        at: attempted_at,
+        title: error ?? `Responded with ${response_status}`,
+        text: `${error && response_status !== null ? `Status ${response_status}, after` : 'After'} ${duration_ms} ms.`,
+        tone: error === null ? ('good' as const) : ('bad' as const),
+      })),
+      ...(delivery.tries.length || delivery.next_attempt_at
+        ? []
+        : [{at: null, title: 'Nothing was sent: the endpoint was disabled', tone: 'bad'} as const]),
+    ]),
+  })}${card({
+    title: 'Details',
+    body: facts([
+      ['Endpoint', link(`/webhooks/${delivery.endpoint_id}`, delivery.endpoint_url)],
+      ['Event id', copyable(delivery.event_id, 'event id')],
+      ['Delivery id', copyable(delivery.id, 'delivery id')],
+      ['Since', utc(delivery.created_at)],
+      ['Ended', delivery.finished_at ? utc(delivery.finished_at) : 'not yet'],
+    ]),
+  })}</div>`
+
+const request = (delivery: DeliveryDetail) =>
+  card({
+    title: 'Request',
+    body: html`<p class="soft">Each attempt posts this. Verify the signature over the raw body, before you parse it.</p>
+${facts([
+  [html`<code>POST</code>`, html`<code>${delivery.endpoint_url}</code>`],
+  [html`<code>content-type</code>`, html`<code>application/json</code>`],
+  [
+    html`<code>webhook-id</code>`,
+    html`<code>${delivery.event_id}</code><br><span class="soft small">The same in each attempt: handle an event once.</span>`,
+  ],
+  [
+    html`<code>webhook-timestamp</code>`,
+    html`<span class="soft">The second of the attempt: refuse a message whose time is minutes off.</span>`,
+  ],
+  [
+    html`<code>webhook-signature</code>`,
+    html`<code>v1,…</code><br><span class="soft small">HMAC-SHA256 over “id.timestamp.body” with the endpoint’s secret, in base64. During a rotation there are two.</span>`,
+  ],
+])}
+<h3>Body</h3><p class="soft small">Shown with line breaks; it is sent without.</p>${command(indented(delivery.body), 'body')}`,
+  })
+
+/** For people; what is sent has no line breaks. */
+function indented(json: string): string {
+  try {
+    return JSON.stringify(JSON.parse(json), null, 2)
+  } catch {
+    return json
+  }
+}

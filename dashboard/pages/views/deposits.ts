@@ -1,0 +1,161 @@
+// Deposits: the list, and one with its time line.
+import {
+  card,
+  copyable,
+  facts,
+  link,
+  live,
+  type Step,
+  short,
+  status,
+  type Tone,
+  table,
+  time,
+  timeLine,
+} from '../../components.ts'
+import {type Html, html, type Part} from '../../html.ts'
+import type {Chains, ShownChain} from '../chains.ts'
+import type {Deposit, DepositDetail, Page} from '../data.ts'
+import {type Fields, urlOf, type View} from '../view.ts'
+import {deliverySteps} from './deliveries.ts'
+import {filters, pager} from './lists.ts'
+import {payoutStatus} from './payouts.ts'
+import {transaction} from './transaction.ts'
+
+export const depositStatuses = ['pending', 'final', 'reorged'] as const
+
+const tones: Record<Deposit['status'], Tone> = {pending: 'wait', final: 'good', reorged: 'bad'}
+
+export const depositState = ({status: state}: Deposit) => status(state, tones[state])
+
+const progress = ({status, confirmations}: Deposit, {needed}: ShownChain) =>
+  status === 'pending' &&
+  (needed ? `${Math.min(confirmations, needed)} of ${needed} confirmations` : `${confirmations} confirmations`)
+
+export const depositTable = (deposits: Deposit[], chains: Chains, empty: Part): Html =>
+  table({
+    caption: 'Deposits, the newest first',
+    columns: ['Amount', {name: 'Status', kind: 'state'}, 'Chain', 'User', 'Transaction', 'Seen (UTC)'],
+    rows: deposits.map(deposit => ({
+      id: deposit.id,
+      cells: [
+        html`<a class="amount" href="/deposits/${deposit.id}">${deposit.amount} ${deposit.token}</a>`,
+        html`${depositState(deposit)} <span class="soft small">${progress(deposit, chains(deposit.chain))}</span>`,
+        deposit.chain,
+        html`<span class="clip">${deposit.external_ref}</span>`,
+        short(deposit.txid),
+        time(deposit.created_at),
+      ],
+    })),
+    empty,
+  })
+
+interface List {
+  query: Fields
+  page: Page<Deposit>
+  chains: Chains
+}
+
+/** The part of the list that is live. */
+export const depositList = ({query, page, chains}: List): Html =>
+  html`${depositTable(page.items, chains, emptyFor(query))}${pager('/deposits', query, page.next)}`
+
+const emptyFor = (query: Fields) =>
+  Object.values(query).some(Boolean)
+    ? html`<p>No deposit matches these filters.</p>`
+    : html`<p><strong>No deposits yet.</strong></p><p>They appear here by themselves as soon as somebody pays one of your <a href="/users">users’ addresses</a>.</p>`
+
+export const depositsPage = (list: List, codes: readonly string[]): View => ({
+  title: 'Deposits',
+  section: '/deposits',
+  isLive: list.query.before === undefined,
+  body: html`${list.query.user && html`<p>Of one user. ${link('/deposits', 'Show all')}</p>`}${filters(
+    '/deposits',
+    list.query,
+    [
+      {name: 'status', label: 'Status', values: depositStatuses},
+      {name: 'chain', label: 'Chain', values: codes},
+    ],
+  )}${card({
+    body:
+      list.query.before === undefined
+        ? live('deposits', urlOf('/deposits/part', list.query), depositList(list))
+        : depositList(list),
+  })}`,
+})
+
+export const depositPage = (deposit: DepositDetail, chain: ShownChain): View => ({
+  title: `${deposit.amount} ${deposit.token}`,
+  section: '/deposits',
+  parent: ['/deposits', 'Deposits'],
+  isLive: true,
+  body: live('deposit', `/deposits/${deposit.id}/part`, depositPart(deposit, chain)),
+})
+
+export const depositPart = (deposit: DepositDetail, chain: ShownChain): Html =>
+  html`<div class="columns">${card({
+    title: 'What happened',
+    action: html`<span role="status">${depositState(deposit)}</span>`,
+    body: timeLine(steps(deposit, chain)),
+  })}${card({
+    title: 'Details',
+    body: facts([
+      ['Network', chain.name],
+      ['User', link(`/users/${deposit.user_id}`, deposit.external_ref)],
+      ['Paid to', copyable(deposit.address, 'address')],
+      ['Sender, for display only', copyable(deposit.sender, 'sender')],
+      ['Transaction', transaction(deposit.txid, chain)],
+      ['Block', deposit.block_height ?? 'none yet'],
+      ['Place in the transaction', deposit.output_index],
+      ['Id', copyable(deposit.id, 'id')],
+    ]),
+  })}</div>`
+
+/** What happened comes first, by its time. */
+function steps(deposit: DepositDetail, chain: ShownChain): Step[] {
+  const {created_at, block_height, finalised_at, payout, events} = deposit
+  const seen: Step = {
+    at: created_at,
+    title: 'Seen',
+    text: block_height === null ? 'In no block yet.' : `In block ${block_height}.`,
+    tone: 'good',
+  }
+  const past: Step[] = [
+    seen,
+    ...(finalised_at
+      ? [{at: finalised_at, title: 'Final', text: 'It counts, and is in the balance.', tone: 'good'} as const]
+      : []),
+    ...events.flatMap(deliverySteps),
+    ...(payout
+      ? [
+          {
+            at: payout.created_at,
+            title: html`Collected by a ${link(`/payouts/${payout.id}`, 'payout')}`,
+            text: payoutStatus(payout.status),
+            tone: 'good',
+          } as const,
+        ]
+      : []),
+  ]
+  return [...past.sort((a, b) => a.at!.localeCompare(b.at!)), ...ahead(deposit, chain)]
+}
+
+function ahead(deposit: DepositDetail, chain: ShownChain): Step[] {
+  if (deposit.status === 'reorged')
+    return [
+      {
+        at: null,
+        title: 'Reorged',
+        text: 'Its block left the chain. If the transaction is mined again, this deposit is pending again.',
+        tone: 'bad',
+      },
+    ]
+  const paid: Step = {
+    at: null,
+    title: 'Payout',
+    text: html`None has collected it yet. ${deposit.status === 'final' && link('/', 'Pay out the balance')}`,
+  }
+  if (deposit.status === 'pending')
+    return [{at: null, title: 'Final', text: progress(deposit, chain), tone: 'wait'}, paid]
+  return deposit.payout ? [] : [paid]
+}

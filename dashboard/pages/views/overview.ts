@@ -1,0 +1,114 @@
+// The first page: what there is, what moves, and what to do next.
+import {button, card, command, link, live, table} from '../../components.ts'
+import {type Html, html} from '../../html.ts'
+import type {Chains} from '../chains.ts'
+import type {Balance, Endpoint, Me, Overview} from '../data.ts'
+import type {View} from '../view.ts'
+import {depositTable} from './deposits.ts'
+import {payoutTable} from './payouts.ts'
+import {createUserLine} from './users.ts'
+import {emptyWebhooks, health, lastDay} from './webhooks.ts'
+
+interface Shown {
+  overview: Overview
+  chains: Chains
+  me: Me
+  apiUrl: string
+}
+
+export const overviewPage = (shown: Shown): View => ({
+  title: 'Overview',
+  section: '/',
+  isLive: true,
+  body: live('overview', '/overview/part', overviewPart(shown)),
+})
+
+export const overviewPart = (shown: Shown): Html => {
+  const {balances, deposits, payouts, endpoints} = shown.overview
+  const [newest] = deposits
+  return html`<p role="status" class="unseen">${newest && `Newest deposit: ${newest.amount} ${newest.token}, ${newest.status}`}</p>
+${shown.me.suspended && html`<p class="alert">The operator has suspended this account. Ask the operator why.</p>`}${nextSteps(shown)}
+<section aria-labelledby="balances"><h2 id="balances" class="section">Balances</h2>${
+    balances.length
+      ? html`<div class="tiles">${balances.map(balance => tile(balance, shown.chains))}</div>`
+      : html`<div class="card empty"><p>Nothing to pay out yet. A balance is made of deposits that are final.</p></div>`
+  }</section>
+${card({
+  title: 'Deposits',
+  action: deposits.length > 0 && link('/deposits', 'All deposits'),
+  body: depositTable(
+    deposits,
+    shown.chains,
+    html`<p>None yet. They appear here by themselves as soon as somebody pays one of your users’ addresses.</p>`,
+  ),
+})}<div class="columns">${card({
+    title: 'Payouts under way',
+    action: link('/payouts', 'All payouts'),
+    body: payoutTable(payouts, html`<p>None at the moment.</p>`),
+  })}${card({
+    title: 'Webhook endpoints',
+    action: endpoints.length > 0 && link('/webhooks', 'All endpoints'),
+    body: endpointHealth(endpoints),
+  })}</div>`
+}
+
+const tile = (balance: Balance, chains: Chains) =>
+  html`<article class="card tile" id="balance-${balance.chain}-${balance.token}"><h3>${balance.token}<span class="soft"> on ${chains(balance.chain).name}</span></h3>
+<p class="big amount">${balance.net}</p><p class="soft small">${balance.gross} gross − ${balance.fee} fee, of ${balance.deposit_count} ${balance.deposit_count === 1 ? 'deposit' : 'deposits'}</p>
+${
+  balance.refusal === null
+    ? html`<p>${button(`/payouts/new?chain=${balance.chain}&token=${encodeURIComponent(balance.token)}`, html`Pay out<span class="unseen"> ${balance.net} ${balance.token} on ${balance.chain}</span>`)}</p>`
+    : html`<p class="small">${balance.refusal}</p>`
+}</article>`
+
+const endpointHealth = (endpoints: Endpoint[]) =>
+  table({
+    caption: 'Health of the webhook endpoints',
+    columns: ['URL', {name: 'Health', kind: 'state'}, 'Last 24 hours'],
+    rows: endpoints.map(endpoint => ({
+      id: endpoint.id,
+      cells: [
+        html`<a class="clip" href="/webhooks/${endpoint.id}">${endpoint.url}</a>`,
+        health(endpoint),
+        lastDay(endpoint),
+      ],
+    })),
+    empty: emptyWebhooks,
+  })
+
+/** What a new merchant still has to do, in order; nothing once all is done. */
+function nextSteps({overview, apiUrl}: Shown): Html | undefined {
+  const {has_keys, has_users, has_addresses, endpoints} = overview
+  const steps = [
+    {
+      isDone: has_keys,
+      title: 'Create an API key',
+      text: html`<p>Your server sends it with each request.</p><p>${button('/api-keys/new', 'Create a key')}</p>`,
+    },
+    {
+      isDone: has_users,
+      title: 'Make a user',
+      text: html`<p>A user is one of your customers, and gets an address of its own on each chain.</p>${command(createUserLine(apiUrl))}`,
+    },
+    {
+      isDone: endpoints.length > 0,
+      title: 'Add a webhook endpoint',
+      text: html`<p>Your server learns of deposits and payouts at once.</p><p>${button('/webhooks/new', 'Add an endpoint', 'quiet')}</p>`,
+    },
+    {
+      isDone: has_addresses,
+      title: 'Register a payout address',
+      text: html`<p>That is where your money goes. The operator confirms it.</p><p>${button('/payout-addresses', 'Register an address', 'quiet')}</p>`,
+    },
+  ]
+  const first = steps.findIndex(({isDone}) => !isDone)
+  if (first < 0) return undefined
+  return card({
+    id: 'next',
+    title: 'Set up',
+    body: html`<ol class="set-up">${steps.map(
+      ({isDone, title, text}, index) =>
+        html`<li class="${isDone ? 'done' : index === first ? 'now' : 'later'}"><div><strong>${title}</strong> <span class="soft small">${isDone ? 'done' : ''}</span></div>${!isDone && text}</li>`,
+    )}</ol>`,
+  })
+}

@@ -1,0 +1,89 @@
+// Where payouts go, and whether the operator's whitelist has it.
+import {
+  alert,
+  button,
+  card,
+  command,
+  copyable,
+  field,
+  formId,
+  status,
+  type Tone,
+  table,
+  time,
+  utc,
+} from '../../components.ts'
+import {type Html, html} from '../../html.ts'
+import type {Chains, ShownChain} from '../chains.ts'
+import type {Me, PayoutAddress} from '../data.ts'
+import {type Fields, one, type View} from '../view.ts'
+import {decide} from './notices.ts'
+
+const states: Record<NonNullable<PayoutAddress['whitelist']>, [text: string, tone: Tone]> = {
+  missing: ['not on the whitelist', 'bad'],
+  waiting: ['on the whitelist soon', 'wait'],
+  active: ['on the whitelist', 'good'],
+}
+
+export const whitelistState = ({whitelist}: PayoutAddress): Html | undefined =>
+  whitelist === null ? undefined : status(...states[whitelist])
+
+/** What has to be done before something is paid there. Only the operator can: nobody who gets into this dashboard can add an address. */
+export function whitelistText({chain, address, whitelist, active_at}: PayoutAddress, me: Me): Html | undefined {
+  if (whitelist === 'waiting' && active_at)
+    return html`<p class="notice wait">Payouts on ${chain} wait until ${utc(active_at)}: from then on the whitelist has this address.</p>`
+  if (whitelist !== 'missing' || address === null) return undefined
+  return html`<div class="notice wait"><p>Payouts on ${chain} wait until the operator puts this address on the whitelist, and fail after a day. Send the operator this command:</p>${command(
+    `sluice whitelist add --merchant ${me.merchant_prefix} --chain ${chain} --address ${address}`,
+    'command for the operator',
+  )}</div>`
+}
+
+export const payoutAddressesPage = (addresses: PayoutAddress[], chains: Chains, me: Me): View => ({
+  title: 'Payout addresses',
+  section: '/payout-addresses',
+  lead: 'Payouts of a chain go to one address of yours. The operator confirms it by a whitelist that this dashboard cannot change.',
+  body: html`${card({
+    body: table({
+      caption: 'Payout addresses, by chain',
+      columns: ['Network', {name: 'Whitelist', kind: 'state'}, 'Address', 'Changed (UTC)', 'Change'],
+      rows: addresses.map(row => ({
+        id: row.chain,
+        cells: [
+          html`<strong>${row.chain}</strong> <span class="soft small">${chains(row.chain).name}</span>`,
+          whitelistState(row) ?? status('no address', 'soft'),
+          row.address === null ? null : copyable(row.address, `address on ${row.chain}`),
+          row.updated_at && time(row.updated_at),
+          button(
+            `/payout-addresses/${row.chain}`,
+            html`${row.address === null ? 'Register' : 'Change'}<span class="unseen"> the address on ${row.chain}</span>`,
+            'quiet',
+          ),
+        ],
+      })),
+      empty: html`<p>No chain is enabled for this account: ask the operator.</p>`,
+    }),
+  })}${addresses.map(row => whitelistText(row, me))}`,
+})
+
+export const payoutAddressPage = (
+  chain: ShownChain,
+  now: PayoutAddress | undefined,
+  typed: Fields,
+  error?: string,
+): View => ({
+  title: `Payout address on ${chain.code}`,
+  section: '/payout-addresses',
+  parent: ['/payout-addresses', 'Payout addresses'],
+  body: html`<section class="card narrow">${alert(error)}<p>Payouts on ${chain.name} will go there. A change applies to payouts that are requested later, and the operator has to put the new address on the whitelist.</p>
+${now?.address && html`<p class="soft">Now: ${copyable(now.address, 'present address')}</p>`}
+<form method="post" action="/payout-addresses/${chain.code}">${formId()}${field({
+    label: 'New address',
+    name: 'address',
+    value: one(typed.address),
+    maxlength: 128,
+    autocomplete: 'off',
+    isFirst: true,
+    help: 'Copy it from your wallet. Check its first and last letters.',
+  })}${decide('Save the address', '/payout-addresses')}</form></section>`,
+})

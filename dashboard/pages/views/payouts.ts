@@ -1,0 +1,203 @@
+// Payouts: the list, one with its steps, and the page that asks before a balance is paid out.
+import {
+  alert,
+  card,
+  copyable,
+  facts,
+  formId,
+  link,
+  live,
+  type Step,
+  status,
+  type Tone,
+  table,
+  time,
+  timeLine,
+  utc,
+} from '../../components.ts'
+import {type Html, html, type Part} from '../../html.ts'
+import type {ShownChain} from '../chains.ts'
+import type {Balance, Me, Page, Payout, PayoutAddress, PayoutDetail} from '../data.ts'
+import {type Fields, urlOf, type View} from '../view.ts'
+import {deliverySteps} from './deliveries.ts'
+import {filters, pager} from './lists.ts'
+import {decide} from './notices.ts'
+import {whitelistState, whitelistText} from './payout-addresses.ts'
+import {transaction} from './transaction.ts'
+
+export const payoutStatuses = ['pending', 'sweeping', 'swept', 'paying', 'completed', 'failed'] as const
+
+const tones: Record<Payout['status'], Tone> = {
+  pending: 'wait',
+  sweeping: 'wait',
+  swept: 'wait',
+  paying: 'wait',
+  completed: 'good',
+  failed: 'bad',
+}
+export const payoutStatus = (state: Payout['status']) => status(state, tones[state])
+
+/** Why it waits, or why it failed. */
+const reason = ({waiting, error}: Payout) => (waiting ?? error)?.message
+
+export const payoutTable = (payouts: Payout[], empty: Part): Html =>
+  table({
+    caption: 'Payouts, the newest first',
+    columns: ['Net', {name: 'Status', kind: 'state'}, 'Chain', 'Gross and fee', 'Why', 'Requested (UTC)'],
+    rows: payouts.map(payout => ({
+      id: payout.id,
+      cells: [
+        html`<a class="amount" href="/payouts/${payout.id}">${payout.net} ${payout.token}</a>`,
+        payoutStatus(payout.status),
+        payout.chain,
+        `${payout.gross} − ${payout.fee}`,
+        reason(payout) ?? null,
+        time(payout.created_at),
+      ],
+    })),
+    empty,
+  })
+
+interface List {
+  query: Fields
+  page: Page<Payout>
+}
+
+export const payoutList = ({query, page}: List): Html =>
+  html`${payoutTable(
+    page.items,
+    query.status || query.chain || query.before
+      ? html`<p>No payout matches these filters.</p>`
+      : html`<p><strong>No payouts yet.</strong></p><p>Once deposits are final, pay a balance out from the ${link('/', 'overview')}.</p>`,
+  )}${pager('/payouts', query, page.next)}`
+
+export const payoutsPage = (list: List, codes: readonly string[]): View => ({
+  title: 'Payouts',
+  section: '/payouts',
+  isLive: list.query.before === undefined,
+  body: html`${filters('/payouts', list.query, [
+    {name: 'status', label: 'Status', values: payoutStatuses},
+    {name: 'chain', label: 'Chain', values: codes},
+  ])}${card({
+    body:
+      list.query.before === undefined
+        ? live('payouts', urlOf('/payouts/part', list.query), payoutList(list))
+        : payoutList(list),
+  })}`,
+})
+
+export const payoutPage = (payout: PayoutDetail, chain: ShownChain): View => ({
+  title: `${payout.net} ${payout.token}`,
+  section: '/payouts',
+  parent: ['/payouts', 'Payouts'],
+  isLive: true,
+  body: live('payout', `/payouts/${payout.id}/part`, payoutPart(payout, chain)),
+})
+
+export const payoutPart = (payout: PayoutDetail, chain: ShownChain): Html =>
+  html`${why(payout)}<div class="columns">${card({
+    title: 'Steps',
+    action: html`<span role="status">${payoutStatus(payout.status)}</span>`,
+    body: html`${timeLine(steps(payout))}${
+      payout.status === 'pending' &&
+      html`<p><a class="button quiet" href="/payouts/${payout.id}/cancel">Cancel this payout</a></p>`
+    }`,
+  })}${card({
+    title: 'Details',
+    body: facts([
+      ['Network', chain.name],
+      [
+        'Gross',
+        html`<span class="amount">${payout.gross} ${payout.token}</span> of ${payout.deposit_count} ${payout.deposit_count === 1 ? 'deposit' : 'deposits'}`,
+      ],
+      ['Fee', html`<span class="amount">${payout.fee} ${payout.token}</span> (${percent(payout.fee_bps)})`],
+      ['Net', html`<strong class="amount">${payout.net} ${payout.token}</strong>`],
+      ['Paid to', copyable(payout.address, 'address')],
+      ['Transaction', payout.txid ? transaction(payout.txid, chain) : 'none yet'],
+      ['Sweep first', payout.sweep_first ? 'yes' : 'no'],
+      ['Id', copyable(payout.id, 'id')],
+    ]),
+  })}</div>`
+
+const why = ({waiting, error}: Payout) =>
+  (waiting &&
+    html`<p role="status" class="notice wait"><strong>It waits.</strong> ${waiting.message} Since ${utc(waiting.since)}. ${waiting.code === 'address_not_whitelisted' && link('/payout-addresses', 'See what the operator has to do')}</p>`) ??
+  (error &&
+    html`<p role="status" class="alert"><strong>It failed, and nothing was paid.</strong> ${error.message} Its deposits are in the balance again.</p>`)
+
+/** Steps that a payout did not need, such as sweeping, have no time, and are left out once it is past them. */
+function steps(payout: PayoutDetail): Step[] {
+  const {created_at, sweeping_at, swept_at, paying_at, finished_at, status: state, events, waiting} = payout
+  const all = [
+    {at: created_at, title: 'Requested', text: 'The address is checked against the whitelist.'},
+    {at: sweeping_at, title: 'Sweeping', text: 'Funds are moved from your users’ addresses to the treasury.'},
+    {at: swept_at, title: 'Swept', text: 'The treasury has enough.'},
+    {at: paying_at, title: 'Paying', text: 'The net is on its way, in a transaction that cannot be taken back.'},
+  ]
+  const last = all.findLastIndex(({at}) => at !== null)
+  const past: Step[] = [
+    ...all.flatMap((step, index) =>
+      step.at === null ? [] : [{...step, tone: index === last && waiting ? ('wait' as const) : ('good' as const)}],
+    ),
+    ...(finished_at
+      ? [
+          {
+            at: finished_at,
+            title: state === 'failed' ? 'Failed' : 'Completed',
+            text: state === 'failed' ? 'Nothing was paid.' : 'The transaction is final.',
+            tone: tones[state],
+          },
+        ]
+      : []),
+    ...events.flatMap(deliverySteps),
+  ]
+  const ahead = finished_at
+    ? []
+    : [...all.slice(last + 1), {at: null, title: 'Completed', text: 'The transaction is final.'}]
+  return [...past.sort((a, b) => a.at!.localeCompare(b.at!)), ...ahead]
+}
+
+const percent = (bps: number) => `${bps / 100} %`
+
+interface Draft {
+  balance: Balance
+  address: PayoutAddress | undefined
+  chain: ShownChain
+  me: Me
+  typed: Fields
+  error?: string
+}
+
+export const newPayoutPage = ({balance, address, chain, me, typed, error}: Draft): View => ({
+  title: `Pay out ${balance.net} ${balance.token}`,
+  section: '/payouts',
+  parent: ['/', 'Overview'],
+  body: html`<section class="card narrow">${alert(error ?? balance.refusal ?? undefined)}${facts([
+    ['Network', chain.name],
+    [
+      'Gross',
+      html`<span class="amount">${balance.gross} ${balance.token}</span> of ${balance.deposit_count} ${balance.deposit_count === 1 ? 'deposit' : 'deposits'}`,
+    ],
+    ['Fee', html`<span class="amount">${balance.fee} ${balance.token}</span> (${percent(me.fee_bps)})`],
+    ['You receive', html`<strong class="amount big">${balance.net} ${balance.token}</strong>`],
+    [
+      'Paid to',
+      address?.address
+        ? html`${copyable(address.address, 'address')}<div>${whitelistState(address)}</div>`
+        : link(`/payout-addresses/${balance.chain}`, 'Register a payout address'),
+    ],
+  ])}${address?.address && whitelistText(address, me)}
+${
+  balance.refusal === null &&
+  html`<form method="post" action="/payouts">${formId()}<input type="hidden" name="chain" value="${balance.chain}"><input type="hidden" name="token" value="${balance.token}">
+<label class="tick"><input type="checkbox" name="sweep_first" value="1"${typed.sweep_first && html` checked`}><span><span>Sweep first</span><small>Every address of the balance is swept before anything is paid. Otherwise the treasury may pay at once.</small></span></label>
+<p class="soft small">A payout pays the whole balance. You can cancel it only while it is pending.</p>${decide(`Pay out ${balance.net} ${balance.token}`, '/')}</form>`
+}</section>`,
+})
+
+export const nothingToPayOut = (chain: string, token: string): View => ({
+  title: 'Nothing to pay out',
+  section: '/payouts',
+  parent: ['/', 'Overview'],
+  body: html`<section class="card narrow"><p>There is no balance of ${token} on ${chain}. A balance is made of deposits that are final and that no payout has collected.</p></section>`,
+})

@@ -1,0 +1,72 @@
+// Users: a merchant's customers, and their addresses.
+import {card, command, copyable, facts, link, live, short, table, time, utc} from '../../components.ts'
+import {html} from '../../html.ts'
+import type {Chains} from '../chains.ts'
+import type {Deposit, Page, User} from '../data.ts'
+import {type Fields, one, type View} from '../view.ts'
+import {depositTable} from './deposits.ts'
+import {pager} from './lists.ts'
+
+export const createUserLine = (apiUrl: string) => `curl ${apiUrl}/v1/users -H "Authorization: Bearer $API_KEY" \\
+  -H 'Content-Type: application/json' -d '{"external_ref":"customer-42"}'`
+
+interface List {
+  query: Fields
+  page: Page<User>
+  apiUrl: string
+}
+
+export const usersPage = ({query, page, apiUrl}: List): View => ({
+  title: 'Users',
+  section: '/users',
+  body: html`<form class="row search-row" role="search" aria-label="Users" method="get"><label class="field"><span>Find a user by your own reference</span><input type="search" name="external_ref" value="${one(query.external_ref)}" maxlength="255"></label><button class="quiet">Find</button></form>
+${card({
+  body: html`${table({
+    caption: 'Users, the newest first',
+    columns: ['Reference', 'Addresses', 'Id', 'Made (UTC)'],
+    rows: page.items.map(user => ({
+      id: user.id,
+      cells: [
+        html`<a class="clip" href="/users/${user.id}">${user.external_ref}</a>`,
+        user.addresses.map(({chain}) => chain).join(', ') || 'none',
+        short(user.id),
+        time(user.created_at),
+      ],
+    })),
+    empty: query.external_ref
+      ? html`<p>No user has this reference. ${link('/users', 'Show all')}</p>`
+      : html`<p><strong>No users yet.</strong></p><p>A user is one of your customers, and has an address of its own on each chain. Make one with the API:</p>${command(createUserLine(apiUrl))}`,
+  })}${pager('/users', query, page.next)}`,
+})}`,
+})
+
+export const userPage = (user: User, deposits: Page<Deposit>, chains: Chains): View => ({
+  title: user.external_ref,
+  section: '/users',
+  parent: ['/users', 'Users'],
+  isLive: true,
+  body: html`<div class="columns">${card({
+    title: 'Addresses',
+    body: user.addresses.length
+      ? facts(
+          user.addresses.map(
+            ({chain, address}) => [chains(chain).name, copyable(address, `address on ${chain}`)] as const,
+          ),
+        )
+      : html`<p>None yet. Ask for them with <code>POST /v1/users/${user.id}/addresses</code>.</p>`,
+  })}${card({
+    title: 'Details',
+    body: facts([
+      ['Reference', user.external_ref],
+      ['Id', copyable(user.id, 'id')],
+      ['Made', utc(user.created_at)],
+    ]),
+  })}</div>${card({
+    title: 'Deposits',
+    action: deposits.next !== null && link(`/deposits?user=${user.id}`, 'All of them'),
+    body: live('deposits', `/users/${user.id}/part`, userDeposits(deposits, chains)),
+  })}`,
+})
+
+export const userDeposits = ({items}: Page<Deposit>, chains: Chains) =>
+  depositTable(items, chains, html`<p>None yet. What is paid to one of these addresses appears here.</p>`)

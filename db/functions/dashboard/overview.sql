@@ -1,0 +1,95 @@
+-- The overview, the search, the audit log, and the news for open pages. It reads, and changes nothing.
+--
+-- Errors: SLAUT there is no such session. dashboard.news leaves out a session that has ended, so that its streams end.
+
+create or replace function dashboard.overview(token text) returns json
+language plpgsql stable security definer set search_path = pg_catalog as $$
+declare merchant uuid := dashboard.merchant_of(token);
+begin
+  return json_build_object(
+    'balances', (select coalesce(json_agg(dashboard.balance_item(b) order by b.chain, b.token), '[]') from app.merchant_balance b where b.merchant_id = merchant),
+    'deposits', dashboard.deposits(token, null, null, null, null, 8) -> 'items',
+    'payouts', dashboard.payouts_of(merchant, '{pending,sweeping,swept,paying}', null, null, 8) -> 'items',
+    'endpoints', dashboard.endpoints_of(merchant),
+    'has_keys', exists (select from app.api_key k where k.merchant_id = merchant and k.revoked_at is null),
+    'has_users', exists (select from app.user u where u.merchant_id = merchant),
+    'has_addresses', exists (select from app.payout_address a where a.merchant_id = merchant));
+end $$;
+comment on function dashboard.overview is 'Balances, the newest deposits, payouts under way, endpoints, and what is still missing.';
+grant execute on function dashboard.overview to sluice_dashboard;
+
+create or replace function dashboard.search(token text, given text) returns json
+language plpgsql stable security definer set search_path = pg_catalog as $$
+declare
+  merchant uuid := dashboard.merchant_of(token);
+  of_txid text := case when given ~* '^(0x)?[0-9a-f]{64}$' then lower(given) else given end; -- hex is stored in lower case; base58 is left as it is
+begin
+  return (select coalesce(json_agg(f), '[]') from (
+    select 'user' as kind, app.public_id('usr', u.id) as id, null::text as endpoint_id, u.external_ref as label
+    from app.user u where u.merchant_id = merchant and (u.external_ref = given or u.id = dashboard.uuid_of('usr', given)
+      or u.id in (select a.user_id from app.chain c join app.address a on a.chain = c.chain and a.match_key = app.match_key(given, c.folds_addresses)
+        where a.merchant_id = merchant))
+    union all
+    select 'deposit', app.public_id('dep', d.id), null, app.decimal(d.amount, a.decimals) || ' ' || d.token || ' on ' || d.chain || ', ' || d.status
+    from (select * from app.deposit o where o.txid = of_txid
+      union select * from app.deposit o where o.id = dashboard.uuid_of('dep', given)) d
+    join app.asset a on a.chain = d.chain and a.token = d.token
+    where d.merchant_id = merchant and d.credited and d.user_id is not null
+    union all
+    select 'payout', app.public_id('pay', p.id), null, app.decimal(p.net, a.decimals) || ' ' || p.token || ' on ' || p.chain || ', ' || p.status
+    from (select s.payout_id as id from app.outgoing_attempt o join app.outgoing_payment s on s.id = o.outgoing_payment_id
+        where o.txid = of_txid and s.kind = 'payout'
+      union select dashboard.uuid_of('pay', given)) o
+    join app.payout p on p.id = o.id join app.asset a on a.chain = p.chain and a.token = p.token
+    where p.merchant_id = merchant and (p.txid = of_txid or p.id = dashboard.uuid_of('pay', given))
+    union all
+    select 'endpoint', app.public_id('whe', w.id), null, w.url
+    from app.webhook_endpoint w where w.id = dashboard.uuid_of('whe', given) and w.merchant_id = merchant and w.deleted_at is null
+    union all
+    select 'delivery', app.public_id('dlv', d.id), app.public_id('whe', w.id), e.type || ' to ' || w.url
+    from app.delivery d join app.webhook_endpoint w on w.id = d.endpoint_id join app.event e on e.id = d.event_id
+    where d.id = dashboard.uuid_of('dlv', given) and w.merchant_id = merchant and w.deleted_at is null
+    union all
+    select case when e.type like 'deposit.%' then 'deposit' else 'payout' end,
+      app.public_id(case when e.type like 'deposit.%' then 'dep' else 'pay' end, e.subject_id), null, e.type
+    from app.event e where e.id = dashboard.uuid_of('evt', given) and e.merchant_id = merchant and not e.is_test
+    union all
+    select 'api_key', app.public_id('key', k.id), null, coalesce(k.label, 'no label')
+    from app.api_key k where k.id = dashboard.uuid_of('key', given) and k.merchant_id = merchant
+    limit 50) f);
+end $$;
+comment on function dashboard.search is 'What has this transaction id, address, external_ref or id: at most 50.';
+grant execute on function dashboard.search to sluice_dashboard;
+
+create or replace function dashboard.audit_log(token text, before text, size int) returns json
+language plpgsql stable security definer set search_path = pg_catalog as $$
+declare merchant uuid := dashboard.merchant_of(token);
+begin
+  return (select dashboard.page(array_agg(json_build_object('at', app.iso(e.at), 'person', u.email, 'action', e.action, 'target', e.target,
+      'detail', e.detail, 'ip', e.ip, 'outcome', e.outcome) order by e.id desc), array_agg(e.id::text order by e.id desc), size)
+    from (select * from dashboard.audit_entry o where o.merchant_id = merchant and o.id < least(before::numeric, 9223372036854775807)::bigint
+      order by o.id desc limit size + 1) e
+    left join auth."user" u on u.id = e.user_id);
+end $$;
+comment on function dashboard.audit_log is 'A page of the merchant''s entries of the audit log, the newest first.';
+grant execute on function dashboard.audit_log to sluice_dashboard;
+
+-- One query a second for all open pages. While a deposit is pending, its confirmations count up: there is news every four seconds.
+create or replace function dashboard.news(tokens text[]) returns table (token text, news text)
+language sql stable security definer set search_path = pg_catalog rows 100 as $$
+  with session as materialized (
+    select s.token, m.merchant_id from auth.session s join dashboard.member m on m.user_id = s."userId"
+    where s.token = any(tokens) and s."expiresAt" > now() and s."secondFactorAt" is not null
+  )
+  select s.token, n.news
+  from (select distinct merchant_id from session) o
+  cross join lateral (select concat_ws(' ',
+    (select e.sequence from app.event e where e.merchant_id = o.merchant_id and e.sequence is not null and not e.is_test order by e.sequence desc limit 1),
+    (select max(greatest(p.created_at, p.sweeping_at, p.swept_at, p.paying_at, p.waiting_since))
+      from unnest('{pending,sweeping,swept,paying}'::text[]) t (status) join app.payout p on p.merchant_id = o.merchant_id and p.status = t.status),
+    case when exists (select from app.asset a join app.deposit d on d.merchant_id = o.merchant_id and d.chain = a.chain and d.token = a.token
+      and d.status = 'pending' and d.credited and d.user_id is not null) then floor(extract(epoch from now()) / 4) end) as news) n
+  join session s using (merchant_id)
+$$;
+comment on function dashboard.news is 'For each of these sessions that lives, a text that changes whenever its pages have something new to show.';
+grant execute on function dashboard.news to sluice_dashboard;

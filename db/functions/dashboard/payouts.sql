@@ -1,0 +1,129 @@
+-- What the dashboard shows of balances, payouts and payout addresses, and what it asks for: a payout, its cancelling, another payout address.
+--
+-- A payout and another address need the second factor again. What may be paid, and where, is decided by the functions that the API calls, too; the
+-- whitelist belongs to custody and the operator, and nothing here can touch it.
+-- Locks: change_request, then those of app.create_payout, app.cancel_payout and app.set_payout_address.
+-- Errors: those of dashboard.begin_change and of these functions; SLSTP.
+
+create or replace function dashboard.balance_item(b app.merchant_balance) returns json
+language sql stable set search_path = pg_catalog as $$
+  select json_build_object('chain', b.chain, 'token', b.token, 'gross', app.decimal(b.gross, a.decimals), 'fee', app.decimal(b.fee, a.decimals),
+    'net', app.decimal(b.gross - b.fee, a.decimals), 'deposit_count', b.deposit_count,
+    'refusal', case
+      when b.gross <= 0 then 'the balance is below zero'
+      when b.gross - b.fee < a.min_payout then 'below the smallest payout (' || app.decimal(a.min_payout, a.decimals) || ' ' || b.token || ')'
+      when not exists (select from app.payout_address p where p.merchant_id = b.merchant_id and p.chain = b.chain) then 'register a payout address first'
+      when app.why_halted(b.chain) is not null then 'payouts of ' || b.chain || ' are stopped at the moment' end)
+  from app.asset a where a.chain = b.chain and a.token = b.token
+$$;
+comment on function dashboard.balance_item is 'A balance, and why it cannot be paid out now; null if it can. Only app.create_payout decides.';
+
+create or replace function dashboard.balance(token text, of_chain text, of_token text) returns json
+language plpgsql stable security definer set search_path = pg_catalog as $$
+declare merchant uuid := dashboard.merchant_of(token);
+begin
+  return (select dashboard.balance_item(b) from app.merchant_balance b where b.merchant_id = merchant and b.chain = of_chain and b.token = of_token);
+end $$;
+comment on function dashboard.balance is 'The balance of a chain and token; null if there is none.';
+grant execute on function dashboard.balance to sluice_dashboard;
+
+create or replace function dashboard.payout_item(p app.payout) returns json
+language sql stable set search_path = pg_catalog as $$
+  select json_build_object('id', app.public_id('pay', p.id), 'status', p.status, 'chain', p.chain, 'token', p.token,
+    'gross', app.decimal(p.gross, a.decimals), 'fee', app.decimal(p.fee, a.decimals), 'net', app.decimal(p.net, a.decimals),
+    'address', p.address, 'txid', p.txid, 'created_at', app.iso(p.created_at), 'waiting', app.payout_waiting(p),
+    'error', case when p.error_code is not null then json_build_object('code', p.error_code, 'message', p.error_message) end)
+  from app.asset a where a.chain = p.chain and a.token = p.token
+$$;
+comment on function dashboard.payout_item is 'A payout, as a list shows it.';
+
+create or replace function dashboard.payouts_of(merchant uuid, statuses text[], of_chain text, before text, size int) returns json
+language sql stable set search_path = pg_catalog as $$
+  select dashboard.page(array_agg(dashboard.payout_item(p) order by p.seq desc), array_agg(p.seq::text order by p.seq desc), size)
+  from (select r.* from unnest(statuses) s (status) cross join app.asset a
+    cross join lateral (select * from app.payout o where o.merchant_id = merchant and o.status = s.status and o.chain = a.chain and o.token = a.token
+      and o.seq < least(before::numeric, 9223372036854775807)::bigint order by o.seq desc limit size + 1) r
+    where coalesce(a.chain = of_chain, true) order by r.seq desc limit size + 1) p
+$$;
+comment on function dashboard.payouts_of is 'A page of a merchant''s payouts of these statuses, the newest first.';
+
+create or replace function dashboard.payouts(token text, of_status text, of_chain text, before text, size int) returns json
+language sql stable security definer set search_path = pg_catalog as $$
+  select dashboard.payouts_of(dashboard.merchant_of(payouts.token),
+    case when of_status is null then '{pending,sweeping,swept,paying,completed,failed}'::text[] else array[of_status] end, of_chain, before, size)
+$$;
+comment on function dashboard.payouts is 'A page of the payouts, the newest first; null leaves a filter out.';
+grant execute on function dashboard.payouts to sluice_dashboard;
+
+create or replace function dashboard.payout(token text, public_id text) returns json
+language plpgsql stable security definer set search_path = pg_catalog as $$
+declare
+  merchant uuid := dashboard.merchant_of(token);
+  p app.payout;
+begin
+  select * into p from app.payout o where o.id = dashboard.uuid_of('pay', public_id) and o.merchant_id = merchant;
+  if p.id is null then raise exception 'there is no payout with this id' using errcode = 'SL404', detail = 'payout'; end if;
+  return dashboard.payout_item(p)::jsonb || jsonb_build_object('fee_bps', p.fee_bps, 'sweep_first', p.sweep_first,
+    'deposit_count', (select c.deposit_count from app.claim c where c.payout_id = p.id and c.kind = 'claim'),
+    'sweeping_at', app.iso(p.sweeping_at), 'swept_at', app.iso(p.swept_at), 'paying_at', app.iso(p.paying_at),
+    'finished_at', app.iso(p.finished_at), 'events', dashboard.events_of(p.id));
+end $$;
+comment on function dashboard.payout is 'A payout, when each step began, and what its merchant was notified of.';
+grant execute on function dashboard.payout to sluice_dashboard;
+
+create or replace function dashboard.create_payout(token text, request uuid, of_chain text, of_token text, sweep_first boolean) returns json
+language plpgsql security definer set search_path = pg_catalog as $$
+declare
+  who dashboard.audit_entry := dashboard.begin_change(token, request);
+  made json;
+begin
+  perform dashboard.require_fresh(token);
+  made := app.create_payout(who.merchant_id, of_chain, of_token, sweep_first, null, null);
+  perform dashboard.note(who, 'payout.create', made ->> 'id', (made ->> 'net') || ' ' || of_token || ' on ' || of_chain);
+  return json_build_object('id', made ->> 'id');
+end $$;
+comment on function dashboard.create_payout is 'Pays out a balance; returns the id of the payout.';
+grant execute on function dashboard.create_payout to sluice_dashboard;
+
+create or replace function dashboard.cancel_payout(token text, request uuid, public_id text) returns void
+language plpgsql security definer set search_path = pg_catalog as $$
+declare who dashboard.audit_entry := dashboard.begin_change(token, request);
+begin
+  perform app.cancel_payout(who.merchant_id, dashboard.uuid_of('pay', public_id));
+  perform dashboard.note(who, 'payout.cancel', public_id);
+end $$;
+comment on function dashboard.cancel_payout is 'Cancels a payout while it is pending.';
+grant execute on function dashboard.cancel_payout to sluice_dashboard;
+
+create or replace function dashboard.payout_addresses(token text) returns json
+language sql stable security definer set search_path = pg_catalog as $$
+  select coalesce(json_agg(json_build_object('chain', coalesce(c.chain, p.chain), 'address', p.address, 'updated_at', app.iso(p.updated_at),
+    'active_at', app.iso(p.whitelisted_at),
+    'whitelist', case when p.address is null then null when p.whitelisted then 'active' when p.whitelisted_at is null then 'missing' else 'waiting' end)
+    order by coalesce(c.chain, p.chain)), '[]')
+  from (select m.chain from app.merchant_chain m where m.merchant_id = dashboard.merchant_of(payout_addresses.token) and m.enabled) c
+  full join (select * from app.payout_address_state a where a.merchant_id = dashboard.merchant_of(payout_addresses.token)) p on p.chain = c.chain
+$$;
+comment on function dashboard.payout_addresses is 'Where payouts of each enabled chain go, of other chains that have an address, too, and the state of the whitelist.';
+grant execute on function dashboard.payout_addresses to sluice_dashboard;
+
+create or replace function dashboard.own_address(token text, of_chain text) returns text
+language plpgsql stable security definer set search_path = pg_catalog as $$
+begin
+  perform dashboard.merchant_of(token);
+  return (select c.address from custody.address c where c.purpose = 'treasury' and c.family = (select f.family from app.chain f where f.chain = of_chain));
+end $$;
+comment on function dashboard.own_address is 'An address of ours on the chain, which shows the network that a new payout address must be of; null before custody has made one.';
+grant execute on function dashboard.own_address to sluice_dashboard;
+
+create or replace function dashboard.set_payout_address(token text, request uuid, of_chain text, of_address text) returns void
+language plpgsql security definer set search_path = pg_catalog as $$
+declare
+  who dashboard.audit_entry := dashboard.begin_change(token, request);
+begin
+  perform dashboard.require_fresh(token);
+  perform app.set_payout_address(who.merchant_id, of_chain, of_address);
+  perform dashboard.note(who, 'payout_address.set', of_chain, of_address);
+end $$;
+comment on function dashboard.set_payout_address is 'Registers where payouts of a chain go. The address comes checked and in its display form. Nothing is paid to it before the operator has put it on the whitelist.';
+grant execute on function dashboard.set_payout_address to sluice_dashboard;

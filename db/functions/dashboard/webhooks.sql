@@ -1,0 +1,187 @@
+-- Webhook endpoints and deliveries in the dashboard. What is allowed is decided by the functions that the API calls, too.
+--
+-- A delivery has no index by its event. Both are made in one transaction, and the id of a delivery carries its time: so the deliveries of an event are
+-- looked for at the merchant's endpoints, within a minute of the event.
+-- Errors: those of dashboard.begin_change and of db/functions/webhooks; SL404 there is nothing with this id, or it belongs to another merchant.
+
+create or replace function dashboard.endpoint_item(w app.webhook_endpoint) returns json
+language sql stable set search_path = pg_catalog as $$
+  select json_build_object('id', app.public_id('whe', w.id), 'url', w.url, 'event_types', w.event_types, 'created_at', app.iso(w.created_at),
+    'disabled_at', app.iso(w.disabled_at), 'disabled_reason', w.disabled_reason, 'failing_since', app.iso(w.failing_since),
+    'previous_secret_expires_at', app.iso(case when w.previous_secret_expires_at > now() then w.previous_secret_expires_at end),
+    'delivered', d.delivered, 'failed', d.failed, 'pending', d.pending)
+  from (select count(*) filter (where n.status = 'delivered') as delivered, count(*) filter (where n.status = 'failed') as failed,
+      count(*) filter (where n.status = 'pending') as pending
+    from (select o.status from app.delivery o where o.endpoint_id = w.id and o.id >= app.uuid_at(now() - interval '1 day')
+      order by o.id desc limit 1000) n) d
+$$;
+comment on function dashboard.endpoint_item is 'An endpoint, and what became of its deliveries of the last day, of the newest thousand at most.';
+
+create or replace function dashboard.endpoints_of(merchant uuid) returns json
+language sql stable set search_path = pg_catalog as $$
+  select coalesce(json_agg(dashboard.endpoint_item(w) order by w.id desc), '[]')
+  from app.webhook_endpoint w where w.merchant_id = merchant and w.deleted_at is null
+$$;
+comment on function dashboard.endpoints_of is 'All endpoints of a merchant.';
+
+create or replace function dashboard.webhook_endpoints(token text) returns json
+language sql stable security definer set search_path = pg_catalog as $$
+  select dashboard.endpoints_of(dashboard.merchant_of(webhook_endpoints.token))
+$$;
+comment on function dashboard.webhook_endpoints is 'All endpoints.';
+grant execute on function dashboard.webhook_endpoints to sluice_dashboard;
+
+create or replace function dashboard.own_endpoint(token text, public_id text) returns app.webhook_endpoint
+language plpgsql stable set search_path = pg_catalog as $$
+declare
+  merchant uuid := dashboard.merchant_of(token);
+  own app.webhook_endpoint;
+begin
+  select * into own from app.webhook_endpoint w
+  where w.id = dashboard.uuid_of('whe', public_id) and w.merchant_id = merchant and w.deleted_at is null;
+  if own.id is null then
+    raise exception 'there is no webhook endpoint with this id' using errcode = 'SL404', detail = 'webhook_endpoint';
+  end if;
+  return own;
+end $$;
+comment on function dashboard.own_endpoint is 'The endpoint with this id; raises SL404 if the merchant has none.';
+
+create or replace function dashboard.webhook_endpoint(token text, public_id text) returns json
+language sql stable security definer set search_path = pg_catalog as $$
+  select dashboard.endpoint_item(dashboard.own_endpoint(webhook_endpoint.token, webhook_endpoint.public_id))
+$$;
+comment on function dashboard.webhook_endpoint is 'An endpoint.';
+grant execute on function dashboard.webhook_endpoint to sluice_dashboard;
+
+create or replace function dashboard.delivery_item(d app.delivery) returns json
+language sql stable set search_path = pg_catalog as $$
+  select json_build_object('id', app.public_id('dlv', d.id), 'endpoint_id', app.public_id('whe', w.id), 'endpoint_url', w.url,
+    'event_id', app.event_id(e.id, e.is_test), 'event_type', e.type, 'status', d.status, 'created_at', app.iso(d.created_at),
+    'next_attempt_at', app.iso(d.next_attempt_at), 'finished_at', app.iso(d.finished_at), 'attempts', d.attempts,
+    'response_status', t.response_status, 'error', t.error)
+  from app.webhook_endpoint w join app.event e on e.id = d.event_id
+  left join lateral (select * from app.delivery_attempt a where a.delivery_id = d.id order by a.id desc limit 1) t on true
+  where w.id = d.endpoint_id
+$$;
+comment on function dashboard.delivery_item is 'A delivery, with its last attempt.';
+
+create or replace function dashboard.events_of(subject uuid) returns json
+language sql stable set search_path = pg_catalog as $$
+  select coalesce(json_agg(json_build_object('id', app.event_id(e.id, false), 'type', e.type, 'created_at', app.iso(e.created_at),
+    'deliveries', (select coalesce(json_agg(dashboard.delivery_item(d) order by d.id), '[]')
+      from app.webhook_endpoint w join app.delivery d on d.endpoint_id = w.id and d.event_id = e.id
+        and d.id between app.uuid_at(e.created_at - interval '1 minute') and app.uuid_at(e.created_at + interval '1 minute')
+      where w.merchant_id = e.merchant_id)) order by e.version), '[]')
+  from app.event e where e.subject_id = subject and not e.is_test
+$$;
+comment on function dashboard.events_of is 'The events of a deposit or a payout, with their deliveries.';
+
+create or replace function dashboard.deliveries(token text, endpoint text, of_status text, before text, size int) returns json
+language plpgsql stable security definer set search_path = pg_catalog as $$
+declare
+  own app.webhook_endpoint := dashboard.own_endpoint(token, endpoint);
+  below uuid := coalesce(dashboard.uuid_of('dlv', before), 'ffffffff-ffff-ffff-ffff-ffffffffffff');
+begin
+  return (select dashboard.page(array_agg(dashboard.delivery_item(d) order by d.id desc), array_agg(app.public_id('dlv', d.id) order by d.id desc), size)
+    from (select * from app.delivery o where o.endpoint_id = own.id and o.id < below and coalesce(o.status = of_status, true)
+      order by o.id desc limit size + 1) d);
+end $$;
+comment on function dashboard.deliveries is 'A page of the deliveries to an endpoint, the newest first.';
+grant execute on function dashboard.deliveries to sluice_dashboard;
+
+create or replace function dashboard.delivery(token text, endpoint text, public_id text) returns json
+language plpgsql stable security definer set search_path = pg_catalog as $$
+declare
+  own app.webhook_endpoint := dashboard.own_endpoint(token, endpoint);
+  d app.delivery;
+begin
+  select * into d from app.delivery o where o.id = dashboard.uuid_of('dlv', public_id) and o.endpoint_id = own.id;
+  if d.id is null then raise exception 'there is no delivery with this id' using errcode = 'SL404', detail = 'webhook_delivery'; end if;
+  return dashboard.delivery_item(d)::jsonb || jsonb_build_object(
+    'body', (select coalesce(app.event_body(e.payload, e.sequence), e.payload::text) from app.event e where e.id = d.event_id),
+    'tries', (select coalesce(jsonb_agg(jsonb_build_object('attempted_at', app.iso(a.attempted_at), 'duration_ms', a.duration_ms,
+        'response_status', a.response_status, 'error', a.error) order by a.id desc), '[]')
+      from app.delivery_attempt a where a.delivery_id = d.id));
+end $$;
+comment on function dashboard.delivery is 'A delivery with the body that is sent, and every attempt.';
+grant execute on function dashboard.delivery to sluice_dashboard;
+
+create or replace function dashboard.create_webhook_endpoint(token text, request uuid, url text, event_types text[]) returns json
+language plpgsql security definer set search_path = pg_catalog as $$
+declare
+  who dashboard.audit_entry := dashboard.begin_change(token, request);
+  made record;
+begin
+  select * into made from app.create_webhook_endpoint(who.merchant_id, url, event_types);
+  perform dashboard.note(who, 'webhook_endpoint.create', app.public_id('whe', made.id), url);
+  return json_build_object('id', app.public_id('whe', made.id), 'secret', made.secret);
+end $$;
+comment on function dashboard.create_webhook_endpoint is 'Makes an endpoint; returns its id, and its secret, which is shown once.';
+grant execute on function dashboard.create_webhook_endpoint to sluice_dashboard;
+
+create or replace function dashboard.update_webhook_endpoint(token text, request uuid, public_id text, url text, event_types text[], enable boolean) returns void
+language plpgsql security definer set search_path = pg_catalog as $$
+declare who dashboard.audit_entry := dashboard.begin_change(token, request);
+begin
+  perform app.update_webhook_endpoint(who.merchant_id, dashboard.uuid_of('whe', public_id), url, event_types, enable);
+  perform dashboard.note(who, case enable when true then 'webhook_endpoint.enable' when false then 'webhook_endpoint.disable' else 'webhook_endpoint.update' end,
+    public_id, url);
+end $$;
+comment on function dashboard.update_webhook_endpoint is 'Changes an endpoint; null leaves a value as it is.';
+grant execute on function dashboard.update_webhook_endpoint to sluice_dashboard;
+
+create or replace function dashboard.delete_webhook_endpoint(token text, request uuid, public_id text) returns void
+language plpgsql security definer set search_path = pg_catalog as $$
+declare who dashboard.audit_entry := dashboard.begin_change(token, request);
+begin
+  perform app.delete_webhook_endpoint(who.merchant_id, dashboard.uuid_of('whe', public_id));
+  perform dashboard.note(who, 'webhook_endpoint.delete', public_id);
+end $$;
+comment on function dashboard.delete_webhook_endpoint is 'Deletes an endpoint: nothing more is sent to it.';
+grant execute on function dashboard.delete_webhook_endpoint to sluice_dashboard;
+
+create or replace function dashboard.rotate_webhook_secret(token text, request uuid, public_id text) returns json
+language plpgsql security definer set search_path = pg_catalog as $$
+declare
+  who dashboard.audit_entry := dashboard.begin_change(token, request);
+  secret text := app.rotate_webhook_secret(who.merchant_id, dashboard.uuid_of('whe', public_id));
+begin
+  perform dashboard.note(who, 'webhook_endpoint.rotate', public_id);
+  return json_build_object('id', public_id, 'secret', secret);
+end $$;
+comment on function dashboard.rotate_webhook_secret is 'Makes a new secret, which is shown once; the old one signs, too, for 24 hours.';
+grant execute on function dashboard.rotate_webhook_secret to sluice_dashboard;
+
+create or replace function dashboard.test_webhook(token text, request uuid, public_id text, of_type text) returns json
+language plpgsql security definer set search_path = pg_catalog as $$
+declare
+  who dashboard.audit_entry := dashboard.begin_change(token, request);
+  delivery uuid := app.test_webhook(who.merchant_id, dashboard.uuid_of('whe', public_id), of_type);
+begin
+  perform dashboard.note(who, 'webhook_endpoint.test', public_id, of_type);
+  return json_build_object('id', app.public_id('dlv', delivery));
+end $$;
+comment on function dashboard.test_webhook is 'Sends an example of an event; returns the id of its delivery.';
+grant execute on function dashboard.test_webhook to sluice_dashboard;
+
+create or replace function dashboard.redeliver(token text, request uuid, endpoint text, delivery text) returns void
+language plpgsql security definer set search_path = pg_catalog as $$
+declare who dashboard.audit_entry := dashboard.begin_change(token, request);
+begin
+  perform app.redeliver(who.merchant_id, dashboard.uuid_of('whe', endpoint), dashboard.uuid_of('dlv', delivery));
+  perform dashboard.note(who, 'webhook_endpoint.redeliver', endpoint, delivery);
+end $$;
+comment on function dashboard.redeliver is 'Sends an event to an endpoint again.';
+grant execute on function dashboard.redeliver to sluice_dashboard;
+
+create or replace function dashboard.redeliver_failed(token text, request uuid, endpoint text, since timestamptz) returns int
+language plpgsql security definer set search_path = pg_catalog as $$
+declare
+  who dashboard.audit_entry := dashboard.begin_change(token, request);
+  count int := app.redeliver_failed(who.merchant_id, dashboard.uuid_of('whe', endpoint), since);
+begin
+  perform dashboard.note(who, 'webhook_endpoint.redeliver', endpoint, count || ' since ' || app.iso(since));
+  return count;
+end $$;
+comment on function dashboard.redeliver_failed is 'Sends every event again whose delivery failed since a time; returns how many.';
+grant execute on function dashboard.redeliver_failed to sluice_dashboard;

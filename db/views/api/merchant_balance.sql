@@ -1,0 +1,13 @@
+-- Balances with the service fee, for everything that shows them to a merchant: the API and the dashboard. The fee is rounded down, in base units, once
+-- on the sum of a pair; a balance below zero bears none. app.create_payout takes the same fee of what it claims.
+create or replace view app.merchant_balance with (security_barrier) as
+select b.merchant_id, b.chain, b.token, b.amount as gross, div(greatest(b.amount, 0) * m.fee_bps, 10000) as fee, b.deposit_count
+from app.balance_now b join app.merchant m on m.id = b.merchant_id;
+comment on view app.merchant_balance is 'The exact balance of each merchant, chain and token, with the service fee.';
+comment on column app.merchant_balance.merchant_id is 'The merchant.';
+comment on column app.merchant_balance.chain is 'Chain code.';
+comment on column app.merchant_balance.token is 'Token code.';
+comment on column app.merchant_balance.gross is 'Final deposits that no payout has collected, in base units.';
+comment on column app.merchant_balance.fee is 'Service fee, in base units.';
+comment on column app.merchant_balance.deposit_count is 'Number of deposits in it.';
+grant select on app.merchant_balance to sluice_api;

@@ -1,0 +1,180 @@
+// Every page of the dashboard in a real browser, with much data: nothing overflows, at three widths and in two schemes; axe finds nothing;
+// the browser has no complaint. The pages are asked of the servers, so that a new one is looked at, too.
+import {readFileSync} from 'node:fs'
+import type {Browser, Page} from 'playwright-core'
+import {afterAll, afterEach, beforeAll, describe, expect, test} from 'vitest'
+import {codeAt} from '../../dashboard/auth/totp.ts'
+import {hasChromium, launchChromium} from '../support/chromium.ts'
+import {form, pagesOf, things} from '../support/dashboard-routes.ts'
+import {alertOf, follow, heading, type Person, Site, send} from '../support/dashboard-site.ts'
+import {idOf, type TestUser} from '../support/people.ts'
+import {step} from '../support/sign-in.ts'
+import {type Receiver, startReceiver} from '../support/webhooks.ts'
+
+const axe = readFileSync(new URL('../../node_modules/axe-core/axe.min.js', import.meta.url), 'utf8')
+const rules = ['wcag2a', 'wcag2aa', 'wcag21aa', 'wcag22aa', 'best-practice']
+const widths = [390, 820, 1440]
+const schemes = ['light', 'dark'] as const
+
+describe.skipIf(!hasChromium)('the dashboard in Chromium (skipped without one: set CHROMIUM_BIN)', () => {
+  let site: Site
+  let chromium: Browser
+  let receiver: Receiver
+
+  beforeAll(async () => {
+    ;[site, chromium, receiver] = await Promise.all([Site.open(), launchChromium(), startReceiver()])
+  })
+  afterEach(async () => {
+    await Promise.all(chromium.contexts().map(context => context.close()))
+    site.expectNoComplaints()
+  })
+  afterAll(async () => {
+    await chromium?.close()
+    await receiver?.close()
+    await site?.close()
+  })
+
+  /** What is wrong with a page, at each width and in each scheme. */
+  async function look(page: Page, name: string): Promise<string[]> {
+    const wrong: string[] = []
+    await page.evaluate(axe)
+    for (const width of widths)
+      for (const colorScheme of schemes) {
+        await page.emulateMedia({colorScheme})
+        await page.setViewportSize({width, height: 900})
+        const over = (await page.evaluate('document.documentElement.scrollWidth - innerWidth')) as number
+        if (over > 0) wrong.push(`${name} is ${over} pixels wider than ${width}`)
+        // The scheme changes colours alone.
+        const run = colorScheme === 'light' ? {type: 'tag', values: rules} : {type: 'rule', values: ['color-contrast']}
+        const violations = (await page.evaluate(
+          `axe.run({runOnly: ${JSON.stringify(run)}, resultTypes: ['violations']}).then(({violations}) =>
+             violations.flatMap(({id, nodes}) => nodes.map(({target}) => id + ' at ' + target)))`,
+        )) as string[]
+        wrong.push(...violations.map(violation => `${name}, ${width}, ${colorScheme}: ${violation}`))
+      }
+    return wrong
+  }
+
+  /** A merchant that has much of everything, and of everything the longest. */
+  async function busy(): Promise<{shop: TestUser; ada: Person; ids: Record<string, string>; more: string[]}> {
+    const {money} = site
+    const shop = await money.merchant()
+    const ada = await site.person(shop.merchantId)
+    await money.db.rows(`insert into app.merchant_chain (merchant_id, chain) values ($1, 'POLYGON'), ($1, 'BTC')`, [
+      shop.merchantId,
+    ])
+    const reference = 'an-order-reference-of-a-shop-that-has-very-long-ones-'.repeat(4).slice(0, 200)
+    await money.db.rows('update app.user set external_ref = $2 where id = $1', [shop.userId, reference])
+    await money.db.rows('update app.merchant set name = $2 where id = $1', [
+      shop.merchantId,
+      'A merchant with an Unbreakablylongname'.repeat(2),
+    ])
+    receiver.response = (_request, response) => response.writeHead(500).end('x'.repeat(5000))
+    const ids = await things(site, ada, {url: `${receiver.url}/${'a-long-path/'.repeat(40)}`, label: 'l'.repeat(100)})
+    const failed = idOf(ids.payouts!)
+    await money.work('begin_sweeping', failed)
+    for (let n = 0; n < 30; n++) await money.deposit(shop.address, 1_000_001 + n, {final: n === 29})
+    await money.deposit(shop.address, 123_456_789_012_345)
+    await money.deposit(shop.address, 5_000_000, {final: false})
+    const waiting = await ada.http.post('/payouts', form({chain: 'ETH', token: 'USDC', sweep_first: '1'}))
+    const cancelled = waiting.location!
+    await ada.http.post(`${cancelled}/cancel`, form())
+    await money.deposit(shop.address, 77_000_000)
+    const last = (await ada.http.post('/payouts', form({chain: 'ETH', token: 'USDC'}))).location!
+    await money.db.rows(
+      `update app.payout set waiting_reason = 'address_not_whitelisted', waiting_since = clock_timestamp() where id = $1`,
+      [idOf(last.split('/').at(-1)!)],
+    )
+    await money.deposit(shop.address, 88_000_000)
+    const reorged = await money.deposit(shop.address, 6_000_000, {final: false})
+    await money.eth.write({drop: 1, add: [[]]})
+    const [gone] = await money.db.rows<{id: string}>(
+      `select app.public_id('dep', id) as id from app.deposit where txid = $1`,
+      [reorged],
+    )
+    await ada.http.post('/webhooks', form({url: 'https://example.com/second', event_types: 'payout.failed'}))
+    const disabled = /href="\/webhooks\/([^"/]+)">https:\/\/example.com\/second/.exec(
+      (await ada.http.get('/webhooks')).text,
+    )![1]!
+    await ada.http.post(`/webhooks/${disabled}/disable`, form())
+    return {
+      shop,
+      ada,
+      ids,
+      more: [
+        cancelled,
+        last,
+        `/deposits/${gone!.id}`,
+        `/webhooks/${disabled}`,
+        '/deposits?status=final&chain=ETH',
+        '/search?q=nothing',
+        `/search?q=${shop.address}`,
+      ],
+    }
+  }
+
+  test('every page fits 390, 820 and 1440 pixels, light and dark; axe finds nothing; the browser does not complain', async () => {
+    const {ada, ids, more} = await busy()
+    const empty = await site.person((await site.money.merchant()).merchantId)
+    const invitation = (await site.invitation(ada.merchantId)).slice(site.url.length)
+    const wrong: string[] = []
+    const visits: [Person | undefined, string][] = [
+      ...[...pagesOf(site, ids), ...more].map((path): [Person, string] => [ada, path]),
+      ...['/', '/deposits', '/payouts', '/api-keys', '/webhooks', '/audit-log'].map((path): [Person, string] => [
+        empty,
+        path,
+      ]),
+      [undefined, invitation],
+    ]
+    const tab = async () => {
+      for (let next = visits.pop(); next; next = visits.pop()) {
+        const [person, path] = next
+        const page = await site.page(chromium, person)
+        const response = await page.goto(site.url + path)
+        if (![200, 404].includes(response!.status())) wrong.push(`${path}: ${response!.status()}`)
+        if (response!.status() === 404 && path !== '/nothing/here') wrong.push(`${path} is not there`)
+        wrong.push(...(await look(page, path)))
+        await page.context().close()
+      }
+    }
+    await Promise.all([tab(), tab(), tab()])
+    expect(wrong).toEqual([])
+  })
+
+  test('so do the pages that are seen once: a secret, an authenticator, recovery codes, a refused form, the menus', async () => {
+    const shop = await site.money.merchant()
+    const ada = await site.person(shop.merchantId)
+    const page = await site.page(chromium, ada)
+    const wrong: string[] = []
+    await page.goto(`${site.url}/api-keys/new`)
+    for (const box of await page.getByRole('checkbox').all()) await box.uncheck()
+    await send(page, {Label: 'x'}, 'Create the key')
+    expect(await alertOf(page)).toBe('scopes: tick at least one')
+    wrong.push(...(await look(page, 'a refused form')))
+    await page.getByRole('checkbox').first().check()
+    await send(page, {}, 'Create the key')
+    wrong.push(...(await look(page, 'a secret')))
+    await follow(page, () => page.reload())
+    wrong.push(...(await look(page, 'done already')))
+    await page.goto(`${site.url}/webhooks/new`)
+    await send(page, {URL: 'https://example.com/'}, 'Add the endpoint')
+    wrong.push(...(await look(page, "an endpoint's secret")))
+    await page.goto(`${site.url}/security`)
+    await follow(page, () => page.getByRole('button', {name: 'Set up another authenticator'}).click())
+    const secret = (await page.locator('main code').textContent())!.replaceAll(' ', '')
+    wrong.push(...(await look(page, 'an authenticator')))
+    await site.money.db.rows('delete from dashboard.used_code')
+    await send(page, {Code: codeAt(secret, step())}, 'Confirm')
+    await heading(page, 'Recovery codes')
+    wrong.push(...(await look(page, 'recovery codes')))
+    await page.goto(`${site.url}/`)
+    await page.setViewportSize({width: 390, height: 900})
+    for (const name of ['Menu', 'Test']) {
+      await page.getByRole('button', {name}).click()
+      await page.evaluate(axe)
+      expect(await page.evaluate(`axe.run().then(({violations}) => violations.map(({id}) => id))`)).toEqual([])
+      await page.keyboard.press('Escape')
+    }
+    expect(wrong).toEqual([])
+  })
+})
