@@ -169,8 +169,12 @@ export class World {
   async makeShop(users: number, wallet: string, whitelisted = true): Promise<Shop> {
     const {chain} = this
     const id = await makeMerchant(this.db, [chain])
+    const provision = 'select app.provision_user($1, $2, array[$3])'
     for (let i = 0; i < users; i++)
-      await this.api.query('select app.provision_user($1, $2, array[$3])', [id, `${i}`, chain])
+      await until(async () => (await this.api.query(provision, [id, `${i}`, chain])).rowCount, {
+        timeoutMs: 40_000,
+        what: 'a free address: many shops open faster than custody fills the pool',
+      })
     const rows = await this.db.rows<{address: string}>(
       'select address from app.address where merchant_id = $1 and chain = $2',
       [id, chain],
