@@ -108,6 +108,7 @@ function sendError(error: unknown, request: FastifyRequest, reply: FastifyReply,
   if (code === 'SLAUT') return sendError(new Detour('/sign-in'), request, reply, log)
   const isForScript = request.url.startsWith('/auth/')
   if (error instanceof Detour) {
+    if (request.headers.accept === 'text/event-stream') return reply.code(204).send() // ends the stream for good
     if (isForScript) return reply.code(401).send({message: 'Please sign in.', location: error.to})
     // A part of a page cannot be another page: the browser goes there.
     return request.headers['hx-request'] ? reply.code(200).header('hx-redirect', error.to).send() : go(reply, error.to)

@@ -94,6 +94,7 @@ interface Failure extends Error {
 
 function sendError(error: unknown, request: FastifyRequest, reply: FastifyReply, log: Logger): FastifyReply {
   const {code, statusCode} = error as Failure
+  if (code === 'SLAUT' && request.headers.accept === 'text/event-stream') return reply.code(204).send() // ends the stream for good
   if (code === 'SLAUT') return reply.code(303).header('location', '/sign-in').send()
   if (code === 'SLSTP') return askForSecondFactor(request, reply)
   const [status, title, body] = describe(error, statusCode, log)

@@ -559,7 +559,7 @@ describe.each<NodeKind>(['bcoin', 'bitcoind'])('on %s', node => {
       await started[0]?.stop()
       await expect(startDevnet(evm, {chain: 'ETH', dir})).rejects.toThrow('holds the local chain of BTC, not of ETH')
     },
-    60_000,
+    120_000,
   )
 })
 

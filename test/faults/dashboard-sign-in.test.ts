@@ -250,12 +250,17 @@ describe.skipIf(!hasChromium)('the dashboard in Chromium (skipped without one: s
       }
       throw new Error(`Tab does not lead to ${name}`)
     }
+    /** Where the page puts the focus by itself, once it is there. */
+    const type = async (text: string) => {
+      await page.locator('input:focus').waitFor()
+      await page.keyboard.type(text)
+    }
     await page.goto(`${site.url}/sign-in`)
-    await page.keyboard.type(ada.email) // the first field has the focus
+    await type(ada.email) // the first field has the focus
     await tabTo(/^Password/)
-    await page.keyboard.type(password)
+    await type(password)
     await follow(page, () => press('Enter'))
-    await page.keyboard.type(await site.code(ada.secret))
+    await type(await site.code(ada.secret))
     await follow(page, () => press('Enter'))
     await heading(page, 'Overview')
 
@@ -270,7 +275,7 @@ describe.skipIf(!hasChromium)('the dashboard in Chromium (skipped without one: s
     await follow(page, () => press('Enter'))
     await tabTo(/^Create a key$/)
     await follow(page, () => press('Enter'))
-    await page.keyboard.type('by keyboard')
+    await type('by keyboard')
     await tabTo(/^payouts/)
     await press('Space')
     await tabTo(/^Create the key$/)

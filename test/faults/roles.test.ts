@@ -63,8 +63,8 @@ test('no role can take so many connections that another role, or the owner, has 
 })
 
 test.each([
-  [100, {sluice_api: 2, sluice_jobs: 1, sluice_indexer: 3, sluice_custody: 5}],
-  [200, {sluice_api: 5, sluice_jobs: 2, sluice_indexer: 6, sluice_custody: 10}],
+  [100, {sluice_api: 2, sluice_jobs: 1, sluice_indexer: 3, sluice_custody: 2, sluice_auth: 1, sluice_dashboard: 1}],
+  [200, {sluice_api: 5, sluice_jobs: 2, sluice_indexer: 6, sluice_custody: 5, sluice_auth: 2, sluice_dashboard: 2}],
 ] as const)('max_connections %i has room for these processes: %o', (max, processes) => {
   for (const [role, count] of Object.entries(processes) as [keyof typeof processes, number][]) {
     const {pool, beside} = connections[role]
