@@ -257,10 +257,12 @@ test('with sixty weeks of deliveries, no statement of the service scans a whole 
   await deposit(db.pool, merchant, 300)
   await db.rows('select app.sequence_events()')
   await onConnection('owner', async client => {
+    // 56 whole weeks before this one: of a part of a week, which is small, a scan would be right.
     await client.query(
       `insert into app.delivery (id, event_id, endpoint_id, status, attempts, created_at)
-       select uuidv7(-(n * interval '390 days' / 30000)), e.id, $1, case when n % 500 = 0 then 'failed' else 'delivered' end, 1, now() - n * interval '390 days' / 30000
-       from generate_series(1, 30000) n, (select id from app.event limit 1) e`,
+       select uuidv7(at - now()), e.id, $1, case when n % 500 = 0 then 'failed' else 'delivered' end, 1, at
+       from generate_series(1, 30000) n, (select id from app.event limit 1) e,
+         lateral (select date_trunc('week', now(), 'UTC') - n * interval '392 days' / 30000 as at) t`,
       [endpoint],
     )
     await client.query(
