@@ -40,7 +40,7 @@ describe.skipIf(!clusterPrograms)('a service on a cluster', () => {
   test.each(rounds.flatMap(([fault, steps]) => steps.map(step => [fault, step] as const)))(
     'works again after: %s; a process stood at "%s"',
     async (fault, step) => {
-      onTestFailed(() => console.log(load.output().slice(-4000)))
+      onTestFailed(async () => console.log(load.output().slice(-4000), await load.state()))
       const release = await load.hold(step)
       const began = performance.now()
       const primary = await cluster.primary()
@@ -57,6 +57,8 @@ describe.skipIf(!clusterPrograms)('a service on a cluster', () => {
 
   test('nothing acknowledged is lost, nothing is there twice, nothing was written to an old primary, and no answer is 500', async () => {
     expect(load.payouts.size).toBeGreaterThanOrEqual(rounds.flatMap(([, steps]) => steps).length)
-    expect(await load.verify()).toEqual([])
+    const wrong = await load.verify()
+    console.log('answers by status:', load.statuses)
+    expect(wrong).toEqual([])
   }, 300_000)
 })

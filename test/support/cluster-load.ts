@@ -12,6 +12,7 @@ import pg from 'pg'
 import {getAddress} from 'viem'
 import {z} from 'zod'
 import {newKey} from '../../base/api-key.ts'
+import {inWords} from '../../db/failure.ts'
 import {assertBooks} from './books.ts'
 import {type Cluster, query} from './cluster.ts'
 import {Anvil, localChainId} from './evm/anvil.ts'
@@ -23,6 +24,8 @@ const root = fileURLToPath(new URL('../..', import.meta.url))
 const merchantCount = 6
 const amount = 10n ** 16n
 const timeoutMs = 120_000
+/** Longer than any request can wait for a database: half a minute for its key, and again for what it asks. */
+const responseTimeoutMs = 65_000
 
 interface Merchant {
   id: string
@@ -51,7 +54,7 @@ export class ClusterLoad {
   readonly payouts = new Set<string>()
   /** What was paid to addresses, in transactions that are on the chain. */
   readonly #paid = new Map<string, bigint>()
-  /** How often each status came, such as 201, or 503 without Retry-After. */
+  /** How often each status came, such as 201, "503 without Retry-After", or "lost" with the cause. */
   readonly statuses: Record<string, number> = {}
   /** When a user was acknowledged, by performance.now(). */
   readonly acknowledged: number[] = []
@@ -139,26 +142,41 @@ export class ClusterLoad {
     this.#merchants.push({id, key: secret, wallet})
   }
 
-  /** Repeats a request until it is neither 503 nor lost. Resolves to the body of a success, or undefined after a refusal. */
+  /** Repeats a request until it is neither 5xx nor lost. Resolves to the body of a success, or undefined after a refusal. */
   async #call(
     merchant: Merchant,
     target: string,
     body: object,
     headers: Record<string, string> = {},
   ): Promise<unknown> {
+    const request = {
+      method: 'POST',
+      headers: {'content-type': 'application/json', ...headers},
+      body: JSON.stringify(body),
+    }
     for (;;) {
-      const response = await fetch(`${this.#service!.service.api_url}${target}`, {
-        method: 'POST',
-        headers: {authorization: `Bearer ${merchant.key}`, 'content-type': 'application/json', ...headers},
-        body: JSON.stringify(body),
-        signal: AbortSignal.timeout(30_000),
-      })
-      const {status} = response
-      this.#count(response)
-      const text = await response.text()
-      if (response.ok) return JSON.parse(text)
+      const {status, text} = await this.#send(merchant, target, request)
+      if (status >= 200 && status < 300) return JSON.parse(text)
       if (status < 500 || this.#over.signal.aborted) return undefined
       await sleep(200)
+    }
+  }
+
+  /** Notes the status of each response. One that is lost, or does not come in time, counts as 599. */
+  async #send(merchant: Merchant, target: string, request: RequestInit = {}): Promise<{status: number; text: string}> {
+    try {
+      const response = await fetch(`${this.#service!.service.api_url}${target}`, {
+        ...request,
+        headers: {authorization: `Bearer ${merchant.key}`, ...request.headers},
+        signal: AbortSignal.timeout(responseTimeoutMs),
+      })
+      const {status, headers} = response
+      const text = await response.text()
+      this.#count(status === 503 && !headers.get('retry-after') ? '503 without Retry-After' : String(status))
+      return {status, text}
+    } catch (error) {
+      this.#count(`lost (${inWords(error)})`)
+      return {status: 599, text: ''}
     }
   }
 
@@ -193,22 +211,14 @@ export class ClusterLoad {
 
   /** A merchant has one payout under way, so that a slow machine does not fall behind more and more. */
   async #untilOver(merchant: Merchant, id: string): Promise<void> {
-    const headers = {authorization: `Bearer ${merchant.key}`}
     while (!this.#over.signal.aborted) {
-      const response = await fetch(`${this.#service!.service.api_url}/v1/payouts/${id}`, {
-        headers,
-        signal: AbortSignal.timeout(30_000),
-      })
-      this.#count(response)
-      const body = await response.text()
-      if (response.ok && /"status"\s*:\s*"(completed|failed)"/.test(body)) return
+      const {status, text} = await this.#send(merchant, `/v1/payouts/${id}`)
+      if (status === 200 && /"status"\s*:\s*"(completed|failed)"/.test(text)) return
       await sleep(500)
     }
   }
 
-  #count(response: Response): void {
-    const {status, headers} = response
-    const seen = status === 503 && !headers.get('retry-after') ? '503 without Retry-After' : String(status)
+  #count(seen: string): void {
     this.statuses[seen] = (this.statuses[seen] ?? 0) + 1
   }
 
@@ -344,6 +354,20 @@ export class ClusterLoad {
     } finally {
       await db.end()
     }
+  }
+
+  /** What every payout that is not over waits for, and the jobs. */
+  async state(): Promise<string> {
+    const ofPayouts = `select p.id, p.status, p.waiting_reason, p.waiting_detail, p.next_step_at - clock_timestamp() as next_in,
+      json_agg(json_build_object('kind', o.kind, 'nonce', o.nonce, 'waiting', o.waiting_reason, 'detail', o.waiting_detail,
+        'next_in', o.next_step_at - clock_timestamp())) as payments
+      from app.payout p left join app.outgoing_payment o on o.payout_id = p.id where p.status not in ('completed', 'failed') group by p.id`
+    const ofJobs =
+      'select task_identifier, key, locked_by, attempts, last_error, run_at - clock_timestamp() as run_in from graphile_worker.jobs'
+    const [payouts, jobs] = await Promise.all(
+      [ofPayouts, ofJobs].map(sql => query(this.cluster.superuserUrl, sql).catch(inWords)),
+    )
+    return JSON.stringify({payouts, jobs, answers: this.statuses}, null, 1)
   }
 
   /** The log of the service so far. */

@@ -9,6 +9,7 @@ import {
   mkdirSync,
   mkdtempSync,
   openSync,
+  readdirSync,
   readFileSync,
   rmSync,
   symlinkSync,
@@ -79,15 +80,22 @@ export class Cluster {
     const dir = mkdtempSync(path.join(tmpdir(), 'sluice-cluster-'))
     chmodSync(dir, 0o755)
     const cluster = new Cluster(dir, await serverUser(), options)
-    await cluster.#prepare(options)
-    for (const node of cluster.#nodes) await cluster.#startEtcd(node)
-    for (const node of cluster.#nodes) cluster.startNode(node.name)
-    cluster.#launch('haproxy', ['-db', '-f', path.join(settings, 'haproxy.cfg')], {
-      LISTEN: `${cluster.#subnet}.10`,
-      ...Object.fromEntries(cluster.#nodes.map(({address}, n) => [`NODE_${n + 1}`, address])),
-    })
-    await cluster.healthy()
-    return cluster
+    try {
+      await cluster.#prepare(options)
+      for (const node of cluster.#nodes) cluster.#startEtcd(node)
+      for (const node of cluster.#nodes) await cluster.#etcdReady(node)
+      for (const node of cluster.#nodes) cluster.startNode(node.name)
+      cluster.#launch('haproxy', ['-db', '-f', path.join(settings, 'haproxy.cfg')], {
+        LISTEN: `${cluster.#subnet}.10`,
+        ...Object.fromEntries(cluster.#nodes.map(({address}, n) => [`NODE_${n + 1}`, address])),
+      })
+      await cluster.healthy()
+      return cluster
+    } catch (error) {
+      console.log(cluster.#logs())
+      await cluster.close()
+      throw error
+    }
   }
 
   /** The owner's, through HAProxy. */
@@ -145,7 +153,7 @@ export class Cluster {
     }
     await until(isHealthy, {
       timeoutMs: healthyTimeoutMs,
-      what: `a whole cluster; ${this.#dir} has the logs`,
+      what: 'a whole cluster',
       intervalMs: 100,
     })
   }
@@ -286,7 +294,7 @@ export class Cluster {
     }
   }
 
-  async #startEtcd({name, own}: Node): Promise<void> {
+  #startEtcd({name, own}: Node): void {
     const peer = ({own}: Node) => `http://${own}:${ports.peers}`
     this.#launch(`etcd-${name}`, [
       ...['--name', name, '--data-dir', path.join(this.#dir, name, 'etcd'), '--unsafe-no-fsync'],
@@ -299,6 +307,21 @@ export class Cluster {
       ...['--listen-peer-urls', peer(this.#node(name)), '--initial-advertise-peer-urls', peer(this.#node(name))],
       ...['--initial-cluster', this.#nodes.map(node => `${node.name}=${peer(node)}`).join(',')],
     ])
+  }
+
+  /** Waits until the three have agreed on a version: Patroni ends with an error if it asks before. */
+  async #etcdReady({name, own}: Node): Promise<void> {
+    const isReady = async () => {
+      const reply = await get(`http://${own}:${ports.etcd}/version`).catch(() => undefined)
+      return reply?.ok && /"etcdcluster":"\d/.test(await reply.text())
+    }
+    await until(isReady, {timeoutMs: 30_000, what: `etcd of ${name}`, intervalMs: 50})
+  }
+
+  /** The end of each program's log. */
+  #logs(): string {
+    const logs = readdirSync(this.#dir).filter(file => file.endsWith('.log'))
+    return logs.map(file => `${file}: ${readFileSync(path.join(this.#dir, file), 'utf8').slice(-1500)}`).join('\n')
   }
 
   #launch(name: string, args: string[], more: Record<string, string> = {}): void {
