@@ -1,7 +1,7 @@
 // A backup of a whole service, as a directory. Promises: a backup with a backup.json is whole, and on disk; its journal of custody is not
 // older than its database; restoring never overwrites anything.
 //
-//   backup.json     when it was made, and the password of the database's owner. Mode 0600
+//   backup.json     when it was made, the password of the database's owner, and the secret of the dashboard that npm start made. Mode 0600
 //   data/           the database: a copy of the cluster (db/base-backup.ts)
 //   custody.backup  the encrypted seed and the journal of what was signed (sluice custody backup)
 import {execFile} from 'node:child_process'
@@ -11,12 +11,17 @@ import {fileURLToPath} from 'node:url'
 import pg from 'pg'
 import {z} from 'zod'
 import {PermanentError} from '../base/errors.ts'
-import {lockHome, writeWhole} from '../base/home.ts'
+import {dashboardSecretFile, lockHome, readIfThere, writeWhole} from '../base/home.ts'
 import {copyCluster, copyStopped} from '../db/base-backup.ts'
 import {findCluster, placeCluster, startPostgres} from '../db/embedded.ts'
 import {migrate} from '../db/migrate.ts'
 
-const Facts = z.object({sluice_backup: z.literal(1), made_at: z.iso.datetime(), owner_password: z.string()})
+const Facts = z.object({
+  sluice_backup: z.literal(1),
+  made_at: z.iso.datetime(),
+  owner_password: z.string(),
+  dashboard_secret: z.string().optional(),
+})
 
 const custodyProgram = fileURLToPath(new URL('../custody/cli.ts', import.meta.url))
 const postgresOf = (home: string) => path.join(home, 'postgres')
@@ -44,6 +49,7 @@ export async function makeBackup(home: string, databaseUrl: string, directory: s
       sluice_backup: 1,
       made_at: new Date().toISOString(),
       owner_password: cluster.password,
+      dashboard_secret: readIfThere(dashboardSecretFile(home)),
     }
     writeWhole(path.join(directory, 'backup.json'), JSON.stringify(facts, null, 2))
     return {directory, made_at: facts.made_at, database_bytes: bytes}
@@ -54,11 +60,11 @@ export async function makeBackup(home: string, databaseUrl: string, directory: s
 }
 
 /**
- * Copies the database of a backup into `home`, and custody's files, too, if `home` has none. Leaves nothing running: the service is started
+ * Copies the database of a backup into `home`, and the files of custody and the secret of the dashboard, too, if `home` has none. Leaves nothing running: the service is started
  * as always. Throws PermanentError if `home` has a database, or belongs to another service.
  */
 export async function restoreBackup(directory: string, home: string): Promise<void> {
-  const {owner_password: password} = factsOf(directory)
+  const {owner_password: password, dashboard_secret: secret} = factsOf(directory)
   const unlock = await lockHome(home)
   try {
     if (existsSync(postgresOf(home)))
@@ -67,6 +73,7 @@ export async function restoreBackup(directory: string, home: string): Promise<vo
       )
     await custody(home, ['restore', '--from', path.join(directory, 'custody.backup')])
     await restoreDatabase(directory, postgresOf(home), password)
+    if (secret && !existsSync(dashboardSecretFile(home))) writeWhole(dashboardSecretFile(home), secret)
   } finally {
     unlock()
   }

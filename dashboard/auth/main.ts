@@ -46,6 +46,10 @@ async function main(): Promise<void> {
   const {port: boundPort} = app.server.address() as AddressInfo
   url = dashboardUrlOf(settings, boundPort)
   log.info({url}, 'the dashboard listens')
+  if (url.startsWith('https:') && proxies.length === 0)
+    log.warn(
+      'DASHBOARD_PROXY is not set: everybody seems to come from the reverse proxy, so all share the limit of one client address',
+    )
   announceReady({url: `http://${host.includes(':') ? `[${host}]` : host}:${boundPort}`})
 }
 

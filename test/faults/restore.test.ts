@@ -7,7 +7,7 @@ import {fileURLToPath} from 'node:url'
 import {promisify} from 'node:util'
 import pg from 'pg'
 import {afterAll, beforeAll, expect, test} from 'vitest'
-import type {Service} from '../../base/home.ts'
+import {dashboardSecretFile, type Service} from '../../base/home.ts'
 import {type ChainCode, type Chains, newWallet, openChains} from '../../demo/chains.ts'
 import {kill, newHome, processesOf, removeHome} from '../support/processes.ts'
 import {ended, type Started, sluice, start} from '../support/service.ts'
@@ -168,9 +168,12 @@ test('payments since the backup are not paid again, and the next payout pays exa
     what: 'the processes to end',
   })
   rmSync(path.join(home, 'postgres'), {recursive: true})
+  const cookieSecret = readFileSync(dashboardSecretFile(home), 'utf8')
+  rmSync(dashboardSecretFile(home))
   const missed = await chains.ETH.send({token: 'EURC', to: owed.address, amount: '5'}) // while nobody follows the chain
 
   expect(await sluice(home, 'restore', '--from', backup)).toEqual({home})
+  expect(readFileSync(dashboardSecretFile(home), 'utf8')).toBe(cookieSecret)
   running = await start(home)
   const {incidents} = await sluice(home, 'incident', 'list')
   expect(incidents.map((each: {kind: string; chain: string}) => `${each.kind} ${each.chain}`).sort()).toEqual([
