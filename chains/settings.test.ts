@@ -306,7 +306,7 @@ test('settings that may hold a password can be read from a file; an empty file c
 
 test('the dashboard has a URL of its own, unless only this machine reaches it', () => {
   const read = (environment: Record<string, string>) => dashboardUrlOf(readSettings(environment))
-  expect(read({})).toBe('http://localhost:8090')
+  expect(read({})).toBe('http://localhost:8088')
   for (const HOST of ['127.0.0.1', '127.1.2.3', '::1', 'localhost'])
     expect(read({HOST, DASHBOARD_PORT: '9000'})).toBe('http://localhost:9000')
   for (const HOST of ['0.0.0.0', '::', '10.0.0.1', '127.example.com'])
@@ -321,7 +321,7 @@ test('the dashboard has a URL of its own, unless only this machine reaches it', 
     'ftp://dash.example',
   ])
     expect(problemsOf({DASHBOARD_URL})).toEqual([expect.stringMatching(/^DASHBOARD_URL: must /)])
-  for (const DASHBOARD_URL of ['http://localhost:1', 'http://127.0.0.1', 'http://[::1]:8090'])
+  for (const DASHBOARD_URL of ['http://localhost:1', 'http://127.0.0.1', 'http://[::1]:8088'])
     expect(problemsOf({DASHBOARD_URL})).toEqual([])
 })
 

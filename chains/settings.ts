@@ -48,7 +48,7 @@ const dashboardAddress = webAddress
   .refine(text => new URL(text).pathname === '/', 'must have no path, such as https://dashboard.example')
   .refine(
     text => text.startsWith('https:') || isLoopback(new URL(text).hostname),
-    'must start with https://, such as https://dashboard.example, unless it is on this machine (http://localhost:8090)',
+    'must start with https://, such as https://dashboard.example, unless it is on this machine (http://localhost:8088)',
   )
 
 function isLoopback(host: string): boolean {
@@ -77,7 +77,7 @@ const schema = z.object({
   PUBLIC_URL: webAddress.optional(),
   METRICS_PORT: whole(1, 65_535 - metricsPorts, 9464).optional(),
   METRICS_ON_API_PORT: flag.default(false),
-  DASHBOARD_PORT: whole(0, 65_535, 8090).default(8090),
+  DASHBOARD_PORT: whole(0, 65_535, 8088).default(8088),
   DASHBOARD_URL: dashboardAddress.optional(),
   DASHBOARD_SECRET: z
     .string()

@@ -139,7 +139,7 @@ test('an invitation is a link whose secret is stored only as a hash; one for a r
   await json('merchant', 'create', '--name', 'Invited', '--prefix', 'invited')
   await json('merchant', 'create', '--name', 'Other', '--prefix', 'other')
   const {url, expires_at} = await json<{url: string; expires_at: string}>('invite', '--merchant', 'invited')
-  const [, token] = /^http:\/\/localhost:8090\/invitation\/([\w-]{43})$/.exec(url)!
+  const [, token] = /^http:\/\/localhost:8088\/invitation\/([\w-]{43})$/.exec(url)!
   const [{hash}] = (await db.rows<{hash: string}>(
     `select encode(token_hash, 'hex') as hash from dashboard.invitation`,
   )) as [{hash: string}]
