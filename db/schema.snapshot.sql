@@ -10018,13 +10018,14 @@ CREATE OR REPLACE FUNCTION dashboard.balance_item(b app.merchant_balance)
  SET search_path TO 'pg_catalog'
 AS $function$
   select json_build_object('chain', b.chain, 'token', b.token, 'gross', app.decimal(b.gross, a.decimals), 'fee', app.decimal(b.fee, a.decimals),
-    'net', app.decimal(b.gross - b.fee, a.decimals), 'deposit_count', b.deposit_count,
+    'net', app.decimal(b.gross - b.fee, a.decimals), 'deposit_count', b.deposit_count, 'has_address', d.exists,
     'refusal', case
-      when b.gross <= 0 then 'the balance is below zero'
-      when b.gross - b.fee < a.min_payout then 'below the smallest payout (' || app.decimal(a.min_payout, a.decimals) || ' ' || b.token || ')'
-      when not exists (select from app.payout_address p where p.merchant_id = b.merchant_id and p.chain = b.chain) then 'register a payout address first'
-      when app.why_halted(b.chain) is not null then 'payouts of ' || b.chain || ' are stopped at the moment' end)
-  from app.asset a where a.chain = b.chain and a.token = b.token
+      when b.gross <= 0 then 'The balance is below zero'
+      when b.gross - b.fee < a.min_payout then 'Below the smallest payout (' || app.decimal(a.min_payout, a.decimals) || ' ' || b.token || ')'
+      when not d.exists then 'Register a payout address first'
+      when app.why_halted(b.chain) is not null then 'Payouts of ' || b.chain || ' are stopped at the moment' end)
+  from app.asset a, (select exists (select from app.payout_address p where p.merchant_id = b.merchant_id and p.chain = b.chain)) d
+  where a.chain = b.chain and a.token = b.token
 $function$;
 
 -- Counts an attempt to guess a password or a code, before it is checked. Returns its id; null after ten wrong ones within 15 minutes.
@@ -10138,6 +10139,7 @@ declare
   who dashboard.audit_entry := dashboard.begin_change(token, request);
   made record;
 begin
+  perform dashboard.require_fresh(token);
   select * into made from app.create_webhook_endpoint(who.merchant_id, url, event_types);
   perform dashboard.note(who, 'webhook_endpoint.create', app.public_id('whe', made.id), url);
   return json_build_object('id', app.public_id('whe', made.id), 'secret', made.secret);
@@ -10711,8 +10713,10 @@ CREATE OR REPLACE FUNCTION dashboard.rotate_webhook_secret(token text, request u
 AS $function$
 declare
   who dashboard.audit_entry := dashboard.begin_change(token, request);
-  secret text := app.rotate_webhook_secret(who.merchant_id, dashboard.uuid_of('whe', public_id));
+  secret text;
 begin
+  perform dashboard.require_fresh(token);
+  secret := app.rotate_webhook_secret(who.merchant_id, dashboard.uuid_of('whe', public_id));
   perform dashboard.note(who, 'webhook_endpoint.rotate', public_id);
   return json_build_object('id', public_id, 'secret', secret);
 end $function$;
@@ -10855,6 +10859,7 @@ CREATE OR REPLACE FUNCTION dashboard.update_webhook_endpoint(token text, request
 AS $function$
 declare who dashboard.audit_entry := dashboard.begin_change(token, request);
 begin
+  if url is not null then perform dashboard.require_fresh(token); end if;
   perform app.update_webhook_endpoint(who.merchant_id, dashboard.uuid_of('whe', public_id), url, event_types, enable);
   perform dashboard.note(who, case enable when true then 'webhook_endpoint.enable' when false then 'webhook_endpoint.disable' else 'webhook_endpoint.update' end,
     public_id, url);

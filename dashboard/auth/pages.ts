@@ -100,6 +100,7 @@ interface Security {
   sessions: SessionRow[]
   /** The id of this session. */
   present: string
+  email: string
   error?: string
   done?: string
 }
@@ -109,8 +110,10 @@ export function security(shown: Security): Html {
   const isNew = !factors.has_authenticator && factors.passkeys === 0
   return html`${alert(error)}${notice(done)}${
     isNew && notice('One more step: set up a second factor. It is needed before you can see anything else.')
-  }${authenticator(shown)}${passkeyList(shown)}${isNew ? '' : [sessionList(shown), password()]}`
+  }${authenticator(shown)}${passkeyList(shown)}${isNew ? signOut : [sessionList(shown), password(shown.email)]}`
 }
+
+const signOut = html`<form method="post" action="/sign-out"><button class="quiet">Sign out</button></form>`
 
 const confirmFirst = html`<p><a href="/second-factor?next=%2Fsecurity">Confirm that it is you</a> to change this.</p>`
 
@@ -176,8 +179,10 @@ function browserOf(userAgent: string | null): string {
   return system ? `${name} on ${system.replace(' OS X', '')}` : name
 }
 
-function password(): Html {
+/** With the e-mail address, so that a password manager knows whose password it is. */
+function password(email: string): Html {
   return card(html`<h2>Password</h2><p>All other browsers are signed out.</p><form method="post" action="/security/password">
+<input type="email" value="${email}" autocomplete="username" readonly hidden>
 ${field({label: 'Present password', name: 'present', type: 'password', autocomplete: 'current-password', maxlength: passwordLength.max})}
 ${newPassword('New password')}<button>Change the password</button></form>`)
 }

@@ -105,7 +105,16 @@ describe('with a live session', () => {
     await money.deposit(shop.address, 500_000, {final: false})
     const {balances, deposits, has_users, has_addresses, has_keys} = await data.overview()
     expect(balances).toEqual([
-      {chain: 'ETH', token: 'USDC', gross: '20', fee: '0.2', net: '19.8', deposit_count: 1, refusal: null},
+      {
+        chain: 'ETH',
+        token: 'USDC',
+        gross: '20',
+        fee: '0.2',
+        net: '19.8',
+        deposit_count: 1,
+        has_address: true,
+        refusal: null,
+      },
     ])
     expect(deposits.map(({status, amount}) => [status, amount])).toEqual([
       ['pending', '0.5'],
@@ -160,13 +169,23 @@ describe('with a live session', () => {
     ])
   })
 
-  test('a key, a payout address and a payout need the second factor of the last ten minutes; other changes do not', async () => {
+  test('a key, a payout address, a payout, and where webhooks go need the second factor of the last ten minutes; other changes do not', async () => {
     const late = new Data(pool, await newSession(money.db, ada.userId, {secondFactorIn: '-601 s'}))
     await money.deposit(shop.address, 20_000_000)
     expect(await codeOf(late.requireFresh())).toBe('SLSTP')
     expect(await codeOf(late.createApiKey(request(), hash(3), 'x', ['read']))).toBe('SLSTP')
     expect(await codeOf(late.setPayoutAddress(request(), 'ETH', '0xElsewhere'))).toBe('SLSTP')
     expect(await codeOf(late.createPayout(request(), 'ETH', 'USDC', false))).toBe('SLSTP')
+    const hook = 'https://example.com/hook'
+    expect(await codeOf(late.createEndpoint(request(), hook, ['payout.completed']))).toBe('SLSTP')
+    const endpoint = await data.createEndpoint(request(), hook, ['payout.completed'])
+    expect(await codeOf(late.updateEndpoint(request(), endpoint.id, hook, ['payout.failed'], null))).toBe('SLSTP')
+    expect(await codeOf(late.rotateSecret(request(), endpoint.id))).toBe('SLSTP')
+    await late.updateEndpoint(request(), endpoint.id, null, null, false)
+    expect(await late.endpoint(endpoint.id)).toMatchObject({
+      event_types: ['payout.completed'],
+      disabled_reason: 'merchant',
+    })
     const {id} = await data.createApiKey(request(), hash(3), '', ['read'])
     await late.revokeApiKey(request(), id)
     expect((await late.apiKeys())[0]?.revoked_at).not.toBeNull()

@@ -30,6 +30,8 @@ export const Balance = z.object({
   fee: z.string(),
   net: z.string(),
   deposit_count: z.int(),
+  /** There is a payout address of its chain. */
+  has_address: z.boolean(),
   /** Why it cannot be paid out now, for people; null if it can. */
   refusal: z.string().nullable(),
 })

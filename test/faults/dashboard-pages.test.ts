@@ -69,10 +69,10 @@ describe.skipIf(!hasChromium)('the dashboard in Chromium (skipped without one: s
     expect(await page.getByRole('row', {name: 'till'}).last().textContent()).toContain('revoked')
     await open('/audit-log')
     expect(await page.locator('td:first-child').allTextContents()).toEqual([
-      'api_key.revoke',
-      'api_key.create',
-      'api_key.create',
-      ...['authenticator.set_up', 'invitation.accept', 'invitation.create'],
+      'API key: revoke',
+      'API key: create',
+      'API key: create',
+      ...['Authenticator: set up', 'Invitation: accept', 'Invitation: create'],
     ])
   })
 

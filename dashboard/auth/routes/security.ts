@@ -60,7 +60,8 @@ async function showSecurity(
   ])
   const shownAgo = Date.now() - (who.secondFactorAt?.getTime() ?? 0)
   const mayChange = !hasAny(factors) || shownAgo < freshMs
-  const body = pages.security({factors, mayChange, passkeys, sessions, present: who.sessionId, ...outcome})
+  const {sessionId: present, email} = who
+  const body = pages.security({factors, mayChange, passkeys, sessions, present, email, ...outcome})
   return show(reply, 'Security', body, {status, person: hasAny(factors) ? person : undefined})
 }
 

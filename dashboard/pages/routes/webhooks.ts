@@ -48,7 +48,10 @@ function endpoints(app: App, {webhookAllowPrivate}: Context): void {
   app.get('/webhooks/:id', async request => show(request, endpointPage(await endpointOf(request))))
   app.get('/webhooks/:id/part', async request => endpointPart(await endpointOf(request)).text)
 
-  app.get('/webhooks/new', async request => show(request, newEndpointPage(fieldsOf(request.query))))
+  app.get('/webhooks/new', async request => {
+    await request.data.requireFresh()
+    return show(request, newEndpointPage(fieldsOf(request.query)))
+  })
   app.post('/webhooks', (request, reply) =>
     submit(request, reply, {
       url: '/webhooks/new',
@@ -61,9 +64,10 @@ function endpoints(app: App, {webhookAllowPrivate}: Context): void {
       done: ['/webhooks', 'To the endpoints'],
     }),
   )
-  app.get('/webhooks/:id/edit', async request =>
-    show(request, editEndpointPage(await endpointOf(request), fieldsOf(request.query))),
-  )
+  app.get('/webhooks/:id/edit', async request => {
+    await request.data.requireFresh()
+    return show(request, editEndpointPage(await endpointOf(request), fieldsOf(request.query)))
+  })
   app.post('/webhooks/:id/edit', (request, reply) =>
     submit(request, reply, {
       url: `${pathOf(request)}/edit`,
@@ -80,9 +84,10 @@ function endpoints(app: App, {webhookAllowPrivate}: Context): void {
 
 /** What is asked before it is done, on a page of its own. */
 function changes(app: App, change: EndpointChange): void {
-  app.get(`/webhooks/:id/${change}`, async request =>
-    show(request, changeEndpointPage(await endpointOf(request), change)),
-  )
+  app.get(`/webhooks/:id/${change}`, async request => {
+    if (change === 'rotate') await request.data.requireFresh()
+    return show(request, changeEndpointPage(await endpointOf(request), change))
+  })
   app.post(`/webhooks/:id/${change}`, (request, reply) =>
     submit(request, reply, {
       url: `${pathOf(request)}/${change}`,

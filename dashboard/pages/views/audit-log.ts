@@ -15,7 +15,7 @@ export const auditLogPage = (query: Fields, page: Page<AuditEntry>): View => ({
       columns: ['What', {name: 'Outcome', kind: 'state'}, 'To what', 'Who', 'When (UTC)'],
       rows: page.items.map(({at, person, action, target, detail, ip, outcome}) => ({
         cells: [
-          html`<code>${action}</code>`,
+          wordsOf(action),
           status(outcome, outcome === 'done' ? 'good' : 'bad'),
           target || detail ? html`${target && short(target)} <span class="clip">${detail}</span>` : null,
           html`<span class="clip">${person ?? 'not known'}</span>${ip && html`<span class="soft small">from ${ip}</span>`}`,
@@ -26,3 +26,9 @@ export const auditLogPage = (query: Fields, page: Page<AuditEntry>): View => ({
     })}${pager('/audit-log', query, page.next)}`,
   }),
 })
+
+/** "webhook_endpoint.rotate" as "Webhook endpoint: rotate". */
+function wordsOf(action: string): string {
+  const words = action.replace('.', ': ').replaceAll('_', ' ').replace(/^api /, 'API ')
+  return words.charAt(0).toUpperCase() + words.slice(1)
+}

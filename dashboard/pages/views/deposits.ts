@@ -32,17 +32,22 @@ const progress = ({status, confirmations}: Deposit, {needed}: ShownChain) =>
   status === 'pending' &&
   (needed ? `${Math.min(confirmations, needed)} of ${needed} confirmations` : `${confirmations} confirmations`)
 
-export const depositTable = (deposits: Deposit[], chains: Chains, empty: Part): Html =>
+/** Without a column for the user on a page that is about one. */
+export const depositTable = (deposits: Deposit[], chains: Chains, empty: Part, isOfOneUser = false): Html =>
   table({
     caption: 'Deposits, the newest first',
-    columns: ['Amount', {name: 'Status', kind: 'state'}, 'Chain', 'User', 'Transaction', 'Seen (UTC)'],
+    columns: [
+      ...['Amount', {name: 'Status', kind: 'state'} as const, 'Chain'],
+      ...(isOfOneUser ? [] : ['User']),
+      ...['Transaction', 'Seen (UTC)'],
+    ],
     rows: deposits.map(deposit => ({
       id: deposit.id,
       cells: [
         html`<a class="amount" href="/deposits/${deposit.id}">${deposit.amount} ${deposit.token}</a>`,
         html`${depositState(deposit)} <span class="soft small">${progress(deposit, chains(deposit.chain))}</span>`,
         deposit.chain,
-        html`<span class="clip">${deposit.external_ref}</span>`,
+        ...(isOfOneUser ? [] : [html`<span class="clip">${deposit.external_ref}</span>`]),
         short(deposit.txid),
         time(deposit.created_at),
       ],

@@ -58,7 +58,7 @@ const tile = (balance: Balance, chains: Chains) =>
 ${
   balance.refusal === null
     ? html`<p>${button(`/payouts/new?chain=${balance.chain}&token=${encodeURIComponent(balance.token)}`, html`Pay out<span class="unseen"> ${balance.net} ${balance.token} on ${balance.chain}</span>`)}</p>`
-    : html`<p class="small">${balance.refusal}</p>`
+    : html`<p class="small">${balance.refusal}${!balance.has_address && html`. ${link('/payout-addresses', 'Payout addresses')}`}</p>`
 }</article>`
 
 const endpointHealth = (endpoints: Endpoint[]) =>

@@ -69,4 +69,4 @@ export const userPage = (user: User, deposits: Page<Deposit>, chains: Chains): V
 })
 
 export const userDeposits = ({items}: Page<Deposit>, chains: Chains) =>
-  depositTable(items, chains, html`<p>None yet. What is paid to one of these addresses appears here.</p>`)
+  depositTable(items, chains, html`<p>None yet. What is paid to one of these addresses appears here.</p>`, true)

@@ -118,7 +118,10 @@ function viewsOf(text: string): View[] {
   }
   const key = {id: text, label: text, scopes: [text], created_at: at, last_used_on: text, revoked_at: null}
   const address = {chain: 'ETH', address: text, updated_at: at, whitelist: 'missing' as const, active_at: at}
-  const balance = {chain: 'ETH', token: text, gross: text, fee: text, net: text, deposit_count: 1, refusal: text}
+  const balance = {
+    ...{chain: 'ETH', token: text, gross: text, fee: text, net: text},
+    ...{deposit_count: 1, has_address: false, refusal: text},
+  }
   const overview: Overview = {
     balances: [balance, {...balance, refusal: null}],
     deposits: [deposit],

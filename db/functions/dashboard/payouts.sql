@@ -8,13 +8,14 @@
 create or replace function dashboard.balance_item(b app.merchant_balance) returns json
 language sql stable set search_path = pg_catalog as $$
   select json_build_object('chain', b.chain, 'token', b.token, 'gross', app.decimal(b.gross, a.decimals), 'fee', app.decimal(b.fee, a.decimals),
-    'net', app.decimal(b.gross - b.fee, a.decimals), 'deposit_count', b.deposit_count,
+    'net', app.decimal(b.gross - b.fee, a.decimals), 'deposit_count', b.deposit_count, 'has_address', d.exists,
     'refusal', case
-      when b.gross <= 0 then 'the balance is below zero'
-      when b.gross - b.fee < a.min_payout then 'below the smallest payout (' || app.decimal(a.min_payout, a.decimals) || ' ' || b.token || ')'
-      when not exists (select from app.payout_address p where p.merchant_id = b.merchant_id and p.chain = b.chain) then 'register a payout address first'
-      when app.why_halted(b.chain) is not null then 'payouts of ' || b.chain || ' are stopped at the moment' end)
-  from app.asset a where a.chain = b.chain and a.token = b.token
+      when b.gross <= 0 then 'The balance is below zero'
+      when b.gross - b.fee < a.min_payout then 'Below the smallest payout (' || app.decimal(a.min_payout, a.decimals) || ' ' || b.token || ')'
+      when not d.exists then 'Register a payout address first'
+      when app.why_halted(b.chain) is not null then 'Payouts of ' || b.chain || ' are stopped at the moment' end)
+  from app.asset a, (select exists (select from app.payout_address p where p.merchant_id = b.merchant_id and p.chain = b.chain)) d
+  where a.chain = b.chain and a.token = b.token
 $$;
 comment on function dashboard.balance_item is 'A balance, and why it cannot be paid out now; null if it can. Only app.create_payout decides.';
 
