@@ -2,6 +2,7 @@
 // change goes through its handler, so past its checks of the origin and its limits (auth.api.* skips both); it sees only the headers that are named here,
 // and the client's address in one that no client can set. What it does not do well is ours: second factors by codes (totp.ts), invitations, and the
 // limit for each person (db/functions/dashboard).
+import {AsyncLocalStorage} from 'node:async_hooks'
 import {createHmac} from 'node:crypto'
 import {passkey} from '@better-auth/passkey'
 import {betterAuth} from 'better-auth'
@@ -12,6 +13,7 @@ import type {FastifyRequest} from 'fastify'
 import type pg from 'pg'
 import {z} from 'zod'
 import type {Logger} from '../../base/log.ts'
+import {failureOf} from '../../db/failure.ts'
 
 const addressHeader = 'x-sluice-address'
 const cookiePrefix = '__Host-sluice'
@@ -62,15 +64,19 @@ export class SignIn {
     if (body) headers.set('content-type', 'application/json')
     const method = body ? 'POST' : 'GET'
     const url = `${this.#url}/auth${path}`
-    const response = await this.#auth.handler(new Request(url, {method, headers, body: body && JSON.stringify(body)}))
-    if (response.status >= 500) throw new Error(`better-auth returned ${response.status} for ${path}`)
-    return response
+    const asked = new Request(url, {method, headers, body: body && JSON.stringify(body)})
+    return await withCause(async () => {
+      const response = await this.#auth.handler(asked)
+      if (response.status >= 500) throw new Error(`better-auth returned ${response.status} for ${path}`)
+      return response
+    })
   }
 
   /** Whose cookie a request has; undefined if the cookie is not ours, or its session ended. */
   async whoIs({headers: {cookie}}: FastifyRequest): Promise<Who | undefined> {
     if (!cookie?.includes(cookiePrefix)) return undefined
-    const {response, headers} = await this.#auth.api.getSession({headers: new Headers({cookie}), returnHeaders: true})
+    const asked = {headers: new Headers({cookie}), returnHeaders: true} as const
+    const {response, headers} = await withCause(() => this.#auth.api.getSession(asked))
     if (!response) return undefined
     const {session, user} = Session.parse(response)
     return {
@@ -113,6 +119,18 @@ export class SignIn {
   decrypt = (text: string) => symmetricDecrypt({key: this.#secret, data: text})
 }
 
+const causes = new AsyncLocalStorage<{cause?: unknown}>()
+
+/** better-auth reports a failure of the database as its own, and the cause to its logger alone. Rejects with the database's error if it was one. */
+async function withCause<T>(work: () => Promise<T>): Promise<T> {
+  const told: {cause?: unknown} = {}
+  try {
+    return await causes.run(told, work)
+  } catch (error) {
+    throw failureOf(told.cause) ? told.cause : error
+  }
+}
+
 const passed = ['cookie', 'origin', 'referer', 'sec-fetch-site', 'sec-fetch-mode', 'sec-fetch-dest'] as const
 
 function headersOf(request: FastifyRequest): Headers {
@@ -135,7 +153,14 @@ function open({pool, secret, url, log}: Options) {
     database: pool,
     trustedOrigins: [url],
     telemetry: {enabled: false},
-    logger: {level: 'error', log: (_level, message) => log.error({message}, 'better-auth reports an error')}, // not its details, which may name a person
+    logger: {
+      level: 'error',
+      log: (_level, message, cause) => {
+        const told = causes.getStore()
+        if (told) told.cause ??= cause
+        if (!failureOf(cause)) log.error({message}, 'better-auth reports an error') // not its details, which may name a person
+      },
+    },
     emailAndPassword: {
       enabled: true,
       disableSignUp: true,

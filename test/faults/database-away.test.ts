@@ -1,6 +1,7 @@
 // Every process of the service while its database dies, freezes, or takes no writes: each notices within ten seconds, waits without crashing, and works
-// within five seconds of the database. Meanwhile the API answers 503 with Retry-After, and an outage is logged once. Real processes, as the supervisor
-// starts them, on a Postgres of their own.
+// within five seconds of the database. Meanwhile the API answers 503 with Retry-After, the dashboard shows a page that says so, and an outage is logged
+// once. Real processes, as the supervisor starts them, on a Postgres of their own.
+import {randomBytes} from 'node:crypto'
 import {mkdirSync, readFileSync} from 'node:fs'
 import path from 'node:path'
 import {fileURLToPath} from 'node:url'
@@ -14,18 +15,29 @@ import {makeKey} from '../support/api.ts'
 import {makeMerchant} from '../support/people.ts'
 import {portsInARow} from '../support/ports.ts'
 import {kill, newHome, removeHome, treeOf} from '../support/processes.ts'
+import {type Browser, join, setUpAuthenticator} from '../support/sign-in.ts'
 import {until} from '../support/until.ts'
 
 const poolSize = 20
 const flags = ['-c fsync=off']
-const names = ['custody', 'jobs', 'api', 'indexer'] as const
-type Name = (typeof names)[number]
+const modules = {
+  custody: 'custody',
+  jobs: 'jobs',
+  api: 'api',
+  indexer: 'indexers',
+  'dashboard-auth': 'dashboard/auth',
+  'dashboard-pages': 'dashboard/pages',
+}
+type Name = keyof typeof modules
+const names = Object.keys(modules) as Name[]
 
 let home: string
 let postgres: EmbeddedPostgres
 let children: Child[]
 let apiUrl: string
 let key: string
+/** Somebody who is signed in. */
+let person: Browser
 
 const rows = async <T extends pg.QueryResultRow>(sql: string, values?: unknown[]): Promise<T[]> => {
   const client = new pg.Client({connectionString: postgres.url, connectionTimeoutMillis: 1000})
@@ -47,12 +59,13 @@ beforeAll(async () => {
   mkdirSync(path.join(home, 'logs'))
   await startServer()
   await migrate(postgres.url)
-  const port = await portsInARow(1)
+  const port = await portsInARow(2)
+  const dashboardPort = port + 1
   apiUrl = `http://127.0.0.1:${port}`
   const child = (name: Name, role: Role, more: NodeJS.ProcessEnv = {}, args: string[] = []) =>
     new Child({
       name,
-      module: fileURLToPath(new URL(`../../${name === 'indexer' ? 'indexers' : name}/main.ts`, import.meta.url)),
+      module: fileURLToPath(new URL(`../../${modules[name]}/main.ts`, import.meta.url)),
       args,
       environment: () => ({
         ...process.env,
@@ -70,10 +83,17 @@ beforeAll(async () => {
     child('jobs', 'sluice_jobs'),
     child('api', 'sluice_api', {PORT: String(port), RATE_LIMIT_PER_MINUTE: '100000'}),
     child('indexer', 'sluice_indexer', {ETH_RPC_URL: 'ws://127.0.0.1:1', ETH_CHAIN_ID: '31337'}, ['--chain', 'ETH']),
+    child('dashboard-pages', 'sluice_dashboard'),
+    child('dashboard-auth', 'sluice_auth', {
+      DASHBOARD_PORT: String(dashboardPort),
+      DASHBOARD_SECRET: randomBytes(32).toString('hex'),
+    }),
   ]
   for (const each of children) await each.start()
   const merchant = await makeMerchant({rows}, ['ETH'])
   key = (await makeKey({rows}, merchant)).secret
+  person = await join({url: `http://localhost:${dashboardPort}`}, {rows}, merchant, 'ada@example.test')
+  await setUpAuthenticator(person)
 })
 
 afterAll(async () => {
@@ -100,12 +120,16 @@ const createUser = (ref = crypto.randomUUID()) =>
     signal: AbortSignal.timeout(30_000),
   })
 
+/** The status of a page, for which both processes of the dashboard ask the database. */
+const pageStatus = async () => (await person.get('/')).status
+
 /** The API hands out an address, custody makes the next one, the worker runs a job, and the indexer has its lock. Resolves to the milliseconds that it took. */
 async function allWork(timeoutMs: number): Promise<number> {
   const began = performance.now()
   const within = (what: string, condition: () => Promise<unknown>) =>
     until(condition, {timeoutMs: timeoutMs - (performance.now() - began), what})
   await within('the API to work', async () => (await createUser()).status === 201)
+  await within('the dashboard to work', async () => (await pageStatus()) === 200)
   await within('the worker to work', async () => {
     const [{queued} = {queued: 1}] = await rows<{queued: number}>(
       'select count(*)::int as queued from graphile_worker._private_jobs',
@@ -168,6 +192,7 @@ test('a database that dies is awaited by every process; all work within five sec
     const {status, headers} = await createUser()
     expect([status, headers.get('retry-after')]).toEqual([503, '1'])
   }
+  expect(await pageStatus()).toBe(503)
   await startServer()
   expect(await allWork(20_000)).toBeLessThan(5000)
   await expectLoggedOnce(before)
@@ -178,6 +203,7 @@ test('a database that freezes is noticed by every process within ten seconds; re
   for (const pid of await serverPids()) kill(pid, 'SIGSTOP')
   const began = performance.now()
   const underWay = [createUser(), createUser()]
+  const pagesUnderWay = [pageStatus(), pageStatus()]
   const isNoticed = (name: Name) =>
     since(before, name).some(({msg}) =>
       /^the database (is away|connection is lost)|^the worker ends|lock of this chain was lost/.test(msg),
@@ -189,6 +215,7 @@ test('a database that freezes is noticed by every process within ten seconds; re
     const {status, headers} = await reply
     expect([status, headers.get('retry-after')]).toEqual([503, '1'])
   }
+  expect(await Promise.all([...pagesUnderWay, pageStatus()])).toEqual([503, 503, 503])
   for (const pid of await serverPids()) kill(pid, 'SIGCONT')
   expect(await allWork(20_000)).toBeLessThan(5000)
   await expectLoggedOnce(before)
