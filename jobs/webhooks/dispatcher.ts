@@ -11,31 +11,28 @@ import type {Sender} from './send.ts'
 /** How long requests in flight may take when the worker stops. */
 const stopGraceMs = 2000
 
-const key = `hashtextextended('webhook_endpoint:' || id, 0)`
-// Endpoints with something due: those that are held ($1), and those that nobody held and that this statement locks. It walks the index of pending
-// deliveries from one endpoint to the next, so endpoints without deliveries cost nothing, however many weeks (tables) of deliveries there are.
-// (The inner LIMITs keep the planner on the indexes, however wrong its estimates are. OFFSET keeps it from trying locks of other rows, and from
-// reading all endpoints.)
-export const acquire = `
+// Endpoints with something due. It walks the index of pending deliveries from one endpoint to the next, so endpoints without deliveries cost nothing,
+// however many weeks (tables) of deliveries there are. (The inner LIMITs keep the planner on the indexes, however wrong its estimates are. OFFSET
+// keeps it from reading all endpoints.)
+export const due = `
   with recursive waiting as (
     (select d.endpoint_id from app.delivery d where d.status = 'pending' order by d.endpoint_id limit 1)
     union all
     select (select d.endpoint_id from app.delivery d where d.status = 'pending' and d.endpoint_id > w.endpoint_id order by d.endpoint_id limit 1)
     from waiting w where w.endpoint_id is not null
   )
-  select id from (
-    select w.id, w.id = any($1::uuid[]) as is_held from waiting
-    cross join lateral (select * from app.webhook_endpoint w where w.id = waiting.endpoint_id offset 0) w
-    cross join lateral (
-      select from app.delivery d
-      cross join lateral (select from app.event e where e.id = d.event_id and e.sequence is not null limit 1) sequenced
-      where d.endpoint_id = w.id and d.status = 'pending' and d.next_attempt_at <= now()
-      order by d.next_attempt_at limit 1
-    ) first_due
-    where w.disabled_at is null and w.deleted_at is null
-    offset 0
-  ) due
-  where is_held or pg_try_advisory_lock(${key})`
+  select w.id from waiting
+  cross join lateral (select * from app.webhook_endpoint w where w.id = waiting.endpoint_id offset 0) w
+  cross join lateral (
+    select from app.delivery d
+    cross join lateral (select from app.event e where e.id = d.event_id and e.sequence is not null limit 1) sequenced
+    where d.endpoint_id = w.id and d.status = 'pending' and d.next_attempt_at <= now()
+    order by d.next_attempt_at limit 1
+  ) first_due
+  where w.disabled_at is null and w.deleted_at is null`
+const key = `hashtextextended('webhook_endpoint:' || id, 0)`
+/** Of these endpoints ($1) those that are held already ($2), and those that nobody held and that this statement locks. */
+const acquire = `select id from unnest($1::uuid[]) as due (id) where id = any($2::uuid[]) or pg_try_advisory_lock(${key})`
 const release = `select pg_advisory_unlock(${key}) from unnest($1::uuid[]) as held (id)`
 
 export interface Dispatcher {
@@ -45,7 +42,10 @@ export interface Dispatcher {
   stop(): Promise<void>
 }
 
-/** `locks` is the liveness connection. When it is lost, the process ends, so nothing is sent without the lock. */
+/**
+ * `locks` is the liveness connection. When it is lost, the process ends, so nothing is sent without the lock. It takes nothing that may last: a worker
+ * that does not hear from the database on it for some seconds ends.
+ */
 export function startDispatcher(to: {locks: pg.Client; pool: pg.Pool; sender: Sender; log: Logger}): Dispatcher {
   const pumps = new Map<string, Pump>()
   let isStopping = false
@@ -56,10 +56,12 @@ export function startDispatcher(to: {locks: pg.Client; pool: pg.Pool; sender: Se
     for (const id of idle) pumps.delete(id)
     if (idle.length) await to.locks.query({name: 'release_endpoints', text: release, values: [idle]})
     if (isStopping) return
-    // Also finds what became due at the endpoints just released: other workers saw them locked.
-    const values = [[...pumps.keys()]]
-    const due = await to.locks.query<{id: string}>({name: 'acquire_endpoints', text: acquire, values})
-    for (const {id} of due.rows) {
+    // After the release, because other workers saw these endpoints locked.
+    // Without a name, so that it is planned each time: a plan of the time when the tables were empty would read all of them, again and again.
+    const {rows} = await to.pool.query<{id: string}>(due)
+    const values = [rows.map(({id}) => id), [...pumps.keys()]]
+    const held = await to.locks.query<{id: string}>({name: 'acquire_endpoints', text: acquire, values})
+    for (const {id} of held.rows) {
       const pump = pumps.get(id) ?? new Pump(id, {...to, onIdle: becameIdle})
       pumps.set(id, pump)
       pump.wake()

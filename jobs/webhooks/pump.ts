@@ -121,7 +121,7 @@ export class Pump {
     this.#isClaiming = true
     try {
       const values = [this.endpointId, [...this.#known]]
-      const {rows} = await this.#pool.query<Claimed>({name: 'claim_deliveries', text: claim, values})
+      const {rows} = await this.#pool.query<Claimed>(claim, values) // without a name: dispatcher.ts says why
       rows.sort((a, b) => Number(a.sequence) - Number(b.sequence))
       for (const row of rows) this.#known.add(row.id)
       this.#waiting.push(...rows)

@@ -52,8 +52,8 @@ export const merchants: Mutation[] = [
   {
     rule: 'One worker sends to an endpoint',
     file: 'jobs/webhooks/dispatcher.ts',
-    from: 'where is_held or pg_try_advisory_lock(${key})`',
-    to: 'where is_held or pg_try_advisory_lock(${key}) or true`',
+    from: 'or pg_try_advisory_lock(${key})`',
+    to: 'or pg_try_advisory_lock(${key}) or true`',
     tests: ['jobs/webhooks/webhooks.test.ts'],
   },
   {
