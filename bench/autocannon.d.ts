@@ -10,6 +10,13 @@ declare module 'autocannon' {
       connections: number
       /** Seconds. */
       duration: number
+      /** What each connection sends, in turn; a GET by default. */
+      requests?: Request[]
+    }
+    interface Request {
+      method?: string
+      body?: string
+      setupRequest?: (request: Request) => Request
     }
     interface Result {
       requests: {total: number}

@@ -89,7 +89,7 @@ async function commits(quorum: boolean, clients: number[]): Promise<{rate: numbe
   }
 }
 
-function requirePrograms(): void {
+export function requirePrograms(): void {
   if (!clusterPrograms)
     throw new Error(
       'CLUSTER_BIN must name a folder with the programs of a cluster: test/install-cluster FOLDER fills it',

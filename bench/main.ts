@@ -19,6 +19,7 @@ import {benchPayPage} from './pay-page.ts'
 import {benchPayoutRate, benchRecovery, benchSweeps} from './payouts.ts'
 import {benchProcesses} from './processes.ts'
 import {type Result, ratio} from './result.ts'
+import {benchScale, scaleTable} from './scale.ts'
 import {benchSignBitcoin} from './sign-bitcoin.ts'
 import {benchSize} from './size.ts'
 import {benchSolana, benchSolanaAtHead} from './solana.ts'
@@ -139,6 +140,11 @@ const benches: Record<string, () => Promise<void>> = {
         `One-row commits on a cluster, ${clients} at once: ${off.rate.toFixed(0)} /s and ${off.ms.toFixed(2)} ms each without a standby that is waited for, ${on.rate.toFixed(0)} /s and ${on.ms.toFixed(2)} ms with the quorum.`,
       )
   },
+  async scale() {
+    facts.push(
+      `A service on a cluster, one process and two, all on the cores of this machine.\n\n${scaleTable(await benchScale())}`,
+    )
+  },
   async recovery() {
     const {restarted, takenOver} = await benchRecovery()
     const list = (values: number[]) => values.map(value => value.toFixed(0)).join(', ')
@@ -148,7 +154,7 @@ const benches: Record<string, () => Promise<void>> = {
   },
 }
 
-const known = Object.keys(benches).filter(name => clusterPrograms || !['failover', 'quorum'].includes(name))
+const known = Object.keys(benches).filter(name => clusterPrograms || !['failover', 'quorum', 'scale'].includes(name))
 const names = process.argv.length > 2 ? process.argv.slice(2) : known
 for (const name of names) {
   const bench = benches[name]

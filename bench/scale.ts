@@ -1,0 +1,158 @@
+// What a second process, and the quorum, do to the rates of a service on a cluster (Patroni, three etcd, HAProxy, three servers with fsync on): requests/s
+// of POST /v1/users and GET /v1/balances with 20 connections to one API process and to two, and deliveries/s of one worker and of two, to four endpoints.
+// Once without a standby that is waited for, and once with the quorum. Everything shares the cores of this machine, so two processes win only what one
+// leaves of them. Needs CLUSTER_BIN: the folder that test/install-cluster fills.
+import {type ChildProcess, fork} from 'node:child_process'
+import {hash, randomBytes, randomUUID} from 'node:crypto'
+import {once} from 'node:events'
+import autocannon from 'autocannon'
+import pg from 'pg'
+import {migrate, type Role, roleUrl} from '../db/migrate.ts'
+import {Cluster} from '../test/support/cluster.ts'
+import {createEndpoint, createMerchant, deposit} from '../test/support/webhooks.ts'
+import {requirePrograms} from './failover.ts'
+
+const connectionCount = 20
+const roundSeconds = 8
+const addressCount = 300_000
+const endpointCount = 4
+const deliveriesOfEndpoint = 5000
+
+export interface Scale {
+  what: string
+  quorum: boolean
+  /** Rates of one process and of two, a second. */
+  one: number
+  two: number
+}
+
+export async function benchScale(): Promise<Scale[]> {
+  requirePrograms()
+  return [...(await onCluster(false)), ...(await onCluster(true))]
+}
+
+async function onCluster(quorum: boolean): Promise<Scale[]> {
+  const cluster = await Cluster.start({quorum})
+  const pool = new pg.Pool({connectionString: cluster.url, max: 5})
+  try {
+    await migrate(cluster.url)
+    const key = await makeMerchant(pool)
+    const rates = {
+      'POST /v1/users, requests': (count: number) => requests(cluster.url, count, 'POST', '/v1/users', key),
+      'GET /v1/balances, requests': (count: number) => requests(cluster.url, count, 'GET', '/v1/balances', key),
+      'webhooks, deliveries': (count: number) => deliveries(cluster.url, pool, count),
+    }
+    const results: Scale[] = []
+    for (const [what, rate] of Object.entries(rates))
+      results.push({what, quorum, one: await rate(1), two: await rate(2)})
+    return results
+  } finally {
+    await pool.end()
+    await cluster.close()
+  }
+}
+
+/** A merchant with a key, and free addresses as custody would have made them. */
+async function makeMerchant(pool: pg.Pool): Promise<string> {
+  const key = `sk_${randomBytes(32).toString('base64url')}`
+  const {rows} = await pool.query<{id: string}>(`select app.create_merchant('Bench', 'bench', '{ETH}', 50) as id`)
+  await pool.query('select app.create_api_key($1, $2)', [rows[0]!.id, hash('sha256', key, 'buffer')])
+  await pool.query(
+    `insert into custody.address (address, family, derivation_index, match_key)
+     select '0x' || lpad(to_hex(n), 40, '0'), 'evm', n, '0x' || lpad(to_hex(n), 40, '0') from generate_series(1, $1::int) n`,
+    [addressCount],
+  )
+  await pool.query('analyze custody.address')
+  return key
+}
+
+async function withProcesses<T>(
+  {url, role, module, more = {}}: {url: string; role: Role; module: string; more?: Record<string, string>},
+  count: number,
+  work: (urls: string[]) => Promise<T>,
+): Promise<T> {
+  const children: ChildProcess[] = []
+  try {
+    const urls: string[] = []
+    for (let n = 0; n < count; n++) {
+      const child = fork(new URL(module, import.meta.url), {
+        env: {...process.env, DATABASE_URL: roleUrl(url, role), ...more},
+      })
+      children.push(child)
+      const [message] = await once(child, 'message')
+      urls.push((message as {url: string}).url)
+    }
+    return await work(urls)
+  } finally {
+    for (const child of children) child.kill('SIGKILL')
+    await Promise.all(children.map(child => child.exitCode ?? child.signalCode ?? once(child, 'exit')))
+  }
+}
+
+/** Requests/s that this many API processes answer together. */
+function requests(url: string, count: number, method: 'GET' | 'POST', path: string, key: string): Promise<number> {
+  const more = {PORT: '0', RATE_LIMIT_PER_MINUTE: '10000000'}
+  return withProcesses({url, role: 'sluice_api', module: '../api/main.ts', more}, count, async urls => {
+    const round = async (duration: number) => {
+      const results = await Promise.all(
+        urls.map(base =>
+          autocannon({
+            url: base + path,
+            connections: connectionCount / count,
+            duration,
+            setupClient: client =>
+              client.setHeaders({authorization: `Bearer ${key}`, 'content-type': 'application/json'}),
+            requests: [{method, ...(method === 'POST' && {setupRequest: withUser})}],
+          }),
+        ),
+      )
+      for (const {non2xx, errors} of results)
+        if (non2xx || errors) throw new Error(`${method} ${path}: ${non2xx} refusals, ${errors} errors`)
+      return results.reduce((sum, {requests, duration}) => sum + requests.total / duration, 0)
+    }
+    await round(2) // warm up
+    return await round(roundSeconds)
+  })
+}
+
+const withUser = (request: autocannon.Request) => ({...request, body: JSON.stringify({external_ref: randomUUID()})})
+
+/** Deliveries/s of this many workers, from the commit of the events to the last recorded result. */
+async function deliveries(url: string, pool: pg.Pool, count: number): Promise<number> {
+  const receiver = fork(new URL('./webhooks.ts', import.meta.url), ['receive'])
+  try {
+    const [{port}] = await once(receiver, 'message')
+    const merchants = await Promise.all(Array.from({length: endpointCount}, () => createMerchant(pool)))
+    for (const merchant of merchants) await createEndpoint(pool, merchant, {url: `http://127.0.0.1:${port}/hook`})
+    await pool.query('analyze')
+    const more = {WEBHOOK_ALLOW_PRIVATE: '1'}
+    return await withProcesses({url, role: 'sluice_jobs', module: '../jobs/main.ts', more}, count, async () => {
+      const client = await pool.connect()
+      await client.query('begin')
+      for (const merchant of merchants) await deposit(client, merchant, deliveriesOfEndpoint)
+      await client.query('commit')
+      client.release()
+      const began = performance.now()
+      for (;;) {
+        const {rows} = await pool.query<{delivered: number}>(
+          `select count(*)::int as delivered from app.delivery d join app.webhook_endpoint w on w.id = d.endpoint_id
+           where w.merchant_id = any($1) and d.status = 'delivered'`,
+          [merchants.map(({id}) => id)],
+        )
+        const all = endpointCount * deliveriesOfEndpoint
+        if (rows[0]!.delivered === all) return (all * 1000) / (performance.now() - began)
+        await new Promise(resolve => setTimeout(resolve, 50))
+      }
+    })
+  } finally {
+    receiver.kill()
+  }
+}
+
+export function scaleTable(results: Scale[]): string {
+  const rows = results.map(
+    ({what, quorum, one, two}) =>
+      `| ${what} | ${quorum ? 'with' : 'without'} | ${one.toFixed(0)} /s | ${two.toFixed(0)} /s | ${(two / one).toFixed(2)} |`,
+  )
+  return ['| what | quorum | one process | two | ratio |', '|---|---|---|---|---|', ...rows].join('\n')
+}
