@@ -10020,11 +10020,13 @@ AS $function$
   select json_build_object('chain', b.chain, 'token', b.token, 'gross', app.decimal(b.gross, a.decimals), 'fee', app.decimal(b.fee, a.decimals),
     'net', app.decimal(b.gross - b.fee, a.decimals), 'deposit_count', b.deposit_count, 'has_address', d.exists,
     'refusal', case
+      when m.suspended_at is not null then 'The operator has suspended this account'
       when b.gross <= 0 then 'The balance is below zero'
       when b.gross - b.fee < a.min_payout then 'Below the smallest payout (' || app.decimal(a.min_payout, a.decimals) || ' ' || b.token || ')'
       when not d.exists then 'Register a payout address first'
       when app.why_halted(b.chain) is not null then 'Payouts of ' || b.chain || ' are stopped at the moment' end)
   from app.asset a, (select exists (select from app.payout_address p where p.merchant_id = b.merchant_id and p.chain = b.chain)) d
+  join app.merchant m on m.id = b.merchant_id
   where a.chain = b.chain and a.token = b.token
 $function$;
 
@@ -10083,11 +10085,8 @@ CREATE OR REPLACE FUNCTION dashboard.change_password(old_token text, new_token t
  SECURITY DEFINER
  SET search_path TO 'pg_catalog'
 AS $function$
-declare person uuid;
+declare person uuid := dashboard.lock_second_factors(old_token);
 begin
-  select s."userId" into person from auth.session s where s.token = old_token and s."expiresAt" > clock_timestamp();
-  if not found then raise exception 'this session has ended' using errcode = 'SLAUT'; end if;
-  perform from auth."user" u where u.id = person for update;
   update auth.account a set password = password_hash, "updatedAt" = clock_timestamp() where a."userId" = person and a."providerId" = 'credential';
   delete from auth.session s where s."userId" = person and s.token <> old_token;
   update auth.session s set token = new_token, "updatedAt" = clock_timestamp() where s.token = old_token;
@@ -10105,14 +10104,14 @@ declare
   who dashboard.audit_entry := dashboard.begin_change(token, request);
   key uuid;
 begin
-  perform dashboard.require_fresh(token);
+  perform dashboard.require_full_rights(token);
   key := app.create_api_key(who.merchant_id, secret_hash, nullif(label, ''), scopes);
   perform dashboard.note(who, 'api_key.create', app.public_id('key', key), nullif(label, ''));
   return json_build_object('id', app.public_id('key', key));
 end $function$;
 
--- Pays out a balance; returns the id of the payout.
-CREATE OR REPLACE FUNCTION dashboard.create_payout(token text, request uuid, of_chain text, of_token text, sweep_first boolean)
+-- Pays out a balance to the address that the person saw, if it is still the registered one; returns the id of the payout.
+CREATE OR REPLACE FUNCTION dashboard.create_payout(token text, request uuid, of_chain text, of_token text, sweep_first boolean, shown_address text)
  RETURNS json
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -10120,9 +10119,14 @@ CREATE OR REPLACE FUNCTION dashboard.create_payout(token text, request uuid, of_
 AS $function$
 declare
   who dashboard.audit_entry := dashboard.begin_change(token, request);
+  present text;
   made json;
 begin
-  perform dashboard.require_fresh(token);
+  perform dashboard.require_full_rights(token);
+  select p.address into present from app.payout_address p where p.merchant_id = who.merchant_id and p.chain = of_chain for share;
+  if present is distinct from shown_address then
+    raise exception 'the payout address of % is another one now; nothing is paid before you have seen it', of_chain using errcode = 'SL422';
+  end if;
   made := app.create_payout(who.merchant_id, of_chain, of_token, sweep_first, null, null);
   perform dashboard.note(who, 'payout.create', made ->> 'id', (made ->> 'net') || ' ' || of_token || ' on ' || of_chain);
   return json_build_object('id', made ->> 'id');
@@ -10139,7 +10143,7 @@ declare
   who dashboard.audit_entry := dashboard.begin_change(token, request);
   made record;
 begin
-  perform dashboard.require_fresh(token);
+  perform dashboard.require_full_rights(token);
   select * into made from app.create_webhook_endpoint(who.merchant_id, url, event_types);
   perform dashboard.note(who, 'webhook_endpoint.create', app.public_id('whe', made.id), url);
   return json_build_object('id', app.public_id('whe', made.id), 'secret', made.secret);
@@ -10361,7 +10365,7 @@ begin
   return expires;
 end $function$;
 
--- The person of a session that may change second factors: none is set up yet, or one was shown within ten minutes. Locks the person.
+-- The person of a session that may change second factors and the password: none is set up yet, or one was shown within ten minutes. Locks the person.
 CREATE OR REPLACE FUNCTION dashboard.lock_second_factors(of_token text)
  RETURNS uuid
  LANGUAGE plpgsql
@@ -10674,17 +10678,20 @@ begin
   return removed;
 end $function$;
 
--- Raises SLSTP unless the second factor was shown within ten minutes.
-CREATE OR REPLACE FUNCTION dashboard.require_fresh(token text)
+-- Raises SLSUS if the merchant is suspended, and SLSTP unless the second factor was shown within ten minutes.
+CREATE OR REPLACE FUNCTION dashboard.require_full_rights(token text)
  RETURNS void
  LANGUAGE plpgsql
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog'
 AS $function$
+declare who record;
 begin
-  if not (select p.is_fresh from dashboard.person(require_fresh.token) p) then
-    raise exception 'show the second factor again' using errcode = 'SLSTP';
+  select * into who from dashboard.person(require_full_rights.token);
+  if exists (select from app.merchant m where m.id = who.merchant_id and m.suspended_at is not null) then
+    raise exception 'the operator has suspended this account; ask the operator why' using errcode = 'SLSUS';
   end if;
+  if not who.is_fresh then raise exception 'show the second factor again' using errcode = 'SLSTP'; end if;
 end $function$;
 
 -- Ends a key, at once.
@@ -10715,7 +10722,7 @@ declare
   who dashboard.audit_entry := dashboard.begin_change(token, request);
   secret text;
 begin
-  perform dashboard.require_fresh(token);
+  perform dashboard.require_full_rights(token);
   secret := app.rotate_webhook_secret(who.merchant_id, dashboard.uuid_of('whe', public_id));
   perform dashboard.note(who, 'webhook_endpoint.rotate', public_id);
   return json_build_object('id', public_id, 'secret', secret);
@@ -10804,7 +10811,7 @@ AS $function$
 declare
   who dashboard.audit_entry := dashboard.begin_change(token, request);
 begin
-  perform dashboard.require_fresh(token);
+  perform dashboard.require_full_rights(token);
   perform app.set_payout_address(who.merchant_id, of_chain, of_address);
   perform dashboard.note(who, 'payout_address.set', of_chain, of_address);
 end $function$;
@@ -10859,7 +10866,7 @@ CREATE OR REPLACE FUNCTION dashboard.update_webhook_endpoint(token text, request
 AS $function$
 declare who dashboard.audit_entry := dashboard.begin_change(token, request);
 begin
-  if url is not null then perform dashboard.require_fresh(token); end if;
+  if url is not null then perform dashboard.require_full_rights(token); end if;
   perform app.update_webhook_endpoint(who.merchant_id, dashboard.uuid_of('whe', public_id), url, event_types, enable);
   perform dashboard.note(who, case enable when true then 'webhook_endpoint.enable' when false then 'webhook_endpoint.disable' else 'webhook_endpoint.update' end,
     public_id, url);
@@ -11328,7 +11335,7 @@ grant execute on function dashboard.audit_log(text,text,integer) to sluice_dashb
 grant execute on function dashboard.balance(text,text,text) to sluice_dashboard;
 grant execute on function dashboard.cancel_payout(text,uuid,text) to sluice_dashboard;
 grant execute on function dashboard.create_api_key(text,uuid,bytea,text,text[]) to sluice_dashboard;
-grant execute on function dashboard.create_payout(text,uuid,text,text,boolean) to sluice_dashboard;
+grant execute on function dashboard.create_payout(text,uuid,text,text,boolean,text) to sluice_dashboard;
 grant execute on function dashboard.create_webhook_endpoint(text,uuid,text,text[]) to sluice_dashboard;
 grant execute on function dashboard.delete_webhook_endpoint(text,uuid,text) to sluice_dashboard;
 grant execute on function dashboard.deliveries(text,text,text,text,integer) to sluice_dashboard;
@@ -11344,7 +11351,7 @@ grant execute on function dashboard.payout_addresses(text) to sluice_dashboard;
 grant execute on function dashboard.payouts(text,text,text,text,integer) to sluice_dashboard;
 grant execute on function dashboard.redeliver(text,uuid,text,text) to sluice_dashboard;
 grant execute on function dashboard.redeliver_failed(text,uuid,text,timestamp with time zone) to sluice_dashboard;
-grant execute on function dashboard.require_fresh(text) to sluice_dashboard;
+grant execute on function dashboard.require_full_rights(text) to sluice_dashboard;
 grant execute on function dashboard.revoke_api_key(text,uuid,text) to sluice_dashboard;
 grant execute on function dashboard.rotate_webhook_secret(text,uuid,text) to sluice_dashboard;
 grant execute on function dashboard.search(text,text) to sluice_dashboard;

@@ -86,16 +86,23 @@ export function giveCookies(reply: FastifyReply, cookies: string[]): void {
   for (const cookie of cookies) reply.header('set-cookie', cookie)
 }
 
-/** The pages of others know nothing of it. */
-export function markBrowser(reply: FastifyReply, mark: string): void {
+/** Lets a browser show later that this person was signed in there. */
+export async function markBrowser({data, signIn}: Context, reply: FastifyReply, email: string): Promise<void> {
+  const mark = signIn().browserMark((await data.markOf(email)) ?? '')
   reply.header('set-cookie', `${browserCookie}=${mark}; Path=/; Max-Age=31536000; HttpOnly; Secure; SameSite=Lax`)
 }
 
-export function browserMarkOf({headers: {cookie = ''}}: FastifyRequest): string | undefined {
-  return cookie
-    .split('; ')
-    .find(each => each.startsWith(`${browserCookie}=`))
-    ?.slice(browserCookie.length + 1)
+/** The browser's name, if this person was signed in there before with the present password; else undefined. */
+export async function knownBrowser(
+  {data, signIn}: Context,
+  {headers: {cookie = ''}}: FastifyRequest,
+  email: string,
+): Promise<string | undefined> {
+  const mark = cookie.split('; ').find(each => each.startsWith(`${browserCookie}=`))
+  const person = await data.markOf(email)
+  const [browser] = mark?.slice(browserCookie.length + 1).split('.') ?? []
+  if (!browser || !person) return undefined
+  return mark === `${browserCookie}=${signIn().browserMark(person, browser)}` ? browser : undefined
 }
 
 // --- people ---

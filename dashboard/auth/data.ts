@@ -70,6 +70,13 @@ export class Data {
     return (await this.#row<{id: string}>('select id from auth."user" where email = $1', [email]))?.id
   }
 
+  /** What the mark of a browser belongs to: a person, with the present password. undefined if there is no such person. */
+  async markOf(email: string): Promise<string | undefined> {
+    const text = `select u.id || ' ' || a."updatedAt" as mark from auth."user" u join auth.account a on a."userId" = u.id and a."providerId" = 'credential'
+      where u.email = $1`
+    return (await this.#row<{mark: string}>(text, [email]))?.mark
+  }
+
   async merchantOf(userId: string): Promise<string> {
     return (await this.#row<{name: string}>('select dashboard.merchant_name($1) as name', [userId]))?.name ?? ''
   }

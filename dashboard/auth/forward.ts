@@ -33,8 +33,15 @@ export function forward(context: Context, socket: string): void {
   })
 }
 
+/** Of a body without a length it would be known too late that it is too long. */
 function requireShort({headers}: FastifyRequest): void {
-  if (headers['transfer-encoding'] || Number(headers['content-length'] ?? 0) > bodyLimit)
+  if (headers['transfer-encoding'])
+    throw new Refusal(
+      411,
+      'This was refused',
+      'The length of what was sent is not known. Browsers say it; if you are the operator, let the proxy pass it on.',
+    )
+  if (Number(headers['content-length'] ?? 0) > bodyLimit)
     throw new Refusal(413, 'This is too long', 'What you sent is too long. Please go back and shorten it.')
 }
 

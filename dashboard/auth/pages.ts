@@ -110,7 +110,7 @@ export function security(shown: Security): Html {
   const isNew = !factors.has_authenticator && factors.passkeys === 0
   return html`${alert(error)}${notice(done)}${
     isNew && notice('One more step: set up a second factor. It is needed before you can see anything else.')
-  }${authenticator(shown)}${passkeyList(shown)}${isNew ? signOut : [sessionList(shown), password(shown.email)]}`
+  }${authenticator(shown)}${passkeyList(shown)}${isNew ? signOut : [sessionList(shown), password(shown)]}`
 }
 
 const signOut = html`<form method="post" action="/sign-out"><button class="quiet">Sign out</button></form>`
@@ -180,8 +180,10 @@ function browserOf(userAgent: string | null): string {
 }
 
 /** With the e-mail address, so that a password manager knows whose password it is. */
-function password(email: string): Html {
-  return card(html`<h2>Password</h2><p>All other browsers are signed out.</p><form method="post" action="/security/password">
+function password({email, mayChange}: Security): Html {
+  const title = html`<h2>Password</h2>`
+  if (!mayChange) return card(title, confirmFirst)
+  return card(html`${title}<p>All other browsers will be signed out.</p><form method="post" action="/security/password">
 <input type="email" value="${email}" autocomplete="username" readonly hidden>
 ${field({label: 'Present password', name: 'present', type: 'password', autocomplete: 'current-password', maxlength: passwordLength.max})}
 ${newPassword('New password')}<button>Change the password</button></form>`)

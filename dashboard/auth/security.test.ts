@@ -110,12 +110,14 @@ test('the last second factor cannot be removed, not even if two passkeys are rem
   expect(replies.find(({status}) => status === 409)!.text).toContain('This is your last second factor')
 })
 
-test('ten minutes after the second factor was shown, nothing about it changes until it is shown again', async () => {
+test('ten minutes after the second factor was shown, neither it nor the password changes until it is shown again', async () => {
   await later()
   for (const path of ['/security/authenticator', '/security/recovery-codes', '/security/passkeys/remove']) {
     const {status, location} = await ada.post(path, {id: '00000000-0000-7000-8000-000000000001'})
     expect([path, status, location]).toEqual([path, 303, '/second-factor?next=%2Fsecurity&notice=not-done'])
   }
+  const {location} = await ada.post('/security/password', {present: password, password: 'one more horse battery'})
+  expect(location).toBe('/second-factor?next=%2Fsecurity&notice=not-done')
   const options = await ada.get('/auth/passkey/generate-register-options')
   expect([options.status, JSON.parse(options.text).location]).toEqual([
     403,
@@ -165,6 +167,24 @@ test('a changed password needs the present one, ends all other sessions, and giv
   expect((await new Browser(server).post('/sign-in', {email: 'ada@acme.test', password})).status).toBe(401)
   expect(await isSignedIn(await another(next))).toBe(true)
   expect((await logged('password.change')).map(({outcome}) => outcome)).toEqual(['wrong_password', 'done'])
+})
+
+test('a browser that the person used before another password was set is a stranger; the one that set it is not', async () => {
+  await db.rows('delete from dashboard.attempt')
+  const mark = '__Host-sluice.browser'
+  const before = new Browser(server)
+  before.cookies.set(mark, ada.cookies.get(mark)!)
+  const [present, next] = ['another horse battery', 'one more horse battery']
+  await ada.post('/second-factor', {code: codes.pop()!})
+  expect((await ada.post('/security/password', {present, password: next})).location).toBe('/security?done=password')
+  const stranger = new Browser(server)
+  for (let n = 0; n < 10; n++) await stranger.post('/sign-in', {email: 'ada@acme.test', password: 'wrong wrong'})
+  const statusIn = async (browser: Browser) =>
+    (await browser.post('/sign-in', {email: 'ada@acme.test', password: next})).status
+  const after = new Browser(server)
+  after.cookies.set(mark, ada.cookies.get(mark)!)
+  expect([await statusIn(stranger), await statusIn(before), await statusIn(after)]).toEqual([429, 429, 303])
+  await db.rows('delete from dashboard.attempt')
 })
 
 test('a reset removes the password, every second factor and every session; its other links end with it', async () => {

@@ -170,7 +170,7 @@ test('what is too long, or has no length, is not forwarded', async () => {
   )
   const [answer] = (await once(socket, 'data')) as [Buffer]
   socket.destroy()
-  expect(answer.toString()).toMatch(/^HTTP\/1.1 413 /)
+  expect(answer.toString()).toMatch(/^HTTP\/1.1 411 /)
   expect(server.asked).toHaveLength(asked)
 })
 

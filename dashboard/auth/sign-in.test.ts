@@ -97,6 +97,8 @@ test('an invitation asks for a name, an address that nobody has, and a password 
     [{email: 'bob'}, 'Please type a whole e-mail address.'],
     [{email: 'ADA@acme.test'}, 'This e-mail address is taken. Please use another one.'],
     [{password: 'elevenchars'}, 'A password has at least 12 characters.'],
+    [{password: 'aaaaaaaaaaaaaaaa'}, 'A password has at least five different characters.'],
+    [{password: 'BOB@acme.test!'}, 'Your e-mail address is no good password.'],
   ] as const) {
     const {status, text} = await new Browser(server).post(link, {...good, ...wrong})
     expect([status, alertOf(text)]).toEqual([422, why])
@@ -218,6 +220,23 @@ test('eleven wrong codes lock the second factor of a person for a while', async 
   expect(statuses.sort()).toEqual([...Array(10).fill(401), 429, 429])
   await forgetUsedCodes()
   expect((await browser.post('/second-factor', {code: codeAt(secret, step()), next: '/'})).status).toBe(429)
+
+  // whoever guesses keeps out neither a browser of the person, nor a session in which a second factor was shown
+  await forgetUsedCodes()
+  expect((await ada.post('/second-factor', {code: codeAt(secret, step()), next: '/'})).status).toBe(303)
+  const known = new Browser(server)
+  known.cookies.set('__Host-sluice.browser', ada.cookies.get('__Host-sluice.browser')!)
+  await withPassword(known)
+  await forgetUsedCodes()
+  expect((await known.post('/second-factor', {code: codeAt(secret, step()), next: '/'})).status).toBe(303)
+  await forgetAttempts()
+})
+
+test('a link of an invitation does not tell who else signs in, beyond ten guesses', async () => {
+  const link = await invite(db, merchant)
+  const guess = () => new Browser(server).post(link, {name: 'X', email: 'ada@acme.test', password})
+  const statuses = (await Promise.all(Array.from({length: 12}, guess))).map(({status}) => status)
+  expect(statuses.sort()).toEqual([...Array(10).fill(422), 429, 429])
   await forgetAttempts()
 })
 

@@ -3,7 +3,7 @@
 // and the client's address in one that no client can set. What it does not do well is ours: second factors by codes (totp.ts), invitations, and the
 // limit for each person (db/functions/dashboard).
 import {AsyncLocalStorage} from 'node:async_hooks'
-import {createHmac} from 'node:crypto'
+import {createHmac, randomBytes} from 'node:crypto'
 import {passkey} from '@better-auth/passkey'
 import {betterAuth} from 'better-auth'
 import {APIError, createAuthEndpoint} from 'better-auth/api'
@@ -20,6 +20,14 @@ const cookiePrefix = '__Host-sluice'
 export const browserCookie = `${cookiePrefix}.browser`
 
 export const passwordLength = {min: 12, max: 128}
+
+/** Why a new password would be guessed at once, for people; undefined if it would not. */
+export function whyWeak(password: string, email: string): string | undefined {
+  if (password.length < passwordLength.min) return `A password has at least ${passwordLength.min} characters.`
+  if (new Set(password).size < 5) return 'A password has at least five different characters.'
+  if (password.toLowerCase().includes(email.toLowerCase())) return 'Your e-mail address is no good password.'
+  return undefined
+}
 
 /** A session that lives. */
 const Session = z.object({
@@ -102,9 +110,12 @@ export class SignIn {
     return headers.getSetCookie()
   }
 
-  /** Shows that a browser has signed this person in before: others' wrong passwords then do not keep the person out. */
-  browserMark(email: string): string {
-    return createHmac('sha256', this.#secret).update(`browser ${email}`).digest('base64url')
+  /**
+   * For a cookie that shows that this person, with the present password, was signed in by this browser before. Others' wrong passwords and codes then do
+   * not keep the person out. `person`: Data.markOf.
+   */
+  browserMark(person: string, browser = randomBytes(16).toString('base64url')): string {
+    return `${browser}.${createHmac('sha256', this.#secret).update(`browser ${browser} ${person}`).digest('base64url')}`
   }
 
   async hash(password: string): Promise<string> {

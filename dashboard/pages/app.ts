@@ -34,7 +34,7 @@ export const doneAlready = 'This was done already: nothing was done a second tim
 export function refusalOf(error: unknown): string | undefined {
   const {code = '', message = ''} = error as Partial<pg.DatabaseError>
   if (code === 'SLDUP') return doneAlready
-  return /^SL(422|404|PAY|TOK|CHN|INV)$/.test(code) ? sentence(message) : undefined
+  return /^SL(422|404|SUS|PAY|TOK|CHN|INV)$/.test(code) ? sentence(message) : undefined
 }
 
 const sentence = (text: string) => `${text.charAt(0).toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? '' : '.'}`

@@ -141,7 +141,7 @@ describe('with a live session', () => {
 
   test('pays out a balance to the registered address, and cancels it while it is pending', async () => {
     await money.deposit(shop.address, 20_000_000)
-    const {id} = await data.createPayout(request(), 'ETH', 'USDC', false)
+    const {id} = await data.createPayout(request(), 'ETH', 'USDC', await money.payoutAddress(shop.merchantId))
     const payout = await data.payout(id)
     expect([payout.status, payout.net, payout.deposit_count]).toEqual(['pending', '19.8', 1])
     expect((await data.overview()).payouts.map(found => found.id)).toEqual([id])
@@ -149,6 +149,35 @@ describe('with a live session', () => {
     expect((await data.payout(id)).error?.code).toBe('cancelled')
     expect((await data.payout(id)).events.map(({type}) => type)).toEqual(['payout.failed'])
     expect((await data.balance('ETH', 'USDC'))?.net).toBe('19.8')
+  })
+
+  test('nothing is paid to another address than the one that the form showed', async () => {
+    await money.deposit(shop.address, 20_000_000)
+    const shown = await money.payoutAddress(shop.merchantId)
+    const changed = '0xd8dA6BF26964aF9D7eEd9e03E53415D37aA96045'
+    await data.setPayoutAddress(request(), 'ETH', changed)
+    for (const address of [shown, undefined])
+      expect(await codeOf(data.createPayout(request(), 'ETH', 'USDC', address))).toBe('SL422')
+    const {id} = await data.createPayout(request(), 'ETH', 'USDC', changed)
+    expect((await data.payout(id)).address).toBe(changed)
+  })
+
+  test('while the merchant is suspended, nothing is paid out, and no key, address or endpoint is made; keys can still be revoked', async () => {
+    await money.deposit(shop.address, 20_000_000)
+    const {id: key} = await data.createApiKey(request(), hash(7), 'till', ['read'])
+    await money.db.rows('update app.merchant set suspended_at = now() where id = $1', [shop.merchantId])
+    const hook = 'https://example.com/hook'
+    const shown = await money.payoutAddress(shop.merchantId)
+    for (const change of [
+      () => data.createPayout(request(), 'ETH', 'USDC', shown),
+      () => data.setPayoutAddress(request(), 'ETH', '0xd8dA6BF26964aF9D7eEd9e03E53415D37aA96045'),
+      () => data.createApiKey(request(), hash(6), 'x', ['read']),
+      () => data.createEndpoint(request(), hook, ['payout.completed']),
+      () => data.requireFullRights(),
+    ])
+      expect(await codeOf(change())).toBe('SLSUS')
+    expect((await data.overview()).balances[0]?.refusal).toBe('The operator has suspended this account')
+    await data.revokeApiKey(request(), key)
   })
 
   test('a form that is sent twice changes nothing the second time, and two at once make one', async () => {
@@ -160,10 +189,12 @@ describe('with a live session', () => {
 
   test('a refused change leaves its form unused, and no entry in the audit log', async () => {
     const form = request()
-    expect(await codeOf(data.createPayout(form, 'ETH', 'USDC', false))).toBe('SLPAY')
+    expect(await codeOf(data.createPayout(form, 'ETH', 'USDC', await money.payoutAddress(shop.merchantId)))).toBe(
+      'SLPAY',
+    )
     await money.deposit(shop.address, 20_000_000)
     expect((await data.auditLog()).items).toEqual([])
-    await data.createPayout(form, 'ETH', 'USDC', false)
+    await data.createPayout(form, 'ETH', 'USDC', await money.payoutAddress(shop.merchantId))
     expect((await data.auditLog()).items).toMatchObject([
       {action: 'payout.create', person: ada.email, detail: '19.8 USDC on ETH', ip: '192.0.2.7', outcome: 'done'},
     ])
@@ -172,10 +203,12 @@ describe('with a live session', () => {
   test('a key, a payout address, a payout, and where webhooks go need the second factor of the last ten minutes; other changes do not', async () => {
     const late = new Data(pool, await newSession(money.db, ada.userId, {secondFactorIn: '-601 s'}))
     await money.deposit(shop.address, 20_000_000)
-    expect(await codeOf(late.requireFresh())).toBe('SLSTP')
+    expect(await codeOf(late.requireFullRights())).toBe('SLSTP')
     expect(await codeOf(late.createApiKey(request(), hash(3), 'x', ['read']))).toBe('SLSTP')
     expect(await codeOf(late.setPayoutAddress(request(), 'ETH', '0xElsewhere'))).toBe('SLSTP')
-    expect(await codeOf(late.createPayout(request(), 'ETH', 'USDC', false))).toBe('SLSTP')
+    expect(await codeOf(late.createPayout(request(), 'ETH', 'USDC', await money.payoutAddress(shop.merchantId)))).toBe(
+      'SLSTP',
+    )
     const hook = 'https://example.com/hook'
     expect(await codeOf(late.createEndpoint(request(), hook, ['payout.completed']))).toBe('SLSTP')
     const endpoint = await data.createEndpoint(request(), hook, ['payout.completed'])
@@ -211,7 +244,7 @@ describe('with a live session', () => {
     const txid = await money.deposit(shop.address, 20_000_000)
     const [user] = (await data.users({})).items
     const [deposit] = (await data.deposits({})).items
-    const {id: payout} = await data.createPayout(request(), 'ETH', 'USDC', false)
+    const {id: payout} = await data.createPayout(request(), 'ETH', 'USDC', await money.payoutAddress(shop.merchantId))
     const {id: key} = await data.createApiKey(request(), hash(4), 'till', ['read'])
     const found = async (text: string) => (await data.search(text)).map(({kind, id}) => `${kind} ${id}`)
     for (const text of [user!.id, user!.external_ref, shop.address, shop.address.toLowerCase()])
@@ -230,7 +263,12 @@ describe('with a live session', () => {
     const txid = await money.deposit(other.address, 30_000_000)
     const [user] = (await theirs.users({})).items
     const [deposit] = (await theirs.deposits({})).items
-    const {id: payout} = await theirs.createPayout(request(), 'ETH', 'USDC', false)
+    const {id: payout} = await theirs.createPayout(
+      request(),
+      'ETH',
+      'USDC',
+      await money.payoutAddress(other.merchantId),
+    )
     const {id: key} = await theirs.createApiKey(request(), hash(5), 'theirs', ['read'])
     const {id: endpoint} = await theirs.createEndpoint(request(), 'https://example.com/theirs', ['payout.failed'])
     const {id: delivery} = await theirs.testEndpoint(request(), endpoint, 'payout.failed')
@@ -284,7 +322,7 @@ describe('with a live session', () => {
     await money.deposit(shop.address, 20_000_000)
     seen.push(await news())
     expect(await news()).toBe(seen[1])
-    const {id} = await data.createPayout(request(), 'ETH', 'USDC', false)
+    const {id} = await data.createPayout(request(), 'ETH', 'USDC', await money.payoutAddress(shop.merchantId))
     seen.push(await news())
     await money.work('begin_sweeping', idOf(id))
     seen.push(await news())

@@ -285,14 +285,15 @@ export class Data {
 
   // Changes. `request` is the id of the form: the same form sent again is refused with SLDUP.
   /** Throws SLSTP if the second factor was shown too long ago, so that it can be asked for before a form is filled. */
-  requireFresh = () => this.#call(z.unknown(), 'require_fresh')
+  requireFullRights = () => this.#call(z.unknown(), 'require_full_rights')
   createApiKey = (request: string, secretHash: Buffer, label: string, scopes: string[]) =>
     this.#call(Id, 'create_api_key', request, secretHash, label, scopes)
   revokeApiKey = (request: string, id: string) => this.#call(z.unknown(), 'revoke_api_key', request, id)
   setPayoutAddress = (request: string, chain: string, address: string) =>
     this.#call(z.unknown(), 'set_payout_address', request, chain, address)
-  createPayout = (request: string, chain: string, token: string, sweepFirst: boolean) =>
-    this.#call(Id, 'create_payout', request, chain, token, sweepFirst)
+  /** `address`: where it goes, as the person saw it; undefined if none was registered. */
+  createPayout = (request: string, chain: string, token: string, address: string | undefined, sweepFirst = false) =>
+    this.#call(Id, 'create_payout', request, chain, token, sweepFirst, address ?? null)
   cancelPayout = (request: string, id: string) => this.#call(z.unknown(), 'cancel_payout', request, id)
   createEndpoint = (request: string, url: string, types: string[]) =>
     this.#call(Created, 'create_webhook_endpoint', request, url, types)

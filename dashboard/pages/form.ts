@@ -2,6 +2,8 @@
 // before does nothing a second time; if the second factor has to be shown first, nothing that was typed is lost.
 import type {FastifyReply, FastifyRequest} from 'fastify'
 import {z} from 'zod'
+import {notice} from '../components.ts'
+import {html} from '../html.ts'
 import {page} from '../layout.ts'
 import {doneAlready, refusalOf} from './app.ts'
 import {type Fields, fieldsOf, urlOf, type View} from './view.ts'
@@ -11,6 +13,18 @@ export type Sent = string | FastifyReply
 
 export const show = ({me}: FastifyRequest, view: View): string =>
   page({...view, person: {email: me.email, merchant: me.merchant_name}})
+
+/** A form that fills itself from the query: after the second factor was shown, or by a link that anybody may have made. */
+export const showForm = (request: FastifyRequest, view: View): string =>
+  show(
+    request,
+    Object.keys(fieldsOf(request.query)).length
+      ? {
+          ...view,
+          body: html`${notice('This form is filled in already. Check every field before you send it.')}${view.body}`,
+        }
+      : view,
+  )
 
 /** The parameters of a path or query; 400 if they are none. */
 export function read<Schema extends z.ZodType>(schema: Schema, from: unknown): z.infer<Schema> {

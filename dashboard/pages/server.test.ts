@@ -74,6 +74,29 @@ test('a request without a live session leads to the sign-in page, whatever it as
       expect([url, ...(await statusOf(url, {token}))]).toEqual([url, 303, '/sign-in'])
 })
 
+test('a form that a link has filled in says so', async () => {
+  for (const url of ['/api-keys/new', '/webhooks/new', '/payout-addresses/ETH']) {
+    const text = async (query: string) => await read(await ask(url + query))
+    expect([url, (await text('')).includes('filled in already')]).toEqual([url, false])
+    expect([url, (await text('?url=https%3A%2F%2Fevil.test')).includes('filled in already')]).toEqual([url, true])
+  }
+})
+
+test('a suspended merchant still sees pages, but no form for what moves money or gives access', async () => {
+  const suspend = (at: string) =>
+    money.db.rows(`update app.merchant set suspended_at = ${at} where id = $1`, [shop.merchantId])
+  await suspend('now()')
+  for (const url of ['/api-keys/new', '/webhooks/new', '/payout-addresses/ETH']) {
+    const response = await ask(url)
+    expect([response.statusCode, await read(response)]).toEqual([
+      403,
+      expect.stringContaining('This account is suspended'),
+    ])
+  }
+  expect(await statusOf('/deposits')).toEqual([200, undefined])
+  await suspend('null')
+})
+
 test('what does not exist, or cannot be read, is a page that says what to do next', async () => {
   for (const [url, status] of [
     ['/nonsense', 404],

@@ -8,7 +8,7 @@ import type {Logger} from '../../base/log.ts'
 import {failureOf, inWords} from '../../db/failure.ts'
 import {type Html, html} from '../html.ts'
 import {page} from '../layout.ts'
-import type {App, Context} from './app.ts'
+import {type App, type Context, refusalOf} from './app.ts'
 import {Data, type Me} from './data.ts'
 import {Live} from './live.ts'
 import {apiKeys} from './routes/api-keys.ts'
@@ -117,6 +117,7 @@ function describe(error: unknown, statusCode = 500, log: Logger): [status: numbe
   const {code, message} = error as Failure
   if (code === 'SL404')
     return [404, 'There is nothing here', html`<p>It does not exist, or belongs to somebody else.</p>`]
+  if (code === 'SLSUS') return [403, 'This account is suspended', html`<p>${refusalOf(error)}</p>`]
   const failure = failureOf(error)
   if (failure && failure.reason !== 'database_error') {
     log.warn({error: failure.message}, 'a page could not be shown')

@@ -326,7 +326,7 @@ test('whoever makes sessions and forms of the dashboard, too, moves no money to 
     attacker.dashboard.query(`select dashboard.${sql} as result`, [token, randomUUID(), ...values])
   for (const address of [newAddress(), other.wallet]) {
     await form('set_payout_address($1, $2, $3, $4)', 'ETH', address)
-    const {rows} = await form('create_payout($1, $2, $3, $4, false)', 'ETH', 'USDC')
+    const {rows} = await form('create_payout($1, $2, $3, $4, false, $5)', 'ETH', 'USDC', address)
     const payout: string = rows[0].result.id.replace('pay_', '')
     await refused(pay(payout, await begin(payout)), 'not_whitelisted')
     await attacker.jobs.query(`select app.fail_payout($1, 'cancelled', '')`, [payout])

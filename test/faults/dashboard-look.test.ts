@@ -5,7 +5,7 @@ import type {Browser, Page} from 'playwright-core'
 import {afterAll, afterEach, beforeAll, describe, expect, test} from 'vitest'
 import {codeAt} from '../../dashboard/auth/totp.ts'
 import {hasChromium, launchChromium} from '../support/chromium.ts'
-import {form, pagesOf, things} from '../support/dashboard-routes.ts'
+import {form, pagesOf, payoutForm, things} from '../support/dashboard-routes.ts'
 import {alertOf, follow, heading, type Person, Site, send} from '../support/dashboard-site.ts'
 import {idOf, type TestUser} from '../support/people.ts'
 import {step} from '../support/sign-in.ts'
@@ -81,11 +81,11 @@ describe.skipIf(!hasChromium)('the dashboard in Chromium (skipped without one: s
     for (let n = 0; n < 30; n++) await money.deposit(shop.address, 1_000_001 + n, {final: n === 29})
     await money.deposit(shop.address, 123_456_789_012_345)
     await money.deposit(shop.address, 5_000_000, {final: false})
-    const waiting = await ada.http.post('/payouts', form({chain: 'ETH', token: 'USDC', sweep_first: '1'}))
+    const waiting = await ada.http.post('/payouts', await payoutForm(money, ada, {sweep_first: '1'}))
     const cancelled = waiting.location!
     await ada.http.post(`${cancelled}/cancel`, form())
     await money.deposit(shop.address, 77_000_000)
-    const last = (await ada.http.post('/payouts', form({chain: 'ETH', token: 'USDC'}))).location!
+    const last = (await ada.http.post('/payouts', await payoutForm(money, ada))).location!
     await money.db.rows(
       `update app.payout set waiting_reason = 'address_not_whitelisted', waiting_since = clock_timestamp() where id = $1`,
       [idOf(last.split('/').at(-1)!)],

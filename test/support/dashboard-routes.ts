@@ -2,10 +2,15 @@
 import {randomUUID} from 'node:crypto'
 import type {FastifyInstance} from 'fastify'
 import type {Person, Site} from './dashboard-site.ts'
+import type {Money} from './money.ts'
 import {password} from './sign-in.ts'
 
 /** A form that was not sent before. */
 export const form = (fields: Record<string, string> = {}) => ({request: randomUUID(), ...fields})
+
+/** The form that pays out USDC on ETH, as the page has it. */
+export const payoutForm = async (money: Money, {merchantId}: {merchantId: string}, more: Record<string, string> = {}) =>
+  form({chain: 'ETH', token: 'USDC', address: await money.payoutAddress(merchantId), ...more})
 
 /** One of everything, made by this person: its ids. */
 export async function things(
@@ -23,7 +28,7 @@ export async function things(
     [person.merchantId],
   )
   await site.money.deposit(user!.address, 20_000_000)
-  const payout = await person.http.post('/payouts', form({chain: 'ETH', token: 'USDC'}))
+  const payout = await person.http.post('/payouts', await payoutForm(site.money, person))
   const deposits = await person.http.get('/deposits')
   const users = await person.http.get('/users')
   return {

@@ -64,6 +64,12 @@ export class Money {
     return makeUser(this.db, id, ['ETH'])
   }
 
+  /** Where payouts of the merchant go on ETH. */
+  async payoutAddress(merchantId: string): Promise<string> {
+    const sql = `select address from app.payout_address where merchant_id = $1 and chain = 'ETH'`
+    return (await this.db.rows<{address: string}>(sql, [merchantId]))[0]!.address
+  }
+
   /** One more user with its own address. Transfers to it are unattributed if the chain is not enabled. */
   user(merchantId: string, chains = ['ETH']): Promise<TestUser> {
     return makeUser(this.db, merchantId, chains)

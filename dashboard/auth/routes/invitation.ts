@@ -6,7 +6,7 @@ import type {DatabaseError} from 'pg'
 import {z} from 'zod'
 import {type Context, giveCookies, go, markBrowser, Refusal, read, show, text} from '../app.ts'
 import * as pages from '../pages.ts'
-import {passwordLength} from '../sign-in.ts'
+import {passwordLength, whyWeak} from '../sign-in.ts'
 
 const Password = z.object({password: text(passwordLength.max)})
 const NewPerson = Password.extend({name: text(100), email: text(pages.emailLength)})
@@ -46,20 +46,24 @@ async function accept(context: Context, request: Request, reply: FastifyReply): 
   const invitation = await find(context, request)
   const reset = invitation.email
   const {name, email, password} = reset ? {...read(Password, request.body), name: '', email: reset} : personOf(request)
-  const again = (error: string) => {
+  const again = (error: string, status = 422) => {
     const body = pages.invitation({merchant: invitation.merchant, reset, name, email, error})
-    return show(reply, reset ? 'New password' : 'Invitation', body, {status: 422})
+    return show(reply, reset ? 'New password' : 'Invitation', body, {status})
   }
   if (!reset && !name) return again('Please type your name.')
   if (!z.email().safeParse(email).success) return again('Please type a whole e-mail address.')
-  if (password.length < passwordLength.min) return again(`A password has at least ${passwordLength.min} characters.`)
+  const weak = whyWeak(password, email)
+  if (weak) return again(weak)
+  // A link must not tell whoever has it who else signs in here.
+  const attempt = await data.beginAttempt(`invitation ${hashOf(request.params.token).toString('base64url')}`)
+  if (attempt === undefined) return again('There were too many attempts. Please wait 15 minutes and try again.', 429)
   const before = await signIn().whoIs(request)
   const person = {name, email, hash: await signIn().hash(password), ip: request.ip}
   try {
     const userId = await data.accept(hashOf(request.params.token), person)
     if (before) await data.endSession(before.userId, before.sessionId)
     giveCookies(reply, await signIn().cookiesFor(await signIn().begin(request, userId)))
-    markBrowser(reply, signIn().browserMark(email))
+    await markBrowser(context, reply, email)
   } catch (error) {
     const {code, message} = error as DatabaseError
     if (code === 'SL410') throw ended()

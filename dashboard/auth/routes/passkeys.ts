@@ -50,7 +50,7 @@ export function passkeyRoutes(context: Context): void {
     await data.showSecondFactor(session.token, session.token) // it is new: nobody else knows its token
     if (before) await data.endSession(before.userId, before.sessionId)
     await data.record('sign_in.passkey', {userId: user.id, ip: request.ip})
-    markBrowser(reply, signIn().browserMark(user.email))
+    await markBrowser(context, reply, user.email)
     return await pass(reply, answer, {ok: true})
   })
 }

@@ -1,11 +1,23 @@
-// The security page: second factors, sessions, the password. Promises: a second factor is changed only by whoever has none yet, or showed one within ten
-// minutes (the database checks it); the last one cannot be removed; recovery codes are shown once; a changed password ends all other sessions.
+// The security page: second factors, sessions, the password. Promises: a second factor or the password is changed only by whoever has no second factor
+// yet, or showed one within ten minutes (the database checks it); the last one cannot be removed; recovery codes are shown once; a changed password ends all other sessions.
 import type {FastifyReply, FastifyRequest} from 'fastify'
 import type {DatabaseError} from 'pg'
 import {z} from 'zod'
-import {type Context, Detour, go, hasAny, Refusal, read, renew, requireTrusted, show, text} from '../app.ts'
+import {
+  type Context,
+  Detour,
+  go,
+  hasAny,
+  markBrowser,
+  Refusal,
+  read,
+  renew,
+  requireTrusted,
+  show,
+  text,
+} from '../app.ts'
 import * as pages from '../pages.ts'
-import {passwordLength, type Who} from '../sign-in.ts'
+import {passwordLength, type Who, whyWeak} from '../sign-in.ts'
 import {newRecoveryCodes, newSecret, recoveryCodeHash, secretUri, stepOf} from '../totp.ts'
 
 const freshMs = 600_000
@@ -17,12 +29,12 @@ const ConfirmForm = z.object({code: text(40), sealed: text(1000)})
 const Sealed = z.object({secret: z.string(), userId: z.string(), until: z.number()})
 
 /** What was done, by the word in the query. */
-const done: Record<string, string> = {
-  password: 'Your password is changed, and all other browsers are signed out.',
-  session: 'That browser is signed out.',
-  sessions: 'All other browsers are signed out.',
-  passkey: 'The passkey is removed.',
-}
+const done = new Map([
+  ['password', 'Your password is changed, and all other browsers are signed out.'],
+  ['session', 'That browser is signed out.'],
+  ['sessions', 'All other browsers are signed out.'],
+  ['passkey', 'The passkey is removed.'],
+])
 
 type Handler = (who: Who, request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply>
 
@@ -33,7 +45,7 @@ export function securityRoutes(context: Context): void {
     )
   context.app.get<{Querystring: {done?: string}}>('/security', async (request, reply) => {
     const who = await requireTrusted(context, request, reply)
-    return await showSecurity(context, who, reply, {done: done[request.query.done ?? '']})
+    return await showSecurity(context, who, reply, {done: done.get(request.query.done ?? '')})
   })
   authenticatorRoutes(context, post)
   passkeyAndSessionRoutes(context, post)
@@ -163,11 +175,9 @@ async function changePassword(
 ): Promise<FastifyReply> {
   const {data, signIn} = context
   const {present, password} = read(PasswordForm, request.body)
-  if (password.length < passwordLength.min)
-    return await showSecurity(context, who, reply, {
-      status: 422,
-      error: `A password has at least ${passwordLength.min} characters.`,
-    })
+  await changing(data.requireMayChangeFactors(who.token))
+  const weak = whyWeak(password, who.email)
+  if (weak) return await showSecurity(context, who, reply, {status: 422, error: weak})
   const attempt = await data.beginAttempt(`present password ${who.userId}`)
   if (attempt === undefined)
     return await showSecurity(context, who, reply, {
@@ -180,7 +190,8 @@ async function changePassword(
   }
   await data.forgetAttempt(attempt)
   const hash = await signIn().hash(password)
-  await renew(context, reply, token => data.changePassword(who.token, token, hash))
+  await changing(renew(context, reply, token => data.changePassword(who.token, token, hash)))
+  await markBrowser(context, reply, who.email)
   await data.record('password.change', {userId: who.userId, ip: request.ip})
   return go(reply, '/security?done=password')
 }

@@ -1,15 +1,15 @@
 // Signing in: e-mail and password, then a second factor; or a passkey alone. Promises: an unknown e-mail address and a wrong password give the same
-// message in the same time; after ten wrong passwords for an address, or codes of a person, within 15 minutes, no further one is looked at, except from a
-// browser in which that person signed in before; each sign-in begins a new session, and the one before it ends.
+// message in the same time; after ten wrong passwords for an address, or codes of a person, within 15 minutes, no further one is looked at; browsers in which that
+// person signed in before are counted apart, each by itself; each sign-in begins a new session, and the one before it ends.
 import type {FastifyReply, FastifyRequest} from 'fastify'
 import {z} from 'zod'
 import {
-  browserMarkOf,
   type Context,
   Detour,
   giveCookies,
   go,
   hasAny,
+  knownBrowser,
   markBrowser,
   next,
   read,
@@ -23,6 +23,7 @@ import {passwordLength} from '../sign-in.ts'
 import {recoveryCodeHash, stepOf} from '../totp.ts'
 
 const tooMany = 'There were too many wrong ones. Please wait 15 minutes and try again.'
+const tooManyHere = 'There were too many attempts from your network. Please wait a minute.'
 
 const SignInForm = z.object({email: text(pages.emailLength), password: text(passwordLength.max), next})
 const CodeForm = z.object({code: text(40), next, notice: z.string().optional()})
@@ -55,16 +56,16 @@ export function signInRoutes(context: Context): void {
   app.post('/second-factor', async (request, reply) => await showSecondFactor(context, request, reply))
 }
 
-async function signIn({data, signIn}: Context, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
+async function signIn(context: Context, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
+  const {data, signIn} = context
   const form = read(SignInForm, request.body)
   const email = form.email.trim().toLowerCase()
   const again = (status: number, error: string) => show(reply, 'Sign in', pages.signIn({...form, error}), {status})
-  const isKnownBrowser = browserMarkOf(request) === signIn().browserMark(email)
-  const attempt = await data.beginAttempt(`password ${isKnownBrowser ? 'known browser ' : ''}${email}`)
+  const attempt = await data.beginAttempt(`password ${(await knownBrowser(context, request, email)) ?? ''} ${email}`)
   if (attempt === undefined) return again(429, tooMany) // not in the audit log, which could be flooded: the ten wrong ones are
   const answer = await signIn().ask(request, '/sign-in/email', {email, password: form.password})
   if (answer.ok || answer.status === 429) await data.forgetAttempt(attempt) // of the latter the password was not looked at
-  if (answer.status === 429) return again(429, 'There were too many attempts from your network. Please wait a minute.')
+  if (answer.status === 429) return again(429, tooManyHere)
   if (!answer.ok) {
     await data.record('sign_in', {userId: await data.personOf(email), ip: request.ip, outcome: 'wrong_password'})
     return again(401, 'This e-mail address and this password do not belong together.')
@@ -78,7 +79,7 @@ async function signIn({data, signIn}: Context, request: FastifyRequest, reply: F
 }
 
 async function showSecondFactor(context: Context, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
-  const {data, signIn} = context
+  const {data} = context
   const who = await requireWho(context, request, reply)
   const form = read(CodeForm, request.body)
   const again = async (status: number, error: string) => {
@@ -86,7 +87,9 @@ async function showSecondFactor(context: Context, request: FastifyRequest, reply
     const body = pages.secondFactor({next: form.next, factors, isNotDone: form.notice === 'not-done', error})
     return show(reply, 'Confirm that it is you', body, {status})
   }
-  const attempt = await data.beginAttempt(`code ${who.userId}`)
+  // Whoever knows the password alone must not keep the person out, nor those who are in already.
+  const place = who.secondFactorAt ? `session ${who.sessionId}` : await knownBrowser(context, request, who.email)
+  const attempt = await data.beginAttempt(`code ${place ?? ''} ${who.userId}`)
   if (attempt === undefined) return await again(429, tooMany)
   const result = await useCode(context, who.userId, form.code)
   if (result === 'wrong' || result === 'used') {
@@ -98,7 +101,7 @@ async function showSecondFactor(context: Context, request: FastifyRequest, reply
   }
   await data.forgetAttempt(attempt)
   await renew(context, reply, token => data.showSecondFactor(who.token, token))
-  markBrowser(reply, signIn().browserMark(who.email))
+  await markBrowser(context, reply, who.email)
   await data.record('sign_in.second_factor', {userId: who.userId, ip: request.ip, target: result})
   return go(reply, form.next)
 }

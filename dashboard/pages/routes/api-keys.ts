@@ -4,7 +4,7 @@ import {z} from 'zod'
 import {newKey} from '../../../base/api-key.ts'
 import {scopes} from '../../../base/scopes.ts'
 import type {App, Context} from '../app.ts'
-import {id, notFound, read, show, submit} from '../form.ts'
+import {id, notFound, read, show, showForm, submit} from '../form.ts'
 import {fieldsOf, many} from '../view.ts'
 import {apiKeysPage, createdApiKeyPage, newApiKeyPage, revokeKeyPage, rotateKeyPage} from '../views/api-keys.ts'
 
@@ -19,8 +19,8 @@ export function apiKeys(app: App, {apiUrl}: Context): void {
 
   app.get('/api-keys', async request => show(request, apiKeysPage(await request.data.apiKeys())))
   app.get('/api-keys/new', async request => {
-    await request.data.requireFresh()
-    return show(request, newApiKeyPage(fieldsOf(request.query)))
+    await request.data.requireFullRights()
+    return showForm(request, newApiKeyPage(fieldsOf(request.query)))
   })
   app.post('/api-keys', (request, reply) =>
     submit(request, reply, {
@@ -43,7 +43,7 @@ export function apiKeys(app: App, {apiUrl}: Context): void {
   )
 
   app.get('/api-keys/:id/rotate', async request => {
-    await request.data.requireFresh()
+    await request.data.requireFullRights()
     return show(request, rotateKeyPage(await one(request)))
   })
   app.post('/api-keys/:id/rotate', async (request, reply) => {

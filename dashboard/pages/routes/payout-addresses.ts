@@ -7,7 +7,7 @@ import {type ChainCode, chainCodes} from '../../../chains/registry.ts'
 import type {App, Context} from '../app.ts'
 import {chainsOf} from '../chains.ts'
 import type {Data} from '../data.ts'
-import {Refusal, read, show, submit} from '../form.ts'
+import {Refusal, read, show, showForm, submit} from '../form.ts'
 import {type Fields, fieldsOf} from '../view.ts'
 import {payoutAddressesPage, payoutAddressPage} from '../views/payout-addresses.ts'
 
@@ -25,8 +25,8 @@ export function payoutAddresses(app: App, context: Context): void {
     show(request, payoutAddressesPage(await request.data.payoutAddresses(), chains, request.me)),
   )
   app.get('/payout-addresses/:chain', async request => {
-    await request.data.requireFresh()
-    return show(request, await form(request, fieldsOf(request.query)))
+    await request.data.requireFullRights()
+    return showForm(request, await form(request, fieldsOf(request.query)))
   })
   app.post('/payout-addresses/:chain', (request, reply) => {
     const {chain} = read(Params, request.params)

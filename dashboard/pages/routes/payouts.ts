@@ -47,15 +47,15 @@ export function payouts(app: App, context: Context): void {
     return newPayoutPage({balance, address, chain: chains(chain), me, typed, error})
   }
   app.get('/payouts/new', async request => {
-    await request.data.requireFresh()
+    await request.data.requireFullRights()
     return show(request, await draft(request, fieldsOf(request.query)))
   })
   app.post('/payouts', (request, reply) =>
     submit(request, reply, {
       url: '/payouts/new',
-      fields: {...pair, sweep_first: z.literal('1').optional()},
-      act: async ({request: form, chain, token, sweep_first}) =>
-        `/payouts/${(await request.data.createPayout(form, chain, token, sweep_first === '1')).id}`,
+      fields: {...pair, address: z.string().max(128).optional(), sweep_first: z.literal('1').optional()},
+      act: async ({request: form, chain, token, address, sweep_first}) =>
+        `/payouts/${(await request.data.createPayout(form, chain, token, address, sweep_first === '1')).id}`,
       again: (typed, error) => draft(request, typed, error),
       done: ['/payouts', 'To the payouts'],
     }),

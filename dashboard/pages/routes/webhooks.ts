@@ -5,7 +5,7 @@ import {eventTypes} from '../../../base/event-types.ts'
 import {webhookUrl} from '../../../base/webhook-url.ts'
 import {notice} from '../../components.ts'
 import type {App, Context} from '../app.ts'
-import {beforeDelivery, id, read, show, submit} from '../form.ts'
+import {beforeDelivery, id, read, show, showForm, submit} from '../form.ts'
 import {fieldsOf, many, type View} from '../view.ts'
 import {deliveriesPage, deliveryList, deliveryPage, deliveryPart, deliveryStatuses} from '../views/deliveries.ts'
 import {
@@ -49,8 +49,8 @@ function endpoints(app: App, {webhookAllowPrivate}: Context): void {
   app.get('/webhooks/:id/part', async request => endpointPart(await endpointOf(request)).text)
 
   app.get('/webhooks/new', async request => {
-    await request.data.requireFresh()
-    return show(request, newEndpointPage(fieldsOf(request.query)))
+    await request.data.requireFullRights()
+    return showForm(request, newEndpointPage(fieldsOf(request.query)))
   })
   app.post('/webhooks', (request, reply) =>
     submit(request, reply, {
@@ -65,8 +65,8 @@ function endpoints(app: App, {webhookAllowPrivate}: Context): void {
     }),
   )
   app.get('/webhooks/:id/edit', async request => {
-    await request.data.requireFresh()
-    return show(request, editEndpointPage(await endpointOf(request), fieldsOf(request.query)))
+    await request.data.requireFullRights()
+    return showForm(request, editEndpointPage(await endpointOf(request), fieldsOf(request.query)))
   })
   app.post('/webhooks/:id/edit', (request, reply) =>
     submit(request, reply, {
@@ -85,7 +85,7 @@ function endpoints(app: App, {webhookAllowPrivate}: Context): void {
 /** What is asked before it is done, on a page of its own. */
 function changes(app: App, change: EndpointChange): void {
   app.get(`/webhooks/:id/${change}`, async request => {
-    if (change === 'rotate') await request.data.requireFresh()
+    if (change === 'rotate') await request.data.requireFullRights()
     return show(request, changeEndpointPage(await endpointOf(request), change))
   })
   app.post(`/webhooks/:id/${change}`, (request, reply) =>

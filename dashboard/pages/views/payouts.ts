@@ -189,7 +189,7 @@ export const newPayoutPage = ({balance, address, chain, me, typed, error}: Draft
   ])}${address?.address && whitelistText(address, me)}
 ${
   balance.refusal === null &&
-  html`<form method="post" action="/payouts">${formId()}<input type="hidden" name="chain" value="${balance.chain}"><input type="hidden" name="token" value="${balance.token}">
+  html`<form method="post" action="/payouts">${formId()}<input type="hidden" name="chain" value="${balance.chain}"><input type="hidden" name="token" value="${balance.token}">${address?.address && html`<input type="hidden" name="address" value="${address.address}">`}
 <label class="tick"><input type="checkbox" name="sweep_first" value="1"${typed.sweep_first && html` checked`}><span><span>Sweep first</span><small>Every address of the balance is swept before anything is paid. Otherwise the treasury may pay at once.</small></span></label>
 <p class="soft small">A payout pays the whole balance. You can cancel it only while it is pending.</p>${decide(`Pay out ${balance.net} ${balance.token}`, '/')}</form>`
 }</section>`,

@@ -1,7 +1,7 @@
 -- API keys in the dashboard: listed, made and revoked. The secret is made by the pages, shown once, and only its SHA-256 comes here.
 --
 -- A new key needs the second factor again. A revoked one stops working with the commit (db/functions/merchants/keys.sql).
--- Errors: those of dashboard.begin_change and app.create_api_key; SLSTP; SL404 there is no such key, or it belongs to another merchant.
+-- Errors: those of dashboard.begin_change and app.create_api_key; SLSTP, SLSUS; SL404 there is no such key, or it belongs to another merchant.
 
 create or replace function dashboard.api_keys(token text) returns json
 language plpgsql stable security definer set search_path = pg_catalog as $$
@@ -21,7 +21,7 @@ declare
   who dashboard.audit_entry := dashboard.begin_change(token, request);
   key uuid;
 begin
-  perform dashboard.require_fresh(token);
+  perform dashboard.require_full_rights(token);
   key := app.create_api_key(who.merchant_id, secret_hash, nullif(label, ''), scopes);
   perform dashboard.note(who, 'api_key.create', app.public_id('key', key), nullif(label, ''));
   return json_build_object('id', app.public_id('key', key));

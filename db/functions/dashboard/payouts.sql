@@ -3,18 +3,20 @@
 -- A payout and another address need the second factor again. What may be paid, and where, is decided by the functions that the API calls, too; the
 -- whitelist belongs to custody and the operator, and nothing here can touch it.
 -- Locks: change_request, then those of app.create_payout, app.cancel_payout and app.set_payout_address.
--- Errors: those of dashboard.begin_change and of these functions; SLSTP.
+-- Errors: those of dashboard.begin_change and of these functions; SLSTP, SLSUS.
 
 create or replace function dashboard.balance_item(b app.merchant_balance) returns json
 language sql stable set search_path = pg_catalog as $$
   select json_build_object('chain', b.chain, 'token', b.token, 'gross', app.decimal(b.gross, a.decimals), 'fee', app.decimal(b.fee, a.decimals),
     'net', app.decimal(b.gross - b.fee, a.decimals), 'deposit_count', b.deposit_count, 'has_address', d.exists,
     'refusal', case
+      when m.suspended_at is not null then 'The operator has suspended this account'
       when b.gross <= 0 then 'The balance is below zero'
       when b.gross - b.fee < a.min_payout then 'Below the smallest payout (' || app.decimal(a.min_payout, a.decimals) || ' ' || b.token || ')'
       when not d.exists then 'Register a payout address first'
       when app.why_halted(b.chain) is not null then 'Payouts of ' || b.chain || ' are stopped at the moment' end)
   from app.asset a, (select exists (select from app.payout_address p where p.merchant_id = b.merchant_id and p.chain = b.chain)) d
+  join app.merchant m on m.id = b.merchant_id
   where a.chain = b.chain and a.token = b.token
 $$;
 comment on function dashboard.balance_item is 'A balance, and why it cannot be paid out now; null if it can. Only app.create_payout decides.';
@@ -72,18 +74,24 @@ end $$;
 comment on function dashboard.payout is 'A payout, when each step began, and what its merchant was notified of.';
 grant execute on function dashboard.payout to sluice_dashboard;
 
-create or replace function dashboard.create_payout(token text, request uuid, of_chain text, of_token text, sweep_first boolean) returns json
+create or replace function dashboard.create_payout(token text, request uuid, of_chain text, of_token text, sweep_first boolean, shown_address text)
+returns json
 language plpgsql security definer set search_path = pg_catalog as $$
 declare
   who dashboard.audit_entry := dashboard.begin_change(token, request);
+  present text;
   made json;
 begin
-  perform dashboard.require_fresh(token);
+  perform dashboard.require_full_rights(token);
+  select p.address into present from app.payout_address p where p.merchant_id = who.merchant_id and p.chain = of_chain for share;
+  if present is distinct from shown_address then
+    raise exception 'the payout address of % is another one now; nothing is paid before you have seen it', of_chain using errcode = 'SL422';
+  end if;
   made := app.create_payout(who.merchant_id, of_chain, of_token, sweep_first, null, null);
   perform dashboard.note(who, 'payout.create', made ->> 'id', (made ->> 'net') || ' ' || of_token || ' on ' || of_chain);
   return json_build_object('id', made ->> 'id');
 end $$;
-comment on function dashboard.create_payout is 'Pays out a balance; returns the id of the payout.';
+comment on function dashboard.create_payout is 'Pays out a balance to the address that the person saw, if it is still the registered one; returns the id of the payout.';
 grant execute on function dashboard.create_payout to sluice_dashboard;
 
 create or replace function dashboard.cancel_payout(token text, request uuid, public_id text) returns void
@@ -122,7 +130,7 @@ language plpgsql security definer set search_path = pg_catalog as $$
 declare
   who dashboard.audit_entry := dashboard.begin_change(token, request);
 begin
-  perform dashboard.require_fresh(token);
+  perform dashboard.require_full_rights(token);
   perform app.set_payout_address(who.merchant_id, of_chain, of_address);
   perform dashboard.note(who, 'payout_address.set', of_chain, of_address);
 end $$;

@@ -4,7 +4,9 @@
 -- without a live session, in which a second factor was shown, nothing is read or changed, whatever the process sends.
 -- A form that changes something has an id of its own (dashboard.change_request): the same form sent again, as by reloading a page, is refused.
 -- Locks: change_request, then those of the function that does the work.
--- Errors: SLAUT there is no such session; SLSTP the second factor was shown too long ago; SLDUP the form was sent already.
+-- What moves money, gives access, or decides who learns of it (dashboard.require_full_rights) also needs a second factor of the last ten minutes, and a
+-- merchant who is not suspended; what ends something (a key, an endpoint) does not.
+-- Errors: SLAUT there is no such session; SLSTP the second factor was shown too long ago; SLSUS the merchant is suspended; SLDUP the form was sent already.
 
 create or replace function dashboard.person(token text, out user_id uuid, out merchant_id uuid, out ip text, out is_fresh boolean)
 language plpgsql stable set search_path = pg_catalog as $$
@@ -23,15 +25,18 @@ language sql stable set search_path = pg_catalog as $$
 $$;
 comment on function dashboard.merchant_of is 'The merchant of a live session; raises SLAUT if there is none.';
 
-create or replace function dashboard.require_fresh(token text) returns void
+create or replace function dashboard.require_full_rights(token text) returns void
 language plpgsql stable security definer set search_path = pg_catalog as $$
+declare who record;
 begin
-  if not (select p.is_fresh from dashboard.person(require_fresh.token) p) then
-    raise exception 'show the second factor again' using errcode = 'SLSTP';
+  select * into who from dashboard.person(require_full_rights.token);
+  if exists (select from app.merchant m where m.id = who.merchant_id and m.suspended_at is not null) then
+    raise exception 'the operator has suspended this account; ask the operator why' using errcode = 'SLSUS';
   end if;
+  if not who.is_fresh then raise exception 'show the second factor again' using errcode = 'SLSTP'; end if;
 end $$;
-comment on function dashboard.require_fresh is 'Raises SLSTP unless the second factor was shown within ten minutes.';
-grant execute on function dashboard.require_fresh to sluice_dashboard;
+comment on function dashboard.require_full_rights is 'Raises SLSUS if the merchant is suspended, and SLSTP unless the second factor was shown within ten minutes.';
+grant execute on function dashboard.require_full_rights to sluice_dashboard;
 
 create or replace function dashboard.begin_change(token text, request uuid) returns dashboard.audit_entry
 language plpgsql set search_path = pg_catalog as $$

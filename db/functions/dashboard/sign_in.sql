@@ -2,7 +2,7 @@
 --
 -- Promises: an attempt counts before it is checked, so a hundred guesses at once are no more than ten in a row; restarts and further processes change
 -- nothing about that. A code is accepted once. Showing a second factor, or changing the password, gives the session another token, and the old one is
--- dead with the commit. A person who has a second factor changes it only in a session that showed it within ten minutes.
+-- dead with the commit. A person who has a second factor changes it, and the password, only in a session that showed it within ten minutes.
 -- Locks: the person (auth."user"); an advisory lock for each subject of attempts. Errors: SLAUT no live session; SLSTP the second factor has to be shown
 -- again; SL404 there is no such passkey; SL422 refused, the message says why.
 
@@ -71,7 +71,7 @@ begin
   end if;
   return person;
 end $$;
-comment on function dashboard.lock_second_factors is 'The person of a session that may change second factors: none is set up yet, or one was shown within ten minutes. Locks the person.';
+comment on function dashboard.lock_second_factors is 'The person of a session that may change second factors and the password: none is set up yet, or one was shown within ten minutes. Locks the person.';
 
 create or replace function dashboard.set_recovery_codes(of_token text, code_hashes bytea[]) returns void
 language plpgsql security definer set search_path = pg_catalog as $$
@@ -109,11 +109,8 @@ comment on function dashboard.remove_passkey is 'Removes a passkey of the person
 
 create or replace function dashboard.change_password(old_token text, new_token text, password_hash text) returns void
 language plpgsql security definer set search_path = pg_catalog as $$
-declare person uuid;
+declare person uuid := dashboard.lock_second_factors(old_token);
 begin
-  select s."userId" into person from auth.session s where s.token = old_token and s."expiresAt" > clock_timestamp();
-  if not found then raise exception 'this session has ended' using errcode = 'SLAUT'; end if;
-  perform from auth."user" u where u.id = person for update;
   update auth.account a set password = password_hash, "updatedAt" = clock_timestamp() where a."userId" = person and a."providerId" = 'credential';
   delete from auth.session s where s."userId" = person and s.token <> old_token;
   update auth.session s set token = new_token, "updatedAt" = clock_timestamp() where s.token = old_token;

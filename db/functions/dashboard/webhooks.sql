@@ -3,7 +3,7 @@
 -- What decides who learns of the merchant's money, or is believed to be us, needs the second factor again: a new endpoint, another URL, a new secret.
 -- A delivery has no index by its event. Both are made in one transaction, and the id of a delivery carries its time: so the deliveries of an event are
 -- looked for at the merchant's endpoints, within a minute of the event.
--- Errors: those of dashboard.begin_change and of db/functions/webhooks; SLSTP; SL404 there is nothing with this id, or it belongs to another merchant.
+-- Errors: those of dashboard.begin_change and of db/functions/webhooks; SLSTP, SLSUS; SL404 there is nothing with this id, or it belongs to another merchant.
 
 create or replace function dashboard.endpoint_item(w app.webhook_endpoint) returns json
 language sql stable set search_path = pg_catalog as $$
@@ -113,7 +113,7 @@ declare
   who dashboard.audit_entry := dashboard.begin_change(token, request);
   made record;
 begin
-  perform dashboard.require_fresh(token);
+  perform dashboard.require_full_rights(token);
   select * into made from app.create_webhook_endpoint(who.merchant_id, url, event_types);
   perform dashboard.note(who, 'webhook_endpoint.create', app.public_id('whe', made.id), url);
   return json_build_object('id', app.public_id('whe', made.id), 'secret', made.secret);
@@ -125,7 +125,7 @@ create or replace function dashboard.update_webhook_endpoint(token text, request
 language plpgsql security definer set search_path = pg_catalog as $$
 declare who dashboard.audit_entry := dashboard.begin_change(token, request);
 begin
-  if url is not null then perform dashboard.require_fresh(token); end if;
+  if url is not null then perform dashboard.require_full_rights(token); end if;
   perform app.update_webhook_endpoint(who.merchant_id, dashboard.uuid_of('whe', public_id), url, event_types, enable);
   perform dashboard.note(who, case enable when true then 'webhook_endpoint.enable' when false then 'webhook_endpoint.disable' else 'webhook_endpoint.update' end,
     public_id, url);
@@ -149,7 +149,7 @@ declare
   who dashboard.audit_entry := dashboard.begin_change(token, request);
   secret text;
 begin
-  perform dashboard.require_fresh(token);
+  perform dashboard.require_full_rights(token);
   secret := app.rotate_webhook_secret(who.merchant_id, dashboard.uuid_of('whe', public_id));
   perform dashboard.note(who, 'webhook_endpoint.rotate', public_id);
   return json_build_object('id', public_id, 'secret', secret);
