@@ -9,6 +9,7 @@ import {pageStatement} from './page.ts'
 import {lists as depositLists} from './routes/deposits.ts'
 import {listRequests, paymentLists} from './routes/payment-requests.ts'
 import {listPayouts} from './routes/payouts.ts'
+import {listUsers} from './routes/users.ts'
 
 let db: TestDatabase
 let api: pg.Client
@@ -125,6 +126,28 @@ test.each(['user', 'payment_request'])(
         }
   },
 )
+
+test('a user is shown, and made, by reading the addresses of that user alone', async () => {
+  const count = 5000
+  await db.rows(
+    `insert into app.address (chain, match_key, address, user_id, merchant_id, is_provisioned)
+     select 'ETH', '0xof' || seq, '0xof' || seq, id, merchant_id, true from app.user where merchant_id = $1 and external_ref::int <= $2`,
+    [busy, count],
+  )
+  await db.rows('analyze app.address')
+  for (const limit of [1, 50])
+    expect(await rowsRead(listUsers, 'address', [busy, end, limit])).toBeLessThanOrEqual(2 * limit + 2)
+  const read = async () => {
+    await api.query('select pg_stat_force_next_flush()')
+    const [row] = await db.rows<{n: number}>(
+      `select (seq_tup_read + idx_tup_fetch)::int as n from pg_stat_user_tables where relname = 'address' and schemaname = 'app'`,
+    )
+    return row!.n
+  }
+  const before = await read()
+  await api.query('select * from app.provision_user($1, $2, null)', [busy, '1'])
+  expect((await read()) - before).toBeLessThan(20)
+})
 
 test('a page of deposits reads what it shows of each status, chain and token, whatever is asked for', async () => {
   const [{pairs}] = (await db.rows('select count(*)::int as pairs from app.asset')) as [{pairs: number}]

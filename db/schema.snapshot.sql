@@ -11204,6 +11204,7 @@ grant select on analytics.webhook_responses to sluice_analyst;
 grant usage on schema analytics to sluice_analyst;
 
 -- sluice_api
+alter role sluice_api set enable_presorted_aggregate = 'off';
 alter role sluice_api set enable_sort = 'off';
 alter role sluice_api set jit = 'off';
 alter role sluice_api set plan_cache_mode = 'force_generic_plan';

@@ -22,7 +22,7 @@ const item = jsonOf({
     from (select chain, address from app.address where user_id = p.id and is_provisioned) a)`,
   metadata: 'p.metadata',
 })
-const listUsers = pageStatement({
+export const listUsers = pageStatement({
   name: 'list_users',
   rows: 'select * from app.user where merchant_id = $1',
   position: 'seq',
