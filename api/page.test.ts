@@ -1,6 +1,7 @@
 // A page reads no more rows than it shows, by the plans that the API's role gets where there are ten million.
 import pg from 'pg'
 import {afterAll, beforeAll, expect, test} from 'vitest'
+import {Client, fillPool, makeKey, startApi} from '../test/support/api.ts'
 import {type TestDatabase, testDatabase} from '../test/support/database.ts'
 import {makeMerchant} from '../test/support/people.ts'
 import {grow} from '../test/support/statistics.ts'
@@ -205,3 +206,45 @@ test('a page of payouts reads what it shows of each status, chain and token, wha
           expect(read, `${status} ${chain} ${token}`).toBeLessThanOrEqual(Math.min(7 * partsRead, 30))
         }
 })
+
+test('no request reads more than a few hundred rows of a table, whatever else is stored', async () => {
+  await fillPool(db, 20)
+  const server = await startApi(db)
+  const client = new Client(server, (await makeKey(db, busy)).secret)
+  const one = async (path: string, list: string) => (await client.get(`${path}?limit=1`)).body[list][0].id as string
+  const before = await readSoFar()
+  const [user, deposit, payout] = [
+    await one('/v1/users', 'users'),
+    await one('/v1/deposits', 'deposits'),
+    await one('/v1/payouts', 'payouts'),
+  ]
+  const made = await client.post('/v1/users', {external_ref: 'one more'})
+  expect(made.status).toBe(201)
+  expect((await client.post(`/v1/users/${made.body.id}/addresses`, {chains: ['ETH']})).status).toBe(200)
+  const [{prefix}] = (await db.rows('select prefix from app.merchant where id = $1', [busy])) as [{prefix: string}]
+  const request = {external_id: `${prefix}-more`, amount: '1'}
+  expect((await client.post('/v1/ETH-USDC/payment-request', request)).body.code).toBe(200)
+  for (const path of [
+    ...[
+      '/v1/balances',
+      '/v1/crypto',
+      '/v1/payout-addresses',
+      '/v1/webhook-endpoints',
+      '/v1/events',
+      '/v1/users?external_ref=7',
+    ],
+    ...[`/v1/payment-requests/${prefix}-more`, `/v1/users/${user}`, `/v1/deposits/${deposit}`, `/v1/payouts/${payout}`],
+  ])
+    expect([path, (await client.get(path)).status]).toEqual([path, 200])
+  await server.close() // its connections report what they have read
+  const after = [...(await readSoFar())]
+  expect(after.filter(([table, rows]) => rows - (before.get(table) ?? 0) > 1000)).toEqual([])
+})
+
+/** The rows of each table that were read so far, as connections have reported it. */
+async function readSoFar(): Promise<Map<string, number>> {
+  const rows = await db.rows<{name: string; n: number}>(
+    `select relname as name, (seq_tup_read + coalesce(idx_tup_fetch, 0))::int as n from pg_stat_user_tables where schemaname in ('app', 'custody', 'chain')`,
+  )
+  return new Map(rows.map(({name, n}) => [name, n]))
+}
