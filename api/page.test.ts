@@ -10,7 +10,7 @@ import {pageStatement} from './page.ts'
 import {lists as depositLists} from './routes/deposits.ts'
 import {listRequests, paymentLists} from './routes/payment-requests.ts'
 import {listPayouts} from './routes/payouts.ts'
-import {listUsers} from './routes/users.ts'
+import {listUsers, usersOfRef} from './routes/users.ts'
 
 let db: TestDatabase
 let api: pg.Client
@@ -150,6 +150,16 @@ test('a user is shown, and made, by reading the addresses of that user alone', a
   expect((await read()) - before).toBeLessThan(20)
 })
 
+test('what has a reference is found without reading anything else of its merchant', async () => {
+  expect(await rowsRead(usersOfRef, 'user', [busy, end, 50, '7'])).toBeLessThanOrEqual(2)
+  for (const [name, list] of paymentLists) {
+    if (!name.includes('_of_id')) continue
+    const currency = name.includes('currency') ? ['ETH', 'USDC'] : []
+    const read = await rowsRead(list, 'payment_request', [busy, end, 50, '7', ...currency])
+    expect(read, name).toBeLessThanOrEqual(4) // the list, whether there is more, and its receipts
+  }
+})
+
 test('a page of deposits reads what it shows of each status, chain and token, whatever is asked for', async () => {
   const [{pairs}] = (await db.rows('select count(*)::int as pairs from app.asset')) as [{pairs: number}]
   const [{user}] = (await db.rows('select user_id as user from app.deposit where merchant_id = $1 limit 1', [
@@ -241,8 +251,10 @@ test('no request reads more than a few hundred rows of a table, whatever else is
   expect(after.filter(([table, rows]) => rows - (before.get(table) ?? 0) > 1000)).toEqual([])
 })
 
-/** The rows of each table that were read so far, as connections have reported it. */
+/** The rows of each table that were read so far. Connections of the test report theirs first. */
 async function readSoFar(): Promise<Map<string, number>> {
+  const report = 'select pg_stat_force_next_flush(), pg_sleep(0.05)' // so long that each connection of the pool gets one
+  await Promise.all([api.query(report), ...Array.from({length: db.pool.options.max}, () => db.rows(report))])
   const rows = await db.rows<{name: string; n: number}>(
     `select relname as name, (seq_tup_read + coalesce(idx_tup_fetch, 0))::int as n from pg_stat_user_tables where schemaname in ('app', 'custody', 'chain')`,
   )

@@ -28,9 +28,10 @@ export const listUsers = pageStatement({
   position: 'seq',
   item,
 })
-const usersOfRef = pageStatement({
+// OFFSET: one row has the reference. Without it, the planner would look for it in the order of the list, among all users of the merchant.
+export const usersOfRef = pageStatement({
   name: 'list_users_of_ref',
-  rows: 'select * from app.user where merchant_id = $1 and external_ref = $4',
+  rows: 'select * from (select * from app.user where merchant_id = $1 and external_ref = $4 offset 0) u where true',
   position: 'seq',
   item,
 })
