@@ -70,7 +70,8 @@ export const copyable = (text: string, name: string): Html =>
 export const command = (text: string, name = 'command'): Html =>
   html`<div class="command"><pre tabindex="0" role="region" aria-label="${name}"><code>${text}</code></pre>${copyButton(name)}</div>`
 
-const copyButton = (name: string) =>
+/** Copies the element before it. */
+export const copyButton = (name: string): Html =>
   html`<button type="button" class="quiet small" data-copies aria-label="Copy ${name}">Copy</button>`
 
 /** A long id, with its ends. */
@@ -87,6 +88,19 @@ interface Card {
 
 export const card = ({title, body, action, id}: Card): Html =>
   html`<section class="card"${id && html` id="${id}"`}>${title && html`<div class="head"><h2>${title}</h2>${action}</div>`}${body}</section>`
+
+/** The API's reference: the pages' process knows where it is. */
+export const apiDocs = (text: Part): Html =>
+  html`<a href="/api-docs" target="_blank">${text}<span class="unseen"> (opens a new tab)</span></a>`
+
+/** The type of an event, in one line. */
+export const eventType = (type: string): Html => html`<code class="whole">${type}</code>`
+
+/** An e-mail address, which is broken before its @ if it has to be. */
+export const email = (address: string): Html => {
+  const at = Math.max(address.lastIndexOf('@'), 0)
+  return html`<span class="clip email">${address.slice(0, at)}<wbr>${address.slice(at)}</span>`
+}
 
 export const link = (to: string, text: Part): Html => html`<a href="${to}">${text}</a>`
 export const button = (to: string, text: Part, kind = ''): Html =>

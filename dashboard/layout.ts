@@ -64,7 +64,7 @@ function navigationOf({email, merchant}: Person, section?: string): Html {
 <a class="bar search-link" href="/search"${current('/search')}>Search</a>
 <button type="button" class="bar" popovertarget="account"><span class="name">${merchant}</span></button>
 <button type="button" class="bar menu" popovertarget="pages">Menu</button></header>
-<nav id="pages" popover aria-label="Pages">${sections.map(([to, name]) => html`<a href="${to}"${current(to)}>${name}</a>`)}</nav>
+<nav id="pages" popover aria-label="Pages">${sections.map(([to, name]) => html`<a href="${to}"${current(to)}>${name}</a>`)}<a href="/api-docs" target="_blank">API reference<span class="unseen"> (opens a new tab)</span></a></nav>
 <div id="account" popover role="region" aria-label="Account"><p><strong>${merchant}</strong><br><span class="soft">${email}</span></p>
 <a href="/security"${current('/security')}>Security and sessions</a><form method="post" action="/sign-out"><button class="quiet">Sign out</button></form></div>
 `

@@ -10198,16 +10198,17 @@ begin
       from app.delivery_attempt a where a.delivery_id = d.id));
 end $function$;
 
--- A delivery, with its last attempt.
+-- A delivery, with its last attempt. attempts: all of them, also those before it was sent again.
 CREATE OR REPLACE FUNCTION dashboard.delivery_item(d app.delivery)
  RETURNS json
  LANGUAGE sql
  STABLE
  SET search_path TO 'pg_catalog'
 AS $function$
-  select json_build_object('id', app.public_id('dlv', d.id), 'endpoint_id', app.public_id('whe', w.id), 'endpoint_url', w.url,
+  select json_build_object('id', app.public_id('dlv', d.id), 'endpoint_id', app.public_id('whe', w.id), 'endpoint_url', w.url, 'endpoint_deleted', w.deleted_at is not null,
     'event_id', app.event_id(e.id, e.is_test), 'event_type', e.type, 'status', d.status, 'created_at', app.iso(d.created_at),
-    'next_attempt_at', app.iso(d.next_attempt_at), 'finished_at', app.iso(d.finished_at), 'attempts', d.attempts,
+    'next_attempt_at', app.iso(d.next_attempt_at), 'finished_at', app.iso(d.finished_at),
+    'attempts', (select count(*) from app.delivery_attempt a where a.delivery_id = d.id),
     'response_status', t.response_status, 'error', t.error)
   from app.webhook_endpoint w join app.event e on e.id = d.event_id
   left join lateral (select * from app.delivery_attempt a where a.delivery_id = d.id order by a.id desc limit 1) t on true
@@ -10278,7 +10279,7 @@ begin
       where coalesce(s.status = of_status, true) and coalesce(a.chain = of_chain, true) order by p.position desc limit size + 1) d);
 end $function$;
 
--- An endpoint, and what became of its deliveries of the last day, of the newest thousand at most.
+-- An endpoint, what became of its deliveries of the last day, and whether anything was sent to it: of the newest thousand at most.
 CREATE OR REPLACE FUNCTION dashboard.endpoint_item(w app.webhook_endpoint)
  RETURNS json
  LANGUAGE sql
@@ -10288,7 +10289,8 @@ AS $function$
   select json_build_object('id', app.public_id('whe', w.id), 'url', w.url, 'event_types', w.event_types, 'created_at', app.iso(w.created_at),
     'disabled_at', app.iso(w.disabled_at), 'disabled_reason', w.disabled_reason, 'failing_since', app.iso(w.failing_since),
     'previous_secret_expires_at', app.iso(case when w.previous_secret_expires_at > now() then w.previous_secret_expires_at end),
-    'delivered', d.delivered, 'failed', d.failed, 'pending', d.pending)
+    'delivered', d.delivered, 'failed', d.failed, 'pending', d.pending, 'was_tried', exists (
+      select from (select o.attempts from app.delivery o where o.endpoint_id = w.id order by o.id desc limit 1000) n where n.attempts > 0))
   from (select count(*) filter (where n.status = 'delivered') as delivered, count(*) filter (where n.status = 'failed') as failed,
       count(*) filter (where n.status = 'pending') as pending
     from (select o.status from app.delivery o where o.endpoint_id = w.id and o.id >= app.uuid_at(now() - interval '1 day')
@@ -10342,6 +10344,18 @@ CREATE OR REPLACE FUNCTION dashboard.forget_attempt(of_attempt bigint)
 AS $function$
   delete from dashboard.attempt a where a.id = of_attempt
 $function$;
+
+-- Whether there is any payment request: what is paid for one is in the balance, and no deposit of a user.
+CREATE OR REPLACE FUNCTION dashboard.has_payment_requests(token text)
+ RETURNS boolean
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare merchant uuid := dashboard.merchant_of(token);
+begin
+  return exists (select from app.payment_request r where r.merchant_id = merchant);
+end $function$;
 
 -- Stores the SHA-256 of the secret of a link for a new person of a merchant, or, with of_email, for one who gets a new password and second factor. Returns when it ends.
 CREATE OR REPLACE FUNCTION dashboard.invite(of_merchant uuid, of_token_hash bytea, of_email text DEFAULT NULL::text)
@@ -10465,7 +10479,9 @@ begin
     'endpoints', dashboard.endpoints_of(merchant),
     'has_keys', exists (select from app.api_key k where k.merchant_id = merchant and k.revoked_at is null),
     'has_users', exists (select from app.user u where u.merchant_id = merchant),
-    'has_addresses', exists (select from app.payout_address a where a.merchant_id = merchant));
+    'has_addresses', exists (select from app.payout_address a where a.merchant_id = merchant),
+    'has_whitelisted', exists (select from app.payout_address_state a where a.merchant_id = merchant and a.whitelisted),
+    'has_payment_requests', dashboard.has_payment_requests(token));
 end $function$;
 
 -- An address of ours on the chain, which shows the network that a new payout address must be of; null before custody has made one.
@@ -10566,9 +10582,22 @@ CREATE OR REPLACE FUNCTION dashboard.payout_item(p app.payout)
 AS $function$
   select json_build_object('id', app.public_id('pay', p.id), 'status', p.status, 'chain', p.chain, 'token', p.token,
     'gross', app.decimal(p.gross, a.decimals), 'fee', app.decimal(p.fee, a.decimals), 'net', app.decimal(p.net, a.decimals),
-    'address', p.address, 'txid', p.txid, 'created_at', app.iso(p.created_at), 'waiting', app.payout_waiting(p),
+    'address', p.address, 'txid', p.txid, 'created_at', app.iso(p.created_at), 'waiting', dashboard.payout_waiting(p),
     'error', case when p.error_code is not null then json_build_object('code', p.error_code, 'message', p.error_message) end)
   from app.asset a where a.chain = p.chain and a.token = p.token
+$function$;
+
+-- Why a payout waits; if it waits for the whitelist, and the operator has put its address there, from when on that counts. Null if nothing is in its way.
+CREATE OR REPLACE FUNCTION dashboard.payout_waiting(p app.payout)
+ RETURNS jsonb
+ LANGUAGE sql
+ STABLE
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select w.waiting || jsonb_build_object('whitelisted_at', (select app.iso(l.active_at) from custody.whitelist l
+    where w.waiting ->> 'code' = 'address_not_whitelisted' and l.merchant_id = p.merchant_id and l.chain = p.chain and l.address = p.address
+      and l.removed_at is null))
+  from (select app.payout_waiting(p)::jsonb as waiting) w
 $function$;
 
 -- A page of the payouts, the newest first; null leaves a filter out.
@@ -10758,12 +10787,28 @@ begin
     join app.payout p on p.id = o.id join app.asset a on a.chain = p.chain and a.token = p.token
     where p.merchant_id = merchant and (p.txid = of_txid or p.id = dashboard.uuid_of('pay', given))
     union all
+    select 'payout_address', p.chain, null, p.address
+    from app.payout_address p join app.chain c on c.chain = p.chain
+    where p.merchant_id = merchant and app.match_key(p.address, c.folds_addresses) = app.match_key(given, c.folds_addresses)
+    union all
+    select 'payment_request', r.external_id, null, app.decimal(r.amount, a.decimals) || ' ' || r.token || ' on ' || r.chain || ', ' || r.status
+    from (select o.payment_request_id as id from app.deposit o where o.txid = of_txid
+      union select o.payment_request_id from app.chain c join app.address o on o.chain = c.chain and o.match_key = app.match_key(given, c.folds_addresses)
+      union select o.id from app.payment_request o where o.merchant_id = merchant and o.external_id = given) f
+    join app.payment_request r on r.id = f.id join app.asset a on a.chain = r.chain and a.token = r.token
+    where r.merchant_id = merchant
+    union all
     select 'endpoint', app.public_id('whe', w.id), null, w.url
     from app.webhook_endpoint w where w.id = dashboard.uuid_of('whe', given) and w.merchant_id = merchant and w.deleted_at is null
     union all
     select 'delivery', app.public_id('dlv', d.id), app.public_id('whe', w.id), e.type || ' to ' || w.url
     from app.delivery d join app.webhook_endpoint w on w.id = d.endpoint_id join app.event e on e.id = d.event_id
     where d.id = dashboard.uuid_of('dlv', given) and w.merchant_id = merchant and w.deleted_at is null
+    union all
+    select 'delivery', app.public_id('dlv', d.id), app.public_id('whe', w.id), e.type || ' to ' || w.url
+    from app.event e join app.webhook_endpoint w on w.id = e.subject_id join app.delivery d on d.endpoint_id = w.id and d.event_id = e.id
+      and d.id between app.uuid_at(e.created_at - interval '1 minute') and app.uuid_at(e.created_at + interval '1 minute')
+    where e.id = dashboard.uuid_of('evt_test', given) and e.merchant_id = merchant and e.is_test and w.deleted_at is null
     union all
     select case when e.type like 'deposit.%' then 'deposit' else 'payout' end,
       app.public_id(case when e.type like 'deposit.%' then 'dep' else 'pay' end, e.subject_id), null, e.type
@@ -11343,6 +11388,7 @@ grant execute on function dashboard.deliveries(text,text,text,text,integer) to s
 grant execute on function dashboard.delivery(text,text,text) to sluice_dashboard;
 grant execute on function dashboard.deposit(text,text) to sluice_dashboard;
 grant execute on function dashboard.deposits(text,text,text,text,text,integer) to sluice_dashboard;
+grant execute on function dashboard.has_payment_requests(text) to sluice_dashboard;
 grant execute on function dashboard.me(text) to sluice_dashboard;
 grant execute on function dashboard.news(text[]) to sluice_dashboard;
 grant execute on function dashboard.overview(text) to sluice_dashboard;

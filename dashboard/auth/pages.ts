@@ -1,7 +1,7 @@
 // What the pages of the sign-in process look like. They work without JavaScript, but for passkeys: static/passkeys.js finds their buttons and forms by
 // data-passkey; data-next says where to go then.
 import {qrSvg} from '../../base/qr.ts'
-import {alert, field, notice, utc} from '../components.ts'
+import {alert, copyButton, field, notice, utc} from '../components.ts'
 import {type Html, html, type Part} from '../html.ts'
 import type {Factors, PasskeyRow, SessionRow} from './data.ts'
 import {passwordLength} from './sign-in.ts'
@@ -30,6 +30,8 @@ const usePasskey = (next: string) =>
   html`<p><button type="button" class="quiet" data-passkey="use" data-next="${next}" hidden>Use a passkey</button></p>${passkeyScript}
 <noscript><p class="soft">Passkeys need JavaScript.</p></noscript>`
 
+const signOut = html`<form method="post" action="/sign-out"><button class="quiet">Sign out</button></form>`
+
 // --- signing in ---
 
 export function signIn({next, error, email}: {next: string; error?: string; email?: string}): Html {
@@ -47,10 +49,12 @@ interface SecondFactor {
   next: string
   factors: Factors
   isNotDone: boolean
+  /** It was shown in this session before: there is somewhere to go back to. */
+  isSignedIn: boolean
   error?: string
 }
 
-export function secondFactor({next, factors, isNotDone, error}: SecondFactor): Html {
+export function secondFactor({next, factors, isNotDone, isSignedIn, error}: SecondFactor): Html {
   return card(
     isNotDone && notice('Nothing was done yet. Confirm that it is you; then send the form again.'),
     alert(error),
@@ -59,6 +63,8 @@ export function secondFactor({next, factors, isNotDone, error}: SecondFactor): H
 ${codeField('Code of your authenticator, or a recovery code')}<button>Confirm</button></form>`
       : html`<p>Confirm with your passkey that it is you.</p>`,
     factors.passkeys > 0 && usePasskey(next),
+    html`<p class="soft">You do not have your ${factors.has_authenticator ? 'phone? Type one of your recovery codes instead. You have none, either' : 'passkey'}? Ask your operator for a new link.</p>`,
+    isSignedIn ? html`<p><a href="/">Cancel</a></p>` : signOut,
   )
 }
 
@@ -113,8 +119,6 @@ export function security(shown: Security): Html {
   }${authenticator(shown)}${passkeyList(shown)}${isNew ? signOut : [sessionList(shown), password(shown)]}`
 }
 
-const signOut = html`<form method="post" action="/sign-out"><button class="quiet">Sign out</button></form>`
-
 const confirmFirst = html`<p><a href="/second-factor?next=%2Fsecurity">Confirm that it is you</a> to change this.</p>`
 
 function authenticator({factors: {has_authenticator: isThere, recovery_codes: codes}, mayChange}: Security): Html {
@@ -125,8 +129,8 @@ function authenticator({factors: {has_authenticator: isThere, recovery_codes: co
         : 'An app on your phone (any that knows TOTP) makes a code each time that you sign in.'
     }</p>`,
     mayChange
-      ? html`<form method="post" action="/security/authenticator"><button>${isThere ? 'Set up another authenticator' : 'Set up an authenticator'}</button></form>
-${isThere && html`<form method="post" action="/security/recovery-codes"><button class="quiet">Make new recovery codes</button></form>`}`
+      ? html`<form method="post" action="/security/authenticator"><button>${isThere ? 'Replace the authenticator' : 'Set up an authenticator'}</button></form>
+${isThere && html`<p class="soft">The present one and its recovery codes stop working once you have typed a code of the new one.</p><p><a href="/security/recovery-codes">Make new recovery codes</a></p>`}`
       : confirmFirst,
   )
 }
@@ -138,7 +142,7 @@ function passkeyList({passkeys, mayChange}: Security): Html {
       name,
       createdAt,
     }) => html`<li><span>${name || 'Passkey'} <span class="soft">added ${utc(createdAt.toISOString())}</span></span>
-<form method="post" action="/security/passkeys/remove">${hidden('id', id)}<button class="quiet" aria-label="Remove the passkey ${name || ''}">Remove</button></form></li>`,
+<a href="/security/passkeys/remove?id=${id}" aria-label="Remove the passkey ${name || ''}">Remove</a></li>`,
   )
   return card(
     html`<h2>Passkeys</h2><p>A passkey of your device signs you in alone, without a password or a code.</p>${rows.length > 0 && html`<ul class="plain">${rows}</ul>`}`,
@@ -189,6 +193,30 @@ ${field({label: 'Present password', name: 'present', type: 'password', autocompl
 ${newPassword('New password')}<button>Change the password</button></form>`)
 }
 
+// --- what is asked before it is done ---
+
+const question = (text: Part, action: string, fields: Part, button: string, other: string) =>
+  card(
+    html`<p>${text}</p><form method="post" action="${action}">${fields}<div class="decide"><button class="danger">${button}</button><a class="button quiet" href="/security">${other}</a></div></form>`,
+  )
+
+export const askRecoveryCodes = question(
+  'Ten new codes are made and shown once. The recovery codes that you have now stop working at once.',
+  '/security/recovery-codes',
+  null,
+  'Make new codes',
+  'Keep the present ones',
+)
+
+export const askRemovePasskey = ({id, name}: PasskeyRow): Html =>
+  question(
+    html`The passkey <strong>${name || 'without a name'}</strong> can then no longer sign you in. Your device may still offer it: delete it there, too.`,
+    '/security/passkeys/remove',
+    hidden('id', id),
+    'Remove the passkey',
+    'Keep it',
+  )
+
 // --- setting up an authenticator ---
 
 interface SetUp {
@@ -215,6 +243,6 @@ export function recoveryCodes(codes: string[]): Html {
   return card(
     html`<p>Keep these codes where you find them without your phone, such as in a password manager or on paper. Each signs you in once in place of a code of
 your authenticator. <strong>They are not shown again.</strong></p>
-<pre tabindex="0" aria-label="Recovery codes">${codes.join('\n')}</pre><p><a class="button" href="/">I have kept them</a></p>`,
+<div class="command"><pre tabindex="0" aria-label="Recovery codes">${codes.join('\n')}</pre>${copyButton('all of them')}</div><p><a class="button" href="/">I have kept them</a></p>`,
   )
 }

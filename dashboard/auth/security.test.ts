@@ -204,3 +204,44 @@ test('a reset removes the password, every second factor and every session; its o
   expect(await isSignedIn(browser)).toBe(true)
   expect(await logged('reset.accept')).toEqual([{outcome: 'done', target: null}])
 })
+
+test('new recovery codes, and the end of a passkey, are asked about on pages of their own, which change nothing', async () => {
+  await db.rows('delete from dashboard.used_code')
+  const hal = await join(server, db, merchant, 'hal@acme.test')
+  await setUpAuthenticator(hal)
+  const passkey = await addPasskey(await userOf('hal@acme.test'), 'laptop')
+  const state = () =>
+    db.rows(
+      `select (select json_agg(c order by c) from auth.recovery_code c) as codes, (select json_agg(p.id) from auth.passkey p) as keys`,
+    )
+  const before = await state()
+  expect((await hal.get('/security')).text).toContain(`href="/security/passkeys/remove?id=${passkey}"`)
+  for (const [path, action] of [
+    ['/security/recovery-codes', 'action="/security/recovery-codes"'],
+    [`/security/passkeys/remove?id=${passkey}`, 'action="/security/passkeys/remove"'],
+  ] as const) {
+    const {status, text} = await hal.get(path)
+    expect([path, status, text.includes(action), text.includes('href="/security">Keep')]).toEqual([
+      path,
+      200,
+      true,
+      true,
+    ])
+  }
+  const unknown = '/security/passkeys/remove?id=00000000-0000-7000-8000-000000000001'
+  expect((await hal.get(unknown)).status).toBe(404)
+  expect(await state()).toEqual(before)
+})
+
+test('whoever is asked for the second factor can leave, and reads what to do without the phone', async () => {
+  await db.rows('delete from dashboard.used_code')
+  const ida = await join(server, db, merchant, 'ida@acme.test')
+  await setUpAuthenticator(ida)
+  const signedIn = await ida.get('/second-factor')
+  expect(signedIn.text).toContain('<a href="/">Cancel</a>')
+  expect(signedIn.text).toContain('Type one of your recovery codes instead.')
+  const elsewhere = new Browser(server)
+  await elsewhere.post('/sign-in', {email: 'ida@acme.test', password})
+  const {text} = await elsewhere.get('/second-factor')
+  expect([text.includes('Cancel'), text.includes('action="/sign-out"')]).toEqual([false, true])
+})

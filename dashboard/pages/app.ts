@@ -6,6 +6,7 @@ import type pg from 'pg'
 import type {ChainSettings} from '../../chains/families.ts'
 import type {ChainCode} from '../../chains/registry.ts'
 import type {Data, Me} from './data.ts'
+import {sentence as sentenceOf} from './view.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -26,6 +27,8 @@ export interface Context {
   webhookAllowPrivate: boolean
   /** Where the API listens, for examples. */
   apiUrl: string
+  /** How long a payout waits for the whitelist before it fails. */
+  payoutTimeoutMs: number
 }
 
 export const doneAlready = 'This was done already: nothing was done a second time.'
@@ -37,4 +40,12 @@ export function refusalOf(error: unknown): string | undefined {
   return /^SL(422|404|SUS|PAY|TOK|CHN|INV)$/.test(code) ? sentence(message) : undefined
 }
 
-const sentence = (text: string) => `${text.charAt(0).toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? '' : '.'}`
+/** Why an endpoint is disabled, as app.refuse_disabled says it, in words. */
+const disabled: Record<string, string> = {
+  merchant: 'disabled by you',
+  gone: 'disabled since it responded with 410 (gone)',
+  failing: 'disabled after five days without a success',
+}
+
+const sentence = (text: string) =>
+  sentenceOf(text.replace(/disabled \((\w+)\)/, (whole, reason: string) => disabled[reason] ?? whole))

@@ -9,6 +9,8 @@ export interface ShownChain {
   name: string
   /** How many confirmations make a payment final, where a number decides that. */
   needed?: number
+  /** The tokens that are credited, such as ETH and USDC. */
+  tokens: string[]
   /** Where people see a transaction; undefined for a local network. */
   transactionUrl(txid: string): string | undefined
 }
@@ -24,6 +26,7 @@ export const chainsOf =
       code,
       name: `${settings.chain.displayName} (${family.networkName(settings)})`,
       needed: family.confirmations?.(settings),
+      tokens: settings.chain.assets.map(({token}) => token),
       transactionUrl: txid => family.explorer?.(settings)?.replace('{txid}', txid),
     }
   }

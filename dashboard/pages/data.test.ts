@@ -4,6 +4,7 @@ import pg from 'pg'
 import {afterAll, beforeAll, beforeEach, describe, expect, test} from 'vitest'
 import {newSession, type SignedIn, signIn} from '../../test/support/dashboard.ts'
 import {Money} from '../../test/support/money.ts'
+import {PaymentRequests} from '../../test/support/payment-requests.ts'
 import {idOf, type TestUser} from '../../test/support/people.ts'
 import {Data} from './data.ts'
 
@@ -327,6 +328,72 @@ describe('with a live session', () => {
     await money.work('begin_sweeping', idOf(id))
     seen.push(await news())
     expect(new Set(seen).size).toBe(4)
+  })
+})
+
+describe('what people look for', () => {
+  test('a payment request is found by its reference, its address and its transaction, and whoever has one is told so', async () => {
+    expect(await data.hasPaymentRequests()).toBe(false)
+    const requests = await PaymentRequests.open(money.db)
+    const made = await requests.create(money.api, shop.merchantId, {amount: 2_500_000})
+    const txid = await money.deposit(made.address, 2_500_000)
+    const label = '2.5 USDC on ETH, paid'
+    for (const text of [made.external_id, made.address, made.address.toLowerCase(), txid])
+      expect([text, await data.search(text)]).toEqual([
+        text,
+        [{kind: 'payment_request', id: made.external_id, endpoint_id: null, label}],
+      ])
+    expect([await data.hasPaymentRequests(), (await data.overview()).has_payment_requests]).toEqual([true, true])
+    expect((await data.deposits({})).items).toEqual([])
+    const other = new Data(pool, (await signIn(money.db, (await money.merchant()).merchantId)).token)
+    expect([await other.search(txid), await other.hasPaymentRequests()]).toEqual([[], false])
+  })
+
+  test('the payout address and the event of a test are found', async () => {
+    const address = (await data.payoutAddresses())[0]!.address!
+    expect(await data.search(address.toLowerCase())).toMatchObject([{kind: 'payout_address', id: 'ETH'}])
+    const {id} = await data.createEndpoint(request(), 'https://example.com/hook', ['payout.failed'])
+    const test = await data.testEndpoint(request(), id, 'payout.failed')
+    const {event_id} = await data.delivery(id, test.id)
+    expect(await data.search(event_id)).toMatchObject([{kind: 'delivery', id: test.id, endpoint_id: id}])
+  })
+
+  test('a payout that waits for the whitelist says from when on its address is there, once the operator has put it there', async () => {
+    await money.deposit(shop.address, 20_000_000)
+    const payout = await money.claim(shop)
+    await money.jobs.query(`select app.wait_payout($1, 'not_whitelisted', 'x', 1000)`, [payout])
+    const waiting = async () => (await data.payouts({})).items[0]!.waiting
+    expect(await waiting()).toMatchObject({code: 'address_not_whitelisted', whitelisted_at: null})
+    expect((await data.overview()).has_whitelisted).toBe(false)
+    await money.db.rows(
+      `insert into custody.whitelist (merchant_id, chain, address, active_at)
+       select merchant_id, chain, address, '2100-01-01' from app.payout where id = $1`,
+      [payout],
+    )
+    expect(await waiting()).toMatchObject({whitelisted_at: '2100-01-01T00:00:00.000Z'})
+    expect((await data.overview()).has_whitelisted).toBe(false)
+    await money.db.rows(`update custody.whitelist set active_at = now() where merchant_id = $1`, [shop.merchantId])
+    expect((await data.overview()).has_whitelisted).toBe(true)
+  })
+
+  test('all attempts of a delivery are counted, also those before it was sent again; a deleted endpoint, and one that was never contacted, are marked', async () => {
+    const {id} = await data.createEndpoint(request(), 'https://example.com/hook', ['deposit.confirmed'])
+    await money.deposit(shop.address, 20_000_000)
+    const [deposit] = (await data.deposits({})).items
+    const delivery = async () => (await data.deposit(deposit!.id)).events.flatMap(({deliveries}) => deliveries)[0]!
+    expect([await data.endpoint(id), await delivery()]).toMatchObject([{was_tried: false}, {attempts: 0}])
+    const attempt = async () =>
+      await money.jobs.query(
+        `select app.record_attempts($1, array[$2::uuid], '{1}', '{0}', '{1}', '{500}', '{answered 500}', array[null::bigint])`,
+        [idOf(id), idOf((await delivery()).id)],
+      )
+    await attempt()
+    expect([await data.endpoint(id), await delivery()]).toMatchObject([{was_tried: true}, {attempts: 1}])
+    await data.redeliver(request(), id, (await delivery()).id)
+    await attempt()
+    expect(await delivery()).toMatchObject({attempts: 2, status: 'failed', endpoint_deleted: false})
+    await data.deleteEndpoint(request(), id)
+    expect(await delivery()).toMatchObject({endpoint_deleted: true})
   })
 })
 

@@ -65,12 +65,15 @@ export const Delivery = z.object({
   id: z.string(),
   endpoint_id: z.string(),
   endpoint_url: z.string(),
+  /** Its deliveries can no longer be seen. */
+  endpoint_deleted: z.boolean(),
   event_id: z.string(),
   event_type: z.string(),
   status: deliveryStatus,
   created_at: timestamp,
   next_attempt_at: timestamp.nullable(),
   finished_at: timestamp.nullable(),
+  /** All of them, also those before it was sent again. */
   attempts: z.int(),
   /** Of the last attempt. */
   response_status: z.int().nullable(),
@@ -124,7 +127,15 @@ export const Payout = z.object({
   txid: z.string().nullable(),
   created_at: timestamp,
   /** What its next step waits for; null while nothing is in its way. */
-  waiting: z.object({code: z.string(), message: z.string(), since: timestamp}).nullable(),
+  waiting: z
+    .object({
+      code: z.string(),
+      message: z.string(),
+      since: timestamp,
+      /** From when on its address counts as whitelisted, if that is what it waits for. */
+      whitelisted_at: timestamp.nullable(),
+    })
+    .nullable(),
   error: z.object({code: z.string(), message: z.string()}).nullable(),
 })
 export type Payout = z.infer<typeof Payout>
@@ -178,6 +189,8 @@ export const Endpoint = z.object({
   delivered: z.int(),
   failed: z.int(),
   pending: z.int(),
+  /** Something was sent to it, whatever it responded. */
+  was_tried: z.boolean(),
 })
 export type Endpoint = z.infer<typeof Endpoint>
 
@@ -201,12 +214,16 @@ export const Overview = z.object({
   has_keys: z.boolean(),
   has_users: z.boolean(),
   has_addresses: z.boolean(),
+  /** A payout address is on the whitelist. */
+  has_whitelisted: z.boolean(),
+  has_payment_requests: z.boolean(),
 })
 export type Overview = z.infer<typeof Overview>
 
 /** One thing that a search found. */
 export const Found = z.object({
-  kind: z.enum(['user', 'deposit', 'payout', 'endpoint', 'delivery', 'api_key']),
+  kind: z.enum(['user', 'deposit', 'payout', 'payout_address', 'payment_request', 'endpoint', 'delivery', 'api_key']),
+  /** Of a payout address, its chain; of a payment request, its reference. */
   id: z.string(),
   /** Of a delivery. */
   endpoint_id: z.string().nullable(),
@@ -281,6 +298,7 @@ export class Data {
   delivery = (endpoint: string, id: string) => this.#call(DeliveryDetail, 'delivery', endpoint, id)
   auditLog = (before?: string): Promise<Page<AuditEntry>> =>
     this.#call(pageOf(AuditEntry), 'audit_log', before ?? null, pageSize)
+  hasPaymentRequests = () => this.#call(z.boolean(), 'has_payment_requests')
   search = (text: string) => this.#call(z.array(Found), 'search', text)
 
   // Changes. `request` is the id of the form: the same form sent again is refused with SLDUP.

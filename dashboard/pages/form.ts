@@ -6,7 +6,7 @@ import {notice} from '../components.ts'
 import {html} from '../html.ts'
 import {page} from '../layout.ts'
 import {doneAlready, refusalOf} from './app.ts'
-import {type Fields, fieldsOf, urlOf, type View} from './view.ts'
+import {type Fields, fieldsOf, sentence, urlOf, type View} from './view.ts'
 import {alreadyDone} from './views/notices.ts'
 
 export type Sent = string | FastifyReply
@@ -28,7 +28,7 @@ export const showForm = (request: FastifyRequest, view: View): string =>
 
 /** The parameters of a path or query; 400 if they are none. */
 export function read<Schema extends z.ZodType>(schema: Schema, from: unknown): z.infer<Schema> {
-  const result = schema.safeParse(from)
+  const result = schema.safeParse(from, {error: inWords})
   if (result.success) return result.data
   throw Object.assign(new Error(sentenceOf(result.error)), {statusCode: 400})
 }
@@ -75,7 +75,7 @@ export async function submit<Schema extends z.ZodRawShape>(
   }
   const result = z
     .object({...fields, request: z.uuid('this form cannot be read; please send it again')})
-    .safeParse(request.body)
+    .safeParse(request.body, {error: inWords})
   if (!result.success) return refuse(again(typed, sentenceOf(result.error)))
   try {
     const next = await act(result.data as Parameters<typeof act>[0])
@@ -87,7 +87,18 @@ export async function submit<Schema extends z.ZodRawShape>(
   }
 }
 
+/** What people call a field, if it is not its name. */
+const names: Record<string, string> = {q: 'the search', url: 'the URL'}
+
 function sentenceOf({issues}: z.ZodError): string {
   const {path, message} = issues[0]!
-  return [path.join('.').replaceAll('_', ' '), message].filter(Boolean).join(': ')
+  const field = String(path[0] ?? '')
+  if (!/^(must|has|is) /.test(message)) return sentence(message)
+  return sentence(`${names[field] ?? field.replaceAll('_', ' ')} ${message}`)
+}
+
+/** What zod says of values for which no schema has words of its own. */
+function inWords(issue: z.core.$ZodRawIssue): string {
+  if (issue.code === 'too_big' && issue.origin === 'string') return `must have at most ${issue.maximum} characters`
+  return issue.input === undefined ? 'is missing' : 'has a value that does not exist'
 }

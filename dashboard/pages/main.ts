@@ -20,11 +20,11 @@ const connectTimeoutMs = 5_000
 
 async function main(): Promise<void> {
   const settings = readSettings()
-  const {host, port, publicUrl, chains, webhookAllowPrivate} = settings
+  const {host, port, publicUrl, chains, webhookAllowPrivate, payoutTimeoutMs} = settings
   const max = connections.sluice_dashboard.pool
   const pool = openPool(databaseUrlOf(settings), {name: 'sluice-dashboard', max, log, connectTimeoutMs})
   const apiUrl = publicUrl ?? `http://${host}:${port}`
-  const app = await buildServer({pool, log, chains, webhookAllowPrivate, apiUrl})
+  const app = await buildServer({pool, log, chains, webhookAllowPrivate, apiUrl, payoutTimeoutMs})
   await observe({...settings, log})
   const ending = new AbortController()
   const held = {

@@ -12,7 +12,7 @@ import {newSession, type SignedIn, signIn} from '../../test/support/dashboard.ts
 import {Money} from '../../test/support/money.ts'
 import type {TestUser} from '../../test/support/people.ts'
 import {until} from '../../test/support/until.ts'
-import type {App} from './app.ts'
+import {type App, refusalOf} from './app.ts'
 import {buildServer} from './server.ts'
 
 const folder = mkdtempSync(path.join(tmpdir(), 'sluice-pages-'))
@@ -32,7 +32,14 @@ beforeAll(async () => {
   ada = await signIn(money.db, shop.merchantId)
   pool = openPool(money.db.url('sluice_dashboard'), {name: 'sluice-dashboard', max: 4})
   const {chains} = readSettings({})
-  app = await buildServer({pool, log, chains, webhookAllowPrivate: true, apiUrl: 'http://127.0.0.1:8080'})
+  app = await buildServer({
+    pool,
+    log,
+    chains,
+    webhookAllowPrivate: true,
+    apiUrl: 'http://127.0.0.1:8080',
+    payoutTimeoutMs: 86_400_000,
+  })
   await app.listen({path: socketPath})
 })
 afterAll(async () => {
@@ -111,6 +118,30 @@ test('what does not exist, or cannot be read, is a page that says what to do nex
   }
 })
 
+test('what cannot be read is refused in words for people, and no link makes a page say that something was done', async () => {
+  const said = async (url: string) => /<main[\s\S]*<\/main>/.exec(await read(await ask(url)))![0]
+  expect(await said(`/search?q=${'x'.repeat(256)}`)).toContain('The search must have at most 255 characters.')
+  expect(await said('/deposits?status=lost')).toContain('Status has a value that does not exist.')
+  expect(await said('/payout-addresses?saved=ETH')).toContain('The payout address on ETH is saved') // a moment ago
+  await money.db.rows(
+    `update app.payout_address set updated_at = now() - interval '2 minutes' where merchant_id = $1`,
+    [shop.merchantId],
+  )
+  expect(await said('/payout-addresses?saved=ETH')).not.toContain('is saved')
+})
+
+test('why an endpoint is disabled is said in words', () => {
+  const said = (reason: string) =>
+    refusalOf({code: 'SL422', message: `the endpoint is disabled (${reason}); enable it first`})
+  expect(said('merchant')).toBe('The endpoint is disabled by you; enable it first.')
+  expect(said('gone')).toBe('The endpoint is disabled since it responded with 410 (gone); enable it first.')
+})
+
+test('the API reference is one link away, wherever the API is reached', async () => {
+  expect(await statusOf('/api-docs')).toEqual([303, 'http://127.0.0.1:8080/docs'])
+  expect(await read(await ask('/'))).toContain('href="/api-docs"')
+})
+
 test('a form that needs the second factor again leads there, with what was typed, and changes nothing', async () => {
   const token = await newSession(money.db, ada.userId, {secondFactorIn: '-11 min'})
   const form = 'request=0199f2c4-a1b2-7c3d-8e4f-5a6b7c8d9e0f&label=till+7&scopes=read'
@@ -151,6 +182,7 @@ test('a database that is away is a page that says so, not an error', async () =>
     chains: readSettings({}).chains,
     webhookAllowPrivate: true,
     apiUrl: '',
+    payoutTimeoutMs: 86_400_000,
   })
   const response = await away.inject({url: '/', headers: {'sluice-session': 'x'}})
   expect([response.statusCode, response.headers['retry-after']]).toEqual([503, '5'])

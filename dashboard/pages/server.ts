@@ -20,6 +20,7 @@ import {payouts} from './routes/payouts.ts'
 import {search} from './routes/search.ts'
 import {users} from './routes/users.ts'
 import {webhooks} from './routes/webhooks.ts'
+import {sentence} from './view.ts'
 
 const bodyLimitBytes = 64 * 1024
 
@@ -128,7 +129,11 @@ function describe(error: unknown, statusCode = 500, log: Logger): [status: numbe
     ]
   }
   if (statusCode < 500)
-    return [statusCode, 'This cannot be read', html`<p>${message}. Please go back and check what you typed.</p>`]
+    return [
+      statusCode,
+      'This cannot be read',
+      html`<p>${sentence(message)} Please go back and check what you typed.</p>`,
+    ]
   const error_id = randomUUID()
   log.error({error_id, error: inWords(error), code, stack: (error as Error).stack}, 'a page failed')
   return [

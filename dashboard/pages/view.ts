@@ -12,6 +12,15 @@ export const fieldsOf = (from: unknown): Fields =>
 export const one = (value: Fields[string]): string | undefined => (Array.isArray(value) ? value[0] : value)
 export const many = (value: Fields[string]): string[] => (value === undefined ? [] : [value].flat())
 
+/** A message of a program as a sentence for people. */
+export const sentence = (text: string): string =>
+  `${text.charAt(0).toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? '' : '.'}`
+/** "1 deposit", "2 deposits". */
+export const counted = (count: number, what: string): string => `${count} ${what}${count === 1 ? '' : 's'}`
+
+/** A user's reference: one of spaces alone would leave nothing to click on. */
+export const referenceOf = (externalRef: string): string => (externalRef.trim() ? externalRef : 'blank reference')
+
 /** A path with a query; what is undefined or empty is left out. */
 export function urlOf(path: string, query: Fields): string {
   const pairs = Object.entries(query).flatMap(([name, value]) =>

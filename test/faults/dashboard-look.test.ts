@@ -1,5 +1,5 @@
-// Every page of the dashboard in a real browser, with much data: nothing overflows, at three widths and in two schemes; axe finds nothing;
-// the browser has no complaint. The pages are asked of the servers, so that a new one is looked at, too.
+// Every page of the dashboard in a real browser, with much data: nothing overflows or sticks out of its card, at five widths; axe finds nothing, at three
+// of them and in two schemes; the browser has no complaint. The pages are asked of the servers, so that a new one is looked at, too.
 import {readFileSync} from 'node:fs'
 import type {Browser, Page} from 'playwright-core'
 import {afterAll, afterEach, beforeAll, describe, expect, test} from 'vitest'
@@ -13,8 +13,19 @@ import {type Receiver, startReceiver} from '../support/webhooks.ts'
 
 const axe = readFileSync(new URL('../../node_modules/axe-core/axe.min.js', import.meta.url), 'utf8')
 const rules = ['wcag2a', 'wcag2aa', 'wcag21aa', 'wcag22aa', 'best-practice']
-const widths = [390, 820, 1440]
+const widths = [320, 390, 768, 820, 1440]
+const axeWidths = [390, 820, 1440]
 const schemes = ['light', 'dark'] as const
+/** As long as an amount can be: none of its digits may be hidden. */
+const longAmount = {text: '12345678.495000000000000001', units: 12_345_678_495_000_000_000_000_001n}
+/** What people cannot read whole: text that sticks out of its card or button, or is cut off there. */
+const cutOff = `[...document.querySelectorAll('main .card *')].flatMap(element => {
+  const card = element.closest('.card').getBoundingClientRect()
+  const isShown = element.checkVisibility() && !element.closest('.unseen')
+  const isOut = isShown && element.getBoundingClientRect().right > card.right + 1
+  const isCut = isShown && element.matches('.amount, .digits, .button, button') && element.scrollWidth > element.clientWidth + 1 && element.clientWidth > 0
+  return isOut || isCut ? [element.tagName + '.' + element.className + ': ' + element.textContent.slice(0, 60)] : []
+})`
 
 describe.skipIf(!hasChromium)('the dashboard in Chromium (skipped without one: set CHROMIUM_BIN)', () => {
   let site: Site
@@ -44,6 +55,9 @@ describe.skipIf(!hasChromium)('the dashboard in Chromium (skipped without one: s
         await page.setViewportSize({width, height: 900})
         const over = (await page.evaluate('document.documentElement.scrollWidth - innerWidth')) as number
         if (over > 0) wrong.push(`${name} is ${over} pixels wider than ${width}`)
+        const cut = (await page.evaluate(cutOff)) as string[]
+        wrong.push(...cut.map(text => `${name}, ${width}: cut off: ${text}`))
+        if (!axeWidths.includes(width)) continue
         // The scheme changes colours alone, and the width does not change them.
         const run = {
           runOnly: colorScheme === 'light' ? {type: 'tag', values: rules} : {type: 'rule', values: ['color-contrast']},
@@ -87,10 +101,11 @@ describe.skipIf(!hasChromium)('the dashboard in Chromium (skipped without one: s
     await money.deposit(shop.address, 77_000_000)
     const last = (await ada.http.post('/payouts', await payoutForm(money, ada))).location!
     await money.db.rows(
-      `update app.payout set waiting_reason = 'address_not_whitelisted', waiting_since = clock_timestamp() where id = $1`,
+      `update app.payout set waiting_reason = 'not_whitelisted', waiting_since = clock_timestamp() where id = $1`,
       [idOf(last.split('/').at(-1)!)],
     )
     await money.deposit(shop.address, 88_000_000)
+    const long = await longAmounts(shop)
     const reorged = await money.deposit(shop.address, 6_000_000, {final: false})
     await money.eth.write({drop: 1, add: [[]]})
     const [gone] = await money.db.rows<{id: string}>(
@@ -109,6 +124,7 @@ describe.skipIf(!hasChromium)('the dashboard in Chromium (skipped without one: s
       more: [
         cancelled,
         last,
+        ...long,
         `/deposits/${gone!.id}`,
         `/webhooks/${disabled}`,
         '/deposits?status=final&chain=ETH',
@@ -118,8 +134,28 @@ describe.skipIf(!hasChromium)('the dashboard in Chromium (skipped without one: s
     }
   }
 
-  test('every page fits 390, 820 and 1440 pixels, light and dark; axe finds nothing; the browser does not complain', async () => {
+  /** A deposit, a payout and a balance with the longest amounts; their pages. */
+  async function longAmounts(shop: TestUser): Promise<string[]> {
+    const {money} = site
+    const paid = async () => {
+      const txid = money.newTxid()
+      await money.block([{txid, token: 'ETH', amount: longAmount.units, recipient: shop.address}], [])
+      await money.finalize()
+      return txid
+    }
+    const txid = await paid()
+    const payout = await money.claim(shop, 'ETH')
+    await paid()
+    const [ids] = await money.db.rows<{deposit: string; payout: string}>(
+      `select app.public_id('dep', id) as deposit, app.public_id('pay', $2) as payout from app.deposit where txid = $1`,
+      [txid, payout],
+    )
+    return [`/deposits/${ids!.deposit}`, `/payouts/${ids!.payout}`, '/payouts/new?chain=ETH&token=ETH']
+  }
+
+  test('every page fits 320, 390, 768, 820 and 1440 pixels, light and dark; amounts are shown in full; axe finds nothing; the browser does not complain', async () => {
     const {ada, ids, more} = await busy()
+    expect((await ada.http.get(more[2]!)).text).toContain(longAmount.text)
     const empty = await site.person((await site.money.merchant()).merchantId)
     const invitation = (await site.invitation(ada.merchantId)).slice(site.url.length)
     const wrong: string[] = []
@@ -155,7 +191,7 @@ describe.skipIf(!hasChromium)('the dashboard in Chromium (skipped without one: s
     await page.goto(`${site.url}/api-keys/new`)
     for (const box of await page.getByRole('checkbox').all()) await box.uncheck()
     await send(page, {Label: 'x'}, 'Create the key')
-    expect(await alertOf(page)).toBe('scopes: tick at least one')
+    expect(await alertOf(page)).toBe('Tick at least one scope.')
     wrong.push(...(await look(page, 'a refused form')))
     await page.getByRole('checkbox').first().check()
     await send(page, {}, 'Create the key')
@@ -166,7 +202,7 @@ describe.skipIf(!hasChromium)('the dashboard in Chromium (skipped without one: s
     await send(page, {URL: 'https://example.com/'}, 'Add the endpoint')
     wrong.push(...(await look(page, "an endpoint's secret")))
     await page.goto(`${site.url}/security`)
-    await follow(page, () => page.getByRole('button', {name: 'Set up another authenticator'}).click())
+    await follow(page, () => page.getByRole('button', {name: 'Replace the authenticator'}).click())
     const secret = (await page.locator('main code').textContent())!.replaceAll(' ', '')
     wrong.push(...(await look(page, 'an authenticator')))
     await site.money.db.rows('delete from dashboard.used_code')

@@ -64,6 +64,7 @@ describe.skipIf(!hasChromium)('the dashboard in Chromium (skipped without one: s
     expect((await page.locator('main code').textContent())!.replaceAll(' ', '')).toBe(secret)
     await send(page, {Code: codeAt(secret, step())}, 'Confirm')
     expect((await page.getByLabel('Recovery codes').textContent())!.split('\n')).toHaveLength(10)
+    await page.getByRole('button', {name: 'Copy all of them'}).waitFor()
     await follow(page, () => page.getByRole('link', {name: 'I have kept them'}).click())
 
     await heading(page, 'Overview')
@@ -184,8 +185,10 @@ describe.skipIf(!hasChromium)('the dashboard in Chromium (skipped without one: s
     await send(page, {'Your name': 'Carla', 'E-mail': 'carla@acme.test', Password: password}, 'Accept the invitation')
     await page.getByLabel('Name of the new passkey').fill('laptop')
     await page.getByRole('button', {name: 'Add a passkey'}).click()
-    await page.getByRole('button', {name: 'Remove the passkey laptop'}).waitFor()
-    await follow(page, () => page.getByRole('button', {name: 'Remove the passkey laptop'}).click())
+    await follow(page, () => page.getByRole('link', {name: 'Remove the passkey laptop'}).click())
+    await follow(page, () => page.getByRole('link', {name: 'Keep it'}).click())
+    await follow(page, () => page.getByRole('link', {name: 'Remove the passkey laptop'}).click())
+    await follow(page, () => page.getByRole('button', {name: 'Remove the passkey'}).click())
     await heading(page, 'This was not changed')
 
     await page.goto(`${site.url}/sign-in?next=%2Fusers`)

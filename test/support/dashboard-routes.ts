@@ -70,7 +70,7 @@ export const fill = (path: string, ids: Record<string, string>) =>
 /** The paths of every page, with these ids in them. */
 export const pagesOf = ({pages}: Site, ids: Record<string, string>) => [
   ...routesOf(pages)
-    .filter(({path, methods}) => methods.includes('GET') && !/\/part$|^\/live$|\*/.test(path))
+    .filter(({path, methods}) => methods.includes('GET') && !/\/part$|^\/(live|api-docs)$|\*/.test(path))
     .map(({path}) => (path === '/payouts/new' ? `${path}?chain=ETH&token=USDC` : fill(path, ids))),
   '/sign-in',
   '/second-factor?notice=not-done',

@@ -67,8 +67,15 @@ export class Site {
     const authPool = openPool(money.db.url('sluice_auth'), {name: 'sluice-auth', max: 4})
     const pagesPool = openPool(money.db.url('sluice_dashboard'), {name: 'sluice-dashboard', max: 4})
     const api = await startApi(money.db)
-    const {chains} = readSettings({})
-    const pages = await buildPages({pool: pagesPool, log, chains, webhookAllowPrivate: true, apiUrl: api.url})
+    const {chains, payoutTimeoutMs} = readSettings({})
+    const pages = await buildPages({
+      pool: pagesPool,
+      log,
+      chains,
+      webhookAllowPrivate: true,
+      apiUrl: api.url,
+      payoutTimeoutMs,
+    })
     await pages.listen({path: socket})
     let url = ''
     const secret = randomBytes(32).toString('hex')

@@ -47,9 +47,26 @@ export function securityRoutes(context: Context): void {
     const who = await requireTrusted(context, request, reply)
     return await showSecurity(context, who, reply, {done: done.get(request.query.done ?? '')})
   })
+  questions(context)
   authenticatorRoutes(context, post)
   passkeyAndSessionRoutes(context, post)
   post('/password', (...given) => changePassword(context, ...given))
+}
+
+/** Asked on pages of their own, before codes or a passkey are gone. */
+function questions(context: Context): void {
+  const ask = async (who: Who, reply: FastifyReply, title: string, body: Parameters<typeof show>[2]) =>
+    show(reply, title, body, {person: await personOf(context.data, who)})
+  context.app.get('/security/recovery-codes', async (request, reply) =>
+    ask(await requireTrusted(context, request, reply), reply, 'Make new recovery codes', pages.askRecoveryCodes),
+  )
+  context.app.get('/security/passkeys/remove', async (request, reply) => {
+    const who = await requireTrusted(context, request, reply)
+    const {id} = read(Id, request.query)
+    const passkey = (await context.data.passkeysOf(who.userId)).find(each => each.id === id)
+    if (!passkey) throw new Refusal(404, 'There is nothing here', 'You have no such passkey.')
+    return ask(who, reply, 'Remove a passkey', pages.askRemovePasskey(passkey))
+  })
 }
 
 interface Outcome {

@@ -50,7 +50,12 @@ export function signInRoutes(context: Context): void {
     return show(
       reply,
       'Confirm that it is you',
-      pages.secondFactor({next: next.parse(request.query.next), factors, isNotDone}),
+      pages.secondFactor({
+        next: next.parse(request.query.next),
+        factors,
+        isNotDone,
+        isSignedIn: Boolean(who.secondFactorAt),
+      }),
     )
   })
   app.post('/second-factor', async (request, reply) => await showSecondFactor(context, request, reply))
@@ -84,7 +89,8 @@ async function showSecondFactor(context: Context, request: FastifyRequest, reply
   const form = read(CodeForm, request.body)
   const again = async (status: number, error: string) => {
     const factors = await data.factorsOf(who.userId)
-    const body = pages.secondFactor({next: form.next, factors, isNotDone: form.notice === 'not-done', error})
+    const isNotDone = form.notice === 'not-done'
+    const body = pages.secondFactor({next: form.next, factors, isNotDone, isSignedIn: !!who.secondFactorAt, error})
     return show(reply, 'Confirm that it is you', body, {status})
   }
   // Whoever knows the password alone must not keep the person out, nor those who are in already.

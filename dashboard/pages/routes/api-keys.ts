@@ -29,7 +29,7 @@ export function apiKeys(app: App, {apiUrl}: Context): void {
         label: z.string().trim().min(1, 'must not be empty').max(100, 'must have at most 100 characters'),
         scopes: z.preprocess(
           value => many(value as string | string[] | undefined),
-          z.array(z.enum(scopes)).min(1, 'tick at least one'),
+          z.array(z.enum(scopes)).min(1, 'tick at least one scope'),
         ),
       },
       act: async ({request: form, label, scopes}) => {

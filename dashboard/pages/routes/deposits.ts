@@ -20,10 +20,14 @@ export function deposits(app: App, context: Context): void {
     const query = read(Query, request.query)
     return {query, page: await request.data.deposits(query), chains}
   }
+  const page = async (request: FastifyRequest) => {
+    const hasPaymentRequests = await request.data.hasPaymentRequests()
+    return depositsPage({...(await list(request)), hasPaymentRequests}, request.me.chains)
+  }
   const one = (request: FastifyRequest) => request.data.deposit(read(id, request.params).id)
 
-  app.get('/deposits', async request => show(request, depositsPage(await list(request), request.me.chains)))
-  app.get('/deposits/part', async request => depositList(await list(request)).text)
+  app.get('/deposits', async request => show(request, await page(request)))
+  app.get('/deposits/part', async request => depositList(await list(request), request.me.chains).text)
   app.get('/deposits/:id', async request => {
     const deposit = await one(request)
     return show(request, depositPage(deposit, chains(deposit.chain)))

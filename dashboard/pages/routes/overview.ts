@@ -14,6 +14,7 @@ export function overview(app: App, context: Context): void {
     apiUrl: context.apiUrl,
   })
 
+  app.get('/api-docs', async (_request, reply) => reply.code(303).header('location', `${context.apiUrl}/docs`).send())
   app.get('/', async request => show(request, overviewPage(await shown(request))))
   app.get('/overview/part', async request => overviewPart(await shown(request)).text)
 }

@@ -21,9 +21,12 @@ export function payoutAddresses(app: App, context: Context): void {
     return payoutAddressPage(chains(chain), now, typed, error)
   }
 
-  app.get('/payout-addresses', async request =>
-    show(request, payoutAddressesPage(await request.data.payoutAddresses(), chains, request.me)),
-  )
+  app.get('/payout-addresses', async request => {
+    const {saved} = read(z.object({saved: z.enum(chainCodes).optional()}), request.query)
+    const addresses = await request.data.payoutAddresses()
+    const {payoutTimeoutMs} = context
+    return show(request, payoutAddressesPage({addresses, chains, me: request.me, payoutTimeoutMs, saved}))
+  })
   app.get('/payout-addresses/:chain', async request => {
     await request.data.requireFullRights()
     return showForm(request, await form(request, fieldsOf(request.query)))
@@ -35,7 +38,7 @@ export function payoutAddresses(app: App, context: Context): void {
       fields: {address: z.string().trim().min(1, 'must not be empty').max(128)},
       act: async ({request: form, address}) => {
         await request.data.setPayoutAddress(form, chain, await readAddress(request.data, chain, address))
-        return '/payout-addresses'
+        return `/payout-addresses?saved=${chain}`
       },
       again: (typed, error) => form(request, typed, error),
       done: ['/payout-addresses', 'To the payout addresses'],

@@ -2,6 +2,7 @@
 import type {FastifyRequest} from 'fastify'
 import {z} from 'zod'
 import {chainCodes} from '../../../chains/registry.ts'
+import {html} from '../../html.ts'
 import type {App, Context} from '../app.ts'
 import {chainsOf} from '../chains.ts'
 import {before, id, read, show, submit} from '../form.ts'
@@ -15,6 +16,7 @@ import {
   payoutPart,
   payoutStatuses,
   payoutsPage,
+  tooLateToCancel,
 } from '../views/payouts.ts'
 
 const Query = z.object({status: z.enum(payoutStatuses).optional(), chain: z.enum(chainCodes).optional(), before})
@@ -44,7 +46,8 @@ export function payouts(app: App, context: Context): void {
     const [balance, addresses] = await Promise.all([data.balance(chain, token), data.payoutAddresses()])
     if (balance === null) return nothingToPayOut(chain, token)
     const address = addresses.find(row => row.chain === chain)
-    return newPayoutPage({balance, address, chain: chains(chain), me, typed, error})
+    const {payoutTimeoutMs} = context
+    return newPayoutPage({balance, address, chain: chains(chain), me, payoutTimeoutMs, typed, error})
   }
   app.get('/payouts/new', async request => {
     await request.data.requireFullRights()
@@ -63,11 +66,12 @@ export function payouts(app: App, context: Context): void {
 
   const cancelPage = async (request: FastifyRequest, error?: string) => {
     const payout = await one(request)
+    if (payout.status !== 'pending') return tooLateToCancel(payout)
     return question({
       title: `Cancel the payout of ${payout.net} ${payout.token}`,
       section: '/payouts',
       parent: [`/payouts/${payout.id}`, 'Payout'],
-      text: 'Nothing is paid, and its deposits are in the balance again. It can be cancelled only while it is pending.',
+      text: html`<p>Nothing is paid then, and its deposits are in the balance again. It can be cancelled only while it is pending.</p>`,
       action: `/payouts/${payout.id}/cancel`,
       button: 'Cancel the payout',
       isDestructive: true,

@@ -10,8 +10,8 @@ export function search(app: App): void {
   app.get('/search', async (request, reply) => {
     const {q} = read(Query, request.query)
     const found = q === '' ? [] : await request.data.search(q)
-    const [first, ...more] = found
-    if (first && more.length === 0) return reply.code(303).header('location', pathOf(first)).send()
-    return show(request, searchPage(q, found))
+    const path = found.length === 1 && pathOf(found[0]!)
+    if (path) return reply.code(303).header('location', path).send()
+    return show(request, searchPage({text: q, found, hasPaymentRequests: await request.data.hasPaymentRequests()}))
   })
 }

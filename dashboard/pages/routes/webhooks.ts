@@ -3,11 +3,17 @@ import type {FastifyRequest} from 'fastify'
 import {z} from 'zod'
 import {eventTypes} from '../../../base/event-types.ts'
 import {webhookUrl} from '../../../base/webhook-url.ts'
-import {notice} from '../../components.ts'
 import type {App, Context} from '../app.ts'
 import {beforeDelivery, id, read, show, showForm, submit} from '../form.ts'
 import {fieldsOf, many, type View} from '../view.ts'
-import {deliveriesPage, deliveryList, deliveryPage, deliveryPart, deliveryStatuses} from '../views/deliveries.ts'
+import {
+  deliveriesPage,
+  deliveryList,
+  deliveryPage,
+  deliveryPart,
+  deliveryStatuses,
+  sentAgain,
+} from '../views/deliveries.ts'
 import {
   changeEndpointPage,
   type EndpointChange,
@@ -39,7 +45,7 @@ function endpoints(app: App, {webhookAllowPrivate}: Context): void {
     url: webhookUrl(webhookAllowPrivate),
     event_types: z.preprocess(
       value => many(value as string | string[] | undefined),
-      z.array(z.enum(eventTypes)).min(1, 'tick at least one'),
+      z.array(z.enum(eventTypes)).min(1, 'tick at least one event'),
     ),
   }
 
@@ -144,18 +150,18 @@ function deliveries(app: App): void {
   }
 
   app.get('/webhooks/:id/deliveries', async request => {
-    const {sent} = read(z.object({sent: z.coerce.number().int().optional()}), request.query)
-    const text =
-      sent === undefined ? undefined : `${sent === 1 ? 'One delivery is' : `${sent} deliveries are`} sent again.`
-    return show(request, deliveriesPage(await list(request), {notice: notice(text)}))
+    return show(request, deliveriesPage(await list(request)))
   })
   app.get('/webhooks/:id/deliveries/part', async request => deliveryList(await list(request)).text)
   app.post('/webhooks/:id/redeliver-failed', (request, reply) =>
     submit(request, reply, {
       url: `${pathOf(request)}/deliveries`,
       fields: {since: z.iso.datetime({local: true, error: 'must be a time'})},
-      act: async ({request: form, since}) =>
-        `${pathOf(request)}/deliveries?sent=${await request.data.redeliverFailed(form, idOf(request), `${since}Z`)}`,
+      // The page itself, and no redirect with the number in its query: anybody can make a link that says what was done.
+      act: async ({request: form, since}) => {
+        const count = await request.data.redeliverFailed(form, idOf(request), `${since}Z`)
+        return deliveriesPage(await list(request), {done: sentAgain(count)})
+      },
       again: async (_typed, failed) => deliveriesPage(await list(request), {failed}),
       done: [`${pathOf(request)}/deliveries`, 'To the deliveries'],
     }),

@@ -2,12 +2,14 @@
 import {type Scope, scopes} from '../../../base/scopes.ts'
 import {
   alert,
+  apiDocs,
   button,
   card,
   choices,
   command,
   copyable,
   day,
+  facts,
   field,
   formId,
   link,
@@ -15,8 +17,9 @@ import {
   status,
   table,
   time,
+  utc,
 } from '../../components.ts'
-import {html} from '../../html.ts'
+import {type Html, html} from '../../html.ts'
 import type {ApiKey} from '../data.ts'
 import {type Fields, many, one, type View} from '../view.ts'
 import {decide, question} from './notices.ts'
@@ -34,6 +37,19 @@ const parent = ['/api-keys', 'API keys'] as const
 const frame = {section: '/api-keys', parent}
 
 const nameOf = ({label, id}: ApiKey) => label ?? id
+const lastUsed = ({last_used_on}: ApiKey) => (last_used_on ? day(last_used_on) : 'never')
+
+/** After a rotation two keys have one label: which of them is the old one must be seen at once. */
+const isReplaced = (key: ApiKey, keys: ApiKey[]) =>
+  keys.some(
+    ({label, revoked_at, created_at}) =>
+      revoked_at === null && label !== null && label === key.label && created_at > key.created_at,
+  )
+
+const change = (key: ApiKey): Html =>
+  key.revoked_at === null
+    ? html`<span class="buttons">${button(`/api-keys/${key.id}/rotate`, html`Rotate<span class="unseen"> ${nameOf(key)}</span>`, 'quiet')}${button(`/api-keys/${key.id}/revoke`, html`Revoke<span class="unseen"> ${nameOf(key)}</span>`, 'quiet danger')}</span>`
+    : html`since ${time(key.revoked_at)}`
 
 export const apiKeysPage = (keys: ApiKey[]): View => ({
   title: 'API keys',
@@ -47,14 +63,12 @@ export const apiKeysPage = (keys: ApiKey[]): View => ({
         id: key.id,
         isOld: key.revoked_at !== null,
         cells: [
-          html`<strong class="clip">${key.label ?? 'no label'}</strong>${short(key.id)}`,
+          html`<strong class="clip">${key.label ?? 'no label'}</strong>${short(key.id)}${key.revoked_at === null && isReplaced(key, keys) && html`<div class="soft small">There is a newer key with this label.</div>`}`,
           key.revoked_at === null ? status('works', 'good') : status('revoked', 'soft'),
           key.scopes.length === scopes.length ? 'all' : key.scopes.join(', '),
-          key.last_used_on ? day(key.last_used_on) : 'never',
+          lastUsed(key),
           time(key.created_at),
-          key.revoked_at === null
-            ? html`<span class="buttons">${button(`/api-keys/${key.id}/rotate`, html`Rotate<span class="unseen"> ${nameOf(key)}</span>`, 'quiet')}${button(`/api-keys/${key.id}/revoke`, html`Revoke<span class="unseen"> ${nameOf(key)}</span>`, 'quiet danger')}</span>`
-            : html`since ${time(key.revoked_at)}`,
+          change(key),
         ],
       })),
       empty: html`<p><strong>No keys yet.</strong></p><p>Your server sends a key with each request to the API. Create one, then try it with the line that you are shown.</p><p>${button('/api-keys/new', 'Create a key')}</p>`,
@@ -99,7 +113,7 @@ ${
   old
     ? html`<p>Deploy it. Then ${link(`/api-keys/${old.id}/revoke`, 'revoke the old one')}, which works until you do.</p>`
     : html`<p>Next, ${link('/users', 'make a user')}: it gets the addresses at which your customer pays.</p>`
-}<p>${link('/api-keys', 'I have stored it: to the keys')}</p></section>`,
+}<p>What else a key can do is in the ${apiDocs('API reference')}.</p><p>${link('/api-keys', 'I have stored it: to the keys')}</p></section>`,
 })
 
 export const rotateKeyPage = (key: ApiKey, error?: string): View =>
@@ -116,7 +130,13 @@ export const revokeKeyPage = (key: ApiKey, error?: string): View =>
   question({
     ...frame,
     title: `Revoke ${nameOf(key)}`,
-    text: html`<p>It stops working at once, for ever: whatever still uses it is refused. ${key.last_used_on ? html`It was last used on ${key.last_used_on}.` : 'It was never used.'}</p>`,
+    text: html`<p>This key stops working at once, for ever: whatever still uses it is refused. Make sure that it is the one you mean.</p>${facts(
+      [
+        ['Id', html`<code>${key.id}</code>`],
+        ['Made', utc(key.created_at)],
+        ['Last used', lastUsed(key)],
+      ],
+    )}`,
     action: `/api-keys/${key.id}/revoke`,
     button: 'Revoke the key',
     isDestructive: true,

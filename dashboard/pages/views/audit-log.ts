@@ -1,6 +1,6 @@
 // What people did here.
-import {card, short, status, table, time} from '../../components.ts'
-import {html} from '../../html.ts'
+import {card, email, short, status, table, time} from '../../components.ts'
+import {html, type Part} from '../../html.ts'
 import type {AuditEntry, Page} from '../data.ts'
 import type {Fields, View} from '../view.ts'
 import {pager} from './lists.ts'
@@ -13,19 +13,36 @@ export const auditLogPage = (query: Fields, page: Page<AuditEntry>): View => ({
     body: html`${table({
       caption: 'Audit log, the newest first',
       columns: ['What', {name: 'Outcome', kind: 'state'}, 'To what', 'Who', 'When (UTC)'],
-      rows: page.items.map(({at, person, action, target, detail, ip, outcome}) => ({
+      rows: page.items.map(entry => ({
         cells: [
-          wordsOf(action),
-          status(outcome, outcome === 'done' ? 'good' : 'bad'),
-          target || detail ? html`${target && short(target)} <span class="clip">${detail}</span>` : null,
-          html`<span class="clip">${person ?? 'not known'}</span>${ip && html`<span class="soft small">from ${ip}</span>`}`,
-          time(at),
+          wordsOf(entry.action),
+          status(outcomeOf(entry), entry.outcome === 'done' ? 'good' : 'bad'),
+          toWhat(entry),
+          who(entry),
+          time(entry.at),
         ],
       })),
       empty: html`<p>Nothing was done yet.</p>`,
     })}${pager('/audit-log', query, page.next)}`,
   }),
 })
+
+const outcomes: Record<string, string> = {used_code: 'code used before'}
+const outcomeOf = ({outcome}: AuditEntry) => outcomes[outcome] ?? outcome.replaceAll('_', ' ')
+
+/** An invitation or a reset, which only the command line makes (dashboard.invite): its person, if there is one, is who it is for. */
+const isByOperator = ({action}: AuditEntry) => ['invitation.create', 'reset.create'].includes(action)
+
+function toWhat(entry: AuditEntry): Part {
+  const {target, detail, person} = entry
+  if (isByOperator(entry)) return person && email(person)
+  return target || detail ? html`${target && short(target)} <span class="clip">${detail}</span>` : null
+}
+
+function who(entry: AuditEntry): Part {
+  if (isByOperator(entry)) return 'the operator'
+  return html`${entry.person ? email(entry.person) : 'not known'}${entry.ip && html`<span class="soft small">from ${entry.ip}</span>`}`
+}
 
 /** "webhook_endpoint.rotate" as "Webhook endpoint: rotate". */
 function wordsOf(action: string): string {

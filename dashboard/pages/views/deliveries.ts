@@ -4,10 +4,12 @@ import {
   card,
   command,
   copyable,
+  eventType,
   facts,
   formId,
   link,
   live,
+  notice,
   type Step,
   status,
   type Tone,
@@ -27,22 +29,35 @@ const deliveryState = (state: Delivery['status']) => status(state, tones[state])
 
 const pathOf = ({id, endpoint_id}: Delivery) => `/webhooks/${endpoint_id}/deliveries/${id}`
 
+/** What went wrong, for people: what Node says of a connection is for programs. */
+const failures: readonly (readonly [RegExp, string])[] = [
+  [/ENOTFOUND|EAI_AGAIN/, 'the host name was not found'],
+  [/ECONNREFUSED/, 'nothing listens there: the connection was refused'],
+  [/ECONNRESET/, 'the connection was cut'],
+]
+const inWords = (error: string): string => failures.find(([pattern]) => pattern.test(error))?.[1] ?? error
+
 /** What the endpoint said last. */
 const answer = ({attempts, response_status, error}: Delivery): string =>
-  attempts === 0 ? 'not sent' : (error ?? `responded with ${response_status}`)
+  attempts === 0 ? 'not sent' : error === null ? `responded with ${response_status}` : inWords(error)
+
+const endpointOf = (delivery: Delivery): Part =>
+  delivery.endpoint_deleted
+    ? html`${delivery.endpoint_url} <span class="soft">(deleted)</span>`
+    : link(pathOf(delivery), delivery.endpoint_url)
 
 /** An event, and where it was sent, as a step of what it is about. */
 export const deliverySteps = ({type, created_at, deliveries}: Event): Step[] => [
   {
     at: created_at,
-    title: html`Event <code>${type}</code>`,
+    title: html`Event ${eventType(type)}`,
     tone: 'soft',
     text:
       deliveries.length === 0
-        ? 'No webhook endpoint gets events of this type.'
+        ? 'No webhook endpoint got events of this type then.'
         : html`<ul class="sent">${deliveries.map(
             delivery =>
-              html`<li>${deliveryState(delivery.status)} ${link(pathOf(delivery), delivery.endpoint_url)}<br><span class="soft small">${answer(delivery)}</span></li>`,
+              html`<li>${deliveryState(delivery.status)} ${endpointOf(delivery)}<br><span class="soft small">${answer(delivery)}</span></li>`,
           )}</ul>`,
   },
 ]
@@ -68,7 +83,7 @@ export const deliveryList = ({endpoint, query, page}: List): Html =>
     rows: page.items.map(delivery => ({
       id: delivery.id,
       cells: [
-        html`<a href="${pathOf(delivery)}"><code>${delivery.event_type}</code></a>`,
+        html`<a href="${pathOf(delivery)}">${eventType(delivery.event_type)}</a>`,
         deliveryState(delivery.status),
         html`<span class="clip">${answer(delivery)}</span>`,
         delivery.attempts,
@@ -82,12 +97,12 @@ export const deliveryList = ({endpoint, query, page}: List): Html =>
         : html`<p><strong>Nothing was sent yet.</strong></p><p>Send a test on the ${link(`/webhooks/${endpoint.id}`, 'page of the endpoint')}.</p>`,
   })}${pager(listPath(endpoint), query, page.next)}`
 
-export const deliveriesPage = (list: List, {notice, failed}: {notice?: Part; failed?: string}): View => ({
+export const deliveriesPage = (list: List, {done, failed}: {done?: string; failed?: string} = {}): View => ({
   title: 'Deliveries',
   section: '/webhooks',
   parent: [`/webhooks/${list.endpoint.id}`, list.endpoint.url],
   isLive: list.query.before === undefined,
-  body: html`${notice}${alert(failed)}${filters(listPath(list.endpoint), list.query, [{name: 'status', label: 'Status', values: deliveryStatuses}])}${card(
+  body: html`${notice(done)}${alert(failed)}${filters(listPath(list.endpoint), list.query, [{name: 'status', label: 'Status', values: deliveryStatuses}])}${card(
     {
       body:
         list.query.before === undefined
@@ -97,10 +112,16 @@ export const deliveriesPage = (list: List, {notice, failed}: {notice?: Part; fai
   )}${redeliverAll(list.endpoint)}`,
 })
 
+/** What became of the form below: how many it sent again. */
+export const sentAgain = (count: number): string =>
+  count === 0
+    ? 'No delivery has failed since then, so nothing is sent again. Pending ones are tried again by themselves.'
+    : `${count === 1 ? 'One delivery is' : `${count} deliveries are`} sent again.`
+
 const redeliverAll = (endpoint: Endpoint) =>
   card({
     title: 'Send again what failed',
-    body: html`<p>Every delivery that failed, of events since a time. This is how you get what happened while the endpoint was disabled.</p>
+    body: html`<p>Every delivery that failed, of events since a time. This is how you get what happened while the endpoint was disabled. Pending deliveries are tried again by themselves.</p>
 <form class="row" method="post" action="/webhooks/${endpoint.id}/redeliver-failed">${formId()}<label class="field"><span>Since (UTC)</span><input type="datetime-local" name="since" step="1" required value="${new Date(Date.now() - 86_400_000).toISOString().slice(0, 19)}"></label><button class="quiet">Send again</button></form>`,
   })
 
@@ -123,7 +144,7 @@ export const deliveryPart = (delivery: DeliveryDetail): Html =>
         : []),
       ...delivery.tries.map(({attempted_at, duration_ms, response_status, error}) => ({
         at: attempted_at,
-        title: error ?? `Responded with ${response_status}`,
+        title: error === null ? `Responded with ${response_status}` : inWords(error),
         text: `${error && response_status !== null ? `Status ${response_status}, after` : 'After'} ${duration_ms} ms.`,
         tone: error === null ? ('good' as const) : ('bad' as const),
       })),
@@ -159,7 +180,7 @@ ${facts([
   ],
   [
     html`<code>webhook-signature</code>`,
-    html`<code>v1,…</code><br><span class="soft small">HMAC-SHA256 over “id.timestamp.body” with the endpoint’s secret, in base64. During a rotation there are two.</span>`,
+    html`<code>v1,…</code><br><span class="soft small">HMAC-SHA256 over “id.timestamp.body”, in base64. The key is what follows <code>whsec_</code> in the endpoint’s secret, decoded from base64. During a rotation there are two signatures.</span>`,
   ],
 ])}
 <h3>Body</h3><p class="soft small">Shown with line breaks; it is sent without.</p>${command(indented(delivery.body), 'body')}`,

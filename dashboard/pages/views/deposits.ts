@@ -16,10 +16,11 @@ import {
 import {type Html, html, type Part} from '../../html.ts'
 import type {Chains, ShownChain} from '../chains.ts'
 import type {Deposit, DepositDetail, Page} from '../data.ts'
-import {type Fields, urlOf, type View} from '../view.ts'
+import {counted, type Fields, referenceOf, urlOf, type View} from '../view.ts'
 import {deliverySteps} from './deliveries.ts'
 import {filters, pager} from './lists.ts'
-import {payoutStatus} from './payouts.ts'
+import {newPayoutPath, payoutStatus} from './payouts.ts'
+import {aboutPaymentRequests} from './search.ts'
 import {transaction} from './transaction.ts'
 
 export const depositStatuses = ['pending', 'final', 'reorged'] as const
@@ -30,7 +31,12 @@ export const depositState = ({status: state}: Deposit) => status(state, tones[st
 
 const progress = ({status, confirmations}: Deposit, {needed}: ShownChain) =>
   status === 'pending' &&
-  (needed ? `${Math.min(confirmations, needed)} of ${needed} confirmations` : `${confirmations} confirmations`)
+  (needed
+    ? `${Math.min(confirmations, needed)} of ${counted(needed, 'confirmation')}`
+    : counted(confirmations, 'confirmation'))
+
+const userLink = ({user_id, external_ref}: Deposit) =>
+  html`<a class="clip" href="/users/${user_id}">${referenceOf(external_ref)}</a>`
 
 /** Without a column for the user on a page that is about one. */
 export const depositTable = (deposits: Deposit[], chains: Chains, empty: Part, isOfOneUser = false): Html =>
@@ -47,7 +53,7 @@ export const depositTable = (deposits: Deposit[], chains: Chains, empty: Part, i
         html`<a class="amount" href="/deposits/${deposit.id}">${deposit.amount} ${deposit.token}</a>`,
         html`${depositState(deposit)} <span class="soft small">${progress(deposit, chains(deposit.chain))}</span>`,
         deposit.chain,
-        ...(isOfOneUser ? [] : [html`<span class="clip">${deposit.external_ref}</span>`]),
+        ...(isOfOneUser ? [] : [userLink(deposit)]),
         short(deposit.txid),
         time(deposit.created_at),
       ],
@@ -59,16 +65,22 @@ interface List {
   query: Fields
   page: Page<Deposit>
   chains: Chains
+  hasPaymentRequests: boolean
 }
 
 /** The part of the list that is live. */
-export const depositList = ({query, page, chains}: List): Html =>
-  html`${depositTable(page.items, chains, emptyFor(query))}${pager('/deposits', query, page.next)}`
+export const depositList = (
+  {query, page, chains}: Pick<List, 'query' | 'page' | 'chains'>,
+  codes: readonly string[],
+): Html =>
+  html`${depositTable(page.items, chains, emptyFor(query, chains, codes))}${pager('/deposits', query, page.next)}`
 
-const emptyFor = (query: Fields) =>
+const emptyFor = (query: Fields, chains: Chains, codes: readonly string[]) =>
   Object.values(query).some(Boolean)
     ? html`<p>No deposit matches these filters.</p>`
-    : html`<p><strong>No deposits yet.</strong></p><p>They appear here by themselves as soon as somebody pays one of your <a href="/users">users’ addresses</a>.</p>`
+    : html`<p><strong>No deposits yet.</strong></p><p>They appear here by themselves as soon as somebody pays one of your <a href="/users">users’ addresses</a>. These tokens are credited, and no others:</p>${facts(
+        codes.map(code => [chains(code).name, chains(code).tokens.join(', ')] as const),
+      )}`
 
 export const depositsPage = (list: List, codes: readonly string[]): View => ({
   title: 'Deposits',
@@ -84,9 +96,9 @@ export const depositsPage = (list: List, codes: readonly string[]): View => ({
   )}${card({
     body:
       list.query.before === undefined
-        ? live('deposits', urlOf('/deposits/part', list.query), depositList(list))
-        : depositList(list),
-  })}`,
+        ? live('deposits', urlOf('/deposits/part', list.query), depositList(list, codes))
+        : depositList(list, codes),
+  })}${list.hasPaymentRequests && aboutPaymentRequests}`,
 })
 
 export const depositPage = (deposit: DepositDetail, chain: ShownChain): View => ({
@@ -106,12 +118,18 @@ export const depositPart = (deposit: DepositDetail, chain: ShownChain): Html =>
     title: 'Details',
     body: facts([
       ['Network', chain.name],
-      ['User', link(`/users/${deposit.user_id}`, deposit.external_ref)],
+      ['User', link(`/users/${deposit.user_id}`, referenceOf(deposit.external_ref))],
       ['Paid to', copyable(deposit.address, 'address')],
-      ['Sender, for display only', copyable(deposit.sender, 'sender')],
+      [
+        'Sender',
+        html`${copyable(deposit.sender, 'sender')}<div class="soft small">As the chain says. Never pay back to it: it may belong to an exchange.</div>`,
+      ],
       ['Transaction', transaction(deposit.txid, chain)],
       ['Block', deposit.block_height ?? 'none yet'],
-      ['Place in the transaction', deposit.output_index],
+      [
+        'Output number',
+        html`${deposit.output_index}<div class="soft small">Which payment of the transaction it is: one transaction can have several (<code>output_index</code>).</div>`,
+      ],
       ['Id', copyable(deposit.id, 'id')],
     ]),
   })}</div>`
@@ -128,7 +146,7 @@ function steps(deposit: DepositDetail, chain: ShownChain): Step[] {
   const past: Step[] = [
     seen,
     ...(finalised_at
-      ? [{at: finalised_at, title: 'Final', text: 'It counts, and is in the balance.', tone: 'good'} as const]
+      ? [{at: finalised_at, title: 'Final', text: 'It counts: it was added to the balance.', tone: 'good'} as const]
       : []),
     ...events.flatMap(deliverySteps),
     ...(payout
@@ -151,14 +169,14 @@ function ahead(deposit: DepositDetail, chain: ShownChain): Step[] {
       {
         at: null,
         title: 'Reorged',
-        text: 'Its block left the chain. If the transaction is mined again, this deposit is pending again.',
+        text: 'Its block left the chain (a reorganisation): it does not count. If the transaction is mined again, this deposit is pending again.',
         tone: 'bad',
       },
     ]
   const paid: Step = {
     at: null,
     title: 'Payout',
-    text: html`None has collected it yet. ${deposit.status === 'final' && link('/', 'Pay out the balance')}`,
+    text: html`None has collected it yet. ${deposit.status === 'final' && link(newPayoutPath(deposit), `Pay out the balance of ${deposit.token}`)}`,
   }
   if (deposit.status === 'pending')
     return [{at: null, title: 'Final', text: progress(deposit, chain), tone: 'wait'}, paid]

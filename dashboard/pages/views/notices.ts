@@ -27,9 +27,15 @@ export const question = ({title, section, parent, text, action, button, isDestru
   section,
   parent,
   body: html`<section class="card narrow">${alert(error)}${text}
-<form method="post" action="${action}">${formId()}${decide(button, parent[0], isDestructive)}</form></section>`,
+<form method="post" action="${action}">${formId()}${decide(button, parent[0], {isDestructive, other: 'Keep it as it is'})}</form></section>`,
 })
 
+interface Decision {
+  isDestructive?: boolean
+  /** The button that changes nothing. */
+  other?: string
+}
+
 /** The buttons at the end of a form. */
-export const decide = (button: Part, back: string, isDestructive = false): Html =>
-  html`<div class="decide"><button${isDestructive && html` class="danger"`}>${button}</button><a class="button quiet" href="${back}">Cancel</a></div>`
+export const decide = (button: Part, back: string, {isDestructive, other = 'Cancel'}: Decision = {}): Html =>
+  html`<div class="decide"><button${isDestructive && html` class="danger"`}>${button}</button><a class="button quiet" href="${back}">${other}</a></div>`

@@ -1,11 +1,12 @@
 // The first page: what there is, what moves, and what to do next.
-import {button, card, command, link, live, table} from '../../components.ts'
+import {apiDocs, button, card, command, link, live, table} from '../../components.ts'
 import {type Html, html} from '../../html.ts'
 import type {Chains} from '../chains.ts'
 import type {Balance, Endpoint, Me, Overview} from '../data.ts'
-import type {View} from '../view.ts'
+import {counted, type View} from '../view.ts'
 import {depositTable} from './deposits.ts'
-import {payoutTable} from './payouts.ts'
+import {bigAmount, newPayoutPath, payoutTable} from './payouts.ts'
+import {aboutPaymentRequests} from './search.ts'
 import {createUserLine} from './users.ts'
 import {emptyWebhooks, health, lastDay} from './webhooks.ts'
 
@@ -41,7 +42,7 @@ ${card({
     shown.chains,
     html`<p>None yet. They appear here by themselves as soon as somebody pays one of your users’ addresses.</p>`,
   ),
-})}<div class="columns">${card({
+})}${shown.overview.has_payment_requests && aboutPaymentRequests}<div class="columns">${card({
     title: 'Payouts under way',
     action: link('/payouts', 'All payouts'),
     body: payoutTable(payouts, html`<p>None at the moment.</p>`),
@@ -54,10 +55,10 @@ ${card({
 
 const tile = (balance: Balance, chains: Chains) =>
   html`<article class="card tile" id="balance-${balance.chain}-${balance.token}"><h3>${balance.token}<span class="soft"> on ${chains(balance.chain).name}</span></h3>
-<p class="big amount">${balance.net}</p><p class="soft small">${balance.gross} gross − ${balance.fee} fee, of ${balance.deposit_count} ${balance.deposit_count === 1 ? 'deposit' : 'deposits'}</p>
+<p class="${bigAmount(balance.net)}">${balance.net}</p><p class="soft small digits">${balance.gross} gross − ${balance.fee} fee, of ${counted(balance.deposit_count, 'deposit')}</p>
 ${
   balance.refusal === null
-    ? html`<p>${button(`/payouts/new?chain=${balance.chain}&token=${encodeURIComponent(balance.token)}`, html`Pay out<span class="unseen"> ${balance.net} ${balance.token} on ${balance.chain}</span>`)}</p>`
+    ? html`<p>${button(newPayoutPath(balance), html`Pay out<span class="unseen"> ${balance.net} ${balance.token} on ${balance.chain}</span>`)}</p>`
     : html`<p class="small">${balance.refusal}${!balance.has_address && html`. ${link('/payout-addresses', 'Payout addresses')}`}</p>`
 }</article>`
 
@@ -76,14 +77,22 @@ const endpointHealth = (endpoints: Endpoint[]) =>
     empty: emptyWebhooks,
   })
 
+interface SetUpStep {
+  isDone: boolean
+  title: string
+  text: Html
+  to?: [path: string, name: string] | undefined
+}
+
 /** What a new merchant still has to do, in order; nothing once all is done. */
 function nextSteps({overview, apiUrl}: Shown): Html | undefined {
-  const {has_keys, has_users, has_addresses, endpoints} = overview
-  const steps = [
+  const {has_keys, has_users, has_addresses, has_whitelisted, endpoints} = overview
+  const steps: SetUpStep[] = [
     {
       isDone: has_keys,
       title: 'Create an API key',
-      text: html`<p>Your server sends it with each request.</p><p>${button('/api-keys/new', 'Create a key')}</p>`,
+      text: html`<p>Your server sends it with each request (${apiDocs('API reference')}).</p>`,
+      to: ['/api-keys/new', 'Create a key'],
     },
     {
       isDone: has_users,
@@ -93,12 +102,20 @@ function nextSteps({overview, apiUrl}: Shown): Html | undefined {
     {
       isDone: endpoints.length > 0,
       title: 'Add a webhook endpoint',
-      text: html`<p>Your server learns of deposits and payouts at once.</p><p>${button('/webhooks/new', 'Add an endpoint', 'quiet')}</p>`,
+      text: html`<p>Your server learns of deposits and payouts at once.</p>`,
+      to: ['/webhooks/new', 'Add an endpoint'],
     },
     {
       isDone: has_addresses,
       title: 'Register a payout address',
-      text: html`<p>That is where your money goes. The operator confirms it.</p><p>${button('/payout-addresses', 'Register an address', 'quiet')}</p>`,
+      text: html`<p>That is where your money goes.</p>`,
+      to: ['/payout-addresses', 'Register an address'],
+    },
+    {
+      isDone: has_whitelisted,
+      title: 'Have it put on the whitelist',
+      text: html`<p>Nothing is paid before the operator has confirmed a payout address: the page of payout addresses has the command to send to the operator.</p>`,
+      to: has_addresses ? ['/payout-addresses', 'See the command'] : undefined,
     },
   ]
   const first = steps.findIndex(({isDone}) => !isDone)
@@ -107,8 +124,8 @@ function nextSteps({overview, apiUrl}: Shown): Html | undefined {
     id: 'next',
     title: 'Set up',
     body: html`<ol class="set-up">${steps.map(
-      ({isDone, title, text}, index) =>
-        html`<li class="${isDone ? 'done' : index === first ? 'now' : 'later'}"><div><strong>${title}</strong> <span class="soft small">${isDone ? 'done' : ''}</span></div>${!isDone && text}</li>`,
+      ({isDone, title, text, to}, index) =>
+        html`<li class="${isDone ? 'done' : index === first ? 'now' : 'later'}"><div><strong>${title}</strong> <span class="soft small">${isDone ? 'done' : ''}</span></div>${!isDone && html`${text}${to && html`<p>${button(...to, index === first ? '' : 'quiet')}</p>`}`}</li>`,
     )}</ol>`,
   })
 }

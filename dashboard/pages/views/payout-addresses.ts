@@ -7,6 +7,7 @@ import {
   copyable,
   field,
   formId,
+  notice,
   status,
   type Tone,
   table,
@@ -16,7 +17,7 @@ import {
 import {type Html, html} from '../../html.ts'
 import type {Chains, ShownChain} from '../chains.ts'
 import type {Me, PayoutAddress} from '../data.ts'
-import {type Fields, one, type View} from '../view.ts'
+import {counted, type Fields, one, type View} from '../view.ts'
 import {decide} from './notices.ts'
 
 const states: Record<NonNullable<PayoutAddress['whitelist']>, [text: string, tone: Tone]> = {
@@ -29,41 +30,68 @@ export const whitelistState = ({whitelist}: PayoutAddress): Html | undefined =>
   whitelist === null ? undefined : status(...states[whitelist])
 
 /** What has to be done before something is paid there. Only the operator can: nobody who gets into this dashboard can add an address. */
-export function whitelistText({chain, address, whitelist, active_at}: PayoutAddress, me: Me): Html | undefined {
-  if (whitelist === 'waiting' && active_at)
-    return html`<p class="notice wait">Payouts on ${chain} wait until ${utc(active_at)}: from then on the whitelist has this address.</p>`
+export function whitelistText(row: PayoutAddress, me: Me, payoutTimeoutMs: number): Html | undefined {
+  const {chain, address, whitelist, active_at} = row
+  const longest = duration(payoutTimeoutMs)
+  if (whitelist === 'waiting' && active_at) {
+    const soonest = Date.parse(active_at) - payoutTimeoutMs
+    return html`<p class="notice wait">Payouts on ${chain} wait until ${utc(active_at)}: from then on the whitelist has this address. ${
+      soonest > Date.now() &&
+      html`<strong>A payout that is requested now fails before that</strong>, because none waits longer than ${longest}. Request it after ${utc(new Date(soonest).toISOString())}.`
+    }</p>`
+  }
   if (whitelist !== 'missing' || address === null) return undefined
-  return html`<div class="notice wait"><p>Payouts on ${chain} wait until the operator puts this address on the whitelist, and fail after a day. Send the operator this command:</p>${command(
+  return html`<div class="notice wait"><p>Payouts on ${chain} wait until the operator puts this address on the whitelist, and fail after ${longest}. Send the operator this command:</p>${command(
     `sluice whitelist add --merchant ${me.merchant_prefix} --chain ${chain} --address ${address}`,
     'command for the operator',
   )}</div>`
 }
 
-export const payoutAddressesPage = (addresses: PayoutAddress[], chains: Chains, me: Me): View => ({
+/** "24 hours": no unit that it is not a whole number of. */
+function duration(ms: number): string {
+  if (ms % 3_600_000 === 0) return counted(ms / 3_600_000, 'hour')
+  return ms % 60_000 === 0 ? counted(ms / 60_000, 'minute') : counted(ms / 1000, 'second')
+}
+
+interface List {
+  addresses: PayoutAddress[]
+  chains: Chains
+  me: Me
+  payoutTimeoutMs: number
+  /** The chain whose address was just saved. */
+  saved?: string
+}
+
+/** A link could say so, too: the address was saved only if it is new. */
+const isNew = ({updated_at: at}: PayoutAddress) => at !== null && Date.parse(at) > Date.now() - 60_000
+
+export const payoutAddressesPage = ({addresses, chains, me, payoutTimeoutMs, saved}: List): View => ({
   title: 'Payout addresses',
   section: '/payout-addresses',
   lead: 'Payouts of a chain go to one address of yours. The operator confirms it by a whitelist that this dashboard cannot change.',
-  body: html`${card({
-    body: table({
-      caption: 'Payout addresses, by chain',
-      columns: ['Network', {name: 'Whitelist', kind: 'state'}, 'Address', 'Changed (UTC)', 'Change'],
-      rows: addresses.map(row => ({
-        id: row.chain,
-        cells: [
-          html`<strong>${row.chain}</strong> <span class="soft small">${chains(row.chain).name}</span>`,
-          whitelistState(row) ?? status('no address', 'soft'),
-          row.address === null ? null : copyable(row.address, `address on ${row.chain}`),
-          row.updated_at && time(row.updated_at),
-          button(
-            `/payout-addresses/${row.chain}`,
-            html`${row.address === null ? 'Register' : 'Change'}<span class="unseen"> the address on ${row.chain}</span>`,
-            'quiet',
-          ),
-        ],
-      })),
-      empty: html`<p>No chain is enabled for this account: ask the operator.</p>`,
-    }),
-  })}${addresses.map(row => whitelistText(row, me))}`,
+  body: html`${addresses.map(row => row.chain === saved && isNew(row) && notice(`The payout address on ${row.chain} is saved: payouts that are requested from now on go to ${row.address}.`))}${card(
+    {
+      body: table({
+        caption: 'Payout addresses, by chain',
+        columns: ['Network', {name: 'Whitelist', kind: 'state'}, 'Address', 'Changed (UTC)', 'Change'],
+        rows: addresses.map(row => ({
+          id: row.chain,
+          cells: [
+            html`<strong>${row.chain}</strong> <span class="soft small">${chains(row.chain).name}</span>`,
+            whitelistState(row) ?? status('no address', 'soft'),
+            row.address === null ? null : copyable(row.address, `address on ${row.chain}`),
+            row.updated_at && time(row.updated_at),
+            button(
+              `/payout-addresses/${row.chain}`,
+              html`${row.address === null ? 'Register' : 'Change'}<span class="unseen"> the address on ${row.chain}</span>`,
+              'quiet',
+            ),
+          ],
+        })),
+        empty: html`<p>No chain is enabled for this account: ask the operator.</p>`,
+      }),
+    },
+  )}${addresses.map(row => whitelistText(row, me, payoutTimeoutMs))}`,
 })
 
 export const payoutAddressPage = (

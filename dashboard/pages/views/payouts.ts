@@ -18,7 +18,7 @@ import {
 import {type Html, html, type Part} from '../../html.ts'
 import type {ShownChain} from '../chains.ts'
 import type {Balance, Me, Page, Payout, PayoutAddress, PayoutDetail} from '../data.ts'
-import {type Fields, urlOf, type View} from '../view.ts'
+import {counted, type Fields, sentence, urlOf, type View} from '../view.ts'
 import {deliverySteps} from './deliveries.ts'
 import {filters, pager} from './lists.ts'
 import {decide} from './notices.ts'
@@ -37,8 +37,24 @@ const tones: Record<Payout['status'], Tone> = {
 }
 export const payoutStatus = (state: Payout['status']) => status(state, tones[state])
 
+/** The merchant, or the operator, took it back: nothing went wrong. */
+const isCancelled = ({error}: Payout) => error?.code === 'cancelled'
+const payoutState = (payout: Payout) =>
+  isCancelled(payout) ? status('cancelled', 'soft') : payoutStatus(payout.status)
+
+export const newPayoutPath = ({chain, token}: {chain: string; token: string}): string =>
+  urlOf('/payouts/new', {chain, token})
+
 /** Why it waits, or why it failed. */
-const reason = ({waiting, error}: Payout) => (waiting ?? error)?.message
+const reason = ({waiting, error}: Payout): string | null =>
+  waiting ? whatFor(waiting) : error && sentence(error.message)
+
+/** What it waits for, in a sentence. Whoever is on the whitelist already waits for a time, not for the operator. */
+function whatFor({message, whitelisted_at: at}: NonNullable<Payout['waiting']>): string {
+  if (at === null) return sentence(message)
+  if (Date.parse(at) <= Date.now()) return 'The payout address is on the whitelist now: it is tried again shortly.'
+  return `The payout address is on the whitelist from ${at.slice(0, 10)} ${at.slice(11, 19)} UTC on.`
+}
 
 export const payoutTable = (payouts: Payout[], empty: Part): Html =>
   table({
@@ -48,10 +64,10 @@ export const payoutTable = (payouts: Payout[], empty: Part): Html =>
       id: payout.id,
       cells: [
         html`<a class="amount" href="/payouts/${payout.id}">${payout.net} ${payout.token}</a>`,
-        payoutStatus(payout.status),
+        payoutState(payout),
         payout.chain,
-        `${payout.gross} − ${payout.fee}`,
-        reason(payout) ?? null,
+        html`<span class="digits">${payout.gross}</span> <span class="digits">−&nbsp;${payout.fee}</span>`,
+        reason(payout),
         time(payout.created_at),
       ],
     })),
@@ -97,7 +113,7 @@ export const payoutPage = (payout: PayoutDetail, chain: ShownChain): View => ({
 export const payoutPart = (payout: PayoutDetail, chain: ShownChain): Html =>
   html`${why(payout)}<div class="columns">${card({
     title: 'Steps',
-    action: html`<span role="status">${payoutStatus(payout.status)}</span>`,
+    action: html`<span role="status">${payoutState(payout)}</span>`,
     body: html`${timeLine(steps(payout))}${
       payout.status === 'pending' &&
       html`<p><a class="button quiet" href="/payouts/${payout.id}/cancel">Cancel this payout</a></p>`
@@ -108,31 +124,53 @@ export const payoutPart = (payout: PayoutDetail, chain: ShownChain): Html =>
       ['Network', chain.name],
       [
         'Gross',
-        html`<span class="amount">${payout.gross} ${payout.token}</span> of ${payout.deposit_count} ${payout.deposit_count === 1 ? 'deposit' : 'deposits'}`,
+        html`<span class="amount">${payout.gross} ${payout.token}</span> of ${counted(payout.deposit_count, 'deposit')}`,
       ],
       ['Fee', html`<span class="amount">${payout.fee} ${payout.token}</span> (${percent(payout.fee_bps)})`],
       ['Net', html`<strong class="amount">${payout.net} ${payout.token}</strong>`],
       ['Paid to', copyable(payout.address, 'address')],
-      ['Transaction', payout.txid ? transaction(payout.txid, chain) : 'none yet'],
-      ['Sweep first', payout.sweep_first ? 'yes' : 'no'],
+      ['Transaction', transactionOf(payout, chain)],
+      [
+        'Sweep first',
+        payout.sweep_first ? 'yes: what your users paid is moved to the treasury before anything is paid' : 'no',
+      ],
       ['Id', copyable(payout.id, 'id')],
     ]),
   })}</div>`
 
-const why = ({waiting, error}: Payout) =>
-  (waiting &&
-    html`<p role="status" class="notice wait"><strong>It waits.</strong> ${waiting.message} Since ${utc(waiting.since)}. ${waiting.code === 'address_not_whitelisted' && link('/payout-addresses', 'See what the operator has to do')}</p>`) ??
-  (error &&
-    html`<p role="status" class="alert"><strong>It failed, and nothing was paid.</strong> ${error.message} Its deposits are in the balance again.</p>`)
+const transactionOf = ({txid, status: state}: Payout, chain: ShownChain): Part => {
+  if (txid) return transaction(txid, chain)
+  return state === 'failed' ? 'none' : state === 'paying' ? 'shown here once it is final' : 'none yet'
+}
+
+function why(payout: Payout): Html | null {
+  const {waiting, error} = payout
+  if (waiting)
+    return html`<p role="status" class="notice wait"><strong>It waits</strong> since ${utc(waiting.since)}. ${whatFor(waiting)} ${waiting.code === 'address_not_whitelisted' && link('/payout-addresses', waiting.whitelisted_at ? 'Payout addresses' : 'See what the operator has to do')}</p>`
+  if (isCancelled(payout))
+    return html`<p role="status" class="notice"><strong>It was ${error!.message}, and nothing was paid.</strong> Its deposits are in the balance again.</p>`
+  return (
+    error &&
+    html`<p role="status" class="alert"><strong>It failed, and nothing was paid.</strong> ${sentence(error.message)} Its deposits are in the balance again.</p>`
+  )
+}
 
 /** Steps that a payout did not need, such as sweeping, have no time, and are left out once it is past them. */
 function steps(payout: PayoutDetail): Step[] {
   const {created_at, sweeping_at, swept_at, paying_at, finished_at, status: state, events, waiting} = payout
+  const end =
+    state === 'failed'
+      ? {title: isCancelled(payout) ? 'Cancelled' : 'Failed', text: 'Nothing was paid.'}
+      : {title: 'Completed', text: 'The payout ends here: its transaction is final.'}
   const all = [
     {at: created_at, title: 'Requested', text: 'The address is checked against the whitelist.'},
-    {at: sweeping_at, title: 'Sweeping', text: 'Funds are moved from your users’ addresses to the treasury.'},
-    {at: swept_at, title: 'Swept', text: 'The treasury has enough.'},
-    {at: paying_at, title: 'Paying', text: 'The net is on its way, in a transaction that cannot be taken back.'},
+    {
+      at: sweeping_at,
+      title: 'Sweeping',
+      text: 'What your users paid is moved to the treasury, the operator’s wallet that pays you, as far as that needs it.',
+    },
+    {at: swept_at, title: 'Swept', text: 'From here on the treasury has enough, and the payment is prepared.'},
+    {at: paying_at, title: 'Paying', text: 'The net is being sent, which nobody can take back.'},
   ]
   const last = all.findLastIndex(({at}) => at !== null)
   const past: Step[] = [
@@ -143,17 +181,14 @@ function steps(payout: PayoutDetail): Step[] {
       ? [
           {
             at: finished_at,
-            title: state === 'failed' ? 'Failed' : 'Completed',
-            text: state === 'failed' ? 'Nothing was paid.' : 'The transaction is final.',
-            tone: tones[state],
+            ...end,
+            tone: isCancelled(payout) ? ('soft' as const) : tones[state],
           },
         ]
       : []),
     ...events.flatMap(deliverySteps),
   ]
-  const ahead = finished_at
-    ? []
-    : [...all.slice(last + 1), {at: null, title: 'Completed', text: 'The transaction is final.'}]
+  const ahead = finished_at ? [] : [...all.slice(last + 1), {at: null, ...end}]
   return [...past.sort((a, b) => a.at!.localeCompare(b.at!)), ...ahead]
 }
 
@@ -164,11 +199,16 @@ interface Draft {
   address: PayoutAddress | undefined
   chain: ShownChain
   me: Me
+  /** How long it waits for the whitelist before it fails. */
+  payoutTimeoutMs: number
   typed: Fields
   error?: string
 }
 
-export const newPayoutPage = ({balance, address, chain, me, typed, error}: Draft): View => ({
+/** The class of an amount that stands out; a long one is smaller. */
+export const bigAmount = (net: string): string => `amount big${net.length > 12 ? ' long' : ''}`
+
+export const newPayoutPage = ({balance, address, chain, me, payoutTimeoutMs, typed, error}: Draft): View => ({
   title: `Pay out ${balance.net} ${balance.token}`,
   section: '/payouts',
   parent: ['/', 'Overview'],
@@ -176,23 +216,31 @@ export const newPayoutPage = ({balance, address, chain, me, typed, error}: Draft
     ['Network', chain.name],
     [
       'Gross',
-      html`<span class="amount">${balance.gross} ${balance.token}</span> of ${balance.deposit_count} ${balance.deposit_count === 1 ? 'deposit' : 'deposits'}`,
+      html`<span class="amount">${balance.gross} ${balance.token}</span> of ${counted(balance.deposit_count, 'deposit')}`,
     ],
     ['Fee', html`<span class="amount">${balance.fee} ${balance.token}</span> (${percent(me.fee_bps)})`],
-    ['You receive', html`<strong class="amount big">${balance.net} ${balance.token}</strong>`],
+    ['You receive', html`<strong class="${bigAmount(balance.net)}">${balance.net} ${balance.token}</strong>`],
     [
       'Paid to',
       address?.address
         ? html`${copyable(address.address, 'address')}<div>${whitelistState(address)}</div>`
         : link(`/payout-addresses/${balance.chain}`, 'Register a payout address'),
     ],
-  ])}${address?.address && whitelistText(address, me)}
+  ])}${address?.address && whitelistText(address, me, payoutTimeoutMs)}
 ${
   balance.refusal === null &&
   html`<form method="post" action="/payouts">${formId()}<input type="hidden" name="chain" value="${balance.chain}"><input type="hidden" name="token" value="${balance.token}">${address?.address && html`<input type="hidden" name="address" value="${address.address}">`}
-<label class="tick"><input type="checkbox" name="sweep_first" value="1"${typed.sweep_first && html` checked`}><span><span>Sweep first</span><small>Every address of the balance is swept before anything is paid. Otherwise the treasury may pay at once.</small></span></label>
+<label class="tick"><input type="checkbox" name="sweep_first" value="1"${typed.sweep_first && html` checked`}><span><span>Sweep first</span><small>Usually the treasury, the operator’s wallet that pays you, pays as soon as it has enough. Tick this to have what your users paid moved there first (“swept”), from every address of this balance: it takes longer, but nothing is paid in advance.</small></span></label>
 <p class="soft small">A payout pays the whole balance. You can cancel it only while it is pending.</p>${decide(`Pay out ${balance.net} ${balance.token}`, '/')}</form>`
 }</section>`,
+})
+
+/** Instead of asking whether it is to be cancelled. */
+export const tooLateToCancel = (payout: Payout): View => ({
+  title: 'This payout cannot be cancelled',
+  section: '/payouts',
+  parent: [`/payouts/${payout.id}`, 'Payout'],
+  body: html`<section class="card narrow"><p>It is ${payoutState(payout)}. Only a pending payout can be cancelled; nothing was changed.</p><p>${link(`/payouts/${payout.id}`, 'To the payout')}</p></section>`,
 })
 
 export const nothingToPayOut = (chain: string, token: string): View => ({

@@ -1,24 +1,43 @@
 // What a search found.
-import {card, table} from '../../components.ts'
-import {html} from '../../html.ts'
+import {apiDocs, card, table} from '../../components.ts'
+import {type Html, html} from '../../html.ts'
 import type {Found} from '../data.ts'
 import type {View} from '../view.ts'
 
-const kinds: Record<Found['kind'], [name: string, path: (found: Found) => string]> = {
+/** Without a path: what has no page here. */
+const kinds: Record<Found['kind'], [name: string, path?: (found: Found) => string]> = {
   user: ['User', ({id}) => `/users/${id}`],
   deposit: ['Deposit', ({id}) => `/deposits/${id}`],
   payout: ['Payout', ({id}) => `/payouts/${id}`],
+  payout_address: ['Payout address', ({id}) => `/payout-addresses#${id}`],
+  payment_request: ['Payment request'],
   endpoint: ['Webhook endpoint', ({id}) => `/webhooks/${id}`],
   delivery: ['Delivery', ({id, endpoint_id}) => `/webhooks/${endpoint_id}/deliveries/${id}`],
   api_key: ['API key', ({id}) => `/api-keys#${id}`],
 }
 
-export const pathOf = (found: Found): string => kinds[found.kind][1](found)
+export const pathOf = (found: Found): string | undefined => kinds[found.kind][1]?.(found)
 
-export const searchPage = (text: string, found: Found[]): View => ({
+/** Payments that the lists of deposits leave out. */
+export const aboutPaymentRequests = html`<p class="soft small">What is paid for payment requests is in the balance, and is not listed among the deposits yet: your server lists it with <code>GET /v1/payment-requests</code> (${apiDocs('API reference')}). The search finds a request by its reference, address or txid.</p>`
+
+const nothing = html`<p><strong>Nothing was found.</strong></p><p>The search finds whole ids and references, not parts of them, and no senders of payments.</p><p>Are you looking for a payment? One in a token that is not accepted here is known to the operator alone: ask the operator, with its txid.</p>`
+
+const nameOf = (found: Found): Html => {
+  const path = pathOf(found)
+  return path ? html`<a class="clip" href="${path}">${found.label}</a>` : html`<strong>${found.label}</strong>`
+}
+
+interface Search {
+  text: string
+  found: Found[]
+  hasPaymentRequests: boolean
+}
+
+export const searchPage = ({text, found, hasPaymentRequests}: Search): View => ({
   title: 'Search',
   section: '/search',
-  body: html`<form class="row search-row" role="search" aria-label="Everything" method="get"><label class="field"><span>A transaction id, an address, your reference of a user, or an id</span><input type="search" name="q" value="${text}" required maxlength="255" autocomplete="off"${!text && html` autofocus`}></label><button>Search</button></form>
+  body: html`<form class="row search-row" role="search" aria-label="Everything" method="get"><label class="field"><span>A transaction id, an address, your reference of a user or a payment request, or an id</span><input type="search" name="q" value="${text}" required maxlength="255" autocomplete="off"${!text && html` autofocus`}></label><button>Search</button></form>
 ${
   text &&
   card({
@@ -26,14 +45,10 @@ ${
       caption: 'What was found',
       columns: ['What', 'Kind', 'Id'],
       rows: found.map(each => ({
-        cells: [
-          html`<a class="clip" href="${pathOf(each)}">${each.label}</a>`,
-          kinds[each.kind][0],
-          html`<code>${each.id}</code>`,
-        ],
+        cells: [nameOf(each), kinds[each.kind][0], html`<code>${each.id}</code>`],
       })),
-      empty: html`<p><strong>Nothing was found.</strong></p><p>The search finds whole ids and references, not parts of them.</p>`,
+      empty: nothing,
     }),
   })
-}`,
+}${text && hasPaymentRequests && aboutPaymentRequests}`,
 })

@@ -1,14 +1,19 @@
 // Users: a merchant's customers, and their addresses.
-import {card, command, copyable, facts, link, live, short, table, time, utc} from '../../components.ts'
-import {html} from '../../html.ts'
-import type {Chains} from '../chains.ts'
+import {apiDocs, card, command, copyable, facts, link, live, short, table, time, utc} from '../../components.ts'
+import {type Html, html} from '../../html.ts'
+import type {Chains, ShownChain} from '../chains.ts'
 import type {Deposit, Page, User} from '../data.ts'
-import {type Fields, one, type View} from '../view.ts'
+import {type Fields, one, referenceOf, type View} from '../view.ts'
 import {depositTable} from './deposits.ts'
 import {pager} from './lists.ts'
 
 export const createUserLine = (apiUrl: string) => `curl ${apiUrl}/v1/users -H "Authorization: Bearer $API_KEY" \\
   -H 'Content-Type: application/json' -d '{"external_ref":"customer-42"}'`
+
+/** "ETH and USDC" */
+const list = new Intl.ListFormat('en')
+export const acceptedTokens = ({tokens}: ShownChain): Html =>
+  html`<span class="soft small">Accepts ${list.format(tokens)}. Do not send anything else: another token is not credited.</span>`
 
 interface List {
   query: Fields
@@ -27,7 +32,7 @@ ${card({
     rows: page.items.map(user => ({
       id: user.id,
       cells: [
-        html`<a class="clip" href="/users/${user.id}">${user.external_ref}</a>`,
+        html`<a class="clip" href="/users/${user.id}">${referenceOf(user.external_ref)}</a>`,
         user.addresses.map(({chain}) => chain).join(', ') || 'none',
         short(user.id),
         time(user.created_at),
@@ -35,13 +40,16 @@ ${card({
     })),
     empty: query.external_ref
       ? html`<p>No user has this reference. ${link('/users', 'Show all')}</p>`
-      : html`<p><strong>No users yet.</strong></p><p>A user is one of your customers, and has an address of its own on each chain. Make one with the API:</p>${command(createUserLine(apiUrl))}`,
+      : html`<p><strong>No users yet.</strong></p><p>A user is one of your customers, and has an address of its own on each chain. Make one with the API (${apiDocs('API reference')}):</p>${command(createUserLine(apiUrl))}`,
   })}${pager('/users', query, page.next)}`,
-})}`,
+})}${
+  page.items.length > 0 &&
+  html`<p class="soft small">Your server makes users with the API (${apiDocs('API reference')}):</p>${command(createUserLine(apiUrl))}`
+}`,
 })
 
 export const userPage = (user: User, deposits: Page<Deposit>, chains: Chains): View => ({
-  title: user.external_ref,
+  title: referenceOf(user.external_ref),
   section: '/users',
   parent: ['/users', 'Users'],
   isLive: true,
@@ -50,7 +58,11 @@ export const userPage = (user: User, deposits: Page<Deposit>, chains: Chains): V
     body: user.addresses.length
       ? facts(
           user.addresses.map(
-            ({chain, address}) => [chains(chain).name, copyable(address, `address on ${chain}`)] as const,
+            ({chain, address}) =>
+              [
+                chains(chain).name,
+                html`${copyable(address, `address on ${chain}`)}<div>${acceptedTokens(chains(chain))}</div>`,
+              ] as const,
           ),
         )
       : html`<p>None yet. Ask for them with <code>POST /v1/users/${user.id}/addresses</code>.</p>`,

@@ -1,14 +1,14 @@
-// Whatever a merchant, a payer or a webhook's response puts into a field is shown as text: the markup of a page does not depend on it.
+// Whatever a merchant, a payer or a webhook's response puts into a field is shown as text: the markup of a page does not depend on it. And what pages say.
 import fc from 'fast-check'
-import {expect, test} from 'vitest'
+import {describe, expect, test} from 'vitest'
 import {page} from '../../layout.ts'
 import type {ShownChain} from '../chains.ts'
-import type {Endpoint, Me, Overview} from '../data.ts'
+import type {AuditEntry, Endpoint, Me, Overview, PayoutDetail} from '../data.ts'
 import type {View} from '../view.ts'
-import {createdApiKeyPage, newApiKeyPage, revokeKeyPage} from './api-keys.ts'
+import {apiKeysPage, createdApiKeyPage, newApiKeyPage, revokeKeyPage} from './api-keys.ts'
 import {auditLogPage} from './audit-log.ts'
-import {deliveryPage} from './deliveries.ts'
-import {depositPage} from './deposits.ts'
+import {deliveryPage, sentAgain} from './deliveries.ts'
+import {depositPage, depositsPage} from './deposits.ts'
 import {overviewPage} from './overview.ts'
 import {payoutAddressesPage, payoutAddressPage} from './payout-addresses.ts'
 import {payoutPage} from './payouts.ts'
@@ -30,11 +30,12 @@ const shownChain = (text: string): ShownChain => ({
   code: 'ETH',
   name: text,
   needed: 2,
+  tokens: [text],
   transactionUrl: () => `https://e/${text}`,
 })
 
-/** Every page that shows text of others, with this text in each of its fields. */
-function viewsOf(text: string): View[] {
+/** One of everything, with this text in each of its fields. */
+function thingsOf(text: string) {
   const chain = shownChain(text)
   const chains = () => chain
   const me: Me = {
@@ -51,6 +52,7 @@ function viewsOf(text: string): View[] {
     id: text,
     endpoint_id: text,
     endpoint_url: text,
+    endpoint_deleted: false,
     event_id: text,
     event_type: text,
     status: 'failed' as const,
@@ -92,7 +94,7 @@ function viewsOf(text: string): View[] {
     address: text,
     txid: text,
     created_at: at,
-    waiting: {code: text, message: text, since: at},
+    waiting: {code: text, message: text, since: at, whitelisted_at: null},
     error: {code: text, message: text},
     fee_bps: 50,
     sweep_first: true,
@@ -115,6 +117,7 @@ function viewsOf(text: string): View[] {
     delivered: 1,
     failed: 1,
     pending: 1,
+    was_tried: true,
   }
   const key = {id: text, label: text, scopes: [text], created_at: at, last_used_on: text, revoked_at: null}
   const address = {chain: 'ETH', address: text, updated_at: at, whitelist: 'missing' as const, active_at: at}
@@ -122,6 +125,7 @@ function viewsOf(text: string): View[] {
     ...{chain: 'ETH', token: text, gross: text, fee: text, net: text},
     ...{deposit_count: 1, has_address: false, refusal: text},
   }
+  const audit = {at, person: text, action: text, target: text, detail: text, ip: text, outcome: text}
   const overview: Overview = {
     balances: [balance, {...balance, refusal: null}],
     deposits: [deposit],
@@ -130,17 +134,26 @@ function viewsOf(text: string): View[] {
     has_keys: false,
     has_users: false,
     has_addresses: false,
+    has_whitelisted: false,
+    has_payment_requests: true,
   }
+  return {chain, chains, me, delivery, deposit, payout, endpoint, key, address, audit, overview}
+}
+
+/** Every page that shows text of others. */
+function viewsOf(text: string): View[] {
+  const {chain, chains, me, delivery, deposit, payout, endpoint, key, address, audit, overview} = thingsOf(text)
   return [
     overviewPage({overview, chains, me, apiUrl: text}),
     depositPage(deposit, chain),
+    depositsPage({query: {}, page: {items: [deposit], next: null}, chains, hasPaymentRequests: true}, [text]),
     payoutPage(payout, chain),
     userPage(
       {id: text, external_ref: text, created_at: at, addresses: [{chain: 'ETH', address: text}]},
       {items: [deposit], next: text},
       chains,
     ),
-    payoutAddressesPage([address], chains, me),
+    payoutAddressesPage({addresses: [address], chains, me, payoutTimeoutMs: 1000}),
     payoutAddressPage(chain, address, {address: text}, text),
     newApiKeyPage({label: text}, text),
     createdApiKeyPage({id: text, secret: text, apiUrl: text, old: key}),
@@ -153,11 +166,27 @@ function viewsOf(text: string): View[] {
     ),
     auditLogPage(
       {before: text},
-      {items: [{at, person: text, action: text, target: text, detail: text, ip: text, outcome: text}], next: text},
+      {
+        items: [audit, {...audit, action: 'reset.create'}],
+        next: text,
+      },
     ),
-    searchPage(text, [{kind: 'delivery', id: text, endpoint_id: text, label: text}]),
+    searchPage({
+      text,
+      found: [
+        {kind: 'delivery', id: text, endpoint_id: text, label: text},
+        {kind: 'payment_request', id: text, endpoint_id: null, label: text},
+      ],
+      hasPaymentRequests: true,
+    }),
   ]
 }
+
+/** What people read on a page. */
+const readingOf = (view: View) =>
+  page(view)
+    .replaceAll(/<[^>]*>/g, ' ')
+    .replaceAll(/\s+/g, ' ')
 
 /** The elements of each page, and their attributes without their values. */
 const markupOf = (text: string) =>
@@ -175,4 +204,136 @@ test('no field of a merchant, a payer or a webhook becomes markup', () => {
     }),
     {numRuns: 50},
   )
+})
+
+describe('what pages say', () => {
+  const {chain, chains, me, delivery, deposit, payout, endpoint, key, address, audit, overview} = thingsOf('x')
+  const soon = new Date(Date.now() + 48 * 3_600_000).toISOString()
+  const payoutText = (changes: Partial<PayoutDetail>) =>
+    readingOf(payoutPage({...payout, waiting: null, error: null, ...changes}, chain))
+
+  test('a payout whose address counts as whitelisted later waits for that time, and not for the operator', () => {
+    const waiting = {code: 'address_not_whitelisted', message: 'the operator has to act', since: at}
+    expect(payoutText({waiting: {...waiting, whitelisted_at: null}})).toContain('The operator has to act.')
+    const text = payoutText({waiting: {...waiting, whitelisted_at: soon}})
+    expect(text).toContain(`on the whitelist from ${soon.slice(0, 10)} ${soon.slice(11, 19)} UTC on.`)
+    expect(text).not.toContain('has to act')
+  })
+
+  test('a page says so if payouts fail before their address counts as whitelisted', () => {
+    const text = (hours: number) =>
+      readingOf(
+        payoutAddressesPage({
+          addresses: [{...address, whitelist: 'waiting', active_at: soon}],
+          chains,
+          me,
+          payoutTimeoutMs: hours * 3_600_000,
+        }),
+      )
+    expect(text(24)).toContain(
+      'A payout that is requested now fails before that , because none waits longer than 24 hours.',
+    )
+    expect(text(72)).not.toContain('fails before that')
+  })
+
+  test('a cancelled payout is called cancelled, and nothing about it is a failure or still to come', () => {
+    const text = payoutText({
+      status: 'failed',
+      error: {code: 'cancelled', message: 'cancelled by the merchant'},
+      finished_at: at,
+      txid: null,
+      events: [],
+    })
+    expect(text).toContain('It was cancelled by the merchant, and nothing was paid.')
+    expect(text).not.toMatch(/failed|none yet/i)
+  })
+
+  test('events say who got them, as it was then; deliveries of a deleted endpoint are no links', () => {
+    const event = {id: 'x', type: 'payout.failed', created_at: at}
+    expect(payoutText({events: [{...event, deliveries: []}]})).toContain(
+      'No webhook endpoint got events of this type then.',
+    )
+    const view = payoutPage(
+      {...payout, events: [{...event, deliveries: [{...delivery, endpoint_deleted: true}]}]},
+      chain,
+    )
+    expect(page(view)).not.toContain('/deliveries/')
+  })
+
+  test('one confirmation is no plural, and a reference of spaces can be clicked on', () => {
+    const one = {...deposit, external_ref: '  '}
+    const view = depositsPage(
+      {query: {}, page: {items: [one], next: null}, chains: () => ({...chain, needed: 1}), hasPaymentRequests: false},
+      [],
+    )
+    expect(readingOf(view)).toContain('1 of 1 confirmation ')
+    expect(page(view)).toContain('href="/users/x">blank reference</a>')
+  })
+
+  test('each address says which tokens are credited there, and so does the list of deposits while it is empty', () => {
+    const both = {...chain, tokens: ['ETH', 'USDC']}
+    const user = {id: 'x', external_ref: 'x', created_at: at, addresses: [{chain: 'ETH', address: 'x'}]}
+    expect(readingOf(userPage(user, {items: [], next: null}, () => both))).toContain('Accepts ETH and USDC.')
+    const empty = {query: {}, page: {items: [], next: null}, chains: () => both, hasPaymentRequests: false}
+    expect(readingOf(depositsPage(empty, ['ETH']))).toContain('ETH, USDC')
+  })
+
+  test('payments of payment requests are mentioned where they are missing, if there are any', () => {
+    for (const hasPaymentRequests of [true, false]) {
+      const deposits = depositsPage({query: {}, page: {items: [], next: null}, chains, hasPaymentRequests}, [])
+      for (const view of [deposits, searchPage({text: 'x', found: [], hasPaymentRequests})])
+        expect(readingOf(view).includes('GET /v1/payment-requests')).toBe(hasPaymentRequests)
+    }
+  })
+
+  test('of two keys with one label, the older one is told apart, and revoking shows which key it is', () => {
+    const newer = {...key, id: 'newer', created_at: '2026-11-26T03:41:09.000Z'}
+    const [, first, second] = page(apiKeysPage([newer, key])).split('<tr role="row" id=')
+    expect([first, second].map(row => row!.includes('There is a newer key with this label'))).toEqual([false, true])
+    expect(readingOf(revokeKeyPage(newer))).toMatch(/Id newer Made 2026-11-26 03:41:09 UTC Last used x /)
+  })
+
+  test('an endpoint that was never contacted is not called healthy', () => {
+    const fine = {...endpoint, disabled_at: null, failing_since: null, failed: 0}
+    expect(readingOf(endpointPage({...fine, was_tried: false}))).toContain('nothing sent yet')
+    expect(readingOf(endpointPage(fine))).toContain('healthy')
+  })
+
+  test('sending again what failed says how much that was, and that pending deliveries need nothing', () => {
+    expect([0, 1, 2].map(sentAgain)).toEqual([
+      'No delivery has failed since then, so nothing is sent again. Pending ones are tried again by themselves.',
+      'One delivery is sent again.',
+      '2 deliveries are sent again.',
+    ])
+  })
+
+  test('what Node says of a connection is put into words', () => {
+    const error = 'getaddrinfo ENOTFOUND nobody.example'
+    const tries = [{attempted_at: at, duration_ms: 1, response_status: null, error}]
+    const text = readingOf(deliveryPage({...delivery, body: '{}', tries}))
+    expect(text).toContain('the host name was not found')
+    expect(text).not.toContain('getaddrinfo')
+  })
+
+  test('the audit log says that the operator made an invitation or a reset, and for whom; nobody else can look like it', () => {
+    const text = (changes: Partial<AuditEntry>) =>
+      readingOf(auditLogPage({}, {items: [{...audit, detail: 'by the operator', ...changes}], next: null}))
+    expect(text({action: 'invitation.create', person: null, target: null, ip: null})).toContain('the operator 2026-')
+    expect(text({action: 'reset.create', person: 'ada@acme.test', ip: null})).toMatch(
+      /ada @acme.test the operator 2026-/,
+    )
+    expect(text({action: 'api_key.create', person: 'ada@acme.test'})).toMatch(/by the operator ada @acme.test/)
+    expect(text({outcome: 'wrong_code'})).toContain('wrong code')
+  })
+
+  test('setting up is not over before a payout address is on the whitelist, and the present step has the main button', () => {
+    const done = {...overview, has_keys: true, has_users: true, has_addresses: true}
+    const shown = (changes: Partial<Overview>) =>
+      overviewPage({overview: {...done, ...changes}, chains, me, apiUrl: 'x'})
+    expect(page(shown({}))).toContain('<a class="button " href="/payout-addresses">See the command</a>')
+    expect(readingOf(shown({has_whitelisted: true}))).not.toContain('Have it put on the whitelist')
+    expect(page(shown({has_keys: false}))).toContain(
+      '<a class="button quiet" href="/payout-addresses">See the command</a>',
+    )
+  })
 })

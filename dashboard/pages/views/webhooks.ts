@@ -2,10 +2,12 @@
 import {type EventType, eventTypes} from '../../../base/event-types.ts'
 import {
   alert,
+  apiDocs,
   button,
   card,
   choices,
   copyable,
+  eventType,
   facts,
   field,
   formId,
@@ -23,26 +25,26 @@ import {decide, question} from './notices.ts'
 const whenSent: Record<EventType, string> = {
   'deposit.pending': 'A payment was seen. Show it; do not credit it yet.',
   'deposit.confirmed': 'It is final: credit your user.',
-  'deposit.reorged': 'A pending payment left the chain.',
+  'deposit.reorged':
+    'A payment that was pending left the chain (a reorganisation): no longer show it. It may come back.',
   'payout.completed': 'You were paid.',
   'payout.failed': 'Nothing was paid, and the deposits are in the balance again.',
 }
-const usual: EventType[] = ['deposit.pending', 'deposit.confirmed', 'payout.completed', 'payout.failed']
-
 const reasons: Record<string, string> = {
   merchant: 'You disabled it.',
   gone: 'It responded with 410 (gone), so it was disabled.',
   failing: 'It was disabled after five days without a success.',
 }
 
-export function health({disabled_at, failing_since, failed}: Endpoint): Html {
+export function health({disabled_at, failing_since, failed, was_tried}: Endpoint): Html {
   if (disabled_at !== null) return status('disabled', 'bad')
   if (failing_since !== null) return status('failing', 'bad')
+  if (!was_tried) return status('nothing sent yet', 'soft')
   return failed > 0 ? status('some failed', 'wait') : status('healthy', 'good')
 }
 
 export const lastDay = ({delivered, failed, pending}: Endpoint) =>
-  `${delivered} delivered, ${failed} failed, ${pending} pending`
+  `${delivered} delivered, ${failed} failed for good, ${pending} still being tried`
 
 export const emptyWebhooks = html`<p><strong>No webhook endpoint yet.</strong></p><p>Sluice posts an event to your server when a deposit is seen and when it is final, and when a payout ends.</p><p>${button('/webhooks/new', 'Add an endpoint')}</p>`
 
@@ -51,6 +53,7 @@ export const webhooksPage = (endpoints: Endpoint[]): View => ({
   section: '/webhooks',
   isLive: true,
   actions: button('/webhooks/new', 'Add an endpoint'),
+  lead: html`What your server has to do with an event is in the ${apiDocs('API reference')}.`,
   body: card({body: live('endpoints', '/webhooks/part', endpointTable(endpoints))}),
 })
 
@@ -106,7 +109,7 @@ export const newEndpointPage = (typed: Fields, error?: string): View =>
     action: '/webhooks',
     button: 'Add the endpoint',
     back: ['/webhooks', 'Webhooks'],
-    typed: {...typed, event_types: typed.event_types ?? usual},
+    typed: {...typed, event_types: typed.event_types ?? [...eventTypes]},
     error,
   })
 
@@ -126,7 +129,7 @@ export const webhookSecretPage = (id: string, secret: string, isRotated: boolean
   parent: ['/webhooks', 'Webhooks'],
   body: html`<section class="card narrow"><p role="status" class="notice"><strong>Copy the secret now.</strong> It is shown here once, and never again.</p>
 <div class="secret">${copyable(secret, 'secret')}</div><p>Your server verifies the signature of each event with it (<a href="https://www.standardwebhooks.com" rel="noreferrer" target="_blank">Standard Webhooks<span class="unseen"> (opens a new tab)</span></a>).
-${isRotated && 'For 24 hours events are signed with the old secret, too: deploy the new one in that time.'}</p><p>${link(`/webhooks/${id}`, 'I have stored it: to the endpoint')}</p></section>`,
+${isRotated && 'For 24 hours events are signed with the old secret, too: deploy the new one in that time.'}</p>${!isRotated && html`<p>Next, send a test from the page of the endpoint: it shows what your server responds.</p>`}<p>${link(`/webhooks/${id}`, 'I have stored it: to the endpoint')}</p></section>`,
 })
 
 export const endpointPage = (endpoint: Endpoint, error?: string): View => {
@@ -160,7 +163,7 @@ export const endpointPart = (endpoint: Endpoint): Html =>
           html`since ${utc(endpoint.failing_since)}; after five days without a success it is disabled`,
         ],
       ['Last 24 hours', html`${lastDay(endpoint)}<br>${link(`/webhooks/${endpoint.id}/deliveries`, 'Deliveries')}`],
-      ['Events', endpoint.event_types.map(type => html`<code>${type}</code> `)],
+      ['Events', endpoint.event_types.map(type => html`${eventType(type)} `)],
       endpoint.previous_secret_expires_at !== null && [
         'Old secret',
         html`signs, too, until ${utc(endpoint.previous_secret_expires_at)}`,

@@ -13,10 +13,21 @@ begin
     'endpoints', dashboard.endpoints_of(merchant),
     'has_keys', exists (select from app.api_key k where k.merchant_id = merchant and k.revoked_at is null),
     'has_users', exists (select from app.user u where u.merchant_id = merchant),
-    'has_addresses', exists (select from app.payout_address a where a.merchant_id = merchant));
+    'has_addresses', exists (select from app.payout_address a where a.merchant_id = merchant),
+    'has_whitelisted', exists (select from app.payout_address_state a where a.merchant_id = merchant and a.whitelisted),
+    'has_payment_requests', dashboard.has_payment_requests(token));
 end $$;
 comment on function dashboard.overview is 'Balances, the newest deposits, payouts under way, endpoints, and what is still missing.';
 grant execute on function dashboard.overview to sluice_dashboard;
+
+create or replace function dashboard.has_payment_requests(token text) returns boolean
+language plpgsql stable security definer set search_path = pg_catalog as $$
+declare merchant uuid := dashboard.merchant_of(token);
+begin
+  return exists (select from app.payment_request r where r.merchant_id = merchant);
+end $$;
+comment on function dashboard.has_payment_requests is 'Whether there is any payment request: what is paid for one is in the balance, and no deposit of a user.';
+grant execute on function dashboard.has_payment_requests to sluice_dashboard;
 
 create or replace function dashboard.search(token text, given text) returns json
 language plpgsql stable security definer set search_path = pg_catalog as $$
@@ -43,12 +54,28 @@ begin
     join app.payout p on p.id = o.id join app.asset a on a.chain = p.chain and a.token = p.token
     where p.merchant_id = merchant and (p.txid = of_txid or p.id = dashboard.uuid_of('pay', given))
     union all
+    select 'payout_address', p.chain, null, p.address
+    from app.payout_address p join app.chain c on c.chain = p.chain
+    where p.merchant_id = merchant and app.match_key(p.address, c.folds_addresses) = app.match_key(given, c.folds_addresses)
+    union all
+    select 'payment_request', r.external_id, null, app.decimal(r.amount, a.decimals) || ' ' || r.token || ' on ' || r.chain || ', ' || r.status
+    from (select o.payment_request_id as id from app.deposit o where o.txid = of_txid
+      union select o.payment_request_id from app.chain c join app.address o on o.chain = c.chain and o.match_key = app.match_key(given, c.folds_addresses)
+      union select o.id from app.payment_request o where o.merchant_id = merchant and o.external_id = given) f
+    join app.payment_request r on r.id = f.id join app.asset a on a.chain = r.chain and a.token = r.token
+    where r.merchant_id = merchant
+    union all
     select 'endpoint', app.public_id('whe', w.id), null, w.url
     from app.webhook_endpoint w where w.id = dashboard.uuid_of('whe', given) and w.merchant_id = merchant and w.deleted_at is null
     union all
     select 'delivery', app.public_id('dlv', d.id), app.public_id('whe', w.id), e.type || ' to ' || w.url
     from app.delivery d join app.webhook_endpoint w on w.id = d.endpoint_id join app.event e on e.id = d.event_id
     where d.id = dashboard.uuid_of('dlv', given) and w.merchant_id = merchant and w.deleted_at is null
+    union all
+    select 'delivery', app.public_id('dlv', d.id), app.public_id('whe', w.id), e.type || ' to ' || w.url
+    from app.event e join app.webhook_endpoint w on w.id = e.subject_id join app.delivery d on d.endpoint_id = w.id and d.event_id = e.id
+      and d.id between app.uuid_at(e.created_at - interval '1 minute') and app.uuid_at(e.created_at + interval '1 minute')
+    where e.id = dashboard.uuid_of('evt_test', given) and e.merchant_id = merchant and e.is_test and w.deleted_at is null
     union all
     select case when e.type like 'deposit.%' then 'deposit' else 'payout' end,
       app.public_id(case when e.type like 'deposit.%' then 'dep' else 'pay' end, e.subject_id), null, e.type

@@ -30,11 +30,20 @@ end $$;
 comment on function dashboard.balance is 'The balance of a chain and token; null if there is none.';
 grant execute on function dashboard.balance to sluice_dashboard;
 
+create or replace function dashboard.payout_waiting(p app.payout) returns jsonb
+language sql stable set search_path = pg_catalog as $$
+  select w.waiting || jsonb_build_object('whitelisted_at', (select app.iso(l.active_at) from custody.whitelist l
+    where w.waiting ->> 'code' = 'address_not_whitelisted' and l.merchant_id = p.merchant_id and l.chain = p.chain and l.address = p.address
+      and l.removed_at is null))
+  from (select app.payout_waiting(p)::jsonb as waiting) w
+$$;
+comment on function dashboard.payout_waiting is 'Why a payout waits; if it waits for the whitelist, and the operator has put its address there, from when on that counts. Null if nothing is in its way.';
+
 create or replace function dashboard.payout_item(p app.payout) returns json
 language sql stable set search_path = pg_catalog as $$
   select json_build_object('id', app.public_id('pay', p.id), 'status', p.status, 'chain', p.chain, 'token', p.token,
     'gross', app.decimal(p.gross, a.decimals), 'fee', app.decimal(p.fee, a.decimals), 'net', app.decimal(p.net, a.decimals),
-    'address', p.address, 'txid', p.txid, 'created_at', app.iso(p.created_at), 'waiting', app.payout_waiting(p),
+    'address', p.address, 'txid', p.txid, 'created_at', app.iso(p.created_at), 'waiting', dashboard.payout_waiting(p),
     'error', case when p.error_code is not null then json_build_object('code', p.error_code, 'message', p.error_message) end)
   from app.asset a where a.chain = p.chain and a.token = p.token
 $$;

@@ -10,13 +10,14 @@ language sql stable set search_path = pg_catalog as $$
   select json_build_object('id', app.public_id('whe', w.id), 'url', w.url, 'event_types', w.event_types, 'created_at', app.iso(w.created_at),
     'disabled_at', app.iso(w.disabled_at), 'disabled_reason', w.disabled_reason, 'failing_since', app.iso(w.failing_since),
     'previous_secret_expires_at', app.iso(case when w.previous_secret_expires_at > now() then w.previous_secret_expires_at end),
-    'delivered', d.delivered, 'failed', d.failed, 'pending', d.pending)
+    'delivered', d.delivered, 'failed', d.failed, 'pending', d.pending, 'was_tried', exists (
+      select from (select o.attempts from app.delivery o where o.endpoint_id = w.id order by o.id desc limit 1000) n where n.attempts > 0))
   from (select count(*) filter (where n.status = 'delivered') as delivered, count(*) filter (where n.status = 'failed') as failed,
       count(*) filter (where n.status = 'pending') as pending
     from (select o.status from app.delivery o where o.endpoint_id = w.id and o.id >= app.uuid_at(now() - interval '1 day')
       order by o.id desc limit 1000) n) d
 $$;
-comment on function dashboard.endpoint_item is 'An endpoint, and what became of its deliveries of the last day, of the newest thousand at most.';
+comment on function dashboard.endpoint_item is 'An endpoint, what became of its deliveries of the last day, and whether anything was sent to it: of the newest thousand at most.';
 
 create or replace function dashboard.endpoints_of(merchant uuid) returns json
 language sql stable set search_path = pg_catalog as $$
@@ -56,15 +57,16 @@ grant execute on function dashboard.webhook_endpoint to sluice_dashboard;
 
 create or replace function dashboard.delivery_item(d app.delivery) returns json
 language sql stable set search_path = pg_catalog as $$
-  select json_build_object('id', app.public_id('dlv', d.id), 'endpoint_id', app.public_id('whe', w.id), 'endpoint_url', w.url,
+  select json_build_object('id', app.public_id('dlv', d.id), 'endpoint_id', app.public_id('whe', w.id), 'endpoint_url', w.url, 'endpoint_deleted', w.deleted_at is not null,
     'event_id', app.event_id(e.id, e.is_test), 'event_type', e.type, 'status', d.status, 'created_at', app.iso(d.created_at),
-    'next_attempt_at', app.iso(d.next_attempt_at), 'finished_at', app.iso(d.finished_at), 'attempts', d.attempts,
+    'next_attempt_at', app.iso(d.next_attempt_at), 'finished_at', app.iso(d.finished_at),
+    'attempts', (select count(*) from app.delivery_attempt a where a.delivery_id = d.id),
     'response_status', t.response_status, 'error', t.error)
   from app.webhook_endpoint w join app.event e on e.id = d.event_id
   left join lateral (select * from app.delivery_attempt a where a.delivery_id = d.id order by a.id desc limit 1) t on true
   where w.id = d.endpoint_id
 $$;
-comment on function dashboard.delivery_item is 'A delivery, with its last attempt.';
+comment on function dashboard.delivery_item is 'A delivery, with its last attempt. attempts: all of them, also those before it was sent again.';
 
 create or replace function dashboard.events_of(subject uuid) returns json
 language sql stable set search_path = pg_catalog as $$
