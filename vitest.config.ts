@@ -13,6 +13,8 @@ const faults = [
   'test/model.test.ts',
   'custody/cli.test.ts',
   'cli/export.test.ts',
+  'db/definitions.test.ts',
+  'jobs/worker.test.ts',
   'cli/unattributed.test.ts',
   'jobs/webhooks/partitions.test.ts',
   'custody/main.test.ts',
