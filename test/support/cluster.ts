@@ -399,6 +399,7 @@ class Link {
     for (const each of [socket, upstream]) {
       if (!each) continue
       this.#sockets.add(each)
+      each.setNoDelay() // otherwise each commit that waits for a standby takes 40 ms more
       each.on('error', () => {})
       each.once('close', () => {
         this.#sockets.delete(each)
