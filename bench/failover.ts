@@ -45,7 +45,8 @@ async function measure(cluster: Cluster, load: ClusterLoad, fault: FaultName): P
   const began = performance.now()
   const end = await faults[fault](cluster, (await cluster.primary())!)
   await load.writes(began + 1000)
-  const back = load.acknowledged.findLast((at, n) => at - (load.acknowledged[n - 1] ?? at) > 1000) ?? performance.now()
+  const isFirstAgain = (at: number, n: number) => at > began && at - (load.acknowledged[n - 1] ?? at) > 1000
+  const back = load.acknowledged.findLast(isFirstAgain) ?? performance.now()
   await load.allWork()
   const allWork = Math.max(0, performance.now() - back) / 1000
   const away = load.longestPauseSince(began)
