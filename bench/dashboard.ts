@@ -110,18 +110,18 @@ function happen(pool: pg.Pool, ids: string[]): NodeJS.Timeout {
   }, 1000)
 }
 
-/** As a browser: a stream, and after news the live part, within a second. */
+/** As a browser: a stream, and after news the live part, within a second. Resolves once the first news, which every page gets, is shown. */
 function openPage(url: string, cookie: string): Promise<void> {
   return new Promise((resolve, reject) => {
     const request = get(`${url}/live`, {headers: {cookie}}, response => {
       if (response.statusCode !== 200) return reject(new Error(`no stream: ${response.statusCode}`))
-      resolve()
       response.on('data', async chunk => {
         if (!String(chunk).includes('event: news')) return
         await sleep(Math.random() * 1000)
         const reply = await fetch(url + part, {headers: {cookie}, redirect: 'manual'})
         if (!reply.ok) throw new Error(`no part: ${reply.status}`)
         await reply.text()
+        resolve()
       })
     })
     request.on('error', reject)
