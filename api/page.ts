@@ -67,6 +67,12 @@ export function pageStatement({name, rows, parts, position, ascending, item, joi
   )
 }
 
+/**
+ * A select that has at most one row, as a source for `rows`. OFFSET keeps the planner from looking for that row in the order of the list, through all
+ * that the owner has.
+ */
+export const oneRow = (select: string): string => `(${select} offset 0) one`
+
 export interface PageRequest {
   /** Name under which the items appear. */
   key: string

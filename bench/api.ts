@@ -6,7 +6,6 @@
 //
 // node bench/api.ts prints the results; node bench/api.ts floor is the bare server.
 import {fork} from 'node:child_process'
-import {hash, randomBytes} from 'node:crypto'
 import {once} from 'node:events'
 import http from 'node:http'
 import type {AddressInfo} from 'node:net'
@@ -15,6 +14,7 @@ import pg from 'pg'
 import {columnsOf} from '../api/page.ts'
 import {balancesOf} from '../api/routes/balances.ts'
 import {depositFields, depositJoins} from '../api/routes/deposits.ts'
+import {newKey} from '../base/api-key.ts'
 import {roleUrl} from '../db/migrate.ts'
 import {withDatabase} from './database.ts'
 import {type Result, ratio} from './result.ts'
@@ -76,10 +76,9 @@ async function makeMerchants(pool: pg.Pool): Promise<Merchant[]> {
   )
   await pool.query(`select chain.anchor(chain, 'bench', 1000000, '0x', now()) from app.chain`)
   const {rows} = await pool.query<{id: string}>('select id from app.merchant order by id limit $1', [connectionCount])
-  const merchants = rows.map(({id}) => ({id, key: `sk_${randomBytes(32).toString('base64url')}`}))
-  for (const {id, key} of merchants)
-    await pool.query('select app.create_api_key($1, $2)', [id, hash('sha256', key, 'buffer')])
-  return merchants
+  const merchants = rows.map(({id}) => ({id, ...newKey()}))
+  for (const {id, hash} of merchants) await pool.query('select app.create_api_key($1, $2)', [id, hash])
+  return merchants.map(({id, secret: key}) => ({id, key}))
 }
 
 /** Adds deposits until there are `total`: every second one of the first merchant; 98 % final, 1 % pending, 1 % reorged. */
@@ -106,7 +105,8 @@ async function makeDeposits(pool: pg.Pool, total: number): Promise<void> {
   await pool.query('checkpoint')
 }
 
-async function start(module: URL, args: string[], environment: Record<string, string>) {
+/** A process that says over IPC that it is ready; the URL is that of a server. */
+export async function start(module: URL, args: string[], environment: Record<string, string>) {
   const child = fork(module, args, {env: {...process.env, ...environment}})
   const [message] = await once(child, 'message')
   return {child, url: (message as {url: string}).url}

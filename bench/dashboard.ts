@@ -12,6 +12,7 @@ import path from 'node:path'
 import {setTimeout as sleep} from 'node:timers/promises'
 import type pg from 'pg'
 import {z} from 'zod'
+import {newKey} from '../base/api-key.ts'
 import {type Role, roleUrl} from '../db/migrate.ts'
 import {withDatabase} from './database.ts'
 import {times} from './pay-page.ts'
@@ -71,7 +72,7 @@ interface Made {
 }
 
 async function makeMerchants(pool: pg.Pool): Promise<Made> {
-  const key = `sk_${randomBytes(32).toString('base64url')}`
+  const {secret: key, hash: keyHash} = newKey()
   const invitations = Array.from({length: merchants}, () => randomBytes(32).toString('base64url'))
   const ids: string[] = []
   for (const [n, invitation] of invitations.entries()) {
@@ -81,7 +82,7 @@ async function makeMerchants(pool: pg.Pool): Promise<Made> {
     ids.push(rows[0]!.id)
     await pool.query('select dashboard.invite($1, $2)', [rows[0]!.id, hash('sha256', invitation, 'buffer')])
   }
-  await pool.query('select app.create_api_key($1, $2)', [ids[0], hash('sha256', key, 'buffer')])
+  await pool.query('select app.create_api_key($1, $2)', [ids[0], keyHash])
   return {key, invitations, ids}
 }
 

@@ -3,11 +3,11 @@
 //
 // node bench/pay-page.ts loops URL is the program that asks.
 import {fork} from 'node:child_process'
-import {hash, randomBytes} from 'node:crypto'
 import {once} from 'node:events'
 import {setTimeout as sleep} from 'node:timers/promises'
 import autocannon from 'autocannon'
 import {z} from 'zod'
+import {newKey} from '../base/api-key.ts'
 import {roleUrl} from '../db/migrate.ts'
 import {withDatabase} from './database.ts'
 import type {Result} from './result.ts'
@@ -19,10 +19,10 @@ const warmUpMs = 3000
 
 export function benchPayPage(): Promise<Result[]> {
   return withDatabase(async ({pool, ownerUrl}) => {
-    const key = `sk_${randomBytes(32).toString('base64url')}`
+    const {secret: key, hash: keyHash} = newKey()
     await pool.query(
       `with m as (select app.create_merchant('Bench', 'bench', '{ETH}', 50) as id) select app.create_api_key(id, $1) from m`,
-      [hash('sha256', key, 'buffer')],
+      [keyHash],
     )
     await pool.query(
       `insert into custody.address (address, family, derivation_index) values ('0x${'a'.repeat(40)}', 'evm', 0)`,

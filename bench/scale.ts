@@ -3,13 +3,15 @@
 // Once without a standby that is waited for, and once with the quorum. Everything shares the cores of this machine, so two processes win only what one
 // leaves of them. Needs CLUSTER_BIN: the folder that test/install-cluster fills.
 import {type ChildProcess, fork} from 'node:child_process'
-import {hash, randomBytes, randomUUID} from 'node:crypto'
+import {randomUUID} from 'node:crypto'
 import {once} from 'node:events'
 import autocannon from 'autocannon'
 import pg from 'pg'
+import {newKey} from '../base/api-key.ts'
 import {migrate, type Role, roleUrl} from '../db/migrate.ts'
 import {Cluster} from '../test/support/cluster.ts'
 import {createEndpoint, createMerchant, deposit} from '../test/support/webhooks.ts'
+import {start} from './api.ts'
 import {requirePrograms} from './failover.ts'
 
 const connectionCount = 20
@@ -54,9 +56,9 @@ async function onCluster(quorum: boolean): Promise<Scale[]> {
 
 /** A merchant with a key, and free addresses as custody would have made them. */
 async function makeMerchant(pool: pg.Pool): Promise<string> {
-  const key = `sk_${randomBytes(32).toString('base64url')}`
+  const {secret: key, hash: keyHash} = newKey()
   const {rows} = await pool.query<{id: string}>(`select app.create_merchant('Bench', 'bench', '{ETH}', 50) as id`)
-  await pool.query('select app.create_api_key($1, $2)', [rows[0]!.id, hash('sha256', key, 'buffer')])
+  await pool.query('select app.create_api_key($1, $2)', [rows[0]!.id, keyHash])
   await pool.query(
     `insert into custody.address (address, family, derivation_index, match_key)
      select '0x' || lpad(to_hex(n), 40, '0'), 'evm', n, '0x' || lpad(to_hex(n), 40, '0') from generate_series(1, $1::int) n`,
@@ -75,12 +77,9 @@ async function withProcesses<T>(
   try {
     const urls: string[] = []
     for (let n = 0; n < count; n++) {
-      const child = fork(new URL(module, import.meta.url), {
-        env: {...process.env, DATABASE_URL: roleUrl(url, role), ...more},
-      })
-      children.push(child)
-      const [message] = await once(child, 'message')
-      urls.push((message as {url: string}).url)
+      const started = await start(new URL(module, import.meta.url), [], {DATABASE_URL: roleUrl(url, role), ...more})
+      children.push(started.child)
+      urls.push(started.url)
     }
     return await work(urls)
   } finally {

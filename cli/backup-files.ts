@@ -1,7 +1,7 @@
 // A backup of a whole service, as a directory. Promises: a backup with a backup.json is whole, and on disk; its journal of custody is not
 // older than its database; restoring never overwrites anything.
 //
-//   backup.json     when it was made, the password of the database's owner, and the secret of the dashboard that npm start made. Mode 0600
+//   backup.json     when it was made, the password of the database's owner, and the dashboard's secret, if npm start made one. Mode 0600
 //   data/           the database: a copy of the cluster (db/base-backup.ts)
 //   custody.backup  the encrypted seed and the journal of what was signed (sluice custody backup)
 import {execFile} from 'node:child_process'
@@ -60,8 +60,8 @@ export async function makeBackup(home: string, databaseUrl: string, directory: s
 }
 
 /**
- * Copies the database of a backup into `home`, and the files of custody and the secret of the dashboard, too, if `home` has none. Leaves nothing running: the service is started
- * as always. Throws PermanentError if `home` has a database, or belongs to another service.
+ * Copies the database of a backup into `home`, and the files of custody and the dashboard's secret, too, if `home` has none. Leaves nothing running: the
+ * service is started as always. Throws PermanentError if `home` has a database, or belongs to another service.
  */
 export async function restoreBackup(directory: string, home: string): Promise<void> {
   const {owner_password: password, dashboard_secret: secret} = factsOf(directory)

@@ -161,3 +161,15 @@ export const timeLine = (steps: readonly Step[]): Html =>
 /** A part of a page that is loaded again when there is news. */
 export const live = (id: string, part: string, body: Part): Html =>
   html`<div id="${id}" data-part="${part}">${body}</div>`
+
+interface Decision {
+  isDestructive?: boolean
+  /** The button that changes nothing. */
+  other?: string
+}
+
+/** The buttons at the end of a form. */
+export const decide = (button: Part, back: string, {isDestructive, other = 'Cancel'}: Decision = {}): Html =>
+  html`<div class="decide"><button${isDestructive && html` class="danger"`}>${button}</button><a class="button quiet" href="${back}">${other}</a></div>`
+
+export const signOut = html`<form method="post" action="/sign-out"><button class="quiet">Sign out</button></form>`

@@ -1,5 +1,6 @@
 // The frame of every page, of both processes. Promises: no inline code and nothing from elsewhere, so the strictest Content-Security-Policy holds; a
 // page works without JavaScript: the menus of narrow pages are popovers, which need none.
+import {apiDocs, signOut} from './components.ts'
 import {type Html, html, type Part} from './html.ts'
 
 /** Whoever is signed in, for the frame. */
@@ -64,8 +65,8 @@ function navigationOf({email, merchant}: Person, section?: string): Html {
 <a class="bar search-link" href="/search"${current('/search')}>Search</a>
 <button type="button" class="bar" popovertarget="account"><span class="name">${merchant}</span></button>
 <button type="button" class="bar menu" popovertarget="pages">Menu</button></header>
-<nav id="pages" popover aria-label="Pages">${sections.map(([to, name]) => html`<a href="${to}"${current(to)}>${name}</a>`)}<a href="/api-docs" target="_blank">API reference<span class="unseen"> (opens a new tab)</span></a></nav>
+<nav id="pages" popover aria-label="Pages">${sections.map(([to, name]) => html`<a href="${to}"${current(to)}>${name}</a>`)}${apiDocs('API reference')}</nav>
 <div id="account" popover role="region" aria-label="Account"><p><strong>${merchant}</strong><br><span class="soft">${email}</span></p>
-<a href="/security"${current('/security')}>Security and sessions</a><form method="post" action="/sign-out"><button class="quiet">Sign out</button></form></div>
+<a href="/security"${current('/security')}>Security and sessions</a>${signOut}</div>
 `
 }

@@ -10,7 +10,7 @@ import {type Statement, statement, value} from '../database.ts'
 import {changeErrors, errors} from '../error-codes.ts'
 import {notFound} from '../errors.ts'
 import {idempotencyHeaders, keyAndHash} from '../idempotency.ts'
-import {type Fields, jsonOf, page, pageStatement} from '../page.ts'
+import {type Fields, jsonOf, oneRow, page, pageStatement} from '../page.ts'
 import {codeFor} from '../pay/payment.ts'
 import {withAddresses} from '../pool.ts'
 import {address, amount, id, metadata, pageLimit, pageOf, pageQuery, timestamp, txid} from '../schemas.ts'
@@ -69,8 +69,7 @@ for (const byId of [false, true])
       const [chain, token] = byId ? ['$5', '$6'] : ['$4', '$5']
       const filters =
         (status ? ` and status = '${status}'` : '') + (byCurrency ? ` and chain = ${chain} and token = ${token}` : '')
-      // OFFSET: one row has the reference. Without it, the planner would look for it in the order of the list, among all of the merchant.
-      const ofOne = '(select * from app.payment_request where merchant_id = $1 and external_id = $4 offset 0) r'
+      const ofOne = oneRow('select * from app.payment_request where merchant_id = $1 and external_id = $4')
       const rows = `select * from ${byId ? ofOne : 'app.payment_request'} where merchant_id = $1 and position is not null${filters}`
       paymentLists.set(name, pageStatement({name, rows, position: 'position', item: jsonOf(fields), joins}))
     }

@@ -4,7 +4,7 @@ import type {App, Context} from '../app.ts'
 import {statement} from '../database.ts'
 import {changeErrors, errors} from '../error-codes.ts'
 import {notFound} from '../errors.ts'
-import {jsonOf, page, pageStatement} from '../page.ts'
+import {jsonOf, oneRow, page, pageStatement} from '../page.ts'
 import {withAddresses} from '../pool.ts'
 import {Address, chainList, externalRef, id, metadata, pageOf, pageQuery, timestamp, uuidOf} from '../schemas.ts'
 
@@ -28,10 +28,9 @@ export const listUsers = pageStatement({
   position: 'seq',
   item,
 })
-// OFFSET: one row has the reference. Without it, the planner would look for it in the order of the list, among all users of the merchant.
 export const usersOfRef = pageStatement({
   name: 'list_users_of_ref',
-  rows: 'select * from (select * from app.user where merchant_id = $1 and external_ref = $4 offset 0) u where true',
+  rows: `select * from ${oneRow('select * from app.user where merchant_id = $1 and external_ref = $4')} where true`,
   position: 'seq',
   item,
 })

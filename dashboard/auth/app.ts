@@ -99,9 +99,9 @@ export async function knownBrowser(
   email: string,
 ): Promise<string | undefined> {
   const mark = cookie.split('; ').find(each => each.startsWith(`${browserCookie}=`))
-  const person = await data.markOf(email)
   const [browser] = mark?.slice(browserCookie.length + 1).split('.') ?? []
-  if (!browser || !person) return undefined
+  const person = browser && (await data.markOf(email))
+  if (!person) return undefined
   return mark === `${browserCookie}=${signIn().browserMark(person, browser)}` ? browser : undefined
 }
 

@@ -1,7 +1,7 @@
 // What the pages of the sign-in process look like. They work without JavaScript, but for passkeys: static/passkeys.js finds their buttons and forms by
 // data-passkey; data-next says where to go then.
 import {qrSvg} from '../../base/qr.ts'
-import {alert, copyButton, field, notice, utc} from '../components.ts'
+import {alert, copyButton, decide, field, notice, signOut, utc} from '../components.ts'
 import {type Html, html, type Part} from '../html.ts'
 import type {Factors, PasskeyRow, SessionRow} from './data.ts'
 import {passwordLength} from './sign-in.ts'
@@ -29,8 +29,6 @@ const passkeyScript = html`<script src="/static/passkeys.js" defer></script>`
 const usePasskey = (next: string) =>
   html`<p><button type="button" class="quiet" data-passkey="use" data-next="${next}" hidden>Use a passkey</button></p>${passkeyScript}
 <noscript><p class="soft">Passkeys need JavaScript.</p></noscript>`
-
-const signOut = html`<form method="post" action="/sign-out"><button class="quiet">Sign out</button></form>`
 
 // --- signing in ---
 
@@ -197,7 +195,7 @@ ${newPassword('New password')}<button>Change the password</button></form>`)
 
 const question = (text: Part, action: string, fields: Part, button: string, other: string) =>
   card(
-    html`<p>${text}</p><form method="post" action="${action}">${fields}<div class="decide"><button class="danger">${button}</button><a class="button quiet" href="/security">${other}</a></div></form>`,
+    html`<p>${text}</p><form method="post" action="${action}">${fields}${decide(button, '/security', {isDestructive: true, other})}</form>`,
   )
 
 export const askRecoveryCodes = question(

@@ -56,8 +56,8 @@ export function startDispatcher(to: {locks: pg.Client; pool: pg.Pool; sender: Se
     for (const id of idle) pumps.delete(id)
     if (idle.length) await to.locks.query({name: 'release_endpoints', text: release, values: [idle]})
     if (isStopping) return
-    // After the release, because other workers saw these endpoints locked.
-    // Without a name, so that it is planned each time: a plan of the time when the tables were empty would read all of them, again and again.
+    // After the release, because other workers saw these endpoints locked. Without a name, so that it is planned each time: a plan of the time when the
+    // tables were empty would read all of them, again and again.
     const {rows} = await to.pool.query<{id: string}>(due)
     const values = [rows.map(({id}) => id), [...pumps.keys()]]
     const held = await to.locks.query<{id: string}>({name: 'acquire_endpoints', text: acquire, values})

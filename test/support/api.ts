@@ -1,6 +1,6 @@
 // The API on a real socket, and its clients. Promises: each response that passes through a client is checked against the OpenAPI
 // document: the status is documented, and the body has exactly the documented fields.
-import {hash, randomBytes} from 'node:crypto'
+import {randomBytes} from 'node:crypto'
 import type {AddressInfo} from 'node:net'
 import {getAddress} from 'viem'
 import {expect} from 'vitest'
@@ -9,6 +9,7 @@ import type {App} from '../../api/app.ts'
 import {documentOf} from '../../api/openapi.ts'
 import {type OpenApi, type Operation, responseOf, type Schema} from '../../api/openapi-document.ts'
 import {buildServer} from '../../api/server.ts'
+import {newKey} from '../../base/api-key.ts'
 import {logger} from '../../base/log.ts'
 import {scopes as allScopes, type Scope} from '../../base/scopes.ts'
 import {readSettings} from '../../chains/settings.ts'
@@ -60,10 +61,10 @@ export async function makeKey(
   merchantId: string,
   scopes: Scope[] = [...allScopes],
 ): Promise<{id: string; secret: string}> {
-  const secret = `sk_${randomBytes(32).toString('base64url')}`
+  const {secret, hash} = newKey()
   const [key] = await db.rows<{id: string}>('select app.create_api_key($1, $2, null, $3) as id', [
     merchantId,
-    hash('sha256', secret, 'buffer'),
+    hash,
     scopes,
   ])
   return {id: key!.id, secret}

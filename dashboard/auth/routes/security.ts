@@ -1,5 +1,6 @@
 // The security page: second factors, sessions, the password. Promises: a second factor or the password is changed only by whoever has no second factor
-// yet, or showed one within ten minutes (the database checks it); the last one cannot be removed; recovery codes are shown once; a changed password ends all other sessions.
+// yet, or showed one within ten minutes (the database checks it); the last one cannot be removed; recovery codes are shown once; a changed password ends
+// all other sessions.
 import type {FastifyReply, FastifyRequest} from 'fastify'
 import type {DatabaseError} from 'pg'
 import {z} from 'zod'

@@ -21,8 +21,8 @@ export function deposits(app: App, context: Context): void {
     return {query, page: await request.data.deposits(query), chains}
   }
   const page = async (request: FastifyRequest) => {
-    const hasPaymentRequests = await request.data.hasPaymentRequests()
-    return depositsPage({...(await list(request)), hasPaymentRequests}, request.me.chains)
+    const [found, hasPaymentRequests] = await Promise.all([list(request), request.data.hasPaymentRequests()])
+    return depositsPage({...found, hasPaymentRequests}, request.me.chains)
   }
   const one = (request: FastifyRequest) => request.data.deposit(read(id, request.params).id)
 

@@ -9,6 +9,7 @@ import {
   command,
   copyable,
   day,
+  decide,
   facts,
   field,
   formId,
@@ -22,7 +23,7 @@ import {
 import {type Html, html} from '../../html.ts'
 import type {ApiKey} from '../data.ts'
 import {type Fields, many, one, type View} from '../view.ts'
-import {decide, question} from './notices.ts'
+import {question} from './notices.ts'
 
 const allows: Record<Scope, string> = {
   read: 'See users, deposits, balances, payouts and everything else.',

@@ -1,6 +1,6 @@
 // Pages that say one thing, or ask before something is done.
-import {alert, formId, link, notice} from '../../components.ts'
-import {type Html, html, type Part} from '../../html.ts'
+import {alert, decide, formId, link, notice} from '../../components.ts'
+import {html, type Part} from '../../html.ts'
 import type {View} from '../view.ts'
 
 export const alreadyDone = (text: string, [path, name]: readonly [path: string, name: string]): View => ({
@@ -29,13 +29,3 @@ export const question = ({title, section, parent, text, action, button, isDestru
   body: html`<section class="card narrow">${alert(error)}${text}
 <form method="post" action="${action}">${formId()}${decide(button, parent[0], {isDestructive, other: 'Keep it as it is'})}</form></section>`,
 })
-
-interface Decision {
-  isDestructive?: boolean
-  /** The button that changes nothing. */
-  other?: string
-}
-
-/** The buttons at the end of a form. */
-export const decide = (button: Part, back: string, {isDestructive, other = 'Cancel'}: Decision = {}): Html =>
-  html`<div class="decide"><button${isDestructive && html` class="danger"`}>${button}</button><a class="button quiet" href="${back}">${other}</a></div>`

@@ -5,6 +5,7 @@ import {
   card,
   command,
   copyable,
+  decide,
   field,
   formId,
   notice,
@@ -18,7 +19,6 @@ import {type Html, html} from '../../html.ts'
 import type {Chains, ShownChain} from '../chains.ts'
 import type {Me, PayoutAddress} from '../data.ts'
 import {counted, type Fields, one, type View} from '../view.ts'
-import {decide} from './notices.ts'
 
 const states: Record<NonNullable<PayoutAddress['whitelist']>, [text: string, tone: Tone]> = {
   missing: ['not on the whitelist', 'bad'],

@@ -3,6 +3,7 @@ import {
   alert,
   card,
   copyable,
+  decide,
   facts,
   formId,
   link,
@@ -21,7 +22,6 @@ import type {Balance, Me, Page, Payout, PayoutAddress, PayoutDetail} from '../da
 import {counted, type Fields, sentence, urlOf, type View} from '../view.ts'
 import {deliverySteps} from './deliveries.ts'
 import {filters, pager} from './lists.ts'
-import {decide} from './notices.ts'
 import {whitelistState, whitelistText} from './payout-addresses.ts'
 import {transaction} from './transaction.ts'
 

@@ -7,6 +7,7 @@ import {
   card,
   choices,
   copyable,
+  decide,
   eventType,
   facts,
   field,
@@ -20,7 +21,7 @@ import {
 import {type Html, html} from '../../html.ts'
 import type {Endpoint} from '../data.ts'
 import {type Fields, many, one, type View} from '../view.ts'
-import {decide, question} from './notices.ts'
+import {question} from './notices.ts'
 
 const whenSent: Record<EventType, string> = {
   'deposit.pending': 'A payment was seen. Show it; do not credit it yet.',
