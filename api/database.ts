@@ -17,6 +17,14 @@ export function statement(name: string, text: string): Statement {
 
 const connectTimeoutMs = 5_000
 
+interface DatabaseOptions {
+  max: number
+  log?: Logger
+  timeoutMs?: number
+  /** Any server will do, also a standby. */
+  isForReads?: boolean
+}
+
 type Value = string | number | boolean | null | string[]
 
 export class Database {
@@ -28,8 +36,8 @@ export class Database {
   readonly #inUse = new Map<pg.PoolClient, number>()
   readonly #watch: NodeJS.Timeout
 
-  constructor(url: string, {max, log, timeoutMs = 25_000}: {max: number; log?: Logger; timeoutMs?: number}) {
-    this.#pool = openPool(url, {name: 'sluice-api', max, log, queryTimeoutMs: 0, connectTimeoutMs})
+  constructor(url: string, {max, log, timeoutMs = 25_000, isForReads}: DatabaseOptions) {
+    this.#pool = openPool(url, {name: 'sluice-api', max, log, queryTimeoutMs: 0, connectTimeoutMs, isForReads})
     this.#watch = setInterval(() => this.#cutOlderThan(timeoutMs), timeoutMs / 5)
     this.#watch.unref()
     this.#pool.on('connect', client => client.on('error', () => {})) // while in use, the failing statement reports the error

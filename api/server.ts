@@ -73,7 +73,8 @@ export async function buildServer({
   // Node would refuse an Expect header with an empty body. admission() refuses it instead.
   app.server.on('checkExpectation', (request, response) => app.server.emit('request', request, response))
   const primary = new Database(databaseUrl, {max: poolSize, log})
-  const replica = replicaUrl ? new Database(replicaUrl, {max: poolSize, log, timeoutMs: replicaTimeoutMs}) : undefined
+  const forReads = {max: poolSize, log, timeoutMs: replicaTimeoutMs, isForReads: true}
+  const replica = replicaUrl ? new Database(replicaUrl, forReads) : undefined
   const db = new Databases(primary, replica, log)
   const outage = new Outage(log)
   const keys = new Keys(primary, databaseUrl, {log, outage})

@@ -5,7 +5,7 @@ import {afterAll, beforeAll, expect, test} from 'vitest'
 import {ChainDatabase} from '../indexers/store.ts'
 import {type TestDatabase, testDatabase} from '../test/support/database.ts'
 import {type Failure, failureOf, fromDatabase, inWords} from './failure.ts'
-import {openPool} from './pool.ts'
+import {lockConnection, openPool} from './pool.ts'
 
 let db: TestDatabase
 const role = `limited_${process.pid}`
@@ -43,6 +43,21 @@ function limited(): string {
   url.password = 'x'
   return url.href
 }
+
+test('a server that takes no writes is refused by every new connection, except for one that only reads', async () => {
+  const url = `${db.ownerUrl}?options=-c%20default_transaction_read_only%3Don`
+  const expected = {
+    reason: 'database_unavailable',
+    message: expect.stringMatching(/^the database accepts no writes: default_transaction_read_only is on \(25006\)/),
+  }
+  expect(await failure(open(url).query('select'))).toEqual(expected)
+  expect(await failure(open(url).connect())).toEqual(expected)
+  expect(await failure(lockConnection(url, 'test').connect())).toEqual(expected)
+  expect(await failure(new ChainDatabase(url, 'ETH').connect())).toEqual(expected)
+  const reader = openPool(url, {name: 'test', max: 1, isForReads: true})
+  expect((await reader.query('select 1 as one')).rows).toEqual([{one: 1}])
+  await reader.end()
+})
 
 test('a Postgres without free connections is named, by a pool and by the store of an indexer', async () => {
   const first = open(limited())

@@ -35,9 +35,15 @@ export function failureOf(error: unknown): Failure | undefined {
   const why = `${reasonOf(error)}${code && ` (${code})`}`
   if (code === 'ENOSPC') return diskFull(`a disk of this machine is full: ${why}; free space there`)
   const {driverError} = error as {driverError?: unknown} // an error of typeorm contains the error of pg, and its fields
-  if (error instanceof pg.DatabaseError || driverError instanceof pg.DatabaseError) return byState(code, why)
+  if ([error, driverError].some(each => each instanceof pg.DatabaseError || each instanceof NoPrimaryError))
+    return byState(code, why)
   if (driverError || ofConnections.has(error) || isOfDriver(error)) return unreachable(why)
   return undefined
+}
+
+/** A new connection leads to a server that takes no writes. */
+export class NoPrimaryError extends Error {
+  readonly code = '25006'
 }
 
 /** The server says that it is no primary: it takes no writes, and what it has may be old. */

@@ -36,9 +36,7 @@ export async function holdConnection({url, name, outage, onLost, signal}: HoldOp
     client.on('error', () => {}) // the failing call says it
     try {
       await fromDatabase(client.connect())
-      const refusal = await fromDatabase(whyUnusable(client, openTimeoutMs))
-      if (refusal === undefined) return new Held(client, outage, onLost)
-      outage.failed(refusal)
+      return new Held(client, outage, onLost)
     } catch (error) {
       if (!isAway(error)) throw error
       outage.failed(inWords(error))
@@ -125,7 +123,7 @@ export class Held {
   }
 }
 
-async function whyUnusable(client: pg.Client, timeoutMs?: number): Promise<string | undefined> {
-  const {rows} = await client.query<{answer: boolean}>({text: isReadOnly, ...(timeoutMs && {query_timeout: timeoutMs})})
+async function whyUnusable(client: pg.Client): Promise<string | undefined> {
+  const {rows} = await client.query<{answer: boolean}>(isReadOnly)
   return rows[0]!.answer ? 'the server accepts no writes: it is a standby, or is set to read only' : undefined
 }

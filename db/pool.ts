@@ -1,9 +1,9 @@
 // Connections to Postgres. Promises: every connection names its process. A connection lost while idle is replaced and never ends the process. An
-// error of a connection is recognised as one of the database (failure.ts). A connection to a server that is no primary any more is closed, never
-// used again. A database that does not respond gives an error within half a minute, unless held-connection.ts has noticed it before.
+// error of a connection is recognised as one of the database (failure.ts). No connection is made to a server that takes no writes, unless it is for
+// reads only; one to a server that is no primary any more is closed, never used again. A database that does not respond gives an error within half a minute, unless held-connection.ts has noticed it before.
 import pg from 'pg'
 import type {Logger} from '../base/log.ts'
-import {fromDatabase, isNoPrimary, noteOfDatabase} from './failure.ts'
+import {fromDatabase, isNoPrimary, NoPrimaryError, noteOfDatabase} from './failure.ts'
 
 interface PoolOptions {
   name: string
@@ -13,16 +13,55 @@ interface PoolOptions {
   queryTimeoutMs?: number
   /** For a new connection, and for a free one. */
   connectTimeoutMs?: number
+  /** Any server will do, also a standby. */
+  isForReads?: boolean
 }
 
-/** Ends when the server says that it is no primary any more. Whoever made the statement may not know what the error means. */
+/** Settings of which a server tells the value to each new connection, from PostgreSQL 14 on. On: it takes no writes. */
+const readOnlySettings = ['in_hot_standby', 'default_transaction_read_only']
+
+/**
+ * Connects to a server that takes writes only: a proxy may lead to a standby for a moment, which answers, and may be behind. Ends when the server
+ * says that it is no primary any more. Whoever made the statement may not know what the error means.
+ */
 export class Client extends pg.Client {
+  #refusal: NoPrimaryError | undefined
+
   constructor(config?: pg.ClientConfig) {
     super(config)
     this.connection.on('errorMessage', ({code}: pg.DatabaseError) => {
-      if (isNoPrimary(code)) this.end().catch(() => {})
+      if (isNoPrimary(code)) this.#leave()
+    })
+    this.connection.on('parameterStatus', ({parameterName, parameterValue}: Setting) => {
+      if (readOnlySettings.includes(parameterName) && parameterValue === 'on')
+        this.#refusal = new NoPrimaryError(`${parameterName} is on`)
     })
   }
+
+  override connect(): Promise<pg.Client>
+  override connect(callback: (error: Error) => void): void
+  override connect(callback?: (error: Error) => void): Promise<pg.Client> | undefined {
+    if (!callback) return super.connect().then(() => this.#orRefusal())
+    super.connect((error?: Error) => {
+      if (!error && this.#refusal) this.#leave()
+      callback((error ?? this.#refusal)!)
+    })
+  }
+
+  #orRefusal(): this {
+    if (!this.#refusal) return this
+    this.#leave()
+    throw this.#refusal
+  }
+
+  #leave(): void {
+    this.end().catch(() => {})
+  }
+}
+
+interface Setting {
+  parameterName: string
+  parameterValue: string
 }
 
 /** Its errors are noted as those of the database. */
@@ -30,7 +69,7 @@ export class Pool extends pg.Pool {
   readonly #open = new Set<pg.PoolClient>()
 
   constructor(options: pg.PoolConfig) {
-    super({...options, Client})
+    super(options)
     this.on('connect', client => client.on('error', noteOfDatabase)) // before the error of a statement under way is reported
     this.on('connect', client => this.#open.add(client))
     this.on('remove', client => this.#open.delete(client))
@@ -61,7 +100,7 @@ type Connected = (
 
 /** A pool of at most `max` connections. bigint and numeric columns arrive as strings: money never becomes a float. */
 export function openPool(url: string, options: PoolOptions): Pool {
-  const {name, max, log, queryTimeoutMs = 30_000, connectTimeoutMs = 10_000} = options
+  const {name, max, log, queryTimeoutMs = 30_000, connectTimeoutMs = 10_000, isForReads = false} = options
   const pool = new Pool({
     connectionString: url,
     max,
@@ -69,6 +108,7 @@ export function openPool(url: string, options: PoolOptions): Pool {
     keepAlive: true,
     connectionTimeoutMillis: connectTimeoutMs,
     query_timeout: queryTimeoutMs,
+    Client: isForReads ? pg.Client : Client,
   })
   pool.on('error', error =>
     log?.debug({error: error.message}, 'a database connection was lost; a new one is made when it is needed'),

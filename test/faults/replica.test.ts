@@ -3,6 +3,8 @@
 import {randomBytes} from 'node:crypto'
 import pg from 'pg'
 import {afterAll, beforeAll, beforeEach, expect, test} from 'vitest'
+import {Database, statement} from '../../api/database.ts'
+import {inWords} from '../../db/failure.ts'
 import {type Api, Client, fillPool, makeKey, startApi} from '../support/api.ts'
 import {makeMerchant} from '../support/people.ts'
 import {until} from '../support/until.ts'
@@ -84,6 +86,14 @@ class Merchant {
     return body.users.map(({external_ref}: {external_ref: string}) => external_ref)
   }
 }
+
+test('the API reads nothing from a standby to which DATABASE_URL leads', async () => {
+  const database = new Database(db.replicaUrl('sluice_api'), {max: 1})
+  const read = database.read(statement('count', 'select count(*)::int from app.user'), [])
+  const refusal = await read.then(String, inWords)
+  expect(refusal).toMatch(/^the database accepts no writes: in_hot_standby is on/)
+  await database.close()
+})
 
 test('a client that changes something reads it at once, every time', async () => {
   const merchant = await Merchant.open()
