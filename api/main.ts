@@ -1,24 +1,23 @@
 // The API process: reads the settings, listens, and ends cleanly when it is asked to or its parent is gone.
 import type {AddressInfo} from 'node:net'
 import {PermanentError} from '../base/errors.ts'
-import {announceReady, endWhenAsked, exitLost} from '../base/lifecycle.ts'
+import {announceReady, endWhenAsked} from '../base/lifecycle.ts'
 import {logger} from '../base/log.ts'
 import {observe} from '../base/observe.ts'
 import {databaseUrlOf, readSettings} from '../chains/settings.ts'
 import {requireSameAssets} from '../db/assets.ts'
-import {failureOf, inWords, isAway} from '../db/failure.ts'
 import {untilWritable} from '../db/held-connection.ts'
-import {Outage} from '../db/outage.ts'
 import {openPool} from '../db/pool.ts'
+import {type Ends, runProcess} from '../db/run-process.ts'
 import {buildServer} from './server.ts'
 
 const log = logger('api')
 
-async function main(): Promise<void> {
+async function main({outage}: Ends): Promise<void> {
   const settings = readSettings()
   const {host, port, databaseReplicaUrl: replicaUrl, rateLimitPerMinute, webhookAllowPrivate} = settings
   const {chains, publicUrl, paymentExpiryMs, metricsOnApiPort} = settings
-  await untilWritable({url: databaseUrlOf(settings), name: 'sluice-api-keys', outage: new Outage(log)})
+  await untilWritable({url: databaseUrlOf(settings), name: 'sluice-api-keys', outage})
   const pool = openPool(databaseUrlOf(settings), {name: 'sluice-api-settings', max: 1, log})
   await requireSameAssets(pool, chains.values()).finally(() => pool.end())
   let url = ''
@@ -32,6 +31,7 @@ async function main(): Promise<void> {
     paymentExpiryMs,
     metricsOnApiPort,
     log,
+    outage,
   })
   await observe({...settings, log, text: () => app.metrics()})
   endWhenAsked(() => app.close())
@@ -45,10 +45,4 @@ async function main(): Promise<void> {
   announceReady({url})
 }
 
-main().catch(error => {
-  log.fatal(
-    {error: inWords(error), stack: failureOf(error) || error instanceof PermanentError ? undefined : error.stack},
-    'the API cannot start',
-  )
-  process.exit(isAway(error) ? exitLost : 1)
-})
+runProcess(log, 'the API cannot go on', main)

@@ -10,7 +10,7 @@ import type {Logger} from '../base/log.ts'
 import type {Scope} from '../base/scopes.ts'
 import {connections} from '../db/connections.ts'
 import {inWords} from '../db/failure.ts'
-import {Outage} from '../db/outage.ts'
+import type {Outage} from '../db/outage.ts'
 import type {App, Context} from './app.ts'
 import {Database} from './database.ts'
 import {docs} from './docs/page.ts'
@@ -45,6 +45,7 @@ export interface ServerOptions extends Omit<Context, 'db'> {
   replicaUrl?: string
   rateLimitPerMinute: number
   log: Logger
+  outage: Outage
 }
 
 /** A server that is ready to listen. close() ends it and its database connections. */
@@ -53,6 +54,7 @@ export async function buildServer({
   replicaUrl,
   rateLimitPerMinute,
   log,
+  outage,
   ...rest
 }: ServerOptions): Promise<App> {
   const limiter = new RateLimiter(rateLimitPerMinute)
@@ -76,7 +78,6 @@ export async function buildServer({
   const forReads = {max: poolSize, log, timeoutMs: replicaTimeoutMs, isForReads: true}
   const replica = replicaUrl ? new Database(replicaUrl, forReads) : undefined
   const db = new Databases(primary, replica, log)
-  const outage = new Outage(log)
   const keys = new Keys(primary, databaseUrl, {log, outage})
   const context: Context = {db, ...rest}
   const metrics = new Metrics()

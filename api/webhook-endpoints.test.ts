@@ -6,6 +6,7 @@ import {readSettings} from '../chains/settings.ts'
 import {startWorker} from '../jobs/worker.ts'
 import {type Api, Client, makeKey, startApi} from '../test/support/api.ts'
 import {type TestDatabase, testDatabase} from '../test/support/database.ts'
+import {endsOf} from '../test/support/ends.ts'
 import {makeMerchant} from '../test/support/people.ts'
 import {until} from '../test/support/until.ts'
 import {type Received, type Receiver, startReceiver} from '../test/support/webhooks.ts'
@@ -28,11 +29,8 @@ beforeAll(async () => {
   receiver = await startReceiver()
   const log = logger('jobs')
   log.level = 'fatal'
-  const lost = (reason: string) => {
-    throw new Error(reason)
-  }
   const settings = readSettings({WEBHOOK_ALLOW_PRIVATE: '1'})
-  worker = await startWorker({databaseUrl: db.url('sluice_jobs'), settings, log, onLost: lost})
+  worker = await startWorker({databaseUrl: db.url('sluice_jobs'), settings, log, ends: endsOf(log)})
 })
 afterAll(async () => {
   await worker.stop()

@@ -6,6 +6,20 @@ const graceMs = 5000
 /** Exit code of a process that lost the database, which is no fault of its own: the next one waits inside until the database is back. */
 export const exitLost = 70
 
+/** In the environment of a process, if the one before it ended with exitLost: since when the database is away, in milliseconds since 1970. */
+const awaySinceVariable = 'DATABASE_AWAY_SINCE_MS'
+
+/** The environment that tells a process since when the database is away; empty if it is there. */
+export function withAwaySince(since: Date | undefined): NodeJS.ProcessEnv {
+  return since ? {[awaySinceVariable]: String(since.getTime())} : {}
+}
+
+/** Since when the database is away, if the process before this one ended because of that. */
+export function databaseAwaySince(): Date | undefined {
+  const since_ms = Number(process.env[awaySinceVariable])
+  return since_ms > 0 ? new Date(since_ms) : undefined
+}
+
 /** Calls `stop` once when the process is asked to end, then exits with code 0. */
 export function endWhenAsked(stop: () => Promise<void> = async () => {}): void {
   let asked = false
@@ -25,8 +39,11 @@ export function endWhenAsked(stop: () => Promise<void> = async () => {}): void {
 
 /** Notifies the supervisor, if there is one, that the process does its work now. */
 export function announceReady(details: Record<string, string> = {}): void {
-  process.send?.({ready: true, ...details})
+  process.send?.({ready: true, ...details}, ignoreLostParent)
 }
+
+/** A supervisor that has died ends this process by 'disconnect', not by an error here. */
+function ignoreLostParent(): void {}
 
 /** Notifies the supervisor, if there is one, why the process cannot do its work, and exits with code 1. */
 export function announceFailure(why: string): void {

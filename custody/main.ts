@@ -8,16 +8,16 @@ import {setTimeout as sleep} from 'node:timers/promises'
 import type pg from 'pg'
 import {measureDisk} from '../base/disk.ts'
 import {PermanentError} from '../base/errors.ts'
-import {announceFailure, announceReady, endWhenAsked, exitLost} from '../base/lifecycle.ts'
+import {announceReady, endWhenAsked} from '../base/lifecycle.ts'
 import {logger} from '../base/log.ts'
 import {observe} from '../base/observe.ts'
 import {chains} from '../chains/registry.ts'
 import {databaseUrlOf, readSettings, type Settings} from '../chains/settings.ts'
 import {requireSameAssets} from '../db/assets.ts'
-import {failureOf, fromDatabase, inWords, isAway} from '../db/failure.ts'
+import {inWords} from '../db/failure.ts'
 import {holdConnection} from '../db/held-connection.ts'
-import {Outage} from '../db/outage.ts'
 import {lockConnection} from '../db/pool.ts'
+import {type Ends, runProcess} from '../db/run-process.ts'
 import {deriver} from './addresses.ts'
 import {Custody} from './custody.ts'
 import {families, familyNames} from './families.ts'
@@ -61,12 +61,12 @@ const idleInTransactionMs = 10_000
 
 const log = logger('custody')
 
-async function main(): Promise<never> {
+async function main(ends: Ends): Promise<never> {
   const settings = readSettings()
   measureDisk('custody', path.dirname(seedFile(settings.home)))
   await observe({...settings, log})
   endWhenAsked() // work under way is in a transaction, or already in the journal: there is nothing to finish
-  const client = await connect(databaseUrlOf(settings))
+  const client = await connect(databaseUrlOf(settings), ends)
   await lock(client)
   await requireSameAssets(client, settings.chains.values())
   active.set(1)
@@ -127,16 +127,12 @@ async function main(): Promise<never> {
 }
 
 /** The connection that custody works with, whose statements may wait for others, and one beside it that notices when the database is away. */
-async function connect(url: string): Promise<pg.Client> {
-  const lost = (error: string) => {
-    log.fatal({error}, 'the database connection is lost')
-    process.exit(exitLost)
-  }
-  await holdConnection({url, name: 'sluice-custody-watch', outage: new Outage(log), onLost: lost})
+async function connect(url: string, {outage, lose}: Ends): Promise<pg.Client> {
+  await holdConnection({url, name: 'sluice-custody-watch', outage, onLost: lose})
   const client = lockConnection(url, 'sluice-custody', {idle_in_transaction_session_timeout: idleInTransactionMs})
-  client.on('error', error => lost(inWords(error)))
-  client.on('end', () => lost('the connection ended'))
-  await fromDatabase(client.connect())
+  client.on('error', error => lose(inWords(error)))
+  client.on('end', () => lose('the connection ended'))
+  await client.connect()
   return client
 }
 
@@ -218,10 +214,4 @@ async function openSeed(settings: Settings, client: pg.Client): Promise<string> 
   return made
 }
 
-main().catch(error => {
-  const isPermanent = error instanceof PermanentError
-  const stack = isPermanent || failureOf(error) ? undefined : error.stack
-  log.fatal({error: inWords(error), stack}, 'custody ended with an error')
-  if (isPermanent) announceFailure(error.message)
-  else process.exit(isAway(error) ? exitLost : 1)
-})
+runProcess(log, 'custody cannot go on', main)

@@ -2,15 +2,16 @@
 // Promises: once this resolves, the assets are those of the settings, including the operator's own tokens, with their smallest payouts. What was
 // accepted before stays. Decimals change, and an asset is removed, only if no amount of it was ever stored. A process whose settings name other
 // assets does not start.
-import pg from 'pg'
+import type pg from 'pg'
 import {PermanentError} from '../base/errors.ts'
 import type {ChainSettings} from '../chains/families.ts'
 import type {Asset, Chain} from '../chains/registry.ts'
+import {Client} from './pool.ts'
 
 /** Writes them into the database of this owner's URL. */
 export async function writeAssets(ownerUrl: string, settings: Iterable<ChainSettings>): Promise<void> {
   const chains = [...settings]
-  const client = new pg.Client({connectionString: ownerUrl, application_name: 'sluice-settings'})
+  const client = new Client({connectionString: ownerUrl, application_name: 'sluice-settings'})
   await client.connect()
   try {
     await removeOthers(client, chains)

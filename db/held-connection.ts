@@ -4,7 +4,7 @@
 // within ten. Whoever loses it must drop the process's other connections, too: they may not have noticed.
 import {setTimeout as sleep} from 'node:timers/promises'
 import type pg from 'pg'
-import {fromDatabase, inWords, isAway} from './failure.ts'
+import {inWords, isAway} from './failure.ts'
 import type {Outage} from './outage.ts'
 import {lockConnection, type Pool} from './pool.ts'
 
@@ -33,9 +33,8 @@ export async function holdConnection({url, name, outage, onLost, signal}: HoldOp
   for (;;) {
     signal?.throwIfAborted()
     const client = lockConnection(url, name, {connectionTimeoutMillis: openTimeoutMs})
-    client.on('error', () => {}) // the failing call says it
     try {
-      await fromDatabase(client.connect())
+      await client.connect()
       return new Held(client, outage, onLost)
     } catch (error) {
       if (!isAway(error)) throw error

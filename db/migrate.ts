@@ -18,6 +18,7 @@ import {chains} from '../chains/registry.ts'
 import {upsertAssets} from './assets.ts'
 import {connectionLimit} from './connections.ts'
 import {applyDefinitions, dropWhatIsGone, makeRegister, readDefinitions} from './definitions.ts'
+import {Client, openPool} from './pool.ts'
 
 export const roles = [
   'sluice_indexer',
@@ -91,7 +92,7 @@ export async function migrate(
   folder = ownFolder,
   wait: LockWait = lockWait,
 ): Promise<{applied: string[]}> {
-  const client = new pg.Client({connectionString: ownerUrl, application_name: 'sluice-migrate'})
+  const client = new Client({connectionString: ownerUrl, application_name: 'sluice-migrate'})
   await client.connect()
   try {
     await waitForTurn(client)
@@ -114,7 +115,7 @@ export async function migrate(
  * Gives the owner, and with it every role, another password in one transaction: after it the old ones do not work. Open connections stay open.
  */
 export async function changeOwnerPassword(ownerUrl: string, password: string): Promise<void> {
-  const client = new pg.Client({connectionString: ownerUrl, application_name: 'sluice-password'})
+  const client = new Client({connectionString: ownerUrl, application_name: 'sluice-password'})
   await client.connect()
   try {
     await waitForTurn(client)
@@ -290,11 +291,13 @@ async function analystHabits(client: pg.Client): Promise<string[]> {
 // code, and so act as the owner. Only their owner can use its tables (row security without a policy), so the worker gets policies.
 async function migrateJobs(client: pg.Client, ownerUrl: string): Promise<void> {
   const {makeWorkerUtils} = await import('graphile-worker') // loaded only here: the URL of a role does not need it
-  const utils = await makeWorkerUtils({connectionString: ownerUrl})
+  const pool = openPool(ownerUrl, {name: 'sluice-migrate', max: 1})
+  const utils = await makeWorkerUtils({pgPool: pool})
   try {
     await utils.migrate()
   } finally {
     await utils.release()
+    await pool.end()
   }
   await client.query(grantGraphileWorker)
 }

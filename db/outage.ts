@@ -1,5 +1,5 @@
 // One outage of the database, however many statements fail in it. Promises: an outage is logged once when it begins, with the cause, and once when it
-// is over, with its length and the number of failures.
+// is over, with its length and the number of failures. One in which the process before this one ended goes on, and is not logged again.
 import type {Logger} from '../base/log.ts'
 
 /** A failure that comes this soon after another one belongs to the same outage. */
@@ -11,8 +11,13 @@ export class Outage {
   #beganAt = 0
   #failedAt = 0
 
-  constructor(log: Logger) {
+  /** `since`: when it began, if the process before this one logged that. */
+  constructor(log: Logger, since?: Date) {
     this.#log = log
+    if (!since) return
+    this.#failures = 1
+    this.#failedAt = performance.now()
+    this.#beganAt = this.#failedAt - Math.max(0, Date.now() - since.getTime())
   }
 
   /** The database, or the way to it, failed. */

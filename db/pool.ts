@@ -1,4 +1,4 @@
-// Connections to Postgres. Promises: every connection names its process. A connection lost while idle is replaced and never ends the process. An
+// Connections to Postgres. Promises: every connection names its process. A connection lost while idle never ends the process; a pool replaces it. An
 // error of a connection is recognised as one of the database (failure.ts). No connection is made to a server that takes no writes, unless it is for
 // reads only; one to a server that is no primary any more is closed, never used again. A database that does not respond gives an error within half a minute, unless held-connection.ts has noticed it before.
 import pg from 'pg'
@@ -29,6 +29,7 @@ export class Client extends pg.Client {
 
   constructor(config?: pg.ClientConfig) {
     super(config)
+    this.on('error', noteOfDatabase) // the failing statement reports it
     this.connection.on('errorMessage', ({code}: pg.DatabaseError) => {
       if (isNoPrimary(code)) this.#leave()
     })
@@ -41,7 +42,7 @@ export class Client extends pg.Client {
   override connect(): Promise<pg.Client>
   override connect(callback: (error: Error) => void): void
   override connect(callback?: (error: Error) => void): Promise<pg.Client> | undefined {
-    if (!callback) return super.connect().then(() => this.#orRefusal())
+    if (!callback) return fromDatabase(super.connect().then(() => this.#orRefusal()))
     super.connect((error?: Error) => {
       if (!error && this.#refusal) this.#leave()
       callback((error ?? this.#refusal)!)

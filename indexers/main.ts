@@ -4,15 +4,15 @@
 // that does not move is logged, and the process restarts.
 import {parseArgs} from 'node:util'
 import {PermanentError} from '../base/errors.ts'
-import {announceReady, endWhenAsked, exitLost} from '../base/lifecycle.ts'
+import {announceReady, endWhenAsked} from '../base/lifecycle.ts'
 import {logger} from '../base/log.ts'
 import {observe} from '../base/observe.ts'
 import {formsOf, hasNode} from '../chains/families.ts'
 import {databaseUrlOf, readSettings} from '../chains/settings.ts'
 import {otherAssets} from '../db/assets.ts'
 import {connections} from '../db/connections.ts'
-import {inWords, isAway} from '../db/failure.ts'
 import {openPool} from '../db/pool.ts'
+import {type Ends, runProcess} from '../db/run-process.ts'
 import {ChainCursor} from './cursor.ts'
 import {indexerFamilyOf} from './families.ts'
 import {writeBlocks} from './match.ts'
@@ -28,7 +28,7 @@ const tryAgain = 75
 const {values} = parseArgs({options: {chain: {type: 'string', default: ''}}})
 const log = logger(`indexer-${values.chain}`)
 
-async function main(code: string): Promise<void> {
+async function main(code: string, ends: Ends): Promise<void> {
   const settings = readSettings()
   const chain = [...settings.chains.values()].find(known => known.chain.code === code)
   if (!chain || !hasNode(chain)) {
@@ -41,8 +41,8 @@ async function main(code: string): Promise<void> {
   beginCounting(code)
   await observe({...settings, log})
   endWhenAsked()
+  const lock = await openLock(url, code, ends)
   announceReady()
-  const lock = await openLock(url, code, log)
   const db = openPool(url, {name: `indexer-${code}-cursor`, max: connections.sluice_indexer.pool, log})
   const cursor = new ChainCursor(db, code)
   await cursor.configure()
@@ -72,7 +72,4 @@ async function main(code: string): Promise<void> {
   process.exit(tryAgain)
 }
 
-main(values.chain).catch((error: Error) => {
-  log.fatal({error: inWords(error)}, 'the indexer cannot go on')
-  process.exit(isAway(error) ? exitLost : error instanceof PermanentError ? 78 : tryAgain)
-})
+runProcess(log, 'the indexer cannot go on', ends => main(values.chain, ends))

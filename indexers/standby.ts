@@ -2,23 +2,15 @@
 // loses this connection ends at once, because another may already be active.
 import {setTimeout as sleep} from 'node:timers/promises'
 import type pg from 'pg'
-import {exitLost} from '../base/lifecycle.ts'
 import type {Logger} from '../base/log.ts'
 import {holdConnection} from '../db/held-connection.ts'
-import {Outage} from '../db/outage.ts'
+import type {Ends} from '../db/run-process.ts'
 
 const retryMs = 1000
 
 /** Opens the connection for the lock of a chain, which ends the process when it is lost. Resolves once the database takes writes. */
-export async function openLock(url: string, chain: string, log: Logger): Promise<pg.Client> {
-  const onLost = (reason: string) => {
-    log.error(
-      {reason},
-      'the connection that holds the lock of this chain was lost; ending, so that only one indexer is active',
-    )
-    process.exit(exitLost)
-  }
-  const held = await holdConnection({url, name: `indexer-${chain}-lock`, outage: new Outage(log), onLost})
+export async function openLock(url: string, chain: string, {outage, lose}: Ends): Promise<pg.Client> {
+  const held = await holdConnection({url, name: `indexer-${chain}-lock`, outage, onLost: lose})
   return held.client
 }
 

@@ -1,10 +1,11 @@
 // A worker's proof of life: advisory locks on one separate connection. Promises: a worker holds its jobs and webhook endpoints exactly as long as
 // its process lives and reaches the database. A worker that loses this connection must end at once, because others take over what it held
-// (onLost is for that). Postgres notices a vanished machine within 25 seconds, the worker a vanished Postgres within 10 (db/held-connection.ts).
+// Postgres notices a vanished machine within 25 seconds, the worker a vanished Postgres within 10 (db/held-connection.ts).
 import type pg from 'pg'
+
 import type {Logger} from '../base/log.ts'
 import {holdConnection} from '../db/held-connection.ts'
-import {Outage} from '../db/outage.ts'
+import type {Ends} from '../db/run-process.ts'
 
 // app.recover_dead_pools knows the connection by this name.
 const applicationName = 'sluice-jobs-liveness'
@@ -16,18 +17,14 @@ export interface Liveness {
   plugin: GraphileConfig.Plugin
   /** Shows that this worker is alive, and frees what dead workers held. Runs each second. */
   beat(): Promise<void>
-  /** Releases everything; onLost is no longer called. */
+  /** Releases everything; its loss ends nothing any more. */
   release(): Promise<void>
 }
 
-/** `onLost` is called once, with the reason, when the connection is gone; it must end the process. */
-export async function holdLiveness(to: {
-  url: string
-  log: Logger
-  onLost: (reason: string) => void
-}): Promise<Liveness> {
-  const {url, log, onLost} = to
-  const held = await holdConnection({url, name: applicationName, outage: new Outage(log), onLost})
+/** Loses the process when the connection is gone. */
+export async function holdLiveness(to: {url: string; log: Logger; ends: Ends}): Promise<Liveness> {
+  const {url, log, ends} = to
+  const held = await holdConnection({url, name: applicationName, outage: ends.outage, onLost: ends.lose})
   const {client} = held
   const locked = new Map<string, Promise<unknown>>()
   const lock = (poolId: string) => {

@@ -118,14 +118,14 @@ test('a worker that loses its liveness connection exits with 70 at once', async 
   expect(performance.now() - began).toBeLessThan(1000)
 })
 
-test('a worker notified of a breaking migration, by whatever role, ends with 70, and does not stay without running jobs', async () => {
+test('a worker notified of a breaking migration, by whatever role, starts again, and does not stay without running jobs', async () => {
   const worker = await startWorker()
   const hasEnded = async () => {
     await db.pool.query(`notify "worker:migrate", '{"migrationNumber": 999, "breaking": true}'`)
     return worker.exitCode !== null
   }
   await until(hasEnded, {timeoutMs: 10_000, what: 'the worker to end'}) // it works a moment before it listens
-  expect(worker.exitCode).toBe(70)
+  expect(worker.exitCode).toBe(0) // blameless: the supervisor starts it again within a second
   await startWorker() // nothing has changed: the next one works
   await db.pool.query(`select app.enqueue('fail_undeliverable')`)
   const jobs = () => db.rows('select from graphile_worker._private_jobs')

@@ -8,6 +8,7 @@ import {requireSameAssets} from '../db/assets.ts'
 import {connections} from '../db/connections.ts'
 import {inWords} from '../db/failure.ts'
 import {openPool} from '../db/pool.ts'
+import type {Ends} from '../db/run-process.ts'
 import {type DailyAudit, openDailyAudit} from './audit/daily.ts'
 import {holdLiveness, type Liveness} from './liveness.ts'
 import {countJobs} from './metrics.ts'
@@ -37,8 +38,8 @@ export interface WorkerOptions {
   databaseUrl: string
   settings: Settings
   log: Logger
-  /** Must end the process: others are taking over what this worker holds. */
-  onLost: (reason: string) => void
+  /** Each must end the process: others are taking over what this worker holds. */
+  ends: Ends
 }
 
 export interface Worker {
@@ -46,8 +47,8 @@ export interface Worker {
   stop(): Promise<void>
 }
 
-export async function startWorker({databaseUrl, settings, log, onLost}: WorkerOptions): Promise<Worker> {
-  const liveness = await holdLiveness({url: databaseUrl, log, onLost})
+export async function startWorker({databaseUrl, settings, log, ends}: WorkerOptions): Promise<Worker> {
+  const liveness = await holdLiveness({url: databaseUrl, log, ends})
   const pool = openPool(databaseUrl, {name: 'sluice-jobs', max: connections.sluice_jobs.pool, log})
   pool.on('connect', client => client.on('error', () => {})) // while in use, the failing query reports the error
   await requireSameAssets(pool, settings.chains.values())
@@ -65,9 +66,11 @@ export async function startWorker({databaseUrl, settings, log, onLost}: WorkerOp
   const payouts = await openContext(settings, pool, log)
   const runner = await startRunner({pool, sequencer, liveness, payouts, log})
   let isStopping = false
-  // It also ends by itself, without an error, when a NOTIFY announces a breaking migration; anybody who can connect can send one.
-  const ended = (why: string) => isStopping || onLost(`graphile-worker ended: ${why}`)
-  runner.promise.then(() => ended('it shut down by itself'), ended)
+  runner.promise.then(
+    // It ends when a NOTIFY announces a breaking migration; anybody who can connect can send one.
+    () => isStopping || ends.startAgain('graphile-worker was told to end, by a notification'),
+    error => isStopping || ends.fail(error),
+  )
   const analytics = analyticsRefresh(databaseUrl)
   const daily = openDailyAudit({databaseUrl, pool, settings, log})
   const stopTick = await startParts({pool, sequencer, dispatcher, liveness, payouts, analytics, daily, settings, log})

@@ -4,6 +4,7 @@ import {tmpdir} from 'node:os'
 import path from 'node:path'
 import pino from 'pino'
 import {expect, test} from 'vitest'
+import {exitLost} from '../base/lifecycle.ts'
 import {until} from '../test/support/until.ts'
 import {Child, waitAfter} from './child.ts'
 
@@ -67,4 +68,35 @@ test('a process killed repeatedly restarts each time, and one that cannot run re
   })
   expect(waited.well).toEqual([250, 500, 1000, 1000, 1000])
   expect(waited.badly?.slice(0, 4)).toEqual([250, 500, 1000, 2000])
+})
+
+test('a process that loses the database before it is ready is started again, and knows since when it is away; one that fails is an error', async ({
+  onTestFinished,
+}) => {
+  const folder = mkdtempSync(path.join(tmpdir(), 'sluice-child-'))
+  const lines: {level: number; how: string}[] = []
+  const log = pino({}, {write: line => void lines.push(JSON.parse(line))})
+  const childOf = (name: string, program: string) => {
+    const module = path.join(folder, `${name}.mjs`)
+    writeFileSync(module, program)
+    return new Child({name, module, environment: () => process.env, log, onChange() {}})
+  }
+  const since = 'process.env.DATABASE_AWAY_SINCE_MS'
+  const loser = childOf('loser', `${since} ? process.send({ready: true, url: ${since}}) : process.exit(${exitLost})`)
+  const hopeless = childOf('hopeless', `process.exit(${exitLost})`)
+  onTestFinished(async () => {
+    await loser.stop(1000)
+    rmSync(folder, {recursive: true})
+  })
+  const began = Date.now()
+  const {url} = await loser.start()
+  expect(Number(url)).toBeGreaterThanOrEqual(began)
+  expect(Number(url)).toBeLessThan(Date.now())
+  expect([loser.state, loser.restarts, lines]).toEqual(['running', 1, []]) // the process itself says that the database is away
+  const starting = hopeless.start()
+  await until(async () => hopeless.restarts > 1, {timeoutMs: 20_000, what: 'it to be started again'})
+  await Promise.all([expect(starting).rejects.toThrow(/^hopeless ended before it was ready/), hopeless.stop(1000)])
+  await expect(childOf('wrong', 'process.exit(1)').start()).rejects.toThrow(
+    'wrong ended before it was ready (exit code 1)',
+  )
 })

@@ -1,17 +1,19 @@
 // One supervised process of the service. Promises: it runs while it is wanted; when it dies it is restarted after a wait. The wait doubles from
-// 0.25 s to 30 s, or to 1 s if the process was killed or lost the database, and starts from 0.25 s again once it has run for 10 s. When it is not wanted, it ends
-// within the given grace.
+// 0.25 s to 30 s, or to 1 s if the process was killed or lost the database, and starts from 0.25 s again once it has run for 10 s. A process that loses
+// the database knows at its next start since when that is away. When it is not wanted, it ends within the given grace.
 import {type ChildProcess, fork, type StdioOptions} from 'node:child_process'
 import {closeSync, openSync} from 'node:fs'
 import {Counter, Gauge} from 'prom-client'
 import {z} from 'zod'
 import {PermanentError} from '../base/errors.ts'
-import {exitLost} from '../base/lifecycle.ts'
+import {exitLost, withAwaySince} from '../base/lifecycle.ts'
 import type {Logger} from '../base/log.ts'
 import {registry} from '../base/observe.ts'
 import type {User} from './users.ts'
 
-const readyTimeoutMs = 120_000
+const slowStartMs = 120_000
+/** How a process ends that has lost the database. */
+const lost = `exit code ${exitLost}`
 const firstWaitMs = 250
 const longestWaitMs = 30_000
 const longestBlamelessWaitMs = 1000
@@ -21,7 +23,7 @@ const healthyAfterMs = 10_000
  * Ends for which a process is not to blame: signals from outside (a process that is asked to end exits with code 0), and the loss of the
  * database, for which the next process waits inside.
  */
-const blameless = new Set(['SIGKILL', 'SIGTERM', 'SIGINT', 'SIGHUP', 'exit code 0', `exit code ${exitLost}`])
+const blameless = new Set(['SIGKILL', 'SIGTERM', 'SIGINT', 'SIGHUP', 'exit code 0', lost])
 
 const up = new Gauge({
   name: 'sluice_process_up',
@@ -77,6 +79,10 @@ export class Child {
   startedAt = new Date(0)
   restarts = 0
   readonly #options: ChildOptions
+  /** Settled once it is ready for the first time, or ends before. */
+  readonly #first = Promise.withResolvers<Ready>()
+  /** Since when the database is away, as far as this process knows. */
+  #lostAt: Date | undefined
   #process: ChildProcess | undefined
   #timer: NodeJS.Timeout | undefined
   #waitMs = 0
@@ -89,39 +95,31 @@ export class Child {
     this.command = [process.execPath, options.module, ...(options.args ?? [])].join(' ')
     this.#options = options
     restarts.inc({name: this.name}, 0)
+    this.#first.promise.catch(() => {}) // start() reports it
   }
 
-  /** Starts it for the first time. Resolves when it is ready; rejects if it ends before, or is not ready in two minutes. */
+  /**
+   * Starts it for the first time. Resolves when it is ready, however long that takes. Rejects if it ends before, for another reason than that it
+   * lost the database.
+   */
   async start(): Promise<Ready> {
+    const {log, logFile} = this.#options
     this.#wanted = true
-    return await new Promise((resolve, reject) => {
-      const fail = (how: string) => {
-        clearTimeout(timer)
-        const {logFile} = this.#options
-        reject(new Error(`${this.name} ${how}${logFile ? `; ${logFile} says why` : ''}`))
-      }
-      const refuse = (why: string) => {
-        clearTimeout(timer)
-        reject(new PermanentError(`${this.name} cannot start: ${why}`))
-      }
-      const timer = setTimeout(() => fail(`was not ready after ${readyTimeoutMs / 1000} s`), readyTimeoutMs)
-      this.#launch({
-        ready: message => {
-          clearTimeout(timer)
-          resolve(message)
-        },
-        failed: refuse,
-        ended: how => fail(`ended before it was ready (${how})`),
-      })
-    })
+    const slow = setTimeout(
+      () => log.warn({name: this.name, log_file: logFile, seconds: slowStartMs / 1000}, 'a process is not ready yet'),
+      slowStartMs,
+    )
+    this.#launch()
+    return await this.#first.promise.finally(() => clearTimeout(slow))
   }
 
-  #launch(first?: {ready(message: Ready): void; failed(why: string): void; ended(how: string): void}): void {
+  #launch(): void {
     const {module, args = [], user, environment, logFile} = this.#options
     this.#options.prepare?.()
     const output = logFile === undefined ? 2 : openSync(logFile, 'a', 0o600)
     const stdio: StdioOptions = ['ignore', output, output, 'ipc']
-    const child = fork(module, args, {...user, env: environment(), execArgv: [], stdio})
+    const env = {...environment(), ...withAwaySince(this.#lostAt)}
+    const child = fork(module, args, {...user, env, execArgv: [], stdio})
     if (output !== 2) closeSync(output)
     this.#process = child
     this.startedAt = new Date()
@@ -130,17 +128,18 @@ export class Child {
     child.on('message', message => {
       if (this.#process !== child) return
       const failed = Failed.safeParse(message)
-      if (failed.success) return first?.failed(failed.data.failed)
+      if (failed.success)
+        return this.#first.reject(new PermanentError(`${this.name} cannot start: ${failed.data.failed}`))
       const {data} = Ready.safeParse(message)
       if (!data) return
+      this.#lostAt = undefined
       this.#runningSince = performance.now()
       this.#change('running', child.pid)
-      first?.ready(data)
+      this.#first.resolve(data)
     })
     const ended = (how: string) => {
       if (this.#process !== child) return
       this.#process = undefined
-      first?.ended(how)
       this.#after(how)
     }
     child.once('exit', (code, signal) => ended(signal ?? `exit code ${code}`))
@@ -152,19 +151,33 @@ export class Child {
   /** It ended: restart it, unless it is not wanted any more. */
   #after(how: string): void {
     if (!this.#wanted) {
-      this.#change('stopped', undefined)
+      this.#stopped(how)
       return
     }
+    if (how === lost) this.#lostAt ??= new Date()
+    else this.#failToStart(how)
     const now = performance.now()
     const waitMs = waitAfter(this.#waitMs, how, now - (this.#runningSince ?? now))
     this.#waitMs = waitMs
-    this.#options.log.warn({name: this.name, how, restart_in_ms: waitMs}, 'a process ended; it is started again')
+    const level = how === lost ? 'debug' : 'warn' // it has said itself that the database is away
+    this.#options.log[level]({name: this.name, how, restart_in_ms: waitMs}, 'a process ended; it is started again')
     this.#change('waiting', undefined)
     this.#timer = setTimeout(() => {
       this.restarts++
       restarts.inc({name: this.name})
       this.#launch()
     }, waitMs)
+  }
+
+  #stopped(how: string): void {
+    this.#failToStart(how)
+    this.#change('stopped', undefined)
+  }
+
+  #failToStart(how: string): void {
+    const {logFile} = this.#options
+    const where = logFile ? `; ${logFile} says why` : ''
+    this.#first.reject(new Error(`${this.name} ended before it was ready (${how})${where}`))
   }
 
   #change(state: Child['state'], pid: number | undefined): void {
@@ -184,14 +197,15 @@ export class Child {
     this.#wanted = false
     clearTimeout(this.#timer)
     if (this.#process) await end(this.#process, graceMs)
-    else this.#change('stopped', undefined)
+    else this.#stopped('it was stopped')
   }
 
   /** Ends it at once. */
   kill(): void {
     this.#wanted = false
     clearTimeout(this.#timer)
-    this.#process?.kill('SIGKILL')
+    if (this.#process) this.#process.kill('SIGKILL')
+    else this.#stopped('it was stopped')
   }
 }
 

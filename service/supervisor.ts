@@ -30,7 +30,11 @@ import type {ChainCode} from '../chains/registry.ts'
 import {dashboardUrlOf, factsOf, metricsPorts, readSettings, type Settings, settingsFrom} from '../chains/settings.ts'
 import {writeAssets} from '../db/assets.ts'
 import {type EmbeddedPostgres, startPostgres} from '../db/embedded.ts'
+import {inWords, isAway} from '../db/failure.ts'
+import {untilWritable} from '../db/held-connection.ts'
 import {migrate, type Role, roleUrl} from '../db/migrate.ts'
+import {Outage} from '../db/outage.ts'
+import {Client} from '../db/pool.ts'
 import {Child} from './child.ts'
 import {LocalChain} from './local-chain.ts'
 import {rotateLogs} from './rotate-logs.ts'
@@ -46,6 +50,9 @@ const longestWaitMs = 30_000
 const rotateIntervalMs = 60_000
 const rotation = {maxBytes: 50 * 2 ** 20, kept: 5}
 
+const connectionName = 'sluice-supervisor'
+
+const stopped = 'the service was stopped while it started'
 const noop = () => {}
 
 export interface ServiceOptions {
@@ -98,6 +105,8 @@ export class Supervisor {
   #unobserve: () => Promise<void> = async () => {}
   #starting: Promise<void> = Promise.resolve()
   #stopping: Promise<void> | undefined
+  /** Ends the waiting for the database. */
+  readonly #ending = new AbortController()
 
   constructor(settings: Settings, options: ServiceOptions = {}) {
     this.#settings = settings
@@ -129,14 +138,14 @@ export class Supervisor {
     this.#step('the database')
     if (databaseUrl) this.#ownerUrl = databaseUrl
     else await this.#startPostgres()
-    await migrate(this.#ownerUrl)
+    await this.#untilDone(() => migrate(this.#ownerUrl))
     await this.#startLocalChains()
-    await writeAssets(this.#ownerUrl, this.#settingsOfChains())
+    await this.#untilDone(() => writeAssets(this.#ownerUrl, this.#settingsOfChains()))
     this.#step('the processes')
     await this.#findUsers()
     await this.#startChildren()
     this.#step('the chains')
-    await this.#untilFollowed()
+    await this.#untilDone(() => this.#untilFollowed())
     this.#goOn()
     await this.#fundTreasuries()
     this.#goOn()
@@ -176,10 +185,36 @@ export class Supervisor {
   }
 
   #goOn(): void {
-    if (this.#stopping) throw new PermanentError('the service was stopped while it started')
+    if (this.#stopping) throw new PermanentError(stopped)
   }
 
   // --- the database ---
+
+  /** Does what needs the database and may be done twice; again if the database is away meanwhile, however long that lasts. */
+  async #untilDone(work: () => Promise<unknown>): Promise<void> {
+    const outage = new Outage(this.#log)
+    for (;;) {
+      const {signal} = this.#ending
+      await untilWritable({url: this.#ownerUrl, name: connectionName, outage, signal})
+      try {
+        await work()
+        return
+      } catch (error) {
+        if (!isAway(error)) throw error
+        outage.failed(inWords(error))
+      }
+    }
+  }
+
+  async #query<T extends pg.QueryResultRow>(sql: string, values?: unknown[]): Promise<T[]> {
+    const client = new Client({connectionString: this.#ownerUrl, application_name: connectionName})
+    await client.connect()
+    try {
+      return (await client.query<T>(sql, values)).rows
+    } finally {
+      await client.end()
+    }
+  }
 
   async #startPostgres(): Promise<void> {
     this.#postgres = await startPostgres({dir: path.join(this.#home, 'postgres')})
@@ -194,7 +229,7 @@ export class Supervisor {
 
   /** Holds a connection for as long as the server lives; when it breaks, the server is started again. */
   async #watchPostgres(): Promise<void> {
-    const watch = new pg.Client({connectionString: this.#ownerUrl, application_name: 'sluice-supervisor'})
+    const watch = new pg.Client({connectionString: this.#ownerUrl, application_name: connectionName})
     watch.on('error', () => {}) // 'end' follows
     await watch.connect()
     this.#watch = watch
@@ -387,41 +422,30 @@ export class Supervisor {
 
   /** Waits until every chain is followed, so that what is sent next is seen; not for ever, as a public node may be down. */
   async #untilFollowed(): Promise<void> {
-    const client = new pg.Client({connectionString: this.#ownerUrl, application_name: 'sluice-supervisor'})
-    await client.connect()
-    try {
-      let missing: string[] = this.#chains()
-        .map(({chain}) => chain)
-        .filter(chain => this.#isWanted(indexerName(chain)))
-      for (const deadline = Date.now() + followedTimeoutMs; missing.length; await sleep(50)) {
-        this.#goOn()
-        if (Date.now() > deadline) {
-          this.#log.warn({chains: missing}, 'some chains are not followed yet; the service runs without them')
-          return
-        }
-        const {rows} = await client.query<{chain: string}>(
-          'select chain from chain.cursor where head_moved_at > $1 or halted_at is not null',
-          [this.#startedAt],
-        )
-        missing = missing.filter(code => !rows.some(({chain}) => chain === code))
+    let missing: string[] = this.#chains()
+      .map(({chain}) => chain)
+      .filter(chain => this.#isWanted(indexerName(chain)))
+    for (const deadline = Date.now() + followedTimeoutMs; missing.length; await sleep(50)) {
+      this.#goOn()
+      if (Date.now() > deadline) {
+        this.#log.warn({chains: missing}, 'some chains are not followed yet; the service runs without them')
+        return
       }
-    } finally {
-      await client.end()
+      const rows = await this.#query<{chain: string}>(
+        'select chain from chain.cursor where head_moved_at > $1 or halted_at is not null',
+        [this.#startedAt],
+      )
+      missing = missing.filter(code => !rows.some(({chain}) => chain === code))
     }
   }
 
   /** Gives the treasury of each local chain its first coins, once the indexer is there to see them arrive. */
   async #fundTreasuries(): Promise<void> {
-    const client = new pg.Client({connectionString: this.#ownerUrl, application_name: 'sluice-supervisor'})
-    await client.connect()
-    try {
-      const {rows} = await client.query<{chain: ChainCode; address: string}>(
-        `select c.chain, a.address from custody.address a join app.chain c using (family) where a.purpose = 'treasury'`,
-      )
-      for (const {chain, address} of rows) await this.#localChains.find(local => local.chain === chain)?.fund(address)
-    } finally {
-      await client.end()
-    }
+    if (!this.#localChains.length) return
+    const rows = await this.#query<{chain: ChainCode; address: string}>(
+      `select c.chain, a.address from custody.address a join app.chain c using (family) where a.purpose = 'treasury'`,
+    )
+    for (const {chain, address} of rows) await this.#localChains.find(local => local.chain === chain)?.fund(address)
   }
 
   // --- service.json and processes.json ---
@@ -475,6 +499,7 @@ export class Supervisor {
   }
 
   async #stop(): Promise<void> {
+    this.#ending.abort(new PermanentError(stopped))
     if (!this.#unlock) return // nothing was started
     const late = setTimeout(() => void this.kill(), stopTimeoutMs)
     await Promise.all(this.#children.map(child => child.stop(childGraceMs)))

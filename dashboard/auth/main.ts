@@ -3,21 +3,20 @@
 import type {AddressInfo} from 'node:net'
 import {PermanentError} from '../../base/errors.ts'
 import {dashboardSocket} from '../../base/home.ts'
-import {announceReady, endWhenAsked, exitLost} from '../../base/lifecycle.ts'
+import {announceReady, endWhenAsked} from '../../base/lifecycle.ts'
 import {logger} from '../../base/log.ts'
 import {observe} from '../../base/observe.ts'
 import {dashboardUrlOf, databaseUrlOf, readSettings} from '../../chains/settings.ts'
 import {connections} from '../../db/connections.ts'
-import {failureOf, inWords, isAway} from '../../db/failure.ts'
 import {cutWhenAway, untilWritable} from '../../db/held-connection.ts'
-import {Outage} from '../../db/outage.ts'
 import {openPool} from '../../db/pool.ts'
+import {type Ends, runProcess} from '../../db/run-process.ts'
 import {buildServer} from './server.ts'
 
 const log = logger('dashboard-auth')
 const connectTimeoutMs = 5_000
 
-async function main(): Promise<void> {
+async function main({outage}: Ends): Promise<void> {
   const settings = readSettings()
   const {host, dashboardPort: port, dashboardSecret: secret, dashboardProxies: proxies, home} = settings
   if (!secret)
@@ -30,7 +29,7 @@ async function main(): Promise<void> {
   const app = await buildServer({pool, secret, url: () => url, socket: dashboardSocket(home), proxies, log})
   await observe({...settings, log})
   const ending = new AbortController()
-  const held = {url: databaseUrlOf(settings), name: 'sluice-auth-held', outage: new Outage(log), signal: ending.signal}
+  const held = {url: databaseUrlOf(settings), name: 'sluice-auth-held', outage, signal: ending.signal}
   await untilWritable(held)
   const following = cutWhenAway(pool, held)
   endWhenAsked(async () => {
@@ -53,10 +52,4 @@ async function main(): Promise<void> {
   announceReady({url: `http://${host.includes(':') ? `[${host}]` : host}:${boundPort}`})
 }
 
-main().catch(error => {
-  log.fatal(
-    {error: inWords(error), stack: failureOf(error) || error instanceof PermanentError ? undefined : error.stack},
-    'nobody can sign in to the dashboard',
-  )
-  process.exit(isAway(error) ? exitLost : 1)
-})
+runProcess(log, 'nobody can sign in to the dashboard', main)

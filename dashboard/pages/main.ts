@@ -2,23 +2,21 @@
 // password, code or cookie. It ends cleanly when it is asked to or its parent is gone.
 import {chmodSync, mkdirSync, rmSync} from 'node:fs'
 import path from 'node:path'
-import {PermanentError} from '../../base/errors.ts'
 import {dashboardSocket} from '../../base/home.ts'
-import {announceReady, endWhenAsked, exitLost} from '../../base/lifecycle.ts'
+import {announceReady, endWhenAsked} from '../../base/lifecycle.ts'
 import {logger} from '../../base/log.ts'
 import {observe} from '../../base/observe.ts'
 import {databaseUrlOf, readSettings} from '../../chains/settings.ts'
 import {connections} from '../../db/connections.ts'
-import {failureOf, inWords, isAway} from '../../db/failure.ts'
 import {cutWhenAway, untilWritable} from '../../db/held-connection.ts'
-import {Outage} from '../../db/outage.ts'
 import {openPool} from '../../db/pool.ts'
+import {type Ends, runProcess} from '../../db/run-process.ts'
 import {buildServer} from './server.ts'
 
 const log = logger('dashboard-pages')
 const connectTimeoutMs = 5_000
 
-async function main(): Promise<void> {
+async function main({outage}: Ends): Promise<void> {
   const settings = readSettings()
   const {host, port, publicUrl, chains, webhookAllowPrivate, payoutTimeoutMs} = settings
   const max = connections.sluice_dashboard.pool
@@ -30,7 +28,7 @@ async function main(): Promise<void> {
   const held = {
     url: databaseUrlOf(settings),
     name: 'sluice-dashboard-held',
-    outage: new Outage(log),
+    outage,
     signal: ending.signal,
   }
   await untilWritable(held)
@@ -50,10 +48,4 @@ async function main(): Promise<void> {
   announceReady()
 }
 
-main().catch(error => {
-  log.fatal(
-    {error: inWords(error), stack: failureOf(error) || error instanceof PermanentError ? undefined : error.stack},
-    'the pages cannot be served',
-  )
-  process.exit(isAway(error) ? exitLost : 1)
-})
+runProcess(log, 'the pages cannot be served', main)

@@ -180,8 +180,8 @@ function routeLogs(log: Logger, chain: string): void {
   setRootSink(({level, msg, ns, err, time: _, ...rest}) => {
     const detail = {subsquid: ns, ...rest, ...(err ? {error: String((err as Error).message ?? err)} : {})}
     if (level >= 3) nodeErrors.inc({chain})
-    if (level >= 4)
-      log.error(detail, msg ?? 'the stream of blocks failed; the next start continues from what was committed')
+    if (level >= 5) throw err // otherwise Subsquid would end the process with code 1; so it ends as with any other error
+    if (level === 4) log.error(detail, msg)
     else if (level === 3) log.warn(detail, msg)
     else log.debug(detail, msg)
   })

@@ -5,6 +5,7 @@ import {afterAll, afterEach, beforeAll, beforeEach, expect, test} from 'vitest'
 import {logger} from '../../base/log.ts'
 import {readSettings} from '../../chains/settings.ts'
 import {type TestDatabase, testDatabase} from '../../test/support/database.ts'
+import {endsOf} from '../../test/support/ends.ts'
 import {until} from '../../test/support/until.ts'
 import {
   createEndpoint,
@@ -22,14 +23,14 @@ let worker: Worker
 let receiver: Receiver
 let merchant: Merchant
 
+const log = logger('jobs').child({}, {level: 'silent'})
+
 const start = () =>
   startWorker({
     databaseUrl: db.url('sluice_jobs'),
     settings: {...readSettings({}), webhookAllowPrivate: true},
-    log: logger('jobs').child({}, {level: 'silent'}),
-    onLost: reason => {
-      throw new Error(reason)
-    },
+    log,
+    ends: endsOf(log),
   })
 
 beforeAll(async () => {

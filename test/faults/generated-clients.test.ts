@@ -12,6 +12,7 @@ import {startWorker} from '../../jobs/worker.ts'
 import {type Api, fillPool, makeKey, startApi} from '../support/api.ts'
 import {ChainWriter} from '../support/chain-writer.ts'
 import {type TestDatabase, testDatabase} from '../support/database.ts'
+import {endsOf} from '../support/ends.ts'
 import {makeMerchant} from '../support/people.ts'
 import {until} from '../support/until.ts'
 import {type Receiver, startReceiver} from '../support/webhooks.ts'
@@ -133,10 +134,7 @@ beforeAll(async () => {
   const log = logger('jobs')
   log.level = 'fatal'
   const settings = readSettings({WEBHOOK_ALLOW_PRIVATE: '1'})
-  const onLost = (reason: string) => {
-    throw new Error(reason)
-  }
-  worker = await startWorker({databaseUrl: db.url('sluice_jobs'), settings, log, onLost})
+  worker = await startWorker({databaseUrl: db.url('sluice_jobs'), settings, log, ends: endsOf(log)})
   eth = await ChainWriter.open(db, 'ETH')
   folder = mkdtempSync(path.join(root, '.sluice-clients-'))
   writeFileSync(path.join(folder, 'openapi.json'), await (await fetch(`${api.url}/openapi.json`)).text())

@@ -12,6 +12,7 @@ import {restoreBaseline} from '../support/baseline.ts'
 import {assertBooks} from '../support/books.ts'
 import {ChainWriter, hashOf} from '../support/chain-writer.ts'
 import {emptyDatabase} from '../support/database.ts'
+import {endsOf} from '../support/ends.ts'
 import {makeMerchant} from '../support/people.ts'
 import {copySchema} from '../support/schema-folder.ts'
 import {until} from '../support/until.ts'
@@ -101,13 +102,12 @@ test('upgrading the database while the service works fails no request, loses or 
   const [address] = (await ok('POST', '/v1/users', {external_ref: 'first', chains: ['ETH']})).addresses
   await ok('PUT', '/v1/payout-address', {chain: 'ETH', address: '0x52908400098527886E0F7030069857D2E4169EE7'})
   await migrate(db.ownerUrl) // everything is applied; this gives the roles of this server their passwords
+  const log = logger('jobs').child({}, {level: 'silent'}) // tasks that need the newest schema may fail until it is there
   const worker = await startWorker({
     databaseUrl: db.url('sluice_jobs'),
     settings: {...readSettings({}), webhookAllowPrivate: true},
-    log: logger('jobs').child({}, {level: 'silent'}), // tasks that need the newest schema may fail until it is there
-    onLost: reason => {
-      throw new Error(reason)
-    },
+    log,
+    ends: endsOf(log),
   })
 
   const analyst = new pg.Client({connectionString: db.url('sluice_analyst')})

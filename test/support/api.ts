@@ -13,6 +13,7 @@ import {newKey} from '../../base/api-key.ts'
 import {logger} from '../../base/log.ts'
 import {scopes as allScopes, type Scope} from '../../base/scopes.ts'
 import {readSettings} from '../../chains/settings.ts'
+import {Outage} from '../../db/outage.ts'
 import type {TestDatabase} from './database.ts'
 
 export interface Api {
@@ -49,6 +50,7 @@ export async function startApi(db: Pick<TestDatabase, 'url'>, options: Options =
     paymentExpiryMs: options.paymentExpiryMs ?? paymentExpiryMs,
     metricsOnApiPort: options.metricsOnApiPort ?? false,
     log,
+    outage: new Outage(log),
   })
   await app.listen({host: '127.0.0.1', port: 0})
   const {port} = app.server.address() as AddressInfo

@@ -47,7 +47,6 @@ export async function start(home: string, more?: NodeJS.ProcessEnv): Promise<Sta
     },
     {timeoutMs: startTimeoutMs, what: 'service.json'},
   )
-  if (service === 'ended' && starting.output().includes('was not ready after')) return await start(home, more)
   if (service === 'ended') throw new Error(`the service ended:\n${starting.output()}`)
   return {...starting, service}
 }
