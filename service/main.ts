@@ -6,6 +6,7 @@ import {onInterrupt} from '../base/interrupt.ts'
 import {familyOf} from '../chains/families.ts'
 import {chains as known} from '../chains/registry.ts'
 import {loadEnvironmentFile, readSettings} from '../chains/settings.ts'
+import {inWords} from '../db/failure.ts'
 import {type RunningService, Supervisor} from './supervisor.ts'
 
 async function main(): Promise<void> {
@@ -86,7 +87,7 @@ function summary(
 
 function fail(error: Error): void {
   const cause = error.cause instanceof Error ? `\n  ${error.cause.message}` : ''
-  console.error(`sluice: ${error instanceof PermanentError ? error.message : `${error.message}${cause}`}`)
+  console.error(`sluice: ${error instanceof PermanentError ? error.message : `${inWords(error)}${cause}`}`)
   process.exit(1)
 }
 
