@@ -2,7 +2,8 @@
 // takes long holds up no other part. Each part is safe to run twice and beside another worker. Together they repair what a lost job or a dead
 // worker left undone.
 import type {Logger} from '../base/log.ts'
-import {inWords} from '../db/failure.ts'
+import {inWords, isAway} from '../db/failure.ts'
+import type {Outage} from '../db/outage.ts'
 import {tickFailures} from './metrics.ts'
 
 export interface Part {
@@ -12,7 +13,7 @@ export interface Part {
 }
 
 /** Starts the parts. The returned function stops them, and resolves when none is running. */
-export function startTick(parts: Part[], log: Logger): () => Promise<void> {
+export function startTick(parts: Part[], {log, outage}: {log: Logger; outage: Outage}): () => Promise<void> {
   const stops = parts.map(part => {
     tickFailures.inc({part: part.name}, 0)
     let timer: NodeJS.Timeout | undefined
@@ -24,7 +25,8 @@ export function startTick(parts: Part[], log: Logger): () => Promise<void> {
       } catch (error) {
         if (!isStopped) {
           tickFailures.inc({part: part.name})
-          log.error({part: part.name, error: inWords(error)}, 'a part of the tick failed; it will be retried')
+          if (isAway(error)) outage.failed(inWords(error))
+          else log.error({part: part.name, error: inWords(error)}, 'a part of the tick failed; it will be retried')
         }
       }
       if (!isStopped) timer = setTimeout(start, part.intervalMs)

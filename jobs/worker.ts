@@ -7,6 +7,7 @@ import type {Settings} from '../chains/settings.ts'
 import {requireSameAssets} from '../db/assets.ts'
 import {connections} from '../db/connections.ts'
 import {inWords} from '../db/failure.ts'
+import type {Outage} from '../db/outage.ts'
 import {openPool} from '../db/pool.ts'
 import type {Ends} from '../db/run-process.ts'
 import {type DailyAudit, openDailyAudit} from './audit/daily.ts'
@@ -73,7 +74,18 @@ export async function startWorker({databaseUrl, settings, log, ends}: WorkerOpti
   )
   const analytics = analyticsRefresh(databaseUrl)
   const daily = openDailyAudit({databaseUrl, pool, settings, log})
-  const stopTick = await startParts({pool, sequencer, dispatcher, liveness, payouts, analytics, daily, settings, log})
+  const stopTick = await startParts({
+    pool,
+    sequencer,
+    dispatcher,
+    liveness,
+    payouts,
+    analytics,
+    daily,
+    settings,
+    log,
+    outage: ends.outage,
+  })
   return {
     stop: async () => {
       isStopping = true
@@ -100,6 +112,7 @@ interface Parts {
   daily: DailyAudit
   settings: Settings
   log: Logger
+  outage: Outage
 }
 
 type Tasks = Pick<Parts, 'pool' | 'sequencer' | 'liveness' | 'payouts' | 'log'>
@@ -125,7 +138,7 @@ function startRunner({pool, sequencer, liveness, payouts, log}: Tasks): Promise<
 }
 
 async function startParts(parts: Parts): Promise<() => Promise<void>> {
-  const {pool, sequencer, dispatcher, liveness, payouts, analytics, daily, settings, log} = parts
+  const {pool, sequencer, dispatcher, liveness, payouts, analytics, daily, settings, log, outage} = parts
   const {deliveryRetentionDays} = settings
   const utils = await makeWorkerUtils({pgPool: pool, logger: new GraphileLogger(() => () => {})})
   const second = 1000
@@ -156,7 +169,7 @@ async function startParts(parts: Parts): Promise<() => Promise<void>> {
       {name: 'audit', intervalMs: minute, run: daily.run},
       {name: 'delete failed jobs', intervalMs: minute, run: () => utils.cleanup({tasks: ['DELETE_PERMAFAILED_JOBS']})},
     ],
-    log,
+    {log, outage},
   )
   return async () => {
     await stop()

@@ -26,7 +26,7 @@ async function main({outage}: Ends): Promise<void> {
   let url = dashboardUrlOf(settings)
   const {pool: max} = connections.sluice_auth
   const pool = openPool(databaseUrlOf(settings), {name: 'sluice-auth', max, log, connectTimeoutMs})
-  const app = await buildServer({pool, secret, url: () => url, socket: dashboardSocket(home), proxies, log})
+  const app = await buildServer({pool, secret, url: () => url, socket: dashboardSocket(home), proxies, log, outage})
   await observe({...settings, log})
   const ending = new AbortController()
   const held = {url: databaseUrlOf(settings), name: 'sluice-auth-held', outage, signal: ending.signal}

@@ -6,6 +6,7 @@ import Fastify, {type FastifyInstance, type FastifyReply, type FastifyRequest} f
 import type pg from 'pg'
 import type {Logger} from '../../base/log.ts'
 import {failureOf, inWords} from '../../db/failure.ts'
+import type {Outage} from '../../db/outage.ts'
 import {html} from '../html.ts'
 import {type Context, Detour, go, Refusal, show} from './app.ts'
 import {Data} from './data.ts'
@@ -28,17 +29,29 @@ export interface ServerOptions {
   /** Reverse proxies whose X-Forwarded-For is believed. */
   proxies: string[]
   log: Logger
+  outage: Outage
 }
 
+/** Where what failed is reported. */
+type Reports = Pick<ServerOptions, 'log' | 'outage'>
+
 /** A server that is ready to listen. close() does not end the pool. */
-export async function buildServer({pool, secret, url, socket, proxies, log}: ServerOptions): Promise<FastifyInstance> {
+export async function buildServer({
+  pool,
+  secret,
+  url,
+  socket,
+  proxies,
+  log,
+  outage,
+}: ServerOptions): Promise<FastifyInstance> {
   const app = Fastify({
     bodyLimit: 64 * 1024,
     forceCloseConnections: true,
     trustProxy: proxies.length ? proxies : false,
     frameworkErrors: (error, request, reply) => {
       reply.headers(securityHeaders(url())) // a path that cannot be decoded meets no hook
-      sendError(error, request, reply, log)
+      sendError(error, request, reply, {log, outage})
     },
   })
   let signIn: SignIn | undefined
@@ -53,7 +66,7 @@ export async function buildServer({pool, secret, url, socket, proxies, log}: Ser
     requireOwnPage(request, url())
   })
   acceptForms(app)
-  app.setErrorHandler((error, request, reply) => sendError(error, request, reply, log))
+  app.setErrorHandler((error, request, reply) => sendError(error, request, reply, {log, outage}))
   app.get('/livez', async (_request, reply) => reply.type('application/json').send('{"alive":true}'))
   serveStatic(app)
   for (const routes of [signInRoutes, invitationRoutes, securityRoutes, passkeyRoutes]) routes(context)
@@ -103,9 +116,9 @@ interface Failure extends Error {
   statusCode?: number
 }
 
-function sendError(error: unknown, request: FastifyRequest, reply: FastifyReply, log: Logger): FastifyReply {
+function sendError(error: unknown, request: FastifyRequest, reply: FastifyReply, reports: Reports): FastifyReply {
   const {code} = error as Failure
-  if (code === 'SLAUT') return sendError(new Detour('/sign-in'), request, reply, log)
+  if (code === 'SLAUT') return sendError(new Detour('/sign-in'), request, reply, reports)
   const isForScript = request.url.startsWith('/auth/')
   if (error instanceof Detour) {
     if (request.headers.accept === 'text/event-stream') return reply.code(204).send() // ends the stream for good
@@ -117,7 +130,7 @@ function sendError(error: unknown, request: FastifyRequest, reply: FastifyReply,
     const location = '/second-factor?next=%2Fsecurity&notice=not-done'
     return reply.code(403).send({message: 'Please confirm first that it is you.', location})
   }
-  const [status, title, message] = describe(error as Failure, log)
+  const [status, title, message] = describe(error as Failure, reports)
   if (status === 503) reply.header('retry-after', '5')
   if (isForScript) return reply.code(status).send({message})
   return show(
@@ -128,11 +141,11 @@ function sendError(error: unknown, request: FastifyRequest, reply: FastifyReply,
   )
 }
 
-function describe(error: Failure, log: Logger): [status: number, title: string, message: string] {
+function describe(error: Failure, {log, outage}: Reports): [status: number, title: string, message: string] {
   if (error instanceof Refusal) return [error.statusCode, error.title, error.message]
   const failure = failureOf(error)
   if (failure && failure.reason !== 'database_error') {
-    log.warn({error: failure.message}, 'a request failed')
+    outage.failed(failure.message)
     return [503, 'Please wait', 'The service is unavailable at the moment. Nothing was changed; please try again.']
   }
   if (error.statusCode && error.statusCode < 500)

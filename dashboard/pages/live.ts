@@ -4,7 +4,8 @@
 import type {ServerResponse} from 'node:http'
 import type pg from 'pg'
 import type {Logger} from '../../base/log.ts'
-import {inWords} from '../../db/failure.ts'
+import {inWords, isAway} from '../../db/failure.ts'
+import type {Outage} from '../../db/outage.ts'
 
 const pollMs = 1000
 const quietMs = 15_000
@@ -21,14 +22,16 @@ interface Stream {
 export class Live {
   readonly #pool: pg.Pool
   readonly #log: Logger
+  readonly #outage: Outage
   readonly #streams = new Map<string, Set<Stream>>()
   #timer: NodeJS.Timeout | undefined
   #isFailing = false
   #isClosed = false
 
-  constructor(pool: pg.Pool, log: Logger) {
+  constructor(pool: pg.Pool, log: Logger, outage: Outage) {
     this.#pool = pool
     this.#log = log
+    this.#outage = outage
   }
 
   /** Makes a response a stream, until the browser goes or the session ends. */
@@ -62,7 +65,8 @@ export class Live {
       this.#tell(await this.#ask())
       this.#isFailing = false
     } catch (error) {
-      if (!this.#isFailing) this.#log.warn({error: inWords(error)}, 'open pages get no news; trying again')
+      if (isAway(error)) this.#outage.failed(inWords(error))
+      else if (!this.#isFailing) this.#log.warn({error: inWords(error)}, 'open pages get no news; trying again')
       this.#isFailing = true
     }
     this.#timer = this.#streams.size && !this.#isClosed ? setTimeout(() => void this.#poll(), pollMs) : undefined

@@ -22,7 +22,7 @@ async function main({outage}: Ends): Promise<void> {
   const max = connections.sluice_dashboard.pool
   const pool = openPool(databaseUrlOf(settings), {name: 'sluice-dashboard', max, log, connectTimeoutMs})
   const apiUrl = publicUrl ?? `http://${host}:${port}`
-  const app = await buildServer({pool, log, chains, webhookAllowPrivate, apiUrl, payoutTimeoutMs})
+  const app = await buildServer({pool, log, outage, chains, webhookAllowPrivate, apiUrl, payoutTimeoutMs})
   await observe({...settings, log})
   const ending = new AbortController()
   const held = {

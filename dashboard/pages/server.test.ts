@@ -7,6 +7,7 @@ import type pg from 'pg'
 import {afterAll, beforeAll, expect, test} from 'vitest'
 import {logger} from '../../base/log.ts'
 import {readSettings} from '../../chains/settings.ts'
+import {Outage} from '../../db/outage.ts'
 import {openPool} from '../../db/pool.ts'
 import {newSession, type SignedIn, signIn} from '../../test/support/dashboard.ts'
 import {Money} from '../../test/support/money.ts'
@@ -35,6 +36,7 @@ beforeAll(async () => {
   app = await buildServer({
     pool,
     log,
+    outage: new Outage(log),
     chains,
     webhookAllowPrivate: true,
     apiUrl: 'http://127.0.0.1:8080',
@@ -179,6 +181,7 @@ test('a database that is away is a page that says so, not an error', async () =>
   const away = await buildServer({
     pool: openPool('postgres://nobody:x@127.0.0.1:1/none', {name: 'away', max: 1}),
     log,
+    outage: new Outage(log),
     chains: readSettings({}).chains,
     webhookAllowPrivate: true,
     apiUrl: '',

@@ -6,6 +6,7 @@ import Fastify, {type FastifyReply, type FastifyRequest} from 'fastify'
 import type pg from 'pg'
 import type {Logger} from '../../base/log.ts'
 import {failureOf, inWords} from '../../db/failure.ts'
+import type {Outage} from '../../db/outage.ts'
 import {type Html, html} from '../html.ts'
 import {page} from '../layout.ts'
 import {type App, type Context, refusalOf} from './app.ts'
@@ -28,16 +29,20 @@ export interface ServerOptions extends Context {
   /** With the role sluice_dashboard. */
   pool: pg.Pool
   log: Logger
+  outage: Outage
 }
 
+/** Where what failed is reported. */
+type Reports = Pick<ServerOptions, 'log' | 'outage'>
+
 /** A server that is ready to listen. close() ends its streams, not the pool. */
-export async function buildServer({pool, log, ...context}: ServerOptions): Promise<App> {
+export async function buildServer({pool, log, outage, ...context}: ServerOptions): Promise<App> {
   const app: App = Fastify({
     bodyLimit: bodyLimitBytes,
     forceCloseConnections: true,
     routerOptions: {maxParamLength: 64 * 1024}, // longer than Node lets any URL be: a long id is one that does not exist
   })
-  const live = new Live(pool, log)
+  const live = new Live(pool, log, outage)
   acceptForms(app)
   app.decorateRequest('formUrl', '')
   app.addHook('preValidation', async (request, reply) => {
@@ -47,7 +52,7 @@ export async function buildServer({pool, log, ...context}: ServerOptions): Promi
     request.me = await request.data.me()
   })
   app.addHook('preClose', async () => live.close())
-  app.setErrorHandler((error, request, reply) => sendError(error, request, reply, log))
+  app.setErrorHandler((error, request, reply) => sendError(error, request, reply, {log, outage}))
   app.setNotFoundHandler(async (request, reply) => {
     reply.code(404).type('text/html; charset=utf-8')
     const me = await new Data(pool, tokenOf(request)).me()
@@ -93,12 +98,12 @@ interface Failure extends Error {
   statusCode?: number
 }
 
-function sendError(error: unknown, request: FastifyRequest, reply: FastifyReply, log: Logger): FastifyReply {
+function sendError(error: unknown, request: FastifyRequest, reply: FastifyReply, reports: Reports): FastifyReply {
   const {code, statusCode} = error as Failure
   if (code === 'SLAUT' && request.headers.accept === 'text/event-stream') return reply.code(204).send() // ends the stream for good
   if (code === 'SLAUT') return reply.code(303).header('location', '/sign-in').send()
   if (code === 'SLSTP') return askForSecondFactor(request, reply)
-  const [status, title, body] = describe(error, statusCode, log)
+  const [status, title, body] = describe(error, statusCode, reports)
   if (status === 503) reply.header('retry-after', '5')
   return reply
     .code(status)
@@ -114,14 +119,18 @@ function askForSecondFactor({method, url, formUrl}: FastifyRequest, reply: Fasti
   return reply.code(303).header('location', `/second-factor?${query}`).send()
 }
 
-function describe(error: unknown, statusCode = 500, log: Logger): [status: number, title: string, body: Html] {
+function describe(
+  error: unknown,
+  statusCode = 500,
+  {log, outage}: Reports,
+): [status: number, title: string, body: Html] {
   const {code, message} = error as Failure
   if (code === 'SL404')
     return [404, 'There is nothing here', html`<p>It does not exist, or belongs to somebody else.</p>`]
   if (code === 'SLSUS') return [403, 'This account is suspended', html`<p>${refusalOf(error)}</p>`]
   const failure = failureOf(error)
   if (failure && failure.reason !== 'database_error') {
-    log.warn({error: failure.message}, 'a page could not be shown')
+    outage.failed(failure.message)
     return [
       503,
       'Please wait',

@@ -14,6 +14,7 @@ import {readSettings} from '../../chains/settings.ts'
 import {buildServer as buildAuth} from '../../dashboard/auth/server.ts'
 import {codeAt} from '../../dashboard/auth/totp.ts'
 import {buildServer as buildPages} from '../../dashboard/pages/server.ts'
+import {Outage} from '../../db/outage.ts'
 import {openPool} from '../../db/pool.ts'
 import {startTick} from '../../jobs/tick.ts'
 import {startDispatcher} from '../../jobs/webhooks/dispatcher.ts'
@@ -68,9 +69,11 @@ export class Site {
     const pagesPool = openPool(money.db.url('sluice_dashboard'), {name: 'sluice-dashboard', max: 4})
     const api = await startApi(money.db)
     const {chains, payoutTimeoutMs} = readSettings({})
+    const outage = new Outage(log)
     const pages = await buildPages({
       pool: pagesPool,
       log,
+      outage,
       chains,
       webhookAllowPrivate: true,
       apiUrl: api.url,
@@ -79,7 +82,7 @@ export class Site {
     await pages.listen({path: socket})
     let url = ''
     const secret = randomBytes(32).toString('hex')
-    const auth = await buildAuth({pool: authPool, secret, url: () => url, socket, proxies: ['127.0.0.1'], log})
+    const auth = await buildAuth({pool: authPool, secret, url: () => url, socket, proxies: ['127.0.0.1'], log, outage})
     await auth.listen({host: '127.0.0.1', port: 0})
     url = `http://localhost:${(auth.server.address() as AddressInfo).port}`
     const stopEvents = await startEvents(money.db)
@@ -190,7 +193,7 @@ async function startEvents(db: TestDatabase): Promise<Stop> {
   const dispatcher = startDispatcher({locks, pool, sender: openSender({allowPrivate: true}), log})
   locks.on('notification', () => void dispatcher.pass().catch(() => {}))
   await locks.query(`listen ${channel}`)
-  const stop = startTick([{name: 'sequence', intervalMs: 100, run: sequencer.run}], log)
+  const stop = startTick([{name: 'sequence', intervalMs: 100, run: sequencer.run}], {log, outage: new Outage(log)})
   return async () => {
     await stop()
     await dispatcher.stop()

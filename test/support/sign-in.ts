@@ -9,6 +9,7 @@ import path from 'node:path'
 import {logger} from '../../base/log.ts'
 import {buildServer} from '../../dashboard/auth/server.ts'
 import {codeAt} from '../../dashboard/auth/totp.ts'
+import {Outage} from '../../db/outage.ts'
 import {openPool} from '../../db/pool.ts'
 import type {TestDatabase} from './database.ts'
 
@@ -45,7 +46,8 @@ export async function startSignIn(db: Pick<TestDatabase, 'url'>): Promise<SignIn
   log.level = 'fatal'
   const pool = openPool(db.url('sluice_auth'), {name: 'sluice-auth', max: 4})
   const secret = randomBytes(32).toString('hex')
-  const app = await buildServer({pool, secret, url: () => started.url, socket, proxies: ['127.0.0.1'], log})
+  const outage = new Outage(log)
+  const app = await buildServer({pool, secret, url: () => started.url, socket, proxies: ['127.0.0.1'], log, outage})
   await app.listen({host: '127.0.0.1', port: 0})
   started.url = `http://localhost:${(app.server.address() as AddressInfo).port}`
   return started
