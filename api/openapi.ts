@@ -180,7 +180,7 @@ function headersOf(status: string, needsKey: boolean): Record<string, {$ref: str
   const names = [
     'X-Request-Id',
     ...(needsKey ? ['RateLimit-Policy', 'RateLimit'] : []),
-    ...(status === '429' || (needsKey && status === '503') ? ['Retry-After'] : []),
+    ...(status === '429' || status === '503' ? ['Retry-After'] : []),
     ...(status === '401' || status === '403' ? ['WWW-Authenticate'] : []),
   ]
   return Object.fromEntries(names.map(name => [name, {$ref: `#/components/headers/${name}`}]))

@@ -118,6 +118,7 @@ export function health(app: App, {db, metricsOnApiPort}: Context, metricsType: s
         waiting_for: (chains ?? []).filter(isAwaited).map(({chain}) => chain),
         chains: (chains ?? []).map(shown),
       }
+      if (!ready) reply.header('retry-after', '1')
       return reply.code(ready ? 200 : 503).send(JSON.stringify(body satisfies z.infer<typeof Ready>))
     },
   )

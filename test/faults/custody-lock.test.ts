@@ -70,7 +70,7 @@ describe('custody stopped between judging and the commit', () => {
     const exited = once(custody, 'exit', {signal: AbortSignal.timeout(20_000)})
     kill(custody.pid!, 'SIGCONT')
     expect(await exited).toEqual([70, null])
-    expect(world.custody.log()).toContain('the database connection is lost')
+    expect(world.custody.log()).toContain('the database is away')
     expect(await response).not.toContain('raw')
     expect(await everythingSigned()).toEqual(before)
     await world.startCustody()

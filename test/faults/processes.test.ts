@@ -117,7 +117,7 @@ describe.concurrent('an indexer', {timeout: 240_000}, () => {
     await indexer.finalises(height)
     for (const txid of sent)
       expect(await world.history(txid)).toMatchObject([{status: 'final', events: 'pending confirmed'}])
-    expect(indexer.ends).toContain(70) // an indexer that loses the lock ends, because another may have it
+    expect([...new Set(indexer.ends)]).toEqual([70]) // whichever of its parts notices first; one that loses the lock ends, because another may have it
     expect(await db.rows('select * from app.incident')).toEqual([])
     expect(await db.rows('select * from app.balance_audit')).toEqual([])
   })
