@@ -28,9 +28,14 @@ export class Outage {
     this.#log.error({error}, 'the database is away; trying again until it is back')
   }
 
-  /** The database responds and takes writes. */
+  /** The database responds and takes writes. The outage is over if it does so for a while. */
   works(): void {
-    if (this.#failures === 0 || performance.now() - this.#failedAt < quietMs) return
+    if (performance.now() - this.#failedAt >= quietMs) this.over()
+  }
+
+  /** What needed the database is done. */
+  over(): void {
+    if (this.#failures === 0) return
     const seconds = Math.round((this.#failedAt - this.#beganAt) / 100) / 10
     this.#log.info({seconds, failures: this.#failures}, 'the database is back')
     this.#failures = 0

@@ -27,7 +27,7 @@ export function runProcess(log: Logger, cannot: string, main: (ends: Ends) => Pr
   const fail = (error: unknown) => {
     if (isAway(error)) return lose(inWords(error))
     const isPermanent = error instanceof PermanentError
-    const stack = isPermanent || failureOf(error) ? undefined : (error as Error).stack
+    const stack = isPermanent || failureOf(error) ? undefined : (error as Error | undefined)?.stack
     log.fatal({error: inWords(error), stack}, cannot)
     if (isPermanent) announceFailure(error.message)
     else process.exit(1)

@@ -193,12 +193,12 @@ export class Supervisor {
   /** Does what needs the database and may be done twice; again if the database is away meanwhile, however long that lasts. */
   async #untilDone(work: () => Promise<unknown>): Promise<void> {
     const outage = new Outage(this.#log)
+    const {signal} = this.#ending
     for (;;) {
-      const {signal} = this.#ending
       await untilWritable({url: this.#ownerUrl, name: connectionName, outage, signal})
       try {
         await work()
-        return
+        return outage.over()
       } catch (error) {
         if (!isAway(error)) throw error
         outage.failed(inWords(error))

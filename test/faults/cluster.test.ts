@@ -9,7 +9,7 @@ import {ClusterLoad} from '../support/cluster-load.ts'
 if (!clusterPrograms)
   console.log('the faults of a cluster are skipped: CLUSTER_BIN names no folder that test/install-cluster has filled')
 
-/** Every step of a payout once: some faults are short, and take several. */
+/** Every step of a payout: some faults are short, and take several. */
 const rounds: [FaultName, string[]][] = [
   [
     'PostgreSQL alone is killed',
@@ -17,6 +17,7 @@ const rounds: [FaultName, string[]][] = [
   ],
   ['a planned switchover', ['send: before sign', 'custody: judged', 'send: after store', 'custody: before answer']],
   ["etcd's leader freezes", ['payment: after begin']],
+  ['HAProxy is killed, and started again', ['send: before sign']],
   ['kill -9 of the primary, PostgreSQL and Patroni', ['send: after sign']],
   ['the primary freezes, and returns later', ['custody: after database']],
   ['Patroni alone is killed, PostgreSQL lives', ['send: before broadcast']],

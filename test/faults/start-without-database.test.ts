@@ -70,6 +70,9 @@ test('a service that is started while its database is away waits for it, and say
   await startServer()
   await works(service)
   expect(said(service, isAway)).toEqual([expect.objectContaining({process: 'supervisor'})])
+  expect(said(service, 'the database is back')).toEqual([
+    expect.objectContaining({process: 'supervisor', seconds: expect.any(Number)}),
+  ])
 })
 
 test('a service whose database dies while its processes start goes on once it is back; each says so once', async () => {

@@ -30,6 +30,11 @@ export const faults = {
     cluster.cutNode(primary)
     return () => cluster.joinNode(primary)
   },
+  'HAProxy is killed, and started again': async cluster => {
+    cluster.killProxy()
+    cluster.startProxy()
+    return () => {}
+  },
   'a new primary dies within a second of its promotion': async (cluster, primary) => {
     await cluster.switchOver()
     const promoted = async () => {

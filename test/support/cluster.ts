@@ -85,10 +85,7 @@ export class Cluster {
       for (const node of cluster.#nodes) cluster.#startEtcd(node)
       for (const node of cluster.#nodes) await cluster.#etcdReady(node)
       for (const node of cluster.#nodes) cluster.startNode(node.name)
-      cluster.#launch('haproxy', ['-db', '-f', path.join(settings, 'haproxy.cfg')], {
-        LISTEN: `${cluster.#subnet}.10`,
-        ...Object.fromEntries(cluster.#nodes.map(({address}, n) => [`NODE_${n + 1}`, address])),
-      })
+      cluster.startProxy()
       await cluster.healthy()
       return cluster
     } catch (error) {
@@ -238,6 +235,18 @@ export class Cluster {
       ),
       SLUICE_PASSWORD_FILE: path.join(this.#dir, 'password'),
     })
+  }
+
+  /** Starts HAProxy, which takes every server for the right one until it has asked it. */
+  startProxy(): void {
+    this.#launch('haproxy', ['-db', '-f', path.join(settings, 'haproxy.cfg')], {
+      LISTEN: `${this.#subnet}.10`,
+      ...Object.fromEntries(this.#nodes.map(({address}, n) => [`NODE_${n + 1}`, address])),
+    })
+  }
+
+  killProxy(): void {
+    this.#signal([this.#pids.get('haproxy')!], 'SIGKILL')
   }
 
   /** Ends everything, and removes it. */
