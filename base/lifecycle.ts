@@ -39,11 +39,13 @@ export function endWhenAsked(stop: () => Promise<void> = async () => {}): void {
 
 /** Notifies the supervisor, if there is one, that the process does its work now. */
 export function announceReady(details: Record<string, string> = {}): void {
-  process.send?.({ready: true, ...details}, ignoreLostParent)
+  process.send?.({ready: true, ...details}, endIfLost)
 }
 
-/** A supervisor that has died ends this process by 'disconnect', not by an error here. */
-function ignoreLostParent(): void {}
+/** The supervisor has died, perhaps before anybody listened for that. Nothing is under way yet. */
+function endIfLost(error: Error | null): void {
+  if (error) process.exit(0)
+}
 
 /** Notifies the supervisor, if there is one, why the process cannot do its work, and exits with code 1. */
 export function announceFailure(why: string): void {

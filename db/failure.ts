@@ -37,7 +37,8 @@ export function failureOf(error: unknown): Failure | undefined {
   const {driverError} = error as {driverError?: unknown} // an error of typeorm contains the error of pg, and its fields
   if ([error, driverError].some(each => each instanceof pg.DatabaseError || each instanceof NoPrimaryError))
     return byState(code, why)
-  if (driverError || ofConnections.has(error) || isOfDriver(error)) return unreachable(why)
+  if (driverError || ofConnections.has(error) || isOfDriver(error))
+    return isRefusal(error) ? refused(why) : unreachable(why)
   return undefined
 }
 
@@ -51,14 +52,28 @@ export function isNoPrimary(code: string | undefined): boolean {
   return code === '25006'
 }
 
-/** The database is there and refuses us: the role, its password or the name of the database is wrong. */
+/**
+ * The database is there and refuses us, or we refuse it: the role, its password, the name of the database or the certificate is wrong. pg itself
+ * refuses a missing password and a missing or untrusted TLS, without SQLSTATE.
+ */
 export function isRefusal(error: unknown): boolean {
-  return /^(28|3D)/.test((error as {code?: string}).code ?? '')
+  const {code = '', message = ''} = error as {code?: string; message?: string}
+  return (
+    /^(28|3D)/.test(code) ||
+    /CERT|^UNABLE_TO_/.test(code) ||
+    /^SASL: |does not support SSL|establishing an SSL/.test(message)
+  )
 }
 
-/** The database cannot be used now, and may be later without anybody's help. */
+/**
+ * The database cannot be used now, and may be later without anybody's help; also if that is the cause of the error. A statement that takes too long
+ * (57014) and damaged files (58) do not mend themselves.
+ */
 export function isAway(error: unknown): boolean {
-  return failureOf(error)?.reason === 'database_unavailable' && !isRefusal(error)
+  if (!(error instanceof Error) || isRefusal(error)) return false
+  const {code = ''} = error as {code?: string}
+  if (failureOf(error)?.reason === 'database_unavailable') return !/^57014$|^58/.test(code)
+  return isAway(error.cause)
 }
 
 /** The error for people; names the database if that failed. */
@@ -83,10 +98,7 @@ function byState(code: string, why: string): Failure {
     return unavailable(
       `the database accepts no writes: ${why}; DATABASE_URL may name a standby, or the server is set to read only`,
     )
-  if (isRefusal({code}))
-    return unavailable(
-      `the database refuses the connection: ${why}; compare DATABASE_URL with the password of the role`,
-    )
+  if (isRefusal({code})) return refused(why)
   if (code.startsWith('58'))
     return unavailable(`the database cannot use its files: ${why}; read its log, and check its disk`)
   return {
@@ -100,11 +112,14 @@ const unavailable = (message: string): Failure => ({reason: 'database_unavailabl
 const unreachable = (why: string) =>
   unavailable(`the database cannot be reached: ${why}; check that it runs, and read its log`)
 
+const refused = (why: string) =>
+  unavailable(`the database refuses the connection: ${why}; compare DATABASE_URL with the password of the role`)
+
 const diskFull = (message: string): Failure => ({reason: 'disk_full', message})
 
 // pg gives these no code.
 function isOfDriver({message}: Error): boolean {
-  return /^(Connection terminated|Query read timeout|timeout exceeded when trying to connect|Client has encountered a connection error)/.test(
+  return /^(Connection terminated|Query read timeout|timeout exceeded when trying to connect|Client has encountered a connection error|Client was closed and is not queryable)/.test(
     message,
   )
 }

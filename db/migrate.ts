@@ -291,7 +291,7 @@ async function analystHabits(client: pg.Client): Promise<string[]> {
 // code, and so act as the owner. Only their owner can use its tables (row security without a policy), so the worker gets policies.
 async function migrateJobs(client: pg.Client, ownerUrl: string): Promise<void> {
   const {makeWorkerUtils} = await import('graphile-worker') // loaded only here: the URL of a role does not need it
-  const pool = openPool(ownerUrl, {name: 'sluice-migrate', max: 1})
+  const pool = openPool(ownerUrl, {name: 'sluice-migrate', max: 1, queryTimeoutMs: 0})
   const utils = await makeWorkerUtils({pgPool: pool})
   try {
     await utils.migrate()

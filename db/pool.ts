@@ -45,6 +45,7 @@ export class Client extends pg.Client {
     if (!callback) return fromDatabase(super.connect().then(() => this.#orRefusal()))
     super.connect((error?: Error) => {
       if (!error && this.#refusal) this.#leave()
+      if (error) noteOfDatabase(error) // typeorm's pool is not ours
       callback((error ?? this.#refusal)!)
     })
   }

@@ -25,7 +25,7 @@ export function startTick(parts: Part[], {log, outage}: {log: Logger; outage: Ou
       } catch (error) {
         if (!isStopped) {
           tickFailures.inc({part: part.name})
-          if (isAway(error)) outage.failed(inWords(error))
+          if (isAway(error)) outage.failed(`${inWords(error)} (${part.name})`)
           else log.error({part: part.name, error: inWords(error)}, 'a part of the tick failed; it will be retried')
         }
       }

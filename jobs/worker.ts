@@ -69,7 +69,7 @@ export async function startWorker({databaseUrl, settings, log, ends}: WorkerOpti
   let isStopping = false
   runner.promise.then(
     // It ends when a NOTIFY announces a breaking migration; anybody who can connect can send one.
-    () => isStopping || ends.startAgain('graphile-worker was told to end, by a notification'),
+    () => isStopping || ends.startAgain('graphile-worker ended: it was told to, or it failed and said why'),
     error => isStopping || ends.fail(error),
   )
   const analytics = analyticsRefresh(databaseUrl)

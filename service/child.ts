@@ -18,6 +18,8 @@ const firstWaitMs = 250
 const longestWaitMs = 30_000
 const longestBlamelessWaitMs = 1000
 const healthyAfterMs = 10_000
+/** A process that has worked for this long has said that the database is back (db/outage.ts). */
+const saidBackAfterMs = 4000
 
 /**
  * Ends for which a process is not to blame: signals from outside (a process that is asked to end exits with code 0), and the loss of the
@@ -109,8 +111,12 @@ export class Child {
       () => log.warn({name: this.name, log_file: logFile, seconds: slowStartMs / 1000}, 'a process is not ready yet'),
       slowStartMs,
     )
-    this.#launch()
-    return await this.#first.promise.finally(() => clearTimeout(slow))
+    try {
+      this.#launch()
+      return await this.#first.promise
+    } finally {
+      clearTimeout(slow)
+    }
   }
 
   #launch(): void {
@@ -132,7 +138,6 @@ export class Child {
         return this.#first.reject(new PermanentError(`${this.name} cannot start: ${failed.data.failed}`))
       const {data} = Ready.safeParse(message)
       if (!data) return
-      this.#lostAt = undefined
       this.#runningSince = performance.now()
       this.#change('running', child.pid)
       this.#first.resolve(data)
@@ -154,10 +159,12 @@ export class Child {
       this.#stopped(how)
       return
     }
+    const now = performance.now()
+    const ranMs = now - (this.#runningSince ?? now)
+    if (ranMs >= saidBackAfterMs) this.#lostAt = undefined
     if (how === lost) this.#lostAt ??= new Date()
     else this.#failToStart(how)
-    const now = performance.now()
-    const waitMs = waitAfter(this.#waitMs, how, now - (this.#runningSince ?? now))
+    const waitMs = waitAfter(this.#waitMs, how, ranMs)
     this.#waitMs = waitMs
     const level = how === lost ? 'debug' : 'warn' // it has said itself that the database is away
     this.#options.log[level]({name: this.name, how, restart_in_ms: waitMs}, 'a process ended; it is started again')

@@ -31,7 +31,7 @@ import {dashboardUrlOf, factsOf, metricsPorts, readSettings, type Settings, sett
 import {writeAssets} from '../db/assets.ts'
 import {type EmbeddedPostgres, startPostgres} from '../db/embedded.ts'
 import {inWords, isAway} from '../db/failure.ts'
-import {untilWritable} from '../db/held-connection.ts'
+import {holdConnection} from '../db/held-connection.ts'
 import {migrate, type Role, roleUrl} from '../db/migrate.ts'
 import {Outage} from '../db/outage.ts'
 import {Client} from '../db/pool.ts'
@@ -50,6 +50,7 @@ const longestWaitMs = 30_000
 const rotateIntervalMs = 60_000
 const rotation = {maxBytes: 50 * 2 ** 20, kept: 5}
 
+const againMs = 1000
 const connectionName = 'sluice-supervisor'
 
 const stopped = 'the service was stopped while it started'
@@ -195,14 +196,23 @@ export class Supervisor {
     const outage = new Outage(this.#log)
     const {signal} = this.#ending
     for (;;) {
-      await untilWritable({url: this.#ownerUrl, name: connectionName, outage, signal})
+      const {promise: lost, resolve, reject} = Promise.withResolvers<'lost'>()
+      signal.addEventListener('abort', () => reject(signal.reason), {once: true})
+      const onLost = (reason: string) => {
+        outage.failed(reason)
+        resolve('lost')
+      }
+      // Beside the work, because a database that is silent never ends a statement.
+      const held = await holdConnection({url: this.#ownerUrl, name: connectionName, outage, signal, onLost})
       try {
-        await work()
-        return outage.over()
+        if ((await Promise.race([work(), lost])) !== 'lost') return outage.over()
       } catch (error) {
         if (!isAway(error)) throw error
         outage.failed(inWords(error))
+      } finally {
+        held.release().catch(noop)
       }
+      await sleep(againMs, undefined, {signal})
     }
   }
 

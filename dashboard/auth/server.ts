@@ -5,7 +5,7 @@ import {randomUUID} from 'node:crypto'
 import Fastify, {type FastifyInstance, type FastifyReply, type FastifyRequest} from 'fastify'
 import type pg from 'pg'
 import type {Logger} from '../../base/log.ts'
-import {failureOf, inWords} from '../../db/failure.ts'
+import {failureOf, inWords, isAway} from '../../db/failure.ts'
 import type {Outage} from '../../db/outage.ts'
 import {html} from '../html.ts'
 import {type Context, Detour, go, Refusal, show} from './app.ts'
@@ -145,7 +145,8 @@ function describe(error: Failure, {log, outage}: Reports): [status: number, titl
   if (error instanceof Refusal) return [error.statusCode, error.title, error.message]
   const failure = failureOf(error)
   if (failure && failure.reason !== 'database_error') {
-    outage.failed(failure.message)
+    if (isAway(error)) outage.failed(failure.message)
+    else log.warn({error: failure.message}, 'a request failed')
     return [503, 'Please wait', 'The service is unavailable at the moment. Nothing was changed; please try again.']
   }
   if (error.statusCode && error.statusCode < 500)

@@ -5,7 +5,7 @@ import {randomUUID} from 'node:crypto'
 import Fastify, {type FastifyReply, type FastifyRequest} from 'fastify'
 import type pg from 'pg'
 import type {Logger} from '../../base/log.ts'
-import {failureOf, inWords} from '../../db/failure.ts'
+import {failureOf, inWords, isAway} from '../../db/failure.ts'
 import type {Outage} from '../../db/outage.ts'
 import {type Html, html} from '../html.ts'
 import {page} from '../layout.ts'
@@ -130,7 +130,8 @@ function describe(
   if (code === 'SLSUS') return [403, 'This account is suspended', html`<p>${refusalOf(error)}</p>`]
   const failure = failureOf(error)
   if (failure && failure.reason !== 'database_error') {
-    outage.failed(failure.message)
+    if (isAway(error)) outage.failed(failure.message)
+    else log.warn({error: failure.message}, 'a page could not be shown')
     return [
       503,
       'Please wait',
