@@ -118,6 +118,7 @@ interface Parts {
 type Tasks = Pick<Parts, 'pool' | 'sequencer' | 'liveness' | 'payouts' | 'log'>
 
 function startRunner({pool, sequencer, liveness, payouts, log}: Tasks): Promise<Runner> {
+  const itsLog = log.child({library: 'graphile-worker'})
   const levels = {error: 'error', warning: 'warn', info: 'debug', debug: 'trace'} as const
   return run({
     pgPool: pool,
@@ -128,7 +129,7 @@ function startRunner({pool, sequencer, liveness, payouts, log}: Tasks): Promise<
       send_transactions: sendTransactions(payouts),
       allocate_deposits: allocateDeposits(pool),
     }),
-    logger: new GraphileLogger(() => (level, message) => log[levels[level]](message)),
+    logger: new GraphileLogger(() => (level, message) => itsLog[levels[level]](message)),
     noHandleSignals: true,
     preset: {
       plugins: [liveness.plugin],

@@ -5,6 +5,7 @@ import {afterAll, beforeAll, describe, expect, onTestFailed, test} from 'vitest'
 import {Cluster, clusterPrograms} from '../support/cluster.ts'
 import {type FaultName, faults} from '../support/cluster-faults.ts'
 import {ClusterLoad} from '../support/cluster-load.ts'
+import {until} from '../support/until.ts'
 
 if (!clusterPrograms)
   console.log('the faults of a cluster are skipped: CLUSTER_BIN names no folder that test/install-cluster has filled')
@@ -57,7 +58,8 @@ describe.skipIf(!clusterPrograms)('a service on a cluster', () => {
   )
 
   test('nothing acknowledged is lost, nothing is there twice, nothing was written to an old primary, and no answer is 500', async () => {
-    expect(load.payouts.size).toBeGreaterThanOrEqual(rounds.flatMap(([, steps]) => steps).length)
+    const atLeast = rounds.flatMap(([, steps]) => steps).length
+    await until(async () => load.payouts.size >= atLeast, {timeoutMs: 120_000, what: `${atLeast} payouts`})
     const wrong = await load.verify()
     console.log('answers by status:', load.statuses)
     expect(wrong).toEqual([])

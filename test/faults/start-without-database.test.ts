@@ -2,6 +2,7 @@
 // reason. A real Postgres, and a real service on it without custody, which would need a seed.
 import {readFileSync} from 'node:fs'
 import path from 'node:path'
+import pg from 'pg'
 import {afterAll, afterEach, beforeAll, beforeEach, expect, test} from 'vitest'
 import {readProcesses, readService} from '../../base/home.ts'
 import {type EmbeddedPostgres, startPostgres} from '../../db/embedded.ts'
@@ -33,9 +34,17 @@ const lines = ({output}: Started): {process: string; msg: string}[] =>
 
 const said = (service: Started, msg: string) => lines(service).filter(line => line.msg === msg)
 
-async function killServer(): Promise<void> {
+async function killServer(signal: NodeJS.Signals = 'SIGKILL'): Promise<void> {
   const pid = Number.parseInt(readFileSync(path.join(postgres.dataDirectory, 'postmaster.pid'), 'utf8'), 10)
-  for (const each of treeOf(pid)) kill(each, 'SIGKILL')
+  for (const each of treeOf(pid)) kill(each, signal)
+}
+
+async function query(sql: string): Promise<object[]> {
+  const client = new pg.Client({connectionString: postgres.url})
+  await client.connect()
+  const {rows} = await client.query(sql)
+  await client.end()
+  return rows
 }
 
 async function works(service: Started): Promise<void> {
@@ -86,6 +95,22 @@ test('a service whose database dies while its processes start goes on once it is
   expect(said(service, isAway)).toHaveLength(waiting().size)
 })
 
+test.each(['SIGKILL', 'SIGSTOP'] as const)(
+  'a database that is lost while it is migrated is migrated once it is back (%s)',
+  async signal => {
+    const name = `fresh_${signal.toLowerCase()}`
+    await query(`create database ${name}`)
+    const service = startService(postgres.url.replace(/\/sluice$/, `/${name}`))
+    const migrates = `select from pg_stat_activity where application_name = 'sluice-migrate' and datname = '${name}'`
+    await until(async () => (await query(migrates)).length, {timeoutMs, intervalMs: 5, what: 'the migration to begin'})
+    await killServer(signal)
+    await until(async () => said(service, isAway).length, {timeoutMs, what: 'it to notice'})
+    await killServer()
+    await startServer()
+    await works(service)
+  },
+)
+
 test('a service that is stopped while it waits for its database ends at once, and leaves nothing behind', async () => {
   await killServer()
   const service = startService()
@@ -101,6 +126,7 @@ test('a database that refuses the password, or does not exist, ends the start wi
   for (const [url, reason] of [
     [withPassword(postgres.url, 'wrong'), 'password authentication failed'],
     [postgres.url.replace(/\/sluice$/, '/nothing'), 'database "nothing" does not exist'],
+    [withPassword(postgres.url, ''), 'SASL: .*password must be a'],
   ] as const) {
     const {child, output} = startService(url)
     expect(await ended(child)).toBe(1)
