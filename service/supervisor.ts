@@ -146,7 +146,7 @@ export class Supervisor {
     await this.#findUsers()
     await this.#startChildren()
     this.#step('the chains')
-    await this.#untilDone(() => this.#untilFollowed())
+    await this.#untilDone(() => this.#connected(client => this.#untilFollowed(client)))
     this.#goOn()
     await this.#fundTreasuries()
     this.#goOn()
@@ -216,11 +216,12 @@ export class Supervisor {
     }
   }
 
-  async #query<T extends pg.QueryResultRow>(sql: string, values?: unknown[]): Promise<T[]> {
+  /** Works with one connection of the owner. */
+  async #connected<T>(work: (client: pg.Client) => Promise<T>): Promise<T> {
     const client = new Client({connectionString: this.#ownerUrl, application_name: connectionName})
     await client.connect()
     try {
-      return (await client.query<T>(sql, values)).rows
+      return await work(client)
     } finally {
       await client.end()
     }
@@ -431,7 +432,7 @@ export class Supervisor {
   }
 
   /** Waits until every chain is followed, so that what is sent next is seen; not for ever, as a public node may be down. */
-  async #untilFollowed(): Promise<void> {
+  async #untilFollowed(client: pg.Client): Promise<void> {
     let missing: string[] = this.#chains()
       .map(({chain}) => chain)
       .filter(chain => this.#isWanted(indexerName(chain)))
@@ -441,7 +442,7 @@ export class Supervisor {
         this.#log.warn({chains: missing}, 'some chains are not followed yet; the service runs without them')
         return
       }
-      const rows = await this.#query<{chain: string}>(
+      const {rows} = await client.query<{chain: string}>(
         'select chain from chain.cursor where head_moved_at > $1 or halted_at is not null',
         [this.#startedAt],
       )
@@ -452,8 +453,10 @@ export class Supervisor {
   /** Gives the treasury of each local chain its first coins, once the indexer is there to see them arrive. */
   async #fundTreasuries(): Promise<void> {
     if (!this.#localChains.length) return
-    const rows = await this.#query<{chain: ChainCode; address: string}>(
-      `select c.chain, a.address from custody.address a join app.chain c using (family) where a.purpose = 'treasury'`,
+    const {rows} = await this.#connected(client =>
+      client.query<{chain: ChainCode; address: string}>(
+        `select c.chain, a.address from custody.address a join app.chain c using (family) where a.purpose = 'treasury'`,
+      ),
     )
     for (const {chain, address} of rows) await this.#localChains.find(local => local.chain === chain)?.fund(address)
   }

@@ -48,8 +48,8 @@ const fields = {
 } as const
 
 /**
- * Follows the chain until the process ends. An error that cannot be retried ends it with code 1; the next start continues from what was
- * committed.
+ * Follows the chain until the process ends. An error that cannot be retried ends it (db/run-process.ts); the next start continues from what
+ * was committed.
  */
 export function runProcessor(
   settings: EvmSettings,
