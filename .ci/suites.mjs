@@ -20,6 +20,7 @@ function run(name, npm, ...options) {
 const testsOf = (files, ...states) =>
   files.flatMap(file => file.assertionResults.filter(test => states.includes(test.status)))
 const isWrong = file => file.status === 'failed'
+const described = ({fullName, failureMessages}) => `${fullName}\n${failureMessages.join('\n').slice(0, 2000)}\n`
 
 let isRight = true
 const all = []
@@ -34,9 +35,8 @@ for (const [name, npm] of Object.entries({quick: ['test'], faults: ['run', 'test
   all.push(...first.files.filter(file => !isAgain || !isWrong(file)), ...(isAgain ? last.files : []))
   isRight &&= last.isRight
 }
-for (const {fullName, failureMessages} of besideOthers)
-  console.log(`failed beside others: ${fullName}\n${failureMessages.join('\n').slice(0, 2000)}\n`)
-for (const {fullName} of testsOf(all, 'failed')) console.log(`FAILED: ${fullName}`)
+for (const test of besideOthers) console.log(`failed beside others: ${described(test)}`)
+for (const test of testsOf(all, 'failed')) console.log(`FAILED: ${described(test)}`)
 const count = (...states) => testsOf(all, ...states).length
 console.log(`${count('passed')} passed, ${count('failed')} failed, ${count('pending', 'skipped', 'todo')} skipped`)
 process.exitCode = isRight ? 0 : 1

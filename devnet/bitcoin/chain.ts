@@ -122,10 +122,9 @@ export class BitcoinChain extends EventEmitter<{change: [Change]}> {
     }
   }
 
-  /** Reads the journal or the index after the pending changes. */
+  /** Reads the journal and the index between two changes, so that they agree. */
   async settled<T>(read: () => T): Promise<T> {
-    await this.#turns.over()
-    return read()
+    return await this.#turns.take(async () => read())
   }
 
   /** A block by height or hash, and its transactions. */

@@ -12,6 +12,7 @@ import {commandLine} from '../../base/process.ts'
 import {refusedToken} from '../../chains/evm/check-tokens.ts'
 import {evmSettings} from '../../chains/evm/settings.ts'
 import {readSettings} from '../../chains/settings.ts'
+import {pidIn} from '../../test/support/processes.ts'
 import {until} from '../../test/support/until.ts'
 import {Random} from '../../test/torture/random.ts'
 import {type Started, startDevnet} from '../start.ts'
@@ -93,7 +94,7 @@ async function usdcBalance(client: EvmClient, of: Hex): Promise<bigint> {
 }
 
 async function anvilPid(): Promise<number> {
-  return Number(await readFile(path.join(dir, 'anvil.pid'), 'utf8'))
+  return await pidIn(path.join(dir, 'anvil.pid'))
 }
 
 async function killProcess(child: ChildProcess): Promise<void> {

@@ -60,6 +60,12 @@ export async function stops(pid: number): Promise<void> {
   await until(isStopped, {timeoutMs: 60_000, what: `process ${pid} to be stopped`})
 }
 
+/** The pid in a file, once it has one: a program that starts writes it, and pid 0 would signal the tests themselves. */
+export async function pidIn(file: string): Promise<number> {
+  const read = async () => Number.parseInt(readFileSync(file, 'utf8'), 10)
+  return await until(read, {timeoutMs: 60_000, what: `a pid in ${file}`, intervalMs: 1})
+}
+
 export function kill(pid: number, signal: NodeJS.Signals): void {
   try {
     process.kill(pid, signal)
