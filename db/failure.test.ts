@@ -1,15 +1,21 @@
 // Errors of a real Postgres that has no free connection, is away, or cannot write are recognised as the database's. Other errors are not.
+import {execFileSync, spawnSync} from 'node:child_process'
+import {mkdtempSync, readFileSync, rmSync} from 'node:fs'
 import {writeFile} from 'node:fs/promises'
+import {tmpdir} from 'node:os'
+import path from 'node:path'
 import type pg from 'pg'
 import {afterAll, beforeAll, expect, test} from 'vitest'
 import {ChainDatabase} from '../indexers/store.ts'
 import {type TestDatabase, testDatabase} from '../test/support/database.ts'
-import {type Failure, failureOf, fromDatabase, inWords} from './failure.ts'
+import {until} from '../test/support/until.ts'
+import {type Failure, failureOf, fromDatabase, inWords, isAway} from './failure.ts'
 import {lockConnection, openPool} from './pool.ts'
 
 let db: TestDatabase
 const role = `limited_${process.pid}`
 const pools: pg.Pool[] = []
+const hasOpenssl = spawnSync('openssl', ['version']).status === 0
 
 beforeAll(async () => {
   db = await testDatabase()
@@ -28,13 +34,17 @@ function open(url: string): pg.Pool {
   return pool
 }
 
-async function failure(work: Promise<unknown>): Promise<Failure | undefined> {
+async function errorOf(work: Promise<unknown>): Promise<Error> {
   const error = await work.then(
     () => undefined,
     error => error,
   )
   expect(error).toBeInstanceOf(Error)
-  return failureOf(error)
+  return error
+}
+
+async function failure(work: Promise<unknown>): Promise<Failure | undefined> {
+  return failureOf(await errorOf(work))
 }
 
 function limited(): string {
@@ -44,20 +54,80 @@ function limited(): string {
   return url.href
 }
 
+/** Every way in which a process connects. */
+const connections = (url: string): (() => Promise<unknown>)[] => [
+  () => open(url).query('select'),
+  () => open(url).connect(),
+  () => lockConnection(url, 'test').connect(),
+  () => new ChainDatabase(url, 'ETH').connect(),
+]
+
 test('a server that takes no writes is refused by every new connection, except for one that only reads', async () => {
   const url = `${db.ownerUrl}?options=-c%20default_transaction_read_only%3Don`
   const expected = {
     reason: 'database_unavailable',
     message: expect.stringMatching(/^the database accepts no writes: default_transaction_read_only is on \(25006\)/),
   }
-  expect(await failure(open(url).query('select'))).toEqual(expected)
-  expect(await failure(open(url).connect())).toEqual(expected)
-  expect(await failure(lockConnection(url, 'test').connect())).toEqual(expected)
-  expect(await failure(new ChainDatabase(url, 'ETH').connect())).toEqual(expected)
+  for (const connect of connections(url)) {
+    const error = await errorOf(connect())
+    expect(failureOf(error)).toEqual(expected)
+    expect(isAway(error)).toBe(true) // it is waited for
+  }
   const reader = openPool(url, {name: 'test', max: 1, isForReads: true})
   expect((await reader.query('select 1 as one')).rows).toEqual([{one: 1}])
   await reader.end()
 })
+
+test('a wrong password or name of the database is not waited for, by whatever connects', async () => {
+  const wrong = new URL(db.ownerUrl)
+  wrong.password = 'wrong'
+  const nameless = new URL(db.ownerUrl)
+  nameless.pathname = '/no_such_database'
+  for (const url of [wrong, nameless])
+    for (const connect of connections(url.href)) {
+      const error = await errorOf(connect())
+      expect(failureOf(error)?.message).toMatch(/^the database refuses the connection: /)
+      expect(isAway(error)).toBe(false)
+    }
+})
+
+test.skipIf(!hasOpenssl)(
+  'a server without TLS, or with a certificate that nobody trusts, refuses us: nobody waits for that to mend itself',
+  async () => {
+    const made = mkdtempSync(path.join(tmpdir(), 'sluice-certificate-'))
+    const [key, certificate] = [path.join(made, 'key'), path.join(made, 'certificate')]
+    const ofTest = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-subj', '/CN=test']
+    execFileSync('openssl', ['req', '-x509', ...ofTest, '-keyout', key, '-out', certificate], {stdio: 'ignore'})
+    const {folder} = (await db.rows<{folder: string}>(`select current_setting('data_directory') as folder`))[0]!
+    const files = {ssl_key_file: key, ssl_cert_file: certificate}
+    const url = (mode: string) => `${db.ownerUrl}?sslmode=${mode}`
+    const refusals = async (reason: RegExp) => {
+      for (const connect of connections(url('verify-full'))) {
+        const error = await errorOf(connect())
+        expect(failureOf(error)?.message).toMatch(/^the database refuses the connection: /)
+        expect(failureOf(error)?.message).toMatch(reason)
+        expect(isAway(error)).toBe(false)
+      }
+    }
+    await refusals(/does not support SSL/)
+    try {
+      for (const [name, file] of Object.entries(files)) {
+        const lines = `select unnest(string_to_array('${readFileSync(file, 'utf8').trim()}', chr(10)))`
+        await db.rows(`copy (${lines}) to program 'umask 077; cat >"${folder}/${name}"'`)
+        await db.rows(`alter system set ${name} = '${name}'`)
+      }
+      await db.rows('alter system set ssl = on')
+      await db.rows('select pg_reload_conf()')
+      const isOn = async () => (await open(url('no-verify')).query('select')).rowCount === 1
+      await until(isOn, {timeoutMs: 30_000, what: 'the server to have TLS'})
+      await refusals(/certificate/)
+    } finally {
+      for (const name of ['ssl', ...Object.keys(files)]) await db.rows(`alter system reset ${name}`)
+      await db.rows('select pg_reload_conf()')
+      rmSync(made, {recursive: true})
+    }
+  },
+)
 
 test('a Postgres without free connections is named, by a pool and by the store of an indexer', async () => {
   const first = open(limited())

@@ -1,10 +1,13 @@
 // A supervised process: how soon it is restarted after it died.
+import {fork} from 'node:child_process'
 import {mkdtempSync, rmSync, writeFileSync} from 'node:fs'
 import {tmpdir} from 'node:os'
 import path from 'node:path'
 import pino from 'pino'
 import {expect, test} from 'vitest'
 import {exitLost} from '../base/lifecycle.ts'
+import {commandLine} from '../base/process.ts'
+import {kill, pidIn} from '../test/support/processes.ts'
 import {until} from '../test/support/until.ts'
 import {Child, waitAfter} from './child.ts'
 
@@ -84,8 +87,9 @@ test('a process that loses the database before it is ready is started again, and
   const since = 'process.env.DATABASE_AWAY_SINCE_MS'
   const loser = childOf('loser', `${since} ? process.send({ready: true, url: ${since}}) : process.exit(${exitLost})`)
   const hopeless = childOf('hopeless', `process.exit(${exitLost})`)
+  const wrong = childOf('wrong', 'process.exit(1)')
   onTestFinished(async () => {
-    await loser.stop(1000)
+    await Promise.all([loser, wrong].map(child => child.stop(1000)))
     rmSync(folder, {recursive: true})
   })
   const began = Date.now()
@@ -96,7 +100,28 @@ test('a process that loses the database before it is ready is started again, and
   const starting = hopeless.start()
   await until(async () => hopeless.restarts > 1, {timeoutMs: 20_000, what: 'it to be started again'})
   await Promise.all([expect(starting).rejects.toThrow(/^hopeless ended before it was ready/), hopeless.stop(1000)])
-  await expect(childOf('wrong', 'process.exit(1)').start()).rejects.toThrow(
-    'wrong ended before it was ready (exit code 1)',
+  await expect(wrong.start()).rejects.toThrow('wrong ended before it was ready (exit code 1)')
+})
+
+test('a process whose supervisor died while it started ends as soon as it is ready', async ({onTestFinished}) => {
+  const folder = mkdtempSync(path.join(tmpdir(), 'sluice-child-'))
+  const [supervisor, waiting, pidFile] = ['supervisor.mjs', 'waiting.mjs', 'pid'].map(name => path.join(folder, name))
+  const lifecycle = path.join(import.meta.dirname, '../base/lifecycle.ts')
+  writeFileSync(supervisor!, `import {fork} from 'node:child_process'; fork('${waiting}')`)
+  writeFileSync(
+    waiting!,
+    `import {writeFileSync} from 'node:fs'
+     import {announceReady} from '${lifecycle}'
+     writeFileSync('${pidFile}', String(process.pid))
+     setInterval(() => { if (!process.connected) announceReady() }, 10)`,
   )
+  const dying = fork(supervisor!, {stdio: 'ignore'})
+  const pid = await pidIn(pidFile!)
+  onTestFinished(() => {
+    kill(pid, 'SIGKILL')
+    rmSync(folder, {recursive: true})
+  })
+  dying.kill('SIGKILL')
+  const isGone = async () => (await commandLine(pid)) === undefined
+  await until(isGone, {timeoutMs: 20_000, what: 'the process to end'})
 })
