@@ -133,7 +133,7 @@ test('a body that drips does not delay the exchange', async () => {
   })
   const began = performance.now()
   expect(await send(url)).toEqual({status: 200})
-  expect(performance.now() - began).toBeLessThan(3000)
+  expect(performance.now() - began).toBeLessThan(10_000) // of the 15 seconds for a response
 })
 
 test('no response, dripping headers and endless informational responses end within 15 seconds, with their connections', async () => {
