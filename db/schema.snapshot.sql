@@ -8123,6 +8123,7 @@ create table auth.session (
   constraint "session_userId_fkey" FOREIGN KEY ("userId") REFERENCES auth."user"(id) ON DELETE CASCADE
 );
 CREATE INDEX session_person ON auth.session USING btree ("userId");
+CREATE TRIGGER limit_session BEFORE INSERT OR UPDATE ON auth.session FOR EACH ROW EXECUTE FUNCTION dashboard.limit_session();
 
 -- People who may sign in.
 create table auth."user" (
@@ -10377,6 +10378,17 @@ begin
   insert into dashboard.audit_entry (merchant_id, user_id, action, detail)
   values (of_merchant, person, case when person is null then 'invitation.create' else 'reset.create' end, 'by the operator');
   return expires;
+end $function$;
+
+-- Trigger: a session that is used all the time ends a week after the person signed in.
+CREATE OR REPLACE FUNCTION dashboard.limit_session()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+AS $function$
+begin
+  new."expiresAt" := least(new."expiresAt", new."createdAt" + interval '7 days');
+  return new;
 end $function$;
 
 -- The person of a session that may change second factors and the password: none is set up yet, or one was shown within ten minutes. Locks the person.

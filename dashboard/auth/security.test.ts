@@ -86,6 +86,20 @@ test('sessions are listed; one is ended, then all others', async () => {
   ])
 })
 
+test('a session ends a week after the person signed in, however it is used', async () => {
+  const used = await another()
+  const [session] = await db.rows<{id: string}>('select id from auth.session order by "createdAt" desc limit 1')
+  const signedIn = (before: string) =>
+    db.rows(`update auth.session set "createdAt" = now() - $2::interval where id = $1`, [session!.id, before])
+  const age = async () =>
+    (await db.rows(`select ("expiresAt" - "createdAt")::text as age from auth.session where id = $1`, [session!.id]))[0]
+  await signedIn('6 days 23 hours')
+  expect(await isSignedIn(used)).toBe(true) // which prolongs it
+  expect(await age()).toEqual({age: '7 days'})
+  await signedIn('7 days')
+  expect(await isSignedIn(used)).toBe(false)
+})
+
 test('nobody ends the session, or removes the passkey, of another person', async () => {
   const eve = await join(server, db, merchant, 'eve@acme.test')
   await setUpAuthenticator(eve)

@@ -2,7 +2,8 @@
 --
 -- Promises: an attempt counts before it is checked, so a hundred guesses at once are no more than ten in a row; restarts and further processes change
 -- nothing about that. A code is accepted once. Showing a second factor, or changing the password, gives the session another token, and the old one is
--- dead with the commit. A person who has a second factor changes it, and the password, only in a session that showed it within ten minutes.
+-- dead with the commit. A session ends a week after the person signed in, however it is used. A person who has a second factor changes it, and the
+-- password, only in a session that showed it within ten minutes.
 -- Locks: the person (auth."user"); an advisory lock for each subject of attempts. Errors: SLAUT no live session; SLSTP the second factor has to be shown
 -- again; SL404 there is no such passkey; SL422 refused, the message says why.
 
@@ -40,6 +41,16 @@ begin
   return found;
 end $$;
 comment on function dashboard.use_recovery_code is 'Uses a recovery code; false if the person has none with this SHA-256.';
+
+create or replace function dashboard.limit_session() returns trigger
+language plpgsql set search_path = pg_catalog as $$
+begin
+  new."expiresAt" := least(new."expiresAt", new."createdAt" + interval '7 days');
+  return new;
+end $$;
+comment on function dashboard.limit_session is 'Trigger: a session that is used all the time ends a week after the person signed in.';
+create or replace trigger limit_session before insert or update on auth.session
+  for each row execute function dashboard.limit_session();
 
 create or replace function dashboard.show_second_factor(old_token text, new_token text) returns void
 language plpgsql security definer set search_path = pg_catalog as $$
