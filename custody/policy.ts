@@ -112,9 +112,13 @@ export async function findPayout(context: PolicyContext, id: string): Promise<Pa
   return payout
 }
 
-/** Throws a Refusal if the payout would not be signed now. It cannot check the nonce, outputs and fees, which are not known yet. */
+/**
+ * Throws a Refusal if the payout would not be signed now. It cannot check the nonce, outputs and fees, which are not known yet. One that is signed
+ * passes: its payment may have been signed since the worker read it.
+ */
 export async function checkPayout(context: PolicyContext, payoutId: string): Promise<Payout> {
   const payout = await findPayout(context, payoutId)
+  if (payout.status === 'paying') return payout
   if (!['pending', 'sweeping', 'swept'].includes(payout.status))
     throw new Refusal('wrong_state', `the payout is ${payout.status}`)
   checkNet(payout)

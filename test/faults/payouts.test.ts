@@ -3,6 +3,7 @@
 import type {ChildProcess} from 'node:child_process'
 import {afterAll, afterEach, beforeAll, expect, test} from 'vitest'
 import {assertBooks} from '../support/books.ts'
+import {askCustody} from '../support/custody.ts'
 import {EvmWorld, ether, jpyc, type Shop, usdc} from '../support/evm/world.ts'
 import {type Call, faults} from '../support/rpc-proxy.ts'
 import {until} from '../support/until.ts'
@@ -403,6 +404,18 @@ test('a payment that no block takes is replaced with a higher fee and the same n
   expect(await world.becomes(id, 'completed')).toMatchObject({txid: second})
   expect(await world.received(shop, 'ETH')).toBe(netOf(ether))
   await mineAt(gwei / 10n)
+})
+
+test('a worker that asks about a payout which was signed a moment ago is not refused, and one that has ended is', async () => {
+  const {id} = await payingButNotMined()
+  const refusals = () => world.db.rows('select code from custody.refusal')
+  const before = await refusals()
+  const check = async () => (await askCustody(world.home, '/check', {payout_id: id})).body
+  expect(await check()).toEqual({ok: true})
+  expect(await refusals()).toEqual(before)
+  world.isMining = true
+  await world.becomes(id, 'completed')
+  expect(await check()).toMatchObject({ok: false, code: 'wrong_state', message: 'the payout is completed'})
 })
 
 test('if the first attempt confirms after it was replaced, it counts, and nothing is paid twice', async () => {
