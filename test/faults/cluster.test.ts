@@ -2,7 +2,7 @@
 // stands at a step of a payout and goes on when another server is the primary. Nothing that was acknowledged is lost, nothing is there twice, nobody is
 // told that an old primary has stored something, and no answer is 500. Needs CLUSTER_BIN: the folder that test/install-cluster fills.
 import {afterAll, beforeAll, describe, expect, onTestFailed, test} from 'vitest'
-import {Cluster, clusterPrograms} from '../support/cluster.ts'
+import {Cluster, clusterPrograms, query} from '../support/cluster.ts'
 import {type FaultName, faults} from '../support/cluster-faults.ts'
 import {ClusterLoad} from '../support/cluster-load.ts'
 import {until} from '../support/until.ts'
@@ -63,5 +63,23 @@ describe.skipIf(!clusterPrograms)('a service on a cluster', () => {
     const wrong = await load.verify()
     console.log('answers by status:', load.statuses)
     expect(wrong).toEqual([])
+  }, 300_000)
+
+  test('without any standby commits wait, and go on by themselves once one is back', async () => {
+    const primary = await cluster.primary()
+    const [one, other] = cluster.names.filter(name => name !== primary)
+    for (const name of [one!, other!]) cluster.killNode(name)
+    const store = async () => await query(cluster.url, `insert into public.witness values ('none', 0) returning n`)
+    const waits = () =>
+      store().then(
+        () => false,
+        error => /timeout/.test(error.message),
+      )
+    await until(waits, {timeoutMs: 60_000, what: 'a commit to wait'})
+    expect(await waits()).toBe(true)
+    cluster.startNode(one!)
+    await until(store, {timeoutMs: 120_000, what: 'commits to go on'})
+    cluster.startNode(other!)
+    await cluster.healthy()
   }, 300_000)
 })
