@@ -20,7 +20,7 @@ function run(name, npm, ...options) {
 const testsOf = (files, ...states) =>
   files.flatMap(file => file.assertionResults.filter(test => states.includes(test.status)))
 const isWrong = file => file.status === 'failed'
-const described = ({fullName, failureMessages}) => `${fullName}\n${failureMessages.join('\n').slice(0, 2000)}\n`
+const described = ({fullName, failureMessages}) => `${fullName}\n${failureMessages.join('\n').slice(0, 4000)}\n`
 
 let isRight = true
 const all = []

@@ -50,7 +50,7 @@ async function measure(cluster: Cluster, load: ClusterLoad, fault: FaultName): P
   await load.allWork()
   const allWork = Math.max(0, performance.now() - back) / 1000
   const away = load.longestPauseSince(began)
-  end()
+  await end()
   await cluster.healthy()
   return {fault, away, allWork, refused: (load.statuses['503'] ?? 0) - refusedBefore}
 }

@@ -1,7 +1,7 @@
 // A whole service on a cluster of three servers that fails over, under load, through every fault of test/support/cluster-faults.ts; in each, a process
 // stands at a step of a payout and goes on when another server is the primary. Nothing that was acknowledged is lost, nothing is there twice, nobody is
 // told that an old primary has stored something, and no answer is 500. Needs CLUSTER_BIN: the folder that test/install-cluster fills.
-import {afterAll, beforeAll, describe, expect, onTestFailed, test} from 'vitest'
+import {afterAll, beforeAll, describe, expect, test} from 'vitest'
 import {Cluster, clusterPrograms, query} from '../support/cluster.ts'
 import {type FaultName, faults} from '../support/cluster-faults.ts'
 import {ClusterLoad} from '../support/cluster-load.ts'
@@ -41,19 +41,19 @@ describe.skipIf(!clusterPrograms)('a service on a cluster', () => {
 
   test.each(rounds.flatMap(([fault, steps]) => steps.map(step => [fault, step] as const)))(
     'works again after: %s; a process stood at "%s"',
-    async (fault, step) => {
-      onTestFailed(async () => console.log(load.output().slice(-4000), await load.state()))
-      const release = await load.hold(step)
-      const began = performance.now()
-      const primary = await cluster.primary()
-      const end = await faults[fault](cluster, primary!)
-      await load.writes(began + 1000)
-      release()
-      end()
-      await load.allWork()
-      await cluster.healthy()
-      console.log(`${fault} (${step}): writes were away for ${load.longestPauseSince(began).toFixed(1)} s`)
-    },
+    (fault, step) =>
+      load.explained(async () => {
+        const release = await load.hold(step)
+        const began = performance.now()
+        const primary = await cluster.primary()
+        const end = await faults[fault](cluster, primary!)
+        await load.writes(began + 1000)
+        release()
+        await end()
+        await load.allWork()
+        await cluster.healthy()
+        console.log(`${fault} (${step}): writes were away for ${load.longestPauseSince(began).toFixed(1)} s`)
+      }),
     300_000,
   )
 

@@ -2,7 +2,7 @@
 import type {Cluster} from './cluster.ts'
 import {until} from './until.ts'
 
-type Fault = (cluster: Cluster, primary: string) => Promise<() => void>
+type Fault = (cluster: Cluster, primary: string) => Promise<() => void | Promise<void>>
 
 export const faults = {
   'kill -9 of the primary, PostgreSQL and Patroni': async (cluster, primary) => {
@@ -43,7 +43,8 @@ export const faults = {
     }
     const next = await until(promoted, {timeoutMs: 60_000, what: 'a new primary', intervalMs: 50})
     cluster.killNode(next)
-    return () => cluster.startNode(next)
+    // It and the one after it may both have begun a timeline of the same number: then Patroni does not notice that they differ.
+    return () => cluster.remakeNode(next)
   },
 } satisfies Record<string, Fault>
 

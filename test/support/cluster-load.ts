@@ -2,7 +2,7 @@
 // recorded, and verify() compares each of them with the database and the chain at the end.
 import {execFile} from 'node:child_process'
 import {randomBytes} from 'node:crypto'
-import {chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync} from 'node:fs'
+import {chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync} from 'node:fs'
 import {tmpdir} from 'node:os'
 import path from 'node:path'
 import {setTimeout as sleep} from 'node:timers/promises'
@@ -16,7 +16,7 @@ import {inWords} from '../../db/failure.ts'
 import {assertBooks} from './books.ts'
 import {type Cluster, query} from './cluster.ts'
 import {Anvil, localChainId} from './evm/anvil.ts'
-import {kill, newHome, removeHome} from './processes.ts'
+import {kill, newHome, processesOf, removeHome} from './processes.ts'
 import {type Started, start} from './service.ts'
 import {until} from './until.ts'
 
@@ -81,7 +81,7 @@ export class ClusterLoad {
       ETH_RPC_URL: load.#anvil.wsUrl,
       ETH_CHAIN_ID: String(localChainId),
       ETH_USDC_CONTRACT: load.#anvil.usdc,
-      ETH_TRACES: 'debug',
+      ETH_TRACES: 'off',
       ETH_START_HEIGHT: '1',
       ETH_FEE_BUDGET: '1000',
       ADDRESS_POOL_SIZE: '200',
@@ -191,13 +191,10 @@ export class ClusterLoad {
   }
 
   async #payUsers(): Promise<void> {
-    const unpaid = [...this.users.values()]
-      .map(({address}) => address)
-      .filter(address => !this.#paid.has(address))
-      .slice(0, 1)
-    if (!unpaid.length) return
-    await this.#anvil.multi('pay', [unpaid, unpaid.map(() => amount)], amount * BigInt(unpaid.length))
-    for (const address of unpaid) this.#paid.set(address, amount)
+    const unpaid = [...this.users.values()].find(({address}) => !this.#paid.has(address))
+    if (!unpaid) return
+    await this.#anvil.send({to: unpaid.address, value: amount})
+    this.#paid.set(unpaid.address, amount)
   }
 
   async #requestPayout(merchant: Merchant): Promise<void> {
@@ -238,8 +235,10 @@ export class ClusterLoad {
     const held = `${this.#holdFile}.held`
     rmSync(held, {force: true})
     writeFileSync(this.#holdFile, label)
-    await until(async () => existsSync(held), {timeoutMs, what: `a process at "${label}"`})
-    const pid = Number(readFileSync(held, 'utf8'))
+    const pid = await until(async () => Number(readFileSync(held, 'utf8')), {
+      timeoutMs,
+      what: `a process at "${label}"`,
+    })
     return () => kill(pid, 'SIGCONT')
   }
 
@@ -258,7 +257,7 @@ export class ClusterLoad {
   /** Resolves once every process of the service is at work on the primary. */
   async allWork(): Promise<void> {
     const names = ['sluice-api-keys', 'sluice-jobs-liveness', 'sluice-custody', 'indexer-ETH-lock']
-    const working = `select from pg_stat_activity where application_name = any($1) and backend_type = 'client backend'`
+    const working = `select distinct application_name from pg_stat_activity where application_name = any($1) and backend_type = 'client backend'`
     await until(async () => (await query(this.cluster.superuserUrl, working, [names])).length >= names.length, {
       timeoutMs,
       what: 'every process to work',
@@ -356,23 +355,41 @@ export class ClusterLoad {
     }
   }
 
-  /** What every payout that is not over waits for, and the jobs. */
-  async state(): Promise<string> {
-    const ofPayouts = `select p.id, p.status, p.waiting_reason, p.waiting_detail, p.next_step_at - clock_timestamp() as next_in,
-      json_agg(json_build_object('kind', o.kind, 'nonce', o.nonce, 'waiting', o.waiting_reason, 'detail', o.waiting_detail,
-        'next_in', o.next_step_at - clock_timestamp())) as payments
-      from app.payout p left join app.outgoing_payment o on o.payout_id = p.id where p.status not in ('completed', 'failed') group by p.id`
-    const ofJobs =
-      'select task_identifier, key, locked_by, attempts, last_error, run_at - clock_timestamp() as run_in from graphile_worker.jobs'
-    const [payouts, jobs] = await Promise.all(
-      [ofPayouts, ofJobs].map(sql => query(this.cluster.superuserUrl, sql).catch(inWords)),
-    )
-    return JSON.stringify({payouts, jobs, answers: this.statuses}, null, 1)
+  /** Does what waits for the service. An error says what everything else did meanwhile: nobody can tell what stood still from a limit that passed. */
+  async explained(work: () => Promise<void>): Promise<void> {
+    try {
+      await work()
+    } catch (error) {
+      throw new Error(`${inWords(error)}\n${await this.#state()}`, {cause: error})
+    }
   }
 
-  /** The log of the service so far. */
-  output(): string {
-    return this.#service!.output()
+  async #state(): Promise<string> {
+    const payouts = `select p.id, p.status, p.waiting_reason, p.waiting_detail, p.next_step_at - clock_timestamp() as next_in,
+      json_agg(json_build_object('kind', o.kind, 'nonce', o.nonce, 'status', o.status, 'waiting', o.waiting_reason, 'detail', o.waiting_detail,
+        'next_in', o.next_step_at - clock_timestamp())) as payments
+      from app.payout p left join app.outgoing_payment o on o.payout_id = p.id where p.status not in ('completed', 'failed') group by p.id`
+    const jobs =
+      'select task_identifier, key, locked_by, attempts, last_error, run_at - clock_timestamp() as run_in from graphile_worker.jobs'
+    const sessions = `select a.application_name, a.state, a.wait_event, clock_timestamp() - a.state_change as for, left(a.query, 100) as query,
+      (select json_agg(l.granted) from pg_locks l where l.pid = a.pid and l.locktype = 'advisory') as advisory_locks
+      from pg_stat_activity a where a.backend_type = 'client backend' and a.application_name <> ''`
+    const asked = (sql: string) => query(this.cluster.superuserUrl, sql).catch(error => [inWords(error)])
+    const log = this.#service!.output().split('\n')
+    const parts = {
+      processes: processesOf(this.#home).map(described),
+      answers: [this.statuses],
+      members: await this.cluster.members(),
+      payouts: await asked(payouts),
+      jobs: await asked(jobs),
+      sessions: await asked(sessions),
+      log: log.filter(line => /"level":[456]0/.test(line)).slice(-15),
+      cluster: [this.cluster.logs()],
+    }
+    const lines = (part: unknown[]) => part.map(one => (typeof one === 'string' ? one : JSON.stringify(one))).join('\n')
+    return Object.entries(parts)
+      .map(([name, part]) => `${name}:\n${lines(part)}`)
+      .join('\n')
   }
 
   async close(): Promise<void> {
@@ -382,5 +399,16 @@ export class ClusterLoad {
     await this.#anvil.stop()
     await removeHome(this.#home)
     rmSync(path.dirname(this.#holdFile), {recursive: true, force: true})
+  }
+}
+
+/** A process as the operating system sees it: whether it is stopped, and its command line. */
+function described(pid: number): string {
+  try {
+    const of = (file: string) => readFileSync(`/proc/${pid}/${file}`, 'utf8')
+    const [, state] = /^State:\s+(.*)$/m.exec(of('status')) ?? []
+    return `${pid} ${state}: ${of('cmdline').split('\0').slice(1).join(' ')}`
+  } catch {
+    return `${pid} has ended`
   }
 }

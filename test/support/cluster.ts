@@ -89,7 +89,7 @@ export class Cluster {
       await cluster.healthy()
       return cluster
     } catch (error) {
-      console.log(cluster.#logs())
+      console.log(cluster.logs())
       await cluster.close()
       throw error
     }
@@ -237,6 +237,16 @@ export class Cluster {
     })
   }
 
+  /** Starts a node, and has Patroni copy the primary's data to it, as patronictl reinit does. */
+  async remakeNode(name: string): Promise<void> {
+    this.startNode(name)
+    const remade = async () => {
+      const body = JSON.stringify({force: true})
+      return (await fetch(`${this.rest(name)}/reinitialize`, {method: 'POST', body})).ok
+    }
+    await until(remade, {timeoutMs: healthyTimeoutMs, what: `${name} to be made anew`, intervalMs: 500})
+  }
+
   /** Starts HAProxy, which takes every server for the right one until it has asked it. */
   startProxy(): void {
     this.#launch('haproxy', ['-db', '-f', path.join(settings, 'haproxy.cfg')], {
@@ -328,7 +338,7 @@ export class Cluster {
   }
 
   /** The end of each program's log. */
-  #logs(): string {
+  logs(): string {
     const logs = readdirSync(this.#dir).filter(file => file.endsWith('.log'))
     return logs.map(file => `${file}: ${readFileSync(path.join(this.#dir, file), 'utf8').slice(-1500)}`).join('\n')
   }

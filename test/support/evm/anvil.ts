@@ -34,6 +34,10 @@ export interface Head {
   hash: string
 }
 
+/**
+ * With call traces on, do not mine without a pause while an indexer follows: anvil 1.7.1 may stand still for good. (Tracing a transaction takes the lock of
+ * its blocks twice, and a block that is being mined waits for it in between.)
+ */
 export class Anvil {
   readonly #child: ChildProcess
   readonly httpUrl: string
@@ -104,7 +108,7 @@ export class Anvil {
       method: 'POST',
       headers: {'content-type': 'application/json'},
       body: JSON.stringify({jsonrpc: '2.0', id: 1, method, params}),
-      signal: AbortSignal.timeout(15_000),
+      signal: AbortSignal.timeout(60_000),
     })
     const {result, error} = (await response.json()) as {result: T; error?: {message: string}}
     if (error) throw new Error(`${method}: ${error.message}`)
