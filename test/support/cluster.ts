@@ -37,6 +37,8 @@ const Members = z.object({
   members: z.array(z.object({name: z.string(), role: z.string(), state: z.string()})),
 })
 
+const Running = z.object({state: z.string(), postmaster_start_time: z.string().optional()})
+
 export interface ClusterOptions {
   /** PostgreSQL's own settings, such as fsync. */
   parameters?: Record<string, string>
@@ -237,14 +239,23 @@ export class Cluster {
     })
   }
 
-  /** Starts a node, and has Patroni copy the primary's data to it, as patronictl reinit does. */
+  /** Starts a node, and once it runs, has Patroni copy the primary's data to it, as patronictl reinit does. Resolves when it runs on the copy. */
   async remakeNode(name: string): Promise<void> {
-    this.startNode(name)
-    const remade = async () => {
-      const body = JSON.stringify({force: true})
-      return (await fetch(`${this.rest(name)}/reinitialize`, {method: 'POST', body})).ok
+    const runningSince = async () => {
+      const {state, postmaster_start_time: since} = Running.parse(
+        await (await get(`${this.rest(name)}/patroni`)).json(),
+      )
+      return state === 'running' && since
     }
-    await until(remade, {timeoutMs: healthyTimeoutMs, what: `${name} to be made anew`, intervalMs: 500})
+    this.startNode(name)
+    const before = await until(runningSince, {timeoutMs: healthyTimeoutMs, what: `${name} to run`, intervalMs: 100})
+    const remade = async () => {
+      const since = await runningSince()
+      return since && since !== before
+    }
+    const reply = await fetch(`${this.rest(name)}/reinitialize`, {method: 'POST', body: '{}'})
+    if (!reply.ok) throw new Error(`reinitialize: ${reply.status} ${await reply.text()}`)
+    await until(remade, {timeoutMs: healthyTimeoutMs, what: `${name} to run on a copy`, intervalMs: 100})
   }
 
   /** Starts HAProxy, which takes every server for the right one until it has asked it. */
