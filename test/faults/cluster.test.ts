@@ -57,13 +57,18 @@ describe.skipIf(!clusterPrograms)('a service on a cluster', () => {
     300_000,
   )
 
-  test('nothing acknowledged is lost, nothing is there twice, nothing was written to an old primary, and no answer is 500', async () => {
-    const atLeast = rounds.flatMap(([, steps]) => steps).length
-    await until(async () => load.payouts.size >= atLeast, {timeoutMs: 120_000, what: `${atLeast} payouts`})
-    const wrong = await load.verify()
-    console.log('answers by status:', load.statuses)
-    expect(wrong).toEqual([])
-  }, 300_000)
+  test(
+    'nothing acknowledged is lost, nothing is there twice, nothing was written to an old primary, and no answer is 500',
+    () =>
+      load.explained(async () => {
+        const atLeast = rounds.flatMap(([, steps]) => steps).length
+        await until(async () => load.payouts.size >= atLeast, {timeoutMs: 120_000, what: `${atLeast} payouts`})
+        const wrong = await load.verify()
+        console.log('answers by status:', load.statuses)
+        expect(wrong).toEqual([])
+      }),
+    300_000,
+  )
 
   test('without any standby commits wait, and go on by themselves once one is back', async () => {
     const primary = await cluster.primary()

@@ -2,7 +2,7 @@
 // recorded, and verify() compares each of them with the database and the chain at the end.
 import {execFile} from 'node:child_process'
 import {randomBytes} from 'node:crypto'
-import {chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync} from 'node:fs'
+import {chmodSync, mkdtempSync, rmSync, writeFileSync} from 'node:fs'
 import {tmpdir} from 'node:os'
 import path from 'node:path'
 import {setTimeout as sleep} from 'node:timers/promises'
@@ -16,7 +16,7 @@ import {inWords} from '../../db/failure.ts'
 import {assertBooks} from './books.ts'
 import {type Cluster, query} from './cluster.ts'
 import {Anvil, localChainId} from './evm/anvil.ts'
-import {kill, newHome, processesOf, removeHome} from './processes.ts'
+import {described, kill, newHome, pidIn, processesOf, removeHome} from './processes.ts'
 import {type Started, start} from './service.ts'
 import {until} from './until.ts'
 
@@ -235,10 +235,7 @@ export class ClusterLoad {
     const held = `${this.#holdFile}.held`
     rmSync(held, {force: true})
     writeFileSync(this.#holdFile, label)
-    const pid = await until(async () => Number(readFileSync(held, 'utf8')), {
-      timeoutMs,
-      what: `a process at "${label}"`,
-    })
+    const pid = await pidIn(held, {timeoutMs, what: `a process at "${label}"`})
     return () => kill(pid, 'SIGCONT')
   }
 
@@ -399,16 +396,5 @@ export class ClusterLoad {
     await this.#anvil.stop()
     await removeHome(this.#home)
     rmSync(path.dirname(this.#holdFile), {recursive: true, force: true})
-  }
-}
-
-/** A process as the operating system sees it: whether it is stopped, and its command line. */
-function described(pid: number): string {
-  try {
-    const of = (file: string) => readFileSync(`/proc/${pid}/${file}`, 'utf8')
-    const [, state] = /^State:\s+(.*)$/m.exec(of('status')) ?? []
-    return `${pid} ${state}: ${of('cmdline').split('\0').slice(1).join(' ')}`
-  } catch {
-    return `${pid} has ended`
   }
 }

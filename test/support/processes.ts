@@ -61,9 +61,22 @@ export async function stops(pid: number): Promise<void> {
 }
 
 /** The pid in a file, once it has one: a program that starts writes it, and pid 0 would signal the tests themselves. */
-export async function pidIn(file: string): Promise<number> {
-  const read = async () => Number.parseInt(readFileSync(file, 'utf8'), 10)
-  return await until(read, {timeoutMs: 60_000, what: `a pid in ${file}`, intervalMs: 1})
+export async function pidIn(
+  file: string,
+  limits: Parameters<typeof until>[1] = {timeoutMs: 60_000, what: `a pid in ${file}`, intervalMs: 1},
+): Promise<number> {
+  return await until(async () => Number.parseInt(readFileSync(file, 'utf8'), 10), limits)
+}
+
+/** A process in words: whether it is stopped, and its command line. Linux only. */
+export function described(pid: number): string {
+  try {
+    const of = (file: string) => readFileSync(`/proc/${pid}/${file}`, 'utf8')
+    const [, state] = /^State:\s+(.*)$/m.exec(of('status')) ?? []
+    return `${pid} ${state}: ${of('cmdline').split('\0').slice(1).join(' ')}`
+  } catch {
+    return `${pid} has ended`
+  }
 }
 
 export function kill(pid: number, signal: NodeJS.Signals): void {
