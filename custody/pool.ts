@@ -18,11 +18,9 @@ export const poolStream = (family: Family) => `pool:${family}`
 const batch = 100
 const minuteMs = 60_000
 
-const lock = `hashtextextended('sluice.custody', 0)`
-
 /** False if another custody is active on this database. */
 export async function tryLockPool(client: pg.Client): Promise<boolean> {
-  const {rows} = await client.query<{taken: boolean}>(`select pg_try_advisory_lock(${lock}) as taken`)
+  const {rows} = await client.query<{taken: boolean}>('select custody.try_lock() as taken')
   return rows[0]!.taken
 }
 

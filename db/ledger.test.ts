@@ -702,7 +702,7 @@ describe('a final deposit that a reorganisation removes', () => {
     async allocated => {
       const user = await money.merchant()
       const deposit = await money.deposit(user.address, 1000)
-      const [claimer, allocator] = [await money.api.connect(), await money.jobs.connect()]
+      const [claimer, allocator] = [await money.api.connect(), await money.db.pool.connect()]
       try {
         await allocator.query('begin')
         const lock = `select pg_advisory_xact_lock(hashtextextended('allocate:' || $1 || ':ETH:USDC', 0))`

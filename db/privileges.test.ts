@@ -70,6 +70,7 @@ const may: Record<Role, string[]> = {
     `update squid_eth.status set nonce = nonce + 1`,
     `select chain.finalize('ETH', 1, '0x1')`,
     `select chain.halt('ETH', '{}')`,
+    `select chain.try_lock('ETH')`,
     'select address from app.address',
     'select address, match_key from custody.address',
     'select txid, token, source, destination, amount from custody.journal',
@@ -95,6 +96,8 @@ const may: Record<Role, string[]> = {
        app.payment_page('x') from app.merchant`,
   ],
   sluice_jobs: [
+    `select app.lock_worker('pool-0123456789abcdef01'), app.try_lock_sending('ETH'), app.try_lock_endpoint('${someone}'), app.try_lock_audit()`,
+    `select app.unlock_sending('ETH'), app.unlock_endpoint('${someone}')`,
     'select secret from app.webhook_endpoint',
     'select * from app.delivery',
     'select app.fold_balances(), app.expire_payment_requests()',
@@ -120,6 +123,7 @@ const may: Record<Role, string[]> = {
   sluice_custody: [
     `insert into custody.address (address, family, derivation_index) values ('0xNext', 'evm', 1)`,
     'select max(derivation_index) from custody.address',
+    'select custody.try_lock()',
     `select custody.watch_treasury('evm')`,
     `insert into custody.journal (stream, seq, kind, signed_at, hash) values ('pool:evm', 1, 'pool', now(), 'x')`,
     `insert into custody.refusal (code, message, request) values ('not_ours', 'x', '{}')`,
@@ -337,6 +341,35 @@ const mayNot: Record<Role, string[]> = {
     `select pg_notify('worker:migrate', '{"breaking": true}')`,
   ],
 }
+
+// A lock has no owner: who holds the lock of another kind of process keeps it from its work.
+test('no role may take an advisory lock but by the functions of its own work', async () => {
+  const locks = await db.rows<{role: string; name: string}>(
+    `select r.rolname as role, p.proname as name from pg_roles r cross join pg_proc p
+     where r.rolname ~ '^sluice_' and has_function_privilege(r.oid, p.oid, 'execute') and (p.proname ~ '^pg_(try_)?advisory_'
+       or p.pronamespace in ('chain'::regnamespace, 'app'::regnamespace, 'custody'::regnamespace) and p.proname ~ '(^|_)(un)?lock(_|$)')
+     order by 1, 2`,
+  )
+  expect(locks.map(({role, name}) => `${role} ${name}`)).toEqual([
+    'sluice_custody lock_outgoing_payment',
+    'sluice_custody try_lock',
+    'sluice_indexer try_lock',
+    'sluice_jobs lock_worker',
+    'sluice_jobs try_lock_audit',
+    'sluice_jobs try_lock_endpoint',
+    'sluice_jobs try_lock_sending',
+    'sluice_jobs unlock_endpoint',
+    'sluice_jobs unlock_sending',
+  ])
+  const worker = await db.pool.connect()
+  try {
+    await worker.query('set role sluice_jobs')
+    const {rows} = await worker.query(`select app.lock_worker('sluice.custody') as held`)
+    expect(rows).toEqual([{held: null}]) // a name of its own choice would be any lock
+  } finally {
+    worker.release(true)
+  }
+})
 
 test.each(roles)('%s can do its own work', async role => {
   expect(await allowed(role, may[role])).toEqual(may[role])

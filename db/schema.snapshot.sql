@@ -5088,6 +5088,16 @@ begin
   return s;
 end $function$;
 
+-- Takes the lock that shows that a pool of workers lives (app.recover_dead_pools); false if another connection has it, null if it is no id of a pool.
+CREATE OR REPLACE FUNCTION app.lock_worker(of_pool text)
+ RETURNS boolean
+ LANGUAGE sql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select case when of_pool ~ '^(ot)?pool-[0-9a-f]{18}$' then pg_try_advisory_lock(hashtextextended(of_pool, 0)) end
+$function$;
+
 -- Makes the next week of deliveries, up to three weeks ahead, or drops the oldest one that is past the retention and holds nothing pending: one at each call; returns what it did, or null when nothing is left to do. Safe to run at any time and in several places.
 CREATE OR REPLACE FUNCTION app.maintain_partitions(retention interval)
  RETURNS text
@@ -6840,12 +6850,62 @@ AS $function$
   select t.address from custody.address t join app.chain c using (family) where t.purpose = 'treasury' and c.chain = of_chain
 $function$;
 
+-- Takes the lock of the worker that audits; false if another connection has it.
+CREATE OR REPLACE FUNCTION app.try_lock_audit()
+ RETURNS boolean
+ LANGUAGE sql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select pg_try_advisory_lock(hashtextextended('sluice.audit', 0))
+$function$;
+
+-- Takes the lock of the worker that sends to a webhook endpoint; false if another connection has it.
+CREATE OR REPLACE FUNCTION app.try_lock_endpoint(of_endpoint uuid)
+ RETURNS boolean
+ LANGUAGE sql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select pg_try_advisory_lock(hashtextextended('webhook_endpoint:' || of_endpoint, 0))
+$function$;
+
+-- Takes the lock of the worker that has payments of a chain signed, and sends them; false if another connection has it.
+CREATE OR REPLACE FUNCTION app.try_lock_sending(of_chain text)
+ RETURNS boolean
+ LANGUAGE sql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select pg_try_advisory_lock(hashtextextended('send_transactions:' || of_chain, 0))
+$function$;
+
 -- Why value is credited to no merchant: protocol, unsupported_token, chain_not_requested, wrong_token or enabled_later. is_asked_for: the address was asked for on its chain; asked_token: the token that its payment request asked for, null for a user's.
 CREATE OR REPLACE FUNCTION app.unattributed_reason(output_index integer, is_known boolean, is_asked_for boolean, token text, asked_token text)
  RETURNS text
  LANGUAGE sql
  IMMUTABLE PARALLEL SAFE
 RETURN CASE WHEN app.is_protocol_income(output_index) THEN 'protocol'::text WHEN (NOT is_known) THEN 'unsupported_token'::text WHEN (NOT is_asked_for) THEN 'chain_not_requested'::text WHEN (token <> asked_token) THEN 'wrong_token'::text ELSE 'enabled_later'::text END;
+
+-- Gives the lock of a webhook endpoint back; false if this connection does not have it.
+CREATE OR REPLACE FUNCTION app.unlock_endpoint(of_endpoint uuid)
+ RETURNS boolean
+ LANGUAGE sql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select pg_advisory_unlock(hashtextextended('webhook_endpoint:' || of_endpoint, 0))
+$function$;
+
+-- Gives the lock of sending a chain's payments back; false if this connection does not have it.
+CREATE OR REPLACE FUNCTION app.unlock_sending(of_chain text)
+ RETURNS boolean
+ LANGUAGE sql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select pg_advisory_unlock(hashtextextended('send_transactions:' || of_chain, 0))
+$function$;
 
 -- Gives back what is reserved for a payout's payment, except its network fee.
 CREATE OR REPLACE FUNCTION app.unreserve_payment(p app.payout, s app.outgoing_payment)
@@ -9287,6 +9347,16 @@ begin
   insert into chain.touched_chain values (pg_current_xact_id(), of_chain) on conflict do nothing;
 end $function$;
 
+-- Takes the lock of the indexer that follows a chain; false if another connection has it, null if there is no such chain.
+CREATE OR REPLACE FUNCTION chain.try_lock(of_chain text)
+ RETURNS boolean
+ LANGUAGE sql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select pg_try_advisory_lock(hashtextextended('sluice.indexer.' || c.chain, 0)) from app.chain c where c.chain = of_chain
+$function$;
+
 -- What custody holds: addresses and their owners, the journal of what it signed, and the whitelist of destinations.
 create schema custody;
 
@@ -9833,6 +9903,16 @@ begin
     on conflict (subject, kind) where resolved_at is null do update set details = excluded.details where i.details <> excluded.details;
   end if;
 end $function$;
+
+-- Takes the lock of the custody that signs; false if another connection has it.
+CREATE OR REPLACE FUNCTION custody.try_lock()
+ RETURNS boolean
+ LANGUAGE sql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select pg_try_advisory_lock(hashtextextended('sluice.custody', 0))
+$function$;
 
 -- Makes the indexers watch the treasury of a family on each of its chains; custody calls it at its start. Safe to run again.
 CREATE OR REPLACE FUNCTION custody.watch_treasury(of_family text)
@@ -11359,6 +11439,7 @@ grant execute on function custody.follow_unproven_copies(text) to sluice_custody
 grant execute on function custody.halt_chain(text,text) to sluice_custody;
 grant execute on function custody.lock_outgoing_payment(uuid,integer) to sluice_custody;
 grant execute on function custody.tell_journal(text,text) to sluice_custody;
+grant execute on function custody.try_lock() to sluice_custody;
 grant execute on function custody.watch_treasury(text) to sluice_custody;
 grant insert on custody.address (address, family, derivation_index, created_at, purpose, retired_at) to sluice_custody;
 grant insert, select on custody.journal to sluice_custody;
@@ -11463,6 +11544,7 @@ grant execute on function chain.note_unproven_block(text,integer,text) to sluice
 grant execute on function chain.pin_tracer(text,text) to sluice_indexer;
 grant execute on function chain.rewind(text,integer,text) to sluice_indexer;
 grant execute on function chain.tell_waiting(text,text,text,integer) to sluice_indexer;
+grant execute on function chain.try_lock(text) to sluice_indexer;
 grant select on app.accepted_gap to sluice_indexer;
 grant select on app.address to sluice_indexer;
 grant select on app.chain to sluice_indexer;
@@ -11520,6 +11602,7 @@ grant execute on function app.iso(timestamp with time zone) to sluice_jobs;
 grant execute on function app.ledger_holdings(text,text[]) to sluice_jobs;
 grant execute on function app.ledger_holdings_since(text,integer,text,text[]) to sluice_jobs;
 grant execute on function app.ledger_outputs(text,text[]) to sluice_jobs;
+grant execute on function app.lock_worker(text) to sluice_jobs;
 grant execute on function app.maintain_partitions(interval) to sluice_jobs;
 grant execute on function app.payout_shortage(uuid,numeric) to sluice_jobs;
 grant execute on function app.payout_shortfall(uuid,numeric) to sluice_jobs;
@@ -11533,6 +11616,11 @@ grant execute on function app.sequence_events(integer) to sluice_jobs;
 grant execute on function app.set_payment_aside(uuid,integer) to sluice_jobs;
 grant execute on function app.store_signed(uuid,integer,text,text,text,numeric,numeric,jsonb) to sluice_jobs;
 grant execute on function app.sweepable(uuid,numeric,integer) to sluice_jobs;
+grant execute on function app.try_lock_audit() to sluice_jobs;
+grant execute on function app.try_lock_endpoint(uuid) to sluice_jobs;
+grant execute on function app.try_lock_sending(text) to sluice_jobs;
+grant execute on function app.unlock_endpoint(uuid) to sluice_jobs;
+grant execute on function app.unlock_sending(text) to sluice_jobs;
 grant execute on function app.wait_outgoing_payment(uuid,text,text,integer) to sluice_jobs;
 grant execute on function app.wait_payout(uuid,text,text,integer) to sluice_jobs;
 grant execute on function app.wait_return(uuid,text,text) to sluice_jobs;

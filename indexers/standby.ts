@@ -17,10 +17,7 @@ export async function openLock(url: string, chain: string, {outage, lose}: Ends)
 /** Resolves when this process is the active indexer of the chain. */
 export async function becomeActive(client: pg.Client, chain: string, log: Logger): Promise<void> {
   for (let standingBy = false; ; standingBy = true) {
-    const {rows} = await client.query(
-      `select pg_try_advisory_lock(hashtextextended('sluice.indexer.' || $1, 0)) as held`,
-      [chain],
-    )
+    const {rows} = await client.query('select chain.try_lock($1) as held', [chain])
     if (rows[0].held) return
     if (!standingBy) log.info('another indexer of this chain is active; standing by')
     await sleep(retryMs)

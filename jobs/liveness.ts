@@ -26,9 +26,9 @@ export async function holdLiveness(to: {url: string; log: Logger; ends: Ends}): 
   const {url, log, ends} = to
   const held = await holdConnection({url, name: applicationName, outage: ends.outage, onLost: ends.lose})
   const {client} = held
-  const locked = new Map<string, Promise<unknown>>()
+  const locked = new Map<string, Promise<void>>()
   const lock = (poolId: string) => {
-    const taken = locked.get(poolId) ?? client.query('select pg_advisory_lock(hashtextextended($1, 0))', [poolId])
+    const taken = locked.get(poolId) ?? lockPool(client, poolId)
     locked.set(poolId, taken)
     return taken
   }
@@ -52,4 +52,9 @@ export async function holdLiveness(to: {url: string; log: Logger; ends: Ends}): 
     },
     release: () => held.release(),
   }
+}
+
+async function lockPool(client: pg.Client, poolId: string): Promise<void> {
+  const {rows} = await client.query<{held: boolean | null}>('select app.lock_worker($1) as held', [poolId])
+  if (!rows[0]!.held) throw new Error(`the lock of the pool ${poolId} cannot be taken`)
 }

@@ -31,9 +31,7 @@ export function openDailyAudit({databaseUrl, pool, settings, log}: Options): Dai
   const auditing = longWork()
 
   const auditIfDue = async (db: pg.Client) => {
-    const {rows} = await db.query<{locked: boolean}>(
-      `select pg_try_advisory_lock(hashtextextended('sluice.audit', 0)) as locked`,
-    )
+    const {rows} = await db.query<{locked: boolean}>('select app.try_lock_audit() as locked')
     if (!rows[0]!.locked) return
     await db.query(`set client_connection_check_interval = ${goneMs}`)
     const {compareDue} = await import('./compare.ts') // loaded only when needed

@@ -35,16 +35,12 @@ export function sendTransactions(to: Context): Task {
 async function alone({pool}: Context, chain: string, work: () => Promise<void>): Promise<void> {
   const client = await pool.connect()
   try {
-    const key = [`send_transactions:${chain}`]
-    const {rows} = await client.query<{taken: boolean}>(
-      'select pg_try_advisory_lock(hashtextextended($1, 0)) as taken',
-      key,
-    )
+    const {rows} = await client.query<{taken: boolean}>('select app.try_lock_sending($1) as taken', [chain])
     if (!rows[0]!.taken) return
     try {
       await work()
     } finally {
-      await client.query('select pg_advisory_unlock(hashtextextended($1, 0))', key)
+      await client.query('select app.unlock_sending($1)', [chain])
     }
   } finally {
     client.release()

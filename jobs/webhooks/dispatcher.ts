@@ -30,10 +30,9 @@ export const due = `
     order by d.next_attempt_at limit 1
   ) first_due
   where w.disabled_at is null and w.deleted_at is null`
-const key = `hashtextextended('webhook_endpoint:' || id, 0)`
 /** Of these endpoints ($1) those that are held already ($2), and those that nobody held and that this statement locks. */
-const acquire = `select id from unnest($1::uuid[]) as due (id) where id = any($2::uuid[]) or pg_try_advisory_lock(${key})`
-const release = `select pg_advisory_unlock(${key}) from unnest($1::uuid[]) as held (id)`
+const acquire = 'select id from unnest($1::uuid[]) as due (id) where id = any($2::uuid[]) or app.try_lock_endpoint(id)'
+const release = 'select app.unlock_endpoint(id) from unnest($1::uuid[]) as held (id)'
 
 export interface Dispatcher {
   /** Finds what is due. Resolves when the pumps of those endpoints are awake. */

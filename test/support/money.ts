@@ -169,7 +169,7 @@ export class Money {
 
   /** While this runs nobody can allocate the merchant's deposits: a claim meanwhile leaves that to a job. */
   async withoutAllocation<T>({merchantId}: TestUser, token: string, work: () => Promise<T>): Promise<T> {
-    const holder = await this.jobs.connect()
+    const holder = await this.db.pool.connect()
     try {
       await holder.query('begin')
       await holder.query(`select pg_advisory_xact_lock(hashtextextended('allocate:' || $1 || ':ETH:' || $2, 0))`, [

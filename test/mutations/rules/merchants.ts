@@ -52,8 +52,8 @@ export const merchants: Mutation[] = [
   {
     rule: 'One worker sends to an endpoint',
     file: 'jobs/webhooks/dispatcher.ts',
-    from: 'or pg_try_advisory_lock(${key})`',
-    to: 'or pg_try_advisory_lock(${key}) or true`',
+    from: "or app.try_lock_endpoint(id)'",
+    to: "or app.try_lock_endpoint(id) or true'",
     tests: ['jobs/webhooks/webhooks.test.ts'],
   },
   {
