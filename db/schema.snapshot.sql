@@ -4621,7 +4621,7 @@ begin
     join chain.confirmed_tx i on i.chain = j.stream and i.txid = j.txid
     where expires and x.chain = of_chain and x.status <> 'final' and x.kind = 'payout' and i.block_height <= final_height)
   order by p.id for update;
-  if expires then perform app.store_what_is_final(of_chain, final_height); end if;
+  perform app.store_what_is_final(of_chain, final_height);
   for found_final in
     select distinct on (i.block_height, x.nonce, x.id) x.id, i.txid, o.amount as moved,
       case when o.txid is not null then i.fee when has_outputs then 0 else i.fee - coalesce(n.fee, 0) end as fee, case when o.txid is null then 'conflicted' when o.kind = 'cancel' then 'cancelled'
@@ -4631,7 +4631,7 @@ begin
     left join app.outgoing_attempt o on o.chain = x.chain and o.txid = i.txid and o.outgoing_payment_id = x.id
     left join app.second_payment n on n.chain = x.chain and n.txid = i.txid and n.booked_at is not null
     where x.chain = of_chain and x.status <> 'final' and i.block_height <= final_height
-      and (o.txid is not null or n.txid is not null or exists (
+      and (o.txid is not null or n.txid is not null or exists (select from custody.journal j where j.stream = i.chain and j.txid = i.txid) or exists (
         select from app.unknown_transaction u join app.incident k on k.id = u.incident_id
         where u.chain = i.chain and u.txid = i.txid and k.resolution = 'kept'))
       -- where attempts expire, a failure decides only once no other attempt can pay
@@ -6586,7 +6586,7 @@ begin
   return true;
 end $function$;
 
--- Stores attempts that a final block holds and the worker never stored, on a chain whose transactions expire.
+-- Stores attempts that a final block holds, custody signed, and the worker never stored.
 CREATE OR REPLACE FUNCTION app.store_what_is_final(of_chain text, final_height integer)
  RETURNS void
  LANGUAGE plpgsql
@@ -6597,9 +6597,14 @@ declare found_final record;
 begin
   for found_final in
     select x as payment, j as entry from app.outgoing_payment x
-    join custody.journal j on j.stream = x.chain and j.subject_id = case x.kind when 'payout' then x.payout_id else x.id end
-    join chain.confirmed_tx i on i.chain = j.stream and i.txid = j.txid
-    where x.chain = of_chain and x.status <> 'final' and i.block_height <= final_height
+    cross join lateral (
+      select e.seq from custody.journal e where e.stream = x.chain and e.subject_id = case x.kind when 'payout' then x.payout_id else x.id end
+      union
+      select e.seq from custody.journal_key k join custody.journal e using (stream, seq)
+      where k.stream = x.chain and k.conflict_key = x.conflict_key and e.kind = 'cancel') its
+    join custody.journal j on j.stream = x.chain and j.seq = its.seq
+    where x.chain = of_chain and x.status <> 'final'
+      and exists (select from chain.confirmed_tx i where i.chain = j.stream and i.txid = j.txid and i.block_height <= final_height)
       and not exists (select from app.outgoing_attempt o where o.chain = j.stream and o.txid = j.txid)
     order by x.payout_id, x.id, j.seq
   loop
@@ -7611,7 +7616,7 @@ UNION ALL
 --   status text: Its outcome, or its status.
 --   paid bigint: How many final transactions paid it; null if a stored transaction has another amount, recipient, token or chain.
 
--- every transaction that an address of ours sent was stored before
+-- every transaction that an address of ours sent was signed by custody, or stored before
 create view audit.no_unknown_transaction as
  SELECT id,
     account,
@@ -7620,6 +7625,8 @@ create view audit.no_unknown_transaction as
   WHERE NOT (EXISTS ( SELECT
            FROM app.outgoing_attempt o
           WHERE o.chain = i.chain AND o.txid = i.txid)) AND NOT (EXISTS ( SELECT
+           FROM custody.journal j
+          WHERE j.stream = i.chain AND j.txid = i.txid)) AND NOT (EXISTS ( SELECT
            FROM app.unknown_transaction u
              JOIN app.incident k ON k.id = u.incident_id
           WHERE u.chain = i.chain AND u.txid = i.txid AND (k.resolved_at IS NULL OR k.resolution = 'kept'::text)));
@@ -8978,7 +8985,7 @@ begin
   return null;
 end $function$;
 
--- Trigger: opens the incident unknown_transaction for a transaction that is not stored here, and closes final_payment_vanished for one that is there again.
+-- Trigger: opens the incident unknown_transaction for a transaction that custody did not sign, and closes final_payment_vanished for one that is there again.
 CREATE OR REPLACE FUNCTION chain.note_confirmed_txs()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -8996,6 +9003,7 @@ begin
     from (
       select distinct on (i.chain, i.txid) i.chain, i.txid, i.nonce, i.block_height, i.account
       from added i where not exists (select from app.outgoing_attempt o where o.chain = i.chain and o.txid = i.txid)
+        and not exists (select from custody.journal j where j.stream = i.chain and j.txid = i.txid)
         and not exists (select from app.unknown_transaction k where k.chain = i.chain and k.txid = i.txid)
       order by i.chain, i.txid, i.account
     ) u group by u.chain, u.account

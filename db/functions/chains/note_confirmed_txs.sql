@@ -1,8 +1,9 @@
 -- What a confirmed transaction of an address of ours means at once, before deposits are derived: a trigger on chain.confirmed_tx, for the indexer
 -- and for a reindex.
 --
--- A transaction that is not stored here: another party has the key, or a copy of this database lived on elsewhere. It opens an incident for its
--- sender, or is added to the open one, and nothing more leaves the chain until an operator has decided. A transaction that was final, was taken away
+-- A transaction that is neither stored here nor in custody's journal: another party has the key, or a copy of this database lived on elsewhere. It
+-- opens an incident for its sender, or is added to the open one, and nothing more leaves the chain until an operator has decided. (What custody signed
+-- and the worker kept to itself ends its payment: outgoing/finish_payments.sql. A stolen worker must not halt a chain.) A transaction that was final, was taken away
 -- by a rewind, and is there again with its effect: its incident (final_payment_vanished) closes, and it is no longer broadcast. One that may be a second
 -- payment is noted (outgoing/second_payments.sql).
 -- Locks: chain.cursor of every chain in question, before incidents.
@@ -20,6 +21,7 @@ begin
     from (
       select distinct on (i.chain, i.txid) i.chain, i.txid, i.nonce, i.block_height, i.account
       from added i where not exists (select from app.outgoing_attempt o where o.chain = i.chain and o.txid = i.txid)
+        and not exists (select from custody.journal j where j.stream = i.chain and j.txid = i.txid)
         and not exists (select from app.unknown_transaction k where k.chain = i.chain and k.txid = i.txid)
       order by i.chain, i.txid, i.account
     ) u group by u.chain, u.account
@@ -45,7 +47,7 @@ begin
   perform app.suspect_second_payments(array(select distinct i.txid from added i));
   return null;
 end $$;
-comment on function chain.note_confirmed_txs is 'Trigger: opens the incident unknown_transaction for a transaction that is not stored here, and closes final_payment_vanished for one that is there again.';
+comment on function chain.note_confirmed_txs is 'Trigger: opens the incident unknown_transaction for a transaction that custody did not sign, and closes final_payment_vanished for one that is there again.';
 create or replace trigger note_insert after insert on chain.confirmed_tx
   referencing new table as added for each statement execute function chain.note_confirmed_txs();
 

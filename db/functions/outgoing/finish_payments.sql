@@ -3,8 +3,8 @@
 --
 -- Promises: only a block at or below the final height ends an outgoing payment, and each ends once. The transaction decides the outcome: done (an
 -- attempt that had its effect), reverted (an attempt that had none), cancelled (the cancel), conflicted (no attempt of it). A transaction that is
--- not stored here conflicts with nothing until an operator has kept its incident, or it is booked as a second payment: an older copy of the database
--- may just not remember it.
+-- neither stored here nor in custody's journal conflicts with nothing until an operator has kept its incident, or it is booked as a second payment: an
+-- older copy of the database may just not remember it.
 -- What follows from the outcome is in outgoing/finish.sql and outputs/finish.sql; what pays although its payment ended before, in
 -- outgoing/second_payments.sql. Payouts that waited for a sweep are woken. The open payments are looked up one by one (lateral, offset 0): else the
 -- view is computed over all payments that ever were, at each COMMIT.
@@ -18,17 +18,22 @@ language sql stable set search_path = pg_catalog as $$
 $$;
 comment on function app.may_be_paid_otherwise is 'Where attempts expire: whether another attempt of an outgoing payment than this transaction may still pay, or has.';
 
--- Where attempts expire, nothing but an attempt itself decides. What custody signed may be in a final block although the worker never stored it: the
--- answer was lost, or a thief had it. It is stored then, so that it ends its payment, also one that is being cancelled.
+-- What custody signed may be in a final block although the worker never stored it: the answer was lost, or a thief had it. It is stored then, so that it
+-- ends its payment, also one that is being cancelled.
 create or replace function app.store_what_is_final(of_chain text, final_height int) returns void
 language plpgsql set search_path = pg_catalog set plan_cache_mode = force_custom_plan as $$
 declare found_final record;
 begin
   for found_final in
     select x as payment, j as entry from app.outgoing_payment x
-    join custody.journal j on j.stream = x.chain and j.subject_id = case x.kind when 'payout' then x.payout_id else x.id end
-    join chain.confirmed_tx i on i.chain = j.stream and i.txid = j.txid
-    where x.chain = of_chain and x.status <> 'final' and i.block_height <= final_height
+    cross join lateral (
+      select e.seq from custody.journal e where e.stream = x.chain and e.subject_id = case x.kind when 'payout' then x.payout_id else x.id end
+      union
+      select e.seq from custody.journal_key k join custody.journal e using (stream, seq)
+      where k.stream = x.chain and k.conflict_key = x.conflict_key and e.kind = 'cancel') its
+    join custody.journal j on j.stream = x.chain and j.seq = its.seq
+    where x.chain = of_chain and x.status <> 'final'
+      and exists (select from chain.confirmed_tx i where i.chain = j.stream and i.txid = j.txid and i.block_height <= final_height)
       and not exists (select from app.outgoing_attempt o where o.chain = j.stream and o.txid = j.txid)
     order by x.payout_id, x.id, j.seq
   loop
@@ -36,7 +41,7 @@ begin
     perform custody.recover_attempt(found_final.payment, found_final.entry);
   end loop;
 end $$;
-comment on function app.store_what_is_final is 'Stores attempts that a final block holds and the worker never stored, on a chain whose transactions expire.';
+comment on function app.store_what_is_final is 'Stores attempts that a final block holds, custody signed, and the worker never stored.';
 
 create or replace function app.finish_outgoing_payments(of_chain text, final_height int) returns void
 language plpgsql set search_path = pg_catalog set plan_cache_mode = force_custom_plan as $$
@@ -61,7 +66,7 @@ begin
     join chain.confirmed_tx i on i.chain = j.stream and i.txid = j.txid
     where expires and x.chain = of_chain and x.status <> 'final' and x.kind = 'payout' and i.block_height <= final_height)
   order by p.id for update;
-  if expires then perform app.store_what_is_final(of_chain, final_height); end if;
+  perform app.store_what_is_final(of_chain, final_height);
   for found_final in
     select distinct on (i.block_height, x.nonce, x.id) x.id, i.txid, o.amount as moved,
       case when o.txid is not null then i.fee when has_outputs then 0 else i.fee - coalesce(n.fee, 0) end as fee, case when o.txid is null then 'conflicted' when o.kind = 'cancel' then 'cancelled'
@@ -71,7 +76,7 @@ begin
     left join app.outgoing_attempt o on o.chain = x.chain and o.txid = i.txid and o.outgoing_payment_id = x.id
     left join app.second_payment n on n.chain = x.chain and n.txid = i.txid and n.booked_at is not null
     where x.chain = of_chain and x.status <> 'final' and i.block_height <= final_height
-      and (o.txid is not null or n.txid is not null or exists (
+      and (o.txid is not null or n.txid is not null or exists (select from custody.journal j where j.stream = i.chain and j.txid = i.txid) or exists (
         select from app.unknown_transaction u join app.incident k on k.id = u.incident_id
         where u.chain = i.chain and u.txid = i.txid and k.resolution = 'kept'))
       -- where attempts expire, a failure decides only once no other attempt can pay
