@@ -116,18 +116,20 @@ test('a worker that loses its liveness connection exits with 70', async () => {
   expect(await exit).toBe(70)
 })
 
-test('a worker notified of a breaking migration, by whatever role, starts again, and does not stay without running jobs', async () => {
+test('a worker works on when any role announces a breaking migration that was not made, and starts again when it was', async () => {
   const worker = await startWorker()
-  const hasEnded = async () => {
-    await db.pool.query(`notify "worker:migrate", '{"migrationNumber": 999, "breaking": true}'`)
-    return worker.exitCode !== null
-  }
-  await until(hasEnded, {timeoutMs: 10_000, what: 'the worker to end'}) // it works a moment before it listens
-  expect(worker.exitCode).toBe(0) // blameless: the supervisor starts it again within a second
-  await startWorker() // nothing has changed: the next one works
-  await db.pool.query(`select app.enqueue('fail_undeliverable')`)
+  const announce = () => db.pool.query(`notify "worker:migrate", '{"migrationNumber": 999, "breaking": true}'`)
   const jobs = () => db.rows('select from graphile_worker._private_jobs')
-  await until(async () => !(await jobs()).length, {timeoutMs: 5000, what: 'the job to be done'})
+  for (let i = 0; i < 20; i++) {
+    await announce()
+    await db.pool.query(`select app.enqueue('fail_undeliverable')`)
+    await until(async () => !(await jobs()).length, {timeoutMs: 5000, what: 'the job to be done'})
+  }
+  expect(worker.exitCode).toBeNull()
+  await db.rows('insert into graphile_worker.migrations (id, breaking) values (999, true)')
+  const exit = exitOf(worker)
+  await announce()
+  expect(await exit).toBe(0) // blameless: the supervisor starts it again within a second
 })
 
 test('a worker that hangs is cut off by another one, which takes over; the first ends when it runs again', async () => {

@@ -1,6 +1,6 @@
 // One jobs worker: graphile-worker's tasks (webhooks, payouts), the webhook dispatcher and the tick. It lives as long as its liveness connection.
 // Promises: several workers may run. If one dies, others take over what it held within three seconds.
-import {Logger as GraphileLogger, makeWorkerUtils, type Runner, run} from 'graphile-worker'
+import {Logger as GraphileLogger, makeWorkerUtils, type Runner, run, type WorkerEvents} from 'graphile-worker'
 import type pg from 'pg'
 import type {Logger} from '../base/log.ts'
 import type {Settings} from '../chains/settings.ts'
@@ -11,6 +11,7 @@ import type {Outage} from '../db/outage.ts'
 import {openPool} from '../db/pool.ts'
 import type {Ends} from '../db/run-process.ts'
 import {type DailyAudit, openDailyAudit} from './audit/daily.ts'
+import {believeNoMessage} from './breaking-migrations.ts'
 import {holdLiveness, type Liveness} from './liveness.ts'
 import {countJobs} from './metrics.ts'
 import {advancePayout} from './payouts/advance-payout.ts'
@@ -65,11 +66,12 @@ export async function startWorker({databaseUrl, settings, log, ends}: WorkerOpti
   })
   await liveness.client.query(`listen ${channel}`)
   const payouts = await openContext(settings, pool, log)
-  const runner = await startRunner({pool, sequencer, liveness, payouts, log})
+  const isOutdated = () => ends.startAgain('the tables of graphile-worker are newer than this worker')
+  const events = await believeNoMessage(pool, isOutdated, log)
+  const runner = await startRunner({pool, sequencer, liveness, payouts, events, log})
   let isStopping = false
   runner.promise.then(
-    // It ends when a NOTIFY announces a breaking migration; anybody who can connect can send one.
-    () => isStopping || ends.startAgain('graphile-worker ended: it was told to, or it failed and said why'),
+    () => isStopping || ends.startAgain('graphile-worker ended, and said why'),
     error => isStopping || ends.fail(error),
   )
   const analytics = analyticsRefresh(databaseUrl)
@@ -115,9 +117,9 @@ interface Parts {
   outage: Outage
 }
 
-type Tasks = Pick<Parts, 'pool' | 'sequencer' | 'liveness' | 'payouts' | 'log'>
+type Tasks = Pick<Parts, 'pool' | 'sequencer' | 'liveness' | 'payouts' | 'log'> & {events: WorkerEvents}
 
-function startRunner({pool, sequencer, liveness, payouts, log}: Tasks): Promise<Runner> {
+function startRunner({pool, sequencer, liveness, payouts, events, log}: Tasks): Promise<Runner> {
   const itsLog = log.child({library: 'graphile-worker'})
   const levels = {error: 'error', warning: 'warn', info: 'debug', debug: 'trace'} as const
   return run({
@@ -131,6 +133,7 @@ function startRunner({pool, sequencer, liveness, payouts, log}: Tasks): Promise<
     }),
     logger: new GraphileLogger(() => (level, message) => itsLog[levels[level]](message)),
     noHandleSignals: true,
+    events,
     preset: {
       plugins: [liveness.plugin],
       worker: {concurrentJobs: 10, pollInterval: 1000, gracefulShutdownAbortTimeout: 1000},
