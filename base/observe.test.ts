@@ -32,6 +32,20 @@ test('/metrics is in Prometheus format with metrics of the process; /livez is 20
   expect([alive.status, await alive.json()]).toEqual([200, {alive: true}])
 })
 
+test('a process that only waits is not woken to be measured', async () => {
+  const program = `
+    const {observe} = await import('./base/observe.ts')
+    await observe({host: '127.0.0.1', log: {info() {}}})
+    const switches = () => process.resourceUsage().voluntaryContextSwitches
+    await new Promise(resolve => setTimeout(resolve, 500)) // the start is over
+    const before = switches()
+    await new Promise(resolve => setTimeout(resolve, 1000))
+    console.log(switches() - before)`
+  const root = new URL('..', import.meta.url)
+  const {stdout} = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', program], {cwd: root})
+  expect(Number(stdout)).toBeLessThan(50)
+})
+
 test('other paths are 404, other methods 405, and metrics that cannot be read are 500 without a reason', async () => {
   const url = await serve(() => Promise.reject(new Error('the password is wrong')))
   expect((await fetch(url)).status).toBe(404)

@@ -20,7 +20,7 @@ export interface ObserveOptions {
 
 /** Begins to measure this process and to serve its metrics. Resolves to a function that ends the server. */
 export async function observe({host, metricsPort, log, text}: ObserveOptions): Promise<() => Promise<void>> {
-  if (!registry.getSingleMetric('process_start_time_seconds')) collectDefaultMetrics({register: registry})
+  if (!registry.getSingleMetric('process_start_time_seconds')) measureProcess()
   if (metricsPort === undefined) return async () => {}
   const server = createServer((request, response) => {
     respond(request, response, text ?? (() => registry.metrics())).catch(error => {
@@ -33,6 +33,14 @@ export async function observe({host, metricsPort, log, text}: ObserveOptions): P
   server.unref()
   log.info({host, port: metricsPort}, 'metrics are served')
   return () => close(server)
+}
+
+// Samples of the event loop's delay would wake each process 100 times a second, also one that has nothing to do. So the delay is measured only when
+// metrics are read (nodejs_eventloop_lag_seconds): the sampling cannot be left out, but made so rare that it never happens.
+function measureProcess(): void {
+  collectDefaultMetrics({register: registry, eventLoopMonitoringPrecision: 2 ** 31 - 1})
+  for (const name of ['min', 'max', 'mean', 'stddev', 'p50', 'p90', 'p99'])
+    registry.removeSingleMetric(`nodejs_eventloop_lag_${name}_seconds`)
 }
 
 async function respond(request: IncomingMessage, response: ServerResponse, text: () => Promise<string>): Promise<void> {
