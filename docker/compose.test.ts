@@ -233,6 +233,10 @@ test('every service has limits of memory and CPU, and each long-running one has 
       mem_limit: expect.stringMatching(/^\d+[gm]$/),
       cpus: expect.any(Number),
     })
+    expect(
+      Number(cpus),
+      'an engine refuses more than the machine has: docs/operations/containers.md asks for 2',
+    ).toBeLessThanOrEqual(2)
     expect(healthcheck !== undefined || restart === 'no', name).toBe(true)
   }
 })
