@@ -79,6 +79,14 @@ describe('the value of a transaction itself', () => {
     expect(read({hash: '0xa', transaction: {to: ours, value: amount}})[0]!.amount).toBe(amount)
     expect(read({hash: '0xa', logs: [erc20(amount)]})[0]!.amount).toBe(amount)
   })
+
+  test('is one transfer where the chain also logs it (EIP-7708), and those logs count in positions', () => {
+    const logged = {...erc20(5n), address: '0xffffFFFfFFffffffffffffffFfFFFfffFFFfFFfE'}
+    expect(read({hash: '0xa', transaction: {to: ours, value: 5n}, logs: [logged, erc20(7n)]})).toMatchObject([
+      {outputIndex: 0, token: 'ETH', amount: 5n},
+      {outputIndex: 2, token: 'USDC', amount: 7n},
+    ])
+  })
 })
 
 test.each([

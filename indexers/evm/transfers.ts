@@ -5,6 +5,8 @@ import type {Candidate, SentTransaction} from '../block.ts'
 
 /** topic0 of Transfer(address,address,uint256), ERC-20 (EIP-20). */
 export const transferTopic = '0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef'
+/** The system address. It logs each movement of the native coin as a Transfer (EIP-7708), which is read from transactions and calls already. */
+const systemAddress = '0xfffffffffffffffffffffffffffffffffffffffe'
 
 export interface EvmTransaction {
   transactionIndex: number
@@ -67,6 +69,7 @@ export function transfersOf(block: EvmBlock, native: string, tokens: Map<string,
     const transfer = tokenTransfer(log)
     if (!transfer) return
     const contract = log.address.toLowerCase()
+    if (contract === systemAddress) return // its logs keep their positions: the roots in headers cover them
     found.push({txid, outputIndex: 1 + position, token: tokens.get(contract) ?? contract, ...transfer})
   })
   const reverted = revertedFrames(block.traces)
