@@ -6,6 +6,7 @@ import {getAddress} from 'viem/utils'
 import {RetryableError} from '../../base/errors.ts'
 import type {Erc20} from '../registry.ts'
 import {Questions, type Response} from './client.ts'
+import {meaningOf} from './node-errors.ts'
 import {type EvmSettings, erc20} from './settings.ts'
 
 const timeoutMs = 10_000
@@ -103,7 +104,7 @@ function questionsOf({contract, decimals, sweep}: Token, {chainId}: EvmSettings)
 /** The result in hex; undefined if the contract itself refused. Throws RetryableError if the contract was not asked, or the response is invalid. */
 function hexOf(response: Response, name: string): string | undefined {
   if ('message' in response) {
-    if (response.code === 3 || /revert|invalid opcode|VM execution|out of gas/i.test(response.message)) return undefined
+    if (meaningOf(response) === 'call_fails') return undefined
     throw new RetryableError(`the node refused to ask the contract of a token for ${name}: ${response.message}`)
   }
   const {result} = response

@@ -1,20 +1,18 @@
 // The only place that connects to the node of an EVM chain.
 import {once} from 'node:events'
-import {type CallOptions, RpcClient, type RpcClientOptions, RpcError} from '@subsquid/rpc-client'
+import {type CallOptions, type RpcClient, type RpcClientOptions, RpcError} from '@subsquid/rpc-client'
 import {z} from 'zod'
 import {RetryableError} from '../../base/errors.ts'
 import type {NodeHead} from '../family.ts'
+import {BatchingClient} from './batches.ts'
 import type {EvmSettings} from './settings.ts'
 
 export {RpcError}
 
-/** Calls per request: public nodes refuse larger ones. */
-const batchMax = 100
-
-type Options = {timeoutMs: number} & Pick<RpcClientOptions, 'capacity' | 'retryAttempts'>
+type Options = {timeoutMs: number} & Pick<RpcClientOptions, 'capacity' | 'retryAttempts' | 'log'>
 
 export function openRpc(url: string, {timeoutMs, ...options}: Options): RpcClient {
-  return new RpcClient({url, requestTimeout: timeoutMs, maxBatchCallSize: batchMax, log: null, ...options})
+  return new BatchingClient({url, requestTimeout: timeoutMs, log: null, ...options})
 }
 
 /** An amount in hex, as nodes return it. */

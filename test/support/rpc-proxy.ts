@@ -47,12 +47,25 @@ class TransportFault extends Error {
   }
 }
 
-class ErrorResponse extends Error {}
+class ErrorResponse extends Error {
+  readonly code: number
+  constructor(message: string, code: number) {
+    super(message)
+    this.code = code
+  }
+}
+
+/** What a node takes in one batch, with geth's words. A single call has no such limit. */
+export interface Limits {
+  calls?: number
+  /** The responses after the one that exceeds it are errors. */
+  responseBytes?: number
+}
 
 export const faults = {
   /** A JSON-RPC error. */
-  error(message = 'internal error'): never {
-    throw new ErrorResponse(message)
+  error(message = 'internal error', code = -32_000): never {
+    throw new ErrorResponse(message, code)
   },
   /** No response, ever. */
   hang: () => new Promise<never>(() => {}),
@@ -79,6 +92,7 @@ export class RpcProxy {
   readonly #counts = new Map<string, number>()
   /** Handles calls; absent: they are passed on. */
   behave: Behaviour | undefined
+  limits: Limits = {}
   /** False: new heads are no longer sent, like a subscription that died. */
   tellsHeads = true
   /** Changes the heads that it sends. */
@@ -187,8 +201,17 @@ export class RpcProxy {
 
   async #response(text: string, socket?: Socket): Promise<string> {
     const calls = JSON.parse(text)
-    const responses = await Promise.all([calls].flat().map(call => this.#one(call, socket)))
-    return JSON.stringify(Array.isArray(calls) ? responses : responses[0])
+    if (!Array.isArray(calls)) return JSON.stringify(await this.#one(calls, socket))
+    const {calls: most = calls.length, responseBytes = Number.POSITIVE_INFINITY} = this.limits
+    if (calls.length > most) return JSON.stringify([errorFor(calls[0], -32_600, 'batch too large')])
+    const responses = await Promise.all(calls.map(call => this.#one(call, socket)))
+    let bytes = 0
+    const sent = responses.map((response, i) => {
+      if (bytes > responseBytes) return errorFor(calls[i], -32_003, 'response too large')
+      bytes += JSON.stringify(response).length
+      return response
+    })
+    return JSON.stringify(sent)
   }
 
   /** An API of paths reports an error as {"Error": message}. */
@@ -226,4 +249,8 @@ export class RpcProxy {
     this.#subscriptions.set(id, socket)
     return id
   }
+}
+
+function errorFor({id}: {id: number}, code: number, message: string): object {
+  return {jsonrpc: '2.0', id, error: {code, message}}
 }

@@ -3,6 +3,7 @@
 import {z} from 'zod'
 import {RetryableError} from '../../../base/errors.ts'
 import {Questions, quantity, type Response} from '../../../chains/evm/client.ts'
+import {meaningOf, wordsOf} from '../../../chains/evm/node-errors.ts'
 import type {EvmSettings} from '../../../chains/evm/settings.ts'
 import type {FeeMarket} from './fees.ts'
 
@@ -80,16 +81,16 @@ export class EvmNode {
       })),
     )
     return responses.map(response => {
-      if ('message' in response && isAboutTheCall(response)) return {failure: response.message.slice(0, 200)}
+      if ('message' in response && meaningOf(response) === 'call_fails') return {failure: wordsOf(response)}
       return {gas: read(quantity, response, 'eth_estimateGas')}
     })
   }
 
-  /** Broadcasts signed transactions. Returns the node's error for each, undefined if it took it; neither proves anything. */
+  /** Broadcasts signed transactions. Returns the node's error for each, undefined if it took it or had it; neither proves anything. */
   async broadcast(raws: string[]): Promise<(string | undefined)[]> {
     const responses = await this.#questions.ask(raws.map(raw => ({method: 'eth_sendRawTransaction', params: [raw]})))
     return responses.map(response => {
-      if ('message' in response) return response.message.slice(0, 200)
+      if ('message' in response) return meaningOf(response) === 'already_known' ? undefined : wordsOf(response)
       return Txid.safeParse(response.result).success ? undefined : 'the node answered with something else than a txid'
     })
   }
@@ -104,11 +105,6 @@ function read<T>(schema: z.ZodType<T>, response: Response, method: string): T {
   const {success, data} = schema.safeParse(response.result)
   if (!success) throw new RetryableError(`the node answered ${method} with an unexpected response`)
   return data
-}
-
-/** Whether an estimate failed because of the call itself, and not because of the node. Nodes use code 3 for a revert. */
-function isAboutTheCall({code, message}: {code: number; message: string}): boolean {
-  return code === 3 || /revert|insufficient|exceeds|out of gas|gas required|VM execution/i.test(message)
 }
 
 /** Contract of a token; undefined for the native coin. */
