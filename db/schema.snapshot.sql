@@ -1416,7 +1416,7 @@ create table app.incident (
   id bigint not null generated always as identity, -- Number of the incident.
   chain text, -- Chain code; null if it concerns no single chain, and then nothing waits for it.
   kind text not null, -- Its kind; app.incident_kind has all of them.
-  subject text not null, -- The id of the deposit (final_deposit_...) or of the outgoing payment (..._payment_vanished, payment_of_failed_payout, second_payment); <chain>:<the address that sent> (unknown_transaction); the id of the transfer (payment_replaced); the chain (fork_below_final, journal_ahead, unproven_block); the stream of the journal (journal_changed); audit:<check>.
+  subject text not null, -- The id of the deposit (final_deposit_...) or of the outgoing payment (..._payment_vanished, payment_of_failed_payout, second_payment); <chain>:<the address that sent> (unknown_transaction); the id of the transfer (payment_replaced); the chain (fork_below_final, journal_ahead, unproven_block, untraced_blocks); the stream of the journal (journal_changed); audit:<check>.
   details jsonb not null, -- What was seen.
   opened_at timestamp with time zone not null default clock_timestamp(), -- When it was noticed.
   resolved_at timestamp with time zone, -- When it was resolved; null while it is open.
@@ -8310,6 +8310,7 @@ create table chain.cursor (
   rewind_to integer, -- Height that an operator asked the indexer to go back to; cleared when that is done.
   tracer text, -- Which of the node's tracers numbers internal calls on this chain (debug or trace); never changes once it is set.
   finalisation bigint not null default 0, -- How often deposits of the chain became final, or were credited by an operator, so far. Each time has a number, which its deposits carry, and a payout claims up to a number.
+  untraced_from integer, -- The first block that was read without internal calls after others had been read with them; null while they are read, or never were.
   constraint cursor_pkey PRIMARY KEY (chain)
 );
 CREATE CONSTRAINT TRIGGER find_recovered_deposits AFTER UPDATE OF finalisation ON chain.cursor DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN ((new.finalisation > old.finalisation)) EXECUTE FUNCTION app.note_finalisation();
@@ -9189,6 +9190,22 @@ begin
   do update set details = i.details || jsonb_build_object('count', (i.details ->> 'count')::int + 1, 'newest', place);
 end $function$;
 
+-- Notes that a chain whose internal calls were read is read without them from here on, in an incident. Does nothing for a chain that never was read with them. Safe to run again.
+CREATE OR REPLACE FUNCTION chain.note_untraced(of_chain text)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare at chain.cursor;
+begin
+  update chain.cursor c set untraced_from = c.head_height + 1
+  where c.chain = of_chain and c.tracer is not null and c.untraced_from is null returning * into at;
+  if at.chain is null then return; end if;
+  insert into app.incident (chain, kind, subject, details)
+  values (null, 'untraced_blocks', of_chain, jsonb_build_object('from', at.untraced_from, 'tracer', at.tracer)) on conflict do nothing;
+end $function$;
+
 -- The ids of the credited deposits that wait for finality in these blocks.
 CREATE OR REPLACE FUNCTION chain.pending_deposits(of_chain text, from_height integer, hashes text[])
  RETURNS uuid[]
@@ -9210,7 +9227,7 @@ CREATE OR REPLACE FUNCTION chain.pin_tracer(of_chain text, tracer text)
 AS $function$
 declare pinned text;
 begin
-  update chain.cursor c set tracer = coalesce(c.tracer, $2) where c.chain = of_chain returning c.tracer into pinned;
+  update chain.cursor c set tracer = coalesce(c.tracer, $2), untraced_from = null where c.chain = of_chain returning c.tracer into pinned;
   if pinned <> $2 then
     raise exception '% was read with the tracer "%" and cannot go on with "%": set %_TRACES=%', of_chain, pinned, $2, of_chain, pinned
       using errcode = 'P0003';
@@ -11549,6 +11566,7 @@ grant execute on function chain.note_mined(text,jsonb,text[],text[]) to sluice_i
 grant execute on function chain.note_unconfirmed(text,jsonb) to sluice_indexer;
 grant execute on function chain.note_unproven(text,text,text) to sluice_indexer;
 grant execute on function chain.note_unproven_block(text,integer,text) to sluice_indexer;
+grant execute on function chain.note_untraced(text) to sluice_indexer;
 grant execute on function chain.pin_tracer(text,text) to sluice_indexer;
 grant execute on function chain.rewind(text,integer,text) to sluice_indexer;
 grant execute on function chain.tell_waiting(text,text,text,integer) to sluice_indexer;

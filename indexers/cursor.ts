@@ -1,6 +1,7 @@
 // The position of a chain, as an indexer reads and moves it. Promises: every change goes through the functions of db/functions/chains, which
 // keep the invariants.
 import type pg from 'pg'
+import {Waits, type Why} from './waits.ts'
 
 export interface Cursor {
   network: string
@@ -39,6 +40,8 @@ export interface Expired {
 export class ChainCursor {
   readonly #db: pg.Pool
   readonly chain: string
+  /** Why it is not followed now. */
+  readonly waits = new Waits(why => this.#tellWaiting(why))
 
   constructor(db: pg.Pool, chain: string) {
     this.#db = db
@@ -66,10 +69,9 @@ export class ChainCursor {
     await this.#db.query('select chain.configure($1)', [this.chain])
   }
 
-  /** Records why the chain cannot be followed now; without a reason, that it can. */
-  async tellWaiting(reason: string | undefined, message: string, firstHeight?: number): Promise<void> {
-    const told = reason === undefined ? [null, null, null] : [reason, message, firstHeight]
-    await this.#db.query('select chain.tell_waiting($1, $2, $3, $4)', [this.chain, ...told])
+  async #tellWaiting(why: Why | undefined): Promise<void> {
+    const {reason = null, message = null, firstHeight = null} = why ?? {}
+    await this.#db.query('select chain.tell_waiting($1, $2, $3, $4)', [this.chain, reason, message, firstHeight])
   }
 
   /** The earliest time at which an address of ours can have been paid; -Infinity: unknown; undefined: there is no address. */
@@ -93,6 +95,11 @@ export class ChainCursor {
   /** Throws if the chain was read with another tracer before: each tracer numbers internal calls in its own way. */
   async pinTracer(tracer: string): Promise<void> {
     await this.#db.query('select chain.pin_tracer($1, $2)', [this.chain, tracer])
+  }
+
+  /** Records that internal calls, which were read before, are not read from here on. */
+  async noteUntraced(): Promise<void> {
+    await this.#db.query('select chain.note_untraced($1)', [this.chain])
   }
 
   /** The tracer that the chain is read with; null if it was never read with one. */

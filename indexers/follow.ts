@@ -17,14 +17,13 @@ import {setTimeout as sleep} from 'node:timers/promises'
 import type {Store} from '@subsquid/typeorm-store'
 import {RetryableError} from '../base/errors.ts'
 import type {Logger} from '../base/log.ts'
-import {inWords} from '../db/failure.ts'
 import type {ReadBlock} from './block.ts'
 import type {BlockRef, ChainCursor, Cursor} from './cursor.ts'
 import type {ChainView} from './family.ts'
 import {threshold} from './finality.ts'
 import {failedRounds} from './metrics.ts'
-import {tellFailure} from './resume.ts'
 import type {ChainDatabase} from './store.ts'
+import {whyOf} from './waits.ts'
 
 /** What a chain must provide to be followed. Every call ends within a timeout of its own; any response may be stale or wrong. */
 export interface ChainSource extends ChainView {
@@ -67,24 +66,20 @@ const storeLimit = 199
 
 /** Follows the chain until the signal. Rejects with CannotFollow after `threshold` such rounds in a row. */
 export async function follow(options: FollowOptions, signal: AbortSignal): Promise<void> {
-  const {source, cursor, log, pollMs, retryMs = 1000, quietMs = 20_000} = options
+  const {source, cursor, log, pollMs, retryMs = 1000, quietMs: afterMs = 20_000} = options
   const follower = new Follower(options)
-  let failingSince: number | undefined
   for (let observations = 0; !signal.aborted; ) {
     const over = new AbortController()
     const changed = source.changed?.(AbortSignal.any([signal, over.signal])) // subscribed before the poll, so no change is missed in between
     try {
       const moved = await follower.round()
       observations = 0
-      if (failingSince !== undefined) await cursor.tellWaiting(undefined, '')
-      failingSince = undefined
+      await cursor.waits.end('reading')
       if (!moved) await Promise.race([sleep(pollMs, undefined, {signal: over.signal}), ...(changed ? [changed] : [])])
     } catch (error) {
       failedRounds.inc({chain: cursor.chain})
       if (error instanceof CannotFollow && ++observations >= threshold) throw error
-      log.warn({error: inWords(error)}, 'could not follow the chain; trying again')
-      failingSince ??= performance.now()
-      if (performance.now() - failingSince >= quietMs) await tellFailure(cursor, error)
+      await cursor.waits.tell('reading', whyOf(error), {log, afterMs})
       await follower.forget()
       await sleep(retryMs)
     } finally {

@@ -1,7 +1,7 @@
 // The nodes of a chain must be of one network. The first is compared with the settings (resume.ts); here the others are compared with it, because the
 // word of each counts for a transaction that expired.
 import type {Failover} from '../chains/failover.ts'
-import {Waiting} from './start.ts'
+import {Waiting} from './waits.ts'
 
 type NetworkOf<Node> = (node: Node) => Promise<string>
 

@@ -6,12 +6,12 @@ import {setTimeout as sleep} from 'node:timers/promises'
 import {RetryableError} from '../base/errors.ts'
 import type {Logger} from '../base/log.ts'
 import {isMainNetwork} from '../chains/registry.ts'
-import {failureOf, inWords} from '../db/failure.ts'
 import type {BlockRef, ChainCursor, Cursor} from './cursor.ts'
 import type {ChainView} from './family.ts'
 import {threshold} from './finality.ts'
 import {failedRounds} from './metrics.ts'
-import {startingBlock, Waiting, type WaitingReason} from './start.ts'
+import {startingBlock} from './start.ts'
+import {Waiting, type WaitingReason, whyOf} from './waits.ts'
 
 export interface ResumeOptions {
   /** CAIP-2 id of the network that must be followed. */
@@ -31,13 +31,14 @@ export interface ResumeOptions {
 /** Waits until blocks can be read from the cursor's position on. */
 export async function resume(source: ChainView, cursor: ChainCursor, options: ResumeOptions): Promise<void> {
   const {log, retryMs = 1000} = options
-  const warn = sparingly(log)
   let observations = {count: 0, of: ''} // a verdict takes effect only after several observations in a row
   for (;;) {
     let waitMs = retryMs
     try {
       const verdict = await poll(source, cursor, options)
-      await cursor.tellWaiting(reasons[verdict.kind], verdict.kind === 'go' ? '' : verdict.message)
+      const reason = reasons[verdict.kind]
+      if (reason && verdict.kind !== 'go') await cursor.waits.tell('reading', {reason, message: verdict.message}, {log})
+      else await cursor.waits.end('reading')
       if (verdict.kind === 'go') return
       observations = {count: observations.of === verdict.kind ? observations.count + 1 : 1, of: verdict.kind}
       if (observations.count === 1) log.warn({height: verdict.height}, verdict.message)
@@ -50,28 +51,12 @@ export async function resume(source: ChainView, cursor: ChainCursor, options: Re
     } catch (error) {
       failedRounds.inc({chain: cursor.chain})
       observations = {count: 0, of: ''}
-      const {reason, message} = await tellFailure(cursor, error)
-      warn(reason, message)
-      if (forOperators.has(reason)) waitMs *= 10
+      const why = whyOf(error)
+      await cursor.waits.tell('reading', why, {log})
+      if (forOperators.has(why.reason)) waitMs *= 10
     }
     await sleep(waitMs)
   }
-}
-
-/** Records why the chain cannot be followed now. */
-export async function tellFailure(
-  cursor: ChainCursor,
-  error: unknown,
-): Promise<{reason: WaitingReason; message: string}> {
-  const {reason, firstHeight} = asWaiting(error)
-  const message = withoutPaths(inWords(error))
-  await cursor.tellWaiting(reason, message, firstHeight).catch(() => {}) // without a database, the reason cannot be recorded
-  return {reason, message}
-}
-
-/** The reason for a failure: the database (its errors say so), or the node. */
-function asWaiting(error: unknown): {reason: WaitingReason; firstHeight?: number | undefined} {
-  return error instanceof Waiting ? error : {reason: failureOf(error)?.reason ?? 'node_unavailable'}
 }
 
 /** The recorded reason for each verdict. A halted chain needs none: the halt itself is recorded. */
@@ -83,25 +68,6 @@ const reasons: Partial<Record<Verdict['kind'], WaitingReason>> = {
 
 /** Reasons that only an operator can remove, and that take many requests to detect. */
 const forOperators = new Set<WaitingReason>(['start_unknown', 'start_height_too_high', 'blocks_missing'])
-
-const firstPauseMs = 60_000
-const longestPauseMs = 3_600_000
-
-/** Logs a new reason at once. Logs a reason that stays after one minute, then after two, four, and so on, up to an hour. */
-function sparingly(log: Logger): (reason: WaitingReason, error: string) => void {
-  let last = {reason: '', at: 0, pauseMs: 0}
-  return (reason, error) => {
-    const isSame = reason === last.reason
-    if (isSame && performance.now() - last.at < last.pauseMs) return
-    last = {reason, at: performance.now(), pauseMs: isSame ? Math.min(2 * last.pauseMs, longestPauseMs) : firstPauseMs}
-    log.warn({reason, error}, 'the chain cannot be followed now; trying again')
-  }
-}
-
-/** Shortens URLs to their hosts: the rest may contain a password, or a key of the node's provider. */
-function withoutPaths(message: string): string {
-  return message.replace(/\b[a-z]+:\/\/[^\s"'<>]+/gi, url => URL.parse(url)?.host ?? 'the node')
-}
 
 type Verdict =
   | {kind: 'go'}

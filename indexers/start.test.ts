@@ -3,12 +3,14 @@
 import fc from 'fast-check'
 import pg from 'pg'
 import {afterAll, afterEach, beforeAll, beforeEach, describe, expect, test} from 'vitest'
+import {silent} from '../base/log.ts'
 import {type TestDatabase, testDatabase} from '../test/support/database.ts'
 import {makeMerchant, watchAddress} from '../test/support/people.ts'
 import {blockTimes as bitcoinTimes} from './bitcoin/network.ts'
 import {ChainCursor} from './cursor.ts'
 import type {BlockTimes, ChainView} from './family.ts'
 import {newestSurelyBefore, startingBlock} from './start.ts'
+import type {Why} from './waits.ts'
 
 const minute = 60_000
 
@@ -217,10 +219,11 @@ describe('the first address of a family', () => {
   test('decides where a chain begins until an operator does; accepting a gap needs its name and a chain never followed', async () => {
     const cursor = new ChainCursor(indexer, 'BTC')
     await cursor.configure()
-    await cursor.tellWaiting('blocks_missing', 'the node has pruned it', 500)
+    const tell = (why: Why) => cursor.waits.tell('reading', why, {log: silent()})
+    await tell({reason: 'blocks_missing', message: 'the node has pruned it', firstHeight: 500})
     const accept = (height: number) => db.rows(`select * from app.accept_gap('BTC', $1, 'an operator')`, [height])
     await expect(accept(500)).rejects.toThrow('there is no gap: no block below 500 of BTC can have paid us')
-    await cursor.tellWaiting('node_unavailable', 'it is away') // this reason has no height
+    await tell({reason: 'node_unavailable', message: 'it is away'}) // this reason has no height
     expect(await accept(800)).toMatchObject([{missing_from: 500, follow_from: 800, accepted_by: 'an operator'}])
     expect(await accept(900)).toMatchObject([{missing_from: 500, follow_from: 900}])
     expect(await cursor.acceptedStart()).toBe(900)

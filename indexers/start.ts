@@ -5,37 +5,9 @@
 // The time of the first address is known; a height is needed. A search through headers finds it with few requests. A block is early enough if the
 // median time of it and the blocks below it (the chain says how many) is before that time, minus a margin. Medians never fall; single times may.
 // One honest miner among those whose time is not above the median is enough: the chosen block is not above any of them.
-import {RetryableError} from '../base/errors.ts'
-import type {Failure} from '../db/failure.ts'
 import type {BlockRef, ChainCursor} from './cursor.ts'
 import type {ChainView} from './family.ts'
-
-/** Why a chain is not followed now, as a code for programs. */
-export type WaitingReason =
-  | 'node_unavailable'
-  | Failure['reason']
-  | 'node_behind'
-  | 'wrong_network'
-  | 'token_refused'
-  | 'fork'
-  | 'custody_not_started'
-  | 'start_unknown'
-  | 'start_height_too_high'
-  | 'blocks_missing'
-
-/** The chain cannot be followed for a reason that does not pass at once. */
-export class Waiting extends RetryableError {
-  override name = 'Waiting'
-  readonly reason: WaitingReason
-  /** The first block to read, if known. */
-  readonly firstHeight: number | undefined
-
-  constructor(reason: WaitingReason, message: string, firstHeight?: number) {
-    super(message)
-    this.reason = reason
-    this.firstHeight = firstHeight
-  }
-}
+import {Waiting} from './waits.ts'
 
 export interface StartOptions {
   /** The start height in the settings. */

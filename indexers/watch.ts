@@ -1,12 +1,13 @@
 // Runs beside the stream of blocks: moves the final height, and notices what the stream cannot. Promises: it returns a reason when the stream must
-// be restarted: the head does not move, the final block is no longer on the node's chain, the chain is halted, or an operator asked for a rewind.
+// be restarted: the head does not move, the final block is no longer on the node's chain, the chain is halted, or an operator asked for a rewind. A
+// node that has fallen below our final block is told as what the chain waits for.
 import {setTimeout as sleep} from 'node:timers/promises'
 import type {Logger} from '../base/log.ts'
-import {inWords} from '../db/failure.ts'
 import type {ChainCursor, Cursor} from './cursor.ts'
 import {advanceFinality, type FinalitySource, finalBlockAtNode, threshold} from './finality.ts'
 import {type LapseSource, noteLapses} from './lapses.ts'
 import {failedRounds} from './metrics.ts'
+import {type Why, whyOf} from './waits.ts'
 
 export interface WatchOptions {
   pollIntervalMs: number
@@ -23,9 +24,11 @@ export async function watch(
   cursor: ChainCursor,
   options: WatchOptions,
 ): Promise<string> {
+  const {log} = options
   let head = ''
   let movedAt = Date.now()
   let forks = 0
+  let behind = 0
   for (;;) {
     await sleep(options.pollIntervalMs)
     try {
@@ -41,10 +44,18 @@ export async function watch(
       const seen = at && (await finalBlockAtNode(source, at))
       forks = typeof seen === 'object' ? forks + 1 : 0
       if (forks >= threshold) return "the final block is not on the node's chain"
+      behind = seen === 'unknown' ? behind + 1 : 0
+      if (behind >= threshold) await cursor.waits.tell('finality', nodeIsBehind(at!), {log})
+      else if (seen === 'same') await cursor.waits.end('finality')
       if (seen === 'same') await noteLapses(cursor, source) // a node on another chain proves nothing about ours
     } catch (error) {
       failedRounds.inc({chain: cursor.chain})
-      options.log.warn({error: inWords(error)}, 'could not move the final height; trying again')
+      await cursor.waits.tell('finality', whyOf(error), {log, afterMs: options.stallTimeoutMs})
     }
   }
+}
+
+function nodeIsBehind({finalHeight}: Cursor): Why {
+  const message = `the node has no block ${finalHeight}, which was final here: it lost blocks, or is another node that is not as far; it is waited for, or name another node`
+  return {reason: 'node_behind', message}
 }

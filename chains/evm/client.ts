@@ -4,7 +4,7 @@ import {type CallOptions, type RpcClient, type RpcClientOptions, RpcError} from 
 import {z} from 'zod'
 import {RetryableError} from '../../base/errors.ts'
 import type {NodeHead} from '../family.ts'
-import {BatchingClient} from './batches.ts'
+import {BatchingClient} from './rpc.ts'
 import type {EvmSettings} from './settings.ts'
 
 export {RpcError}

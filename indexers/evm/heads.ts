@@ -1,12 +1,15 @@
 // Decides which heads evm-processor follows. By itself, it believes any head height that a node returns: it waits until the chain is that high, and
 // drops what it would need to undo its blocks. Promises: the undoable range is counted from blocks that were read and that link. A head that is too
-// high is dropped as soon as the node returns another. A head that goes back, as behind a balancer, undoes nothing.
+// high is dropped as soon as the node returns another. A head that goes back, as behind a balancer, undoes nothing. What the node refuses is told as what
+// the chain waits for (reading.ts), and asked for again with the next head; only what cannot be written ends the stream.
 import {setTimeout as sleep} from 'node:timers/promises'
 import type {RpcClient} from '@subsquid/rpc-client'
+import {RetryableError} from '../../base/errors.ts'
 import type {Logger} from '../../base/log.ts'
 import type {BlockRef} from '../cursor.ts'
-import {nodeErrors} from '../metrics.ts'
+import type {FetchedBlock, StreamedBlock} from './block.ts'
 import {type Header, headerCall, readHeader} from './header.ts'
+import type {Reading} from './reading.ts'
 
 /** Reads the blocks up to a head and writes them. Rejects with a consistency error if the node contradicts itself; the node is then asked again. */
 type Navigate = (head: BlockRef) => Promise<void>
@@ -25,16 +28,18 @@ export interface HeadSource {
 }
 
 interface Update {
-  blocks: {header: {height: number}}[]
+  blocks: StreamedBlock[]
   baseHead: {height: number}
 }
 
 export interface HeadOptions {
-  chain: string
   client: RpcClient
   /** How many of the newest blocks can be undone. */
   horizonBlocks: number
   intervalMs: number
+  /** Completes the blocks of an update, before they are written. */
+  complete(blocks: StreamedBlock[]): Promise<FetchedBlock[]>
+  reading: Reading
   log: Logger
 }
 
@@ -45,6 +50,7 @@ const stepBlocks = 10
 export function followBelievedHeads(source: HeadSource, options: HeadOptions): void {
   const getFinalizedHeight = finalizedHeights(options)
   const read = source.processHotBlocks.bind(source)
+  const {complete, reading} = options
   const processHotBlocks: HeadSource['processHotBlocks'] = (requests, from, write) => {
     let newest = from.top.at(-1)?.height ?? from.height
     const follow = (navigate: Navigate) => followHeads(source, navigate, () => newest, options)
@@ -54,7 +60,8 @@ export function followBelievedHeads(source: HeadSource, options: HeadOptions): v
       getFinalizedHeight: async () => newest - options.horizonBlocks, // used only by a metric that is not served
     })
     return read(requests, from, async update => {
-      await write(update)
+      const blocks = await complete(update.blocks)
+      await reading.written(write({...update, blocks}))
       newest = (update.blocks.at(-1)?.header ?? update.baseHead).height
     })
   }
@@ -70,7 +77,7 @@ function finalizedHeights(options: HeadOptions): () => Promise<number> {
       const head = await quietly(newestHead(client), options)
       if (head && (await quietly(isLinked(client, head, horizonBlocks), options)))
         highest = Math.max(highest, head.height - horizonBlocks, 0)
-      else if (head) doubt(head, options)
+      else if (head) await doubt(head, options)
       if (highest >= 0) return highest
       await sleep(intervalMs)
     }
@@ -85,14 +92,16 @@ async function followHeads(
   options: HeadOptions,
 ): Promise<void> {
   let highest = -1
+  const {client, reading} = options
   const goTo = async (head: BlockRef) => {
     while (head.height >= highest) {
-      const next = await quietly(stepTo(options.client, head, newest()), options)
-      if (!next) return doubt(head, options)
+      const next = await quietly(stepTo(client, head, newest()), options)
+      if (!next) return await doubt(head, options)
       await navigate(next)
       highest = next.height
-      if (next === head) return
+      if (next === head) break
     }
+    await reading.works()
   }
   for await (const head of namedHeads(source, options)) {
     for (let attempt = 1; attempt <= 3; attempt++) {
@@ -100,18 +109,18 @@ async function followHeads(
         await goTo(head)
         break
       } catch (error) {
-        if (!isInconsistent(error)) throw error
-        complain({error: error.message}, 'the node contradicts itself; asking again', options)
+        await reading.fails(error, newest())
+        if (!isInconsistent(error)) break
         await sleep(100)
       }
     }
   }
 }
 
-/** A subscription reports only the next head, and may end unnoticed. So the head is also polled now and then. */
+/** A subscription reports only the next head, and may end, noticed or not. So the head is also polled now and then. */
 async function* namedHeads(source: HeadSource, options: HeadOptions): AsyncGenerator<BlockRef> {
-  const {client, intervalMs} = options
-  const subscription = client.supportsNotifications() ? source.subscribeNewHeads() : undefined
+  const {client, intervalMs, log} = options
+  let subscription = client.supportsNotifications() ? source.subscribeNewHeads() : undefined
   let next = subscription?.take()
   for (let head: BlockRef | undefined; ; ) {
     head ??= await quietly(newestHead(client), options)
@@ -119,8 +128,11 @@ async function* namedHeads(source: HeadSource, options: HeadOptions): AsyncGener
     const heard = await Promise.race([sleep(intervalMs, 'nothing' as const), ...(next ? [next] : [])])
     head = undefined
     if (heard === 'nothing') continue
-    if (!heard || heard instanceof Error) throw heard ?? new Error('the node reports no more heads')
-    head = heard
+    if (heard && !(heard instanceof Error)) head = heard
+    else {
+      log.warn({error: heard?.message}, 'the node reports no more heads; it is asked for them')
+      subscription = undefined
+    }
     next = subscription?.take()
   }
 }
@@ -154,25 +166,21 @@ async function headers(client: RpcClient, heights: (number | 'latest')[]): Promi
   return responses.map(readHeader)
 }
 
-/** Runs a request that is repeated soon anyway. Logs its failure. */
-async function quietly<T>(asked: Promise<T>, options: HeadOptions): Promise<T | undefined> {
+/** Runs a request that is repeated soon anyway. */
+async function quietly<T>(asked: Promise<T>, {reading}: HeadOptions): Promise<T | undefined> {
   try {
     return await asked
   } catch (error) {
-    complain({error: (error as Error).message}, 'could not read the head of the node', options)
+    await reading.fails(error)
     return undefined
   }
 }
 
-function doubt({height}: BlockRef, options: HeadOptions): void {
-  complain({head: height}, 'the node reports a head but lacks the blocks below it; the head is ignored', options)
+function doubt({height}: BlockRef, {reading}: HeadOptions): Promise<void> {
+  const what = `the node reports the head ${height} but lacks the blocks below it; the head is ignored`
+  return reading.fails(new RetryableError(what))
 }
 
-function complain(details: object, message: string, {chain, log}: HeadOptions): void {
-  nodeErrors.inc({chain})
-  log.warn(details, message)
-}
-
-function isInconsistent(error: unknown): error is Error {
+function isInconsistent(error: unknown): boolean {
   return error instanceof Error && '__sqd_data_consistency_error' in error
 }

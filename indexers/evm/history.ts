@@ -15,7 +15,7 @@ const linksPerStep = 500
 export async function openHistory(settings: EvmSettings, {cursor, log}: HistoryOptions): Promise<HistorySource> {
   await assertSameTracer(cursor, settings)
   const url = settings.rpcUrl!
-  const node = new Node(url)
+  const node = new Node(url, settings.chain.code)
   const {network, hashAt, lacks} = viewOf(node, settings)
   const client = openRpc(url, {timeoutMs: 30_000, capacity: 10, retryAttempts: 5})
 

@@ -1,11 +1,12 @@
-// Direct requests to an EVM node, beside the stream of blocks. Promises: every response is checked against its schema. A request ends in a response
-// or an error within its timeout. "No such block" is a response (undefined), never an error.
+// Direct requests to an EVM node, beside the stream of blocks. Promises: every response is checked against its schema. A request ends in a response,
+// in what the node refuses (refusals.ts), or in a RetryableError, within its timeout. "No such block" is a response (undefined), never an error.
 import type {RpcClient} from '@subsquid/rpc-client'
 import {z} from 'zod'
 import {RetryableError} from '../../base/errors.ts'
-import {openRpc, RpcError} from '../../chains/evm/client.ts'
+import {openRpc} from '../../chains/evm/client.ts'
 import {inTime} from '../in-time.ts'
 import {type BlockTag, type Header, headerCall, readHeader, smallQuantity} from './header.ts'
+import {Refusal, refusalIn} from './refusals.ts'
 
 const Whole = z.object({hash: z.string(), transactions: z.array(z.unknown())}).nullable()
 const Receipts = z.array(z.unknown()).nullable()
@@ -16,9 +17,11 @@ const slowMs = 60_000
 
 export class Node {
   readonly #client: RpcClient
+  readonly #chain: string
 
-  constructor(url: string) {
+  constructor(url: string, chain: string) {
     this.#client = openRpc(url, {timeoutMs})
+    this.#chain = chain
   }
 
   /** EIP-155 chain id. */
@@ -39,11 +42,14 @@ export class Node {
 
   /** The blocks at several heights; undefined where the node has none. */
   async blocks(heights: number[]): Promise<(Header | undefined)[]> {
-    const responses = await inTime(this.#client.batchCall(heights.map(headerCall)), timeoutMs)
+    const responses = await this.#answered(inTime(this.#client.batchCall(heights.map(headerCall)), timeoutMs))
     return responses.map((response, i) => headerAt(heights[i]!, response))
   }
 
-  /** Why the node cannot give a block with its receipts and, where they are read, call traces; undefined if it can. */
+  /**
+   * Why the node cannot give a block with its receipts and, where they are read, call traces; undefined if it can. Throws Waiting if it serves no method for
+   * that, whatever the block.
+   */
   async lacks(height: number, traces: 'off' | 'debug' | 'trace'): Promise<string | undefined> {
     const at = `0x${height.toString(16)}`
     try {
@@ -55,14 +61,24 @@ export class Node {
       if (traces === 'debug') await this.#ask('debug_traceBlockByHash', [block.hash, {tracer: 'callTracer'}], slowMs)
     } catch (error) {
       // A refusal is the reason; without any response, the request failed.
-      if (error instanceof RpcError && !this.#client.isConnectionError(error)) return error.message
-      throw new RetryableError((error as Error).message)
+      if (error instanceof Refusal && error.reason !== 'method_missing') return error.words
+      throw error
     }
   }
 
   // The client holds a request until there is a connection, without a limit.
   #ask(method: string, params: unknown[], timeout = timeoutMs): Promise<unknown> {
-    return inTime(this.#client.call(method, params, {timeout}), timeout)
+    return this.#answered(inTime(this.#client.call(method, params, {timeout}), timeout))
+  }
+
+  /** An error of the node becomes what the chain waits for. */
+  async #answered<T>(asked: Promise<T>): Promise<T> {
+    try {
+      return await asked
+    } catch (error) {
+      const isPassing = this.#client.isConnectionError(error as Error) // also a node that has too many requests
+      throw (!isPassing && refusalIn(error, this.#chain)) || new RetryableError((error as Error).message)
+    }
   }
 
   close(): void {

@@ -6,6 +6,7 @@ import {setRootSink} from '@subsquid/logger'
 import type {RpcClient} from '@subsquid/rpc-client'
 import {RetryableError} from '../../base/errors.ts'
 import type {Logger} from '../../base/log.ts'
+import {openRpc} from '../../chains/evm/client.ts'
 import type {EvmSettings} from '../../chains/evm/settings.ts'
 import type {ReadBlock} from '../block.ts'
 import type {ReaderOptions} from '../family.ts'
@@ -14,6 +15,7 @@ import {type FetchedBlock, type RpcWithdrawals, readWithdrawals, type StreamedBl
 import {fetchRange} from './catch-up.ts'
 import {followBelievedHeads, type HeadSource} from './heads.ts'
 import {protocolIncome} from './protocol-income.ts'
+import {type FinalSource, Reading, readFinalPatiently} from './reading.ts'
 import {sentIn, transfersOf} from './transfers.ts'
 import {assertWhole} from './whole.ts'
 
@@ -48,28 +50,27 @@ const fields = {
 } as const
 
 /**
- * Follows the chain until the process ends. An error that cannot be retried ends it (db/run-process.ts); the next start continues from what
- * was committed.
+ * Follows the chain until the process ends. An error that is not the node's ends it (db/run-process.ts); the next start continues from what was
+ * committed.
  */
 export function runProcessor(
   settings: EvmSettings,
-  {database, write, log}: Pick<ReaderOptions, 'database' | 'write' | 'log'>,
+  {cursor, database, write, log}: Pick<ReaderOptions, 'cursor' | 'database' | 'write' | 'log'>,
 ): void {
   const {chain, traces} = settings
-  const processor = processorOf(settings, log).setFinalityConfirmation(chain.rollbackHorizonBlocks)
-  const {getHotDataSource, getChainRpcClient} = processor as unknown as Internals
-  followBelievedHeads(getHotDataSource.call(processor), {
-    chain: chain.code,
-    client: getChainRpcClient.call(processor),
-    horizonBlocks: chain.rollbackHorizonBlocks,
-    intervalMs: chain.pollIntervalMs,
-    log,
-  })
-  if (traces === 'off') withLeanCatchUp(processor)
+  const client = openStream(settings, Number.MAX_SAFE_INTEGER)
+  const processor = processorOf(settings, client, log).setFinalityConfirmation(chain.rollbackHorizonBlocks)
+  const source = sourceOf(processor)
+  const complete = (blocks: StreamedBlock[]) => completed(client, blocks, settings)
+  const {rollbackHorizonBlocks: horizonBlocks, pollIntervalMs: intervalMs} = chain
+  const reading = new Reading(cursor, log)
+  followBelievedHeads(source, {client, horizonBlocks, intervalMs, complete, reading, log})
+  if (traces === 'off') withLeanCatchUp(source, client)
+  readFinalPatiently(source, complete, {reading, retryMs: intervalMs})
 
-  processor.run(database, async ({store, blocks}) => {
-    const fetched = await completed(getChainRpcClient.call(processor), blocks as unknown as StreamedBlock[], settings)
-    await write(
+  processor.run(database, ({store, blocks}) => {
+    const fetched = blocks as unknown as FetchedBlock[]
+    return write(
       store,
       fetched.map(block => readBlock(block, settings)),
     )
@@ -85,23 +86,28 @@ export async function* readTraced(
   range: {from: number; to: number},
   log: Logger,
 ): AsyncIterable<ReadBlock[]> {
-  const processor = processorOf(settings, log, {retryAttempts: 5}).setFinalityConfirmation(0).setBlockRange(range)
-  const {getHotDataSource, getChainRpcClient, getBatchRequests} = processor as unknown as Internals
+  const client = openStream(settings, 5)
+  const processor = processorOf(settings, client, log).setFinalityConfirmation(0).setBlockRange(range)
+  const {getBatchRequests} = processor as unknown as Internals
   try {
-    const batches = getHotDataSource.call(processor).getFinalizedBlocks(getBatchRequests.call(processor), true)
-    for await (const {blocks} of batches) {
-      const fetched = await completed(getChainRpcClient.call(processor), blocks, settings)
+    for await (const {blocks} of sourceOf(processor).getFinalizedBlocks(getBatchRequests.call(processor), true)) {
+      const fetched = await completed(client, blocks, settings)
       yield fetched.map(block => readBlock(block, settings))
     }
   } finally {
-    getChainRpcClient.call(processor).close()
+    client.close()
   }
 }
 
-function processorOf({chain, rpcUrl, traces}: EvmSettings, log: Logger, more: {retryAttempts?: number} = {}) {
+/** The connection of the stream. Its warnings go where those of evm-processor go (routeLogs). */
+function openStream({rpcUrl}: EvmSettings, retryAttempts: number): RpcClient {
+  return openRpc(rpcUrl!, {timeoutMs: 30_000, capacity: 10, retryAttempts, log: undefined})
+}
+
+function processorOf({chain, rpcUrl, traces}: EvmSettings, client: RpcClient, log: Logger) {
   routeLogs(log, chain.code)
   const processor = new EvmBatchProcessor()
-    .setRpcEndpoint({url: rpcUrl!, capacity: 10, maxBatchCallSize: 100, requestTimeout: 30_000, ...more})
+    .setRpcEndpoint(rpcUrl!)
     .setRpcDataIngestionSettings({
       headPollInterval: chain.pollIntervalMs,
       preferTraceApi: traces === 'trace',
@@ -112,6 +118,7 @@ function processorOf({chain, rpcUrl, traces}: EvmSettings, log: Logger, more: {r
     .addLog({})
   if (traces !== 'off') processor.addTrace({type: ['call', 'create', 'suicide']})
   withoutMetricsServer(processor)
+  Object.assign(processor, {getChainRpcClient: () => client}) // private in 1.27.3; its own client asks for batches that nodes refuse
   return processor
 }
 
@@ -153,21 +160,20 @@ function withoutMetricsServer(processor: object): void {
 
 // The interface between evm-processor's runner and its source of blocks; private in 1.27.3.
 interface Internals {
-  getHotDataSource(): HeadSource & {
-    getFinalizedBlocks(requests: object[], stopOnHead?: boolean): AsyncIterable<{blocks: StreamedBlock[]}>
-  }
-  getChainRpcClient(): RpcClient
-  getBatchRequests(): object[]
+  getHotDataSource(): HeadSource & FinalSource
+  getBatchRequests(): {range: {from: number}}[]
+}
+
+function sourceOf(processor: object): HeadSource & FinalSource {
+  return (processor as Internals).getHotDataSource()
 }
 
 // Replaces the stage that fetches blocks below the rollback horizon (see catch-up.ts).
-function withLeanCatchUp(processor: object): void {
-  const {getHotDataSource, getChainRpcClient} = processor as Internals
-  const source = getHotDataSource.call(processor)
+function withLeanCatchUp(source: HeadSource & FinalSource, client: RpcClient): void {
   const getFinalizedBlocks = async function* ([request]: {range: {from: number}}[]) {
     let from = request!.range.from
     for (let to = await source.getFinalizedHeight(); from <= to; to = await source.getFinalizedHeight()) {
-      for await (const blocks of fetchRange(getChainRpcClient.call(processor), from, to)) {
+      for await (const blocks of fetchRange(client, from, to)) {
         from = blocks.at(-1)!.header.height + 1
         yield {blocks, isHead: from > to}
       }

@@ -12,7 +12,7 @@ import type {BlockRef, Expired} from '../cursor.ts'
 import type {BlockTimes, Link} from '../family.ts'
 import type {ChainSource} from '../follow.ts'
 import {assertOneNetwork, otherNetwork} from '../one-network.ts'
-import {Waiting} from '../start.ts'
+import {Waiting} from '../waits.ts'
 import {hidesInternals, readBlock} from './read-block.ts'
 
 /** Blocks of a busy chain have some 100 kB each. */

@@ -66,7 +66,7 @@ create or replace function chain.pin_tracer(of_chain text, tracer text) returns 
 language plpgsql security definer set search_path = pg_catalog as $$
 declare pinned text;
 begin
-  update chain.cursor c set tracer = coalesce(c.tracer, $2) where c.chain = of_chain returning c.tracer into pinned;
+  update chain.cursor c set tracer = coalesce(c.tracer, $2), untraced_from = null where c.chain = of_chain returning c.tracer into pinned;
   if pinned <> $2 then
     raise exception '% was read with the tracer "%" and cannot go on with "%": set %_TRACES=%', of_chain, pinned, $2, of_chain, pinned
       using errcode = 'P0003';
@@ -74,3 +74,17 @@ begin
 end $$;
 comment on function chain.pin_tracer is 'Records which tracer numbers the internal calls of a chain, and refuses another one afterwards.';
 grant execute on function chain.pin_tracer to sluice_indexer;
+
+-- Payouts go on (the incident names no chain): what is missing can only be too little. One incident for each time that the calls stop being read.
+create or replace function chain.note_untraced(of_chain text) returns void
+language plpgsql security definer set search_path = pg_catalog as $$
+declare at chain.cursor;
+begin
+  update chain.cursor c set untraced_from = c.head_height + 1
+  where c.chain = of_chain and c.tracer is not null and c.untraced_from is null returning * into at;
+  if at.chain is null then return; end if;
+  insert into app.incident (chain, kind, subject, details)
+  values (null, 'untraced_blocks', of_chain, jsonb_build_object('from', at.untraced_from, 'tracer', at.tracer)) on conflict do nothing;
+end $$;
+comment on function chain.note_untraced is 'Notes that a chain whose internal calls were read is read without them from here on, in an incident. Does nothing for a chain that never was read with them. Safe to run again.';
+grant execute on function chain.note_untraced to sluice_indexer;

@@ -1,7 +1,7 @@
 // A local EVM chain that is indexed, without custody and workers. For tests of an indexer with a chain and its node.
 import type {TestContext} from 'vitest'
 import {type TestDatabase, testDatabase} from '../database.ts'
-import {depositsOf, Indexer} from '../indexer.ts'
+import {depositsOf, Indexer, type IndexerOptions} from '../indexer.ts'
 import {makeMerchant, makeUser, type TestUser} from '../people.ts'
 import {RpcProxy} from '../rpc-proxy.ts'
 import {Anvil} from './anvil.ts'
@@ -20,14 +20,22 @@ export class IndexedEvm {
   readonly node: RpcProxy
   readonly user: TestUser
   readonly other: TestUser
-  readonly indexer: Indexer
+  indexer: Indexer
+  readonly #settings: (changed?: Record<string, string>) => IndexerOptions
 
-  private constructor(db: TestDatabase, anvil: Anvil, node: RpcProxy, users: [TestUser, TestUser], indexer: Indexer) {
+  private constructor(
+    db: TestDatabase,
+    anvil: Anvil,
+    node: RpcProxy,
+    users: [TestUser, TestUser],
+    settings: (changed?: Record<string, string>) => IndexerOptions,
+  ) {
     this.db = db
     this.anvil = anvil
     this.node = node
     ;[this.user, this.other] = users
-    this.indexer = indexer
+    this.#settings = settings
+    this.indexer = new Indexer(settings())
   }
 
   /** For one test only, and removed after it. The indexer is not started yet. */
@@ -38,15 +46,25 @@ export class IndexedEvm {
     const merchantId = await makeMerchant(db)
     const users: [TestUser, TestUser] = [await makeUser(db, merchantId), await makeUser(db, merchantId)]
     const rpcUrl = transport === 'ws' ? node.wsUrl : node.httpUrl
-    const indexer = new Indexer({db, rpcUrl, settings: {USDC_CONTRACT: anvil.usdc, ...settings}})
+    const withSettings = (changed?: Record<string, string>) => {
+      return {db, rpcUrl, settings: {USDC_CONTRACT: anvil.usdc, ...settings, ...changed}}
+    }
+    const world = new IndexedEvm(db, anvil, node, users, withSettings)
     test.onTestFinished(async ({task}) => {
+      const {indexer} = world
       if (task.result?.state === 'fail') console.log(task.name, indexer.ends, indexer.logs.slice(-20))
       await indexer.stop()
       await node.close()
       await anvil.stop()
       await db.drop()
     })
-    return new IndexedEvm(db, anvil, node, users, indexer)
+    return world
+  }
+
+  /** Ends the indexer, and starts another one with these settings changed. */
+  async restartWith(changed: Record<string, string>): Promise<void> {
+    await this.indexer.stop()
+    this.indexer = Indexer.start(this.#settings(changed))
   }
 
   /** Mines, and waits until the indexer has the block. */

@@ -1,7 +1,7 @@
 // Batches against a node with limits, over HTTP and websocket.
 import {afterEach, beforeEach, describe, expect, test} from 'vitest'
 import {faults, RpcProxy} from '../../test/support/rpc-proxy.ts'
-import {BatchingClient} from './batches.ts'
+import {BatchingClient} from './rpc.ts'
 
 const timeoutMs = 5000
 let proxy: RpcProxy
