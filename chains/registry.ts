@@ -72,8 +72,11 @@ export interface EvmChain extends CommonChain {
   chainId: number
   /** Where people see a transaction of that network, with {txid} in its place. */
   explorer: string
-  /** The default limit of what sweeping a token may cost, in whole coins. */
+  /** The default limits of what sweeping a token, and a payment, may cost, in whole coins. */
   tokenSweepFee: string
+  maxPaymentFee: string
+  /** The smallest priority fee that nodes of the network take, in wei per unit of gas. */
+  leastTip: bigint
   /** How many blocks a reorganisation may replace without a rewind of the store. */
   rollbackHorizonBlocks: number
 }
@@ -180,6 +183,8 @@ export const chains: Chain[] = [
     rollbackHorizonBlocks: 75,
     feeBudget: '0.5',
     tokenSweepFee: '0.01',
+    maxPaymentFee: '0.05',
+    leastTip: 1_000_000n, // geth's --miner.gasprice
     stallTimeoutMs: 180_000,
     pollIntervalMs: 1000,
   },
@@ -202,6 +207,8 @@ export const chains: Chain[] = [
     rollbackHorizonBlocks: 128,
     feeBudget: '50',
     tokenSweepFee: '0.1',
+    maxPaymentFee: '1',
+    leastTip: 25_000_000_000n, // bor's --miner.gasprice
     stallTimeoutMs: 60_000,
     pollIntervalMs: 1000,
   },

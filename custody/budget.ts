@@ -75,11 +75,17 @@ export class Budget {
     this.#known = known
   }
 
+  /** Throws a Refusal if the chain is halted, unless the owner of the database decided about this payment. */
+  async checkHalt(chain: ChainCode, outgoingPaymentId: string): Promise<void> {
+    const {halted} = await this.#read(chain)
+    if (halted !== null && !(await this.#isDecided(outgoingPaymentId))) throw isHalted(chain, halted)
+  }
+
   /** Counts the signature that comes next. Throws a Refusal if it must not be made. */
   async charge(plan: Plan): Promise<void> {
     const {chain} = plan
+    await this.checkHalt(chain, plan.outgoingPaymentId)
     const spent = await this.#read(chain)
-    if (spent.halted !== null && !(await this.#isDecided(plan.outgoingPaymentId))) throw isHalted(chain, spent.halted)
     const settings = this.#chains.get(chain)!
     if (plan.kind === 'sweep') familyOf(settings).checkSweep(settings, plan)
     const before = await this.#costBefore(plan)

@@ -5,13 +5,13 @@ import type pg from 'pg'
 import type {Logger} from '../base/log.ts'
 import {step} from '../base/step.ts'
 import type {ChainSettings} from '../chains/families.ts'
-import type {ChainCode, Family} from '../chains/registry.ts'
+import {type ChainCode, type Family, chain as registered} from '../chains/registry.ts'
 import type {Attempt} from './attempts.ts'
 import {Budget} from './budget.ts'
 import {beforeFirstSignature, detailsOfNew} from './expiry.ts'
 import {familyOf} from './families.ts'
 import type {CustodyFamily, Signed} from './family.ts'
-import type {CheckResult, Intent, Refused, SignedResult, SignResult} from './intents.ts'
+import type {Authorise, AuthoriseResult, CheckResult, Intent, Refused, SignedResult, SignResult} from './intents.ts'
 import type {Draft, Journal} from './journal.ts'
 import type {KeyStore} from './keys.ts'
 import {refusals, signatures} from './metrics.ts'
@@ -66,6 +66,43 @@ export class Custody {
       step('custody: before answer')
       return outcomes.map(({response}) => response)
     })
+  }
+
+  /** The authorisations of sweeps that were begun, in the order of the requests. */
+  async authorise(sweeps: Authorise[]): Promise<AuthoriseResult[]> {
+    return await this.inTurn(() =>
+      this.#context.journal.write(async add => {
+        const budget = this.#budget()
+        const timeLeft = {ms: lockWaitMs}
+        const results: AuthoriseResult[] = []
+        for (const sweep of sweeps) results.push(await this.#authorised(sweep, budget, timeLeft, add))
+        return results
+      }),
+    )
+  }
+
+  async #authorised(
+    sweep: Authorise,
+    budget: Budget,
+    timeLeft: TimeLeft,
+    add: (draft: Draft) => Promise<void>,
+  ): Promise<AuthoriseResult> {
+    const {chain, outgoing_payment_id: subject} = sweep
+    const {family} = registered(chain)
+    const context = {...this.#context, family, treasury: this.#treasuries[family], timeLeft}
+    try {
+      const {authorise} = familyOf({family})
+      if (!authorise) throw new Refusal('unknown_settlement', `sweeps on ${chain} need no authorisation`)
+      await budget.checkHalt(chain, subject)
+      const {data, draft} = await authorise(context, this.#keys, sweep)
+      if (draft) {
+        await add(draft)
+        this.#log.info({kind: draft.kind, chain, subject}, 'signed')
+      }
+      return {ok: true, data}
+    } catch (error) {
+      return await this.#refuse(error, {intent: 'authorise', ...sweep}, subject)
+    }
   }
 
   /** Whether a payout would be signed now, as far as custody can know before its nonce and fees are set. */

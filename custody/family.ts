@@ -5,7 +5,8 @@ import type {z} from 'zod'
 import type {CommonSettings} from '../chains/chain-settings.ts'
 import type {ChainSettings} from '../chains/families.ts'
 import type {Details} from './attempts.ts'
-import type {Intent} from './intents.ts'
+import type {Authorise, Intent} from './intents.ts'
+import type {Draft} from './journal.ts'
 import type {KeyFamily, KeyStore} from './keys.ts'
 import type {Decision, FamilyContext, Plan} from './policy.ts'
 
@@ -30,6 +31,11 @@ export interface CustodyFamily<
   /** Throws a Refusal unless a sweep is worth its highest possible cost. */
   checkSweep(settings: S, sweep: P): void
   sign(settings: S, keys: KeyStore, plan: P): Promise<Signed<D>>
+  /**
+   * The data of the call that uses the authorisation of a sweep, and its entry of the journal if it is new. Throws a Refusal if there may be none. Absent where
+   * what a sweep costs is known without.
+   */
+  authorise?(context: FamilyContext, keys: KeyStore, request: Authorise): Promise<{data: string; draft?: Draft}>
   /** The fees in signed bytes, as the response names them. */
   fees(details: D): Record<string, string | number>
 }

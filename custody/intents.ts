@@ -1,12 +1,22 @@
 // What the intents of all families share, and custody's responses. Each family's intents are in its folder. docs/custody.md explains them.
 import {z} from 'zod'
-import {chains, type Family} from '../chains/registry.ts'
+import {chainCodes, chains, type Family} from '../chains/registry.ts'
 
 /** An amount in base units. */
 export const units = z.string().regex(/^(0|[1-9]\d{0,76})$/, 'must be a whole number in base units, as a string')
 export const id = z.guid().toLowerCase()
 
 export const chainOf = (family: Family) => z.enum(chains.filter(chain => chain.family === family).map(({code}) => code))
+
+/** A sweep of a token that was begun, whose authorisation is asked for before its transaction. */
+export const Authorise = z.strictObject({
+  outgoing_payment_id: id,
+  chain: z.enum(chainCodes),
+  token: z.string().max(50),
+  address: z.string().max(100),
+  amount: units,
+})
+export type Authorise = z.infer<typeof Authorise>
 
 /** An intent of any family. Its name says which family. */
 export interface Intent {
@@ -59,5 +69,7 @@ export interface SignedResult {
   amount: string
 }
 
+/** The data of the call that uses an authorisation. */
+export type AuthoriseResult = {ok: true; data: string} | Refused
 export type SignResult = SignedResult | Refused
 export type CheckResult = {ok: true} | Refused

@@ -2,7 +2,7 @@
 import {z} from 'zod'
 import type {Family} from '../chains/registry.ts'
 import {families, familyNames} from './families.ts'
-import {type Intent, id} from './intents.ts'
+import {Authorise, type Intent, id} from './intents.ts'
 
 /** An intent, and its family. */
 export interface Asked {
@@ -16,4 +16,5 @@ const [first, ...others] = familyNames.map(family =>
 const AnyIntent = z.discriminatedUnion('intent', [first!, ...others])
 
 export const SignRequest = z.strictObject({intents: z.array(AnyIntent).min(1).max(200)})
+export const AuthoriseRequest = z.strictObject({sweeps: z.array(Authorise).min(1).max(200)})
 export const CheckRequest = z.strictObject({payout_id: id})

@@ -12,7 +12,7 @@ import type {Logger} from '../base/log.ts'
 import {failureOf, inWords} from '../db/failure.ts'
 import type {Custody} from './custody.ts'
 import {rejected} from './metrics.ts'
-import {CheckRequest, SignRequest} from './requests.ts'
+import {AuthoriseRequest, CheckRequest, SignRequest} from './requests.ts'
 
 const bodyLimit = 512 * 1024
 /** Operating systems allow 103 to 107 bytes. */
@@ -60,10 +60,15 @@ function buildServer(custody: Custody, token: string, log: Logger) {
       .send({error: 'unauthorized', message: 'send the token in the token file of custody as a Bearer token'})
   })
   server.setNotFoundHandler((_request, reply) =>
-    reply.code(404).send({error: 'route_not_found', message: 'custody knows POST /sign and POST /check'}),
+    reply
+      .code(404)
+      .send({error: 'route_not_found', message: 'custody knows POST /sign, POST /authorise and POST /check'}),
   )
   server.setErrorHandler(sendError)
   server.post('/sign', async request => ({results: await custody.sign(parse(SignRequest, request.body).intents)}))
+  server.post('/authorise', async request => ({
+    results: await custody.authorise(parse(AuthoriseRequest, request.body).sweeps),
+  }))
   server.post('/check', async request => await custody.check(parse(CheckRequest, request.body).payout_id))
   return server
 

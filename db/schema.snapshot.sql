@@ -9435,7 +9435,7 @@ create table custody.decision (
 create table custody.journal (
   stream text not null, -- Chain code; pool:<family> for the entries about derived addresses.
   seq bigint not null, -- Number of the entry in its stream: 1, 2, 3 ... without a gap.
-  kind text not null, -- pay: a payout. sweep: an address to the treasury. withdraw: the operator's own money. cancel: nothing, with the nonce of something else. pool: addresses were derived up to an index.
+  kind text not null, -- pay: a payout. sweep: an address to the treasury. withdraw: the operator's own money. cancel: nothing, with the nonce of something else. authorise: the treasury may take a token from an address, for one sweep. pool: addresses were derived up to an index.
   subject_id uuid, -- The outgoing payment (app.outgoing_payment) of the entry: the payout, the sweep or the withdrawal.
   merchant_id uuid, -- The merchant that is paid, or whose address is swept; null if the money is the operator's own or unattributed.
   token text, -- Token code.
@@ -9446,7 +9446,7 @@ create table custody.journal (
   nonce bigint, -- The nonce of the sender that it uses; null on chains without nonces.
   max_fee numeric(78,0), -- The most that the transaction can cost, in the native coin's base units.
   txid text, -- Id of the signed transaction.
-  raw text, -- The signed transaction.
+  raw text, -- The signed transaction; of an authorisation, the data of the call that uses it.
   details jsonb not null default '{}'::jsonb, -- What else belongs to the entry: fees; gross and fee of the payout; the outputs that are spent; the highest index of a pool entry.
   signed_at timestamp with time zone not null, -- When it was signed.
   hash text not null, -- SHA-256 over the hash of the entry before it in the stream and this entry, as in the file.
@@ -9455,7 +9455,7 @@ create table custody.journal (
   lifetime_end bigint generated always as (((details #>> '{lifetime,end}'::text[]))::bigint) stored, -- Where attempts expire: no block after the first one at or past this can hold it: a height, or the time of a block in ms (app.chain.ends_by).
   lifetime_clock_ms bigint generated always as (((details #>> '{lifetime,clock_ms}'::text[]))::bigint) stored, -- Where attempts expire: by this time (Unix, in ms) the chain is past its end, unless it stands still.
   constraint journal_pkey PRIMARY KEY (stream, seq),
-  constraint journal_kind_check CHECK ((kind = ANY (ARRAY['pay'::text, 'sweep'::text, 'withdraw'::text, 'cancel'::text, 'pool'::text]))),
+  constraint journal_kind_check CHECK ((kind = ANY (ARRAY['pay'::text, 'sweep'::text, 'withdraw'::text, 'cancel'::text, 'authorise'::text, 'pool'::text]))),
   constraint journal_seq_check CHECK ((seq > 0))
 );
 CREATE INDEX journal_day ON custody.journal USING btree (stream, token, signed_at) WHERE (kind = ANY (ARRAY['pay'::text, 'withdraw'::text]));
@@ -9731,6 +9731,7 @@ declare
   e custody.journal;
   s app.outgoing_payment;
   without_purpose int := 0;
+  streams text[] := array(select distinct r.stream from jsonb_populate_recordset(null::custody.journal, entries) r where r.kind <> 'pool');
 begin
   perform from chain.cursor c where c.chain in (select r.stream from jsonb_populate_recordset(null::custody.journal, entries) r)
     order by c.chain for update;
@@ -9741,13 +9742,13 @@ begin
     details, signed_at, hash
   from jsonb_populate_recordset(null::custody.journal, entries);
   select array_agg(j order by (j).stream, (j).seq) into signed from (
-    select j from jsonb_populate_recordset(null::custody.journal, entries) r join custody.journal j using (stream, seq) where j.kind <> 'pool'
+    select j from jsonb_populate_recordset(null::custody.journal, entries) r join custody.journal j using (stream, seq) where j.txid is not null
     union
     -- what the copy's own journal has, and its worker had not stored yet: a missing cancel must not hide it
     select j from app.outgoing_payment x join custody.journal j on j.stream = x.chain and j.kind <> 'cancel' and custody.is_purpose(x, j)
     where x.status = 'allocated' and x.chain in (select r.stream from jsonb_populate_recordset(null::custody.journal, entries) r)
-      and j.conflict_key is not distinct from x.conflict_key) known(j);
-  perform app.lock_treasury(c.stream) from (select distinct r.stream from unnest(signed) r) c;
+      and j.txid is not null and j.conflict_key is not distinct from x.conflict_key) known(j);
+  perform app.lock_treasury(c) from unnest(streams) c;
   perform custody.free_nonces(signed);
   foreach e in array coalesce(signed, '{}') loop
     s := custody.recover_outgoing_payment(e);
@@ -9756,15 +9757,14 @@ begin
     end if;
   end loop;
   perform app.suspect_second_payments(array(select known.txid from unnest(signed) known));
-  perform custody.fill_holes(array(select distinct r.stream from unnest(signed) r));
+  perform custody.fill_holes(streams);
   update app.incident i set resolved_at = clock_timestamp(), resolution = 'reconciled'
-  from (select distinct r.stream from unnest(signed) r) r
-  where i.resolved_at is null and i.chain = r.stream and (i.kind = 'journal_ahead' or (i.kind = 'unknown_transaction' and not exists (
+  where i.resolved_at is null and i.chain = any(streams) and (i.kind = 'journal_ahead' or (i.kind = 'unknown_transaction' and not exists (
     select from app.unknown_transaction u where u.incident_id = i.id
       and not exists (select from app.outgoing_attempt o where o.chain = u.chain and o.txid = u.txid)
       and not exists (select from unnest(signed) known where known.stream = u.chain and known.txid = u.txid))));
-  perform chain.go_on(c.stream) from (select distinct r.stream from unnest(signed) r) c;
-  perform app.wake_outgoing_payments(c.stream) from (select distinct r.stream from unnest(signed) r) c;
+  perform chain.go_on(c) from unnest(streams) c;
+  perform app.wake_outgoing_payments(c) from unnest(streams) c;
   return jsonb_build_object('entries', jsonb_array_length(entries), 'without_purpose', without_purpose,
     'payouts', (select count(distinct r.subject_id) from unnest(signed) r where r.kind = 'pay'));
 end $function$;
@@ -11642,6 +11642,7 @@ grant execute on function app.sequence_events(integer) to sluice_jobs;
 grant execute on function app.set_payment_aside(uuid,integer) to sluice_jobs;
 grant execute on function app.store_signed(uuid,integer,text,text,text,numeric,numeric,jsonb) to sluice_jobs;
 grant execute on function app.sweepable(uuid,numeric,integer) to sluice_jobs;
+grant execute on function app.treasury_address(text) to sluice_jobs;
 grant execute on function app.try_lock_audit() to sluice_jobs;
 grant execute on function app.try_lock_endpoint(uuid) to sluice_jobs;
 grant execute on function app.try_lock_sending(text) to sluice_jobs;

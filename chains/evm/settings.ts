@@ -21,8 +21,9 @@ export interface EvmSettings extends CommonSettings<EvmChain> {
   maxFeePerGas: bigint
   /** Addresses that hold less are not swept. (For the native coin, the network fee decides.) */
   sweepMin: Map<string, bigint>
-  /** The most that a sweep of a token may cost, in wei. */
+  /** The most that a sweep of a token, and that a payment or a withdrawal may cost, in wei. */
   tokenSweepFee: bigint
+  maxPaymentFee: bigint
 }
 
 /** The settings as EVM settings. Throws if the chain is of another family. */
@@ -116,6 +117,7 @@ function schema(chain: EvmChain) {
     ...commonVariables(chain),
     SWEEP_MIN: amounts(chain).default(() => new Map()),
     TOKEN_SWEEP_FEE: coins(chain, chain.tokenSweepFee),
+    MAX_PAYMENT_FEE: coins(chain, chain.maxPaymentFee),
   })
 }
 
@@ -143,6 +145,7 @@ function settings({chain, chainId, ownTokens}: Network, given: z.infer<ReturnTyp
     maxFeePerGas: BigInt(given.MAX_FEE_GWEI) * 10n ** 9n,
     sweepMin: withUsual(tokens, given.SWEEP_MIN, token => token.usualSweepMin),
     tokenSweepFee: given.TOKEN_SWEEP_FEE,
+    maxPaymentFee: given.MAX_PAYMENT_FEE,
   }
 }
 

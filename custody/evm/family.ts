@@ -2,6 +2,7 @@
 import type {EvmSettings} from '../../chains/evm/settings.ts'
 import type {CustodyFamily} from '../family.ts'
 import {secp256k1} from '../secp256k1.ts'
+import {authorise} from './authorise.ts'
 import {EvmIntent} from './intents.ts'
 import {checkSweep, type Details, type EvmPlan, judge} from './judge.ts'
 import {addressOf} from './sign.ts'
@@ -20,6 +21,7 @@ export const evm: CustodyFamily<EvmSettings, EvmIntent, EvmPlan, Details> = {
   judge,
   checkSweep,
   sign: signPlan,
+  authorise,
   fees: ({max_fee_per_gas, max_priority_fee_per_gas, gas_limit}) => ({
     max_fee_per_gas,
     max_priority_fee_per_gas,

@@ -13,7 +13,10 @@ const nonceAndFees = {
     .max(2 ** 31 - 1),
   max_fee_per_gas: units,
   max_priority_fee_per_gas: units,
-  gas_limit: z.int().min(21_000),
+  gas_limit: z
+    .int()
+    .min(1)
+    .max(2 ** 40),
 }
 
 const Pay = z.strictObject({intent: z.literal('pay'), payout_id: id, ...nonceAndFees})

@@ -284,8 +284,9 @@ describe('a payout', () => {
     const payout = await world.swept(await world.merchant())
     await refused(pay(payout, {max_fee_per_gas: String(100n * gwei + 1n)}), 'fee_above_cap')
     await refused(pay(payout, {max_priority_fee_per_gas: '2000000001'}), 'fee_above_cap')
-    await refused(pay(payout, {gas_limit: 300_001}), 'fee_above_cap')
-    await signed(pay(payout, {max_fee_per_gas: String(100n * gwei), gas_limit: 300_000}))
+    // A contract may need any amount of gas: what counts is what it may cost (ETH_MAX_PAYMENT_FEE, 0.05 ETH).
+    await refused(pay(payout, {max_fee_per_gas: String(100n * gwei), gas_limit: 500_001}), 'fee_above_cap')
+    await signed(pay(payout, {max_fee_per_gas: String(100n * gwei), gas_limit: 500_000}))
   })
 })
 
@@ -313,7 +314,7 @@ describe('a sweep', () => {
       400_000_000_000_000n,
     )
     await refused(sweepIntent(address, {amount: '0', nonce: 1}), 'settlement_changed')
-    await refused(sweepIntent(address, {nonce: 1, gas_limit: 21_001}), 'fee_above_cap')
+    await refused(sweepIntent(address, {nonce: 1, gas_limit: 125_001}), 'sweep_too_dear')
   })
 
   test('of a token is relayed by the treasury, with one authorisation for all attempts', async () => {
@@ -368,10 +369,10 @@ describe('a cancel', () => {
     await refused({...asked, max_fee_per_gas: '9000000000', max_priority_fee_per_gas: '8000000000'}, 'wrong_state')
   })
 
-  test('of a nonce that is not next, of a foreign address, or with more gas than needed is refused', async () => {
+  test('of a nonce that is not next, of a foreign address, or that costs too much is refused', async () => {
     await refused(cancel({nonce: nonce + 1}), 'nonce_too_high')
     await refused(cancel({sender: newAddress(), nonce: 0}), 'not_ours')
-    await refused(cancel({nonce, gas_limit: 21_001}), 'fee_above_cap')
+    await refused(cancel({nonce, gas_limit: 25_000_001}), 'fee_above_cap')
     const {address} = await world.merchant()
     await refused(cancel({sender: address, nonce: 1}), 'nonce_too_high')
     expect(await read((await signed(cancel({sender: address, nonce: 0}))).raw)).toMatchObject({

@@ -4,6 +4,7 @@
 import {type EvmSettings, evmSettings} from '../../chains/evm/settings.ts'
 import type {ChainCode} from '../../chains/registry.ts'
 import {type Attempt, attemptsFor, checkJournal, checkRows, findAttempts} from '../attempts.ts'
+import type {Authorise} from '../intents.ts'
 import {entryColumns} from '../journal.ts'
 import type {Entry} from '../journal-file.ts'
 import type {KeyPath} from '../keys.ts'
@@ -41,9 +42,6 @@ export type Details = Entry['details'] & WireFees
 type EvmAttempt = Attempt<Details> & {fees: Fees}
 type EvmDecision = Decision<EvmPlan>
 
-const transferGas = 21_000n
-const gasCap = 300_000n
-
 export async function judge(context: FamilyContext, intent: EvmIntent): Promise<EvmDecision> {
   if (intent.intent === 'pay') return await judgePay(context, intent)
   if (intent.intent === 'sweep') return await judgeSweep(context, intent)
@@ -56,7 +54,7 @@ async function judgePay(context: FamilyContext, intent: Pay): Promise<EvmDecisio
   const {treasury} = context
   const locked = await lockOutgoingPayment(context, {payoutId: intent.payout_id})
   const payout = await findPayout(context, intent.payout_id)
-  const fees = checkFees(context, payout.chain, intent, gasCap)
+  const fees = checkPaymentFees(context, payout.chain, intent)
   const attempts = await attemptsAt(context, payout.chain, treasury.address, nonce, payout.id)
   const before = attemptsFor(attempts, 'pay', payout.id)
   checkNonce(nonce, before)
@@ -70,27 +68,11 @@ async function judgePay(context: FamilyContext, intent: Pay): Promise<EvmDecisio
 
 async function judgeSweep(context: FamilyContext, intent: Sweep): Promise<EvmDecision> {
   const {chain, token, nonce} = intent
-  const locked = await lockOutgoingPayment(context, {id: intent.outgoing_payment_id})
-  checkJournal(context, chain)
-  const isNative = checkAsset(context, intent) === evmSettings(context.chains.get(chain)).chain.assets[0]
-  const fees = checkFees(context, chain, intent, isNative ? transferGas : gasCap)
-  const source = await findOwn(context, intent.address)
-  if (source.path.purpose !== 'deposit') throw new Refusal('not_ours', 'only deposit addresses can be swept')
+  const {source, sender, outgoingPayment, isNative} = await findSweep(context, intent)
+  const fees = checkFees(context, chain, intent)
   const amount = BigInt(intent.amount)
-  if (amount === 0n) throw new Refusal('settlement_changed', 'the amount of a sweep must be above zero')
-  const {treasury} = context
-  const sender = isNative ? source : treasury
-  const outgoingPayment = await findOutgoingPayment(context, chain, locked)
-  const isAsBegun =
-    outgoingPayment.kind === 'sweep' &&
-    outgoingPayment.token === token &&
-    outgoingPayment.source === source.address &&
-    outgoingPayment.feePayer === sender.address
-  if (!isAsBegun || outgoingPayment.nonce !== nonce || amount > outgoingPayment.amount)
-    throw new Refusal(
-      'settlement_changed',
-      'a sweep must keep the address, token and nonce that it was begun with, and must not move more than it was begun with',
-    )
+  if (outgoingPayment.nonce !== nonce)
+    throw new Refusal('settlement_changed', 'a sweep must keep the nonce that it was begun with')
   const attempts = await attemptsAt(context, chain, sender.address, nonce, intent.outgoing_payment_id)
   for (const before of attempts.filter(
     ({subjectId, kind}) => subjectId === intent.outgoing_payment_id && kind !== 'cancel',
@@ -111,11 +93,36 @@ async function judgeSweep(context: FamilyContext, intent: Sweep): Promise<EvmDec
     merchantId: source.merchantId,
     token,
     amount,
-    destination: treasury.address,
+    destination: context.treasury.address,
     details: {},
   }
   const use = {source, sender, nonce, fees, outgoingPaymentId: outgoingPayment.id, isForPaymentUnderWay: false}
   return decide(planOf(purpose, use), attempts)
+}
+
+/** A sweep that was begun, and whose it is. Throws a Refusal unless it is as it was begun. */
+export async function findSweep(context: FamilyContext, sweep: Authorise) {
+  const {chain, token} = sweep
+  const locked = await lockOutgoingPayment(context, {id: sweep.outgoing_payment_id})
+  checkJournal(context, chain)
+  const isNative = checkAsset(context, sweep) === evmSettings(context.chains.get(chain)).chain.assets[0]
+  const source = await findOwn(context, sweep.address)
+  if (source.path.purpose !== 'deposit') throw new Refusal('not_ours', 'only deposit addresses can be swept')
+  const amount = BigInt(sweep.amount)
+  if (amount === 0n) throw new Refusal('settlement_changed', 'the amount of a sweep must be above zero')
+  const sender = isNative ? source : context.treasury
+  const outgoingPayment = await findOutgoingPayment(context, chain, locked)
+  const isAsBegun =
+    outgoingPayment.kind === 'sweep' &&
+    outgoingPayment.token === token &&
+    outgoingPayment.source === source.address &&
+    outgoingPayment.feePayer === sender.address
+  if (!isAsBegun || amount > outgoingPayment.amount)
+    throw new Refusal(
+      'settlement_changed',
+      'a sweep must keep the address and token that it was begun with, and must not move more than it was begun with',
+    )
+  return {source, sender, outgoingPayment, isNative}
 }
 
 async function judgeWithdraw(context: FamilyContext, intent: Withdraw): Promise<EvmDecision> {
@@ -123,7 +130,7 @@ async function judgeWithdraw(context: FamilyContext, intent: Withdraw): Promise<
   const {treasury} = context
   const locked = await lockOutgoingPayment(context, {id: intent.outgoing_payment_id})
   const outgoingPayment = await findWithdrawal(context, locked)
-  const fees = checkFees(context, outgoingPayment.chain, intent, gasCap)
+  const fees = checkPaymentFees(context, outgoingPayment.chain, intent)
   const attempts = await attemptsAt(context, outgoingPayment.chain, treasury.address, nonce, outgoingPayment.id)
   const before = attemptsFor(attempts, 'withdraw', outgoingPayment.id)
   checkNonce(nonce, [...before, outgoingPayment])
@@ -142,7 +149,7 @@ async function judgeCancel(context: FamilyContext, intent: Cancel): Promise<EvmD
   const sender = await findOwn(context, intent.sender)
   const locked = await lockOutgoingPayment(context, {chain, feePayer: sender.address, nonce})
   checkJournal(context, chain)
-  const fees = checkFees(context, chain, intent, transferGas)
+  const fees = checkPaymentFees(context, chain, intent)
   const attempts = await attemptsAt(context, chain, sender.address, nonce, null)
   const outgoingPayment = await findOutgoingPayment(context, chain, locked, {cancelling: true})
   checkNonce(nonce, [outgoingPayment])
@@ -277,7 +284,7 @@ function anEighthMore(fee: bigint): bigint {
   return (fee * 9n + 7n) / 8n
 }
 
-function checkFees({chains}: FamilyContext, chain: ChainCode, asked: WireFees, mostGas: bigint): Fees {
+function checkFees({chains}: FamilyContext, chain: ChainCode, asked: WireFees): Fees {
   const fees = feesIn(asked)
   const {maxFeePerGas: cap} = evmSettings(chains.get(chain))
   if (fees.maxFeePerGas > cap)
@@ -287,10 +294,18 @@ function checkFees({chains}: FamilyContext, chain: ChainCode, asked: WireFees, m
     )
   if (fees.maxPriorityFeePerGas > fees.maxFeePerGas)
     throw new Refusal('fee_above_cap', 'the priority fee is higher than the maximum fee')
-  if (fees.gasLimit > mostGas)
+  return fees
+}
+
+/** The recipient of a payment may be a contract, which uses what gas it is given: the limit is what it may cost, not how much gas it may use. */
+function checkPaymentFees(context: FamilyContext, chain: ChainCode, asked: WireFees): Fees {
+  const fees = checkFees(context, chain, asked)
+  const {maxPaymentFee} = evmSettings(context.chains.get(chain))
+  const fee = fees.maxFeePerGas * fees.gasLimit
+  if (fee > maxPaymentFee)
     throw new Refusal(
       'fee_above_cap',
-      `a gas limit of ${fees.gasLimit} is more than this transaction needs (${mostGas})`,
+      `the transaction may cost ${fee} wei, which is more than ${chain}_MAX_PAYMENT_FEE allows (${maxPaymentFee})`,
     )
   return fees
 }

@@ -1,4 +1,5 @@
 // Signs the transaction of a plan. Promises: it does exactly what the plan says; no I/O except the key store's.
+import type {Hex} from 'viem'
 import {type EvmSettings, erc20} from '../../chains/evm/settings.ts'
 import type {Signed} from '../family.ts'
 import type {KeyPath, KeyStore} from '../keys.ts'
@@ -18,22 +19,34 @@ export async function signPlan(settings: EvmSettings, keys: KeyStore, plan: EvmP
 
 async function transactionOf(settings: EvmSettings, keys: KeyStore, plan: EvmPlan) {
   const {nonce, fees, paths, source, destination, amount} = plan
-  const signerOf =
-    (path: KeyPath): Sign =>
-    async digest =>
-      readSignature(await keys.sign(path, digest))
   const token = tokenOf(settings, plan)
   const common = {chainId: settings.chainId, nonce, ...fees}
-  if (!token) return await signTransaction({...common, to: destination, value: amount}, signerOf(paths.sender))
+  if (!token) return await signTransaction({...common, to: destination, value: amount}, signer(keys, paths.sender))
+  const from = {address: source, path: paths.source}
   const data =
     plan.kind === 'sweep'
-      ? await receiveCall(
-          token,
-          {from: source, to: destination, value: amount, nonce: authorisationNonce(plan.subjectId!)},
-          signerOf(paths.source),
-        )
+      ? await receiveData(keys, token, {from, to: destination, amount, outgoingPaymentId: plan.subjectId!})
       : transferCall(destination, amount)
-  return await signTransaction({...common, to: token.contract, value: 0n, data}, signerOf(paths.sender))
+  return await signTransaction({...common, to: token.contract, value: 0n, data}, signer(keys, paths.sender))
+}
+
+interface TokenSweep {
+  from: {address: string; path: KeyPath}
+  /** The treasury. */
+  to: string
+  amount: bigint
+  outgoingPaymentId: string
+}
+
+/** The data of the call by which the treasury takes a token from an address, signed by the address. */
+export function receiveData(keys: KeyStore, token: Token, sweep: TokenSweep): Promise<Hex> {
+  const {from, to, amount, outgoingPaymentId} = sweep
+  const authorisation = {from: from.address, to, value: amount, nonce: authorisationNonce(outgoingPaymentId)}
+  return receiveCall(token, authorisation, signer(keys, from.path))
+}
+
+function signer(keys: KeyStore, path: KeyPath): Sign {
+  return async digest => readSignature(await keys.sign(path, digest))
 }
 
 /** The contract of the token that a plan moves; undefined for the native coin. Throws if the token has no contract. */

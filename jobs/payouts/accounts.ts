@@ -108,6 +108,12 @@ export async function collectable(
   return rows
 }
 
+/** Where sweeps go to. */
+export async function treasuryOf({pool}: Context, chain: string): Promise<string> {
+  const {rows} = await pool.query<{address: string}>('select app.treasury_address($1) as address', [chain])
+  return rows[0]!.address
+}
+
 /** What prevents the next transaction of a return; undefined once it has begun. */
 export async function beginReturnStep({pool}: Context, call: string, values: string[]): Promise<Wait | undefined> {
   step('return: before begin')

@@ -41,10 +41,9 @@ export function responses<Needed>(signed: z.ZodType<Signed>, needed: z.ZodType<N
   return z.object({results: z.array(z.union([signed, refusal]))})
 }
 
-const Check = z.union([
-  z.object({ok: z.literal(true)}),
-  z.object({ok: z.literal(false), code: z.string(), message: z.string()}),
-])
+const Refused = z.object({ok: z.literal(false), code: z.string(), message: z.string()})
+const Check = z.union([z.object({ok: z.literal(true)}), Refused])
+const Authorised = z.object({results: z.array(z.union([z.object({ok: z.literal(true), data: z.string()}), Refused]))})
 
 export class Custody {
   readonly #endpoint: {socket: string; tokenFile: string}
@@ -59,6 +58,13 @@ export class Custody {
   async sign<Needed>(intents: object[], schema: Responses<Needed>): Promise<(Signed | Refusal<Needed>)[]> {
     const {results} = await this.#ask('/sign', {intents}, schema)
     if (results.length !== intents.length) throw new RetryableError('custody did not respond to every intent')
+    return results
+  }
+
+  /** Up to 200 authorisations of sweeps, in the order of the requests: the data of the call that uses each. */
+  async authorise(sweeps: object[]): Promise<z.infer<typeof Authorised>['results']> {
+    const {results} = await this.#ask('/authorise', {sweeps}, Authorised)
+    if (results.length !== sweeps.length) throw new RetryableError('custody did not respond to every request')
     return results
   }
 

@@ -134,7 +134,8 @@ async function store(
   return rows[0]!.is_stored
 }
 
-async function refused(
+/** Has an outgoing payment wait for what custody refused; gives up what it refuses for good. */
+export async function refused(
   to: Context,
   {outgoingPayment, kind}: PlannedAttempt,
   {code, message}: Refusal<unknown>,

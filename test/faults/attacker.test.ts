@@ -62,7 +62,8 @@ afterAll(async () => {
 })
 
 async function start(): Promise<void> {
-  const settings = {ADDRESS_POOL_SIZE: '100', ETH_PAYOUT_LIMIT: 'ETH:50', ETH_DAILY_LIMIT: 'ETH:60'}
+  const limits = {ETH_PAYOUT_LIMIT: 'ETH:50', ETH_DAILY_LIMIT: 'ETH:60', ETH_MAX_PAYMENT_FEE: '0.2'}
+  const settings = {ADDRESS_POOL_SIZE: '100', ...limits}
   custody = await startCustody(db, home, settings)
 }
 

@@ -337,6 +337,47 @@ test('a payment that would fail is not made until it would succeed', async () =>
   await world.becomes(id, 'completed')
 })
 
+// A merchant's wallet may be a contract, which uses whatever gas it is given.
+test('a payment that may cost more than ETH_MAX_PAYMENT_FEE waits until it costs less', async () => {
+  const shop = await world.openShop('ETH', [ether])
+  const hex = (n: number) => n.toString(16).padStart(2, '0')
+  const stores = Array.from({length: 100}, (_, n) => `60${hex(n + 1)}60${hex(n)}55`) // 2.2 million gas
+  await world.anvil.call('anvil_setCode', [shop.wallet, `0x${stores.join('')}00`])
+  world.node.behave = async ({method}, pass) => {
+    const response = (await pass()) as object
+    return method === 'eth_getBlockByNumber' ? {...response, baseFeePerGas: `0x${(40n * gwei).toString(16)}`} : response
+  }
+  const id = await world.request(shop, 'ETH')
+  expect(await world.becomes(id, 'fee_above_cap')).toMatchObject({
+    status: 'swept',
+    waiting_detail: expect.stringContaining('ETH_MAX_PAYMENT_FEE allows 50000000000000000'),
+  })
+  expect((await world.outgoingPayments(id)).filter(({kind}) => kind === 'payout')).toEqual([])
+  world.node.behave = undefined
+  await world.becomes(id, 'completed')
+  expect(await world.received(shop, 'ETH')).toBe(netOf(ether))
+})
+
+test('a sweep of a token that would fail is not sent; its nonce is used up, and other payouts go on', async () => {
+  const [frozen, other] = [await world.openShop('USDC', [5n * usdc]), await world.openShop('USDC', [5n * usdc])]
+  const sent: string[] = []
+  world.node.behave = ({method, params}, pass) => {
+    const {data = '', to = ''} = params[0] as {data?: string; to?: string}
+    const isItsSweep = method === 'eth_estimateGas' && to && data.includes(frozen.addresses[0]!.slice(2).toLowerCase())
+    if (isItsSweep) faults.error('execution reverted: Blacklistable: account is blacklisted', 3)
+    if (method === 'eth_sendRawTransaction') sent.push(String(params[0]))
+    return pass()
+  }
+  const id = await world.request(frozen, 'USDC')
+  const ofSweep = async () => (await world.outgoingPayments(id)).find(({kind, outcome}) => kind === 'sweep' && outcome)
+  expect(await until(ofSweep, {timeoutMs: 60_000, what: 'the sweep to be given up'})).toMatchObject({
+    outcome: 'cancelled',
+    attempts: 1,
+  })
+  await world.becomes(await world.request(other, 'USDC'), 'completed')
+  expect(sent.filter(raw => raw.includes(frozen.addresses[0]!.slice(2).toLowerCase()))).toEqual([])
+})
+
 test('a treasury without coins for gas delays payouts; they continue automatically after a top-up', async () => {
   const [own] = await world.db.rows<{funds: string}>(`select app.operator_funds('ETH', 'ETH') as funds`)
   const wallet = '0x00000000000000000000000000000000DeaDBeef'

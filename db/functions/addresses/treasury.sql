@@ -7,6 +7,7 @@ language sql stable set search_path = pg_catalog as $$
   select t.address from custody.address t join app.chain c using (family) where t.purpose = 'treasury' and c.chain = of_chain
 $$;
 comment on function app.treasury_address is 'The treasury''s address on a chain; null until custody has derived it.';
+grant execute on function app.treasury_address to sluice_jobs;
 
 create or replace function custody.watch_treasury(of_family text) returns void
 language sql security definer set search_path = pg_catalog as $$

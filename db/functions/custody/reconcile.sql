@@ -19,6 +19,7 @@ declare
   e custody.journal;
   s app.outgoing_payment;
   without_purpose int := 0;
+  streams text[] := array(select distinct r.stream from jsonb_populate_recordset(null::custody.journal, entries) r where r.kind <> 'pool');
 begin
   perform from chain.cursor c where c.chain in (select r.stream from jsonb_populate_recordset(null::custody.journal, entries) r)
     order by c.chain for update;
@@ -29,13 +30,13 @@ begin
     details, signed_at, hash
   from jsonb_populate_recordset(null::custody.journal, entries);
   select array_agg(j order by (j).stream, (j).seq) into signed from (
-    select j from jsonb_populate_recordset(null::custody.journal, entries) r join custody.journal j using (stream, seq) where j.kind <> 'pool'
+    select j from jsonb_populate_recordset(null::custody.journal, entries) r join custody.journal j using (stream, seq) where j.txid is not null
     union
     -- what the copy's own journal has, and its worker had not stored yet: a missing cancel must not hide it
     select j from app.outgoing_payment x join custody.journal j on j.stream = x.chain and j.kind <> 'cancel' and custody.is_purpose(x, j)
     where x.status = 'allocated' and x.chain in (select r.stream from jsonb_populate_recordset(null::custody.journal, entries) r)
-      and j.conflict_key is not distinct from x.conflict_key) known(j);
-  perform app.lock_treasury(c.stream) from (select distinct r.stream from unnest(signed) r) c;
+      and j.txid is not null and j.conflict_key is not distinct from x.conflict_key) known(j);
+  perform app.lock_treasury(c) from unnest(streams) c;
   perform custody.free_nonces(signed);
   foreach e in array coalesce(signed, '{}') loop
     s := custody.recover_outgoing_payment(e);
@@ -44,15 +45,14 @@ begin
     end if;
   end loop;
   perform app.suspect_second_payments(array(select known.txid from unnest(signed) known));
-  perform custody.fill_holes(array(select distinct r.stream from unnest(signed) r));
+  perform custody.fill_holes(streams);
   update app.incident i set resolved_at = clock_timestamp(), resolution = 'reconciled'
-  from (select distinct r.stream from unnest(signed) r) r
-  where i.resolved_at is null and i.chain = r.stream and (i.kind = 'journal_ahead' or (i.kind = 'unknown_transaction' and not exists (
+  where i.resolved_at is null and i.chain = any(streams) and (i.kind = 'journal_ahead' or (i.kind = 'unknown_transaction' and not exists (
     select from app.unknown_transaction u where u.incident_id = i.id
       and not exists (select from app.outgoing_attempt o where o.chain = u.chain and o.txid = u.txid)
       and not exists (select from unnest(signed) known where known.stream = u.chain and known.txid = u.txid))));
-  perform chain.go_on(c.stream) from (select distinct r.stream from unnest(signed) r) c;
-  perform app.wake_outgoing_payments(c.stream) from (select distinct r.stream from unnest(signed) r) c;
+  perform chain.go_on(c) from unnest(streams) c;
+  perform app.wake_outgoing_payments(c) from unnest(streams) c;
   return jsonb_build_object('entries', jsonb_array_length(entries), 'without_purpose', without_purpose,
     'payouts', (select count(distinct r.subject_id) from unnest(signed) r where r.kind = 'pay'));
 end $$;

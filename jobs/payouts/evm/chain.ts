@@ -17,17 +17,18 @@ import {
   type Wait,
 } from '../context.ts'
 import {collectToken} from './collect.ts'
-import {gas} from './fees.ts'
+import {least} from './fees.ts'
+import {assumedGas, likelySweepGas, paymentCall, paymentGas} from './gas.ts'
 import {type Evm, EvmNode} from './node.ts'
-import {offered} from './offered.ts'
-import {type EvmAttempt, paymentCall, paymentGas, plan} from './plan-attempt.ts'
+import {offered, offeredForPayment} from './offered.ts'
+import {type EvmAttempt, plan} from './plan-attempt.ts'
 import {beginReturn} from './return.ts'
 import {intentOf, type Offered, raised, responses} from './signing.ts'
 import {isTokenSweepTooDear, sweepsFor} from './sweep.ts'
 
 export function open(settings: EvmSettings): PayoutChain<EvmAttempt, Offered> {
   const node = new EvmNode(settings.rpcUrl!, tokenGuard(settings))
-  const chain: Evm = {settings, native: settings.chain.assets[0].token, node}
+  const chain: Evm = {settings, native: settings.chain.assets[0].token, node, sweepGas: new Map()}
   return {
     sweep: (to, payout) => sweep(to, payout, chain),
     beginPayment: (to, payout) => beginPayment(to, payout, chain),
@@ -49,9 +50,12 @@ export function open(settings: EvmSettings): PayoutChain<EvmAttempt, Offered> {
 async function sweep(to: Context, payout: Payout, chain: Evm): Promise<Outcome> {
   const fees = await offered(chain)
   if ('reason' in fees) return fees
-  const paymentFee = payout.sweepFirst ? undefined : fees.maxFeePerGas * gas.paymentMost
+  const paymentFee = payout.sweepFirst ? undefined : likelyPaymentFee(chain, fees.maxFeePerGas)
   const missing = paymentFee === undefined ? undefined : await shortfall(to, payout, paymentFee)
-  if (missing !== 0n && isTokenSweepTooDear(chain, payout.token, fees.maxFeePerGas * gas.authorization))
+  if (
+    missing !== 0n &&
+    isTokenSweepTooDear(chain, payout.token, fees.maxFeePerGas * likelySweepGas(chain, payout.token))
+  )
     return {reason: 'fee_above_cap', detail: tooDear(chain), ms: retryMs.soon}
   const sweeps = missing === 0n ? [] : await sweepsFor(to, chain, payout, fees.maxFeePerGas, missing)
   step('sweep: before begin')
@@ -62,6 +66,11 @@ async function sweep(to: Context, payout: Payout, chain: Evm): Promise<Outcome> 
   if (short) return shortOfFunds(short)
   await to.pool.query('select app.begin_paying_from_treasury($1)', [payout.id])
   return 'next'
+}
+
+/** What the treasury keeps for the network fee of a payment, before it can be estimated. */
+function likelyPaymentFee({settings}: Evm, feePerGas: bigint): bigint {
+  return least(feePerGas * assumedGas.payment, settings.maxPaymentFee)
 }
 
 function tooDear({settings}: Evm): string {
@@ -75,14 +84,16 @@ async function beginPayment(to: Context, payout: Payout, chain: Evm): Promise<Wa
     to,
     'select app.payout_shortage($1, $2) as short',
     payout,
-    fees.maxFeePerGas * gas.transfer,
+    fees.maxFeePerGas * assumedGas.transfer,
   )
   if (least) return await collectFor(to, payout, chain, fees.maxFeePerGas, least) // the node need not be asked: the treasury cannot pay it
   const [estimate] = await chain.node.estimates([paymentCall(chain, {...payout, source: payout.treasury})])
   const limit = paymentGas(estimate!)
   if ('failure' in limit) return {reason: 'would_revert', detail: limit.failure, ms: retryMs.soon, failsAs: 'timed_out'}
+  const its = await offeredForPayment(chain, limit.gas)
+  if ('reason' in its) return its
   step('payment: before begin')
-  const short = await shortage(to, 'select app.begin_payment($1, $2) as short', payout, fees.maxFeePerGas * limit.gas)
+  const short = await shortage(to, 'select app.begin_payment($1, $2) as short', payout, its.maxFeePerGas * limit.gas)
   step('payment: after begin')
   return short && (await collectFor(to, payout, chain, fees.maxFeePerGas, short))
 }
@@ -95,7 +106,7 @@ async function shortage(to: Context, sql: string, {id}: Payout, networkFee: bigi
 
 /** Another payout used money that this payout counted on: sweeps the merchant's own money that is still on addresses. */
 async function collectFor(to: Context, payout: Payout, chain: Evm, feePerGas: bigint, short: Wait): Promise<Wait> {
-  const paymentFee = feePerGas * gas.paymentMost
+  const paymentFee = likelyPaymentFee(chain, feePerGas)
   const missing = await shortfall(to, payout, paymentFee)
   const sweeps = missing === 0n ? [] : await sweepsFor(to, chain, payout, feePerGas, missing)
   await beginSweeps(to.pool, payout, sweeps, paymentFee)

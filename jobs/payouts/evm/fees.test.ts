@@ -1,5 +1,5 @@
 import {expect, test} from 'vitest'
-import {isWorthSweeping, nativeSweep, offer, outbid, withRoom} from './fees.ts'
+import {capOf, isWorthSweeping, nativeSweep, offer, outbid, tipOf, withRoom} from './fees.ts'
 
 const gwei = 10n ** 9n
 
@@ -53,4 +53,16 @@ test('an amount of at most twice the cost of moving it is left alone', () => {
 
 test('an estimate gets a margin', () => {
   expect(withRoom(21_000n, 20n)).toBe(25_200n)
+})
+
+test('the priority fee is the median of what recent transactions paid, and no less than nodes take', () => {
+  expect(tipOf([9n, 1n, 5n], 1n)).toBe(5n)
+  expect(tipOf([9n, 1n, 5n], 6n)).toBe(6n)
+  expect(tipOf([], 7n)).toBe(7n) // all blocks are empty, whatever the last busy one paid
+})
+
+test('the price per unit of gas is limited by what the whole transaction may cost', () => {
+  expect(capOf(100n, 1000n, 20n)).toBe(50n)
+  expect(capOf(100n, 1000n, 5n)).toBe(100n)
+  expect(50n * 20n).toBeLessThanOrEqual(1000n)
 })

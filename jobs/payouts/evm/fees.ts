@@ -14,15 +14,6 @@ export interface FeeMarket {
   priorityFee: bigint
 }
 
-export const gas = {
-  /** A transfer of native coins to an address without code, and a cancel. */
-  transfer: 21_000n,
-  /** receiveWithAuthorization: 60,000 measured; a proxy costs more. It cannot be estimated before it is signed. */
-  authorization: 120_000n,
-  /** The most that a payment may use. A payment that needs more is not made. */
-  paymentMost: 200_000n,
-} as const
-
 /**
  * The fees of a first attempt: twice the current base fee, so that the transaction stays valid through some full blocks. Undefined while the chain
  * is too expensive. The fee stays so far below the cap that two replacements are possible. A transaction that cannot be replaced cannot be cancelled.
@@ -31,6 +22,20 @@ export function offer({baseFee, priorityFee}: FeeMarket, cap: bigint): Fees | un
   const firstMost = (cap * 64n) / 81n
   if (baseFee + priorityFee > firstMost) return
   return {maxFeePerGas: least(2n * baseFee + priorityFee, firstMost), maxPriorityFeePerGas: priorityFee}
+}
+
+/**
+ * The priority fee that gets into a block now: the median of what the recent blocks that hold transactions were paid, at least what nodes take. A node's own
+ * suggestion stays as high as in the last busy block for as long as blocks are empty.
+ */
+export function tipOf(rewards: bigint[], least: bigint): bigint {
+  const sorted = rewards.toSorted((a, b) => (a < b ? -1 : 1))
+  return most(sorted[Math.floor(sorted.length / 2)] ?? 0n, least)
+}
+
+/** The highest price per unit of gas at which a transaction with this gas limit costs no more than `fee`. */
+export function capOf(cap: bigint, fee: bigint, gasLimit: bigint): bigint {
+  return least(cap, fee / gasLimit)
 }
 
 /** The fees of a replacement: an eighth more of both, or the current fees if those are higher; undefined above the cap. */

@@ -5,7 +5,7 @@ import {RetryableError} from '../../../base/errors.ts'
 import {Questions, quantity, type Response} from '../../../chains/evm/client.ts'
 import {meaningOf, wordsOf} from '../../../chains/evm/node-errors.ts'
 import type {EvmSettings} from '../../../chains/evm/settings.ts'
-import type {FeeMarket} from './fees.ts'
+import {type FeeMarket, tipOf} from './fees.ts'
 
 const timeoutMs = 10_000
 
@@ -14,7 +14,11 @@ const balanceOf = '0x70a08231'
 const transfer = '0xa9059cbb'
 
 const Block = z.object({baseFeePerGas: quantity})
+const History = z.object({reward: z.array(z.array(quantity)).nullish(), gasUsedRatio: z.array(z.number())})
 const Txid = z.string()
+
+/** A few minutes of Ethereum. */
+const recentBlocks = '0x14'
 
 /** A chain of the family, and its node. */
 export interface Evm {
@@ -22,6 +26,8 @@ export interface Evm {
   /** Token code of the native coin. */
   native: string
   node: EvmNode
+  /** What the newest sweep of a token was estimated to need, by token. */
+  sweepGas: Map<string, bigint>
 }
 
 export interface Call {
@@ -44,15 +50,20 @@ export class EvmNode {
     this.#beforeAll = beforeAll
   }
 
-  async feeMarket(): Promise<FeeMarket> {
+  /** `leastTip`: the smallest priority fee that nodes take, in wei per unit of gas. */
+  async feeMarket(leastTip: bigint): Promise<FeeMarket> {
     await this.#beforeAll()
-    const [block, tip] = await this.#questions.ask([
+    const [block, history] = await this.#questions.ask([
       {method: 'eth_getBlockByNumber', params: ['latest', false]},
-      {method: 'eth_maxPriorityFeePerGas', params: []},
+      {method: 'eth_feeHistory', params: [recentBlocks, 'latest', [50]]},
     ])
+    const {reward, gasUsedRatio} = read(History, history!, 'eth_feeHistory')
+    const rewards = (reward ?? []).flatMap(([median], i) =>
+      gasUsedRatio[i]! > 0 && median !== undefined ? [median] : [],
+    )
     return {
       baseFee: read(Block, block!, 'eth_getBlockByNumber').baseFeePerGas,
-      priorityFee: read(quantity, tip!, 'eth_maxPriorityFeePerGas'),
+      priorityFee: tipOf(rewards, leastTip),
     }
   }
 

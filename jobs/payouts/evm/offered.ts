@@ -1,13 +1,34 @@
 // The fee of a first attempt now, or why nothing is begun. Throws RetryableError if the node cannot be asked.
 import {retryMs, type Wait} from '../context.ts'
-import {offer} from './fees.ts'
+import {capOf, type FeeMarket, type Fees, offer} from './fees.ts'
 import type {Evm} from './node.ts'
 
-export async function offered({node, settings}: Evm): Promise<{maxFeePerGas: bigint} | Wait> {
-  const market = await node.feeMarket()
-  const fees = offer(market, settings.maxFeePerGas)
-  if (fees) return fees
-  const [asked, cap] = [market.baseFee + market.priorityFee, settings.maxFeePerGas].map(wei => Number(wei) / 1e9)
-  const detail = `the chain asks for ${asked} gwei, and ${settings.chain.code}_MAX_FEE_GWEI allows ${cap}`
-  return {reason: 'fee_above_cap', detail, ms: retryMs.soon}
+export async function offered(chain: Evm): Promise<Fees | Wait> {
+  const market = await chain.node.feeMarket(chain.settings.chain.leastTip)
+  return offer(market, chain.settings.maxFeePerGas) ?? {...aboveCap(chain, market), ms: retryMs.soon}
+}
+
+/** The same for a payment with this gas limit, which must not cost more than the operator allows for one. */
+export async function offeredForPayment(chain: Evm, gasLimit: bigint): Promise<Fees | Wait> {
+  const {chain: registered, maxFeePerGas, maxPaymentFee} = chain.settings
+  const market = await chain.node.feeMarket(registered.leastTip)
+  const fees = offer(market, capOf(maxFeePerGas, maxPaymentFee, gasLimit))
+  return fees ?? {...aboveCap(chain, market, gasLimit), ms: retryMs.soon, failsAs: 'timed_out'}
+}
+
+/** Why a transaction is not sent: its price, or what it costs with that much gas. */
+export function aboveCap(
+  {settings}: Evm,
+  {baseFee, priorityFee}: FeeMarket,
+  gasLimit?: bigint,
+): {reason: string; detail: string} {
+  const {code} = settings.chain
+  const price = baseFee + priorityFee
+  const more = 'and a transaction must be able to cost an eighth more twice, to be replaced'
+  const [asked, cap] = [price, settings.maxFeePerGas].map(wei => Number(wei) / 1e9)
+  const isForGas = gasLimit !== undefined && price <= (settings.maxFeePerGas * 64n) / 81n
+  const detail = isForGas
+    ? `the payment needs up to ${gasLimit} gas, which costs ${price * gasLimit} wei now, ${more}; ${code}_MAX_PAYMENT_FEE allows ${settings.maxPaymentFee}`
+    : `the chain asks for ${asked} gwei, ${more}; ${code}_MAX_FEE_GWEI allows ${cap}`
+  return {reason: 'fee_above_cap', detail}
 }

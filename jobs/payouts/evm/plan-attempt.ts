@@ -2,8 +2,10 @@
 // earlier attempt. No fee is above the operator's cap. If no attempt can be made now, the outgoing payment says why.
 import type {Context, PlannedAttempt} from '../context.ts'
 import {type OutgoingPayment, waitOutgoingPayment} from '../outgoing-payments.ts'
-import {type FeeMarket, type Fees, gas, isWorthSweeping, least, nativeSweep, offer, outbid, withRoom} from './fees.ts'
-import {type Call, contractOf, type Evm, tokenTransfer} from './node.ts'
+import {capOf, type FeeMarket, type Fees, isWorthSweeping, least, nativeSweep, offer, outbid} from './fees.ts'
+import {gasLimits, isNativeSweep} from './gas.ts'
+import type {Evm} from './node.ts'
+import {aboveCap} from './offered.ts'
 import {isTokenSweepTooDear} from './sweep.ts'
 
 /** The fees and the gas limit of an earlier attempt. */
@@ -23,28 +25,30 @@ const retryMs = 5000
 
 /** The attempts that can be made now; the others wait. Throws RetryableError if the node cannot be reached. */
 export async function plan(to: Context, chain: Evm, outgoingPayments: OutgoingPayment[]): Promise<EvmAttempt[]> {
-  const cap = chain.settings.maxFeePerGas
-  const market = await chain.node.feeMarket()
-  const now = offer(market, cap)
+  const market = await chain.node.feeMarket(chain.settings.chain.leastTip)
   const earlier = await earlierOffers(to, outgoingPayments)
+  const limits = await gasLimits(to, chain, outgoingPayments, id => earlier.get(id)?.gasLimit)
   const priced: EvmAttempt[] = []
   for (const outgoingPayment of outgoingPayments) {
-    const before = earlier.get(outgoingPayment.id)
-    const fees = feesOf(outgoingPayment, chain, market, now, cap, before)
-    const kind = outgoingPayment.cancelling ? 'cancel' : 'effect'
-    const amount = outgoingPayment.cancelling ? 0n : (outgoingPayment.newest?.amount ?? outgoingPayment.amount)
-    const gasLimit = gasOf(outgoingPayment, chain, before)
+    const {id, cancelling, newest} = outgoingPayment
+    const gasLimit = limits.get(id)
+    if (gasLimit === undefined) continue
+    const cap = capFor(outgoingPayment, chain, gasLimit)
+    const fees = feesOf(outgoingPayment, chain, market, {cap, gasLimit, earlier: earlier.get(id)})
+    const kind = cancelling ? 'cancel' : 'effect'
+    const amount = cancelling ? 0n : (newest?.amount ?? outgoingPayment.amount)
     if (fees && kind === 'effect' && isTooDear(outgoingPayment, chain, fees.maxFeePerGas * gasLimit))
-      await to.pool.query('select app.cancel_outgoing_payment($1)', [outgoingPayment.id]) // else it would hold up the treasury's nonces; a cancel costs a fraction
+      await to.pool.query('select app.cancel_outgoing_payment($1)', [id]) // else it would hold up the treasury's nonces; a cancel costs a fraction
     else if (fees) priced.push({outgoingPayment, kind, amount, fees, gasLimit, cap})
-    else
-      await waitOutgoingPayment(to, outgoingPayment.id, {
-        reason: 'fee_above_cap',
-        detail: aboveCap(chain, market),
-        ms: retryMs,
-      })
+    else await waitOutgoingPayment(to, id, {...aboveCap(chain, market, gasLimit), ms: retryMs})
   }
-  return await withinFunds(to, chain, await withEstimates(to, chain, priced))
+  return await withinFunds(to, chain, priced)
+}
+
+/** The most that an attempt may offer for a unit of gas. What a sweep may cost is compared with what it brings. */
+function capFor({kind, cancelling}: OutgoingPayment, {settings}: Evm, gasLimit: bigint): bigint {
+  const {maxFeePerGas, maxPaymentFee} = settings
+  return kind === 'sweep' && !cancelling ? maxFeePerGas : capOf(maxFeePerGas, maxPaymentFee, gasLimit)
 }
 
 /** The fees of each outgoing payment's newest attempt, by id of the outgoing payment. */
@@ -68,76 +72,20 @@ async function earlierOffers({pool}: Context, outgoingPayments: OutgoingPayment[
 function feesOf(
   {maxFee, ...outgoingPayment}: OutgoingPayment,
   chain: Evm,
-  {baseFee, priorityFee}: FeeMarket,
-  now: Fees | undefined,
-  cap: bigint,
-  earlier: Offered | undefined,
+  market: FeeMarket,
+  {cap, gasLimit, earlier}: {cap: bigint; gasLimit: bigint; earlier: Offered | undefined},
 ): Fees | undefined {
+  const {baseFee, priorityFee} = market
+  const now = offer(market, cap)
   if (earlier) return outbid(earlier, now, cap)
   // The amount of a native sweep was chosen together with its fee. As long as that fee is enough, it stays.
-  const chosen = maxFee / gas.transfer
+  const chosen = maxFee / gasLimit
   const isChosen = isNativeSweep(outgoingPayment, chain) && chosen >= baseFee + priorityFee && chosen <= cap
   return isChosen ? {maxFeePerGas: chosen, maxPriorityFeePerGas: priorityFee} : now
 }
 
-function aboveCap({settings}: Evm, {baseFee, priorityFee}: FeeMarket): string {
-  const code = settings.chain.code
-  const [asked, cap] = [baseFee + priorityFee, settings.maxFeePerGas].map(wei => Number(wei) / 1e9)
-  return `the chain asks for ${asked} gwei, and a replacement needs an eighth more than before; ${code}_MAX_FEE_GWEI allows ${cap}`
-}
-
-/** The gas limit; 0 if it has to be estimated. */
-function gasOf({cancelling, ...outgoingPayment}: OutgoingPayment, chain: Evm, earlier: Offered | undefined): bigint {
-  if (cancelling) return gas.transfer
-  if (earlier) return earlier.gasLimit
-  if (outgoingPayment.kind !== 'sweep') return 0n
-  return isNativeSweep(outgoingPayment, chain) ? gas.transfer : gas.authorization
-}
-
-function isNativeSweep({kind, token}: {kind: string; token: string}, {native}: Evm): boolean {
-  return kind === 'sweep' && token === native
-}
-
 function isTooDear({kind, token}: OutgoingPayment, chain: Evm, fee: bigint): boolean {
   return kind === 'sweep' && isTokenSweepTooDear(chain, token, fee)
-}
-
-/** The recipient of a payment may be a contract. So the node estimates the gas, and a payment that would fail is not made. */
-async function withEstimates(to: Context, chain: Evm, plans: EvmAttempt[]): Promise<EvmAttempt[]> {
-  const open = plans.filter(({gasLimit}) => gasLimit === 0n)
-  const estimates = open.length
-    ? await chain.node.estimates(open.map(({outgoingPayment}) => paymentCall(chain, outgoingPayment)))
-    : []
-  const refused = new Set<EvmAttempt>()
-  for (const [i, item] of open.entries()) {
-    const limit = paymentGas(estimates[i]!)
-    if ('gas' in limit) {
-      item.gasLimit = limit.gas
-      continue
-    }
-    refused.add(item)
-    await waitOutgoingPayment(to, item.outgoingPayment.id, {reason: 'would_revert', detail: limit.failure, ms: retryMs})
-  }
-  return plans.filter(item => !refused.has(item))
-}
-
-/** The call that a payment or a withdrawal makes. */
-export function paymentCall(
-  chain: Evm,
-  {token, amount, source, recipient}: Pick<OutgoingPayment, 'token' | 'amount' | 'source' | 'recipient'>,
-): Call {
-  const contract = contractOf(chain, token)
-  return contract
-    ? {from: source, to: contract, data: tokenTransfer(recipient, amount)}
-    : {from: source, to: recipient, value: amount}
-}
-
-/** The gas limit of a payment, or why it is not made. */
-export function paymentGas(estimate: {gas: bigint} | {failure: string}): {gas: bigint} | {failure: string} {
-  if ('failure' in estimate) return estimate
-  if (estimate.gas > gas.paymentMost)
-    return {failure: `the payment would use ${estimate.gas} gas, and may use at most ${gas.paymentMost}`}
-  return {gas: least(withRoom(estimate.gas, 25n), gas.paymentMost)}
 }
 
 /** A native sweep pays its fee out of the amount that it moves. With a higher fee it moves less. If nothing is left, it is given up. */

@@ -2,32 +2,31 @@
 // destination like a withdrawal. Beginning is safe to repeat: each step is one SQL function that checks whether it is due.
 import {beginReturnStep} from '../accounts.ts'
 import {type Context, type ReturnStep, retryMs, type Wait} from '../context.ts'
-import {gas, isWorthSweeping, nativeSweep} from './fees.ts'
+import {isWorthSweeping, nativeSweep} from './fees.ts'
+import {likelySweepGas, nativeSweepGas, paymentCall, paymentGas} from './gas.ts'
 import {balancesOf, type Evm} from './node.ts'
-import {offered} from './offered.ts'
-import {paymentCall, paymentGas} from './plan-attempt.ts'
+import {offered, offeredForPayment} from './offered.ts'
 import {isTokenSweepTooDear, worthwhile} from './sweep.ts'
 
 /** What prevents it; undefined once it has begun. */
 export async function beginReturn(to: Context, chain: Evm, of: ReturnStep): Promise<Wait | undefined> {
+  if (of.step === 'withdrawal') return await withdraw(to, chain, of)
   const fees = await offered(chain)
-  if ('reason' in fees) return fees
-  return of.step === 'sweep'
-    ? await sweep(to, chain, of, fees.maxFeePerGas)
-    : await withdraw(to, chain, of, fees.maxFeePerGas)
+  return 'reason' in fees ? fees : await sweep(to, chain, of, fees.maxFeePerGas)
 }
 
 async function sweep(to: Context, chain: Evm, of: ReturnStep, feePerGas: bigint): Promise<Wait | undefined> {
-  const {depositId, token, address, amount} = of
+  const {depositId, token, address, amount, treasury} = of
   const [balance] = await balancesOf(chain, token, [address])
   if (balance! < amount)
     return {reason: 'not_there', detail: `the address holds ${balance} base units of ${token}`, ms: retryMs.soon}
   const isNative = token === chain.native
-  const maxFee = feePerGas * (isNative ? gas.transfer : gas.authorization)
+  const gas = isNative ? await nativeSweepGas(chain, address, treasury) : likelySweepGas(chain, token)
+  const maxFee = feePerGas * gas
   const moved = isNative ? nativeSweep({balance: balance!, holding: amount, fee: maxFee}) : amount
   const isWorth = isNative
     ? isWorthSweeping(moved, maxFee, chain.settings.sweepFeePercent)
-    : moved >= worthwhile(chain, token, feePerGas) && !isTokenSweepTooDear(chain, token, maxFee)
+    : moved >= worthwhile(chain, {token, feePerGas}) && !isTokenSweepTooDear(chain, token, maxFee)
   if (!isWorth)
     return {
       reason: 'not_worth_moving',
@@ -37,10 +36,13 @@ async function sweep(to: Context, chain: Evm, of: ReturnStep, feePerGas: bigint)
   return await beginReturnStep(to, 'begin_return_sweep($1, $2, $3)', [depositId, String(moved), String(maxFee)])
 }
 
-async function withdraw(to: Context, chain: Evm, of: ReturnStep, feePerGas: bigint): Promise<Wait | undefined> {
+async function withdraw(to: Context, chain: Evm, of: ReturnStep): Promise<Wait | undefined> {
   const {depositId, token, amount, treasury: source, destination: recipient} = of
   const [estimate] = await chain.node.estimates([paymentCall(chain, {token, amount, source, recipient})])
   const limit = paymentGas(estimate!)
   if ('failure' in limit) return {reason: 'would_revert', detail: limit.failure, ms: retryMs.soon}
-  return await beginReturnStep(to, 'begin_return_withdrawal($1, $2)', [depositId, String(feePerGas * limit.gas)])
+  const fees = await offeredForPayment(chain, limit.gas)
+  if ('reason' in fees) return fees
+  const networkFee = fees.maxFeePerGas * limit.gas
+  return await beginReturnStep(to, 'begin_return_withdrawal($1, $2)', [depositId, String(networkFee)])
 }

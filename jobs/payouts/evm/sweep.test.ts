@@ -26,7 +26,7 @@ let node: RpcProxy
 
 beforeAll(async () => {
   money = await Money.open()
-  await money.topUp('ETH', 1000 * unit)
+  await money.topUp('ETH', 10 ** 15)
   await money.topUp('USDC', 70 * unit)
   node = await RpcProxy.start({call: async method => Promise.reject(new Error(`not expected: ${method}`))})
 })
@@ -40,7 +40,7 @@ type Holds = (address: string) => Promise<number>
 
 function response(method: string, params: unknown[], holds: Holds): unknown {
   if (method === 'eth_getBlockByNumber') return {baseFeePerGas: '0x1'}
-  if (method === 'eth_maxPriorityFeePerGas') return '0x1'
+  if (method === 'eth_feeHistory') return {gasUsedRatio: [0]}
   if (method === 'eth_getCode') return '0x00'
   if (method !== 'eth_call') throw new Error(`not expected: ${method}`)
   const {data} = params[0] as {data: string}

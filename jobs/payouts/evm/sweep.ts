@@ -4,8 +4,17 @@
 
 import {batch, type Holding, type Sweep, sweepable} from '../accounts.ts'
 import type {Context} from '../context.ts'
-import {gas, isWorthSweeping, nativeSweep} from './fees.ts'
+import {isWorthSweeping, nativeSweep} from './fees.ts'
+import {likelySweepGas, nativeSweepGas} from './gas.ts'
 import {balancesOf, contractOf, type Evm} from './node.ts'
+
+/** What is swept, to where, at which price. */
+export interface Sweeping {
+  token: string
+  treasury: string
+  /** In wei. */
+  feePerGas: bigint
+}
 
 /**
  * The sweeps of a payout: the largest first, until they bring `missing` base units, or all if `missing` is undefined.
@@ -13,15 +22,16 @@ import {balancesOf, contractOf, type Evm} from './node.ts'
 export async function sweepsFor(
   to: Context,
   chain: Evm,
-  payout: {id: string; token: string},
+  payout: {id: string; token: string; treasury: string},
   feePerGas: bigint,
   missing: bigint | undefined,
 ): Promise<Sweep[]> {
-  const rows = await sweepable(to, payout, worthwhile(chain, payout.token, feePerGas))
+  const sweeping = {...payout, feePerGas}
+  const rows = await sweepable(to, payout, worthwhile(chain, sweeping))
   const sweeps: Sweep[] = []
   let brought = 0n
   for (let i = 0; i < rows.length; i += batch)
-    for (const sweep of await sized(chain, payout.token, rows.slice(i, i + batch), feePerGas)) {
+    for (const sweep of await sized(chain, sweeping, rows.slice(i, i + batch))) {
       if (missing !== undefined && brought >= missing) return sweeps
       sweeps.push(sweep)
       brought += sweep.amount
@@ -30,10 +40,10 @@ export async function sweepsFor(
 }
 
 /** The least amount of a token that is worth sweeping from an address. */
-export function worthwhile(chain: Evm, token: string, feePerGas: bigint): bigint {
+export function worthwhile(chain: Evm, {token, feePerGas}: Omit<Sweeping, 'treasury'>): bigint {
   const {sweepMin, sweepFeePercent} = chain.settings
   if (contractOf(chain, token)) return sweepMin.get(token) ?? 1n
-  const fee = gas.transfer * feePerGas
+  const fee = likelySweepGas(chain, token) * feePerGas
   return fee + (fee * 100n) / BigInt(sweepFeePercent) + 1n
 }
 
@@ -43,20 +53,24 @@ export function isTokenSweepTooDear({settings, native}: Evm, token: string, maxF
 }
 
 /** The sweep of each address, by its balance at the newest block. Addresses that are not worth a sweep are left out. */
-export async function sized(chain: Evm, token: string, holdings: Holding[], feePerGas: bigint): Promise<Sweep[]> {
+export async function sized(chain: Evm, sweeping: Sweeping, holdings: Holding[]): Promise<Sweep[]> {
+  const {token, treasury, feePerGas} = sweeping
   const balances = await balancesOf(
     chain,
     token,
     holdings.map(({address}) => address),
   )
   const isNative = token === chain.native
-  const maxFee = feePerGas * (isNative ? gas.transfer : gas.authorization)
+  const [example] = holdings
+  const gas =
+    isNative && example ? await nativeSweepGas(chain, example.address, treasury) : likelySweepGas(chain, token)
+  const maxFee = feePerGas * gas
   return holdings.flatMap(({address, amount: held}, i) => {
     const [balance, holding] = [balances[i]!, BigInt(held)]
     const amount = nativeSweep({balance, holding, fee: isNative ? maxFee : 0n})
     const isWorth = isNative
       ? isWorthSweeping(amount, maxFee, chain.settings.sweepFeePercent)
-      : amount > 0n && amount >= worthwhile(chain, token, feePerGas) && !isTokenSweepTooDear(chain, token, maxFee)
+      : amount > 0n && amount >= worthwhile(chain, sweeping) && !isTokenSweepTooDear(chain, token, maxFee)
     return isWorth ? [{address, amount, maxFee}] : []
   })
 }

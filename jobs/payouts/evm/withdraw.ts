@@ -4,15 +4,12 @@ import type {EvmSettings} from '../../../chains/evm/settings.ts'
 import {insertWithdrawal} from '../accounts.ts'
 import type {Withdrawal} from '../family.ts'
 
-/** More than a transfer of any asset needs. Unused gas is never paid. */
-const gasMost = 100_000n
-
 export const asksBeforeWithdrawal = false
 
 export async function beginWithdrawal(
   db: pg.Client,
-  {chain, maxFeePerGas}: EvmSettings,
+  {chain, maxPaymentFee}: EvmSettings,
   withdrawal: Withdrawal,
 ): Promise<string> {
-  return await insertWithdrawal(db, chain.code, withdrawal, gasMost * maxFeePerGas)
+  return await insertWithdrawal(db, chain.code, withdrawal, maxPaymentFee)
 }

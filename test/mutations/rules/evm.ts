@@ -204,9 +204,9 @@ export const evm: Mutation[] = [
     tests: ['custody/evm/judge.test.ts', 'test/faults/attacker.test.ts'],
   },
   {
-    rule: 'Gas stays below what the transaction needs',
+    rule: 'A payment costs no more than the operator allows for one',
     file: 'custody/evm/judge.ts',
-    from: '  if (fees.gasLimit > mostGas)',
+    from: '  if (fee > maxPaymentFee)',
     to: '  if (false)',
     tests: ['custody/evm/judge.test.ts', 'test/faults/attacker.test.ts'],
   },
@@ -227,9 +227,23 @@ export const evm: Mutation[] = [
   {
     rule: 'A sweep is as it was begun',
     file: 'custody/evm/judge.ts',
-    from: 'if (!isAsBegun || outgoingPayment.nonce',
-    to: 'if (outgoingPayment.nonce',
+    from: 'if (!isAsBegun || amount',
+    to: 'if (amount',
     tests: ['custody/evm/judge.test.ts', 'test/faults/attacker.test.ts'],
+  },
+  {
+    rule: 'An authorisation is of the amount that it was first given for',
+    file: 'custody/evm/authorise.ts',
+    from: ' && amount === request.amount',
+    to: '',
+    tests: ['custody/evm/authorise.test.ts'],
+  },
+  {
+    rule: 'The native coin is swept without an authorisation',
+    file: 'custody/evm/authorise.ts',
+    from: '  if (isNative) throw',
+    to: '  if (false) throw',
+    tests: ['custody/evm/authorise.test.ts'],
   },
   {
     rule: 'A later sweep moves no more than the first',
@@ -279,7 +293,7 @@ export const evm: Mutation[] = [
   {
     rule: 'Nothing is signed on a halted chain',
     file: 'custody/budget.ts',
-    from: 'if (spent.halted !== null && !(await this.#isDecided(plan.outgoingPaymentId))) throw',
+    from: 'if (halted !== null && !(await this.#isDecided(outgoingPaymentId))) throw',
     to: 'if (false) throw',
     tests: ['custody/evm/judge.test.ts', 'test/faults/attacker.test.ts', 'custody/main.test.ts'],
   },

@@ -436,17 +436,15 @@ export const expiry: Mutation[] = [
   {
     rule: 'A transaction that the worker never stored ends its payment',
     file: 'db/functions/outgoing/finish_payments.sql',
-    from: 'if expires then perform app.store_what_is_final(of_chain, final_height); end if;',
+    from: 'perform app.store_what_is_final(of_chain, final_height);',
     to: '',
-    tests: ['db/expire.test.ts', 'test/model.test.ts'],
+    tests: ['db/expire.test.ts', 'db/second-payments.test.ts', 'test/model.test.ts'],
   },
   {
     rule: 'What was never stored ends its payment only in a final block',
     file: 'db/functions/outgoing/finish_payments.sql',
-    from: `where x.chain = of_chain and x.status <> 'final' and i.block_height <= final_height
-      and not exists`,
-    to: `where x.chain = of_chain and x.status <> 'final'
-      and not exists`,
+    from: 'i.chain = j.stream and i.txid = j.txid and i.block_height <= final_height)',
+    to: 'i.chain = j.stream and i.txid = j.txid)',
     tests: ['db/expire.test.ts'],
   },
   {

@@ -34,7 +34,7 @@ const hex = (value: bigint): Hex => `0x${value.toString(16)}`
 
 const node = await ModelNode.open({
   eth_getBlockByNumber: chain => ({baseFeePerGas: hex(base(chain))}),
-  eth_maxPriorityFeePerGas: chain => hex(priority(chain)),
+  eth_feeHistory: chain => ({gasUsedRatio: [0.5], reward: [[hex(priority(chain))]]}),
   eth_estimateGas: () => hex(gas),
   eth_getBalance: (chain, address) => hex(balancesAt(chain.head, token).get(`${address} ${token}`) ?? 0n),
 })

@@ -1,0 +1,70 @@
+// Hands out the authorisation of a token's sweep (EIP-3009, receiveWithAuthorization) before the sweep's transaction is signed: how much gas the call needs
+// can be estimated only with a valid one. Promises: only the treasury can use it, for the amount and from the address that the sweep was begun with, and
+// once: the sweep's own transaction has the same one. It is in the journal before it leaves custody; a repeated request gets the same.
+import {type EvmSettings, erc20, evmSettings} from '../../chains/evm/settings.ts'
+import {checkRows} from '../attempts.ts'
+import type {Authorise} from '../intents.ts'
+import {type Draft, entryColumns} from '../journal.ts'
+import type {Entry} from '../journal-file.ts'
+import type {KeyStore} from '../keys.ts'
+import type {FamilyContext, Own} from '../policy.ts'
+import {Refusal} from '../refusal.ts'
+import {findSweep} from './judge.ts'
+import {receiveData} from './sign-plan.ts'
+
+export async function authorise(
+  context: FamilyContext,
+  keys: KeyStore,
+  request: Authorise,
+): Promise<{data: string; draft?: Draft}> {
+  const {source, isNative} = await findSweep(context, request)
+  if (isNative) throw new Refusal('unknown_settlement', `a sweep of ${request.token} needs no authorisation`)
+  const before = await find(context, request)
+  if (before) return {data: sameAs(before, request, source)}
+  const settings = evmSettings(context.chains.get(request.chain))
+  const data = await dataOf(settings, keys, request, source, context.treasury)
+  return {data, draft: draftOf(request, source, context.treasury, data)}
+}
+
+async function find({client, journal}: FamilyContext, request: Authorise): Promise<Entry | undefined> {
+  const {rows} = await client.query<Entry>({
+    name: 'find_authorisation',
+    text: `select ${entryColumns} from custody.journal j where j.stream = $1 and j.kind = 'authorise' and j.subject_id = $2`,
+    values: [request.chain, request.outgoing_payment_id],
+  })
+  checkRows(journal.check(rows))
+  return rows[0]
+}
+
+function sameAs({token, amount, source: from, raw}: Entry, request: Authorise, source: Own): string {
+  if (token === request.token && amount === request.amount && from === source.address && raw) return raw
+  throw new Refusal('settlement_changed', 'a sweep keeps the address, token and amount of its authorisation')
+}
+
+function dataOf(settings: EvmSettings, keys: KeyStore, request: Authorise, source: Own, treasury: Own) {
+  const {contract, sweep} = erc20(settings, request.token)
+  const token = {contract, chainId: settings.chainId, ...sweep.domain}
+  const amount = BigInt(request.amount)
+  const from = {address: source.address, path: source.path}
+  return receiveData(keys, token, {from, to: treasury.address, amount, outgoingPaymentId: request.outgoing_payment_id})
+}
+
+function draftOf(request: Authorise, source: Own, treasury: Own, data: string): Draft {
+  return {
+    stream: request.chain,
+    kind: 'authorise',
+    subject_id: request.outgoing_payment_id,
+    merchant_id: source.merchantId,
+    token: request.token,
+    amount: request.amount,
+    destination: treasury.address,
+    source: source.address,
+    sender: null,
+    nonce: null,
+    max_fee: null,
+    txid: null,
+    raw: data,
+    details: {},
+    signed_at: new Date().toISOString(),
+  }
+}

@@ -1,0 +1,131 @@
+// How much gas transactions need: asked of the node at the newest block, for each kind, because forks change it (EIP-8037 multiplied it for whatever makes
+// the state grow). Promises: no limit is fixed here; what a transaction may cost is limited in coins, by the settings and again by custody. A transaction
+// that the node says would fail is not made; a sweep of a token is given up then, because it would hold up the treasury's nonces.
+import {type Context, retryable} from '../context.ts'
+import {type OutgoingPayment, waitOutgoingPayment} from '../outgoing-payments.ts'
+import {refused} from '../sign-attempts.ts'
+import {withRoom} from './fees.ts'
+import {type Call, contractOf, type Estimate, type Evm, tokenTransfer} from './node.ts'
+
+/** Assumed before the node is asked: for what is reserved, and whether a sweep is worth beginning. */
+export const assumedGas = {
+  /** A transfer of native coins to an account without code, under the rules of 2026. */
+  transfer: 21_000n,
+  tokenSweep: 120_000n,
+  payment: 250_000n,
+} as const
+
+/** A recipient with code may need more by the time that it is paid; a token's contract, too. */
+const roomPercent = 25n
+const retryMs = 5000
+
+/** What sweeping a token from an address is likely to need: as much as the newest sweep that was estimated. */
+export function likelySweepGas(chain: Evm, token: string): bigint {
+  return chain.sweepGas.get(token) ?? (token === chain.native ? assumedGas.transfer : assumedGas.tokenSweep)
+}
+
+/** What a sweep of the native coin to the treasury needs: the same from each address, since none has code. */
+export async function nativeSweepGas(chain: Evm, from: string, treasury: string): Promise<bigint> {
+  const [estimate] = await chain.node.estimates([{from, to: treasury, value: 1n}])
+  if ('gas' in estimate!) chain.sweepGas.set(chain.native, estimate.gas)
+  return likelySweepGas(chain, chain.native)
+}
+
+/** The call that a payment or a withdrawal makes. */
+export function paymentCall(
+  chain: Evm,
+  {token, amount, source, recipient}: Pick<OutgoingPayment, 'token' | 'amount' | 'source' | 'recipient'>,
+): Call {
+  const contract = contractOf(chain, token)
+  return contract
+    ? {from: source, to: contract, data: tokenTransfer(recipient, amount)}
+    : {from: source, to: recipient, value: amount}
+}
+
+/** The gas limit of a payment, or why it is not made. */
+export function paymentGas(estimate: Estimate): Estimate {
+  return 'failure' in estimate ? estimate : {gas: withRoom(estimate.gas, roomPercent)}
+}
+
+export const isNativeSweep = ({kind, token}: Pick<OutgoingPayment, 'kind' | 'token'>, {native}: Evm): boolean =>
+  kind === 'sweep' && token === native
+
+/**
+ * The gas limit of the next attempt of each of these, by id. `earlier`: the gas limits of their newest attempts, which a replacement keeps. Those without a
+ * limit wait, or were given up.
+ */
+export async function gasLimits(
+  to: Context,
+  chain: Evm,
+  outgoingPayments: OutgoingPayment[],
+  earlier: (id: string) => bigint | undefined,
+): Promise<Map<string, bigint>> {
+  const limits = new Map<string, bigint>()
+  const open: OutgoingPayment[] = []
+  for (const one of outgoingPayments) {
+    const before = one.cancelling ? undefined : earlier(one.id)
+    if (before === undefined) open.push(one)
+    else limits.set(one.id, before)
+  }
+  const calls = await callsOf(to, chain, open)
+  const asked = open.filter(({id}) => calls.has(id))
+  const estimates = asked.length ? await chain.node.estimates(asked.map(({id}) => calls.get(id)!)) : []
+  for (const [i, one] of asked.entries()) {
+    const limit = await limitOf(to, chain, one, estimates[i]!)
+    if (limit !== undefined) limits.set(one.id, limit)
+  }
+  return limits
+}
+
+/** What the node is asked to estimate, by id. The call of a token's sweep needs the address's signature; what custody does not give waits. */
+async function callsOf(to: Context, chain: Evm, outgoingPayments: OutgoingPayment[]): Promise<Map<string, Call>> {
+  const calls = new Map<string, Call>()
+  const ofTokens: OutgoingPayment[] = []
+  for (const one of outgoingPayments) {
+    const {id, kind, cancelling, feePayer, source, recipient} = one
+    if (cancelling) calls.set(id, {from: feePayer, to: feePayer})
+    else if (isNativeSweep(one, chain)) calls.set(id, {from: source, to: recipient, value: 1n})
+    else if (kind === 'sweep') ofTokens.push(one)
+    else calls.set(id, paymentCall(chain, one))
+  }
+  for (const [one, data] of await authorisations(to, ofTokens))
+    calls.set(one.id, {from: one.feePayer, to: contractOf(chain, one.token)!, data})
+  return calls
+}
+
+async function authorisations(to: Context, sweeps: OutgoingPayment[]): Promise<[OutgoingPayment, string][]> {
+  if (!sweeps.length) return []
+  const requests = sweeps.map(({id, chain, token, source: address, amount}) => {
+    return {outgoing_payment_id: id, chain, token, address, amount: String(amount)}
+  })
+  const results = await retryable(to.custody.authorise(requests), async detail => {
+    for (const {id} of sweeps) await waitOutgoingPayment(to, id, {reason: 'custody_unreachable', detail, ms: retryMs})
+    return []
+  })
+  const given: [OutgoingPayment, string][] = []
+  for (const [i, result] of results.entries()) {
+    if (result.ok) given.push([sweeps[i]!, result.data])
+    else await refused(to, {outgoingPayment: sweeps[i]!, kind: 'effect'}, result)
+  }
+  return given
+}
+
+/** The gas limit; undefined if the transaction is not made. */
+async function limitOf(to: Context, chain: Evm, one: OutgoingPayment, estimate: Estimate): Promise<bigint | undefined> {
+  const {id, kind, token, cancelling} = one
+  if (cancelling || isNativeSweep(one, chain)) {
+    // Nobody's code runs: it needs exactly this. What the address cannot pay is found out with its balance.
+    const limit = 'gas' in estimate ? estimate.gas : assumedGas.transfer
+    if (!cancelling) chain.sweepGas.set(token, limit)
+    return limit
+  }
+  const limit = paymentGas(estimate)
+  if ('gas' in limit) {
+    if (kind === 'sweep') chain.sweepGas.set(token, limit.gas)
+    return limit.gas
+  }
+  if (kind === 'sweep') {
+    to.log.warn({outgoingPayment: id, chain: one.chain, error: limit.failure}, 'a sweep would fail, and is given up')
+    await to.pool.query('select app.cancel_outgoing_payment($1)', [id])
+  } else await waitOutgoingPayment(to, id, {reason: 'would_revert', detail: limit.failure, ms: retryMs})
+}
