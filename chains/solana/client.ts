@@ -252,10 +252,11 @@ function statusOf(error: unknown): number | undefined {
   return z.object({context: z.object({statusCode: z.int()})}).safeParse(error).data?.context.statusCode
 }
 
-/** The node's own words, where the SDK keeps them apart from its own. */
+/** The node's own words, where the SDK keeps them apart from its own; of a transaction that failed when the node tried it, also why. */
 function messageOf(error: unknown): string {
-  const {message, context} = error as {message?: unknown; context?: {__serverMessage?: unknown}}
-  return String(context?.__serverMessage ?? message).slice(0, 200)
+  const {message, context, cause} = error as {message?: unknown; context?: {__serverMessage?: unknown}; cause?: unknown}
+  const why = cause instanceof Error ? `: ${cause.message}` : ''
+  return `${context?.__serverMessage ?? message}${why}`.slice(0, 200)
 }
 
 function failed(method: string, error: unknown): Error {
