@@ -7,3 +7,7 @@ export function parseJson(text: string): unknown {
     Number.isInteger(value) && !Number.isSafeInteger(value) ? BigInt(source) : value
   return JSON.parse(text, exact as Parameters<typeof JSON.parse>[1])
 }
+
+/** For JSON.stringify: a bigint is written as an integer, however large. */
+export const exactly = (_key: string, value: unknown): unknown =>
+  typeof value === 'bigint' ? (JSON as unknown as {rawJSON(text: string): unknown}).rawJSON(String(value)) : value

@@ -2,6 +2,7 @@
 import type {Server} from 'node:http'
 import {type WebSocket, WebSocketServer} from 'ws'
 import {z} from 'zod'
+import {exactly} from '../../base/json.ts'
 import type {ChainCode} from '../../chains/registry.ts'
 import type {Opened, ServeOptions, Serving} from '../family.ts'
 import {listenAgain} from '../listen.ts'
@@ -51,10 +52,6 @@ function responder(code: ChainCode, chain: SolanaLocalChain, {blockIntervalMs, l
     body: JSON.stringify(await response(body, {serve: serveOne, failed}), exactly),
   })
 }
-
-/** Amounts are numbers, however large. */
-export const exactly = (_key: string, value: unknown): unknown =>
-  typeof value === 'bigint' ? (JSON as unknown as {rawJSON(text: string): unknown}).rawJSON(String(value)) : value
 
 function methodsOf(
   code: ChainCode,

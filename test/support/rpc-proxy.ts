@@ -5,6 +5,7 @@ import {once} from 'node:events'
 import {createServer, type IncomingMessage, type Server, type ServerResponse} from 'node:http'
 import type {AddressInfo} from 'node:net'
 import {type WebSocket as Socket, WebSocketServer} from 'ws'
+import {exactly} from '../../base/json.ts'
 import {until} from './until.ts'
 
 /** The real node. */
@@ -12,7 +13,7 @@ export interface Upstream {
   /** The websocket with its new heads. */
   wsUrl?: string
   /**
-   * Rejects with the node's error, and its `code` if it has one. A GET request arrives as {method: 'GET', params: [path]}, and a POST to another path
+   * Rejects with the node's error, and its `code` and `data` if it has them. A GET request arrives as {method: 'GET', params: [path]}, and a POST to another path
    * than / as {method: path, params: [body]}.
    */
   call(method: string, params: unknown[]): Promise<unknown>
@@ -201,23 +202,23 @@ export class RpcProxy {
 
   async #response(text: string, socket?: Socket): Promise<string> {
     const calls = JSON.parse(text)
-    if (!Array.isArray(calls)) return JSON.stringify(await this.#one(calls, socket))
+    if (!Array.isArray(calls)) return JSON.stringify(await this.#one(calls, socket), exactly)
     const {calls: most = calls.length, responseBytes = Number.POSITIVE_INFINITY} = this.limits
     if (calls.length > most) return JSON.stringify([errorFor(calls[0], -32_600, 'batch too large')])
     const responses = await Promise.all(calls.map(call => this.#one(call, socket)))
     let bytes = 0
     const sent = responses.map((response, i) => {
       if (bytes > responseBytes) return errorFor(calls[i], -32_003, 'response too large')
-      bytes += JSON.stringify(response).length
+      bytes += JSON.stringify(response, exactly).length
       return response
     })
-    return JSON.stringify(sent)
+    return JSON.stringify(sent, exactly)
   }
 
   /** An API of paths reports an error as {"Error": message}. */
   async #pathResponse(path: string, body: string): Promise<string> {
     try {
-      return JSON.stringify(await this.#ask({method: path, params: [JSON.parse(body)]}))
+      return JSON.stringify(await this.#ask({method: path, params: [JSON.parse(body)]}), exactly)
     } catch (error) {
       if (error instanceof TransportFault) throw error
       return JSON.stringify({Error: (error as Error).message})
@@ -229,8 +230,8 @@ export class RpcProxy {
       return {jsonrpc: '2.0', id, result: (await this.#ask(call, socket)) ?? null}
     } catch (error) {
       if (error instanceof TransportFault) throw error
-      const {message, code = -32_000} = error as Error & {code?: number}
-      return {jsonrpc: '2.0', id, error: {code, message}}
+      const {message, code = -32_000, data} = error as Error & {code?: number; data?: unknown}
+      return {jsonrpc: '2.0', id, error: {code, message, data}}
     }
   }
 

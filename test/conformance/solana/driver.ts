@@ -1,13 +1,13 @@
 // Solana for the conformance suite: its local chain in this process, behind a proxy that is its node. Blocks skip slots. An account may hold any amount, and a
 // transaction stays valid for ever, so that the suite's amounts and branches do for all chains.
 import {randomInt} from 'node:crypto'
+import {exactly} from '../../../base/json.ts'
 import {SolanaApi} from '../../../devnet/solana/api.ts'
 import {SolanaLocalChain} from '../../../devnet/solana/chain.ts'
 import {newAddress} from '../../../devnet/solana/client.ts'
 import {genesisHash} from '../../../devnet/solana/constants.ts'
 import {type LocalBlock, SolanaJournal} from '../../../devnet/solana/journal.ts'
 import {addressOfKey, newKey} from '../../../devnet/solana/keys.ts'
-import {exactly} from '../../../devnet/solana/serve.ts'
 import {transactionWith, transfer} from '../../../devnet/solana/transaction.ts'
 import {type Call, RpcProxy} from '../../support/rpc-proxy.ts'
 import type {ChainUnderTest, LocalChain, Output, Payment, Place} from '../chain.ts'

@@ -1,7 +1,8 @@
 // A node of a local Solana chain in this process, which can lie.
+
+import {exactly} from '../../../base/json.ts'
 import {SolanaApi} from '../../../devnet/solana/api.ts'
 import type {SolanaLocalChain} from '../../../devnet/solana/chain.ts'
-import {exactly} from '../../../devnet/solana/serve.ts'
 import {RpcProxy} from '../rpc-proxy.ts'
 
 export interface LyingNode {
