@@ -51,7 +51,7 @@ const reads: Record<string, Answer> = {
     if (endNum <= startNum || endNum - startNum > 100) return {}
     const last = Math.min(endNum - 1, top)
     const block = Array.from({length: Math.max(0, last - startNum + 1)}, (_, i) => blockJson(chain.block(startNum + i)))
-    return block.length ? {block} : {}
+    return {block}
   },
   gettransactioninfobyblocknum(chain, question, top) {
     const {num} = Height.parse(question)

@@ -205,7 +205,7 @@ describe('in this process', () => {
     const ask = (method: string, question: object) => answer(chain, `/wallet/${method}`, JSON.stringify(question))
     expect(ask('getblockbynum', {num: 2})).toEqual({})
     expect(ask('getblock', {id_or_num: 'ab'})).toEqual({})
-    expect(ask('getblockbylimitnext', {startNum: 2, endNum: 5})).toEqual({})
+    expect(ask('getblockbylimitnext', {startNum: 2, endNum: 5})).toEqual({block: []})
     expect(ask('getblockbylimitnext', {startNum: 0, endNum: 101})).toEqual({})
     expect(ask('gettransactioninfobyblocknum', {num: 9})).toEqual([])
     expect(ask('getblock', {id_or_num: '0'})).not.toHaveProperty('block_header.raw_data.number')
