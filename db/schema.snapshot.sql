@@ -1416,7 +1416,7 @@ create table app.incident (
   id bigint not null generated always as identity, -- Number of the incident.
   chain text, -- Chain code; null if it concerns no single chain, and then nothing waits for it.
   kind text not null, -- Its kind; app.incident_kind has all of them.
-  subject text not null, -- The id of the deposit (final_deposit_...) or of the outgoing payment (..._payment_vanished, payment_of_failed_payout, second_payment); <chain>:<the address that sent> (unknown_transaction); the id of the transfer (payment_replaced); the chain (fork_below_final, journal_ahead, unproven_block, untraced_blocks); the stream of the journal (journal_changed); audit:<check>.
+  subject text not null, -- The id of the deposit (final_deposit_...) or of the outgoing payment (..._payment_vanished, payment_of_failed_payout, second_payment); <chain>:<the address that sent> (unknown_transaction); the id of the transfer (payment_replaced); the chain (fork_below_final, journal_ahead, unproven_block, untraced_blocks, no_internal_transactions); the stream of the journal (journal_changed); audit:<check>.
   details jsonb not null, -- What was seen.
   opened_at timestamp with time zone not null default clock_timestamp(), -- When it was noticed.
   resolved_at timestamp with time zone, -- When it was resolved; null while it is open.
@@ -9094,6 +9094,26 @@ begin
   perform chain.touch(of_chain, gone);
 end $function$;
 
+-- Opens an incident, or renews it, about nodes ([{"setting", "calls", "from", "to"}, ...]) that show no internal transactions of many calls; with an empty list, closes it. An operator who keeps it is not told again for 30 days.
+CREATE OR REPLACE FUNCTION chain.note_no_internals(of_chain text, missing jsonb)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+begin
+  if missing = '[]' then
+    update app.incident i set resolved_at = clock_timestamp(), resolution = 'healed'
+    where i.kind = 'no_internal_transactions' and i.subject = of_chain and i.resolved_at is null;
+    return;
+  end if;
+  insert into app.incident as i (chain, kind, subject, details)
+  select null, 'no_internal_transactions', of_chain, jsonb_build_object('nodes', missing) -- without a chain: payouts go on
+  where not exists (select from app.incident k where k.kind = 'no_internal_transactions' and k.subject = of_chain
+    and k.resolution = 'kept' and k.resolved_at > clock_timestamp() - interval '30 days')
+  on conflict (subject, kind) where resolved_at is null do update set details = excluded.details;
+end $function$;
+
 -- Trigger on the store's status row (argument: the chain): notes that the chain was touched.
 CREATE OR REPLACE FUNCTION chain.note_status()
  RETURNS trigger
@@ -11563,6 +11583,7 @@ grant execute on function chain.is_past_end(custody.journal) to sluice_indexer;
 grant execute on function chain.note_contradiction(text,text,text) to sluice_indexer;
 grant execute on function chain.note_lapse(text,text,jsonb) to sluice_indexer;
 grant execute on function chain.note_mined(text,jsonb,text[],text[]) to sluice_indexer;
+grant execute on function chain.note_no_internals(text,jsonb) to sluice_indexer;
 grant execute on function chain.note_unconfirmed(text,jsonb) to sluice_indexer;
 grant execute on function chain.note_unproven(text,text,text) to sluice_indexer;
 grant execute on function chain.note_unproven_block(text,integer,text) to sluice_indexer;

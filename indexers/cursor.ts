@@ -151,6 +151,11 @@ export class ChainCursor {
     await this.#db.query('select chain.note_unproven_block($1, $2, $3)', [this.chain, height, hash])
   }
 
+  /** Records which nodes, by their settings, seem to save no internal transactions; with an empty list, that all do. */
+  async noteNoInternals(missing: object[]): Promise<void> {
+    await this.#db.query('select chain.note_no_internals($1, $2)', [this.chain, JSON.stringify(missing)])
+  }
+
   async rewind(to: BlockRef): Promise<void> {
     await this.#db.query('select chain.rewind($1, $2, $3)', [this.chain, to.height, to.hash])
   }

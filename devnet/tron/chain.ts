@@ -36,6 +36,8 @@ export class TronLocalChain {
   readonly #solidLag: number
   /** The accounts after the waiting transactions. */
   #pending: Accounts | undefined
+  /** False: what contracts move in the next blocks is not saved, and never shown, as by a node without vm.saveInternalTx. */
+  savesInternals = true
 
   constructor(journal: TronJournal, lag = solidLag) {
     this.journal = journal
@@ -131,7 +133,7 @@ export class TronLocalChain {
       if (where <= below || known.has(transaction.txid)) return []
       const included = tryToInclude(transaction, accounts, this.#placeAbove(below, made))
       if (included) known.add(transaction.txid)
-      return included ? [included] : []
+      return included ? [this.#saved(included)] : []
     })
     const header: Header = {
       ...genesis,
@@ -143,6 +145,10 @@ export class TronLocalChain {
       version: 31n,
     }
     return {block: {hash: blockId(header), header, transactions}, changed: accounts.changed}
+  }
+
+  #saved({transaction, executed}: Included): Included {
+    return {transaction, executed: this.savesInternals ? executed : {...executed, internals: []}}
   }
 
   #placeAbove(below: number, made: Made[] = []): Place {
