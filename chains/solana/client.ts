@@ -91,7 +91,8 @@ export class SolanaNode {
       fromJson: text => parseJson(text) as never,
     })
     this.#transport = request => this.#send(transport, request)
-    this.#helius = createHelius({baseUrl: url, ...(apiKey && {apiKey}), transport: () => this.#transport})
+    const asked: RpcTransport = async request => accepted(await this.#transport(request))
+    this.#helius = createHelius({baseUrl: url, ...(apiKey && {apiKey}), transport: () => asked})
   }
 
   /** The hash of the first block, which names the network. */
@@ -241,10 +242,25 @@ export class SolanaNode {
   }
 }
 
-/** The code of a node's error: as it came, or as the SDK throws it. */
+/** A node's error, as it came. */
+class NodeError extends Error {
+  readonly code: number
+
+  constructor({code, message}: z.infer<typeof Failure>) {
+    super(message)
+    this.code = code
+  }
+}
+
+/** The response, if it is no error. The SDK has words of its own for the errors that it knows, and fails at others. */
+function accepted<T>(response: T): T {
+  const refused = z.object({error: Failure}).safeParse(response)
+  if (refused.success) throw new NodeError(refused.data.error)
+  return response
+}
+
 function codeOf(error: unknown): number | undefined {
-  const found = z.union([Failure, z.object({context: z.object({__code: z.int()})})]).safeParse(error).data
-  const code = found && ('code' in found ? found.code : found.context.__code)
+  const code = Failure.safeParse(error).data?.code
   return code !== undefined && code < 0 ? code : undefined // others are the SDK's own
 }
 
@@ -252,12 +268,7 @@ function statusOf(error: unknown): number | undefined {
   return z.object({context: z.object({statusCode: z.int()})}).safeParse(error).data?.context.statusCode
 }
 
-/** The node's own words, where the SDK keeps them apart from its own; of a transaction that failed when the node tried it, also why. */
-function messageOf(error: unknown): string {
-  const {message, context, cause} = error as {message?: unknown; context?: {__serverMessage?: unknown}; cause?: unknown}
-  const why = cause instanceof Error ? `: ${cause.message}` : ''
-  return `${context?.__serverMessage ?? message}${why}`.slice(0, 200)
-}
+const messageOf = (error: unknown) => String((error as {message?: unknown}).message).slice(0, 200)
 
 function failed(method: string, error: unknown): Error {
   if (error instanceof RetryableError) return error

@@ -95,6 +95,15 @@ test('a node that has not come to a slot yet is asked again later', async () => 
   await expect(asked).rejects.toThrow('-32016')
 })
 
+test('an error that only this node knows is refused in its own words', async () => {
+  const node = await nodeOf('solana/genesis')
+  proxy!.behave = () => {
+    throw Object.assign(new Error('try another region'), {code: -32_429})
+  }
+  expect(await node.send('AAAA')).toBe('try another region')
+  await expect(node.genesis()).rejects.toThrow('the node refused getGenesisHash (-32429): try another region')
+})
+
 describe('a transaction that was sent', () => {
   const Sent = z.object({request: z.object({params: z.tuple([z.string()], z.unknown())})})
   const raw = (name: string) => recorded(name, Sent).request.params[0]
