@@ -1,5 +1,7 @@
 // The words of nodes, as recorded or as their sources have them.
 import {expect, test} from 'vitest'
+import {z} from 'zod'
+import {recorded} from '../../test/support/recorded.ts'
 import {type Meaning, meaningOf, wordsOf} from './node-errors.ts'
 
 const said: [Meaning | undefined, {code?: number; message: string}][] = [
@@ -67,4 +69,54 @@ test('an error of HTTP is read from its body, or by its status', () => {
   expect(wordsOf(of(400, {error: {message: 'batch too large'}}))).toBe('batch too large')
   expect(meaningOf(of(500, 'no'))).toBeUndefined()
   expect(meaningOf('not an error')).toBeUndefined()
+})
+
+const RpcError = z.object({code: z.int(), message: z.string(), data: z.string().optional()})
+const Response = z.looseObject({error: RpcError.optional()})
+
+/** Of each situation in which geth 1.17.10 was asked. */
+const situations: Record<string, Meaning | 'no error' | undefined> = {
+  'accepted below the base fee': 'already_known',
+  'sent twice': 'already_known',
+  'replacement, +0 %': undefined,
+  'replacement, higher cap, same tip': undefined,
+  'nonce too low': undefined,
+  'nonce with a gap': 'already_known',
+  'nonce far away': 'already_known',
+  'no funds': 'call_fails',
+  'gas below intrinsic': undefined,
+  'gas above the block': undefined,
+  'gas above EIP-7825': undefined,
+  'tip 0': undefined,
+  'wrong chain id': undefined,
+  'estimate: no funds': 'call_fails',
+  'estimate: revert': 'call_fails',
+  'estimate: token without code': 'no error',
+  'no such method': 'method_missing',
+  'pruned trace': 'state_pruned',
+  'pruned balance': 'state_pruned',
+  'trace of an unknown block': undefined,
+  'trace of genesis': undefined,
+  'finalized absent': undefined,
+  'safe absent': undefined,
+  'pool after setHead': 'no error',
+}
+
+test('everything that geth said was understood as what it meant', () => {
+  const said = recorded('ethereum/errors', z.record(z.string(), z.looseObject({response: Response})))
+  const meant = Object.entries(said).map(([situation, {response}]) => {
+    return [situation, response.error ? meaningOf(response.error) : 'no error']
+  })
+  expect(Object.fromEntries(meant)).toEqual(situations)
+})
+
+test('geth refuses a batch with one error for all of it, and the responses that are too many with one each', () => {
+  const [refused, ...others] = recorded('ethereum/batch-too-large', z.array(Response))
+  expect([meaningOf(refused!.error), others]).toEqual(['batch_too_large', []])
+  const responses = recorded('ethereum/batch-response-too-large', z.array(Response))
+  const meanings = responses.map(({error}) => error && meaningOf(error))
+  const given = meanings.indexOf('response_too_large')
+  expect(given).toBeGreaterThan(0)
+  expect(new Set(meanings.slice(0, given))).toEqual(new Set([undefined]))
+  expect(new Set(meanings.slice(given))).toEqual(new Set(['response_too_large']))
 })

@@ -164,10 +164,37 @@ describe.each(['off', 'debug'] as const)('with traces %s', traces => {
     expect(sent.map(one => [one.senderKey, one.nonce, one.executed, one.fee])).toEqual(expected.sent)
   })
 
+  // EIP-7708: the system address logs what transactions move, so that each payment of ether has a log, too.
+  test('ethereum/block-amsterdam-eip7708 has each payment once, under the rules of Amsterdam', async () => {
+    const {candidates, sent} = await read('ethereum/block-amsterdam-eip7708', traces)
+    const token = '0x880ec53af800b5cd051531672ef4fc4de233bd5d'
+    const users = ['40e37a702172a3ffb928c91e9588e6bd8a40b45a', 'c0e465a36cbeab32a06ef7a50bebb714ff12fa81']
+    const recipients = [...users, 'e2beef2d82c17434fcdc4440d52749346b6f5584'].map(user => `0x${user}`)
+    const moved = (of: string) =>
+      candidates
+        .filter(one => one.token === of && one.outputIndex < 2_000_000)
+        .map(one => [one.outputIndex, one.amount, one.recipientKey])
+    expect(moved('ETH')).toEqual(recipients.map(recipient => [0, 4n * 10n ** 17n, recipient]))
+    expect(moved(token)).toEqual(recipients.map(recipient => [1, 7_000_000n, recipient]))
+    expect(candidates.find(({outputIndex}) => outputIndex === 2_000_000)).toMatchObject({
+      amount: 2_266_494_000_000_000n, // what the receipts say was paid above the base fee
+      recipientKey: miner,
+    })
+    expect(candidates).toHaveLength(7)
+    expect(sent.map(({fee}) => fee / 2_000_000_007n)).toEqual([
+      204_600n,
+      238_429n,
+      204_600n,
+      140_509n,
+      204_600n,
+      140_509n,
+    ])
+  })
+
   test('a node with all of a block lacks nothing of it', async () => {
     const recording = recorded('ethereum/block-setcode', Recording)
     const settings = await settingsOf(recording, traces)
-    const node = new Node(settings.rpcUrl!)
+    const node = new Node(settings.rpcUrl!, 'ETH')
     const {network, finalBlock, lacks} = viewOf(node, settings)
     expect(await network()).toBe('eip155:1337')
     expect(await finalBlock()).toMatchObject({height: 268, hash: recording.block.hash})

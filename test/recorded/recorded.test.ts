@@ -4,14 +4,6 @@ import path from 'node:path'
 import {expect, test} from 'vitest'
 import {recordings} from '../support/recorded.ts'
 
-/** Read by the tests of what asks for them: errors, batches and blocks of coming forks. */
-const readElsewhere = [
-  'ethereum/batch-response-too-large',
-  'ethereum/batch-too-large',
-  'ethereum/block-amsterdam-eip7708',
-  'ethereum/errors',
-]
-
 const root = path.resolve(import.meta.dirname, '../..')
 const filesIn = (folder: string, ending: string) =>
   readdirSync(folder, {recursive: true, encoding: 'utf8'}).filter(file => file.endsWith(ending))
@@ -26,6 +18,6 @@ const readers = ['chains', 'indexers', 'jobs'].flatMap(room =>
 test('every recording is named by a test that reads recordings', () => {
   const names = filesIn(recordings.pathname, '.json').map(file => file.slice(0, -'.json'.length))
   expect(names.length).toBeGreaterThan(100)
-  const isRead = (name: string) => readElsewhere.includes(name) || readers.some(code => code.includes(`'${name}'`))
+  const isRead = (name: string) => readers.some(code => code.includes(`'${name}'`))
   expect(names.filter(name => !isRead(name))).toEqual([])
 })
