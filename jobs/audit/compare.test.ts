@@ -203,6 +203,20 @@ describe('on an EVM chain', () => {
     await missBlock()
   })
 
+  test('a token without a contract on this network is never compared, and is reported because the ledger has some', async () => {
+    const {address} = await makeUser(db, merchant)
+    await setBalance(address, 3n)
+    await missBlock()
+    const other = readSettings({ETH_RPC_URL: anvil.wsUrl, ETH_CHAIN_ID: '1337'}).chains.get('ETH')!
+    await passOf(other)
+    expect((await foundOn('ETH')).map(({address, token}) => [address, token])).toEqual([[address, 'ETH']])
+    expect(await db.rows('select unread from app.comparison')).toEqual([
+      {unread: 'USDC: it has no contract on this network'},
+    ])
+    await setBalance(address, 0n)
+    await missBlock()
+  })
+
   test('an earlier finding stays when a token no longer responds', async () => {
     const {address} = await makeUser(db, merchant)
     await sendUsdc(address, 4n)

@@ -32,18 +32,24 @@ export const evm: AuditFamily<EvmSettings> = {
 function askBalances(db: pg.Client, {chain, rpcUrl, tokens}: EvmSettings): Asked {
   const node = new Questions(rpcUrl!, timeoutMs)
   const contracts = new Map([...tokens].map(([contract, token]) => [token, contract]))
+  const native = chain.assets[0].token
   return {
     batch: callsMax * addressesMax,
     poll: async addresses => {
       const {height, holdings} = await ledgerOf(db, chain.code, addresses)
       const poll: Observation = {height, differences: [], unread: []}
-      for (const [token, all] of holdings)
+      for (const [token, all] of holdings) {
+        if (token !== native && !contracts.has(token)) {
+          if (all.some(({amount}) => amount !== 0n)) poll.unread.push(`${token}: it has no contract on this network`)
+          continue
+        }
         for (let at = 0; at < all.length; at += addressesMax) {
           const some = all.slice(at, at + addressesMax)
           const found = await held(node, contracts.get(token), some, height)
           if (typeof found === 'string') poll.unread.push(`${token}: ${found}`)
           else compare(token, some, found, poll)
         }
+      }
       return poll
     },
     heightAt: async time => {
