@@ -1,9 +1,9 @@
 // Reads chains again, from any height, while everything goes on. Sometimes it is killed in the middle, and resumes later.
 // When all is calm, reading all of them again must change nothing.
 import {setTimeout as sleep} from 'node:timers/promises'
+import type pg from 'pg'
 import type {ChainCode} from '../../chains/registry.ts'
 import type {Random} from './random.ts'
-import type {Run} from './run.ts'
 import {chainCodes, type Service} from './service.ts'
 
 export class Operator {
@@ -56,8 +56,14 @@ function inShort(error: {stderr?: string; message: string}): string {
     .slice(0, 70)
 }
 
+/** Whatever runs the service. */
+interface Operated {
+  query(sql: string, values?: unknown[]): Promise<Record<string, unknown>[]>
+  sluice(...words: string[]): Promise<unknown>
+}
+
 /** The first block that was read, and the final one. */
-async function heights(service: Service, chain: ChainCode): Promise<{first: number; final: number}> {
+async function heights(service: Operated, chain: ChainCode): Promise<{first: number; final: number}> {
   const [row] = await service.query(
     `select least(final_height, (select min(height) + 1 from chain.block b where b.chain = c.chain)) as first, final_height as final
      from chain.cursor c where chain = $1`,
@@ -77,8 +83,16 @@ const tables = {
   incidents: 'select * from app.incident order by id',
 }
 
-/** Reads every chain again from its first block, and compares the database before and after. */
-export async function reindexingChangesNothing({db, service}: Run): Promise<string[]> {
+/** Reads chains again from their first blocks, and compares the database before and after. */
+export async function reindexingChangesNothing({
+  db,
+  service,
+  chains = chainCodes,
+}: {
+  db: pg.Pool
+  service: Operated
+  chains?: readonly ChainCode[]
+}): Promise<string[]> {
   const dump = async () => {
     const parts: Record<string, string> = {}
     for (const [name, sql] of Object.entries(tables)) {
@@ -89,7 +103,7 @@ export async function reindexingChangesNothing({db, service}: Run): Promise<stri
   }
   const before = await dump()
   const wrong: string[] = []
-  for (const chain of chainCodes) {
+  for (const chain of chains) {
     const {first} = await heights(service, chain)
     await service
       .sluice('reindex', '--chain', chain, '--from', String(first))

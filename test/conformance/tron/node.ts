@@ -1,0 +1,92 @@
+// A Tron node as the checks of nodes use it.
+import {z} from 'zod'
+import {caip2, chain as registered, type TronChain, tronNetworks} from '../../../chains/registry.ts'
+import {blockId} from '../../../chains/tron/block.ts'
+import {TronNode} from '../../../chains/tron/client.ts'
+import {rawOf, type Transaction} from '../../../chains/tron/transaction.ts'
+import {dispersal, newAddress, payment, type Signing} from '../../../devnet/tron/client.ts'
+import {genesis} from '../../../devnet/tron/constants.ts'
+import {disguise} from '../node/disguise.ts'
+import {type NodeFamily, type NodeOptions, type NodeUnderTest, refuseMainNetwork, type Signed} from '../node/node.ts'
+
+const timeoutMs = 30_000
+const trx = 1_000_000n
+const hourMs = 3_600_000
+const noContract = 'only the local chain has a contract for that'
+
+export const tron: NodeFamily = {open}
+
+async function open(options: NodeOptions): Promise<NodeUnderTest> {
+  const {chain: code, environment} = options
+  const chain = registered(code) as TronChain
+  const key = Buffer.from(options.key.replace(/^0x/, ''), 'hex')
+  if (key.length !== 32) throw new Error('the key must be 64 hex digits')
+  const solidityUrl = environment[`${code}_SOLIDITY_URL`] || options.url
+  const node = new TronNode({url: options.url, solidityUrl}, environment[`${code}_API_KEY`] || undefined, timeoutMs)
+  const reference = `0x${(await required(node.header(0))).hash.slice(-8)}`
+  refuseMainNetwork(caip2('tron', reference))
+  const network = tronNetworks.find(name => chain.networks[name].reference === reference)
+  const proxy = network ? undefined : await disguise(options.url, genesisOfLocal)
+  const signing = async (): Promise<Signing> => {
+    const head = await required(node.header())
+    return {key, on: await required(node.header(Math.max(head.height - 20, 0))), expiration: Date.now() + hourMs}
+  }
+  const signed = ({txid, ...rest}: Transaction): Signed => ({txid, raw: rawOf({txid, ...rest})})
+  const isLocal = network === 'local'
+  const first = (await required(node.header())).height
+  const places = new Map<string, {height: number; hash: string}>()
+  let next = first
+  const readOn = async () => {
+    for (let blocks = await node.blocks(next, 100); blocks.length; blocks = await node.blocks(next, 100))
+      for (const {height, hash, transactions} of blocks) {
+        for (const {txid} of transactions) places.set(txid, {height, hash})
+        next = height + 1
+      }
+  }
+  return {
+    settings: {
+      [`${code}_NETWORK`]: environment[`${code}_NETWORK`] || (network ?? 'local'),
+      [`${code}_RPC_URL`]: proxy?.url ?? options.url,
+      ...(solidityUrl !== options.url && {[`${code}_SOLIDITY_URL`]: solidityUrl}),
+    },
+    coin: {...chain.assets[0], usual: 10n * trx},
+    token: {why: `${code} has no tokens`},
+    float: 50n * trx,
+    newAddress,
+    head: () => required(node.header()),
+    pay: async ({to, amount}) => signed(payment(await signing(), to, amount)),
+    payMany: isLocal ? async outputs => signed(dispersal(await signing(), outputs)) : {why: noContract},
+    fail: isLocal
+      ? async output => signed(dispersal(await signing(), [output], output.amount - 1n))
+      : {why: noContract},
+    async submit({raw}) {
+      const refused = await node.broadcast(raw)
+      if (refused && !/DUP/.test(refused)) throw new Error(`the node refused a transaction: ${refused}`)
+    },
+    async placeOf({txid}) {
+      await readOn()
+      return places.get(txid)
+    },
+    balance: async address => (await node.account(address))?.balance ?? 0n,
+    async stir() {}, // empty blocks come by themselves
+    rewind: {why: 'no node of Tron takes blocks off'},
+    async close() {
+      proxy?.close()
+    },
+  }
+}
+
+async function required<T>(asked: Promise<T | undefined>): Promise<T> {
+  const found = await asked
+  if (found === undefined) throw new Error('the node has no such block')
+  return found
+}
+
+/** The service knows private networks by the first block of the local chain alone. */
+function genesisOfLocal(body: string, path: string): object | undefined {
+  if (!path.endsWith('/getblock')) return undefined
+  const {id_or_num} = z.object({id_or_num: z.string().optional()}).parse(JSON.parse(body))
+  if (id_or_num !== '0') return undefined
+  const {txTrieRoot, parentHash} = genesis
+  return {blockID: blockId(genesis), block_header: {raw_data: {txTrieRoot, parentHash}}}
+}
