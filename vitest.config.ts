@@ -30,6 +30,7 @@ const never = ['node_modules/**', '.sluice/**', 'test/made-up-family/**']
 /** What takes more than ten seconds on two cores, the longest first. */
 const slow = [
   'test/faults/cluster',
+  'test/faults/geth',
   'test/conformance/conformance',
   'test/faults/bitcoin-payouts',
   'devnet/bitcoin/devnet',

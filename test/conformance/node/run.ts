@@ -18,6 +18,8 @@ export interface Options {
   chain: ChainCode
   url: string
   key: string
+  /** Settings of the chain, beside those of the environment. */
+  settings?: Record<string, string>
   mayReorganise: boolean
   /** Of each wait. */
   limitMs: number
@@ -29,12 +31,13 @@ export async function checkNode(options: Options): Promise<Result[]> {
   const {chain, limitMs, onStep = () => {}, onResult = () => {}} = options
   const family = families[registered(chain).family]
   if (!family) throw new Error(`nodes of ${chain} cannot be checked; those of ${checkable()} can`)
-  readSettings() // throws before anything is sent, also for a main network
+  const environment = {...process.env, ...options.settings}
+  readSettings(environment) // throws before anything is sent, also for a main network
   onStep(`Preparing the accounts on ${chain} ...`)
-  const node = await family.open({...options, environment: process.env})
+  const node = await family.open({...options, environment})
   try {
     onStep('Starting the service ...')
-    const world = await World.open(chain, node, {limitMs})
+    const world = await World.open(chain, node, {limitMs, environment})
     const results = await checkAll(world, onResult)
     const kept = await world.close({keep: results.some(({verdict}) => verdict === 'wrong')})
     if (kept) onStep(`The data and logs are in ${kept}`)

@@ -54,9 +54,10 @@ const Audit = z.object({
   checks: z.array(z.object({name: z.string(), right: z.boolean(), found: z.unknown()})),
 })
 
-interface Limits {
+interface Options {
   /** Of each wait. */
   limitMs: number
+  environment: NodeJS.ProcessEnv
 }
 
 export class World {
@@ -75,7 +76,7 @@ export class World {
 
   private constructor(
     node: NodeUnderTest,
-    {limitMs}: Limits,
+    {limitMs}: Options,
     at: {code: ChainCode; home: string; apiUrl: string; db: pg.Pool; output(): string},
   ) {
     this.node = node
@@ -87,15 +88,15 @@ export class World {
     this.#output = at.output
   }
 
-  static async open(code: ChainCode, node: NodeUnderTest, limits: Limits): Promise<World> {
+  static async open(code: ChainCode, node: NodeUnderTest, options: Options): Promise<World> {
     const home = newHome()
     try {
-      const settings = {...withoutOthers(code), ...node.settings, ...ownSettings()}
+      const settings = {...options.environment, ...withoutOthers(code), ...node.settings, ...ownSettings()}
       await makeSeed(home, settings)
       const {service, output} = await start(home, settings)
       const db = new pg.Pool({connectionString: service.database_url, max: 4})
       db.on('error', () => {})
-      const world = new World(node, limits, {code, home, apiUrl: service.api_url, db, output})
+      const world = new World(node, options, {code, home, apiUrl: service.api_url, db, output})
       await world.#begin()
       return world
     } catch (error) {
@@ -324,8 +325,8 @@ const ownSettings = () => ({
   RATE_LIMIT_PER_MINUTE: '1000000',
 })
 
-async function makeSeed(home: string, settings: Record<string, string>): Promise<void> {
+async function makeSeed(home: string, settings: NodeJS.ProcessEnv): Promise<void> {
   const program = new URL('../../../cli/main.ts', import.meta.url).pathname
-  const env = {...process.env, ...settings, SLUICE_HOME: home}
+  const env = {...settings, SLUICE_HOME: home}
   await promisify(execFile)(process.execPath, [program, 'custody', 'init'], {env, cwd: home})
 }
