@@ -78,7 +78,7 @@ async function open(account: Account, options: NodeOptions): Promise<NodeUnderTe
     return account.sign({to: multisend, value, data, gas})
   }
   const sum = (outputs: Output[]) => outputs.reduce((total, {amount}) => total + amount, 0n)
-  const coin = {...registered(chain).assets[0], usual: ether / 200n}
+  const coin = {...registered(chain).assets[0], usual: ether / 500n}
   return {
     settings: {
       [`${chain}_RPC_URL`]: options.url,
@@ -90,7 +90,7 @@ async function open(account: Account, options: NodeOptions): Promise<NodeUnderTe
     },
     coin,
     token: {...token, usual: 25_000_001n},
-    float: ether / 20n,
+    float: ether / 50n,
     newAddress: () => privateKeyToAddress(generatePrivateKey()),
     async head() {
       const {number, hash} = await rpc.ask(Header, 'eth_getBlockByNumber', ['latest', false])

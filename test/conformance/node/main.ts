@@ -1,6 +1,7 @@
 // npm run conformance -- --chain ETH --url http://… : checks the service against any node, with a funded account of its network. Prints a line for each
 // check; ends with 1 if anything is wrong. The key of the account is never printed. docs/operations/node.md says more.
 import {parseArgs} from 'node:util'
+import {onInterrupt} from '../../../base/interrupt.ts'
 import {chainCodes, findChain} from '../../../chains/registry.ts'
 import {loadEnvironmentFile} from '../../../chains/settings.ts'
 import {table} from '../../../cli/output.ts'
@@ -23,8 +24,13 @@ function options(): Options {
       key: {type: 'string'},
       limit: {type: 'string', default: '1800'},
       'may-reorganise': {type: 'boolean', default: false},
+      help: {type: 'boolean', default: false},
     },
   })
+  if (values.help) {
+    console.log(usage)
+    process.exit(0)
+  }
   const {url} = values
   const chain = findChain(values.chain ?? '')?.code
   const key = values.key ?? process.env.CONFORMANCE_KEY
@@ -32,6 +38,15 @@ function options(): Options {
   if (!chain || !url || !key) throw new Error('give --chain, --url and a key')
   if (!(limitMs > 0)) throw new Error('--limit must be a number of seconds')
   return {chain, url, key, limitMs, mayReorganise: values['may-reorganise']}
+}
+
+function optionsOrUsage(): Options {
+  try {
+    return options()
+  } catch (error) {
+    console.error(`${(error as Error).message}\n\n${usage}`)
+    process.exit(2)
+  }
 }
 
 function line({name, verdict, why, seconds}: Result): string {
@@ -49,7 +64,8 @@ function asTable(results: Result[]): string {
 
 async function main(): Promise<void> {
   loadEnvironmentFile()
-  const given = options()
+  const given = optionsOrUsage()
+  onInterrupt({first: () => process.exit(130), again: () => process.exit(130)})
   delete process.env.CONFORMANCE_KEY // no process of the service gets it
   const results = await checkNode({
     ...given,
@@ -63,6 +79,6 @@ async function main(): Promise<void> {
 }
 
 main().catch((error: Error) => {
-  console.error(`${error.message}\n\n${usage}`)
-  process.exit(2)
+  console.error(error.message)
+  process.exit(1)
 })

@@ -90,6 +90,7 @@ export class World {
 
   static async open(code: ChainCode, node: NodeUnderTest, options: Options): Promise<World> {
     const home = newHome()
+    process.once('exit', () => killAll(home)) // an interrupted run leaves nothing running
     try {
       const settings = {...options.environment, ...withoutOthers(code), ...node.settings, ...ownSettings()}
       await makeSeed(home, settings)
@@ -300,13 +301,17 @@ export class World {
   }
 }
 
+function killAll(home: string): void {
+  for (const pid of processesOf(home)) kill(pid, 'SIGKILL')
+}
+
 /** Ends what runs there. */
 async function end(home: string, output: string, keep: boolean): Promise<string | undefined> {
   if (!keep) {
     await removeHome(home)
     return
   }
-  for (const pid of processesOf(home)) kill(pid, 'SIGKILL')
+  killAll(home)
   writeFileSync(path.join(home, 'service.log'), output)
   return home
 }
