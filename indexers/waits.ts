@@ -70,6 +70,7 @@ export class Waits {
   /** An earlier process may have left a reason. */
   #mayBeTold = true
   #logged = {key: '', at: 0}
+  readonly #toldAt = new Map<Part, number>()
 
   /** `write` records the reason, or that there is none, in the database. */
   constructor(write: (why: Why | undefined) => Promise<void>) {
@@ -79,9 +80,15 @@ export class Waits {
   /** A part waits, and tries again. */
   async tell(part: Part, why: Why, {log, afterMs = 0}: TellOptions): Promise<void> {
     this.#logSparingly(part, why, log)
+    if (afterMs === 0) this.#toldAt.set(part, performance.now())
     const since = this.#standing.get(part)?.since ?? performance.now()
     this.#standing.set(part, {...why, since, isTold: performance.now() - since >= afterMs})
     await this.#record()
+  }
+
+  /** How long ago a part last said what it waits for, without a doubt: it does not hang. Infinity: never. */
+  silentMs(part: Part): number {
+    return performance.now() - (this.#toldAt.get(part) ?? Number.NEGATIVE_INFINITY)
   }
 
   /** A part works again. */

@@ -1,6 +1,6 @@
 // Runs beside the stream of blocks: moves the final height, and notices what the stream cannot. Promises: it returns a reason when the stream must
-// be restarted: the head does not move, the final block is no longer on the node's chain, the chain is halted, or an operator asked for a rewind. A
-// node that has fallen below our final block is told as what the chain waits for.
+// be restarted: the head does not move although nothing is waited for, the final block is no longer on the node's chain, the chain is halted, or an
+// operator asked for a rewind. A node that has fallen below our final block is told as what the chain waits for.
 import {setTimeout as sleep} from 'node:timers/promises'
 import type {Logger} from '../base/log.ts'
 import type {ChainCursor, Cursor} from './cursor.ts'
@@ -39,7 +39,8 @@ export async function watch(
         head = at.headHash
         movedAt = Date.now()
       }
-      if (Date.now() - movedAt > options.stallTimeoutMs) return `no new block for ${options.stallTimeoutMs} ms`
+      const stillMs = Math.min(Date.now() - movedAt, cursor.waits.silentMs('reading'))
+      if (stillMs > options.stallTimeoutMs) return `no new block for ${options.stallTimeoutMs} ms`
       await advanceFinality(source, cursor)
       const seen = at && (await finalBlockAtNode(source, at))
       forks = typeof seen === 'object' ? forks + 1 : 0
