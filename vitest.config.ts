@@ -23,6 +23,7 @@ const faults = [
   'custody/journal.test.ts',
   'db/second-payments.test.ts',
   'devnet/cli.test.ts',
+  'indexers/evm/node-connection.test.ts',
   'devnet/*/devnet.test.ts',
 ]
 const never = ['node_modules/**', '.sluice/**', 'test/made-up-family/**']

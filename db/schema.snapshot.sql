@@ -4452,7 +4452,7 @@ AS $function$
   update app.comparison c set error = why, next_at = clock_timestamp() + interval '1 minute' where c.chain = of_chain
 $function$;
 
--- Fails a payout that is pending, sweeping or swept, and gives its balance back; false in any other status, and where a transaction that expires may still pay it.
+-- Fails a payout that is pending, sweeping or swept, and gives its balance back; false in any other status, and while a transaction that custody signed may still pay it.
 CREATE OR REPLACE FUNCTION app.fail_payout(of_payout uuid, code text, message text)
  RETURNS boolean
  LANGUAGE plpgsql
@@ -4465,10 +4465,11 @@ declare
 begin
   select * into p from app.payout o where o.id = of_payout and o.status in ('pending', 'sweeping', 'swept') for update;
   if p.id is null then return false; end if;
-  perform app.lock_treasury(p.chain);
+  -- A payout that is pending has nothing in the treasury: whoever cancels it, and leaves the transaction open, must not keep others from being paid.
+  if p.status <> 'pending' then perform app.lock_treasury(p.chain); end if;
   select * into s from app.outgoing_payment x where x.payout_id = p.id and x.kind = 'payout' and x.status <> 'final' for update;
   -- Only now, with the lock: custody may have signed while this waited for it.
-  if s.id is not null and s.conflict_key is null
+  if s.id is not null
     and exists (select from app.attempt_fate f where f.chain = p.chain and f.subject_id = p.id and f.fate <> 'dead') then
     return false;
   end if;

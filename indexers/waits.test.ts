@@ -1,6 +1,8 @@
 // What is told about a chain that cannot be followed, by several parts of an indexer.
+import {pino} from 'pino'
 import {expect, test} from 'vitest'
 import type {Logger} from '../base/log.ts'
+import {noteOfDatabase} from '../db/failure.ts'
 import {Waiting, Waits, type Why, whyOf} from './waits.ts'
 
 const behind: Why = {reason: 'node_behind', message: 'it lacks a block'}
@@ -68,4 +70,53 @@ test('an error is the reason that it carries, or the node; URLs are shortened, b
     reason: 'node_unavailable',
     message: 'no answer from node.example',
   })
+})
+
+const refused: Why = {reason: 'state_pruned', message: 'the state is pruned'}
+const quiet: Why = {reason: 'node_unavailable', message: 'the node lacks a block'}
+
+function told() {
+  const lines: string[] = []
+  const log = pino({level: 'warn'}, {write: (line: string) => void lines.push(line)})
+  let recorded: Why | undefined
+  const waits = new Waits(async why => {
+    recorded = why
+  })
+  return {waits, log, lines, recorded: () => recorded?.reason}
+}
+
+test('a reason that is told stays told when the same part fails in another way', async () => {
+  const {waits, log, recorded} = told()
+  await waits.tell('reading', refused, {log})
+  expect(recorded()).toBe('state_pruned')
+  await waits.tell('reading', quiet, {log, afterMs: 20_000})
+  expect(recorded()).toBeDefined()
+})
+
+test('two parts that wait at once are each logged once a minute', async () => {
+  const {waits, log, lines} = told()
+  for (let i = 0; i < 5; i++) {
+    await waits.tell('reading', refused, {log})
+    await waits.tell('finality', quiet, {log})
+  }
+  expect(lines.length).toBe(2)
+})
+
+test('a reason whose record lost its response ends all the same', async () => {
+  const {log} = told()
+  let recorded: Why | undefined
+  let loses = false
+  const waits = new Waits(async why => {
+    recorded = why
+    if (!loses) return
+    const error = new Error('Connection terminated unexpectedly')
+    noteOfDatabase(error)
+    throw error
+  })
+  await waits.end('reading')
+  loses = true
+  await waits.tell('reading', refused, {log}) // committed, but the connection broke before the response
+  loses = false
+  await waits.end('reading')
+  expect(recorded).toBeUndefined()
 })

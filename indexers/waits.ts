@@ -69,7 +69,7 @@ export class Waits {
   readonly #standing = new Map<Part, Why & {since: number; isTold: boolean}>()
   /** An earlier process may have left a reason. */
   #mayBeTold = true
-  #logged = {key: '', at: 0}
+  readonly #logged = new Map<Part, {reason: string; at: number}>()
   readonly #toldAt = new Map<Part, number>()
 
   /** `write` records the reason, or that there is none, in the database. */
@@ -81,8 +81,10 @@ export class Waits {
   async tell(part: Part, why: Why, {log, afterMs = 0}: TellOptions): Promise<void> {
     this.#logSparingly(part, why, log)
     if (afterMs === 0) this.#toldAt.set(part, performance.now())
-    const since = this.#standing.get(part)?.since ?? performance.now()
-    this.#standing.set(part, {...why, since, isTold: performance.now() - since >= afterMs})
+    const before = this.#standing.get(part)
+    const since = before?.since ?? performance.now()
+    const isTold = before?.isTold || performance.now() - since >= afterMs // what follows a reason that is told is told, too
+    this.#standing.set(part, {...why, since, isTold})
     await this.#record()
   }
 
@@ -95,7 +97,7 @@ export class Waits {
   async end(part: Part): Promise<void> {
     const ended = this.#standing.delete(part)
     if (!ended && !this.#mayBeTold) return
-    if (this.#logged.key.startsWith(part)) this.#logged.key = ''
+    this.#logged.delete(part)
     await this.#record()
   }
 
@@ -103,6 +105,7 @@ export class Waits {
   async #record(): Promise<void> {
     const why = parts.map(part => this.#standing.get(part)).find(standing => standing?.isTold)
     if (!why && !this.#mayBeTold) return
+    this.#mayBeTold = true // also if it is written, and the response is lost
     try {
       await this.#write(why)
       this.#mayBeTold = why !== undefined
@@ -112,14 +115,14 @@ export class Waits {
   }
 
   #logSparingly(part: Part, {reason, message}: Why, log: Logger): void {
-    const key = `${part} ${reason}`
-    if (key === this.#logged.key && performance.now() - this.#logged.at < minuteMs) return
-    this.#logged = {key, at: performance.now()}
+    const last = this.#logged.get(part)
+    if (last?.reason === reason && performance.now() - last.at < minuteMs) return
+    this.#logged.set(part, {reason, at: performance.now()})
     log.warn({reason, error: message}, 'the chain cannot be followed now; trying again')
   }
 }
 
 /** Shortens URLs to their hosts: the rest may contain a password, or a key of the node's provider. */
 function withoutPaths(message: string): string {
-  return message.replace(/\b[a-z]+:\/\/[^\s"'<>]+/gi, url => URL.parse(url)?.host ?? 'the node')
+  return message.replace(/\b[a-z]+:\/\/[^\s"'<>(),;]+/gi, url => URL.parse(url)?.host ?? 'the node')
 }

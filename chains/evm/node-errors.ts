@@ -17,6 +17,8 @@ export type Meaning =
   | 'blocks_pruned'
   /** The node does not serve the method. */
   | 'method_missing'
+  /** The node, or who pays for it, has had enough requests for now. */
+  | 'too_many_requests'
 
 /** `by`: whose words they are. They are compared without regard to upper and lower case. */
 interface Words {
@@ -55,7 +57,7 @@ const known: Record<Meaning, Words[]> = {
     {by: 'nethermind', words: /no state available|missingtrienode/},
     {by: 'besu', words: /world state unavailable/},
     {by: 'anvil', words: /resource not found|blockoutofrange/},
-    {by: 'PublicNode, Chainstack', words: /archive (requests?|node|data|, debug)/},
+    {by: 'Infura, PublicNode, Chainstack', words: /archive (requests?|node|data|state|, debug)/},
     {by: 'parity', words: /running with state pruning/},
   ],
   blocks_pruned: [
@@ -72,11 +74,28 @@ const known: Record<Meaning, Words[]> = {
       words: /method .*(is )?(not (supported|available|allowed|whitelisted)|disabled)|is not whitelisted/,
     },
   ],
+  too_many_requests: [
+    {
+      by: 'providers',
+      words: /rate limit|too many requests|compute units|capacity (limit )?exceeded|request count exceeded/,
+    },
+  ],
   call_fails: [
     {by: 'all', words: /revert/},
     {by: 'geth, bor, erigon: eth_estimateGas', words: /gas required exceeds allowance/},
-    {by: 'geth, bor, erigon, anvil', words: /insufficient (funds|balance) for/},
-    {by: 'geth, bor, erigon, reth, anvil', words: /out of gas|invalid opcode|stack (under|over)flow|invalid jump/},
+    {by: 'geth, bor, erigon, anvil', words: /insufficient (funds|balance) for (gas|transfer)/},
+    {
+      by: 'geth, bor, erigon, reth, anvil',
+      words: /out of gas|invalid opcode|stack (under|over)flow|stack limit reached|invalid jump/,
+    },
+    {
+      by: 'geth, bor, erigon: vm errors',
+      words: /write protection|return data out of bounds|gas uint64 overflow|max (init)?code size exceeded/,
+    },
+    {
+      by: 'geth, bor, erigon: vm errors',
+      words: /contract address collision|max call depth exceeded|invalid code|nonce uint64 overflow/,
+    },
     {by: 'nethermind, parity', words: /vm execution error/},
     {by: 'reth, anvil', words: /insufficientbalance|exceeds the (block )?gas (limit|allowance)|evm error/},
   ],
@@ -88,6 +107,8 @@ const meanings = Object.entries(known) as [Meaning, Words[]][]
 export function meaningOf(error: unknown): Meaning | undefined {
   const {message, code, status} = said(error)
   if (status === 413) return 'batch_too_large'
+  if (status === 429) return 'too_many_requests'
+  if (status === 404) return undefined // there is no node at this address
   if (code === 3) return 'call_fails' // a revert, with geth and what follows it
   const found = meanings.find(([, all]) => all.some(({words}) => words.test(message.toLowerCase())))
   if (found) return found[0]
@@ -106,14 +127,21 @@ interface Said {
   status?: number
 }
 
-/** An error of HTTP may have the node's error in its body. */
+/** An error of HTTP may have the node's error in its body. Nothing in it is sure to be there. */
 function said(error: unknown): Said {
-  const {
-    message = String(error),
-    code,
-    response,
-  } = error as Partial<Said> & {response?: {status: number; body: unknown}}
-  if (!response) return {message, ...(typeof code === 'number' && {code})}
-  const inBody = (response.body as {error?: Partial<Said>} | null)?.error
-  return {...said({message: inBody?.message ?? message, code: inBody?.code}), status: response.status}
+  const {message, code, response} = (error ?? {}) as {message?: unknown; code?: unknown; response?: Response}
+  const own: Said = {
+    message: typeof message === 'string' ? message : 'an error without words',
+    ...(typeof code === 'number' && {code}),
+  }
+  if (!response) return own
+  const {status, body} = response
+  const inBody = (body as {error?: object | string} | null | undefined)?.error
+  if (typeof inBody === 'string') return {message: inBody, status}
+  return {...(inBody ? said(inBody) : own), status}
+}
+
+interface Response {
+  status: number
+  body?: unknown
 }

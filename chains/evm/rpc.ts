@@ -30,7 +30,7 @@ export class BatchingClient extends RpcClient {
 
   async #part<T>(calls: Calls, options: CallOptions<T>): Promise<T[]> {
     const {retryAttempts = this.#attempts} = options
-    if (calls.length < 2) return await super.batchCall(calls, options)
+    if (calls.length < 2) return await super.batchCall(calls, {...options, ...refusing(options)})
     try {
       return await super.batchCall(calls, {
         ...options,
@@ -48,12 +48,18 @@ export class BatchingClient extends RpcClient {
   }
 }
 
-/** A caller that takes the errors of calls as responses does not get those that are about the batch. */
+/**
+ * A caller that takes the errors of calls as responses does not get those that are about the batch. Nor those of traces that say what the node lacks:
+ * evm-processor takes whatever says "not found" for a block that is gone.
+ */
 function refusing<T>({validateError}: CallOptions<T>): CallOptions<T> {
   if (!validateError) return {}
   return {
     validateError(info, request) {
-      if (/_too_large$/.test(meaningOf(info) ?? '')) throw new RpcError(info)
+      const meaning = meaningOf(info)
+      const isOfTraces =
+        /^(debug|trace)_/.test(request.method) && (meaning === 'state_pruned' || meaning === 'method_missing')
+      if (meaning === 'batch_too_large' || meaning === 'response_too_large' || isOfTraces) throw new RpcError(info)
       return validateError(info, request)
     },
   }
@@ -62,7 +68,7 @@ function refusing<T>({validateError}: CallOptions<T>): CallOptions<T> {
 // --- private in rpc-client 4.14.0 ---
 
 interface Response {
-  id: number | null
+  id?: number | null
   error?: {code: number; message: string}
 }
 
@@ -73,12 +79,13 @@ interface Pending {
 }
 
 interface HttpConnection {
-  http: {handleResponseBody(request: {body?: unknown}, response: object): Promise<unknown>}
+  http: {handleResponseBody(request: {body?: unknown}, response: {ok: boolean}): Promise<unknown>}
 }
 
 interface Websocket {
   requests: Map<number, Pending>
   onMessage(data: unknown): void
+  handleResponse(response: Response): void
 }
 
 /**
@@ -89,13 +96,26 @@ function spreadRefusals(client: RpcClient): void {
   const {con} = client as unknown as {con: HttpConnection | Websocket}
   if ('http' in con) {
     const handle = con.http.handleResponseBody.bind(con.http)
-    con.http.handleResponseBody = async (request, response) => spread(request.body, await handle(request, response))
+    con.http.handleResponseBody = async (request, response) => {
+      if (response.ok) return spread(request.body, await handle(request, response))
+      return await handle(request, response).catch(() => null) // a body that is no JSON; the status says enough
+    }
   } else {
-    const handle = con.onMessage.bind(con)
+    const handleMessage = con.onMessage.bind(con)
+    const handleResponse = con.handleResponse.bind(con)
+    const givenUp = new Set<number | null | undefined>()
     con.onMessage = data => {
       const refused = refusedBatches(con.requests, data)
-      handle(data)
-      for (const {id, call, error} of refused) if (con.requests.delete(id)) call.resolve({id, error})
+      handleMessage(data)
+      for (const {id, call, error} of refused) {
+        if (!con.requests.delete(id)) continue
+        givenUp.add(id)
+        call.resolve({id, error})
+      }
+    }
+    // A response to a batch that another batch's refusal without an id ended, too: rpc-client would end the connection for it.
+    con.handleResponse = response => {
+      if (!givenUp.delete(response.id)) handleResponse(response)
     }
   }
 }
@@ -113,8 +133,8 @@ function refusedBatches(requests: Map<number, Pending>, data: unknown) {
   const [first, ...others] = parsed(data)
   if (!first?.error || others.length) return []
   const {error} = first
-  const its = first.id === null ? undefined : requests.get(first.id)?.handle
-  if (first.id !== null && !its) return [] // a single call
+  const its = first.id == null ? undefined : requests.get(first.id)?.handle
+  if (first.id != null && !its) return [] // a single call
   return [...requests].flatMap(([id, call]) => {
     return call.handle && (!its || call.handle === its) ? [{id, call, error}] : []
   })

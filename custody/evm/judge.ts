@@ -63,7 +63,10 @@ async function judgePay(context: FamilyContext, intent: Pay): Promise<EvmDecisio
   checkNonce(nonce, [outgoingPayment])
   await checkNext(context, payout.chain, treasury, nonce)
   const use = {source: treasury, sender: treasury, nonce, fees, outgoingPaymentId: outgoingPayment.id}
-  return decide(planOf(purposeOfPayout(payout), {...use, isForPaymentUnderWay: before.length > 0}), attempts)
+  return decide(
+    planOf(purposeOfPayout(payout), {...use, isForPaymentUnderWay: before.length > 0}, isToken(context, payout)),
+    attempts,
+  )
 }
 
 async function judgeSweep(context: FamilyContext, intent: Sweep): Promise<EvmDecision> {
@@ -97,7 +100,7 @@ async function judgeSweep(context: FamilyContext, intent: Sweep): Promise<EvmDec
     details: {},
   }
   const use = {source, sender, nonce, fees, outgoingPaymentId: outgoingPayment.id, isForPaymentUnderWay: false}
-  return decide(planOf(purpose, use), attempts)
+  return decide(planOf(purpose, use, !isNative), attempts)
 }
 
 /** A sweep that was begun, and whose it is. Throws a Refusal unless it is as it was begun. */
@@ -138,7 +141,11 @@ async function judgeWithdraw(context: FamilyContext, intent: Withdraw): Promise<
   await checkNext(context, outgoingPayment.chain, treasury, nonce)
   const use = {source: treasury, sender: treasury, nonce, fees, outgoingPaymentId: outgoingPayment.id}
   return decide(
-    planOf(purposeOfWithdrawal(outgoingPayment), {...use, isForPaymentUnderWay: before.length > 0}),
+    planOf(
+      purposeOfWithdrawal(outgoingPayment),
+      {...use, isForPaymentUnderWay: before.length > 0},
+      isToken(context, outgoingPayment),
+    ),
     attempts,
   )
 }
@@ -167,17 +174,25 @@ async function judgeCancel(context: FamilyContext, intent: Cancel): Promise<EvmD
   }
   const isForPaymentUnderWay = outgoingPayment.kind !== 'sweep'
   return decide(
-    planOf(purpose, {source: sender, sender, nonce, fees, outgoingPaymentId: outgoingPayment.id, isForPaymentUnderWay}),
+    planOf(
+      purpose,
+      {source: sender, sender, nonce, fees, outgoingPaymentId: outgoingPayment.id, isForPaymentUnderWay},
+      false,
+    ),
     attempts,
   )
 }
+
+const isToken = ({chains}: FamilyContext, {chain, token}: {chain: ChainCode; token: string}) =>
+  token !== evmSettings(chains.get(chain)).chain.assets[0].token
 
 interface Use extends Pick<EvmPlan, 'nonce' | 'fees' | 'outgoingPaymentId' | 'isForPaymentUnderWay'> {
   source: Own
   sender: Own
 }
 
-function planOf(purpose: Purpose, {source, sender, ...use}: Use): EvmPlan {
+function planOf(purpose: Purpose, {source, sender, ...use}: Use, isToken: boolean): EvmPlan {
+  checkGas(use.fees, isToken, purpose.kind === 'sweep')
   return {
     ...purpose,
     ...use,
@@ -316,6 +331,18 @@ function feesIn({max_fee_per_gas, max_priority_fee_per_gas, gas_limit}: WireFees
     maxPriorityFeePerGas: BigInt(max_priority_fee_per_gas),
     gasLimit: BigInt(gas_limit),
   }
+}
+
+/**
+ * With less gas than its own bytes need (EIP-2028, EIP-7623), no block can hold a transaction. Signed at the highest price, it could not be replaced
+ * either, and its nonce would hold up all later ones for ever. What the call itself needs is not known here; without enough for that it fails in a block.
+ */
+const leastGas = {transfer: 21_000n, tokenTransfer: 30_000n, tokenSweep: 50_000n} as const
+
+function checkGas({gasLimit}: Fees, isToken: boolean, isSweep: boolean): void {
+  const least = !isToken ? leastGas.transfer : isSweep ? leastGas.tokenSweep : leastGas.tokenTransfer
+  if (gasLimit < least)
+    throw new Refusal('fee_too_low', `a gas limit of ${gasLimit} is less than any such transaction needs (${least})`)
 }
 
 async function findOwn({client}: FamilyContext, address: string): Promise<Own> {

@@ -74,10 +74,9 @@ function finalizedHeights(options: HeadOptions): () => Promise<number> {
   let highest = -1
   return async () => {
     for (;;) {
-      const head = await quietly(newestHead(client), options)
-      if (head && (await quietly(isLinked(client, head, horizonBlocks), options)))
-        highest = Math.max(highest, head.height - horizonBlocks, 0)
-      else if (head) await doubt(head, options)
+      const at = await quietly(linkedHead(client, horizonBlocks), options)
+      if (at?.isLinked) highest = Math.max(highest, at.head.height - horizonBlocks, 0)
+      else if (at) await doubt(at.head, options)
       if (highest >= 0) return highest
       await sleep(intervalMs)
     }
@@ -95,13 +94,13 @@ async function followHeads(
   const {client, reading} = options
   const goTo = async (head: BlockRef) => {
     while (head.height >= highest) {
-      const next = await quietly(stepTo(client, head, newest()), options)
+      const next = await stepTo(client, head, newest())
       if (!next) return await doubt(head, options)
       await navigate(next)
+      await reading.works()
       highest = next.height
-      if (next === head) break
+      if (next === head) return
     }
-    await reading.works()
   }
   for await (const head of namedHeads(source, options)) {
     for (let attempt = 1; attempt <= 3; attempt++) {
@@ -146,6 +145,12 @@ async function stepTo(client: RpcClient, head: BlockRef, newest: number): Promis
   if (head.height <= newest + stepBlocks) return head
   const [block] = await headers(client, [newest + stepBlocks])
   return block?.height === newest + stepBlocks ? block : undefined
+}
+
+/** The head, and whether the node has N linked blocks below it; undefined if the node names none. */
+async function linkedHead(client: RpcClient, horizonBlocks: number) {
+  const head = await newestHead(client)
+  return head && {head, isLinked: await isLinked(client, head, horizonBlocks)}
 }
 
 /** Whether the node has the head and N linked blocks below it. */

@@ -5,6 +5,7 @@ import {z} from 'zod'
 import {RetryableError} from '../../base/errors.ts'
 import {openRpc} from '../../chains/evm/client.ts'
 import {inTime} from '../in-time.ts'
+import type {WaitingReason} from '../waits.ts'
 import {type BlockTag, type Header, headerCall, readHeader, smallQuantity} from './header.ts'
 import {Refusal, refusalIn} from './refusals.ts'
 
@@ -15,13 +16,18 @@ const timeoutMs = 10_000
 /** The timeout for requests that a node may have to compute. */
 const slowMs = 60_000
 
+/** What a node says of a block that it no longer has. Anything else may pass, or concerns every block. */
+const isOfBlock = new Set<WaitingReason>(['state_pruned', 'blocks_missing'])
+
 export class Node {
-  readonly #client: RpcClient
+  readonly #url: string
   readonly #chain: string
+  #client: RpcClient
 
   constructor(url: string, chain: string) {
-    this.#client = openRpc(url, {timeoutMs})
+    this.#url = url
     this.#chain = chain
+    this.#client = openRpc(url, {timeoutMs})
   }
 
   /** EIP-155 chain id. */
@@ -60,8 +66,7 @@ export class Node {
       if (traces === 'trace') await this.#ask('trace_block', [at], slowMs)
       if (traces === 'debug') await this.#ask('debug_traceBlockByHash', [block.hash, {tracer: 'callTracer'}], slowMs)
     } catch (error) {
-      // A refusal is the reason; without any response, the request failed.
-      if (error instanceof Refusal && error.reason !== 'method_missing') return error.words
+      if (error instanceof Refusal && isOfBlock.has(error.reason)) return error.words
       throw error
     }
   }
@@ -77,8 +82,17 @@ export class Node {
       return await asked
     } catch (error) {
       const isPassing = this.#client.isConnectionError(error as Error) // also a node that has too many requests
-      throw (!isPassing && refusalIn(error, this.#chain)) || new RetryableError((error as Error).message)
+      const refusal = isPassing ? undefined : refusalIn(error, this.#chain)
+      if (refusal) throw refusal
+      this.#reconnect()
+      throw new RetryableError((error as Error).message)
     }
+  }
+
+  /** A connection that is never made would keep all later requests waiting, and send them all once the node is back. */
+  #reconnect(): void {
+    this.#client.close()
+    this.#client = openRpc(this.#url, {timeoutMs})
   }
 
   close(): void {

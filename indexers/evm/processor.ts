@@ -58,7 +58,7 @@ export function runProcessor(
   {cursor, database, write, log}: Pick<ReaderOptions, 'cursor' | 'database' | 'write' | 'log'>,
 ): void {
   const {chain, traces} = settings
-  const client = openStream(settings, Number.MAX_SAFE_INTEGER)
+  const client = openStream(settings, attemptsOfStream)
   const processor = processorOf(settings, client, log).setFinalityConfirmation(chain.rollbackHorizonBlocks)
   const source = sourceOf(processor)
   const complete = (blocks: StreamedBlock[]) => completed(client, blocks, settings)
@@ -99,6 +99,9 @@ export async function* readTraced(
   }
 }
 
+/** A request that fails so often in a row, for some seconds, is told (reading.ts), and made again. */
+const attemptsOfStream = 5
+
 /** The connection of the stream. Its warnings go where those of evm-processor go (routeLogs). */
 function openStream({rpcUrl}: EvmSettings, retryAttempts: number): RpcClient {
   return openRpc(rpcUrl!, {timeoutMs: 30_000, capacity: 10, retryAttempts, log: undefined})
@@ -133,13 +136,14 @@ export function readBlock(block: FetchedBlock, {chain, tokens}: EvmSettings): Re
 async function completed(client: RpcClient, blocks: StreamedBlock[], {traces}: EvmSettings): Promise<FetchedBlock[]> {
   const streamed = blocks.filter(block => !('withdrawals' in block))
   try {
-    const responses: (RpcWithdrawals | null)[] = await client.batchCall(
+    const responses: ((RpcWithdrawals & {hash?: string}) | null)[] = await client.batchCall(
       streamed.map(({header: {hash}}) => ({method: 'eth_getBlockByHash', params: [hash, false]})),
     )
     const added = new Map(
       streamed.map((block, i) => {
         const response = responses[i]
-        if (!response) throw new RetryableError(`the node has no block ${block.header.hash} any more`)
+        if (response?.hash !== block.header.hash)
+          throw new RetryableError(`the node has no block ${block.header.hash} any more`)
         const {withdrawals, withdrawalsRoot} = readWithdrawals(response)
         const fetched = {...block, withdrawals, header: {...block.header, withdrawalsRoot}}
         assertWhole(fetched, traces !== 'off')
@@ -160,12 +164,15 @@ function withoutMetricsServer(processor: object): void {
 
 // The interface between evm-processor's runner and its source of blocks; private in 1.27.3.
 interface Internals {
-  getHotDataSource(): HeadSource & FinalSource
+  getHotDataSource(): HeadSource & FinalSource & {rpc: {props: object}}
   getBatchRequests(): {range: {from: number}}[]
 }
 
+// evm-processor finds out once whether the node has receipts by block, and takes any failure for a no: then it asks for each receipt alone, for ever.
 function sourceOf(processor: object): HeadSource & FinalSource {
-  return (processor as Internals).getHotDataSource()
+  const source = (processor as Internals).getHotDataSource()
+  Object.assign(source.rpc.props, {getReceiptsMethod: async () => 'eth_getBlockReceipts'})
+  return source
 }
 
 // Replaces the stage that fetches blocks below the rollback horizon (see catch-up.ts).

@@ -1,8 +1,9 @@
 // What happens when blocks of an EVM chain cannot be read. Promises: a failure of the node ends nothing: it is what the chain waits for (waits.ts), until
 // blocks are read again. A failure to write is none of the node's, and is thrown.
+import {AssertionError} from 'node:assert'
 import {setTimeout as sleep} from 'node:timers/promises'
-import {RetryableError} from '../../base/errors.ts'
 import type {Logger} from '../../base/log.ts'
+import {failureOf} from '../../db/failure.ts'
 import type {ChainCursor} from '../cursor.ts'
 import {nodeErrors} from '../metrics.ts'
 import {whyOf} from '../waits.ts'
@@ -11,6 +12,7 @@ import {refusalIn} from './refusals.ts'
 
 /** What a node fails to give may be there at the next request: it is told when it lasts. */
 const quietMs = 20_000
+const longestPauseMs = 20_000
 
 export class Reading {
   readonly #cursor: ChainCursor
@@ -29,10 +31,9 @@ export class Reading {
 
   /** Resolves when the failure is told; throws it if it is not the node's. `above`: the newest block that was read. */
   async fails(error: unknown, above?: number): Promise<void> {
-    if (this.#ofWriting.has(error as object)) throw error
+    if (this.#ofWriting.has(error as object) || failureOf(error) || needsAnotherStart(error)) throw error
     const {chain} = this.#cursor
     const refusal = refusalIn(error, chain, above)
-    if (!refusal && !isOfNode(error)) throw error
     nodeErrors.inc({chain})
     const afterMs = refusal ? 0 : quietMs
     await this.#cursor.waits.tell('reading', whyOf(refusal ?? error), {log: this.#log, afterMs})
@@ -49,14 +50,12 @@ export class Reading {
   }
 }
 
-/** Errors of requests, and what evm-processor and our checks find wrong in responses. */
-function isOfNode(error: unknown): boolean {
-  if (!(error instanceof Error)) return false
-  return (
-    error instanceof RetryableError ||
-    '__sqd_data_consistency_error' in error ||
-    ['RpcConnectionError', 'HttpTimeoutError', 'FetchError', 'DataValidationError'].includes(error.name)
-  )
+/**
+ * evm-processor asserts that a fork is no deeper than it can undo; the next start sees how deep it is (resume.ts). Whatever else goes wrong while blocks are
+ * read comes from what the node sent, however evm-processor says it.
+ */
+function needsAnotherStart(error: unknown): boolean {
+  return error instanceof AssertionError && /util-internal-ingest-tools/.test(error.stack ?? '')
 }
 
 interface Batch {
@@ -77,18 +76,19 @@ export function readFinalPatiently(
   const read = source.getFinalizedBlocks.bind(source)
   const getFinalizedBlocks: FinalSource['getFinalizedBlocks'] = async function* (requests, stopOnHead) {
     let next = requests[0]!.range.from
-    for (;;) {
+    for (let pauseMs = retryMs; ; pauseMs = Math.min(2 * pauseMs, longestPauseMs)) {
       try {
         for await (const batch of read(from(requests, next), stopOnHead)) {
           const blocks = await complete(batch.blocks)
           await reading.works()
+          pauseMs = retryMs
           next = (blocks.at(-1)?.header.height ?? next - 1) + 1
           yield {...batch, blocks}
         }
         return
       } catch (error) {
         await reading.fails(error, next - 1)
-        await sleep(retryMs)
+        await sleep(pauseMs) // many blocks are asked for again
       }
     }
   }

@@ -53,6 +53,7 @@ export function refusalIn(error: unknown, chain: string, above?: number): Refusa
   if (!(error instanceof RpcError || error instanceof RpcProtocolError || isHttpError(error))) return
   const {rpcMethod: method = 'a request'} = error as {rpcMethod?: string}
   const meaning = meaningOf(error)
+  if (meaning === 'too_many_requests') return // it passes
   const {reason, advice} = (meaning && advices[meaning]) ?? unknown
   const words = wordsOf(error)
   const where = above === undefined ? '' : `the blocks above ${above} cannot be read: `

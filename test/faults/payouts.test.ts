@@ -348,7 +348,7 @@ test('a payment that may cost more than ETH_MAX_PAYMENT_FEE waits until it costs
     return method === 'eth_getBlockByNumber' ? {...response, baseFeePerGas: `0x${(40n * gwei).toString(16)}`} : response
   }
   const id = await world.request(shop, 'ETH')
-  expect(await world.becomes(id, 'fee_above_cap')).toMatchObject({
+  expect(await world.becomes(id, 'would_revert')).toMatchObject({
     status: 'swept',
     waiting_detail: expect.stringContaining('ETH_MAX_PAYMENT_FEE allows 50000000000000000'),
   })

@@ -7,8 +7,8 @@
 -- Locks: payout, treasury, outgoing payment, pair, deposits.
 
 -- No payment of it is stored, so none was broadcast. If a nonce or outputs were taken for one, a cancel uses them up. Its value, and what it was to
--- sweep in, are given back; its network fee stays reserved for the cancel. Where attempts expire, no cancel excludes what custody signed and nobody
--- stored: the payout goes on until that can never be mined.
+-- sweep in, are given back; its network fee stays reserved for the cancel. If custody signed a payment that nobody stored, somebody may send it all the
+-- same: the payout goes on, with that payment, until it is decided in a final block.
 create or replace function app.fail_payout(of_payout uuid, code text, message text) returns boolean
 language plpgsql security definer set search_path = pg_catalog as $$
 declare
@@ -17,10 +17,11 @@ declare
 begin
   select * into p from app.payout o where o.id = of_payout and o.status in ('pending', 'sweeping', 'swept') for update;
   if p.id is null then return false; end if;
-  perform app.lock_treasury(p.chain);
+  -- A payout that is pending has nothing in the treasury: whoever cancels it, and leaves the transaction open, must not keep others from being paid.
+  if p.status <> 'pending' then perform app.lock_treasury(p.chain); end if;
   select * into s from app.outgoing_payment x where x.payout_id = p.id and x.kind = 'payout' and x.status <> 'final' for update;
   -- Only now, with the lock: custody may have signed while this waited for it.
-  if s.id is not null and s.conflict_key is null
+  if s.id is not null
     and exists (select from app.attempt_fate f where f.chain = p.chain and f.subject_id = p.id and f.fate <> 'dead') then
     return false;
   end if;
@@ -32,7 +33,7 @@ begin
   perform app.release_payout(p.id, code, message);
   return true;
 end $$;
-comment on function app.fail_payout is 'Fails a payout that is pending, sweeping or swept, and gives its balance back; false in any other status, and where a transaction that expires may still pay it.';
+comment on function app.fail_payout is 'Fails a payout that is pending, sweeping or swept, and gives its balance back; false in any other status, and while a transaction that custody signed may still pay it.';
 grant execute on function app.fail_payout to sluice_jobs;
 
 create or replace function app.unreserve_payment(p app.payout, s app.outgoing_payment) returns void

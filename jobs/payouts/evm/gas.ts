@@ -4,7 +4,7 @@
 import {type Context, retryable} from '../context.ts'
 import {type OutgoingPayment, waitOutgoingPayment} from '../outgoing-payments.ts'
 import {refused} from '../sign-attempts.ts'
-import {withRoom} from './fees.ts'
+import {most, withRoom} from './fees.ts'
 import {type Call, contractOf, type Estimate, type Evm, tokenTransfer} from './node.ts'
 
 /** Assumed before the node is asked: for what is reserved, and whether a sweep is worth beginning. */
@@ -14,6 +14,12 @@ export const assumedGas = {
   tokenSweep: 120_000n,
   payment: 250_000n,
 } as const
+
+/**
+ * Custody signs for no less: with less gas than the bytes of a transaction need, no block can hold it, and its nonce would be held for ever
+ * (custody/evm/judge.ts).
+ */
+const leastGas = {transfer: 21_000n, tokenSweep: 50_000n} as const
 
 /** A recipient with code may need more by the time that it is paid; a token's contract, too. */
 const roomPercent = 25n
@@ -43,16 +49,16 @@ export function paymentCall(
 }
 
 /** The gas limit of a payment, or why it is not made. */
-export function paymentGas(estimate: Estimate): Estimate {
-  return 'failure' in estimate ? estimate : {gas: withRoom(estimate.gas, roomPercent)}
+export function paymentGas(estimate: Estimate, least: bigint = leastGas.transfer): Estimate {
+  return 'failure' in estimate ? estimate : {gas: most(withRoom(estimate.gas, roomPercent), least)}
 }
 
 export const isNativeSweep = ({kind, token}: Pick<OutgoingPayment, 'kind' | 'token'>, {native}: Evm): boolean =>
   kind === 'sweep' && token === native
 
 /**
- * The gas limit of the next attempt of each of these, by id. `earlier`: the gas limits of their newest attempts, which a replacement keeps. Those without a
- * limit wait, or were given up.
+ * The gas limit of the next attempt of each of these, by id. `earlier`: the gas limits of their newest attempts; a replacement has at least as much. Those
+ * without a limit wait, or were given up.
  */
 export async function gasLimits(
   to: Context,
@@ -61,18 +67,14 @@ export async function gasLimits(
   earlier: (id: string) => bigint | undefined,
 ): Promise<Map<string, bigint>> {
   const limits = new Map<string, bigint>()
-  const open: OutgoingPayment[] = []
-  for (const one of outgoingPayments) {
-    const before = one.cancelling ? undefined : earlier(one.id)
-    if (before === undefined) open.push(one)
-    else limits.set(one.id, before)
-  }
-  const calls = await callsOf(to, chain, open)
-  const asked = open.filter(({id}) => calls.has(id))
+  const calls = await callsOf(to, chain, outgoingPayments)
+  const asked = outgoingPayments.filter(({id}) => calls.has(id))
   const estimates = asked.length ? await chain.node.estimates(asked.map(({id}) => calls.get(id)!)) : []
   for (const [i, one] of asked.entries()) {
-    const limit = await limitOf(to, chain, one, estimates[i]!)
-    if (limit !== undefined) limits.set(one.id, limit)
+    const before = one.cancelling ? undefined : earlier(one.id)
+    const estimate = estimates[i]!
+    const limit = before !== undefined && 'failure' in estimate ? before : await limitOf(to, chain, one, estimate)
+    if (limit !== undefined) limits.set(one.id, most(limit, before ?? 0n))
   }
   return limits
 }
@@ -115,16 +117,16 @@ async function limitOf(to: Context, chain: Evm, one: OutgoingPayment, estimate: 
   const {id, kind, token, cancelling} = one
   if (cancelling || isNativeSweep(one, chain)) {
     // Nobody's code runs: it needs exactly this. What the address cannot pay is found out with its balance.
-    const limit = 'gas' in estimate ? estimate.gas : assumedGas.transfer
+    const limit = 'gas' in estimate ? most(estimate.gas, leastGas.transfer) : assumedGas.transfer
     if (!cancelling) chain.sweepGas.set(token, limit)
     return limit
   }
-  const limit = paymentGas(estimate)
+  const limit = paymentGas(estimate, kind === 'sweep' ? leastGas.tokenSweep : leastGas.transfer)
   if ('gas' in limit) {
     if (kind === 'sweep') chain.sweepGas.set(token, limit.gas)
     return limit.gas
   }
-  if (kind === 'sweep') {
+  if (kind === 'sweep' && limit.isSure) {
     to.log.warn({outgoingPayment: id, chain: one.chain, error: limit.failure}, 'a sweep would fail, and is given up')
     await to.pool.query('select app.cancel_outgoing_payment($1)', [id])
   } else await waitOutgoingPayment(to, id, {reason: 'would_revert', detail: limit.failure, ms: retryMs})

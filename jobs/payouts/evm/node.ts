@@ -37,8 +37,8 @@ export interface Call {
   data?: string
 }
 
-/** The gas that a call would use, or why it would fail. */
-export type Estimate = {gas: bigint} | {failure: string}
+/** The gas that a call would use, or why it would fail: `isSure` if that is the call's fault, and not the node's. */
+export type Estimate = {gas: bigint} | {failure: string; isSure: boolean}
 
 export class EvmNode {
   readonly #questions: Questions
@@ -92,7 +92,8 @@ export class EvmNode {
       })),
     )
     return responses.map(response => {
-      if ('message' in response && meaningOf(response) === 'call_fails') return {failure: wordsOf(response)}
+      // Whatever a node says of one call, the others are not to wait for it.
+      if ('message' in response) return {failure: wordsOf(response), isSure: meaningOf(response) === 'call_fails'}
       return {gas: read(quantity, response, 'eth_estimateGas')}
     })
   }

@@ -27,8 +27,10 @@ export function aboveCap(
   const more = 'and a transaction must be able to cost an eighth more twice, to be replaced'
   const [asked, cap] = [price, settings.maxFeePerGas].map(wei => Number(wei) / 1e9)
   const isForGas = gasLimit !== undefined && price <= (settings.maxFeePerGas * 64n) / 81n
+  // What needs so much gas is the recipient's code: it must not hold a nonce for longer than a payment that would fail.
+  const reason = isForGas ? 'would_revert' : 'fee_above_cap'
   const detail = isForGas
     ? `the payment needs up to ${gasLimit} gas, which costs ${price * gasLimit} wei now, ${more}; ${code}_MAX_PAYMENT_FEE allows ${settings.maxPaymentFee}`
     : `the chain asks for ${asked} gwei, ${more}; ${code}_MAX_FEE_GWEI allows ${cap}`
-  return {reason: 'fee_above_cap', detail}
+  return {reason, detail}
 }

@@ -8,6 +8,9 @@ import {isWorthSweeping, nativeSweep} from './fees.ts'
 import {likelySweepGas, nativeSweepGas} from './gas.ts'
 import {balancesOf, contractOf, type Evm} from './node.ts'
 
+/** A node that lags may say of a good sweep that it would fail: it is begun again, but not for ever, as that costs a little each time. */
+const mostFailures = 2
+
 /** What is swept, to where, at which price. */
 export interface Sweeping {
   token: string
@@ -27,7 +30,7 @@ export async function sweepsFor(
   missing: bigint | undefined,
 ): Promise<Sweep[]> {
   const sweeping = {...payout, feePerGas}
-  const rows = await sweepable(to, payout, worthwhile(chain, sweeping))
+  const rows = await sweepable(to, payout, worthwhile(chain, sweeping), mostFailures)
   const sweeps: Sweep[] = []
   let brought = 0n
   for (let i = 0; i < rows.length; i += batch)

@@ -146,8 +146,8 @@ export const evm: Mutation[] = [
   {
     rule: 'A head that lacks the blocks below it is ignored while catching up',
     file: 'indexers/evm/heads.ts',
-    from: 'if (head && (await quietly(isLinked(client, head, horizonBlocks), options)))',
-    to: 'if (head)',
+    from: 'if (at?.isLinked)',
+    to: 'if (at)',
     tests: ['test/faults/node.test.ts', 'test/faults/following.test.ts'],
   },
   {

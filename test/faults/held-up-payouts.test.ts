@@ -1,0 +1,80 @@
+// What a merchant's wallet, which may be a contract, can do to the payouts of everybody else once its payment has a nonce.
+import {afterAll, afterEach, beforeAll, test} from 'vitest'
+import {EvmWorld, ether} from '../support/evm/world.ts'
+import {faults} from '../support/rpc-proxy.ts'
+import {until} from '../support/until.ts'
+
+const heldUpMs = 30_000
+let world: EvmWorld
+
+beforeAll(async () => {
+  world = await EvmWorld.open()
+  await world.startWorker()
+})
+afterAll(() => world?.close())
+afterEach(() => {
+  world.node.behave = undefined
+})
+
+const waiting = async (id: string) =>
+  (await world.outgoingPayments(id)).find(({kind}) => kind === 'payout')?.waiting_reason
+
+/** `reason`: why the payment with the nonce waits. */
+async function othersArePaid(id: string, reason: string): Promise<void> {
+  await until(async () => (await waiting(id)) === reason, {timeoutMs: 20_000, what: `the payment to wait: ${reason}`})
+  const other = await world.openShop('ETH', [ether])
+  const others = await world.request(other, 'ETH')
+  const status = async () =>
+    (await world.db.rows<{status: string}>('select status from app.payout where id = $1', [others]))[0]!.status
+  await until(async () => (await status()) === 'completed', {
+    timeoutMs: heldUpMs + 30_000,
+    what: 'the payout of somebody else',
+  })
+}
+
+test('a wallet that needs too much gas once its payment has a nonce does not hold up others', async () => {
+  const shop = await world.openShop('ETH', [ether])
+  let asked = 0
+  world.node.behave = async ({method, params}, pass) => {
+    const {to = ''} = (params[0] ?? {}) as {to?: string}
+    if (method === 'eth_estimateGas' && to.toLowerCase() === shop.wallet.toLowerCase() && asked++)
+      return `0x${(100_000_000).toString(16)}` // what a contract asks that changed its mind; 0.05 ETH pay 0.5 gwei
+    return await pass()
+  }
+  await othersArePaid(await world.request(shop, 'ETH'), 'would_revert')
+}, 120_000)
+
+// What geth and bor say of a contract that copies more return data than there is, or overflows the stack.
+test.each(['return data out of bounds', 'stack limit reached 1024 (1023)', 'gas uint64 overflow'])(
+  'a wallet whose code ends with "%s" once its payment has a nonce does not hold up others',
+  async words => {
+    const shop = await world.openShop('ETH', [ether])
+    let asked = 0
+    world.node.behave = async ({method, params}, pass) => {
+      const {to = ''} = (params[0] ?? {}) as {to?: string}
+      if (method === 'eth_estimateGas' && to.toLowerCase() === shop.wallet.toLowerCase() && asked++)
+        faults.error(words, -32000)
+      return await pass()
+    }
+    await othersArePaid(await world.request(shop, 'ETH'), 'would_revert')
+  },
+  120_000,
+)
+
+test('a sweep that a lagging node says would fail is begun again, and the payout is paid', async () => {
+  const shop = await world.openShop('USDC', [5n * 10n ** 6n])
+  world.node.behave = ({method, params}, pass) => {
+    const {data = ''} = (params[0] ?? {}) as {data?: string}
+    if (method === 'eth_estimateGas' && data.includes(shop.addresses[0]!.slice(2).toLowerCase()))
+      faults.error('execution reverted: ERC20: transfer amount exceeds balance', 3)
+    return pass()
+  }
+  const id = await world.request(shop, 'USDC')
+  const sweeps = async () => (await world.outgoingPayments(id)).filter(({kind}) => kind === 'sweep')
+  const isGivenUp = async () => (await sweeps()).some(({outcome}) => outcome === 'cancelled')
+  await until(isGivenUp, {timeoutMs: 60_000, what: 'the sweep to be given up'})
+  world.node.behave = undefined
+  const isAgain = async () => (await sweeps()).length > 1
+  await until(isAgain, {timeoutMs: 60_000, what: 'another sweep'})
+  await world.becomes(id, 'completed')
+}, 200_000)
