@@ -13,10 +13,11 @@ const nonceAndFees = {
     .max(2 ** 31 - 1),
   max_fee_per_gas: units,
   max_priority_fee_per_gas: units,
+  // EIP-7825: no block takes a transaction that asks for more, and its nonce would be held for ever.
   gas_limit: z
     .int()
     .min(1)
-    .max(2 ** 40),
+    .max(2 ** 24),
 }
 
 const Pay = z.strictObject({intent: z.literal('pay'), payout_id: id, ...nonceAndFees})

@@ -372,7 +372,7 @@ describe('a cancel', () => {
   test('of a nonce that is not next, of a foreign address, or that costs too much is refused', async () => {
     await refused(cancel({nonce: nonce + 1}), 'nonce_too_high')
     await refused(cancel({sender: newAddress(), nonce: 0}), 'not_ours')
-    await refused(cancel({nonce, gas_limit: 25_000_001}), 'fee_above_cap')
+    await refused(cancel({nonce, max_fee_per_gas: String(100n * gwei), gas_limit: 500_001}), 'fee_above_cap')
     const {address} = await world.merchant()
     await refused(cancel({sender: address, nonce: 1}), 'nonce_too_high')
     expect(await read((await signed(cancel({sender: address, nonce: 0}))).raw)).toMatchObject({

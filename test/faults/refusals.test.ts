@@ -67,7 +67,7 @@ async function assertWaits(world: IndexedEvm, {reason, says, advice}: Refusal, e
   expect(message).toMatch(advice)
   expect(message).toMatch(/^the blocks above \d+ cannot be read: /)
   const refusals = world.indexer.logs.length
-  await world.node.asked(6, 'eth_getBlockByNumber', 'latest') // longer than STALL_TIMEOUT_MS in one of the tests
+  await world.node.asked(12, 'eth_getBlockByNumber', 'latest') // longer than STALL_TIMEOUT_MS in one of the tests
   expect(world.indexer.logs.length - refusals).toBeLessThan(3) // once a minute
   world.node.behave = undefined
   await world.indexer.reaches(await world.anvil.block())
@@ -77,7 +77,7 @@ async function assertWaits(world: IndexedEvm, {reason, says, advice}: Refusal, e
 
 describe.concurrent('a node that refuses a request', {timeout: 240_000}, () => {
   test.for(['ws', 'http'] as const)('over %s while the chain is followed', async (transport, {expect, ...test}) => {
-    const world = await IndexedEvm.create(test, {transport, settings: {STALL_TIMEOUT_MS: '2000'}})
+    const world = await IndexedEvm.create(test, {transport, settings: {STALL_TIMEOUT_MS: '6000'}})
     world.indexer.start()
     await world.mined(3)
     const sent: string[] = []

@@ -21,6 +21,9 @@ export const assumedGas = {
  */
 const leastGas = {transfer: 21_000n, tokenSweep: 50_000n} as const
 
+/** EIP-7825: no block takes a transaction that asks for more. Custody signs for no more, too (custody/evm/intents.ts). */
+const mostGas = 1n << 24n
+
 /** A recipient with code may need more by the time that it is paid; a token's contract, too. */
 const roomPercent = 25n
 const retryMs = 5000
@@ -50,7 +53,12 @@ export function paymentCall(
 
 /** The gas limit of a payment, or why it is not made. */
 export function paymentGas(estimate: Estimate, least: bigint = leastGas.transfer): Estimate {
-  return 'failure' in estimate ? estimate : {gas: most(withRoom(estimate.gas, roomPercent), least)}
+  if ('failure' in estimate) return estimate
+  const {gas} = estimate
+  if (gas > mostGas)
+    return {failure: `it needs ${gas} gas, and no transaction may use more than ${mostGas} (EIP-7825)`, isSure: true}
+  const limit = most(withRoom(gas, roomPercent), least)
+  return {gas: limit < mostGas ? limit : mostGas}
 }
 
 export const isNativeSweep = ({kind, token}: Pick<OutgoingPayment, 'kind' | 'token'>, {native}: Evm): boolean =>
