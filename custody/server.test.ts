@@ -34,6 +34,7 @@ test('only known intents are accepted, and a request is accepted as a whole or n
     {...good, amount: '1e3'},
     {...good, nonce: -1},
     {...good, nonce: 0.5},
+    {...good, gas_limit: 2 ** 24 + 1}, // EIP-7825
     {...good, address: `${address}00`},
     {...good, chain: 'DOGE'},
     {...good, outgoing_payment_id: 'x'},
