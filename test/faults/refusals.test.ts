@@ -61,13 +61,18 @@ const refusals: Refusal[] = [
 ]
 
 /** While the node refuses, the chain waits and says why; afterwards it goes on by itself. */
-async function assertWaits(world: IndexedEvm, {reason, says, advice}: Refusal, expect: ExpectStatic): Promise<void> {
+async function assertWaits(
+  world: IndexedEvm,
+  {reason, says, advice}: Refusal,
+  expect: ExpectStatic,
+  polls = 6,
+): Promise<void> {
   const {message} = (await waitsFor(world, reason))!
   expect(message).toContain(`"${says}"`)
   expect(message).toMatch(advice)
   expect(message).toMatch(/^the blocks above \d+ cannot be read: /)
   const refusals = world.indexer.logs.length
-  await world.node.asked(12, 'eth_getBlockByNumber', 'latest') // longer than STALL_TIMEOUT_MS in one of the tests
+  await world.node.asked(polls, 'eth_getBlockByNumber', 'latest')
   expect(world.indexer.logs.length - refusals).toBeLessThan(3) // once a minute
   world.node.behave = undefined
   await world.indexer.reaches(await world.anvil.block())
@@ -85,7 +90,7 @@ describe.concurrent('a node that refuses a request', {timeout: 240_000}, () => {
       world.node.behave = refusal.behave
       sent.push(await world.anvil.send({to: world.user.address, value: 3n}))
       await world.anvil.mine()
-      await assertWaits(world, refusal, expect)
+      await assertWaits(world, refusal, expect, 12) // for longer than STALL_TIMEOUT_MS
     }
     for (const txid of sent) expect(await world.history(txid)).toMatchObject([{events: 'pending'}])
   })
