@@ -18,9 +18,9 @@ import {
 } from '../context.ts'
 import {collectToken} from './collect.ts'
 import {least} from './fees.ts'
-import {assumedGas, likelySweepGas, paymentCall, paymentGas} from './gas.ts'
+import {assumedGas, likelySweepGas} from './gas.ts'
 import {type Evm, EvmNode} from './node.ts'
-import {offered, offeredForPayment} from './offered.ts'
+import {offered, paymentFee} from './offered.ts'
 import {type EvmAttempt, plan} from './plan-attempt.ts'
 import {beginReturn} from './return.ts'
 import {intentOf, type Offered, raised, responses} from './signing.ts'
@@ -87,13 +87,10 @@ async function beginPayment(to: Context, payout: Payout, chain: Evm): Promise<Wa
     fees.maxFeePerGas * assumedGas.transfer,
   )
   if (least) return await collectFor(to, payout, chain, fees.maxFeePerGas, least) // the node need not be asked: the treasury cannot pay it
-  const [estimate] = await chain.node.estimates([paymentCall(chain, {...payout, source: payout.treasury})])
-  const limit = paymentGas(estimate!)
-  if ('failure' in limit) return {reason: 'would_revert', detail: limit.failure, ms: retryMs.soon, failsAs: 'timed_out'}
-  const its = await offeredForPayment(chain, limit.gas)
-  if ('reason' in its) return its
+  const fee = await paymentFee(chain, {...payout, source: payout.treasury})
+  if (typeof fee === 'object') return fee
   step('payment: before begin')
-  const short = await shortage(to, 'select app.begin_payment($1, $2) as short', payout, its.maxFeePerGas * limit.gas)
+  const short = await shortage(to, 'select app.begin_payment($1, $2) as short', payout, fee)
   step('payment: after begin')
   return short && (await collectFor(to, payout, chain, fees.maxFeePerGas, short))
 }

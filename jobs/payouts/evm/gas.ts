@@ -33,18 +33,22 @@ export function likelySweepGas(chain: Evm, token: string): bigint {
   return chain.sweepGas.get(token) ?? (token === chain.native ? assumedGas.transfer : assumedGas.tokenSweep)
 }
 
-/** What a sweep of the native coin to the treasury needs: the same from each address, since none has code. */
-export async function nativeSweepGas(chain: Evm, from: string, treasury: string): Promise<bigint> {
-  const [estimate] = await chain.node.estimates([{from, to: treasury, value: 1n}])
-  if ('gas' in estimate!) chain.sweepGas.set(chain.native, estimate.gas)
-  return likelySweepGas(chain, chain.native)
+/** The same, after the node was asked about native coins: they need the same from each address, since none has code. */
+export async function sweepGas(
+  chain: Evm,
+  {token, from, treasury}: {token: string; from: string; treasury: string},
+): Promise<bigint> {
+  if (token === chain.native) {
+    const [estimate] = await chain.node.estimates([{from, to: treasury, value: 1n}])
+    if ('gas' in estimate!) chain.sweepGas.set(token, estimate.gas)
+  }
+  return likelySweepGas(chain, token)
 }
 
+export type Payment = Pick<OutgoingPayment, 'token' | 'amount' | 'source' | 'recipient'>
+
 /** The call that a payment or a withdrawal makes. */
-export function paymentCall(
-  chain: Evm,
-  {token, amount, source, recipient}: Pick<OutgoingPayment, 'token' | 'amount' | 'source' | 'recipient'>,
-): Call {
+export function paymentCall(chain: Evm, {token, amount, source, recipient}: Payment): Call {
   const contract = contractOf(chain, token)
   return contract
     ? {from: source, to: contract, data: tokenTransfer(recipient, amount)}

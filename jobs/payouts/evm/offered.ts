@@ -1,6 +1,7 @@
 // The fee of a first attempt now, or why nothing is begun. Throws RetryableError if the node cannot be asked.
 import {retryMs, type Wait} from '../context.ts'
 import {capOf, type FeeMarket, type Fees, offer} from './fees.ts'
+import {type Payment, paymentCall, paymentGas} from './gas.ts'
 import type {Evm} from './node.ts'
 
 export async function offered(chain: Evm): Promise<Fees | Wait> {
@@ -8,12 +9,16 @@ export async function offered(chain: Evm): Promise<Fees | Wait> {
   return offer(market, chain.settings.maxFeePerGas) ?? {...aboveCap(chain, market), ms: retryMs.soon}
 }
 
-/** The same for a payment with this gas limit, which must not cost more than the operator allows for one. */
-export async function offeredForPayment(chain: Evm, gasLimit: bigint): Promise<Fees | Wait> {
+/** The most that a payment may cost now, in wei; or why it is not begun: it would fail, or cost more than the operator allows for one. */
+export async function paymentFee(chain: Evm, payment: Payment): Promise<bigint | Wait> {
   const {chain: registered, maxFeePerGas, maxPaymentFee} = chain.settings
+  const waiting = {ms: retryMs.soon, failsAs: 'timed_out'}
+  const [estimate] = await chain.node.estimates([paymentCall(chain, payment)])
+  const limit = paymentGas(estimate!)
+  if ('failure' in limit) return {reason: 'would_revert', detail: limit.failure, ...waiting}
   const market = await chain.node.feeMarket(registered.leastTip)
-  const fees = offer(market, capOf(maxFeePerGas, maxPaymentFee, gasLimit))
-  return fees ?? {...aboveCap(chain, market, gasLimit), ms: retryMs.soon, failsAs: 'timed_out'}
+  const fees = offer(market, capOf(maxFeePerGas, maxPaymentFee, limit.gas))
+  return fees ? fees.maxFeePerGas * limit.gas : {...aboveCap(chain, market, limit.gas), ...waiting}
 }
 
 /** Why a transaction is not sent: its price, or what it costs with that much gas. */

@@ -2,11 +2,11 @@
 // destination like a withdrawal. Beginning is safe to repeat: each step is one SQL function that checks whether it is due.
 import {beginReturnStep} from '../accounts.ts'
 import {type Context, type ReturnStep, retryMs, type Wait} from '../context.ts'
-import {isWorthSweeping, nativeSweep} from './fees.ts'
-import {likelySweepGas, nativeSweepGas, paymentCall, paymentGas} from './gas.ts'
+import {nativeSweep} from './fees.ts'
+import {sweepGas} from './gas.ts'
 import {balancesOf, type Evm} from './node.ts'
-import {offered, offeredForPayment} from './offered.ts'
-import {isTokenSweepTooDear, worthwhile} from './sweep.ts'
+import {offered, paymentFee} from './offered.ts'
+import {isWorth} from './sweep.ts'
 
 /** What prevents it; undefined once it has begun. */
 export async function beginReturn(to: Context, chain: Evm, of: ReturnStep): Promise<Wait | undefined> {
@@ -21,13 +21,9 @@ async function sweep(to: Context, chain: Evm, of: ReturnStep, feePerGas: bigint)
   if (balance! < amount)
     return {reason: 'not_there', detail: `the address holds ${balance} base units of ${token}`, ms: retryMs.soon}
   const isNative = token === chain.native
-  const gas = isNative ? await nativeSweepGas(chain, address, treasury) : likelySweepGas(chain, token)
-  const maxFee = feePerGas * gas
+  const maxFee = feePerGas * (await sweepGas(chain, {token, from: address, treasury}))
   const moved = isNative ? nativeSweep({balance: balance!, holding: amount, fee: maxFee}) : amount
-  const isWorth = isNative
-    ? isWorthSweeping(moved, maxFee, chain.settings.sweepFeePercent)
-    : moved >= worthwhile(chain, {token, feePerGas}) && !isTokenSweepTooDear(chain, token, maxFee)
-  if (!isWorth)
+  if (!isWorth(chain, {token, feePerGas}, {amount: moved, maxFee}))
     return {
       reason: 'not_worth_moving',
       detail: `moving ${amount} base units may cost ${maxFee} wei, which is too much for the amount; ${isNative ? 'SWEEP_FEE_PERCENT sets' : 'SWEEP_MIN and TOKEN_SWEEP_FEE set'} the limit`,
@@ -38,11 +34,7 @@ async function sweep(to: Context, chain: Evm, of: ReturnStep, feePerGas: bigint)
 
 async function withdraw(to: Context, chain: Evm, of: ReturnStep): Promise<Wait | undefined> {
   const {depositId, token, amount, treasury: source, destination: recipient} = of
-  const [estimate] = await chain.node.estimates([paymentCall(chain, {token, amount, source, recipient})])
-  const limit = paymentGas(estimate!)
-  if ('failure' in limit) return {reason: 'would_revert', detail: limit.failure, ms: retryMs.soon}
-  const fees = await offeredForPayment(chain, limit.gas)
-  if ('reason' in fees) return fees
-  const networkFee = fees.maxFeePerGas * limit.gas
+  const networkFee = await paymentFee(chain, {token, amount, source, recipient})
+  if (typeof networkFee === 'object') return networkFee
   return await beginReturnStep(to, 'begin_return_withdrawal($1, $2)', [depositId, String(networkFee)])
 }

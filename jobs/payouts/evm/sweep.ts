@@ -5,7 +5,7 @@
 import {batch, type Holding, type Sweep, sweepable} from '../accounts.ts'
 import type {Context} from '../context.ts'
 import {isWorthSweeping, nativeSweep} from './fees.ts'
-import {likelySweepGas, nativeSweepGas} from './gas.ts'
+import {likelySweepGas, sweepGas} from './gas.ts'
 import {balancesOf, contractOf, type Evm} from './node.ts'
 
 /** A node that lags may say of a good sweep that it would fail: it is begun again, but not for ever, as that costs a little each time. */
@@ -50,6 +50,17 @@ export function worthwhile(chain: Evm, {token, feePerGas}: Omit<Sweeping, 'treas
   return fee + (fee * 100n) / BigInt(sweepFeePercent) + 1n
 }
 
+/** Whether moving this amount brings enough for what it may cost. */
+export function isWorth(
+  chain: Evm,
+  sweeping: Omit<Sweeping, 'treasury'>,
+  {amount, maxFee}: {amount: bigint; maxFee: bigint},
+): boolean {
+  return contractOf(chain, sweeping.token)
+    ? amount > 0n && amount >= worthwhile(chain, sweeping) && !isTokenSweepTooDear(chain, sweeping.token, maxFee)
+    : isWorthSweeping(amount, maxFee, chain.settings.sweepFeePercent)
+}
+
 /** Whether sweeping a token costs more than the operator allows. Custody does not sign such a sweep. */
 export function isTokenSweepTooDear({settings, native}: Evm, token: string, maxFee: bigint): boolean {
   return token !== native && maxFee > settings.tokenSweepFee
@@ -58,22 +69,19 @@ export function isTokenSweepTooDear({settings, native}: Evm, token: string, maxF
 /** The sweep of each address, by its balance at the newest block. Addresses that are not worth a sweep are left out. */
 export async function sized(chain: Evm, sweeping: Sweeping, holdings: Holding[]): Promise<Sweep[]> {
   const {token, treasury, feePerGas} = sweeping
+  const [example] = holdings
+  if (!example) return []
   const balances = await balancesOf(
     chain,
     token,
     holdings.map(({address}) => address),
   )
   const isNative = token === chain.native
-  const [example] = holdings
-  const gas =
-    isNative && example ? await nativeSweepGas(chain, example.address, treasury) : likelySweepGas(chain, token)
+  const gas = await sweepGas(chain, {token, from: example.address, treasury})
   const maxFee = feePerGas * gas
   return holdings.flatMap(({address, amount: held}, i) => {
     const [balance, holding] = [balances[i]!, BigInt(held)]
     const amount = nativeSweep({balance, holding, fee: isNative ? maxFee : 0n})
-    const isWorth = isNative
-      ? isWorthSweeping(amount, maxFee, chain.settings.sweepFeePercent)
-      : amount > 0n && amount >= worthwhile(chain, sweeping) && !isTokenSweepTooDear(chain, token, maxFee)
-    return isWorth ? [{address, amount, maxFee}] : []
+    return isWorth(chain, sweeping, {amount, maxFee}) ? [{address, amount, maxFee}] : []
   })
 }
