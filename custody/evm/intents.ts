@@ -1,6 +1,7 @@
 // The intents that custody takes on EVM chains. A signed transaction uses a nonce of an address. The worker has these shapes too
 // (jobs/payouts/evm/).
 import {z} from 'zod'
+import {mostGas} from '../../chains/evm/gas-limits.ts'
 import {chainOf, id, units} from '../intents.ts'
 
 const address = z.string().regex(/^0x[0-9a-fA-F]{40}$/, 'must be an address: 0x and 40 hex digits')
@@ -13,11 +14,7 @@ const nonceAndFees = {
     .max(2 ** 31 - 1),
   max_fee_per_gas: units,
   max_priority_fee_per_gas: units,
-  // EIP-7825: no block takes a transaction that asks for more, and its nonce would be held for ever.
-  gas_limit: z
-    .int()
-    .min(1)
-    .max(2 ** 24),
+  gas_limit: z.int().min(1).max(Number(mostGas)),
 }
 
 const Pay = z.strictObject({intent: z.literal('pay'), payout_id: id, ...nonceAndFees})

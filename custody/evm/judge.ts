@@ -1,6 +1,7 @@
 // What custody signs on EVM chains, and what it refuses; ../policy.ts has what all families share. Promises: a payout keeps one nonce for ever, so
 // at most one of its signatures can be mined. A nonce serves one purpose, or is cancelled. No nonce is used before the one below it.
 
+import {leastGas} from '../../chains/evm/gas-limits.ts'
 import {type EvmSettings, evmSettings} from '../../chains/evm/settings.ts'
 import type {ChainCode} from '../../chains/registry.ts'
 import {type Attempt, attemptsFor, checkJournal, checkRows, findAttempts} from '../attempts.ts'
@@ -337,8 +338,6 @@ function feesIn({max_fee_per_gas, max_priority_fee_per_gas, gas_limit}: WireFees
  * With less gas than its own bytes need (EIP-2028, EIP-7623), no block can hold a transaction. Signed at the highest price, it could not be replaced
  * either, and its nonce would hold up all later ones for ever. What the call itself needs is not known here; without enough for that it fails in a block.
  */
-const leastGas = {transfer: 21_000n, tokenTransfer: 30_000n, tokenSweep: 50_000n} as const
-
 function checkGas({gasLimit}: Fees, isToken: boolean, isSweep: boolean): void {
   const least = !isToken ? leastGas.transfer : isSweep ? leastGas.tokenSweep : leastGas.tokenTransfer
   if (gasLimit < least)

@@ -1,10 +1,11 @@
 // How much gas transactions need: asked of the node at the newest block, for each kind, because forks change it (EIP-8037 multiplied it for whatever makes
 // the state grow). Promises: no limit is fixed here; what a transaction may cost is limited in coins, by the settings and again by custody. A transaction
 // that the node says would fail is not made; a sweep of a token is given up then, because it would hold up the treasury's nonces.
+import {leastGas, mostGas} from '../../../chains/evm/gas-limits.ts'
 import {type Context, retryable} from '../context.ts'
 import {type OutgoingPayment, waitOutgoingPayment} from '../outgoing-payments.ts'
 import {refused} from '../sign-attempts.ts'
-import {most, withRoom} from './fees.ts'
+import {least, most, withRoom} from './fees.ts'
 import {type Call, contractOf, type Estimate, type Evm, tokenTransfer} from './node.ts'
 
 /** Assumed before the node is asked: for what is reserved, and whether a sweep is worth beginning. */
@@ -14,15 +15,6 @@ export const assumedGas = {
   tokenSweep: 120_000n,
   payment: 250_000n,
 } as const
-
-/**
- * Custody signs for no less: with less gas than the bytes of a transaction need, no block can hold it, and its nonce would be held for ever
- * (custody/evm/judge.ts).
- */
-const leastGas = {transfer: 21_000n, tokenSweep: 50_000n} as const
-
-/** EIP-7825: no block takes a transaction that asks for more. Custody signs for no more, too (custody/evm/intents.ts). */
-const mostGas = 1n << 24n
 
 /** A recipient with code may need more by the time that it is paid; a token's contract, too. */
 const roomPercent = 25n
@@ -56,13 +48,12 @@ export function paymentCall(chain: Evm, {token, amount, source, recipient}: Paym
 }
 
 /** The gas limit of a payment, or why it is not made. */
-export function paymentGas(estimate: Estimate, least: bigint = leastGas.transfer): Estimate {
+export function paymentGas(estimate: Estimate, bytesNeed: bigint = leastGas.transfer): Estimate {
   if ('failure' in estimate) return estimate
   const {gas} = estimate
   if (gas > mostGas)
     return {failure: `it needs ${gas} gas, and no transaction may use more than ${mostGas} (EIP-7825)`, isSure: true}
-  const limit = most(withRoom(gas, roomPercent), least)
-  return {gas: limit < mostGas ? limit : mostGas}
+  return {gas: least(most(withRoom(gas, roomPercent), bytesNeed), mostGas)}
 }
 
 export const isNativeSweep = ({kind, token}: Pick<OutgoingPayment, 'kind' | 'token'>, {native}: Evm): boolean =>
