@@ -2,14 +2,15 @@
 // check; ends with 1 if anything is wrong. The key of the account is never printed. docs/operations/node.md says more.
 import {parseArgs} from 'node:util'
 import {onInterrupt} from '../../../base/interrupt.ts'
-import {chainCodes, findChain} from '../../../chains/registry.ts'
+import {chainCodes, findChain, chain as registered} from '../../../chains/registry.ts'
 import {loadEnvironmentFile} from '../../../chains/settings.ts'
 import {table} from '../../../cli/output.ts'
+import {families} from './families.ts'
 import {checkNode, type Options, type Result} from './run.ts'
 
 const usage = `usage: CONFORMANCE_KEY=… npm run conformance -- --chain ETH --url http://node.example:8545 [--key KEY] [--may-reorganise] [--limit SECONDS]
 
-  --chain            one of ${chainCodes.join(', ')}
+  --chain            one of ${chainCodes.filter(code => families[registered(code).family]).join(', ')}
   --url              the node; further settings of the chain, such as ETH_FINALITY, are read from the environment
   --key              the key of a funded account: hex, on Solana base58 or the name of a file of solana-keygen (better in CONFORMANCE_KEY,
                      which no other user of this machine sees)
