@@ -352,7 +352,13 @@ test('GET /v1/deposits shows a pending deposit, then final, or reorged', async (
 
   await eth.write({add: [[], []]})
   const path = `/v1/deposits/${pending.id}`
-  expect((await client.get(path)).body).toEqual({...pending, confirmations: 3, finalised_at: null, settlement: null})
+  expect((await client.get(path)).body).toEqual({
+    ...pending,
+    confirmations: 3,
+    finalised_at: null,
+    settlement: null,
+    held_back: null,
+  })
 
   await eth.finalize(height)
   const {body: final} = await client.get(path)
@@ -361,6 +367,7 @@ test('GET /v1/deposits shows a pending deposit, then final, or reorged', async (
     confirmations: 3,
     status: 'final',
     finalised_at: final.finalised_at,
+    held_back: null,
     settlement: null,
   })
   expect(final.finalised_at).toMatch(timestamp)
@@ -562,14 +569,23 @@ test('GET /v1/balances sums final deposits per chain and token; the fee is floor
   const expected = {
     fee_bps: 100,
     balances: [
-      {chain: 'ETH', token: 'ETH', gross: '1', fee: '0.01', net: '0.99', depositCount: 1},
-      {chain: 'ETH', token: 'USDC', gross: '0.000398', fee: '0.000003', net: '0.000395', depositCount: 2},
+      {chain: 'ETH', token: 'ETH', gross: '1', fee: '0.01', net: '0.99', held_back: '0', depositCount: 1},
+      {
+        chain: 'ETH',
+        token: 'USDC',
+        gross: '0.000398',
+        fee: '0.000003',
+        net: '0.000395',
+        held_back: '0',
+        depositCount: 2,
+      },
       {
         chain: 'POLYGON',
         token: 'POL',
         gross: '0.000000000000000099',
         fee: '0',
         net: '0.000000000000000099',
+        held_back: '0',
         depositCount: 1,
       },
     ],
@@ -581,6 +597,36 @@ test('GET /v1/balances sums final deposits per chain and token; the fee is floor
   expect((await client.get('/v1/balances')).body).toMatchObject({fee_bps: 0, balances: [{fee: '0', net: '1'}, {}, {}]})
 })
 
+test('what is not worth a sweep is held back from the net, and the deposit says what is missing', async () => {
+  const {id, client} = await newMerchant()
+  const [user, other] = [await makeUser(db, id), await makeUser(db, id)]
+  await db.rows(`select app.set_sweep_min('POLYGON', 'POL', 1000)`)
+  const small = await deposit(polygon, user.address, 600n, 'POL')
+  await deposit(polygon, other.address, 5000n, 'POL')
+  await polygon.finalize(polygon.head.height)
+  const balance = async () => (await client.get('/v1/balances')).body.balances
+  const units = (amount: string) => `0.${amount.padStart(18, '0').replace(/0+$/, '')}`
+  expect(await balance()).toEqual([
+    {
+      chain: 'POLYGON',
+      token: 'POL',
+      gross: units('5600'),
+      fee: units('50'),
+      net: units('4950'),
+      held_back: units('600'),
+      depositCount: 2,
+    },
+  ])
+  const [listed] = (await client.get(`/v1/deposits?txid=${small}`)).body.deposits
+  const shown = async () => (await client.get(`/v1/deposits/${listed.id}`)).body.held_back
+  expect(await shown()).toEqual({minimum: units('1000'), missing: units('400')})
+  await deposit(polygon, user.address, 400n, 'POL')
+  await polygon.finalize(polygon.head.height)
+  expect(await shown()).toBeNull()
+  expect(await balance()).toMatchObject([{gross: units('6000'), net: units('5940'), held_back: '0'}])
+  await db.rows(`select app.set_sweep_min('POLYGON', 'POL', 0)`)
+})
+
 test('a negative balance is shown without a fee; a balance of zero is left out', async () => {
   const {id, client} = await newMerchant()
   await db.rows(
@@ -589,7 +635,7 @@ test('a negative balance is shown without a fee; a balance of zero is left out',
     [id],
   )
   expect((await client.get('/v1/balances')).body.balances).toEqual([
-    {chain: 'ETH', token: 'USDC', gross: '-1.5', fee: '0', net: '-1.5', depositCount: 0},
+    {chain: 'ETH', token: 'USDC', gross: '-1.5', fee: '0', net: '-1.5', held_back: '0', depositCount: 0},
   ])
   await db.rows('delete from app.balance_delta where merchant_id = $1', [id])
 })

@@ -366,6 +366,22 @@ test('an invalid amount is 400 invalid_request that names the amount, and takes 
   expect([await takenAddresses(), await requestCount(merchant)]).toEqual([before, 0])
 })
 
+test('an amount that is not worth collecting from an address of its own is 422 unprocessable', async () => {
+  const merchant = await newMerchant(['ETH'])
+  await db.rows(`select app.set_sweep_min('ETH', 'USDC', 1000000)`)
+  const post = (amount: string) =>
+    merchant.client.post('/v1/ETH-USDC/payment-request', {external_id: reference(merchant), amount})
+  const refused = await post('0.999999')
+  expect([...refusal(refused), refused.body.message]).toEqual([
+    422,
+    'unprocessable',
+    'amount: must be at least 1 ETH-USDC; less is not worth collecting from its address, which is used for nothing else',
+  ])
+  expect(await requestCount(merchant)).toBe(0)
+  expect((await post('1')).status).toBe(200)
+  await db.rows(`select app.set_sweep_min('ETH', 'USDC', 0)`)
+})
+
 test('an amount that nobody can pay on its chain is 422 unprocessable, and takes no address', async () => {
   const merchant = await newMerchant(['BTC', 'ETH', 'POLYGON', 'SOL', 'TRON'])
   const before = await takenAddresses()

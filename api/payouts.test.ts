@@ -293,7 +293,8 @@ test('a payout worth less than its network fee is 422, unless the operator set a
     const reply = await client.post('/v1/payouts', body)
     return [...refusal(reply), reply.body.message]
   }
-  const set = (more: Record<string, string>) => writeAssets(db.ownerUrl, readSettings(more).chains.values())
+  const set = (more: Record<string, string>) =>
+    writeAssets(db.ownerUrl, readSettings({ETH_SWEEP_MIN: 'ETH:0,USDC:0', ...more}).chains.values())
   try {
     await set({})
     expect(await post(eth)).toEqual([422, 'payout_failed', 'the balance is below the smallest payout (0.001 ETH)'])

@@ -16,6 +16,8 @@ export interface CommonSettings<C extends Chain = Chain> {
   collectAbove: Map<string, bigint>
   /** The smallest net amount of a payout of each asset. */
   minPayout: Map<string, bigint>
+  /** The least final money on an address (on chains with outputs: in an output) that is worth a sweep, of each asset. Less is held back. */
+  sweepMin: Map<string, bigint>
   /** The most that all network fees signed by custody in a day (UTC) may add up to, in the native coin's base units. */
   feeBudget: bigint
   /** The most that a sweep of the native coin may cost, in percent of the amount that it moves. */
@@ -34,6 +36,7 @@ export function commonVariables(chain: Chain) {
     DAILY_LIMIT: amounts(chain).default(() => new Map()),
     COLLECT_ABOVE: amounts(chain).default(() => new Map()),
     MIN_PAYOUT: amounts(chain).default(() => new Map()),
+    SWEEP_MIN: amounts(chain).default(() => new Map()),
     FEE_BUDGET: coins(chain, chain.feeBudget),
     SWEEP_FEE_PERCENT: whole(1, 100, 50).default(50),
   }
@@ -51,6 +54,7 @@ export function commonSettings<C extends Chain>(chain: C, given: Given): CommonS
     dailyLimit: withUsual(chain.assets, given.DAILY_LIMIT, asset => asset.usualDailyLimit),
     collectAbove: given.COLLECT_ABOVE,
     minPayout: new Map(chain.assets.map(asset => [asset.token, minPayoutOf(asset, given.MIN_PAYOUT)])),
+    sweepMin: withUsual(chain.assets, given.SWEEP_MIN, asset => asset.usualSweepMin),
     feeBudget: given.FEE_BUDGET,
     sweepFeePercent: given.SWEEP_FEE_PERCENT,
   }
@@ -61,6 +65,16 @@ function minPayoutOf({token, minPayout = 1n, usualMinPayout}: Asset, given: Map<
   const wanted = given.get(token) ?? usualMinPayout
   return wanted < minPayout ? minPayout : wanted
 }
+
+/** The least amount that is worth sweeping from an address that pays for it, together with the fee. Custody signs no sweep of less. */
+export function worthSweeping({sweepFeePercent}: Pick<CommonSettings, 'sweepFeePercent'>, fee: bigint): bigint {
+  const percent = BigInt(sweepFeePercent)
+  return fee + (fee * 100n + percent - 1n) / percent
+}
+
+/** The amounts, none of them below `least`. */
+export const atLeast = (least: bigint, amounts: Map<string, bigint>) =>
+  new Map([...amounts].map(([token, amount]) => [token, amount < least ? least : amount]))
 
 /** The given amounts, and the default amount for each other asset. */
 export function withUsual<A extends Asset>(

@@ -17,6 +17,8 @@ export interface Asset {
   minPayout?: bigint
   /** The default of the setting *_MIN_PAYOUT, in base units: as a rule more than the network fee of a payout. */
   usualMinPayout: bigint
+  /** The default of the setting *_SWEEP_MIN, in base units: about what its dearest way of sweeping costs at usual prices. */
+  usualSweepMin: bigint
   /** The smallest amount that an address without coins can receive, in base units; absent: 1. */
   smallestPayment?: bigint
   /** More than there will ever be, or than the chain can count, in whole coins; absent where that is not known. */
@@ -29,8 +31,6 @@ export interface Asset {
 /** A token of an ERC-20 contract. It is paid with the contract's transfer(address,uint256). */
 export interface Erc20 extends Asset {
   sweep: Sweep
-  /** The default of the setting *_SWEEP_MIN, in base units. */
-  usualSweepMin: bigint
 }
 
 /**
@@ -163,6 +163,7 @@ export const chains: Chain[] = [
         decimals: 18,
         mostCoins: 1_000_000_000n,
         usualMinPayout: 10n ** 15n, // 21,000 gas at 47 gwei
+        usualSweepMin: 10n ** 15n,
       },
       {
         token: 'USDC',
@@ -202,6 +203,7 @@ export const chains: Chain[] = [
         decimals: 18,
         mostCoins: 100_000_000_000n,
         usualMinPayout: 10n ** 16n,
+        usualSweepMin: 10n ** 16n, // 21,000 gas at 476 gwei
       },
     ],
     rollbackHorizonBlocks: 128,
@@ -249,6 +251,7 @@ export const chains: Chain[] = [
         smallestPayment: 294n, // the same for the kind of ours
         mostCoins: 21_000_000n,
         usualMinPayout: 5_000n,
+        usualSweepMin: 1_000n, // an input (68 virtual bytes) at 15 sat/vB
       },
     ],
     feeBudget: '0.05',
@@ -276,6 +279,7 @@ export const chains: Chain[] = [
         decimals: 6,
         mostCoins: 1_000_000_000_000n,
         usualMinPayout: 2_000_000n, // a new account costs 1.1
+        usualSweepMin: 900_000n, // three times the bytes of a sweep, if they cost the most that TRON_MAX_SWEEP_FEE allows
       },
     ],
     feeBudget: '500',
@@ -308,6 +312,7 @@ export const chains: Chain[] = [
         smallestPayment: 890_880n, // the rent of an account; some networks take 650,240
         mostCoins: 10_000_000_000n,
         usualMinPayout: 1_000_000n,
+        usualSweepMin: 995_880n, // the rent of an account, and the highest fee of a sweep
       },
     ],
     feeBudget: '1',

@@ -83,6 +83,9 @@ const breaks: Record<string, string[]> = {
     `insert into app.balance_delta (merchant_id, chain, token, amount, deposit_count) select id, 'ETH', 'USDC', 1, 0 from app.merchant`,
   ],
   ledger: ['update app.holding set amount = amount - 1'],
+  held_back: [
+    `update app.asset set sweep_min = 1; update app.deposit set held_back = true where credited and status = 'final' and token = 'USDC'`,
+  ],
   postings: ['update app.ledger_entry set amount = amount + 1 where id = (select max(id) from app.ledger_entry)'],
   fees: [
     'update app.payout set fee = fee + 1, gross = gross + 1',

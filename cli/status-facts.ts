@@ -90,6 +90,7 @@ interface LastAudit {
 interface Counts {
   pending_deposits: number
   unattributed_deposits: number
+  held_back_deposits: number
   deliveries_pending: number
   deliveries_failing: number
   deliveries_failed: number
@@ -105,7 +106,11 @@ export async function statusOf({db, service, home}: Sluice, nodeHeads: Map<strin
   return {
     service: {pid, started_at, api_url, home},
     chains: await chainStatus(db, service.chains, nodeHeads),
-    deposits: {pending: counts.pending_deposits, unattributed: counts.unattributed_deposits},
+    deposits: {
+      pending: counts.pending_deposits,
+      unattributed: counts.unattributed_deposits,
+      held_back: counts.held_back_deposits,
+    },
     payouts: {...counts.payouts, waiting: await whatWaits(db)},
     treasuries: await treasuriesWithGas(db),
     queues: await queues(db),
@@ -228,6 +233,7 @@ async function count(db: pg.Client): Promise<Counts> {
     `select
        (select count(*) from app.deposit where status = 'pending' and credited)::int as pending_deposits,
        (select count(*) from app.deposit where not credited and merchant_id is not null)::int as unattributed_deposits,
+       (select count(*) from app.deposit where held_back and settlement_id is null)::int as held_back_deposits,
        (select count(*) from app.delivery where status = 'pending' and attempts = 0)::int as deliveries_pending,
        (select count(*) from app.delivery where status = 'pending' and attempts > 0)::int as deliveries_failing,
        (select count(*) from app.delivery d where status = 'failed' and exists (

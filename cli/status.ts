@@ -48,6 +48,7 @@ function report(status: Status): Report {
       facts({
         'pending deposits': deposits.pending,
         'unattributed deposits': deposits.unattributed,
+        'deposits held back': deposits.held_back && `${deposits.held_back} (sluice treasury held-back)`,
         'payouts under way': payoutText(payouts),
         'webhooks pending': webhooks.pending,
         'webhooks being retried': webhooks.failing,

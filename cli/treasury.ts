@@ -45,7 +45,7 @@ interface Withdrawal {
 export function addTreasuryCommands(program: Command): void {
   const treasury = program
     .command('treasury')
-    .description("the treasuries: what they hold, withdrawals of the operator's own money, CPFP")
+    .description("the treasuries: what they hold, what is held back, withdrawals of the operator's own money, CPFP")
 
   leaf(
     treasury,
@@ -90,6 +90,41 @@ export function addTreasuryCommands(program: Command): void {
       return {json: {treasuries, withdrawals}, text: [holdings, underWay].join('\n\n')}
     }),
   )
+
+  leaf(
+    treasury,
+    'held-back',
+    [
+      'Lists addresses whose final deposits no payout collects yet, because what they hold is not worth a sweep; those that lack the least first.',
+      '',
+      'It is in gross and held_back of the balance of the merchant. The minimum is <CHAIN>_SWEEP_MIN; missing is what must still arrive at the address.',
+      'A lower minimum counts after sluice migrate. On BTC each output is compared by itself.',
+    ].join('\n'),
+    'sluice treasury held-back --chain ETH',
+  )
+    .option('--chain <code>', 'only this chain', chainCode)
+    .action(
+      action<{chain?: ChainCode}>(async ({db}, {chain}) => {
+        const rows = await heldBack(db, chain)
+        return {
+          json: {held_back: rows},
+          text: table(
+            ['chain', 'token', 'merchant', 'held back', 'deposits', 'minimum', 'missing', 'address'],
+            rows.map(row => [
+              row.chain,
+              row.token,
+              row.merchant,
+              row.held_back,
+              row.deposits,
+              row.minimum,
+              row.missing,
+              row.address,
+            ]),
+            'Nothing is held back.',
+          ),
+        }
+      }),
+    )
 
   leaf(
     treasury,
@@ -186,6 +221,34 @@ export async function treasuriesOf(db: pg.Client): Promise<Treasury[]> {
          a.decimals) as merchants
      from app.asset a left join app.treasury t using (chain, token)
      where app.treasury_address(a.chain) is not null order by a.chain, a.token`,
+  )
+  return rows
+}
+
+interface HeldBack {
+  chain: string
+  token: string
+  merchant: string
+  address: string
+  held_back: string
+  deposits: number
+  minimum: string
+  missing: string
+}
+
+const shownAtMost = 200
+
+async function heldBack(db: pg.Client, chain: string | undefined): Promise<HeldBack[]> {
+  const {rows} = await db.query<HeldBack>(
+    `select h.chain, h.token, m.prefix as merchant, h.address, app.decimal(h.amount, a.decimals) as held_back, h.deposits,
+       app.decimal(a.sweep_min, a.decimals) as minimum, app.decimal(h.missing, a.decimals) as missing
+     from (
+       select d.merchant_id, d.chain, d.token, d.address, d.missing, sum(d.amount) as amount, count(*)::int as deposits
+       from (select d.*, app.missing_to_collect(d) as missing from app.deposit d where d.held_back and d.settlement_id is null) d
+       where coalesce(d.chain = $1, true) group by d.merchant_id, d.chain, d.token, d.address, d.missing
+     ) h join app.merchant m on m.id = h.merchant_id join app.asset a on a.chain = h.chain and a.token = h.token
+     order by h.chain, h.token, h.missing, h.address limit ${shownAtMost}`,
+    [chain ?? null],
   )
   return rows
 }

@@ -1,5 +1,5 @@
 // Writes the assets of the settings into the database (app.asset), which credits tokens and checks payouts by them. So every process decides alike.
-// Promises: once this resolves, the assets are those of the settings, including the operator's own tokens, with their smallest payouts. What was
+// Promises: once this resolves, the assets are those of the settings, including the operator's own tokens, with their smallest payouts and sweeps. What was
 // accepted before stays. Decimals change, and an asset is removed, only if no amount of it was ever stored. A process whose settings name other
 // assets does not start.
 import type pg from 'pg'
@@ -15,7 +15,7 @@ export async function writeAssets(ownerUrl: string, settings: Iterable<ChainSett
   await client.connect()
   try {
     await removeOthers(client, chains)
-    for (const {chain, minPayout} of chains) {
+    for (const {chain, minPayout, sweepMin} of chains) {
       await upsertAssets(client, chain.code, chain.assets)
       await client.query('update app.chain c set assets = $2 where c.chain = $1', [
         chain.code,
@@ -27,6 +27,8 @@ export async function writeAssets(ownerUrl: string, settings: Iterable<ChainSett
          where a.chain = $1 and a.token = given.token and a.min_payout is distinct from given.amount`,
         [chain.code, [...minPayout.keys()], [...minPayout.values()].map(String)],
       )
+      for (const [token, amount] of sweepMin)
+        await client.query('select app.set_sweep_min($1, $2, $3)', [chain.code, token, String(amount)])
     }
   } finally {
     await client.end()

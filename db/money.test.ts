@@ -43,6 +43,9 @@ class World {
   /** Deposits that left the chain and that an operator decided to keep. */
   readonly #kept: {address: string; token: string; amount: number}[] = []
 
+  /** Deposits that were collectable once. */
+  readonly #collectable = new Set<string>()
+
   static async create(): Promise<World> {
     const world = new World()
     for (let n = 0; n < 2; n++) {
@@ -53,6 +56,7 @@ class World {
     await money.db.rows(`insert into custody.whitelist (chain, address) values ('ETH', '0xSender')`)
     await money.topUp('ETH', 2_000)
     await money.topUp('USDC', 500)
+    for (const token of tokens) await money.db.rows(`select app.set_sweep_min('ETH', $1, 150)`, [token])
     return world
   }
 
@@ -91,6 +95,7 @@ class World {
       }
     },
     fold: () => money.work('fold_balances', 5),
+    setSweepMin: (a, b) => money.db.rows(`select app.set_sweep_min('ETH', $1, $2)`, [pick(tokens, a), 1 + (b % 400)]),
 
     /** Blocks that are not final leave; some of what they held comes back in another block. */
     reorg: async (a, b) => {
@@ -234,6 +239,29 @@ class World {
     }
   }
 
+  /**
+   * No payout has claimed what is held back. What was collectable stays so, and what has become so was worth a sweep, or was swept: its address has
+   * received the minimum, or been swept. (The books have the reverse.)
+   */
+  async checkCollectable(): Promise<void> {
+    const rows = await money.db.rows<{deposit: string; isHeldBack: boolean; isClaimed: boolean; wasWorthIt: boolean}>(
+      `select d.id || ' ' || d.finalised_at as deposit, d.held_back as "isHeldBack", d.settlement_id is not null as "isClaimed",
+         exists (select from app.outgoing_payment s where (s.chain, s.source, s.token, s.outcome) = (d.chain, d.address, d.token, 'done'))
+           or a.sweep_min <= (select sum(o.amount) from app.deposit o
+             where (o.chain, o.address, o.token) = (d.chain, d.address, d.token) and o.status = 'final' and o.credited) as "wasWorthIt"
+       from app.deposit d join app.asset a using (chain, token) where d.status = 'final' and d.credited`,
+    )
+    for (const {deposit, isHeldBack, isClaimed, wasWorthIt} of rows) {
+      const before = this.#collectable.has(deposit)
+      expect([isHeldBack && isClaimed, isHeldBack && before, !isHeldBack && !before && !wasWorthIt], deposit).toEqual([
+        false,
+        false,
+        false,
+      ])
+      if (!isHeldBack) this.#collectable.add(deposit)
+    }
+  }
+
   /** What each address holds, by the final blocks. */
   async onChain(): Promise<Record<string, number>> {
     const finalHeight = await this.#finalHeight()
@@ -335,6 +363,7 @@ test('after any operations with money, in any order, the books balance and agree
         await world.step(name, a, b, c)
         await assertBooks(money.db)
         expect(await world.inLedger(), `${name} ${a} ${b} ${c}`).toEqual(await world.onChain())
+        await world.checkCollectable()
       }
     }),
     {numRuns: 10, endOnFailure: true},

@@ -228,6 +228,15 @@ class Coins {
   }
 }
 
+/** The balance, and what of it is held back. */
+async function balanceOf(coins: Coins, merchant: {id: string}): Promise<number[]> {
+  const [row] = await coins.db.rows<{shown: number[]}>(
+    'select array[amount::int, held_back::int] as shown from app.balance_now where merchant_id = $1',
+    [merchant.id],
+  )
+  return row?.shown ?? [0, 0]
+}
+
 let coins: Coins
 beforeAll(async () => {
   coins = await Coins.open()
@@ -278,6 +287,27 @@ describe('a payment from outputs', () => {
     const payout = await coins.claim(merchant)
     expect(await coins.work('begin_output_payment', payout, [output, await other()], 300)).toMatch('not free')
     expect(await coins.work('begin_output_payment', payout, [output, output], 300)).toMatch('not free')
+  })
+
+  test('each output is compared with the minimum by itself, and one that is spent all the same is not held back', async () => {
+    const setSweepMin = (amount: number) => coins.db.rows(`select app.set_sweep_min('BTC', 'BTC', $1)`, [amount])
+    await setSweepMin(1000)
+    const merchant = await coins.merchant()
+    const [address] = merchant.addresses
+    const [large, small] = [await coins.deposit(address!, 100_000n), await coins.deposit(address!, 600n)]
+    await coins.deposit(address!, 999n)
+    expect(await balanceOf(coins, merchant)).toEqual([101_599, 1_599])
+    await assertBooks(coins.db)
+    const payout = await coins.claim(merchant)
+    expect(await balanceOf(coins, merchant)).toEqual([1_599, 1_599])
+    expect(await coins.work('begin_output_payment', payout, [large, small], 300)).toBeNull()
+    await coins.mineFinally((await coins.attempt(await coins.outgoingPaymentOf(payout), 300n))!)
+    expect(await coins.status(payout)).toBe('completed')
+    expect(await balanceOf(coins, merchant)).toEqual([1_599, 999])
+    await setSweepMin(999)
+    expect(await balanceOf(coins, merchant)).toEqual([1_599, 0])
+    await setSweepMin(0)
+    await assertBooks(coins.db)
   })
 
   test('outputs that do not cover the net and the fee begin nothing', async () => {
@@ -826,6 +856,7 @@ test('after deposits, payments, replacements, cancels and blocks in any order, t
   }
   const actions: Record<string, (n: number) => Promise<unknown>> = {
     deposit: n => walk.deposit(merchants[n % 2]!.addresses[n % 3 === 0 ? 1 : 0]!, BigInt(20_000 + (n % 7) * 10_000)),
+    setSweepMin: n => walk.db.rows(`select app.set_sweep_min('BTC', 'BTC', $1)`, [(n % 8) * 10_000]),
     async pay(n) {
       const merchant = merchants[n % 2]!
       const payout = await walk.claim(merchant).catch(() => undefined) // there may be nothing to pay out

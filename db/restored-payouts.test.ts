@@ -1,6 +1,6 @@
 // Payouts that an older copy of the database has forgotten and that custody's journal brings back. Their deposits are allocated only if there is
 // exactly one solution; no balance depends on it. Every test ends with books that agree.
-import {afterAll, afterEach, beforeAll, expect, test} from 'vitest'
+import {afterAll, afterEach, beforeAll, describe, expect, test} from 'vitest'
 import {assertBooks} from '../test/support/books.ts'
 import {Money} from '../test/support/money.ts'
 import type {TestUser} from '../test/support/people.ts'
@@ -141,6 +141,48 @@ test('deposits that become final at once are distinguished by their blocks; thos
     [5, null, false],
   ])
   await money.mineFinally([first.txid, second.txid])
+})
+
+describe('where what is not worth a sweep is held back', () => {
+  beforeAll(() => money.db.rows(`select app.set_sweep_min('ETH', 'USDC', 50)`))
+  afterAll(() => money.db.rows(`select app.set_sweep_min('ETH', 'USDC', 0)`))
+
+  test('a payout gets what was collectable at its time, in the order in which addresses reached the minimum', async () => {
+    const user = await money.merchant()
+    const other = await money.user(user.merchantId)
+    const [first, second] = (await recover(user, [70, 65])) as [Recovered, Recovered]
+    await money.deposit(user.address, 30, {final: false}) // collectable with the 35 below, after the first payout
+    await money.deposit(other.address, 70, {final: false})
+    await money.deposit(user.address, 35, {final: false})
+    await money.deposit((await money.user(user.merchantId)).address, 20)
+    expect(await shown(user)).toEqual([
+      [30, second.id, false],
+      [70, first.id, false],
+      [35, second.id, false],
+      [20, null, false],
+    ])
+    expect(await balance(user)).toEqual({amount: 20, deposits: 1})
+    await money.mineFinally([first.txid, second.txid])
+  })
+
+  test('what a sweep took that the copy reads together with it was collectable', async () => {
+    const user = await money.merchant()
+    await money.deposit(user.address, 60)
+    await money.sweep(null, [user.address])
+    const sweep = (await money.attempt(await money.sweepOf(user.address)))!
+    await money.deposit(user.address, 20, {final: false})
+    await money.mine([sweep])
+    await money.deposit(user.address, 10)
+    expect(
+      await money.db.rows('select amount::int, held_back from app.deposit where merchant_id = $1 order by seq', [
+        user.merchantId,
+      ]),
+    ).toEqual([
+      {amount: 60, held_back: false},
+      {amount: 20, held_back: true},
+      {amount: 10, held_back: true},
+    ])
+  })
 })
 
 test('two payouts get their own deposits when the second one claimed was signed first', async () => {

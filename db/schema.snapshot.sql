@@ -49,12 +49,14 @@ create view analytics.balances with (security_barrier=true) as
     b.amount AS gross_base_units,
     m.fee_bps,
     analytics.coins(f.fee, a.decimals) AS fee,
-    analytics.coins(b.amount - f.fee, a.decimals) AS net,
-    b.deposit_count
+    analytics.coins(b.amount - b.held_back - f.fee, a.decimals) AS net,
+    b.deposit_count,
+    analytics.coins(b.held_back, a.decimals) AS held_back,
+    b.held_back AS held_back_base_units
    FROM app.balance_now b
      JOIN app.merchant m ON m.id = b.merchant_id
      JOIN app.asset a ON a.chain = b.chain AND a.token = b.token
-     CROSS JOIN LATERAL ( SELECT div(GREATEST(b.amount, 0::numeric) * m.fee_bps::numeric, 10000::numeric) AS fee) f;
+     CROSS JOIN LATERAL ( SELECT div(GREATEST(b.amount - b.held_back, 0::numeric) * m.fee_bps::numeric, 10000::numeric) AS fee) f;
 --   merchant_id text: Id of the merchant.
 --   merchant_name text: Name of the merchant.
 --   merchant_prefix text: The merchant's account prefix.
@@ -63,9 +65,11 @@ create view analytics.balances with (security_barrier=true) as
 --   gross numeric: Sum of the deposits, in whole coins, exact.
 --   gross_base_units numeric: The same sum as an integer in the smallest unit of the token.
 --   fee_bps integer: The merchant's service fee in basis points (1/100 of a percent).
---   fee numeric: The fee that a payout of the whole balance would keep, in whole coins; rounded down to the smallest unit, none on a balance below zero.
---   net numeric: gross minus fee: what such a payout would send.
+--   fee numeric: The fee that a payout made now would keep, in whole coins; rounded down to the smallest unit, none on a sum below zero.
+--   net numeric: gross minus held_back minus fee: what a payout made now would send.
 --   deposit_count bigint: Number of deposits in the balance, receipts of payment requests included.
+--   held_back numeric: The part of gross that no payout collects yet, because its addresses hold too little to be worth a sweep, in whole coins. It is collected when more arrives there.
+--   held_back_base_units numeric: held_back as an integer in the smallest unit of the token.
 
 -- Where each chain stands now, and how far behind. A chain that was never followed has nulls.
 create view analytics.chain_lag with (security_barrier=true) as
@@ -288,7 +292,8 @@ create view analytics.deposits with (security_barrier=true) as
     app.public_id('pay'::text, d.settlement_id) AS settlement_id,
     d.id AS deposit_uuid,
     d.settlement_id AS settlement_uuid,
-    d.settled_before_restore
+    d.settled_before_restore,
+    d.held_back
    FROM app.deposit d
      JOIN app.merchant m ON m.id = d.merchant_id
      JOIN app."user" u ON u.id = d.user_id
@@ -320,6 +325,7 @@ create view analytics.deposits with (security_barrier=true) as
 --   deposit_uuid uuid: deposit_id as a UUID, to search by: deposit_uuid = analytics.id('dep_...').
 --   settlement_uuid uuid: settlement_id as a UUID, to search by: settlement_uuid = analytics.id('pay_...'); null until a payout collected it.
 --   settled_before_restore boolean: True if a payout that was forgotten in a restore covers it, and it is unknown which deposits that payout collected. The merchant is no longer owed it, though settlement_id is null or names a later payout.
+--   held_back boolean: True while it is final and no payout can collect it, because its address holds too little to be worth a sweep.
 
 -- Service fees earned and network fees paid on each UTC day, by merchant, chain and token. Computed from analytics.daily_ledger, and as fresh as that view.
 create view analytics.earnings with (security_barrier=true) as
@@ -537,10 +543,10 @@ create view analytics.payment_receipts with (security_barrier=true) as
     app.public_id('pay'::text, c.settlement_id) AS settlement_id,
     c.deposit_id AS deposit_uuid,
     c.settlement_id AS settlement_uuid,
-    ( SELECT d.settled_before_restore
-           FROM app.deposit d
-          WHERE d.id = c.deposit_id) AS settled_before_restore
+    d.settled_before_restore,
+    d.held_back
    FROM app.receipt c
+     JOIN app.deposit d ON d.id = c.deposit_id
      JOIN app.merchant m ON m.id = c.merchant_id
      JOIN app.asset a ON a.chain = c.chain AND a.token = c.token;
 --   deposit_id text: Its id, as operators see it in incidents; the API does not show it.
@@ -566,6 +572,7 @@ create view analytics.payment_receipts with (security_barrier=true) as
 --   deposit_uuid uuid: deposit_id as a UUID, to search by: deposit_uuid = analytics.id('dep_...').
 --   settlement_uuid uuid: settlement_id as a UUID, to search by: settlement_uuid = analytics.id('pay_...'); null until a payout collected it.
 --   settled_before_restore boolean: True if a payout that was forgotten in a restore covers it, and it is unknown which deposits that payout collected. The merchant is no longer owed it, though settlement_id is null or names a later payout.
+--   held_back boolean: True while it is final and no payout can collect it, because its address holds too little to be worth a sweep.
 
 -- One row for each payment request: an amount that a merchant asked to be paid to an address of its own, and what was paid of it.
 create view analytics.payment_requests with (security_barrier=true) as
@@ -1137,6 +1144,7 @@ create table app.asset (
   min_payout numeric(78,0) not null default 1, -- The smallest net amount of a payout, in base units: the setting <chain>_MIN_PAYOUT, but at least the smallest amount that the chain carries.
   min_payment numeric(78,0) not null default 1, -- The smallest amount that an address without coins can receive, in base units.
   max_payment numeric(78,0) not null default (((10)::numeric ^ (77)::numeric) - (1)::numeric), -- No payment can be more, in base units: there are no more coins, or the chain cannot count them.
+  sweep_min numeric(78,0), -- The least final money on an address (on chains with outputs: in an output) that is worth a sweep, in base units: the setting <chain>_SWEEP_MIN. What an address with less holds is held back.
   constraint asset_pkey PRIMARY KEY (chain, token),
   constraint asset_name_key UNIQUE (name)
 );
@@ -1181,6 +1189,8 @@ create table app.balance (
   token text not null, -- Token code.
   amount numeric(78,0) not null, -- Gross balance in base units, without the changes that are not folded yet.
   deposit_count bigint not null, -- Unsettled final deposits, without the changes that are not folded yet.
+  held_back numeric(78,0) not null default 0, -- The part of the gross balance that is held back, in base units, without the changes that are not folded yet.
+  held_back_count bigint not null default 0, -- Deposits that are held back, without the changes that are not folded yet.
   constraint balance_pkey PRIMARY KEY (merchant_id, chain, token)
 );
 
@@ -1192,6 +1202,8 @@ create table app.balance_delta (
   token text not null, -- Token code.
   amount numeric(78,0) not null, -- Change of the gross balance, in base units.
   deposit_count integer not null, -- Change of the number of unsettled final deposits.
+  held_back numeric(78,0) not null default 0, -- Change of the part of the gross balance that is held back, in base units.
+  held_back_count integer not null default 0, -- Change of the number of deposits that are held back.
   constraint balance_delta_pkey PRIMARY KEY (id)
 );
 CREATE INDEX balance_delta_pair ON app.balance_delta USING btree (merchant_id, chain, token);
@@ -1336,17 +1348,21 @@ create table app.deposit (
   settlement_id uuid, -- The payout that collected it; null until then.
   created_at timestamp with time zone not null default clock_timestamp(), -- When it was first seen.
   finalised_at timestamp with time zone, -- When it became final; null while it is not.
-  finalisation bigint, -- Number, on its chain, of the time at which it became final, or was credited by an operator; null before. A payout claims up to a number.
+  finalisation bigint, -- Number, on its chain, of the time from which it was in the balance and not held back; while it is held back, of the time at which it became final, or was credited by an operator; null before. A payout claims up to a number.
   payment_request_id uuid, -- The payment request that has the address; null for the address of a user or a treasury.
   came_at timestamp with time zone, -- For what reached a payment request's address: when it was first seen, or the time of a block that holds or held it, whichever is earlier; null for others.
   settled_before_restore boolean not null default false, -- True if a payout that an older copy of the database had forgotten covers it, and it is unknown which deposits that payout collected: the balance no longer includes it.
   "position" numeric(38,0) not null generated always as ((((((EXTRACT(epoch FROM (created_at - '1970-01-01 00:00:00+00'::timestamp with time zone)) * (1000000)::numeric))::bigint)::numeric * '9223372036854775808'::numeric) + (seq)::numeric)) stored, -- Place in lists, so that a range of times is a range of an index: the microsecond of created_at, times 2^63, plus seq.
+  held_back boolean not null default false, -- True while no payout can collect it, because its address does not hold enough to be worth a sweep (app.asset.sweep_min). Only a final, credited deposit is held back; one that was collectable once never is again.
   constraint deposit_pkey PRIMARY KEY (id),
   constraint deposit_status_check CHECK ((status = ANY (ARRAY['pending'::text, 'final'::text, 'reorged'::text]))),
   constraint deposit_txid_output_index_chain_address_token_key UNIQUE (txid, output_index, chain, address, token),
-  constraint nobody_is_not_credited CHECK (((NOT credited) OR (merchant_id IS NOT NULL)))
+  constraint nobody_is_not_credited CHECK (((NOT credited) OR (merchant_id IS NOT NULL))),
+  constraint only_final_is_held_back CHECK (((NOT held_back) OR ((status = 'final'::text) AND credited))) NOT VALID
 );
+CREATE INDEX deposit_collectable ON app.deposit USING btree (merchant_id, chain, token, finalisation, seq) INCLUDE (amount) WHERE ((status = 'final'::text) AND credited AND (settlement_id IS NULL) AND (NOT held_back));
 CREATE INDEX deposit_created ON app.deposit USING btree (merchant_id, created_at) WHERE credited;
+CREATE INDEX deposit_held_back ON app.deposit USING btree (chain, token, address) WHERE held_back;
 CREATE INDEX deposit_page ON app.deposit USING btree (merchant_id, "position" DESC) WHERE (credited AND (user_id IS NOT NULL));
 CREATE INDEX deposit_part_page ON app.deposit USING btree (merchant_id, chain, token, status, "position" DESC) WHERE (credited AND (user_id IS NOT NULL));
 CREATE INDEX deposit_payment_request ON app.deposit USING btree (payment_request_id) WHERE (payment_request_id IS NOT NULL);
@@ -1355,7 +1371,6 @@ CREATE INDEX deposit_settlement ON app.deposit USING btree (settlement_id, seq) 
 CREATE INDEX deposit_unattributed ON app.deposit USING btree (chain) WHERE ((status = 'final'::text) AND (NOT credited) AND (merchant_id IS NOT NULL));
 CREATE INDEX deposit_unattributed_address ON app.deposit USING btree (chain, address) WHERE ((status = 'final'::text) AND (NOT credited) AND (merchant_id IS NOT NULL));
 CREATE INDEX deposit_uncredited ON app.deposit USING btree (chain, seq DESC) WHERE (NOT credited);
-CREATE INDEX deposit_unpaid ON app.deposit USING btree (merchant_id, chain, token, finalisation, seq) INCLUDE (amount) WHERE ((status = 'final'::text) AND credited AND (settlement_id IS NULL));
 CREATE INDEX deposit_user_page ON app.deposit USING btree (user_id, chain, token, status, "position" DESC) WHERE (credited AND (user_id IS NOT NULL));
 CREATE TRIGGER adopt_return AFTER INSERT ON app.deposit FOR EACH ROW WHEN (((NOT new.credited) AND (new.merchant_id IS NOT NULL))) EXECUTE FUNCTION app.adopt_deposit();
 CREATE TRIGGER final_stays_final BEFORE UPDATE ON app.deposit FOR EACH ROW WHEN (((old.status = 'final'::text) AND ((new.status <> 'final'::text) OR (new.amount <> old.amount)) AND (current_setting('app.decided_by_operator'::text, true) IS DISTINCT FROM 'on'::text))) EXECUTE FUNCTION app.refuse_change();
@@ -1878,18 +1893,24 @@ create view app.balance_audit as
     COALESCE(kept.amount, 0::numeric) AS kept_amount,
     COALESCE(counted.amount, 0::numeric) AS counted_amount,
     COALESCE(kept.deposit_count, 0::bigint) AS kept_count,
-    COALESCE(counted.deposit_count, 0::bigint) AS counted_count
+    COALESCE(counted.deposit_count, 0::bigint) AS counted_count,
+    COALESCE(kept.held_back, 0::numeric) AS kept_held_back,
+    COALESCE(counted.held_back, 0::numeric) AS counted_held_back
    FROM app.balance_now kept
      FULL JOIN ( SELECT part.merchant_id,
             part.chain,
             part.token,
             sum(part.amount) AS amount,
-            sum(part.deposit_count)::bigint AS deposit_count
+            sum(part.deposit_count)::bigint AS deposit_count,
+            sum(part.held_back) AS held_back,
+            sum(part.held_back_count)::bigint AS held_back_count
            FROM ( SELECT deposit.merchant_id,
                     deposit.chain,
                     deposit.token,
                     sum(deposit.amount) AS amount,
-                    count(*) AS deposit_count
+                    count(*) AS deposit_count,
+                    COALESCE(sum(deposit.amount) FILTER (WHERE deposit.held_back), 0::numeric) AS held_back,
+                    count(*) FILTER (WHERE deposit.held_back) AS held_back_count
                    FROM app.deposit
                   WHERE deposit.status = 'final'::text AND deposit.credited AND deposit.settlement_id IS NULL
                   GROUP BY deposit.merchant_id, deposit.chain, deposit.token
@@ -1898,6 +1919,8 @@ create view app.balance_audit as
                     adjustment.chain,
                     adjustment.token,
                     adjustment.amount,
+                    0,
+                    0,
                     0
                    FROM app.adjustment
                   WHERE adjustment.settlement_id IS NULL
@@ -1912,11 +1935,24 @@ create view app.balance_audit as
                         CASE claim.kind
                             WHEN 'claim'::text THEN claim.done_count - claim.deposit_count
                             ELSE claim.deposit_count - claim.done_count
-                        END AS "case"
+                        END AS "case",
+                    0,
+                    0
                    FROM app.claim
-                  WHERE claim.finished_at IS NULL) part
+                  WHERE claim.finished_at IS NULL
+                UNION ALL
+                 SELECT d.merchant_id,
+                    d.chain,
+                    d.token,
+                    0,
+                    0,
+                    d.amount,
+                    1
+                   FROM app.claim c
+                     JOIN app.deposit d ON d.settlement_id = c.payout_id
+                  WHERE c.kind = 'release'::text AND c.finished_at IS NULL AND d.held_back) part
           GROUP BY part.merchant_id, part.chain, part.token) counted USING (merchant_id, chain, token)
-  WHERE COALESCE(kept.amount, 0::numeric) <> COALESCE(counted.amount, 0::numeric) OR COALESCE(kept.deposit_count, 0::bigint) <> COALESCE(counted.deposit_count, 0::bigint);
+  WHERE COALESCE(kept.amount, 0::numeric) <> COALESCE(counted.amount, 0::numeric) OR COALESCE(kept.deposit_count, 0::bigint) <> COALESCE(counted.deposit_count, 0::bigint) OR COALESCE(kept.held_back, 0::numeric) <> COALESCE(counted.held_back, 0::numeric) OR COALESCE(kept.held_back_count, 0::bigint) <> COALESCE(counted.held_back_count, 0::bigint);
 --   merchant_id uuid: The merchant.
 --   chain text: Chain code.
 --   token text: Token code.
@@ -1924,6 +1960,8 @@ create view app.balance_audit as
 --   counted_amount numeric: Sum of the deposits, in base units.
 --   kept_count bigint: Number of deposits as stored.
 --   counted_count bigint: Number of deposits counted.
+--   kept_held_back numeric: What is held back of it, as stored, in base units.
+--   counted_held_back numeric: Sum of the deposits that are held back, in base units.
 
 -- The exact balance of each merchant, chain and token: final deposits that no payout has collected.
 create view app.balance_now with (security_barrier=true) as
@@ -1931,27 +1969,35 @@ create view app.balance_now with (security_barrier=true) as
     chain,
     token,
     sum(amount) AS amount,
-    sum(deposit_count)::bigint AS deposit_count
+    sum(deposit_count)::bigint AS deposit_count,
+    sum(held_back) AS held_back,
+    sum(held_back_count)::bigint AS held_back_count
    FROM ( SELECT balance.merchant_id,
             balance.chain,
             balance.token,
             balance.amount,
-            balance.deposit_count
+            balance.deposit_count,
+            balance.held_back,
+            balance.held_back_count
            FROM app.balance
         UNION ALL
          SELECT balance_delta.merchant_id,
             balance_delta.chain,
             balance_delta.token,
             balance_delta.amount,
-            balance_delta.deposit_count
+            balance_delta.deposit_count,
+            balance_delta.held_back,
+            balance_delta.held_back_count
            FROM app.balance_delta) part
   GROUP BY merchant_id, chain, token
- HAVING sum(amount) <> 0::numeric OR sum(deposit_count) <> 0::numeric;
+ HAVING sum(amount) <> 0::numeric OR sum(deposit_count) <> 0::numeric OR sum(held_back) <> 0::numeric;
 --   merchant_id uuid: The merchant.
 --   chain text: Chain code.
 --   token text: Token code.
 --   amount numeric: Gross balance in base units.
 --   deposit_count bigint: Number of deposits in it.
+--   held_back numeric: The part of the gross balance that no payout can claim yet, in base units (db/functions/balances/collectable.sql).
+--   held_back_count bigint: Number of deposits in that part.
 
 -- Where each chain that Sluice can run stands now.
 create view app.chain_state with (security_barrier=true) as
@@ -2406,8 +2452,9 @@ create view app.merchant_balance with (security_barrier=true) as
     b.chain,
     b.token,
     b.amount AS gross,
-    div(GREATEST(b.amount, 0::numeric) * m.fee_bps::numeric, 10000::numeric) AS fee,
-    b.deposit_count
+    div(GREATEST(b.amount - b.held_back, 0::numeric) * m.fee_bps::numeric, 10000::numeric) AS fee,
+    b.deposit_count,
+    b.held_back
    FROM app.balance_now b
      JOIN app.merchant m ON m.id = b.merchant_id;
 --   merchant_id uuid: The merchant.
@@ -2416,6 +2463,7 @@ create view app.merchant_balance with (security_barrier=true) as
 --   gross numeric: Final deposits that no payout has collected, in base units.
 --   fee numeric: Service fee, in base units.
 --   deposit_count bigint: Number of deposits in it.
+--   held_back numeric: The part of gross that no payout can claim yet, in base units. gross - held_back - fee is what a payout made now would pay.
 
 -- Incidents that wait for an operator, by chain and kind, with the way out.
 create view app.open_incident as
@@ -2971,7 +3019,7 @@ begin
   if op.kind = 'claim' then
     with next as materialized (
       select d.id, d.finalisation, d.seq, d.amount from app.deposit d
-      where d.merchant_id = of_merchant and d.chain = of_chain and d.token = of_token and d.status = 'final' and d.credited
+      where d.merchant_id = of_merchant and d.chain = of_chain and d.token = of_token and d.status = 'final' and d.credited and not d.held_back
         and d.settlement_id is null and d.finalisation <= op.cutoff and (d.finalisation, d.seq) > (op.last_finalisation, op.last_seq)
       order by d.finalisation, d.seq limit batch
     ), allocated as (
@@ -3015,8 +3063,8 @@ begin
   select a.created_at into strict recovered_at from app.adjustment a where a.settlement_id = p.id and a.reason = 'payout_recovered';
   with done as (
     update app.deposit d set settlement_id = p.id, settled_before_restore = false
-    where d.merchant_id = p.merchant_id and d.chain = p.chain and d.token = p.token and d.status = 'final' and d.credited
-      and d.settlement_id is null and (d.finalisation, d.block_height) <= (to_finalisation, to_height) returning d.amount
+    from app.unclaimed_deposits(p.merchant_id, p.chain, p.token) u
+    where d.id = u.id and (u.finalisation, u.height) <= (to_finalisation, to_height) returning d.amount
   )
   select count(*) as n, sum(amount) as amount into allocated from done;
   update app.adjustment a set settlement_id = p.id
@@ -3753,6 +3801,18 @@ AS $function$
     or i.kind = 'unproven_expiry' and not exists (select from app.attempt_fate f where f.chain = of_chain and f.txid = i.details ->> 'txid' and f.fate = 'open'))
 $function$;
 
+-- The part of the final, credited money on an address that is not held back, in base units: as long as there is some, the address is swept, and custody signs that.
+CREATE OR REPLACE FUNCTION app.collectable_amount(of_chain text, of_address text, of_token text)
+ RETURNS numeric
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select coalesce((select h.amount from app.holding h where h.chain = of_chain and h.address = of_address and h.token = of_token), 0)
+    - coalesce((select sum(d.amount) from app.deposit d
+      where d.held_back and d.chain = of_chain and d.token = of_token and d.address = of_address), 0)
+$function$;
+
 -- How long ago the oldest comparison is: every address that was handed out before that has been compared with the chain since.
 CREATE OR REPLACE FUNCTION app.comparison_age(of_chain text)
  RETURNS interval
@@ -3899,6 +3959,9 @@ begin
     elsif coins * 10::numeric ^ asset.decimals < asset.min_payment then
       raise exception 'amount: a new address cannot receive less than % %', app.decimal(asset.min_payment, asset.decimals), of_currency
         using errcode = 'SL422';
+    elsif coins * 10::numeric ^ asset.decimals < asset.sweep_min then
+      raise exception 'amount: must be at least % %; less is not worth collecting from its address, which is used for nothing else',
+        app.decimal(asset.sweep_min, asset.decimals), of_currency using errcode = 'SL422';
     elsif coins * 10::numeric ^ asset.decimals > asset.max_payment then
       raise exception 'amount: there are not so many %', of_currency using errcode = 'SL422';
     elsif not exists (select from app.merchant_chain m where m.merchant_id = of_merchant and m.chain = asset.chain and m.enabled) then
@@ -3960,17 +4023,21 @@ begin
   if asset.chain is null or is_enabled is null then raise exception 'not enabled for this account: %', of_chain using errcode = 'SLCHN'; end if;
   perform app.lock_pair(of_merchant, of_chain, of_token);
 
-  select coalesce(b.amount, 0) as gross, coalesce(b.deposit_count, 0) as deposit_count, c.finalisation as cutoff into at
+  select coalesce(b.amount, 0) - coalesce(b.held_back, 0) as gross, coalesce(b.held_back, 0) as held_back,
+    coalesce(b.deposit_count, 0) - coalesce(b.held_back_count, 0) as deposit_count, c.finalisation as cutoff into at
   from (select) one left join app.balance_now b on b.merchant_id = of_merchant and b.chain = of_chain and b.token = of_token
   left join chain.cursor c on c.chain = of_chain;
-  if at.gross = 0 and not is_enabled then raise exception 'not enabled for this account: %', of_chain using errcode = 'SLCHN'; end if;
+  if at.gross = 0 and at.held_back = 0 and not is_enabled then raise exception 'not enabled for this account: %', of_chain using errcode = 'SLCHN'; end if;
   perform app.refuse_payout('chain_stopped', 'payouts of ' || of_chain || ' are stopped: ' || why) from app.why_halted(of_chain) why where why is not null;
   select a.address into destination from app.payout_address a where a.merchant_id = of_merchant and a.chain = of_chain;
   if destination is null then perform app.refuse_payout('no_payout_address', 'no payout address is registered for ' || of_chain); end if;
   perform app.refuse_payout('own_address', 'the payout address belongs to this service; register one of your own')
   from custody.address o where o.address = destination;
   if at.gross <= 0 then
-    perform app.refuse_payout('nothing_to_pay_out', case when at.gross = 0 then 'there is nothing to pay out' else 'the balance is below zero' end);
+    perform app.refuse_payout('nothing_to_pay_out', case when at.gross = 0 then 'there is nothing to pay out' else 'the balance is below zero' end
+      || case when at.held_back > 0 then '; ' || app.decimal(at.held_back, asset.decimals) || ' ' || of_token || ' is held back until what is on '
+        || case when app.uses_outputs(of_chain) then 'an output' else 'one address' end || ' is at least '
+        || app.decimal(asset.sweep_min, asset.decimals) || ' ' || of_token else '' end);
   end if;
 
   select m.fee_bps into rate from app.merchant m where m.id = of_merchant;
@@ -4061,12 +4128,14 @@ begin
   end if;
   update chain.cursor c set finalisation = c.finalisation + 1 where c.chain = d.chain returning c.finalisation into number;
   perform set_config('app.decided_by_operator', 'on', true);
-  update app.deposit o set credited = true, version = o.version + 1, finalisation = number where o.id = d.id returning o.* into d; -- its first event
+  update app.deposit o set credited = true, version = o.version + 1, finalisation = number, held_back = app.is_below_sweep_min(o)
+  where o.id = d.id returning o.* into d; -- its first event
   perform set_config('app.decided_by_operator', '', true);
   insert into app.unattributed_decision as u (deposit_id, decision, amount) values (d.id, 'credit', d.amount)
   on conflict (deposit_id) do update set decision = 'credit', sweep_id = null, destination = null, waiting_reason = null,
     waiting_detail = null, waiting_since = null, decided_at = clock_timestamp();
-  insert into app.balance_delta (merchant_id, chain, token, amount, deposit_count) values (d.merchant_id, d.chain, d.token, d.amount, 1);
+  insert into app.balance_delta (merchant_id, chain, token, amount, deposit_count, held_back, held_back_count)
+  values (d.merchant_id, d.chain, d.token, d.amount, 1, case when d.held_back then d.amount else 0 end, case when d.held_back then 1 else 0 end);
   if app.uses_outputs(d.chain) then
     insert into app.output (chain, txid, vout, address, merchant_id, amount, mature_at)
     values (d.chain, d.txid, d.output_index, d.address, d.merchant_id, d.amount, app.mature_at(d));
@@ -4077,6 +4146,7 @@ begin
     jsonb_build_object('account', 'unattributed', 'token', d.token, 'amount', d.amount),
     jsonb_build_object('account', 'address', 'token', d.token, 'merchant_id', d.merchant_id, 'address', d.address, 'amount', d.amount),
     jsonb_build_object('account', 'merchant', 'token', d.token, 'merchant_id', d.merchant_id, 'amount', -d.amount)));
+  perform app.release_held_back(d.chain, array[d.address], array[d.token], number);
   perform app.emit_deposit_events(array[d.id], array['deposit.confirmed'], array[d.version], array[d.token], array[d.amount]);
 end $function$;
 
@@ -4351,6 +4421,7 @@ begin
   if s.kind = 'payout' then perform app.finish_payment(s, s.outcome, null, code, message);
   elsif s.kind = 'withdrawal' then perform app.finish_withdrawal(s, s.outcome);
   end if;
+  perform app.release_after_sweep(s);
   perform app.wake_payouts_after(array[s.id]);
 end $function$;
 
@@ -4557,20 +4628,18 @@ begin
   perform from app.claim c where c.merchant_id = of_merchant and c.chain = of_chain and c.token = of_token and c.finished_at is null;
   if found then return; end if; -- what seems unclaimed may be claimed; the end of that allocation calls this again
   loop
-    select r.payout_id, r.debt_id, t.finalisation, t.block_height into at
+    select r.payout_id, r.debt_id, t.finalisation, t.height into at
     from app.open_recovered(of_merchant, of_chain, of_token) with ordinality r (payout_id, gross, debt_id, adjusted, n)
     join (
-      select d.finalisation, d.block_height, sum(sum(d.amount)) over (order by d.finalisation, d.block_height) as total from app.deposit d
-      where d.merchant_id = of_merchant and d.chain = of_chain and d.token = of_token and d.status = 'final' and d.credited
-        and d.settlement_id is null group by d.finalisation, d.block_height
+      select u.finalisation, u.height, sum(sum(u.amount)) over (order by u.finalisation, u.height) as total
+      from app.unclaimed_deposits(of_merchant, of_chain, of_token) u group by u.finalisation, u.height
     ) t on t.total + r.adjusted = r.gross order by r.n limit 1;
     exit when at.payout_id is null;
-    perform app.allocate_recovered(at.payout_id, at.debt_id, at.finalisation, at.block_height);
+    perform app.allocate_recovered(at.payout_id, at.debt_id, at.finalisation, at.height);
   end loop;
   update app.deposit d set settled_before_restore = true
   from (
-    select o.id, o.finalisation, o.block_height, sum(o.amount) over (order by o.finalisation, o.block_height) as total from app.deposit o
-    where o.merchant_id = of_merchant and o.chain = of_chain and o.token = of_token and o.status = 'final' and o.credited and o.settlement_id is null
+    select u.id, sum(u.amount) over (order by u.finalisation, u.height) as total from app.unclaimed_deposits(of_merchant, of_chain, of_token) u
   ) o, (
     select sum(r.gross) - max(r.adjusted) as covered, max(uuid_extract_timestamp(r.payout_id)) as last_claim_at
     from app.open_recovered(of_merchant, of_chain, of_token) r
@@ -4650,6 +4719,7 @@ begin
     elsif s.kind = 'sweep' and not has_outputs then perform app.finish_sweep(s, s.outcome, found_final.moved);
     elsif s.kind = 'withdrawal' then perform app.finish_withdrawal(s, s.outcome);
     end if;
+    perform app.release_after_sweep(s);
     finished := finished || s.id;
     if s.outcome = 'done' and exists (select from chain.lapse l where l.chain = s.chain and l.txid = s.txid) then
       perform app.note_booked(s, s.txid, true, 0, 0); -- the proof was wrong, and another attempt may pay, too
@@ -4805,15 +4875,17 @@ declare folded int;
 begin
   with gone as (
     delete from app.balance_delta where id in (select id from app.balance_delta order by id limit batch for update skip locked)
-    returning merchant_id, chain, token, amount, deposit_count
+    returning merchant_id, chain, token, amount, deposit_count, held_back, held_back_count
   ), summed as (
-    select merchant_id, chain, token, sum(amount) as amount, sum(deposit_count) as deposit_count, count(*) as deltas
+    select merchant_id, chain, token, sum(amount) as amount, sum(deposit_count) as deposit_count, sum(held_back) as held_back,
+      sum(held_back_count) as held_back_count, count(*) as deltas
     from gone group by merchant_id, chain, token order by merchant_id, chain, token
   ), stored as (
-    insert into app.balance as b (merchant_id, chain, token, amount, deposit_count)
-    select merchant_id, chain, token, amount, deposit_count from summed
+    insert into app.balance as b (merchant_id, chain, token, amount, deposit_count, held_back, held_back_count)
+    select merchant_id, chain, token, amount, deposit_count, held_back, held_back_count from summed
     on conflict (merchant_id, chain, token) do update
-      set amount = b.amount + excluded.amount, deposit_count = b.deposit_count + excluded.deposit_count
+      set amount = b.amount + excluded.amount, deposit_count = b.deposit_count + excluded.deposit_count,
+        held_back = b.held_back + excluded.held_back, held_back_count = b.held_back_count + excluded.held_back_count
   )
   select coalesce(sum(deltas), 0) into folded from summed;
   return folded;
@@ -4893,6 +4965,71 @@ AS $function$
 begin
   if s.swept_in > 0 then perform app.set_swept_in(s, 0); end if;
 end $function$;
+
+-- What merchants see of a deposit that is held back: the minimum, and what is missing, in whole coins. Null for others.
+CREATE OR REPLACE FUNCTION app.held_back_of(d app.deposit)
+ RETURNS json
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select json_build_object('minimum', app.decimal(a.sweep_min, a.decimals), 'missing', app.decimal(app.missing_to_collect(d), a.decimals))
+  from app.asset a where d.held_back and d.settlement_id is null and a.chain = d.chain and a.token = d.token
+$function$;
+
+-- Holds back the deposits that are not worth a sweep, in a database from before any were.
+CREATE OR REPLACE FUNCTION app.hold_back(of_chain text, of_token text, below numeric)
+ RETURNS void
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+ SET plan_cache_mode TO 'force_custom_plan'
+AS $function$
+declare
+  has_outputs boolean := app.uses_outputs(of_chain);
+  merchant uuid;
+begin
+  for merchant in
+    select d.merchant_id from app.deposit d
+    where d.status = 'final' and d.credited and d.settlement_id is null and not d.held_back and d.chain = of_chain and d.token = of_token
+      and d.amount < below
+    union
+    select p.merchant_id from app.payout p where p.chain = of_chain and p.token = of_token and p.status in ('pending', 'sweeping', 'swept')
+    order by 1
+  loop
+    perform app.lock_pair(merchant, of_chain, of_token);
+    perform app.allocate_all_deposits(merchant, of_chain, of_token);
+  end loop;
+  with small as (
+    select d.id, d.chain, d.address, d.token, d.txid, d.output_index,
+      sum(d.amount) over (partition by d.address order by d.finalisation desc, d.seq desc) as with_newer
+    from (
+      select d.* from app.deposit d
+      where d.status = 'final' and d.credited and d.settlement_id is null and not d.held_back and d.chain = of_chain and d.token = of_token
+      union all
+      select d.* from app.payout p join app.deposit d on d.settlement_id = p.id
+      where p.chain = of_chain and p.token = of_token and p.status in ('pending', 'sweeping', 'swept') and d.status = 'final'
+    ) d where d.amount < below
+  ), held as (
+    update app.deposit d set held_back = true
+    from small s left join app.holding h on h.chain = s.chain and h.address = s.address and h.token = s.token
+    where d.id = s.id and case
+      when has_outputs then exists (select from app.output u where u.chain = s.chain and u.txid = s.txid and u.vout = s.output_index and u.spent_by is null)
+      else s.with_newer <= h.amount and app.unswept(s.chain, s.address, s.token) < below end
+    returning d.merchant_id, d.amount, d.settlement_id
+  )
+  insert into app.balance_delta (merchant_id, chain, token, amount, deposit_count, held_back, held_back_count)
+  select merchant_id, of_chain, of_token, 0, 0, sum(amount), count(*) from held where settlement_id is null group by merchant_id;
+end $function$;
+
+-- Whether the amount of a deposit alone is not worth a sweep. False while no minimum is set.
+CREATE OR REPLACE FUNCTION app.is_below_sweep_min(d app.deposit)
+ RETURNS boolean
+ LANGUAGE sql
+ STABLE
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select coalesce(d.amount < (select a.sweep_min from app.asset a where a.chain = d.chain and a.token = d.token), false)
+$function$;
 
 -- Whether the ledger counts on a transaction for an outgoing payment that is final: it ended it, or was booked as a second payment of it.
 CREATE OR REPLACE FUNCTION app.is_booked(s app.outgoing_payment, of_txid text)
@@ -5183,6 +5320,17 @@ begin
     union all
     select * from app.copy_metrics();
 end $function$;
+
+-- How much more must become final on the address of a deposit that is held back until payouts can collect it, in base units; on chains with outputs, how much its output is below the minimum. Null for others.
+CREATE OR REPLACE FUNCTION app.missing_to_collect(d app.deposit)
+ RETURNS numeric
+ LANGUAGE sql
+ STABLE
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select a.sweep_min - case when app.uses_outputs(d.chain) then d.amount else app.unswept(d.chain, d.address, d.token) end
+  from app.asset a where d.held_back and a.chain = d.chain and a.token = d.token
+$function$;
 
 -- Trigger: gives a new deposit its id.
 CREATE OR REPLACE FUNCTION app.name_deposit()
@@ -5704,6 +5852,7 @@ begin
   else
     perform app.post_network_fee(s, more_fee);
   end if;
+  perform app.release_after_sweep(s);
   perform app.post_loss(s, lost);
   perform app.note_booked(s, of_txid, pays, paid, more_fee);
 end $function$;
@@ -6095,6 +6244,61 @@ begin
   end if;
 end $function$;
 
+-- Makes collectable what a payment that has ended swept, or no longer takes from its address. Called when that is posted.
+CREATE OR REPLACE FUNCTION app.release_after_sweep(s app.outgoing_payment)
+ RETURNS void
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+AS $function$
+begin
+  if app.uses_outputs(s.chain) then
+    perform app.release_held_back(s.chain, array_agg(u.address), array_agg(s.token)) from app.output u where u.outgoing_payment_id = s.id;
+  elsif s.kind = 'sweep' then
+    perform app.release_held_back(s.chain, array[s.source], array[s.token]);
+  end if;
+end $function$;
+
+-- Makes deposits that are held back on these addresses collectable, where they are so now. The arrays are parallel. Safe to run at any time.
+CREATE OR REPLACE FUNCTION app.release_held_back(of_chain text, addresses text[], tokens text[], number bigint DEFAULT NULL::bigint)
+ RETURNS void
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+ SET plan_cache_mode TO 'force_custom_plan'
+ SET random_page_cost TO '1.1'
+AS $function$
+declare
+  has_outputs boolean := app.uses_outputs(of_chain);
+  ids uuid[];
+begin
+  perform from app.deposit d where d.held_back and d.chain = of_chain limit 1;
+  if not found then return; end if;
+  with held as materialized (
+    select d.id, d.address, d.token, d.amount, d.txid, d.output_index,
+      sum(d.amount) over (partition by d.address, d.token order by d.finalisation desc, d.seq desc) as with_newer
+    from (select distinct p.address, p.token from unnest(addresses, tokens) as p (address, token)) p
+    cross join lateral (
+      select * from app.deposit d where d.held_back and d.chain = of_chain and d.token = p.token and d.address = p.address offset 0
+    ) d
+  ), place as (
+    select p.address, p.token, a.sweep_min, app.unswept(of_chain, p.address, p.token) as unswept, coalesce(h.amount, 0) as holds
+    from (select distinct h.address, h.token from held h) p
+    join app.asset a on a.chain = of_chain and a.token = p.token
+    left join app.holding h on h.chain = of_chain and h.address = p.address and h.token = p.token
+  )
+  select array_agg(h.id) into ids from held h join place p using (address, token)
+  where h.amount >= p.sweep_min or case
+    when has_outputs then exists (select from app.output u where u.chain = of_chain and u.txid = h.txid and u.vout = h.output_index and u.spent_by is not null)
+    else p.unswept >= p.sweep_min or (h.with_newer > p.holds and p.holds >= 0) end;
+  if ids is null then return; end if;
+  if number is null then update chain.cursor c set finalisation = c.finalisation + 1 where c.chain = of_chain returning c.finalisation into number; end if;
+  with released as (
+    update app.deposit d set held_back = false, finalisation = number where d.id = any(ids)
+    returning d.merchant_id, d.token, d.amount, d.settlement_id
+  )
+  insert into app.balance_delta (merchant_id, chain, token, amount, deposit_count, held_back, held_back_count)
+  select merchant_id, of_chain, token, 0, 0, -sum(amount), -count(*) from released where settlement_id is null group by merchant_id, token;
+end $function$;
+
 -- Removes the payout from deposits that it claimed and that were lost afterwards, and cancels the debts that stand for them; returns how many there are, their sum in its claim (base units), and how many are final again.
 CREATE OR REPLACE FUNCTION app.release_lost(p app.payout, OUT claimed_count bigint, OUT claimed_amount numeric, OUT final_count bigint)
  RETURNS record
@@ -6133,8 +6337,10 @@ begin
   insert into app.claim (kind, payout_id, merchant_id, chain, token, cutoff, deposit_count, amount)
   values ('release', p.id, p.merchant_id, p.chain, p.token, claimed.cutoff, claimed.deposit_count - lost.claimed_count,
     claimed.amount - lost.claimed_amount);
-  insert into app.balance_delta (merchant_id, chain, token, amount, deposit_count)
-  values (p.merchant_id, p.chain, p.token, p.gross, claimed.deposit_count - lost.claimed_count + lost.final_count);
+  -- Only what was claimed before anything was held back can be.
+  insert into app.balance_delta (merchant_id, chain, token, amount, deposit_count, held_back, held_back_count)
+  select p.merchant_id, p.chain, p.token, p.gross, claimed.deposit_count - lost.claimed_count + lost.final_count, coalesce(sum(d.amount), 0), count(*)
+  from app.deposit d where d.held_back and d.chain = p.chain and d.token = p.token and d.settlement_id = p.id;
   perform app.post('release', p.id::text, p.chain, jsonb_build_array(
     jsonb_build_object('account', 'payout', 'token', p.token, 'merchant_id', p.merchant_id, 'amount', p.gross),
     jsonb_build_object('account', 'merchant', 'token', p.token, 'merchant_id', p.merchant_id, 'amount', -p.gross)));
@@ -6491,6 +6697,26 @@ begin
   return (select row_to_json(p) from (select of_chain as chain, of_address as address) p);
 end $function$;
 
+-- Sets the least amount of an asset that is worth a sweep, in base units, and with it what is held back.
+CREATE OR REPLACE FUNCTION app.set_sweep_min(of_chain text, of_token text, of_amount numeric)
+ RETURNS void
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare before numeric;
+begin
+  perform from chain.cursor c where c.chain = of_chain for update;
+  select a.sweep_min into before from app.asset a where a.chain = of_chain and a.token = of_token for update;
+  if not found or before is not distinct from of_amount then return; end if;
+  update app.asset a set sweep_min = of_amount where a.chain = of_chain and a.token = of_token;
+  if before is null then
+    perform app.hold_back(of_chain, of_token, of_amount);
+  elsif of_amount < before then
+    perform app.release_held_back(of_chain, array_agg(d.address), array_agg(of_token)) from app.deposit d
+    where d.held_back and d.chain = of_chain and d.token = of_token;
+  end if;
+end $function$;
+
 -- Notes how much of its payout's gross a payment brings with it, in base units, and reserves that much less of the treasury.
 CREATE OR REPLACE FUNCTION app.set_swept_in(s app.outgoing_payment, brought numeric)
  RETURNS void
@@ -6668,13 +6894,15 @@ declare p app.payout := (select o from app.payout o where o.id = of_payout);
 begin
   if p.sweep_first and p.status = 'sweeping' then
     return query select h.address, h.amount from app.holding h
-      where h.merchant_id = p.merchant_id and h.chain = p.chain and h.token = p.token and h.amount >= at_least and h.amount > 0
+      where h.merchant_id = p.merchant_id and h.chain = p.chain and h.token = p.token and h.amount >= at_least
+        and app.collectable_amount(h.chain, h.address, h.token) > 0
         and exists (select from app.deposit d where d.settlement_id = p.id and d.address = h.address)
         and app.sweep_under_way(h.chain, h.token, h.address) is null
       order by h.amount desc limit most;
   else
     return query select h.address, h.amount from app.holding h
-      where h.merchant_id = p.merchant_id and h.chain = p.chain and h.token = p.token and h.amount >= at_least and h.amount > 0
+      where h.merchant_id = p.merchant_id and h.chain = p.chain and h.token = p.token and h.amount >= at_least
+        and app.collectable_amount(h.chain, h.address, h.token) > 0
         and app.sweep_under_way(h.chain, h.token, h.address) is null
       order by h.amount desc limit most;
   end if;
@@ -6705,13 +6933,15 @@ AS $function$
 declare
   deposit app.deposit;
   account text;
+  was_held_back boolean;
 begin
   select * into deposit from app.deposit d where d.id = of_deposit;
+  was_held_back := deposit.held_back;
   if app.fail_payout(deposit.settlement_id, 'deposit_reorged', 'a deposit that it claimed was lost in a reorganisation') then
     perform app.allocate_all_deposits(deposit.merchant_id, deposit.chain, deposit.token);
   end if;
   perform set_config('app.decided_by_operator', 'on', true);
-  update app.deposit d set status = 'reorged', version = d.version + 1, finalised_at = null, finalisation = null
+  update app.deposit d set status = 'reorged', version = d.version + 1, finalised_at = null, finalisation = null, held_back = false
   where d.id = of_deposit and d.status = 'final' returning * into strict deposit;
   perform set_config('app.decided_by_operator', '', true);
   if not exists (select from app.asset a where a.chain = deposit.chain and a.token = deposit.token) then return; end if;
@@ -6728,8 +6958,9 @@ begin
   update app.holding h set amount = h.amount - deposit.amount
   where h.chain = deposit.chain and h.address = deposit.address and h.token = deposit.token;
   if deposit.settlement_id is null then
-    insert into app.balance_delta (merchant_id, chain, token, amount, deposit_count)
-    values (deposit.merchant_id, deposit.chain, deposit.token, -deposit.amount, -1);
+    insert into app.balance_delta (merchant_id, chain, token, amount, deposit_count, held_back, held_back_count)
+    values (deposit.merchant_id, deposit.chain, deposit.token, -deposit.amount, -1,
+      case when was_held_back then -deposit.amount else 0 end, case when was_held_back then -1 else 0 end);
   else
     perform app.adjust(deposit, -deposit.amount, 'deposit_lost');
   end if;
@@ -6893,6 +7124,23 @@ CREATE OR REPLACE FUNCTION app.unattributed_reason(output_index integer, is_know
  IMMUTABLE PARALLEL SAFE
 RETURN CASE WHEN app.is_protocol_income(output_index) THEN 'protocol'::text WHEN (NOT is_known) THEN 'unsupported_token'::text WHEN (NOT is_asked_for) THEN 'chain_not_requested'::text WHEN (token <> asked_token) THEN 'wrong_token'::text ELSE 'enabled_later'::text END;
 
+-- What a payout of a merchant, chain and token would claim now, with the place of each in the order in which payouts could claim it: its number, then the block.
+CREATE OR REPLACE FUNCTION app.unclaimed_deposits(of_merchant uuid, of_chain text, of_token text)
+ RETURNS TABLE(id uuid, finalisation bigint, height integer, amount numeric)
+ LANGUAGE sql
+ STABLE
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select id, finalisation, greatest(block_height, min(block_height) filter (where so_far >= sweep_min) over (partition by address, finalisation)), amount
+  from (
+    select d.id, d.finalisation, d.block_height, d.address, d.amount, a.sweep_min,
+      sum(d.amount) over (partition by d.address, d.finalisation order by d.block_height, d.seq) as so_far
+    from app.deposit d join app.asset a on a.chain = d.chain and a.token = d.token
+    where d.merchant_id = of_merchant and d.chain = of_chain and d.token = of_token and d.status = 'final' and d.credited
+      and d.settlement_id is null and not d.held_back
+  ) d
+$function$;
+
 -- Gives the lock of a webhook endpoint back; false if this connection does not have it.
 CREATE OR REPLACE FUNCTION app.unlock_endpoint(of_endpoint uuid)
  RETURNS boolean
@@ -6924,6 +7172,19 @@ begin
   perform app.add_share(p.chain, p.token, p.merchant_id, 0, -p.gross);
   perform app.reserve(p.chain, p.token, -p.net);
 end $function$;
+
+-- Final, credited money on an address that no sweep under way takes, in base units.
+CREATE OR REPLACE FUNCTION app.unswept(of_chain text, of_address text, of_token text)
+ RETURNS numeric
+ LANGUAGE sql
+ STABLE
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select coalesce((select h.amount from app.holding h where h.chain = of_chain and h.address = of_address and h.token = of_token), 0)
+    - coalesce((select sum(s.amount + case when s.fee_payer = s.source then s.max_fee else 0 end) from app.outgoing_payment s
+      where s.chain = of_chain and s.source = of_address and s.token = of_token and s.kind = 'sweep' and s.status <> 'final'
+        and s.merchant_id is not null), 0)
+$function$;
 
 -- Changes name and fee of a merchant; null leaves a value as it is. A payout keeps the fee that it was made with.
 CREATE OR REPLACE FUNCTION app.update_merchant(of_merchant uuid, new_name text, new_fee_bps integer)
@@ -7209,7 +7470,9 @@ create view audit.balances as
     kept_amount,
     counted_amount,
     kept_count,
-    counted_count
+    counted_count,
+    kept_held_back,
+    counted_held_back
    FROM app.balance_audit;
 --   merchant_id uuid: The merchant.
 --   chain text: Chain code.
@@ -7218,6 +7481,8 @@ create view audit.balances as
 --   counted_amount numeric: Sum of the deposits and debts, in base units.
 --   kept_count bigint: Number of deposits as stored.
 --   counted_count bigint: Number of deposits counted.
+--   kept_held_back numeric: What is held back of it, as stored, in base units.
+--   counted_held_back numeric: Sum of the deposits that are held back, in base units.
 
 -- the blocks from the final one to the head form one linked chain, and the final height lies on it
 create view audit.blocks as
@@ -7473,6 +7738,31 @@ UNION ALL
 --   status text: Its status.
 --   block_height integer: The block that holds it.
 --   final_height integer: Final height of the chain.
+
+-- no deposit is held back that is worth a sweep, or was swept
+create view audit.held_back as
+ SELECT id,
+    chain,
+    token,
+    address,
+    amount,
+    app.missing_to_collect(d.*) AS missing
+   FROM app.deposit d
+  WHERE held_back AND (app.missing_to_collect(d.*) <= 0::numeric OR
+        CASE
+            WHEN app.uses_outputs(chain) THEN (EXISTS ( SELECT
+               FROM app.output u
+              WHERE u.chain = d.chain AND u.txid = d.txid AND u.vout = d.output_index AND u.spent_by IS NOT NULL))
+            ELSE app.collectable_amount(chain, address, token) < 0::numeric AND (EXISTS ( SELECT
+               FROM app.holding h
+              WHERE h.chain = d.chain AND h.address = d.address AND h.token = d.token AND h.amount >= 0::numeric))
+        END);
+--   id uuid: The deposit.
+--   chain text: Chain code.
+--   token text: Token code.
+--   address text: Its address.
+--   amount numeric(78,0): Its amount, in base units.
+--   missing numeric: What is missing to the minimum, in base units: none, if not above zero.
 
 -- each key has its own payout, of its merchant, and its response names it
 create view audit.idempotency_keys as
@@ -8800,8 +9090,9 @@ declare
   tokens text[];
   amounts numeric[];
   everything uuid[];
+  addresses text[];
   back app.deposit;
-  number bigint := (select finalisation + 1 from chain.cursor c where c.chain = of_chain);
+  number bigint;
 begin
   if app.uses_outputs(of_chain) then perform app.add_outputs(of_chain, final_height); end if;
   perform app.finish_outgoing_payments(of_chain, final_height);
@@ -8809,24 +9100,29 @@ begin
     perform app.end_conflicted_cpfp(of_chain, final_height);
     perform chain.forget_final(of_chain, final_height);
   end if;
+  select c.finalisation + 1 into number from chain.cursor c where c.chain = of_chain; -- a sweep that ended may have taken one
   with finalised as (
-    update app.deposit set status = 'final', version = version + 1, finalised_at = clock_timestamp(), finalisation = number
-    where chain = of_chain and status = 'pending' and block_height <= final_height
-    returning id, merchant_id, token, amount, credited, settlement_id, version, block_height, txid, output_index
+    update app.deposit d set status = 'final', version = d.version + 1, finalised_at = clock_timestamp(), finalisation = number,
+      held_back = d.credited and d.settlement_id is null and app.is_below_sweep_min(d)
+    where d.chain = of_chain and d.status = 'pending' and d.block_height <= final_height
+    returning d.id, d.merchant_id, d.token, d.amount, d.address, d.credited, d.settlement_id, d.version, d.block_height, d.txid, d.output_index, d.held_back
   ), counted as (
-    insert into app.balance_delta (merchant_id, chain, token, amount, deposit_count)
-    select merchant_id, of_chain, token, sum(amount), count(*) from finalised
+    insert into app.balance_delta (merchant_id, chain, token, amount, deposit_count, held_back, held_back_count)
+    select merchant_id, of_chain, token, sum(amount), count(*), coalesce(sum(amount) filter (where held_back), 0), count(*) filter (where held_back)
+    from finalised
     where credited and settlement_id is null
     group by merchant_id, token
   ), ordered as (
     select *, row_number() over (order by block_height, txid, output_index) as n from finalised
   )
   select array_agg(id order by n) filter (where credited), array_agg(version order by n) filter (where credited),
-    array_agg(token order by n) filter (where credited), array_agg(amount order by n) filter (where credited), array_agg(id)
-  into ids, versions, tokens, amounts, everything from ordered;
+    array_agg(token order by n) filter (where credited), array_agg(amount order by n) filter (where credited),
+    array_agg(address order by n) filter (where credited), array_agg(id)
+  into ids, versions, tokens, amounts, addresses, everything from ordered;
   if everything is null then return; end if;
   update chain.cursor c set finalisation = number where c.chain = of_chain;
   perform app.post_final_deposits(of_chain, everything, number);
+  perform app.release_held_back(of_chain, addresses, tokens, number);
   for back in select * from app.deposit d where d.id = any(ids) and d.settlement_id is not null loop
     perform app.adjust(back, back.amount, 'deposit_back');
   end loop;
@@ -10145,11 +10441,13 @@ CREATE OR REPLACE FUNCTION dashboard.balance_item(b app.merchant_balance)
  SET search_path TO 'pg_catalog'
 AS $function$
   select json_build_object('chain', b.chain, 'token', b.token, 'gross', app.decimal(b.gross, a.decimals), 'fee', app.decimal(b.fee, a.decimals),
-    'net', app.decimal(b.gross - b.fee, a.decimals), 'deposit_count', b.deposit_count, 'has_address', d.exists,
+    'net', app.decimal(b.gross - b.held_back - b.fee, a.decimals), 'held_back', app.decimal(b.held_back, a.decimals),
+    'sweep_min', app.decimal(a.sweep_min, a.decimals), 'deposit_count', b.deposit_count, 'has_address', d.exists,
     'refusal', case
       when m.suspended_at is not null then 'The operator has suspended this account'
-      when b.gross <= 0 then 'The balance is below zero'
-      when b.gross - b.fee < a.min_payout then 'Below the smallest payout (' || app.decimal(a.min_payout, a.decimals) || ' ' || b.token || ')'
+      when b.gross - b.held_back < 0 then 'The balance is below zero'
+      when b.gross = b.held_back then 'Held back until an address of it holds at least ' || app.decimal(a.sweep_min, a.decimals) || ' ' || b.token
+      when b.gross - b.held_back - b.fee < a.min_payout then 'Below the smallest payout (' || app.decimal(a.min_payout, a.decimals) || ' ' || b.token || ')'
       when not d.exists then 'Register a payout address first'
       when app.why_halted(b.chain) is not null then 'Payouts of ' || b.chain || ' are stopped at the moment' end)
   from app.asset a, (select exists (select from app.payout_address p where p.merchant_id = b.merchant_id and p.chain = b.chain)) d
@@ -10357,7 +10655,7 @@ begin
   where o.id = dashboard.uuid_of('dep', public_id) and o.merchant_id = merchant and o.credited and o.user_id is not null;
   if d.id is null then raise exception 'there is no deposit with this id' using errcode = 'SL404', detail = 'deposit'; end if;
   return dashboard.deposit_item(d)::jsonb || jsonb_build_object('output_index', d.output_index, 'block_height', d.block_height,
-    'finalised_at', app.iso(d.finalised_at), 'events', dashboard.events_of(d.id),
+    'finalised_at', app.iso(d.finalised_at), 'events', dashboard.events_of(d.id), 'held_back', app.held_back_of(d),
     'payout', (select jsonb_build_object('id', app.public_id('pay', p.id), 'status', p.status, 'created_at', app.iso(p.created_at))
       from app.payout p where p.id = d.settlement_id));
 end $function$;
@@ -11404,6 +11702,7 @@ grant execute on function app.event_body(json,bigint) to sluice_api;
 grant execute on function app.event_id(uuid,boolean) to sluice_api;
 grant execute on function app.fill_way_out(text,text,bigint[]) to sluice_api;
 grant execute on function app.find_payment_request(uuid,text) to sluice_api;
+grant execute on function app.held_back_of(app.deposit) to sluice_api;
 grant execute on function app.is_protocol_income(integer) to sluice_api;
 grant execute on function app.iso(timestamp with time zone) to sluice_api;
 grant execute on function app.match_key(text,boolean) to sluice_api;
@@ -11478,6 +11777,7 @@ grant usage on schema auth to sluice_auth;
 grant usage on schema dashboard to sluice_auth;
 
 -- sluice_custody
+grant execute on function app.collectable_amount(text,text,text) to sluice_custody;
 grant execute on function app.match_key(text,boolean) to sluice_custody;
 grant execute on function app.way_out(text) to sluice_custody;
 grant execute on function app.why_halted(text) to sluice_custody;
@@ -11631,6 +11931,7 @@ grant execute on function app.begin_sweeping(uuid) to sluice_jobs;
 grant execute on function app.begin_sweeps(uuid,text,text,text[],numeric[],numeric[],numeric) to sluice_jobs;
 grant execute on function app.cancel_outgoing_payment(uuid) to sluice_jobs;
 grant execute on function app.claimed_outputs(uuid,integer) to sluice_jobs;
+grant execute on function app.collectable_amount(text,text,text) to sluice_jobs;
 grant execute on function app.comparison_age(text) to sluice_jobs;
 grant execute on function app.due_comparison(text) to sluice_jobs;
 grant execute on function app.end_unsigned(uuid) to sluice_jobs;

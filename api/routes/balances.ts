@@ -8,7 +8,8 @@ import {amount, chainCode, token} from '../schemas.ts'
 /** The balances of m, a merchant. */
 export const balancesOf = `
   select b.chain, b.token, app.decimal(b.gross, a.decimals) as gross, app.decimal(b.fee, a.decimals) as fee,
-    app.decimal(b.gross - b.fee, a.decimals) as net, b.deposit_count as "depositCount"
+    app.decimal(b.gross - b.held_back - b.fee, a.decimals) as net, app.decimal(b.held_back, a.decimals) as held_back,
+    b.deposit_count as "depositCount"
   from app.merchant_balance b join app.asset a on a.chain = b.chain and a.token = b.token
   where b.merchant_id = m.id order by b.chain, b.token`
 
@@ -26,10 +27,15 @@ const Balance = z
     token,
     gross: amount.meta({description: 'Sum of the final deposits that no payout has collected.', examples: ['250']}),
     fee: amount.meta({
-      description: 'Service fee: gross × fee_bps / 10000, rounded down in base units.',
+      description: 'Service fee: (gross − held_back) × fee_bps / 10000, rounded down in base units.',
       examples: ['1.25'],
     }),
-    net: amount.meta({description: 'What can be paid out.', examples: ['248.75']}),
+    net: amount.meta({description: 'What a payout made now would pay: gross − held_back − fee.', examples: ['248.75']}),
+    held_back: amount.meta({
+      description:
+        'The part of gross that no payout collects yet: what is on its addresses is too little to be worth moving. It is collected once more arrives there.',
+      examples: ['0'],
+    }),
     depositCount: z.int().meta({description: 'How many deposits and receipts that is.', examples: [1]}),
   })
   .meta({id: 'Balance'})

@@ -101,7 +101,7 @@ export function settlementOf(payout: string): string {
 }
 const findDeposit = statement(
   'find_deposit',
-  `select ${jsonOf({...depositFields, finalised_at: 'app.iso(p.finalised_at)', settlement: settlementOf('p.settlement_id')})}
+  `select ${jsonOf({...depositFields, finalised_at: 'app.iso(p.finalised_at)', settlement: settlementOf('p.settlement_id'), held_back: 'app.held_back_of(p)'})}
   from app.deposit p ${depositJoins} where p.id = $1 and p.merchant_id = $2 and p.credited and p.user_id is not null`,
 )
 
@@ -143,6 +143,16 @@ const SingleDeposit = z
     ...shape,
     finalised_at: timestamp.nullable(),
     settlement: Settlement,
+    held_back: z
+      .object({
+        minimum: amount.describe('What must be on the address: less is not worth moving. (On BTC: in the output.)'),
+        missing: amount.describe('How much of that is missing.'),
+      })
+      .nullable()
+      .meta({
+        description: 'While the deposit is final and no payout can collect it; null otherwise.',
+        examples: [null],
+      }),
   })
   .meta({id: 'SingleDeposit'})
 

@@ -1,7 +1,7 @@
 // The settings of an EVM chain, and the variables that they are read from.
 import {z} from 'zod'
 import {choice, url, type Variables, variables, whole} from '../../base/variables.ts'
-import {amounts, type CommonSettings, coins, commonSettings, commonVariables, withUsual} from '../chain-settings.ts'
+import {type CommonSettings, coins, commonSettings, commonVariables} from '../chain-settings.ts'
 import {caip2, type Erc20, type EvmChain, isMainNetwork, chain as registered} from '../registry.ts'
 import {collisions, contractAddress, ownTokens} from './tokens.ts'
 
@@ -19,8 +19,6 @@ export interface EvmSettings extends CommonSettings<EvmChain> {
   ownTokens: string
   /** The most that our transactions offer per unit of gas, in wei. */
   maxFeePerGas: bigint
-  /** Addresses that hold less are not swept. (For the native coin, the network fee decides.) */
-  sweepMin: Map<string, bigint>
   /** The most that a sweep of a token, and that a payment or a withdrawal may cost, in wei. */
   tokenSweepFee: bigint
   maxPaymentFee: bigint
@@ -115,7 +113,6 @@ function schema(chain: EvmChain) {
     TRACES: choice(['off', 'debug', 'trace']).default('off'),
     MAX_FEE_GWEI: whole(1, 1_000_000_000, 500).default(500),
     ...commonVariables(chain),
-    SWEEP_MIN: amounts(chain).default(() => new Map()),
     TOKEN_SWEEP_FEE: coins(chain, chain.tokenSweepFee),
     MAX_PAYMENT_FEE: coins(chain, chain.maxPaymentFee),
   })
@@ -143,7 +140,6 @@ function settings({chain, chainId, ownTokens}: Network, given: z.infer<ReturnTyp
     tokens: new Map(contracts),
     ownTokens,
     maxFeePerGas: BigInt(given.MAX_FEE_GWEI) * 10n ** 9n,
-    sweepMin: withUsual(tokens, given.SWEEP_MIN, token => token.usualSweepMin),
     tokenSweepFee: given.TOKEN_SWEEP_FEE,
     maxPaymentFee: given.MAX_PAYMENT_FEE,
   }

@@ -40,7 +40,7 @@ test('a token of the setting is an asset of its chain with its own limits, and o
   expect(settings.minPayout.get('EURC')).toBe(2_000_000n)
   expect(settings.payoutLimit).toEqual(new Map([['EURC', 50_000_000n]]))
   expect(settings.dailyLimit).toEqual(new Map([['EURC', 1_000_000_000n]]))
-  expect(Object.fromEntries(settings.sweepMin)).toEqual({USDC: 3_000_000n, EURC: 500_000n})
+  expect(Object.fromEntries(settings.sweepMin)).toEqual({ETH: 10n ** 15n, USDC: 3_000_000n, EURC: 500_000n})
   expect(readSettings({}).chains.get('ETH')!.chain.assets).toHaveLength(2)
 })
 

@@ -1,9 +1,10 @@
 // The settings of a Solana chain, and the variables that they are read from.
 import {z} from 'zod'
 import {choice, plainText, url, type Variables, variables} from '../../base/variables.ts'
-import {type CommonSettings, coins, commonSettings, commonVariables} from '../chain-settings.ts'
+import {atLeast, type CommonSettings, coins, commonSettings, commonVariables, worthSweeping} from '../chain-settings.ts'
 import {type ExpirySettings, expirySettings, expiryVariables} from '../expiry-settings.ts'
 import {type SolanaChain, type SolanaNetwork, solanaNetworks} from '../registry.ts'
+import {signatureFee} from './message.ts'
 
 export interface SolanaEndpoint {
   url: string
@@ -60,9 +61,11 @@ export function solanaVariables(chain: SolanaChain): Variables<SolanaSettings> {
     make: given => {
       const key = given.HELIUS_API_KEY
       const first = given.RPC_URL ?? (key && heliusUrl[given.NETWORK])
+      const common = commonSettings({...chain, pollIntervalMs: chain.networks[given.NETWORK].pollIntervalMs}, given)
       return {
-        ...commonSettings({...chain, pollIntervalMs: chain.networks[given.NETWORK].pollIntervalMs}, given),
+        ...common,
         ...expirySettings(given),
+        sweepMin: atLeast(worthSweeping(common, signatureFee + given.MAX_PRIORITY_FEE), common.sweepMin),
         network: given.NETWORK,
         endpoints: [endpointOf(first, key), endpointOf(given.RPC_URL_2, key)].flat(),
         archive: endpointOf(given.ARCHIVE_RPC_URL, key)[0],

@@ -1,7 +1,7 @@
 // The settings of a Tron chain, and the variables that they are read from.
 import {z} from 'zod'
 import {choice, plainText, url, type Variables, variables, whole} from '../../base/variables.ts'
-import {type CommonSettings, coins, commonSettings, commonVariables} from '../chain-settings.ts'
+import {atLeast, type CommonSettings, coins, commonSettings, commonVariables, worthSweeping} from '../chain-settings.ts'
 import {type ExpirySettings, expirySettings, expiryVariables} from '../expiry-settings.ts'
 import {type TronChain, type TronNetwork, tronNetworks} from '../registry.ts'
 
@@ -60,7 +60,8 @@ export function tronVariables(chain: TronChain): Variables<TronSettings> {
       return {
         ...common,
         ...expirySettings(given),
-        minPayout: atLeast(given.MAX_PAYMENT_FEE, common.minPayout),
+        minPayout: atLeast(given.MAX_PAYMENT_FEE, common.minPayout), // only the block shows whether its recipient had an account
+        sweepMin: atLeast(worthSweeping(common, given.MAX_SWEEP_FEE), common.sweepMin),
         network: given.NETWORK,
         endpoints: [
           endpointOf(given.RPC_URL, given.SOLIDITY_URL),
@@ -81,10 +82,6 @@ export function tronSettings(settings: CommonSettings | undefined): TronSettings
   if (settings?.family !== 'tron') throw new Error(`${settings?.chain.code} is no chain of Tron`)
   return settings as TronSettings
 }
-
-/** A payout is worth what it may cost: only the block that takes it shows whether its recipient had an account. */
-const atLeast = (least: bigint, amounts: Map<string, bigint>) =>
-  new Map([...amounts].map(([token, amount]) => [token, amount < least ? least : amount]))
 
 const alone = (needed: string) => `has no effect without ${needed}: set that, too, such as http://node.example:8090`
 

@@ -317,6 +317,18 @@ describe('a sweep', () => {
     await refused(sweepIntent(address, {nonce: 1, gas_limit: 125_001}), 'sweep_too_dear')
   })
 
+  test('of less than is worth a sweep is signed only where money that counts for the merchant is on the address', async () => {
+    const {address, id} = await world.merchant()
+    const intent = sweepIntent(address, {token: 'USDC', amount: '500000', nonce, ...tokenGas})
+    await refused(intent, 'sweep_too_dear')
+    await world.db.rows(
+      `insert into app.holding (chain, address, token, merchant_id, amount) values ('ETH', $1, 'USDC', $2, 500000)`,
+      [address, id],
+    )
+    await signed(intent)
+    nonce++
+  })
+
   test('of a token is relayed by the treasury, with one authorisation for all attempts', async () => {
     const {address} = await world.merchant()
     const intent = sweepIntent(address, {token: 'USDC', amount: '5000000', nonce: nonce++, ...tokenGas})

@@ -75,6 +75,7 @@ async function judgeSweep(context: FamilyContext, intent: Sweep): Promise<EvmDec
   const {source, sender, outgoingPayment, isNative} = await findSweep(context, intent)
   const fees = checkFees(context, chain, intent)
   const amount = BigInt(intent.amount)
+  if (!isNative) await checkAmount(context, intent)
   if (outgoingPayment.nonce !== nonce)
     throw new Refusal('settlement_changed', 'a sweep must keep the nonce that it was begun with')
   const attempts = await attemptsAt(context, chain, sender.address, nonce, intent.outgoing_payment_id)
@@ -205,20 +206,30 @@ function planOf(purpose: Purpose, {source, sender, ...use}: Use, isToken: boolea
   }
 }
 
-/** The native coin has the check of every family. A token sweep has a minimum amount and a maximum fee. */
+/** What counts in the balance is swept, also if it is less than the minimum is now. */
+async function checkAmount({client, chains}: FamilyContext, {chain, token, address, amount}: Sweep): Promise<void> {
+  const least = evmSettings(chains.get(chain)).sweepMin.get(token)!
+  if (BigInt(amount) >= least) return
+  const {rows} = await client.query<{amount: string}>({
+    name: 'collectable_amount',
+    text: 'select app.collectable_amount($1, $2, $3) as amount',
+    values: [chain, address, token],
+  })
+  if (BigInt(rows[0]!.amount) > 0n) return
+  throw new Refusal(
+    'sweep_too_dear',
+    `${amount} base units of ${token} is too little to sweep (${chain}_SWEEP_MIN: ${least})`,
+  )
+}
+
+/** The native coin has the check of every family. A token sweep has a maximum fee. */
 export function checkSweep(settings: EvmSettings, sweep: EvmPlan): void {
-  const {chain, sweepMin, tokenSweepFee} = settings
-  const {token, amount, maxFee} = sweep
+  const {chain, tokenSweepFee} = settings
+  const {token, maxFee} = sweep
   if (token === chain.assets[0].token) {
     checkSweepFee(settings, sweep)
     return
   }
-  const least = sweepMin.get(token) ?? 1n
-  if (amount < least)
-    throw new Refusal(
-      'sweep_too_dear',
-      `${amount} base units of ${token} is too little to sweep (${chain.code}_SWEEP_MIN: ${least})`,
-    )
   if (maxFee > tokenSweepFee)
     throw new Refusal(
       'sweep_too_dear',

@@ -112,6 +112,8 @@ describe('with a live session', () => {
         gross: '20',
         fee: '0.2',
         net: '19.8',
+        held_back: '0',
+        sweep_min: null,
         deposit_count: 1,
         has_address: true,
         refusal: null,

@@ -2,7 +2,6 @@
 // safe to repeat, also concurrently. Each is one SQL function that checks whether it is due.
 import type pg from 'pg'
 import {step} from '../../base/step.ts'
-import type {CommonSettings} from '../../chains/chain-settings.ts'
 import {type Context, retryMs, type Wait} from './context.ts'
 import type {Withdrawal} from './family.ts'
 
@@ -22,12 +21,6 @@ export interface Sweep {
 }
 
 const most = 100_000
-
-/** The least amount that is worth sweeping from an address that pays for it, together with the fee. Custody signs no sweep of less. */
-export function worthSweeping({sweepFeePercent}: Pick<CommonSettings, 'sweepFeePercent'>, fee: bigint): bigint {
-  const percent = BigInt(sweepFeePercent)
-  return fee + (fee * 100n + percent - 1n) / percent
-}
 
 /**
  * The addresses that a payout may sweep and that hold at least this much, the largest first. An address of which more than `mostFailures` sweeps failed
@@ -94,7 +87,7 @@ export async function shortfall({pool}: Context, {id}: {id: string}, paymentFee:
 // Leaves out addresses that are being swept, and those whose last sweep failed: another try would only cost again.
 const collectableSql = `
   select h.address, h.amount from app.holding h
-  where h.chain = $1 and h.token = $2 and h.amount >= $3 and h.amount > 0
+  where h.chain = $1 and h.token = $2 and h.amount >= $3 and app.collectable_amount(h.chain, h.address, h.token) > 0
     and not exists (select from app.outgoing_payment s where s.chain = h.chain and s.source = h.address and s.token = h.token and s.kind = 'sweep'
       and (s.status <> 'final' or (s.outcome <> 'done' and s.final_at > clock_timestamp() - interval '1 day')))
   order by h.amount desc limit ${batch}`

@@ -1,6 +1,7 @@
 // All rules that are taken out in turn, in lists that can be run one by one.
 import type {Mutation} from './mutation.ts'
 import {bitcoin} from './rules/bitcoin.ts'
+import {collectable} from './rules/collectable.ts'
 import {deposits} from './rules/deposits.ts'
 import {evm} from './rules/evm.ts'
 import {expiry} from './rules/expiry.ts'
@@ -20,4 +21,5 @@ export const lists: Record<string, Mutation[]> = {
   bitcoin,
   tron,
   solana,
+  collectable,
 }

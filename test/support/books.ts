@@ -124,6 +124,15 @@ const rules: Record<string, string> = {
   'payments for a request count for its merchant, and have no deposit events': `
     select d.id from app.deposit d join app.payment_request r on r.id = d.payment_request_id
     where d.user_id is not null or d.merchant_id is distinct from r.merchant_id or exists (select from app.event e where e.subject_id = d.id)`,
+  'only what is not worth a sweep, and was not swept, is held back': `
+    select h.* from (
+      select chain, token, address, sum(amount) as amount, max(amount) as largest from app.deposit where held_back group by chain, token, address
+    ) h join app.asset a using (chain, token) join app.chain c using (chain)
+    left join app.holding g using (chain, token, address)
+    cross join lateral (select coalesce(sum(s.amount + case when s.fee_payer = s.source then s.max_fee else 0 end), 0) as amount from app.outgoing_payment s
+      where (s.chain, s.token, s.source) = (h.chain, h.token, h.address) and s.kind = 'sweep' and s.status <> 'final' and s.merchant_id is not null) leaving
+    where h.largest >= a.sweep_min or (h.amount > g.amount and g.amount >= 0)
+      or (c.attempts_exclude_by <> 'output' and coalesce(g.amount, 0) - leaving.amount >= a.sweep_min)`,
   'a stored idempotency key has a payout and a response':
     'select * from app.idempotency_key where payout_id is null or body is null',
 }

@@ -52,7 +52,7 @@ const registry: Edit[] = [
         code: 'MADEUP',
         displayName: 'Made up',
         family: 'madeup',
-        assets: [{token: 'MADE', name: 'MADE', displayName: 'Made-up coin', decimals: 2, usualMinPayout: 1n}],
+        assets: [{token: 'MADE', name: 'MADE', displayName: 'Made-up coin', decimals: 2, usualMinPayout: 1n, usualSweepMin: 1n}],
         feeBudget: '0',
         stallTimeoutMs: 180_000,
         pollIntervalMs: 200,

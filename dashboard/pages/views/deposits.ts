@@ -126,6 +126,10 @@ export const depositPart = (deposit: DepositDetail, chain: ShownChain): Html =>
       ],
       ['Transaction', transaction(deposit.txid, chain)],
       ['Block', deposit.block_height ?? 'none yet'],
+      deposit.held_back !== null && [
+        'Held back',
+        html`${deposit.held_back.missing} ${deposit.token} missing<div class="soft small">Less than ${deposit.held_back.minimum} ${deposit.token} on an address is not worth moving. A payout collects it once more arrives there.</div>`,
+      ],
       [
         'Output number',
         html`${deposit.output_index}<div class="soft small">Which payment of the transaction it is: one transaction can have several (<code>output_index</code>).</div>`,

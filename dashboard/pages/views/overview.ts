@@ -5,7 +5,7 @@ import type {Chains} from '../chains.ts'
 import type {Balance, Endpoint, Me, Overview} from '../data.ts'
 import {counted, type View} from '../view.ts'
 import {depositTable} from './deposits.ts'
-import {bigAmount, newPayoutPath, payoutTable} from './payouts.ts'
+import {bigAmount, isHeldBack, newPayoutPath, payoutTable} from './payouts.ts'
 import {aboutPaymentRequests} from './search.ts'
 import {createUserLine} from './users.ts'
 import {emptyWebhooks, health, lastDay} from './webhooks.ts'
@@ -55,7 +55,7 @@ ${card({
 
 const tile = (balance: Balance, chains: Chains) =>
   html`<article class="card tile" id="balance-${balance.chain}-${balance.token}"><h3>${balance.token}<span class="soft"> on ${chains(balance.chain).name}</span></h3>
-<p class="${bigAmount(balance.net)}">${balance.net}</p><p class="soft small digits">${balance.gross} gross − ${balance.fee} fee, of ${counted(balance.deposit_count, 'deposit')}</p>
+<p class="${bigAmount(balance.net)}">${balance.net}</p><p class="soft small digits">${balance.gross} gross − ${isHeldBack(balance) && html`${balance.held_back} held back − `}${balance.fee} fee, of ${counted(balance.deposit_count, 'deposit')}</p>
 ${
   balance.refusal === null
     ? html`<p>${button(newPayoutPath(balance), html`Pay out<span class="unseen"> ${balance.net} ${balance.token} on ${balance.chain}</span>`)}</p>`

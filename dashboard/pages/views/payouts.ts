@@ -205,6 +205,8 @@ interface Draft {
   error?: string
 }
 
+export const isHeldBack = ({held_back}: Balance): boolean => held_back !== '0'
+
 /** The class of an amount that stands out; a long one is smaller. */
 export const bigAmount = (net: string): string => `amount big${net.length > 12 ? ' long' : ''}`
 
@@ -217,6 +219,10 @@ export const newPayoutPage = ({balance, address, chain, me, payoutTimeoutMs, typ
     [
       'Gross',
       html`<span class="amount">${balance.gross} ${balance.token}</span> of ${counted(balance.deposit_count, 'deposit')}`,
+    ],
+    isHeldBack(balance) && [
+      'Held back',
+      html`<span class="amount">${balance.held_back} ${balance.token}</span> <small>on addresses with less than ${balance.sweep_min} ${balance.token}: paid out once more arrives there</small>`,
     ],
     ['Fee', html`<span class="amount">${balance.fee} ${balance.token}</span> (${percent(me.fee_bps)})`],
     ['You receive', html`<strong class="${bigAmount(balance.net)}">${balance.net} ${balance.token}</strong>`],
@@ -231,7 +237,7 @@ ${
   balance.refusal === null &&
   html`<form method="post" action="/payouts">${formId()}<input type="hidden" name="chain" value="${balance.chain}"><input type="hidden" name="token" value="${balance.token}">${address?.address && html`<input type="hidden" name="address" value="${address.address}">`}
 <label class="tick"><input type="checkbox" name="sweep_first" value="1"${typed.sweep_first && html` checked`}><span><span>Sweep first</span><small>Usually the treasury, the operator’s wallet that pays you, pays as soon as it has enough. Tick this to have what your users paid moved there first (“swept”), from every address of this balance: it takes longer, but nothing is paid in advance.</small></span></label>
-<p class="soft small">A payout pays the whole balance. You can cancel it only while it is pending.</p>${decide(`Pay out ${balance.net} ${balance.token}`, '/')}</form>`
+<p class="soft small">A payout pays the whole balance${isHeldBack(balance) && ' that is not held back'}. You can cancel it only while it is pending.</p>${decide(`Pay out ${balance.net} ${balance.token}`, '/')}</form>`
 }</section>`,
 })
 

@@ -10,15 +10,17 @@ declare folded int;
 begin
   with gone as (
     delete from app.balance_delta where id in (select id from app.balance_delta order by id limit batch for update skip locked)
-    returning merchant_id, chain, token, amount, deposit_count
+    returning merchant_id, chain, token, amount, deposit_count, held_back, held_back_count
   ), summed as (
-    select merchant_id, chain, token, sum(amount) as amount, sum(deposit_count) as deposit_count, count(*) as deltas
+    select merchant_id, chain, token, sum(amount) as amount, sum(deposit_count) as deposit_count, sum(held_back) as held_back,
+      sum(held_back_count) as held_back_count, count(*) as deltas
     from gone group by merchant_id, chain, token order by merchant_id, chain, token
   ), stored as (
-    insert into app.balance as b (merchant_id, chain, token, amount, deposit_count)
-    select merchant_id, chain, token, amount, deposit_count from summed
+    insert into app.balance as b (merchant_id, chain, token, amount, deposit_count, held_back, held_back_count)
+    select merchant_id, chain, token, amount, deposit_count, held_back, held_back_count from summed
     on conflict (merchant_id, chain, token) do update
-      set amount = b.amount + excluded.amount, deposit_count = b.deposit_count + excluded.deposit_count
+      set amount = b.amount + excluded.amount, deposit_count = b.deposit_count + excluded.deposit_count,
+        held_back = b.held_back + excluded.held_back, held_back_count = b.held_back_count + excluded.held_back_count
   )
   select coalesce(sum(deltas), 0) into folded from summed;
   return folded;

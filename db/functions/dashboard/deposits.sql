@@ -50,7 +50,7 @@ begin
   where o.id = dashboard.uuid_of('dep', public_id) and o.merchant_id = merchant and o.credited and o.user_id is not null;
   if d.id is null then raise exception 'there is no deposit with this id' using errcode = 'SL404', detail = 'deposit'; end if;
   return dashboard.deposit_item(d)::jsonb || jsonb_build_object('output_index', d.output_index, 'block_height', d.block_height,
-    'finalised_at', app.iso(d.finalised_at), 'events', dashboard.events_of(d.id),
+    'finalised_at', app.iso(d.finalised_at), 'events', dashboard.events_of(d.id), 'held_back', app.held_back_of(d),
     'payout', (select jsonb_build_object('id', app.public_id('pay', p.id), 'status', p.status, 'created_at', app.iso(p.created_at))
       from app.payout p where p.id = d.settlement_id));
 end $$;

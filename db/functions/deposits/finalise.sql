@@ -17,8 +17,9 @@ declare
   tokens text[];
   amounts numeric[];
   everything uuid[];
+  addresses text[];
   back app.deposit;
-  number bigint := (select finalisation + 1 from chain.cursor c where c.chain = of_chain);
+  number bigint;
 begin
   if app.uses_outputs(of_chain) then perform app.add_outputs(of_chain, final_height); end if;
   perform app.finish_outgoing_payments(of_chain, final_height);
@@ -26,24 +27,29 @@ begin
     perform app.end_conflicted_cpfp(of_chain, final_height);
     perform chain.forget_final(of_chain, final_height);
   end if;
+  select c.finalisation + 1 into number from chain.cursor c where c.chain = of_chain; -- a sweep that ended may have taken one
   with finalised as (
-    update app.deposit set status = 'final', version = version + 1, finalised_at = clock_timestamp(), finalisation = number
-    where chain = of_chain and status = 'pending' and block_height <= final_height
-    returning id, merchant_id, token, amount, credited, settlement_id, version, block_height, txid, output_index
+    update app.deposit d set status = 'final', version = d.version + 1, finalised_at = clock_timestamp(), finalisation = number,
+      held_back = d.credited and d.settlement_id is null and app.is_below_sweep_min(d)
+    where d.chain = of_chain and d.status = 'pending' and d.block_height <= final_height
+    returning d.id, d.merchant_id, d.token, d.amount, d.address, d.credited, d.settlement_id, d.version, d.block_height, d.txid, d.output_index, d.held_back
   ), counted as (
-    insert into app.balance_delta (merchant_id, chain, token, amount, deposit_count)
-    select merchant_id, of_chain, token, sum(amount), count(*) from finalised
+    insert into app.balance_delta (merchant_id, chain, token, amount, deposit_count, held_back, held_back_count)
+    select merchant_id, of_chain, token, sum(amount), count(*), coalesce(sum(amount) filter (where held_back), 0), count(*) filter (where held_back)
+    from finalised
     where credited and settlement_id is null
     group by merchant_id, token
   ), ordered as (
     select *, row_number() over (order by block_height, txid, output_index) as n from finalised
   )
   select array_agg(id order by n) filter (where credited), array_agg(version order by n) filter (where credited),
-    array_agg(token order by n) filter (where credited), array_agg(amount order by n) filter (where credited), array_agg(id)
-  into ids, versions, tokens, amounts, everything from ordered;
+    array_agg(token order by n) filter (where credited), array_agg(amount order by n) filter (where credited),
+    array_agg(address order by n) filter (where credited), array_agg(id)
+  into ids, versions, tokens, amounts, addresses, everything from ordered;
   if everything is null then return; end if;
   update chain.cursor c set finalisation = number where c.chain = of_chain;
   perform app.post_final_deposits(of_chain, everything, number);
+  perform app.release_held_back(of_chain, addresses, tokens, number);
   for back in select * from app.deposit d where d.id = any(ids) and d.settlement_id is not null loop
     perform app.adjust(back, back.amount, 'deposit_back');
   end loop;

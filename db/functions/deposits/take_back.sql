@@ -13,13 +13,15 @@ language plpgsql set search_path = pg_catalog as $$
 declare
   deposit app.deposit;
   account text;
+  was_held_back boolean;
 begin
   select * into deposit from app.deposit d where d.id = of_deposit;
+  was_held_back := deposit.held_back;
   if app.fail_payout(deposit.settlement_id, 'deposit_reorged', 'a deposit that it claimed was lost in a reorganisation') then
     perform app.allocate_all_deposits(deposit.merchant_id, deposit.chain, deposit.token);
   end if;
   perform set_config('app.decided_by_operator', 'on', true);
-  update app.deposit d set status = 'reorged', version = d.version + 1, finalised_at = null, finalisation = null
+  update app.deposit d set status = 'reorged', version = d.version + 1, finalised_at = null, finalisation = null, held_back = false
   where d.id = of_deposit and d.status = 'final' returning * into strict deposit;
   perform set_config('app.decided_by_operator', '', true);
   if not exists (select from app.asset a where a.chain = deposit.chain and a.token = deposit.token) then return; end if;
@@ -36,8 +38,9 @@ begin
   update app.holding h set amount = h.amount - deposit.amount
   where h.chain = deposit.chain and h.address = deposit.address and h.token = deposit.token;
   if deposit.settlement_id is null then
-    insert into app.balance_delta (merchant_id, chain, token, amount, deposit_count)
-    values (deposit.merchant_id, deposit.chain, deposit.token, -deposit.amount, -1);
+    insert into app.balance_delta (merchant_id, chain, token, amount, deposit_count, held_back, held_back_count)
+    values (deposit.merchant_id, deposit.chain, deposit.token, -deposit.amount, -1,
+      case when was_held_back then -deposit.amount else 0 end, case when was_held_back then -1 else 0 end);
   else
     perform app.adjust(deposit, -deposit.amount, 'deposit_lost');
   end if;

@@ -94,6 +94,7 @@ begin
     elsif s.kind = 'sweep' and not has_outputs then perform app.finish_sweep(s, s.outcome, found_final.moved);
     elsif s.kind = 'withdrawal' then perform app.finish_withdrawal(s, s.outcome);
     end if;
+    perform app.release_after_sweep(s);
     finished := finished || s.id;
     if s.outcome = 'done' and exists (select from chain.lapse l where l.chain = s.chain and l.txid = s.txid) then
       perform app.note_booked(s, s.txid, true, 0, 0); -- the proof was wrong, and another attempt may pay, too

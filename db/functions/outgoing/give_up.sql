@@ -47,6 +47,7 @@ begin
   if s.kind = 'payout' then perform app.finish_payment(s, s.outcome, null, code, message);
   elsif s.kind = 'withdrawal' then perform app.finish_withdrawal(s, s.outcome);
   end if;
+  perform app.release_after_sweep(s);
   perform app.wake_payouts_after(array[s.id]);
 end $$;
 comment on function app.end_without_transaction is 'Ends an outgoing payment that nothing signed can pay any more; code and message are those of its payout, if the outcome is expired.';

@@ -80,6 +80,7 @@ begin
   else
     perform app.post_network_fee(s, more_fee);
   end if;
+  perform app.release_after_sweep(s);
   perform app.post_loss(s, lost);
   perform app.note_booked(s, of_txid, pays, paid, more_fee);
 end $$;

@@ -31,6 +31,9 @@ begin
     elsif coins * 10::numeric ^ asset.decimals < asset.min_payment then
       raise exception 'amount: a new address cannot receive less than % %', app.decimal(asset.min_payment, asset.decimals), of_currency
         using errcode = 'SL422';
+    elsif coins * 10::numeric ^ asset.decimals < asset.sweep_min then
+      raise exception 'amount: must be at least % %; less is not worth collecting from its address, which is used for nothing else',
+        app.decimal(asset.sweep_min, asset.decimals), of_currency using errcode = 'SL422';
     elsif coins * 10::numeric ^ asset.decimals > asset.max_payment then
       raise exception 'amount: there are not so many %', of_currency using errcode = 'SL422';
     elsif not exists (select from app.merchant_chain m where m.merchant_id = of_merchant and m.chain = asset.chain and m.enabled) then

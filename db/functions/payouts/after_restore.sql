@@ -3,7 +3,7 @@
 --
 -- A recovered payout exists with a credit of its gross, and its merchant owes as much, because its deposits were recorded nowhere else. But a payout
 -- collects everything that is final. So this searches for a point in the order in which the pair's deposits and adjustments became final: those
--- that were final and unclaimed up to this point add up to the payout's gross, and are allocated to it. If there is no such point, allocating would
+-- that were collectable and unclaimed up to this point add up to the payout's gross, and are allocated to it. If there is no such point, allocating would
 -- be a guess. Then nothing is allocated, and the deposits that the gross covers, the oldest first, are marked (settled_before_restore).
 -- Invariants: the deposits and adjustments of a payout that is allocated here add up to its gross (P0003); no balance changes by it.
 -- Locks: pair, allocation, deposits.
@@ -21,20 +21,18 @@ begin
   perform from app.claim c where c.merchant_id = of_merchant and c.chain = of_chain and c.token = of_token and c.finished_at is null;
   if found then return; end if; -- what seems unclaimed may be claimed; the end of that allocation calls this again
   loop
-    select r.payout_id, r.debt_id, t.finalisation, t.block_height into at
+    select r.payout_id, r.debt_id, t.finalisation, t.height into at
     from app.open_recovered(of_merchant, of_chain, of_token) with ordinality r (payout_id, gross, debt_id, adjusted, n)
     join (
-      select d.finalisation, d.block_height, sum(sum(d.amount)) over (order by d.finalisation, d.block_height) as total from app.deposit d
-      where d.merchant_id = of_merchant and d.chain = of_chain and d.token = of_token and d.status = 'final' and d.credited
-        and d.settlement_id is null group by d.finalisation, d.block_height
+      select u.finalisation, u.height, sum(sum(u.amount)) over (order by u.finalisation, u.height) as total
+      from app.unclaimed_deposits(of_merchant, of_chain, of_token) u group by u.finalisation, u.height
     ) t on t.total + r.adjusted = r.gross order by r.n limit 1;
     exit when at.payout_id is null;
-    perform app.allocate_recovered(at.payout_id, at.debt_id, at.finalisation, at.block_height);
+    perform app.allocate_recovered(at.payout_id, at.debt_id, at.finalisation, at.height);
   end loop;
   update app.deposit d set settled_before_restore = true
   from (
-    select o.id, o.finalisation, o.block_height, sum(o.amount) over (order by o.finalisation, o.block_height) as total from app.deposit o
-    where o.merchant_id = of_merchant and o.chain = of_chain and o.token = of_token and o.status = 'final' and o.credited and o.settlement_id is null
+    select u.id, sum(u.amount) over (order by u.finalisation, u.height) as total from app.unclaimed_deposits(of_merchant, of_chain, of_token) u
   ) o, (
     select sum(r.gross) - max(r.adjusted) as covered, max(uuid_extract_timestamp(r.payout_id)) as last_claim_at
     from app.open_recovered(of_merchant, of_chain, of_token) r
@@ -55,8 +53,8 @@ begin
   select a.created_at into strict recovered_at from app.adjustment a where a.settlement_id = p.id and a.reason = 'payout_recovered';
   with done as (
     update app.deposit d set settlement_id = p.id, settled_before_restore = false
-    where d.merchant_id = p.merchant_id and d.chain = p.chain and d.token = p.token and d.status = 'final' and d.credited
-      and d.settlement_id is null and (d.finalisation, d.block_height) <= (to_finalisation, to_height) returning d.amount
+    from app.unclaimed_deposits(p.merchant_id, p.chain, p.token) u
+    where d.id = u.id and (u.finalisation, u.height) <= (to_finalisation, to_height) returning d.amount
   )
   select count(*) as n, sum(amount) as amount into allocated from done;
   update app.adjustment a set settlement_id = p.id
@@ -70,6 +68,22 @@ begin
   insert into app.balance_delta (merchant_id, chain, token, amount, deposit_count) values (p.merchant_id, p.chain, p.token, 0, -allocated.n);
 end $$;
 comment on function app.allocate_recovered is 'Allocates a recovered payout''s deposits, up to a point, and its adjustments, including its debt.';
+
+-- Deposits that were too small by themselves became collectable in the block that brought their address to the minimum. An older copy may read many
+-- blocks at once, so within a finalisation the place is that block's, as far as the address's deposits in it say.
+create or replace function app.unclaimed_deposits(of_merchant uuid, of_chain text, of_token text)
+  returns table (id uuid, finalisation bigint, height int, amount numeric)
+language sql stable set search_path = pg_catalog as $$
+  select id, finalisation, greatest(block_height, min(block_height) filter (where so_far >= sweep_min) over (partition by address, finalisation)), amount
+  from (
+    select d.id, d.finalisation, d.block_height, d.address, d.amount, a.sweep_min,
+      sum(d.amount) over (partition by d.address, d.finalisation order by d.block_height, d.seq) as so_far
+    from app.deposit d join app.asset a on a.chain = d.chain and a.token = d.token
+    where d.merchant_id = of_merchant and d.chain = of_chain and d.token = of_token and d.status = 'final' and d.credited
+      and d.settlement_id is null and not d.held_back
+  ) d
+$$;
+comment on function app.unclaimed_deposits is 'What a payout of a merchant, chain and token would claim now, with the place of each in the order in which payouts could claim it: its number, then the block.';
 
 -- Debts of equal amount are interchangeable: any one is taken.
 create or replace function app.open_recovered(of_merchant uuid, of_chain text, of_token text)

@@ -28,7 +28,7 @@ begin
   if op.kind = 'claim' then
     with next as materialized (
       select d.id, d.finalisation, d.seq, d.amount from app.deposit d
-      where d.merchant_id = of_merchant and d.chain = of_chain and d.token = of_token and d.status = 'final' and d.credited
+      where d.merchant_id = of_merchant and d.chain = of_chain and d.token = of_token and d.status = 'final' and d.credited and not d.held_back
         and d.settlement_id is null and d.finalisation <= op.cutoff and (d.finalisation, d.seq) > (op.last_finalisation, op.last_seq)
       order by d.finalisation, d.seq limit batch
     ), allocated as (

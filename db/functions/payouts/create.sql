@@ -40,17 +40,21 @@ begin
   if asset.chain is null or is_enabled is null then raise exception 'not enabled for this account: %', of_chain using errcode = 'SLCHN'; end if;
   perform app.lock_pair(of_merchant, of_chain, of_token);
 
-  select coalesce(b.amount, 0) as gross, coalesce(b.deposit_count, 0) as deposit_count, c.finalisation as cutoff into at
+  select coalesce(b.amount, 0) - coalesce(b.held_back, 0) as gross, coalesce(b.held_back, 0) as held_back,
+    coalesce(b.deposit_count, 0) - coalesce(b.held_back_count, 0) as deposit_count, c.finalisation as cutoff into at
   from (select) one left join app.balance_now b on b.merchant_id = of_merchant and b.chain = of_chain and b.token = of_token
   left join chain.cursor c on c.chain = of_chain;
-  if at.gross = 0 and not is_enabled then raise exception 'not enabled for this account: %', of_chain using errcode = 'SLCHN'; end if;
+  if at.gross = 0 and at.held_back = 0 and not is_enabled then raise exception 'not enabled for this account: %', of_chain using errcode = 'SLCHN'; end if;
   perform app.refuse_payout('chain_stopped', 'payouts of ' || of_chain || ' are stopped: ' || why) from app.why_halted(of_chain) why where why is not null;
   select a.address into destination from app.payout_address a where a.merchant_id = of_merchant and a.chain = of_chain;
   if destination is null then perform app.refuse_payout('no_payout_address', 'no payout address is registered for ' || of_chain); end if;
   perform app.refuse_payout('own_address', 'the payout address belongs to this service; register one of your own')
   from custody.address o where o.address = destination;
   if at.gross <= 0 then
-    perform app.refuse_payout('nothing_to_pay_out', case when at.gross = 0 then 'there is nothing to pay out' else 'the balance is below zero' end);
+    perform app.refuse_payout('nothing_to_pay_out', case when at.gross = 0 then 'there is nothing to pay out' else 'the balance is below zero' end
+      || case when at.held_back > 0 then '; ' || app.decimal(at.held_back, asset.decimals) || ' ' || of_token || ' is held back until what is on '
+        || case when app.uses_outputs(of_chain) then 'an output' else 'one address' end || ' is at least '
+        || app.decimal(asset.sweep_min, asset.decimals) || ' ' || of_token else '' end);
   end if;
 
   select m.fee_bps into rate from app.merchant m where m.id = of_merchant;

@@ -60,8 +60,10 @@ begin
   insert into app.claim (kind, payout_id, merchant_id, chain, token, cutoff, deposit_count, amount)
   values ('release', p.id, p.merchant_id, p.chain, p.token, claimed.cutoff, claimed.deposit_count - lost.claimed_count,
     claimed.amount - lost.claimed_amount);
-  insert into app.balance_delta (merchant_id, chain, token, amount, deposit_count)
-  values (p.merchant_id, p.chain, p.token, p.gross, claimed.deposit_count - lost.claimed_count + lost.final_count);
+  -- Only what was claimed before anything was held back can be.
+  insert into app.balance_delta (merchant_id, chain, token, amount, deposit_count, held_back, held_back_count)
+  select p.merchant_id, p.chain, p.token, p.gross, claimed.deposit_count - lost.claimed_count + lost.final_count, coalesce(sum(d.amount), 0), count(*)
+  from app.deposit d where d.held_back and d.chain = p.chain and d.token = p.token and d.settlement_id = p.id;
   perform app.post('release', p.id::text, p.chain, jsonb_build_array(
     jsonb_build_object('account', 'payout', 'token', p.token, 'merchant_id', p.merchant_id, 'amount', p.gross),
     jsonb_build_object('account', 'merchant', 'token', p.token, 'merchant_id', p.merchant_id, 'amount', -p.gross)));

@@ -46,13 +46,15 @@ declare p app.payout := (select o from app.payout o where o.id = of_payout);
 begin
   if p.sweep_first and p.status = 'sweeping' then
     return query select h.address, h.amount from app.holding h
-      where h.merchant_id = p.merchant_id and h.chain = p.chain and h.token = p.token and h.amount >= at_least and h.amount > 0
+      where h.merchant_id = p.merchant_id and h.chain = p.chain and h.token = p.token and h.amount >= at_least
+        and app.collectable_amount(h.chain, h.address, h.token) > 0
         and exists (select from app.deposit d where d.settlement_id = p.id and d.address = h.address)
         and app.sweep_under_way(h.chain, h.token, h.address) is null
       order by h.amount desc limit most;
   else
     return query select h.address, h.amount from app.holding h
-      where h.merchant_id = p.merchant_id and h.chain = p.chain and h.token = p.token and h.amount >= at_least and h.amount > 0
+      where h.merchant_id = p.merchant_id and h.chain = p.chain and h.token = p.token and h.amount >= at_least
+        and app.collectable_amount(h.chain, h.address, h.token) > 0
         and app.sweep_under_way(h.chain, h.token, h.address) is null
       order by h.amount desc limit most;
   end if;

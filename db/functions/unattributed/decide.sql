@@ -23,12 +23,14 @@ begin
   end if;
   update chain.cursor c set finalisation = c.finalisation + 1 where c.chain = d.chain returning c.finalisation into number;
   perform set_config('app.decided_by_operator', 'on', true);
-  update app.deposit o set credited = true, version = o.version + 1, finalisation = number where o.id = d.id returning o.* into d; -- its first event
+  update app.deposit o set credited = true, version = o.version + 1, finalisation = number, held_back = app.is_below_sweep_min(o)
+  where o.id = d.id returning o.* into d; -- its first event
   perform set_config('app.decided_by_operator', '', true);
   insert into app.unattributed_decision as u (deposit_id, decision, amount) values (d.id, 'credit', d.amount)
   on conflict (deposit_id) do update set decision = 'credit', sweep_id = null, destination = null, waiting_reason = null,
     waiting_detail = null, waiting_since = null, decided_at = clock_timestamp();
-  insert into app.balance_delta (merchant_id, chain, token, amount, deposit_count) values (d.merchant_id, d.chain, d.token, d.amount, 1);
+  insert into app.balance_delta (merchant_id, chain, token, amount, deposit_count, held_back, held_back_count)
+  values (d.merchant_id, d.chain, d.token, d.amount, 1, case when d.held_back then d.amount else 0 end, case when d.held_back then 1 else 0 end);
   if app.uses_outputs(d.chain) then
     insert into app.output (chain, txid, vout, address, merchant_id, amount, mature_at)
     values (d.chain, d.txid, d.output_index, d.address, d.merchant_id, d.amount, app.mature_at(d));
@@ -39,6 +41,7 @@ begin
     jsonb_build_object('account', 'unattributed', 'token', d.token, 'amount', d.amount),
     jsonb_build_object('account', 'address', 'token', d.token, 'merchant_id', d.merchant_id, 'address', d.address, 'amount', d.amount),
     jsonb_build_object('account', 'merchant', 'token', d.token, 'merchant_id', d.merchant_id, 'amount', -d.amount)));
+  perform app.release_held_back(d.chain, array[d.address], array[d.token], number);
   perform app.emit_deposit_events(array[d.id], array['deposit.confirmed'], array[d.version], array[d.token], array[d.amount]);
 end $$;
 comment on function app.credit_unattributed is 'Makes unattributed value a final deposit of the merchant that has the address, and notifies the merchant at once; from then on it is a deposit like any other.';

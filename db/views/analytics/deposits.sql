@@ -9,7 +9,7 @@ select
   d.status, d.sender, d.address, d.txid, d.output_index, d.block_height, d.block_hash,
   t.block_time, d.created_at, d.finalised_at, round(extract(epoch from d.finalised_at - t.block_time), 3) as seconds_to_final,
   app.public_id('pay', d.settlement_id) as settlement_id,
-  d.id as deposit_uuid, d.settlement_id as settlement_uuid, d.settled_before_restore
+  d.id as deposit_uuid, d.settlement_id as settlement_uuid, d.settled_before_restore, d.held_back
 from app.deposit d
 join app.merchant m on m.id = d.merchant_id
 join app.user u on u.id = d.user_id
@@ -43,4 +43,5 @@ comment on column analytics.deposits.settlement_id is 'Id of the payout that col
 comment on column analytics.deposits.deposit_uuid is 'deposit_id as a UUID, to search by: deposit_uuid = analytics.id(''dep_...'').';
 comment on column analytics.deposits.settlement_uuid is 'settlement_id as a UUID, to search by: settlement_uuid = analytics.id(''pay_...''); null until a payout collected it.';
 comment on column analytics.deposits.settled_before_restore is 'True if a payout that was forgotten in a restore covers it, and it is unknown which deposits that payout collected. The merchant is no longer owed it, though settlement_id is null or names a later payout.';
+comment on column analytics.deposits.held_back is 'True while it is final and no payout can collect it, because its address holds too little to be worth a sweep.';
 grant select on analytics.deposits to sluice_analyst;

@@ -7,8 +7,9 @@ select
   c.chain, c.token, analytics.coins(c.amount, a.decimals) as amount, c.amount as amount_base_units, c.status, c.late,
   c.sender, c.address, c.txid, c.output_index, c.block_height, c.created_at, c.finalised_at,
   app.public_id('pay', c.settlement_id) as settlement_id, c.deposit_id as deposit_uuid, c.settlement_id as settlement_uuid,
-  (select d.settled_before_restore from app.deposit d where d.id = c.deposit_id) as settled_before_restore
+  d.settled_before_restore, d.held_back
 from app.receipt c
+join app.deposit d on d.id = c.deposit_id
 join app.merchant m on m.id = c.merchant_id
 join app.asset a on a.chain = c.chain and a.token = c.token;
 comment on view analytics.payment_receipts is 'One row for each payment that counts, or will count, for a payment request. It is no deposit of a user, so it is not in analytics.deposits and analytics.events. A reorged payment is no receipt, and is not here.';
@@ -35,4 +36,5 @@ comment on column analytics.payment_receipts.settlement_id is 'Id of the payout 
 comment on column analytics.payment_receipts.deposit_uuid is 'deposit_id as a UUID, to search by: deposit_uuid = analytics.id(''dep_...'').';
 comment on column analytics.payment_receipts.settlement_uuid is 'settlement_id as a UUID, to search by: settlement_uuid = analytics.id(''pay_...''); null until a payout collected it.';
 comment on column analytics.payment_receipts.settled_before_restore is 'True if a payout that was forgotten in a restore covers it, and it is unknown which deposits that payout collected. The merchant is no longer owed it, though settlement_id is null or names a later payout.';
+comment on column analytics.payment_receipts.held_back is 'True while it is final and no payout can collect it, because its address holds too little to be worth a sweep.';
 grant select on analytics.payment_receipts to sluice_analyst;

@@ -3,18 +3,21 @@
 --
 -- Readers: the API, app.create_payout, analysts (analytics.balances), the audit.
 create or replace view app.balance_now with (security_barrier) as
-select merchant_id, chain, token, sum(amount) as amount, sum(deposit_count)::bigint as deposit_count
+select merchant_id, chain, token, sum(amount) as amount, sum(deposit_count)::bigint as deposit_count,
+  sum(held_back) as held_back, sum(held_back_count)::bigint as held_back_count
 from (
-  select merchant_id, chain, token, amount, deposit_count from app.balance
+  select merchant_id, chain, token, amount, deposit_count, held_back, held_back_count from app.balance
   union all
-  select merchant_id, chain, token, amount, deposit_count from app.balance_delta
+  select merchant_id, chain, token, amount, deposit_count, held_back, held_back_count from app.balance_delta
 ) part
 group by merchant_id, chain, token
-having sum(amount) <> 0 or sum(deposit_count) <> 0;
+having sum(amount) <> 0 or sum(deposit_count) <> 0 or sum(held_back) <> 0;
 comment on view app.balance_now is 'The exact balance of each merchant, chain and token: final deposits that no payout has collected.';
 comment on column app.balance_now.merchant_id is 'The merchant.';
 comment on column app.balance_now.chain is 'Chain code.';
 comment on column app.balance_now.token is 'Token code.';
 comment on column app.balance_now.amount is 'Gross balance in base units.';
 comment on column app.balance_now.deposit_count is 'Number of deposits in it.';
+comment on column app.balance_now.held_back is 'The part of the gross balance that no payout can claim yet, in base units (db/functions/balances/collectable.sql).';
+comment on column app.balance_now.held_back_count is 'Number of deposits in that part.';
 grant select on app.balance_now to sluice_api;

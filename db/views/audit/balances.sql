@@ -8,3 +8,5 @@ comment on column audit.balances.kept_amount is 'Gross balance as stored, in bas
 comment on column audit.balances.counted_amount is 'Sum of the deposits and debts, in base units.';
 comment on column audit.balances.kept_count is 'Number of deposits as stored.';
 comment on column audit.balances.counted_count is 'Number of deposits counted.';
+comment on column audit.balances.kept_held_back is 'What is held back of it, as stored, in base units.';
+comment on column audit.balances.counted_held_back is 'Sum of the deposits that are held back, in base units.';

@@ -23,7 +23,8 @@ async function sweep(to: Context, chain: Evm, of: ReturnStep, feePerGas: bigint)
   const isNative = token === chain.native
   const maxFee = feePerGas * (await sweepGas(chain, {token, from: address, treasury}))
   const moved = isNative ? nativeSweep({balance: balance!, holding: amount, fee: maxFee}) : amount
-  if (!isWorth(chain, {token, feePerGas}, {amount: moved, maxFee}))
+  const isTooLittle = !isNative && amount < chain.settings.sweepMin.get(token)!
+  if (isTooLittle || !isWorth(chain, {token, feePerGas}, {amount: moved, maxFee}))
     return {
       reason: 'not_worth_moving',
       detail: `moving ${amount} base units may cost ${maxFee} wei, which is too much for the amount; ${isNative ? 'SWEEP_FEE_PERCENT sets' : 'SWEEP_MIN and TOKEN_SWEEP_FEE set'} the limit`,

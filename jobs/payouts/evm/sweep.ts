@@ -2,6 +2,7 @@
 // last sweep failed. Only money that is final and on the address is moved. Beginning is safe to repeat, also concurrently: sweeps under way are
 // counted when the nonces are taken. So an address that looks empty, because its sweep is in a block that is not final, is not replaced by another.
 
+import {worthSweeping} from '../../../chains/chain-settings.ts'
 import {batch, type Holding, type Sweep, sweepable} from '../accounts.ts'
 import type {Context} from '../context.ts'
 import {isWorthSweeping, nativeSweep} from './fees.ts'
@@ -42,12 +43,10 @@ export async function sweepsFor(
   return sweeps
 }
 
-/** The least amount of a token that is worth sweeping from an address. */
-export function worthwhile(chain: Evm, {token, feePerGas}: Omit<Sweeping, 'treasury'>): bigint {
-  const {sweepMin, sweepFeePercent} = chain.settings
-  if (contractOf(chain, token)) return sweepMin.get(token) ?? 1n
-  const fee = likelySweepGas(chain, token) * feePerGas
-  return fee + (fee * 100n) / BigInt(sweepFeePercent) + 1n
+/** The least amount that an address must hold to be worth a sweep at this price. A token costs its address nothing: app.sweepable decides. */
+function worthwhile(chain: Evm, {token, feePerGas}: Omit<Sweeping, 'treasury'>): bigint {
+  if (contractOf(chain, token)) return 1n
+  return worthSweeping(chain.settings, likelySweepGas(chain, token) * feePerGas)
 }
 
 /** Whether moving this amount brings enough for what it may cost. */
@@ -57,7 +56,7 @@ export function isWorth(
   {amount, maxFee}: {amount: bigint; maxFee: bigint},
 ): boolean {
   return contractOf(chain, sweeping.token)
-    ? amount > 0n && amount >= worthwhile(chain, sweeping) && !isTokenSweepTooDear(chain, sweeping.token, maxFee)
+    ? amount > 0n && !isTokenSweepTooDear(chain, sweeping.token, maxFee)
     : isWorthSweeping(amount, maxFee, chain.settings.sweepFeePercent)
 }
 

@@ -110,9 +110,9 @@ export const deposits: Mutation[] = [
   {
     rule: 'Only what is at or below the final height becomes final',
     file: 'db/functions/deposits/finalise.sql',
-    from: `where chain = of_chain and status = 'pending' and block_height <= final_height
+    from: `where d.chain = of_chain and d.status = 'pending' and d.block_height <= final_height
 `,
-    to: `where chain = of_chain and status = 'pending'
+    to: `where d.chain = of_chain and d.status = 'pending'
 `,
     tests: ['db/derive-deposits.test.ts'],
   },

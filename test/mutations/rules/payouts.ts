@@ -78,7 +78,7 @@ export const payouts: Mutation[] = [
     file: 'db/functions/payouts/allocate.sql',
     from: 'and d.settlement_id is null and d.finalisation <= op.cutoff and',
     to: 'and d.settlement_id is null and',
-    tests: ['db/payouts.test.ts', 'jobs/payouts/accounts.test.ts'],
+    tests: ['db/payouts.test.ts', 'db/collectable.test.ts'],
   },
   {
     rule: 'A deposit is claimed by one payout',

@@ -506,7 +506,7 @@ export const tron: Mutation[] = [
   },
   {
     rule: 'A payout is worth what it may cost',
-    file: 'chains/tron/settings.ts',
+    file: 'chains/chain-settings.ts',
     from: '[token, amount < least ? least : amount]',
     to: '[token, amount]',
     tests: ['chains/settings.test.ts', 'custody/tron/judge.test.ts'],

@@ -1,6 +1,6 @@
 // What is worth sweeping from an address that pays for it.
 import {expect, test} from 'vitest'
-import {worthSweeping} from './accounts.ts'
+import {worthSweeping} from './chain-settings.ts'
 
 test('the least amount that is swept is one that custody signs, whatever the sweep costs', () => {
   for (const sweepFeePercent of [1, 33, 50, 100])

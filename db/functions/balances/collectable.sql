@@ -1,0 +1,159 @@
+-- Which final deposits a payout can collect. Every final deposit is in the balance. It is held back (app.deposit.held_back) until it is worth a sweep:
+-- until the final money on its address, less what a sweep under way takes, reaches the asset's minimum (app.asset.sweep_min), or it was swept. On
+-- chains with outputs each output is compared by itself, because each is an input of its own.
+--
+-- Called when deposits become final, when a sweep ends, when an operator credits a deposit, and when the minimum is set. Payouts claim exactly the
+-- deposits that are not held back (payouts/create.sql, payouts/allocate.sql).
+-- Invariants: a deposit that was collectable is never held back again, whatever is swept, taken back or set afterwards, and today's fees change
+-- nothing. It then has the chain's newest number (app.deposit.finalisation), which is above the cutoff of every claim made before. The balance's
+-- held_back is the sum of the unclaimed deposits that are held back, at every COMMIT.
+-- Locks: the caller holds chain.cursor; then deposits.
+
+-- Enough by itself: what else lies on its address need not be looked up.
+create or replace function app.is_below_sweep_min(d app.deposit) returns boolean
+language sql stable set search_path = pg_catalog as $$
+  select coalesce(d.amount < (select a.sweep_min from app.asset a where a.chain = d.chain and a.token = d.token), false)
+$$;
+comment on function app.is_below_sweep_min is 'Whether the amount of a deposit alone is not worth a sweep. False while no minimum is set.';
+
+-- max_fee counts where the address itself pays for its sweep.
+create or replace function app.unswept(of_chain text, of_address text, of_token text) returns numeric
+language sql stable set search_path = pg_catalog as $$
+  select coalesce((select h.amount from app.holding h where h.chain = of_chain and h.address = of_address and h.token = of_token), 0)
+    - coalesce((select sum(s.amount + case when s.fee_payer = s.source then s.max_fee else 0 end) from app.outgoing_payment s
+      where s.chain = of_chain and s.source = of_address and s.token = of_token and s.kind = 'sweep' and s.status <> 'final'
+        and s.merchant_id is not null), 0)
+$$;
+comment on function app.unswept is 'Final, credited money on an address that no sweep under way takes, in base units.';
+
+create or replace function app.collectable_amount(of_chain text, of_address text, of_token text) returns numeric
+language sql stable security definer set search_path = pg_catalog as $$
+  select coalesce((select h.amount from app.holding h where h.chain = of_chain and h.address = of_address and h.token = of_token), 0)
+    - coalesce((select sum(d.amount) from app.deposit d
+      where d.held_back and d.chain = of_chain and d.token = of_token and d.address = of_address), 0)
+$$;
+comment on function app.collectable_amount is 'The part of the final, credited money on an address that is not held back, in base units: as long as there is some, the address is swept, and custody signs that.';
+grant execute on function app.collectable_amount to sluice_jobs, sluice_custody;
+
+create or replace function app.missing_to_collect(d app.deposit) returns numeric
+language sql stable set search_path = pg_catalog as $$
+  select a.sweep_min - case when app.uses_outputs(d.chain) then d.amount else app.unswept(d.chain, d.address, d.token) end
+  from app.asset a where d.held_back and a.chain = d.chain and a.token = d.token
+$$;
+comment on function app.missing_to_collect is 'How much more must become final on the address of a deposit that is held back until payouts can collect it, in base units; on chains with outputs, how much its output is below the minimum. Null for others.';
+
+create or replace function app.held_back_of(d app.deposit) returns json
+language sql stable security definer set search_path = pg_catalog as $$
+  select json_build_object('minimum', app.decimal(a.sweep_min, a.decimals), 'missing', app.decimal(app.missing_to_collect(d), a.decimals))
+  from app.asset a where d.held_back and d.settlement_id is null and a.chain = d.chain and a.token = d.token
+$$;
+comment on function app.held_back_of is 'What merchants see of a deposit that is held back: the minimum, and what is missing, in whole coins. Null for others.';
+grant execute on function app.held_back_of to sluice_api;
+
+-- What was swept first was there first. (An address holds less than nothing only where a final deposit was taken back after its sweep.) Without a number, the chain's next one is taken, if there is anything to do.
+create or replace function app.release_held_back(of_chain text, addresses text[], tokens text[], number bigint default null) returns void
+language plpgsql set search_path = pg_catalog set plan_cache_mode = force_custom_plan set random_page_cost = 1.1 as $$
+declare
+  has_outputs boolean := app.uses_outputs(of_chain);
+  ids uuid[];
+begin
+  perform from app.deposit d where d.held_back and d.chain = of_chain limit 1;
+  if not found then return; end if;
+  with held as materialized (
+    select d.id, d.address, d.token, d.amount, d.txid, d.output_index,
+      sum(d.amount) over (partition by d.address, d.token order by d.finalisation desc, d.seq desc) as with_newer
+    from (select distinct p.address, p.token from unnest(addresses, tokens) as p (address, token)) p
+    cross join lateral (
+      select * from app.deposit d where d.held_back and d.chain = of_chain and d.token = p.token and d.address = p.address offset 0
+    ) d
+  ), place as (
+    select p.address, p.token, a.sweep_min, app.unswept(of_chain, p.address, p.token) as unswept, coalesce(h.amount, 0) as holds
+    from (select distinct h.address, h.token from held h) p
+    join app.asset a on a.chain = of_chain and a.token = p.token
+    left join app.holding h on h.chain = of_chain and h.address = p.address and h.token = p.token
+  )
+  select array_agg(h.id) into ids from held h join place p using (address, token)
+  where h.amount >= p.sweep_min or case
+    when has_outputs then exists (select from app.output u where u.chain = of_chain and u.txid = h.txid and u.vout = h.output_index and u.spent_by is not null)
+    else p.unswept >= p.sweep_min or (h.with_newer > p.holds and p.holds >= 0) end;
+  if ids is null then return; end if;
+  if number is null then update chain.cursor c set finalisation = c.finalisation + 1 where c.chain = of_chain returning c.finalisation into number; end if;
+  with released as (
+    update app.deposit d set held_back = false, finalisation = number where d.id = any(ids)
+    returning d.merchant_id, d.token, d.amount, d.settlement_id
+  )
+  insert into app.balance_delta (merchant_id, chain, token, amount, deposit_count, held_back, held_back_count)
+  select merchant_id, of_chain, token, 0, 0, -sum(amount), -count(*) from released where settlement_id is null group by merchant_id, token;
+end $$;
+comment on function app.release_held_back is 'Makes deposits that are held back on these addresses collectable, where they are so now. The arrays are parallel. Safe to run at any time.';
+
+create or replace function app.release_after_sweep(s app.outgoing_payment) returns void
+language plpgsql set search_path = pg_catalog as $$
+begin
+  if app.uses_outputs(s.chain) then
+    perform app.release_held_back(s.chain, array_agg(u.address), array_agg(s.token)) from app.output u where u.outgoing_payment_id = s.id;
+  elsif s.kind = 'sweep' then
+    perform app.release_held_back(s.chain, array[s.source], array[s.token]);
+  end if;
+end $$;
+comment on function app.release_after_sweep is 'Makes collectable what a payment that has ended swept, or no longer takes from its address. Called when that is posted.';
+
+-- A lower minimum makes more collectable; a higher one changes nothing that is. The first one is set in a database from before there was any: what
+-- no sweep would bring is held back then, also of payouts that have paid nothing, so that one that fails does not give it back as collectable.
+create or replace function app.set_sweep_min(of_chain text, of_token text, of_amount numeric) returns void
+language plpgsql set search_path = pg_catalog as $$
+declare before numeric;
+begin
+  perform from chain.cursor c where c.chain = of_chain for update;
+  select a.sweep_min into before from app.asset a where a.chain = of_chain and a.token = of_token for update;
+  if not found or before is not distinct from of_amount then return; end if;
+  update app.asset a set sweep_min = of_amount where a.chain = of_chain and a.token = of_token;
+  if before is null then
+    perform app.hold_back(of_chain, of_token, of_amount);
+  elsif of_amount < before then
+    perform app.release_held_back(of_chain, array_agg(d.address), array_agg(of_token)) from app.deposit d
+    where d.held_back and d.chain = of_chain and d.token = of_token;
+  end if;
+end $$;
+comment on function app.set_sweep_min is 'Sets the least amount of an asset that is worth a sweep, in base units, and with it what is held back.';
+
+-- No claim of these pairs may be under way: it would miss what is held back meanwhile.
+create or replace function app.hold_back(of_chain text, of_token text, below numeric) returns void
+language plpgsql set search_path = pg_catalog set plan_cache_mode = force_custom_plan as $$
+declare
+  has_outputs boolean := app.uses_outputs(of_chain);
+  merchant uuid;
+begin
+  for merchant in
+    select d.merchant_id from app.deposit d
+    where d.status = 'final' and d.credited and d.settlement_id is null and not d.held_back and d.chain = of_chain and d.token = of_token
+      and d.amount < below
+    union
+    select p.merchant_id from app.payout p where p.chain = of_chain and p.token = of_token and p.status in ('pending', 'sweeping', 'swept')
+    order by 1
+  loop
+    perform app.lock_pair(merchant, of_chain, of_token);
+    perform app.allocate_all_deposits(merchant, of_chain, of_token);
+  end loop;
+  with small as (
+    select d.id, d.chain, d.address, d.token, d.txid, d.output_index,
+      sum(d.amount) over (partition by d.address order by d.finalisation desc, d.seq desc) as with_newer
+    from (
+      select d.* from app.deposit d
+      where d.status = 'final' and d.credited and d.settlement_id is null and not d.held_back and d.chain = of_chain and d.token = of_token
+      union all
+      select d.* from app.payout p join app.deposit d on d.settlement_id = p.id
+      where p.chain = of_chain and p.token = of_token and p.status in ('pending', 'sweeping', 'swept') and d.status = 'final'
+    ) d where d.amount < below
+  ), held as (
+    update app.deposit d set held_back = true
+    from small s left join app.holding h on h.chain = s.chain and h.address = s.address and h.token = s.token
+    where d.id = s.id and case
+      when has_outputs then exists (select from app.output u where u.chain = s.chain and u.txid = s.txid and u.vout = s.output_index and u.spent_by is null)
+      else s.with_newer <= h.amount and app.unswept(s.chain, s.address, s.token) < below end
+    returning d.merchant_id, d.amount, d.settlement_id
+  )
+  insert into app.balance_delta (merchant_id, chain, token, amount, deposit_count, held_back, held_back_count)
+  select merchant_id, of_chain, of_token, 0, 0, sum(amount), count(*) from held where settlement_id is null group by merchant_id;
+end $$;
+comment on function app.hold_back is 'Holds back the deposits that are not worth a sweep, in a database from before any were.';
