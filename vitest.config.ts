@@ -97,7 +97,7 @@ export default defineConfig({
           name: 'faults',
           include: faults,
           exclude: never,
-          maxWorkers: 4,
+          maxWorkers: 3,
           sequence: {groupOrder: 1},
           testTimeout: 120_000,
           hookTimeout: 240_000,

@@ -5,7 +5,7 @@ import {existsSync, mkdtempSync, readFileSync} from 'node:fs'
 import {tmpdir} from 'node:os'
 import path from 'node:path'
 
-const fewFiles = 4
+const fewFiles = 8
 const results = mkdtempSync(path.join(tmpdir(), 'results-'))
 
 /** Runs tests with vitest's own output. Returns vitest's results, one per file, and whether all is well. */

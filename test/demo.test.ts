@@ -62,14 +62,14 @@ test('the demo runs deposits, reorganisations, a payment request and payouts, an
     },
     webhooks: expect.objectContaining({'deposit.confirmed': 10, 'payout.completed': 8}),
     balances: [
-      {chain: 'BTC', token: 'BTC', gross: '0.3', fee: '0.0015', net: '0.2985', depositCount: 2},
-      {chain: 'ETH', token: 'ETH', gross: '1.5', fee: '0.0075', net: '1.4925', depositCount: 1},
-      {chain: 'ETH', token: 'EURC', gross: '120.5', fee: '0.6025', net: '119.8975', depositCount: 1},
-      {chain: 'ETH', token: 'USDC', gross: '250', fee: '1.25', net: '248.75', depositCount: 1},
-      {chain: 'POLYGON', token: 'JPYC', gross: '30000', fee: '150', net: '29850', depositCount: 1},
-      {chain: 'POLYGON', token: 'POL', gross: '52.5', fee: '0.2625', net: '52.2375', depositCount: 2},
-      {chain: 'SOL', token: 'SOL', gross: '3', fee: '0.015', net: '2.985', depositCount: 1},
-      {chain: 'TRON', token: 'TRX', gross: '75', fee: '0.375', net: '74.625', depositCount: 1},
+      {chain: 'BTC', token: 'BTC', gross: '0.3', fee: '0.0015', net: '0.2985', held_back: '0', depositCount: 2},
+      {chain: 'ETH', token: 'ETH', gross: '1.5', fee: '0.0075', net: '1.4925', held_back: '0', depositCount: 1},
+      {chain: 'ETH', token: 'EURC', gross: '120.5', fee: '0.6025', net: '119.8975', held_back: '0', depositCount: 1},
+      {chain: 'ETH', token: 'USDC', gross: '250', fee: '1.25', net: '248.75', held_back: '0', depositCount: 1},
+      {chain: 'POLYGON', token: 'JPYC', gross: '30000', fee: '150', net: '29850', held_back: '0', depositCount: 1},
+      {chain: 'POLYGON', token: 'POL', gross: '52.5', fee: '0.2625', net: '52.2375', held_back: '0', depositCount: 2},
+      {chain: 'SOL', token: 'SOL', gross: '3', fee: '0.015', net: '2.985', held_back: '0', depositCount: 1},
+      {chain: 'TRON', token: 'TRX', gross: '75', fee: '0.375', net: '74.625', held_back: '0', depositCount: 1},
     ],
     payouts: [
       {

@@ -248,7 +248,7 @@ describe.each<NodeKind>(['bcoin', 'bitcoind'])('on %s', node => {
       const paid: string[] = []
       let devnet = await start(node, 50)
       const {client} = devnet
-      for (let kill = 0; kill < 8; kill++) {
+      for (let kill = 0; kill < 4; kill++) {
         const more = (await client.head()).height + Math.floor(random.next() * 8) + 1
         const watcher = await electrum(devnet.devnet.url)
         await until(
@@ -330,7 +330,7 @@ describe.each<NodeKind>(['bcoin', 'bitcoind'])('on %s', node => {
         () => client.reorg(1 + Math.floor(random.next() * 3), {transactions: random.pick(fates)}),
         () => client.invalidate(1, {transactions: random.pick(['dropped', 'unconfirmed'])}),
       ]
-      for (let round = 0; round < 40; round++) {
+      for (let round = 0; round < 20; round++) {
         const doing = random
           .pick(doings)()
           .catch(() => {}) // the mempool is empty, or it was killed meanwhile

@@ -315,7 +315,7 @@ export class ClusterLoad {
     for (const {node, n} of this.#witnessed) same(`write ${n} to ${node}`, written.has(`${node} ${n}`), true)
     for (const status of Object.keys(this.statuses))
       if (!/^(2..|4..|503)$/.test(status)) wrong.push(`an answer was ${status}`)
-    await this.#withPool(db => assertBooks({rows: async (sql, values) => (await db.query(sql, values)).rows}))
+    await this.#withPool(db => assertBooks({pool: db}))
     return wrong
   }
 

@@ -60,6 +60,7 @@ interface Row {
   block_hash: string
   status: string
   credited: boolean
+  held_back: boolean
   version: number
 }
 
@@ -240,10 +241,15 @@ async function nothingWasSkipped(run: Run): Promise<string[]> {
 }
 
 const Balances = z.object({
-  balances: z.array(z.object({chain: z.string(), token: z.string(), gross: z.string(), depositCount: z.int()})),
+  balances: z.array(
+    z.object({
+      ...{chain: z.string(), token: z.string(), depositCount: z.int()},
+      ...{gross: z.string(), fee: z.string(), net: z.string(), held_back: z.string()},
+    }),
+  ),
 })
 
-/** Received amounts, less those paid out. */
+/** Received amounts, less those paid out; what is held back of them, and no payout has. */
 async function balancesOfTheMerchants(run: Run): Promise<string[]> {
   const rows = await rowsOf(run)
   return (await Promise.all(run.merchants.map(merchant => balancesOf(run, merchant, rows)))).flat()
@@ -266,9 +272,20 @@ async function balancesOf({assets}: Run, merchant: Merchant, rows: Row[]): Promi
     const [chain = '', token = ''] = pair.split(' ')
     return amount === 0n && count === 0 ? [] : [`${pair} ${inCoins(assets, chain, token, amount)} ${count}`]
   })
-  return `${shown.sort()}` === `${implied.sort()}`
-    ? []
-    : [`the balances of ${merchant.prefix} are shown as ${shown}, and implied as ${implied}`]
+  const wrong = balances.filter(({chain, token, gross, fee, net, held_back}) => {
+    const units = (amount: string) => parseUnits(amount, assetOf(assets, chain, token)!.decimals)
+    const heldBack = rows.filter(
+      row => row.merchant_id === merchant.id && row.held_back && row.chain === chain && row.token === token,
+    )
+    const sum = heldBack.reduce((sum, {amount}) => sum + BigInt(amount), 0n)
+    return units(gross) !== units(fee) + units(net) + units(held_back) || units(held_back) !== sum
+  })
+  return [
+    ...wrong.map(balance => `the parts of a balance of ${merchant.prefix} do not add up: ${JSON.stringify(balance)}`),
+    ...(`${shown.sort()}` === `${implied.sort()}`
+      ? []
+      : [`the balances of ${merchant.prefix} are shown as ${shown}, and implied as ${implied}`]),
+  ]
 }
 
 async function nothingIsLeft({db}: Run): Promise<string[]> {
