@@ -317,7 +317,7 @@ describe('a sweep', () => {
     await refused(sweepIntent(address, {nonce: 1, gas_limit: 125_001}), 'sweep_too_dear')
   })
 
-  test('of less than is worth a sweep is signed only where money that counts for the merchant is on the address', async () => {
+  test('of less than is worth a sweep is signed only if it is all that counts for the merchant on its address', async () => {
     const {address, id} = await world.merchant()
     const intent = sweepIntent(address, {token: 'USDC', amount: '500000', nonce, ...tokenGas})
     await refused(intent, 'sweep_too_dear')
@@ -325,6 +325,7 @@ describe('a sweep', () => {
       `insert into app.holding (chain, address, token, merchant_id, amount) values ('ETH', $1, 'USDC', $2, 500000)`,
       [address, id],
     )
+    await refused({...intent, amount: '499999'}, 'sweep_too_dear')
     await signed(intent)
     nonce++
   })

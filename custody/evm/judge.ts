@@ -206,7 +206,7 @@ function planOf(purpose: Purpose, {source, sender, ...use}: Use, isToken: boolea
   }
 }
 
-/** What counts in the balance is swept, also if it is less than the minimum is now. */
+/** Less than the minimum is signed only if it is all on its address that counts in the balance: it was worth a sweep once. */
 async function checkAmount({client, chains}: FamilyContext, {chain, token, address, amount}: Sweep): Promise<void> {
   const least = evmSettings(chains.get(chain)).sweepMin.get(token)!
   if (BigInt(amount) >= least) return
@@ -215,7 +215,8 @@ async function checkAmount({client, chains}: FamilyContext, {chain, token, addre
     text: 'select app.collectable_amount($1, $2, $3) as amount',
     values: [chain, address, token],
   })
-  if (BigInt(rows[0]!.amount) > 0n) return
+  const counts = BigInt(rows[0]!.amount)
+  if (counts > 0n && BigInt(amount) >= counts) return
   throw new Refusal(
     'sweep_too_dear',
     `${amount} base units of ${token} is too little to sweep (${chain}_SWEEP_MIN: ${least})`,

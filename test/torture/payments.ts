@@ -101,7 +101,7 @@ export class Payments {
       merchant,
       externalId: `${merchant.prefix}-${number}`,
       asset,
-      amount: this.#random.amount(asset.usual / 100n, asset.usual), // more than the rent of an account of Solana
+      amount: this.#random.amount(asset.usual / 2n, asset.usual), // worth a sweep
       key: `request-${number}`,
     }
   }

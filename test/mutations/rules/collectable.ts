@@ -148,7 +148,7 @@ export const collectable: Mutation[] = [
   {
     rule: 'Custody signs the sweep of what counts, though it is below the minimum now',
     file: 'custody/evm/judge.ts',
-    from: 'if (BigInt(rows[0]!.amount) > 0n) return\n',
+    from: '  if (counts > 0n && BigInt(amount) >= counts) return\n',
     to: '',
     tests: ['custody/evm/judge.test.ts'],
   },
