@@ -19,6 +19,8 @@ import {
 import {moment, table} from './output.ts'
 import {requireWhitelisted} from './whitelist.ts'
 
+const shownAtMost = 200
+
 export interface Treasury {
   chain: string
   address: string | null
@@ -95,10 +97,11 @@ export function addTreasuryCommands(program: Command): void {
     treasury,
     'held-back',
     [
-      'Lists addresses whose final deposits no payout collects yet, because what they hold is not worth a sweep; those that lack the least first.',
+      `Lists addresses whose final deposits no payout collects yet, because what they hold is not worth a sweep; the largest first, ${shownAtMost} at most.`,
       '',
       'It is in gross and held_back of the balance of the merchant. The minimum is <CHAIN>_SWEEP_MIN; missing is what must still arrive at the address.',
-      'A lower minimum counts after sluice migrate. On BTC each output is compared by itself.',
+      'A lower minimum counts after sluice migrate. On BTC each output is compared by itself: only a lower minimum, or a payment that spends it all the',
+      'same because fees are low, ends that it is held back.',
     ].join('\n'),
     'sluice treasury held-back --chain ETH',
   )
@@ -233,21 +236,21 @@ interface HeldBack {
   held_back: string
   deposits: number
   minimum: string
-  missing: string
+  /** Null on chains with outputs: nothing that arrives changes an output. */
+  missing: string | null
 }
-
-const shownAtMost = 200
 
 async function heldBack(db: pg.Client, chain: string | undefined): Promise<HeldBack[]> {
   const {rows} = await db.query<HeldBack>(
     `select h.chain, h.token, m.prefix as merchant, h.address, app.decimal(h.amount, a.decimals) as held_back, h.deposits,
-       app.decimal(a.sweep_min, a.decimals) as minimum, app.decimal(h.missing, a.decimals) as missing
+       app.decimal(a.sweep_min, a.decimals) as minimum,
+       case when not app.uses_outputs(h.chain) then app.decimal(a.sweep_min - app.unswept(h.chain, h.address, h.token), a.decimals) end as missing
      from (
-       select d.merchant_id, d.chain, d.token, d.address, d.missing, sum(d.amount) as amount, count(*)::int as deposits
-       from (select d.*, app.missing_to_collect(d) as missing from app.deposit d where d.held_back and d.settlement_id is null) d
-       where coalesce(d.chain = $1, true) group by d.merchant_id, d.chain, d.token, d.address, d.missing
+       select d.merchant_id, d.chain, d.token, d.address, sum(d.amount) as amount, count(*)::int as deposits from app.deposit d
+       where d.held_back and d.settlement_id is null and coalesce(d.chain = $1, true) group by d.merchant_id, d.chain, d.token, d.address
+       order by 2, 3, 5 desc, 4 limit ${shownAtMost}
      ) h join app.merchant m on m.id = h.merchant_id join app.asset a on a.chain = h.chain and a.token = h.token
-     order by h.chain, h.token, h.missing, h.address limit ${shownAtMost}`,
+     order by h.chain, h.token, h.amount desc, h.address`,
     [chain ?? null],
   )
   return rows

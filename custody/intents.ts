@@ -46,6 +46,7 @@ export const refusalCodes = [
   'copy_unproven',
   'txid_taken',
   'sweep_too_dear',
+  'sweep_too_small',
   'fee_budget_reached',
   'chain_halted',
   'journal_ahead',

@@ -68,7 +68,7 @@ test('what no sweep would bring is held back: three small payments to three addr
   const [user] = await merchantWith(50, 50, 50)
   expect(await balance(user!)).toEqual([150, 3, 150, 3])
   expect(await claim(user!)).toBe(
-    'there is nothing to pay out; 0.00015 USDC is held back until what is on one address is at least 0.0001 USDC',
+    'there is nothing to pay out; 0.00015 USDC is held back, because each of its addresses holds less than 0.0001 USDC',
   )
 })
 
@@ -244,6 +244,20 @@ describe('a database from before anything was held back', () => {
     await setSweepMin(100)
     expect(await balance(user!)).toEqual([220, 4, 50, 1])
     expect(await claim(user!)).toMatchObject({gross: 170})
+  })
+
+  test('has a payout that is cancelled while more money comes: its deposits leave what is held back once', async () => {
+    await withoutMinimum()
+    const [user] = await merchantWith(50, 60)
+    const payout = await idOfClaim(user!)
+    await setSweepMin(100)
+    await money.db.rows('select app.cancel_payout_by_operator($1)', [payout])
+    await money.deposit(user!.address, 50) // before the deposits are allocated back
+    expect(await balance(user!)).toEqual([160, 3, 60, 1])
+    await assertBooks(money.db)
+    while (await money.allocate(user!, 1));
+    expect(await balance(user!)).toEqual([160, 3, 60, 1])
+    expect(await claim(user!)).toMatchObject({gross: 100})
   })
 
   test.each(['cancelled by the operator', 'paid once more money has come'])(

@@ -165,6 +165,19 @@ describe('where what is not worth a sweep is held back', () => {
     await money.mineFinally([first.txid, second.txid])
   })
 
+  test('a payout gets what it claimed while the minimum was lower, though that is held back now', async () => {
+    const user = await money.merchant()
+    const [{id, txid}] = (await recover(user, [40])) as [Recovered]
+    await money.deposit(user.address, 40)
+    expect(await shown(user)).toEqual([[40, id, false]])
+    expect(
+      await money.db.rows('select amount::int, held_back::int from app.balance_now where merchant_id = $1', [
+        user.merchantId,
+      ]),
+    ).toEqual([])
+    await money.mineFinally([txid])
+  })
+
   test('what a sweep took that the copy reads together with it was collectable', async () => {
     const user = await money.merchant()
     await money.deposit(user.address, 60)

@@ -293,7 +293,7 @@ create view analytics.deposits with (security_barrier=true) as
     d.id AS deposit_uuid,
     d.settlement_id AS settlement_uuid,
     d.settled_before_restore,
-    d.held_back
+    d.held_back AND d.settlement_id IS NULL AS held_back
    FROM app.deposit d
      JOIN app.merchant m ON m.id = d.merchant_id
      JOIN app."user" u ON u.id = d.user_id
@@ -544,7 +544,7 @@ create view analytics.payment_receipts with (security_barrier=true) as
     c.deposit_id AS deposit_uuid,
     c.settlement_id AS settlement_uuid,
     d.settled_before_restore,
-    d.held_back
+    d.held_back AND d.settlement_id IS NULL AS held_back
    FROM app.receipt c
      JOIN app.deposit d ON d.id = c.deposit_id
      JOIN app.merchant m ON m.id = c.merchant_id
@@ -1348,19 +1348,20 @@ create table app.deposit (
   settlement_id uuid, -- The payout that collected it; null until then.
   created_at timestamp with time zone not null default clock_timestamp(), -- When it was first seen.
   finalised_at timestamp with time zone, -- When it became final; null while it is not.
-  finalisation bigint, -- Number, on its chain, of the time from which it was in the balance and not held back; while it is held back, of the time at which it became final, or was credited by an operator; null before. A payout claims up to a number.
+  finalisation bigint, -- Number, on its chain, of the time at which it became final, or was credited by an operator; null before.
   payment_request_id uuid, -- The payment request that has the address; null for the address of a user or a treasury.
   came_at timestamp with time zone, -- For what reached a payment request's address: when it was first seen, or the time of a block that holds or held it, whichever is earlier; null for others.
   settled_before_restore boolean not null default false, -- True if a payout that an older copy of the database had forgotten covers it, and it is unknown which deposits that payout collected: the balance no longer includes it.
   "position" numeric(38,0) not null generated always as ((((((EXTRACT(epoch FROM (created_at - '1970-01-01 00:00:00+00'::timestamp with time zone)) * (1000000)::numeric))::bigint)::numeric * '9223372036854775808'::numeric) + (seq)::numeric)) stored, -- Place in lists, so that a range of times is a range of an index: the microsecond of created_at, times 2^63, plus seq.
   held_back boolean not null default false, -- True while no payout can collect it, because its address does not hold enough to be worth a sweep (app.asset.sweep_min). Only a final, credited deposit is held back; one that was collectable once never is again.
+  released bigint, -- Number, on its chain, of the time from which it was no longer held back; null if it never was. A payout claims up to a number: this one or, without it, finalisation.
   constraint deposit_pkey PRIMARY KEY (id),
   constraint deposit_status_check CHECK ((status = ANY (ARRAY['pending'::text, 'final'::text, 'reorged'::text]))),
   constraint deposit_txid_output_index_chain_address_token_key UNIQUE (txid, output_index, chain, address, token),
   constraint nobody_is_not_credited CHECK (((NOT credited) OR (merchant_id IS NOT NULL))),
   constraint only_final_is_held_back CHECK (((NOT held_back) OR ((status = 'final'::text) AND credited))) NOT VALID
 );
-CREATE INDEX deposit_collectable ON app.deposit USING btree (merchant_id, chain, token, finalisation, seq) INCLUDE (amount) WHERE ((status = 'final'::text) AND credited AND (settlement_id IS NULL) AND (NOT held_back));
+CREATE INDEX deposit_collectable ON app.deposit USING btree (merchant_id, chain, token, COALESCE(released, finalisation), seq) INCLUDE (amount) WHERE ((status = 'final'::text) AND credited AND (settlement_id IS NULL) AND (NOT held_back));
 CREATE INDEX deposit_created ON app.deposit USING btree (merchant_id, created_at) WHERE credited;
 CREATE INDEX deposit_held_back ON app.deposit USING btree (chain, token, address) WHERE held_back;
 CREATE INDEX deposit_page ON app.deposit USING btree (merchant_id, "position" DESC) WHERE (credited AND (user_id IS NOT NULL));
@@ -3018,17 +3019,18 @@ begin
 
   if op.kind = 'claim' then
     with next as materialized (
-      select d.id, d.finalisation, d.seq, d.amount from app.deposit d
+      select d.id, coalesce(d.released, d.finalisation) as number, d.seq, d.amount from app.deposit d
       where d.merchant_id = of_merchant and d.chain = of_chain and d.token = of_token and d.status = 'final' and d.credited and not d.held_back
-        and d.settlement_id is null and d.finalisation <= op.cutoff and (d.finalisation, d.seq) > (op.last_finalisation, op.last_seq)
-      order by d.finalisation, d.seq limit batch
+        and d.settlement_id is null and coalesce(d.released, d.finalisation) <= op.cutoff
+        and (coalesce(d.released, d.finalisation), d.seq) > (op.last_finalisation, op.last_seq)
+      order by coalesce(d.released, d.finalisation), d.seq limit batch
     ), allocated as (
       update app.deposit d set settlement_id = op.payout_id from next n where d.id = n.id
     )
-    select count(*) as n, coalesce(sum(amount), 0) as amount, max(array[finalisation, seq]) as last from next into at;
+    select count(*) as n, coalesce(sum(amount), 0) as amount, max(array[number, seq]) as last from next into at;
   else
     with next as materialized (
-      select d.id, d.finalisation, d.seq, d.amount from app.deposit d
+      select d.id, d.seq, d.amount from app.deposit d
       where d.settlement_id = op.payout_id and d.seq > op.last_seq order by d.seq limit batch
     ), allocated as (
       update app.deposit d set settlement_id = null from next n where d.id = n.id
@@ -3049,7 +3051,7 @@ begin
 end $function$;
 
 -- Allocates a recovered payout's deposits, up to a point, and its adjustments, including its debt.
-CREATE OR REPLACE FUNCTION app.allocate_recovered(of_payout uuid, debt uuid, to_finalisation bigint, to_height integer)
+CREATE OR REPLACE FUNCTION app.allocate_recovered(of_payout uuid, debt uuid, to_number bigint, to_height integer, with_held_back boolean)
  RETURNS void
  LANGUAGE plpgsql
  SET search_path TO 'pg_catalog'
@@ -3061,21 +3063,25 @@ declare
 begin
   select * into strict p from app.payout o where o.id = of_payout;
   select a.created_at into strict recovered_at from app.adjustment a where a.settlement_id = p.id and a.reason = 'payout_recovered';
-  with done as (
-    update app.deposit d set settlement_id = p.id, settled_before_restore = false
-    from app.unclaimed_deposits(p.merchant_id, p.chain, p.token) u
-    where d.id = u.id and (u.finalisation, u.height) <= (to_finalisation, to_height) returning d.amount
+  with taken as (
+    select o.id, o.held_back from app.unclaimed_deposits(p.merchant_id, p.chain, p.token, with_held_back) u join app.deposit o on o.id = u.id
+    where (u.number, u.height) <= (to_number, to_height)
+  ), done as (
+    update app.deposit d set settlement_id = p.id, settled_before_restore = false, held_back = false
+    from taken t where d.id = t.id returning d.amount, t.held_back
   )
-  select count(*) as n, sum(amount) as amount into allocated from done;
+  select count(*) as n, sum(amount) as amount, coalesce(sum(amount) filter (where held_back), 0) as held_back, count(*) filter (where held_back) as held_back_count
+  into allocated from done;
   update app.adjustment a set settlement_id = p.id
   where a.id = debt or (a.merchant_id = p.merchant_id and a.chain = p.chain and a.token = p.token and a.settlement_id is null
     and a.reason <> 'payout_recovered' and a.created_at < recovered_at);
   if (select sum(a.amount) from app.adjustment a where a.settlement_id = p.id) + allocated.amount <> p.gross then
     raise exception 'the deposits of payout % do not add up to its gross', p.id using errcode = 'P0003';
   end if;
-  update app.claim c set cutoff = to_finalisation, deposit_count = allocated.n, amount = allocated.amount, done_count = allocated.n, done_amount = allocated.amount
+  update app.claim c set cutoff = to_number, deposit_count = allocated.n, amount = allocated.amount, done_count = allocated.n, done_amount = allocated.amount
   where c.payout_id = p.id and c.kind = 'claim';
-  insert into app.balance_delta (merchant_id, chain, token, amount, deposit_count) values (p.merchant_id, p.chain, p.token, 0, -allocated.n);
+  insert into app.balance_delta (merchant_id, chain, token, amount, deposit_count, held_back, held_back_count)
+  values (p.merchant_id, p.chain, p.token, 0, -allocated.n, -allocated.held_back, -allocated.held_back_count);
 end $function$;
 
 -- Trigger: notifies channel address_added of each address.
@@ -3801,7 +3807,7 @@ AS $function$
     or i.kind = 'unproven_expiry' and not exists (select from app.attempt_fate f where f.chain = of_chain and f.txid = i.details ->> 'txid' and f.fate = 'open'))
 $function$;
 
--- The part of the final, credited money on an address that is not held back, in base units: as long as there is some, the address is swept, and custody signs that.
+-- The part of the final, credited money on an address that is not held back, in base units. As long as there is some, the address may be swept, and custody signs that (at fees that are worth it).
 CREATE OR REPLACE FUNCTION app.collectable_amount(of_chain text, of_address text, of_token text)
  RETURNS numeric
  LANGUAGE sql
@@ -4035,8 +4041,8 @@ begin
   from custody.address o where o.address = destination;
   if at.gross <= 0 then
     perform app.refuse_payout('nothing_to_pay_out', case when at.gross = 0 then 'there is nothing to pay out' else 'the balance is below zero' end
-      || case when at.held_back > 0 then '; ' || app.decimal(at.held_back, asset.decimals) || ' ' || of_token || ' is held back until what is on '
-        || case when app.uses_outputs(of_chain) then 'an output' else 'one address' end || ' is at least '
+      || case when at.held_back > 0 then '; ' || app.decimal(at.held_back, asset.decimals) || ' ' || of_token || ' is held back, because '
+        || case when app.uses_outputs(of_chain) then 'each output of it' else 'each of its addresses' end || ' holds less than '
         || app.decimal(asset.sweep_min, asset.decimals) || ' ' || of_token else '' end);
   end if;
 
@@ -4128,7 +4134,8 @@ begin
   end if;
   update chain.cursor c set finalisation = c.finalisation + 1 where c.chain = d.chain returning c.finalisation into number;
   perform set_config('app.decided_by_operator', 'on', true);
-  update app.deposit o set credited = true, version = o.version + 1, finalisation = number, held_back = app.is_below_sweep_min(o)
+  update app.deposit o set credited = true, version = o.version + 1, finalisation = number, 
+    held_back = coalesce(o.amount < (select a.sweep_min from app.asset a where a.chain = o.chain and a.token = o.token), false)
   where o.id = d.id returning o.* into d; -- its first event
   perform set_config('app.decided_by_operator', '', true);
   insert into app.unattributed_decision as u (deposit_id, decision, amount) values (d.id, 'credit', d.amount)
@@ -4628,18 +4635,19 @@ begin
   perform from app.claim c where c.merchant_id = of_merchant and c.chain = of_chain and c.token = of_token and c.finished_at is null;
   if found then return; end if; -- what seems unclaimed may be claimed; the end of that allocation calls this again
   loop
-    select r.payout_id, r.debt_id, t.finalisation, t.height into at
+    select r.payout_id, r.debt_id, t.number, t.height, t.with_held_back into at
     from app.open_recovered(of_merchant, of_chain, of_token) with ordinality r (payout_id, gross, debt_id, adjusted, n)
     join (
-      select u.finalisation, u.height, sum(sum(u.amount)) over (order by u.finalisation, u.height) as total
-      from app.unclaimed_deposits(of_merchant, of_chain, of_token) u group by u.finalisation, u.height
-    ) t on t.total + r.adjusted = r.gross order by r.n limit 1;
+      select h.with_held_back, u.number, u.height, sum(sum(u.amount)) over (partition by h.with_held_back order by u.number, u.height) as total
+      from unnest(array[false, true]) h (with_held_back)
+      cross join lateral app.unclaimed_deposits(of_merchant, of_chain, of_token, h.with_held_back) u group by h.with_held_back, u.number, u.height
+    ) t on t.total + r.adjusted = r.gross order by t.with_held_back, r.n limit 1;
     exit when at.payout_id is null;
-    perform app.allocate_recovered(at.payout_id, at.debt_id, at.finalisation, at.height);
+    perform app.allocate_recovered(at.payout_id, at.debt_id, at.number, at.height, at.with_held_back);
   end loop;
   update app.deposit d set settled_before_restore = true
   from (
-    select u.id, sum(u.amount) over (order by u.finalisation, u.height) as total from app.unclaimed_deposits(of_merchant, of_chain, of_token) u
+    select u.id, sum(u.amount) over (order by u.number, u.height) as total from app.unclaimed_deposits(of_merchant, of_chain, of_token, false) u
   ) o, (
     select sum(r.gross) - max(r.adjusted) as covered, max(uuid_extract_timestamp(r.payout_id)) as last_claim_at
     from app.open_recovered(of_merchant, of_chain, of_token) r
@@ -4993,7 +5001,9 @@ begin
     where d.status = 'final' and d.credited and d.settlement_id is null and not d.held_back and d.chain = of_chain and d.token = of_token
       and d.amount < below
     union
-    select p.merchant_id from app.payout p where p.chain = of_chain and p.token = of_token and p.status in ('pending', 'sweeping', 'swept')
+    select p.merchant_id from app.payout p where p.chain = of_chain and p.token = of_token and p.status not in ('completed', 'failed')
+    union
+    select c.merchant_id from app.claim c where c.chain = of_chain and c.token = of_token and c.finished_at is null
     order by 1
   loop
     perform app.lock_pair(merchant, of_chain, of_token);
@@ -5007,7 +5017,7 @@ begin
       where d.status = 'final' and d.credited and d.settlement_id is null and not d.held_back and d.chain = of_chain and d.token = of_token
       union all
       select d.* from app.payout p join app.deposit d on d.settlement_id = p.id
-      where p.chain = of_chain and p.token = of_token and p.status in ('pending', 'sweeping', 'swept') and d.status = 'final'
+      where p.chain = of_chain and p.token = of_token and p.status not in ('completed', 'failed') and d.status = 'final'
     ) d where d.amount < below
   ), held as (
     update app.deposit d set held_back = true
@@ -5020,16 +5030,6 @@ begin
   insert into app.balance_delta (merchant_id, chain, token, amount, deposit_count, held_back, held_back_count)
   select merchant_id, of_chain, of_token, 0, 0, sum(amount), count(*) from held where settlement_id is null group by merchant_id;
 end $function$;
-
--- Whether the amount of a deposit alone is not worth a sweep. False while no minimum is set.
-CREATE OR REPLACE FUNCTION app.is_below_sweep_min(d app.deposit)
- RETURNS boolean
- LANGUAGE sql
- STABLE
- SET search_path TO 'pg_catalog'
-AS $function$
-  select coalesce(d.amount < (select a.sweep_min from app.asset a where a.chain = d.chain and a.token = d.token), false)
-$function$;
 
 -- Whether the ledger counts on a transaction for an outgoing payment that is final: it ended it, or was booked as a second payment of it.
 CREATE OR REPLACE FUNCTION app.is_booked(s app.outgoing_payment, of_txid text)
@@ -5078,6 +5078,17 @@ CREATE OR REPLACE FUNCTION app.iso(at timestamp with time zone)
  LANGUAGE sql
  STABLE PARALLEL SAFE
 RETURN (substr((to_json((date_trunc('milliseconds'::text, (at AT TIME ZONE 'UTC'::text)) + '00:00:00.000001'::interval)))::text, 2, 23) || 'Z'::text);
+
+-- What sweeps under way take from addresses of merchants, in base units.
+CREATE OR REPLACE FUNCTION app.leaving(of_chain text)
+ RETURNS TABLE(address text, token text, amount numeric)
+ LANGUAGE sql
+ STABLE
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select s.source, s.token, sum(s.amount + case when s.fee_payer = s.source then s.max_fee else 0 end) from app.outgoing_payment s
+  where s.chain = of_chain and s.status <> 'final' and s.kind = 'sweep' and s.merchant_id is not null group by s.source, s.token
+$function$;
 
 -- What these addresses hold of each token at the final height, by the ledger, in base units.
 CREATE OR REPLACE FUNCTION app.ledger_holdings(of_chain text, addresses text[])
@@ -6267,36 +6278,42 @@ CREATE OR REPLACE FUNCTION app.release_held_back(of_chain text, addresses text[]
  SET random_page_cost TO '1.1'
 AS $function$
 declare
-  has_outputs boolean := app.uses_outputs(of_chain);
+  held app.deposit[];
   ids uuid[];
 begin
-  perform from app.deposit d where d.held_back and d.chain = of_chain limit 1;
-  if not found then return; end if;
-  with held as materialized (
-    select d.id, d.address, d.token, d.amount, d.txid, d.output_index,
-      sum(d.amount) over (partition by d.address, d.token order by d.finalisation desc, d.seq desc) as with_newer
-    from (select distinct p.address, p.token from unnest(addresses, tokens) as p (address, token)) p
-    cross join lateral (
-      select * from app.deposit d where d.held_back and d.chain = of_chain and d.token = p.token and d.address = p.address offset 0
-    ) d
+  select array_agg(d) into held from (select distinct p.address, p.token from unnest(addresses, tokens) as p (address, token)) p
+  cross join lateral (
+    select * from app.deposit d where d.held_back and d.chain = of_chain and d.token = p.token and d.address = p.address offset 0
+  ) d;
+  if held is null then return; end if;
+  with leaving as materialized (
+    select * from app.leaving(of_chain)
   ), place as (
-    select p.address, p.token, a.sweep_min, app.unswept(of_chain, p.address, p.token) as unswept, coalesce(h.amount, 0) as holds
-    from (select distinct h.address, h.token from held h) p
+    select p.address, p.token, a.sweep_min, coalesce(h.amount, 0) as holds, coalesce(h.amount, 0) - coalesce(l.amount, 0) as unswept
+    from (select distinct d.address, d.token from unnest(held) d) p
     join app.asset a on a.chain = of_chain and a.token = p.token
     left join app.holding h on h.chain = of_chain and h.address = p.address and h.token = p.token
+    left join leaving l on l.address = p.address and l.token = p.token
+  ), small as (
+    select d.*, sum(d.amount) over (partition by d.address, d.token order by d.finalisation desc, d.seq desc) as with_newer from unnest(held) d
   )
-  select array_agg(h.id) into ids from held h join place p using (address, token)
-  where h.amount >= p.sweep_min or case
-    when has_outputs then exists (select from app.output u where u.chain = of_chain and u.txid = h.txid and u.vout = h.output_index and u.spent_by is not null)
-    else p.unswept >= p.sweep_min or (h.with_newer > p.holds and p.holds >= 0) end;
+  select array_agg(d.id) into ids from small d join place p using (address, token)
+  where d.amount >= p.sweep_min or case
+    when app.uses_outputs(of_chain) then exists (
+      select from app.output u where u.chain = of_chain and u.txid = d.txid and u.vout = d.output_index and u.spent_by is not null)
+    else p.unswept >= p.sweep_min or (d.with_newer > p.holds and p.holds >= 0) end;
   if ids is null then return; end if;
   if number is null then update chain.cursor c set finalisation = c.finalisation + 1 where c.chain = of_chain returning c.finalisation into number; end if;
-  with released as (
-    update app.deposit d set held_back = false, finalisation = number where d.id = any(ids)
+  perform app.lock_pair(d.merchant_id, of_chain, d.token) from (
+    select distinct d.merchant_id, d.token from unnest(held) d where d.settlement_id is not null order by 1, 2) d;
+  with freed as (
+    update app.deposit d set held_back = false, released = number where d.id = any(ids) and d.held_back
     returning d.merchant_id, d.token, d.amount, d.settlement_id
   )
   insert into app.balance_delta (merchant_id, chain, token, amount, deposit_count, held_back, held_back_count)
-  select merchant_id, of_chain, token, 0, 0, -sum(amount), -count(*) from released where settlement_id is null group by merchant_id, token;
+  select f.merchant_id, of_chain, f.token, 0, 0, -sum(f.amount), -count(*) from freed f
+  where f.settlement_id is null or exists (select from app.payout p where p.id = f.settlement_id and p.status = 'failed')
+  group by f.merchant_id, f.token;
 end $function$;
 
 -- Removes the payout from deposits that it claimed and that were lost afterwards, and cancels the debts that stand for them; returns how many there are, their sum in its claim (base units), and how many are final again.
@@ -6706,7 +6723,7 @@ AS $function$
 declare before numeric;
 begin
   perform from chain.cursor c where c.chain = of_chain for update;
-  select a.sweep_min into before from app.asset a where a.chain = of_chain and a.token = of_token for update;
+  select a.sweep_min into before from app.asset a where a.chain = of_chain and a.token = of_token for no key update;
   if not found or before is not distinct from of_amount then return; end if;
   update app.asset a set sweep_min = of_amount where a.chain = of_chain and a.token = of_token;
   if before is null then
@@ -6882,7 +6899,7 @@ AS $function$
   order by s.nonce desc limit 1
 $function$;
 
--- Addresses of a payout's merchant whose final money can be swept and is not being swept, with what they hold in base units, the largest first; with sweep_first only those of the claimed deposits, until they are swept: what the treasury paid in advance for the merchant may be on others.
+-- Addresses of a payout's merchant whose final money counts in the balance, can be swept and is not being swept, with what they hold in base units, the largest first; with sweep_first only those of the claimed deposits, until they are swept: what the treasury paid in advance for the merchant may be on others.
 CREATE OR REPLACE FUNCTION app.sweepable(of_payout uuid, at_least numeric, most integer)
  RETURNS TABLE(address text, amount numeric)
  LANGUAGE plpgsql
@@ -6890,22 +6907,20 @@ CREATE OR REPLACE FUNCTION app.sweepable(of_payout uuid, at_least numeric, most 
  SET search_path TO 'pg_catalog'
  SET plan_cache_mode TO 'force_custom_plan'
 AS $function$
-declare p app.payout := (select o from app.payout o where o.id = of_payout);
+declare
+  p app.payout := (select o from app.payout o where o.id = of_payout);
+  only_claimed boolean := p.sweep_first and p.status = 'sweeping';
 begin
-  if p.sweep_first and p.status = 'sweeping' then
-    return query select h.address, h.amount from app.holding h
-      where h.merchant_id = p.merchant_id and h.chain = p.chain and h.token = p.token and h.amount >= at_least
-        and app.collectable_amount(h.chain, h.address, h.token) > 0
-        and exists (select from app.deposit d where d.settlement_id = p.id and d.address = h.address)
-        and app.sweep_under_way(h.chain, h.token, h.address) is null
-      order by h.amount desc limit most;
-  else
-    return query select h.address, h.amount from app.holding h
-      where h.merchant_id = p.merchant_id and h.chain = p.chain and h.token = p.token and h.amount >= at_least
-        and app.collectable_amount(h.chain, h.address, h.token) > 0
-        and app.sweep_under_way(h.chain, h.token, h.address) is null
-      order by h.amount desc limit most;
-  end if;
+  return query
+  with held as materialized (
+    select d.address, sum(d.amount) as amount from app.deposit d
+    where d.held_back and d.chain = p.chain and d.token = p.token and d.merchant_id = p.merchant_id group by d.address
+  )
+  select h.address, h.amount from app.holding h left join held b on b.address = h.address
+  where h.merchant_id = p.merchant_id and h.chain = p.chain and h.token = p.token and h.amount >= at_least and h.amount > coalesce(b.amount, 0)
+    and (not only_claimed or exists (select from app.deposit d where d.settlement_id = p.id and d.address = h.address))
+    and app.sweep_under_way(h.chain, h.token, h.address) is null
+  order by h.amount desc limit most;
 end $function$;
 
 -- Gives a user an address of a family, watched on all chains of the family. The caller has locked the user's row.
@@ -6941,7 +6956,7 @@ begin
     perform app.allocate_all_deposits(deposit.merchant_id, deposit.chain, deposit.token);
   end if;
   perform set_config('app.decided_by_operator', 'on', true);
-  update app.deposit d set status = 'reorged', version = d.version + 1, finalised_at = null, finalisation = null, held_back = false
+  update app.deposit d set status = 'reorged', version = d.version + 1, finalised_at = null, finalisation = null, held_back = false, released = null
   where d.id = of_deposit and d.status = 'final' returning * into strict deposit;
   perform set_config('app.decided_by_operator', '', true);
   if not exists (select from app.asset a where a.chain = deposit.chain and a.token = deposit.token) then return; end if;
@@ -7019,6 +7034,7 @@ begin
     s.merchant_id := part.merchant_id;
     s.source := part.address;
     perform app.post_sweep(s, part.amount);
+    perform app.release_held_back(s.chain, array[part.address], array[s.token]);
   end loop;
   with added as (
     insert into app.output (chain, txid, vout, address, amount)
@@ -7124,20 +7140,20 @@ CREATE OR REPLACE FUNCTION app.unattributed_reason(output_index integer, is_know
  IMMUTABLE PARALLEL SAFE
 RETURN CASE WHEN app.is_protocol_income(output_index) THEN 'protocol'::text WHEN (NOT is_known) THEN 'unsupported_token'::text WHEN (NOT is_asked_for) THEN 'chain_not_requested'::text WHEN (token <> asked_token) THEN 'wrong_token'::text ELSE 'enabled_later'::text END;
 
--- What a payout of a merchant, chain and token would claim now, with the place of each in the order in which payouts could claim it: its number, then the block.
-CREATE OR REPLACE FUNCTION app.unclaimed_deposits(of_merchant uuid, of_chain text, of_token text)
- RETURNS TABLE(id uuid, finalisation bigint, height integer, amount numeric)
+-- What a payout of a merchant, chain and token would claim now, or could have claimed with a lower minimum, with the place of each in the order in which payouts could claim it: its number, then the block.
+CREATE OR REPLACE FUNCTION app.unclaimed_deposits(of_merchant uuid, of_chain text, of_token text, with_held_back boolean)
+ RETURNS TABLE(id uuid, number bigint, height integer, amount numeric)
  LANGUAGE sql
  STABLE
  SET search_path TO 'pg_catalog'
 AS $function$
-  select id, finalisation, greatest(block_height, min(block_height) filter (where so_far >= sweep_min) over (partition by address, finalisation)), amount
+  select id, number, greatest(block_height, min(block_height) filter (where so_far >= sweep_min) over (partition by address, number)), amount
   from (
-    select d.id, d.finalisation, d.block_height, d.address, d.amount, a.sweep_min,
-      sum(d.amount) over (partition by d.address, d.finalisation order by d.block_height, d.seq) as so_far
-    from app.deposit d join app.asset a on a.chain = d.chain and a.token = d.token
+    select d.id, d.number, d.block_height, d.address, d.amount, a.sweep_min,
+      sum(d.amount) over (partition by d.address, d.number order by d.block_height, d.seq) as so_far
+    from (select *, coalesce(o.released, o.finalisation) as number from app.deposit o) d join app.asset a on a.chain = d.chain and a.token = d.token
     where d.merchant_id = of_merchant and d.chain = of_chain and d.token = of_token and d.status = 'final' and d.credited
-      and d.settlement_id is null and not d.held_back
+      and d.settlement_id is null and (with_held_back or not d.held_back)
   ) d
 $function$;
 
@@ -7181,9 +7197,7 @@ CREATE OR REPLACE FUNCTION app.unswept(of_chain text, of_address text, of_token 
  SET search_path TO 'pg_catalog'
 AS $function$
   select coalesce((select h.amount from app.holding h where h.chain = of_chain and h.address = of_address and h.token = of_token), 0)
-    - coalesce((select sum(s.amount + case when s.fee_payer = s.source then s.max_fee else 0 end) from app.outgoing_payment s
-      where s.chain = of_chain and s.source = of_address and s.token = of_token and s.kind = 'sweep' and s.status <> 'final'
-        and s.merchant_id is not null), 0)
+    - coalesce((select l.amount from app.leaving(of_chain) l where l.address = of_address and l.token = of_token), 0)
 $function$;
 
 -- Changes name and fee of a merchant; null leaves a value as it is. A payout keeps the fee that it was made with.
@@ -7739,30 +7753,68 @@ UNION ALL
 --   block_height integer: The block that holds it.
 --   final_height integer: Final height of the chain.
 
--- no deposit is held back that is worth a sweep, or was swept
+-- nothing is held back that is worth a sweep, or was swept
 create view audit.held_back as
- SELECT id,
-    chain,
-    token,
-    address,
-    amount,
-    app.missing_to_collect(d.*) AS missing
-   FROM app.deposit d
-  WHERE held_back AND (app.missing_to_collect(d.*) <= 0::numeric OR
+ WITH held AS (
+         SELECT deposit.chain,
+            deposit.token,
+            deposit.address,
+                CASE
+                    WHEN app.uses_outputs(deposit.chain) THEN deposit.id
+                    ELSE NULL::uuid
+                END AS deposit_id,
+            sum(deposit.amount) AS amount,
+            max(deposit.amount) AS largest
+           FROM app.deposit
+          WHERE deposit.held_back
+          GROUP BY deposit.chain, deposit.token, deposit.address, (
+                CASE
+                    WHEN app.uses_outputs(deposit.chain) THEN deposit.id
+                    ELSE NULL::uuid
+                END)
+        ), place AS (
+         SELECT h.chain,
+            h.token,
+            h.address,
+            h.deposit_id,
+            h.amount,
+            h.largest,
+            a.sweep_min,
+            g.amount AS holds,
+            COALESCE(g.amount, 0::numeric) - COALESCE(l.amount, 0::numeric) AS unswept
+           FROM held h
+             JOIN app.asset a USING (chain, token)
+             LEFT JOIN app.holding g USING (chain, token, address)
+             LEFT JOIN ( SELECT c.chain,
+                    l_1.address,
+                    l_1.token,
+                    l_1.amount
+                   FROM app.chain c
+                     CROSS JOIN LATERAL app.leaving(c.chain) l_1(address, token, amount)) l USING (chain, token, address)
+        )
+ SELECT p.chain,
+    p.token,
+    p.address,
+    p.deposit_id,
+    p.amount,
+    p.sweep_min AS minimum,
+    p.unswept
+   FROM place p
+     LEFT JOIN app.deposit d ON d.id = p.deposit_id
+  WHERE p.largest >= p.sweep_min OR
         CASE
-            WHEN app.uses_outputs(chain) THEN (EXISTS ( SELECT
+            WHEN p.deposit_id IS NULL THEN p.unswept >= p.sweep_min OR p.amount > p.holds AND p.holds >= 0::numeric
+            ELSE (EXISTS ( SELECT
                FROM app.output u
-              WHERE u.chain = d.chain AND u.txid = d.txid AND u.vout = d.output_index AND u.spent_by IS NOT NULL))
-            ELSE app.collectable_amount(chain, address, token) < 0::numeric AND (EXISTS ( SELECT
-               FROM app.holding h
-              WHERE h.chain = d.chain AND h.address = d.address AND h.token = d.token AND h.amount >= 0::numeric))
-        END);
---   id uuid: The deposit.
+              WHERE u.chain = p.chain AND u.txid = d.txid AND u.vout = d.output_index AND u.spent_by IS NOT NULL))
+        END;
 --   chain text: Chain code.
 --   token text: Token code.
---   address text: Its address.
---   amount numeric(78,0): Its amount, in base units.
---   missing numeric: What is missing to the minimum, in base units: none, if not above zero.
+--   address text: The address.
+--   deposit_id uuid: The deposit, on chains with outputs.
+--   amount numeric: What is held back there, in base units.
+--   minimum numeric(78,0): What is worth a sweep, in base units.
+--   unswept numeric: What is on the address and no sweep under way takes, in base units.
 
 -- each key has its own payout, of its merchant, and its response names it
 create view audit.idempotency_keys as
@@ -9103,7 +9155,8 @@ begin
   select c.finalisation + 1 into number from chain.cursor c where c.chain = of_chain; -- a sweep that ended may have taken one
   with finalised as (
     update app.deposit d set status = 'final', version = d.version + 1, finalised_at = clock_timestamp(), finalisation = number,
-      held_back = d.credited and d.settlement_id is null and app.is_below_sweep_min(d)
+      held_back = d.credited and d.settlement_id is null
+        and coalesce(d.amount < (select a.sweep_min from app.asset a where a.chain = d.chain and a.token = d.token), false)
     where d.chain = of_chain and d.status = 'pending' and d.block_height <= final_height
     returning d.id, d.merchant_id, d.token, d.amount, d.address, d.credited, d.settlement_id, d.version, d.block_height, d.txid, d.output_index, d.held_back
   ), counted as (
@@ -10446,7 +10499,8 @@ AS $function$
     'refusal', case
       when m.suspended_at is not null then 'The operator has suspended this account'
       when b.gross - b.held_back < 0 then 'The balance is below zero'
-      when b.gross = b.held_back then 'Held back until an address of it holds at least ' || app.decimal(a.sweep_min, a.decimals) || ' ' || b.token
+      when b.gross = 0 then 'There is nothing to pay out'
+      when b.gross = b.held_back then 'Held back: no address holds ' || app.decimal(a.sweep_min, a.decimals) || ' ' || b.token || ' yet'
       when b.gross - b.held_back - b.fee < a.min_payout then 'Below the smallest payout (' || app.decimal(a.min_payout, a.decimals) || ' ' || b.token || ')'
       when not d.exists then 'Register a payout address first'
       when app.why_halted(b.chain) is not null then 'Payouts of ' || b.chain || ' are stopped at the moment' end)

@@ -33,7 +33,7 @@ const Balance = z
     net: amount.meta({description: 'What a payout made now would pay: gross − held_back − fee.', examples: ['248.75']}),
     held_back: amount.meta({
       description:
-        'The part of gross that no payout collects yet: what is on its addresses is too little to be worth moving. It is collected once more arrives there.',
+        'The part of gross that no payout collects yet: what is on its addresses is too little to be worth moving. It is collected once more arrives there; on BTC, where each payment is moved by itself, once fees are low.',
       examples: ['0'],
     }),
     depositCount: z.int().meta({description: 'How many deposits and receipts that is.', examples: [1]}),

@@ -146,7 +146,7 @@ const SingleDeposit = z
     held_back: z
       .object({
         minimum: amount.describe('What must be on the address: less is not worth moving. (On BTC: in the output.)'),
-        missing: amount.describe('How much of that is missing.'),
+        missing: amount.describe('How much of that is missing. (On BTC what arrives later does not change it.)'),
       })
       .nullable()
       .meta({

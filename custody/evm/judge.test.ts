@@ -320,13 +320,15 @@ describe('a sweep', () => {
   test('of less than is worth a sweep is signed only if it is all that counts for the merchant on its address', async () => {
     const {address, id} = await world.merchant()
     const intent = sweepIntent(address, {token: 'USDC', amount: '500000', nonce, ...tokenGas})
-    await refused(intent, 'sweep_too_dear')
+    await refused(intent, 'sweep_too_small')
     await world.db.rows(
       `insert into app.holding (chain, address, token, merchant_id, amount) values ('ETH', $1, 'USDC', $2, 500000)`,
       [address, id],
     )
-    await refused({...intent, amount: '499999'}, 'sweep_too_dear')
-    await signed(intent)
+    await refused({...intent, amount: '499999'}, 'sweep_too_small')
+    const first = await signed(intent)
+    await world.db.rows(`update app.holding set amount = 900000 where address = $1`, [address]) // more has come meanwhile
+    expect(await signed(intent)).toEqual(first)
     nonce++
   })
 

@@ -75,13 +75,12 @@ async function judgeSweep(context: FamilyContext, intent: Sweep): Promise<EvmDec
   const {source, sender, outgoingPayment, isNative} = await findSweep(context, intent)
   const fees = checkFees(context, chain, intent)
   const amount = BigInt(intent.amount)
-  if (!isNative) await checkAmount(context, intent)
   if (outgoingPayment.nonce !== nonce)
     throw new Refusal('settlement_changed', 'a sweep must keep the nonce that it was begun with')
   const attempts = await attemptsAt(context, chain, sender.address, nonce, intent.outgoing_payment_id)
-  for (const before of attempts.filter(
-    ({subjectId, kind}) => subjectId === intent.outgoing_payment_id && kind !== 'cancel',
-  )) {
+  const earlier = attempts.filter(({subjectId, kind}) => subjectId === intent.outgoing_payment_id && kind !== 'cancel')
+  if (!isNative && !earlier.length) await checkAmount(context, intent)
+  for (const before of earlier) {
     const isOther =
       before.nonce !== nonce || before.token !== token || before.source !== source.address || before.kind !== 'sweep'
     if (isOther || (isNative ? amount > before.amount : amount !== before.amount))
@@ -206,7 +205,10 @@ function planOf(purpose: Purpose, {source, sender, ...use}: Use, isToken: boolea
   }
 }
 
-/** Less than the minimum is signed only if it is all on its address that counts in the balance: it was worth a sweep once. */
+/**
+ * Less than the minimum is signed only if it is all on its address that counts in the balance: it was worth a sweep once. Otherwise another sweep is to
+ * be begun, so the worker gives this one's nonce up.
+ */
 async function checkAmount({client, chains}: FamilyContext, {chain, token, address, amount}: Sweep): Promise<void> {
   const least = evmSettings(chains.get(chain)).sweepMin.get(token)!
   if (BigInt(amount) >= least) return
@@ -218,8 +220,8 @@ async function checkAmount({client, chains}: FamilyContext, {chain, token, addre
   const counts = BigInt(rows[0]!.amount)
   if (counts > 0n && BigInt(amount) >= counts) return
   throw new Refusal(
-    'sweep_too_dear',
-    `${amount} base units of ${token} is too little to sweep (${chain}_SWEEP_MIN: ${least})`,
+    'sweep_too_small',
+    `${amount} base units of ${token} is too little to sweep (${chain}_SWEEP_MIN: ${least}), and not all that counts there`,
   )
 }
 

@@ -100,16 +100,15 @@ async function beginSweepsOf(to: Context, rules: Rules, payout: Payout): Promise
 
 /** The sweeps of a payout: the largest first, until they bring `missing`, or all if `missing` is undefined. */
 async function sweepsFor(to: Context, rules: Rules, payout: Payout, missing: bigint | undefined) {
-  const holdings = await sweepable(to, payout, 1n, mostFailures)
+  const holdings = await sweepable(to, payout, worthwhile(rules), mostFailures)
   const sweeps: Sweep[] = []
   let [brought, isLeft] = [0n, false]
   for (let i = 0; i < holdings.length && (missing === undefined || brought < missing); i += atOnce) {
     const some = await rules.sweeps(to, holdings.slice(i, i + atOnce))
     const now = some.filter(sweep => sweep !== undefined)
     isLeft ||= now.length < some.length
-    const worth = now.filter(sweep => isWorth(rules, sweep))
-    sweeps.push(...worth)
-    brought += worth.reduce((sum, {amount}) => sum + amount, 0n)
+    sweeps.push(...now)
+    brought += now.reduce((sum, {amount}) => sum + amount, 0n)
   }
   return {sweeps, isLeft}
 }
@@ -120,9 +119,7 @@ async function notReady({settings, hasAccount}: Rules, treasury: string): Promis
   return `the treasury ${treasury} has no account on ${settings.chain.displayName} yet: send it some coins`
 }
 
-/** Whether it brings enough for what it costs now. Custody signs no other. */
-const isWorth = ({settings}: Rules, {amount, maxFee}: Sweep) =>
-  amount > 0n && maxFee * 100n <= BigInt(settings.sweepFeePercent) * amount
+const worthwhile = ({settings, maxSweepFee}: Rules): bigint => worthSweeping(settings, maxSweepFee)
 
 async function beginPayment(to: Context, rules: Rules, payout: Payout): Promise<Wait | undefined> {
   const wait = (await rules.notNow(to)) ?? (await rules.unpayable(payout))
@@ -179,7 +176,7 @@ async function beginReturnSweep(to: Context, rules: Rules, of: ReturnStep): Prom
   const why = await notReady(rules, treasury)
   if (why) return shortOfFunds(why)
   const {code} = rules.settings.chain
-  const least = worthSweeping(rules.settings, rules.maxSweepFee)
+  const least = worthwhile(rules)
   if (amount < least)
     return {
       reason: 'not_worth_moving',
@@ -197,15 +194,16 @@ async function collect(to: Context, rules: Rules): Promise<void> {
   const {chain, collectAbove} = rules.settings
   for (const [token, above] of collectAbove) {
     const found = await collectable(to, {chain: chain.code, token, above})
-    if (!found.length || (await rules.notNow(to))) continue
+    const holdings = found.filter(({amount}) => BigInt(amount) >= worthwhile(rules))
+    if (!holdings.length || (await rules.notNow(to))) continue
     const why = await notReady(rules, await treasuryOf(to, chain.family))
     if (why) to.log.warn({chain: chain.code, token}, `addresses are not collected: ${why}`)
-    for (let i = 0; !why && i < found.length; i += atOnce) {
-      const sweeps = await rules.sweeps(to, found.slice(i, i + atOnce))
+    for (let i = 0; !why && i < holdings.length; i += atOnce) {
+      const sweeps = await rules.sweeps(to, holdings.slice(i, i + atOnce))
       await beginSweeps(
         to.pool,
         {id: null, chain: chain.code, token},
-        sweeps.filter(sweep => sweep && isWorth(rules, sweep)) as Sweep[],
+        sweeps.filter(sweep => sweep !== undefined),
       )
     }
   }

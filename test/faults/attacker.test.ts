@@ -850,7 +850,7 @@ test('sweeps and cancels that were not begun are not signed, whatever they would
   await refused(begun!, 'sweep_too_dear')
   const tokens = await openShop(100n * usdc)
   const [unit] = await beginSweeps('USDC', [{address: tokens.address, amount: 1n}])
-  await refused(unit!, 'sweep_too_dear')
+  await refused(unit!, 'sweep_too_small')
   await attacker.jobs.query('select app.cancel_outgoing_payment($1)', [unit!.outgoing_payment_id])
   await useUp()
   const {address} = await openShop(100n * usdc)

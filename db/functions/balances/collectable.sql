@@ -5,24 +5,22 @@
 -- Called when deposits become final, when a sweep ends, when an operator credits a deposit, and when the minimum is set. Payouts claim exactly the
 -- deposits that are not held back (payouts/create.sql, payouts/allocate.sql).
 -- Invariants: a deposit that was collectable is never held back again, whatever is swept, taken back or set afterwards, and today's fees change
--- nothing. It then has the chain's newest number (app.deposit.finalisation), which is above the cutoff of every claim made before. The balance's
+-- nothing. It then has the chain's newest number (app.deposit.released), which is above the cutoff of every claim made before. The balance's
 -- held_back is the sum of the unclaimed deposits that are held back, at every COMMIT.
 -- Locks: the caller holds chain.cursor; then deposits.
 
--- Enough by itself: what else lies on its address need not be looked up.
-create or replace function app.is_below_sweep_min(d app.deposit) returns boolean
-language sql stable set search_path = pg_catalog as $$
-  select coalesce(d.amount < (select a.sweep_min from app.asset a where a.chain = d.chain and a.token = d.token), false)
-$$;
-comment on function app.is_below_sweep_min is 'Whether the amount of a deposit alone is not worth a sweep. False while no minimum is set.';
-
 -- max_fee counts where the address itself pays for its sweep.
+create or replace function app.leaving(of_chain text) returns table (address text, token text, amount numeric)
+language sql stable set search_path = pg_catalog as $$
+  select s.source, s.token, sum(s.amount + case when s.fee_payer = s.source then s.max_fee else 0 end) from app.outgoing_payment s
+  where s.chain = of_chain and s.status <> 'final' and s.kind = 'sweep' and s.merchant_id is not null group by s.source, s.token
+$$;
+comment on function app.leaving is 'What sweeps under way take from addresses of merchants, in base units.';
+
 create or replace function app.unswept(of_chain text, of_address text, of_token text) returns numeric
 language sql stable set search_path = pg_catalog as $$
   select coalesce((select h.amount from app.holding h where h.chain = of_chain and h.address = of_address and h.token = of_token), 0)
-    - coalesce((select sum(s.amount + case when s.fee_payer = s.source then s.max_fee else 0 end) from app.outgoing_payment s
-      where s.chain = of_chain and s.source = of_address and s.token = of_token and s.kind = 'sweep' and s.status <> 'final'
-        and s.merchant_id is not null), 0)
+    - coalesce((select l.amount from app.leaving(of_chain) l where l.address = of_address and l.token = of_token), 0)
 $$;
 comment on function app.unswept is 'Final, credited money on an address that no sweep under way takes, in base units.';
 
@@ -32,7 +30,7 @@ language sql stable security definer set search_path = pg_catalog as $$
     - coalesce((select sum(d.amount) from app.deposit d
       where d.held_back and d.chain = of_chain and d.token = of_token and d.address = of_address), 0)
 $$;
-comment on function app.collectable_amount is 'The part of the final, credited money on an address that is not held back, in base units: as long as there is some, the address is swept, and custody signs that.';
+comment on function app.collectable_amount is 'The part of the final, credited money on an address that is not held back, in base units. As long as there is some, the address may be swept, and custody signs that (at fees that are worth it).';
 grant execute on function app.collectable_amount to sluice_jobs, sluice_custody;
 
 create or replace function app.missing_to_collect(d app.deposit) returns numeric
@@ -50,40 +48,48 @@ $$;
 comment on function app.held_back_of is 'What merchants see of a deposit that is held back: the minimum, and what is missing, in whole coins. Null for others.';
 grant execute on function app.held_back_of to sluice_api;
 
--- What was swept first was there first. (An address holds less than nothing only where a final deposit was taken back after its sweep.) Without a number, the chain's next one is taken, if there is anything to do.
+-- What was swept first was there first. (An address holds less than nothing only where a final deposit was taken back after its sweep.) Without a number,
+-- the chain's next one is taken, if there is anything to do. What a payout had claimed before anything was held back is in the balance only once that
+-- payout has failed; its merchant's pair is locked, so that it does not fail meanwhile.
 create or replace function app.release_held_back(of_chain text, addresses text[], tokens text[], number bigint default null) returns void
 language plpgsql set search_path = pg_catalog set plan_cache_mode = force_custom_plan set random_page_cost = 1.1 as $$
 declare
-  has_outputs boolean := app.uses_outputs(of_chain);
+  held app.deposit[];
   ids uuid[];
 begin
-  perform from app.deposit d where d.held_back and d.chain = of_chain limit 1;
-  if not found then return; end if;
-  with held as materialized (
-    select d.id, d.address, d.token, d.amount, d.txid, d.output_index,
-      sum(d.amount) over (partition by d.address, d.token order by d.finalisation desc, d.seq desc) as with_newer
-    from (select distinct p.address, p.token from unnest(addresses, tokens) as p (address, token)) p
-    cross join lateral (
-      select * from app.deposit d where d.held_back and d.chain = of_chain and d.token = p.token and d.address = p.address offset 0
-    ) d
+  select array_agg(d) into held from (select distinct p.address, p.token from unnest(addresses, tokens) as p (address, token)) p
+  cross join lateral (
+    select * from app.deposit d where d.held_back and d.chain = of_chain and d.token = p.token and d.address = p.address offset 0
+  ) d;
+  if held is null then return; end if;
+  with leaving as materialized (
+    select * from app.leaving(of_chain)
   ), place as (
-    select p.address, p.token, a.sweep_min, app.unswept(of_chain, p.address, p.token) as unswept, coalesce(h.amount, 0) as holds
-    from (select distinct h.address, h.token from held h) p
+    select p.address, p.token, a.sweep_min, coalesce(h.amount, 0) as holds, coalesce(h.amount, 0) - coalesce(l.amount, 0) as unswept
+    from (select distinct d.address, d.token from unnest(held) d) p
     join app.asset a on a.chain = of_chain and a.token = p.token
     left join app.holding h on h.chain = of_chain and h.address = p.address and h.token = p.token
+    left join leaving l on l.address = p.address and l.token = p.token
+  ), small as (
+    select d.*, sum(d.amount) over (partition by d.address, d.token order by d.finalisation desc, d.seq desc) as with_newer from unnest(held) d
   )
-  select array_agg(h.id) into ids from held h join place p using (address, token)
-  where h.amount >= p.sweep_min or case
-    when has_outputs then exists (select from app.output u where u.chain = of_chain and u.txid = h.txid and u.vout = h.output_index and u.spent_by is not null)
-    else p.unswept >= p.sweep_min or (h.with_newer > p.holds and p.holds >= 0) end;
+  select array_agg(d.id) into ids from small d join place p using (address, token)
+  where d.amount >= p.sweep_min or case
+    when app.uses_outputs(of_chain) then exists (
+      select from app.output u where u.chain = of_chain and u.txid = d.txid and u.vout = d.output_index and u.spent_by is not null)
+    else p.unswept >= p.sweep_min or (d.with_newer > p.holds and p.holds >= 0) end;
   if ids is null then return; end if;
   if number is null then update chain.cursor c set finalisation = c.finalisation + 1 where c.chain = of_chain returning c.finalisation into number; end if;
-  with released as (
-    update app.deposit d set held_back = false, finalisation = number where d.id = any(ids)
+  perform app.lock_pair(d.merchant_id, of_chain, d.token) from (
+    select distinct d.merchant_id, d.token from unnest(held) d where d.settlement_id is not null order by 1, 2) d;
+  with freed as (
+    update app.deposit d set held_back = false, released = number where d.id = any(ids) and d.held_back
     returning d.merchant_id, d.token, d.amount, d.settlement_id
   )
   insert into app.balance_delta (merchant_id, chain, token, amount, deposit_count, held_back, held_back_count)
-  select merchant_id, of_chain, token, 0, 0, -sum(amount), -count(*) from released where settlement_id is null group by merchant_id, token;
+  select f.merchant_id, of_chain, f.token, 0, 0, -sum(f.amount), -count(*) from freed f
+  where f.settlement_id is null or exists (select from app.payout p where p.id = f.settlement_id and p.status = 'failed')
+  group by f.merchant_id, f.token;
 end $$;
 comment on function app.release_held_back is 'Makes deposits that are held back on these addresses collectable, where they are so now. The arrays are parallel. Safe to run at any time.';
 
@@ -99,13 +105,13 @@ end $$;
 comment on function app.release_after_sweep is 'Makes collectable what a payment that has ended swept, or no longer takes from its address. Called when that is posted.';
 
 -- A lower minimum makes more collectable; a higher one changes nothing that is. The first one is set in a database from before there was any: what
--- no sweep would bring is held back then, also of payouts that have paid nothing, so that one that fails does not give it back as collectable.
+-- no sweep would bring is held back then, also of payouts under way, so that one that fails does not give it back as collectable.
 create or replace function app.set_sweep_min(of_chain text, of_token text, of_amount numeric) returns void
 language plpgsql set search_path = pg_catalog as $$
 declare before numeric;
 begin
   perform from chain.cursor c where c.chain = of_chain for update;
-  select a.sweep_min into before from app.asset a where a.chain = of_chain and a.token = of_token for update;
+  select a.sweep_min into before from app.asset a where a.chain = of_chain and a.token = of_token for no key update;
   if not found or before is not distinct from of_amount then return; end if;
   update app.asset a set sweep_min = of_amount where a.chain = of_chain and a.token = of_token;
   if before is null then
@@ -129,7 +135,9 @@ begin
     where d.status = 'final' and d.credited and d.settlement_id is null and not d.held_back and d.chain = of_chain and d.token = of_token
       and d.amount < below
     union
-    select p.merchant_id from app.payout p where p.chain = of_chain and p.token = of_token and p.status in ('pending', 'sweeping', 'swept')
+    select p.merchant_id from app.payout p where p.chain = of_chain and p.token = of_token and p.status not in ('completed', 'failed')
+    union
+    select c.merchant_id from app.claim c where c.chain = of_chain and c.token = of_token and c.finished_at is null
     order by 1
   loop
     perform app.lock_pair(merchant, of_chain, of_token);
@@ -143,7 +151,7 @@ begin
       where d.status = 'final' and d.credited and d.settlement_id is null and not d.held_back and d.chain = of_chain and d.token = of_token
       union all
       select d.* from app.payout p join app.deposit d on d.settlement_id = p.id
-      where p.chain = of_chain and p.token = of_token and p.status in ('pending', 'sweeping', 'swept') and d.status = 'final'
+      where p.chain = of_chain and p.token = of_token and p.status not in ('completed', 'failed') and d.status = 'final'
     ) d where d.amount < below
   ), held as (
     update app.deposit d set held_back = true

@@ -13,7 +13,8 @@ language sql stable set search_path = pg_catalog as $$
     'refusal', case
       when m.suspended_at is not null then 'The operator has suspended this account'
       when b.gross - b.held_back < 0 then 'The balance is below zero'
-      when b.gross = b.held_back then 'Held back until an address of it holds at least ' || app.decimal(a.sweep_min, a.decimals) || ' ' || b.token
+      when b.gross = 0 then 'There is nothing to pay out'
+      when b.gross = b.held_back then 'Held back: no address holds ' || app.decimal(a.sweep_min, a.decimals) || ' ' || b.token || ' yet'
       when b.gross - b.held_back - b.fee < a.min_payout then 'Below the smallest payout (' || app.decimal(a.min_payout, a.decimals) || ' ' || b.token || ')'
       when not d.exists then 'Register a payout address first'
       when app.why_halted(b.chain) is not null then 'Payouts of ' || b.chain || ' are stopped at the moment' end)

@@ -30,7 +30,8 @@ begin
   select c.finalisation + 1 into number from chain.cursor c where c.chain = of_chain; -- a sweep that ended may have taken one
   with finalised as (
     update app.deposit d set status = 'final', version = d.version + 1, finalised_at = clock_timestamp(), finalisation = number,
-      held_back = d.credited and d.settlement_id is null and app.is_below_sweep_min(d)
+      held_back = d.credited and d.settlement_id is null
+        and coalesce(d.amount < (select a.sweep_min from app.asset a where a.chain = d.chain and a.token = d.token), false)
     where d.chain = of_chain and d.status = 'pending' and d.block_height <= final_height
     returning d.id, d.merchant_id, d.token, d.amount, d.address, d.credited, d.settlement_id, d.version, d.block_height, d.txid, d.output_index, d.held_back
   ), counted as (

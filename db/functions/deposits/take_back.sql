@@ -21,7 +21,7 @@ begin
     perform app.allocate_all_deposits(deposit.merchant_id, deposit.chain, deposit.token);
   end if;
   perform set_config('app.decided_by_operator', 'on', true);
-  update app.deposit d set status = 'reorged', version = d.version + 1, finalised_at = null, finalisation = null, held_back = false
+  update app.deposit d set status = 'reorged', version = d.version + 1, finalised_at = null, finalisation = null, held_back = false, released = null
   where d.id = of_deposit and d.status = 'final' returning * into strict deposit;
   perform set_config('app.decided_by_operator', '', true);
   if not exists (select from app.asset a where a.chain = deposit.chain and a.token = deposit.token) then return; end if;

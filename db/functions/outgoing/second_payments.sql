@@ -175,6 +175,7 @@ begin
     s.merchant_id := part.merchant_id;
     s.source := part.address;
     perform app.post_sweep(s, part.amount);
+    perform app.release_held_back(s.chain, array[part.address], array[s.token]);
   end loop;
   with added as (
     insert into app.output (chain, txid, vout, address, amount)

@@ -21,18 +21,19 @@ begin
   perform from app.claim c where c.merchant_id = of_merchant and c.chain = of_chain and c.token = of_token and c.finished_at is null;
   if found then return; end if; -- what seems unclaimed may be claimed; the end of that allocation calls this again
   loop
-    select r.payout_id, r.debt_id, t.finalisation, t.height into at
+    select r.payout_id, r.debt_id, t.number, t.height, t.with_held_back into at
     from app.open_recovered(of_merchant, of_chain, of_token) with ordinality r (payout_id, gross, debt_id, adjusted, n)
     join (
-      select u.finalisation, u.height, sum(sum(u.amount)) over (order by u.finalisation, u.height) as total
-      from app.unclaimed_deposits(of_merchant, of_chain, of_token) u group by u.finalisation, u.height
-    ) t on t.total + r.adjusted = r.gross order by r.n limit 1;
+      select h.with_held_back, u.number, u.height, sum(sum(u.amount)) over (partition by h.with_held_back order by u.number, u.height) as total
+      from unnest(array[false, true]) h (with_held_back)
+      cross join lateral app.unclaimed_deposits(of_merchant, of_chain, of_token, h.with_held_back) u group by h.with_held_back, u.number, u.height
+    ) t on t.total + r.adjusted = r.gross order by t.with_held_back, r.n limit 1;
     exit when at.payout_id is null;
-    perform app.allocate_recovered(at.payout_id, at.debt_id, at.finalisation, at.height);
+    perform app.allocate_recovered(at.payout_id, at.debt_id, at.number, at.height, at.with_held_back);
   end loop;
   update app.deposit d set settled_before_restore = true
   from (
-    select u.id, sum(u.amount) over (order by u.finalisation, u.height) as total from app.unclaimed_deposits(of_merchant, of_chain, of_token) u
+    select u.id, sum(u.amount) over (order by u.number, u.height) as total from app.unclaimed_deposits(of_merchant, of_chain, of_token, false) u
   ) o, (
     select sum(r.gross) - max(r.adjusted) as covered, max(uuid_extract_timestamp(r.payout_id)) as last_claim_at
     from app.open_recovered(of_merchant, of_chain, of_token) r
@@ -42,7 +43,7 @@ begin
 end $$;
 comment on function app.find_recovered_deposits is 'Finds and allocates the deposits of recovered payouts of a merchant, chain and token; if none are found, marks those that the gross covers.';
 
-create or replace function app.allocate_recovered(of_payout uuid, debt uuid, to_finalisation bigint, to_height int) returns void
+create or replace function app.allocate_recovered(of_payout uuid, debt uuid, to_number bigint, to_height int, with_held_back boolean) returns void
 language plpgsql set search_path = pg_catalog as $$
 declare
   p app.payout;
@@ -51,39 +52,44 @@ declare
 begin
   select * into strict p from app.payout o where o.id = of_payout;
   select a.created_at into strict recovered_at from app.adjustment a where a.settlement_id = p.id and a.reason = 'payout_recovered';
-  with done as (
-    update app.deposit d set settlement_id = p.id, settled_before_restore = false
-    from app.unclaimed_deposits(p.merchant_id, p.chain, p.token) u
-    where d.id = u.id and (u.finalisation, u.height) <= (to_finalisation, to_height) returning d.amount
+  with taken as (
+    select o.id, o.held_back from app.unclaimed_deposits(p.merchant_id, p.chain, p.token, with_held_back) u join app.deposit o on o.id = u.id
+    where (u.number, u.height) <= (to_number, to_height)
+  ), done as (
+    update app.deposit d set settlement_id = p.id, settled_before_restore = false, held_back = false
+    from taken t where d.id = t.id returning d.amount, t.held_back
   )
-  select count(*) as n, sum(amount) as amount into allocated from done;
+  select count(*) as n, sum(amount) as amount, coalesce(sum(amount) filter (where held_back), 0) as held_back, count(*) filter (where held_back) as held_back_count
+  into allocated from done;
   update app.adjustment a set settlement_id = p.id
   where a.id = debt or (a.merchant_id = p.merchant_id and a.chain = p.chain and a.token = p.token and a.settlement_id is null
     and a.reason <> 'payout_recovered' and a.created_at < recovered_at);
   if (select sum(a.amount) from app.adjustment a where a.settlement_id = p.id) + allocated.amount <> p.gross then
     raise exception 'the deposits of payout % do not add up to its gross', p.id using errcode = 'P0003';
   end if;
-  update app.claim c set cutoff = to_finalisation, deposit_count = allocated.n, amount = allocated.amount, done_count = allocated.n, done_amount = allocated.amount
+  update app.claim c set cutoff = to_number, deposit_count = allocated.n, amount = allocated.amount, done_count = allocated.n, done_amount = allocated.amount
   where c.payout_id = p.id and c.kind = 'claim';
-  insert into app.balance_delta (merchant_id, chain, token, amount, deposit_count) values (p.merchant_id, p.chain, p.token, 0, -allocated.n);
+  insert into app.balance_delta (merchant_id, chain, token, amount, deposit_count, held_back, held_back_count)
+  values (p.merchant_id, p.chain, p.token, 0, -allocated.n, -allocated.held_back, -allocated.held_back_count);
 end $$;
 comment on function app.allocate_recovered is 'Allocates a recovered payout''s deposits, up to a point, and its adjustments, including its debt.';
 
 -- Deposits that were too small by themselves became collectable in the block that brought their address to the minimum. An older copy may read many
--- blocks at once, so within a finalisation the place is that block's, as far as the address's deposits in it say.
-create or replace function app.unclaimed_deposits(of_merchant uuid, of_chain text, of_token text)
-  returns table (id uuid, finalisation bigint, height int, amount numeric)
+-- blocks at once, so within a number the place is that block's, as far as the address's deposits in it say. What is held back counts only for the second
+-- search: the minimum may have been lower when the payout claimed it.
+create or replace function app.unclaimed_deposits(of_merchant uuid, of_chain text, of_token text, with_held_back boolean)
+  returns table (id uuid, number bigint, height int, amount numeric)
 language sql stable set search_path = pg_catalog as $$
-  select id, finalisation, greatest(block_height, min(block_height) filter (where so_far >= sweep_min) over (partition by address, finalisation)), amount
+  select id, number, greatest(block_height, min(block_height) filter (where so_far >= sweep_min) over (partition by address, number)), amount
   from (
-    select d.id, d.finalisation, d.block_height, d.address, d.amount, a.sweep_min,
-      sum(d.amount) over (partition by d.address, d.finalisation order by d.block_height, d.seq) as so_far
-    from app.deposit d join app.asset a on a.chain = d.chain and a.token = d.token
+    select d.id, d.number, d.block_height, d.address, d.amount, a.sweep_min,
+      sum(d.amount) over (partition by d.address, d.number order by d.block_height, d.seq) as so_far
+    from (select *, coalesce(o.released, o.finalisation) as number from app.deposit o) d join app.asset a on a.chain = d.chain and a.token = d.token
     where d.merchant_id = of_merchant and d.chain = of_chain and d.token = of_token and d.status = 'final' and d.credited
-      and d.settlement_id is null and not d.held_back
+      and d.settlement_id is null and (with_held_back or not d.held_back)
   ) d
 $$;
-comment on function app.unclaimed_deposits is 'What a payout of a merchant, chain and token would claim now, with the place of each in the order in which payouts could claim it: its number, then the block.';
+comment on function app.unclaimed_deposits is 'What a payout of a merchant, chain and token would claim now, or could have claimed with a lower minimum, with the place of each in the order in which payouts could claim it: its number, then the block.';
 
 -- Debts of equal amount are interchangeable: any one is taken.
 create or replace function app.open_recovered(of_merchant uuid, of_chain text, of_token text)

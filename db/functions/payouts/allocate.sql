@@ -27,17 +27,18 @@ begin
 
   if op.kind = 'claim' then
     with next as materialized (
-      select d.id, d.finalisation, d.seq, d.amount from app.deposit d
+      select d.id, coalesce(d.released, d.finalisation) as number, d.seq, d.amount from app.deposit d
       where d.merchant_id = of_merchant and d.chain = of_chain and d.token = of_token and d.status = 'final' and d.credited and not d.held_back
-        and d.settlement_id is null and d.finalisation <= op.cutoff and (d.finalisation, d.seq) > (op.last_finalisation, op.last_seq)
-      order by d.finalisation, d.seq limit batch
+        and d.settlement_id is null and coalesce(d.released, d.finalisation) <= op.cutoff
+        and (coalesce(d.released, d.finalisation), d.seq) > (op.last_finalisation, op.last_seq)
+      order by coalesce(d.released, d.finalisation), d.seq limit batch
     ), allocated as (
       update app.deposit d set settlement_id = op.payout_id from next n where d.id = n.id
     )
-    select count(*) as n, coalesce(sum(amount), 0) as amount, max(array[finalisation, seq]) as last from next into at;
+    select count(*) as n, coalesce(sum(amount), 0) as amount, max(array[number, seq]) as last from next into at;
   else
     with next as materialized (
-      select d.id, d.finalisation, d.seq, d.amount from app.deposit d
+      select d.id, d.seq, d.amount from app.deposit d
       where d.settlement_id = op.payout_id and d.seq > op.last_seq order by d.seq limit batch
     ), allocated as (
       update app.deposit d set settlement_id = null from next n where d.id = n.id

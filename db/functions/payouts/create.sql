@@ -52,8 +52,8 @@ begin
   from custody.address o where o.address = destination;
   if at.gross <= 0 then
     perform app.refuse_payout('nothing_to_pay_out', case when at.gross = 0 then 'there is nothing to pay out' else 'the balance is below zero' end
-      || case when at.held_back > 0 then '; ' || app.decimal(at.held_back, asset.decimals) || ' ' || of_token || ' is held back until what is on '
-        || case when app.uses_outputs(of_chain) then 'an output' else 'one address' end || ' is at least '
+      || case when at.held_back > 0 then '; ' || app.decimal(at.held_back, asset.decimals) || ' ' || of_token || ' is held back, because '
+        || case when app.uses_outputs(of_chain) then 'each output of it' else 'each of its addresses' end || ' holds less than '
         || app.decimal(asset.sweep_min, asset.decimals) || ' ' || of_token else '' end);
   end if;
 

@@ -42,24 +42,22 @@ comment on function app.sweep_under_way is 'The sweep of a merchant''s money on 
 
 create or replace function app.sweepable(of_payout uuid, at_least numeric, most int) returns table (address text, amount numeric)
 language plpgsql stable security definer set search_path = pg_catalog set plan_cache_mode = force_custom_plan as $$
-declare p app.payout := (select o from app.payout o where o.id = of_payout);
+declare
+  p app.payout := (select o from app.payout o where o.id = of_payout);
+  only_claimed boolean := p.sweep_first and p.status = 'sweeping';
 begin
-  if p.sweep_first and p.status = 'sweeping' then
-    return query select h.address, h.amount from app.holding h
-      where h.merchant_id = p.merchant_id and h.chain = p.chain and h.token = p.token and h.amount >= at_least
-        and app.collectable_amount(h.chain, h.address, h.token) > 0
-        and exists (select from app.deposit d where d.settlement_id = p.id and d.address = h.address)
-        and app.sweep_under_way(h.chain, h.token, h.address) is null
-      order by h.amount desc limit most;
-  else
-    return query select h.address, h.amount from app.holding h
-      where h.merchant_id = p.merchant_id and h.chain = p.chain and h.token = p.token and h.amount >= at_least
-        and app.collectable_amount(h.chain, h.address, h.token) > 0
-        and app.sweep_under_way(h.chain, h.token, h.address) is null
-      order by h.amount desc limit most;
-  end if;
+  return query
+  with held as materialized (
+    select d.address, sum(d.amount) as amount from app.deposit d
+    where d.held_back and d.chain = p.chain and d.token = p.token and d.merchant_id = p.merchant_id group by d.address
+  )
+  select h.address, h.amount from app.holding h left join held b on b.address = h.address
+  where h.merchant_id = p.merchant_id and h.chain = p.chain and h.token = p.token and h.amount >= at_least and h.amount > coalesce(b.amount, 0)
+    and (not only_claimed or exists (select from app.deposit d where d.settlement_id = p.id and d.address = h.address))
+    and app.sweep_under_way(h.chain, h.token, h.address) is null
+  order by h.amount desc limit most;
 end $$;
-comment on function app.sweepable is 'Addresses of a payout''s merchant whose final money can be swept and is not being swept, with what they hold in base units, the largest first; with sweep_first only those of the claimed deposits, until they are swept: what the treasury paid in advance for the merchant may be on others.';
+comment on function app.sweepable is 'Addresses of a payout''s merchant whose final money counts in the balance, can be swept and is not being swept, with what they hold in base units, the largest first; with sweep_first only those of the claimed deposits, until they are swept: what the treasury paid in advance for the merchant may be on others.';
 grant execute on function app.sweepable to sluice_jobs;
 
 -- The arrays are parallel: amounts is what each address moves, at most what it holds of final money; max_fees what each sweep can cost. With

@@ -23,7 +23,8 @@ begin
   end if;
   update chain.cursor c set finalisation = c.finalisation + 1 where c.chain = d.chain returning c.finalisation into number;
   perform set_config('app.decided_by_operator', 'on', true);
-  update app.deposit o set credited = true, version = o.version + 1, finalisation = number, held_back = app.is_below_sweep_min(o)
+  update app.deposit o set credited = true, version = o.version + 1, finalisation = number, 
+    held_back = coalesce(o.amount < (select a.sweep_min from app.asset a where a.chain = o.chain and a.token = o.token), false)
   where o.id = d.id returning o.* into d; -- its first event
   perform set_config('app.decided_by_operator', '', true);
   insert into app.unattributed_decision as u (deposit_id, decision, amount) values (d.id, 'credit', d.amount)

@@ -9,7 +9,8 @@ select
   d.status, d.sender, d.address, d.txid, d.output_index, d.block_height, d.block_hash,
   t.block_time, d.created_at, d.finalised_at, round(extract(epoch from d.finalised_at - t.block_time), 3) as seconds_to_final,
   app.public_id('pay', d.settlement_id) as settlement_id,
-  d.id as deposit_uuid, d.settlement_id as settlement_uuid, d.settled_before_restore, d.held_back
+  d.id as deposit_uuid, d.settlement_id as settlement_uuid, d.settled_before_restore,
+  d.held_back and d.settlement_id is null as held_back
 from app.deposit d
 join app.merchant m on m.id = d.merchant_id
 join app.user u on u.id = d.user_id

@@ -7,7 +7,7 @@ select
   c.chain, c.token, analytics.coins(c.amount, a.decimals) as amount, c.amount as amount_base_units, c.status, c.late,
   c.sender, c.address, c.txid, c.output_index, c.block_height, c.created_at, c.finalised_at,
   app.public_id('pay', c.settlement_id) as settlement_id, c.deposit_id as deposit_uuid, c.settlement_id as settlement_uuid,
-  d.settled_before_restore, d.held_back
+  d.settled_before_restore, d.held_back and d.settlement_id is null as held_back
 from app.receipt c
 join app.deposit d on d.id = c.deposit_id
 join app.merchant m on m.id = c.merchant_id

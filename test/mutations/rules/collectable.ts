@@ -7,9 +7,9 @@ const tests = ['db/collectable.test.ts']
 export const collectable: Mutation[] = [
   {
     rule: 'A deposit that is not worth a sweep is held back',
-    file,
+    file: 'db/functions/deposits/finalise.sql',
     from: 'coalesce(d.amount < (select',
-    to: 'coalesce(d.amount < 0 and 0 < (select',
+    to: 'coalesce(0 > (select',
     tests,
   },
   {
@@ -22,10 +22,8 @@ export const collectable: Mutation[] = [
   {
     rule: 'What a sweep under way takes does not count for later deposits',
     file,
-    from: `s.kind = 'sweep' and s.status <> 'final'
-        and s.merchant_id`,
-    to: `s.kind = 'none' and s.status <> 'final'
-        and s.merchant_id`,
+    from: `s.status <> 'final' and s.kind = 'sweep' and s.merchant_id`,
+    to: `s.status <> 'final' and s.kind = 'none' and s.merchant_id`,
     tests,
   },
   {
@@ -39,28 +37,28 @@ export const collectable: Mutation[] = [
     rule: 'All deposits of an address are collectable once it holds the minimum',
     file,
     from: 'else p.unswept >= p.sweep_min or',
-    to: 'else h.amount >= p.sweep_min or',
+    to: 'else d.amount >= p.sweep_min or',
     tests,
   },
   {
     rule: 'What was swept is collectable',
     file,
-    from: 'or (h.with_newer > p.holds and p.holds >= 0)',
+    from: ' or (d.with_newer > p.holds and p.holds >= 0)',
     to: '',
     tests,
   },
   {
     rule: 'What becomes collectable gets a number above every claim made before',
     file,
-    from: 'update app.deposit d set held_back = false, finalisation = number where',
+    from: 'update app.deposit d set held_back = false, released = number where',
     to: 'update app.deposit d set held_back = false where',
     tests,
   },
   {
     rule: 'What becomes collectable leaves what is held back of the balance',
     file,
-    from: 'token, 0, 0, -sum(amount), -count(*) from released',
-    to: 'token, 0, 0, 0, 0 from released',
+    from: 'token, 0, 0, -sum(f.amount), -count(*) from freed',
+    to: 'token, 0, 0, 0, 0 from freed',
     tests,
   },
   {
@@ -73,8 +71,8 @@ export const collectable: Mutation[] = [
   {
     rule: 'An output that is spent is not held back',
     file,
-    from: 'and u.vout = h.output_index and u.spent_by is not null)\n    else',
-    to: 'and u.vout = h.output_index and u.spent_by is not null and false)\n    else',
+    from: 'and u.vout = d.output_index and u.spent_by is not null)\n',
+    to: 'and u.vout = d.output_index and u.spent_by is not null and false)\n',
     tests: ['db/outputs.test.ts'],
   },
   {
@@ -108,13 +106,8 @@ export const collectable: Mutation[] = [
   {
     rule: 'Only addresses with money that counts are swept for a payout',
     file: 'db/functions/payouts/sweep.sql',
-    from: `        and app.collectable_amount(h.chain, h.address, h.token) > 0
-        and app.sweep_under_way(h.chain, h.token, h.address) is null
-      order by h.amount desc limit most;
-  end if;`,
-    to: `        and app.sweep_under_way(h.chain, h.token, h.address) is null
-      order by h.amount desc limit most;
-  end if;`,
+    from: ' and h.amount > coalesce(b.amount, 0)\n',
+    to: '\n',
     tests,
   },
   {
@@ -139,6 +132,20 @@ export const collectable: Mutation[] = [
     tests: ['api/payment-requests.test.ts'],
   },
   {
+    rule: 'What a payout had claimed leaves what is held back only once that payout has failed',
+    file,
+    from: 'where f.settlement_id is null or exists',
+    to: 'where f.settlement_id is null or false and exists',
+    tests,
+  },
+  {
+    rule: 'A recovered payout gets what it claimed while the minimum was lower',
+    file: 'db/functions/payouts/after_restore.sql',
+    from: '(with_held_back or not d.held_back)',
+    to: 'not d.held_back',
+    tests: ['db/restored-payouts.test.ts'],
+  },
+  {
     rule: 'A recovered payout gets what was collectable at its time',
     file: 'db/functions/payouts/after_restore.sql',
     from: 'greatest(block_height, min(block_height)',
@@ -155,7 +162,7 @@ export const collectable: Mutation[] = [
   {
     rule: 'Custody signs no sweep of what is held back',
     file: 'custody/evm/judge.ts',
-    from: '  if (!isNative) await checkAmount(context, intent)\n',
+    from: '  if (!isNative && !earlier.length) await checkAmount(context, intent)\n',
     to: '',
     tests: ['custody/evm/judge.test.ts'],
   },

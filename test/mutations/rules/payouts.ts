@@ -76,15 +76,15 @@ export const payouts: Mutation[] = [
   {
     rule: 'A claim takes only what was final by then',
     file: 'db/functions/payouts/allocate.sql',
-    from: 'and d.settlement_id is null and d.finalisation <= op.cutoff and',
-    to: 'and d.settlement_id is null and',
+    from: 'and d.settlement_id is null and coalesce(d.released, d.finalisation) <= op.cutoff\n',
+    to: 'and d.settlement_id is null\n',
     tests: ['db/payouts.test.ts', 'db/collectable.test.ts'],
   },
   {
     rule: 'A deposit is claimed by one payout',
     file: 'db/functions/payouts/allocate.sql',
-    from: 'and d.settlement_id is null and d.finalisation <= op.cutoff and',
-    to: 'and d.finalisation <= op.cutoff and',
+    from: 'and d.settlement_id is null and coalesce(d.released, d.finalisation) <= op.cutoff\n',
+    to: 'and coalesce(d.released, d.finalisation) <= op.cutoff\n',
     tests: ['db/payouts.test.ts'],
   },
   {
