@@ -84,8 +84,8 @@ class LongestFirst extends BaseSequencer {
 export default defineConfig({
   test: {
     globalSetup: 'test/support/global-setup.ts',
-    testTimeout: 60_000,
-    hookTimeout: 120_000,
+    testTimeout: 180_000,
+    hookTimeout: 240_000,
     maxWorkers: 2,
     sequence: {sequencer: LongestFirst},
     projects: [
@@ -99,8 +99,8 @@ export default defineConfig({
           exclude: never,
           maxWorkers: 3,
           sequence: {groupOrder: 1},
-          testTimeout: 120_000,
-          hookTimeout: 240_000,
+          testTimeout: 600_000,
+          hookTimeout: 600_000,
         },
       },
     ],

@@ -58,7 +58,7 @@ test('init makes the seed once, names the treasury, and shows the phrase only on
   const without = await custody(['init'], {...elsewhere, SLUICE_HOME: outside, CUSTODY_PASSPHRASE: undefined})
   expect([without.code, without.stdout]).toEqual([1, ''])
   expect(without.stderr).toContain('set CUSTODY_PASSPHRASE, or CUSTODY_PASSPHRASE_FILE')
-}, 60_000)
+})
 
 test('passphrase encrypts the same seed anew: only the new passphrase opens it, and a bad file changes nothing', async () => {
   const home = path.join(outside, 'rotated')
@@ -88,7 +88,7 @@ test('passphrase encrypts the same seed anew: only the new passphrase opens it, 
   expect(statSync(seedFile(home)).mode & 0o777).toBe(0o600)
   expect(await phraseWith(passphrase)).toBeUndefined()
   expect(await phraseWith('battery staple')).toBe(phrase)
-}, 60_000)
+})
 
 test('a backup restores the seed and says how far its journal goes; a changed backup is refused', async () => {
   const {address} = await world.merchant()
@@ -132,7 +132,7 @@ test('a backup restores the seed and says how far its journal goes; a changed ba
     writeFileSync(file, changed)
     await expect(readBackup(file)).rejects.toThrow('is not a backup of custody, or is damaged')
   }
-}, 60_000)
+})
 
 test.each([
   ['evm', newAddress()],
@@ -189,7 +189,7 @@ test("budget shows what today's signatures may cost, and raises it for today", a
     const {code, stderr} = await custody(['budget', ...given])
     expect([code, stderr]).toEqual([1, expect.stringContaining(says)])
   }
-}, 60_000)
+})
 
 // --- reconcile ---
 
@@ -360,4 +360,4 @@ test('reconcile imports what was signed after an older backup, and all of it fin
   )
   await assertBooks(world.db)
   expect((await custody(['reconcile'])).stdout).toContain('has every entry')
-}, 60_000)
+})

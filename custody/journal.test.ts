@@ -425,7 +425,7 @@ test('killed at every step under parallel signers, custody returns nothing that 
     expect(journal).toHaveLength(Math.min(6 * (nonce + 1), 20))
   }
   await world.close()
-}, 120_000)
+})
 
 /** Nothing new is signed until custody has compared again, and has lifted the halt. */
 async function isHealed(world: WrittenEvm): Promise<void> {
@@ -466,7 +466,7 @@ test('a payment that somebody put in the table, and custody never signed, is not
   await remove(`stream = 'ETH' and seq = 2`, world.db)
   expect(await world.sign(pay)).toMatchObject([{ok: false, code: 'wrong_state'}])
   await world.close()
-}, 60_000)
+})
 
 test('a change among thousands of entries, compared at a thousand per second, is found before anything is signed based on it', async () => {
   const world = await WrittenEvm.open()
@@ -500,7 +500,7 @@ test('a change among thousands of entries, compared at a thousand per second, is
     Array(2).fill({kind: 'journal_changed', subject: 'ETH', resolution: 'healed'}),
   )
   await world.close()
-}, 120_000)
+})
 
 test('with an older copy of the database custody hands out nothing twice, signs nothing, and stops its chain', async () => {
   const world = await WrittenEvm.open()
@@ -587,7 +587,7 @@ test('with an older copy of the database custody hands out nothing twice, signs 
   await world.startCustody() // a second start retires nothing more
   expect((await world.db.rows('select from custody.address where retired_at is not null')).length).toBe(2 * 41)
   await world.close()
-}, 60_000)
+})
 
 test('a file of other addresses is refused at startup', async () => {
   const world = await WrittenEvm.open()

@@ -4,7 +4,7 @@ import {expect, test} from 'vitest'
 import {runModel} from './support/made-up-tree.ts'
 
 test('in every history of the model, each purpose is paid once at most, and everything ends', {
-  timeout: 240_000,
+  timeout: 600_000,
 }, async () => {
   const seed = Date.now() % 2 ** 31
   console.log(`model: seed ${seed}`)

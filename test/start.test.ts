@@ -146,7 +146,7 @@ test('two services run side by side, from any directory, and SIGTERM ends every 
   expect(Date.now() - before).toBeLessThan(10_000)
   expect(processesOf(home)).toEqual([])
   expect(await isReady(other.service)).toBe(true)
-}, 120_000)
+})
 
 test('every killed process restarts, and a killed service leaves nothing that blocks the next start', async () => {
   const home = inHome()
@@ -183,7 +183,7 @@ test('every killed process restarts, and a killed service leaves nothing that bl
   expect(await ended(again.child)).toBe(0)
   expect(Date.now() - before).toBeLessThan(10_000)
   expect(processesOf(home)).toEqual([])
-}, 180_000)
+})
 
 test('without the jobs and a chain, everything else runs with rotated logs; the command line waits while the service starts', async () => {
   const home = inHome()
@@ -220,7 +220,7 @@ test('without the jobs and a chain, everything else runs with rotated logs; the 
   expect(wrong.output()).toBe(
     'sluice: --without: there is no process "job"; there are custody, jobs, api, dashboard-auth, dashboard-pages, indexer-eth, indexer-polygon, indexer-btc, indexer-tron, indexer-sol\n',
   )
-}, 120_000)
+})
 
 test.runIf(process.getuid?.() === 0)(
   'started by root, no process is root: only custody can read the seed, and only the jobs can request signatures',
@@ -295,7 +295,7 @@ test('with its own node and no seed, the service says how to make a seed, and le
   expect(await ended(child)).toBe(1)
   expect(output()).toMatch(/^sluice: custody cannot start: there is no seed in .*; make it with: sluice custody init/m)
   expect(processesOf(home)).toEqual([])
-}, 60_000)
+})
 
 test('a port in use is named, and nothing is left behind', async () => {
   const home = inHome()

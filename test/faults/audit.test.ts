@@ -100,7 +100,7 @@ test('a worker audits the database and the chains, opens incidents for what is w
   await db.rows(`update app.treasury set balance = balance - 1 where token = 'ETH'`)
   expect(await wrongIn(await auditOf())).toEqual([])
   expect(await incidents()).toEqual([{subject: 'audit:ledger', chain: null, resolution: 'healed'}])
-}, 60_000)
+})
 
 test('a worker finds a missed payment to an unused address between two audits', async () => {
   await auditOf()
@@ -128,7 +128,7 @@ test('a worker finds a missed payment to an unused address between two audits', 
   expect(await db.rows('select from app.audit_run')).toHaveLength(1)
   await db.rows('delete from app.incident; delete from app.chain_difference')
   await db.rows('delete from app.address where address = $1', [address])
-}, 30_000)
+})
 
 test('a node that does not respond is neither right nor wrong, and opens no incident', async () => {
   const before = await incidents()
@@ -136,7 +136,7 @@ test('a node that does not respond is neither right nor wrong, and opens no inci
   expect(run.error).toMatch(/^on_chain_eth: the node cannot be asked/)
   expect(await db.rows(`select from app.audit_finding where name = 'on_chain_eth'`)).toEqual([])
   expect(await incidents()).toEqual(before)
-}, 30_000)
+})
 
 test('one of several workers runs the audit, once a day', async () => {
   const finished = () => db.rows('select from app.audit_run where finished_at is not null')
@@ -149,7 +149,7 @@ test('one of several workers runs the audit, once a day', async () => {
   )
   await startWorker()
   await until(async () => (await finished()).length > 1, {timeoutMs: 15_000, what: 'the audit of another day'})
-}, 60_000)
+})
 
 test.each([
   ['comparison', 'app.ledger_entry'],

@@ -42,7 +42,7 @@ test('a wallet that needs too much gas once its payment has a nonce does not hol
     return await pass()
   }
   await othersArePaid(await world.request(shop, 'ETH'), 'would_revert')
-}, 120_000)
+})
 
 // What geth and bor say of a contract that copies more return data than there is, or overflows the stack.
 test.each(['return data out of bounds', 'stack limit reached 1024 (1023)', 'gas uint64 overflow'])(
@@ -77,4 +77,4 @@ test('a sweep that a lagging node says would fail is begun again, and the payout
   const isAgain = async () => (await sweeps()).length > 1
   await until(isAgain, {timeoutMs: 60_000, what: 'another sweep'})
   await world.becomes(id, 'completed')
-}, 200_000)
+})

@@ -61,7 +61,7 @@ beforeAll(async () => {
   await send(short, '2')
   await chains.ETH.send({token: 'USDC', to: mistaken.address, amount: '5'})
   foreign = await chains.POLYGON.send({token: 'EURC', to: short.address, amount: '7'})
-}, 240_000)
+})
 
 afterAll(async () => {
   await removeHome(home)
@@ -173,7 +173,7 @@ test('a payment is detected, final, and shown with its exact amount, although in
   }
   expect((await call('GET', '/v1/deposits')).deposits).toEqual([])
   expect((await call('GET', '/v1/events')).events).toEqual([])
-}, 180_000)
+})
 
 test('a payment that a reorganisation removes counts no more, and counts again when it is back', async () => {
   const it = await request('ETH', '0.5')
@@ -197,7 +197,7 @@ test('a payment that a reorganisation removes counts no more, and counts again w
   expect(await paymentOf(it)).toBeUndefined()
   await client.submit(raw)
   expect(await becomes(it, 'paid')).toMatchObject({txid, amount_received: '0.5', amount_pending: '0'})
-}, 120_000)
+})
 
 test('a request expires within seconds, underpaid if some money came; later money counts, and is shown as late', async () => {
   expect(await expire([forgotten, short, mistaken])).toBeLessThan(10)
@@ -213,7 +213,7 @@ test('a request expires within seconds, underpaid if some money came; later mone
   const txid = await send(short, '1.5')
   expect(await becomes(short, 'paid')).toMatchObject({late: true, txid, amount_received: '3.5'})
   expect(await paymentOf(short)).toMatchObject({status: 'paid', amount: '3', amount_received: '3.5', late: true, txid})
-}, 120_000)
+})
 
 test('the wrong token at the address of a request is unattributed; after crediting it belongs to the merchant, and is no payment', async () => {
   const all = async () => (await sluice(home, 'unattributed', 'list')).unattributed
@@ -236,7 +236,7 @@ test('the wrong token at the address of a request is unattributed; after crediti
   expect(balances).toContainEqual(expect.objectContaining({token: 'USDC', gross: '17.345678', depositCount: 2}))
   expect(await stateOf(mistaken)).toMatchObject({status: 'expired', amount_received: '0', receipts: []})
   expect(await paymentOf(mistaken)).toBeUndefined()
-}, 120_000)
+})
 
 test('the payout of a balance claims its payments, and sweeps their addresses, although everything is killed meanwhile', async () => {
   const {balances} = await call('GET', '/v1/balances')
@@ -287,4 +287,4 @@ test('the payout of a balance claims its payments, and sweeps their addresses, a
     env: {...process.env, SLUICE_HOME: home},
   })
   for (const {currency, amount} of paid) expect(stdout).toContain(`,${amount},${unitsOf(amount, currency)},`)
-}, 240_000)
+})

@@ -130,4 +130,4 @@ test('a chain without call traces is repaired from blocks and receipts only, man
     changed: 0,
   })
   expect(await world.history(txid)).toEqual(history)
-}, 120_000)
+})

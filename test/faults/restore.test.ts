@@ -33,7 +33,7 @@ beforeAll(async () => {
     await call('PUT', '/v1/payout-address', {chain, address: wallet[chain]})
     await sluice(home, 'whitelist', 'add', '--merchant', 'acme', '--chain', chain, '--address', wallet[chain])
   }
-}, 240_000)
+})
 
 afterAll(async () => {
   await removeHome(home)

@@ -67,7 +67,7 @@ test('a node that lags and leaves blocks out makes no deposit reorged', async ()
   await mineDeposits(shop, () => {})
   await untilFinal(shop)
   expect(await eventsOf(shop)).toEqual(Array(deposits).fill({'deposit.pending': 1, 'deposit.confirmed': 1}))
-}, 240_000)
+})
 
 test('with forks, each deposit is reorged only if its block left, and is final where it came back', async () => {
   const shop = await open()
@@ -79,4 +79,4 @@ test('with forks, each deposit is reorged only if its block left, and is final w
     expect(events['deposit.confirmed']).toBe(1)
     expect(events['deposit.pending']).toBe(1 + (events['deposit.reorged'] ?? 0))
   }
-}, 240_000)
+})

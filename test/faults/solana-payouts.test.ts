@@ -155,7 +155,7 @@ test('neither a program nor, with less than the rent, a new account is paid: not
     refused(program, sol, 'destination_not_payable', tokenProgram),
     refused(fresh, little, 'below_rent_exempt', `no less than ${rent} lamports`),
   ])
-}, 90_000)
+})
 
 test('less than the rent arrives where there is an account', async () => {
   const shop = await world.openShop([rent + 1000n])
@@ -180,7 +180,7 @@ test('an address that has just received dust is swept when that is final, and le
   expect([received(shop), world.solana.account(address!)]).toEqual([netOf(sol), undefined])
   const sweeps = (await world.outgoingPayments(id)).filter(({kind}) => kind === 'sweep')
   expect(sweeps.map(({outcome}) => outcome)).toEqual(['done'])
-}, 60_000)
+})
 
 // --- the node ---
 
@@ -219,7 +219,7 @@ test('a payment that the node refuses stays open until it expires, and is signed
   const [first, second] = await Promise.all(attempts.map(({txid}) => paymentIn(txid)))
   expect([first!.priorityFee, second!.priorityFee]).toEqual([0n, 1000n])
   expect([attempts[1]!.txid, received(shop)]).toEqual([txid, netOf(sol)])
-}, 60_000)
+})
 
 test('the same bytes are sent every two seconds, so a payment that every leader forgot is mined', async () => {
   const {shop, id, txid} = await held()
@@ -245,7 +245,7 @@ test('a payment that no block of 170 takes expires, and is signed again once, wi
     [txid],
   )
   expect(lapse!.evidence.final).toHaveLength(2)
-}, 60_000)
+})
 
 /** The height of the last block that may hold it. */
 async function endOf(txid: string): Promise<number> {
@@ -263,7 +263,7 @@ test('the very last block that may hold a payment holds it: it is paid, and noth
   const payout = await world.becomes(id, 'completed')
   expect([payout.txid, received(shop)]).toEqual([txid, netOf(sol)])
   expect(await world.attempts(id)).toMatchObject([{fate: 'final'}])
-}, 60_000)
+})
 
 test('a block after the end does not hold it, whoever keeps the bytes', async () => {
   const {shop, id, txid} = await held()
@@ -281,7 +281,7 @@ test('a block after the end does not hold it, whoever keeps the bytes', async ()
   expect(payout.txid).not.toBe(txid)
   expect([world.solana.journal.heightOf(txid), received(shop)]).toEqual([undefined, netOf(sol)])
   expect(kept.to).toBe(shop.wallet)
-}, 60_000)
+})
 
 test('nothing is signed while the indexer is behind the node', async () => {
   const shop = await world.openShop([sol])
@@ -294,7 +294,7 @@ test('nothing is signed while the indexer is behind the node', async () => {
   world.indexer.start()
   await world.becomes(id, 'completed')
   expect(received(shop)).toBe(netOf(sol))
-}, 60_000)
+})
 
 test('nothing is signed again while the indexer is behind the node', async () => {
   const {shop, id} = await held()
@@ -313,7 +313,7 @@ test('nothing is signed again while the indexer is behind the node', async () =>
   world.isHeld = false
   await world.becomes(id, 'completed', expiryMs)
   expect(received(shop)).toBe(netOf(sol))
-}, 90_000)
+})
 
 // --- what a lapse rests on ---
 
@@ -335,7 +335,7 @@ test('a node that leaves out another payment of the treasury proves nothing: not
   world.endpoint.trouble = new Trouble()
   await world.becomes(id, 'completed', expiryMs)
   expect(received(shop)).toBe(netOf(sol))
-}, 90_000)
+})
 
 test('a node that says that it knows the transaction prevents another signature', async () => {
   const {shop, id, txid} = await held()
@@ -351,7 +351,7 @@ test('a node that says that it knows the transaction prevents another signature'
   world.isHeld = false
   await world.becomes(id, 'completed', expiryMs)
   expect(received(shop)).toBe(netOf(sol))
-}, 90_000)
+})
 
 // --- forks ---
 
@@ -368,7 +368,7 @@ test('a payment whose block leaves the chain is mined again, with the same bytes
   expect(received(shop)).toBe(netOf(sol))
   expect((await world.attempts(id)).filter(({fate}) => fate === 'final')).toMatchObject([{txid: payout.txid}])
   expect((await world.attempts(id))[0]!.txid).toBe(txid)
-}, 60_000)
+})
 
 // --- processes ---
 

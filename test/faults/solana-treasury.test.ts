@@ -56,7 +56,7 @@ test('nothing is swept to a treasury without an account; one that would hold les
   await world.becomes(id, 'completed')
   expect(world.holds(shop.wallet)).toBe(gross - earned)
   expect(world.holds(world.treasury)).toBeGreaterThanOrEqual(rent)
-}, 60_000)
+})
 
 test("the operator's own money goes to an address on the operator's list, to no program, and not below the rent", async () => {
   await world.pay([world.treasury], [20n * sol])

@@ -122,4 +122,4 @@ test('a solidified block that goes back changes nothing: no proof rests on it', 
   world.isHeld = false
   await world.becomes(id, 'completed')
   expect(received(shop)).toBe(netOf(10n * trx))
-}, 60_000)
+})

@@ -84,7 +84,7 @@ test('nobody can pay a contract: such a payout fails, nothing is signed, and the
   const {error_code} = await world.becomes(id, 'failed', 60_000)
   expect([error_code, await world.attempts(id)]).toEqual(['destination_not_payable', []])
   await world.untilBalance(shop, 10n * trx)
-}, 90_000)
+})
 
 test('nothing is begun while the network asks for more than the operator allows', async () => {
   const shop = await world.openShop([10n * trx])
@@ -192,7 +192,7 @@ test('nothing is signed while the newest block is of the future', async () => {
   world.isMining = true
   await world.becomes(id, 'completed', 40_000)
   expect(received(shop)).toBe(netOf(10n * trx))
-}, 60_000)
+})
 
 // --- forks ---
 

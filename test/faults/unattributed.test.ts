@@ -26,7 +26,7 @@ beforeAll(async () => {
       },
     },
   })
-}, 120_000)
+})
 afterAll(async () => {
   commandLine?.close()
   await world?.close()
@@ -169,4 +169,4 @@ test('a return waits while its destination is off the whitelist, and leaves when
   await isReturned(address)
   await world.kill(worker)
   expect([await world.held('USDC', first), await world.held('USDC', second)]).toEqual([0n, usdc])
-}, 120_000)
+})

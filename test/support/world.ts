@@ -25,6 +25,7 @@ export interface Shop {
 }
 
 export interface PayoutRow {
+  gross: string
   id: string
   status: string
   net: string
