@@ -3050,40 +3050,6 @@ begin
     where c.merchant_id = of_merchant and c.chain = of_chain and c.token = of_token and c.finished_at is null);
 end $function$;
 
--- Allocates a recovered payout's deposits, up to a point, and its adjustments, including its debt.
-CREATE OR REPLACE FUNCTION app.allocate_recovered(of_payout uuid, debt uuid, to_number bigint, to_height integer, with_held_back boolean)
- RETURNS void
- LANGUAGE plpgsql
- SET search_path TO 'pg_catalog'
-AS $function$
-declare
-  p app.payout;
-  recovered_at timestamptz;
-  allocated record;
-begin
-  select * into strict p from app.payout o where o.id = of_payout;
-  select a.created_at into strict recovered_at from app.adjustment a where a.settlement_id = p.id and a.reason = 'payout_recovered';
-  with taken as (
-    select o.id, o.held_back from app.unclaimed_deposits(p.merchant_id, p.chain, p.token, with_held_back) u join app.deposit o on o.id = u.id
-    where (u.number, u.height) <= (to_number, to_height)
-  ), done as (
-    update app.deposit d set settlement_id = p.id, settled_before_restore = false, held_back = false
-    from taken t where d.id = t.id returning d.amount, t.held_back
-  )
-  select count(*) as n, sum(amount) as amount, coalesce(sum(amount) filter (where held_back), 0) as held_back, count(*) filter (where held_back) as held_back_count
-  into allocated from done;
-  update app.adjustment a set settlement_id = p.id
-  where a.id = debt or (a.merchant_id = p.merchant_id and a.chain = p.chain and a.token = p.token and a.settlement_id is null
-    and a.reason <> 'payout_recovered' and a.created_at < recovered_at);
-  if (select sum(a.amount) from app.adjustment a where a.settlement_id = p.id) + allocated.amount <> p.gross then
-    raise exception 'the deposits of payout % do not add up to its gross', p.id using errcode = 'P0003';
-  end if;
-  update app.claim c set cutoff = to_number, deposit_count = allocated.n, amount = allocated.amount, done_count = allocated.n, done_amount = allocated.amount
-  where c.payout_id = p.id and c.kind = 'claim';
-  insert into app.balance_delta (merchant_id, chain, token, amount, deposit_count, held_back, held_back_count)
-  values (p.merchant_id, p.chain, p.token, 0, -allocated.n, -allocated.held_back, -allocated.held_back_count);
-end $function$;
-
 -- Trigger: notifies channel address_added of each address.
 CREATE OR REPLACE FUNCTION app.announce_address()
  RETURNS trigger
@@ -4643,7 +4609,7 @@ begin
       cross join lateral app.unclaimed_deposits(of_merchant, of_chain, of_token, h.with_held_back) u group by h.with_held_back, u.number, u.height
     ) t on t.total + r.adjusted = r.gross order by t.with_held_back, r.n limit 1;
     exit when at.payout_id is null;
-    perform app.allocate_recovered(at.payout_id, at.debt_id, at.number, at.height, at.with_held_back);
+    perform app.give_recovered_deposits(at.payout_id, at.debt_id, at.number, at.height, at.with_held_back);
   end loop;
   update app.deposit d set settled_before_restore = true
   from (
@@ -4953,6 +4919,40 @@ AS $function$
   from app.ledger_entry e
   where e.account = 'treasury' and e.kind = 'network_fee' and e.chain = of_chain and e.created_at > now() - interval '7 days'
 $function$;
+
+-- Allocates a recovered payout's deposits, up to a point, and its adjustments, including its debt.
+CREATE OR REPLACE FUNCTION app.give_recovered_deposits(of_payout uuid, debt uuid, to_number bigint, to_height integer, with_held_back boolean)
+ RETURNS void
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare
+  p app.payout;
+  recovered_at timestamptz;
+  allocated record;
+begin
+  select * into strict p from app.payout o where o.id = of_payout;
+  select a.created_at into strict recovered_at from app.adjustment a where a.settlement_id = p.id and a.reason = 'payout_recovered';
+  with taken as (
+    select o.id, o.held_back from app.unclaimed_deposits(p.merchant_id, p.chain, p.token, with_held_back) u join app.deposit o on o.id = u.id
+    where (u.number, u.height) <= (to_number, to_height)
+  ), done as (
+    update app.deposit d set settlement_id = p.id, settled_before_restore = false, held_back = false
+    from taken t where d.id = t.id returning d.amount, t.held_back
+  )
+  select count(*) as n, sum(amount) as amount, coalesce(sum(amount) filter (where held_back), 0) as held_back, count(*) filter (where held_back) as held_back_count
+  into allocated from done;
+  update app.adjustment a set settlement_id = p.id
+  where a.id = debt or (a.merchant_id = p.merchant_id and a.chain = p.chain and a.token = p.token and a.settlement_id is null
+    and a.reason <> 'payout_recovered' and a.created_at < recovered_at);
+  if (select sum(a.amount) from app.adjustment a where a.settlement_id = p.id) + allocated.amount <> p.gross then
+    raise exception 'the deposits of payout % do not add up to its gross', p.id using errcode = 'P0003';
+  end if;
+  update app.claim c set cutoff = to_number, deposit_count = allocated.n, amount = allocated.amount, done_count = allocated.n, done_amount = allocated.amount
+  where c.payout_id = p.id and c.kind = 'claim';
+  insert into app.balance_delta (merchant_id, chain, token, amount, deposit_count, held_back, held_back_count)
+  values (p.merchant_id, p.chain, p.token, 0, -allocated.n, -allocated.held_back, -allocated.held_back_count);
+end $function$;
 
 -- Fails all pending deliveries of an endpoint, whose row the caller has locked.
 CREATE OR REPLACE FUNCTION app.give_up_deliveries(endpoint uuid)

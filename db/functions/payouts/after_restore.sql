@@ -29,7 +29,7 @@ begin
       cross join lateral app.unclaimed_deposits(of_merchant, of_chain, of_token, h.with_held_back) u group by h.with_held_back, u.number, u.height
     ) t on t.total + r.adjusted = r.gross order by t.with_held_back, r.n limit 1;
     exit when at.payout_id is null;
-    perform app.allocate_recovered(at.payout_id, at.debt_id, at.number, at.height, at.with_held_back);
+    perform app.give_recovered_deposits(at.payout_id, at.debt_id, at.number, at.height, at.with_held_back);
   end loop;
   update app.deposit d set settled_before_restore = true
   from (
@@ -43,7 +43,7 @@ begin
 end $$;
 comment on function app.find_recovered_deposits is 'Finds and allocates the deposits of recovered payouts of a merchant, chain and token; if none are found, marks those that the gross covers.';
 
-create or replace function app.allocate_recovered(of_payout uuid, debt uuid, to_number bigint, to_height int, with_held_back boolean) returns void
+create or replace function app.give_recovered_deposits(of_payout uuid, debt uuid, to_number bigint, to_height int, with_held_back boolean) returns void
 language plpgsql set search_path = pg_catalog as $$
 declare
   p app.payout;
@@ -72,7 +72,7 @@ begin
   insert into app.balance_delta (merchant_id, chain, token, amount, deposit_count, held_back, held_back_count)
   values (p.merchant_id, p.chain, p.token, 0, -allocated.n, -allocated.held_back, -allocated.held_back_count);
 end $$;
-comment on function app.allocate_recovered is 'Allocates a recovered payout''s deposits, up to a point, and its adjustments, including its debt.';
+comment on function app.give_recovered_deposits is 'Allocates a recovered payout''s deposits, up to a point, and its adjustments, including its debt.';
 
 -- Deposits that were too small by themselves became collectable in the block that brought their address to the minimum. An older copy may read many
 -- blocks at once, so within a number the place is that block's, as far as the address's deposits in it say. What is held back counts only for the second
