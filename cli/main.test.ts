@@ -306,7 +306,7 @@ test('status shows the state of everything', async () => {
         unproven_copy: null,
       },
     ],
-    deposits: {pending: 0, unattributed: 0},
+    deposits: {pending: 0, unattributed: 0, held_back: 0},
     payouts: {pending: 0, sweeping: 0, swept: 0, paying: 0, waiting: []},
     treasuries: [],
     queues: expect.any(Array),
