@@ -1,20 +1,16 @@
 // Waiting in tests: poll a condition of the real system until it holds, and name it in the error if it never does.
 import {setTimeout as sleep} from 'node:timers/promises'
 
-/** A machine that is slow, or does other work at once, takes longer. Only a test that fails waits for it. */
-const patience = 3
-
 /**
  * Resolves to the first truthy result of `condition`, which is polled every `intervalMs`.
  * A condition that throws counts as "not yet": parts that are starting refuse connections.
- * Rejects after three times `timeoutMs`, which is enough on a quiet machine, with an error that names `what` and has the last thrown error as its cause.
+ * Rejects after `timeoutMs` with an error that names `what` and has the last thrown error as its cause.
  */
 export async function until<T>(
   condition: () => Promise<T | undefined | null | false>,
   {timeoutMs, what, intervalMs = 25}: {timeoutMs: number; what: string; intervalMs?: number},
 ): Promise<T> {
-  const longestMs = timeoutMs * patience
-  const deadline = Date.now() + longestMs
+  const deadline = Date.now() + timeoutMs
   for (;;) {
     let cause: unknown
     try {
@@ -23,7 +19,7 @@ export async function until<T>(
     } catch (error) {
       cause = error
     }
-    if (Date.now() >= deadline) throw new Error(`waited ${longestMs} ms in vain for: ${what}`, {cause})
+    if (Date.now() >= deadline) throw new Error(`waited ${timeoutMs} ms in vain for: ${what}`, {cause})
     await sleep(intervalMs)
   }
 }

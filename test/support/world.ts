@@ -25,9 +25,9 @@ export interface Shop {
 }
 
 export interface PayoutRow {
-  gross: string
   id: string
   status: string
+  gross: string
   net: string
   fee: string
   txid: string | null
@@ -189,7 +189,7 @@ export class World {
   protected async untilFinal(txid: string, count: number): Promise<void> {
     const isFinal = `select from app.deposit where txid = $1 having count(*) = $2 and bool_and(status = 'final')`
     await until(async () => (await this.db.rows(isFinal, [txid, count])).length, {
-      timeoutMs: 40_000,
+      timeoutMs: 120_000,
       what: `${count} deposits to be final`,
     })
   }
@@ -225,7 +225,7 @@ export class World {
   }
 
   /** Waits until it has this status, or waits for this reason. */
-  async becomes(id: string, what: string, timeoutMs = 25_000): Promise<PayoutRow> {
+  async becomes(id: string, what: string, timeoutMs = 75_000): Promise<PayoutRow> {
     let last: PayoutRow | undefined
     const is = async () => {
       last = await this.payout(id)
