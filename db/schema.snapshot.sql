@@ -45,18 +45,17 @@ create view analytics.balances with (security_barrier=true) as
     m.prefix AS merchant_prefix,
     b.chain,
     b.token,
-    analytics.coins(b.amount, a.decimals) AS gross,
-    b.amount AS gross_base_units,
+    analytics.coins(b.gross, a.decimals) AS gross,
+    b.gross AS gross_base_units,
     m.fee_bps,
-    analytics.coins(f.fee, a.decimals) AS fee,
-    analytics.coins(b.amount - b.held_back - f.fee, a.decimals) AS net,
+    analytics.coins(b.fee, a.decimals) AS fee,
+    analytics.coins(b.net, a.decimals) AS net,
     b.deposit_count,
     analytics.coins(b.held_back, a.decimals) AS held_back,
     b.held_back AS held_back_base_units
-   FROM app.balance_now b
+   FROM app.merchant_balance b
      JOIN app.merchant m ON m.id = b.merchant_id
-     JOIN app.asset a ON a.chain = b.chain AND a.token = b.token
-     CROSS JOIN LATERAL ( SELECT div(GREATEST(b.amount - b.held_back, 0::numeric) * m.fee_bps::numeric, 10000::numeric) AS fee) f;
+     JOIN app.asset a ON a.chain = b.chain AND a.token = b.token;
 --   merchant_id text: Id of the merchant.
 --   merchant_name text: Name of the merchant.
 --   merchant_prefix text: The merchant's account prefix.
@@ -2453,18 +2452,21 @@ create view app.merchant_balance with (security_barrier=true) as
     b.chain,
     b.token,
     b.amount AS gross,
-    div(GREATEST(b.amount - b.held_back, 0::numeric) * m.fee_bps::numeric, 10000::numeric) AS fee,
+    f.fee,
     b.deposit_count,
-    b.held_back
+    b.held_back,
+    b.amount - b.held_back - f.fee AS net
    FROM app.balance_now b
-     JOIN app.merchant m ON m.id = b.merchant_id;
+     JOIN app.merchant m ON m.id = b.merchant_id
+     CROSS JOIN LATERAL ( SELECT div(GREATEST(b.amount - b.held_back, 0::numeric) * m.fee_bps::numeric, 10000::numeric) AS fee) f;
 --   merchant_id uuid: The merchant.
 --   chain text: Chain code.
 --   token text: Token code.
 --   gross numeric: Final deposits that no payout has collected, in base units.
 --   fee numeric: Service fee, in base units.
 --   deposit_count bigint: Number of deposits in it.
---   held_back numeric: The part of gross that no payout can claim yet, in base units. gross - held_back - fee is what a payout made now would pay.
+--   held_back numeric: The part of gross that no payout can claim yet, in base units.
+--   net numeric: What a payout made now would pay, in base units: gross - held_back - fee.
 
 -- Incidents that wait for an operator, by chain and kind, with the way out.
 create view app.open_incident as
@@ -5009,7 +5011,9 @@ begin
     perform app.lock_pair(merchant, of_chain, of_token);
     perform app.allocate_all_deposits(merchant, of_chain, of_token);
   end loop;
-  with small as (
+  with leaving as materialized (
+    select * from app.leaving(of_chain)
+  ), small as (
     select d.id, d.chain, d.address, d.token, d.txid, d.output_index,
       sum(d.amount) over (partition by d.address order by d.finalisation desc, d.seq desc) as with_newer
     from (
@@ -5022,9 +5026,10 @@ begin
   ), held as (
     update app.deposit d set held_back = true
     from small s left join app.holding h on h.chain = s.chain and h.address = s.address and h.token = s.token
+    left join leaving l on l.address = s.address and l.token = s.token
     where d.id = s.id and case
       when has_outputs then exists (select from app.output u where u.chain = s.chain and u.txid = s.txid and u.vout = s.output_index and u.spent_by is null)
-      else s.with_newer <= h.amount and app.unswept(s.chain, s.address, s.token) < below end
+      else s.with_newer <= h.amount and h.amount - coalesce(l.amount, 0) < below end
     returning d.merchant_id, d.amount, d.settlement_id
   )
   insert into app.balance_delta (merchant_id, chain, token, amount, deposit_count, held_back, held_back_count)
@@ -10494,14 +10499,14 @@ CREATE OR REPLACE FUNCTION dashboard.balance_item(b app.merchant_balance)
  SET search_path TO 'pg_catalog'
 AS $function$
   select json_build_object('chain', b.chain, 'token', b.token, 'gross', app.decimal(b.gross, a.decimals), 'fee', app.decimal(b.fee, a.decimals),
-    'net', app.decimal(b.gross - b.held_back - b.fee, a.decimals), 'held_back', app.decimal(b.held_back, a.decimals),
+    'net', app.decimal(b.net, a.decimals), 'held_back', app.decimal(b.held_back, a.decimals),
     'sweep_min', app.decimal(a.sweep_min, a.decimals), 'deposit_count', b.deposit_count, 'has_address', d.exists,
     'refusal', case
       when m.suspended_at is not null then 'The operator has suspended this account'
-      when b.gross - b.held_back < 0 then 'The balance is below zero'
+      when b.net < 0 then 'The balance is below zero'
       when b.gross = 0 then 'There is nothing to pay out'
       when b.gross = b.held_back then 'Held back: no address holds ' || app.decimal(a.sweep_min, a.decimals) || ' ' || b.token || ' yet'
-      when b.gross - b.held_back - b.fee < a.min_payout then 'Below the smallest payout (' || app.decimal(a.min_payout, a.decimals) || ' ' || b.token || ')'
+      when b.net < a.min_payout then 'Below the smallest payout (' || app.decimal(a.min_payout, a.decimals) || ' ' || b.token || ')'
       when not d.exists then 'Register a payout address first'
       when app.why_halted(b.chain) is not null then 'Payouts of ' || b.chain || ' are stopped at the moment' end)
   from app.asset a, (select exists (select from app.payout_address p where p.merchant_id = b.merchant_id and p.chain = b.chain)) d

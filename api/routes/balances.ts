@@ -8,7 +8,7 @@ import {amount, chainCode, token} from '../schemas.ts'
 /** The balances of m, a merchant. */
 export const balancesOf = `
   select b.chain, b.token, app.decimal(b.gross, a.decimals) as gross, app.decimal(b.fee, a.decimals) as fee,
-    app.decimal(b.gross - b.held_back - b.fee, a.decimals) as net, app.decimal(b.held_back, a.decimals) as held_back,
+    app.decimal(b.net, a.decimals) as net, app.decimal(b.held_back, a.decimals) as held_back,
     b.deposit_count as "depositCount"
   from app.merchant_balance b join app.asset a on a.chain = b.chain and a.token = b.token
   where b.merchant_id = m.id order by b.chain, b.token`

@@ -7,7 +7,7 @@
 -- Invariants: a deposit that was collectable is never held back again, whatever is swept, taken back or set afterwards, and today's fees change
 -- nothing. It then has the chain's newest number (app.deposit.released), which is above the cutoff of every claim made before. The balance's
 -- held_back is the sum of the unclaimed deposits that are held back, at every COMMIT.
--- Locks: the caller holds chain.cursor; then deposits.
+-- Locks: the caller holds chain.cursor; then pairs of merchants whose payouts had claimed what was held back later, and deposits.
 
 -- max_fee counts where the address itself pays for its sweep.
 create or replace function app.leaving(of_chain text) returns table (address text, token text, amount numeric)
@@ -143,7 +143,9 @@ begin
     perform app.lock_pair(merchant, of_chain, of_token);
     perform app.allocate_all_deposits(merchant, of_chain, of_token);
   end loop;
-  with small as (
+  with leaving as materialized (
+    select * from app.leaving(of_chain)
+  ), small as (
     select d.id, d.chain, d.address, d.token, d.txid, d.output_index,
       sum(d.amount) over (partition by d.address order by d.finalisation desc, d.seq desc) as with_newer
     from (
@@ -156,9 +158,10 @@ begin
   ), held as (
     update app.deposit d set held_back = true
     from small s left join app.holding h on h.chain = s.chain and h.address = s.address and h.token = s.token
+    left join leaving l on l.address = s.address and l.token = s.token
     where d.id = s.id and case
       when has_outputs then exists (select from app.output u where u.chain = s.chain and u.txid = s.txid and u.vout = s.output_index and u.spent_by is null)
-      else s.with_newer <= h.amount and app.unswept(s.chain, s.address, s.token) < below end
+      else s.with_newer <= h.amount and h.amount - coalesce(l.amount, 0) < below end
     returning d.merchant_id, d.amount, d.settlement_id
   )
   insert into app.balance_delta (merchant_id, chain, token, amount, deposit_count, held_back, held_back_count)

@@ -1,15 +1,13 @@
--- What each merchant could be paid out now, and what is held back. The fee is computed as in GET /v1/balances and in a payout. div is exact: numeric division rounds to
--- whole units once the quotient has 16 digits.
+-- What each merchant could be paid out now, and what is held back. The fee and the net are those of GET /v1/balances (app.merchant_balance).
 create or replace view analytics.balances with (security_barrier) as
 select
   app.public_id('mer', b.merchant_id) as merchant_id, m.name as merchant_name, m.prefix as merchant_prefix, b.chain, b.token,
-  analytics.coins(b.amount, a.decimals) as gross, b.amount as gross_base_units,
-  m.fee_bps, analytics.coins(f.fee, a.decimals) as fee, analytics.coins(b.amount - b.held_back - f.fee, a.decimals) as net, b.deposit_count,
+  analytics.coins(b.gross, a.decimals) as gross, b.gross as gross_base_units,
+  m.fee_bps, analytics.coins(b.fee, a.decimals) as fee, analytics.coins(b.net, a.decimals) as net, b.deposit_count,
   analytics.coins(b.held_back, a.decimals) as held_back, b.held_back as held_back_base_units
-from app.balance_now b
+from app.merchant_balance b
 join app.merchant m on m.id = b.merchant_id
-join app.asset a on a.chain = b.chain and a.token = b.token
-cross join lateral (select div(greatest(b.amount - b.held_back, 0) * m.fee_bps, 10000) as fee) f;
+join app.asset a on a.chain = b.chain and a.token = b.token;
 comment on view analytics.balances is 'What each merchant could be paid out now, for each chain and token: the final deposits that no payout has collected. Exact at every moment; pairs without any are left out.';
 comment on column analytics.balances.merchant_id is 'Id of the merchant.';
 comment on column analytics.balances.merchant_name is 'Name of the merchant.';
