@@ -248,13 +248,20 @@ export class Cluster {
       return state === 'running' && since
     }
     this.startNode(name)
-    const before = await until(runningSince, {timeoutMs: healthyTimeoutMs, what: `${name} to run`, intervalMs: 100})
+    let before: Awaited<ReturnType<typeof runningSince>> = false
+    // Patroni refuses while it is still about something else, such as a restart: asked again once the node runs.
+    const accepted = async () => {
+      before = await runningSince()
+      if (!before) return false
+      const reply = await fetch(`${this.rest(name)}/reinitialize`, {method: 'POST', body: '{}'})
+      if (!reply.ok) throw new Error(`reinitialize: ${reply.status} ${await reply.text()}`)
+      return true
+    }
+    await until(accepted, {timeoutMs: healthyTimeoutMs, what: `${name} to be made anew`, intervalMs: 100})
     const remade = async () => {
       const since = await runningSince()
       return since && since !== before
     }
-    const reply = await fetch(`${this.rest(name)}/reinitialize`, {method: 'POST', body: '{}'})
-    if (!reply.ok) throw new Error(`reinitialize: ${reply.status} ${await reply.text()}`)
     await until(remade, {timeoutMs: healthyTimeoutMs, what: `${name} to run on a copy`, intervalMs: 100})
   }
 
