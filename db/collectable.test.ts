@@ -115,16 +115,16 @@ test('the fee is that of what is not held back, and gross is fee, net and held b
 
 describe('a sweep under way', () => {
   test.each(['USDC', 'ETH'])(
-    'takes its amount from what counts for later deposits of its address (%s)',
+    'takes its amount, and the fee that its address pays, from what counts for later deposits of its address (%s)',
     async token => {
       const user = await money.merchant()
       await money.deposit(user.address, 500, {token})
       await money.sweep(null, [user.address], token)
-      await money.deposit(user.address, 60, {token})
-      expect(await balance(user, token)).toEqual([560, 2, 60, 1])
+      await money.deposit(user.address, 95, {token})
+      expect(await balance(user, token)).toEqual([595, 2, 95, 1])
       await money.mineFinally([(await money.attempt(await money.sweepOf(user.address, token)))!], {fee: 10})
-      expect(await balance(user, token)).toEqual([560, 2, 60, 1])
-      await money.deposit(user.address, 40, {token})
+      expect(await balance(user, token)).toEqual([595, 2, 95, 1])
+      await money.deposit(user.address, 5, {token})
       expect(await balance(user, token)).toEqual([600, 3, 0, 0])
     },
   )

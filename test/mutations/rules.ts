@@ -7,6 +7,7 @@ import {evm} from './rules/evm.ts'
 import {expiry} from './rules/expiry.ts'
 import {following} from './rules/following.ts'
 import {merchants} from './rules/merchants.ts'
+import {nodes} from './rules/nodes.ts'
 import {payouts} from './rules/payouts.ts'
 import {solana} from './rules/solana.ts'
 import {tron} from './rules/tron.ts'
@@ -21,5 +22,6 @@ export const lists: Record<string, Mutation[]> = {
   bitcoin,
   tron,
   solana,
+  nodes,
   collectable,
 }

@@ -94,6 +94,8 @@ export class RpcProxy {
   /** Handles calls; absent: they are passed on. */
   behave: Behaviour | undefined
   limits: Limits = {}
+  /** How many batches had more calls than the limit. */
+  refusedBatches = 0
   /** False: new heads are no longer sent, like a subscription that died. */
   tellsHeads = true
   /** Changes the heads that it sends. */
@@ -204,7 +206,10 @@ export class RpcProxy {
     const calls = JSON.parse(text)
     if (!Array.isArray(calls)) return JSON.stringify(await this.#one(calls, socket), exactly)
     const {calls: most = calls.length, responseBytes = Number.POSITIVE_INFINITY} = this.limits
-    if (calls.length > most) return JSON.stringify([errorFor(calls[0], -32_600, 'batch too large')])
+    if (calls.length > most) {
+      this.refusedBatches++
+      return JSON.stringify([errorFor(calls[0], -32_600, 'batch too large')])
+    }
     const responses = await Promise.all(calls.map(call => this.#one(call, socket)))
     let bytes = 0
     const sent = responses.map((response, i) => {

@@ -2,7 +2,8 @@
 import {setTimeout as sleep} from 'node:timers/promises'
 
 /**
- * Resolves to the first truthy result of `condition`, which is polled every `intervalMs`.
+ * Resolves to the first truthy result of `condition`, which is polled every `intervalMs`; less often the longer it takes, up to ten times as long, since
+ * tests that wait must leave the machine to what they wait for.
  * A condition that throws counts as "not yet": parts that are starting refuse connections.
  * Rejects after `timeoutMs` with an error that names `what` and has the last thrown error as its cause.
  */
@@ -10,7 +11,8 @@ export async function until<T>(
   condition: () => Promise<T | undefined | null | false>,
   {timeoutMs, what, intervalMs = 25}: {timeoutMs: number; what: string; intervalMs?: number},
 ): Promise<T> {
-  const deadline = Date.now() + timeoutMs
+  const began = Date.now()
+  const deadline = began + timeoutMs
   for (;;) {
     let cause: unknown
     try {
@@ -20,6 +22,6 @@ export async function until<T>(
       cause = error
     }
     if (Date.now() >= deadline) throw new Error(`waited ${timeoutMs} ms in vain for: ${what}`, {cause})
-    await sleep(intervalMs)
+    await sleep(Math.min(Math.max(intervalMs, (Date.now() - began) / 20), 10 * intervalMs))
   }
 }
