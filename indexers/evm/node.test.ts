@@ -3,7 +3,9 @@ import {afterEach, beforeEach, expect, test} from 'vitest'
 import {meaningOf} from '../../chains/evm/node-errors.ts'
 import {faults, RpcProxy} from '../../test/support/rpc-proxy.ts'
 import {Node} from './node.ts'
+import {Refusal} from './refusals.ts'
 
+const tooMany = 'Your app has exceeded its compute units per second capacity'
 let proxy: RpcProxy
 let node: Node
 beforeEach(async () => {
@@ -20,11 +22,20 @@ test.each([
   ['status 500', () => faults.status(500)],
   ['status 401', () => faults.status(401)],
   ['invalid JSON', () => faults.truncate()],
-  ['a limit of rates', () => faults.error('Your app has exceeded its compute units per second capacity', 429)],
+  ['a limit of rates', () => faults.error(tooMany, 429)],
 ])('%s does not mean that the node lacks the block', async (_name, behave) => {
   expect(await node.lacks(5, 'off')).toBeUndefined()
   proxy.behave = behave
   await expect(node.lacks(5, 'off')).rejects.toThrow()
+})
+
+test.each([
+  ['too many requests', tooMany, false],
+  ['an unknown refusal', 'permission denied', true],
+])('%s: is it what the chain waits for, in the words of the node?', async (_name, words, isRefusal) => {
+  proxy.behave = () => faults.error(words)
+  const error = await node.block('latest').catch(each => each)
+  expect([error instanceof Refusal, error.message.includes(words)]).toEqual([isRefusal, true])
 })
 
 test.each([
