@@ -92,26 +92,30 @@ export function amounts(chain: Chain) {
   const example = known.map((token, index) => `${token}:${index ? '10000' : '0.5'}`).join(',')
   return z.string().transform((text, context) => {
     const found = readAmounts(chain, text)
-    if (found) return found
+    if (typeof found !== 'string') return found
     context.addIssue(
-      `must be amounts in whole coins, one for each token of ${chain.code} at most (${known.join(', ')}), such as ${example}`,
+      `must be amounts in whole coins, one for each token of ${chain.code} at most (${known.join(', ')}), such as ${example}; ${found}`,
     )
     return z.NEVER
   })
 }
 
-/** Undefined if a part is not an amount, names no token of the chain, has more decimals than the token, or names a token a second time. */
-function readAmounts(chain: Chain, text: string): Map<string, bigint> | undefined {
+/** The amounts, or what is wrong with a part. */
+function readAmounts(chain: Chain, text: string): Map<string, bigint> | string {
   const found = new Map<string, bigint>()
   for (const part of text.split(',')) {
     const [, token = '', amount = ''] = /^([^:]+):(.*)$/s.exec(part) ?? []
     const asset = chain.assets.find(asset => asset.token === token)
-    const units = asset && unitsOf(amount, asset.decimals)
-    if (units === undefined || found.has(token)) return undefined
+    if (!asset) return `${quoted(part)} names no token of it`
+    if (found.has(token)) return `${token} is named twice`
+    const units = unitsOf(amount, asset.decimals)
+    if (units === undefined) return `${quoted(amount)} is no amount of ${token}, which has ${asset.decimals} decimals`
     found.set(token, units)
   }
   return found
 }
+
+const quoted = (text: string) => JSON.stringify(text.length > 40 ? `${text.slice(0, 40)}…` : text)
 
 /** An amount in whole coins, such as 0.5, converted to base units; undefined if it is not an amount or has too many decimals. */
 export function unitsOf(amount: string, decimals: number): bigint | undefined {

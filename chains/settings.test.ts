@@ -57,13 +57,23 @@ test('an error names every wrong variable, its value, and the allowed values, bu
   expect(problems).not.toContain('secret')
 })
 
-test('an amount of an unknown token, or with more decimals than its token, is refused with the allowed form', () => {
+test('an amount of an unknown token, or with more decimals than its token, is refused with the allowed form and what is wrong', () => {
   const must =
     'must be amounts in whole coins, one for each token of ETH at most (ETH, USDC), such as ETH:0.5,USDC:10000'
-  for (const wrong of ['5', 'abc', 'ETH', 'ETH:', 'ETH:abc', 'ETH:-1', 'ETH:1e3', 'ETH:.5', 'BTC:1', 'USDC:0.0000001'])
-    expect(problemsOf({ETH_PAYOUT_LIMIT: wrong})).toEqual([`ETH_PAYOUT_LIMIT (it is "${wrong}"): ${must}`])
-  for (const wrong of ['ETH:1,', 'ETH:1,ETH:2', 'ETH:1 USDC:2', `ETH:${'9'.repeat(31)}`])
-    expect(problemsOf({ETH_COLLECT_ABOVE: wrong})).toEqual([`ETH_COLLECT_ABOVE (it is "${wrong}"): ${must}`])
+  for (const wrong of ['5', 'abc', 'ETH', 'BTC:1', 'eth:1'])
+    expect(problemsOf({ETH_PAYOUT_LIMIT: wrong})).toEqual([
+      `ETH_PAYOUT_LIMIT (it is "${wrong}"): ${must}; "${wrong}" names no token of it`,
+    ])
+  for (const wrong of ['', 'abc', '-1', ' 1', '1e3', '.5', '1 USDC:2', '0.0000000000000000001', '9'.repeat(31)])
+    expect(problemsOf({ETH_COLLECT_ABOVE: `ETH:${wrong}`})).toEqual([
+      `ETH_COLLECT_ABOVE (it is "ETH:${wrong}"): ${must}; "${wrong}" is no amount of ETH, which has 18 decimals`,
+    ])
+  expect(problemsOf({ETH_COLLECT_ABOVE: 'ETH:1,'})).toEqual([
+    `ETH_COLLECT_ABOVE (it is "ETH:1,"): ${must}; "" names no token of it`,
+  ])
+  expect(problemsOf({ETH_COLLECT_ABOVE: 'ETH:1,ETH:2'})).toEqual([
+    `ETH_COLLECT_ABOVE (it is "ETH:1,ETH:2"): ${must}; ETH is named twice`,
+  ])
   const {payoutLimit} = readSettings({ETH_PAYOUT_LIMIT: 'USDC:10000.5,ETH:5'}).chains.get('ETH')!
   expect(payoutLimit).toEqual(
     new Map([

@@ -100,8 +100,8 @@ export function addTreasuryCommands(program: Command): void {
       `Lists addresses whose final deposits no payout collects yet, because what they hold is not worth a sweep; the largest first, ${shownAtMost} at most.`,
       '',
       'It is in gross and held_back of the balance of the merchant. The minimum is <CHAIN>_SWEEP_MIN; missing is what must still arrive at the address.',
-      'A lower minimum counts after sluice migrate. On BTC each output is compared by itself: only a lower minimum, or a payment that spends it all the',
-      'same because fees are low, ends that it is held back.',
+      'A lower minimum counts from the next npm start, or sluice migrate. On BTC each output is compared by itself: only a lower minimum, or a payment that',
+      'spends it all the same because fees are low, ends that it is held back.',
     ].join('\n'),
     'sluice treasury held-back --chain ETH',
   )

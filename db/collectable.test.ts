@@ -68,8 +68,18 @@ test('what no sweep would bring is held back: three small payments to three addr
   const [user] = await merchantWith(50, 50, 50)
   expect(await balance(user!)).toEqual([150, 3, 150, 3])
   expect(await claim(user!)).toBe(
-    'there is nothing to pay out; 0.00015 USDC is held back, because each of its addresses holds less than 0.0001 USDC',
+    'there is nothing to pay out; 0.00015 USDC is held back, on addresses with less to sweep than 0.0001 USDC',
   )
+})
+
+test('a balance that is too small for a payout without what is held back names both', async () => {
+  const [user] = await merchantWith(100, 60)
+  await money.db.rows(`update app.asset set min_payout = 101 where chain = 'ETH' and token = 'USDC'`)
+  expect(await claim(user!)).toBe(
+    'without what is held back, the balance is below the smallest payout (0.000101 USDC); 0.00006 USDC is held back, on addresses with less to sweep than 0.0001 USDC',
+  )
+  await money.db.rows(`update app.asset set min_payout = 1 where chain = 'ETH' and token = 'USDC'`)
+  expect(await claim(user!)).toMatchObject({gross: 100})
 })
 
 test('once an address has the minimum, a payout claims what is on it, and nothing else', async () => {

@@ -18,6 +18,7 @@ declare
   rate int;
   is_enabled boolean;
   at record;
+  kept text;
   adjusted numeric;
   p app.payout;
   reply text;
@@ -50,16 +51,20 @@ begin
   if destination is null then perform app.refuse_payout('no_payout_address', 'no payout address is registered for ' || of_chain); end if;
   perform app.refuse_payout('own_address', 'the payout address belongs to this service; register one of your own')
   from custody.address o where o.address = destination;
+  if at.held_back > 0 then
+    kept := app.decimal(at.held_back, asset.decimals) || ' ' || of_token || ' is held back, '
+      || case when app.uses_outputs(of_chain) then 'in outputs of less than ' else 'on addresses with less to sweep than ' end
+      || app.decimal(asset.sweep_min, asset.decimals) || ' ' || of_token;
+  end if;
   if at.gross <= 0 then
     perform app.refuse_payout('nothing_to_pay_out', case when at.gross = 0 then 'there is nothing to pay out' else 'the balance is below zero' end
-      || case when at.held_back > 0 then '; ' || app.decimal(at.held_back, asset.decimals) || ' ' || of_token || ' is held back, because '
-        || case when app.uses_outputs(of_chain) then 'each output of it' else 'each of its addresses' end || ' holds less than '
-        || app.decimal(asset.sweep_min, asset.decimals) || ' ' || of_token else '' end);
+      || coalesce('; ' || kept, ''));
   end if;
 
   select m.fee_bps into rate from app.merchant m where m.id = of_merchant;
   if at.gross - div(at.gross * rate, 10000) < asset.min_payout then
-    perform app.refuse_payout('below_smallest_payout', 'the balance is below the smallest payout (' || app.decimal(asset.min_payout, asset.decimals) || ' ' || of_token || ')');
+    perform app.refuse_payout('below_smallest_payout', case when kept is null then '' else 'without what is held back, ' end
+      || 'the balance is below the smallest payout (' || app.decimal(asset.min_payout, asset.decimals) || ' ' || of_token || ')' || coalesce('; ' || kept, ''));
   end if;
   insert into app.payout (merchant_id, chain, token, gross, fee_bps, fee, net, address, sweep_first)
   values (of_merchant, of_chain, of_token, at.gross, rate, div(at.gross * rate, 10000), at.gross - div(at.gross * rate, 10000), destination,
