@@ -132,6 +132,17 @@ test('a worker works on when any role announces a breaking migration that was no
   expect(await exit).toBe(0) // blameless: the supervisor starts it again within a second
 })
 
+test('a worker that cannot take jobs starts again: graphile-worker keeps a first look at its tasks that failed', async () => {
+  await db.rows('revoke select on graphile_worker._private_tasks from sluice_jobs')
+  const exit = exitOf(await startWorker())
+  expect(await exit).toBe(0)
+  await db.rows('grant select on graphile_worker._private_tasks to sluice_jobs')
+  await startWorker()
+  await db.pool.query(`select app.enqueue('fail_undeliverable')`)
+  const jobs = () => db.rows('select from graphile_worker._private_jobs')
+  await until(async () => !(await jobs()).length, {timeoutMs: 5000, what: 'the job to be done'})
+})
+
 test('a worker that hangs is cut off by another one, which takes over; the first ends when it runs again', async () => {
   receiver.response = hang
   const stopped = await startWorker()

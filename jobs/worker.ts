@@ -22,6 +22,7 @@ import {closeContext, openContext} from './payouts/open-context.ts'
 import {carryOutReturns} from './payouts/returns.ts'
 import {sendTransactions} from './payouts/send-transactions.ts'
 import {type AnalyticsRefresh, analyticsRefresh} from './refresh-analytics.ts'
+import {watchTaking} from './taking-jobs.ts'
 import {startTick} from './tick.ts'
 import {deliverWebhooks} from './webhooks/deliver-webhooks.ts'
 import {type Dispatcher, startDispatcher} from './webhooks/dispatcher.ts'
@@ -68,6 +69,7 @@ export async function startWorker({databaseUrl, settings, log, ends}: WorkerOpti
   const payouts = await openContext(settings, pool, log)
   const isOutdated = () => ends.startAgain('the tables of graphile-worker are newer than this worker')
   const events = await believeNoMessage(pool, isOutdated, log)
+  watchTaking(events, ends.startAgain)
   const runner = await startRunner({pool, sequencer, liveness, payouts, events, log})
   let isStopping = false
   runner.promise.then(
