@@ -82,8 +82,11 @@ export function shownFile(file: string): string {
 
 const longestShown = 100
 
-function shownValue(value: string): string {
-  return ` (it is ${JSON.stringify(value.length > longestShown ? `${value.slice(0, longestShown)}…` : value)})`
+const shownValue = (value: string) => ` (it is ${quoted(value)})`
+
+/** A value for an error, on one line and not too long. */
+export function quoted(value: string): string {
+  return JSON.stringify(value.length > longestShown ? `${value.slice(0, longestShown)}…` : value)
 }
 
 // --- allowed values ---

@@ -1,6 +1,6 @@
 // The settings that every chain has, whatever its family.
 import {z} from 'zod'
-import {milliseconds, whole} from '../base/variables.ts'
+import {milliseconds, quoted, whole} from '../base/variables.ts'
 import type {Asset, Chain} from './registry.ts'
 
 export interface CommonSettings<C extends Chain = Chain> {
@@ -114,8 +114,6 @@ function readAmounts(chain: Chain, text: string): Map<string, bigint> | string {
   }
   return found
 }
-
-const quoted = (text: string) => JSON.stringify(text.length > 40 ? `${text.slice(0, 40)}…` : text)
 
 /** An amount in whole coins, such as 0.5, converted to base units; undefined if it is not an amount or has too many decimals. */
 export function unitsOf(amount: string, decimals: number): bigint | undefined {

@@ -68,6 +68,9 @@ test('an amount of an unknown token, or with more decimals than its token, is re
     expect(problemsOf({ETH_COLLECT_ABOVE: `ETH:${wrong}`})).toEqual([
       `ETH_COLLECT_ABOVE (it is "ETH:${wrong}"): ${must}; "${wrong}" is no amount of ETH, which has 18 decimals`,
     ])
+  expect(problemsOf({ETH_PAYOUT_LIMIT: 'USDC:0.0000001'})).toEqual([
+    `ETH_PAYOUT_LIMIT (it is "USDC:0.0000001"): ${must}; "0.0000001" is no amount of USDC, which has 6 decimals`,
+  ])
   expect(problemsOf({ETH_COLLECT_ABOVE: 'ETH:1,'})).toEqual([
     `ETH_COLLECT_ABOVE (it is "ETH:1,"): ${must}; "" names no token of it`,
   ])

@@ -3,7 +3,6 @@ import type {Mutation} from '../mutation.ts'
 
 const rpc = 'chains/evm/rpc.ts'
 const rpcTests = ['chains/evm/rpc.test.ts', 'chains/evm/rpc-refusals.test.ts']
-const locks = ['db/privileges.test.ts']
 
 export const nodes: Mutation[] = [
   {
@@ -130,7 +129,7 @@ export const nodes: Mutation[] = [
     file: 'db/tables/014_locks.sql',
     from: ' from sluice_indexer, sluice_api, sluice_jobs, sluice_custody',
     to: ' from sluice_indexer',
-    tests: locks,
+    tests: ['db/privileges.test.ts'],
   },
   {
     rule: "What custody's journal has is not unknown",
