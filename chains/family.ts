@@ -32,6 +32,8 @@ export interface ChainFamily<C extends Chain = Chain, S extends CommonSettings =
   coinbase?: {sender: string; maturity: number}
   /** Whether the case of letters in an address of ours has no meaning. If so, it is looked up in lower case (app.match_key). */
   foldsAddresses: boolean
+  /** Who pays for a sweep of the native coin: the address that is swept, or the treasury. */
+  nativeSweepsPaidBy: 'address' | 'treasury'
   /** Loaded only when needed, because loading takes longer than most commands run. */
   forms(): Promise<Forms<C, S>>
 }

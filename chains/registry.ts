@@ -312,7 +312,7 @@ export const chains: Chain[] = [
         smallestPayment: 890_880n, // the rent of an account; some networks take 650,240
         mostCoins: 10_000_000_000n,
         usualMinPayout: 1_000_000n,
-        usualSweepMin: 995_880n, // the rent of an account, and the highest fee of a sweep
+        usualSweepMin: 890_880n, // the rent of an account: no account holds less
       },
     ],
     feeBudget: '1',

@@ -3,7 +3,7 @@
 // transaction that can still be mined. An intent names only the row that it is for, and in some families a fee; amount, recipient and source are read here.
 // There are no cancels, because what is not signed again ends by itself.
 import {z} from 'zod'
-import type {ChainSettings} from '../chains/families.ts'
+import {type ChainSettings, familyOf} from '../chains/families.ts'
 import type {ChainCode, Family} from '../chains/registry.ts'
 import {type Attempt, attemptsFor, checkJournal, findAttempts} from './attempts.ts'
 import {attemptToRepeat, type Lifetime} from './expiry.ts'
@@ -51,14 +51,16 @@ interface Terms {
 export interface ExpiringPlan extends Plan, Terms {
   /** Of the key of the address that the money comes from. */
   path: KeyPath
+  /** Of the key of who pays the fee: mostly the same. */
+  feePayerPath: KeyPath
 }
 
 /** What the families differ in. */
 export interface Rules<T extends Terms> {
   /** After this many transactions of a payment that expired, there is no other. */
   maxLapses(settings: ChainSettings): number
-  /** The terms of the next transaction. Throws a Refusal. */
-  terms(context: FamilyContext, purpose: Purpose): Promise<T>
+  /** The terms of the next transaction, which so many keys sign. Throws a Refusal. */
+  terms(context: FamilyContext, purpose: Purpose, signatures: 1 | 2): Promise<T>
 }
 
 export const subjectOf = (intent: ExpiringIntent): string =>
@@ -102,7 +104,14 @@ async function judgeSweep<T extends Terms>(
 ) {
   const locked = await lockOutgoingPayment(context, {id: outgoing_payment_id})
   checkJournal(context, chain)
-  const {id: outgoingPaymentId, kind, token, amount, source} = await findOutgoingPayment(context, chain, locked)
+  const {
+    id: outgoingPaymentId,
+    kind,
+    token,
+    amount,
+    source,
+    feePayer,
+  } = await findOutgoingPayment(context, chain, locked)
   checkAsset(context, {chain, token})
   const own = await findOwn(context, source)
   if (kind !== 'sweep' || own.path.purpose !== 'deposit' || amount <= 0n)
@@ -119,7 +128,16 @@ async function judgeSweep<T extends Terms>(
   }
   const {attempt} = await earlierOf(context, purpose, rules)
   if (attempt) return {attempt}
-  return await planOf(context, purpose, rules, {own, outgoingPaymentId, before: []})
+  const payer = payerOf(context, chain, own, feePayer)
+  return await planOf(context, purpose, rules, {own, payer, outgoingPaymentId, before: []})
+}
+
+/** Who pays for a sweep as it was begun: the address itself or, where the chain lets another account pay, the treasury. */
+function payerOf({chains, treasury}: FamilyContext, chain: ChainCode, own: Own, feePayer: string): Own {
+  if (feePayer === own.address) return own
+  const {nativeSweepsPaidBy} = familyOf(chains.get(chain)!)
+  if (feePayer === treasury.address && nativeSweepsPaidBy === 'treasury') return treasury
+  throw new Refusal('not_ours', `${feePayer} pays for no sweep of ${own.address}`)
 }
 
 interface Earlier {
@@ -138,8 +156,10 @@ async function earlierOf(
 }
 
 interface Use {
-  /** Whose money moves; it pays the fee, too. */
+  /** Whose money moves. */
   own: Own
+  /** Who pays the fee; absent: the same. */
+  payer?: Pick<Own, 'address' | 'path'>
   outgoingPaymentId: string
   before: Attempt[]
 }
@@ -148,18 +168,19 @@ async function planOf<T extends Terms>(
   context: FamilyContext,
   purpose: Purpose,
   rules: Rules<T>,
-  {own: {address, path}, outgoingPaymentId, before}: Use,
+  {own: {address, path}, payer = {address, path}, outgoingPaymentId, before}: Use,
 ): Promise<{plan: ExpiringPlan & T}> {
   const plan = {
     ...purpose,
     source: address,
-    feePayer: address,
+    feePayer: payer.address,
     nonce: null,
     conflictKey: null,
     outgoingPaymentId,
     isForPaymentUnderWay: before.length > 0,
     path,
-    ...(await rules.terms(context, purpose)),
+    feePayerPath: payer.path,
+    ...(await rules.terms(context, purpose, payer.address === address ? 1 : 2)),
   }
   return {plan}
 }

@@ -1,6 +1,6 @@
 // What follows when a transaction of ours is final: the ledger, the owners of the treasury's money, and payouts whose final transaction the chain
 // takes back. The tests use the role of the worker, and write the chain themselves; the books are checked after every test.
-import {afterAll, afterEach, beforeAll, describe, expect, test} from 'vitest'
+import {afterAll, afterEach, beforeAll, beforeEach, describe, expect, test} from 'vitest'
 import {assertBooks} from '../test/support/books.ts'
 import {gasAt, type Mined, Money} from '../test/support/money.ts'
 import type {TestUser} from '../test/support/people.ts'
@@ -326,6 +326,41 @@ describe('a sweep', () => {
     await money.mineFinally([await money.payAndSign(payout)], {fee: 7})
     expect(await money.status(payout)).toBe('completed')
     expect(await money.operatorFunds('ETH')).toBe(before - 8 - 7 + 10 - 2) // the service fee, and 2 that stay on the address
+  })
+
+  describe('of the coin that the treasury pays for', () => {
+    const setPayer = (byTreasury: boolean) =>
+      money.db.rows(`update app.chain set treasury_pays_native_sweeps = $1 where chain = 'ETH'`, [byTreasury])
+    beforeEach(() => setPayer(true))
+    afterEach(() => setPayer(false))
+    const begin = (payout: string, address: string, maxFee: string | number, paymentFee?: number) =>
+      money.work('begin_sweeps', payout, 'ETH', 'ETH', [address], [1000], [maxFee], ...(paymentFee ? [paymentFee] : []))
+
+    test('moves all that its address holds; the operator bears the fee', async () => {
+      const {user, payout} = await claimed({token: 'ETH'})
+      const before = await money.operatorFunds('ETH')
+      await money.work('begin_sweeping', payout)
+      expect(await begin(payout, user.address, 10)).toBeNull()
+      const sweep = await money.sweepOf(user.address, 'ETH')
+      expect(
+        await money.db.rows('select fee_payer, amount::int from app.outgoing_payment where id = $1', [sweep]),
+      ).toEqual([{fee_payer: money.treasury, amount: 1000}])
+      expect(await money.operatorFunds('ETH')).toBe(before - 10)
+      await money.mineFinally([(await money.attempt(sweep))!], {fee: 8})
+      expect([await held(user.address, 'ETH'), await share(user, 'ETH')]).toEqual([0, 1000])
+      expect(await money.operatorFunds('ETH')).toBe(before - 8)
+      await money.mineFinally([await money.payAndSign(payout)], {fee: 7})
+      expect(await money.status(payout)).toBe('completed')
+      expect(await money.operatorFunds('ETH')).toBe(before - 8 - 7 + 10) // the service fee
+    })
+
+    test('is not begun if the operator has less than its fee', async () => {
+      const {user, payout} = await claimed({token: 'ETH'})
+      await money.work('begin_sweeping', payout)
+      const tooMuch = String((await money.operatorFunds('ETH')) + 1)
+      expect(await begin(payout, user.address, tooMuch)).toMatch('for sweeping')
+      expect(await money.db.rows('select from app.outgoing_payment where source = $1', [user.address])).toEqual([])
+    })
   })
 
   test('may move less when it is replaced; what stays on the address can be swept later', async () => {

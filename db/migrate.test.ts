@@ -193,7 +193,7 @@ test('chains and assets equal the registry after every run, whatever the tables 
   await client.query(`update app.asset set name = 'was-' || name, display_name = 'an older name'`)
   await client.query(`delete from app.asset where token = 'USDC'`)
   await client.query(
-    'update app.chain set shows_unconfirmed = not shows_unconfirmed, coinbase_sender = $1, coinbase_maturity = 7',
+    'update app.chain set shows_unconfirmed = not shows_unconfirmed, treasury_pays_native_sweeps = not treasury_pays_native_sweeps, coinbase_sender = $1, coinbase_maturity = 7',
     ['was'],
   )
   await client.query('drop schema squid_eth cascade')
@@ -201,7 +201,9 @@ test('chains and assets equal the registry after every run, whatever the tables 
   const byCode = chains.toSorted((a, b) => (a.code < b.code ? -1 : 1))
   expect(await rows('select * from app.chain order by chain')).toEqual(
     byCode.map(({code, family, assets}) => {
-      const {attemptsExcludeBy, expiry, showsUnconfirmed, coinbase, foldsAddresses} = familyOf({family})
+      const {attemptsExcludeBy, expiry, showsUnconfirmed, coinbase, foldsAddresses, nativeSweepsPaidBy} = familyOf({
+        family,
+      })
       return {
         chain: code,
         family,
@@ -214,6 +216,7 @@ test('chains and assets equal the registry after every run, whatever the tables 
         ends_by: expiry?.endsBy ?? null,
         longest_lifetime: expiry ? String(expiry.longest) : null,
         longest_lifetime_ms: expiry ? String(expiry.longestMs) : null,
+        treasury_pays_native_sweeps: nativeSweepsPaidBy === 'treasury',
         assets: null, // until a process writes down those of its settings
       }
     }),

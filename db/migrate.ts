@@ -322,13 +322,14 @@ const grantGraphileWorker = `
 async function syncRegistry(client: pg.Client): Promise<void> {
   for (const chain of chains) {
     await client.query('select chain.install($1)', [chain.code])
-    const {attemptsExcludeBy, expiry, showsUnconfirmed, coinbase, foldsAddresses} = familyOf(chain)
+    const {attemptsExcludeBy, expiry, showsUnconfirmed, coinbase, foldsAddresses, nativeSweepsPaidBy} = familyOf(chain)
     await client.query(
       `insert into app.chain (chain, family, native_token, attempts_exclude_by, shows_unconfirmed, coinbase_sender, coinbase_maturity,
-         folds_addresses, ends_by, longest_lifetime, longest_lifetime_ms)
-       values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) on conflict (chain) do update
+         folds_addresses, ends_by, longest_lifetime, longest_lifetime_ms, treasury_pays_native_sweeps)
+       values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) on conflict (chain) do update
        set shows_unconfirmed = excluded.shows_unconfirmed, coinbase_sender = excluded.coinbase_sender, coinbase_maturity = excluded.coinbase_maturity,
-         longest_lifetime = excluded.longest_lifetime, longest_lifetime_ms = excluded.longest_lifetime_ms`,
+         longest_lifetime = excluded.longest_lifetime, longest_lifetime_ms = excluded.longest_lifetime_ms,
+         treasury_pays_native_sweeps = excluded.treasury_pays_native_sweeps`,
       [
         chain.code,
         chain.family,
@@ -341,6 +342,7 @@ async function syncRegistry(client: pg.Client): Promise<void> {
         expiry?.endsBy,
         expiry?.longest,
         expiry?.longestMs,
+        nativeSweepsPaidBy === 'treasury',
       ],
     )
     await upsertAssets(client, chain.code, chain.assets)

@@ -1221,6 +1221,7 @@ create table app.chain (
   coinbase_maturity integer, -- How many blocks above theirs nodes wait until new coins may be spent; null if there are none.
   folds_addresses boolean not null, -- Whether upper and lower case make no difference in an address; it is then looked up in lower case (app.match_key). The same for all chains of a family. Never changes.
   assets jsonb, -- Its assets as the settings of the last migration run name them: [{token, decimals, contract}]. A process with other settings does not start. Null before a run with settings.
+  treasury_pays_native_sweeps boolean not null default false, -- Whether the treasury pays the network fee of a sweep of the native coin, as it does for every token; else the address that is swept pays it. Sweeps that were begun keep who pays them (app.outgoing_payment.fee_payer).
   constraint chain_pkey PRIMARY KEY (chain),
   constraint chain_attempts_exclude_by_check CHECK ((attempts_exclude_by = ANY (ARRAY['nonce'::text, 'output'::text, 'expiry'::text]))),
   constraint chain_coinbase_maturity_check CHECK ((coinbase_maturity > 0)),
@@ -3411,21 +3412,22 @@ declare
   whole numeric := (select u.amount from app.unattributed_decision u where u.deposit_id = of_deposit);
   native text := app.native_token(d.chain);
   funds numeric := app.operator_funds(d.chain, native);
-  by_whom text := case when d.token = native then d.address else app.treasury_address(d.chain) end;
+  by_whom text := app.sweep_payer(d.chain, d.token, d.address);
+  by_treasury boolean := by_whom = app.treasury_address(d.chain);
   sweep uuid := app.next_return_outgoing_payment(d, 'sweep');
 begin
   if d.id is null then return; end if;
   if d.status <> 'final' then
     select 'deposit_not_final', 'the deposit left the chain' into reason, detail;
-  elsif moved <= 0 or moved + (case when d.token = native then max_fee else 0 end) > whole or (d.token <> native and moved < whole) then
+  elsif moved <= 0 or moved + (case when by_treasury then 0 else max_fee end) > whole or (by_treasury and moved < whole) then
     select 'not_worth_moving', format('it is %s base units, and %s would be moved', whole, moved) into reason, detail;
-  elsif d.token <> native and funds < max_fee then
+  elsif by_treasury and funds < max_fee then
     select 'insufficient_treasury_funds', app.short_by(d.chain, native, max_fee - funds, ' for the network fee') into reason, detail;
   elsif sweep is null then
     select 'given_up', 'it was begun 20 times and failed each time' into reason, detail;
   end if;
   if reason is not null then return; end if;
-  if d.token <> native then perform app.reserve(d.chain, native, max_fee); end if;
+  if by_treasury then perform app.reserve(d.chain, native, max_fee); end if;
   insert into app.outgoing_payment (id, kind, chain, token, amount, source, recipient, fee_payer, nonce, max_fee)
   values (sweep, 'sweep', d.chain, d.token, moved, d.address, app.treasury_address(d.chain), by_whom, app.take_nonce(d.chain, by_whom), max_fee);
   update app.unattributed_decision u set sweep_id = sweep, waiting_reason = null, waiting_detail = null, waiting_since = null
@@ -3492,6 +3494,7 @@ declare
   treasury text := app.treasury_address(of_chain);
   item record;
   held app.holding;
+  by_whom text;
   sweep uuid;
   funds numeric;
   missing numeric := 'infinity';
@@ -3510,9 +3513,10 @@ begin
     sweep := app.sweep_under_way(of_chain, of_token, item.address);
     if sweep is null then
       select * into held from app.holding h where h.chain = of_chain and h.address = item.address and h.token = of_token;
+      by_whom := app.sweep_payer(of_chain, of_token, item.address);
       continue when held.address is null or item.amount <= 0
-        or held.amount < item.amount + case when native = of_token then item.max_fee else 0 end;
-      if native <> of_token then
+        or held.amount < item.amount + case when by_whom <> treasury then item.max_fee else 0 end;
+      if by_whom = treasury then
         if funds < item.max_fee then
           short := app.short_by(of_chain, native, item.max_fee - funds, ' for sweeping');
           exit;
@@ -3521,11 +3525,10 @@ begin
         perform app.reserve(of_chain, native, item.max_fee);
       end if;
       insert into app.outgoing_payment as s (kind, chain, token, amount, source, recipient, fee_payer, nonce, payout_id, merchant_id, max_fee)
-      select 'sweep', of_chain, of_token, item.amount, item.address, treasury, by_whom, app.take_nonce(of_chain, by_whom), of_payout,
-        held.merchant_id, item.max_fee
-      from (select case when native = of_token then item.address else treasury end as by_whom) b
+      values ('sweep', of_chain, of_token, item.amount, item.address, treasury, by_whom, app.take_nonce(of_chain, by_whom), of_payout,
+        held.merchant_id, item.max_fee)
       returning s.id into sweep;
-      missing := missing - item.amount;
+      missing := missing - item.amount + case when by_whom = treasury and native = of_token then item.max_fee else 0 end;
     end if;
     if of_payout is not null then
       insert into app.payout_sweep (payout_id, outgoing_payment_id) values (of_payout, sweep) on conflict do nothing;
@@ -6897,6 +6900,17 @@ AS $function$
     union all select j.txid from custody.journal_key k join custody.journal j using (stream, seq) where k.stream = s.chain and k.conflict_key = s.conflict_key))
 $function$;
 
+-- The account that pays the network fee of a sweep of an address: the treasury, or the address itself.
+CREATE OR REPLACE FUNCTION app.sweep_payer(of_chain text, of_token text, of_address text)
+ RETURNS text
+ LANGUAGE sql
+ STABLE
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select case when c.native_token = of_token and not c.treasury_pays_native_sweeps then of_address else app.treasury_address(of_chain) end
+  from app.chain c where c.chain = of_chain
+$function$;
+
 -- The sweep of a merchant's money on an address that is not final; null if there is none.
 CREATE OR REPLACE FUNCTION app.sweep_under_way(of_chain text, of_token text, of_address text)
  RETURNS uuid
@@ -8785,7 +8799,7 @@ create view chain.lapsable as
  SELECT f.chain,
     f.txid,
     j.raw,
-    j.sender,
+    j.source,
     j.lifetime_from,
     j.lifetime_end,
         CASE
@@ -8799,7 +8813,7 @@ create view chain.lapsable as
 --   chain text: Chain code.
 --   txid text: The transaction.
 --   raw text: Its signed bytes.
---   sender text: The address that sends it and pays its fee.
+--   source text: The address whose coins it moves.
 --   lifetime_from integer: No block at or below this height can hold it.
 --   lifetime_end bigint: Its end: a height, or the time of a block in ms.
 --   not_followed text: Why its absence can never be proven, if blocks that may hold it were not read; else null.

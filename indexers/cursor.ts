@@ -27,8 +27,8 @@ export interface Expired {
   txid: string
   /** In hex. */
   raw: string
-  /** Our address that sends it. */
-  sender: string
+  /** Our address whose coins it moves. */
+  source: string
   /** No block at or below this height can hold it. */
   lifetimeFrom: number
   /** Its end: a height, or the time of a block in ms. */
@@ -123,7 +123,7 @@ export class ChainCursor {
   /** The transactions of ours that may have expired, and are not proven to have. */
   async expired(): Promise<Expired[]> {
     const {rows} = await this.#db.query<Expired>(
-      `select txid, raw, sender, lifetime_from as "lifetimeFrom", lifetime_end::float8 as "lifetimeEnd",
+      `select txid, raw, source, lifetime_from as "lifetimeFrom", lifetime_end::float8 as "lifetimeEnd",
          not_followed as "notFollowed"
        from chain.lapsable where chain = $1`,
       [this.chain],

@@ -16,5 +16,6 @@ export const bitcoin: ChainFamily<BitcoinChain, BitcoinSettings> = {
   showsUnconfirmed: true,
   coinbase: {sender: coinbaseSender, maturity: 100},
   foldsAddresses: true, // our addresses are segwit addresses (BIP-173)
+  nativeSweepsPaidBy: 'address',
   forms: () => import('./forms.ts'),
 }

@@ -13,5 +13,6 @@ export const evm: ChainFamily<EvmChain, EvmSettings> = {
   attemptsExcludeBy: 'nonce',
   showsUnconfirmed: false,
   foldsAddresses: true,
+  nativeSweepsPaidBy: 'address',
   forms: () => import('./forms.ts'),
 }

@@ -16,5 +16,6 @@ export const solana: ChainFamily<SolanaChain, SolanaSettings> = {
   expiry: {endsBy: 'height', longest: lifetimeBlocks, longestMs: lifetimeBlocks * blockMs + lifetimeMarginMs},
   showsUnconfirmed: false,
   foldsAddresses: false,
+  nativeSweepsPaidBy: 'treasury',
   forms: () => import('./forms.ts'),
 }

@@ -3,10 +3,12 @@ import {createPublicKey, verify} from 'node:crypto'
 import fc from 'fast-check'
 import {expect, test} from 'vitest'
 import {addressOf, bytesOf, computeBudgetProgram, systemProgram} from './address.ts'
-import {largestAmount, messageOf, type Payment, parsePayment, rawOf} from './message.ts'
+import {largestAmount, messageOf, type Payment, parsePayment, rawOf, signersOf} from './message.ts'
 
 /** Of the private key of 32 bytes 7. */
 const from = 'GmaDrppBC7P5ARKV8g3djiwP89vz1jLK23V2GBjuAEGB'
+/** Of the private key of 32 bytes 9: who pays the fee of what it receives. */
+const payer = 'J2xccRtuG43drESLYznHhLhQkLTdfepcKYbiQ9BsJVaf'
 const blockhash = 'EETubP5AKHgjPAhzPAFcb8BAY1hMH639CWCFTqi3hq1k'
 
 /*
@@ -18,9 +20,13 @@ const blockhash = 'EETubP5AKHgjPAhzPAFcb8BAY1hMH639CWCFTqi3hq1k'
  *       getTransferSolInstruction({source, destination: address(to), amount})], m))
  *   const signed = await signTransactionMessageWithSigners(message)
  *   getSignatureFromTransaction(signed), Buffer.from(getBase64EncodedWireTransaction(signed), 'base64').toString('hex')
- * The prices (microLamports) were 0, 5,002,501 and 18,446,744,073,709.
+ * The prices (microLamports) were 0, 5,002,501 and 18,446,744,073,709; of the last two, whose fee payer is another signer, 0 and 5,002,501.
  */
-const made: [more: Omit<Payment, 'from' | 'blockhash'>, txid: string, raw: string][] = [
+const made: [
+  more: Omit<Payment, 'from' | 'feePayer' | 'blockhash'> & {feePayer?: string},
+  txid: string,
+  raw: string,
+][] = [
   [
     {to: 'HAgk14JpMQLgt6rVgv7cBQFJWFto5Dqxi472uT3DKpqk', amount: 1n, computeUnitLimit: 1000, priorityFee: 0n},
     'FxdF9fNgR5rH3W4tGwWdusJBFZ5SEgaHhLUyMQXPm8rFjcZJXJ2TncG5xhKepUpMF9rEepV1iQQqrEG1KNSVFVp',
@@ -46,50 +52,72 @@ const made: [more: Omit<Payment, 'from' | 'blockhash'>, txid: string, raw: strin
     '5fAhixzUX597MfqQQssYXHqMAHjHvXQEHp5BQ7uMBHJJ7BF5ne78ErT98CE7uEmBjfXYTqAmJUVYfRYrdyTqokxT',
     '01e8fb64b46e2bd0dcd9df4d388011ef284698015e6bd9d60b1219688a68c99c8bb4e9475be189375dab16fc4b533a060bf109fda60e3e69ad1d39d1ef27d4090c01000204ea4a6c63e29c520abef5507b132ec5f9954776aebebe7b92421eea691446d22cffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff00000000000000000000000000000000000000000000000000000000000000000306466fe5211732ffecadba72c39be7bc8ce5bbc5f7126b2c439b3a40000000c49ae77603782054f17a9decea43b444eba0edb12c6f1d31c6e0e4a84bf052eb030300050240420f0003000903edb5a0f7c6100000020200010c02000000ffffffffffffffff',
   ],
+  [
+    {to: payer, feePayer: payer, amount: 1n, computeUnitLimit: 1000, priorityFee: 0n},
+    '3cHcqB5pdEoxCwF4gHd7Q3ZF3NrnNUDMErL7t3MfLqaKuK1Xdpsgf4MAA9R7mWPiBGTLosyKt2AFz9kEQa5jX837',
+    '028276b814d81b0d133bed18fbd3bec4cb4abcb74687e4ef139ca13844c3912ad1c4249c38766bbcd6e7c39f46670917d4311d19f5e101e47e0857f46398e21b067f477234402b82726b1191ce2215532f4dfa4d975e55de6c94883bf090cbe544d9faeb68329805a9775a4c3a1e0e938e6be3d69927ce9d221706b1685c278f0802000204fd1724385aa0c75b64fb78cd602fa1d991fdebf76b13c58ed702eac835e9f618ea4a6c63e29c520abef5507b132ec5f9954776aebebe7b92421eea691446d22c00000000000000000000000000000000000000000000000000000000000000000306466fe5211732ffecadba72c39be7bc8ce5bbc5f7126b2c439b3a40000000c49ae77603782054f17a9decea43b444eba0edb12c6f1d31c6e0e4a84bf052eb0303000502e8030000030009030000000000000000020201000c020000000100000000000000',
+  ],
+  [
+    {to: payer, feePayer: payer, amount: 1_500_000_000n, computeUnitLimit: 1999, priorityFee: 10_000n},
+    'Bxo4vWyckuxLR9AUFrmCsED7pFzmMKXGk2Azj2Smychh5D4UadURbZCSD4uzRVF16ihM8uNWD3QpDskwRm9V7NM',
+    '020974040f9b40d5ad50302b6d32bd266bc3e24faf1ebfd7638e745aea3e002858a88f9e75fff4a87cab82bd7901fdeb501f55f397e1ebb9c6cd4ba4563b3cf40e767d1b8d3e5d8709d561f190220b5ed1566b3af7e12069e43d60e0dce34899540571816a1f789985f9f36661844ab3dce7ccdee078467d5dd018631ace908b0d02000204fd1724385aa0c75b64fb78cd602fa1d991fdebf76b13c58ed702eac835e9f618ea4a6c63e29c520abef5507b132ec5f9954776aebebe7b92421eea691446d22c00000000000000000000000000000000000000000000000000000000000000000306466fe5211732ffecadba72c39be7bc8ce5bbc5f7126b2c439b3a40000000c49ae77603782054f17a9decea43b444eba0edb12c6f1d31c6e0e4a84bf052eb0303000502cf0700000300090305554c0000000000020201000c02000000002f685900000000',
+  ],
 ]
 
 /** RFC 8410: what precedes a public key. */
-const spki = Buffer.concat([Buffer.from('302a300506032b6570032100', 'hex'), bytesOf(from)])
-const signer = createPublicKey({key: spki, format: 'der', type: 'spki'})
+const spki = Buffer.from('302a300506032b6570032100', 'hex')
+const keyOf = (address: string) =>
+  createPublicKey({key: Buffer.concat([spki, bytesOf(address)]), format: 'der', type: 'spki'})
 
-test.each(made)('a payment has the bytes, the id and the signature that kit makes: %o', (more, txid, raw) => {
-  const payment = {from, blockhash, ...more}
-  const {signature, ...parsed} = parsePayment(raw)
+test.each(made)('a payment has the bytes, the id and the signatures that kit makes: %o', (more, txid, raw) => {
+  const payment: Payment = {from, feePayer: from, blockhash, ...more}
+  const {signatures, ...parsed} = parsePayment(raw)
   const message = messageOf(payment)
   expect(parsed).toEqual({...payment, txid})
-  expect(rawOf(message, signature)).toBe(raw)
-  expect(verify(null, message, signer, signature)).toBe(true)
+  expect(rawOf(message, signatures)).toBe(raw)
+  expect(signersOf(payment).map((each, i) => verify(null, message, keyOf(each), signatures[i]!))).toEqual(
+    signatures.map(() => true),
+  )
 })
 
 const address = fc.uint8Array({minLength: 32, maxLength: 32}).map(addressOf)
-const payments = fc.record({
-  from: address,
-  to: address,
-  amount: fc.bigInt({min: 0n, max: largestAmount}),
-  blockhash: address,
-  computeUnitLimit: fc.integer({min: 1, max: 1_000_000}),
-  priorityFee: fc.bigInt({min: 0n, max: 10n ** 12n}),
-})
+const payments = fc
+  .record({
+    from: address,
+    to: address,
+    paidBy: fc.constantFrom('from', 'to'),
+    amount: fc.bigInt({min: 0n, max: largestAmount}),
+    blockhash: address,
+    computeUnitLimit: fc.integer({min: 1, max: 1_000_000}),
+    priorityFee: fc.bigInt({min: 0n, max: 10n ** 12n}),
+  })
+  .map(({paidBy, ...rest}): Payment => ({...rest, feePayer: rest[paidBy]}))
+const empty = new Uint8Array(64)
+const unsigned = (payment: Payment) =>
+  rawOf(
+    messageOf(payment),
+    signersOf(payment).map(() => empty),
+  )
 
 test('what is read from a payment is what was written, with the exact fee', () => {
   fc.assert(
     fc.property(payments, payment => {
-      const raw = rawOf(messageOf(payment), new Uint8Array(64))
-      expect(parsePayment(raw)).toMatchObject(payment)
+      expect(parsePayment(unsigned(payment))).toMatchObject(payment)
     }),
   )
 })
 
 test('another limit makes another message, at the same fee', () => {
-  const payment = {from, blockhash, ...made[0]![0], priorityFee: 777n}
+  const payment = {from, feePayer: from, blockhash, ...made[0]![0], priorityFee: 777n}
   const limits = Array.from({length: 1000}, (_, n) => 1000 + n)
-  const raws = limits.map(computeUnitLimit => rawOf(messageOf({...payment, computeUnitLimit}), new Uint8Array(64)))
+  const raws = limits.map(computeUnitLimit => unsigned({...payment, computeUnitLimit}))
   expect(new Set(raws).size).toBe(1000)
   expect(new Set(raws.map(raw => parsePayment(raw).priorityFee))).toEqual(new Set([777n]))
 })
 
 test('what the wire would change, or a node refuse, is refused', () => {
-  const payment = {from, blockhash, ...made[0]![0]}
+  const payment = {from, feePayer: from, blockhash, ...made[0]![0]}
+  expect(() => messageOf({...payment, feePayer: payer})).toThrow('cannot pay the fee of others')
   for (const amount of [-1n, 2n ** 64n]) expect(() => messageOf({...payment, amount})).toThrow('cannot move')
   for (const computeUnitLimit of [0, -1, 1_000_001])
     expect(() => messageOf({...payment, computeUnitLimit})).toThrow('no limit')
@@ -100,17 +128,28 @@ test('what the wire would change, or a node refuse, is refused', () => {
     expect(() => messageOf({...payment, blockhash: hash})).toThrow('no hash of a block')
 })
 
-test('bytes that are not exactly those of a payment are refused', () => {
-  const [payment, , raw] = made[1]!
+test.each([
+  ['one', 1, 1],
+  ['two', 2, 4],
+])('bytes that are not exactly those of a payment with %s signatures are refused', (_count, signers, index) => {
+  const [payment, , raw] = made[index]!
   expect(parsePayment(raw).amount).toBe(payment.amount)
-  for (const other of ['', 'zz', raw.slice(2), `${raw}00`, `02${raw.slice(2)}`])
+  for (const other of ['', 'zz', raw.slice(2), `${raw}00`, `0${3 - signers}${raw.slice(2)}`, `03${raw.slice(2)}`])
     expect(() => parsePayment(other)).toThrow(RangeError)
   const bytes = Buffer.from(raw, 'hex')
-  /** The places of the signature, the payer, the recipient, the blockhash, the limit and the amount: the rest is the same in all payments. */
-  const varies = (i: number) => (i >= 1 && i < 133) || (i >= 197 && i < 229) || (i >= 234 && i < 238) || i >= 259
+  const message = 1 + 64 * signers
+  /** The places of the signatures, the two accounts, the blockhash, the limit and the amount: the rest is the same in all such payments. */
+  const spans = [
+    [1, message],
+    [message + 4, message + 68],
+    [message + 132, message + 164],
+    [message + 169, message + 173],
+    [message + 194, bytes.length],
+  ] as const
   for (const i of bytes.keys()) {
     const changed = Buffer.from(bytes)
     changed[i]! ^= 1
-    if (!varies(i)) expect(() => parsePayment(changed.toString('hex')), String(i)).toThrow(RangeError)
+    if (!spans.some(([start, end]) => i >= start && i < end))
+      expect(() => parsePayment(changed.toString('hex')), String(i)).toThrow(RangeError)
   }
 })

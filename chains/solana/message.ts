@@ -11,16 +11,20 @@ export const lifetimeBlocks = 151 // a hash is valid for 150, and its age is cou
 /** The longest that a block takes, if leaders miss no more of their slots than the margin of every lifetime allows for. */
 export const blockMs = 400
 
-/** What a signature costs, in lamports. A payment has one. */
+/** What a signature costs, in lamports. */
 export const signatureFee = 5000n
+/** What the signatures cost of a payment whose fee somebody else pays. */
+export const twoSignaturesFee = 2n * signatureFee
 
 /** The largest u64: a larger amount would be written as another one. */
 export const largestAmount = 2n ** 64n - 1n
 
 export interface Payment {
-  /** It signs, and pays the fee. */
+  /** It signs. */
   from: string
   to: string
+  /** Who pays the fee: `from`, or `to`, which signs, too. Only then may nothing be left at `from`: who pays a fee must keep the rent until it is paid. */
+  feePayer: string
   /** In lamports. */
   amount: bigint
   /** The hash of a recent block. */
@@ -36,10 +40,15 @@ export interface Payment {
 
 /** A payment as it is broadcast. */
 export interface SignedPayment extends Payment {
-  /** The signature in base58. */
+  /** The first signature in base58. */
   txid: string
-  signature: Uint8Array
+  /** In the order of signersOf. */
+  signatures: Uint8Array[]
 }
+
+/** Who signs a payment, in the order of their signatures: first who pays the fee. */
+export const signersOf = ({from, feePayer}: Pick<Payment, 'from' | 'feePayer'>): string[] =>
+  feePayer === from ? [from] : [feePayer, from]
 
 /** Prices are in micro-lamports, and fees are rounded up to lamports. */
 const microLamports = 1_000_000n
@@ -47,49 +56,60 @@ const microLamports = 1_000_000n
 const highestLimit = 1_000_000
 
 /** The bytes that are signed. */
-export function messageOf({from, to, amount, blockhash, computeUnitLimit: limit, priorityFee}: Payment): Buffer {
+export function messageOf(payment: Payment): Buffer {
+  const {from, to, feePayer, amount, blockhash, computeUnitLimit: limit, priorityFee} = payment
   if (amount < 0n || amount > largestAmount) throw new RangeError(`a transaction cannot move ${amount} lamports`)
   if (limit < 1 || limit > highestLimit) throw new RangeError(`${limit} is no limit of compute units`)
-  const accounts = [from, to, systemProgram, computeBudgetProgram]
-  if (new Set(accounts).size < accounts.length) throw new RangeError(`${from} cannot pay ${to}`)
+  if (feePayer !== from && feePayer !== to) throw new RangeError(`${feePayer} cannot pay the fee of others`)
+  const signers = signersOf(payment)
+  const accounts = [...new Set([...signers, from, to, systemProgram, computeBudgetProgram])]
+  if (accounts.length < 4) throw new RangeError(`${from} cannot pay ${to}`)
   return Buffer.concat([
-    Uint8Array.of(1, 0, 2), // one signer, which can be written; of the other accounts, the last two cannot
+    Uint8Array.of(signers.length, 0, 2), // all signers can be written; of the other accounts, the last two cannot
     Uint8Array.of(accounts.length),
     ...accounts.map(bytesOf),
     hashBytes(blockhash),
     Uint8Array.of(3),
     instruction(3, [], Uint8Array.of(2), u32(limit)), // SetComputeUnitLimit
     instruction(3, [], Uint8Array.of(3), u64((priorityFee * microLamports) / BigInt(limit))), // SetComputeUnitPrice
-    instruction(2, [0, 1], u32(2), u64(amount)), // Transfer
+    instruction(2, [accounts.indexOf(from), accounts.indexOf(to)], u32(2), u64(amount)), // Transfer
   ])
 }
 
 /** The whole transaction in hex. */
-export function rawOf(message: Uint8Array, signature: Uint8Array): string {
-  return Buffer.concat([Uint8Array.of(1), signature, message]).toString('hex')
+export function rawOf(message: Uint8Array, signatures: Uint8Array[]): string {
+  return Buffer.concat([Uint8Array.of(signatures.length), ...signatures, message]).toString('hex')
 }
 
 /** The payment in a transaction, given in hex. Throws RangeError if it is not what rawOf makes of one. The signature is not checked. */
 export function parsePayment(raw: string): SignedPayment {
   const bytes = Buffer.from(raw, 'hex')
-  if (bytes.length !== transactionBytes) throw new RangeError('the bytes are no payment')
-  const [signature, message] = [bytes.subarray(1, 65), bytes.subarray(65)]
+  const signers = bytes[0] ?? 0
+  if (signers < 1 || signers > 2 || bytes.length !== 1 + signers * signatureBytes + messageBytes)
+    throw new RangeError('the bytes are no payment')
+  const message = bytes.subarray(1 + signers * signatureBytes)
+  const signatures = Array.from({length: signers}, (_, i) =>
+    bytes.subarray(1 + i * signatureBytes).subarray(0, signatureBytes),
+  )
+  const account = (i: number) => addressOf(message.subarray(at.accounts + 32 * i).subarray(0, 32))
+  const [first, second] = [account(0), account(1)]
   const limit = message.readUInt32LE(at.limit)
   const payment: Payment = {
-    from: addressOf(message.subarray(at.from, at.from + 32)),
-    to: addressOf(message.subarray(at.to, at.to + 32)),
+    ...(signers === 1 ? {from: first, to: second} : {from: second, to: first}),
+    feePayer: first,
     amount: message.readBigUInt64LE(at.amount),
     blockhash: toBase58(message.subarray(at.blockhash, at.blockhash + 32)),
     computeUnitLimit: limit,
     priorityFee: feeAt(message.readBigUInt64LE(at.price), limit),
   }
-  if (rawOf(messageOf(payment), signature) !== raw) throw new RangeError('the bytes are no payment')
-  return {...payment, txid: toBase58(signature), signature}
+  if (rawOf(messageOf(payment), signatures) !== raw) throw new RangeError('the bytes are no payment')
+  return {...payment, txid: toBase58(signatures[0]!), signatures}
 }
 
 /** Where in a message what differs between payments is. */
-const at = {from: 4, to: 36, blockhash: 132, limit: 169, price: 177, amount: 194}
-const transactionBytes = 267
+const at = {accounts: 4, blockhash: 132, limit: 169, price: 177, amount: 194}
+const messageBytes = 202
+const signatureBytes = 64
 
 const feeAt = (price: bigint, limit: number) => (price * BigInt(limit) + microLamports - 1n) / microLamports
 

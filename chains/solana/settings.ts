@@ -4,7 +4,7 @@ import {choice, plainText, url, type Variables, variables} from '../../base/vari
 import {atLeast, type CommonSettings, coins, commonSettings, commonVariables, worthSweeping} from '../chain-settings.ts'
 import {type ExpirySettings, expirySettings, expiryVariables} from '../expiry-settings.ts'
 import {type SolanaChain, type SolanaNetwork, solanaNetworks} from '../registry.ts'
-import {signatureFee} from './message.ts'
+import {twoSignaturesFee} from './message.ts'
 
 export interface SolanaEndpoint {
   url: string
@@ -65,7 +65,7 @@ export function solanaVariables(chain: SolanaChain): Variables<SolanaSettings> {
       return {
         ...common,
         ...expirySettings(given),
-        sweepMin: atLeast(worthSweeping(common, signatureFee + given.MAX_PRIORITY_FEE), common.sweepMin),
+        sweepMin: atLeast(worthSweeping(common, twoSignaturesFee + given.MAX_PRIORITY_FEE), common.sweepMin),
         network: given.NETWORK,
         endpoints: [endpointOf(first, key), endpointOf(given.RPC_URL_2, key)].flat(),
         archive: endpointOf(given.ARCHIVE_RPC_URL, key)[0],

@@ -20,5 +20,6 @@ export const tron: ChainFamily<TronChain, TronSettings> = {
   },
   showsUnconfirmed: false,
   foldsAddresses: false,
+  nativeSweepsPaidBy: 'address',
   forms: () => import('./forms.ts'),
 }

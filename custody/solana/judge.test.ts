@@ -28,7 +28,7 @@ afterAll(async () => {
 
 const purpose = {kind: 'pay', chain: 'SOL', token: 'SOL', amount: 1n} as Purpose
 const termsOf = (more: Partial<Purpose> = {}, priorityFee = 0n) =>
-  terms({client, chains: new Map([['SOL', settings]])} as FamilyContext, {...purpose, ...more}, priorityFee)
+  terms({client, chains: new Map([['SOL', settings]])} as FamilyContext, {...purpose, ...more}, 1, priorityFee)
 
 /** Something that custody signed, with this number in the journal. */
 async function signed(seq: number): Promise<void> {

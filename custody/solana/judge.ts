@@ -19,7 +19,7 @@ const leastLimit = 1000
  */
 const limits = 1000
 
-/** The priority fee is in lamports, on top of the signature's. Of a sweep it is what its address keeps for it, so that nothing is left. */
+/** The priority fee is in lamports, on top of the signatures'. Of a sweep whose address pays, it is what the address keeps for it, so that nothing is left. */
 export const Intent = expiringIntents('solana', {priority_fee: units})
 export type Intent = z.infer<typeof Intent>
 
@@ -32,12 +32,17 @@ export interface SolanaPlan extends ExpiringPlan {
 export async function judge(context: FamilyContext, intent: Intent): Promise<Decision<SolanaPlan>> {
   return await judgeExpiring(context, intent, {
     maxLapses: settings => solanaSettings(settings).maxLapses,
-    terms: (context, purpose) => terms(context, purpose, BigInt(intent.priority_fee)),
+    terms: (context, purpose, signatures) => terms(context, purpose, signatures, BigInt(intent.priority_fee)),
   })
 }
 
 /** What the next transaction names. */
-export async function terms(context: FamilyContext, {chain, token, amount}: Purpose, priorityFee: bigint) {
+export async function terms(
+  context: FamilyContext,
+  {chain, token, amount}: Purpose,
+  signatures: 1 | 2,
+  priorityFee: bigint,
+) {
   const settings = solanaSettings(context.chains.get(chain))
   if (token !== settings.chain.assets[0].token)
     throw new Refusal('unknown_settlement', `custody signs nothing for ${token} on ${chain}`)
@@ -49,7 +54,7 @@ export async function terms(context: FamilyContext, {chain, token, amount}: Purp
     )
   const linked = await linkedNow(context, chain, settings)
   return {
-    maxFee: signatureFee + priorityFee,
+    maxFee: signatureFee * BigInt(signatures) + priorityFee,
     lifetime: lifetimeInBlocks(linked, lifetimeBlocks, blockMs),
     blockhash: linked.headHash,
     computeUnitLimit: await nextLimit(context, chain),

@@ -4,19 +4,24 @@ import {expect, test} from 'vitest'
 import {addressOf, bytesOf} from '../../chains/solana/address.ts'
 import {messageOf, parsePayment} from '../../chains/solana/message.ts'
 import {ed25519} from '../ed25519.ts'
-import type {KeyStore} from '../keys.ts'
+import type {KeyPath, KeyStore} from '../keys.ts'
 import type {SolanaPlan} from './judge.ts'
 import {sign} from './sign.ts'
 
 const key = new Uint8Array(32).fill(7)
+/** Of the treasury, as in chains/solana/message.test.ts. */
+const treasuryKey = new Uint8Array(32).fill(9)
+const keyAt = ({purpose}: KeyPath) => (purpose === 'treasury' ? treasuryKey : key)
 const keys: KeyStore = {
-  publicKey: async () => ed25519.publicKey(key),
-  sign: async (_, message) => ed25519.sign(key, message),
+  publicKey: async path => ed25519.publicKey(keyAt(path)),
+  sign: async (path, message) => ed25519.sign(keyAt(path), message),
 }
 
 const planOf = (more: Partial<SolanaPlan> = {}) =>
   ({
     source: addressOf(ed25519.publicKey(key)),
+    feePayer: addressOf(ed25519.publicKey(key)),
+    path: {family: 'solana', purpose: 'deposit', index: 0},
     destination: '5SHQQrjzHCMkZZJzYNhx9szLeYsVCYw4NNr8p7xT9BAY',
     amount: 1_500_000_000n,
     blockhash: 'EETubP5AKHgjPAhzPAFcb8BAY1hMH639CWCFTqi3hq1k',
@@ -47,9 +52,19 @@ test('equal plans have equal bytes, and another limit makes another payment, whi
   expect(again).toEqual(one)
   expect(other.txid).not.toBe(one.txid)
   const spki = Buffer.concat([Buffer.from('302a300506032b6570032100', 'hex'), bytesOf(planOf().source)])
-  const {signature, ...payment} = parsePayment(other.raw)
+  const {signatures, ...payment} = parsePayment(other.raw)
   const signer = createPublicKey({key: spki, format: 'der', type: 'spki'})
-  expect(verify(null, messageOf(payment), signer, signature)).toBe(true)
+  expect(verify(null, messageOf(payment), signer, signatures[0]!)).toBe(true)
+})
+
+test('a sweep that the treasury pays for has the bytes and both signatures that kit makes', async () => {
+  const treasury = addressOf(ed25519.publicKey(treasuryKey))
+  const feePayerPath: KeyPath = {family: 'solana', purpose: 'treasury', index: 0}
+  const {txid, raw} = await sign(keys, planOf({destination: treasury, feePayer: treasury, feePayerPath}))
+  expect([txid, raw]).toEqual([
+    'Bxo4vWyckuxLR9AUFrmCsED7pFzmMKXGk2Azj2Smychh5D4UadURbZCSD4uzRVF16ihM8uNWD3QpDskwRm9V7NM',
+    '020974040f9b40d5ad50302b6d32bd266bc3e24faf1ebfd7638e745aea3e002858a88f9e75fff4a87cab82bd7901fdeb501f55f397e1ebb9c6cd4ba4563b3cf40e767d1b8d3e5d8709d561f190220b5ed1566b3af7e12069e43d60e0dce34899540571816a1f789985f9f36661844ab3dce7ccdee078467d5dd018631ace908b0d02000204fd1724385aa0c75b64fb78cd602fa1d991fdebf76b13c58ed702eac835e9f618ea4a6c63e29c520abef5507b132ec5f9954776aebebe7b92421eea691446d22c00000000000000000000000000000000000000000000000000000000000000000306466fe5211732ffecadba72c39be7bc8ce5bbc5f7126b2c439b3a40000000c49ae77603782054f17a9decea43b444eba0edb12c6f1d31c6e0e4a84bf052eb0303000502cf0700000300090305554c0000000000020201000c02000000002f685900000000',
+  ])
 })
 
 test('an amount that the wire would change is refused', async () => {

@@ -9,10 +9,14 @@ import type {SolanaPlan} from './judge.ts'
 export type SolanaDetails = Details & {max_fee: string; priority_fee: string}
 
 export async function sign(keys: KeyStore, plan: SolanaPlan): Promise<Signed<SolanaDetails>> {
-  const {path, source: from, destination: to, amount, blockhash, computeUnitLimit, lifetime, priorityFee} = plan
-  const payment: Payment = {from, to, amount, blockhash, computeUnitLimit, priorityFee}
+  const {path, feePayerPath, source: from, destination: to, feePayer, lifetime, priorityFee, ...rest} = plan
+  const {amount, blockhash, computeUnitLimit} = rest
+  const payment: Payment = {from, to, feePayer, amount, blockhash, computeUnitLimit, priorityFee}
   const message = messageOf(payment)
-  const raw = rawOf(message, await keys.sign(path, message))
+  const signers = feePayer === from ? [path] : [feePayerPath, path] // in the order of signersOf
+  const signatures: Uint8Array[] = []
+  for (const signer of signers) signatures.push(await keys.sign(signer, message))
+  const raw = rawOf(message, signatures)
   return {
     txid: parsePayment(raw).txid,
     raw,

@@ -4,14 +4,21 @@ import {mkdtemp, rm} from 'node:fs/promises'
 import {tmpdir} from 'node:os'
 import path from 'node:path'
 import {afterEach, beforeEach, describe, expect, test} from 'vitest'
+import {z} from 'zod'
 import {chain as registered, type SolanaChain} from '../../chains/registry.ts'
+import {recorded} from '../../test/support/recorded.ts'
 import {SolanaApi} from './api.ts'
 import {SolanaLocalChain} from './chain.ts'
 import {newAddress} from './client.ts'
 import {faucet, faucetBalance, faucetKey, finalLag, genesisHash, hashOf} from './constants.ts'
 import {SolanaJournal} from './journal.ts'
 import {addressOfKey, newKey} from './keys.ts'
-import {payment} from './transaction.ts'
+import {payment, transactionWith, transfer} from './transaction.ts'
+
+/** What Agave said. */
+const Said = z
+  .object({response: z.object({result: z.object({value: z.object({err: z.unknown()})})})})
+  .transform(said => said.response.result.value.err)
 
 const fee = 5000n
 const rentMinimum = 650_240n
@@ -72,6 +79,36 @@ describe('transactions', () => {
     chain.mine()
     expect([balance(from), balance(to)]).toEqual([undefined, rentMinimum + 10n ** 9n - 2n * fee])
     expect(api.answer('getMinimumBalanceForRentExemption', [0])).toBe(rentMinimum)
+  })
+
+  test.each([0n, 1n, fee - 1n])(
+    'an account with %d lamports above the rent cannot pay for its own emptying; it is emptied if another one pays',
+    more => {
+      const key = newKey()
+      const from = addressOfKey(key)
+      pay(from, rentMinimum + more)
+      chain.mine()
+      const own = payment({key, on: chain.head.hash}, faucet, rentMinimum + more - fee)
+      const txid = chain.submit(own)
+      chain.mine(3)
+      expect([heightOf(txid), balance(from)]).toEqual([undefined, rentMinimum + more])
+      expect(() => chain.check(chain.parse(own))).toThrow(
+        JSON.stringify(recorded('solana/simulate-fee-payer-below-rent', Said)),
+      )
+      const signing = {key: faucetKey, others: [key], on: chain.head.hash}
+      const paid = chain.submit(transactionWith([transfer(from, faucet, rentMinimum + more)], signing))
+      chain.mine()
+      expect([heightOf(paid), balance(from)]).toEqual([chain.head.height, undefined])
+    },
+  )
+
+  test('an account with the rent and the fee can pay for its own emptying', () => {
+    const key = newKey()
+    pay(addressOfKey(key), rentMinimum + fee)
+    chain.mine()
+    const txid = pay(faucet, rentMinimum, {key})
+    chain.mine()
+    expect([heightOf(txid), balance(addressOfKey(key))]).toEqual([chain.head.height, undefined])
   })
 
   test('equal payments differ, and the same one is in one block', () => {

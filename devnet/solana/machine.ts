@@ -13,7 +13,7 @@ import {
 import type * as internal from 'litesvm/dist/internal.js'
 import {instructionErrors, transactionErrors} from './errors.ts'
 import type {Account, Changes, Included, TokenBalance, TransactionError} from './journal.ts'
-import type {Transaction} from './transaction.ts'
+import {feeOf, type Transaction} from './transaction.ts'
 
 /** Its errors are not exported by its main module. */
 const litesvm: typeof internal = createRequire(import.meta.url)('litesvm/dist/internal.js')
@@ -66,9 +66,22 @@ export class Machine {
     this.#svm.setClock(new Clock(BigInt(slot), epochStartTimestamp, epoch, leaderScheduleEpoch, BigInt(seconds)))
   }
 
+  /**
+   * Who pays a fee must hold nothing or the rent after it, before the instructions run: a leader takes no other transaction, whatever its end would be
+   * (Agave's check_rent_state). litesvm looks at the end alone.
+   */
+  #assertPayerKeepsRent(transaction: Transaction): void {
+    const payer = this.get(transaction.keys[0]!)
+    if (!payer) return
+    const [left, rent] = [payer.lamports - feeOf(transaction), this.rentMinimum(payer.data.length)]
+    const hadLess = payer.lamports < rent // such an account may lose more
+    if (left > 0n && left < rent && !hadLess) throw new Rejected({InsufficientFundsForRent: {account_index: 0}})
+  }
+
   /** Executes a transaction. One that fails, but pays its fee, is executed. Throws Rejected if a block must not hold it. */
   execute(transaction: Transaction): Omit<Included, 'raw'> {
     const {keys, txid} = transaction
+    this.#assertPayerKeepsRent(transaction)
     const [before, tokensBefore] = [this.#balances(keys), this.#tokens(keys)]
     const result = this.#svm.sendTransaction(transaction.signed as never)
     const [metadata, error] = outcome(result)
@@ -90,8 +103,9 @@ export class Machine {
   }
 
   /** Throws Rejected if the transaction would fail now. */
-  simulate({signed}: Transaction): void {
-    const result = this.#svm.simulateTransaction(signed as never)
+  simulate(transaction: Transaction): void {
+    this.#assertPayerKeepsRent(transaction)
+    const result = this.#svm.simulateTransaction(transaction.signed as never)
     if (!(result instanceof FailedTransactionMetadata)) return
     const [metadata, error] = outcome(result)
     throw new Rejected(error ?? 'unknown', metadata.logs())

@@ -82,6 +82,18 @@ export function parseTransaction(raw: Uint8Array, table: (address: string) => Ui
   }
 }
 
+const computeBudget = 'ComputeBudget111111111111111111111111111111'
+
+/** What a transaction pays, in lamports: 5000 for each signature, and the price that it names for each unit of its limit. */
+export function feeOf({message, signatures}: Transaction): bigint {
+  const orders = message.instructions.filter(each => message.staticAccounts[each.programAddressIndex] === computeBudget)
+  const dataOf = (kind: number) => orders.map(({data}) => Buffer.from(data ?? [])).find(([first]) => first === kind)
+  const others = message.instructions.length - orders.length
+  const limit = dataOf(2)?.readUInt32LE(1) ?? Math.min(200_000 * others, 1_400_000)
+  const price = dataOf(3)?.readBigUInt64LE(1) ?? 0n
+  return 5000n * BigInt(signatures.length) + (price * BigInt(limit) + 999_999n) / 1_000_000n
+}
+
 export interface Signing {
   key: Uint8Array
   /** The blockhash that it names. */
@@ -138,5 +150,5 @@ function computeLimit(units: number): Instruction {
   const data = Buffer.alloc(5)
   data[0] = 2
   data.writeUInt32LE(units, 1)
-  return {programAddress: 'ComputeBudget111111111111111111111111111111' as Address, data}
+  return {programAddress: computeBudget as Address, data}
 }

@@ -1,9 +1,10 @@
 // Whether a transaction that expired is in no block, beyond the blocks that were followed: a node may have left it out of one. Promises: nothing is
 // concluded from a node that fails, that is not past the end, or that keeps no history.
 //
-// Nothing in a block commits to its transactions over RPC. But each one costs its sender a fee. So if the sender's balances follow one another from
-// before the transaction could be in a block up to a balance after its end, no other transaction of the sender is missing between them; and no node may
-// know it. A node without history knows nothing: it must know an older transaction of the sender. (A node that lies consistently is believed.)
+// Nothing in a block commits to its transactions over RPC. But one that pays changes the balance of the account whose coins it moves. So if the balances of
+// that account follow one another from before the transaction could be in a block up to a balance after its end, no other transaction that moved its coins
+// is missing between them; and no node may know it. A node without history knows nothing: it must know an older transaction of the account. (A node that
+// lies consistently is believed. One whose fee another account pays, and that failed, could be left out; it moved nothing.)
 import {eachOf} from '../../base/each-of.ts'
 import {mentionsPerRequest, type SolanaNode, type SolanaNodes} from '../../chains/solana/client.ts'
 import type {Latest, Mention} from '../../chains/solana/responses.ts'
@@ -23,14 +24,14 @@ export async function proveAbsent(nodes: SolanaNodes, expired: Expired, fromSlot
       return `the finalized block ${latest.height} of a node is not past the end of the transaction`
     const [found, older] = await node.statuses([expired.txid, account.after])
     if (found) return 'a node knows the transaction, which is in no block that Sluice has read'
-    if (!older) return `a node does not know transaction ${account.after} of ${expired.sender}, so it keeps no history`
+    if (!older) return `a node does not know transaction ${account.after} of ${expired.source}, so it keeps no history`
     final.push(latest)
   }
   return {final, account: {...account, balance: String(account.balance)}}
 }
 
 interface Account {
-  /** The newest transaction that names the sender before the expired one could be in a block. */
+  /** The newest transaction that names the account before the expired one could be in a block. */
   after: string
   /** The balances follow one another over so many transactions, up to this balance, at this slot. */
   transactions: number
@@ -38,17 +39,17 @@ interface Account {
   slot: number
 }
 
-async function accountOf(node: SolanaNode, {txid, sender}: Expired, fromSlot: number): Promise<Account | string> {
+async function accountOf(node: SolanaNode, {txid, source}: Expired, fromSlot: number): Promise<Account | string> {
   const {slot: newest} = await node.latest('finalized')
-  const {slot, lamports} = await node.balance(sender, 'finalized', newest)
-  const mentions = await mentionsSince(node, sender, fromSlot)
+  const {slot, lamports} = await node.balance(source, 'finalized', newest)
+  const mentions = await mentionsSince(node, source, fromSlot)
   if (typeof mentions === 'string') return mentions
   if (mentions.some(each => each.txid === txid))
     return 'a node knows the transaction, which is in no block that Sluice has read'
   const seen = mentions.filter(each => each.slot <= slot) // later ones are not in the balance
-  const effects = await eachOf(seen, async each => ({...each, ...(await node.effect(each.txid, sender))}))
+  const effects = await eachOf(seen, async each => ({...each, ...(await node.effect(each.txid, source))}))
   const gap = gapIn(effects, lamports)
-  if (gap) return `the balances of ${sender} have a gap at transaction ${gap}: the node left something out`
+  if (gap) return `the balances of ${source} have a gap at transaction ${gap}: the node left something out`
   const {txid: after} = seen.at(-1)!
   return {after, transactions: seen.length, balance: lamports, slot}
 }

@@ -135,7 +135,7 @@ function expired(): Expired {
   const {txid} = chain.parse(payment({key: faucetKey, on: hash}, newAddress(), sol))
   pay()
   chain.mine(151 + finalized)
-  return {txid, raw: '', sender: faucet, lifetimeFrom, lifetimeEnd: lifetimeFrom + 151, notFollowed: null}
+  return {txid, raw: '', source: faucet, lifetimeFrom, lifetimeEnd: lifetimeFrom + 151, notFollowed: null}
 }
 
 const prove = (of: Expired) => sourceOf(first, second).proveAbsent(of)

@@ -68,6 +68,13 @@ test('the fee does not make an account the sender, though it is more than what a
   expect(candidates).toMatchObject([{recipientKey: 'b', sender: 'a'}])
 })
 
+test('an account that pays the fee of what it receives received all of it', () => {
+  const {candidates} = read({signers: ['payer', 'a'], before: [1_000_000, 700_000, 0, 1], after: [1_695_000, 0, 0, 1]})
+  expect(candidates).toEqual([
+    {txid: 'tx', outputIndex: 0, token: 'SOL', amount: 700_000n, sender: 'a', recipientKey: 'payer'},
+  ])
+})
+
 test('a failed transaction pays nobody; it used the authority of its signers and cost its fee', () => {
   const {candidates, sent} = read({
     hasFailed: true,

@@ -1,5 +1,5 @@
-// What a Solana block says about addresses. Promises: what an account received is what its balance rose by in a successful transaction, however that came
-// about: a program may credit an account without a transfer (closeAccount). A failed transaction moves nothing but its fee.
+// What a Solana block says about addresses. Promises: what an account received is what its balance rose by in a successful transaction, besides the fee if it
+// pays that, however that came about: a program may credit an account without a transfer (closeAccount). A failed transaction moves nothing but its fee.
 //
 // The position of a transfer in its transaction: the account's place among the transaction's keys; 1000 more for a token, with the place of the token
 // account. So two transfers to one account in one transaction are one deposit of their sum, and a position stays the same in another block.
@@ -31,20 +31,25 @@ function sentBy({txid, signers, hasFailed, fee}: Transaction): SentTransaction[]
 }
 
 function coinsIn(transaction: Transaction, token: string): Candidate[] {
-  const {txid, keys, before, after} = transaction
+  const {txid, keys} = transaction
   let sender: string | undefined
   return keys.flatMap((recipientKey, outputIndex): Candidate[] => {
-    if (after[outputIndex]! <= before[outputIndex]!) return []
-    const amount = BigInt(after[outputIndex]!) - BigInt(before[outputIndex]!)
+    const amount = -lostBy(transaction, outputIndex)
+    if (amount <= 0n) return []
     sender ??= senderOf(transaction)
     return [{txid, outputIndex, token, amount, sender, recipientKey}]
   })
 }
 
-/** The account that lost most, without the fee; the one that pays the fee if none did, or several did. */
-function senderOf({keys, before, after, fee}: Transaction): string {
-  const lost = keys.map((_, i) => BigInt(before[i]!) - BigInt(after[i]!) - (i === 0 ? fee : 0n))
-  return keys[onlyLargest(lost)] ?? keys[0]!
+/** What the balance of an account fell by, besides the fee, which the first one pays. */
+function lostBy({before, after, fee}: Transaction, i: number): bigint {
+  return BigInt(before[i]!) - BigInt(after[i]!) - (i === 0 ? fee : 0n)
+}
+
+/** The account that lost most; the one that pays the fee if none did, or several did. */
+function senderOf(transaction: Transaction): string {
+  const {keys} = transaction
+  return keys[onlyLargest(keys.map((_, i) => lostBy(transaction, i)))] ?? keys[0]!
 }
 
 /** The place of the largest number, if it is above 0 and there is no other as large; else -1. */

@@ -236,7 +236,6 @@ describe('what was pruned', () => {
 })
 
 describe('a transaction that expired', () => {
-  const sender = faucet
   /** A payment whose blockhash is too old now, and which no block holds. */
   let expired: Expired
 
@@ -245,7 +244,7 @@ describe('a transaction that expired', () => {
     const {height: lifetimeFrom, hash} = await client.mine()
     const raw = payment({key: faucetKey, on: hash}, newAddress(), 10n ** 9n)
     const {txid} = parseTransaction(raw, () => undefined)
-    expired = {txid, raw: '', sender, lifetimeFrom, lifetimeEnd: lifetimeFrom + 151, notFollowed: null}
+    expired = {txid, raw: '', source: faucet, lifetimeFrom, lifetimeEnd: lifetimeFrom + 151, notFollowed: null}
     for (let i = 0; i < 5; i++) {
       await pay(newAddress(), 10n ** 9n)
       if (i % 2) await client.mine(2)

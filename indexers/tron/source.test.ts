@@ -300,7 +300,7 @@ describe('a transaction that expired', () => {
   const expired = (txid: string, end: number) => ({
     txid,
     raw: '',
-    sender: faucet,
+    source: faucet,
     lifetimeFrom: 1,
     lifetimeEnd: end,
     notFollowed: null,

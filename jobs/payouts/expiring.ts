@@ -1,8 +1,9 @@
 // Payouts on chains of accounts whose transactions expire, alike in all such families: money on deposit addresses is swept to the treasury, and the
-// treasury pays it out. Each address pays for its own transactions. One that expired is signed again; nothing is replaced. Promises: nothing is begun or
+// treasury pays it out. One that expired is signed again; nothing is replaced. Promises: nothing is begun or
 // signed while the family says that it would fail or be too dear. Beginning is safe to repeat, also concurrently (accounts.ts).
 import {step} from '../../base/step.ts'
 import {type CommonSettings, worthSweeping} from '../../chains/chain-settings.ts'
+import {familyOf} from '../../chains/families.ts'
 import {beginReturnStep, beginSweeps, collectable, type Holding, type Sweep, shortfall, sweepable} from './accounts.ts'
 import {
   type Context,
@@ -30,8 +31,8 @@ export interface Rules {
   maxSweepFee: bigint
   /** What is swept of each holding, if it can be swept now. */
   sweeps(to: Context, holdings: Holding[]): Promise<(Sweep | undefined)[]>
-  /** Whether the chain has an account at an address: nothing is swept to a treasury without one. */
-  hasAccount(address: string): Promise<boolean>
+  /** Why nothing can be swept to the treasury now, in words for operators. */
+  cannotSweep(treasury: string): Promise<string | undefined>
   /** Why a recipient cannot be paid this much. */
   unpayable(to: {recipient: string; amount: bigint}): Promise<Wait | undefined>
   /** What the treasury lacks for a payout, in words of the family; absent: as SQL said it. */
@@ -90,7 +91,7 @@ async function beginSweepsOf(to: Context, rules: Rules, payout: Payout): Promise
   const reserve = payout.sweepFirst && payout.status === 'sweeping' ? undefined : await rules.paymentReserve()
   const missing = reserve === undefined ? undefined : await shortfall(to, payout, reserve)
   const {sweeps, isLeft} = missing === 0n ? {sweeps: [], isLeft: false} : await sweepsFor(to, rules, payout, missing)
-  const short = sweeps.length ? await notReady(rules, payout.treasury) : undefined
+  const short = sweeps.length ? await rules.cannotSweep(payout.treasury) : undefined
   if (short) return {short, isLeft}
   step('sweep: before begin')
   const begun = await beginSweeps(to.pool, payout, sweeps, reserve)
@@ -108,15 +109,14 @@ async function sweepsFor(to: Context, rules: Rules, payout: Payout, missing: big
     const now = some.filter(sweep => sweep !== undefined)
     isLeft ||= now.length < some.length
     sweeps.push(...now)
-    brought += now.reduce((sum, {amount}) => sum + amount, 0n)
+    brought += now.reduce((sum, sweep) => sum + broughtBy(rules, sweep), 0n)
   }
   return {sweeps, isLeft}
 }
 
-/** Why nothing can be swept to the treasury now: the first sweep would have to pay for its account, or be too small for one. */
-async function notReady({settings, hasAccount}: Rules, treasury: string): Promise<string | undefined> {
-  if (await hasAccount(treasury)) return undefined
-  return `the treasury ${treasury} has no account on ${settings.chain.displayName} yet: send it some coins`
+/** What a sweep adds to what the treasury can pay. */
+function broughtBy({settings}: Rules, {amount, maxFee}: Sweep): bigint {
+  return familyOf(settings).nativeSweepsPaidBy === 'treasury' ? amount - maxFee : amount
 }
 
 const worthwhile = ({settings, maxSweepFee}: Rules): bigint => worthSweeping(settings, maxSweepFee)
@@ -173,7 +173,7 @@ async function beginReturnPayment(to: Context, rules: Rules, of: ReturnStep): Pr
 
 async function beginReturnSweep(to: Context, rules: Rules, of: ReturnStep): Promise<Wait | undefined> {
   const {depositId, address, amount, treasury} = of
-  const why = await notReady(rules, treasury)
+  const why = await rules.cannotSweep(treasury)
   if (why) return shortOfFunds(why)
   const {code} = rules.settings.chain
   const least = worthwhile(rules)
@@ -196,7 +196,7 @@ async function collect(to: Context, rules: Rules): Promise<void> {
     const found = await collectable(to, {chain: chain.code, token, above})
     const holdings = found.filter(({amount}) => BigInt(amount) >= worthwhile(rules))
     if (!holdings.length || (await rules.notNow(to))) continue
-    const why = await notReady(rules, await treasuryOf(to, chain.family))
+    const why = await rules.cannotSweep(await treasuryOf(to, chain.family))
     if (why) to.log.warn({chain: chain.code, token}, `addresses are not collected: ${why}`)
     for (let i = 0; !why && i < holdings.length; i += atOnce) {
       const sweeps = await rules.sweeps(to, holdings.slice(i, i + atOnce))

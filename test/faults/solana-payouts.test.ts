@@ -267,7 +267,7 @@ test('the very last block that may hold a payment holds it: it is paid, and noth
 
 test('a block after the end does not hold it, whoever keeps the bytes', async () => {
   const {shop, id, txid} = await held()
-  const {signature: _, ...kept} = await paymentIn(txid)
+  const {signatures: _, ...kept} = await paymentIn(txid)
   const [{raw} = {raw: ''}] = await world.db.rows<{raw: string}>(
     'select raw from app.outgoing_attempt where txid = $1',
     [txid],

@@ -2,6 +2,7 @@
 -- its deposits brought. The worker takes these steps (jobs/payouts/advance-payout.ts); app.begin_output_sweep sweeps outputs instead.
 --
 -- Each step does nothing unless the payout has the status that the step needs, so it may run twice, or in two workers at once.
+-- Who pays for a sweep (app.sweep_payer) is written down when it begins.
 -- Invariants: for each address and token at most one sweep of a merchant's money is not final; only final money is swept; what sweeps under way
 -- bring is not swept again from other addresses; a payout pays when every sweep that it waits for (app.payout_sweep) is final.
 -- Locks: payout, treasury, then sender and outgoing payment.
@@ -60,6 +61,13 @@ end $$;
 comment on function app.sweepable is 'Addresses of a payout''s merchant whose final money counts in the balance, can be swept and is not being swept, with what they hold in base units, the largest first; with sweep_first only those of the claimed deposits, until they are swept: what the treasury paid in advance for the merchant may be on others.';
 grant execute on function app.sweepable to sluice_jobs;
 
+create or replace function app.sweep_payer(of_chain text, of_token text, of_address text) returns text
+language sql stable set search_path = pg_catalog as $$
+  select case when c.native_token = of_token and not c.treasury_pays_native_sweeps then of_address else app.treasury_address(of_chain) end
+  from app.chain c where c.chain = of_chain
+$$;
+comment on function app.sweep_payer is 'The account that pays the network fee of a sweep of an address: the treasury, or the address itself.';
+
 -- The arrays are parallel: amounts is what each address moves, at most what it holds of final money; max_fees what each sweep can cost. With
 -- payment_fee, the network fee of the payout's payment, sweeps are begun in this order until the payout lacks nothing, whatever the caller saw:
 -- another run, or another payout, may have begun some since. Without it, all are begun. None are begun once the payment itself has begun. If the
@@ -73,6 +81,7 @@ declare
   treasury text := app.treasury_address(of_chain);
   item record;
   held app.holding;
+  by_whom text;
   sweep uuid;
   funds numeric;
   missing numeric := 'infinity';
@@ -91,9 +100,10 @@ begin
     sweep := app.sweep_under_way(of_chain, of_token, item.address);
     if sweep is null then
       select * into held from app.holding h where h.chain = of_chain and h.address = item.address and h.token = of_token;
+      by_whom := app.sweep_payer(of_chain, of_token, item.address);
       continue when held.address is null or item.amount <= 0
-        or held.amount < item.amount + case when native = of_token then item.max_fee else 0 end;
-      if native <> of_token then
+        or held.amount < item.amount + case when by_whom <> treasury then item.max_fee else 0 end;
+      if by_whom = treasury then
         if funds < item.max_fee then
           short := app.short_by(of_chain, native, item.max_fee - funds, ' for sweeping');
           exit;
@@ -102,11 +112,10 @@ begin
         perform app.reserve(of_chain, native, item.max_fee);
       end if;
       insert into app.outgoing_payment as s (kind, chain, token, amount, source, recipient, fee_payer, nonce, payout_id, merchant_id, max_fee)
-      select 'sweep', of_chain, of_token, item.amount, item.address, treasury, by_whom, app.take_nonce(of_chain, by_whom), of_payout,
-        held.merchant_id, item.max_fee
-      from (select case when native = of_token then item.address else treasury end as by_whom) b
+      values ('sweep', of_chain, of_token, item.amount, item.address, treasury, by_whom, app.take_nonce(of_chain, by_whom), of_payout,
+        held.merchant_id, item.max_fee)
       returning s.id into sweep;
-      missing := missing - item.amount;
+      missing := missing - item.amount + case when by_whom = treasury and native = of_token then item.max_fee else 0 end;
     end if;
     if of_payout is not null then
       insert into app.payout_sweep (payout_id, outgoing_payment_id) values (of_payout, sweep) on conflict do nothing;

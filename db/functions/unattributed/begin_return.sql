@@ -7,8 +7,7 @@
 -- it has left. Each of the two is begun at most 20 times.
 -- Locks: chain.cursor, treasury, sender.
 
--- For a native coin the address itself is the sender, and pays the fee out of what it moves. For a token the treasury is the sender: it relays an
--- authorisation.
+-- If the address itself pays the fee (app.sweep_payer), it does so out of what it moves.
 create or replace function app.begin_return_sweep(of_deposit uuid, moved numeric, max_fee numeric, out reason text, out detail text)
 language plpgsql security definer set search_path = pg_catalog as $$
 declare
@@ -16,21 +15,22 @@ declare
   whole numeric := (select u.amount from app.unattributed_decision u where u.deposit_id = of_deposit);
   native text := app.native_token(d.chain);
   funds numeric := app.operator_funds(d.chain, native);
-  by_whom text := case when d.token = native then d.address else app.treasury_address(d.chain) end;
+  by_whom text := app.sweep_payer(d.chain, d.token, d.address);
+  by_treasury boolean := by_whom = app.treasury_address(d.chain);
   sweep uuid := app.next_return_outgoing_payment(d, 'sweep');
 begin
   if d.id is null then return; end if;
   if d.status <> 'final' then
     select 'deposit_not_final', 'the deposit left the chain' into reason, detail;
-  elsif moved <= 0 or moved + (case when d.token = native then max_fee else 0 end) > whole or (d.token <> native and moved < whole) then
+  elsif moved <= 0 or moved + (case when by_treasury then 0 else max_fee end) > whole or (by_treasury and moved < whole) then
     select 'not_worth_moving', format('it is %s base units, and %s would be moved', whole, moved) into reason, detail;
-  elsif d.token <> native and funds < max_fee then
+  elsif by_treasury and funds < max_fee then
     select 'insufficient_treasury_funds', app.short_by(d.chain, native, max_fee - funds, ' for the network fee') into reason, detail;
   elsif sweep is null then
     select 'given_up', 'it was begun 20 times and failed each time' into reason, detail;
   end if;
   if reason is not null then return; end if;
-  if d.token <> native then perform app.reserve(d.chain, native, max_fee); end if;
+  if by_treasury then perform app.reserve(d.chain, native, max_fee); end if;
   insert into app.outgoing_payment (id, kind, chain, token, amount, source, recipient, fee_payer, nonce, max_fee)
   values (sweep, 'sweep', d.chain, d.token, moved, d.address, app.treasury_address(d.chain), by_whom, app.take_nonce(d.chain, by_whom), max_fee);
   update app.unattributed_decision u set sweep_id = sweep, waiting_reason = null, waiting_detail = null, waiting_since = null

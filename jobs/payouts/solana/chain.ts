@@ -7,11 +7,11 @@ import type {SolanaSettings} from '../../../chains/solana/settings.ts'
 import type {PayoutChain} from '../context.ts'
 import {responses, type Signed, units} from '../custody.ts'
 import {openExpiring} from '../expiring.ts'
-import {highestFee} from './fees.ts'
+import {highestSweepFee} from './fees.ts'
 import {
   behindNow,
   broadcast,
-  hasAccount,
+  cannotSweep,
   offers,
   paymentReserve,
   type Solana,
@@ -41,9 +41,9 @@ export function open(settings: SolanaSettings): PayoutChain {
     settings,
     notNow: to => behindNow(to, chain),
     paymentReserve: () => paymentReserve(chain),
-    maxSweepFee: highestFee(settings),
+    maxSweepFee: highestSweepFee(settings),
     sweeps: (_, holdings) => sweeps(chain, holdings),
-    hasAccount: address => hasAccount(chain, address),
+    cannotSweep: treasury => cannotSweep(chain, treasury),
     unpayable: to => unpayable(chain, to),
     shortOf: (to, payout, short) => shortOf(to, chain, payout, short),
     offers: outgoingPayments => offers(chain, outgoingPayments),

@@ -1,6 +1,6 @@
 // What transactions of Solana cost. Promises: no I/O. A signature has a fixed price; on top of it a transaction offers a fee for its place in a block, never
 // more than the operator allows. Each further transaction of a payment offers twice as much as the one before.
-import {signatureFee} from '../../../chains/solana/message.ts'
+import {signatureFee, twoSignaturesFee} from '../../../chains/solana/message.ts'
 import type {SolanaSettings} from '../../../chains/solana/settings.ts'
 
 /** What a leader counts for one of our payments, in compute units: its signature, its accounts, their data, and what it computes. */
@@ -22,7 +22,10 @@ export function priorityFee({maxPriorityFee}: Bound, prices: bigint[], attempts:
   return least((usual > leastRaised ? usual : leastRaised) * 2n ** BigInt(attempts), maxPriorityFee)
 }
 
-/** The most that a transaction can cost, in lamports. */
+/** The most that a payment can cost, in lamports. */
 export const highestFee = ({maxPriorityFee}: Bound): bigint => signatureFee + maxPriorityFee
+
+/** The most that a sweep can cost, which the address and the treasury sign. */
+export const highestSweepFee = ({maxPriorityFee}: Bound): bigint => twoSignaturesFee + maxPriorityFee
 
 const least = (a: bigint, b: bigint) => (a < b ? a : b)

@@ -3,12 +3,12 @@
 import {eachOf} from '../../../base/each-of.ts'
 import {systemProgram} from '../../../chains/solana/address.ts'
 import type {SolanaNodes} from '../../../chains/solana/client.ts'
-import {signatureFee} from '../../../chains/solana/message.ts'
+import {signatureFee, twoSignaturesFee} from '../../../chains/solana/message.ts'
 import type {SolanaSettings} from '../../../chains/solana/settings.ts'
 import type {Holding, Sweep} from '../accounts.ts'
 import {type Context, notPayable, type Payout, retryMs, shortOfFunds, type Wait} from '../context.ts'
 import type {OutgoingPayment} from '../outgoing-payments.ts'
-import {highestFee, priorityFee} from './fees.ts'
+import {highestFee, highestSweepFee, priorityFee} from './fees.ts'
 
 /** A chain of the family, and its nodes. */
 export interface Solana {
@@ -34,10 +34,6 @@ export async function behindNow({pool}: Context, {settings, nodes}: Solana): Pro
 /** What the treasury must have besides the amount of a payment: the fee, and what an account must hold at least, which stays. */
 export async function paymentReserve({settings, nodes}: Solana): Promise<bigint> {
   return highestFee(settings) + (await nodes.ask(node => node.rentMinimum()))
-}
-
-export async function hasAccount({nodes}: Solana, address: string): Promise<boolean> {
-  return (await nodes.ask(node => node.account(address, 'confirmed'))) !== undefined
 }
 
 /** Why a recipient cannot be paid this much, in lamports. */
@@ -69,6 +65,16 @@ export async function shortOf({pool}: Context, {settings}: Solana, {id}: Payout,
   return {reason: 'treasury_below_rent', detail, ms: retryMs.soon}
 }
 
+/** What the treasury lacks to pay for a sweep: it must keep the rent, before the sweep arrives. */
+export async function cannotSweep({settings, nodes}: Solana, treasury: string): Promise<string | undefined> {
+  const [balance, rent] = await nodes.ask(node =>
+    Promise.all([node.balance(treasury, 'confirmed'), node.rentMinimum()]),
+  )
+  const least = rent + highestSweepFee(settings)
+  if (balance.lamports >= least) return undefined
+  return `the treasury ${treasury} holds ${balance.lamports} lamports; it pays for sweeps, and needs ${least} (the rent, and the fee): send it some SOL`
+}
+
 /**
  * Sweeps that leave each address empty, or with what has just arrived there. An address whose balance is not what the ledger says cannot be swept if too
  * little would stay: an account holds nothing, or at least the rent.
@@ -78,23 +84,27 @@ export async function sweeps(chain: Solana, holdings: Holding[]): Promise<(Sweep
   const {rent, balances, fee} = await chain.nodes.ask(async node => ({
     rent: await node.rentMinimum(),
     balances: await eachOf(addresses, async address => (await node.balance(address, 'confirmed')).lamports),
-    fee: signatureFee + priorityFee(chain.settings, await node.recentFees(addresses), 0),
+    fee: twoSignaturesFee + priorityFee(chain.settings, await node.recentFees(addresses), 0),
   }))
   return holdings.map(({address, amount}, i) => {
     const left = balances[i]! - BigInt(amount)
-    return left === 0n || left >= rent ? {address, amount: BigInt(amount) - fee, maxFee: fee} : undefined
+    return left === 0n || left >= rent ? {address, amount: BigInt(amount), maxFee: fee} : undefined
   })
 }
 
-/** What each transaction offers for its place in a block. A sweep offers what its address keeps for it. */
+/** What each transaction offers for its place in a block. A sweep offers what was reserved for it, or kept on its address, when it was begun. */
 export async function offers(
   {settings, nodes}: Solana,
   outgoingPayments: OutgoingPayment[],
 ): Promise<{priority_fee: string}[]> {
   const paying = outgoingPayments.filter(({kind}) => kind !== 'sweep').map(({source}) => source)
   const prices = paying.length ? await nodes.ask(node => node.recentFees([...new Set(paying)])) : []
-  return outgoingPayments.map(({kind, maxFee, newest}) => ({
-    priority_fee: String(kind === 'sweep' ? maxFee - signatureFee : priorityFee(settings, prices, newest?.number ?? 0)),
+  return outgoingPayments.map(({kind, source, feePayer, maxFee, newest}) => ({
+    priority_fee: String(
+      kind === 'sweep'
+        ? maxFee - (feePayer === source ? signatureFee : twoSignaturesFee)
+        : priorityFee(settings, prices, newest?.number ?? 0),
+    ),
   }))
 }
 

@@ -6,7 +6,7 @@ import type {TronSettings} from '../../../chains/tron/settings.ts'
 import {type PayoutChain, resendByAge} from '../context.ts'
 import {responses, type Signed, units} from '../custody.ts'
 import {openExpiring} from '../expiring.ts'
-import {broadcast, hasAccount, type Tron, tooDearNow, unpayable} from './node.ts'
+import {broadcast, cannotSweep, type Tron, tooDearNow, unpayable} from './node.ts'
 import {sweeps} from './sweep.ts'
 
 const Response = z
@@ -27,7 +27,7 @@ export function open(settings: TronSettings): PayoutChain {
     paymentReserve: async () => settings.maxPaymentFee,
     maxSweepFee: settings.maxSweepFee,
     sweeps: (to, holdings) => sweeps(to, chain, holdings),
-    hasAccount: address => hasAccount(chain, address),
+    cannotSweep: treasury => cannotSweep(chain, treasury),
     unpayable: ({recipient}) => unpayable(chain, recipient),
     responses: responses(Response, z.never()),
     resendAfterMs: resendByAge,

@@ -35,8 +35,10 @@ export async function unpayable({nodes}: Tron, recipient: string): Promise<Wait 
   return notPayable('destination_not_payable', `${recipient} is a contract, which the network does not let anybody pay`)
 }
 
-export async function hasAccount({nodes}: Tron, address: string): Promise<boolean> {
-  return (await nodes.ask(node => node.account(address))) !== undefined
+/** Why nothing can be swept to the treasury: the first sweep would have to pay for its account. */
+export async function cannotSweep({settings, nodes}: Tron, treasury: string): Promise<string | undefined> {
+  if (await nodes.ask(node => node.account(treasury))) return undefined
+  return `the treasury ${treasury} has no account on ${settings.chain.displayName} yet: send it some coins`
 }
 
 /** Broadcasts signed transactions. Returns the node's error for each, undefined if it took it; neither proves anything. */

@@ -9,7 +9,7 @@ import {tronSettings} from '../../../chains/tron/settings.ts'
 import {recorded, replay} from '../../../test/support/recorded.ts'
 import type {RpcProxy} from '../../../test/support/rpc-proxy.ts'
 import {transferBytes} from './fees.ts'
-import {broadcast, hasAccount, sweepFees, type Tron, tooDearNow, unpayable} from './node.ts'
+import {broadcast, cannotSweep, sweepFees, type Tron, tooDearNow, unpayable} from './node.ts'
 
 let proxy: RpcProxy | undefined
 afterEach(async () => {
@@ -29,7 +29,8 @@ const stranger = addressOf(Buffer.alloc(21, 0x11).fill(0x41, 0, 1))
 test('an account can be paid, and so can an address that has none yet', async () => {
   const chain = await chainOf('tron/account', 'tron/account-none')
   expect([await unpayable(chain, zion), await unpayable(chain, stranger)]).toEqual([undefined, undefined])
-  expect([await hasAccount(chain, zion), await hasAccount(chain, stranger)]).toEqual([true, false])
+  expect(await cannotSweep(chain, zion)).toBeUndefined()
+  expect(await cannotSweep(chain, stranger)).toMatch('has no account on Tron yet')
 })
 
 test('the prices of the network are within what is allowed, and a sweep pays by them unless its bytes are free', async () => {

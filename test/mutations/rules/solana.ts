@@ -19,15 +19,15 @@ export const solana: Mutation[] = [
   {
     rule: 'A deposit is what a balance rose by',
     file: 'indexers/solana/read-block.ts',
-    from: 'if (after[outputIndex]! <= before[outputIndex]!) return []',
-    to: 'if (after[outputIndex]! < before[outputIndex]!) return []',
+    from: 'if (amount <= 0n) return []\n    sender',
+    to: 'if (amount < 0n) return []\n    sender',
     tests: ['indexers/solana/read-block.test.ts'],
   },
   {
     rule: 'Amounts are exact above 2^53',
     file: 'indexers/solana/read-block.ts',
-    from: 'const amount = BigInt(after[outputIndex]!) - BigInt(before[outputIndex]!)',
-    to: 'const amount = BigInt(Number(after[outputIndex]!) - Number(before[outputIndex]!))',
+    from: 'return BigInt(before[i]!) - BigInt(after[i]!)',
+    to: 'return BigInt(Number(before[i]!) - Number(after[i]!))',
     tests: ['indexers/solana/read-block.test.ts'],
   },
   {
@@ -54,8 +54,8 @@ export const solana: Mutation[] = [
   {
     rule: 'The fee is no payment',
     file: 'indexers/solana/read-block.ts',
-    from: '- (i === 0 ? fee : 0n))',
-    to: ')',
+    from: ' - (i === 0 ? fee : 0n)',
+    to: '',
     tests: ['indexers/solana/read-block.test.ts'],
   },
   {
@@ -253,8 +253,8 @@ export const solana: Mutation[] = [
   {
     rule: 'The balance after the end was read at a final slot past it',
     file: 'indexers/solana/absence.ts',
-    from: `node.balance(sender, 'finalized', newest)`,
-    to: `node.balance(sender, 'finalized')`,
+    from: `node.balance(source, 'finalized', newest)`,
+    to: `node.balance(source, 'finalized')`,
     tests: ['indexers/solana/lying-node.test.ts', 'indexers/solana/source.test.ts'],
   },
   {
@@ -323,8 +323,8 @@ export const solana: Mutation[] = [
   {
     rule: 'What is reserved is what a transaction can cost',
     file: 'custody/solana/judge.ts',
-    from: 'maxFee: signatureFee + priorityFee,',
-    to: 'maxFee: signatureFee,',
+    from: 'maxFee: signatureFee * BigInt(signatures) + priorityFee,',
+    to: 'maxFee: signatureFee * BigInt(signatures),',
     tests: ['custody/solana/judge.test.ts'],
   },
   {
@@ -337,7 +337,7 @@ export const solana: Mutation[] = [
   {
     rule: 'Nobody pays himself, or a program of the message',
     file: 'chains/solana/message.ts',
-    from: 'if (new Set(accounts).size < accounts.length) throw',
+    from: 'if (accounts.length < 4) throw',
     to: 'if (false) throw',
     tests: ['chains/solana/message.test.ts'],
   },
@@ -351,7 +351,7 @@ export const solana: Mutation[] = [
   {
     rule: 'Bytes that are not those of a payment are refused',
     file: 'chains/solana/message.ts',
-    from: 'if (rawOf(messageOf(payment), signature) !== raw) throw',
+    from: 'if (rawOf(messageOf(payment), signatures) !== raw) throw',
     to: 'if (false) throw',
     tests: ['chains/solana/message.test.ts'],
   },
@@ -407,8 +407,8 @@ export const solana: Mutation[] = [
   {
     rule: 'A sweep leaves its address empty',
     file: 'jobs/payouts/solana/node.ts',
-    from: 'amount: BigInt(amount) - fee, maxFee: fee}',
-    to: 'amount: BigInt(amount) - 2n * fee, maxFee: fee}',
+    from: 'amount: BigInt(amount), maxFee: fee}',
+    to: 'amount: BigInt(amount) - fee, maxFee: fee}',
     tests: ['test/faults/solana-payouts.test.ts'],
   },
   {
@@ -419,10 +419,10 @@ export const solana: Mutation[] = [
     tests: ['test/faults/solana-payouts.test.ts'],
   },
   {
-    rule: 'A sweep pays with what its address keeps for the fee',
+    rule: 'A sweep offers what was reserved for it',
     file: 'jobs/payouts/solana/node.ts',
-    from: `kind === 'sweep' ? maxFee - signatureFee :`,
-    to: `kind === 'sweep' ? 0n :`,
+    from: 'maxFee - (feePayer === source ? signatureFee : twoSignaturesFee)',
+    to: '0n',
     tests: ['test/faults/solana-payouts.test.ts'],
   },
   {
@@ -440,11 +440,32 @@ export const solana: Mutation[] = [
     tests: ['jobs/payouts/solana/fees.test.ts'],
   },
   {
-    rule: 'Nothing is swept to a treasury without an account',
-    file: 'jobs/payouts/expiring.ts',
-    from: 'if (await hasAccount(treasury)) return undefined',
+    rule: 'Nothing is swept to a treasury that cannot pay for it, and keep the rent',
+    file: 'jobs/payouts/solana/node.ts',
+    from: 'if (balance.lamports >= least) return undefined',
     to: 'return undefined',
-    tests: ['test/faults/solana-treasury.test.ts', 'test/faults/tron-treasury.test.ts'],
+    tests: ['test/faults/solana-treasury.test.ts'],
+  },
+  {
+    rule: 'Both of its keys sign a sweep, who pays first',
+    file: 'custody/solana/sign.ts',
+    from: '[feePayerPath, path]',
+    to: '[path, feePayerPath]',
+    tests: ['custody/solana/sign.test.ts'],
+  },
+  {
+    rule: 'Nobody pays the fee of others',
+    file: 'chains/solana/message.ts',
+    from: 'if (feePayer !== from && feePayer !== to) throw',
+    to: 'if (false) throw',
+    tests: ['chains/solana/message.test.ts'],
+  },
+  {
+    rule: 'An account that pays the fee of what it receives received all of it',
+    file: 'indexers/solana/read-block.ts',
+    from: 'const amount = -lostBy(transaction, outputIndex)',
+    to: 'const amount = -lostBy(transaction, outputIndex) - (outputIndex === 0 ? transaction.fee : 0n)',
+    tests: ['indexers/solana/read-block.test.ts'],
   },
   {
     rule: 'The recipient is checked before a payment begins',

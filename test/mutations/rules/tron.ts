@@ -511,4 +511,11 @@ export const tron: Mutation[] = [
     to: '[token, amount]',
     tests: ['chains/settings.test.ts', 'custody/tron/judge.test.ts'],
   },
+  {
+    rule: 'Nothing is swept to a treasury without an account',
+    file: 'jobs/payouts/tron/node.ts',
+    from: 'if (await nodes.ask(node => node.account(treasury))) return undefined',
+    to: 'return undefined',
+    tests: ['jobs/payouts/tron/recorded.test.ts'],
+  },
 ]

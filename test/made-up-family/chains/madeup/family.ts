@@ -17,5 +17,6 @@ export const madeup: ChainFamily<MadeUpChain, MadeUpSettings> = {
   expiry: {endsBy: 'height', longest: lifetimeBlocks, longestMs: lifetimeMs},
   showsUnconfirmed: false,
   foldsAddresses: false,
+  nativeSweepsPaidBy: 'address',
   forms: () => import('./forms.ts'),
 }
