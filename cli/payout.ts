@@ -35,6 +35,8 @@ interface Transaction {
   kind: string
   status: string
   outcome: string | null
+  /** Why it had no effect, once it has ended; null if it had. */
+  failure: string | null
   chain: string
   from: string
   to: string
@@ -195,7 +197,7 @@ export function addPayoutCommands(program: Command): void {
 
 async function transactionsOf(db: pg.Client, payout: string): Promise<Transaction[]> {
   const {rows} = await db.query<Transaction>(
-    `select s.kind, s.status, s.outcome, s.chain, s.source as "from", s.recipient as "to", app.decimal(s.amount, a.decimals) as amount, s.fee_payer,
+    `select s.kind, s.status, s.outcome, app.why_failed(s) as failure, s.chain, s.source as "from", s.recipient as "to", app.decimal(s.amount, a.decimals) as amount, s.fee_payer,
        s.nonce, s.txid, (select coalesce(json_agg(t order by t.attempt), '[]') from (
          select o.attempt, o.txid, o.kind, f.fate, app.iso(o.stored_at) as stored_at, ${endOf} as valid_until, app.iso(o.broadcast_at) as broadcast_at, o.broadcast_error
          from app.outgoing_attempt o join app.chain k on k.chain = o.chain left join custody.journal j on j.stream = o.chain and j.txid = o.txid
@@ -251,7 +253,21 @@ function describe(payout: Payout, transactions: Transaction[]): string {
       ]),
       'There is no transaction for it yet.',
     ),
+    ...failures(transactions),
   ].join('\n\n')
+}
+
+/** What had no effect, and why. */
+function failures(transactions: Transaction[]): string[] {
+  const failed = transactions.filter(({failure}) => failure !== null)
+  if (!failed.length) return []
+  return [
+    table(
+      ['failed', 'amount', 'from', 'because'],
+      failed.map(tx => [tx.kind, tx.amount, tx.from, tx.failure]),
+      '',
+    ),
+  ]
 }
 
 /** The transaction that ended it, else the newest attempt. */

@@ -393,10 +393,10 @@ describe('a sweep', () => {
     },
   )
 
-  test('of an address that is already being swept does not begin again: the payouts wait for the first', async () => {
-    const {user, payout: first} = await claimed()
+  test('of an address that is already being swept does not begin again: payouts with sweep_first wait for the first', async () => {
+    const {user, payout: first} = await claimed({sweepFirst: true})
     await money.deposit(user.address, 500)
-    const second = await money.claim(user)
+    const second = await money.claim(user, 'USDC', {sweepFirst: true})
     for (const payout of [first, second]) {
       await money.work('begin_sweeping', payout)
       await money.sweep(payout, [user.address])

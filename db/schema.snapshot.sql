@@ -1555,6 +1555,7 @@ create table app.outgoing_payment (
   created_at timestamp with time zone not null default clock_timestamp(), -- When it was begun.
   final_at timestamp with time zone, -- When it became final; null before.
   swept_in numeric(78,0) not null default 0, -- On chains with outputs: how much of a payout's gross its payment brings with it from the merchant's addresses; while it is under way, that much less is reserved.
+  failure text, -- Why it was given up, in the words of who refused it (the node, custody); null if it was not, or nobody said.
   constraint outgoing_payment_pkey PRIMARY KEY (id),
   constraint outgoing_payment_amount_check CHECK ((amount > (0)::numeric)),
   constraint outgoing_payment_chain_conflict_key_key UNIQUE (chain, conflict_key),
@@ -1570,6 +1571,7 @@ CREATE UNIQUE INDEX outgoing_payment_one_payment ON app.outgoing_payment USING b
 CREATE UNIQUE INDEX outgoing_payment_one_sweep ON app.outgoing_payment USING btree (chain, COALESCE(first_input, source), token) WHERE ((kind = 'sweep'::text) AND (status <> 'final'::text) AND (NOT recovered) AND (merchant_id IS NOT NULL));
 CREATE INDEX outgoing_payment_open ON app.outgoing_payment USING btree (chain) WHERE (status <> 'final'::text);
 CREATE INDEX outgoing_payment_payout ON app.outgoing_payment USING btree (payout_id) WHERE (payout_id IS NOT NULL);
+CREATE INDEX outgoing_payment_sweep ON app.outgoing_payment USING btree (chain, token, source, final_at) WHERE ((kind = 'sweep'::text) AND (merchant_id IS NOT NULL));
 CREATE TRIGGER adopt_return AFTER INSERT ON app.outgoing_payment FOR EACH ROW WHEN ((new.recovered AND (new.kind = ANY (ARRAY['sweep'::text, 'withdrawal'::text])))) EXECUTE FUNCTION app.adopt_outgoing_payment();
 
 -- Final outputs of ours on chains that have them. Free ones (app.free_output) are in no outgoing payment, not spent, and mature.
@@ -2727,7 +2729,7 @@ create view app.waiting_code as
  SELECT reasons,
     code,
     message
-   FROM ( VALUES (ARRAY['not_whitelisted'::text],'address_not_whitelisted'::text,'the operator has to put the payout address on the whitelist'::text), (ARRAY['daily_limit'::text, 'above_limit'::text],'limit_reached'::text,'it would exceed a limit for payouts'::text), (ARRAY['fee_budget_reached'::text],'fee_budget_reached'::text,'the budget for today''s network fees is used up; the payout continues tomorrow (UTC) at the latest'::text), (ARRAY['insufficient_treasury_funds'::text, 'insufficient_inputs'::text, 'fee_above_funds'::text],'insufficient_treasury_funds'::text,'the treasury is short of funds'::text), (ARRAY['treasury_immature'::text],'treasury_immature'::text,'newly mined coins of the treasury cannot be spent yet'::text), (ARRAY['treasury_below_rent'::text],'treasury_below_rent'::text,'the treasury would hold less than an account of the chain must'::text), (ARRAY['chain_halted'::text, 'journal_ahead'::text, 'journal_changed'::text, 'copy_unproven'::text],'chain_halted'::text,'payouts of this chain are stopped until the operator has checked it'::text), (ARRAY['no_node'::text, 'node_unreachable'::text, 'head_stale'::text],'chain_halted'::text,'the chain cannot be reached at the moment'::text), (ARRAY['fee_above_cap'::text, 'sweep_too_dear'::text],'fee_too_high'::text,'network fees are higher than the most that is paid'::text), (ARRAY['custody_unreachable'::text],'custody_unavailable'::text,'it cannot be signed at the moment'::text), (ARRAY['nonce_too_high'::text, 'unknown_outputs'::text],'unresolved_transaction'::text,'an earlier transaction has to be resolved first'::text), (ARRAY['unproven_expiry'::text],'unproven_expiry'::text,'its transaction has expired, and the operator has to confirm that no block holds it'::text), (ARRAY['payment_contested'::text],'payment_contested'::text,'two transactions of it may still be mined; it continues once one is final, or can never be'::text)) k(reasons, code, message);
+   FROM ( VALUES (ARRAY['not_whitelisted'::text],'address_not_whitelisted'::text,'the operator has to put the payout address on the whitelist'::text), (ARRAY['daily_limit'::text, 'above_limit'::text],'limit_reached'::text,'it would exceed a limit for payouts'::text), (ARRAY['fee_budget_reached'::text],'fee_budget_reached'::text,'the budget for today''s network fees is used up; the payout continues tomorrow (UTC) at the latest'::text), (ARRAY['insufficient_treasury_funds'::text, 'insufficient_inputs'::text, 'fee_above_funds'::text],'insufficient_treasury_funds'::text,'the treasury is short of funds'::text), (ARRAY['sweeps_failed'::text],'sweeps_failed'::text,'money on some of its addresses could not be moved; it is tried again'::text), (ARRAY['treasury_immature'::text],'treasury_immature'::text,'newly mined coins of the treasury cannot be spent yet'::text), (ARRAY['treasury_below_rent'::text],'treasury_below_rent'::text,'the treasury would hold less than an account of the chain must'::text), (ARRAY['chain_halted'::text, 'journal_ahead'::text, 'journal_changed'::text, 'copy_unproven'::text],'chain_halted'::text,'payouts of this chain are stopped until the operator has checked it'::text), (ARRAY['no_node'::text, 'node_unreachable'::text, 'head_stale'::text],'chain_halted'::text,'the chain cannot be reached at the moment'::text), (ARRAY['fee_above_cap'::text, 'sweep_too_dear'::text],'fee_too_high'::text,'network fees are higher than the most that is paid'::text), (ARRAY['custody_unreachable'::text],'custody_unavailable'::text,'it cannot be signed at the moment'::text), (ARRAY['nonce_too_high'::text, 'unknown_outputs'::text],'unresolved_transaction'::text,'an earlier transaction has to be resolved first'::text), (ARRAY['unproven_expiry'::text],'unproven_expiry'::text,'its transaction has expired, and the operator has to confirm that no block holds it'::text), (ARRAY['payment_contested'::text],'payment_contested'::text,'two transactions of it may still be mined; it continues once one is final, or can never be'::text)) k(reasons, code, message);
 --   reasons text[]: Internal reasons that it stands for.
 --   code text: The code.
 --   message text: For people.
@@ -3253,10 +3255,7 @@ declare
   treasury text;
 begin
   select * into p from app.payout o where o.id = of_payout and o.status = 'sweeping' for update;
-  if p.id is null or exists (select from app.payout_sweep l join app.outgoing_payment x on x.id = l.outgoing_payment_id where l.payout_id = p.id and x.status <> 'final')
-    or (p.sweep_first and exists (select from app.claim c where c.payout_id = p.id and c.kind = 'claim' and c.finished_at is null)) then
-    return null;
-  end if;
+  if p.id is null or app.is_to_sweep_first(p.id) then return null; end if;
   perform app.lock_treasury(p.chain);
   treasury := app.treasury_address(p.chain);
   select * into found_outputs from app.weigh_outputs(p.chain, inputs, p.merchant_id, true);
@@ -3355,7 +3354,7 @@ begin
   return outgoing_payment;
 end $function$;
 
--- Takes a payout from sweeping to swept, once none of the sweeps that it waits for is under way (and, for sweep_first, all its deposits are known).
+-- Takes a payout from sweeping to swept; one with sweep_first only once all its deposits are known and none of its sweeps is under way.
 CREATE OR REPLACE FUNCTION app.begin_paying_from_treasury(of_payout uuid)
  RETURNS void
  LANGUAGE plpgsql
@@ -3364,11 +3363,7 @@ CREATE OR REPLACE FUNCTION app.begin_paying_from_treasury(of_payout uuid)
 AS $function$
 begin
   perform from app.payout p where p.id = of_payout for update;
-  if exists (select from app.payout_sweep l join app.outgoing_payment s on s.id = l.outgoing_payment_id where l.payout_id = of_payout and s.status <> 'final')
-    or exists (select from app.payout p join app.claim c on c.payout_id = p.id and c.kind = 'claim'
-      where p.id = of_payout and p.sweep_first and c.finished_at is null) then
-    return;
-  end if;
+  if app.is_to_sweep_first(of_payout) then return; end if;
   update app.payout p set status = 'swept' where p.id = of_payout and p.status = 'sweeping';
 end $function$;
 
@@ -3605,14 +3600,14 @@ begin
   return booked;
 end $function$;
 
--- Gives up a sweep or a withdrawal that is not final: a transaction that pays nobody uses up its nonce, or its outputs.
-CREATE OR REPLACE FUNCTION app.cancel_outgoing_payment(of_outgoing_payment uuid)
+-- Gives up a sweep or a withdrawal that is not final: a transaction that pays nobody uses up its nonce, or its outputs. why: in words for operators.
+CREATE OR REPLACE FUNCTION app.cancel_outgoing_payment(of_outgoing_payment uuid, why text DEFAULT NULL::text)
  RETURNS void
  LANGUAGE sql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog'
 AS $function$
-  update app.outgoing_payment s set cancelling = true, next_step_at = clock_timestamp()
+  update app.outgoing_payment s set cancelling = true, failure = coalesce(s.failure, why), next_step_at = clock_timestamp()
   where s.id = of_outgoing_payment and s.status <> 'final' and s.kind in ('sweep', 'withdrawal')
 $function$;
 
@@ -4561,6 +4556,23 @@ begin
   return failed;
 end $function$;
 
+-- Addresses that a payout tried to sweep in vain and that are not being swept: what they hold in base units, how often it failed, why, and when they are tried again.
+CREATE OR REPLACE FUNCTION app.failed_sweeps(of_payout uuid)
+ RETURNS TABLE(address text, amount numeric, failures integer, failure text, retry_at timestamp with time zone)
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select h.address, h.amount, f.failures, f.failure, f.retry_at
+  from app.payout p
+  cross join lateral (
+    select distinct s.source from app.payout_sweep l join app.outgoing_payment s on s.id = l.outgoing_payment_id
+    where l.payout_id = p.id and s.status = 'final' and s.outcome <> 'done' and not app.uses_outputs(p.chain)) s
+  join app.holding h on h.chain = p.chain and h.token = p.token and h.address = s.source and h.amount > 0
+  cross join lateral app.sweep_failures(p.chain, p.token, s.source) f
+  where p.id = of_payout and f.failures > 0 and app.sweep_under_way(p.chain, p.token, s.source) is null
+$function$;
+
 -- A way out of app.incident_kind with the numbers of incidents (the first 20) and their chain in its commands.
 CREATE OR REPLACE FUNCTION app.fill_way_out(way_out text, of_chain text, ids bigint[])
  RETURNS text
@@ -5078,12 +5090,49 @@ AS $function$
     and not exists (select from app.outgoing_payment s where s.id = r.withdrawal_id and (s.status <> 'final' or s.outcome = 'done'))
 $function$;
 
+-- Whether an outgoing payment under way should not be counted on: it is given up, has waited a minute for a reason of its own, or needed a third transaction.
+CREATE OR REPLACE FUNCTION app.is_held_up(s app.outgoing_payment)
+ RETURNS boolean
+ LANGUAGE sql
+ STABLE
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select s.cancelling
+    or coalesce(s.waiting_since <= clock_timestamp() - interval '1 minute', false) and s.waiting_reason not in (
+      'chain_halted', 'no_node', 'node_unreachable', 'head_stale', 'custody_unreachable', 'fee_above_cap', 'fee_budget_reached',
+      'journal_ahead', 'journal_changed', 'copy_unproven')
+    or (select count(*) from app.outgoing_attempt o where o.outgoing_payment_id = s.id) >= 3
+$function$;
+
 -- Whether a transfer at this output index was made by the rules of its chain, without a transaction.
 CREATE OR REPLACE FUNCTION app.is_protocol_income(output_index integer)
  RETURNS boolean
  LANGUAGE sql
  IMMUTABLE PARALLEL SAFE
 RETURN (output_index >= 2000000);
+
+-- Whether an address may be swept now, by what its last sweeps ended with.
+CREATE OR REPLACE FUNCTION app.is_sweep_due(of_chain text, of_token text, of_address text)
+ RETURNS boolean
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select f.failures = 0 or f.retry_at <= clock_timestamp() from app.sweep_failures(of_chain, of_token, of_address) f
+$function$;
+
+-- Whether a payout with sweep_first has sweeps under way, or deposits that are not allocated yet.
+CREATE OR REPLACE FUNCTION app.is_to_sweep_first(of_payout uuid)
+ RETURNS boolean
+ LANGUAGE sql
+ STABLE
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select p.sweep_first and (
+    exists (select from app.payout_sweep l join app.outgoing_payment s on s.id = l.outgoing_payment_id where l.payout_id = p.id and s.status <> 'final')
+    or exists (select from app.claim c where c.payout_id = p.id and c.kind = 'claim' and c.finished_at is null))
+  from app.payout p where p.id = of_payout
+$function$;
 
 -- ISO 8601 in UTC with milliseconds.
 CREATE OR REPLACE FUNCTION app.iso(at timestamp with time zone)
@@ -5641,6 +5690,16 @@ AS $function$
   select n.outgoing_payment_id from app.second_payment n where n.chain = of_chain and n.txid = of_txid
 $function$;
 
+-- How much of a payout's token the treasury lacks to pay it now, in base units.
+CREATE OR REPLACE FUNCTION app.payout_lack(of_payout uuid, network_fee numeric)
+ RETURNS numeric
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select greatest(-app.funds_after(p.chain, p.token, p.merchant_id, p.net, p.gross, payout_lack.network_fee), 0) from app.payout p where p.id = of_payout
+$function$;
+
 -- Payouts and outgoing payments under way, by what they wait for, those that failed, and what treasuries hold (in coins).
 CREATE OR REPLACE FUNCTION app.payout_metrics()
  RETURNS TABLE(metric text, labels json, value double precision)
@@ -5695,16 +5754,17 @@ AS $function$
   select app.shortage(p.chain, p.token, p.merchant_id, p.net, p.gross, payout_shortage.network_fee) from app.payout p where p.id = of_payout
 $function$;
 
--- How much of a payout's token further sweeps have to bring before the treasury can pay it, in base units, besides what sweeps of the merchant's addresses under way bring.
+-- How much of a payout's token further sweeps have to bring before the treasury can pay it, in base units, besides what sweeps of the merchant's addresses under way will probably bring.
 CREATE OR REPLACE FUNCTION app.payout_shortfall(of_payout uuid, network_fee numeric)
  RETURNS numeric
  LANGUAGE sql
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog'
 AS $function$
-  select greatest(-app.funds_after(p.chain, p.token, p.merchant_id, p.net, p.gross, payout_shortfall.network_fee) - coalesce((
+  select greatest(app.payout_lack(p.id, payout_shortfall.network_fee) - coalesce((
     select sum(s.amount) from app.outgoing_payment s
-    where s.chain = p.chain and s.token = p.token and s.merchant_id = p.merchant_id and s.kind = 'sweep' and s.status <> 'final' and not s.cancelling), 0), 0)
+    where s.chain = p.chain and s.token = p.token and s.merchant_id = p.merchant_id and s.kind = 'sweep' and s.status <> 'final'
+      and not app.is_held_up(s)), 0), 0)
   from app.payout p where p.id = of_payout
 $function$;
 
@@ -6900,6 +6960,23 @@ AS $function$
     union all select j.txid from custody.journal_key k join custody.journal j using (stream, seq) where k.stream = s.chain and k.conflict_key = s.conflict_key))
 $function$;
 
+-- The sweeps of an address that failed within a day and after the last one that did not: how many, why the newest one, and when the address may be swept again.
+CREATE OR REPLACE FUNCTION app.sweep_failures(of_chain text, of_token text, of_address text, OUT failures integer, OUT failure text, OUT retry_at timestamp with time zone)
+ RETURNS record
+ LANGUAGE sql
+ STABLE
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select count(*)::int, (array_agg(app.why_failed(s) order by s.final_at desc))[1],
+    max(s.final_at) + least(case count(*) when 1 then 0 else 8 ^ least(count(*) - 2, 9) end * interval '1 minute', interval '1 day')
+  from app.outgoing_payment s
+  where s.kind = 'sweep' and s.merchant_id is not null and s.chain = of_chain and s.token = of_token and s.source = of_address and s.outcome <> 'done'
+    and s.final_at > clock_timestamp() - interval '1 day' and not exists (
+      select from app.outgoing_payment d
+      where d.kind = 'sweep' and d.merchant_id is not null and d.chain = s.chain and d.token = s.token and d.source = s.source and d.outcome = 'done'
+        and d.final_at >= s.final_at)
+$function$;
+
 -- The account that pays the network fee of a sweep of an address: the treasury, or the address itself.
 CREATE OR REPLACE FUNCTION app.sweep_payer(of_chain text, of_token text, of_address text)
  RETURNS text
@@ -6923,7 +7000,7 @@ AS $function$
   order by s.nonce desc limit 1
 $function$;
 
--- Addresses of a payout's merchant whose final money counts in the balance, can be swept and is not being swept, with what they hold in base units, the largest first; with sweep_first only those of the claimed deposits, until they are swept: what the treasury paid in advance for the merchant may be on others.
+-- Addresses of a payout's merchant whose final money counts in the balance, can be swept and is not being swept, with what they hold in base units, the largest first; with sweep_first only those of the claimed deposits, each once, until they are swept: what the treasury paid in advance for the merchant may be on others, and what arrives after the claim does not belong to it.
 CREATE OR REPLACE FUNCTION app.sweepable(of_payout uuid, at_least numeric, most integer)
  RETURNS TABLE(address text, amount numeric)
  LANGUAGE plpgsql
@@ -6943,7 +7020,10 @@ begin
   select h.address, h.amount from app.holding h left join held b on b.address = h.address
   where h.merchant_id = p.merchant_id and h.chain = p.chain and h.token = p.token and h.amount >= at_least and h.amount > coalesce(b.amount, 0)
     and (not only_claimed or exists (select from app.deposit d where d.settlement_id = p.id and d.address = h.address))
-    and app.sweep_under_way(h.chain, h.token, h.address) is null
+    and app.sweep_under_way(h.chain, h.token, h.address) is null and app.is_sweep_due(h.chain, h.token, h.address)
+    and (not only_claimed or not exists (
+      select from app.payout_sweep l join app.outgoing_payment s on s.id = l.outgoing_payment_id
+      where l.payout_id = p.id and s.source = h.address and s.outcome = 'done' and s.created_at >= p.created_at))
   order by h.amount desc limit most;
 end $function$;
 
@@ -7438,6 +7518,21 @@ AS $function$
   from (select distinct split_part(i, ':', 1) as txid, split_part(i, ':', 2)::int as vout from unnest(inputs) i) k
   join app.free_output u on u.chain = of_chain and u.txid = k.txid and u.vout = k.vout
   where case when u.merchant_id is null then with_treasury else u.merchant_id = of_merchant end
+$function$;
+
+-- Why an outgoing payment that has ended had no effect, in words for operators; null if it had.
+CREATE OR REPLACE FUNCTION app.why_failed(s app.outgoing_payment)
+ RETURNS text
+ LANGUAGE sql
+ STABLE
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select case s.outcome
+    when 'reverted' then 'its transaction was mined, and failed'
+    when 'conflicted' then 'another transaction took its place'
+    when 'expired' then 'no block took its transaction before it expired' || coalesce('; the node said: ' || (
+      select o.broadcast_error from app.outgoing_attempt o where o.outgoing_payment_id = s.id and o.broadcast_error is not null order by o.attempt desc limit 1), '')
+    when 'cancelled' then coalesce(s.failure, 'it was given up') end
 $function$;
 
 -- Why payouts of a chain are stopped now: an open incident; null if nothing is wrong. Merchants may read it; the way out is for operators (app.way_out).
@@ -12007,7 +12102,7 @@ grant execute on function app.begin_return_sweep(uuid,numeric,numeric) to sluice
 grant execute on function app.begin_return_withdrawal(uuid,numeric) to sluice_jobs;
 grant execute on function app.begin_sweeping(uuid) to sluice_jobs;
 grant execute on function app.begin_sweeps(uuid,text,text,text[],numeric[],numeric[],numeric) to sluice_jobs;
-grant execute on function app.cancel_outgoing_payment(uuid) to sluice_jobs;
+grant execute on function app.cancel_outgoing_payment(uuid,text) to sluice_jobs;
 grant execute on function app.claimed_outputs(uuid,integer) to sluice_jobs;
 grant execute on function app.collectable_amount(text,text,text) to sluice_jobs;
 grant execute on function app.comparison_age(text) to sluice_jobs;
@@ -12021,16 +12116,19 @@ grant execute on function app.expire_payment_requests(integer) to sluice_jobs;
 grant execute on function app.fail_comparison(text,text) to sluice_jobs;
 grant execute on function app.fail_payout(uuid,text,text) to sluice_jobs;
 grant execute on function app.fail_undeliverable(integer) to sluice_jobs;
+grant execute on function app.failed_sweeps(uuid) to sluice_jobs;
 grant execute on function app.finish_audit(bigint,jsonb,text) to sluice_jobs;
 grant execute on function app.fold_balances(integer) to sluice_jobs;
 grant execute on function app.found_differences(text) to sluice_jobs;
 grant execute on function app.is_comparison_due(text[]) to sluice_jobs;
+grant execute on function app.is_sweep_due(text,text,text) to sluice_jobs;
 grant execute on function app.iso(timestamp with time zone) to sluice_jobs;
 grant execute on function app.ledger_holdings(text,text[]) to sluice_jobs;
 grant execute on function app.ledger_holdings_since(text,integer,text,text[]) to sluice_jobs;
 grant execute on function app.ledger_outputs(text,text[]) to sluice_jobs;
 grant execute on function app.lock_worker(text) to sluice_jobs;
 grant execute on function app.maintain_partitions(interval) to sluice_jobs;
+grant execute on function app.payout_lack(uuid,numeric) to sluice_jobs;
 grant execute on function app.payout_shortage(uuid,numeric) to sluice_jobs;
 grant execute on function app.payout_shortfall(uuid,numeric) to sluice_jobs;
 grant execute on function app.public_id(text,uuid) to sluice_jobs;

@@ -44,6 +44,7 @@ export const waitingCodes = [
   'limit_reached',
   'fee_budget_reached',
   'insufficient_treasury_funds',
+  'sweeps_failed',
   'treasury_immature',
   'treasury_below_rent',
   'chain_halted',

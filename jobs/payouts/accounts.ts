@@ -2,7 +2,7 @@
 // safe to repeat, also concurrently. Each is one SQL function that checks whether it is due.
 import type pg from 'pg'
 import {step} from '../../base/step.ts'
-import {type Context, retryMs, type Wait} from './context.ts'
+import {type Context, type Payout, retryMs, untilSwept, type Wait} from './context.ts'
 import type {Withdrawal} from './family.ts'
 
 /** Addresses that are polled, and sweeps that are begun, at once. */
@@ -22,28 +22,13 @@ export interface Sweep {
 
 const most = 100_000
 
-/**
- * The addresses that a payout may sweep and that hold at least this much, the largest first. An address of which more than `mostFailures` sweeps failed
- * for the payout would only cost again; one that expired cost nothing. With sweep_first each address is swept once before the payout is paid: money that arrives after the claim does not belong to it. Without,
- * no more is swept than the payout lacks.
- */
-export async function sweepable(
-  {pool}: Context,
-  {id}: {id: string},
-  atLeast: bigint,
-  mostFailures = 0,
-): Promise<Holding[]> {
-  const {rows} = await pool.query<Holding>(
-    `select h.address, h.amount from app.sweepable($1, $2, $3) h
-     cross join lateral (
-       select count(*) filter (where s.outcome not in ('done', 'expired')) as failures,
-         coalesce(bool_or(s.outcome = 'done' and p.sweep_first and p.status = 'sweeping' and s.created_at >= p.created_at), false) as is_done
-       from app.payout_sweep l join app.outgoing_payment s on s.id = l.outgoing_payment_id join app.payout p on p.id = l.payout_id
-       where l.payout_id = $1 and s.source = h.address and s.status = 'final') swept
-     where swept.failures <= $4 and not swept.is_done
-     order by h.amount desc`,
-    [id, String(atLeast), most, mostFailures],
-  )
+/** The addresses that a payout may sweep now and that hold at least this much, the largest first. */
+export async function sweepable({pool}: Context, {id}: {id: string}, atLeast: bigint): Promise<Holding[]> {
+  const {rows} = await pool.query<Holding>('select address, amount from app.sweepable($1, $2, $3)', [
+    id,
+    String(atLeast),
+    most,
+  ])
   return rows
 }
 
@@ -75,7 +60,46 @@ export async function beginSweeps(
   }
 }
 
-/** How much of the token the treasury lacks for a payout, in base units, after all sweeps under way. */
+/** Whether the treasury can pay a payout now, whatever its sweeps still bring. */
+export async function isPayable({pool}: Context, {id}: Payout, paymentFee: bigint): Promise<boolean> {
+  const {rows} = await pool.query<{short: string | null}>('select app.payout_shortage($1, $2) as short', [
+    id,
+    String(paymentFee),
+  ])
+  return rows[0]!.short === null
+}
+
+/** Takes a payout from sweeping to swept. */
+export async function endSweeping({pool}: Context, {id}: Payout): Promise<'next'> {
+  await pool.query('select app.begin_paying_from_treasury($1)', [id])
+  return 'next'
+}
+
+/** What a payout waits for that lacks money (`short`): if it lacks what is to be paid, for sweeps that are under way or failed. */
+export async function whyUnpaid(to: Context, payout: Payout, paymentFee: bigint, short: Wait): Promise<Wait> {
+  const {rows} = await to.pool.query<{lack: string}>('select app.payout_lack($1, $2) as lack', [
+    payout.id,
+    String(paymentFee),
+  ])
+  if (rows[0]!.lack === '0') return short
+  return (await untilSwept(to, payout)) ?? (await untilTriedAgain(to, payout)) ?? short
+}
+
+/** The wait of a payout while an address that it tried to sweep in vain is not swept. */
+export async function untilTriedAgain({pool}: Context, {id, token}: Payout): Promise<Wait | undefined> {
+  const {rows} = await pool.query<{count: number; amount: string; failure: string; at: string}>(
+    `select count(*)::int as count, app.decimal(sum(f.amount), a.decimals) as amount, (array_agg(f.failure order by f.retry_at))[1] as failure,
+       app.iso(min(f.retry_at)) as at
+     from app.failed_sweeps($1) f join app.payout p on p.id = $1 join app.asset a on a.chain = p.chain and a.token = p.token group by a.decimals`,
+    [id],
+  )
+  if (!rows[0]) return
+  const {count, amount, failure, at} = rows[0]
+  const detail = `${count} of its addresses, with ${amount} ${token}, could not be swept: ${failure}; tried again after ${at}`
+  return {reason: 'sweeps_failed', detail, ms: retryMs.told}
+}
+
+/** How much of the token the treasury lacks for a payout, in base units, after what sweeps under way will probably bring. */
 export async function shortfall({pool}: Context, {id}: {id: string}, paymentFee: bigint): Promise<bigint> {
   const {rows} = await pool.query<{missing: string}>('select app.payout_shortfall($1, $2) as missing', [
     id,
@@ -84,12 +108,12 @@ export async function shortfall({pool}: Context, {id}: {id: string}, paymentFee:
   return BigInt(rows[0]!.missing)
 }
 
-// Leaves out addresses that are being swept, and those whose last sweep failed: another try would only cost again.
 const collectableSql = `
   select h.address, h.amount from app.holding h
   where h.chain = $1 and h.token = $2 and h.amount >= $3 and app.collectable_amount(h.chain, h.address, h.token) > 0
-    and not exists (select from app.outgoing_payment s where s.chain = h.chain and s.source = h.address and s.token = h.token and s.kind = 'sweep'
-      and (s.status <> 'final' or (s.outcome <> 'done' and s.final_at > clock_timestamp() - interval '1 day')))
+    and app.is_sweep_due(h.chain, h.token, h.address) and not exists (
+      select from app.outgoing_payment s
+      where s.chain = h.chain and s.source = h.address and s.token = h.token and s.kind = 'sweep' and s.status <> 'final')
   order by h.amount desc limit ${batch}`
 
 /** Addresses that hold at least this much and are to be swept, the largest first. */

@@ -105,7 +105,7 @@ async function ask(to: Context, {id}: Payout): Promise<Wait | undefined> {
 
 async function sweep(to: Context, payout: Payout, chain: PayoutChain): Promise<Outcome> {
   if (payout.sweepFirst && payout.isAllocating) return {reason: 'allocation', ms: retryMs.soon} // its deposits are not all known yet
-  const before = await untilSwept(to, payout)
+  const before = payout.sweepFirst ? await untilSwept(to, payout) : undefined
   if (before) return before
   // Other payouts may be sweeping the same addresses: their money may already have moved on the chain.
   await to.pool.query('select app.await_sweeps($1)', [payout.id])

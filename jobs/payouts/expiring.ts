@@ -4,7 +4,19 @@
 import {step} from '../../base/step.ts'
 import {type CommonSettings, worthSweeping} from '../../chains/chain-settings.ts'
 import {familyOf} from '../../chains/families.ts'
-import {beginReturnStep, beginSweeps, collectable, type Holding, type Sweep, shortfall, sweepable} from './accounts.ts'
+import {
+  beginReturnStep,
+  beginSweeps,
+  collectable,
+  endSweeping,
+  type Holding,
+  isPayable,
+  type Sweep,
+  shortfall,
+  sweepable,
+  untilTriedAgain,
+  whyUnpaid,
+} from './accounts.ts'
 import {
   type Context,
   type Outcome,
@@ -50,8 +62,6 @@ interface Planned extends PlannedAttempt {
 
 /** A node is asked about each address. */
 const atOnce = 20
-/** So many sweeps of an address may fail for a payout, each of which cost a fee, before it is left alone. */
-const mostFailures = 2
 
 export function openExpiring(rules: Rules): PayoutChain<Planned, never> {
   return {
@@ -71,13 +81,14 @@ export function openExpiring(rules: Rules): PayoutChain<Planned, never> {
 async function sweep(to: Context, rules: Rules, payout: Payout): Promise<Outcome> {
   const wait = await rules.notNow(to)
   if (wait) return wait
+  if (!payout.sweepFirst && (await isPayable(to, payout, await rules.paymentReserve())))
+    return await endSweeping(to, payout)
   const {short, isLeft} = await beginSweepsOf(to, rules, payout)
   const unswept = await untilSwept(to, payout)
   if (unswept) return unswept
   if (short) return shortOfFunds(short)
   if (isLeft && payout.sweepFirst) return {reason: 'sweeps', detail: 'an address has just changed', ms: retryMs.soon}
-  await to.pool.query('select app.begin_paying_from_treasury($1)', [payout.id])
-  return 'next'
+  return (await untilTriedAgain(to, payout)) ?? (await endSweeping(to, payout))
 }
 
 interface Begun {
@@ -101,7 +112,7 @@ async function beginSweepsOf(to: Context, rules: Rules, payout: Payout): Promise
 
 /** The sweeps of a payout: the largest first, until they bring `missing`, or all if `missing` is undefined. */
 async function sweepsFor(to: Context, rules: Rules, payout: Payout, missing: bigint | undefined) {
-  const holdings = await sweepable(to, payout, worthwhile(rules), mostFailures)
+  const holdings = await sweepable(to, payout, worthwhile(rules))
   const sweeps: Sweep[] = []
   let [brought, isLeft] = [0n, false]
   for (let i = 0; i < holdings.length && (missing === undefined || brought < missing); i += atOnce) {
@@ -125,16 +136,18 @@ async function beginPayment(to: Context, rules: Rules, payout: Payout): Promise<
   const wait = (await rules.notNow(to)) ?? (await rules.unpayable(payout))
   if (wait) return wait
   step('payment: before begin')
+  const reserve = await rules.paymentReserve()
   const {rows} = await to.pool.query<{short: string | null}>('select app.begin_payment($1, $2) as short', [
     payout.id,
-    String(await rules.paymentReserve()),
+    String(reserve),
   ])
   step('payment: after begin')
   const {short} = rows[0]!
   if (short === null) return undefined
   const begun = await beginSweepsOf(to, rules, payout) // another payout used money that this one counted on
   if (begun.short) return shortOfFunds(begun.short)
-  return rules.shortOf ? await rules.shortOf(to, payout, short) : shortOfFunds(short)
+  const why = rules.shortOf ? await rules.shortOf(to, payout, short) : shortOfFunds(short)
+  return await whyUnpaid(to, payout, reserve, why)
 }
 
 /** All of them, with their amounts; none while nothing may be signed. */

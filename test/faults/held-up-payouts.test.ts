@@ -1,5 +1,5 @@
 // What a merchant's wallet, which may be a contract, can do to the payouts of everybody else once its payment has a nonce.
-import {afterAll, afterEach, beforeAll, test} from 'vitest'
+import {afterAll, afterEach, beforeAll, expect, test} from 'vitest'
 import {EvmWorld, ether} from '../support/evm/world.ts'
 import {faults} from '../support/rpc-proxy.ts'
 import {until} from '../support/until.ts'
@@ -77,4 +77,30 @@ test('a sweep that a lagging node says would fail is begun again, and the payout
   const isAgain = async () => (await sweeps()).length > 1
   await until(isAgain, {timeoutMs: 60_000, what: 'another sweep'})
   await world.becomes(id, 'completed')
+})
+
+test('a payout that the treasury can pay is paid while a sweep of its merchant is held up', async () => {
+  const shop = await world.openShop('ETH', [ether])
+  const [held] = shop.addresses
+  const isSweepOf = async (raw: string) =>
+    (
+      await world.db.rows(
+        `select from app.outgoing_attempt o join app.outgoing_payment s on s.id = o.outgoing_payment_id where o.raw = $1 and s.source = $2`,
+        [raw, held],
+      )
+    ).length > 0
+  world.node.behave = async ({method, params}, pass) => {
+    if (method === 'eth_sendRawTransaction' && (await isSweepOf(params[0] as string))) faults.error('no', -32000)
+    return await pass()
+  }
+  const first = await world.request(shop, 'ETH', true)
+  const isHeldUp = async () =>
+    (await world.outgoingPayments(first)).some(({broadcast_error}) => broadcast_error !== null)
+  await until(isHeldUp, {timeoutMs: 60_000, what: 'the sweep to be held up'})
+  await world.topUp(2n * ether)
+  await world.pay('ETH', [held!], [ether])
+  await world.becomes(await world.request(shop, 'ETH'), 'completed')
+  expect(await world.payout(first)).toMatchObject({status: 'sweeping'})
+  world.node.behave = undefined
+  await world.becomes(first, 'completed')
 })

@@ -85,8 +85,14 @@ test('with sweep_first each address is left without an account, whatever leaders
     if (n) await world.pay([address!], [3n * sol])
     if (n) await world.untilBalance(shop, 3n * sol)
     if (n) world.lie('getRecentPrioritizationFees', () => [{slot: 1, prioritizationFee: 50_000}])
-    await world.becomes(await world.request(shop, 'SOL', true), 'completed')
+    const {id} = await world.becomes(await world.request(shop, 'SOL', true), 'completed')
     expect(shop.addresses.map(each => world.solana.account(each))).toEqual([undefined, undefined])
+    const offers = await world.db.rows<{lamports: string}>(
+      `select distinct o.fee_details ->> 'priority_fee' as lamports from app.outgoing_payment s join app.outgoing_attempt o on o.outgoing_payment_id = s.id
+       where s.payout_id = $1 and s.kind = 'sweep'`,
+      [id],
+    )
+    expect(offers).toEqual([{lamports: n ? '1000' : '0'}])
   }
   expect(received(shop)).toBe(2n * netOf(3n * sol))
 })

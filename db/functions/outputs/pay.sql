@@ -2,10 +2,9 @@
 -- the treasury's outputs bring what is missing, the net goes to the merchant and the rest to the treasury. The worker calls this with the inputs
 -- that it chose.
 --
--- Promises: of two calls one begins it. Nothing is begun while a sweep that the payout waits for is not final, nor, with sweep_first, before all its
--- deposits are known. What the merchant's outputs do not bring is the operator's own money, or that merchant's in the treasury, never another's; it
--- is reserved in the same transaction. While the payment is under way, what it brings itself (app.outgoing_payment.swept_in) is not reserved in the
--- treasury.
+-- Promises: of two calls one begins it. With sweep_first, nothing is begun while a sweep of it is not final, nor before all its deposits are known.
+-- What the merchant's outputs do not bring is the operator's own money, or that merchant's in the treasury, never another's; it is reserved in the
+-- same transaction. While the payment is under way, what it brings itself (app.outgoing_payment.swept_in) is not reserved in the treasury.
 -- Locks: payout, treasury.
 
 create or replace function app.begin_output_payment(of_payout uuid, inputs text[], network_fee numeric) returns text
@@ -20,10 +19,7 @@ declare
   treasury text;
 begin
   select * into p from app.payout o where o.id = of_payout and o.status = 'sweeping' for update;
-  if p.id is null or exists (select from app.payout_sweep l join app.outgoing_payment x on x.id = l.outgoing_payment_id where l.payout_id = p.id and x.status <> 'final')
-    or (p.sweep_first and exists (select from app.claim c where c.payout_id = p.id and c.kind = 'claim' and c.finished_at is null)) then
-    return null;
-  end if;
+  if p.id is null or app.is_to_sweep_first(p.id) then return null; end if;
   perform app.lock_treasury(p.chain);
   treasury := app.treasury_address(p.chain);
   select * into found_outputs from app.weigh_outputs(p.chain, inputs, p.merchant_id, true);

@@ -11,15 +11,21 @@ create or replace function app.begin_paying_from_treasury(of_payout uuid) return
 language plpgsql security definer set search_path = pg_catalog as $$
 begin
   perform from app.payout p where p.id = of_payout for update;
-  if exists (select from app.payout_sweep l join app.outgoing_payment s on s.id = l.outgoing_payment_id where l.payout_id = of_payout and s.status <> 'final')
-    or exists (select from app.payout p join app.claim c on c.payout_id = p.id and c.kind = 'claim'
-      where p.id = of_payout and p.sweep_first and c.finished_at is null) then
-    return;
-  end if;
+  if app.is_to_sweep_first(of_payout) then return; end if;
   update app.payout p set status = 'swept' where p.id = of_payout and p.status = 'sweeping';
 end $$;
-comment on function app.begin_paying_from_treasury is 'Takes a payout from sweeping to swept, once none of the sweeps that it waits for is under way (and, for sweep_first, all its deposits are known).';
+comment on function app.begin_paying_from_treasury is 'Takes a payout from sweeping to swept; one with sweep_first only once all its deposits are known and none of its sweeps is under way.';
 grant execute on function app.begin_paying_from_treasury to sluice_jobs;
+
+-- Other payouts are paid as soon as the treasury can pay them, so that whatever holds up a sweep does not hold them up.
+create or replace function app.is_to_sweep_first(of_payout uuid) returns boolean
+language sql stable set search_path = pg_catalog as $$
+  select p.sweep_first and (
+    exists (select from app.payout_sweep l join app.outgoing_payment s on s.id = l.outgoing_payment_id where l.payout_id = p.id and s.status <> 'final')
+    or exists (select from app.claim c where c.payout_id = p.id and c.kind = 'claim' and c.finished_at is null))
+  from app.payout p where p.id = of_payout
+$$;
+comment on function app.is_to_sweep_first is 'Whether a payout with sweep_first has sweeps under way, or deposits that are not allocated yet.';
 
 create or replace function app.begin_payment(of_payout uuid, network_fee numeric) returns text
 language plpgsql security definer set search_path = pg_catalog as $$
@@ -53,12 +59,31 @@ $$;
 comment on function app.payout_shortage is 'What the treasury lacks to pay a payout now without money of other merchants; null if nothing.';
 grant execute on function app.payout_shortage to sluice_jobs;
 
+create or replace function app.payout_lack(of_payout uuid, network_fee numeric) returns numeric
+language sql stable security definer set search_path = pg_catalog as $$
+  select greatest(-app.funds_after(p.chain, p.token, p.merchant_id, p.net, p.gross, payout_lack.network_fee), 0) from app.payout p where p.id = of_payout
+$$;
+comment on function app.payout_lack is 'How much of a payout''s token the treasury lacks to pay it now, in base units.';
+grant execute on function app.payout_lack to sluice_jobs;
+
 create or replace function app.payout_shortfall(of_payout uuid, network_fee numeric) returns numeric
 language sql stable security definer set search_path = pg_catalog as $$
-  select greatest(-app.funds_after(p.chain, p.token, p.merchant_id, p.net, p.gross, payout_shortfall.network_fee) - coalesce((
+  select greatest(app.payout_lack(p.id, payout_shortfall.network_fee) - coalesce((
     select sum(s.amount) from app.outgoing_payment s
-    where s.chain = p.chain and s.token = p.token and s.merchant_id = p.merchant_id and s.kind = 'sweep' and s.status <> 'final' and not s.cancelling), 0), 0)
+    where s.chain = p.chain and s.token = p.token and s.merchant_id = p.merchant_id and s.kind = 'sweep' and s.status <> 'final'
+      and not app.is_held_up(s)), 0), 0)
   from app.payout p where p.id = of_payout
 $$;
-comment on function app.payout_shortfall is 'How much of a payout''s token further sweeps have to bring before the treasury can pay it, in base units, besides what sweeps of the merchant''s addresses under way bring.';
+comment on function app.payout_shortfall is 'How much of a payout''s token further sweeps have to bring before the treasury can pay it, in base units, besides what sweeps of the merchant''s addresses under way will probably bring.';
 grant execute on function app.payout_shortfall to sluice_jobs;
+
+-- If others of its chain wait for the same reason, sweeping other addresses instead would not help.
+create or replace function app.is_held_up(s app.outgoing_payment) returns boolean
+language sql stable set search_path = pg_catalog as $$
+  select s.cancelling
+    or coalesce(s.waiting_since <= clock_timestamp() - interval '1 minute', false) and s.waiting_reason not in (
+      'chain_halted', 'no_node', 'node_unreachable', 'head_stale', 'custody_unreachable', 'fee_above_cap', 'fee_budget_reached',
+      'journal_ahead', 'journal_changed', 'copy_unproven')
+    or (select count(*) from app.outgoing_attempt o where o.outgoing_payment_id = s.id) >= 3
+$$;
+comment on function app.is_held_up is 'Whether an outgoing payment under way should not be counted on: it is given up, has waited a minute for a reason of its own, or needed a third transaction.';

@@ -4,7 +4,8 @@
 -- Each step does nothing unless the payout has the status that the step needs, so it may run twice, or in two workers at once.
 -- Who pays for a sweep (app.sweep_payer) is written down when it begins.
 -- Invariants: for each address and token at most one sweep of a merchant's money is not final; only final money is swept; what sweeps under way
--- bring is not swept again from other addresses; a payout pays when every sweep that it waits for (app.payout_sweep) is final.
+-- bring is not swept again from other addresses, unless something holds them up (app.is_held_up). A payout with sweep_first pays when each of its
+-- sweeps (app.payout_sweep) is final, any other as soon as the treasury can pay it.
 -- Locks: payout, treasury, then sender and outgoing payment.
 
 create or replace function app.begin_sweeping(of_payout uuid) returns void
@@ -55,10 +56,13 @@ begin
   select h.address, h.amount from app.holding h left join held b on b.address = h.address
   where h.merchant_id = p.merchant_id and h.chain = p.chain and h.token = p.token and h.amount >= at_least and h.amount > coalesce(b.amount, 0)
     and (not only_claimed or exists (select from app.deposit d where d.settlement_id = p.id and d.address = h.address))
-    and app.sweep_under_way(h.chain, h.token, h.address) is null
+    and app.sweep_under_way(h.chain, h.token, h.address) is null and app.is_sweep_due(h.chain, h.token, h.address)
+    and (not only_claimed or not exists (
+      select from app.payout_sweep l join app.outgoing_payment s on s.id = l.outgoing_payment_id
+      where l.payout_id = p.id and s.source = h.address and s.outcome = 'done' and s.created_at >= p.created_at))
   order by h.amount desc limit most;
 end $$;
-comment on function app.sweepable is 'Addresses of a payout''s merchant whose final money counts in the balance, can be swept and is not being swept, with what they hold in base units, the largest first; with sweep_first only those of the claimed deposits, until they are swept: what the treasury paid in advance for the merchant may be on others.';
+comment on function app.sweepable is 'Addresses of a payout''s merchant whose final money counts in the balance, can be swept and is not being swept, with what they hold in base units, the largest first; with sweep_first only those of the claimed deposits, each once, until they are swept: what the treasury paid in advance for the merchant may be on others, and what arrives after the claim does not belong to it.';
 grant execute on function app.sweepable to sluice_jobs;
 
 create or replace function app.sweep_payer(of_chain text, of_token text, of_address text) returns text

@@ -54,6 +54,8 @@ async function sweep(to: Context, payout: Payout, chain: Bitcoin): Promise<Outco
   const found = select()
   if ('aboveCap' in found) return aboveCap(settings)
   if ('short' in found) {
+    const unswept = await untilSwept(to, payout)
+    if (unswept) return unswept
     const detail = `the free outputs of the merchant and the treasury are ${found.short} sat short, including the network fee`
     return {...(await whyShort(to, payout, detail, select)), ms: retryMs.soon}
   }
@@ -67,7 +69,7 @@ async function sweep(to: Context, payout: Payout, chain: Bitcoin): Promise<Outco
   step('payment: after begin')
   const {short} = rows[0]!
   if (short) return shortOfFunds(short)
-  return (await untilSwept(to, payout)) ?? 'next'
+  return (payout.sweepFirst && (await untilSwept(to, payout))) || 'next'
 }
 
 /** No node relays such an output, and waiting does not change that. */
@@ -106,6 +108,8 @@ async function sweepFirst(
   price: Price,
   settings: BitcoinSettings,
 ): Promise<Outcome> {
+  const before = await untilSwept(to, payout)
+  if (before) return before
   const own = inputs.filter(({isTreasury}) => !isTreasury)
   const count = Math.ceil((inputs.length - mostInputs) / (mostInputs - 1))
   let why: Failure | string | undefined

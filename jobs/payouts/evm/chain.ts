@@ -4,7 +4,7 @@
 import {step} from '../../../base/step.ts'
 import {tokenGuard} from '../../../chains/evm/check-tokens.ts'
 import type {EvmSettings} from '../../../chains/evm/settings.ts'
-import {beginSweeps, shortfall} from '../accounts.ts'
+import {beginSweeps, endSweeping, isPayable, shortfall, untilTriedAgain, whyUnpaid} from '../accounts.ts'
 import {
   type Context,
   type Outcome,
@@ -24,7 +24,7 @@ import {offered, paymentFee} from './offered.ts'
 import {type EvmAttempt, plan} from './plan-attempt.ts'
 import {beginReturn} from './return.ts'
 import {intentOf, type Offered, raised, responses} from './signing.ts'
-import {isTokenSweepTooDear, sweepsFor} from './sweep.ts'
+import {isTokenSweepTooDear, sweepsFor, tooDear} from './sweep.ts'
 
 export function open(settings: EvmSettings): PayoutChain<EvmAttempt, Offered> {
   const node = new EvmNode(settings.rpcUrl!, tokenGuard(settings))
@@ -51,6 +51,7 @@ async function sweep(to: Context, payout: Payout, chain: Evm): Promise<Outcome> 
   const fees = await offered(chain)
   if ('reason' in fees) return fees
   const paymentFee = payout.sweepFirst ? undefined : likelyPaymentFee(chain, fees.maxFeePerGas)
+  if (paymentFee !== undefined && (await isPayable(to, payout, paymentFee))) return await endSweeping(to, payout)
   const missing = paymentFee === undefined ? undefined : await shortfall(to, payout, paymentFee)
   if (
     missing !== 0n &&
@@ -64,17 +65,12 @@ async function sweep(to: Context, payout: Payout, chain: Evm): Promise<Outcome> 
   const unswept = await untilSwept(to, payout)
   if (unswept) return unswept
   if (short) return shortOfFunds(short)
-  await to.pool.query('select app.begin_paying_from_treasury($1)', [payout.id])
-  return 'next'
+  return (await untilTriedAgain(to, payout)) ?? (await endSweeping(to, payout))
 }
 
 /** What the treasury keeps for the network fee of a payment, before it can be estimated. */
 function likelyPaymentFee({settings}: Evm, feePerGas: bigint): bigint {
   return least(feePerGas * assumedGas.payment, settings.maxPaymentFee)
-}
-
-function tooDear({settings}: Evm): string {
-  return `sweeping a token costs more than ${settings.chain.code}_TOKEN_SWEEP_FEE allows now (${settings.tokenSweepFee} wei)`
 }
 
 async function beginPayment(to: Context, payout: Payout, chain: Evm): Promise<Wait | undefined> {
@@ -107,5 +103,5 @@ async function collectFor(to: Context, payout: Payout, chain: Evm, feePerGas: bi
   const missing = await shortfall(to, payout, paymentFee)
   const sweeps = missing === 0n ? [] : await sweepsFor(to, chain, payout, feePerGas, missing)
   await beginSweeps(to.pool, payout, sweeps, paymentFee)
-  return short
+  return await whyUnpaid(to, payout, paymentFee, short)
 }

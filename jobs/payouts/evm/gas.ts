@@ -131,6 +131,6 @@ async function limitOf(to: Context, chain: Evm, one: OutgoingPayment, estimate: 
   }
   if (kind === 'sweep' && limit.isSure) {
     to.log.warn({outgoingPayment: id, chain: one.chain, error: limit.failure}, 'a sweep would fail, and is given up')
-    await to.pool.query('select app.cancel_outgoing_payment($1)', [id])
+    await to.pool.query('select app.cancel_outgoing_payment($1, $2)', [id, `the node says: ${limit.failure}`])
   } else await waitOutgoingPayment(to, id, {reason: 'would_revert', detail: limit.failure, ms: retryMs})
 }

@@ -6,7 +6,7 @@ import {capOf, type FeeMarket, type Fees, isWorthSweeping, least, nativeSweep, o
 import {gasLimits, isNativeSweep} from './gas.ts'
 import type {Evm} from './node.ts'
 import {aboveCap} from './offered.ts'
-import {isTokenSweepTooDear} from './sweep.ts'
+import {isTokenSweepTooDear, tooDear} from './sweep.ts'
 
 /** The fees and the gas limit of an earlier attempt. */
 interface Offered extends Fees {
@@ -38,7 +38,7 @@ export async function plan(to: Context, chain: Evm, outgoingPayments: OutgoingPa
     const kind = cancelling ? 'cancel' : 'effect'
     const amount = cancelling ? 0n : (newest?.amount ?? outgoingPayment.amount)
     if (fees && kind === 'effect' && isTooDear(outgoingPayment, chain, fees.maxFeePerGas * gasLimit))
-      await to.pool.query('select app.cancel_outgoing_payment($1)', [id]) // else it would hold up the treasury's nonces; a cancel costs a fraction
+      await to.pool.query('select app.cancel_outgoing_payment($1, $2)', [id, tooDear(chain)]) // else it would hold up the treasury's nonces; a cancel costs a fraction
     else if (fees) priced.push({outgoingPayment, kind, amount, fees, gasLimit, cap})
     else await waitOutgoingPayment(to, id, {...aboveCap(chain, market, gasLimit), ms: retryMs})
   }
@@ -111,7 +111,11 @@ async function withinFunds(to: Context, chain: Evm, plans: EvmAttempt[]): Promis
         detail: `the fee is ${feeOf(item)} wei now, and the sweep moves ${item.amount} wei: that is more than SWEEP_FEE_PERCENT allows`,
         ms: retryMs,
       })
-    else if (balance >= feeOf(item)) await to.pool.query('select app.cancel_outgoing_payment($1)', [outgoingPayment.id])
+    else if (balance >= feeOf(item))
+      await to.pool.query('select app.cancel_outgoing_payment($1, $2)', [
+        outgoingPayment.id,
+        `the network fee is ${feeOf(item)} wei now, more than it would move`,
+      ])
     else
       await waitOutgoingPayment(to, outgoingPayment.id, {
         reason: 'fee_above_funds',

@@ -9,9 +9,6 @@ import {isWorthSweeping, nativeSweep} from './fees.ts'
 import {likelySweepGas, sweepGas} from './gas.ts'
 import {balancesOf, contractOf, type Evm} from './node.ts'
 
-/** A node that lags may say of a good sweep that it would fail: it is begun again, but not for ever, as that costs a little each time. */
-const mostFailures = 2
-
 /** What is swept, to where, at which price. */
 export interface Sweeping {
   token: string
@@ -31,7 +28,7 @@ export async function sweepsFor(
   missing: bigint | undefined,
 ): Promise<Sweep[]> {
   const sweeping = {...payout, feePerGas}
-  const rows = await sweepable(to, payout, worthwhile(chain, sweeping), mostFailures)
+  const rows = await sweepable(to, payout, worthwhile(chain, sweeping))
   const sweeps: Sweep[] = []
   let brought = 0n
   for (let i = 0; i < rows.length; i += batch)
@@ -63,6 +60,11 @@ export function isWorth(
 /** Whether sweeping a token costs more than the operator allows. Custody does not sign such a sweep. */
 export function isTokenSweepTooDear({settings, native}: Evm, token: string, maxFee: bigint): boolean {
   return token !== native && maxFee > settings.tokenSweepFee
+}
+
+/** Why it is. */
+export function tooDear({settings}: Evm): string {
+  return `sweeping a token costs more than ${settings.chain.code}_TOKEN_SWEEP_FEE allows now (${settings.tokenSweepFee} wei)`
 }
 
 /** The sweep of each address, by its balance at the newest block. Addresses that are not worth a sweep are left out. */

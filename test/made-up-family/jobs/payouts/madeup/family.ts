@@ -21,7 +21,7 @@ export function open(settings: MadeUpSettings): PayoutChain {
     paymentReserve: async () => fee,
     maxSweepFee: fee,
     sweeps: async (_, holdings) => holdings.map(sweepOf),
-    hasAccount: async () => true,
+    cannotSweep: async () => undefined,
     unpayable: async () => undefined,
     responses: responses(Response, z.never()),
     resendAfterMs: resendByAge,
