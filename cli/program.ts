@@ -1,6 +1,7 @@
 // All commands of sluice, one file per group. What they share is in command.ts.
 import {Command} from 'commander'
 import packageJson from '../package.json' with {type: 'json'}
+import {addAddressCommands} from './address.ts'
 import {addAuditCommand} from './audit.ts'
 import {addBackupCommands} from './backup.ts'
 import {addChainCommands} from './chain.ts'
@@ -41,6 +42,7 @@ export function sluiceProgram(): Command {
   addPayoutCommands(program)
   addWhitelistCommands(program)
   addTreasuryCommands(program)
+  addAddressCommands(program)
   addUnattributedCommands(program)
   addIncidentCommands(program)
   addChainCommands(program)

@@ -247,7 +247,7 @@ async function heldBack(db: pg.Client, chain: string | undefined): Promise<HeldB
        case when not app.uses_outputs(h.chain) then app.decimal(a.sweep_min - app.unswept(h.chain, h.address, h.token), a.decimals) end as missing
      from (
        select d.merchant_id, d.chain, d.token, d.address, sum(d.amount) as amount, count(*)::int as deposits from app.deposit d
-       where d.held_back and d.settlement_id is null and coalesce(d.chain = $1, true) group by d.merchant_id, d.chain, d.token, d.address
+       where d.held_back and d.settlement_id is null and coalesce(d.chain = $1, true) and not app.is_blocked(d.chain, d.token, d.address) group by d.merchant_id, d.chain, d.token, d.address
        order by 2, 3, 5 desc, 4 limit ${shownAtMost}
      ) h join app.merchant m on m.id = h.merchant_id join app.asset a on a.chain = h.chain and a.token = h.token
      order by h.chain, h.token, h.amount desc, h.address`,

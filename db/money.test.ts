@@ -97,6 +97,16 @@ class World {
     fold: () => money.work('fold_balances', 5),
     setSweepMin: (a, b) => money.db.rows(`select app.set_sweep_min('ETH', $1, $2)`, [pick(tokens, a), 1 + (b % 400)]),
 
+    block: async (a, b, c) => {
+      const {address} = pick(this.merchants.flat(), a)!
+      if (c % 2) await money.work('block_address', 'ETH', pick(tokens, b), address, 'it is frozen')
+    },
+    unblock: async (a, b) => {
+      const {address} = pick(this.merchants.flat(), a)!
+      await money.work('unblock_address', 'ETH', pick(tokens, b), address)
+    },
+    unblockAll: async () => money.db.rows('select app.unblock_address(chain, token, address) from app.blocked_address'),
+
     /** Blocks that are not final leave; some of what they held comes back in another block. */
     reorg: async (a, b) => {
       const depth = Math.min(1 + (a % 3), money.eth.head.height - (await this.#finalHeight()))
@@ -241,23 +251,30 @@ class World {
 
   /**
    * No payout has claimed what is held back. What was collectable stays so, and what has become so was worth a sweep, or was swept: its address has
-   * received the minimum, or been swept. (The books have the reverse.)
+   * received the minimum, or been swept. (The books have the reverse.) Only on a blocked address is held back again what is still there, claimed or not.
    */
   async checkCollectable(): Promise<void> {
-    const rows = await money.db.rows<{deposit: string; isHeldBack: boolean; isClaimed: boolean; wasWorthIt: boolean}>(
+    const rows = await money.db.rows<{
+      deposit: string
+      isHeldBack: boolean
+      isClaimed: boolean
+      wasWorthIt: boolean
+      isBlocked: boolean
+    }>(
       `select d.id || ' ' || d.finalised_at as deposit, d.held_back as "isHeldBack", d.settlement_id is not null as "isClaimed",
+         app.is_blocked(d.chain, d.token, d.address) as "isBlocked",
          exists (select from app.outgoing_payment s where (s.chain, s.source, s.token, s.outcome) = (d.chain, d.address, d.token, 'done'))
            or a.sweep_min <= (select sum(o.amount) from app.deposit o
              where (o.chain, o.address, o.token) = (d.chain, d.address, d.token) and o.status = 'final' and o.credited) as "wasWorthIt"
        from app.deposit d join app.asset a using (chain, token) where d.status = 'final' and d.credited`,
     )
-    for (const {deposit, isHeldBack, isClaimed, wasWorthIt} of rows) {
+    for (const {deposit, isHeldBack, isClaimed, wasWorthIt, isBlocked} of rows) {
       const before = this.#collectable.has(deposit)
-      expect([isHeldBack && isClaimed, isHeldBack && before, !isHeldBack && !before && !wasWorthIt], deposit).toEqual([
-        false,
-        false,
-        false,
-      ])
+      const shouldBeFree = isHeldBack && !isBlocked
+      expect(
+        [shouldBeFree && isClaimed, shouldBeFree && before, !isHeldBack && !before && !wasWorthIt],
+        deposit,
+      ).toEqual([false, false, false])
       if (!isHeldBack) this.#collectable.add(deposit)
     }
   }
@@ -378,6 +395,7 @@ test('after any operations with money, in any order, the books balance and agree
   )
   if (steps > 200) console.table([...reached, ...decided])
 
+  await world.actions.unblockAll!(0, 0, 0)
   await world.finish()
   await assertBooks(money.db)
   expect(await world.inLedger()).toEqual(await world.onChain())

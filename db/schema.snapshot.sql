@@ -1207,6 +1207,20 @@ create table app.balance_delta (
 );
 CREATE INDEX balance_delta_pair ON app.balance_delta USING btree (merchant_id, chain, token);
 
+-- Addresses that cannot be swept because the chain refuses it: their deposits are held back until it does not.
+create table app.blocked_address (
+  chain text not null, -- Chain code.
+  token text not null, -- Token code.
+  address text not null, -- The address.
+  why text not null, -- What the node said, the last time that it was asked.
+  blocked_at timestamp with time zone not null default clock_timestamp(), -- Since when.
+  retry_at timestamp with time zone not null default (clock_timestamp() + '1 day'::interval), -- When the node is asked again.
+  constraint blocked_address_pkey PRIMARY KEY (chain, token, address),
+  constraint blocked_address_address_fkey FOREIGN KEY (address) REFERENCES custody.address(address),
+  constraint blocked_address_chain_token_fkey FOREIGN KEY (chain, token) REFERENCES app.asset(chain, token)
+);
+CREATE INDEX blocked_address_retry ON app.blocked_address USING btree (chain, retry_at);
+
 -- The chains that Sluice can run, from chains/registry.ts and their families (chains/families.ts): every migration run adds new ones.
 create table app.chain (
   chain text not null, -- Chain code.
@@ -1353,8 +1367,8 @@ create table app.deposit (
   came_at timestamp with time zone, -- For what reached a payment request's address: when it was first seen, or the time of a block that holds or held it, whichever is earlier; null for others.
   settled_before_restore boolean not null default false, -- True if a payout that an older copy of the database had forgotten covers it, and it is unknown which deposits that payout collected: the balance no longer includes it.
   "position" numeric(38,0) not null generated always as ((((((EXTRACT(epoch FROM (created_at - '1970-01-01 00:00:00+00'::timestamp with time zone)) * (1000000)::numeric))::bigint)::numeric * '9223372036854775808'::numeric) + (seq)::numeric)) stored, -- Place in lists, so that a range of times is a range of an index: the microsecond of created_at, times 2^63, plus seq.
-  held_back boolean not null default false, -- True while no payout can collect it, because its address does not hold enough to be worth a sweep (app.asset.sweep_min). Only a final, credited deposit is held back; one that was collectable once never is again.
-  released bigint, -- Number, on its chain, of the time from which it was no longer held back; null if it never was. A payout claims up to a number: this one or, without it, finalisation.
+  held_back boolean not null default false, -- True while no payout can collect it, because its address does not hold enough to be worth a sweep (app.asset.sweep_min), or is blocked (app.blocked_address). Only a final, credited deposit is held back; one that was collectable once never is again, unless its address is blocked.
+  released bigint, -- Number, on its chain, of the time from which it was no longer held back; null if it never was. A payout claims up to a number: this one or, without it, finalisation. While its address is blocked, a deposit that was collectable before has one.
   constraint deposit_pkey PRIMARY KEY (id),
   constraint deposit_status_check CHECK ((status = ANY (ARRAY['pending'::text, 'final'::text, 'reorged'::text]))),
   constraint deposit_txid_output_index_chain_address_token_key UNIQUE (txid, output_index, chain, address, token),
@@ -1432,11 +1446,11 @@ create table app.incident (
   id bigint not null generated always as identity, -- Number of the incident.
   chain text, -- Chain code; null if it concerns no single chain, and then nothing waits for it.
   kind text not null, -- Its kind; app.incident_kind has all of them.
-  subject text not null, -- The id of the deposit (final_deposit_...) or of the outgoing payment (..._payment_vanished, payment_of_failed_payout, second_payment); <chain>:<the address that sent> (unknown_transaction); the id of the transfer (payment_replaced); the chain (fork_below_final, journal_ahead, unproven_block, untraced_blocks, no_internal_transactions); the stream of the journal (journal_changed); audit:<check>.
+  subject text not null, -- The id of the deposit (final_deposit_...) or of the outgoing payment (..._payment_vanished, payment_of_failed_payout, second_payment); <chain>:<the address that sent> (unknown_transaction); <chain>:<token>:<address> (address_blocked); the id of the transfer (payment_replaced); the chain (fork_below_final, journal_ahead, unproven_block, untraced_blocks, no_internal_transactions); the stream of the journal (journal_changed); audit:<check>.
   details jsonb not null, -- What was seen.
   opened_at timestamp with time zone not null default clock_timestamp(), -- When it was noticed.
   resolved_at timestamp with time zone, -- When it was resolved; null while it is open.
-  resolution text, -- healed (it went away by itself), reconciled (custody's journal was imported), reorged, kept, loss, debt, rewound or resumed (an operator decided).
+  resolution text, -- healed (it went away by itself), reconciled (custody's journal was imported), reorged, kept, loss, debt, rewound, resumed or unblocked (an operator decided).
   constraint incident_pkey PRIMARY KEY (id),
   constraint incident_kind_fkey FOREIGN KEY (kind) REFERENCES app.incident_kind(kind)
 );
@@ -3367,7 +3381,7 @@ begin
   update app.payout p set status = 'swept' where p.id = of_payout and p.status = 'sweeping';
 end $function$;
 
--- Takes the nonce of a payout's payment and reserves its value and highest fee; returns what is short; null if the payment has begun (now or before), or the payout is not swept. Safe to run again.
+-- Takes the nonce of a payout's payment and reserves its value and highest fee; returns what is short; null if the payment has begun (now or before), or the payout is not swept, or has claimed what is blocked. Safe to run again.
 CREATE OR REPLACE FUNCTION app.begin_payment(of_payout uuid, network_fee numeric)
  RETURNS text
  LANGUAGE plpgsql
@@ -3380,7 +3394,9 @@ declare
   treasury text;
 begin
   select * into p from app.payout o where o.id = of_payout and o.status = 'swept' for update;
-  if p.id is null or exists (select from app.outgoing_payment s where s.payout_id = p.id and s.kind = 'payout') then return null; end if;
+  if p.id is null or exists (select from app.outgoing_payment s where s.payout_id = p.id and s.kind = 'payout') or app.has_blocked_deposits(p.id) then
+    return null;
+  end if;
   perform app.lock_treasury(p.chain);
   short := app.shortage(p.chain, p.token, p.merchant_id, p.net, p.gross, network_fee);
   if short is not null then return short; end if;
@@ -3418,6 +3434,8 @@ begin
     select 'not_worth_moving', format('it is %s base units, and %s would be moved', whole, moved) into reason, detail;
   elsif by_treasury and funds < max_fee then
     select 'insufficient_treasury_funds', app.short_by(d.chain, native, max_fee - funds, ' for the network fee') into reason, detail;
+  elsif app.is_blocked(d.chain, d.token, d.address) then
+    select 'address_blocked', 'the chain does not let ' || d.token || ' leave the address: sluice address list --blocked' into reason, detail;
   elsif sweep is null then
     select 'given_up', 'it was begun 20 times and failed each time' into reason, detail;
   end if;
@@ -3509,7 +3527,7 @@ begin
     if sweep is null then
       select * into held from app.holding h where h.chain = of_chain and h.address = item.address and h.token = of_token;
       by_whom := app.sweep_payer(of_chain, of_token, item.address);
-      continue when held.address is null or item.amount <= 0
+      continue when held.address is null or item.amount <= 0 or app.is_blocked(of_chain, of_token, item.address)
         or held.amount < item.amount + case when by_whom <> treasury then item.max_fee else 0 end;
       if by_whom = treasury then
         if funds < item.max_fee then
@@ -3556,6 +3574,47 @@ begin
   returning s.id into outgoing_payment;
   perform app.wake_outgoing_payments(of_chain);
   return outgoing_payment;
+end $function$;
+
+-- Blocks a deposit address for a token, with an incident, and holds back the final deposits that are there. False if it is blocked already, or cannot be. Safe to run again.
+CREATE OR REPLACE FUNCTION app.block_address(of_chain text, of_token text, of_address text, of_why text)
+ RETURNS boolean
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+ SET plan_cache_mode TO 'force_custom_plan'
+AS $function$
+declare
+  merchant uuid;
+  holds numeric;
+begin
+  select a.merchant_id into merchant from custody.address a join app.chain c on c.family = a.family
+  where a.address = of_address and a.purpose = 'deposit' and c.chain = of_chain;
+  if merchant is null or app.uses_outputs(of_chain) then return false; end if;
+  perform from chain.cursor c where c.chain = of_chain for update;
+  insert into app.blocked_address (chain, token, address, why) values (of_chain, of_token, of_address, of_why) on conflict do nothing;
+  if not found then return false; end if;
+  insert into app.incident (kind, subject, details)
+  values ('address_blocked', of_chain || ':' || of_token || ':' || of_address,
+    jsonb_build_object('chain', of_chain, 'token', of_token, 'address', of_address, 'why', of_why))
+  on conflict do nothing;
+  perform app.lock_pair(merchant, of_chain, of_token);
+  perform app.allocate_all_deposits(merchant, of_chain, of_token);
+  select coalesce(sum(h.amount), 0) into holds from app.holding h where h.chain = of_chain and h.address = of_address and h.token = of_token;
+  with there as (
+    select d.id, sum(d.amount) over (order by d.finalisation desc, d.seq desc) as with_newer from app.deposit d
+    where d.chain = of_chain and d.token = of_token and d.address = of_address and d.status = 'final' and d.credited
+  ), held as (
+    update app.deposit d set held_back = true, released = coalesce(d.released, d.finalisation)
+    from there t where d.id = t.id and t.with_newer <= holds and not d.held_back
+      and not exists (select from app.payout p where p.id = d.settlement_id and p.status = 'completed')
+    returning d.amount, d.settlement_id
+  )
+  insert into app.balance_delta (merchant_id, chain, token, amount, deposit_count, held_back, held_back_count)
+  select merchant, of_chain, of_token, 0, 0, sum(amount), count(*) from held where settlement_id is null having count(*) > 0;
+  perform app.wake_payout(p.id) from app.payout p
+  where p.merchant_id = merchant and p.chain = of_chain and p.token = of_token and p.status in ('pending', 'sweeping', 'swept') order by p.id;
+  return true;
 end $function$;
 
 -- Books the final payment of a payout that had failed before: the merchant has the money and, since the release, the balance, too.
@@ -4006,11 +4065,7 @@ begin
   if destination is null then perform app.refuse_payout('no_payout_address', 'no payout address is registered for ' || of_chain); end if;
   perform app.refuse_payout('own_address', 'the payout address belongs to this service; register one of your own')
   from custody.address o where o.address = destination;
-  if at.held_back > 0 then
-    kept := app.decimal(at.held_back, asset.decimals) || ' ' || of_token || ' is held back, '
-      || case when app.uses_outputs(of_chain) then 'in outputs of less than ' else 'on addresses with less to sweep than ' end
-      || app.decimal(asset.sweep_min, asset.decimals) || ' ' || of_token;
-  end if;
+  kept := app.why_held_back(of_merchant, of_chain, of_token, at.held_back);
   if at.gross <= 0 then
     perform app.refuse_payout('nothing_to_pay_out', case when at.gross = 0 then 'there is nothing to pay out' else 'the balance is below zero' end
       || coalesce('; ' || kept, ''));
@@ -4107,6 +4162,7 @@ begin
   perform set_config('app.decided_by_operator', 'on', true);
   update app.deposit o set credited = true, version = o.version + 1, finalisation = number, 
     held_back = coalesce(o.amount < (select a.sweep_min from app.asset a where a.chain = o.chain and a.token = o.token), false)
+      or app.is_blocked(o.chain, o.token, o.address)
   where o.id = d.id returning o.* into d; -- its first event
   perform set_config('app.decided_by_operator', '', true);
   insert into app.unattributed_decision as u (deposit_id, decision, amount) values (d.id, 'credit', d.amount)
@@ -4829,6 +4885,7 @@ begin
     return;
   end if;
   perform app.post_sweep(s, moved);
+  perform app.unblock_address(s.chain, s.token, s.source); -- the chain let it go
 end $function$;
 
 -- Posts a final withdrawal; if its outcome was not done, gives back what was reserved for it.
@@ -4996,15 +5053,29 @@ begin
   if s.swept_in > 0 then perform app.set_swept_in(s, 0); end if;
 end $function$;
 
--- What merchants see of a deposit that is held back: the minimum, and what is missing, in whole coins. Null for others.
+-- Whether a payout has claimed deposits that are on a blocked address now.
+CREATE OR REPLACE FUNCTION app.has_blocked_deposits(of_payout uuid)
+ RETURNS boolean
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select exists (
+    select from app.payout p join app.blocked_address b on b.chain = p.chain and b.token = p.token
+    join app.deposit d on d.chain = b.chain and d.token = b.token and d.address = b.address and d.held_back and d.settlement_id = p.id
+    where p.id = of_payout)
+$function$;
+
+-- What merchants see of a deposit that is held back: why, and, unless its address is blocked, the minimum and what is missing, in whole coins. Null for others.
 CREATE OR REPLACE FUNCTION app.held_back_of(d app.deposit)
  RETURNS json
  LANGUAGE sql
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog'
 AS $function$
-  select json_build_object('minimum', app.decimal(a.sweep_min, a.decimals), 'missing', app.decimal(app.missing_to_collect(d), a.decimals))
-  from app.asset a where d.held_back and d.settlement_id is null and a.chain = d.chain and a.token = d.token
+  select json_build_object('reason', case when missing is null then 'address_blocked' else 'below_minimum' end,
+    'minimum', case when missing is not null then app.decimal(a.sweep_min, a.decimals) end, 'missing', app.decimal(missing, a.decimals))
+  from app.asset a, app.missing_to_collect(d) missing where d.held_back and d.settlement_id is null and a.chain = d.chain and a.token = d.token
 $function$;
 
 -- Holds back the deposits that are not worth a sweep, in a database from before any were.
@@ -5055,6 +5126,16 @@ begin
   insert into app.balance_delta (merchant_id, chain, token, amount, deposit_count, held_back, held_back_count)
   select merchant_id, of_chain, of_token, 0, 0, sum(amount), count(*) from held where settlement_id is null group by merchant_id;
 end $function$;
+
+-- Whether an address is not swept because the chain refuses it.
+CREATE OR REPLACE FUNCTION app.is_blocked(of_chain text, of_token text, of_address text)
+ RETURNS boolean
+ LANGUAGE sql
+ STABLE
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select exists (select from app.blocked_address b where b.chain = of_chain and b.token = of_token and b.address = of_address)
+$function$;
 
 -- Whether the ledger counts on a transaction for an outgoing payment that is final: it ended it, or was booked as a second payment of it.
 CREATE OR REPLACE FUNCTION app.is_booked(s app.outgoing_payment, of_txid text)
@@ -5140,6 +5221,21 @@ CREATE OR REPLACE FUNCTION app.iso(at timestamp with time zone)
  LANGUAGE sql
  STABLE PARALLEL SAFE
 RETURN (substr((to_json((date_trunc('milliseconds'::text, (at AT TIME ZONE 'UTC'::text)) + '00:00:00.000001'::interval)))::text, 2, 23) || 'Z'::text);
+
+-- Notes that a blocked address is still refused, and why; the node is asked again in a day.
+CREATE OR REPLACE FUNCTION app.keep_blocked(of_chain text, of_token text, of_address text, of_why text)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+begin
+  update app.blocked_address b set why = of_why, retry_at = clock_timestamp() + interval '1 day'
+  where b.chain = of_chain and b.token = of_token and b.address = of_address;
+  update app.incident i set details = i.details || jsonb_build_object('why', of_why)
+  where i.kind = 'address_blocked' and i.subject = of_chain || ':' || of_token || ':' || of_address and i.resolved_at is null
+    and i.details ->> 'why' is distinct from of_why;
+end $function$;
 
 -- What sweeps under way take from addresses of merchants, in base units.
 CREATE OR REPLACE FUNCTION app.leaving(of_chain text)
@@ -5394,7 +5490,7 @@ begin
     select * from app.copy_metrics();
 end $function$;
 
--- How much more must become final on the address of a deposit that is held back until payouts can collect it, in base units; on chains with outputs, how much its output is below the minimum. Null for others.
+-- How much more must become final on the address of a deposit that is held back until payouts can collect it, in base units; on chains with outputs, how much its output is below the minimum. Null for others, and on a blocked address.
 CREATE OR REPLACE FUNCTION app.missing_to_collect(d app.deposit)
  RETURNS numeric
  LANGUAGE sql
@@ -5402,7 +5498,7 @@ CREATE OR REPLACE FUNCTION app.missing_to_collect(d app.deposit)
  SET search_path TO 'pg_catalog'
 AS $function$
   select a.sweep_min - case when app.uses_outputs(d.chain) then d.amount else app.unswept(d.chain, d.address, d.token) end
-  from app.asset a where d.held_back and a.chain = d.chain and a.token = d.token
+  from app.asset a where d.held_back and a.chain = d.chain and a.token = d.token and not app.is_blocked(d.chain, d.token, d.address)
 $function$;
 
 -- Trigger: gives a new deposit its id.
@@ -6362,7 +6458,8 @@ begin
   with leaving as materialized (
     select * from app.leaving(of_chain)
   ), place as (
-    select p.address, p.token, a.sweep_min, coalesce(h.amount, 0) as holds, coalesce(h.amount, 0) - coalesce(l.amount, 0) as unswept
+    select p.address, p.token, a.sweep_min, coalesce(h.amount, 0) as holds, coalesce(h.amount, 0) - coalesce(l.amount, 0) as unswept,
+      app.is_blocked(of_chain, p.token, p.address) as is_blocked
     from (select distinct d.address, d.token from unnest(held) d) p
     join app.asset a on a.chain = of_chain and a.token = p.token
     left join app.holding h on h.chain = of_chain and h.address = p.address and h.token = p.token
@@ -6371,10 +6468,10 @@ begin
     select d.*, sum(d.amount) over (partition by d.address, d.token order by d.finalisation desc, d.seq desc) as with_newer from unnest(held) d
   )
   select array_agg(d.id) into ids from small d join place p using (address, token)
-  where d.amount >= p.sweep_min or case
+  where not p.is_blocked and (d.amount >= p.sweep_min or d.released is not null) or case
     when app.uses_outputs(of_chain) then exists (
       select from app.output u where u.chain = of_chain and u.txid = d.txid and u.vout = d.output_index and u.spent_by is not null)
-    else p.unswept >= p.sweep_min or (d.with_newer > p.holds and p.holds >= 0) end;
+    else not p.is_blocked and p.unswept >= p.sweep_min or (d.with_newer > p.holds and p.holds >= 0) end;
   if ids is null then return; end if;
   if number is null then update chain.cursor c set finalisation = c.finalisation + 1 where c.chain = of_chain returning c.finalisation into number; end if;
   perform app.lock_pair(d.merchant_id, of_chain, d.token) from (
@@ -7021,6 +7118,7 @@ begin
   where h.merchant_id = p.merchant_id and h.chain = p.chain and h.token = p.token and h.amount >= at_least and h.amount > coalesce(b.amount, 0)
     and (not only_claimed or exists (select from app.deposit d where d.settlement_id = p.id and d.address = h.address))
     and app.sweep_under_way(h.chain, h.token, h.address) is null and app.is_sweep_due(h.chain, h.token, h.address)
+    and not app.is_blocked(h.chain, h.token, h.address)
     and (not only_claimed or not exists (
       select from app.payout_sweep l join app.outgoing_payment s on s.id = l.outgoing_payment_id
       where l.payout_id = p.id and s.source = h.address and s.outcome = 'done' and s.created_at >= p.created_at))
@@ -7243,6 +7341,23 @@ CREATE OR REPLACE FUNCTION app.unattributed_reason(output_index integer, is_know
  LANGUAGE sql
  IMMUTABLE PARALLEL SAFE
 RETURN CASE WHEN app.is_protocol_income(output_index) THEN 'protocol'::text WHEN (NOT is_known) THEN 'unsupported_token'::text WHEN (NOT is_asked_for) THEN 'chain_not_requested'::text WHEN (token <> asked_token) THEN 'wrong_token'::text ELSE 'enabled_later'::text END;
+
+-- Ends the blocking of an address: payouts can collect its deposits again. False if it was not blocked. Safe to run again.
+CREATE OR REPLACE FUNCTION app.unblock_address(of_chain text, of_token text, of_address text, how text DEFAULT 'healed'::text)
+ RETURNS boolean
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+begin
+  perform from chain.cursor c where c.chain = of_chain for update;
+  delete from app.blocked_address b where b.chain = of_chain and b.token = of_token and b.address = of_address;
+  if not found then return false; end if;
+  update app.incident i set resolved_at = clock_timestamp(), resolution = how
+  where i.kind = 'address_blocked' and i.subject = of_chain || ':' || of_token || ':' || of_address and i.resolved_at is null;
+  perform app.release_held_back(of_chain, array[of_address], array[of_token]);
+  return true;
+end $function$;
 
 -- What a payout of a merchant, chain and token would claim now, or could have claimed with a lower minimum, with the place of each in the order in which payouts could claim it: its number, then the block.
 CREATE OR REPLACE FUNCTION app.unclaimed_deposits(of_merchant uuid, of_chain text, of_token text, with_held_back boolean)
@@ -7546,6 +7661,25 @@ AS $function$
     (select 'incident ' || i.ids[1] || ' (' || i.kind || ') waits for the operator'
       from app.open_incident i where i.chain = of_chain order by i.halts desc, i.ids limit 1),
     (select 'the chain is halted' from chain.cursor c where c.chain = of_chain and c.halted_at is not null))
+$function$;
+
+-- Why this much of a merchant's balance (in base units) is held back, for people; null if nothing is.
+CREATE OR REPLACE FUNCTION app.why_held_back(of_merchant uuid, of_chain text, of_token text, held numeric)
+ RETURNS text
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select concat_ws(', and ', case when held > b.amount then app.decimal(held - b.amount, a.decimals) || ' ' || of_token || ' is held back, '
+      || case when app.uses_outputs(of_chain) then 'in outputs of less than ' else 'on addresses with less to sweep than ' end
+      || app.decimal(a.sweep_min, a.decimals) || ' ' || of_token end,
+    case when b.amount > 0 then app.decimal(b.amount, a.decimals) || ' ' || of_token || ' is held back, on addresses that the chain does not let it leave now' end)
+  from app.asset a, (
+    select least(coalesce(sum(d.amount), 0), held) as amount from app.blocked_address b
+    join app.deposit d on d.chain = b.chain and d.token = b.token and d.address = b.address and d.held_back and d.merchant_id = of_merchant
+    left join app.payout p on p.id = d.settlement_id
+    where b.chain = of_chain and b.token = of_token and coalesce(p.status = 'failed', true)) b
+  where a.chain = of_chain and a.token = of_token and held > 0
 $function$;
 
 -- Why the chain cannot be compared with the ledger now; null if it can.
@@ -7920,9 +8054,9 @@ create view audit.held_back as
     p.unswept
    FROM place p
      LEFT JOIN app.deposit d ON d.id = p.deposit_id
-  WHERE p.largest >= p.sweep_min OR
+  WHERE NOT app.is_blocked(p.chain, p.token, p.address) AND p.largest >= p.sweep_min OR
         CASE
-            WHEN p.deposit_id IS NULL THEN p.unswept >= p.sweep_min OR p.amount > p.holds AND p.holds >= 0::numeric
+            WHEN p.deposit_id IS NULL THEN NOT app.is_blocked(p.chain, p.token, p.address) AND p.unswept >= p.sweep_min OR p.amount > p.holds AND p.holds >= 0::numeric
             ELSE (EXISTS ( SELECT
                FROM app.output u
               WHERE u.chain = p.chain AND u.txid = d.txid AND u.vout = d.output_index AND u.spent_by IS NOT NULL))
@@ -9275,7 +9409,8 @@ begin
   with finalised as (
     update app.deposit d set status = 'final', version = d.version + 1, finalised_at = clock_timestamp(), finalisation = number,
       held_back = d.credited and d.settlement_id is null
-        and coalesce(d.amount < (select a.sweep_min from app.asset a where a.chain = d.chain and a.token = d.token), false)
+        and (coalesce(d.amount < (select a.sweep_min from app.asset a where a.chain = d.chain and a.token = d.token), false)
+          or exists (select from app.blocked_address b where b.chain = d.chain and b.token = d.token and b.address = d.address))
     where d.chain = of_chain and d.status = 'pending' and d.block_height <= final_height
     returning d.id, d.merchant_id, d.token, d.amount, d.address, d.credited, d.settlement_id, d.version, d.block_height, d.txid, d.output_index, d.held_back
   ), counted as (
@@ -10614,12 +10749,12 @@ CREATE OR REPLACE FUNCTION dashboard.balance_item(b app.merchant_balance)
 AS $function$
   select json_build_object('chain', b.chain, 'token', b.token, 'gross', app.decimal(b.gross, a.decimals), 'fee', app.decimal(b.fee, a.decimals),
     'net', app.decimal(b.net, a.decimals), 'held_back', app.decimal(b.held_back, a.decimals),
-    'sweep_min', app.decimal(a.sweep_min, a.decimals), 'deposit_count', b.deposit_count, 'has_address', d.exists,
+    'why_held_back', app.why_held_back(b.merchant_id, b.chain, b.token, b.held_back), 'deposit_count', b.deposit_count, 'has_address', d.exists,
     'refusal', case
       when m.suspended_at is not null then 'The operator has suspended this account'
       when b.net < 0 then 'The balance is below zero'
       when b.gross = 0 then 'There is nothing to pay out'
-      when b.gross = b.held_back then 'Held back: no address holds ' || app.decimal(a.sweep_min, a.decimals) || ' ' || b.token || ' yet'
+      when b.gross = b.held_back then app.why_held_back(b.merchant_id, b.chain, b.token, b.held_back)
       when b.net < a.min_payout then 'Below the smallest payout (' || app.decimal(a.min_payout, a.decimals) || ' ' || b.token || ')'
       when not d.exists then 'Register a payout address first'
       when app.why_halted(b.chain) is not null then 'Payouts of ' || b.chain || ' are stopped at the moment' end)
@@ -12102,6 +12237,7 @@ grant execute on function app.begin_return_sweep(uuid,numeric,numeric) to sluice
 grant execute on function app.begin_return_withdrawal(uuid,numeric) to sluice_jobs;
 grant execute on function app.begin_sweeping(uuid) to sluice_jobs;
 grant execute on function app.begin_sweeps(uuid,text,text,text[],numeric[],numeric[],numeric) to sluice_jobs;
+grant execute on function app.block_address(text,text,text,text) to sluice_jobs;
 grant execute on function app.cancel_outgoing_payment(uuid,text) to sluice_jobs;
 grant execute on function app.claimed_outputs(uuid,integer) to sluice_jobs;
 grant execute on function app.collectable_amount(text,text,text) to sluice_jobs;
@@ -12120,9 +12256,12 @@ grant execute on function app.failed_sweeps(uuid) to sluice_jobs;
 grant execute on function app.finish_audit(bigint,jsonb,text) to sluice_jobs;
 grant execute on function app.fold_balances(integer) to sluice_jobs;
 grant execute on function app.found_differences(text) to sluice_jobs;
+grant execute on function app.has_blocked_deposits(uuid) to sluice_jobs;
+grant execute on function app.is_blocked(text,text,text) to sluice_jobs;
 grant execute on function app.is_comparison_due(text[]) to sluice_jobs;
 grant execute on function app.is_sweep_due(text,text,text) to sluice_jobs;
 grant execute on function app.iso(timestamp with time zone) to sluice_jobs;
+grant execute on function app.keep_blocked(text,text,text,text) to sluice_jobs;
 grant execute on function app.ledger_holdings(text,text[]) to sluice_jobs;
 grant execute on function app.ledger_holdings_since(text,integer,text,text[]) to sluice_jobs;
 grant execute on function app.ledger_outputs(text,text[]) to sluice_jobs;
@@ -12145,6 +12284,7 @@ grant execute on function app.treasury_address(text) to sluice_jobs;
 grant execute on function app.try_lock_audit() to sluice_jobs;
 grant execute on function app.try_lock_endpoint(uuid) to sluice_jobs;
 grant execute on function app.try_lock_sending(text) to sluice_jobs;
+grant execute on function app.unblock_address(text,text,text,text) to sluice_jobs;
 grant execute on function app.unlock_endpoint(uuid) to sluice_jobs;
 grant execute on function app.unlock_sending(text) to sluice_jobs;
 grant execute on function app.wait_outgoing_payment(uuid,text,text,integer) to sluice_jobs;
@@ -12159,6 +12299,7 @@ grant select on app.address to sluice_jobs;
 grant select on app.adjustment to sluice_jobs;
 grant select on app.asset to sluice_jobs;
 grant select on app.attempt_fate to sluice_jobs;
+grant select on app.blocked_address to sluice_jobs;
 grant select on app.chain to sluice_jobs;
 grant select on app.claim to sluice_jobs;
 grant select on app.comparison to sluice_jobs;

@@ -145,8 +145,15 @@ const SingleDeposit = z
     settlement: Settlement,
     held_back: z
       .object({
-        minimum: amount.describe('What must be on the address: less is not worth moving. (On BTC: in the output.)'),
-        missing: amount.describe('How much of that is missing. (On BTC what arrives later does not change it.)'),
+        reason: z
+          .enum(['below_minimum', 'address_blocked'])
+          .describe('`address_blocked`: the chain does not let the token leave the address now.'),
+        minimum: amount
+          .nullable()
+          .describe('What must be on the address: less is not worth moving. (On BTC: in the output.)'),
+        missing: amount
+          .nullable()
+          .describe('How much of that is missing. (On BTC what arrives later does not change it.)'),
       })
       .nullable()
       .meta({

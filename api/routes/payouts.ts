@@ -34,6 +34,7 @@ export const payoutErrorCodes = [
   'below_rent_exempt',
   'destination_not_payable',
   'deposit_reorged',
+  'deposits_blocked',
   'cancelled',
   'timed_out',
 ] as const

@@ -113,7 +113,7 @@ describe('with a live session', () => {
         fee: '0.2',
         net: '19.8',
         held_back: '0',
-        sweep_min: null,
+        why_held_back: null,
         deposit_count: 1,
         has_address: true,
         refusal: null,

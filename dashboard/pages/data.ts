@@ -31,8 +31,8 @@ export const Balance = z.object({
   net: z.string(),
   /** The part of `gross` that no payout collects yet. */
   held_back: z.string(),
-  /** What must be on an address to be collected; null before the first migration run. */
-  sweep_min: z.string().nullable(),
+  /** Why no payout collects that, for people; null if nothing is held back. */
+  why_held_back: z.string().nullable(),
   deposit_count: z.int(),
   /** There is a payout address of its chain. */
   has_address: z.boolean(),
@@ -108,7 +108,7 @@ export const DepositDetail = Deposit.extend({
   finalised_at: timestamp.nullable(),
   payout: z.object({id: z.string(), status: payoutStatus, created_at: timestamp}).nullable(),
   /** While no payout can collect it: what must be on its address, and how much of that is missing. */
-  held_back: z.object({minimum: z.string(), missing: z.string()}).nullable(),
+  held_back: z.object({reason: z.string(), minimum: z.string().nullable(), missing: z.string().nullable()}).nullable(),
   events: z.array(Event),
 })
 export type DepositDetail = z.infer<typeof DepositDetail>

@@ -111,7 +111,7 @@ export async function shortfall({pool}: Context, {id}: {id: string}, paymentFee:
 const collectableSql = `
   select h.address, h.amount from app.holding h
   where h.chain = $1 and h.token = $2 and h.amount >= $3 and app.collectable_amount(h.chain, h.address, h.token) > 0
-    and app.is_sweep_due(h.chain, h.token, h.address) and not exists (
+    and app.is_sweep_due(h.chain, h.token, h.address) and not app.is_blocked(h.chain, h.token, h.address) and not exists (
       select from app.outgoing_payment s
       where s.chain = h.chain and s.source = h.address and s.token = h.token and s.kind = 'sweep' and s.status <> 'final')
   order by h.amount desc limit ${batch}`

@@ -37,6 +37,9 @@ const outside = new Set([
   'treasury_below_rent',
 ])
 
+const blocked =
+  'the chain does not let some of its deposits leave their addresses, and they are held back; another payout pays the rest'
+
 const Payload = z.object({payout_id: z.uuid()})
 
 export function advancePayout(to: Context): Task {
@@ -58,6 +61,8 @@ const steps: Record<string, (to: Context, payout: Payout, chain: PayoutChain) =>
 }
 
 async function take(to: Context, payout: Payout): Promise<Outcome> {
+  if (payout.isBlocked)
+    return {reason: 'deposits_blocked', detail: blocked, ms: 0, failsAs: 'deposits_blocked', failsAfterMs: 0}
   const halted = await whyHalted(to, payout.chain)
   if (halted) return {reason: 'chain_halted', detail: halted, ms: retryMs.soon}
   const chain = to.chains.get(payout.chain)
@@ -161,7 +166,8 @@ async function wait(to: Context, {id}: Payout, {reason, detail, ms, failsAs, fai
 async function read({pool}: Context, id: string): Promise<Payout | undefined> {
   const {rows} = await pool.query<Omit<Payout, 'amount'> & {amount: string}>(
     `select p.id, p.chain, p.token, p.merchant_id as "merchantId", p.status, p.net as amount, p.address as recipient, t.address as treasury, p.sweep_first as "sweepFirst",
-       exists (select from app.claim l where l.payout_id = p.id and l.finished_at is null) as "isAllocating"
+       exists (select from app.claim l where l.payout_id = p.id and l.finished_at is null) as "isAllocating",
+       app.has_blocked_deposits(p.id) and not exists (select from app.outgoing_payment s where s.payout_id = p.id and s.kind = 'payout') as "isBlocked"
      from app.payout p join app.chain c using (chain) join custody.address t on t.family = c.family and t.purpose = 'treasury'
      where p.id = $1`,
     [id],

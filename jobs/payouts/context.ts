@@ -65,6 +65,8 @@ export interface Payout {
   sweepFirst: boolean
   /** Its deposits are still being allocated. */
   isAllocating: boolean
+  /** The chain does not let some of its deposits leave their addresses, and its payment has not begun. */
+  isBlocked: boolean
 }
 
 /** The next transaction of a return: a sweep to the treasury, or a withdrawal from the treasury to the destination. */

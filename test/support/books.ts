@@ -131,8 +131,16 @@ const rules: Record<string, string> = {
     left join app.holding g using (chain, token, address)
     cross join lateral (select coalesce(sum(s.amount + case when s.fee_payer = s.source then s.max_fee else 0 end), 0) as amount from app.outgoing_payment s
       where (s.chain, s.token, s.source) = (h.chain, h.token, h.address) and s.kind = 'sweep' and s.status <> 'final' and s.merchant_id is not null) leaving
-    where h.largest >= a.sweep_min or (h.amount > g.amount and g.amount >= 0)
-      or (c.attempts_exclude_by <> 'output' and coalesce(g.amount, 0) - leaving.amount >= a.sweep_min)`,
+    left join app.blocked_address b using (chain, token, address)
+    where (b.address is null and h.largest >= a.sweep_min) or (h.amount > g.amount and g.amount >= 0)
+      or (b.address is null and c.attempts_exclude_by <> 'output' and coalesce(g.amount, 0) - leaving.amount >= a.sweep_min)`,
+  'on a blocked address, what is still there and not paid out is held back': `
+    select d.id, d.chain, d.token, d.address from (
+      select d.*, sum(d.amount) over (partition by d.chain, d.token, d.address order by d.finalisation desc, d.seq desc) as with_newer
+      from app.deposit d join app.blocked_address b using (chain, token, address) where d.status = 'final' and d.credited
+    ) d join app.holding g using (chain, token, address)
+    left join app.payout p on p.id = d.settlement_id
+    where not d.held_back and d.with_newer <= g.amount and p.status is distinct from 'completed' and not d.settled_before_restore`,
   'a stored idempotency key has a payout and a response':
     'select * from app.idempotency_key where payout_id is null or body is null',
 }

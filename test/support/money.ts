@@ -127,9 +127,10 @@ export class Money {
     await this.finalize()
   }
 
-  /** The operator's decision about every open incident. */
+  /** The operator's decision about every open incident of a chain. */
   async resolve(decision: 'kept' | 'reorged' | 'loss' | 'debt'): Promise<void> {
-    const resolve = 'select app.resolve_incident(id, $1) from app.incident where resolved_at is null'
+    const resolve =
+      'select app.resolve_incident(id, $1) from app.incident where resolved_at is null and chain is not null'
     for (let again = true; again; ) again = await this.db.rows(resolve, [decision]).then(() => false, isToTryAgain)
   }
 

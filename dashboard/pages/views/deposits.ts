@@ -128,7 +128,9 @@ export const depositPart = (deposit: DepositDetail, chain: ShownChain): Html =>
       ['Block', deposit.block_height ?? 'none yet'],
       deposit.held_back !== null && [
         'Held back',
-        html`${deposit.held_back.missing} ${deposit.token} missing<div class="soft small">Less than ${deposit.held_back.minimum} ${deposit.token} on an address is not worth moving. A payout collects it once more arrives there.</div>`,
+        deposit.held_back.reason === 'address_blocked'
+          ? html`The chain does not let it leave its address<div class="soft small">Such as when the issuer of the token has frozen the address. It is tried again every day.</div>`
+          : html`${deposit.held_back.missing} ${deposit.token} missing<div class="soft small">Less than ${deposit.held_back.minimum} ${deposit.token} on an address is not worth moving. A payout collects it once more arrives there.</div>`,
       ],
       [
         'Output number',

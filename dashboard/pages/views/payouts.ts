@@ -222,7 +222,7 @@ export const newPayoutPage = ({balance, address, chain, me, payoutTimeoutMs, typ
     ],
     isHeldBack(balance) && [
       'Held back',
-      html`<span class="amount">${balance.held_back} ${balance.token}</span> <small>on addresses with less than ${balance.sweep_min} ${balance.token}: paid out once more arrives there</small>`,
+      html`<span class="amount">${balance.held_back} ${balance.token}</span> <small>${balance.why_held_back}</small>`,
     ],
     ['Fee', html`<span class="amount">${balance.fee} ${balance.token}</span> (${percent(me.fee_bps)})`],
     ['You receive', html`<strong class="${bigAmount(balance.net)}">${balance.net} ${balance.token}</strong>`],

@@ -80,7 +80,7 @@ function thingsOf(text: string) {
     output_index: 0,
     block_height: 1,
     finalised_at: at,
-    held_back: {minimum: text, missing: text},
+    held_back: {reason: text, minimum: text, missing: text},
     events,
     payout: {id: text, status: 'paying' as const, created_at: at},
   }
@@ -123,7 +123,7 @@ function thingsOf(text: string) {
   const key = {id: text, label: text, scopes: [text], created_at: at, last_used_on: text, revoked_at: null}
   const address = {chain: 'ETH', address: text, updated_at: at, whitelist: 'missing' as const, active_at: at}
   const balance = {
-    ...{chain: 'ETH', token: text, gross: text, fee: text, net: text, held_back: text, sweep_min: text},
+    ...{chain: 'ETH', token: text, gross: text, fee: text, net: text, held_back: text, why_held_back: text},
     ...{deposit_count: 1, has_address: false, refusal: text},
   }
   const audit = {at, person: text, action: text, target: text, detail: text, ip: text, outcome: text}

@@ -3,9 +3,9 @@
 -- chains with outputs each output is compared by itself, because each is an input of its own.
 --
 -- Called when deposits become final, when a sweep ends, when an operator credits a deposit, and when the minimum is set. Payouts claim exactly the
--- deposits that are not held back (payouts/create.sql, payouts/allocate.sql).
+-- deposits that are not held back (payouts/create.sql, payouts/allocate.sql). What is on a blocked address is held back, too (addresses/block.sql).
 -- Invariants: a deposit that was collectable is never held back again, whatever is swept, taken back or set afterwards, and today's fees change
--- nothing. It then has the chain's newest number (app.deposit.released), which is above the cutoff of every claim made before. The balance's
+-- nothing; only blocking its address does. It then has the chain's newest number (app.deposit.released), which is above the cutoff of every claim made before. The balance's
 -- held_back is the sum of the unclaimed deposits that are held back, at every COMMIT.
 -- Locks: the caller holds chain.cursor; then pairs of merchants whose payouts had claimed what was held back later, and deposits.
 
@@ -36,19 +36,35 @@ grant execute on function app.collectable_amount to sluice_jobs, sluice_custody;
 create or replace function app.missing_to_collect(d app.deposit) returns numeric
 language sql stable set search_path = pg_catalog as $$
   select a.sweep_min - case when app.uses_outputs(d.chain) then d.amount else app.unswept(d.chain, d.address, d.token) end
-  from app.asset a where d.held_back and a.chain = d.chain and a.token = d.token
+  from app.asset a where d.held_back and a.chain = d.chain and a.token = d.token and not app.is_blocked(d.chain, d.token, d.address)
 $$;
-comment on function app.missing_to_collect is 'How much more must become final on the address of a deposit that is held back until payouts can collect it, in base units; on chains with outputs, how much its output is below the minimum. Null for others.';
+comment on function app.missing_to_collect is 'How much more must become final on the address of a deposit that is held back until payouts can collect it, in base units; on chains with outputs, how much its output is below the minimum. Null for others, and on a blocked address.';
 
 create or replace function app.held_back_of(d app.deposit) returns json
 language sql stable security definer set search_path = pg_catalog as $$
-  select json_build_object('minimum', app.decimal(a.sweep_min, a.decimals), 'missing', app.decimal(app.missing_to_collect(d), a.decimals))
-  from app.asset a where d.held_back and d.settlement_id is null and a.chain = d.chain and a.token = d.token
+  select json_build_object('reason', case when missing is null then 'address_blocked' else 'below_minimum' end,
+    'minimum', case when missing is not null then app.decimal(a.sweep_min, a.decimals) end, 'missing', app.decimal(missing, a.decimals))
+  from app.asset a, app.missing_to_collect(d) missing where d.held_back and d.settlement_id is null and a.chain = d.chain and a.token = d.token
 $$;
-comment on function app.held_back_of is 'What merchants see of a deposit that is held back: the minimum, and what is missing, in whole coins. Null for others.';
+comment on function app.held_back_of is 'What merchants see of a deposit that is held back: why, and, unless its address is blocked, the minimum and what is missing, in whole coins. Null for others.';
 grant execute on function app.held_back_of to sluice_api;
 
--- What was swept first was there first. (An address holds less than nothing only where a final deposit was taken back after its sweep.) Without a number,
+create or replace function app.why_held_back(of_merchant uuid, of_chain text, of_token text, held numeric) returns text
+language sql stable security definer set search_path = pg_catalog as $$
+  select concat_ws(', and ', case when held > b.amount then app.decimal(held - b.amount, a.decimals) || ' ' || of_token || ' is held back, '
+      || case when app.uses_outputs(of_chain) then 'in outputs of less than ' else 'on addresses with less to sweep than ' end
+      || app.decimal(a.sweep_min, a.decimals) || ' ' || of_token end,
+    case when b.amount > 0 then app.decimal(b.amount, a.decimals) || ' ' || of_token || ' is held back, on addresses that the chain does not let it leave now' end)
+  from app.asset a, (
+    select least(coalesce(sum(d.amount), 0), held) as amount from app.blocked_address b
+    join app.deposit d on d.chain = b.chain and d.token = b.token and d.address = b.address and d.held_back and d.merchant_id = of_merchant
+    left join app.payout p on p.id = d.settlement_id
+    where b.chain = of_chain and b.token = of_token and coalesce(p.status = 'failed', true)) b
+  where a.chain = of_chain and a.token = of_token and held > 0
+$$;
+comment on function app.why_held_back is 'Why this much of a merchant''s balance (in base units) is held back, for people; null if nothing is.';
+
+-- What was swept first was there first. Of a blocked address, only what was swept is freed. (An address holds less than nothing only where a final deposit was taken back after its sweep.) Without a number,
 -- the chain's next one is taken, if there is anything to do. What a payout had claimed before anything was held back is in the balance only once that
 -- payout has failed; its merchant's pair is locked, so that it does not fail meanwhile.
 create or replace function app.release_held_back(of_chain text, addresses text[], tokens text[], number bigint default null) returns void
@@ -65,7 +81,8 @@ begin
   with leaving as materialized (
     select * from app.leaving(of_chain)
   ), place as (
-    select p.address, p.token, a.sweep_min, coalesce(h.amount, 0) as holds, coalesce(h.amount, 0) - coalesce(l.amount, 0) as unswept
+    select p.address, p.token, a.sweep_min, coalesce(h.amount, 0) as holds, coalesce(h.amount, 0) - coalesce(l.amount, 0) as unswept,
+      app.is_blocked(of_chain, p.token, p.address) as is_blocked
     from (select distinct d.address, d.token from unnest(held) d) p
     join app.asset a on a.chain = of_chain and a.token = p.token
     left join app.holding h on h.chain = of_chain and h.address = p.address and h.token = p.token
@@ -74,10 +91,10 @@ begin
     select d.*, sum(d.amount) over (partition by d.address, d.token order by d.finalisation desc, d.seq desc) as with_newer from unnest(held) d
   )
   select array_agg(d.id) into ids from small d join place p using (address, token)
-  where d.amount >= p.sweep_min or case
+  where not p.is_blocked and (d.amount >= p.sweep_min or d.released is not null) or case
     when app.uses_outputs(of_chain) then exists (
       select from app.output u where u.chain = of_chain and u.txid = d.txid and u.vout = d.output_index and u.spent_by is not null)
-    else p.unswept >= p.sweep_min or (d.with_newer > p.holds and p.holds >= 0) end;
+    else not p.is_blocked and p.unswept >= p.sweep_min or (d.with_newer > p.holds and p.holds >= 0) end;
   if ids is null then return; end if;
   if number is null then update chain.cursor c set finalisation = c.finalisation + 1 where c.chain = of_chain returning c.finalisation into number; end if;
   perform app.lock_pair(d.merchant_id, of_chain, d.token) from (

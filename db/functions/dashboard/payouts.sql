@@ -9,12 +9,12 @@ create or replace function dashboard.balance_item(b app.merchant_balance) return
 language sql stable set search_path = pg_catalog as $$
   select json_build_object('chain', b.chain, 'token', b.token, 'gross', app.decimal(b.gross, a.decimals), 'fee', app.decimal(b.fee, a.decimals),
     'net', app.decimal(b.net, a.decimals), 'held_back', app.decimal(b.held_back, a.decimals),
-    'sweep_min', app.decimal(a.sweep_min, a.decimals), 'deposit_count', b.deposit_count, 'has_address', d.exists,
+    'why_held_back', app.why_held_back(b.merchant_id, b.chain, b.token, b.held_back), 'deposit_count', b.deposit_count, 'has_address', d.exists,
     'refusal', case
       when m.suspended_at is not null then 'The operator has suspended this account'
       when b.net < 0 then 'The balance is below zero'
       when b.gross = 0 then 'There is nothing to pay out'
-      when b.gross = b.held_back then 'Held back: no address holds ' || app.decimal(a.sweep_min, a.decimals) || ' ' || b.token || ' yet'
+      when b.gross = b.held_back then app.why_held_back(b.merchant_id, b.chain, b.token, b.held_back)
       when b.net < a.min_payout then 'Below the smallest payout (' || app.decimal(a.min_payout, a.decimals) || ' ' || b.token || ')'
       when not d.exists then 'Register a payout address first'
       when app.why_halted(b.chain) is not null then 'Payouts of ' || b.chain || ' are stopped at the moment' end)

@@ -31,7 +31,8 @@ begin
   with finalised as (
     update app.deposit d set status = 'final', version = d.version + 1, finalised_at = clock_timestamp(), finalisation = number,
       held_back = d.credited and d.settlement_id is null
-        and coalesce(d.amount < (select a.sweep_min from app.asset a where a.chain = d.chain and a.token = d.token), false)
+        and (coalesce(d.amount < (select a.sweep_min from app.asset a where a.chain = d.chain and a.token = d.token), false)
+          or exists (select from app.blocked_address b where b.chain = d.chain and b.token = d.token and b.address = d.address))
     where d.chain = of_chain and d.status = 'pending' and d.block_height <= final_height
     returning d.id, d.merchant_id, d.token, d.amount, d.address, d.credited, d.settlement_id, d.version, d.block_height, d.txid, d.output_index, d.held_back
   ), counted as (

@@ -51,11 +51,7 @@ begin
   if destination is null then perform app.refuse_payout('no_payout_address', 'no payout address is registered for ' || of_chain); end if;
   perform app.refuse_payout('own_address', 'the payout address belongs to this service; register one of your own')
   from custody.address o where o.address = destination;
-  if at.held_back > 0 then
-    kept := app.decimal(at.held_back, asset.decimals) || ' ' || of_token || ' is held back, '
-      || case when app.uses_outputs(of_chain) then 'in outputs of less than ' else 'on addresses with less to sweep than ' end
-      || app.decimal(asset.sweep_min, asset.decimals) || ' ' || of_token;
-  end if;
+  kept := app.why_held_back(of_merchant, of_chain, of_token, at.held_back);
   if at.gross <= 0 then
     perform app.refuse_payout('nothing_to_pay_out', case when at.gross = 0 then 'there is nothing to pay out' else 'the balance is below zero' end
       || coalesce('; ' || kept, ''));

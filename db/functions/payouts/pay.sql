@@ -35,7 +35,9 @@ declare
   treasury text;
 begin
   select * into p from app.payout o where o.id = of_payout and o.status = 'swept' for update;
-  if p.id is null or exists (select from app.outgoing_payment s where s.payout_id = p.id and s.kind = 'payout') then return null; end if;
+  if p.id is null or exists (select from app.outgoing_payment s where s.payout_id = p.id and s.kind = 'payout') or app.has_blocked_deposits(p.id) then
+    return null;
+  end if;
   perform app.lock_treasury(p.chain);
   short := app.shortage(p.chain, p.token, p.merchant_id, p.net, p.gross, network_fee);
   if short is not null then return short; end if;
@@ -49,7 +51,7 @@ begin
   perform app.wake_outgoing_payments(p.chain);
   return null;
 end $$;
-comment on function app.begin_payment is 'Takes the nonce of a payout''s payment and reserves its value and highest fee; returns what is short; null if the payment has begun (now or before), or the payout is not swept. Safe to run again.';
+comment on function app.begin_payment is 'Takes the nonce of a payout''s payment and reserves its value and highest fee; returns what is short; null if the payment has begun (now or before), or the payout is not swept, or has claimed what is blocked. Safe to run again.';
 grant execute on function app.begin_payment to sluice_jobs;
 
 create or replace function app.payout_shortage(of_payout uuid, network_fee numeric) returns text

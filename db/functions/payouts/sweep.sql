@@ -57,6 +57,7 @@ begin
   where h.merchant_id = p.merchant_id and h.chain = p.chain and h.token = p.token and h.amount >= at_least and h.amount > coalesce(b.amount, 0)
     and (not only_claimed or exists (select from app.deposit d where d.settlement_id = p.id and d.address = h.address))
     and app.sweep_under_way(h.chain, h.token, h.address) is null and app.is_sweep_due(h.chain, h.token, h.address)
+    and not app.is_blocked(h.chain, h.token, h.address)
     and (not only_claimed or not exists (
       select from app.payout_sweep l join app.outgoing_payment s on s.id = l.outgoing_payment_id
       where l.payout_id = p.id and s.source = h.address and s.outcome = 'done' and s.created_at >= p.created_at))
@@ -105,7 +106,7 @@ begin
     if sweep is null then
       select * into held from app.holding h where h.chain = of_chain and h.address = item.address and h.token = of_token;
       by_whom := app.sweep_payer(of_chain, of_token, item.address);
-      continue when held.address is null or item.amount <= 0
+      continue when held.address is null or item.amount <= 0 or app.is_blocked(of_chain, of_token, item.address)
         or held.amount < item.amount + case when by_whom <> treasury then item.max_fee else 0 end;
       if by_whom = treasury then
         if funds < item.max_fee then

@@ -26,6 +26,8 @@ begin
     select 'not_worth_moving', format('it is %s base units, and %s would be moved', whole, moved) into reason, detail;
   elsif by_treasury and funds < max_fee then
     select 'insufficient_treasury_funds', app.short_by(d.chain, native, max_fee - funds, ' for the network fee') into reason, detail;
+  elsif app.is_blocked(d.chain, d.token, d.address) then
+    select 'address_blocked', 'the chain does not let ' || d.token || ' leave the address: sluice address list --blocked' into reason, detail;
   elsif sweep is null then
     select 'given_up', 'it was begun 20 times and failed each time' into reason, detail;
   end if;

@@ -25,6 +25,7 @@ begin
   perform set_config('app.decided_by_operator', 'on', true);
   update app.deposit o set credited = true, version = o.version + 1, finalisation = number, 
     held_back = coalesce(o.amount < (select a.sweep_min from app.asset a where a.chain = o.chain and a.token = o.token), false)
+      or app.is_blocked(o.chain, o.token, o.address)
   where o.id = d.id returning o.* into d; -- its first event
   perform set_config('app.decided_by_operator', '', true);
   insert into app.unattributed_decision as u (deposit_id, decision, amount) values (d.id, 'credit', d.amount)

@@ -10,8 +10,9 @@ with held as (
   left join (select c.chain, l.* from app.chain c cross join lateral app.leaving(c.chain) l) l using (chain, token, address)
 )
 select p.chain, p.token, p.address, p.deposit_id, p.amount, p.sweep_min as minimum, p.unswept from place p left join app.deposit d on d.id = p.deposit_id
-where p.largest >= p.sweep_min or case
-  when p.deposit_id is null then p.unswept >= p.sweep_min or (p.amount > p.holds and p.holds >= 0)
+where not app.is_blocked(p.chain, p.token, p.address) and p.largest >= p.sweep_min or case
+  when p.deposit_id is null then
+    not app.is_blocked(p.chain, p.token, p.address) and p.unswept >= p.sweep_min or (p.amount > p.holds and p.holds >= 0)
   else exists (select from app.output u where u.chain = p.chain and u.txid = d.txid and u.vout = d.output_index and u.spent_by is not null) end;
 comment on view audit.held_back is 'nothing is held back that is worth a sweep, or was swept';
 comment on column audit.held_back.chain is 'Chain code.';

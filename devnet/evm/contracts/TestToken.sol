@@ -2,7 +2,7 @@
 pragma solidity 0.8.37;
 
 // A token as the local chains have it: the ERC-20 face of Circle's, with EIP-2612 permits and EIP-3009 authorisations.
-// There is no owner, no blocklist and no pause. Whoever deploys it names what it is, and who holds the whole supply.
+// Whoever deploys it names what it is, and its issuer: who holds the whole supply, and may freeze an address or pause the token.
 contract TestToken {
     string public name;
     string public symbol;
@@ -23,7 +23,10 @@ contract TestToken {
         keccak256("CancelAuthorization(address authorizer,bytes32 nonce)");
 
     bytes32 public immutable DOMAIN_SEPARATOR;
+    address public immutable issuer;
     uint256 public immutable totalSupply;
+    bool public paused;
+    mapping(address account => bool) public isBlacklisted;
     mapping(address account => uint256) public balanceOf;
     mapping(address owner => mapping(address spender => uint256)) public allowance;
     mapping(address owner => uint256) public nonces;
@@ -33,13 +36,30 @@ contract TestToken {
     event Approval(address indexed owner, address indexed spender, uint256 value);
     event AuthorizationUsed(address indexed authorizer, bytes32 indexed nonce);
     event AuthorizationCanceled(address indexed authorizer, bytes32 indexed nonce);
+    event Blacklisted(address indexed account);
+    event UnBlacklisted(address indexed account);
+    event Pause();
+    event Unpause();
+
+    modifier onlyIssuer() {
+        require(msg.sender == issuer, "caller is not the issuer");
+        _;
+    }
+    modifier whenNotPaused() {
+        require(!paused, "Pausable: paused");
+        _;
+    }
+    modifier notBlacklisted(address account) {
+        require(!isBlacklisted[account], "Blacklistable: account is blacklisted");
+        _;
+    }
 
     constructor(
         string memory name_,
         string memory symbol_,
         string memory version_,
         uint8 decimals_,
-        address holder,
+        address issuer_,
         uint256 supply
     ) {
         name = name_;
@@ -56,8 +76,29 @@ contract TestToken {
             )
         );
         totalSupply = supply;
-        balanceOf[holder] = supply;
-        emit Transfer(address(0), holder, supply);
+        issuer = issuer_;
+        balanceOf[issuer_] = supply;
+        emit Transfer(address(0), issuer_, supply);
+    }
+
+    function blacklist(address account) external onlyIssuer {
+        isBlacklisted[account] = true;
+        emit Blacklisted(account);
+    }
+
+    function unBlacklist(address account) external onlyIssuer {
+        isBlacklisted[account] = false;
+        emit UnBlacklisted(account);
+    }
+
+    function pause() external onlyIssuer {
+        paused = true;
+        emit Pause();
+    }
+
+    function unpause() external onlyIssuer {
+        paused = false;
+        emit Unpause();
     }
 
     function transfer(address to, uint256 value) external returns (bool) {
@@ -65,12 +106,12 @@ contract TestToken {
         return true;
     }
 
-    function approve(address spender, uint256 value) external returns (bool) {
+    function approve(address spender, uint256 value) external notBlacklisted(msg.sender) returns (bool) {
         _approve(msg.sender, spender, value);
         return true;
     }
 
-    function transferFrom(address from, address to, uint256 value) external returns (bool) {
+    function transferFrom(address from, address to, uint256 value) external notBlacklisted(msg.sender) returns (bool) {
         require(allowance[from][msg.sender] >= value, "ERC20: transfer amount exceeds allowance");
         unchecked {
             allowance[from][msg.sender] -= value;
@@ -125,14 +166,14 @@ contract TestToken {
         _transfer(from, to, value);
     }
 
-    function cancelAuthorization(address authorizer, bytes32 nonce, uint8 v, bytes32 r, bytes32 s) external {
+    function cancelAuthorization(address authorizer, bytes32 nonce, uint8 v, bytes32 r, bytes32 s) external whenNotPaused {
         require(!authorizationState[authorizer][nonce], "FiatTokenV2: authorization is used or canceled");
         _checkSignature(authorizer, keccak256(abi.encode(CANCEL_AUTHORIZATION_TYPEHASH, authorizer, nonce)), v, r, s);
         authorizationState[authorizer][nonce] = true;
         emit AuthorizationCanceled(authorizer, nonce);
     }
 
-    function _transfer(address from, address to, uint256 value) private {
+    function _transfer(address from, address to, uint256 value) private whenNotPaused notBlacklisted(from) notBlacklisted(to) {
         require(from != address(0), "ERC20: transfer from the zero address");
         require(to != address(0), "ERC20: transfer to the zero address");
         require(balanceOf[from] >= value, "ERC20: transfer amount exceeds balance");
@@ -143,7 +184,7 @@ contract TestToken {
         emit Transfer(from, to, value);
     }
 
-    function _approve(address owner, address spender, uint256 value) private {
+    function _approve(address owner, address spender, uint256 value) private whenNotPaused notBlacklisted(owner) notBlacklisted(spender) {
         allowance[owner][spender] = value;
         emit Approval(owner, spender, value);
     }
