@@ -619,7 +619,7 @@ test('what is not worth a sweep is held back from the net, and the deposit says 
   ])
   const [listed] = (await client.get(`/v1/deposits?txid=${small}`)).body.deposits
   const shown = async () => (await client.get(`/v1/deposits/${listed.id}`)).body.held_back
-  expect(await shown()).toEqual({minimum: units('1000'), missing: units('400')})
+  expect(await shown()).toEqual({reason: 'below_minimum', minimum: units('1000'), missing: units('400')})
   await deposit(polygon, user.address, 400n, 'POL')
   await polygon.finalize(polygon.head.height)
   expect(await shown()).toBeNull()

@@ -76,7 +76,7 @@ export class Budget {
   }
 
   /** Throws a Refusal if the chain is halted, unless the owner of the database decided about this payment. */
-  async checkHalt(chain: ChainCode, outgoingPaymentId: string): Promise<void> {
+  async checkHalt(chain: ChainCode, outgoingPaymentId: string | null): Promise<void> {
     const {halted} = await this.#read(chain)
     if (halted !== null && !(await this.#isDecided(outgoingPaymentId))) throw isHalted(chain, halted)
   }
@@ -134,7 +134,7 @@ export class Budget {
     return before.length ? await costOf(this.#client, chain, before) : 0n
   }
 
-  async #isDecided(outgoingPaymentId: string): Promise<boolean> {
+  async #isDecided(outgoingPaymentId: string | null): Promise<boolean> {
     const {rowCount} = await this.#client.query({
       name: 'find_decision',
       text: 'select from custody.decision where outgoing_payment_id = $1',

@@ -68,7 +68,7 @@ export class Custody {
     })
   }
 
-  /** The authorisations of sweeps that were begun, in the order of the requests. */
+  /** The authorisations of sweeps that were begun, and trials, in the order of the requests. */
   async authorise(sweeps: Authorise[]): Promise<AuthoriseResult[]> {
     return await this.inTurn(() =>
       this.#context.journal.write(async add => {
@@ -87,7 +87,8 @@ export class Custody {
     timeLeft: TimeLeft,
     add: (draft: Draft) => Promise<void>,
   ): Promise<AuthoriseResult> {
-    const {chain, outgoing_payment_id: subject} = sweep
+    const {chain} = sweep
+    const subject = 'outgoing_payment_id' in sweep ? sweep.outgoing_payment_id : null
     const {family} = registered(chain)
     const context = {...this.#context, family, treasury: this.#treasuries[family], timeLeft}
     try {
@@ -101,7 +102,7 @@ export class Custody {
       }
       return {ok: true, data}
     } catch (error) {
-      return await this.#refuse(error, {intent: 'authorise', ...sweep}, subject)
+      return await this.#refuse(error, {intent: 'authorise', ...sweep}, subject ?? sweep.address)
     }
   }
 

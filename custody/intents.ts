@@ -8,15 +8,16 @@ export const id = z.guid().toLowerCase()
 
 export const chainOf = (family: Family) => z.enum(chains.filter(chain => chain.family === family).map(({code}) => code))
 
+const fromAddress = {chain: z.enum(chainCodes), token: z.string().max(50), address: z.string().max(100)}
+const OfSweep = z.strictObject({outgoing_payment_id: id, ...fromAddress, amount: units})
+const Trial = z.strictObject(fromAddress)
+
 /** A sweep of a token that was begun, whose authorisation is asked for before its transaction. */
-export const Authorise = z.strictObject({
-  outgoing_payment_id: id,
-  chain: z.enum(chainCodes),
-  token: z.string().max(50),
-  address: z.string().max(100),
-  amount: units,
-})
-export type Authorise = z.infer<typeof Authorise>
+export type OfSweep = z.infer<typeof OfSweep>
+/** An authorisation of nothing: whether the token would let this address go can be asked of a node with it. */
+export type Trial = z.infer<typeof Trial>
+export const Authorise = z.union([OfSweep, Trial])
+export type Authorise = OfSweep | Trial
 
 /** An intent of any family. Its name says which family. */
 export interface Intent {

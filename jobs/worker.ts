@@ -16,6 +16,7 @@ import {holdLiveness, type Liveness} from './liveness.ts'
 import {countJobs} from './metrics.ts'
 import {advancePayout} from './payouts/advance-payout.ts'
 import {allocateDeposits} from './payouts/allocate-deposits.ts'
+import {retryBlocked} from './payouts/blocked-addresses.ts'
 import {collect} from './payouts/collect.ts'
 import type {Context} from './payouts/context.ts'
 import {closeContext, openContext} from './payouts/open-context.ts'
@@ -158,6 +159,7 @@ async function startParts(parts: Parts): Promise<() => Promise<void>> {
       {name: 'wake payouts', intervalMs: second, run: () => wakeDue(pool)},
       {name: 'carry out returns', intervalMs: 3 * second, run: () => carryOutReturns(payouts)},
       {name: 'collect addresses', intervalMs: 10 * second, run: () => collect(payouts)},
+      {name: 'retry blocked addresses', intervalMs: 10 * second, run: () => retryBlocked(payouts)},
       {name: 'fold balances', intervalMs: second, run: () => workOff(pool, 'app.fold_balances', foldBatch)},
       {
         name: 'expire payment requests',

@@ -45,6 +45,7 @@ export const waitingCodes = [
   'limit_reached',
   'fee_budget_reached',
   'insufficient_treasury_funds',
+  'token_stopped',
   'sweeps_failed',
   'treasury_immature',
   'treasury_below_rent',

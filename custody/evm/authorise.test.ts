@@ -1,6 +1,6 @@
 // Authorisations before the sweep's transaction: a real custody, asked over its socket, on a real database.
 import {randomUUID} from 'node:crypto'
-import {type Hex, parseTransaction} from 'viem'
+import {decodeFunctionData, type Hex, keccak256, parseAbi, parseTransaction, stringToHex} from 'viem'
 import {afterAll, beforeAll, expect, test} from 'vitest'
 import {newAddress, sweepIntent, tokenGas, WrittenEvm} from '../../test/support/evm/written-world.ts'
 
@@ -86,11 +86,42 @@ test('a request in another form is refused as a whole', async () => {
     expect((await world.custody.ask('/authorise', body)).status).toBe(400)
 })
 
+test('a trial authorises nothing, from an address of ours to the treasury, is always the same, and no sweep is like it', async () => {
+  const {address} = await world.merchant()
+  const before = await authorisations()
+  const trial = {chain: 'ETH', token: 'USDC', address}
+  const [given, again, ofTreasury] = await authorise(trial, trial, {...trial, address: world.treasury})
+  expect([given!.ok, ofTreasury!.ok, again]).toEqual([true, true, given])
+  const abi = parseAbi([
+    'function receiveWithAuthorization(address from, address to, uint256 value, uint256 validAfter, uint256 validBefore, bytes32 nonce, uint8 v, bytes32 r, bytes32 s)',
+  ])
+  const [from, to, value, , , trialNonce] = decodeFunctionData({abi, data: given!.data!}).args
+  expect([from, to, value, trialNonce]).toEqual([
+    address,
+    world.treasury,
+    0n,
+    keccak256(stringToHex('a trial, which moves nothing')),
+  ])
+  expect(await authorisations()).toEqual(before)
+  const refusals: [object, string][] = [
+    [{...trial, address: newAddress()}, 'not_ours'],
+    [{...trial, token: 'ETH'}, 'unknown_settlement'],
+    [{...trial, token: 'DAI'}, 'unknown_settlement'],
+    [{...trial, chain: 'SOL'}, 'unknown_settlement'],
+  ]
+  const results = await authorise(...refusals.map(([one]) => one))
+  expect(results.map(({code}) => code)).toEqual(refusals.map(([, code]) => code))
+  for (const body of [{sweeps: [{...trial, amount: '1'}]}, {sweeps: [{...trial, nonce: '0x01'}]}])
+    expect((await world.custody.ask('/authorise', body)).status).toBe(400)
+})
+
 // Last: the chain stays halted.
 test('on a halted chain nothing is authorised', async () => {
   const intent = await begunSweep()
   await world.db.rows(
     `insert into app.incident (chain, kind, subject, details) values ('ETH', 'unknown_transaction', 'it', '{}')`,
   )
-  expect(await authorise(requestOf(intent))).toMatchObject([{ok: false, code: 'chain_halted'}])
+  const trial = {chain: 'ETH', token: 'USDC', address: intent.address}
+  const halted = {ok: false, code: 'chain_halted'}
+  expect(await authorise(requestOf(intent), trial)).toMatchObject([halted, halted])
 })

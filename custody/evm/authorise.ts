@@ -1,15 +1,18 @@
 // Hands out the authorisation of a token's sweep (EIP-3009, receiveWithAuthorization) before the sweep's transaction is signed: how much gas the call needs
 // can be estimated only with a valid one. Promises: only the treasury can use it, for the amount and from the address that the sweep was begun with, and
 // once: the sweep's own transaction has the same one. It is in the journal before it leaves custody; a repeated request gets the same.
+// A trial is an authorisation of nothing, from an address of ours to the treasury. It is not in the journal: it can move nothing, only the treasury can use
+// it, and custody never signs a transaction that does.
 import {type EvmSettings, erc20, evmSettings} from '../../chains/evm/settings.ts'
 import {checkRows} from '../attempts.ts'
-import type {Authorise} from '../intents.ts'
+import type {Authorise, OfSweep, Trial} from '../intents.ts'
 import {type Draft, entryColumns} from '../journal.ts'
 import type {Entry} from '../journal-file.ts'
 import type {KeyStore} from '../keys.ts'
-import type {FamilyContext, Own} from '../policy.ts'
+import {checkAsset, type FamilyContext, type Own} from '../policy.ts'
 import {Refusal} from '../refusal.ts'
-import {findSweep} from './judge.ts'
+import {findOwn, findSweep} from './judge.ts'
+import {authorisationNonce, type Token, trialNonce} from './sign.ts'
 import {receiveData} from './sign-plan.ts'
 
 export async function authorise(
@@ -17,6 +20,7 @@ export async function authorise(
   keys: KeyStore,
   request: Authorise,
 ): Promise<{data: string; draft?: Draft}> {
+  if (!('outgoing_payment_id' in request)) return {data: await trialOf(context, keys, request)}
   const {source, isNative} = await findSweep(context, request)
   if (isNative) throw new Refusal('unknown_settlement', `a sweep of ${request.token} needs no authorisation`)
   const before = await find(context, request)
@@ -26,7 +30,20 @@ export async function authorise(
   return {data, draft: draftOf(request, source, context.treasury, data)}
 }
 
-async function find({client, journal}: FamilyContext, request: Authorise): Promise<Entry | undefined> {
+async function trialOf(context: FamilyContext, keys: KeyStore, {chain, token, address}: Trial): Promise<string> {
+  const asset = checkAsset(context, {chain, token})
+  const settings = evmSettings(context.chains.get(chain))
+  if (asset === settings.chain.assets[0]) throw new Refusal('unknown_settlement', `${token} needs no authorisation`)
+  const from = await findOwn(context, address)
+  return await receiveData(keys, tokenOf(settings, token), {
+    from,
+    to: context.treasury.address,
+    amount: 0n,
+    nonce: trialNonce,
+  })
+}
+
+async function find({client, journal}: FamilyContext, request: OfSweep): Promise<Entry | undefined> {
   const {rows} = await client.query<Entry>({
     name: 'find_authorisation',
     text: `select ${entryColumns} from custody.journal j where j.stream = $1 and j.kind = 'authorise' and j.subject_id = $2`,
@@ -36,20 +53,23 @@ async function find({client, journal}: FamilyContext, request: Authorise): Promi
   return rows[0]
 }
 
-function sameAs({token, amount, source: from, raw}: Entry, request: Authorise, source: Own): string {
+function sameAs({token, amount, source: from, raw}: Entry, request: OfSweep, source: Own): string {
   if (token === request.token && amount === request.amount && from === source.address && raw) return raw
   throw new Refusal('settlement_changed', 'a sweep keeps the address, token and amount of its authorisation')
 }
 
-function dataOf(settings: EvmSettings, keys: KeyStore, request: Authorise, source: Own, treasury: Own) {
-  const {contract, sweep} = erc20(settings, request.token)
-  const token = {contract, chainId: settings.chainId, ...sweep.domain}
+function dataOf(settings: EvmSettings, keys: KeyStore, request: OfSweep, from: Own, treasury: Own) {
   const amount = BigInt(request.amount)
-  const from = {address: source.address, path: source.path}
-  return receiveData(keys, token, {from, to: treasury.address, amount, outgoingPaymentId: request.outgoing_payment_id})
+  const nonce = authorisationNonce(request.outgoing_payment_id)
+  return receiveData(keys, tokenOf(settings, request.token), {from, to: treasury.address, amount, nonce})
 }
 
-function draftOf(request: Authorise, source: Own, treasury: Own, data: string): Draft {
+function tokenOf(settings: EvmSettings, code: string): Token {
+  const {contract, sweep} = erc20(settings, code)
+  return {contract, chainId: settings.chainId, ...sweep.domain}
+}
+
+function draftOf(request: OfSweep, source: Own, treasury: Own, data: string): Draft {
   return {
     stream: request.chain,
     kind: 'authorise',

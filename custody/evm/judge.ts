@@ -5,7 +5,7 @@ import {leastGas} from '../../chains/evm/gas-limits.ts'
 import {type EvmSettings, evmSettings} from '../../chains/evm/settings.ts'
 import type {ChainCode} from '../../chains/registry.ts'
 import {type Attempt, attemptsFor, checkJournal, checkRows, findAttempts} from '../attempts.ts'
-import type {Authorise} from '../intents.ts'
+import type {OfSweep} from '../intents.ts'
 import {entryColumns} from '../journal.ts'
 import type {Entry} from '../journal-file.ts'
 import type {KeyPath} from '../keys.ts'
@@ -105,7 +105,7 @@ async function judgeSweep(context: FamilyContext, intent: Sweep): Promise<EvmDec
 }
 
 /** A sweep that was begun, and whose it is. Throws a Refusal unless it is as it was begun. */
-export async function findSweep(context: FamilyContext, sweep: Authorise) {
+export async function findSweep(context: FamilyContext, sweep: OfSweep) {
   const {chain, token} = sweep
   const locked = await lockOutgoingPayment(context, {id: sweep.outgoing_payment_id})
   checkJournal(context, chain)
@@ -358,7 +358,7 @@ function checkGas({gasLimit}: Fees, isToken: boolean, isSweep: boolean): void {
     throw new Refusal('fee_too_low', `a gas limit of ${gasLimit} is less than any such transaction needs (${least})`)
 }
 
-async function findOwn({client}: FamilyContext, address: string): Promise<Own> {
+export async function findOwn({client}: FamilyContext, address: string): Promise<Own> {
   const {rows} = await client.query<OwnRow>({
     name: 'find_own',
     text: `select address, purpose, derivation_index as index, merchant_id from custody.address where family = 'evm' and match_key = lower($1)`,

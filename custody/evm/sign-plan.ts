@@ -25,7 +25,7 @@ async function transactionOf(settings: EvmSettings, keys: KeyStore, plan: EvmPla
   const from = {address: source, path: paths.source}
   const data =
     plan.kind === 'sweep'
-      ? await receiveData(keys, token, {from, to: destination, amount, outgoingPaymentId: plan.subjectId!})
+      ? await receiveData(keys, token, {from, to: destination, amount, nonce: authorisationNonce(plan.subjectId!)})
       : transferCall(destination, amount)
   return await signTransaction({...common, to: token.contract, value: 0n, data}, signer(keys, paths.sender))
 }
@@ -35,14 +35,14 @@ interface TokenSweep {
   /** The treasury. */
   to: string
   amount: bigint
-  outgoingPaymentId: string
+  /** Of the authorisation. */
+  nonce: Hex
 }
 
 /** The data of the call by which the treasury takes a token from an address, signed by the address. */
 export function receiveData(keys: KeyStore, token: Token, sweep: TokenSweep): Promise<Hex> {
-  const {from, to, amount, outgoingPaymentId} = sweep
-  const authorisation = {from: from.address, to, value: amount, nonce: authorisationNonce(outgoingPaymentId)}
-  return receiveCall(token, authorisation, signer(keys, from.path))
+  const {from, to, amount, nonce} = sweep
+  return receiveCall(token, {from: from.address, to, value: amount, nonce}, signer(keys, from.path))
 }
 
 function signer(keys: KeyStore, path: KeyPath): Sign {

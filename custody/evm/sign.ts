@@ -13,6 +13,7 @@ import {
   numberToHex,
   parseAbi,
   serializeTransaction,
+  stringToHex,
 } from 'viem/utils'
 import type {Signature} from '../secp256k1.ts'
 
@@ -130,6 +131,9 @@ export async function receiveCall(token: Token, authorisation: Authorisation, si
 export function authorisationNonce(outgoingPaymentId: string): Hex {
   return keccak256(`0x${outgoingPaymentId.replaceAll('-', '')}`)
 }
+
+/** The nonce of every trial: no sweep has it, because its nonce is the hash of 16 bytes. */
+export const trialNonce: Hex = keccak256(stringToHex('a trial, which moves nothing'))
 
 function word(value: bigint): Hex {
   return numberToHex(value, {size: 32})

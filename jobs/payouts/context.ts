@@ -37,6 +37,11 @@ export interface PayoutChain<P extends PlannedAttempt = PlannedAttempt, Needed =
   broadcast(raws: string[]): Promise<(string | undefined)[]>
   /** Begins the next transaction of a return. Returns what prevents it, or undefined once it has begun. Absent where nothing is returned. */
   beginReturn?(to: Context, step: ReturnStep): Promise<Wait | undefined>
+  /**
+   * Why the chain does not let a token leave an address now; undefined if it does. `holds`: what the ledger has there, in base units. Throws
+   * RetryableError if that cannot be asked. Absent where nothing can refuse a sweep.
+   */
+  refusal?(to: Context, of: {token: string; address: string; holds: bigint}): Promise<string | undefined>
   /** Begins sweeps that no payout needs, if the operator has set that. */
   collect(to: Context): Promise<void>
   /** Aborts open requests and takes no new ones. */

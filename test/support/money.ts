@@ -111,7 +111,7 @@ export class Money {
     await this.finalize(finalHeight)
     await this.db.rows(
       `select app.resolve_incident(i.id, 'kept') from app.incident i
-       where i.resolved_at is null and i.subject not in (select d.id::text from app.deposit d where d.txid = $1)`,
+       where i.resolved_at is null and i.chain is not null and i.subject not in (select d.id::text from app.deposit d where d.txid = $1)`,
       [txid],
     )
   }

@@ -5,7 +5,7 @@
 -- Invariants: a blocked address is not swept. Money that was swept before is not held back. Nothing is blocked for ever: when the chain lets go, when
 -- a sweep is final after all, or when an operator says so, what was collectable before is collectable again, with the chain's newest number.
 -- The worker may block any deposit address: it could leave it unswept just as well. What it lies about is asked again after a day at the latest.
--- Locks: chain.cursor, the pair of the address's merchant, deposits.
+-- Locks: chain.cursor, then those of allocation (payouts/allocate.sql), the pair of the address's merchant, deposits.
 
 create or replace function app.is_blocked(of_chain text, of_token text, of_address text) returns boolean
 language sql stable set search_path = pg_catalog as $$
@@ -32,8 +32,9 @@ begin
   values ('address_blocked', of_chain || ':' || of_token || ':' || of_address,
     jsonb_build_object('chain', of_chain, 'token', of_token, 'address', of_address, 'why', of_why))
   on conflict do nothing;
+  perform app.allocate_all_deposits(merchant, of_chain, of_token); -- takes its lock before that of the pair, which a claim may be waiting for
   perform app.lock_pair(merchant, of_chain, of_token);
-  perform app.allocate_all_deposits(merchant, of_chain, of_token);
+  perform app.allocate_all_deposits(merchant, of_chain, of_token); -- claims that were made meanwhile
   select coalesce(sum(h.amount), 0) into holds from app.holding h where h.chain = of_chain and h.address = of_address and h.token = of_token;
   with there as (
     select d.id, sum(d.amount) over (order by d.finalisation desc, d.seq desc) as with_newer from app.deposit d

@@ -6,6 +6,7 @@ select k.reasons, k.code, k.message from (values
   (array['daily_limit', 'above_limit'], 'limit_reached', 'it would exceed a limit for payouts'),
   (array['fee_budget_reached'], 'fee_budget_reached', 'the budget for today''s network fees is used up; the payout continues tomorrow (UTC) at the latest'),
   (array['insufficient_treasury_funds', 'insufficient_inputs', 'fee_above_funds'], 'insufficient_treasury_funds', 'the treasury is short of funds'),
+  (array['token_refused'], 'token_stopped', 'the contract of the token refuses transfers at the moment'),
   (array['sweeps_failed'], 'sweeps_failed', 'money on some of its addresses could not be moved; it is tried again'),
   (array['treasury_immature'], 'treasury_immature', 'newly mined coins of the treasury cannot be spent yet'),
   (array['treasury_below_rent'], 'treasury_below_rent', 'the treasury would hold less than an account of the chain must'),

@@ -22,6 +22,7 @@ import {assumedGas, likelySweepGas} from './gas.ts'
 import {type Evm, EvmNode} from './node.ts'
 import {offered, paymentFee} from './offered.ts'
 import {type EvmAttempt, plan} from './plan-attempt.ts'
+import {refusalOf, tokenRefusal} from './refusals.ts'
 import {beginReturn} from './return.ts'
 import {intentOf, type Offered, raised, responses} from './signing.ts'
 import {isTokenSweepTooDear, sweepsFor, tooDear} from './sweep.ts'
@@ -40,6 +41,7 @@ export function open(settings: EvmSettings): PayoutChain<EvmAttempt, Offered> {
     resendAfterMs: resendByAge,
     broadcast: raws => chain.node.broadcast(raws),
     beginReturn: (to, step) => beginReturn(to, chain, step),
+    refusal: (to, of) => refusalOf(to, chain, of),
     collect: async to => {
       for (const [token, above] of settings.collectAbove) await collectToken(to, chain, token, above)
     },
@@ -59,6 +61,8 @@ async function sweep(to: Context, payout: Payout, chain: Evm): Promise<Outcome> 
   )
     return {reason: 'fee_above_cap', detail: tooDear(chain), ms: retryMs.soon}
   const sweeps = missing === 0n ? [] : await sweepsFor(to, chain, payout, fees.maxFeePerGas, missing)
+  const refused = sweeps.length ? await tokenRefusal(to, chain, payout.token) : undefined
+  if (refused) return refused
   step('sweep: before begin')
   const short = await beginSweeps(to.pool, payout, sweeps, paymentFee)
   step('sweep: after begin')
@@ -102,6 +106,8 @@ async function collectFor(to: Context, payout: Payout, chain: Evm, feePerGas: bi
   const paymentFee = likelyPaymentFee(chain, feePerGas)
   const missing = await shortfall(to, payout, paymentFee)
   const sweeps = missing === 0n ? [] : await sweepsFor(to, chain, payout, feePerGas, missing)
+  const refused = sweeps.length ? await tokenRefusal(to, chain, payout.token) : undefined
+  if (refused) return refused
   await beginSweeps(to.pool, payout, sweeps, paymentFee)
   return await whyUnpaid(to, payout, paymentFee, short)
 }

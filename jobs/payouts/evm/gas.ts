@@ -1,12 +1,13 @@
 // How much gas transactions need: asked of the node at the newest block, for each kind, because forks change it (EIP-8037 multiplied it for whatever makes
 // the state grow). Promises: no limit is fixed here; what a transaction may cost is limited in coins, by the settings and again by custody. A transaction
-// that the node says would fail is not made; a sweep of a token is given up then, because it would hold up the treasury's nonces.
+// that the node says would fail is not made; a sweep of a token is given up then (refusals.ts), because it would hold up the treasury's nonces.
 import {leastGas, mostGas} from '../../../chains/evm/gas-limits.ts'
 import {type Context, retryable} from '../context.ts'
 import {type OutgoingPayment, waitOutgoingPayment} from '../outgoing-payments.ts'
 import {refused} from '../sign-attempts.ts'
 import {least, most, withRoom} from './fees.ts'
 import {type Call, contractOf, type Estimate, type Evm, tokenTransfer} from './node.ts'
+import {giveUp} from './refusals.ts'
 
 /** Assumed before the node is asked: for what is reserved, and whether a sweep is worth beginning. */
 export const assumedGas = {
@@ -76,7 +77,10 @@ export async function gasLimits(
   for (const [i, one] of asked.entries()) {
     const before = one.cancelling ? undefined : earlier(one.id)
     const estimate = estimates[i]!
-    const limit = before !== undefined && 'failure' in estimate ? before : await limitOf(to, chain, one, estimate)
+    const limit =
+      before !== undefined && 'failure' in estimate
+        ? before
+        : await limitOf(to, chain, one, {call: calls.get(one.id)!, estimate})
     if (limit !== undefined) limits.set(one.id, most(limit, before ?? 0n))
   }
   return limits
@@ -116,7 +120,12 @@ async function authorisations(to: Context, sweeps: OutgoingPayment[]): Promise<[
 }
 
 /** The gas limit; undefined if the transaction is not made. */
-async function limitOf(to: Context, chain: Evm, one: OutgoingPayment, estimate: Estimate): Promise<bigint | undefined> {
+async function limitOf(
+  to: Context,
+  chain: Evm,
+  one: OutgoingPayment,
+  {call, estimate}: {call: Call; estimate: Estimate},
+): Promise<bigint | undefined> {
   const {id, kind, token, cancelling} = one
   if (cancelling || isNativeSweep(one, chain)) {
     // Nobody's code runs: it needs exactly this. What the address cannot pay is found out with its balance.
@@ -129,8 +138,6 @@ async function limitOf(to: Context, chain: Evm, one: OutgoingPayment, estimate: 
     if (kind === 'sweep') chain.sweepGas.set(token, limit.gas)
     return limit.gas
   }
-  if (kind === 'sweep' && limit.isSure) {
-    to.log.warn({outgoingPayment: id, chain: one.chain, error: limit.failure}, 'a sweep would fail, and is given up')
-    await to.pool.query('select app.cancel_outgoing_payment($1, $2)', [id, `the node says: ${limit.failure}`])
-  } else await waitOutgoingPayment(to, id, {reason: 'would_revert', detail: limit.failure, ms: retryMs})
+  if (kind === 'sweep' && limit.isSure) await giveUp(to, chain, one, call, limit.failure)
+  else await waitOutgoingPayment(to, id, {reason: 'would_revert', detail: limit.failure, ms: retryMs})
 }

@@ -98,6 +98,14 @@ export class EvmNode {
     })
   }
 
+  /** What the node says of a call that fails at this height; undefined if it succeeds. `isSure`: that is the call's fault, and not the node's. */
+  async refusal({from, to, data}: Call, at: number | 'latest'): Promise<{words: string; isSure: boolean} | undefined> {
+    const block = at === 'latest' ? at : `0x${at.toString(16)}`
+    const [response] = await this.#questions.ask([{method: 'eth_call', params: [{from, to, data}, block]}])
+    if (!('message' in response!)) return undefined
+    return {words: wordsOf(response), isSure: meaningOf(response) === 'call_fails'}
+  }
+
   /** Broadcasts signed transactions. Returns the node's error for each, undefined if it took it or had it; neither proves anything. */
   async broadcast(raws: string[]): Promise<(string | undefined)[]> {
     const responses = await this.#questions.ask(raws.map(raw => ({method: 'eth_sendRawTransaction', params: [raw]})))

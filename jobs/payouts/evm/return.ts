@@ -6,6 +6,7 @@ import {nativeSweep} from './fees.ts'
 import {sweepGas} from './gas.ts'
 import {balancesOf, type Evm} from './node.ts'
 import {offered, paymentFee} from './offered.ts'
+import {tokenRefusal} from './refusals.ts'
 import {isWorth} from './sweep.ts'
 
 /** What prevents it; undefined once it has begun. */
@@ -30,6 +31,8 @@ async function sweep(to: Context, chain: Evm, of: ReturnStep, feePerGas: bigint)
       detail: `moving ${amount} base units may cost ${maxFee} wei, which is too much for the amount; ${isNative ? 'SWEEP_FEE_PERCENT sets' : 'SWEEP_MIN and TOKEN_SWEEP_FEE set'} the limit`,
       ms: retryMs.soon,
     }
+  const refused = await tokenRefusal(to, chain, token)
+  if (refused) return refused
   return await beginReturnStep(to, 'begin_return_sweep($1, $2, $3)', [depositId, String(moved), String(maxFee)])
 }
 

@@ -3,7 +3,7 @@
 // Blocks are mined when a transaction waits, unless a test mines them itself.
 import {randomBytes} from 'node:crypto'
 import {setTimeout as sleep} from 'node:timers/promises'
-import {getAddress} from 'viem'
+import {encodeFunctionData, getAddress} from 'viem'
 import {readSettings} from '../../../chains/settings.ts'
 import {writeAssets} from '../../../db/assets.ts'
 import {tokens} from '../../../devnet/evm/tokens.ts'
@@ -14,7 +14,7 @@ import {newHome} from '../processes.ts'
 import {RpcProxy} from '../rpc-proxy.ts'
 import {until} from '../until.ts'
 import {type Running, type Shop, treasuryOf, World} from '../world.ts'
-import {Anvil, localChainId} from './anvil.ts'
+import {Anvil, abis, localChainId} from './anvil.ts'
 
 export type {Shop} from '../world.ts'
 
@@ -127,6 +127,14 @@ export class EvmWorld extends World {
       timeoutMs: 40_000,
       what: 'the treasury to be topped up',
     })
+  }
+
+  /** What the issuer of a token does, such as blacklist(address) and pause(); in the next block. */
+  async issuer(token: Token, functionName: string, args: string[] = []): Promise<void> {
+    await this.anvil.send({to: contractOf(token), data: encodeFunctionData({abi: abis.usdc, functionName, args})})
+    const {height} = await this.anvil.block('latest')
+    const isFinal = async () => (await this.anvil.block('finalized')).height > height + 1
+    await until(isFinal, {timeoutMs: 20_000, what: 'the block to be final'})
   }
 
   /** The amount that its wallet received on the chain itself. */
