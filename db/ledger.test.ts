@@ -354,6 +354,26 @@ describe('a sweep', () => {
       expect(await money.operatorFunds('ETH')).toBe(before - 8 - 7 + 10) // the service fee
     })
 
+    test('costs what the account that pays for it paid, whoever else signed it', async () => {
+      const {user, payout} = await claimed({token: 'ETH'})
+      const before = await money.operatorFunds('ETH')
+      await money.work('begin_sweeping', payout)
+      await begin(payout, user.address, 10)
+      const sweep = await money.sweepOf(user.address, 'ETH')
+      const txid = (await money.attempt(sweep))!
+      const [row] = await money.db.rows<{nonce: number}>('select nonce from app.outgoing_payment where id = $1', [
+        sweep,
+      ])
+      const signers = [
+        {txid, account: user.address, input: 1, fee: 0n},
+        {txid, account: money.treasury, nonce: row!.nonce, fee: 8n},
+      ]
+      await money.block([{txid, token: 'ETH', amount: 1000n, recipient: money.treasury}], signers)
+      await money.finalize()
+      expect(await money.operatorFunds('ETH')).toBe(before - 8)
+      expect(await money.db.rows('select fee::int from app.attempt_fate where txid = $1', [txid])).toEqual([{fee: 8}])
+    })
+
     test('is not begun if the operator has less than its fee', async () => {
       const {user, payout} = await claimed({token: 'ETH'})
       await money.work('begin_sweeping', payout)

@@ -1882,6 +1882,7 @@ create view app.attempt_fate as
             i.fee
            FROM chain.confirmed_tx i
           WHERE i.chain = j.stream AND i.txid = j.txid
+          ORDER BY i.fee DESC
          LIMIT 1) own ON true
      LEFT JOIN LATERAL ( SELECT i.txid
            FROM custody.journal_key k
@@ -4759,7 +4760,7 @@ begin
         where u.chain = i.chain and u.txid = i.txid and k.resolution = 'kept'))
       -- where attempts expire, a failure decides only once no other attempt can pay
       and (i.success or o.txid is null or not app.may_be_paid_otherwise(x, i.txid))
-    order by i.block_height, x.nonce, x.id, o.txid is null, o.kind = 'cancel' or not i.success, i.txid
+    order by i.block_height, x.nonce, x.id, o.txid is null, o.kind = 'cancel' or not i.success, i.txid, i.fee desc -- of all who signed it, the one who paid
   loop
     perform app.lock_treasury(of_chain);
     update app.outgoing_payment x set status = 'final', txid = found_final.txid, outcome = found_final.outcome, fee_paid = found_final.fee,
@@ -7066,8 +7067,9 @@ CREATE OR REPLACE FUNCTION app.sweep_failures(of_chain text, of_token text, of_a
  SET search_path TO 'pg_catalog'
 AS $function$
   select count(*)::int, (array_agg(app.why_failed(s) order by s.final_at desc))[1],
-    max(s.final_at) + least(case count(*) when 1 then 0 else 8 ^ least(count(*) - 2, 9) end * interval '1 minute', interval '1 day')
-  from app.outgoing_payment s
+    max(s.final_at) + least(case when count(*) filter (where costs) < 2 then 0 else 8 ^ least(count(*) filter (where costs) - 2, 9) end
+      * interval '1 minute', interval '1 day')
+  from app.outgoing_payment s cross join lateral (select s.outcome <> 'expired' as costs) c
   where s.kind = 'sweep' and s.merchant_id is not null and s.chain = of_chain and s.token = of_token and s.source = of_address and s.outcome <> 'done'
     and s.final_at > clock_timestamp() - interval '1 day' and not exists (
       select from app.outgoing_payment d

@@ -183,7 +183,11 @@ async function settle(service: Service, payers: Payer[]): Promise<pg.Pool> {
   await until(async () => service.query('select 1'), {...waited, what: 'the database'})
   const db = new pg.Pool({connectionString: service.databaseUrl})
   db.on('error', () => {})
-  await until(async () => everythingOver(db), {...waited, what: 'every payout to be over'})
+  await until(async () => everythingTried(db), {...waited, what: 'every blocked address to be free'})
+  await until(async () => (await everythingTried(db)) && (await everythingOver(db)), {
+    ...waited,
+    what: 'every payout to be over',
+  })
   const heads = new Map<string, number>()
   for (const payer of payers)
     heads.set(payer.chain, await until(() => payer.lastHeight(), {...waited, what: `the local ${payer.chain} chain`}))
@@ -201,6 +205,16 @@ async function settle(service: Service, payers: Payer[]): Promise<pg.Pool> {
   await until(async () => everythingOver(db), {...waited, what: 'every sweep to be over'})
   await until(async () => everythingDelivered(db), {...waited, what: 'every event to be delivered'})
   return db
+}
+
+/** Nothing is refused any more: what was is tried again now, and not in minutes or a day. */
+async function everythingTried(db: pg.Pool): Promise<boolean> {
+  await db.query(`update app.outgoing_payment set final_at = final_at - interval '1 day'
+    where kind = 'sweep' and outcome <> 'done' and final_at > clock_timestamp() - interval '1 day'`)
+  const {rows} = await db.query(
+    'update app.blocked_address set retry_at = least(retry_at, clock_timestamp()) returning 1',
+  )
+  return rows.length === 0
 }
 
 async function everythingOver(db: pg.Pool): Promise<boolean> {

@@ -81,7 +81,7 @@ begin
         where u.chain = i.chain and u.txid = i.txid and k.resolution = 'kept'))
       -- where attempts expire, a failure decides only once no other attempt can pay
       and (i.success or o.txid is null or not app.may_be_paid_otherwise(x, i.txid))
-    order by i.block_height, x.nonce, x.id, o.txid is null, o.kind = 'cancel' or not i.success, i.txid
+    order by i.block_height, x.nonce, x.id, o.txid is null, o.kind = 'cancel' or not i.success, i.txid, i.fee desc -- of all who signed it, the one who paid
   loop
     perform app.lock_treasury(of_chain);
     update app.outgoing_payment x set status = 'final', txid = found_final.txid, outcome = found_final.outcome, fee_paid = found_final.fee,

@@ -14,12 +14,14 @@ language sql stable set search_path = pg_catalog as $$
 $$;
 comment on function app.why_failed is 'Why an outgoing payment that has ended had no effect, in words for operators; null if it had.';
 
--- At once after a first failure, a minute after the second, then after eight times as long each time: six times a day.
+-- At once after a first failure, a minute after the second, then after eight times as long each time: six times a day. One that expired cost nothing, and
+-- took minutes by itself: its address is tried again at once.
 create or replace function app.sweep_failures(of_chain text, of_token text, of_address text, out failures int, out failure text, out retry_at timestamptz)
 language sql stable set search_path = pg_catalog as $$
   select count(*)::int, (array_agg(app.why_failed(s) order by s.final_at desc))[1],
-    max(s.final_at) + least(case count(*) when 1 then 0 else 8 ^ least(count(*) - 2, 9) end * interval '1 minute', interval '1 day')
-  from app.outgoing_payment s
+    max(s.final_at) + least(case when count(*) filter (where costs) < 2 then 0 else 8 ^ least(count(*) filter (where costs) - 2, 9) end
+      * interval '1 minute', interval '1 day')
+  from app.outgoing_payment s cross join lateral (select s.outcome <> 'expired' as costs) c
   where s.kind = 'sweep' and s.merchant_id is not null and s.chain = of_chain and s.token = of_token and s.source = of_address and s.outcome <> 'done'
     and s.final_at > clock_timestamp() - interval '1 day' and not exists (
       select from app.outgoing_payment d

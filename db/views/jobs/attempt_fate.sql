@@ -20,7 +20,8 @@ select j.stream as chain, j.seq, j.txid, j.kind, j.subject_id, own.block_height,
   other.txid as conflicting_txid, lapse.txid is not null as lapsed
 from custody.journal j
 left join chain.cursor c on c.chain = j.stream
-left join lateral (select i.block_height, i.success, i.fee from chain.confirmed_tx i where i.chain = j.stream and i.txid = j.txid limit 1) own on true
+left join lateral (select i.block_height, i.success, i.fee from chain.confirmed_tx i where i.chain = j.stream and i.txid = j.txid
+  order by i.fee desc limit 1) own on true -- of all who signed it, the one who paid
 left join lateral (select i.txid from custody.journal_key k join chain.confirmed_tx i on i.chain = k.stream and i.conflict_key = k.conflict_key
   where k.stream = j.stream and k.seq = j.seq and i.txid <> j.txid and i.block_height <= c.final_height limit 1) other on true
 left join chain.lapse lapse on lapse.chain = j.stream and lapse.txid = j.txid

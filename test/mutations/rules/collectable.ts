@@ -36,8 +36,8 @@ export const collectable: Mutation[] = [
   {
     rule: 'All deposits of an address are collectable once it holds the minimum',
     file,
-    from: 'else p.unswept >= p.sweep_min or',
-    to: 'else d.amount >= p.sweep_min or',
+    from: 'else not p.is_blocked and p.unswept >= p.sweep_min or',
+    to: 'else not p.is_blocked and d.amount >= p.sweep_min or',
     tests,
   },
   {

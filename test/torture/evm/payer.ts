@@ -33,6 +33,7 @@ interface Planned {
   moves: Moved[]
 }
 
+const issuer = contracts.TestToken.abi as Abi
 const firstInternal = 1_000_000
 const deepest = 7 // the final block is the eighth below the head
 const payers = [1, 2, 3, 4, 5, 6]
@@ -94,7 +95,7 @@ export class EvmPayer implements Payer {
   }
 
   actors(stopped: AbortSignal): Promise<void>[] {
-    return [this.#pay(stopped), this.#reorganise(stopped), this.#hurry(stopped)]
+    return [this.#pay(stopped), this.#reorganise(stopped), this.#hurry(stopped), this.#freeze(stopped)]
   }
 
   newAddress(): string {
@@ -285,6 +286,45 @@ export class EvmPayer implements Payer {
         this.#count('reorgs that failed')
       }
     }
+  }
+
+  /** As the issuer of a token, freezes an address of ours for a while, or pauses the token, until `stopped`; then everything is free again. */
+  async #freeze(stopped: AbortSignal): Promise<void> {
+    while (!stopped.aborted) {
+      await sleep(this.#random.between(1000, 5000))
+      const {contract} = this.#random.pick(this.#tokens)
+      const address = this.#random.chance(0.8) ? this.#users.any(this.chain) : undefined
+      this.#count(address ? 'addresses frozen' : 'tokens paused')
+      await this.#issue(contract, address, true).catch(() => {}) // the chain is down
+      await sleep(this.#random.between(1000, 12_000))
+      await this.#free(contract, address)
+    }
+  }
+
+  /** A reorganisation may drop what frees it: until none can. */
+  async #free(contract: string, address: string | undefined): Promise<void> {
+    const is = address ? 'isBlacklisted' : 'paused'
+    const data = encodeFunctionData({abi: issuer, functionName: is, args: address ? [address] : []})
+    for (let free = 0; free < 2; ) {
+      try {
+        const client = await this.#client()
+        const isStill = BigInt(String(await client.rpc('eth_call', [{to: contract, data}, 'latest']))) !== 0n
+        if (isStill) await this.#issue(contract, address, false)
+        free = isStill ? 0 : free + 1
+        await client.mine(isStill ? 1 : deepest + 1)
+      } catch {
+        await sleep(200) // the chain is down
+      }
+    }
+  }
+
+  async #issue(contract: string, address: string | undefined, isOn: boolean): Promise<void> {
+    const functionName = address ? (isOn ? 'blacklist' : 'unBlacklist') : isOn ? 'pause' : 'unpause'
+    const client = await this.#client()
+    await client.transact({
+      to: contract,
+      data: encodeFunctionData({abi: issuer, functionName, args: address ? [address] : []}),
+    })
   }
 
   async #sendAgain(client: EvmClient): Promise<void> {
