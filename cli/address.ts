@@ -26,7 +26,7 @@ export function addAddressCommands(program: Command): void {
     [
       `Lists deposit addresses that hold final money, the largest first, ${shownAtMost} at most.`,
       '',
-      'A blocked address cannot be swept: every node said, at a final block, that the chain refuses it, and that it does not refuse others. It may be',
+      'A blocked address cannot be swept: the node said, at a final block, that the chain refuses it, and that it does not refuse others. It may be',
       'frozen by the issuer of the token. Its deposits are held back, everything else is paid out, and it is tried again once a day.',
     ].join('\n'),
     'sluice address list --blocked',
@@ -80,7 +80,7 @@ export function addAddressCommands(program: Command): void {
     .requiredOption('--token <code>', 'the token')
     .action(
       action<{chain: ChainCode; token: string}>(async ({db}, {chain, token}, which) => {
-        const {rows} = await db.query<{done: boolean}>(`select app.unblock_address($1, $2, $3, 'unblocked') as done`, [
+        const {rows} = await db.query<{done: boolean}>(`select app.unblock($1, $2, $3, 'unblocked') as done`, [
           chain,
           token,
           which,

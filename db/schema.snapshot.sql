@@ -1581,6 +1581,7 @@ create table app.outgoing_payment (
 );
 CREATE INDEX outgoing_payment_created ON app.outgoing_payment USING btree (created_at);
 CREATE INDEX outgoing_payment_due ON app.outgoing_payment USING btree (chain, next_step_at) WHERE (next_step_at IS NOT NULL);
+CREATE INDEX outgoing_payment_failed_sweep ON app.outgoing_payment USING btree (merchant_id, chain, token, final_at) WHERE ((kind = 'sweep'::text) AND (outcome <> 'done'::text));
 CREATE UNIQUE INDEX outgoing_payment_one_payment ON app.outgoing_payment USING btree (payout_id) WHERE (kind = 'payout'::text);
 CREATE UNIQUE INDEX outgoing_payment_one_sweep ON app.outgoing_payment USING btree (chain, COALESCE(first_input, source), token) WHERE ((kind = 'sweep'::text) AND (status <> 'final'::text) AND (NOT recovered) AND (merchant_id IS NOT NULL));
 CREATE INDEX outgoing_payment_open ON app.outgoing_payment USING btree (chain) WHERE (status <> 'final'::text);
@@ -3577,7 +3578,7 @@ begin
   return outgoing_payment;
 end $function$;
 
--- Blocks a deposit address for a token, with an incident, and holds back the final deposits that are there. False if it is blocked already, or cannot be. Safe to run again.
+-- Blocks a deposit address for a token, with an incident, and holds back the final deposits that are there. False if it is blocked already, or cannot be: only a token of a chain whose node can be asked again. Safe to run again.
 CREATE OR REPLACE FUNCTION app.block_address(of_chain text, of_token text, of_address text, of_why text)
  RETURNS boolean
  LANGUAGE plpgsql
@@ -3590,8 +3591,8 @@ declare
   holds numeric;
 begin
   select a.merchant_id into merchant from custody.address a join app.chain c on c.family = a.family
-  where a.address = of_address and a.purpose = 'deposit' and c.chain = of_chain;
-  if merchant is null or app.uses_outputs(of_chain) then return false; end if;
+  where a.address = of_address and a.purpose = 'deposit' and c.chain = of_chain and c.attempts_exclude_by = 'nonce' and c.native_token <> of_token;
+  if merchant is null then return false; end if;
   perform from chain.cursor c where c.chain = of_chain for update;
   insert into app.blocked_address (chain, token, address, why) values (of_chain, of_token, of_address, of_why) on conflict do nothing;
   if not found then return false; end if;
@@ -4614,7 +4615,7 @@ begin
   return failed;
 end $function$;
 
--- Addresses that a payout tried to sweep in vain and that are not being swept: what they hold in base units, how often it failed, why, and when they are tried again.
+-- Addresses whose money a payout may need, whose sweeps failed, and that are not being swept: what they hold in base units, how often it failed, why, and when they are tried again.
 CREATE OR REPLACE FUNCTION app.failed_sweeps(of_payout uuid)
  RETURNS TABLE(address text, amount numeric, failures integer, failure text, retry_at timestamp with time zone)
  LANGUAGE sql
@@ -4624,11 +4625,15 @@ AS $function$
   select h.address, h.amount, f.failures, f.failure, f.retry_at
   from app.payout p
   cross join lateral (
-    select distinct s.source from app.payout_sweep l join app.outgoing_payment s on s.id = l.outgoing_payment_id
-    where l.payout_id = p.id and s.status = 'final' and s.outcome <> 'done' and not app.uses_outputs(p.chain)) s
+    select distinct s.source from app.outgoing_payment s
+    where s.kind = 'sweep' and s.merchant_id = p.merchant_id and s.chain = p.chain and s.token = p.token and s.outcome <> 'done'
+      and s.final_at > clock_timestamp() - interval '1 day' and not app.uses_outputs(p.chain)
+      and (not p.sweep_first or p.status <> 'sweeping' or exists (select from app.deposit d where d.settlement_id = p.id and d.address = s.source))
+  ) s
   join app.holding h on h.chain = p.chain and h.token = p.token and h.address = s.source and h.amount > 0
   cross join lateral app.sweep_failures(p.chain, p.token, s.source) f
   where p.id = of_payout and f.failures > 0 and app.sweep_under_way(p.chain, p.token, s.source) is null
+    and not app.is_blocked(p.chain, p.token, s.source)
 $function$;
 
 -- A way out of app.incident_kind with the numbers of incidents (the first 20) and their chain in its commands.
@@ -4887,7 +4892,7 @@ begin
     return;
   end if;
   perform app.post_sweep(s, moved);
-  perform app.unblock_address(s.chain, s.token, s.source); -- the chain let it go
+  perform app.unblock(s.chain, s.token, s.source, 'healed'); -- the chain let it go
 end $function$;
 
 -- Posts a final withdrawal; if its outcome was not done, gives back what was reserved for it.
@@ -5183,7 +5188,7 @@ AS $function$
   select s.cancelling
     or coalesce(s.waiting_since <= clock_timestamp() - interval '1 minute', false) and s.waiting_reason not in (
       'chain_halted', 'no_node', 'node_unreachable', 'head_stale', 'custody_unreachable', 'fee_above_cap', 'fee_budget_reached',
-      'journal_ahead', 'journal_changed', 'copy_unproven')
+      'nonce_too_high', 'insufficient_treasury_funds', 'payment_locked', 'journal_ahead', 'journal_changed', 'copy_unproven')
     or (select count(*) from app.outgoing_attempt o where o.outgoing_payment_id = s.id) >= 3
 $function$;
 
@@ -5224,19 +5229,20 @@ CREATE OR REPLACE FUNCTION app.iso(at timestamp with time zone)
  STABLE PARALLEL SAFE
 RETURN (substr((to_json((date_trunc('milliseconds'::text, (at AT TIME ZONE 'UTC'::text)) + '00:00:00.000001'::interval)))::text, 2, 23) || 'Z'::text);
 
--- Notes that a blocked address is still refused, and why; the node is asked again in a day.
-CREATE OR REPLACE FUNCTION app.keep_blocked(of_chain text, of_token text, of_address text, of_why text)
+-- Notes that a blocked address is still refused, and why (null: that could not be asked); the node is asked again after this time, at most a day.
+CREATE OR REPLACE FUNCTION app.keep_blocked(of_chain text, of_token text, of_address text, of_why text, retry_ms integer DEFAULT 86400000)
  RETURNS void
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog'
 AS $function$
 begin
-  update app.blocked_address b set why = of_why, retry_at = clock_timestamp() + interval '1 day'
+  update app.blocked_address b set why = coalesce(of_why, b.why),
+    retry_at = clock_timestamp() + least(retry_ms * interval '1 millisecond', interval '1 day')
   where b.chain = of_chain and b.token = of_token and b.address = of_address;
   update app.incident i set details = i.details || jsonb_build_object('why', of_why)
   where i.kind = 'address_blocked' and i.subject = of_chain || ':' || of_token || ':' || of_address and i.resolved_at is null
-    and i.details ->> 'why' is distinct from of_why;
+    and i.details ->> 'why' <> of_why;
 end $function$;
 
 -- What sweeps under way take from addresses of merchants, in base units.
@@ -7116,12 +7122,19 @@ begin
   with held as materialized (
     select d.address, sum(d.amount) as amount from app.deposit d
     where d.held_back and d.chain = p.chain and d.token = p.token and d.merchant_id = p.merchant_id group by d.address
+  ), failing as materialized (
+    select distinct s.source from app.outgoing_payment s
+    where s.kind = 'sweep' and s.merchant_id = p.merchant_id and s.chain = p.chain and s.token = p.token and s.outcome <> 'done'
+      and s.final_at > clock_timestamp() - interval '1 day'
+  ), not_now as materialized (
+    select f.source as address from failing f where not app.is_sweep_due(p.chain, p.token, f.source)
+    union all
+    select b.address from app.blocked_address b where b.chain = p.chain and b.token = p.token
   )
   select h.address, h.amount from app.holding h left join held b on b.address = h.address
   where h.merchant_id = p.merchant_id and h.chain = p.chain and h.token = p.token and h.amount >= at_least and h.amount > coalesce(b.amount, 0)
     and (not only_claimed or exists (select from app.deposit d where d.settlement_id = p.id and d.address = h.address))
-    and app.sweep_under_way(h.chain, h.token, h.address) is null and app.is_sweep_due(h.chain, h.token, h.address)
-    and not app.is_blocked(h.chain, h.token, h.address)
+    and app.sweep_under_way(h.chain, h.token, h.address) is null and not exists (select from not_now n where n.address = h.address)
     and (not only_claimed or not exists (
       select from app.payout_sweep l join app.outgoing_payment s on s.id = l.outgoing_payment_id
       where l.payout_id = p.id and s.source = h.address and s.outcome = 'done' and s.created_at >= p.created_at))
@@ -7345,11 +7358,10 @@ CREATE OR REPLACE FUNCTION app.unattributed_reason(output_index integer, is_know
  IMMUTABLE PARALLEL SAFE
 RETURN CASE WHEN app.is_protocol_income(output_index) THEN 'protocol'::text WHEN (NOT is_known) THEN 'unsupported_token'::text WHEN (NOT is_asked_for) THEN 'chain_not_requested'::text WHEN (token <> asked_token) THEN 'wrong_token'::text ELSE 'enabled_later'::text END;
 
--- Ends the blocking of an address: payouts can collect its deposits again. False if it was not blocked. Safe to run again.
-CREATE OR REPLACE FUNCTION app.unblock_address(of_chain text, of_token text, of_address text, how text DEFAULT 'healed'::text)
+-- Ends the blocking of an address: payouts can collect its deposits again. how: the resolution of its incident. False if it was not blocked.
+CREATE OR REPLACE FUNCTION app.unblock(of_chain text, of_token text, of_address text, how text)
  RETURNS boolean
  LANGUAGE plpgsql
- SECURITY DEFINER
  SET search_path TO 'pg_catalog'
 AS $function$
 begin
@@ -7361,6 +7373,16 @@ begin
   perform app.release_held_back(of_chain, array[of_address], array[of_token]);
   return true;
 end $function$;
+
+-- Ends the blocking of an address that the chain lets go. False if it was not blocked. Safe to run again.
+CREATE OR REPLACE FUNCTION app.unblock_address(of_chain text, of_token text, of_address text)
+ RETURNS boolean
+ LANGUAGE sql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select app.unblock(of_chain, of_token, of_address, 'healed')
+$function$;
 
 -- What a payout of a merchant, chain and token would claim now, or could have claimed with a lower minimum, with the place of each in the order in which payouts could claim it: its number, then the block.
 CREATE OR REPLACE FUNCTION app.unclaimed_deposits(of_merchant uuid, of_chain text, of_token text, with_held_back boolean)
@@ -12264,7 +12286,7 @@ grant execute on function app.is_blocked(text,text,text) to sluice_jobs;
 grant execute on function app.is_comparison_due(text[]) to sluice_jobs;
 grant execute on function app.is_sweep_due(text,text,text) to sluice_jobs;
 grant execute on function app.iso(timestamp with time zone) to sluice_jobs;
-grant execute on function app.keep_blocked(text,text,text,text) to sluice_jobs;
+grant execute on function app.keep_blocked(text,text,text,text,integer) to sluice_jobs;
 grant execute on function app.ledger_holdings(text,text[]) to sluice_jobs;
 grant execute on function app.ledger_holdings_since(text,integer,text,text[]) to sluice_jobs;
 grant execute on function app.ledger_outputs(text,text[]) to sluice_jobs;
@@ -12287,7 +12309,7 @@ grant execute on function app.treasury_address(text) to sluice_jobs;
 grant execute on function app.try_lock_audit() to sluice_jobs;
 grant execute on function app.try_lock_endpoint(uuid) to sluice_jobs;
 grant execute on function app.try_lock_sending(text) to sluice_jobs;
-grant execute on function app.unblock_address(text,text,text,text) to sluice_jobs;
+grant execute on function app.unblock_address(text,text,text) to sluice_jobs;
 grant execute on function app.unlock_endpoint(uuid) to sluice_jobs;
 grant execute on function app.unlock_sending(text) to sluice_jobs;
 grant execute on function app.wait_outgoing_payment(uuid,text,text,integer) to sluice_jobs;

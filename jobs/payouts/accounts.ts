@@ -60,13 +60,10 @@ export async function beginSweeps(
   }
 }
 
-/** Whether the treasury can pay a payout now, whatever its sweeps still bring. */
+/** Whether the treasury has what a payout pays, whatever its sweeps still bring. */
 export async function isPayable({pool}: Context, {id}: Payout, paymentFee: bigint): Promise<boolean> {
-  const {rows} = await pool.query<{short: string | null}>('select app.payout_shortage($1, $2) as short', [
-    id,
-    String(paymentFee),
-  ])
-  return rows[0]!.short === null
+  const {rows} = await pool.query<{lack: string}>('select app.payout_lack($1, $2) as lack', [id, String(paymentFee)])
+  return rows[0]!.lack === '0'
 }
 
 /** Takes a payout from sweeping to swept. */
@@ -77,11 +74,7 @@ export async function endSweeping({pool}: Context, {id}: Payout): Promise<'next'
 
 /** What a payout waits for that lacks money (`short`): if it lacks what is to be paid, for sweeps that are under way or failed. */
 export async function whyUnpaid(to: Context, payout: Payout, paymentFee: bigint, short: Wait): Promise<Wait> {
-  const {rows} = await to.pool.query<{lack: string}>('select app.payout_lack($1, $2) as lack', [
-    payout.id,
-    String(paymentFee),
-  ])
-  if (rows[0]!.lack === '0') return short
+  if (await isPayable(to, payout, paymentFee)) return short
   return (await untilSwept(to, payout)) ?? (await untilTriedAgain(to, payout)) ?? short
 }
 
@@ -96,7 +89,7 @@ export async function untilTriedAgain({pool}: Context, {id, token}: Payout): Pro
   if (!rows[0]) return
   const {count, amount, failure, at} = rows[0]
   const detail = `${count} of its addresses, with ${amount} ${token}, could not be swept: ${failure}; tried again after ${at}`
-  return {reason: 'sweeps_failed', detail, ms: retryMs.told}
+  return {reason: 'sweeps_failed', detail, ms: retryMs.told, failsAs: 'timed_out'}
 }
 
 /** How much of the token the treasury lacks for a payout, in base units, after what sweeps under way will probably bring. */
@@ -111,7 +104,12 @@ export async function shortfall({pool}: Context, {id}: {id: string}, paymentFee:
 const collectableSql = `
   select h.address, h.amount from app.holding h
   where h.chain = $1 and h.token = $2 and h.amount >= $3 and app.collectable_amount(h.chain, h.address, h.token) > 0
-    and app.is_sweep_due(h.chain, h.token, h.address) and not app.is_blocked(h.chain, h.token, h.address) and not exists (
+    and not exists (select from app.blocked_address b where b.chain = h.chain and b.token = h.token and b.address = h.address)
+    and not exists (
+      select from app.outgoing_payment s
+      where s.kind = 'sweep' and s.merchant_id is not null and s.chain = h.chain and s.token = h.token and s.source = h.address and s.outcome <> 'done'
+        and s.final_at > clock_timestamp() - interval '1 day' and not app.is_sweep_due(h.chain, h.token, h.address))
+    and not exists (
       select from app.outgoing_payment s
       where s.chain = h.chain and s.source = h.address and s.token = h.token and s.kind = 'sweep' and s.status <> 'final')
   order by h.amount desc limit ${batch}`

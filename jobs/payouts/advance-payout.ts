@@ -61,10 +61,10 @@ const steps: Record<string, (to: Context, payout: Payout, chain: PayoutChain) =>
 }
 
 async function take(to: Context, payout: Payout): Promise<Outcome> {
-  if (payout.isBlocked)
-    return {reason: 'deposits_blocked', detail: blocked, ms: 0, failsAs: 'deposits_blocked', failsAfterMs: 0}
   const halted = await whyHalted(to, payout.chain)
   if (halted) return {reason: 'chain_halted', detail: halted, ms: retryMs.soon}
+  if (payout.isBlocked)
+    return {reason: 'deposits_blocked', detail: blocked, ms: 0, failsAs: 'deposits_blocked', failsAfterMs: 0}
   const chain = to.chains.get(payout.chain)
   if (!chain) {
     return {reason: 'no_node', detail: noNode(payout.chain), ms: retryMs.told}

@@ -1,6 +1,10 @@
 // Asks again, once a day, about addresses that a chain does not let a token leave, and unblocks those that it lets go. Part of the tick. Safe to run twice,
-// and beside another worker: each answer is written by one SQL function that may run again. If a node cannot be asked, the next run asks.
+// and beside another worker: each answer is written by one SQL function that may run again. What cannot be asked is asked again in five minutes.
 import {type Context, retryable} from './context.ts'
+
+const dayMs = 86_400_000
+/** After the node, or custody, could not be asked. */
+const laterMs = 300_000
 
 interface Due {
   chain: string
@@ -16,7 +20,14 @@ export async function retryBlocked(to: Context): Promise<void> {
      left join app.holding h using (chain, token, address) where b.chain = any($1) and b.retry_at <= clock_timestamp() order by b.retry_at limit 20`,
     [[...to.chains.keys()]],
   )
-  for (const row of rows) await retryable(retry(to, row), async detail => to.log.warn({chain: row.chain}, detail))
+  for (const row of rows)
+    await retryable(retry(to, row), async detail => {
+      to.log.warn(
+        {chain: row.chain, token: row.token},
+        `it could not be asked whether an address is still blocked: ${detail}`,
+      )
+      await keep(to, row, null, laterMs)
+    })
 }
 
 async function retry(to: Context, {chain, token, address, holds}: Due): Promise<void> {
@@ -26,5 +37,14 @@ async function retry(to: Context, {chain, token, address, holds}: Due): Promise<
   if (why === undefined) {
     await to.pool.query('select app.unblock_address($1, $2, $3)', [chain, token, address])
     to.log.info({chain, token}, 'an address is not blocked any more')
-  } else await to.pool.query('select app.keep_blocked($1, $2, $3, $4)', [chain, token, address, why])
+  } else await keep(to, {chain, token, address}, why, dayMs)
+}
+
+async function keep(
+  to: Context,
+  of: Pick<Due, 'chain' | 'token' | 'address'>,
+  why: string | null,
+  ms: number,
+): Promise<void> {
+  await to.pool.query('select app.keep_blocked($1, $2, $3, $4, $5)', [of.chain, of.token, of.address, why, ms])
 }

@@ -1,5 +1,5 @@
--- Addresses that a chain does not let a token leave (app.blocked_address). The worker blocks one when its sweep is refused at the final block by every
--- node, and that of an address known to be good is not (jobs/payouts/refusals.ts). Final deposits that are there are held back, claimed or not, so a
+-- Addresses that a chain does not let a token leave (app.blocked_address). The worker blocks one when its sweep is refused at the final block, and that of
+-- an address known to be good is not (jobs/payouts/evm/refusals.ts). Final deposits that are there are held back, claimed or not, so a
 -- payout that had claimed them fails before its payment begins, and the next one pays everything else. Once a day the worker asks again.
 --
 -- Invariants: a blocked address is not swept. Money that was swept before is not held back. Nothing is blocked for ever: when the chain lets go, when
@@ -23,8 +23,8 @@ declare
   holds numeric;
 begin
   select a.merchant_id into merchant from custody.address a join app.chain c on c.family = a.family
-  where a.address = of_address and a.purpose = 'deposit' and c.chain = of_chain;
-  if merchant is null or app.uses_outputs(of_chain) then return false; end if;
+  where a.address = of_address and a.purpose = 'deposit' and c.chain = of_chain and c.attempts_exclude_by = 'nonce' and c.native_token <> of_token;
+  if merchant is null then return false; end if;
   perform from chain.cursor c where c.chain = of_chain for update;
   insert into app.blocked_address (chain, token, address, why) values (of_chain, of_token, of_address, of_why) on conflict do nothing;
   if not found then return false; end if;
@@ -51,11 +51,11 @@ begin
   where p.merchant_id = merchant and p.chain = of_chain and p.token = of_token and p.status in ('pending', 'sweeping', 'swept') order by p.id;
   return true;
 end $$;
-comment on function app.block_address is 'Blocks a deposit address for a token, with an incident, and holds back the final deposits that are there. False if it is blocked already, or cannot be. Safe to run again.';
+comment on function app.block_address is 'Blocks a deposit address for a token, with an incident, and holds back the final deposits that are there. False if it is blocked already, or cannot be: only a token of a chain whose node can be asked again. Safe to run again.';
 grant execute on function app.block_address to sluice_jobs;
 
-create or replace function app.unblock_address(of_chain text, of_token text, of_address text, how text default 'healed') returns boolean
-language plpgsql security definer set search_path = pg_catalog as $$
+create or replace function app.unblock(of_chain text, of_token text, of_address text, how text) returns boolean
+language plpgsql set search_path = pg_catalog as $$
 begin
   perform from chain.cursor c where c.chain = of_chain for update;
   delete from app.blocked_address b where b.chain = of_chain and b.token = of_token and b.address = of_address;
@@ -65,19 +65,27 @@ begin
   perform app.release_held_back(of_chain, array[of_address], array[of_token]);
   return true;
 end $$;
-comment on function app.unblock_address is 'Ends the blocking of an address: payouts can collect its deposits again. False if it was not blocked. Safe to run again.';
+comment on function app.unblock is 'Ends the blocking of an address: payouts can collect its deposits again. how: the resolution of its incident. False if it was not blocked.';
+
+create or replace function app.unblock_address(of_chain text, of_token text, of_address text) returns boolean
+language sql security definer set search_path = pg_catalog as $$
+  select app.unblock(of_chain, of_token, of_address, 'healed')
+$$;
+comment on function app.unblock_address is 'Ends the blocking of an address that the chain lets go. False if it was not blocked. Safe to run again.';
 grant execute on function app.unblock_address to sluice_jobs;
 
-create or replace function app.keep_blocked(of_chain text, of_token text, of_address text, of_why text) returns void
+-- A node that cannot be asked, at most until a day has passed, does not keep others from being asked.
+create or replace function app.keep_blocked(of_chain text, of_token text, of_address text, of_why text, retry_ms int default 86400000) returns void
 language plpgsql security definer set search_path = pg_catalog as $$
 begin
-  update app.blocked_address b set why = of_why, retry_at = clock_timestamp() + interval '1 day'
+  update app.blocked_address b set why = coalesce(of_why, b.why),
+    retry_at = clock_timestamp() + least(retry_ms * interval '1 millisecond', interval '1 day')
   where b.chain = of_chain and b.token = of_token and b.address = of_address;
   update app.incident i set details = i.details || jsonb_build_object('why', of_why)
   where i.kind = 'address_blocked' and i.subject = of_chain || ':' || of_token || ':' || of_address and i.resolved_at is null
-    and i.details ->> 'why' is distinct from of_why;
+    and i.details ->> 'why' <> of_why;
 end $$;
-comment on function app.keep_blocked is 'Notes that a blocked address is still refused, and why; the node is asked again in a day.';
+comment on function app.keep_blocked is 'Notes that a blocked address is still refused, and why (null: that could not be asked); the node is asked again after this time, at most a day.';
 grant execute on function app.keep_blocked to sluice_jobs;
 
 create or replace function app.has_blocked_deposits(of_payout uuid) returns boolean

@@ -61,7 +61,7 @@ begin
     return;
   end if;
   perform app.post_sweep(s, moved);
-  perform app.unblock_address(s.chain, s.token, s.source); -- the chain let it go
+  perform app.unblock(s.chain, s.token, s.source, 'healed'); -- the chain let it go
 end $$;
 comment on function app.finish_sweep is 'Posts what a final sweep moved (in base units) from its address to the treasury; nothing if its outcome was not done.';
 

@@ -42,11 +42,15 @@ language sql stable security definer set search_path = pg_catalog as $$
   select h.address, h.amount, f.failures, f.failure, f.retry_at
   from app.payout p
   cross join lateral (
-    select distinct s.source from app.payout_sweep l join app.outgoing_payment s on s.id = l.outgoing_payment_id
-    where l.payout_id = p.id and s.status = 'final' and s.outcome <> 'done' and not app.uses_outputs(p.chain)) s
+    select distinct s.source from app.outgoing_payment s
+    where s.kind = 'sweep' and s.merchant_id = p.merchant_id and s.chain = p.chain and s.token = p.token and s.outcome <> 'done'
+      and s.final_at > clock_timestamp() - interval '1 day' and not app.uses_outputs(p.chain)
+      and (not p.sweep_first or p.status <> 'sweeping' or exists (select from app.deposit d where d.settlement_id = p.id and d.address = s.source))
+  ) s
   join app.holding h on h.chain = p.chain and h.token = p.token and h.address = s.source and h.amount > 0
   cross join lateral app.sweep_failures(p.chain, p.token, s.source) f
   where p.id = of_payout and f.failures > 0 and app.sweep_under_way(p.chain, p.token, s.source) is null
+    and not app.is_blocked(p.chain, p.token, s.source)
 $$;
-comment on function app.failed_sweeps is 'Addresses that a payout tried to sweep in vain and that are not being swept: what they hold in base units, how often it failed, why, and when they are tried again.';
+comment on function app.failed_sweeps is 'Addresses whose money a payout may need, whose sweeps failed, and that are not being swept: what they hold in base units, how often it failed, why, and when they are tried again.';
 grant execute on function app.failed_sweeps to sluice_jobs;

@@ -52,12 +52,19 @@ begin
   with held as materialized (
     select d.address, sum(d.amount) as amount from app.deposit d
     where d.held_back and d.chain = p.chain and d.token = p.token and d.merchant_id = p.merchant_id group by d.address
+  ), failing as materialized (
+    select distinct s.source from app.outgoing_payment s
+    where s.kind = 'sweep' and s.merchant_id = p.merchant_id and s.chain = p.chain and s.token = p.token and s.outcome <> 'done'
+      and s.final_at > clock_timestamp() - interval '1 day'
+  ), not_now as materialized (
+    select f.source as address from failing f where not app.is_sweep_due(p.chain, p.token, f.source)
+    union all
+    select b.address from app.blocked_address b where b.chain = p.chain and b.token = p.token
   )
   select h.address, h.amount from app.holding h left join held b on b.address = h.address
   where h.merchant_id = p.merchant_id and h.chain = p.chain and h.token = p.token and h.amount >= at_least and h.amount > coalesce(b.amount, 0)
     and (not only_claimed or exists (select from app.deposit d where d.settlement_id = p.id and d.address = h.address))
-    and app.sweep_under_way(h.chain, h.token, h.address) is null and app.is_sweep_due(h.chain, h.token, h.address)
-    and not app.is_blocked(h.chain, h.token, h.address)
+    and app.sweep_under_way(h.chain, h.token, h.address) is null and not exists (select from not_now n where n.address = h.address)
     and (not only_claimed or not exists (
       select from app.payout_sweep l join app.outgoing_payment s on s.id = l.outgoing_payment_id
       where l.payout_id = p.id and s.source = h.address and s.outcome = 'done' and s.created_at >= p.created_at))

@@ -4,7 +4,7 @@
 import {step} from '../../../base/step.ts'
 import {tokenGuard} from '../../../chains/evm/check-tokens.ts'
 import type {EvmSettings} from '../../../chains/evm/settings.ts'
-import {beginSweeps, endSweeping, isPayable, shortfall, untilTriedAgain, whyUnpaid} from '../accounts.ts'
+import {beginSweeps, endSweeping, isPayable, shortfall, sweepable, untilTriedAgain, whyUnpaid} from '../accounts.ts'
 import {
   type Context,
   type Outcome,
@@ -57,7 +57,8 @@ async function sweep(to: Context, payout: Payout, chain: Evm): Promise<Outcome> 
   const missing = paymentFee === undefined ? undefined : await shortfall(to, payout, paymentFee)
   if (
     missing !== 0n &&
-    isTokenSweepTooDear(chain, payout.token, fees.maxFeePerGas * likelySweepGas(chain, payout.token))
+    isTokenSweepTooDear(chain, payout.token, fees.maxFeePerGas * likelySweepGas(chain, payout.token)) &&
+    (await sweepable(to, payout, 1n)).length
   )
     return {reason: 'fee_above_cap', detail: tooDear(chain), ms: retryMs.soon}
   const sweeps = missing === 0n ? [] : await sweepsFor(to, chain, payout, fees.maxFeePerGas, missing)

@@ -3,6 +3,7 @@
 // address is blamed only if its refusal stands at a final block, so that no reorganisation takes it back. The calls are those of a sweep, whose authorisation
 // custody gives (POST /authorise); a trial moves nothing.
 import {RetryableError} from '../../../base/errors.ts'
+import {inWords} from '../../../db/failure.ts'
 import {treasuryOf} from '../accounts.ts'
 import {type Context, retryable, retryMs, type Wait} from '../context.ts'
 import type {OutgoingPayment} from '../outgoing-payments.ts'
@@ -11,14 +12,13 @@ import {balancesOf, type Call, contractOf, type Evm} from './node.ts'
 /** Why no sweep of a token is begun now: its contract would refuse the treasury's, too. Native coins have no contract. */
 export async function tokenRefusal(to: Context, chain: Evm, token: string): Promise<Wait | undefined> {
   if (token === chain.native) return
-  const data = await retryable(
-    trialOf(to, chain, token, await treasuryOf(to, chain.settings.chain.code)),
-    async detail => {
-      return {reason: 'custody_unreachable', detail, ms: retryMs.soon}
-    },
-  )
-  if (typeof data !== 'string') return data
-  const detail = await refusalOfToken(to, chain, token, data)
+  const {code} = chain.settings.chain
+  const request = [{chain: code, token, address: await treasuryOf(to, code)}]
+  const asked = await retryable(to.custody.authorise(request), async detail => detail)
+  if (typeof asked === 'string') return {reason: 'custody_unreachable', detail: asked, ms: retryMs.soon}
+  const [given] = asked
+  if (!given!.ok) return {reason: given!.code, detail: given!.message, ms: retryMs.refused}
+  const detail = await refusalOfToken(to, chain, token, given!.data)
   return detail === undefined ? undefined : {reason: 'token_refused', detail, ms: retryMs.told}
 }
 
@@ -29,16 +29,23 @@ async function refusalOfToken(to: Context, chain: Evm, token: string, trial: str
 
 /** Gives up a sweep that the node refuses for sure, and blocks its address if the refusal is about that. */
 export async function giveUp(to: Context, chain: Evm, one: OutgoingPayment, call: Call, words: string): Promise<void> {
-  const {id, chain: code, token, source} = one
+  const {id, chain: code} = one
   // If that cannot be asked, nothing is concluded: a sweep that stays would hold up the treasury's nonces.
   const {ofToken, ofAddress} = await retryable(scopeOf(to, chain, one, call), async () => ({}) as Scope)
   to.log.warn({outgoingPayment: id, chain: code, error: ofToken ?? words}, 'a sweep would fail, and is given up')
-  if (ofAddress) {
-    const sql = 'select app.block_address($1, $2, $3, $4) as is_blocked'
-    const {rows} = await to.pool.query<{is_blocked: boolean}>(sql, [code, token, source, ofAddress])
-    if (rows[0]!.is_blocked) to.log.warn({chain: code, token, outgoingPayment: id}, 'its address is blocked')
-  }
+  if (ofAddress) await block(to, one, ofAddress)
   await to.pool.query('select app.cancel_outgoing_payment($1, $2)', [id, ofToken ?? `the node says: ${words}`])
+}
+
+/** If that fails, the sweep is given up all the same: it would hold up everybody's payments. */
+async function block(to: Context, {id, chain, token, source}: OutgoingPayment, why: string): Promise<void> {
+  try {
+    const sql = 'select app.block_address($1, $2, $3, $4) as is_blocked'
+    const {rows} = await to.pool.query<{is_blocked: boolean}>(sql, [chain, token, source, why])
+    if (rows[0]!.is_blocked) to.log.warn({chain, token, outgoingPayment: id}, 'its address is blocked')
+  } catch (error) {
+    to.log.error({chain, token, outgoingPayment: id, error: inWords(error)}, 'its address could not be blocked')
+  }
 }
 
 /** What a refusal is about, with the node's words; neither: it may pass. */
