@@ -22,7 +22,7 @@ async function sweeping({sweepFirst = false} = {}) {
 }
 
 async function failNow(sweep: string, how: 'reverted' | 'cancelled'): Promise<void> {
-  if (how === 'cancelled') await money.work('cancel_outgoing_payment', sweep, 'the node says: it is frozen')
+  if (how === 'cancelled') await money.work('give_up_outgoing_payment', sweep, 'the node says: it is frozen')
   const txid = await money.attempt(sweep, how === 'cancelled' ? {kind: 'cancel'} : {})
   await money.mineFinally([txid!], {success: how !== 'reverted'})
 }

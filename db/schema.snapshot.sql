@@ -3662,14 +3662,14 @@ begin
   return booked;
 end $function$;
 
--- Gives up a sweep or a withdrawal that is not final: a transaction that pays nobody uses up its nonce, or its outputs. why: in words for operators.
-CREATE OR REPLACE FUNCTION app.cancel_outgoing_payment(of_outgoing_payment uuid, why text DEFAULT NULL::text)
+-- Gives up a sweep or a withdrawal that is not final: a transaction that pays nobody uses up its nonce, or its outputs.
+CREATE OR REPLACE FUNCTION app.cancel_outgoing_payment(of_outgoing_payment uuid)
  RETURNS void
  LANGUAGE sql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog'
 AS $function$
-  update app.outgoing_payment s set cancelling = true, failure = coalesce(s.failure, why), next_step_at = clock_timestamp()
+  update app.outgoing_payment s set cancelling = true, next_step_at = clock_timestamp()
   where s.id = of_outgoing_payment and s.status <> 'final' and s.kind in ('sweep', 'withdrawal')
 $function$;
 
@@ -5048,6 +5048,17 @@ CREATE OR REPLACE FUNCTION app.give_up_deliveries(endpoint uuid)
 AS $function$
   update app.delivery set status = 'failed', next_attempt_at = null, finished_at = clock_timestamp()
   where endpoint_id = endpoint and status = 'pending'
+$function$;
+
+-- The same, and notes why, in words for operators.
+CREATE OR REPLACE FUNCTION app.give_up_outgoing_payment(of_outgoing_payment uuid, why text)
+ RETURNS void
+ LANGUAGE sql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+  update app.outgoing_payment s set failure = coalesce(s.failure, why) where s.id = of_outgoing_payment and s.status <> 'final';
+  select app.cancel_outgoing_payment(of_outgoing_payment)
 $function$;
 
 -- Stops counting on what a payment was to bring with it: everything that it needs is reserved, and the caller gives that back.
@@ -12263,7 +12274,7 @@ grant execute on function app.begin_return_withdrawal(uuid,numeric) to sluice_jo
 grant execute on function app.begin_sweeping(uuid) to sluice_jobs;
 grant execute on function app.begin_sweeps(uuid,text,text,text[],numeric[],numeric[],numeric) to sluice_jobs;
 grant execute on function app.block_address(text,text,text,text) to sluice_jobs;
-grant execute on function app.cancel_outgoing_payment(uuid,text) to sluice_jobs;
+grant execute on function app.cancel_outgoing_payment(uuid) to sluice_jobs;
 grant execute on function app.claimed_outputs(uuid,integer) to sluice_jobs;
 grant execute on function app.collectable_amount(text,text,text) to sluice_jobs;
 grant execute on function app.comparison_age(text) to sluice_jobs;
@@ -12281,6 +12292,7 @@ grant execute on function app.failed_sweeps(uuid) to sluice_jobs;
 grant execute on function app.finish_audit(bigint,jsonb,text) to sluice_jobs;
 grant execute on function app.fold_balances(integer) to sluice_jobs;
 grant execute on function app.found_differences(text) to sluice_jobs;
+grant execute on function app.give_up_outgoing_payment(uuid,text) to sluice_jobs;
 grant execute on function app.has_blocked_deposits(uuid) to sluice_jobs;
 grant execute on function app.is_blocked(text,text,text) to sluice_jobs;
 grant execute on function app.is_comparison_due(text[]) to sluice_jobs;

@@ -152,7 +152,7 @@ export async function refused(
     const {failsAs, afterMs} = endOf(to, code)
     await to.pool.query('select app.expire_payment($1, $2, $3, $4)', [outgoingPayment.id, failsAs, message, afterMs])
   } else if (!outgoingPayment.newest) {
-    await to.pool.query('select app.cancel_outgoing_payment($1, $2)', [
+    await to.pool.query('select app.give_up_outgoing_payment($1, $2)', [
       outgoingPayment.id,
       `custody refused it: ${message}`,
     ])

@@ -32,13 +32,21 @@ grant execute on function app.wait_outgoing_payment to sluice_jobs;
 
 -- A nonce that no transaction uses holds up every later one of its address, so it cannot just be dropped. The worker calls this for a sweep that is
 -- no longer worth its fee, or that custody refuses; `sluice treasury cancel` calls it for a withdrawal. Whichever attempt is mined counts.
-create or replace function app.cancel_outgoing_payment(of_outgoing_payment uuid, why text default null) returns void
+create or replace function app.cancel_outgoing_payment(of_outgoing_payment uuid) returns void
 language sql security definer set search_path = pg_catalog as $$
-  update app.outgoing_payment s set cancelling = true, failure = coalesce(s.failure, why), next_step_at = clock_timestamp()
+  update app.outgoing_payment s set cancelling = true, next_step_at = clock_timestamp()
   where s.id = of_outgoing_payment and s.status <> 'final' and s.kind in ('sweep', 'withdrawal')
 $$;
-comment on function app.cancel_outgoing_payment is 'Gives up a sweep or a withdrawal that is not final: a transaction that pays nobody uses up its nonce, or its outputs. why: in words for operators.';
+comment on function app.cancel_outgoing_payment is 'Gives up a sweep or a withdrawal that is not final: a transaction that pays nobody uses up its nonce, or its outputs.';
 grant execute on function app.cancel_outgoing_payment to sluice_jobs;
+
+create or replace function app.give_up_outgoing_payment(of_outgoing_payment uuid, why text) returns void
+language sql security definer set search_path = pg_catalog as $$
+  update app.outgoing_payment s set failure = coalesce(s.failure, why) where s.id = of_outgoing_payment and s.status <> 'final';
+  select app.cancel_outgoing_payment(of_outgoing_payment)
+$$;
+comment on function app.give_up_outgoing_payment is 'The same, and notes why, in words for operators.';
+grant execute on function app.give_up_outgoing_payment to sluice_jobs;
 
 create or replace function app.wake_outgoing_payments(of_chain text) returns void
 language sql set search_path = pg_catalog as $$

@@ -38,7 +38,7 @@ export async function plan(to: Context, chain: Evm, outgoingPayments: OutgoingPa
     const kind = cancelling ? 'cancel' : 'effect'
     const amount = cancelling ? 0n : (newest?.amount ?? outgoingPayment.amount)
     if (fees && kind === 'effect' && isTooDear(outgoingPayment, chain, fees.maxFeePerGas * gasLimit))
-      await to.pool.query('select app.cancel_outgoing_payment($1, $2)', [id, tooDear(chain)]) // else it would hold up the treasury's nonces; a cancel costs a fraction
+      await to.pool.query('select app.give_up_outgoing_payment($1, $2)', [id, tooDear(chain)]) // else it would hold up the treasury's nonces; a cancel costs a fraction
     else if (fees) priced.push({outgoingPayment, kind, amount, fees, gasLimit, cap})
     else await waitOutgoingPayment(to, id, {...aboveCap(chain, market, gasLimit), ms: retryMs})
   }
@@ -112,7 +112,7 @@ async function withinFunds(to: Context, chain: Evm, plans: EvmAttempt[]): Promis
         ms: retryMs,
       })
     else if (balance >= feeOf(item))
-      await to.pool.query('select app.cancel_outgoing_payment($1, $2)', [
+      await to.pool.query('select app.give_up_outgoing_payment($1, $2)', [
         outgoingPayment.id,
         `the network fee is ${feeOf(item)} wei now, more than it would move`,
       ])

@@ -34,7 +34,7 @@ export async function giveUp(to: Context, chain: Evm, one: OutgoingPayment, call
   const {ofToken, ofAddress} = await retryable(scopeOf(to, chain, one, call), async () => ({}) as Scope)
   to.log.warn({outgoingPayment: id, chain: code, error: ofToken ?? words}, 'a sweep would fail, and is given up')
   if (ofAddress) await block(to, one, ofAddress)
-  await to.pool.query('select app.cancel_outgoing_payment($1, $2)', [id, ofToken ?? `the node says: ${words}`])
+  await to.pool.query('select app.give_up_outgoing_payment($1, $2)', [id, ofToken ?? `the node says: ${words}`])
 }
 
 /** If that fails, the sweep is given up all the same: it would hold up everybody's payments. */
