@@ -12,29 +12,26 @@ import {balancesOf, type Call, contractOf, type Evm} from './node.ts'
 /** Why no sweep of a token is begun now: its contract would refuse the treasury's, too. Native coins have no contract. */
 export async function tokenRefusal(to: Context, chain: Evm, token: string): Promise<Wait | undefined> {
   if (token === chain.native) return
-  const {code} = chain.settings.chain
-  const request = [{chain: code, token, address: await treasuryOf(to, code)}]
-  const asked = await retryable(to.custody.authorise(request), async detail => detail)
-  if (typeof asked === 'string') return {reason: 'custody_unreachable', detail: asked, ms: retryMs.soon}
-  const [given] = asked
-  if (!given!.ok) return {reason: given!.code, detail: given!.message, ms: retryMs.refused}
-  const detail = await refusalOfToken(to, chain, token, given!.data)
-  return detail === undefined ? undefined : {reason: 'token_refused', detail, ms: retryMs.told}
+  const treasury = await treasuryOf(to, chain.settings.chain.code)
+  const given = await retryable(askCustody(to, chain, token, treasury), async detail => detail)
+  if (typeof given === 'string') return {reason: 'custody_unreachable', detail: given, ms: retryMs.soon}
+  if (!given.ok) return {reason: given.code, detail: given.message, ms: retryMs.refused}
+  const words = await askNode(chain, token, treasury, given.data)
+  return words === undefined ? undefined : {reason: 'token_refused', detail: ofToken(token, words), ms: retryMs.told}
 }
 
-async function refusalOfToken(to: Context, chain: Evm, token: string, trial: string): Promise<string | undefined> {
-  const words = await askTrial(to, chain, token, trial)
-  return words && `the contract of ${token} refuses every sweep now, or the treasury: ${words}`
-}
+const ofToken = (token: string, words: string) =>
+  `the contract of ${token} refuses every sweep now, or the treasury: ${words}`
 
 /** Gives up a sweep that the node refuses for sure, and blocks its address if the refusal is about that. */
 export async function giveUp(to: Context, chain: Evm, one: OutgoingPayment, call: Call, words: string): Promise<void> {
   const {id, chain: code} = one
   // If that cannot be asked, nothing is concluded: a sweep that stays would hold up the treasury's nonces.
-  const {ofToken, ofAddress} = await retryable(scopeOf(to, chain, one, call), async () => ({}) as Scope)
-  to.log.warn({outgoingPayment: id, chain: code, error: ofToken ?? words}, 'a sweep would fail, and is given up')
-  if (ofAddress) await block(to, one, ofAddress)
-  await to.pool.query('select app.give_up_outgoing_payment($1, $2)', [id, ofToken ?? `the node says: ${words}`])
+  const scope = await retryable(scopeOf(to, chain, one, call), async () => ({}) as Scope)
+  const ofAll = scope.token && ofToken(one.token, scope.token)
+  to.log.warn({outgoingPayment: id, chain: code, error: ofAll ?? words}, 'a sweep would fail, and is given up')
+  if (scope.address) await block(to, one, scope.address)
+  await to.pool.query('select app.give_up_outgoing_payment($1, $2)', [id, ofAll ?? `the node says: ${words}`])
 }
 
 /** If that fails, the sweep is given up all the same: it would hold up everybody's payments. */
@@ -50,13 +47,13 @@ async function block(to: Context, {id, chain, token, source}: OutgoingPayment, w
 
 /** What a refusal is about, with the node's words; neither: it may pass. */
 interface Scope {
-  ofToken?: string | undefined
-  ofAddress?: string | undefined
+  token?: string | undefined
+  address?: string | undefined
 }
 
 async function scopeOf(to: Context, chain: Evm, {chain: code, token}: OutgoingPayment, call: Call): Promise<Scope> {
-  const ofToken = await refusalOfToken(to, chain, token, await trialOf(to, chain, token, await treasuryOf(to, code)))
-  return ofToken === undefined ? {ofAddress: await refusedAtFinal(to, chain, call)} : {ofToken}
+  const words = await tryOut(to, chain, token, await treasuryOf(to, code))
+  return words === undefined ? {address: await refusedAtFinal(to, chain, call)} : {token: words}
 }
 
 /** What the node says of a call at the newest final block; undefined if it would succeed there. */
@@ -77,7 +74,7 @@ export async function refusalOf(
   chain: Evm,
   {token, address, holds}: {token: string; address: string; holds: bigint},
 ): Promise<string | undefined> {
-  const words = await askTrial(to, chain, token, await trialOf(to, chain, token, address))
+  const words = await tryOut(to, chain, token, address)
   if (words !== undefined) return words
   const [balance] = await balancesOf(chain, token, [address])
   return balance! < holds
@@ -85,17 +82,21 @@ export async function refusalOf(
     : undefined
 }
 
-/** The data of the call by which the treasury takes nothing from an address. Throws RetryableError if custody does not give it. */
-async function trialOf(to: Context, chain: Evm, token: string, address: string): Promise<string> {
-  const [given] = await to.custody.authorise([{chain: chain.settings.chain.code, token, address}])
-  if (!given!.ok) throw new RetryableError(`custody gives no trial of ${token}: ${given!.message}`)
-  return given!.data
+/** What the contract says if the treasury takes nothing from an address now. Throws RetryableError if custody, or the node, does not say. */
+async function tryOut(to: Context, chain: Evm, token: string, address: string): Promise<string | undefined> {
+  const given = await askCustody(to, chain, token, address)
+  if (!given.ok) throw new RetryableError(`custody gives no trial of ${token}: ${given.message}`)
+  return await askNode(chain, token, await treasuryOf(to, chain.settings.chain.code), given.data)
 }
 
-/** What the contract says to that now. */
-async function askTrial(to: Context, chain: Evm, token: string, data: string): Promise<string | undefined> {
-  const from = await treasuryOf(to, chain.settings.chain.code)
-  return sure(await chain.node.refusal({from, to: contractOf(chain, token)!, data}, 'latest'))
+/** The data of the call that does so, or custody's refusal. */
+async function askCustody(to: Context, {settings}: Evm, token: string, address: string) {
+  const [given] = await to.custody.authorise([{chain: settings.chain.code, token, address}])
+  return given!
+}
+
+async function askNode(chain: Evm, token: string, treasury: string, data: string): Promise<string | undefined> {
+  return sure(await chain.node.refusal({from: treasury, to: contractOf(chain, token)!, data}, 'latest'))
 }
 
 function sure(refusal: {words: string; isSure: boolean} | undefined): string | undefined {
