@@ -6,7 +6,7 @@ import {existsSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync} 
 import {tmpdir} from 'node:os'
 import path from 'node:path'
 import {promisify} from 'node:util'
-import type {Hex} from 'viem'
+import {type Hex, numberToHex} from 'viem'
 import {generatePrivateKey, privateKeyToAddress} from 'viem/accounts'
 import {portsInARow} from '../ports.ts'
 import {until} from '../until.ts'
@@ -100,13 +100,14 @@ function flags(data: string, port: number): string[] {
   ]
 }
 
-/** The first block of the development mode, with other forks, and a rich account. */
+/** The first block of the development mode, with other forks, a rich account, and the main network's room: from Amsterdam on, code takes more of it. */
 async function genesis(forks: Record<string, number>, key: Hex): Promise<object> {
   const {stdout} = await promisify(execFile)(program, ['--dev', 'dumpgenesis'], {maxBuffer: 2 ** 26})
   const {config, alloc, ...rest} = JSON.parse(stdout)
   const {bogotaTime: _, blobSchedule, ...others} = config
   return {
     ...rest,
+    gasLimit: numberToHex(60_000_000),
     config: {...others, ...forks, blobSchedule: {...blobSchedule, ...blobs}},
     alloc: {...alloc, [privateKeyToAddress(key).slice(2)]: {balance: `0x${million.toString(16)}`}},
   }
