@@ -55,6 +55,20 @@ interface Waiting {
   since: Date
 }
 
+/** Addresses of a token that could not be swept, and are not being swept. */
+interface FailedSweeps {
+  chain: string
+  token: string
+  /** How many addresses. */
+  addresses: number
+  /** What they hold. */
+  amount: string
+  /** Why the newest one failed. */
+  failure: string
+  /** When the first of them is tried again. */
+  retry_at: Date
+}
+
 /** The jobs of one task. */
 interface Queue {
   task: string
@@ -111,7 +125,7 @@ export async function statusOf({db, service, home}: Sluice, nodeHeads: Map<strin
       unattributed: counts.unattributed_deposits,
       held_back: counts.held_back_deposits,
     },
-    payouts: {...counts.payouts, waiting: await whatWaits(db)},
+    payouts: {...counts.payouts, waiting: await whatWaits(db), failed_sweeps: await failedSweeps(db)},
     treasuries: await treasuriesWithGas(db),
     queues: await queues(db),
     webhooks: {
@@ -244,6 +258,19 @@ async function count(db: pg.Client): Promise<Counts> {
         from app.payout where status not in ('completed', 'failed')) as payouts`,
   )
   return rows[0]!
+}
+
+async function failedSweeps(db: pg.Client): Promise<FailedSweeps[]> {
+  const {rows} = await db.query<FailedSweeps>(
+    `select h.chain, h.token, count(*)::int as addresses, app.decimal(sum(h.amount), a.decimals) as amount,
+       (array_agg(f.failure order by f.retry_at desc))[1] as failure, min(f.retry_at) as retry_at
+     from (select distinct chain, token, address from app.failed_sweep) s
+     join app.holding h using (chain, token, address) join app.asset a using (chain, token)
+     cross join lateral app.sweep_failures(chain, token, address) f
+     where h.amount > 0 and app.sweep_under_way(chain, token, address) is null and not app.is_blocked(chain, token, address)
+     group by h.chain, h.token, a.decimals order by h.chain, h.token`,
+  )
+  return rows
 }
 
 async function whatWaits(db: pg.Client): Promise<Waiting[]> {

@@ -148,6 +148,29 @@ test('status shows chains, payouts, treasuries, jobs, webhooks and audits', asyn
   expect(stdout).toMatch(/^ETH +ETH .* \d+ days$/m)
 })
 
+test('status shows what could not be swept, why, and when it is tried again, until that is swept', async () => {
+  const [held] = await db.rows<{address: string; id: string}>(
+    `insert into app.outgoing_payment (kind, chain, token, amount, source, recipient, fee_payer, nonce, merchant_id, max_fee, status, outcome, fee_paid, final_at, failure)
+     select 'sweep', h.chain, h.token, 1, h.address, 'treasury', h.address, 900, h.merchant_id, 0, 'final', 'cancelled', 0, clock_timestamp(), 'the node says: frozen'
+     from app.holding h where h.amount > 0 and h.merchant_id = $1 limit 1 returning source as address, id`,
+    [merchant],
+  )
+  const failed = {
+    chain: 'ETH',
+    token: 'ETH',
+    addresses: 1,
+    failure: 'the node says: frozen',
+    retry_at: expect.any(String),
+  }
+  const shown = async () =>
+    (await commandLine.json<{payouts: {failed_sweeps: object[]}}>('status')).payouts.failed_sweeps
+  expect(await shown()).toMatchObject([failed])
+  expect((await commandLine.sluice('status')).stdout).toMatch(/^ETH +ETH +1 +\d\S* +20.+ the node says: frozen$/m)
+  await db.rows('delete from app.outgoing_payment where id = $1', [held!.id])
+  expect(await shown()).toEqual([])
+  expect((await commandLine.sluice('status')).stdout).not.toMatch('failed sweeps')
+})
+
 test('status shows a chain whose servers contradict themselves, with the transaction, until a block is written', async () => {
   const txid = 'cb'.repeat(32)
   const message = `a history names ${txid}, and there is no such transaction`

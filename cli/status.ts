@@ -61,6 +61,9 @@ function report(status: Status): Report {
         payouts.waiting.map(row => [row.what, row.chain, row.count, row.reason, moment(row.since)]),
         'No payout waits for anything.',
       ),
+      ...(payouts.failed_sweeps.length
+        ? [table(['failed sweeps', ...sweepHeadings], payouts.failed_sweeps.map(sweepRow), '')]
+        : []),
       table(
         ['treasury', 'token', 'holds', 'operator', "merchants'", 'gas left'],
         treasuries.map(row => [row.chain, row.token, row.balance, row.operator, row.merchants, daysText(row)]),
@@ -135,6 +138,7 @@ function sections(status: Status, columns: number): Section[] {
       ['waits', 'chain', 'number', 'for', 'since'],
       payouts.waiting.map(row => [row.what, row.chain, row.count, row.reason, moment(row.since)]),
     ),
+    below('failed sweeps', 3, ['failed sweeps', ...sweepHeadings], payouts.failed_sweeps.map(sweepRow)),
     below(
       'processes',
       4,
@@ -216,6 +220,12 @@ function stateOf({head, halted, local, reindexing, standstill}: ChainStatus): st
 function payoutText({pending, sweeping, swept, paying}: Status['payouts']): string | number {
   const some = Object.entries({pending, sweeping, swept, paying}).filter(([, number]) => number > 0)
   return some.map(([status, number]) => `${number} ${status}`).join(', ') || 0
+}
+
+const sweepHeadings = ['token', 'addresses', 'hold', 'tried again', 'why']
+
+function sweepRow(row: Status['payouts']['failed_sweeps'][number]) {
+  return [row.chain, row.token, row.addresses, row.amount, moment(row.retry_at), firstLine(row.failure)]
 }
 
 function auditText({audit}: Status): string {

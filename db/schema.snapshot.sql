@@ -2157,6 +2157,27 @@ create view app.due_return as
 --   treasury text: The treasury of the chain.
 --   step text: What is to be begun: sweep (to the treasury) or withdrawal (to the destination).
 
+-- Sweeps of merchants' addresses that failed within a day and after the last one of the address that did not.
+create view app.failed_sweep as
+ SELECT chain,
+    token,
+    source AS address,
+    merchant_id,
+    outcome,
+    final_at,
+    app.why_failed(s.*) AS failure
+   FROM app.outgoing_payment s
+  WHERE kind = 'sweep'::text AND merchant_id IS NOT NULL AND outcome <> 'done'::text AND final_at > (clock_timestamp() - '1 day'::interval) AND NOT (EXISTS ( SELECT
+           FROM app.outgoing_payment d
+          WHERE d.kind = 'sweep'::text AND d.merchant_id IS NOT NULL AND d.chain = s.chain AND d.token = s.token AND d.source = s.source AND d.outcome = 'done'::text AND d.final_at >= s.final_at));
+--   chain text: Chain code.
+--   token text: Token code.
+--   address text: The address that was to be swept.
+--   merchant_id uuid: Whose money it holds.
+--   outcome text: How the sweep ended: as app.outgoing_payment.outcome.
+--   final_at timestamp with time zone: When it ended.
+--   failure text: Why it failed, in words for operators.
+
 -- Outputs that can be spent now: in no outgoing payment, not spent, mature.
 create view app.free_output as
  SELECT chain,
@@ -4451,7 +4472,8 @@ CREATE OR REPLACE FUNCTION app.end_without_transaction(s app.outgoing_payment, o
 AS $function$
 begin
   update app.outgoing_payment x set status = 'final', outcome = of_outcome, fee_paid = 0, final_at = clock_timestamp(), next_step_at = null,
-    waiting_reason = null, waiting_detail = null, waiting_since = null, first_input = null -- which another payment may use
+    waiting_reason = null, waiting_detail = null, waiting_since = null, first_input = null, -- which another payment may use
+    failure = coalesce(x.failure, message)
   where x.id = s.id returning * into s;
   if app.uses_outputs(s.chain) then perform app.finish_outputs(s); end if;
   if s.fee_payer = app.treasury_address(s.chain) then perform app.reserve(s.chain, app.native_token(s.chain), -s.max_fee); end if;
@@ -4625,15 +4647,13 @@ AS $function$
   select h.address, h.amount, f.failures, f.failure, f.retry_at
   from app.payout p
   cross join lateral (
-    select distinct s.source from app.outgoing_payment s
-    where s.kind = 'sweep' and s.merchant_id = p.merchant_id and s.chain = p.chain and s.token = p.token and s.outcome <> 'done'
-      and s.final_at > clock_timestamp() - interval '1 day' and not app.uses_outputs(p.chain)
-      and (not p.sweep_first or p.status <> 'sweeping' or exists (select from app.deposit d where d.settlement_id = p.id and d.address = s.source))
+    select distinct f.address from app.failed_sweep f
+    where f.merchant_id = p.merchant_id and f.chain = p.chain and f.token = p.token and not app.uses_outputs(p.chain)
+      and (not p.sweep_first or p.status <> 'sweeping' or exists (select from app.deposit d where d.settlement_id = p.id and d.address = f.address))
   ) s
-  join app.holding h on h.chain = p.chain and h.token = p.token and h.address = s.source and h.amount > 0
-  cross join lateral app.sweep_failures(p.chain, p.token, s.source) f
-  where p.id = of_payout and f.failures > 0 and app.sweep_under_way(p.chain, p.token, s.source) is null
-    and not app.is_blocked(p.chain, p.token, s.source)
+  join app.holding h on h.chain = p.chain and h.token = p.token and h.address = s.address and h.amount > 0
+  cross join lateral app.sweep_failures(p.chain, p.token, s.address) f
+  where p.id = of_payout and app.sweep_under_way(p.chain, p.token, s.address) is null and not app.is_blocked(p.chain, p.token, s.address)
 $function$;
 
 -- A way out of app.incident_kind with the numbers of incidents (the first 20) and their chain in its commands.
@@ -7083,15 +7103,11 @@ CREATE OR REPLACE FUNCTION app.sweep_failures(of_chain text, of_token text, of_a
  STABLE
  SET search_path TO 'pg_catalog'
 AS $function$
-  select count(*)::int, (array_agg(app.why_failed(s) order by s.final_at desc))[1],
-    max(s.final_at) + least(case when count(*) filter (where costs) < 2 then 0 else 8 ^ least(count(*) filter (where costs) - 2, 9) end
+  select count(*)::int, (array_agg(f.failure order by f.final_at desc))[1],
+    max(f.final_at) + least(case when count(*) filter (where costs) < 2 then 0 else 8 ^ least(count(*) filter (where costs) - 2, 9) end
       * interval '1 minute', interval '1 day')
-  from app.outgoing_payment s cross join lateral (select s.outcome <> 'expired' as costs) c
-  where s.kind = 'sweep' and s.merchant_id is not null and s.chain = of_chain and s.token = of_token and s.source = of_address and s.outcome <> 'done'
-    and s.final_at > clock_timestamp() - interval '1 day' and not exists (
-      select from app.outgoing_payment d
-      where d.kind = 'sweep' and d.merchant_id is not null and d.chain = s.chain and d.token = s.token and d.source = s.source and d.outcome = 'done'
-        and d.final_at >= s.final_at)
+  from app.failed_sweep f cross join lateral (select f.outcome <> 'expired' as costs) c
+  where f.chain = of_chain and f.token = of_token and f.address = of_address
 $function$;
 
 -- The account that pays the network fee of a sweep of an address: the treasury, or the address itself.
@@ -7134,11 +7150,9 @@ begin
     select d.address, sum(d.amount) as amount from app.deposit d
     where d.held_back and d.chain = p.chain and d.token = p.token and d.merchant_id = p.merchant_id group by d.address
   ), failing as materialized (
-    select distinct s.source from app.outgoing_payment s
-    where s.kind = 'sweep' and s.merchant_id = p.merchant_id and s.chain = p.chain and s.token = p.token and s.outcome <> 'done'
-      and s.final_at > clock_timestamp() - interval '1 day'
+    select distinct f.address from app.failed_sweep f where f.merchant_id = p.merchant_id and f.chain = p.chain and f.token = p.token
   ), not_now as materialized (
-    select f.source as address from failing f where not app.is_sweep_due(p.chain, p.token, f.source)
+    select f.address from failing f where not app.is_sweep_due(p.chain, p.token, f.address)
     union all
     select b.address from app.blocked_address b where b.chain = p.chain and b.token = p.token
   )
@@ -7681,7 +7695,7 @@ AS $function$
   select case s.outcome
     when 'reverted' then 'its transaction was mined, and failed'
     when 'conflicted' then 'another transaction took its place'
-    when 'expired' then 'no block took its transaction before it expired' || coalesce('; the node said: ' || (
+    when 'expired' then 'no block took its transaction before it expired' || coalesce('; ' || s.failure, '; the node said: ' || (
       select o.broadcast_error from app.outgoing_attempt o where o.outgoing_payment_id = s.id and o.broadcast_error is not null order by o.attempt desc limit 1), '')
     when 'cancelled' then coalesce(s.failure, 'it was given up') end
 $function$;

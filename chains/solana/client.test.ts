@@ -68,6 +68,16 @@ describe('with a local chain', () => {
     expect(await node.balance(to, 'finalized')).toMatchObject({lamports: 0n})
   })
 
+  test('a simulation says how a transaction would end, also if nobody has signed it', async () => {
+    const unsigned = (amount: bigint) =>
+      Buffer.from(payment({key: faucetKey, on: hashOf('any')}, newAddress(), amount).fill(0, 1, 65)).toString('base64')
+    expect(await node.simulate(unsigned(10n ** 9n))).toEqual({error: null, logs: []})
+    const {error, logs} = await node.simulate(unsigned(2n * faucetBalance))
+    expect(error).toEqual({InstructionError: [1, {Custom: 1}]})
+    expect(logs.join()).toMatch('insufficient lamports')
+    await expect(node.simulate('AAAA')).rejects.toThrow(PermanentError)
+  })
+
   test('a transaction of a newer version is read, and one that only the next block makes valid is sent', async () => {
     const [key, to] = [newKey(), newAddress()]
     const on = (await client.head()).hash

@@ -36,12 +36,14 @@ import {
   RawBlock,
   RawHeader,
   RecentFees,
+  Simulated,
+  type Simulation,
   type Status,
   Statuses,
 } from './responses.ts'
 import type {SolanaEndpoint, SolanaSettings} from './settings.ts'
 
-export type {Account, Block, Header, Latest, Status}
+export type {Account, Block, Header, Latest, Simulation, Status}
 
 /** Other commitments have no blocks (processed), or are of no use. */
 export type Commitment = 'confirmed' | 'finalized'
@@ -189,6 +191,18 @@ export class SolanaNode {
   async recentFees(accounts: string[]): Promise<bigint[]> {
     const asked = this.#helius.getRecentPrioritizationFees(accounts.map(each => address(each)))
     return await this.#ask('getRecentPrioritizationFees', asked, RecentFees)
+  }
+
+  /** How a transaction, in base64, would end in the next block, whoever signed it and whichever block it names. A proof of nothing. */
+  async simulate(raw: string): Promise<Simulation> {
+    const options = {
+      encoding: 'base64',
+      commitment: 'confirmed',
+      sigVerify: false,
+      replaceRecentBlockhash: true,
+    } as const
+    const asked = this.#helius.simulateTransaction(raw as Base64EncodedWireTransaction, options)
+    return await this.#ask('simulateTransaction', asked, Simulated)
   }
 
   /** Gives a signed transaction, in base64, to the network, unchecked. Returns the node's error; undefined if it has it. Neither proves anything. */

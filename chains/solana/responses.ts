@@ -1,6 +1,7 @@
 // What a node's JSON-RPC API sends, as far as it is read here. Promises: amounts are exact; in a block, each key of a transaction has its balance before
 // and after it.
 import {z} from 'zod'
+import {exactly} from '../../base/json.ts'
 
 /** 32 bytes in base58. */
 export const Key = z.string().regex(/^[1-9A-HJ-NP-Za-km-z]{32,44}$/)
@@ -234,6 +235,21 @@ export const Effects = z
     const keys = [...transaction.message.accountKeys, ...(loaded?.writable ?? []), ...(loaded?.readonly ?? [])]
     return new Map(keys.map((key, i) => [key, {before: meta.preBalances[i], after: meta.postBalances[i]}]))
   })
+
+/** How a transaction would end. */
+export interface Simulation {
+  /** As Agave writes a TransactionError: a name, or one with what it is about; null if it would succeed. */
+  error: unknown
+  /** What programs said, the last one last. */
+  logs: string[]
+}
+
+export const Simulated = z
+  .object({value: z.object({err: z.unknown(), logs: z.array(z.string()).nullable()})})
+  .transform(({value}): Simulation => ({error: withoutBigints(value.err ?? null), logs: value.logs ?? []}))
+
+/** The SDK makes a bigint of every number. */
+const withoutBigints = (value: unknown): unknown => JSON.parse(JSON.stringify(value, exactly))
 
 /** What was paid lately for a compute unit, in millionths of a lamport. */
 export const RecentFees = z.array(z.object({prioritizationFee: Amount}).transform(fee => fee.prioritizationFee))

@@ -22,6 +22,8 @@ const Config = z
     maxSupportedTransactionVersion: z.int().optional(),
     encoding: z.string().optional(),
     skipPreflight: z.boolean().default(false),
+    sigVerify: z.boolean().default(false),
+    replaceRecentBlockhash: z.boolean().default(false),
     before: z.string().optional(),
     limit: z.int().min(1).max(1000).optional(),
   })
@@ -193,6 +195,19 @@ const methods: Record<string, (view: View, params: unknown[]) => unknown> = {
       return {signature: txid, slot: block.slot, err: included.error, memo: null, blockTime: block.time}
     })
   },
+  simulateTransaction(view, [text]) {
+    const {sigVerify: signatures, replaceRecentBlockhash, encoding} = view.config
+    if (signatures && replaceRecentBlockhash)
+      throw new RpcError({code: -32602, message: 'sigVerify may not be used with replaceRecentBlockhash'})
+    try {
+      const transaction = view.chain.parse(bytesOf(z.string().parse(text), encoding))
+      view.chain.check(transaction, {signatures, blockhash: !replaceRecentBlockhash})
+      return view.at({err: null, logs: [], accounts: null, unitsConsumed: 0, returnData: null})
+    } catch (error) {
+      if (!(error instanceof Rejected) || error.error === 'SignatureFailure') throw asRpcError(error)
+      return view.at(simulated(error))
+    }
+  },
   sendTransaction({chain, config}, [text]) {
     const raw = bytesOf(z.string().parse(text), config.encoding)
     try {
@@ -223,8 +238,15 @@ export function asRpcError(error: unknown): unknown {
   if (!(error instanceof Rejected)) return error
   if (error.error === 'SignatureFailure')
     return new RpcError({code: -32003, message: 'Transaction signature verification failure'})
-  const data = {err: error.error, logs: error.logs, accounts: null, unitsConsumed: 0, returnData: null}
-  return new RpcError({code: -32002, message: `Transaction simulation failed: ${error.message}`, data})
+  return new RpcError({
+    code: -32002,
+    message: `Transaction simulation failed: ${error.message}`,
+    data: simulated(error),
+  })
+}
+
+function simulated({error: err, logs}: Rejected): object {
+  return {err, logs, accounts: null, unitsConsumed: 0, returnData: null}
 }
 
 function statusJson(view: View, txid: string): object | null {

@@ -102,6 +102,32 @@ describe('transactions', () => {
     },
   )
 
+  test('a simulation says how a transaction would end, whoever signed it and whichever block it names, if that is asked', () => {
+    const key = newKey()
+    pay(addressOfKey(key), rentMinimum)
+    chain.mine()
+    const simulate = (raw: Uint8Array, config: object) => {
+      const text = Buffer.from(raw).toString('base64')
+      return (api.answer('simulateTransaction', [text, {encoding: 'base64', ...config}]) as {value: {err: unknown}})
+        .value.err
+    }
+    const asked = {sigVerify: false, replaceRecentBlockhash: true}
+    const unsigned = payment({key, on: hashOf('of no block')}, faucet, rentMinimum - fee).fill(0, 1, 65)
+    expect(simulate(unsigned, asked)).toEqual(recorded('solana/simulate-fee-payer-below-rent', Said))
+    const tooMuch = payment({key: faucetKey, on: hashOf('of no block')}, newAddress(), 2n * faucetBalance).fill(
+      0,
+      1,
+      65,
+    )
+    expect(simulate(tooMuch, asked)).toEqual({InstructionError: [1, {Custom: 1}]})
+    const right = payment({key: faucetKey, on: hashOf('of no block')}, newAddress(), rentMinimum).fill(0, 1, 65)
+    expect(simulate(right, asked)).toBeNull()
+    expect(simulate(right, {sigVerify: false})).toBe('BlockhashNotFound')
+    expect(() => simulate(right, {sigVerify: true})).toThrow('signature verification')
+    expect(() => simulate(right, {...asked, sigVerify: true})).toThrow('may not be used')
+    expect(() => chain.check(chain.parse(right), {blockhash: false})).toThrow('SignatureFailure') // signatures count again
+  })
+
   test('an account with the rent and the fee can pay for its own emptying', () => {
     const key = newKey()
     pay(addressOfKey(key), rentMinimum + fee)

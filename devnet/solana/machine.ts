@@ -102,10 +102,11 @@ export class Machine {
     }
   }
 
-  /** Throws Rejected if the transaction would fail now. */
-  simulate(transaction: Transaction): void {
+  /** Throws Rejected if the transaction would fail now, whoever signed it if signatures are not checked. */
+  simulate(transaction: Transaction, checksSignatures = true): void {
     this.#assertPayerKeepsRent(transaction)
-    const result = this.#svm.simulateTransaction(transaction.signed as never)
+    const result = this.#svm.withSigverify(checksSignatures).simulateTransaction(transaction.signed as never)
+    this.#svm.withSigverify(true)
     if (!(result instanceof FailedTransactionMetadata)) return
     const [metadata, error] = outcome(result)
     throw new Rejected(error ?? 'unknown', metadata.logs())

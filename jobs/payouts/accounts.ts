@@ -105,10 +105,7 @@ const collectableSql = `
   select h.address, h.amount from app.holding h
   where h.chain = $1 and h.token = $2 and h.amount >= $3 and app.collectable_amount(h.chain, h.address, h.token) > 0
     and not exists (select from app.blocked_address b where b.chain = h.chain and b.token = h.token and b.address = h.address)
-    and not exists (
-      select from app.outgoing_payment s
-      where s.kind = 'sweep' and s.merchant_id is not null and s.chain = h.chain and s.token = h.token and s.source = h.address and s.outcome <> 'done'
-        and s.final_at > clock_timestamp() - interval '1 day' and not app.is_sweep_due(h.chain, h.token, h.address))
+    and app.is_sweep_due(h.chain, h.token, h.address)
     and not exists (
       select from app.outgoing_payment s
       where s.chain = h.chain and s.source = h.address and s.token = h.token and s.kind = 'sweep' and s.status <> 'final')

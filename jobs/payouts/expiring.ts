@@ -51,9 +51,18 @@ export interface Rules {
   shortOf?(to: Context, payout: Payout, short: string): Promise<Wait>
   /** What the intents for these payments name besides their rows; absent: nothing. */
   offers?(outgoingPayments: OutgoingPayment[]): Promise<object[]>
+  /** What a node says would make each of these sweeps fail; absent: no node can say. */
+  sweepRefusals?(sweeps: OutgoingPayment[]): Promise<(Refusal | undefined)[]>
   responses: Responses<never>
   resendAfterMs(ageMs: number): number
   broadcast(raws: string[]): Promise<(string | undefined)[]>
+}
+
+/** Why a sweep would fail. */
+export interface Refusal {
+  words: string
+  /** Its address makes it fail: another sweep may not. Otherwise it may pass. */
+  isOfAddress: boolean
 }
 
 interface Planned extends PlannedAttempt {
@@ -62,6 +71,7 @@ interface Planned extends PlannedAttempt {
 
 /** A node is asked about each address. */
 const atOnce = 20
+const wouldRevertRetryMs = 5000
 
 export function openExpiring(rules: Rules): PayoutChain<Planned, never> {
   return {
@@ -158,8 +168,31 @@ async function plan(to: Context, rules: Rules, outgoingPayments: OutgoingPayment
     for (const {id} of outgoingPayments) await waitOutgoingPayment(to, id, {...rest, ...(reason && {reason})})
     return []
   }
-  const offers = outgoingPayments.length ? await rules.offers?.(outgoingPayments) : undefined
-  return outgoingPayments.map((outgoingPayment, i) => ({outgoingPayment, kind: 'effect', offer: offers?.[i] ?? {}}))
+  const refused = await refusedSweeps(to, rules, outgoingPayments)
+  const left = outgoingPayments.filter(({id}) => !refused.has(id))
+  const offers = left.length ? await rules.offers?.(left) : undefined
+  return left.map((outgoingPayment, i) => ({outgoingPayment, kind: 'effect', offer: offers?.[i] ?? {}}))
+}
+
+/** The ids of sweeps that are not signed: they were given up, or wait. One that was signed has expired by now. */
+async function refusedSweeps(to: Context, rules: Rules, outgoingPayments: OutgoingPayment[]): Promise<Set<string>> {
+  const refused = new Set<string>()
+  const sweeps = outgoingPayments.filter(({kind}) => kind === 'sweep')
+  const refusals = (sweeps.length && (await rules.sweepRefusals?.(sweeps))) || []
+  for (const [i, {id, chain, newest}] of sweeps.entries()) {
+    const refusal = refusals[i]
+    if (!refusal) continue
+    const {words, isOfAddress} = refusal
+    refused.add(id)
+    if (!isOfAddress) {
+      await waitOutgoingPayment(to, id, {reason: 'would_revert', detail: words, ms: wouldRevertRetryMs})
+      continue
+    }
+    to.log.warn({outgoingPayment: id, chain, error: words}, 'a sweep would fail, and is given up')
+    if (newest) await to.pool.query('select app.expire_payment($1, null, $2)', [id, words])
+    else await to.pool.query('select app.give_up_outgoing_payment($1, $2)', [id, words])
+  }
+  return refused
 }
 
 function intentOf({settings: {family}}: Rules, {outgoingPayment, offer}: Planned): object {

@@ -188,6 +188,48 @@ test('an address that has just received dust is swept when that is final, and le
   expect(sweeps.map(({outcome}) => outcome)).toEqual(['done'])
 })
 
+test('a sweep that a node says would fail is not signed, and another one is begun that takes all', async () => {
+  const shop = await world.openShop([sol])
+  const [address] = shop.addresses
+  await world.kill(worker)
+  const doomed = await world.startWorker({crashAt: 'sweep: after begin'})
+  const id = await world.request(shop, 'SOL', true)
+  await until(async () => doomed.signalCode, {timeoutMs: 20_000, what: 'the worker to die'})
+  world.giveTo(address!, 1000n) // this would be left, which is less than the rent
+  const isFinal = `select from app.holding where address = $1 and amount = $2`
+  await until(async () => (await world.db.rows(isFinal, [address, String(sol + 1000n)])).length, {
+    timeoutMs: 20_000,
+    what: 'what arrived to be final',
+  })
+  worker = await world.startWorker()
+  await world.becomes(id, 'completed')
+  expect([received(shop), world.solana.account(address!)]).toEqual([netOf(sol), undefined])
+  const sweeps = (await world.outgoingPayments(id)).filter(({kind}) => kind === 'sweep')
+  expect(sweeps.map(({outcome}) => outcome).sort()).toEqual(['cancelled', 'done'])
+  const [failed] = await world.db.rows<{failure: string; attempts: number}>(
+    `select s.failure, (select count(*)::int from custody.journal j where j.subject_id = s.id) as attempts
+     from app.outgoing_payment s where s.payout_id = $1 and s.outcome = 'cancelled'`,
+    [id],
+  )
+  expect(failed).toEqual({
+    failure: 'the node says: {"InsufficientFundsForRent":{"account_index":1}}',
+    attempts: 0,
+  })
+})
+
+test('a sweep that would fail because of the treasury waits, and is done when the treasury has what it must keep', async () => {
+  const shop = await world.openShop([sol])
+  let answers = 0
+  world.lie('simulateTransaction', async pass => {
+    if (answers++) return await pass()
+    return {context: {slot: 1}, value: {err: {InsufficientFundsForRent: {account_index: 0}}, logs: []}}
+  })
+  const id = await world.request(shop, 'SOL', true)
+  await world.becomes(id, 'completed')
+  const sweeps = (await world.outgoingPayments(id)).filter(({kind}) => kind === 'sweep')
+  expect([answers > 1, sweeps.map(({outcome}) => outcome)]).toEqual([true, ['done']])
+})
+
 // --- the node ---
 
 test.each<[string, () => unknown]>([

@@ -40,7 +40,8 @@ returns void
 language plpgsql set search_path = pg_catalog as $$
 begin
   update app.outgoing_payment x set status = 'final', outcome = of_outcome, fee_paid = 0, final_at = clock_timestamp(), next_step_at = null,
-    waiting_reason = null, waiting_detail = null, waiting_since = null, first_input = null -- which another payment may use
+    waiting_reason = null, waiting_detail = null, waiting_since = null, first_input = null, -- which another payment may use
+    failure = coalesce(x.failure, message)
   where x.id = s.id returning * into s;
   if app.uses_outputs(s.chain) then perform app.finish_outputs(s); end if;
   if s.fee_payer = app.treasury_address(s.chain) then perform app.reserve(s.chain, app.native_token(s.chain), -s.max_fee); end if;

@@ -53,11 +53,9 @@ begin
     select d.address, sum(d.amount) as amount from app.deposit d
     where d.held_back and d.chain = p.chain and d.token = p.token and d.merchant_id = p.merchant_id group by d.address
   ), failing as materialized (
-    select distinct s.source from app.outgoing_payment s
-    where s.kind = 'sweep' and s.merchant_id = p.merchant_id and s.chain = p.chain and s.token = p.token and s.outcome <> 'done'
-      and s.final_at > clock_timestamp() - interval '1 day'
+    select distinct f.address from app.failed_sweep f where f.merchant_id = p.merchant_id and f.chain = p.chain and f.token = p.token
   ), not_now as materialized (
-    select f.source as address from failing f where not app.is_sweep_due(p.chain, p.token, f.source)
+    select f.address from failing f where not app.is_sweep_due(p.chain, p.token, f.address)
     union all
     select b.address from app.blocked_address b where b.chain = p.chain and b.token = p.token
   )

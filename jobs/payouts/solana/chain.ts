@@ -19,6 +19,7 @@ import {
   sweeps,
   unpayable,
 } from './node.ts'
+import {sweepRefusals} from './simulate.ts'
 
 const resendMs = 2000
 
@@ -47,6 +48,7 @@ export function open(settings: SolanaSettings): PayoutChain {
     unpayable: to => unpayable(chain, to),
     shortOf: (to, payout, short) => shortOf(to, chain, payout, short),
     offers: outgoingPayments => offers(chain, outgoingPayments),
+    sweepRefusals: payments => sweepRefusals(chain, payments),
     responses: responses(Response, z.never()),
     resendAfterMs: () => resendMs,
     broadcast: raws => broadcast(chain, raws),

@@ -92,18 +92,20 @@ export async function sweeps(chain: Solana, holdings: Holding[]): Promise<(Sweep
   })
 }
 
-/** What each transaction offers for its place in a block. A sweep offers what was reserved for it, or kept on its address, when it was begun. */
+/** What a sweep offers for its place in a block, in lamports: all that was reserved for it, or kept on its address, when it was begun. */
+export const sweepPriorityFee = ({source, feePayer, maxFee}: OutgoingPayment): bigint =>
+  maxFee - (feePayer === source ? signatureFee : twoSignaturesFee)
+
+/** What each transaction offers for its place in a block. */
 export async function offers(
   {settings, nodes}: Solana,
   outgoingPayments: OutgoingPayment[],
 ): Promise<{priority_fee: string}[]> {
   const paying = outgoingPayments.filter(({kind}) => kind !== 'sweep').map(({source}) => source)
   const prices = paying.length ? await nodes.ask(node => node.recentFees([...new Set(paying)])) : []
-  return outgoingPayments.map(({kind, source, feePayer, maxFee, newest}) => ({
+  return outgoingPayments.map(one => ({
     priority_fee: String(
-      kind === 'sweep'
-        ? maxFee - (feePayer === source ? signatureFee : twoSignaturesFee)
-        : priorityFee(settings, prices, newest?.number ?? 0),
+      one.kind === 'sweep' ? sweepPriorityFee(one) : priorityFee(settings, prices, one.newest?.number ?? 0),
     ),
   }))
 }
