@@ -70,7 +70,7 @@ const codes = {
   unprocessable: known(
     422,
     'well-formed, and refused; `message` says why',
-    'only a pending payout can be cancelled; this one is paying',
+    'the payout is paying and can no longer be cancelled',
   ),
   rate_limited: known(
     429,

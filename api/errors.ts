@@ -101,6 +101,7 @@ export function toApiError(error: unknown): ApiError {
   if (code === 'SLPFX') return new ApiError(400, 'external_id_prefix_mismatch', message)
   if (code === 'SL409') return new ApiError(409, 'external_id_conflict', message)
   if (code === 'SL422') return new ApiError(422, 'unprocessable', message)
+  if (code === 'SL429') return new ApiError(429, 'rate_limited', message, {headers: {'retry-after': detail ?? '60'}})
   if (code === 'SLPAY')
     return new ApiError(422, 'payout_failed', message, {details: [{path: '', code: detail ?? '', message}]})
   if (code === 'SLTOK') return new ApiError(422, 'unsupported_token', message)

@@ -262,8 +262,9 @@ test('payouts are listed newest first, page by page, to their own merchant only'
   expect((await client.get(`/v1/payouts/${ids[0]}`)).body.status).toBe('pending')
 })
 
-test('POST /v1/payouts/:id/cancel fails a pending payout at once, and refuses any other', async () => {
-  const {client} = await richMerchant()
+test('POST /v1/payouts/:id/cancel fails a payout at once until its payment has begun, and no more of them in a day than is allowed', async () => {
+  const merchant = await richMerchant()
+  const {client} = merchant
   const {body: payout} = await client.post('/v1/payouts', usdc)
   const cancelled = await client.post(`/v1/payouts/${payout.id}/cancel`)
   expect(cancelled.status).toBe(200)
@@ -271,13 +272,27 @@ test('POST /v1/payouts/:id/cancel fails a pending payout at once, and refuses an
   expect((await client.get('/v1/balances')).body.balances).toMatchObject([{gross: '250'}])
   expect(refusal(await client.post(`/v1/payouts/${payout.id}/cancel`))).toEqual([422, 'unprocessable'])
 
-  const {body: second} = await client.post('/v1/payouts', usdc)
-  for (const step of ['app.begin_sweeping', 'app.begin_paying_from_treasury']) {
-    await db.rows(`select ${step}($1)`, [uuid(second.id)])
-    const reply = await client.post(`/v1/payouts/${second.id}/cancel`)
-    expect(refusal(reply)).toEqual([422, 'unprocessable'])
-    expect(reply.body.message).toMatch(/can no longer be cancelled/)
+  await db.rows('select app.set_cancels_per_day($1, 1)', [merchant.id])
+  const begin = async () => {
+    const {body} = await client.post('/v1/payouts', usdc)
+    await db.rows('select app.begin_sweeping($1)', [uuid(body.id)])
+    return body
   }
+  expect((await client.post(`/v1/payouts/${(await begin()).id}/cancel`)).body).toMatchObject({status: 'failed'})
+  const second = await begin()
+  const refused = await client.post(`/v1/payouts/${second.id}/cancel`)
+  expect([...refusal(refused), Number(refused.headers.get('retry-after')) > 86_000]).toEqual([
+    429,
+    'rate_limited',
+    true,
+  ])
+  expect(refused.body.message).toMatch('no more than 1 payouts')
+
+  await db.rows('select app.set_cancels_per_day($1, 2)', [merchant.id])
+  await beginToPay(db, uuid(second.id))
+  const tooLate = await client.post(`/v1/payouts/${second.id}/cancel`)
+  expect(refusal(tooLate)).toEqual([422, 'unprocessable'])
+  expect(tooLate.body.message).toMatch(/can no longer be cancelled/)
   await finish(second.id)
   expect(refusal(await client.post(`/v1/payouts/${second.id}/cancel`))).toEqual([422, 'unprocessable'])
 })

@@ -74,7 +74,7 @@ test('name and fee of a merchant change independently, and nothing else changes'
     fee_bps: 0,
   })
   expect(await failure('merchant', 'update', '--merchant', 'later')).toMatch(
-    /nothing to change; give --name, --fee-bps/,
+    /nothing to change; give --name, --fee-bps or --cancels-per-day/,
   )
   expect(await failure('merchant', 'update', '--merchant', 'later', '--fee-bps', '10001')).toMatch(/0 to 10000/)
   expect(await failure('merchant', 'update', '--merchant', 'later', '--name', ' ')).toMatch(/needs a name/)

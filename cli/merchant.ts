@@ -94,26 +94,36 @@ export function addMerchantCommands(program: Command): void {
   leaf(
     merchant,
     'update',
-    'Changes the name or the fee of a merchant. Payouts that exist already keep their fee.',
+    [
+      'Changes the name or the fee of a merchant, or how often it may cancel. Payouts that exist already keep their fee.',
+      '',
+      '--cancels-per-day is about payouts that have begun to sweep, because each sweep costs you a network fee; it is 20 for a new merchant. A payout',
+      'that is still pending can always be cancelled.',
+    ].join('\n'),
     'sluice merchant update --merchant acme --fee-bps 75',
   )
     .requiredOption(...merchantOption)
     .option('--name <name>', 'display name')
     .option('--fee-bps <number>', 'service fee in basis points: 50 is 0.5 %', wholeNumber)
+    .option('--cancels-per-day <number>', 'payouts that have begun, and may be cancelled within a day', wholeNumber)
     .action(
-      action<{merchant: string; name?: string; feeBps?: number}>(async ({db}, options) => {
-        if (options.name === undefined && options.feeBps === undefined)
-          throw new PermanentError('nothing to change; give --name, --fee-bps or both')
+      action<{merchant: string; name?: string; feeBps?: number; cancelsPerDay?: number}>(async ({db}, options) => {
+        const {name: newName, feeBps, cancelsPerDay} = options
+        if (newName === undefined && feeBps === undefined && cancelsPerDay === undefined)
+          throw new PermanentError('nothing to change; give --name, --fee-bps or --cancels-per-day')
         const {id, publicId, prefix} = await findMerchant(db, options.merchant)
-        await db.query('select app.update_merchant($1, $2, $3)', [id, options.name, options.feeBps])
-        const {rows} = await db.query<{name: string; fee_bps: number}>(
-          'select name, fee_bps from app.merchant where id = $1',
+        await db.query('select app.update_merchant($1, $2, $3)', [id, newName, feeBps])
+        if (cancelsPerDay !== undefined) await db.query('select app.set_cancels_per_day($1, $2)', [id, cancelsPerDay])
+        const {rows} = await db.query<{name: string; fee_bps: number; cancels_per_day: number}>(
+          'select name, fee_bps, cancels_per_day from app.merchant where id = $1',
           [id],
         )
-        const {name, fee_bps} = rows[0]!
+        const {name, fee_bps, cancels_per_day} = rows[0]!
         return {
-          json: {id: publicId, prefix, name, fee_bps},
-          text: `Merchant ${prefix} is "${name}", with a fee of ${fee_bps} basis points.`,
+          json: {id: publicId, prefix, name, fee_bps, cancels_per_day},
+          text:
+            `Merchant ${prefix} is "${name}", with a fee of ${fee_bps} basis points. ` +
+            `Within a day, it may cancel ${cancels_per_day} payouts that have begun.`,
         }
       }),
     )

@@ -305,12 +305,12 @@ describe('cancelling', () => {
   })
 
   test.each(Object.entries(states))(
-    'by the merchant is granted while a payout is pending: %s',
+    'by the merchant is granted until the payment of a payout has begun: %s',
     async (state, reach) => {
       const user = await rich()
       const payout = await money.claim(user)
       await reach(payout)
-      if (state === 'pending') {
+      if (state === 'pending' || state === 'sweeping' || state === 'swept') {
         await asMerchant(user, payout)
         expect([await money.status(payout), await money.balance(user)]).toEqual(['failed cancelled', 1000])
       } else {
@@ -340,6 +340,62 @@ describe('cancelling', () => {
     expect(await money.operatorFunds('ETH')).toBe(before + networkFeeReserved - 3)
   })
   const networkFeeReserved = 10
+
+  test('what was swept for a payout that its merchant cancels is paid by the next one, without another sweep', async () => {
+    const user = await rich()
+    const payout = await money.claim(user)
+    await money.work('begin_sweeping', payout)
+    await money.sweep(payout, [user.address])
+    const sweep = await money.sweepOf(user.address)
+    await asMerchant(user, payout)
+    expect([await money.status(payout), await money.balance(user)]).toEqual(['failed cancelled', 1000])
+    while (await money.allocate(user, 100));
+
+    const next = await money.claim(user)
+    await money.work('begin_sweeping', next)
+    await money.sweep(next, [user.address])
+    expect(await money.sweepOf(user.address)).toBe(sweep) // it counts for this one
+    await money.mineFinally([(await money.attempt(sweep))!])
+    expect(await money.db.rows('select from app.holding where address = $1 and amount > 0', [user.address])).toEqual([])
+    await money.mineFinally([await money.payAndSign(next)])
+    expect(await money.status(next)).toBe('completed')
+    const [{count}] = (await money.db.rows<{count: number}>(
+      `select count(*)::int as count from app.outgoing_payment where kind = 'sweep' and source = $1`,
+      [user.address],
+    )) as [{count: number}]
+    expect(count).toBe(1)
+  })
+
+  test('by a merchant of payouts that have begun to sweep is limited within a day; of pending ones it is not', async () => {
+    const user = await rich()
+    const cancel = async (begun: boolean) => {
+      const payout = await money.claim(user)
+      if (begun) await money.work('begin_sweeping', payout)
+      await asMerchant(user, payout)
+      while (await money.allocate(user, 100));
+    }
+    await money.db.rows('select app.set_cancels_per_day($1, 2)', [user.merchantId])
+    for (const begun of [true, false, true, false]) await cancel(begun)
+    const refused = cancel(true)
+    await expect(refused).rejects.toMatchObject({code: 'SL429', detail: expect.stringMatching(/^86[34]\d\d$/)})
+    await expect(refused).rejects.toThrow('no more than 2 payouts that have begun')
+    await money.db.rows(
+      `update app.payout set finished_at = finished_at - interval '1 day' where merchant_id = $1 and status = 'failed'`,
+      [user.merchantId],
+    )
+    const [open] = await money.db.rows<{id: string}>(
+      `select id from app.payout where merchant_id = $1 and status = 'sweeping'`,
+      [user.merchantId],
+    )
+    await asMerchant(user, open!.id)
+    while (await money.allocate(user, 100));
+    await cancel(false)
+    await money.db.rows('select app.set_cancels_per_day($1, 0)', [user.merchantId])
+    await expect(cancel(true)).rejects.toMatchObject({code: 'SL429'})
+    await expect(money.db.rows('select app.set_cancels_per_day($1, -1)', [user.merchantId])).rejects.toMatchObject({
+      code: 'SL422',
+    })
+  })
 
   test('by another merchant behaves as if the payout did not exist', async () => {
     const [user, other] = [await rich(), await money.merchant()]

@@ -1500,7 +1500,9 @@ create table app.merchant (
   fee_bps integer not null, -- Service fee in basis points (1/100 of a percent) of the gross balance.
   created_at timestamp with time zone not null default clock_timestamp(), -- When the account was made.
   suspended_at timestamp with time zone, -- Since when its keys do not work; null while they do.
+  cancels_per_day integer not null default 20, -- How many payouts that have begun to sweep the merchant may cancel within a day.
   constraint merchant_pkey PRIMARY KEY (id),
+  constraint merchant_cancels_per_day_check CHECK ((cancels_per_day >= 0)),
   constraint merchant_fee_bps_check CHECK (((fee_bps >= 0) AND (fee_bps <= 10000))),
   constraint merchant_prefix_check CHECK ((prefix ~ '^[a-z0-9]{2,12}$'::text)),
   constraint merchant_prefix_key UNIQUE (prefix)
@@ -1691,6 +1693,7 @@ create table app.payout (
   constraint payout_net_check CHECK ((net > (0)::numeric)),
   constraint payout_status_check CHECK ((status = ANY (ARRAY['pending'::text, 'sweeping'::text, 'swept'::text, 'paying'::text, 'completed'::text, 'failed'::text])))
 );
+CREATE INDEX payout_cancelled ON app.payout USING btree (merchant_id, finished_at) WHERE ((error_code = 'cancelled'::text) AND (sweeping_at IS NOT NULL));
 CREATE INDEX payout_failed ON app.payout USING btree (chain) WHERE (status = 'failed'::text);
 CREATE INDEX payout_open ON app.payout USING btree (next_step_at) WHERE (status <> ALL (ARRAY['completed'::text, 'failed'::text]));
 CREATE INDEX payout_page ON app.payout USING btree (merchant_id, status, chain, token, seq DESC);
@@ -3716,7 +3719,7 @@ begin
   perform app.refresh_payment(r.id);
 end $function$;
 
--- Cancels a payout for its merchant, while it is pending.
+-- Cancels a payout for its merchant, until its payment has begun.
 CREATE OR REPLACE FUNCTION app.cancel_payout(of_merchant uuid, of_payout uuid)
  RETURNS void
  LANGUAGE plpgsql
@@ -3727,10 +3730,14 @@ declare p app.payout;
 begin
   select * into p from app.payout o where o.id = of_payout and o.merchant_id = of_merchant for update;
   if p.id is null then raise exception 'there is no payout with this id' using errcode = 'SL404', detail = 'payout'; end if;
-  if p.status <> 'pending' then
+  if p.status not in ('pending', 'sweeping', 'swept') then
     raise exception 'the payout is % and can no longer be cancelled', p.status using errcode = 'SL422';
   end if;
-  perform app.fail_payout(p.id, 'cancelled', 'cancelled by the merchant');
+  if not app.is_cancellable(p) then raise exception 'the payment of the payout has begun, so it can no longer be cancelled' using errcode = 'SL422'; end if;
+  if p.status <> 'pending' then perform app.limit_cancels(of_merchant); end if;
+  if not app.fail_payout(p.id, 'cancelled', 'cancelled by the merchant') then
+    raise exception 'a transaction that was signed may still pay it, so it can no longer be cancelled' using errcode = 'SL422';
+  end if;
 end $function$;
 
 -- An operator's decision to cancel a payout, even if its chain is halted. Returns failed, or cancelling if a payment is under way and its cancel has to become final first.
@@ -4595,8 +4602,11 @@ declare
 begin
   select * into p from app.payout o where o.id = of_payout and o.status in ('pending', 'sweeping', 'swept') for update;
   if p.id is null then return false; end if;
-  -- A payout that is pending has nothing in the treasury: whoever cancels it, and leaves the transaction open, must not keep others from being paid.
-  if p.status <> 'pending' then perform app.lock_treasury(p.chain); end if;
+  -- Without a payment it has nothing in the treasury, and none begins while its row is locked: whoever cancels it, and leaves the transaction open,
+  -- must not keep others from being paid.
+  if exists (select from app.outgoing_payment x where x.payout_id = p.id and x.kind = 'payout' and x.status <> 'final') then
+    perform app.lock_treasury(p.chain);
+  end if;
   select * into s from app.outgoing_payment x where x.payout_id = p.id and x.kind = 'payout' and x.status <> 'final' for update;
   -- Only now, with the lock: custody may have signed while this waited for it.
   if s.id is not null
@@ -5186,6 +5196,17 @@ AS $function$
     select from app.second_payment n where n.chain = s.chain and n.txid = of_txid and n.outgoing_payment_id = s.id and n.booked_at is not null)
 $function$;
 
+-- Whether its merchant may cancel a payout: no nonce, no outputs and no transaction were taken for its payment.
+CREATE OR REPLACE FUNCTION app.is_cancellable(p app.payout)
+ RETURNS boolean
+ LANGUAGE sql
+ STABLE
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select p.status in ('pending', 'sweeping', 'swept')
+    and not exists (select from app.outgoing_payment s where s.payout_id = p.id and s.kind = 'payout' and s.status <> 'final')
+$function$;
+
 -- Whether app.due_comparison has something to do on one of these chains.
 CREATE OR REPLACE FUNCTION app.is_comparison_due(of_chains text[])
  RETURNS boolean
@@ -5340,6 +5361,25 @@ AS $function$
   from unnest(addresses) w (address) join app.deposit d on d.chain = of_chain and d.address = w.address
     and d.status = 'final' and not d.credited and d.merchant_id is not null
 $function$;
+
+-- Raises SL429 if a merchant has cancelled as many payouts within a day, that had begun to sweep, as it may.
+CREATE OR REPLACE FUNCTION app.limit_cancels(of_merchant uuid)
+ RETURNS void
+ LANGUAGE plpgsql
+ STABLE
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare
+  most int := (select m.cancels_per_day from app.merchant m where m.id = of_merchant);
+  cancelled record;
+begin
+  select count(*) as number, min(p.finished_at) as since into cancelled from app.payout p
+  where p.merchant_id = of_merchant and p.error_code = 'cancelled' and p.sweeping_at is not null and p.finished_at > clock_timestamp() - interval '1 day';
+  if cancelled.number >= most then
+    raise exception 'within a day, no more than % payouts that have begun can be cancelled; this one is not', most using errcode = 'SL429',
+      detail = ceil(extract(epoch from coalesce(cancelled.since, clock_timestamp()) + interval '1 day' - clock_timestamp()))::text;
+  end if;
+end $function$;
 
 -- Locks the balance of a merchant, chain and token, until the end of the transaction, against other claims, releases and adjustments.
 CREATE OR REPLACE FUNCTION app.lock_pair(of_merchant uuid, of_chain text, of_token text)
@@ -6837,6 +6877,19 @@ begin
   update app.event e set sequence = r.sequence from ready r where e.id = r.id;
   get diagnostics sequenced = row_count;
   return sequenced;
+end $function$;
+
+-- Sets how many payouts that have begun to sweep a merchant may cancel within a day.
+CREATE OR REPLACE FUNCTION app.set_cancels_per_day(of_merchant uuid, most integer)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+begin
+  if most is null or most < 0 then raise exception 'the number of payouts that may be cancelled in a day cannot be below 0' using errcode = 'SL422'; end if;
+  update app.merchant m set cancels_per_day = most where m.id = of_merchant;
+  if not found then raise exception 'there is no merchant with this id' using errcode = 'SL404', detail = 'merchant'; end if;
 end $function$;
 
 -- Enables or disables a chain for a merchant. Existing addresses stay watched and credited either way.
@@ -10848,7 +10901,7 @@ begin
   return entry;
 end $function$;
 
--- Cancels a payout while it is pending.
+-- Cancels a payout, until its payment has begun.
 CREATE OR REPLACE FUNCTION dashboard.cancel_payout(token text, request uuid, public_id text)
  RETURNS void
  LANGUAGE plpgsql
@@ -11377,6 +11430,7 @@ AS $function$
   select json_build_object('id', app.public_id('pay', p.id), 'status', p.status, 'chain', p.chain, 'token', p.token,
     'gross', app.decimal(p.gross, a.decimals), 'fee', app.decimal(p.fee, a.decimals), 'net', app.decimal(p.net, a.decimals),
     'address', p.address, 'txid', p.txid, 'created_at', app.iso(p.created_at), 'waiting', dashboard.payout_waiting(p),
+    'is_cancellable', app.is_cancellable(p),
     'error', case when p.error_code is not null then json_build_object('code', p.error_code, 'message', p.error_message) end)
   from app.asset a where a.chain = p.chain and a.token = p.token
 $function$;

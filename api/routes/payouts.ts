@@ -223,7 +223,9 @@ export function payouts(app: App, {db}: Context): void {
         summary: 'Cancel a payout',
         operationId: 'cancelPayout',
         description:
-          'Only a pending payout can be cancelled; afterwards it is 422 `unprocessable`. Its deposits are in the balance again at once.',
+          'Cancels a payout until its payment has begun; afterwards it is 422 `unprocessable`. Its deposits are in the balance again at once, ' +
+          'and what was moved to the treasury meanwhile is not moved again by the next payout. Within a day, only so many payouts that are no ' +
+          'longer pending can be cancelled as the operator allows (20, unless told otherwise): 429 `rate_limited`.',
         params: z.object({id: id('pay')}),
         response: {
           200: Payout.describe('Cancelled: it is failed.'),

@@ -37,7 +37,7 @@ export const doneAlready = 'This was done already: nothing was done a second tim
 export function refusalOf(error: unknown): string | undefined {
   const {code = '', message = ''} = error as Partial<pg.DatabaseError>
   if (code === 'SLDUP') return doneAlready
-  return /^SL(422|404|SUS|PAY|TOK|CHN|INV)$/.test(code) ? sentence(message) : undefined
+  return /^SL(422|429|404|SUS|PAY|TOK|CHN|INV)$/.test(code) ? sentence(message) : undefined
 }
 
 /** Why an endpoint is disabled, as app.refuse_disabled says it, in words. */

@@ -142,12 +142,14 @@ describe('with a live session', () => {
     expect([first.items.length, second.items.length, second.next]).toEqual([25, 5, null])
   })
 
-  test('pays out a balance to the registered address, and cancels it while it is pending', async () => {
+  test('pays out a balance to the registered address, and cancels it until its payment begins', async () => {
     await money.deposit(shop.address, 20_000_000)
     const {id} = await data.createPayout(request(), 'ETH', 'USDC', await money.payoutAddress(shop.merchantId))
     const payout = await data.payout(id)
     expect([payout.status, payout.net, payout.deposit_count]).toEqual(['pending', '19.8', 1])
     expect((await data.overview()).payouts.map(found => found.id)).toEqual([id])
+    await money.work('begin_sweeping', payout.id.replace(/^pay_(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-'))
+    expect([(await data.payout(id)).status, (await data.payout(id)).is_cancellable]).toEqual(['sweeping', true])
     await data.cancelPayout(request(), id)
     expect((await data.payout(id)).error?.code).toBe('cancelled')
     expect((await data.payout(id)).events.map(({type}) => type)).toEqual(['payout.failed'])

@@ -143,6 +143,8 @@ export const Payout = z.object({
     })
     .nullable(),
   error: z.object({code: z.string(), message: z.string()}).nullable(),
+  /** Its payment has not begun. */
+  is_cancellable: z.boolean(),
 })
 export type Payout = z.infer<typeof Payout>
 

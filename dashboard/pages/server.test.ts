@@ -139,6 +139,10 @@ test('why an endpoint is disabled is said in words', () => {
   expect(said('gone')).toBe('The endpoint is disabled since it responded with 410 (gone); enable it first.')
 })
 
+test('that too many payouts were cancelled is said on the page that asks', () => {
+  expect(refusalOf({code: 'SL429', message: 'no more than 2'})).toBe('No more than 2.')
+})
+
 test('the API reference is one link away, wherever the API is reached', async () => {
   expect(await statusOf('/api-docs')).toEqual([303, 'http://127.0.0.1:8080/docs'])
   expect(await read(await ask('/'))).toContain('href="/api-docs"')

@@ -108,7 +108,7 @@ describe.skipIf(!hasChromium)('the dashboard in Chromium (skipped without one: s
     expect(await page.getByRole('region', {name: 'command for the operator'}).count()).toBe(0)
   })
 
-  test('a payout is cancelled while it is pending; another one shows each step as it happens, to the final transaction', async () => {
+  test('a payout is cancelled until its payment begins; another one shows each step as it happens, to the final transaction', async () => {
     await site.money.topUp('ETH', 1_000_000)
     await site.money.topUp('USDC', 100_000_000)
     await site.money.deposit(shop.address, 20_000_000)
@@ -130,12 +130,13 @@ describe.skipIf(!hasChromium)('the dashboard in Chromium (skipped without one: s
     await state.getByText('pending').waitFor()
     await site.money.work('begin_sweeping', payout)
     await state.getByText('sweeping').waitFor()
-    expect(await page.getByRole('link', {name: 'Cancel this payout'}).count()).toBe(0)
     await site.money.work('begin_paying_from_treasury', payout)
     await state.getByText('swept').waitFor()
+    expect(await page.getByRole('link', {name: 'Cancel this payout'}).count()).toBe(1)
     expect(await site.money.work('begin_payment', payout, 10)).toBeNull()
     const txid = (await site.money.attempt(await site.money.payment(payout)))!
     await state.getByText('paying').waitFor()
+    expect(await page.getByRole('link', {name: 'Cancel this payout'}).count()).toBe(0)
     await site.money.mineFinally([txid])
     await state.getByText('completed').waitFor()
     expect(await steps.locator('.past strong').allTextContents()).toEqual(

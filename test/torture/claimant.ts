@@ -81,6 +81,7 @@ export class Claimant {
     'to another address': () => this.#move(this.#random.pick(chainCodes)),
     'off the whitelist for a while': () => this.#offTheList(),
     'cancelled by the operator': () => this.#cancelAsOperator(),
+    'cancelled by the merchant': () => this.#cancelAsMerchant(),
   }
 
   // --- requests ---
@@ -189,6 +190,18 @@ export class Claimant {
     if (isLate) await this.#whitelist(chain, address)
   }
 
+  /** Cancels whatever is open, in any state: it is cancelled, it is too late, or it was cancelled too often today. */
+  async #cancelAsMerchant(): Promise<void> {
+    const [open] = await this.#service.query(
+      `select app.public_id('pay', id) as id, status from app.payout where merchant_id = $1 and status not in ('completed', 'failed') order by random() limit 1`,
+      [this.merchant.id],
+    )
+    if (!open) return
+    const {status} = await this.merchant.ask('POST', `/v1/payouts/${open.id}/cancel`)
+    if (![200, 422, 429].includes(status)) this.wrong.push(`the response to a cancel was ${status}`)
+    this.#count(`by the merchant, ${open.status}: ${status}`)
+  }
+
   // --- the operator ---
 
   async #whitelist(chain: ChainCode, address: string): Promise<void> {
@@ -241,4 +254,5 @@ const weights = {
   'to another address': 4,
   'off the whitelist for a while': 4,
   'cancelled by the operator': 6,
+  'cancelled by the merchant': 6,
 }

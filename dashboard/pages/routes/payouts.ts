@@ -66,12 +66,12 @@ export function payouts(app: App, context: Context): void {
 
   const cancelPage = async (request: FastifyRequest, error?: string) => {
     const payout = await one(request)
-    if (payout.status !== 'pending') return tooLateToCancel(payout)
+    if (!payout.is_cancellable) return tooLateToCancel(payout)
     return question({
       title: `Cancel the payout of ${payout.net} ${payout.token}`,
       section: '/payouts',
       parent: [`/payouts/${payout.id}`, 'Payout'],
-      text: html`<p>Nothing is paid then, and its deposits are in the balance again. It can be cancelled only while it is pending.</p>`,
+      text: html`<p>Nothing is paid then, and its deposits are in the balance again. It can be cancelled until its payment begins.</p>`,
       action: `/payouts/${payout.id}/cancel`,
       button: 'Cancel the payout',
       isDestructive: true,

@@ -115,7 +115,7 @@ export const payoutPart = (payout: PayoutDetail, chain: ShownChain): Html =>
     title: 'Steps',
     action: html`<span role="status">${payoutState(payout)}</span>`,
     body: html`${timeLine(steps(payout))}${
-      payout.status === 'pending' &&
+      payout.is_cancellable &&
       html`<p><a class="button quiet" href="/payouts/${payout.id}/cancel">Cancel this payout</a></p>`
     }`,
   })}${card({
@@ -237,7 +237,7 @@ ${
   balance.refusal === null &&
   html`<form method="post" action="/payouts">${formId()}<input type="hidden" name="chain" value="${balance.chain}"><input type="hidden" name="token" value="${balance.token}">${address?.address && html`<input type="hidden" name="address" value="${address.address}">`}
 <label class="tick"><input type="checkbox" name="sweep_first" value="1"${typed.sweep_first && html` checked`}><span><span>Sweep first</span><small>Usually the treasury, the operator’s wallet that pays you, pays as soon as it has enough. Tick this to have what your users paid moved there first (“swept”), from every address of this balance: it takes longer, but nothing is paid in advance.</small></span></label>
-<p class="soft small">A payout pays the whole balance${isHeldBack(balance) && ' that is not held back'}. You can cancel it only while it is pending.</p>${decide(`Pay out ${balance.net} ${balance.token}`, '/')}</form>`
+<p class="soft small">A payout pays the whole balance${isHeldBack(balance) && ' that is not held back'}. You can cancel it until its payment begins.</p>${decide(`Pay out ${balance.net} ${balance.token}`, '/')}</form>`
 }</section>`,
 })
 
@@ -246,7 +246,7 @@ export const tooLateToCancel = (payout: Payout): View => ({
   title: 'This payout cannot be cancelled',
   section: '/payouts',
   parent: [`/payouts/${payout.id}`, 'Payout'],
-  body: html`<section class="card narrow"><p>It is ${payoutState(payout)}. Only a pending payout can be cancelled; nothing was changed.</p><p>${link(`/payouts/${payout.id}`, 'To the payout')}</p></section>`,
+  body: html`<section class="card narrow"><p>It is ${payoutState(payout)}, and its payment has begun; nothing was changed.</p><p>${link(`/payouts/${payout.id}`, 'To the payout')}</p></section>`,
 })
 
 export const nothingToPayOut = (chain: string, token: string): View => ({

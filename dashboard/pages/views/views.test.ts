@@ -86,6 +86,7 @@ function thingsOf(text: string) {
   }
   const payout = {
     id: text,
+    is_cancellable: true,
     status: 'pending' as const,
     chain: 'ETH',
     token: text,

@@ -47,6 +47,7 @@ language sql stable set search_path = pg_catalog as $$
   select json_build_object('id', app.public_id('pay', p.id), 'status', p.status, 'chain', p.chain, 'token', p.token,
     'gross', app.decimal(p.gross, a.decimals), 'fee', app.decimal(p.fee, a.decimals), 'net', app.decimal(p.net, a.decimals),
     'address', p.address, 'txid', p.txid, 'created_at', app.iso(p.created_at), 'waiting', dashboard.payout_waiting(p),
+    'is_cancellable', app.is_cancellable(p),
     'error', case when p.error_code is not null then json_build_object('code', p.error_code, 'message', p.error_message) end)
   from app.asset a where a.chain = p.chain and a.token = p.token
 $$;
@@ -113,7 +114,7 @@ begin
   perform app.cancel_payout(who.merchant_id, dashboard.uuid_of('pay', public_id));
   perform dashboard.note(who, 'payout.cancel', public_id);
 end $$;
-comment on function dashboard.cancel_payout is 'Cancels a payout while it is pending.';
+comment on function dashboard.cancel_payout is 'Cancels a payout, until its payment has begun.';
 grant execute on function dashboard.cancel_payout to sluice_dashboard;
 
 create or replace function dashboard.payout_addresses(token text) returns json

@@ -41,6 +41,15 @@ begin
 end $$;
 comment on function app.update_merchant is 'Changes name and fee of a merchant; null leaves a value as it is. A payout keeps the fee that it was made with.';
 
+create or replace function app.set_cancels_per_day(of_merchant uuid, most int) returns void
+language plpgsql security definer set search_path = pg_catalog as $$
+begin
+  if most is null or most < 0 then raise exception 'the number of payouts that may be cancelled in a day cannot be below 0' using errcode = 'SL422'; end if;
+  update app.merchant m set cancels_per_day = most where m.id = of_merchant;
+  if not found then raise exception 'there is no merchant with this id' using errcode = 'SL404', detail = 'merchant'; end if;
+end $$;
+comment on function app.set_cancels_per_day is 'Sets how many payouts that have begun to sweep a merchant may cancel within a day.';
+
 create or replace function app.set_merchant_chain(of_merchant uuid, of_chain text, enable boolean) returns void
 language plpgsql security definer set search_path = pg_catalog as $$
 begin

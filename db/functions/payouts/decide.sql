@@ -1,9 +1,12 @@
--- What people decide about a payout. A merchant cancels it while it is pending (the API). An operator cancels it, retries it now, or replaces its
--- payment (the command line, as the owner of the database, which alone may call those).
+-- What people decide about a payout. A merchant cancels it until its payment has begun (the API, the dashboard). An operator cancels it, retries it
+-- now, or replaces its payment (the command line, as the owner of the database, which alone may call those).
 --
+-- What was swept for a payout that is cancelled stays the merchant's in the treasury, and sweeps under way count for its next payout (app.await_sweeps):
+-- nothing is swept twice. But each sweep costs the operator a fee, so a merchant cancels only so many payouts a day that have begun to sweep.
 -- Once a payment is signed, cancelling it needs a transaction, too, and the payout is paying until one of them is final. What an operator decided
 -- about a payment is in custody.decision: custody signs it even while the chain is halted. No role of a process can write there.
--- Locks: payout, treasury, outgoing payment, pair. Errors: SL404 there is no such payout; SL422 refused, the message says why.
+-- Locks: payout, treasury, outgoing payment, pair; a merchant's cancel takes neither treasury nor outgoing payment. Errors: SL404 there is no such payout;
+-- SL422 refused, the message says why; SL429 too many, the message says why, and the detail after how many seconds.
 
 create or replace function app.cancel_payout(of_merchant uuid, of_payout uuid) returns void
 language plpgsql security definer set search_path = pg_catalog as $$
@@ -11,13 +14,40 @@ declare p app.payout;
 begin
   select * into p from app.payout o where o.id = of_payout and o.merchant_id = of_merchant for update;
   if p.id is null then raise exception 'there is no payout with this id' using errcode = 'SL404', detail = 'payout'; end if;
-  if p.status <> 'pending' then
+  if p.status not in ('pending', 'sweeping', 'swept') then
     raise exception 'the payout is % and can no longer be cancelled', p.status using errcode = 'SL422';
   end if;
-  perform app.fail_payout(p.id, 'cancelled', 'cancelled by the merchant');
+  if not app.is_cancellable(p) then raise exception 'the payment of the payout has begun, so it can no longer be cancelled' using errcode = 'SL422'; end if;
+  if p.status <> 'pending' then perform app.limit_cancels(of_merchant); end if;
+  if not app.fail_payout(p.id, 'cancelled', 'cancelled by the merchant') then
+    raise exception 'a transaction that was signed may still pay it, so it can no longer be cancelled' using errcode = 'SL422';
+  end if;
 end $$;
-comment on function app.cancel_payout is 'Cancels a payout for its merchant, while it is pending.';
+comment on function app.cancel_payout is 'Cancels a payout for its merchant, until its payment has begun.';
 grant execute on function app.cancel_payout to sluice_api;
+
+create or replace function app.is_cancellable(p app.payout) returns boolean
+language sql stable set search_path = pg_catalog as $$
+  select p.status in ('pending', 'sweeping', 'swept')
+    and not exists (select from app.outgoing_payment s where s.payout_id = p.id and s.kind = 'payout' and s.status <> 'final')
+$$;
+comment on function app.is_cancellable is 'Whether its merchant may cancel a payout: no nonce, no outputs and no transaction were taken for its payment.';
+
+-- Two at the same moment may exceed it by one.
+create or replace function app.limit_cancels(of_merchant uuid) returns void
+language plpgsql stable set search_path = pg_catalog as $$
+declare
+  most int := (select m.cancels_per_day from app.merchant m where m.id = of_merchant);
+  cancelled record;
+begin
+  select count(*) as number, min(p.finished_at) as since into cancelled from app.payout p
+  where p.merchant_id = of_merchant and p.error_code = 'cancelled' and p.sweeping_at is not null and p.finished_at > clock_timestamp() - interval '1 day';
+  if cancelled.number >= most then
+    raise exception 'within a day, no more than % payouts that have begun can be cancelled; this one is not', most using errcode = 'SL429',
+      detail = ceil(extract(epoch from coalesce(cancelled.since, clock_timestamp()) + interval '1 day' - clock_timestamp()))::text;
+  end if;
+end $$;
+comment on function app.limit_cancels is 'Raises SL429 if a merchant has cancelled as many payouts within a day, that had begun to sweep, as it may.';
 
 create or replace function app.cancel_payout_by_operator(of_payout uuid) returns text
 language plpgsql security definer set search_path = pg_catalog as $$

@@ -17,8 +17,11 @@ declare
 begin
   select * into p from app.payout o where o.id = of_payout and o.status in ('pending', 'sweeping', 'swept') for update;
   if p.id is null then return false; end if;
-  -- A payout that is pending has nothing in the treasury: whoever cancels it, and leaves the transaction open, must not keep others from being paid.
-  if p.status <> 'pending' then perform app.lock_treasury(p.chain); end if;
+  -- Without a payment it has nothing in the treasury, and none begins while its row is locked: whoever cancels it, and leaves the transaction open,
+  -- must not keep others from being paid.
+  if exists (select from app.outgoing_payment x where x.payout_id = p.id and x.kind = 'payout' and x.status <> 'final') then
+    perform app.lock_treasury(p.chain);
+  end if;
   select * into s from app.outgoing_payment x where x.payout_id = p.id and x.kind = 'payout' and x.status <> 'final' for update;
   -- Only now, with the lock: custody may have signed while this waited for it.
   if s.id is not null
