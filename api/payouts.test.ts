@@ -135,7 +135,11 @@ test('a payout shows why it waits, in the list too, with the published reasons o
     fee_above_cap: 'fee_too_high',
     custody_unreachable: 'custody_unavailable',
     nonce_too_high: 'unresolved_transaction',
-    head_stale: 'chain_halted',
+    head_stale: 'chain_lagging',
+    node_unreachable: 'chain_unreachable',
+    would_revert: 'transaction_would_fail',
+    exceeds_received: 'custody_rejected',
+    disk_full: 'service_error',
     copy_unproven: 'chain_halted',
     payment_contested: 'payment_contested',
   }
@@ -156,12 +160,11 @@ test('a payout shows why it waits, in the list too, with the published reasons o
     waiting: {code: 'fee_too_high'},
   })
   await db.rows(
-    `insert into app.incident (kind, subject, details) select 'unproven_expiry', s.chain || ':' || o.txid, '{}'
-     from app.outgoing_payment s join app.outgoing_attempt o on o.outgoing_payment_id = s.id where s.payout_id = $1`,
+    `select chain.note_unproven(o.chain, o.txid, 'the nodes contradict each other') from app.outgoing_payment s
+     join app.outgoing_attempt o on o.outgoing_payment_id = s.id where s.payout_id = $1`,
     [id],
   )
   expect((await client.get(`/v1/payouts/${payout.id}`)).body).toMatchObject({waiting: {code: 'unproven_expiry'}})
-  await db.rows(`delete from app.incident where kind = 'unproven_expiry'`)
 })
 
 test('the API lists every code that a payout can wait with', async () => {

@@ -90,7 +90,7 @@ const schema = z.object({
   CUSTODY_PASSPHRASE: z.string().min(8, 'must have at least 8 characters, such as six random words').optional(),
   CUSTODY_PASSPHRASE_FILE: fileName('/run/secrets/custody_passphrase').optional(),
   DELIVERY_RETENTION_DAYS: whole(7, 3650, 90).default(90),
-  PAYOUT_TIMEOUT_MS: milliseconds(1, 86_400_000).default(86_400_000),
+  PAYOUT_TIMEOUT_MS: milliseconds(1, 259_200_000).default(259_200_000),
   PAYMENT_EXPIRY_MS: milliseconds(1_000, 86_400_000).default(86_400_000),
   REPLACE_AFTER_MS: milliseconds(1, 120_000).default(120_000),
   LOG_LEVEL: choice(logLevels).default('info'),
@@ -126,7 +126,7 @@ export interface Settings {
   custodyPassphraseFile?: string
   /** The least time for which deliveries of webhooks and their attempts are stored; pending ones stay longer. */
   deliveryRetentionDays: number
-  /** How long a payout waits for the whitelist, or for a refusal of custody to be lifted, before it fails. */
+  /** How long a payout may wait before its payment begins, whatever for, without halts of its chain; then it fails. */
   payoutTimeoutMs: number
   /** How long a payment request waits to be paid before it expires. */
   paymentExpiryMs: number

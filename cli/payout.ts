@@ -24,8 +24,9 @@ interface Payout {
   /** In the native coin. */
   network_fee: string
   native_token: string
-  error: {code: string; message: string} | null
-  /** Why the payout, or its payment, waits. */
+  /** `detail`: more about it; null if there is nothing more. */
+  error: {code: string; message: string; detail: string | null} | null
+  /** What it really waits for: itself, one of its sweeps, or its payment. */
   waiting: {reason: string; detail: string | null; since: string} | null
   created_at: string
   finished_at: string | null
@@ -62,13 +63,8 @@ const columns = `
   app.public_id('pay', p.id) as id, m.prefix as merchant, p.status, p.chain, p.token,
   app.decimal(p.gross, a.decimals) as gross, app.decimal(p.fee, a.decimals) as fee, app.decimal(p.net, a.decimals) as net,
   p.address, p.sweep_first, p.txid, app.decimal(p.network_fee, n.decimals) as network_fee, c.native_token,
-  case when p.error_code is not null then json_build_object('code', p.error_code, 'message', p.error_message) end as error,
-  (select json_build_object('reason', w.reason, 'detail', w.detail, 'since', app.iso(w.since)) from (
-    select p.waiting_reason as reason, p.waiting_detail as detail, p.waiting_since as since where p.waiting_reason is not null
-    union all
-    select s.waiting_reason, s.waiting_detail, s.waiting_since from app.outgoing_payment s
-    where s.payout_id = p.id and s.waiting_reason is not null and s.status <> 'final'
-    limit 1) w) as waiting,
+  case when p.error_code is not null then json_build_object('code', p.error_code, 'message', p.error_message, 'detail', p.error_detail) end as error,
+  (select json_build_object('reason', w.reason, 'detail', w.detail, 'since', app.iso(w.since)) from app.why_payout_waits(p) w where w.reason is not null) as waiting,
   app.iso(p.created_at) as created_at, app.iso(p.finished_at) as finished_at`
 const source = `app.payout p join app.merchant m on m.id = p.merchant_id join app.asset a on a.chain = p.chain and a.token = p.token
   join app.chain c on c.chain = p.chain join app.asset n on n.chain = c.chain and n.token = c.native_token`
@@ -228,7 +224,7 @@ function describe(payout: Payout, transactions: Transaction[]): string {
         'waits for': `${waiting.reason}, since ${moment(waiting.since)}`,
         ...(waiting.detail && {because: waiting.detail}),
       }),
-      ...(error && {error: `${error.code}: ${error.message}`}),
+      ...(error && {error: `${error.code}: ${error.message}`, ...(error.detail && {because: error.detail})}),
     }),
     table(
       [

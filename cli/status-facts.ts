@@ -52,7 +52,9 @@ interface Waiting {
   chain: string
   reason: string
   count: number
+  /** Of the one that has waited longest. */
   since: Date
+  detail: string | null
 }
 
 /** Addresses of a token that could not be swept, and are not being swept. */
@@ -275,10 +277,11 @@ async function failedSweeps(db: pg.Client): Promise<FailedSweeps[]> {
 
 async function whatWaits(db: pg.Client): Promise<Waiting[]> {
   const {rows} = await db.query<Waiting>(
-    `select what, chain, reason, count(*)::int as count, min(since) as since from (
-       select 'payout' as what, chain, waiting_reason as reason, waiting_since as since from app.payout where status not in ('completed', 'failed')
+    `select what, chain, reason, count(*)::int as count, min(since) as since, (array_agg(detail order by since))[1] as detail from (
+       select 'payout' as what, p.chain, w.* from app.payout p cross join lateral app.why_payout_waits(p) w where p.status not in ('completed', 'failed')
        union all
-       select case kind when 'payout' then 'payment' else kind end, chain, waiting_reason, waiting_since from app.outgoing_payment where status <> 'final'
+       select case s.kind when 'payout' then 'payment' else s.kind end, s.chain, w.* from app.outgoing_payment s
+       cross join lateral app.why_outgoing_waits(s) w where s.status <> 'final'
      ) open where reason is not null group by what, chain, reason order by chain, what, reason`,
   )
   return rows

@@ -57,8 +57,8 @@ function report(status: Status): Report {
         'last audit': auditText(status),
       }),
       table(
-        ['waits', 'chain', 'number', 'for', 'since'],
-        payouts.waiting.map(row => [row.what, row.chain, row.count, row.reason, moment(row.since)]),
+        ['waits', 'chain', 'number', 'for', 'since', 'because'],
+        payouts.waiting.map(row => [row.what, row.chain, row.count, row.reason, moment(row.since), row.detail]),
         'No payout waits for anything.',
       ),
       ...(payouts.failed_sweeps.length

@@ -272,9 +272,9 @@ async function cancelWithdrawal(db: pg.Client, id: string): Promise<void> {
 
 async function openWithdrawals(db: pg.Client): Promise<Withdrawal[]> {
   const {rows} = await db.query<Withdrawal>(
-    `select s.id, case when r.deposit_id is not null then 'return' when b.outgoing_payment_id is not null then 'cpfp' else 'withdrawal' end as kind, s.chain, s.token, app.decimal(s.amount, a.decimals) as amount, s.recipient as "to", s.status, s.waiting_reason,
+    `select s.id, case when r.deposit_id is not null then 'return' when b.outgoing_payment_id is not null then 'cpfp' else 'withdrawal' end as kind, s.chain, s.token, app.decimal(s.amount, a.decimals) as amount, s.recipient as "to", s.status, w.reason as waiting_reason,
        (select o.txid from app.outgoing_attempt o where o.outgoing_payment_id = s.id order by o.attempt desc limit 1) as txid, app.iso(s.created_at) as created_at
-     from app.outgoing_payment s join app.asset a using (chain, token) left join app.cpfp b on b.outgoing_payment_id = s.id
+     from app.outgoing_payment s join app.asset a using (chain, token) cross join lateral app.why_outgoing_waits(s) w left join app.cpfp b on b.outgoing_payment_id = s.id
      left join app.unattributed_decision r on s.id in (r.sweep_id, r.withdrawal_id)
      where (s.kind = 'withdrawal' or b.outgoing_payment_id is not null or r.deposit_id is not null) and s.status <> 'final' order by s.created_at`,
   )

@@ -1536,6 +1536,8 @@ create table app.outgoing_attempt (
   stored_at timestamp with time zone not null default clock_timestamp(), -- When it was stored.
   broadcast_at timestamp with time zone, -- When it was last given to a node; null if never.
   broadcast_error text, -- The node's error response then; null if the node took it. It proves nothing.
+  unproven text, -- Why it is not proven that no block holds it, though it has expired, for the operator; null if nobody asked. It may be proven since.
+  unproven_since timestamp with time zone, -- Since when that is not proven.
   constraint outgoing_attempt_pkey PRIMARY KEY (chain, txid),
   constraint outgoing_attempt_kind_check CHECK ((kind = ANY (ARRAY['effect'::text, 'cancel'::text]))),
   constraint outgoing_attempt_outgoing_payment_id_attempt_key UNIQUE (outgoing_payment_id, attempt),
@@ -1685,6 +1687,7 @@ create table app.payout (
   swept_at timestamp with time zone, -- When it became swept; null if it never did.
   paying_at timestamp with time zone, -- When it became paying; null if it never did.
   finished_at timestamp with time zone, -- When it was completed or failed; null before.
+  error_detail text, -- More about why it failed, for the operator; null if there is nothing more.
   constraint payout_pkey PRIMARY KEY (id),
   constraint payout_check CHECK ((gross = (fee + net))),
   constraint payout_fee_check CHECK ((fee >= (0)::numeric)),
@@ -2769,7 +2772,7 @@ create view app.waiting_code as
  SELECT reasons,
     code,
     message
-   FROM ( VALUES (ARRAY['not_whitelisted'::text],'address_not_whitelisted'::text,'the operator has to put the payout address on the whitelist'::text), (ARRAY['daily_limit'::text, 'above_limit'::text],'limit_reached'::text,'it would exceed a limit for payouts'::text), (ARRAY['fee_budget_reached'::text],'fee_budget_reached'::text,'the budget for today''s network fees is used up; the payout continues tomorrow (UTC) at the latest'::text), (ARRAY['insufficient_treasury_funds'::text, 'insufficient_inputs'::text, 'fee_above_funds'::text],'insufficient_treasury_funds'::text,'the treasury is short of funds'::text), (ARRAY['token_refused'::text],'token_stopped'::text,'the contract of the token refuses transfers at the moment'::text), (ARRAY['sweeps_failed'::text],'sweeps_failed'::text,'money on some of its addresses could not be moved; it is tried again'::text), (ARRAY['treasury_immature'::text],'treasury_immature'::text,'newly mined coins of the treasury cannot be spent yet'::text), (ARRAY['treasury_below_rent'::text],'treasury_below_rent'::text,'the treasury would hold less than an account of the chain must'::text), (ARRAY['chain_halted'::text, 'journal_ahead'::text, 'journal_changed'::text, 'copy_unproven'::text],'chain_halted'::text,'payouts of this chain are stopped until the operator has checked it'::text), (ARRAY['no_node'::text, 'node_unreachable'::text, 'head_stale'::text],'chain_halted'::text,'the chain cannot be reached at the moment'::text), (ARRAY['fee_above_cap'::text, 'sweep_too_dear'::text],'fee_too_high'::text,'network fees are higher than the most that is paid'::text), (ARRAY['custody_unreachable'::text],'custody_unavailable'::text,'it cannot be signed at the moment'::text), (ARRAY['nonce_too_high'::text, 'unknown_outputs'::text],'unresolved_transaction'::text,'an earlier transaction has to be resolved first'::text), (ARRAY['unproven_expiry'::text],'unproven_expiry'::text,'its transaction has expired, and the operator has to confirm that no block holds it'::text), (ARRAY['payment_contested'::text],'payment_contested'::text,'two transactions of it may still be mined; it continues once one is final, or can never be'::text)) k(reasons, code, message);
+   FROM ( VALUES (ARRAY['not_whitelisted'::text],'address_not_whitelisted'::text,'the operator has to put the payout address on the whitelist'::text), (ARRAY['daily_limit'::text, 'above_limit'::text],'limit_reached'::text,'it would exceed a limit for payouts'::text), (ARRAY['fee_budget_reached'::text],'fee_budget_reached'::text,'the budget for today''s network fees is used up; the payout continues tomorrow (UTC) at the latest'::text), (ARRAY['insufficient_treasury_funds'::text, 'insufficient_inputs'::text, 'fee_above_funds'::text],'insufficient_treasury_funds'::text,'the treasury is short of funds'::text), (ARRAY['token_refused'::text],'token_stopped'::text,'the contract of the token refuses transfers at the moment'::text), (ARRAY['sweeps_failed'::text],'sweeps_failed'::text,'money on some of its addresses could not be moved; it is tried again'::text), (ARRAY['treasury_immature'::text],'treasury_immature'::text,'newly mined coins of the treasury cannot be spent yet'::text), (ARRAY['treasury_below_rent'::text],'treasury_below_rent'::text,'the treasury would hold less than an account of the chain must'::text), (ARRAY['chain_halted'::text, 'journal_ahead'::text, 'journal_changed'::text, 'copy_unproven'::text],'chain_halted'::text,'payouts of this chain are stopped until the operator has checked it'::text), (ARRAY['no_node'::text, 'node_unreachable'::text],'chain_unreachable'::text,'the chain cannot be reached at the moment'::text), (ARRAY['head_stale'::text],'chain_lagging'::text,'the service has not read the newest blocks of the chain yet'::text), (ARRAY['fee_above_cap'::text, 'sweep_too_dear'::text],'fee_too_high'::text,'network fees are higher than the most that is paid'::text), (ARRAY['custody_unreachable'::text],'custody_unavailable'::text,'it cannot be signed at the moment'::text), (ARRAY['nonce_too_high'::text, 'unknown_outputs'::text],'unresolved_transaction'::text,'an earlier transaction has to be resolved first'::text), (ARRAY['would_revert'::text],'transaction_would_fail'::text,'the chain would not carry its transaction out at the moment; it is tried again'::text), (ARRAY['destination_not_payable'::text],'destination_not_payable'::text,'nobody can pay the payout address'::text), (ARRAY['below_rent_exempt'::text],'below_rent_exempt'::text,'the payout address has no account yet, and it is less than an account must hold'::text), (ARRAY['exceeds_received'::text, 'settlement_changed'::text, 'wrong_state'::text, 'amount_not_net'::text, 'nonce_taken'::text, 'not_ours'::text, 'unknown_settlement'::text, 'dust'::text],'custody_rejected'::text,'it was refused for safety, and the operator has to look at it'::text), (ARRAY['error'::text, 'database_unavailable'::text, 'database_error'::text, 'disk_full'::text],'service_error'::text,'something failed in the service; it is tried again'::text), (ARRAY['expiry'::text],'cancelling'::text,'it is being cancelled, and its transaction may still be mined'::text), (ARRAY['unproven_expiry'::text],'unproven_expiry'::text,'its transaction has expired, and it is not certain yet that no block holds it'::text), (ARRAY['payment_contested'::text],'payment_contested'::text,'two transactions of it may still be mined; it continues once one is final, or can never be'::text)) k(reasons, code, message);
 --   reasons text[]: Internal reasons that it stands for.
 --   code text: The code.
 --   message text: For people.
@@ -5885,9 +5888,11 @@ AS $function$
 begin
   return query
     with open_payout as materialized (
-      select p.chain, p.status, p.waiting_reason, p.waiting_since from app.payout p where p.status not in ('completed', 'failed')
+      select p.chain, p.status, w.reason as waiting_reason, w.since as waiting_since
+      from app.payout p cross join lateral app.why_payout_waits(p) w where p.status not in ('completed', 'failed')
     ), open_outgoing_payment as materialized (
-      select s.chain, s.kind, s.waiting_reason, s.waiting_since from app.outgoing_payment s where s.status <> 'final'
+      select s.chain, s.kind, w.reason as waiting_reason, w.since as waiting_since
+      from app.outgoing_payment s cross join lateral app.why_outgoing_waits(s) w where s.status <> 'final'
     )
     select 'sluice_payouts_open', json_build_object('chain', c.chain, 'status', s.status), count(o.chain)::double precision
     from app.chain c cross join unnest(array['pending', 'sweeping', 'swept', 'paying']) s (status)
@@ -5943,6 +5948,23 @@ AS $function$
   from app.payout p where p.id = of_payout
 $function$;
 
+-- How long ago a payout was requested, without the time of halts and of entries of the whitelist that count later.
+CREATE OR REPLACE FUNCTION app.payout_waited(p app.payout)
+ RETURNS interval
+ LANGUAGE sql
+ STABLE
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select clock_timestamp() - p.created_at - coalesce(sum(upper(r) - lower(r)), '0')
+  from unnest((
+    select range_agg(e.excused) * multirange(tstzrange(p.created_at, clock_timestamp())) from (
+      select tstzrange(i.opened_at, coalesce(i.resolved_at, clock_timestamp())) as excused from app.incident i where i.chain = p.chain
+      union all
+      select tstzrange(w.added_at, least(w.active_at, w.removed_at)) from custody.whitelist w
+      where w.merchant_id = p.merchant_id and w.chain = p.chain and w.address = p.address and w.added_at < least(w.active_at, w.removed_at)
+    ) e)) r
+$function$;
+
 -- Why a payout waits, as the API shows it: {code, message, since}; null if nothing is in its way, or it has ended.
 CREATE OR REPLACE FUNCTION app.payout_waiting(p app.payout)
  RETURNS json
@@ -5951,17 +5973,7 @@ CREATE OR REPLACE FUNCTION app.payout_waiting(p app.payout)
  SET search_path TO 'pg_catalog'
 AS $function$
   select json_build_object('code', k.code, 'message', k.message, 'since', app.iso(w.since))
-  from (
-    select p.waiting_reason as reason, p.waiting_since as since where p.status in ('pending', 'sweeping', 'swept')
-    union all
-    select s.waiting_reason, s.waiting_since from app.outgoing_payment s where s.payout_id = p.id and s.kind = 'payout' and p.status = 'paying'
-    union all
-    select i.kind, i.opened_at from app.outgoing_payment s join app.outgoing_attempt o on o.outgoing_payment_id = s.id
-    join app.incident i on i.kind = 'unproven_expiry' and i.subject = s.chain || ':' || o.txid and i.resolved_at is null
-    where s.payout_id = p.id and s.kind = 'payout' and p.status = 'paying'
-  ) w
-  join app.waiting_code k on w.reason = any(k.reasons)
-  order by w.reason = 'unproven_expiry' desc limit 1
+  from app.why_payout_waits(p) w join app.waiting_code k on w.reason = any(k.reasons)
 $function$;
 
 -- Writes one posting, given as JSON: [{account, token, amount, merchant_id?, address?}, ...], amounts in base units. Entries of zero are left out.
@@ -7389,6 +7401,30 @@ begin
   return delivery;
 end $function$;
 
+-- Fails a payout that has waited this long before its payment, with the reason that it waits for; returns the code, or null if it goes on.
+CREATE OR REPLACE FUNCTION app.time_out_payout(of_payout uuid, timeout_ms bigint)
+ RETURNS text
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare
+  p app.payout := (select o from app.payout o where o.id = of_payout);
+  why record;
+  code text;
+begin
+  if p.status is null or p.status not in ('pending', 'sweeping', 'swept') or app.why_halted(p.chain) is not null
+    or app.payout_waited(p) < timeout_ms * interval '1 millisecond' then
+    return null;
+  end if;
+  select w.reason, w.detail, k.code, k.message into why from app.why_payout_waits(p) w left join app.waiting_code k on w.reason = any(k.reasons);
+  code := case when why.code in ('address_not_whitelisted', 'insufficient_treasury_funds', 'custody_rejected') then why.code
+    when why.reason = 'above_limit' then 'custody_rejected' else 'timed_out' end;
+  if not app.fail_payout(of_payout, code, 'it could not be carried out in time: ' || coalesce(why.message, 'what it needs was still under way')) then return null; end if;
+  update app.payout o set error_detail = concat_ws(': ', why.reason, why.detail) where o.id = of_payout;
+  return code;
+end $function$;
+
 -- The treasury's address on a chain; null until custody has derived it.
 CREATE OR REPLACE FUNCTION app.treasury_address(of_chain text)
  RETURNS text
@@ -7477,6 +7513,20 @@ AS $function$
     where d.merchant_id = of_merchant and d.chain = of_chain and d.token = of_token and d.status = 'final' and d.credited
       and d.settlement_id is null and (with_held_back or not d.held_back)
   ) d
+$function$;
+
+-- Which sweeps of a payout are not final, and since when they are under way; null if all are.
+CREATE OR REPLACE FUNCTION app.unfinished_sweeps(of_payout uuid)
+ RETURNS text
+ LANGUAGE sql
+ STABLE
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select count(*) || ' of ' || (select count(*) from app.payout_sweep l where l.payout_id = of_payout) || ' sweeps are not final: '
+    || string_agg('of ' || s.source || ' since ' || app.iso(s.created_at), ', ') filter (where s.n <= 3) || case when count(*) > 3 then ' and others' else '' end
+  from (select s.source, s.created_at, row_number() over (order by s.created_at, s.id) as n from app.payout_sweep l
+    join app.outgoing_payment s on s.id = l.outgoing_payment_id where l.payout_id = of_payout and s.status <> 'final' order by s.created_at, s.id) s
+  having count(*) > 0
 $function$;
 
 -- Gives the lock of a webhook endpoint back; false if this connection does not have it.
@@ -7802,6 +7852,51 @@ AS $function$
         (select d.block_height from app.deposit d where d.status = 'final' and d.id = case when i.kind like 'final\_deposit\_%' then i.subject::uuid end),
         (select max(n.block_height) from app.outgoing_confirmed_tx n where n.outgoing_payment_id = case when i.kind like 'final\_payment\_%' then i.subject::uuid end)
       ) > c.final_height limit 1))
+$function$;
+
+-- What an outgoing payment really waits for: the reason, its detail for operators, and since when; null if nothing is in its way.
+CREATE OR REPLACE FUNCTION app.why_outgoing_waits(s app.outgoing_payment, OUT reason text, OUT detail text, OUT since timestamp with time zone)
+ RETURNS record
+ LANGUAGE sql
+ STABLE
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select w.reason, w.detail, w.since from (
+    select 1 as depth, 'unproven_expiry' as reason, 'transaction ' || o.txid || ' has expired, and it is not proven that no block holds it: ' || o.unproven as detail,
+      o.unproven_since as since
+    from app.outgoing_attempt o
+    join lateral (select f.fate from app.attempt_fate f where f.chain = o.chain and f.txid = o.txid offset 0) f on f.fate = 'open' -- not computed for all that ever were
+    where o.outgoing_payment_id = s.id and o.unproven is not null
+    union all
+    (select 2, b.waiting_reason, 'an earlier transaction of ' || b.fee_payer || ', with nonce ' || b.nonce || ', waits: ' || coalesce(b.waiting_detail, b.waiting_reason),
+      b.waiting_since
+    from app.outgoing_payment b
+    where s.waiting_reason = 'nonce_too_high' and b.chain = s.chain and b.fee_payer = s.fee_payer and b.nonce < s.nonce and b.status = 'allocated'
+      and b.waiting_reason is not null order by b.nonce limit 1)
+    union all
+    select 3, s.waiting_reason, s.waiting_detail, s.waiting_since where s.waiting_reason is not null
+  ) w order by w.depth limit 1
+$function$;
+
+-- What a payout really waits for: the reason, its detail for operators, and since when; null if nothing is in its way.
+CREATE OR REPLACE FUNCTION app.why_payout_waits(p app.payout, OUT reason text, OUT detail text, OUT since timestamp with time zone)
+ RETURNS record
+ LANGUAGE sql
+ STABLE
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select w.reason, w.detail, w.since from (
+    select 1 as depth, x.reason, x.detail, x.since from app.outgoing_payment s cross join lateral app.why_outgoing_waits(s) x
+    where s.payout_id = p.id and s.kind = 'payout' and s.status <> 'final' and x.reason is not null and p.status in ('swept', 'paying')
+    union all
+    (select 2, x.reason, 'the sweep of ' || s.source || ' waits: ' || coalesce(x.detail, x.reason) || '; ' || app.unfinished_sweeps(p.id), x.since
+    from app.payout_sweep l join app.outgoing_payment s on s.id = l.outgoing_payment_id cross join lateral app.why_outgoing_waits(s) x
+    where p.waiting_reason = 'sweeps' and l.payout_id = p.id and s.status <> 'final' and x.reason is not null order by x.since limit 1)
+    union all
+    select 3, 'sweeps', coalesce(app.unfinished_sweeps(p.id), p.waiting_detail), p.waiting_since where p.waiting_reason = 'sweeps'
+    union all
+    select 4, p.waiting_reason, p.waiting_detail, p.waiting_since where p.waiting_reason is not null
+  ) w where p.status not in ('completed', 'failed') order by w.depth limit 1
 $function$;
 
 -- Trigger: a new deposit that is protocol income is not credited.
@@ -9885,13 +9980,15 @@ begin
   perform chain.touch(of_chain, changed);
 end $function$;
 
--- Opens an incident, or renews its reason, for a transaction of which it is not proven that it expired, 10 minutes after its end must have come.
+-- Notes why it is not proven that a transaction expired. Opens an incident, or renews its reason, for a transaction of which it is not proven that it expired, 10 minutes after its end must have come.
 CREATE OR REPLACE FUNCTION chain.note_unproven(of_chain text, of_txid text, why text)
  RETURNS void
  LANGUAGE sql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog'
 AS $function$
+  update app.outgoing_attempt o set unproven = why, unproven_since = coalesce(o.unproven_since, clock_timestamp())
+  where o.chain = of_chain and o.txid = of_txid and o.unproven is distinct from why;
   insert into app.incident as i (chain, kind, subject, details)
   select null, 'unproven_expiry', of_chain || ':' || of_txid, jsonb_build_object('txid', of_txid, 'why', why) -- without a chain: its other payments go on
   from chain.lapsable l join custody.journal j on j.stream = l.chain and j.txid = l.txid
@@ -12385,6 +12482,7 @@ grant execute on function app.sequence_events(integer) to sluice_jobs;
 grant execute on function app.set_payment_aside(uuid,integer) to sluice_jobs;
 grant execute on function app.store_signed(uuid,integer,text,text,text,numeric,numeric,jsonb) to sluice_jobs;
 grant execute on function app.sweepable(uuid,numeric,integer) to sluice_jobs;
+grant execute on function app.time_out_payout(uuid,bigint) to sluice_jobs;
 grant execute on function app.treasury_address(text) to sluice_jobs;
 grant execute on function app.try_lock_audit() to sluice_jobs;
 grant execute on function app.try_lock_endpoint(uuid) to sluice_jobs;

@@ -89,7 +89,7 @@ export async function untilTriedAgain({pool}: Context, {id, token}: Payout): Pro
   if (!rows[0]) return
   const {count, amount, failure, at} = rows[0]
   const detail = `${count} of its addresses, with ${amount} ${token}, could not be swept: ${failure}; tried again after ${at}`
-  return {reason: 'sweeps_failed', detail, ms: retryMs.told, failsAs: 'timed_out'}
+  return {reason: 'sweeps_failed', detail, ms: retryMs.told}
 }
 
 /** How much of the token the treasury lacks for a payout, in base units, after what sweeps under way will probably bring. */

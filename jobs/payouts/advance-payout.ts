@@ -16,6 +16,7 @@ import {
   type PayoutChain,
   retryable,
   retryMs,
+  unreachable,
   untilSwept,
   type Wait,
   whyHalted,
@@ -64,14 +65,14 @@ async function take(to: Context, payout: Payout): Promise<Outcome> {
   const halted = await whyHalted(to, payout.chain)
   if (halted) return {reason: 'chain_halted', detail: halted, ms: retryMs.soon}
   if (payout.isBlocked)
-    return {reason: 'deposits_blocked', detail: blocked, ms: 0, failsAs: 'deposits_blocked', failsAfterMs: 0}
+    return {reason: 'deposits_blocked', detail: blocked, ms: 0, fails: {as: 'deposits_blocked', afterMs: 0}}
   const chain = to.chains.get(payout.chain)
   if (!chain) {
     return {reason: 'no_node', detail: noNode(payout.chain), ms: retryMs.told}
   }
   try {
     return await retryable(steps[payout.status]!(to, payout, chain), async detail => {
-      return {reason: 'node_unreachable', detail, ms: retryMs.soon}
+      return {...unreachable(payout.chain, detail), ms: retryMs.soon}
     })
   } catch (error) {
     to.log.error(
@@ -97,10 +98,7 @@ async function ask(to: Context, {id}: Payout): Promise<Wait | undefined> {
   step('payout: before check')
   return await retryable(
     to.custody.check(id).then(response => {
-      if (response.ok) return undefined
-      const wait = {reason: response.code, detail: response.message, ms: retryMs.refused}
-      if (passing.has(response.code)) return wait
-      return {...wait, failsAs: response.code === 'not_whitelisted' ? 'address_not_whitelisted' : 'custody_rejected'}
+      return response.ok ? undefined : {reason: response.code, detail: response.message, ms: retryMs.refused}
     }),
     async detail => ({reason: 'custody_unreachable', detail, ms: retryMs.soon}),
   )
@@ -127,7 +125,7 @@ async function pay(to: Context, payout: Payout, chain: PayoutChain): Promise<Out
   const refusal = await ask(to, payout) // the whitelist may have changed since
   if (refusal) {
     // A nonce without a signed transaction holds up every payment after it, whoever is paid.
-    if (!rows[0] || !refusal.failsAs) return refusal
+    if (!rows[0] || outside.has(refusal.reason!) || passing.has(refusal.reason!)) return refusal
     await to.pool.query('select app.set_payment_aside($1, $2)', [payout.id, heldUpMs])
     return {...refusal, ms: heldUpMs}
   }
@@ -138,29 +136,46 @@ async function pay(to: Context, payout: Payout, chain: PayoutChain): Promise<Out
 /** The nonce is taken; the payout waits for whatever its payment waits for. Its status is paying once the payment is signed and stored. */
 function begun({reason, detail}: {reason: string | null; detail: string | null}): Wait {
   const common = {reason, detail: detail ?? undefined, ms: retryMs.soon}
-  if (reason === 'would_revert') return {...common, failsAs: 'timed_out', failsAfterMs: heldUpMs}
+  if (reason === 'would_revert') return {...common, fails: {as: 'timed_out', afterMs: heldUpMs}}
   if (reason !== null && checked.has(reason)) return {reason: null, ms: retryMs.soon} // no longer true: custody was just asked
   if (reason === null || passing.has(reason) || outside.has(reason)) return common
-  return {...common, failsAs: 'custody_rejected', failsAfterMs: heldUpMs}
+  return {...common, fails: {as: 'custody_rejected', afterMs: heldUpMs}}
 }
 
 // --- waiting ---
 
-async function wait(to: Context, {id}: Payout, {reason, detail, ms, failsAs, failsAfterMs}: Wait): Promise<void> {
+async function wait(to: Context, {id}: Payout, {reason, detail, ms, fails}: Wait): Promise<void> {
   await to.pool.query('select app.wait_payout($1, $2, $3, $4)', [id, reason, detail ?? null, ms])
-  if (!failsAs) return
-  const {rows} = await to.pool.query<{is_late: boolean}>(
-    `select clock_timestamp() - waiting_since >= $2 * interval '1 millisecond' as is_late from app.payout where id = $1`,
-    [id, Math.min(failsAfterMs ?? to.payoutTimeoutMs, to.payoutTimeoutMs)],
+  const code = (fails && (await failSoon(to, id, fails, detail))) ?? (await timeOut(to, id))
+  if (code)
+    to.log.warn(
+      {payout: id, code, reason},
+      `a payout failed, and the merchant has the balance back: ${detail ?? reason}`,
+    )
+}
+
+/** Fails a payout that has waited so long for the same reason. Resolves to the code if it has failed. */
+async function failSoon(
+  {pool}: Context,
+  id: string,
+  {as, afterMs}: NonNullable<Wait['fails']>,
+  detail: string | undefined,
+): Promise<string | undefined> {
+  const {rowCount} = await pool.query(
+    `select from app.payout p cross join lateral app.fail_payout(p.id, $2, $3) as has_failed
+     where p.id = $1 and p.waiting_since <= clock_timestamp() - $4 * interval '1 millisecond' and has_failed`,
+    [id, as, detail, afterMs],
   )
-  if (!rows[0]!.is_late) return
-  const {rowCount} = await to.pool.query('select from app.fail_payout($1, $2, $3) as has_failed where has_failed', [
+  return rowCount ? as : undefined
+}
+
+/** Fails a payout that has waited too long before its payment, whatever for. Resolves to the code if it has failed. */
+async function timeOut({pool, payoutTimeoutMs}: Context, id: string): Promise<string | undefined> {
+  const {rows} = await pool.query<{code: string | null}>('select app.time_out_payout($1, $2) as code', [
     id,
-    failsAs,
-    detail,
+    payoutTimeoutMs,
   ])
-  if (rowCount)
-    to.log.warn({payout: id, code: failsAs}, `a payout failed, and the merchant has the balance back: ${detail}`)
+  return rows[0]!.code ?? undefined
 }
 
 async function read({pool}: Context, id: string): Promise<Payout | undefined> {

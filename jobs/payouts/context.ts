@@ -104,9 +104,8 @@ export interface Wait {
   reason: string | null
   detail?: string
   ms: number
-  /** The payout fails with this code if it waits too long for the same reason. */
-  failsAs?: string
-  failsAfterMs?: number
+  /** The payout fails with this code if it waits so long for the same reason; every other one does after PAYOUT_TIMEOUT_MS. */
+  fails?: {as: string; afterMs: number}
 }
 
 /** The outcome of a step: the next step at once, or a wait. */
@@ -127,23 +126,26 @@ export async function whyHalted({pool}: Context, chain: string): Promise<string 
   return rows[0]!.why ?? undefined
 }
 
-export function noNode(code: string): string {
+/** The setting that names the node of a chain. */
+function endpointOf(code: string): string {
   const of = chain(code)
-  return `${code} has no node; set ${familyOf(of).endpointVariable(of)} for the jobs worker`
+  return familyOf(of).endpointVariable(of)
 }
 
-/** The wait of a payout while one of its sweeps is not final. The reason is the most common one among those sweeps. */
+/** What an error of a node says, and which setting names the node. */
+export const unreachable = (code: string, detail: string): {reason: string; detail: string} => {
+  return {reason: 'node_unreachable', detail: `${endpointOf(code)}: ${detail}`}
+}
+
+export const noNode = (code: string): string => `${code} has no node; set ${endpointOf(code)} for the jobs worker`
+
+/** The wait of a payout while one of its sweeps is not final. What that waits for is found where it is shown (app.why_payout_waits). */
 export async function untilSwept({pool}: Context, {id}: Payout): Promise<Wait | undefined> {
-  const {rows} = await pool.query<{count: number; of: number; reason: string | null}>(
-    `select count(*) filter (where s.status <> 'final')::int as count, count(*)::int as of,
-       mode() within group (order by s.waiting_reason) filter (where s.status <> 'final') as reason
-     from app.payout_sweep l join app.outgoing_payment s on s.id = l.outgoing_payment_id where l.payout_id = $1`,
+  const {rows} = await pool.query(
+    `select from app.payout_sweep l join app.outgoing_payment s on s.id = l.outgoing_payment_id where l.payout_id = $1 and s.status <> 'final' limit 1`,
     [id],
   )
-  const {count, of, reason} = rows[0]!
-  if (!count) return
-  const why = reason ? `: ${reason}` : ''
-  return {reason: reason ?? 'sweeps', detail: `${count} of ${of} sweeps are not final${why}`, ms: retryMs.told}
+  return rows.length ? {reason: 'sweeps', ms: retryMs.told} : undefined
 }
 
 /** For chains whose nodes may forget a transaction at any time: after half of its age, within 5 s and a minute. */
@@ -153,7 +155,7 @@ export function resendByAge(ageMs: number): number {
 
 /** The recipient will not be payable later: the payout fails soon. */
 export function notPayable(reason: string, detail: string): Wait {
-  return {reason, detail, ms: retryMs.soon, failsAs: reason, failsAfterMs: 30_000}
+  return {reason, detail, ms: retryMs.soon, fails: {as: reason, afterMs: 30_000}}
 }
 
 export function shortOfFunds(detail: string): Wait {

@@ -4,7 +4,16 @@
 // Safe to run twice, and beside another worker: if two begin the same transaction, one does. A return that cannot begin records why, and is
 // tried again at the next tick.
 import {failureOf, inWords} from '../../db/failure.ts'
-import {type Context, noNode, type ReturnStep, retryable, retryMs, type Wait, whyHalted} from './context.ts'
+import {
+  type Context,
+  noNode,
+  type ReturnStep,
+  retryable,
+  retryMs,
+  unreachable,
+  type Wait,
+  whyHalted,
+} from './context.ts'
 
 export async function carryOutReturns(to: Context): Promise<void> {
   const {rows} = await to.pool.query<Omit<ReturnStep, 'amount'> & {amount: string}>(
@@ -25,7 +34,7 @@ async function begin(to: Context, of: ReturnStep): Promise<Wait | undefined> {
     return {reason: 'not_returnable', detail: `nothing is returned on ${of.chain}`, ms: retryMs.told}
   try {
     return await retryable(chain.beginReturn(to, of), async detail => {
-      return {reason: 'node_unreachable', detail, ms: retryMs.soon}
+      return {...unreachable(of.chain, detail), ms: retryMs.soon}
     })
   } catch (error) {
     to.log.error(

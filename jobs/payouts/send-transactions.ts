@@ -7,7 +7,7 @@
 import type {Task} from 'graphile-worker'
 import {z} from 'zod'
 import {step} from '../../base/step.ts'
-import {type Context, noNode, type PayoutChain, retryable, type Stored, whyHalted} from './context.ts'
+import {type Context, noNode, type PayoutChain, retryable, type Stored, unreachable, whyHalted} from './context.ts'
 import {dueOutgoingPayments, lowestUnsigned, type OutgoingPayment, waitOutgoingPayment} from './outgoing-payments.ts'
 import {signAndStore} from './sign-attempts.ts'
 
@@ -144,7 +144,9 @@ async function attempts(
   )
   await wait(behind, 'nonce_too_high', 'an earlier transaction of the same address is not signed yet')
   if (!wanted.length) return new Map()
-  const planned = await retryable(chain.plan(to, wanted), detail => wait(wanted, 'node_unreachable', detail))
+  const planned = await retryable(chain.plan(to, wanted), why =>
+    wait(wanted, 'node_unreachable', unreachable(code, why).detail),
+  )
   return await signAndStore(to, chain, planned)
 }
 
@@ -153,7 +155,7 @@ async function broadcast(to: Context, chain: PayoutChain, code: string, attempts
   step('send: before broadcast')
   const responses = await retryable(chain.broadcast(attempts.map(({raw}) => raw)), async detail => {
     for (const {outgoingPaymentId} of attempts)
-      await waitOutgoingPayment(to, outgoingPaymentId, {reason: 'node_unreachable', detail, ms: nodeRetryMs})
+      await waitOutgoingPayment(to, outgoingPaymentId, {...unreachable(code, detail), ms: nodeRetryMs})
     return undefined
   })
   step('send: after broadcast')

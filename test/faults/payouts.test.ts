@@ -159,7 +159,7 @@ test('a payout to an address off the whitelist waits, continues once it is white
   const late = await world.request(shop, 'ETH')
   await world.becomes(late, 'not_whitelisted')
   await world.db.rows(
-    `update app.payout set waiting_since = now() - interval '25 hours', next_step_at = now() where id = $1`,
+    `update app.payout set created_at = now() - interval '73 hours', next_step_at = now() where id = $1`,
     [late],
   )
   expect(await world.becomes(late, 'failed')).toMatchObject({error_code: 'address_not_whitelisted'})
@@ -194,10 +194,10 @@ test('a payment and a withdrawal that custody refuses give up their nonces, and 
   worker = await world.startWorker()
   expect(await world.becomes(id, 'not_whitelisted')).toMatchObject({status: 'swept'})
   const waited = (id: string, time: string) =>
-    world.db.rows('update app.payout set waiting_since = now() - $2::interval, next_step_at = now() where id = $1', [
-      id,
-      time,
-    ])
+    world.db.rows(
+      'update app.payout set created_at = now() - $2::interval, waiting_since = now() - $2::interval, next_step_at = now() where id = $1',
+      [id, time],
+    )
   await waited(id, '2 minutes')
   const outcomes = 'select outcome from app.outgoing_payment where id = any($1)'
   await until(
@@ -220,7 +220,7 @@ test('a payment and a withdrawal that custody refuses give up their nonces, and 
     await world.db.rows(`select app.${begin}`, [late])
   worker = await world.startWorker()
   await world.becomes(late, 'not_whitelisted')
-  await waited(late, '25 hours')
+  await waited(late, '73 hours')
   expect(await world.becomes(late, 'failed')).toMatchObject({error_code: 'address_not_whitelisted'})
   expect(await balanceOf(shop, 'ETH')).toBe(`${ether}`)
 })

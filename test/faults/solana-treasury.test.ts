@@ -9,6 +9,7 @@ import {faucet} from '../../devnet/solana/constants.ts'
 import {addressOfKey, newKey} from '../../devnet/solana/keys.ts'
 import {beginWithdrawal} from '../../jobs/payouts/solana/withdraw.ts'
 import {assertBooks} from '../support/books.ts'
+import {ShownWait} from '../support/shown-wait.ts'
 import {createTokenAccount, tokenProgram} from '../support/solana/instructions.ts'
 import {SolanaWorld, sol} from '../support/solana/world.ts'
 import {until} from '../support/until.ts'
@@ -23,13 +24,16 @@ const gross = sol / 100n
 
 let world: SolanaWorld
 let owner: pg.Client
+let shown: ShownWait
 beforeAll(async () => {
   world = await SolanaWorld.open({treasury: 0n})
   owner = new pg.Client({connectionString: world.db.ownerUrl})
   await owner.connect()
+  shown = await ShownWait.open(world)
   await world.startWorker({settings: {SOL_COLLECT_ABOVE: 'SOL:5'}})
 })
 afterAll(async () => {
+  await shown?.close()
   await owner?.end()
   await world?.close()
 })
@@ -45,14 +49,20 @@ test('a treasury that cannot pay for a sweep, or would hold less than the rent a
   const shop = await world.openShop([gross])
   await world.db.rows('update app.merchant set fee_bps = 0 where id = $1', [shop.id]) // the operator earns nothing
   const id = await world.request(shop, 'SOL', true)
-  const {waiting_detail} = await world.becomes(id, 'insufficient_treasury_funds')
   const least = rent + highestSweepFee
-  expect(waiting_detail).toMatch(`holds 0 lamports; it pays for sweeps, and needs ${least}`)
+  await shown.isThis(id, {
+    reason: 'insufficient_treasury_funds',
+    detail: `holds 0 lamports; it pays for sweeps, and needs ${least}`,
+    api: ['insufficient_treasury_funds', 'the treasury is short of funds'],
+  })
   expect(await world.attempts(id)).toEqual([])
   await world.pay([world.treasury], [least])
   await untilHolds(shop.addresses[0]!, 0n)
-  const {waiting_detail: why} = await world.becomes(id, 'treasury_below_rent')
-  expect(why).toMatch('less than an account must (rent)')
+  await shown.isThis(id, {
+    reason: 'treasury_below_rent',
+    detail: /less than an account must \(rent\)/,
+    api: ['treasury_below_rent', 'the treasury would hold less than an account of the chain must'],
+  })
   expect(await world.attempts(id)).toEqual([])
   await world.pay([world.treasury], [rent])
   await world.becomes(id, 'completed')

@@ -220,8 +220,11 @@ export class World {
     return idOf(rows[0]!.id)
   }
 
+  /** With what it really waits for. */
   async payout(id: string): Promise<PayoutRow> {
-    return (await this.db.rows<PayoutRow>('select * from app.payout where id = $1', [id]))[0]!
+    const sql = `select p.*, w.reason as waiting_reason, w.detail as waiting_detail, w.since as waiting_since
+      from app.payout p cross join lateral app.why_payout_waits(p) w where p.id = $1`
+    return (await this.db.rows<PayoutRow>(sql, [id]))[0]!
   }
 
   /** Waits until it has this status, or waits for this reason. */

@@ -23,7 +23,7 @@ const settings = {
   DASHBOARD_PORT: '0',
   WEBHOOK_ALLOW_PRIVATE: '1',
   RATE_LIMIT_PER_MINUTE: '100000',
-  PAYOUT_TIMEOUT_MS: '15000',
+  PAYOUT_TIMEOUT_MS: '40000',
   PAYMENT_EXPIRY_MS: '12000',
   PUBLIC_URL: 'https://pay.example', // so that the same request gets the same bytes, wherever the API listens
   REPLACE_AFTER_MS: '2500',

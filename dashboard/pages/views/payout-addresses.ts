@@ -32,16 +32,10 @@ export const whitelistState = ({whitelist}: PayoutAddress): Html | undefined =>
 /** What has to be done before something is paid there. Only the operator can: nobody who gets into this dashboard can add an address. */
 export function whitelistText(row: PayoutAddress, me: Me, payoutTimeoutMs: number): Html | undefined {
   const {chain, address, whitelist, active_at} = row
-  const longest = duration(payoutTimeoutMs)
-  if (whitelist === 'waiting' && active_at) {
-    const soonest = Date.parse(active_at) - payoutTimeoutMs
-    return html`<p class="notice wait">Payouts on ${chain} wait until ${utc(active_at)}: from then on the whitelist has this address. ${
-      soonest > Date.now() &&
-      html`<strong>A payout that is requested now fails before that</strong>, because none waits longer than ${longest}. Request it after ${utc(new Date(soonest).toISOString())}.`
-    }</p>`
-  }
+  if (whitelist === 'waiting' && active_at)
+    return html`<p class="notice wait">Payouts on ${chain} wait until ${utc(active_at)}: from then on the whitelist has this address.</p>`
   if (whitelist !== 'missing' || address === null) return undefined
-  return html`<div class="notice wait"><p>Payouts on ${chain} wait until the operator puts this address on the whitelist, and fail after ${longest}. Send the operator this command:</p>${command(
+  return html`<div class="notice wait"><p>Payouts on ${chain} wait until the operator puts this address on the whitelist, and fail after ${duration(payoutTimeoutMs)}. Send the operator this command:</p>${command(
     `sluice whitelist add --merchant ${me.merchant_prefix} --chain ${chain} --address ${address}`,
     'command for the operator',
   )}</div>`

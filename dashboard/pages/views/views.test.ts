@@ -222,20 +222,19 @@ describe('what pages say', () => {
     expect(text).not.toContain('has to act')
   })
 
-  test('a page says so if payouts fail before their address counts as whitelisted', () => {
-    const text = (hours: number) =>
+  test('a page says how long payouts wait for the whitelist, unless their address has a time from which it counts', () => {
+    const text = (whitelist: 'missing' | 'waiting', active_at: string | null) =>
       readingOf(
         payoutAddressesPage({
-          addresses: [{...address, whitelist: 'waiting', active_at: soon}],
+          addresses: [{...address, whitelist, active_at}],
           chains,
           me,
-          payoutTimeoutMs: hours * 3_600_000,
+          payoutTimeoutMs: 72 * 3_600_000,
         }),
       )
-    expect(text(24)).toContain(
-      'A payout that is requested now fails before that , because none waits longer than 24 hours.',
-    )
-    expect(text(72)).not.toContain('fails before that')
+    expect(text('missing', null)).toContain('and fail after 72 hours.')
+    expect(text('waiting', soon)).toContain(`wait until ${soon.slice(0, 10)}`)
+    expect(text('waiting', soon)).not.toContain('fail')
   })
 
   test('a cancelled payout is called cancelled, and nothing about it is a failure or still to come', () => {

@@ -81,16 +81,18 @@ $$;
 comment on function app.close_expiry_incidents is 'Closes the incidents about transactions that expire whose reason is gone: the payment is not contested any more, or it is known what became of the transaction.';
 
 -- What stays unproven is for an operator: the indexer cannot tell, because nodes contradict each other or keep no history, or because blocks were not
--- read. The indexer says it again at each poll; it is no incident while the chain may just be late.
+-- read. The indexer says it again at each poll; it is shown at once, but is no incident while the chain may just be late.
 create or replace function chain.note_unproven(of_chain text, of_txid text, why text) returns void
 language sql security definer set search_path = pg_catalog as $$
+  update app.outgoing_attempt o set unproven = why, unproven_since = coalesce(o.unproven_since, clock_timestamp())
+  where o.chain = of_chain and o.txid = of_txid and o.unproven is distinct from why;
   insert into app.incident as i (chain, kind, subject, details)
   select null, 'unproven_expiry', of_chain || ':' || of_txid, jsonb_build_object('txid', of_txid, 'why', why) -- without a chain: its other payments go on
   from chain.lapsable l join custody.journal j on j.stream = l.chain and j.txid = l.txid
   where l.chain = of_chain and l.txid = of_txid and extract(epoch from clock_timestamp()) * 1000 > j.lifetime_clock_ms + 600000
   on conflict (subject, kind) where resolved_at is null do update set details = excluded.details where i.details <> excluded.details
 $$;
-comment on function chain.note_unproven is 'Opens an incident, or renews its reason, for a transaction of which it is not proven that it expired, 10 minutes after its end must have come.';
+comment on function chain.note_unproven is 'Notes why it is not proven that a transaction expired. Opens an incident, or renews its reason, for a transaction of which it is not proven that it expired, 10 minutes after its end must have come.';
 grant execute on function chain.note_unproven to sluice_indexer;
 
 create or replace function app.decide_absent(of_incident app.incident) returns void

@@ -5,9 +5,11 @@ language plpgsql stable set search_path = pg_catalog as $$
 begin
   return query
     with open_payout as materialized (
-      select p.chain, p.status, p.waiting_reason, p.waiting_since from app.payout p where p.status not in ('completed', 'failed')
+      select p.chain, p.status, w.reason as waiting_reason, w.since as waiting_since
+      from app.payout p cross join lateral app.why_payout_waits(p) w where p.status not in ('completed', 'failed')
     ), open_outgoing_payment as materialized (
-      select s.chain, s.kind, s.waiting_reason, s.waiting_since from app.outgoing_payment s where s.status <> 'final'
+      select s.chain, s.kind, w.reason as waiting_reason, w.since as waiting_since
+      from app.outgoing_payment s cross join lateral app.why_outgoing_waits(s) w where s.status <> 'final'
     )
     select 'sluice_payouts_open', json_build_object('chain', c.chain, 'status', s.status), count(o.chain)::double precision
     from app.chain c cross join unnest(array['pending', 'sweeping', 'swept', 'paying']) s (status)

@@ -1,5 +1,5 @@
 -- What a payout waits for, and when its next step is tried again. The worker notes it when a step cannot be taken (jobs/payouts/advance-payout.ts);
--- the merchant reads it as `waiting`, the operator with all details (sluice payout).
+-- what is really waited for is found by why_waiting.sql.
 --
 -- A payout whose next_step_at has come is due (app.due_job): the worker adds its job again, so nothing is lost when a worker dies.
 
@@ -26,23 +26,3 @@ begin
   where p.status in ('sweeping', 'swept') and p.id in (select l.payout_id from app.payout_sweep l where l.outgoing_payment_id = any(sweeps)) order by p.id;
 end $$;
 comment on function app.wake_payouts_after is 'Wakes the payouts that waited for these outgoing payments, which are final now.';
-
--- A wait for nothing but time is not shown. In paying it is the payment that waits; before that, the payout notes what its sweeps and its payment
--- wait for. A transaction that is past its end, while it is not proven that no block holds it, is what its payment waits for.
-create or replace function app.payout_waiting(p app.payout) returns json
-language sql stable security definer set search_path = pg_catalog as $$
-  select json_build_object('code', k.code, 'message', k.message, 'since', app.iso(w.since))
-  from (
-    select p.waiting_reason as reason, p.waiting_since as since where p.status in ('pending', 'sweeping', 'swept')
-    union all
-    select s.waiting_reason, s.waiting_since from app.outgoing_payment s where s.payout_id = p.id and s.kind = 'payout' and p.status = 'paying'
-    union all
-    select i.kind, i.opened_at from app.outgoing_payment s join app.outgoing_attempt o on o.outgoing_payment_id = s.id
-    join app.incident i on i.kind = 'unproven_expiry' and i.subject = s.chain || ':' || o.txid and i.resolved_at is null
-    where s.payout_id = p.id and s.kind = 'payout' and p.status = 'paying'
-  ) w
-  join app.waiting_code k on w.reason = any(k.reasons)
-  order by w.reason = 'unproven_expiry' desc limit 1
-$$;
-comment on function app.payout_waiting is 'Why a payout waits, as the API shows it: {code, message, since}; null if nothing is in its way, or it has ended.';
-grant execute on function app.payout_waiting to sluice_api;

@@ -75,7 +75,7 @@ async function sweep(to: Context, payout: Payout, chain: Bitcoin): Promise<Outco
 /** No node relays such an output, and waiting does not change that. */
 function belowDust({amount}: Payout, least: bigint): Wait {
   const detail = `${amount} sat would be dust: nodes accept no payment below ${least} sat to such an address`
-  return {reason: 'below_dust', detail, ms: retryMs.soon, failsAs: 'broadcast_rejected', failsAfterMs: 0}
+  return {reason: 'below_dust', detail, ms: retryMs.soon, fails: {as: 'broadcast_rejected', afterMs: 0}}
 }
 
 async function priceOf({node, settings}: Bitcoin): Promise<Price | Wait> {

@@ -12,13 +12,12 @@ export async function offered(chain: Evm): Promise<Fees | Wait> {
 /** The most that a payment may cost now, in wei; or why it is not begun: it would fail, or cost more than the operator allows for one. */
 export async function paymentFee(chain: Evm, payment: Payment): Promise<bigint | Wait> {
   const {chain: registered, maxFeePerGas, maxPaymentFee} = chain.settings
-  const waiting = {ms: retryMs.soon, failsAs: 'timed_out'}
   const [estimate] = await chain.node.estimates([paymentCall(chain, payment)])
   const limit = paymentGas(estimate!)
-  if ('failure' in limit) return {reason: 'would_revert', detail: limit.failure, ...waiting}
+  if ('failure' in limit) return {reason: 'would_revert', detail: limit.failure, ms: retryMs.soon}
   const market = await chain.node.feeMarket(registered.leastTip)
   const fees = offer(market, capOf(maxFeePerGas, maxPaymentFee, limit.gas))
-  return fees ? fees.maxFeePerGas * limit.gas : {...aboveCap(chain, market, limit.gas), ...waiting}
+  return fees ? fees.maxFeePerGas * limit.gas : {...aboveCap(chain, market, limit.gas), ms: retryMs.soon}
 }
 
 /** Why a transaction is not sent: its price, or what it costs with that much gas. */

@@ -1,0 +1,62 @@
+-- What a payout, or a transaction of ours, really waits for: the innermost reason, with what an operator has to know, and since when that reason stands.
+-- The API, the dashboard, the command line and the metrics all ask here.
+--
+-- Each row notes what its own next step waits for (app.wait_payout, app.wait_outgoing_payment). If that is another row, such as a sweep, or a payment with
+-- a lower nonce, or if the indexer knows more of an attempt, the reason there is the one. Nothing is counted only: what is named can be looked up.
+-- Locks: none.
+
+create or replace function app.why_outgoing_waits(s app.outgoing_payment, out reason text, out detail text, out since timestamptz)
+language sql stable set search_path = pg_catalog as $$
+  select w.reason, w.detail, w.since from (
+    select 1 as depth, 'unproven_expiry' as reason, 'transaction ' || o.txid || ' has expired, and it is not proven that no block holds it: ' || o.unproven as detail,
+      o.unproven_since as since
+    from app.outgoing_attempt o
+    join lateral (select f.fate from app.attempt_fate f where f.chain = o.chain and f.txid = o.txid offset 0) f on f.fate = 'open' -- not computed for all that ever were
+    where o.outgoing_payment_id = s.id and o.unproven is not null
+    union all
+    (select 2, b.waiting_reason, 'an earlier transaction of ' || b.fee_payer || ', with nonce ' || b.nonce || ', waits: ' || coalesce(b.waiting_detail, b.waiting_reason),
+      b.waiting_since
+    from app.outgoing_payment b
+    where s.waiting_reason = 'nonce_too_high' and b.chain = s.chain and b.fee_payer = s.fee_payer and b.nonce < s.nonce and b.status = 'allocated'
+      and b.waiting_reason is not null order by b.nonce limit 1)
+    union all
+    select 3, s.waiting_reason, s.waiting_detail, s.waiting_since where s.waiting_reason is not null
+  ) w order by w.depth limit 1
+$$;
+comment on function app.why_outgoing_waits is 'What an outgoing payment really waits for: the reason, its detail for operators, and since when; null if nothing is in its way.';
+
+-- A wait for nothing but time is a reason only inside (sweeps: they are under way). In paying it is the payment that waits.
+create or replace function app.why_payout_waits(p app.payout, out reason text, out detail text, out since timestamptz)
+language sql stable set search_path = pg_catalog as $$
+  select w.reason, w.detail, w.since from (
+    select 1 as depth, x.reason, x.detail, x.since from app.outgoing_payment s cross join lateral app.why_outgoing_waits(s) x
+    where s.payout_id = p.id and s.kind = 'payout' and s.status <> 'final' and x.reason is not null and p.status in ('swept', 'paying')
+    union all
+    (select 2, x.reason, 'the sweep of ' || s.source || ' waits: ' || coalesce(x.detail, x.reason) || '; ' || app.unfinished_sweeps(p.id), x.since
+    from app.payout_sweep l join app.outgoing_payment s on s.id = l.outgoing_payment_id cross join lateral app.why_outgoing_waits(s) x
+    where p.waiting_reason = 'sweeps' and l.payout_id = p.id and s.status <> 'final' and x.reason is not null order by x.since limit 1)
+    union all
+    select 3, 'sweeps', coalesce(app.unfinished_sweeps(p.id), p.waiting_detail), p.waiting_since where p.waiting_reason = 'sweeps'
+    union all
+    select 4, p.waiting_reason, p.waiting_detail, p.waiting_since where p.waiting_reason is not null
+  ) w where p.status not in ('completed', 'failed') order by w.depth limit 1
+$$;
+comment on function app.why_payout_waits is 'What a payout really waits for: the reason, its detail for operators, and since when; null if nothing is in its way.';
+
+create or replace function app.unfinished_sweeps(of_payout uuid) returns text
+language sql stable set search_path = pg_catalog as $$
+  select count(*) || ' of ' || (select count(*) from app.payout_sweep l where l.payout_id = of_payout) || ' sweeps are not final: '
+    || string_agg('of ' || s.source || ' since ' || app.iso(s.created_at), ', ') filter (where s.n <= 3) || case when count(*) > 3 then ' and others' else '' end
+  from (select s.source, s.created_at, row_number() over (order by s.created_at, s.id) as n from app.payout_sweep l
+    join app.outgoing_payment s on s.id = l.outgoing_payment_id where l.payout_id = of_payout and s.status <> 'final' order by s.created_at, s.id) s
+  having count(*) > 0
+$$;
+comment on function app.unfinished_sweeps is 'Which sweeps of a payout are not final, and since when they are under way; null if all are.';
+
+create or replace function app.payout_waiting(p app.payout) returns json
+language sql stable security definer set search_path = pg_catalog as $$
+  select json_build_object('code', k.code, 'message', k.message, 'since', app.iso(w.since))
+  from app.why_payout_waits(p) w join app.waiting_code k on w.reason = any(k.reasons)
+$$;
+comment on function app.payout_waiting is 'Why a payout waits, as the API shows it: {code, message, since}; null if nothing is in its way, or it has ended.';
+grant execute on function app.payout_waiting to sluice_api;
