@@ -68,6 +68,11 @@ test('name and fee of a merchant change independently, and nothing else changes'
     prefix: 'later',
     name: 'Before',
     fee_bps: 0,
+    cancels_per_day: 20,
+  })
+  expect(await json('merchant', 'update', '--merchant', 'later', '--cancels-per-day', '0')).toMatchObject({
+    fee_bps: 0,
+    cancels_per_day: 0,
   })
   expect(await json('merchant', 'update', '--merchant', 'later', '--name', 'After')).toMatchObject({
     name: 'After',
@@ -307,7 +312,7 @@ test('status shows the state of everything', async () => {
       },
     ],
     deposits: {pending: 0, unattributed: 0, held_back: 0},
-    payouts: {pending: 0, sweeping: 0, swept: 0, paying: 0, waiting: []},
+    payouts: {pending: 0, sweeping: 0, swept: 0, paying: 0, waiting: [], failed_sweeps: []},
     treasuries: [],
     queues: expect.any(Array),
     webhooks: {pending: 1, failing: 0, failed: 0, failing_endpoints: []},
