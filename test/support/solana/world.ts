@@ -123,7 +123,7 @@ export class SolanaWorld extends MinedWorld {
     const [{sql} = {sql: ''}] = await this.db.rows<{sql: string}>(
       `select pg_get_functiondef('chain.note_unproven'::regproc) as sql`,
     )
-    await this.db.rows(sql.replace('clock_timestamp()', `(clock_timestamp() + interval '1 hour')`))
+    await this.db.rows(sql.replace('from clock_timestamp()', `from (clock_timestamp() + interval '1 hour')`))
     const known = `select from app.incident where kind = 'unproven_expiry' and subject = 'SOL:' || $1 and details ->> 'why' like '%' || $2 || '%'`
     await until(async () => (await this.db.rows(known, [txid, why])).length, {timeoutMs: 20_000, what: `"${why}"`})
     await this.db.rows(sql)
