@@ -14,6 +14,7 @@ import {
   type Sweep,
   shortfall,
   sweepable,
+  treasuryOf,
   untilTriedAgain,
   whyUnpaid,
 } from './accounts.ts'
@@ -242,7 +243,7 @@ async function collect(to: Context, rules: Rules): Promise<void> {
     const found = await collectable(to, {chain: chain.code, token, above})
     const holdings = found.filter(({amount}) => BigInt(amount) >= worthwhile(rules))
     if (!holdings.length || (await rules.notNow(to))) continue
-    const why = await rules.cannotSweep(await treasuryOf(to, chain.family))
+    const why = await rules.cannotSweep(await treasuryOf(to, chain.code))
     if (why) to.log.warn({chain: chain.code, token}, `addresses are not collected: ${why}`)
     for (let i = 0; !why && i < holdings.length; i += atOnce) {
       const sweeps = await rules.sweeps(to, holdings.slice(i, i + atOnce))
@@ -253,12 +254,4 @@ async function collect(to: Context, rules: Rules): Promise<void> {
       )
     }
   }
-}
-
-async function treasuryOf({pool}: Context, family: string): Promise<string> {
-  const {rows} = await pool.query<{address: string}>(
-    `select address from custody.address where family = $1 and purpose = 'treasury'`,
-    [family],
-  )
-  return rows[0]!.address
 }

@@ -19,9 +19,7 @@ begin
   if p.id is null then return false; end if;
   -- Without a payment it has nothing in the treasury, and none begins while its row is locked: whoever cancels it, and leaves the transaction open,
   -- must not keep others from being paid.
-  if exists (select from app.outgoing_payment x where x.payout_id = p.id and x.kind = 'payout' and x.status <> 'final') then
-    perform app.lock_treasury(p.chain);
-  end if;
+  if not app.is_cancellable(p) then perform app.lock_treasury(p.chain); end if;
   select * into s from app.outgoing_payment x where x.payout_id = p.id and x.kind = 'payout' and x.status <> 'final' for update;
   -- Only now, with the lock: custody may have signed while this waited for it.
   if s.id is not null
