@@ -264,13 +264,9 @@ async function count(db: pg.Client): Promise<Counts> {
 
 async function failedSweeps(db: pg.Client): Promise<FailedSweeps[]> {
   const {rows} = await db.query<FailedSweeps>(
-    `select h.chain, h.token, count(*)::int as addresses, app.decimal(sum(h.amount), a.decimals) as amount,
-       (array_agg(f.failure order by f.retry_at desc))[1] as failure, min(f.retry_at) as retry_at
-     from (select distinct chain, token, address from app.failed_sweep) s
-     join app.holding h using (chain, token, address) join app.asset a using (chain, token)
-     cross join lateral app.sweep_failures(chain, token, address) f
-     where h.amount > 0 and app.sweep_under_way(chain, token, address) is null and not app.is_blocked(chain, token, address)
-     group by h.chain, h.token, a.decimals order by h.chain, h.token`,
+    `select chain, token, count(*)::int as addresses, app.decimal(sum(u.amount), a.decimals) as amount,
+       (array_agg(u.failure order by u.retry_at desc))[1] as failure, min(u.retry_at) as retry_at
+     from app.unswept_address u join app.asset a using (chain, token) group by chain, token, a.decimals order by chain, token`,
   )
   return rows
 }

@@ -366,7 +366,7 @@ describe('cancelling', () => {
     expect(count).toBe(1)
   })
 
-  test('by a merchant of payouts that have begun to sweep is limited within a day; of pending ones it is not', async () => {
+  test('by a merchant of payouts that have begun to sweep is limited within a day; of pending ones, and by the operator, it is not', async () => {
     const user = await rich()
     const cancel = async (begun: boolean) => {
       const payout = await money.claim(user)
@@ -375,6 +375,10 @@ describe('cancelling', () => {
       while (await money.allocate(user, 100));
     }
     await money.db.rows('select app.set_cancels_per_day($1, 2)', [user.merchantId])
+    const byOperator = await money.claim(user)
+    await money.work('begin_sweeping', byOperator)
+    await money.db.rows('select app.cancel_payout_by_operator($1)', [byOperator])
+    while (await money.allocate(user, 100));
     for (const begun of [true, false, true, false]) await cancel(begun)
     const refused = cancel(true)
     await expect(refused).rejects.toMatchObject({code: 'SL429', detail: expect.stringMatching(/^86[34]\d\d$/)})

@@ -1688,6 +1688,7 @@ create table app.payout (
   paying_at timestamp with time zone, -- When it became paying; null if it never did.
   finished_at timestamp with time zone, -- When it was completed or failed; null before.
   error_detail text, -- More about why it failed, for the operator; null if there is nothing more.
+  cancelled_by_merchant boolean not null default false, -- Whether its merchant cancelled it.
   constraint payout_pkey PRIMARY KEY (id),
   constraint payout_check CHECK ((gross = (fee + net))),
   constraint payout_fee_check CHECK ((fee >= (0)::numeric)),
@@ -2767,6 +2768,33 @@ UNION ALL
 --   state text: What it waits for, or how far it is.
 --   since timestamp with time zone: When it began.
 
+-- Addresses of merchants that hold something, whose last sweeps failed, and that are neither being swept nor blocked.
+create view app.unswept_address as
+ SELECT s.chain,
+    s.token,
+    s.address,
+    s.merchant_id,
+    h.amount,
+    f.failures,
+    f.failure,
+    f.retry_at
+   FROM ( SELECT DISTINCT failed_sweep.chain,
+            failed_sweep.token,
+            failed_sweep.address,
+            failed_sweep.merchant_id
+           FROM app.failed_sweep) s
+     JOIN app.holding h ON h.chain = s.chain AND h.token = s.token AND h.address = s.address AND h.amount > 0::numeric
+     CROSS JOIN LATERAL app.sweep_failures(s.chain, s.token, s.address) f(failures, failure, retry_at)
+  WHERE app.sweep_under_way(s.chain, s.token, s.address) IS NULL AND NOT app.is_blocked(s.chain, s.token, s.address);
+--   chain text: Chain code.
+--   token text: Token code.
+--   address text: The address that could not be swept.
+--   merchant_id uuid: Whose money it holds.
+--   amount numeric: What it holds, in base units.
+--   failures integer: How many of its sweeps failed within a day and after the last one that did not.
+--   failure text: Why the newest of them failed, in words for operators.
+--   retry_at timestamp with time zone: When it is tried again.
+
 -- Codes of the API for what a payout waits for.
 create view app.waiting_code as
  SELECT reasons,
@@ -3741,6 +3769,7 @@ begin
   if not app.fail_payout(p.id, 'cancelled', 'cancelled by the merchant') then
     raise exception 'a transaction that was signed may still pay it, so it can no longer be cancelled' using errcode = 'SL422';
   end if;
+  update app.payout o set cancelled_by_merchant = true where o.id = p.id;
 end $function$;
 
 -- An operator's decision to cancel a payout, even if its chain is halted. Returns failed, or cancelling if a payment is under way and its cancel has to become final first.
@@ -4648,23 +4677,16 @@ begin
   return failed;
 end $function$;
 
--- Addresses whose money a payout may need, whose sweeps failed, and that are not being swept: what they hold in base units, how often it failed, why, and when they are tried again.
+-- Addresses whose money a payout may need, and whose sweeps failed (app.unswept_address).
 CREATE OR REPLACE FUNCTION app.failed_sweeps(of_payout uuid)
- RETURNS TABLE(address text, amount numeric, failures integer, failure text, retry_at timestamp with time zone)
+ RETURNS SETOF app.unswept_address
  LANGUAGE sql
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog'
 AS $function$
-  select h.address, h.amount, f.failures, f.failure, f.retry_at
-  from app.payout p
-  cross join lateral (
-    select distinct f.address from app.failed_sweep f
-    where f.merchant_id = p.merchant_id and f.chain = p.chain and f.token = p.token and not app.uses_outputs(p.chain)
-      and (not p.sweep_first or p.status <> 'sweeping' or exists (select from app.deposit d where d.settlement_id = p.id and d.address = f.address))
-  ) s
-  join app.holding h on h.chain = p.chain and h.token = p.token and h.address = s.address and h.amount > 0
-  cross join lateral app.sweep_failures(p.chain, p.token, s.address) f
-  where p.id = of_payout and app.sweep_under_way(p.chain, p.token, s.address) is null and not app.is_blocked(p.chain, p.token, s.address)
+  select u.* from app.payout p join app.unswept_address u on u.merchant_id = p.merchant_id and u.chain = p.chain and u.token = p.token
+  where p.id = of_payout and not app.uses_outputs(p.chain)
+    and (not p.sweep_first or p.status <> 'sweeping' or exists (select from app.deposit d where d.settlement_id = p.id and d.address = u.address))
 $function$;
 
 -- A way out of app.incident_kind with the numbers of incidents (the first 20) and their chain in its commands.
@@ -5375,7 +5397,8 @@ declare
   cancelled record;
 begin
   select count(*) as number, min(p.finished_at) as since into cancelled from app.payout p
-  where p.merchant_id = of_merchant and p.error_code = 'cancelled' and p.sweeping_at is not null and p.finished_at > clock_timestamp() - interval '1 day';
+  where p.merchant_id = of_merchant and p.error_code = 'cancelled' and p.cancelled_by_merchant and p.sweeping_at is not null
+    and p.finished_at > clock_timestamp() - interval '1 day';
   if cancelled.number >= most then
     raise exception 'within a day, no more than % payouts that have begun can be cancelled; this one is not', most using errcode = 'SL429',
       detail = ceil(extract(epoch from coalesce(cancelled.since, clock_timestamp()) + interval '1 day' - clock_timestamp()))::text;
@@ -7419,7 +7442,7 @@ begin
   code := case when why.code in ('address_not_whitelisted', 'insufficient_treasury_funds', 'custody_rejected') then why.code
     when why.reason = 'above_limit' then 'custody_rejected' else 'timed_out' end;
   if not app.fail_payout(of_payout, code, 'it could not be carried out in time: ' || coalesce(why.message, 'what it needs was still under way')) then return null; end if;
-  update app.payout o set error_detail = concat_ws(': ', why.reason, why.detail) where o.id = of_payout;
+  update app.payout o set error_detail = nullif(concat_ws(': ', why.reason, why.detail), '') where o.id = of_payout;
   return code;
 end $function$;
 

@@ -145,7 +145,7 @@ describe('before its payment begins', () => {
     const [row] = await money.db.rows('select error_message, error_detail from app.payout where id = $1', [payout])
     expect(row).toEqual({
       error_message: `it could not be carried out in time: ${message}`,
-      error_detail: reason === null ? '' : `${reason}: so says the worker`,
+      error_detail: reason && `${reason}: so says the worker`,
     })
     expect(await money.balance(user)).toBe(1000)
     expect(await timeOut(payout)).toBeNull()

@@ -22,6 +22,7 @@ begin
   if not app.fail_payout(p.id, 'cancelled', 'cancelled by the merchant') then
     raise exception 'a transaction that was signed may still pay it, so it can no longer be cancelled' using errcode = 'SL422';
   end if;
+  update app.payout o set cancelled_by_merchant = true where o.id = p.id;
 end $$;
 comment on function app.cancel_payout is 'Cancels a payout for its merchant, until its payment has begun.';
 grant execute on function app.cancel_payout to sluice_api;
@@ -41,7 +42,8 @@ declare
   cancelled record;
 begin
   select count(*) as number, min(p.finished_at) as since into cancelled from app.payout p
-  where p.merchant_id = of_merchant and p.error_code = 'cancelled' and p.sweeping_at is not null and p.finished_at > clock_timestamp() - interval '1 day';
+  where p.merchant_id = of_merchant and p.error_code = 'cancelled' and p.cancelled_by_merchant and p.sweeping_at is not null
+    and p.finished_at > clock_timestamp() - interval '1 day';
   if cancelled.number >= most then
     raise exception 'within a day, no more than % payouts that have begun can be cancelled; this one is not', most using errcode = 'SL429',
       detail = ceil(extract(epoch from coalesce(cancelled.since, clock_timestamp()) + interval '1 day' - clock_timestamp()))::text;

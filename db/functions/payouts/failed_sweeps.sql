@@ -21,19 +21,3 @@ language sql stable security definer set search_path = pg_catalog as $$
 $$;
 comment on function app.is_sweep_due is 'Whether an address may be swept now, by what its last sweeps ended with.';
 grant execute on function app.is_sweep_due to sluice_jobs;
-
-create or replace function app.failed_sweeps(of_payout uuid) returns table (address text, amount numeric, failures int, failure text, retry_at timestamptz)
-language sql stable security definer set search_path = pg_catalog as $$
-  select h.address, h.amount, f.failures, f.failure, f.retry_at
-  from app.payout p
-  cross join lateral (
-    select distinct f.address from app.failed_sweep f
-    where f.merchant_id = p.merchant_id and f.chain = p.chain and f.token = p.token and not app.uses_outputs(p.chain)
-      and (not p.sweep_first or p.status <> 'sweeping' or exists (select from app.deposit d where d.settlement_id = p.id and d.address = f.address))
-  ) s
-  join app.holding h on h.chain = p.chain and h.token = p.token and h.address = s.address and h.amount > 0
-  cross join lateral app.sweep_failures(p.chain, p.token, s.address) f
-  where p.id = of_payout and app.sweep_under_way(p.chain, p.token, s.address) is null and not app.is_blocked(p.chain, p.token, s.address)
-$$;
-comment on function app.failed_sweeps is 'Addresses whose money a payout may need, whose sweeps failed, and that are not being swept: what they hold in base units, how often it failed, why, and when they are tried again.';
-grant execute on function app.failed_sweeps to sluice_jobs;

@@ -34,7 +34,7 @@ begin
   code := case when why.code in ('address_not_whitelisted', 'insufficient_treasury_funds', 'custody_rejected') then why.code
     when why.reason = 'above_limit' then 'custody_rejected' else 'timed_out' end;
   if not app.fail_payout(of_payout, code, 'it could not be carried out in time: ' || coalesce(why.message, 'what it needs was still under way')) then return null; end if;
-  update app.payout o set error_detail = concat_ws(': ', why.reason, why.detail) where o.id = of_payout;
+  update app.payout o set error_detail = nullif(concat_ws(': ', why.reason, why.detail), '') where o.id = of_payout;
   return code;
 end $$;
 comment on function app.time_out_payout is 'Fails a payout that has waited this long before its payment, with the reason that it waits for; returns the code, or null if it goes on.';
