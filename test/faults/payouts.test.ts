@@ -2,6 +2,7 @@
 // workers do meanwhile. After each test the books are right.
 import type {ChildProcess} from 'node:child_process'
 import {afterAll, afterEach, beforeAll, expect, test} from 'vitest'
+import {Client, makeKey, startApi} from '../support/api.ts'
 import {assertBooks} from '../support/books.ts'
 import {askCustody} from '../support/custody.ts'
 import {EvmWorld, ether, jpyc, type Shop, usdc} from '../support/evm/world.ts'
@@ -518,6 +519,38 @@ test('a payment that is cancelled before a node has it is never sent, also while
   await world.startCustody()
   expect(await world.becomes(id, 'failed')).toMatchObject({error_code: 'cancelled'})
   expect(await world.received(shop, 'ETH')).toBe(0n)
+})
+
+test('a merchant that requests and cancels all the time makes the operator pay for one sweep of each address, and is paid', async () => {
+  const shop = await world.openShop('USDC', [10n * usdc, 20n * usdc, 30n * usdc])
+  const api = await startApi(world.db)
+  const client = new Client(api, (await makeKey(world.db, shop.id)).secret)
+  const request = () => client.post('/v1/payouts', {chain: 'ETH', token: 'USDC', sweep_first: true})
+  const statusOf = async (id: string) => (await client.get(`/v1/payouts/${id}`)).body.status
+  world.isMining = false
+  const statuses: number[] = []
+  let id = ''
+  try {
+    while (statuses.length < 100) {
+      if (statuses.at(-1) !== 429) {
+        // What was cancelled gives back its balance a little later.
+        id = await until(async () => (await request()).body.id, {timeoutMs: 20_000, what: 'a payout'})
+        await until(async () => (await statusOf(id)) === 'sweeping', {timeoutMs: 20_000, what: 'its sweeps'})
+      }
+      statuses.push((await client.post(`/v1/payouts/${id}/cancel`)).status)
+    }
+    world.isMining = true
+    await until(async () => (await statusOf(id)) === 'completed', {timeoutMs: 60_000, what: 'the last one to end'})
+  } finally {
+    await api.close()
+  }
+  expect(statuses).toEqual([...Array(20).fill(200), ...Array(80).fill(429)])
+  expect(await world.received(shop, 'USDC')).toBe(netOf(60n * usdc))
+  const sweeps = await world.db.rows(
+    `select source from app.outgoing_payment where kind = 'sweep' and merchant_id = $1`,
+    [shop.id],
+  )
+  expect(sweeps.map(({source}) => source).toSorted()).toEqual(shop.addresses.toSorted())
 })
 
 test('an address that two payouts need is swept once for both', async () => {
