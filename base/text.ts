@@ -12,3 +12,6 @@ export function text(max: number, min = 1) {
     })
     .meta({maxLength: max})
 }
+
+/** What others said, such as a contract's words in the error of a node, as Postgres can store it: without NUL. */
+export const storable = (words: string): string => words.replaceAll('\0', '')

@@ -277,7 +277,7 @@ async function whatWaits(db: pg.Client): Promise<Waiting[]> {
        select 'payout' as what, p.chain, w.* from app.payout p cross join lateral app.why_payout_waits(p) w where p.status not in ('completed', 'failed')
        union all
        select case s.kind when 'payout' then 'payment' else s.kind end, s.chain, w.* from app.outgoing_payment s
-       cross join lateral app.why_outgoing_waits(s) w where s.status <> 'final'
+       cross join lateral app.why_outgoing_waits(s) w where s.status <> 'final' and app.may_wait(s)
      ) open where reason is not null group by what, chain, reason order by chain, what, reason`,
   )
   return rows

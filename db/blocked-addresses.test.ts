@@ -110,17 +110,21 @@ test('of a payout that is paid, deposits stay with it; when the address is free 
   expect(await money.status(payout)).toBe('completed')
   await unblock(frozen)
   expect(await balance(user)).toEqual({gross: 0, heldBack: 0})
+  await block(frozen) // again, now that the payout is completed
+  expect(await money.db.rows('select from app.deposit where settlement_id = $1 and held_back', [payout])).toEqual([])
+  await unblock(frozen)
   await money.deposit(other.address, 200)
   expect(await balance(user)).toEqual({gross: 200, heldBack: 0})
 })
 
-test('a blocked address is neither swept nor returned from, and only a deposit address can be blocked', async () => {
+test('a blocked address is not swept, and only a token of a deposit address can be blocked', async () => {
   const {user, frozen} = await rich()
   await block(frozen)
   await money.sweep(null, [frozen])
   expect(await money.db.rows('select from app.outgoing_payment where source = $1', [frozen])).toEqual([])
   expect(await money.work('block_address', 'ETH', 'USDC', money.treasury, 'a lie')).toBe(false)
   expect(await money.work('block_address', 'ETH', 'USDC', '0xNobody', 'a lie')).toBe(false)
+  expect(await money.work('block_address', 'ETH', 'ETH', user.address, 'a lie')).toBe(false)
   expect(await balance(user)).toEqual({gross: 1500, heldBack: 1000})
 })
 
@@ -134,7 +138,7 @@ test('it is asked again after a day, with the newest words', async () => {
     )
   expect(await due()).toEqual([{hours: 24, why: 'it is frozen'}])
   await money.db.rows('update app.blocked_address set retry_at = clock_timestamp()')
-  await money.work('keep_blocked', 'ETH', 'USDC', frozen, 'still frozen')
+  await money.work('keep_blocked', 'ETH', 'USDC', frozen, 'still frozen', 10 * 86_400_000)
   expect(await due()).toEqual([{hours: 24, why: 'still frozen'}])
   expect(await incidents()).toMatchObject([{why: 'still frozen', resolution: null}])
 })

@@ -395,10 +395,52 @@ describe('cancelling', () => {
     while (await money.allocate(user, 100));
     await cancel(false)
     await money.db.rows('select app.set_cancels_per_day($1, 0)', [user.merchantId])
-    await expect(cancel(true)).rejects.toMatchObject({code: 'SL429'})
+    await expect(cancel(true)).rejects.toMatchObject({code: 'SL422'})
     await expect(money.db.rows('select app.set_cancels_per_day($1, -1)', [user.merchantId])).rejects.toMatchObject({
       code: 'SL422',
     })
+  })
+
+  test('of several payouts at once is limited all the same; when the next one is allowed is told', async () => {
+    const user = await rich()
+    const other = await money.user(user.merchantId)
+    const begun = async () => {
+      await money.deposit(other.address, 100)
+      const payout = await money.claim(user)
+      await money.work('begin_sweeping', payout)
+      return payout
+    }
+    const payouts = [await begun(), await begun(), await begun(), await begun()]
+    await money.db.rows('select app.set_cancels_per_day($1, 1)', [user.merchantId])
+    const results = await Promise.allSettled(payouts.map(payout => asMerchant(user, payout)))
+    expect(results.map(({status}) => status).toSorted()).toEqual(['fulfilled', 'rejected', 'rejected', 'rejected'])
+
+    await money.db.rows('select app.set_cancels_per_day($1, 20)', [user.merchantId])
+    for (const [i, {status}] of results.entries()) if (status === 'rejected') await asMerchant(user, payouts[i]!)
+    await money.db.rows(
+      `update app.payout p set finished_at = clock_timestamp() - n * interval '1 hour'
+       from (select id, row_number() over (order by id) as n from app.payout where merchant_id = $1 and cancelled_by_merchant) o where p.id = o.id`,
+      [user.merchantId],
+    )
+    while (await money.allocate(user, 100));
+    const next = await begun()
+    await money.db.rows('select app.set_cancels_per_day($1, 2)', [user.merchantId])
+    await expect(asMerchant(user, next)).rejects.toMatchObject({
+      code: 'SL429',
+      detail: expect.stringMatching(/^79[12]\d\d$/), // the second of two is 2 hours old
+    })
+  })
+
+  test('by a merchant is refused while the chain is halted, once it has begun', async () => {
+    const user = await rich()
+    const payout = await money.claim(user)
+    await money.work('begin_sweeping', payout)
+    await money.db.rows(
+      `insert into app.incident (chain, kind, subject, details) values ('ETH', 'unknown_transaction', 'x', '{}')`,
+    )
+    await expect(asMerchant(user, payout)).rejects.toMatchObject({code: 'SL422'})
+    await money.db.rows(`delete from app.incident where subject = 'x'`)
+    await asMerchant(user, payout)
   })
 
   test('by another merchant behaves as if the payout did not exist', async () => {

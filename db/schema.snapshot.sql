@@ -1591,6 +1591,7 @@ CREATE UNIQUE INDEX outgoing_payment_one_sweep ON app.outgoing_payment USING btr
 CREATE INDEX outgoing_payment_open ON app.outgoing_payment USING btree (chain) WHERE (status <> 'final'::text);
 CREATE INDEX outgoing_payment_payout ON app.outgoing_payment USING btree (payout_id) WHERE (payout_id IS NOT NULL);
 CREATE INDEX outgoing_payment_sweep ON app.outgoing_payment USING btree (chain, token, source, final_at) WHERE ((kind = 'sweep'::text) AND (merchant_id IS NOT NULL));
+CREATE INDEX outgoing_payment_unsigned ON app.outgoing_payment USING btree (chain, fee_payer, nonce) WHERE (status = 'allocated'::text);
 CREATE TRIGGER adopt_return AFTER INSERT ON app.outgoing_payment FOR EACH ROW WHEN ((new.recovered AND (new.kind = ANY (ARRAY['sweep'::text, 'withdrawal'::text])))) EXECUTE FUNCTION app.adopt_outgoing_payment();
 
 -- Final outputs of ours on chains that have them. Free ones (app.free_output) are in no outgoing payment, not spent, and mature.
@@ -3646,7 +3647,7 @@ declare
   holds numeric;
 begin
   select a.merchant_id into merchant from custody.address a join app.chain c on c.family = a.family
-  where a.address = of_address and a.purpose = 'deposit' and c.chain = of_chain and c.attempts_exclude_by = 'nonce' and c.native_token <> of_token;
+  where a.address = of_address and c.chain = of_chain and c.attempts_exclude_by = 'nonce' and c.native_token <> of_token;
   if merchant is null then return false; end if;
   perform from chain.cursor c where c.chain = of_chain for update;
   insert into app.blocked_address (chain, token, address, why) values (of_chain, of_token, of_address, of_why) on conflict do nothing;
@@ -3765,7 +3766,13 @@ begin
     raise exception 'the payout is % and can no longer be cancelled', p.status using errcode = 'SL422';
   end if;
   if not app.is_cancellable(p) then raise exception 'the payment of the payout has begun, so it can no longer be cancelled' using errcode = 'SL422'; end if;
-  if p.status <> 'pending' then perform app.limit_cancels(of_merchant); end if;
+  if p.status <> 'pending' then
+    if app.why_halted(p.chain) is not null then -- an older copy of the database may not know what was signed
+      raise exception 'payouts of this chain are stopped until the operator has checked it; the payout cannot be cancelled meanwhile' using errcode = 'SL422';
+    end if;
+    perform from app.merchant m where m.id = of_merchant for no key update; -- one at a time, for the count
+    perform app.limit_cancels(of_merchant);
+  end if;
   if not app.fail_payout(p.id, 'cancelled', 'cancelled by the merchant') then
     raise exception 'a transaction that was signed may still pay it, so it can no longer be cancelled' using errcode = 'SL422';
   end if;
@@ -4569,7 +4576,7 @@ AS $function$
   from (select min(c.chain) as chain from app.chain c where c.attempts_exclude_by = 'nonce') e
 $function$;
 
--- Ends an outgoing payment whose signed transactions have all expired, and that waits for what it waits for at least this long; fails its payout with this code, and has the step of a return begin anew. False if one of its transactions may still be mined, it is being cancelled, or its chain is halted.
+-- Ends an outgoing payment whose signed transactions have all expired, the last one at least this long ago; fails its payout with this code, and has the step of a return begin anew. False if one of its transactions may still be mined, it is being cancelled, or its chain is halted.
 CREATE OR REPLACE FUNCTION app.expire_payment(of_outgoing_payment uuid, code text, message text, after_ms integer DEFAULT 0)
  RETURNS boolean
  LANGUAGE plpgsql
@@ -4579,7 +4586,8 @@ AS $function$
 declare s app.outgoing_payment := app.lock_unsigned(of_outgoing_payment);
 begin
   if s.id is null or s.conflict_key is not null or s.cancelling
-    or after_ms > 0 and not coalesce(s.waiting_since <= clock_timestamp() - after_ms * interval '1 millisecond', false) then
+    or after_ms > 0 and not coalesce((select max(l.lapsed_at) from app.outgoing_attempt o join chain.lapse l on l.chain = o.chain and l.txid = o.txid
+      where o.outgoing_payment_id = s.id) <= clock_timestamp() - after_ms * interval '1 millisecond', false) then
     return false;
   end if;
   perform app.end_without_transaction(s, 'expired', code, message);
@@ -5385,7 +5393,7 @@ AS $function$
     and d.status = 'final' and not d.credited and d.merchant_id is not null
 $function$;
 
--- Raises SL429 if a merchant has cancelled as many payouts within a day, that had begun to sweep, as it may.
+-- Raises SL429 if a merchant has cancelled as many payouts within a day, that had begun to sweep, as it may; SL422 if it may cancel none. The caller has locked the merchant.
 CREATE OR REPLACE FUNCTION app.limit_cancels(of_merchant uuid)
  RETURNS void
  LANGUAGE plpgsql
@@ -5394,14 +5402,16 @@ CREATE OR REPLACE FUNCTION app.limit_cancels(of_merchant uuid)
 AS $function$
 declare
   most int := (select m.cancels_per_day from app.merchant m where m.id = of_merchant);
-  cancelled record;
+  until timestamptz; -- when the last that may be left has become a day old
 begin
-  select count(*) as number, min(p.finished_at) as since into cancelled from app.payout p
+  if most = 0 then raise exception 'a payout that has begun can only be cancelled by the operator' using errcode = 'SL422'; end if;
+  select p.finished_at + interval '1 day' into until from app.payout p
   where p.merchant_id = of_merchant and p.error_code = 'cancelled' and p.cancelled_by_merchant and p.sweeping_at is not null
-    and p.finished_at > clock_timestamp() - interval '1 day';
-  if cancelled.number >= most then
+    and p.finished_at > clock_timestamp() - interval '1 day'
+  order by p.finished_at desc offset most - 1 limit 1;
+  if until is not null then
     raise exception 'within a day, no more than % payouts that have begun can be cancelled; this one is not', most using errcode = 'SL429',
-      detail = ceil(extract(epoch from coalesce(cancelled.since, clock_timestamp()) + interval '1 day' - clock_timestamp()))::text;
+      detail = ceil(extract(epoch from until - clock_timestamp()))::text;
   end if;
 end $function$;
 
@@ -5567,6 +5577,16 @@ CREATE OR REPLACE FUNCTION app.may_be_paid_otherwise(s app.outgoing_payment, tha
 AS $function$
   select s.conflict_key is null and exists (select from app.attempt_fate f
     where f.subject_id = case s.kind when 'payout' then s.payout_id else s.id end and f.txid <> than_by and f.fate <> 'dead')
+$function$;
+
+-- Whether app.why_outgoing_waits may have an answer: of thousands of sweeps under way, only those few are asked about.
+CREATE OR REPLACE FUNCTION app.may_wait(s app.outgoing_payment)
+ RETURNS boolean
+ LANGUAGE sql
+ STABLE
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select s.waiting_reason is not null or exists (select from app.outgoing_attempt o where o.outgoing_payment_id = s.id and o.unproven is not null)
 $function$;
 
 -- What /metrics shows about the database, by Prometheus name.
@@ -5913,7 +5933,7 @@ begin
       from app.payout p cross join lateral app.why_payout_waits(p) w where p.status not in ('completed', 'failed')
     ), open_outgoing_payment as materialized (
       select s.chain, s.kind, w.reason as waiting_reason, w.since as waiting_since
-      from app.outgoing_payment s cross join lateral app.why_outgoing_waits(s) w where s.status <> 'final'
+      from app.outgoing_payment s left join lateral app.why_outgoing_waits(s) w on app.may_wait(s) where s.status <> 'final'
     )
     select 'sluice_payouts_open', json_build_object('chain', c.chain, 'status', s.status), count(o.chain)::double precision
     from app.chain c cross join unnest(array['pending', 'sweeping', 'swept', 'paying']) s (status)
@@ -5976,10 +5996,11 @@ CREATE OR REPLACE FUNCTION app.payout_waited(p app.payout)
  STABLE
  SET search_path TO 'pg_catalog'
 AS $function$
-  select clock_timestamp() - p.created_at - coalesce(sum(upper(r) - lower(r)), '0')
+  select clock_timestamp() - p.created_at - coalesce(sum(upper(r) - lower(r)), '0') -- a clock may have been set back
   from unnest((
-    select range_agg(e.excused) * multirange(tstzrange(p.created_at, clock_timestamp())) from (
-      select tstzrange(i.opened_at, coalesce(i.resolved_at, clock_timestamp())) as excused from app.incident i where i.chain = p.chain
+    select range_agg(e.excused) * multirange(tstzrange(p.created_at, greatest(clock_timestamp(), p.created_at))) from (
+      select tstzrange(i.opened_at, coalesce(i.resolved_at, clock_timestamp())) as excused from app.incident i
+      where i.chain = p.chain and i.opened_at <= coalesce(i.resolved_at, clock_timestamp())
       union all
       select tstzrange(w.added_at, least(w.active_at, w.removed_at)) from custody.whitelist w
       where w.merchant_id = p.merchant_id and w.chain = p.chain and w.address = p.address and w.added_at < least(w.active_at, w.removed_at)
@@ -7434,11 +7455,13 @@ declare
   why record;
   code text;
 begin
-  if p.status is null or p.status not in ('pending', 'sweeping', 'swept') or app.why_halted(p.chain) is not null
-    or app.payout_waited(p) < timeout_ms * interval '1 millisecond' then
+  if p.status is null or p.status not in ('pending', 'sweeping', 'swept') or timeout_ms is null
+    or p.created_at > clock_timestamp() - timeout_ms * interval '1 millisecond' then -- cheap, and true of nearly all
     return null;
   end if;
+  if app.why_halted(p.chain) is not null or app.payout_waited(p) < timeout_ms * interval '1 millisecond' then return null; end if;
   select w.reason, w.detail, k.code, k.message into why from app.why_payout_waits(p) w left join app.waiting_code k on w.reason = any(k.reasons);
+  if why.reason is null and not app.is_cancellable(p) then return null; end if;
   code := case when why.code in ('address_not_whitelisted', 'insufficient_treasury_funds', 'custody_rejected') then why.code
     when why.reason = 'above_limit' then 'custody_rejected' else 'timed_out' end;
   if not app.fail_payout(of_payout, code, 'it could not be carried out in time: ' || coalesce(why.message, 'what it needs was still under way')) then return null; end if;
@@ -7881,6 +7904,7 @@ CREATE OR REPLACE FUNCTION app.why_outgoing_waits(s app.outgoing_payment, OUT re
  LANGUAGE sql
  STABLE
  SET search_path TO 'pg_catalog'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
   select w.reason, w.detail, w.since from (
     select 1 as depth, 'unproven_expiry' as reason, 'transaction ' || o.txid || ' has expired, and it is not proven that no block holds it: ' || o.unproven as detail,
@@ -7889,7 +7913,8 @@ AS $function$
     join lateral (select f.fate from app.attempt_fate f where f.chain = o.chain and f.txid = o.txid offset 0) f on f.fate = 'open' -- not computed for all that ever were
     where o.outgoing_payment_id = s.id and o.unproven is not null
     union all
-    (select 2, b.waiting_reason, 'an earlier transaction of ' || b.fee_payer || ', with nonce ' || b.nonce || ', waits: ' || coalesce(b.waiting_detail, b.waiting_reason),
+    (select 2, case when b.waiting_reason in ('chain_halted', 'journal_ahead', 'journal_changed', 'copy_unproven', 'no_node', 'node_unreachable', 'head_stale',
+        'custody_unreachable', 'fee_budget_reached', 'fee_above_cap') then b.waiting_reason else 'nonce_too_high' end, 'an earlier transaction of ' || b.fee_payer || ', with nonce ' || b.nonce || ', waits: ' || coalesce(b.waiting_detail, b.waiting_reason),
       b.waiting_since
     from app.outgoing_payment b
     where s.waiting_reason = 'nonce_too_high' and b.chain = s.chain and b.fee_payer = s.fee_payer and b.nonce < s.nonce and b.status = 'allocated'
@@ -7910,9 +7935,11 @@ AS $function$
     select 1 as depth, x.reason, x.detail, x.since from app.outgoing_payment s cross join lateral app.why_outgoing_waits(s) x
     where s.payout_id = p.id and s.kind = 'payout' and s.status <> 'final' and x.reason is not null and p.status in ('swept', 'paying')
     union all
-    (select 2, x.reason, 'the sweep of ' || s.source || ' waits: ' || coalesce(x.detail, x.reason) || '; ' || app.unfinished_sweeps(p.id), x.since
-    from app.payout_sweep l join app.outgoing_payment s on s.id = l.outgoing_payment_id cross join lateral app.why_outgoing_waits(s) x
-    where p.waiting_reason = 'sweeps' and l.payout_id = p.id and s.status <> 'final' and x.reason is not null order by x.since limit 1)
+    select 2, x.reason, 'the sweep of ' || w.source || ' waits: ' || coalesce(x.detail, x.reason) || '; ' || app.unfinished_sweeps(p.id), x.since
+    from (
+      select s as sweep, s.source from app.payout_sweep l join app.outgoing_payment s on s.id = l.outgoing_payment_id
+      where p.waiting_reason = 'sweeps' and l.payout_id = p.id and s.status <> 'final' and app.may_wait(s) order by s.waiting_since limit 1
+    ) w cross join lateral app.why_outgoing_waits(w.sweep) x where x.reason is not null
     union all
     select 3, 'sweeps', coalesce(app.unfinished_sweeps(p.id), p.waiting_detail), p.waiting_since where p.waiting_reason = 'sweeps'
     union all

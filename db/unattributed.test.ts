@@ -313,6 +313,16 @@ describe('a return', () => {
     await withdrawn(id)
   })
 
+  test('waits while the chain does not let the token leave its address', async () => {
+    const {id, user} = await arrived(100, 'USDC')
+    await giveBack(id)
+    await money.work('block_address', 'ETH', 'USDC', user.address, 'it is frozen')
+    expect(await beginSweep(id, 100)).toBe('address_blocked')
+    await money.work('unblock_address', 'ETH', 'USDC', user.address)
+    await swept(id, 100)
+    await withdrawn(id)
+  })
+
   test('begins once, in whichever of two workers comes first', async () => {
     const {id} = await arrived(100, 'USDC')
     await giveBack(id)

@@ -1,4 +1,5 @@
 // What a payout really waits for, and how long: the innermost reason is shown to everybody, and before its payment a payout ends by itself.
+import {globSync, readFileSync} from 'node:fs'
 import {afterAll, beforeAll, describe, expect, test} from 'vitest'
 import {assertBooks} from '../test/support/books.ts'
 import {Money} from '../test/support/money.ts'
@@ -26,6 +27,8 @@ async function rich(amount = 1000) {
 
 /** Its nonce holds up nothing later. */
 const finish = async (address: string) => money.mineFinally([(await money.attempt(await money.sweepOf(address)))!])
+
+const finishPayment = async (payout: string) => money.mineFinally([(await money.attempt(await money.payment(payout)))!])
 
 /** What operators see, and what the API says. */
 async function shown(payout: string) {
@@ -85,6 +88,45 @@ describe('what is waited for', () => {
     expect(detail).toMatch(/^an earlier transaction of 0x\w+, with nonce \d+, waits: the budget is 0.1 ETH$/)
     await waitsOutgoing(await money.payment(first), null)
     expect(await shown(second)).toMatchObject({reason: 'nonce_too_high', detail: 'an earlier one'})
+    await finishPayment(first)
+    await finishPayment(second)
+  })
+
+  test('what is wrong with the payment of one merchant is told to the operator, and to no other merchant', async () => {
+    const [first, second] = [await money.claim(await rich()), await money.claim(await rich())]
+    await money.pay(first)
+    await money.pay(second)
+    await waitsOutgoing(await money.payment(first), 'not_whitelisted', 'its address is not on the whitelist')
+    await waitsOutgoing(await money.payment(second), 'nonce_too_high', 'an earlier one')
+    expect(await shown(first)).toMatchObject({reason: 'not_whitelisted', code: 'address_not_whitelisted'})
+    const {reason, detail, code} = await shown(second)
+    expect([reason, code]).toEqual(['nonce_too_high', 'unresolved_transaction'])
+    expect(detail).toMatch(/waits: its address is not on the whitelist$/)
+    await finishPayment(first)
+    await finishPayment(second)
+  })
+
+  test('every reason for which the worker or custody has a payout wait has a code, but those that pass by themselves', async () => {
+    const passing = ['sweeps', 'allocation', 'payment_locked', 'txid_taken', 'fee_too_low', 'transaction_expired']
+    const ends = [
+      'deposits_blocked',
+      'below_dust',
+      'not_worth_moving',
+      'not_returnable',
+      'not_there',
+      'sweep_too_small',
+    ] // of payouts and sweeps at once, or of returns
+    const sources = ['jobs/payouts/**/*.ts', 'custody/*.ts', 'custody/*/*.ts'].flatMap(pattern => globSync(pattern))
+    const text = sources
+      .filter(file => !/\.test\.ts$|custody\/(server|metrics)\.ts$/.test(file))
+      .map(file => readFileSync(file, 'utf8'))
+      .join('\n')
+    const given = [...text.matchAll(/reason: '(\w+)'|new Refusal\(\s*'(\w+)'/g)].map(([, a, b]) => a ?? b!)
+    expect(given.length).toBeGreaterThan(60)
+    const rows = await money.db.rows<{reason: string}>('select unnest(reasons) as reason from app.waiting_code')
+    const coded = rows.map(({reason}) => reason)
+    expect(new Set(given.filter(reason => ![...coded, ...passing, ...ends].includes(reason)))).toEqual(new Set())
+    expect(coded.filter(reason => passing.includes(reason))).toEqual([])
   })
 
   test("what a payment waits for is the payout's reason once there is a payment, also while it is paying", async () => {
@@ -169,6 +211,27 @@ describe('before its payment begins', () => {
     await removeIncidents()
   })
 
+  test('nothing is counted wrong, and nothing fails, where a clock was set back', async () => {
+    const payout = await money.claim(await rich())
+    await age(payout, 5)
+    await incident('2 days', '3 days')
+    expect(await timeOut(payout, 5.1 * dayMs)).toBeNull()
+    expect(await timeOut(payout, 4.9 * dayMs)).toBe('timed_out')
+    const early = await money.claim(await rich())
+    await age(early, -1)
+    expect([await timeOut(early), await money.work('time_out_payout', early, null)]).toEqual([null, null])
+    await removeIncidents()
+  })
+
+  test('a payment that has just begun, and waits for nothing, does not end', async () => {
+    const payout = await money.claim(await rich())
+    await age(payout, 4)
+    await money.pay(payout)
+    expect(await timeOut(payout)).toBeNull()
+    await finishPayment(payout)
+    expect(await money.status(payout)).toBe('completed')
+  })
+
   test('the time until an entry of the whitelist counts does not count, unless it was removed', async () => {
     const user = await rich()
     const payout = await money.claim(user)
@@ -193,6 +256,7 @@ describe('before its payment begins', () => {
     const [first, second] = [await money.claim(taken), await money.claim(signed)]
     await money.pay(first)
     await age(first, 4)
+    await waitsOutgoing(await money.payment(first), 'fee_above_cap')
     expect(await timeOut(first)).toBe('timed_out')
     const payment = await money.payment(first)
     expect(await money.attempt(payment)).toBeUndefined()

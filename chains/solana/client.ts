@@ -15,6 +15,7 @@ import {createHelius, type HeliusClient} from 'helius-sdk'
 import {z} from 'zod'
 import {PermanentError, RetryableError} from '../../base/errors.ts'
 import {parseJson} from '../../base/json.ts'
+import {storable} from '../../base/text.ts'
 import {withoutPassword} from '../basic-auth.ts'
 import {Failover} from '../failover.ts'
 import type {NodeHead} from '../family.ts'
@@ -282,7 +283,7 @@ function statusOf(error: unknown): number | undefined {
   return z.object({context: z.object({statusCode: z.int()})}).safeParse(error).data?.context.statusCode
 }
 
-const messageOf = (error: unknown) => String((error as {message?: unknown}).message).slice(0, 200)
+const messageOf = (error: unknown) => storable(String((error as {message?: unknown}).message).slice(0, 200))
 
 function failed(method: string, error: unknown): Error {
   if (error instanceof RetryableError) return error

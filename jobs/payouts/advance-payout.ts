@@ -7,6 +7,7 @@
 import type {Task} from 'graphile-worker'
 import {z} from 'zod'
 import {step} from '../../base/step.ts'
+import {storable} from '../../base/text.ts'
 import {failureOf, inWords} from '../../db/failure.ts'
 import {
   type Context,
@@ -144,7 +145,8 @@ function begun({reason, detail}: {reason: string | null; detail: string | null})
 
 // --- waiting ---
 
-async function wait(to: Context, {id}: Payout, {reason, detail, ms, fails}: Wait): Promise<void> {
+async function wait(to: Context, {id}: Payout, {reason, detail: words, ms, fails}: Wait): Promise<void> {
+  const detail = words === undefined ? undefined : storable(words)
   await to.pool.query('select app.wait_payout($1, $2, $3, $4)', [id, reason, detail ?? null, ms])
   const code = (fails && (await failSoon(to, id, fails, detail))) ?? (await timeOut(to, id))
   if (code)

@@ -1,5 +1,6 @@
 // Outgoing payments as the worker reads them: the purpose of each, its newest attempt, and what the indexer saw of it.
 import type pg from 'pg'
+import {storable} from '../../base/text.ts'
 
 export interface Attempt {
   number: number
@@ -122,5 +123,10 @@ export async function waitOutgoingPayment(
   id: string,
   {reason, detail, ms}: {reason?: string; detail?: string; ms: number},
 ): Promise<void> {
-  await pool.query('select app.wait_outgoing_payment($1, $2, $3, $4)', [id, reason ?? null, detail ?? null, ms])
+  await pool.query('select app.wait_outgoing_payment($1, $2, $3, $4)', [
+    id,
+    reason ?? null,
+    detail === undefined ? null : storable(detail),
+    ms,
+  ])
 }

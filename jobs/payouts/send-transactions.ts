@@ -7,6 +7,7 @@
 import type {Task} from 'graphile-worker'
 import {z} from 'zod'
 import {step} from '../../base/step.ts'
+import {storable} from '../../base/text.ts'
 import {type Context, noNode, type PayoutChain, retryable, type Stored, unreachable, whyHalted} from './context.ts'
 import {dueOutgoingPayments, lowestUnsigned, type OutgoingPayment, waitOutgoingPayment} from './outgoing-payments.ts'
 import {signAndStore} from './sign-attempts.ts'
@@ -164,7 +165,7 @@ async function broadcast(to: Context, chain: PayoutChain, code: string, attempts
     await to.pool.query('select app.record_broadcast($1, $2, $3, $4)', [
       code,
       txid,
-      responses[i] ?? null,
+      responses[i] === undefined ? null : storable(responses[i]),
       Math.round(chain.resendAfterMs(ageMs)),
     ])
 }

@@ -232,6 +232,12 @@ test('a sweep that would fail because of the treasury waits, and is done when th
 
 // --- the node ---
 
+test('a node that simulates nothing stops no sweep', async () => {
+  const shop = await world.openShop([sol, sol])
+  world.lie('simulateTransaction', () => faults.error('Method not found', -32_601))
+  await world.becomes(await world.request(shop, 'SOL', true), 'completed')
+})
+
 test.each<[string, () => unknown]>([
   ['has no response', () => faults.drop()],
   ['has an error', () => faults.error('node is behind')],

@@ -1,6 +1,7 @@
 // All rules that are taken out in turn, in lists that can be run one by one.
 import type {Mutation} from './mutation.ts'
 import {bitcoin} from './rules/bitcoin.ts'
+import {blocking} from './rules/blocking.ts'
 import {collectable} from './rules/collectable.ts'
 import {deposits} from './rules/deposits.ts'
 import {evm} from './rules/evm.ts'
@@ -24,4 +25,5 @@ export const lists: Record<string, Mutation[]> = {
   solana,
   nodes,
   collectable,
+  blocking,
 }

@@ -9,7 +9,7 @@ begin
       from app.payout p cross join lateral app.why_payout_waits(p) w where p.status not in ('completed', 'failed')
     ), open_outgoing_payment as materialized (
       select s.chain, s.kind, w.reason as waiting_reason, w.since as waiting_since
-      from app.outgoing_payment s cross join lateral app.why_outgoing_waits(s) w where s.status <> 'final'
+      from app.outgoing_payment s left join lateral app.why_outgoing_waits(s) w on app.may_wait(s) where s.status <> 'final'
     )
     select 'sluice_payouts_open', json_build_object('chain', c.chain, 'status', s.status), count(o.chain)::double precision
     from app.chain c cross join unnest(array['pending', 'sweeping', 'swept', 'paying']) s (status)

@@ -24,7 +24,8 @@ language plpgsql security definer set search_path = pg_catalog as $$
 declare s app.outgoing_payment := app.lock_unsigned(of_outgoing_payment);
 begin
   if s.id is null or s.conflict_key is not null or s.cancelling
-    or after_ms > 0 and not coalesce(s.waiting_since <= clock_timestamp() - after_ms * interval '1 millisecond', false) then
+    or after_ms > 0 and not coalesce((select max(l.lapsed_at) from app.outgoing_attempt o join chain.lapse l on l.chain = o.chain and l.txid = o.txid
+      where o.outgoing_payment_id = s.id) <= clock_timestamp() - after_ms * interval '1 millisecond', false) then
     return false;
   end if;
   perform app.end_without_transaction(s, 'expired', code, message);
@@ -32,7 +33,7 @@ begin
   where u.decision = 'return' and s.id in (u.sweep_id, u.withdrawal_id);
   return true;
 end $$;
-comment on function app.expire_payment is 'Ends an outgoing payment whose signed transactions have all expired, and that waits for what it waits for at least this long; fails its payout with this code, and has the step of a return begin anew. False if one of its transactions may still be mined, it is being cancelled, or its chain is halted.';
+comment on function app.expire_payment is 'Ends an outgoing payment whose signed transactions have all expired, the last one at least this long ago; fails its payout with this code, and has the step of a return begin anew. False if one of its transactions may still be mined, it is being cancelled, or its chain is halted.';
 grant execute on function app.expire_payment to sluice_jobs;
 
 create or replace function app.end_without_transaction(s app.outgoing_payment, of_outcome text, code text default null, message text default null)

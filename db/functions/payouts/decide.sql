@@ -5,7 +5,7 @@
 -- nothing is swept twice. But each sweep costs the operator a fee, so a merchant cancels only so many payouts a day that have begun to sweep.
 -- Once a payment is signed, cancelling it needs a transaction, too, and the payout is paying until one of them is final. What an operator decided
 -- about a payment is in custody.decision: custody signs it even while the chain is halted. No role of a process can write there.
--- Locks: payout, treasury, outgoing payment, pair; a merchant's cancel takes neither treasury nor outgoing payment. Errors: SL404 there is no such payout;
+-- Locks: payout, treasury, outgoing payment, pair; a merchant's cancel takes neither treasury nor outgoing payment, but the merchant. Errors: SL404 there is no such payout;
 -- SL422 refused, the message says why; SL429 too many, the message says why, and the detail after how many seconds.
 
 create or replace function app.cancel_payout(of_merchant uuid, of_payout uuid) returns void
@@ -18,7 +18,13 @@ begin
     raise exception 'the payout is % and can no longer be cancelled', p.status using errcode = 'SL422';
   end if;
   if not app.is_cancellable(p) then raise exception 'the payment of the payout has begun, so it can no longer be cancelled' using errcode = 'SL422'; end if;
-  if p.status <> 'pending' then perform app.limit_cancels(of_merchant); end if;
+  if p.status <> 'pending' then
+    if app.why_halted(p.chain) is not null then -- an older copy of the database may not know what was signed
+      raise exception 'payouts of this chain are stopped until the operator has checked it; the payout cannot be cancelled meanwhile' using errcode = 'SL422';
+    end if;
+    perform from app.merchant m where m.id = of_merchant for no key update; -- one at a time, for the count
+    perform app.limit_cancels(of_merchant);
+  end if;
   if not app.fail_payout(p.id, 'cancelled', 'cancelled by the merchant') then
     raise exception 'a transaction that was signed may still pay it, so it can no longer be cancelled' using errcode = 'SL422';
   end if;
@@ -34,22 +40,23 @@ language sql stable set search_path = pg_catalog as $$
 $$;
 comment on function app.is_cancellable is 'Whether its merchant may cancel a payout: no nonce, no outputs and no transaction were taken for its payment.';
 
--- Two at the same moment may exceed it by one.
 create or replace function app.limit_cancels(of_merchant uuid) returns void
 language plpgsql stable set search_path = pg_catalog as $$
 declare
   most int := (select m.cancels_per_day from app.merchant m where m.id = of_merchant);
-  cancelled record;
+  until timestamptz; -- when the last that may be left has become a day old
 begin
-  select count(*) as number, min(p.finished_at) as since into cancelled from app.payout p
+  if most = 0 then raise exception 'a payout that has begun can only be cancelled by the operator' using errcode = 'SL422'; end if;
+  select p.finished_at + interval '1 day' into until from app.payout p
   where p.merchant_id = of_merchant and p.error_code = 'cancelled' and p.cancelled_by_merchant and p.sweeping_at is not null
-    and p.finished_at > clock_timestamp() - interval '1 day';
-  if cancelled.number >= most then
+    and p.finished_at > clock_timestamp() - interval '1 day'
+  order by p.finished_at desc offset most - 1 limit 1;
+  if until is not null then
     raise exception 'within a day, no more than % payouts that have begun can be cancelled; this one is not', most using errcode = 'SL429',
-      detail = ceil(extract(epoch from coalesce(cancelled.since, clock_timestamp()) + interval '1 day' - clock_timestamp()))::text;
+      detail = ceil(extract(epoch from until - clock_timestamp()))::text;
   end if;
 end $$;
-comment on function app.limit_cancels is 'Raises SL429 if a merchant has cancelled as many payouts within a day, that had begun to sweep, as it may.';
+comment on function app.limit_cancels is 'Raises SL429 if a merchant has cancelled as many payouts within a day, that had begun to sweep, as it may; SL422 if it may cancel none. The caller has locked the merchant.';
 
 create or replace function app.cancel_payout_by_operator(of_payout uuid) returns text
 language plpgsql security definer set search_path = pg_catalog as $$

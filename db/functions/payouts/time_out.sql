@@ -2,16 +2,17 @@
 -- in the balance again: what was swept meanwhile stays the merchant's in the treasury. If a nonce was taken, a cancel uses it up.
 --
 -- Promises: the time counts from the request, without the time in which an incident of the chain was open, and without the time until an entry of the
--- whitelist that has been made counts. Nothing ends while an incident of the chain is open, nor while a signed transaction may pay: what is paying ends
+-- whitelist that has been made counts. A payment that has begun ends only if it waits for something. Nothing ends while an incident of the chain is open, nor while a signed transaction may pay: what is paying ends
 -- only with proof.
 -- Locks: those of app.fail_payout.
 
 create or replace function app.payout_waited(p app.payout) returns interval
 language sql stable set search_path = pg_catalog as $$
-  select clock_timestamp() - p.created_at - coalesce(sum(upper(r) - lower(r)), '0')
+  select clock_timestamp() - p.created_at - coalesce(sum(upper(r) - lower(r)), '0') -- a clock may have been set back
   from unnest((
-    select range_agg(e.excused) * multirange(tstzrange(p.created_at, clock_timestamp())) from (
-      select tstzrange(i.opened_at, coalesce(i.resolved_at, clock_timestamp())) as excused from app.incident i where i.chain = p.chain
+    select range_agg(e.excused) * multirange(tstzrange(p.created_at, greatest(clock_timestamp(), p.created_at))) from (
+      select tstzrange(i.opened_at, coalesce(i.resolved_at, clock_timestamp())) as excused from app.incident i
+      where i.chain = p.chain and i.opened_at <= coalesce(i.resolved_at, clock_timestamp())
       union all
       select tstzrange(w.added_at, least(w.active_at, w.removed_at)) from custody.whitelist w
       where w.merchant_id = p.merchant_id and w.chain = p.chain and w.address = p.address and w.added_at < least(w.active_at, w.removed_at)
@@ -26,11 +27,13 @@ declare
   why record;
   code text;
 begin
-  if p.status is null or p.status not in ('pending', 'sweeping', 'swept') or app.why_halted(p.chain) is not null
-    or app.payout_waited(p) < timeout_ms * interval '1 millisecond' then
+  if p.status is null or p.status not in ('pending', 'sweeping', 'swept') or timeout_ms is null
+    or p.created_at > clock_timestamp() - timeout_ms * interval '1 millisecond' then -- cheap, and true of nearly all
     return null;
   end if;
+  if app.why_halted(p.chain) is not null or app.payout_waited(p) < timeout_ms * interval '1 millisecond' then return null; end if;
   select w.reason, w.detail, k.code, k.message into why from app.why_payout_waits(p) w left join app.waiting_code k on w.reason = any(k.reasons);
+  if why.reason is null and not app.is_cancellable(p) then return null; end if;
   code := case when why.code in ('address_not_whitelisted', 'insufficient_treasury_funds', 'custody_rejected') then why.code
     when why.reason = 'above_limit' then 'custody_rejected' else 'timed_out' end;
   if not app.fail_payout(of_payout, code, 'it could not be carried out in time: ' || coalesce(why.message, 'what it needs was still under way')) then return null; end if;

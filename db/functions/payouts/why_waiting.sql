@@ -3,10 +3,12 @@
 --
 -- Each row notes what its own next step waits for (app.wait_payout, app.wait_outgoing_payment). If that is another row, such as a sweep, or a payment with
 -- a lower nonce, or if the indexer knows more of an attempt, the reason there is the one. Nothing is counted only: what is named can be looked up.
+-- A payment that an earlier nonce holds up says why only if that is the same for everybody; what is wrong with one payment is told to its merchant alone.
 -- Locks: none.
 
+-- The plan is cached: planning took nearly all of the time (with 5,000 sweeps 5 s instead of 0.3 s, measured).
 create or replace function app.why_outgoing_waits(s app.outgoing_payment, out reason text, out detail text, out since timestamptz)
-language sql stable set search_path = pg_catalog as $$
+language sql stable set search_path = pg_catalog set plan_cache_mode = force_generic_plan as $$
   select w.reason, w.detail, w.since from (
     select 1 as depth, 'unproven_expiry' as reason, 'transaction ' || o.txid || ' has expired, and it is not proven that no block holds it: ' || o.unproven as detail,
       o.unproven_since as since
@@ -14,7 +16,8 @@ language sql stable set search_path = pg_catalog as $$
     join lateral (select f.fate from app.attempt_fate f where f.chain = o.chain and f.txid = o.txid offset 0) f on f.fate = 'open' -- not computed for all that ever were
     where o.outgoing_payment_id = s.id and o.unproven is not null
     union all
-    (select 2, b.waiting_reason, 'an earlier transaction of ' || b.fee_payer || ', with nonce ' || b.nonce || ', waits: ' || coalesce(b.waiting_detail, b.waiting_reason),
+    (select 2, case when b.waiting_reason in ('chain_halted', 'journal_ahead', 'journal_changed', 'copy_unproven', 'no_node', 'node_unreachable', 'head_stale',
+        'custody_unreachable', 'fee_budget_reached', 'fee_above_cap') then b.waiting_reason else 'nonce_too_high' end, 'an earlier transaction of ' || b.fee_payer || ', with nonce ' || b.nonce || ', waits: ' || coalesce(b.waiting_detail, b.waiting_reason),
       b.waiting_since
     from app.outgoing_payment b
     where s.waiting_reason = 'nonce_too_high' and b.chain = s.chain and b.fee_payer = s.fee_payer and b.nonce < s.nonce and b.status = 'allocated'
@@ -25,6 +28,12 @@ language sql stable set search_path = pg_catalog as $$
 $$;
 comment on function app.why_outgoing_waits is 'What an outgoing payment really waits for: the reason, its detail for operators, and since when; null if nothing is in its way.';
 
+create or replace function app.may_wait(s app.outgoing_payment) returns boolean
+language sql stable set search_path = pg_catalog as $$
+  select s.waiting_reason is not null or exists (select from app.outgoing_attempt o where o.outgoing_payment_id = s.id and o.unproven is not null)
+$$;
+comment on function app.may_wait is 'Whether app.why_outgoing_waits may have an answer: of thousands of sweeps under way, only those few are asked about.';
+
 -- A wait for nothing but time is a reason only inside (sweeps: they are under way). In paying it is the payment that waits.
 create or replace function app.why_payout_waits(p app.payout, out reason text, out detail text, out since timestamptz)
 language sql stable set search_path = pg_catalog as $$
@@ -32,9 +41,11 @@ language sql stable set search_path = pg_catalog as $$
     select 1 as depth, x.reason, x.detail, x.since from app.outgoing_payment s cross join lateral app.why_outgoing_waits(s) x
     where s.payout_id = p.id and s.kind = 'payout' and s.status <> 'final' and x.reason is not null and p.status in ('swept', 'paying')
     union all
-    (select 2, x.reason, 'the sweep of ' || s.source || ' waits: ' || coalesce(x.detail, x.reason) || '; ' || app.unfinished_sweeps(p.id), x.since
-    from app.payout_sweep l join app.outgoing_payment s on s.id = l.outgoing_payment_id cross join lateral app.why_outgoing_waits(s) x
-    where p.waiting_reason = 'sweeps' and l.payout_id = p.id and s.status <> 'final' and x.reason is not null order by x.since limit 1)
+    select 2, x.reason, 'the sweep of ' || w.source || ' waits: ' || coalesce(x.detail, x.reason) || '; ' || app.unfinished_sweeps(p.id), x.since
+    from (
+      select s as sweep, s.source from app.payout_sweep l join app.outgoing_payment s on s.id = l.outgoing_payment_id
+      where p.waiting_reason = 'sweeps' and l.payout_id = p.id and s.status <> 'final' and app.may_wait(s) order by s.waiting_since limit 1
+    ) w cross join lateral app.why_outgoing_waits(w.sweep) x where x.reason is not null
     union all
     select 3, 'sweeps', coalesce(app.unfinished_sweeps(p.id), p.waiting_detail), p.waiting_since where p.waiting_reason = 'sweeps'
     union all

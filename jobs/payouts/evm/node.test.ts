@@ -19,4 +19,6 @@ test('a transaction that the node has already was sent; any other refusal is its
   const words: Record<string, string> = {'0x02': 'already known', '0x03': 'nonce too low'}
   proxy.behave = ({params: [raw]}, pass) => (words[String(raw)] ? faults.error(words[String(raw)]!) : pass())
   expect(await node.broadcast(['0x01', '0x02', '0x03'])).toEqual([undefined, undefined, 'nonce too low'])
+  words['0x03'] = 'execution reverted: a\0b' // Postgres stores no NUL
+  expect(await node.broadcast(['0x03'])).toEqual(['execution reverted: ab'])
 })

@@ -2,6 +2,7 @@
 // its own address makes it fail. What the treasury lacks, or the node does not know yet, may pass.
 import {z} from 'zod'
 import {eachOf} from '../../../base/each-of.ts'
+import {storable} from '../../../base/text.ts'
 import type {Simulation} from '../../../chains/solana/client.ts'
 import {messageOf, rawOf, signersOf} from '../../../chains/solana/message.ts'
 import type {Refusal} from '../expiring.ts'
@@ -14,11 +15,18 @@ const anyBlockhash = '1'.repeat(32)
 const anyLimit = 2000
 const unsigned = Buffer.alloc(64)
 
-/** What prevents each sweep, in the same order; undefined if nothing does. */
+/** What prevents each sweep, in the same order; undefined if nothing does, or no node says. Payouts must not wait for that. */
 export async function sweepRefusals({nodes}: Solana, sweeps: OutgoingPayment[]): Promise<(Refusal | undefined)[]> {
-  const raws = sweeps.map(transactionOf)
-  const ends = await nodes.ask(node => eachOf(raws, raw => node.simulate(raw)))
-  return ends.map((end, i) => refusalOf(end, sweeps[i]!))
+  const refusals = new Map<string, Refusal | undefined>()
+  try {
+    await eachOf(sweeps, async sweep => {
+      const end = await nodes.ask(node => node.simulate(transactionOf(sweep)))
+      refusals.set(sweep.id, refusalOf(end, sweep))
+    })
+  } catch {
+    // A node that has had enough requests, or that simulates nothing: what is left is signed as it is, and expires if it fails.
+  }
+  return sweeps.map(({id}) => refusals.get(id))
 }
 
 function transactionOf(sweep: OutgoingPayment): string {
@@ -48,5 +56,5 @@ export function refusalOf(
     account === undefined
       ? OfInstruction.safeParse(error).success
       : signersOf({from: source, feePayer})[account] === source
-  return {words: `the node says: ${said}${why ? ` (${why})` : ''}`, isOfAddress}
+  return {words: storable(`the node says: ${said}${why ? ` (${why})` : ''}`), isOfAddress}
 }

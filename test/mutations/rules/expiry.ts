@@ -486,8 +486,8 @@ export const expiry: Mutation[] = [
   {
     rule: 'A payment ends by expiry only after it waited long enough',
     file: 'db/functions/outgoing/give_up.sql',
-    from: `or after_ms > 0 and not coalesce(s.waiting_since <= clock_timestamp() - after_ms * interval '1 millisecond', false) then`,
-    to: 'then',
+    from: `where o.outgoing_payment_id = s.id) <= clock_timestamp() - after_ms * interval '1 millisecond', false) then`,
+    to: 'where o.outgoing_payment_id = s.id) <= clock_timestamp(), false) then',
     tests: ['db/expire.test.ts'],
   },
   {
