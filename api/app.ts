@@ -45,6 +45,7 @@ export interface Context {
   /** The URL at which customers' browsers reach this server, without a trailing slash; known once it listens. */
   publicUrl(): string
   paymentExpiryMs: number
+  paymentLateAfterMs: number
   /** /metrics is served here, too. */
   metricsOnApiPort: boolean
 }

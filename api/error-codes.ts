@@ -49,6 +49,11 @@ const codes = {
     'there is a payment request with this `external_id`',
     'there is a payment request with this external_id; GET /v1/payment-requests/<external_id> shows it',
   ),
+  nothing_due: known(
+    410,
+    'nothing is missing of the payment request, so there is no code for paying it',
+    'this payment request takes no more payments',
+  ),
   payload_too_large: known(413, 'the body has more than 64 KiB', 'the body is too large'),
   unsupported_media_type: known(415, 'the body is not JSON', 'send the body as application/json'),
   chain_not_enabled: known(

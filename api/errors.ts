@@ -43,6 +43,8 @@ export function notFound(kind: string): ApiError {
   return new ApiError(404, `${kind}_not_found`, `there is no ${kind.replaceAll('_', ' ')} with this id`)
 }
 
+export const nothingDue = () => new ApiError(410, 'nothing_due', 'this payment request takes no more payments')
+
 export const chainNotEnabled = (chain: string) =>
   new ApiError(422, 'chain_not_enabled', `not enabled for this account: ${chain}`)
 

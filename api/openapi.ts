@@ -234,6 +234,14 @@ const whenSent: Record<EventType, string> = {
     'The block of a deposit left the chain, and no other has it. If it comes back, it is pending again.',
   'payout.completed': 'The payment of a payout is final.',
   'payout.failed': 'A payout failed: nothing was paid, and its deposits are in the balance again.',
+  'payment_request.detected': 'Money for a payment request was seen. It is not final, or not enough, yet.',
+  'payment_request.partially_paid': 'More of a payment request is final, and it is not enough yet.',
+  'payment_request.paid': 'A payment request is paid: what is final is enough. Deliver, once per `external_id`.',
+  'payment_request.underpaid': 'A payment request has ended with less than it needs.',
+  'payment_request.expired': 'A payment request has expired, and nothing came that counts as a payment.',
+  'payment_request.cancelled': 'You cancelled a payment request.',
+  'payment_request.reopened':
+    'What had come for a payment request left the chain (a reorganisation): it is not paid any more. `status` says what it is.',
 }
 
 // zod closes every object, and bounds every integer by what a double holds; a generated client would then break when a

@@ -10,6 +10,7 @@ import {Validator} from '@seriousme/openapi-schema-validator'
 import pg from 'pg'
 import ts from 'typescript'
 import {afterAll, beforeAll, expect, test} from 'vitest'
+import {eventTypes} from '../base/event-types.ts'
 import {freePort} from '../devnet/listen.ts'
 import {type Api, Client, fillPool, makeKey, startApi, strictly} from '../test/support/api.ts'
 import {ChainWriter} from '../test/support/chain-writer.ts'
@@ -317,7 +318,7 @@ test('/openapi.json says where a body may be left out, and where a reply has non
   expect(paths['/v1/webhook-endpoints/{id}/redeliver-failed']!.post!.requestBody!.required).toBe(true)
   const {schema} = endpoint.get!.responses['404']!.content!['application/json']!
   expect(schema.allOf).toEqual([{$ref: '#/components/schemas/Error'}])
-  expect(components.schemas.Event?.oneOf ?? components.schemas.Event?.anyOf).toHaveLength(5)
+  expect(components.schemas.Event?.oneOf ?? components.schemas.Event?.anyOf).toHaveLength(eventTypes.length)
 })
 
 test('each operation of /openapi.json has an id, says what every reply means, and has examples that its schemas allow', async () => {
@@ -467,7 +468,7 @@ test('the commands in the guides for merchants work', () =>
     const commands = [...guides.join('').matchAll(/^curl ((?:.*\\\n)*.*)/gm)].map(([, text]) =>
       text!.replaceAll('\\\n', '').replace(/\$(\w+)/g, (_match, name) => values[name]!),
     )
-    expect(commands).toHaveLength(17)
+    expect(commands).toHaveLength(18)
     for (const command of commands) {
       const [, path] = /"(\/[^"]*)"/.exec(command)!
       const data = /-d '([^']*)'/.exec(command)?.[1]

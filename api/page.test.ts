@@ -8,7 +8,7 @@ import {grow} from '../test/support/statistics.ts'
 import type {Statement} from './database.ts'
 import {pageStatement} from './page.ts'
 import {lists as depositLists} from './routes/deposits.ts'
-import {listRequests, paymentLists} from './routes/payment-requests.ts'
+import {paymentLists, requestLists} from './routes/payment-requests.ts'
 import {listPayouts} from './routes/payouts.ts'
 import {listUsers, usersOfRef} from './routes/users.ts'
 
@@ -29,8 +29,8 @@ beforeAll(async () => {
       [merchant, count],
     )
     await db.rows(
-      `insert into app.payment_request (merchant_id, external_id, chain, token, amount, page_token, expires_at, status, received, txid, position)
-       select $1::uuid, g::text, 'ETH', 'USDC', 2, $1::uuid || '-' || g, now(), 'underpaid', 1, '0xX', nextval('app.payment_position')
+      `insert into app.payment_request (merchant_id, external_id, chain, token, amount, page_token, expires_at, status, received, txid, position, created_at)
+       select $1::uuid, g::text, 'ETH', 'USDC', 2, $1::uuid || '-' || g, now(), 'underpaid', 1, '0xX', nextval('app.payment_position'), now() + g * interval '1 minute'
        from generate_series(1, $2::int) g`,
       [merchant, count],
     )
@@ -198,11 +198,38 @@ test('a page of deposits reads what it shows of each status, chain and token, wh
   }
 })
 
-test('a page of payment requests reads what it shows of each status', async () => {
+test('a page of payment requests reads what it shows of each status, chain and token, also of some time', async () => {
+  const [{early, late}] = (await db.rows(
+    `select (min(created_at) + 0.1 * (max(created_at) - min(created_at)))::text as early, (min(created_at) + 0.2 * (max(created_at) - min(created_at)))::text as late
+     from app.payment_request where merchant_id = $1`,
+    [busy],
+  )) as [{early: string; late: string}]
+  const read = (...values: unknown[]) => rowsRead(requestLists.all, 'payment_request', values)
   for (const merchant of [busy, quiet])
     for (const status of [null, 'underpaid', 'paid'])
-      for (const from of [end, 1])
-        expect(await rowsRead(listRequests, 'payment_request', [merchant, from, 3, status])).toBeLessThanOrEqual(7)
+      for (const [chain, token] of [
+        [null, null],
+        ['ETH', 'USDC'],
+      ])
+        for (const from of [end, 1])
+          expect(await read(merchant, from, 3, status, chain, token, null, null)).toBeLessThanOrEqual(20)
+  // What was made within a minute of the range is looked at, too.
+  const [{near}] = (await db.rows(
+    `select count(*)::int as near from app.payment_request where merchant_id = $1 and created_at between $2::timestamptz - interval '1 minute' and $3::timestamptz + interval '1 minute'`,
+    [busy, early, late],
+  )) as [{near: number}]
+  expect(await read(busy, end, 3, null, null, null, early, late)).toBeLessThanOrEqual(near + 30)
+})
+
+test('payment requests of a transaction, an address, or that were paid in some time, are found without reading any others', async () => {
+  const few = [null, null, null, null, null]
+  const none = '2020-01-01T00:00:00Z'
+  for (const [list, values] of [
+    [requestLists.ofTransaction, [null, null, null, '0xnone']],
+    [requestLists.ofAddress, [null, null, '0xnobody']],
+    [requestLists.paid, [none, none]],
+  ] as const)
+    expect(await rowsRead(list, 'payment_request', [busy, end, 3, ...few, ...values])).toBeLessThanOrEqual(4)
 })
 
 test('a page of payouts reads what it shows of each status, chain and token, whatever is asked for', async () => {

@@ -201,7 +201,8 @@ test('a cancelled request asks for nothing, and what comes all the same is shown
   })
   expect((await get(`${made.page_token}/qr.svg`)).status).toBe(410)
   await money.deposit(made.address, 1_000_000)
-  const text = '1 USDC received. What came after this request had ended counts all the same.'
+  const text =
+    '1 USDC received. What came after this request had ended, or was in no block in time, counts all the same.'
   expect(await stateOf(made)).toMatchObject({state: 'late', text, due: null})
 })
 
@@ -237,7 +238,7 @@ test('an expired request asks for nothing, and shows an underpayment', async () 
 
 test('a request expires at its time, even if no worker has processed it', async () => {
   const made = await ask()
-  await money.db.rows(`update app.payment_request set expires_at = now() where id = $1`, [made.id])
+  await money.db.rows(`update app.payment_request set expires_at = now(), decide_at = now() where id = $1`, [made.id])
   expect(await requests.state(made.id)).toMatchObject({status: 'awaiting'})
   expect(await stateOf(made)).toMatchObject({state: 'expired', due: null})
 })
@@ -255,7 +256,8 @@ test('a late payment counts, and is shown as late', async () => {
     poll_seconds: 2.5,
   })
   await money.deposit(all.address, 1_000_000)
-  const text = '1 USDC received. What came after this request had ended counts all the same.'
+  const text =
+    '1 USDC received. What came after this request had ended, or was in no block in time, counts all the same.'
   for (const made of [all, rest]) expect(await stateOf(made)).toMatchObject({state: 'late', text, poll_seconds: null})
 })
 

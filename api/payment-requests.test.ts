@@ -127,6 +127,7 @@ test('POST /v1/:currency/payment-request gives each payment its own address, a U
     ['currency', 'ETH-USDC'],
     ['address', expect.stringMatching(/^0x[0-9a-fA-F]{40}$/)],
     ['amount', '25'],
+    ['tolerance', '0'],
     ['payment_uri', `ethereum:${usdcContract}@31337/transfer?address=${address}&uint256=25000000`],
     ['payment_url', expect.stringMatching(new RegExp(`^${api.url}/pay/[\\w-]{32}$`))],
     ['expires_at', expect.stringMatching(timestamp)],
@@ -392,7 +393,7 @@ test('an amount that nobody can pay on its chain is 422 unprocessable, and takes
     })
     return [...refusal(reply), reply.body.message]
   }
-  const least = (coins: string) => [422, 'unprocessable', `amount: a new address cannot receive less than ${coins}`]
+  const least = (coins: string) => [422, 'unprocessable', `amount: must be at least ${coins}; less is no payment`]
   expect(await post('SOL', '0.000890879')).toEqual(least('0.00089088 SOL'))
   expect(await post('BTC', '0.00000293')).toEqual(least('0.00000294 BTC'))
   for (const [currency, amount] of [
@@ -500,7 +501,7 @@ test('a disabled chain is 422 chain_not_enabled; requests from before it was dis
   expect(refusal(reply)).toEqual([422, 'chain_not_enabled'])
   expect(await requestCount(merchant)).toBe(1)
   await pay(made, 25_000_000n)
-  expect(await stateOf(merchant, made.external_id)).toMatchObject({...made, status: 'paid'})
+  expect(await stateOf(merchant, made.external_id)).toMatchObject({...made, status: 'paid', payment_uri: null})
   expect(await paymentsOf(merchant)).toMatchObject([{external_id: made.external_id, status: 'paid'}])
 })
 
@@ -527,8 +528,11 @@ test('an external_id belongs to one request: reuse is 409 external_id_conflict, 
     data: {
       ...made,
       status: 'awaiting',
+      explanation: 'nothing came yet',
       amount_received: '0',
       amount_pending: '0',
+      shortfall: '25',
+      amount_missing: '25',
       late: false,
       txid: null,
       paid_at: null,
@@ -669,9 +673,12 @@ test('GET shows what arrived: detected, paid with the transaction, overpaid, and
   expect(await state()).toEqual({
     ...(await state()),
     ...made,
+    payment_uri: made.payment_uri.replace('25000000', '15000000'), // what is still missing
     status: 'detected',
     amount_received: '0',
     amount_pending: '10',
+    shortfall: '25',
+    amount_missing: '15',
     txid: null,
     paid_at: null,
     receipts: [receipt],
@@ -720,6 +727,7 @@ test('GET /payments shows paid requests and expired underpaid ones, and nothing 
     ['currency', 'ETH-USDC'],
     ['amount', '25'],
     ['amount_received', '26'],
+    ['shortfall', '0'],
     ['status', 'paid'],
     ['late', false],
     ['txid', txid],

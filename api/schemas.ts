@@ -17,6 +17,16 @@ export const metadata = z
     description: `Your own notes: at most ${mostEntries} strings of at most 500 characters, by names of at most 100.`,
     examples: [{plan: 'gold'}],
   })
+/** A merchant's reference of a payment request. */
+export const externalId = text(255).meta({
+  description:
+    'Your own reference: the prefix of your account, `-`, and any text. Each reference has one request, for ever.',
+  examples: ['acme-1042'],
+  maxLength: 255,
+})
+export const currency = z.string().meta({description: 'Name of an asset in `GET /v1/crypto`.', examples: ['ETH-USDC']})
+/** What a payment request can be. */
+export const paymentStatus = z.enum(['awaiting', 'detected', 'paid', 'expired', 'underpaid', 'cancelled'])
 export const chainCode = z.enum(chainCodes)
 /** A chain that a request names: any other text is refused by what the request asks for, because it is a matter of what is supported. */
 export const requestedChain = text(64).meta({enum: [...chainCodes], examples: ['ETH']})
@@ -28,6 +38,10 @@ export const txid = z.string().meta({
   examples: ['0x5c504ed432cb51138bcf09aa5e8a410dd4a1e204ef84bfed1be16dfba1b22060'],
 })
 export const amount = z.string().meta({description: 'Plain decimal, without trailing zeros.', examples: ['1.25']})
+/** Hex is stored in lower case; base58 is left as it is. */
+export const withoutCase = (txid: string) => (/^(0x)?[0-9a-f]{64}$/i.test(txid) ? txid.toLowerCase() : txid)
+/** A time in a query. */
+export const moment = z.iso.datetime({offset: true, error: 'must be a time, such as 2026-11-23T00:00:00Z'})
 export const timestamp = z.string().meta({format: 'date-time', examples: ['2026-01-31T12:00:00.000Z']})
 
 const prefixes = {

@@ -5,5 +5,12 @@ export const eventTypes = [
   'deposit.reorged',
   'payout.completed',
   'payout.failed',
+  'payment_request.detected',
+  'payment_request.partially_paid',
+  'payment_request.paid',
+  'payment_request.underpaid',
+  'payment_request.expired',
+  'payment_request.cancelled',
+  'payment_request.reopened',
 ] as const
 export type EventType = (typeof eventTypes)[number]

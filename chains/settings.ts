@@ -92,6 +92,7 @@ const schema = z.object({
   DELIVERY_RETENTION_DAYS: whole(7, 3650, 90).default(90),
   PAYOUT_TIMEOUT_MS: milliseconds(1, 259_200_000).default(259_200_000),
   PAYMENT_EXPIRY_MS: milliseconds(1_000, 86_400_000).default(86_400_000),
+  PAYMENT_LATE_AFTER_MS: milliseconds(0, 7_200_000).default(7_200_000),
   REPLACE_AFTER_MS: milliseconds(1, 120_000).default(120_000),
   LOG_LEVEL: choice(logLevels).default('info'),
 })
@@ -130,6 +131,8 @@ export interface Settings {
   payoutTimeoutMs: number
   /** How long a payment request waits to be paid before it expires. */
   paymentExpiryMs: number
+  /** What was seen in time, and is in no block so long after the expiry, is late. */
+  paymentLateAfterMs: number
   /** How long a transaction may stay unconfirmed before it is replaced by one with a higher fee. */
   replaceAfterMs: number
   chains: Map<ChainCode, ChainSettings>
@@ -192,6 +195,7 @@ export function readSettings(environment: Environment = process.env): Settings {
     deliveryRetentionDays: all.DELIVERY_RETENTION_DAYS,
     payoutTimeoutMs: all.PAYOUT_TIMEOUT_MS,
     paymentExpiryMs: all.PAYMENT_EXPIRY_MS,
+    paymentLateAfterMs: all.PAYMENT_LATE_AFTER_MS,
     replaceAfterMs: all.REPLACE_AFTER_MS,
     chains: new Map(ofChains.map(settings => [settings.chain.code, settings])),
   }

@@ -69,6 +69,7 @@ test('name and fee of a merchant change independently, and nothing else changes'
     name: 'Before',
     fee_bps: 0,
     cancels_per_day: 20,
+    payment_tolerance_bps: 0,
   })
   expect(await json('merchant', 'update', '--merchant', 'later', '--cancels-per-day', '0')).toMatchObject({
     fee_bps: 0,
@@ -79,8 +80,16 @@ test('name and fee of a merchant change independently, and nothing else changes'
     fee_bps: 0,
   })
   expect(await failure('merchant', 'update', '--merchant', 'later')).toMatch(
-    /nothing to change; give --name, --fee-bps or --cancels-per-day/,
+    /nothing to change; give --name, --fee-bps, --cancels-per-day or --payment-tolerance/,
   )
+  expect(await json('merchant', 'update', '--merchant', 'later', '--payment-tolerance', '0.5%')).toMatchObject({
+    payment_tolerance_bps: 50,
+  })
+  for (const [percentage, why] of [
+    ['51%', '0 to 50 percent'],
+    ['a bit', 'must be a percentage'],
+  ])
+    expect(await failure('merchant', 'update', '--merchant', 'later', '--payment-tolerance', percentage!)).toMatch(why!)
   expect(await failure('merchant', 'update', '--merchant', 'later', '--fee-bps', '10001')).toMatch(/0 to 10000/)
   expect(await failure('merchant', 'update', '--merchant', 'later', '--name', ' ')).toMatch(/needs a name/)
 })

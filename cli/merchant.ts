@@ -1,7 +1,8 @@
 // sluice merchant: merchant accounts, and the chains that they may use.
-import {type Command, Option} from 'commander'
+import {type Command, InvalidArgumentError, Option} from 'commander'
 import type pg from 'pg'
 import {PermanentError} from '../base/errors.ts'
+import {basisPoints, percent} from '../base/percent.ts'
 import {type ChainCode, chains} from '../chains/registry.ts'
 import {action, chainList, leaf, parseId, wholeNumber} from './command.ts'
 import {moment, table} from './output.ts'
@@ -23,6 +24,22 @@ export async function findMerchant(db: pg.Client, idOrPrefix: string): Promise<M
   )
   if (!rows[0]) throw new PermanentError(`there is no merchant "${idOrPrefix}"; sluice merchant list shows all`)
   return rows[0]
+}
+
+interface Changes {
+  merchant: string
+  name?: string
+  feeBps?: number
+  cancelsPerDay?: number
+  /** In basis points. */
+  paymentTolerance?: number
+}
+
+function tolerance(text: string): number {
+  const bps = basisPoints(text)
+  if (bps === undefined)
+    throw new InvalidArgumentError('it must be a percentage with at most two decimals, such as 0.5%.')
+  return bps
 }
 
 export const merchantOption = ['--merchant <id-or-prefix>', 'the merchant, by id or prefix'] as const
@@ -95,7 +112,8 @@ export function addMerchantCommands(program: Command): void {
     merchant,
     'update',
     [
-      'Changes the name or the fee of a merchant, or how often it may cancel. Payouts that exist already keep their fee.',
+      'Changes the name or the fee of a merchant, how often it may cancel, or how much of its payment requests may be missing. Payouts that exist already keep',
+      'their fee, and payment requests their tolerance.',
       '',
       '--cancels-per-day is about payouts that have begun to sweep, because each sweep costs you a network fee; it is 20 for a new merchant. A payout',
       'that is still pending can always be cancelled.',
@@ -106,24 +124,36 @@ export function addMerchantCommands(program: Command): void {
     .option('--name <name>', 'display name')
     .option('--fee-bps <number>', 'service fee in basis points: 50 is 0.5 %', wholeNumber)
     .option('--cancels-per-day <number>', 'payouts that have begun, and may be cancelled within a day', wholeNumber)
+    .option(
+      '--payment-tolerance <percent>',
+      'how much of a new payment request may be missing, such as 0.5%',
+      tolerance,
+    )
     .action(
-      action<{merchant: string; name?: string; feeBps?: number; cancelsPerDay?: number}>(async ({db}, options) => {
-        const {name: newName, feeBps, cancelsPerDay} = options
-        if (newName === undefined && feeBps === undefined && cancelsPerDay === undefined)
-          throw new PermanentError('nothing to change; give --name, --fee-bps or --cancels-per-day')
+      action<Changes>(async ({db}, options) => {
+        const {name: newName, feeBps, cancelsPerDay, paymentTolerance} = options
+        if ([newName, feeBps, cancelsPerDay, paymentTolerance].every(change => change === undefined))
+          throw new PermanentError(
+            'nothing to change; give --name, --fee-bps, --cancels-per-day or --payment-tolerance',
+          )
         const {id, publicId, prefix} = await findMerchant(db, options.merchant)
         await db.query('select app.update_merchant($1, $2, $3)', [id, newName, feeBps])
         if (cancelsPerDay !== undefined) await db.query('select app.set_cancels_per_day($1, $2)', [id, cancelsPerDay])
-        const {rows} = await db.query<{name: string; fee_bps: number; cancels_per_day: number}>(
-          'select name, fee_bps, cancels_per_day from app.merchant where id = $1',
-          [id],
-        )
-        const {name, fee_bps, cancels_per_day} = rows[0]!
+        if (paymentTolerance !== undefined)
+          await db.query('select app.set_payment_tolerance($1, $2)', [id, paymentTolerance])
+        const {rows} = await db.query<{
+          name: string
+          fee_bps: number
+          cancels_per_day: number
+          payment_tolerance_bps: number
+        }>('select name, fee_bps, cancels_per_day, payment_tolerance_bps from app.merchant where id = $1', [id])
+        const {name, fee_bps, cancels_per_day, payment_tolerance_bps} = rows[0]!
         return {
-          json: {id: publicId, prefix, name, fee_bps, cancels_per_day},
+          json: {id: publicId, prefix, name, fee_bps, cancels_per_day, payment_tolerance_bps},
           text:
             `Merchant ${prefix} is "${name}", with a fee of ${fee_bps} basis points. ` +
-            `Within a day, it may cancel ${cancels_per_day} payouts that have begun.`,
+            `Within a day, it may cancel ${cancels_per_day} payouts that have begun. ` +
+            `Of a new payment request, ${percent(payment_tolerance_bps)} may be missing.`,
         }
       }),
     )

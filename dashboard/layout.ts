@@ -30,6 +30,7 @@ const sections = [
   ['/', 'Overview'],
   ['/deposits', 'Deposits'],
   ['/users', 'Users'],
+  ['/payment-requests', 'Payment requests'],
   ['/payouts', 'Payouts'],
   ['/payout-addresses', 'Payout addresses'],
   ['/api-keys', 'API keys'],

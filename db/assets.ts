@@ -88,7 +88,7 @@ const isUsed = `(exists (select from app.deposit d where (d.chain, d.token) = (a
 /** Throws PermanentError if amounts of an asset are stored with other decimals. */
 export async function upsertAssets(client: pg.Client, chain: string, assets: readonly Asset[]): Promise<void> {
   for (const asset of assets) {
-    const {token, name, displayName, decimals, minPayout = 1n, smallestPayment = 1n, mostCoins} = asset
+    const {token, name, displayName, decimals, minPayout = 1n, mostCoins} = asset
     const most = mostCoins === undefined ? 10n ** 77n - 1n : mostCoins * 10n ** BigInt(decimals)
     const {rowCount} = await client.query(
       `insert into app.asset as a (chain, token, name, display_name, decimals, min_payout, min_payment, max_payment)
@@ -97,13 +97,22 @@ export async function upsertAssets(client: pg.Client, chain: string, assets: rea
        set name = excluded.name, display_name = excluded.display_name, decimals = excluded.decimals,
          min_payout = greatest(a.min_payout, excluded.min_payout), min_payment = excluded.min_payment, max_payment = excluded.max_payment
        where a.decimals = excluded.decimals or not ${isUsed}`,
-      [chain, token, name, displayName, decimals, ...[minPayout, smallestPayment, most].map(String)],
+      [chain, token, name, displayName, decimals, ...[minPayout, leastPayment(asset), most].map(String)],
     )
     if (rowCount) continue
     throw new PermanentError(
       `${chain} ${token} is to have ${decimals} decimals, and the amounts stored here have others; put back what they were, in ${chain}_TOKENS or chains/registry.ts`,
     )
   }
+}
+
+/**
+ * The smallest amount that is a payment, in base units: what an address can receive at all or, where that may be next to nothing, a hundredth of what is worth
+ * sweeping. Less moves no payment request, is not asked for, and may be missing.
+ */
+function leastPayment({smallestPayment = 1n, usualSweepMin}: Asset): bigint {
+  const part = usualSweepMin / 100n
+  return part > smallestPayment ? part : smallestPayment
 }
 
 async function removeOthers(client: pg.Client, settings: ChainSettings[]): Promise<void> {

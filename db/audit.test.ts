@@ -149,7 +149,10 @@ test('rows that take longer than expected are listed with their ids, and others 
     const requests = await PaymentRequests.open(other)
     const {id: request} = await requests.create(other.pool, merchant, {})
     const expired = (ago: string) =>
-      other.rows('update app.payment_request set expires_at = now() - $2::interval where id = $1', [request, ago])
+      other.rows(
+        'update app.payment_request set expires_at = now() - $2::interval, decide_at = now() - $2::interval where id = $1',
+        [request, ago],
+      )
     await expired('59 minutes')
     expect(await other.rows('select * from app.stuck')).toEqual([])
 
@@ -161,7 +164,7 @@ test('rows that take longer than expected are listed with their ids, and others 
     await expired('61 minutes')
     const late = await other.rows(`select id, chain, state from app.stuck where what = 'payment request'`)
     expect(late).toEqual([{id: expect.stringMatching(/^m\w+-1$/), chain: 'ETH', state: 'awaiting, and expired'}])
-    await other.rows('select app.expire_payment_requests()')
+    await other.rows('select app.decide_payment_requests()')
     const found = await other.rows<{what: string; id: string}>('select what, id, chain, state from app.stuck')
     expect(found.map(({what}) => what).sort()).toEqual([...Array(3).fill('event'), 'deposit', 'payout', 'sweep'].sort())
     expect(found.find(({what}) => what === 'payout')).toMatchObject({chain: 'ETH', state: 'pending'})

@@ -13,6 +13,8 @@ const steps = Number(process.env.LIFE_STEPS ?? 150)
 const runs = Math.ceil(steps / 50)
 const tokens = ['USDC', 'ETH'] as const
 const longAgo = new Date('2020-01-01')
+/** Less is no payment. Payments are of 5, 10, 15 …, and requests of 10, 20 … */
+const smallest = 8
 
 let money: Money
 let requests: PaymentRequests
@@ -21,6 +23,7 @@ let world: World
 beforeAll(async () => {
   money = await Money.open()
   requests = await PaymentRequests.open(money.db)
+  await money.db.rows(`update app.asset set min_payment = ${smallest} where chain = 'ETH'`)
   world = await World.create()
 })
 afterAll(() => money.close())
@@ -31,8 +34,10 @@ interface Request {
   address: string
   token: string
   amount: number
-  /** When it expired, by the model's own clock. */
+  tolerance: number
+  /** When it expired or was cancelled, by the model's own clock. */
   expiresAt: number
+  isCancelled: boolean
   /** Its last state in the database. */
   last: PaymentState | undefined
   /** The receipts of that state. */
@@ -125,7 +130,9 @@ class Model {
     const pending = receipts.filter(({status}) => status === 'pending')
     const final = receipts.filter(({status}) => status === 'final')
     final.sort((a, b) => a.finalisation - b.finalisation || a.seq - b.seq)
-    const enough = final.findIndex((_, n) => sum(final.slice(0, n + 1)) >= request.amount)
+    const {amount, tolerance} = request
+    const isEnough = (came: number) => came >= smallest && (amount - came <= tolerance || amount - came < smallest)
+    const enough = final.findIndex((_, n) => isEnough(sum(final.slice(0, n + 1))))
     const told = {
       received: sum(final),
       pending: sum(pending),
@@ -136,20 +143,18 @@ class Model {
       ...told,
       status: this.#statusOf(
         enough >= 0,
-        final.length > 0,
+        sum(final),
         pending,
         pending.some(p => !isLate(p)),
-        isOver,
+        isOver && (request.isCancelled ? 'cancelled' : 'expired'),
       ),
     }
   }
 
-  #statusOf(isPaid: boolean, hasSome: boolean, pending: Payment[], mayBeInTime: boolean, isOver: boolean): string {
+  #statusOf(isPaid: boolean, final: number, pending: Payment[], mayBeInTime: boolean, over: string | false): string {
     if (isPaid) return 'paid'
-    if (!isOver) return hasSome || pending.length ? 'detected' : 'awaiting'
-    if (mayBeInTime) return 'detected'
-    if (hasSome) return 'underpaid'
-    return pending.length ? 'detected' : 'expired'
+    if (final + sum(pending) < smallest) return over || 'awaiting'
+    return !over || mayBeInTime || final < smallest ? 'detected' : 'underpaid'
   }
 
   /** What a merchant received of a token. */
@@ -196,6 +201,7 @@ class World {
       const {id, address} = await requests.create(money.api, merchantId, {
         currency: token === 'ETH' ? 'ETH' : 'ETH-USDC',
         amount: `${coins.slice(0, -18)}.${coins.slice(-18)}`.replace(/0+$/, ''),
+        tolerance: `${10 * (a % 3)}%`,
       })
       this.model.requests.push({
         id,
@@ -203,7 +209,9 @@ class World {
         address,
         token,
         amount,
+        tolerance: amount * 0.1 * (a % 3),
         expiresAt: Number.POSITIVE_INFINITY,
+        isCancelled: false,
         last: undefined,
         lastReceipts: '[]',
       })
@@ -263,13 +271,28 @@ class World {
     expire: async (a, b) => {
       const request = pick(this.#recent, a)!
       if (request.expiresAt === Number.POSITIVE_INFINITY) {
-        await money.db.rows('update app.payment_request set expires_at = clock_timestamp() where id = $1', [request.id])
+        await money.db.rows(
+          'update app.payment_request set expires_at = clock_timestamp(), decide_at = case when decide_at is not null then clock_timestamp() end where id = $1',
+          [request.id],
+        )
         request.expiresAt = this.model.now
         this.model.now += 1
       }
-      if (b % 2) await money.work('expire_payment_requests')
+      if (b % 2) await money.work('decide_payment_requests')
     },
-    poll: async () => money.work('expire_payment_requests'),
+    /** Refused once something counts as a payment. */
+    cancel: async a => {
+      const request = pick(this.#recent, a)!
+      const [row] = await money.db.rows<{external_id: string}>(
+        'select external_id from app.payment_request where id = $1',
+        [request.id],
+      )
+      await money.api.query('select app.cancel_payment_request($1, $2)', [request.merchantId, row!.external_id])
+      if (request.isCancelled) return
+      Object.assign(request, {expiresAt: this.model.now, isCancelled: true})
+      this.model.now += 1
+    },
+    poll: async () => money.work('decide_payment_requests'),
 
     /** Something final leaves the chain, and an operator decides. */
     lose: async (a, b) => {
@@ -379,9 +402,19 @@ class World {
     const highest = name === 'check' ? Number(last?.position) : this.#highest
     if (found.position && isNew) expect(Number(found.position), name).toBeGreaterThan(highest)
     else if (!isNew && name !== 'lose' && name !== 'check') expect(found.position, name).toBe(last?.position ?? null)
+    await this.#compareEvents(request, found)
     const transition = `${last?.status} -> ${status}${late ? ' late' : ''}`
     if (isNew) this.seen[transition] = (this.seen[transition] ?? 0) + 1
     Object.assign(request, {last: found, lastReceipts: receipts})
+  }
+
+  /** The events of a request lead to its status; each says what was true then. */
+  async #compareEvents({id}: Request, {status}: PaymentState): Promise<void> {
+    const kinds = await requests.events(id)
+    const last = kinds.filter(kind => kind !== 'partially_paid').at(-1)
+    if (last === undefined) expect(status).toBe('awaiting')
+    else if (last !== 'reopened') expect(last, kinds.join()).toBe(status)
+    else expect(status).not.toBe('paid')
   }
 
   /** Old requests, the money, and the invariants. */

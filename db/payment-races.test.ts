@@ -22,7 +22,10 @@ const ask = (amount = 100) => requests.create(money.api, merchantId, {amount})
 /** One by one, as time does it. */
 const endTimeOf = async (made: Pick<Made, 'id'>[]) => {
   for (const {id} of made)
-    await money.db.rows('update app.payment_request set expires_at = clock_timestamp() where id = $1', [id])
+    await money.db.rows(
+      'update app.payment_request set expires_at = clock_timestamp(), decide_at = clock_timestamp() where id = $1 and decide_at is not null',
+      [id],
+    )
 }
 
 async function connection<T>(work: (client: pg.Client) => Promise<T>): Promise<T> {
@@ -54,14 +57,14 @@ test('a request that expires at the moment its last payment becomes final ends p
     const {height, hash} = money.eth.head
     await deriving.query('select chain.finalize($1, $2, $3)', ['ETH', height, hash])
     await deriving.query('set constraints all immediate')
-    expect(await money.work('expire_payment_requests')).toBe(0)
+    expect(await money.work('decide_payment_requests')).toBe(0)
     // A caller that locks the request itself waits, and then sees the payment.
     const refreshed = money.db.rows('select app.refresh_payment($1)', [id])
     await until(isWaiting, {timeoutMs: 20_000, what: 'the request to be locked'})
     await deriving.query('commit')
     await refreshed
   })
-  await money.work('expire_payment_requests')
+  await money.work('decide_payment_requests')
   expect(await requests.state(id)).toMatchObject({status: 'paid', received: '100', pending: '0', late: false})
 })
 
@@ -70,7 +73,7 @@ test('a payment whose deposit is derived while its request is being expired is n
   await endTimeOf([{id}])
   await connection(async judging => {
     await judging.query('begin')
-    await judging.query('select app.expire_payment_requests()')
+    await judging.query('select app.decide_payment_requests()')
     const paid = money.deposit(address, 100)
     await until(isWaiting, {timeoutMs: 20_000, what: 'deriving to wait for the request'})
     await judging.query('commit')
@@ -85,7 +88,7 @@ test("concurrent expiring, deriving deposits and merchants' reads cause no deadl
   let isOver = false
   const worker = async () => {
     let judged = 0
-    while (!isOver) judged += await money.work<number>('expire_payment_requests', 7)
+    while (!isOver) judged += await money.work<number>('decide_payment_requests', 7)
     return judged
   }
   const workers = [worker(), worker(), worker()]

@@ -193,8 +193,200 @@ describe('the status of a request', () => {
   })
 })
 
+describe('a tolerance', () => {
+  const withTolerance = (amount: number, tolerance?: string) =>
+    requests.create(money.api, merchantId, {amount, ...(tolerance !== undefined && {tolerance})})
+  const shown = ({external_id}: {external_id: string}) => requests.shown(money.api, merchantId, external_id)
+
+  test.each([
+    ['0.5%', 199, '0'],
+    ['0.5%', 200, '0.000001'],
+    ['0.00002', 100, '0.00002'],
+    ['50%', 101, '0.00005'],
+    ['0', 100, '0'],
+    ['0.00%', 100, '0'],
+  ])('of %s of %i base units is %s, rounded down', async (tolerance, amount, is) => {
+    expect(await withTolerance(amount, tolerance)).toMatchObject({tolerance: is})
+  })
+
+  test.each(['50.1%', '0.000051', '0.0000001', '1'])('of %s is refused', async tolerance => {
+    await expect(withTolerance(100, tolerance)).rejects.toMatchObject({code: 'SLINV', detail: 'tolerance'})
+  })
+
+  test("is the merchant's own, unless the request says otherwise; a request keeps the one that it was made with", async () => {
+    const before = await withTolerance(1000)
+    await money.db.rows('select app.set_payment_tolerance($1, 150)', [merchantId])
+    expect((await withTolerance(1000)).tolerance).toBe('0.000015')
+    expect((await withTolerance(1000, '0')).tolerance).toBe('0')
+    expect((await shown(before)).tolerance).toBe('0')
+    for (const bps of [-1, 5001, null])
+      await expect(money.db.rows('select app.set_payment_tolerance($1, $2)', [merchantId, bps])).rejects.toMatchObject({
+        code: 'SL422',
+      })
+  })
+
+  test('is what may be missing: then it is paid, and what is missing is told exactly, and not asked for', async () => {
+    const made = await withTolerance(1000, '0.5%')
+    await money.deposit(made.address, 994)
+    expect(await shown(made)).toMatchObject({status: 'detected', shortfall: '0.000006', amount_missing: '0.000006'})
+    await money.deposit(made.address, 1, {final: false})
+    expect(await shown(made)).toMatchObject({status: 'detected', shortfall: '0.000006', amount_missing: '0'})
+    await money.finalize()
+    expect(await shown(made)).toMatchObject({
+      status: 'paid',
+      amount_received: '0.000995',
+      shortfall: '0.000005',
+      amount_missing: '0',
+      explanation: '0.000005 ETH-USDC did not come, which is within the tolerance of 0.000005 ETH-USDC',
+    })
+    expect(await requests.events(made.id)).toEqual(['detected', 'partially_paid', 'paid'])
+  })
+})
+
+describe('what is too little to be a payment', () => {
+  beforeAll(() => money.db.rows(`update app.asset set min_payment = 10 where token = 'USDC'`))
+  afterAll(() => money.db.rows(`update app.asset set min_payment = 1 where token = 'USDC'`))
+  const shown = ({external_id}: {external_id: string}) => requests.shown(money.api, merchantId, external_id)
+
+  test('moves no request, which can be cancelled and expires; it is listed, and is in the balance', async () => {
+    const [one, other] = [await ask(100), await ask(100)]
+    for (const {address} of [one, other]) await money.deposit(address, 9)
+    expect(await shown(one)).toMatchObject({
+      status: 'awaiting',
+      amount_received: '0.000009',
+      amount_missing: '0.000091',
+      receipts: [{amount: '0.000009', status: 'final'}],
+      explanation: '0.000009 ETH-USDC came, which is too little to count as a payment yet',
+    })
+    await money.api.query('select app.cancel_payment_request($1, $2)', [merchantId, one.external_id])
+    await requests.expire([other.id])
+    expect(await requests.state(one.id)).toMatchObject({status: 'cancelled', received: '9', position: null})
+    expect(await requests.state(other.id)).toMatchObject({status: 'expired', received: '9', position: null})
+    expect([await requests.events(one.id), await requests.events(other.id)]).toEqual([['cancelled'], ['expired']])
+    expect(await money.db.rows('select amount from app.balance_now where merchant_id = $1', [merchantId])).toEqual([
+      {amount: '18'},
+    ])
+  })
+
+  test('adds up with everything else: the sum decides, and a last bit of it completes an order', async () => {
+    const made = await ask(100)
+    await money.deposit(made.address, 5)
+    await money.deposit(made.address, 4)
+    expect(await requests.state(made.id)).toMatchObject({status: 'awaiting', received: '9'})
+    await money.deposit(made.address, 1)
+    expect(await requests.state(made.id)).toMatchObject({status: 'detected', received: '10'})
+    await money.deposit(made.address, 80)
+    expect(await shown(made)).toMatchObject({status: 'detected', amount_missing: '0.00001'})
+    await money.deposit(made.address, 1)
+    expect(await shown(made)).toMatchObject({
+      status: 'paid',
+      shortfall: '0.000009',
+      explanation: '0.000009 ETH-USDC did not come, which is too little to be sent',
+    })
+    expect(await requests.events(made.id)).toEqual(['detected', 'partially_paid', 'partially_paid', 'paid'])
+  })
+
+  test('is never the price of a request: one over the smallest amount needs all of it', async () => {
+    const made = await ask(10)
+    await money.deposit(made.address, 9)
+    expect(await requests.state(made.id)).toMatchObject({status: 'awaiting'})
+    await money.deposit(made.address, 1)
+    expect(await requests.state(made.id)).toMatchObject({status: 'paid'})
+    await expect(ask(9)).rejects.toMatchObject({code: 'SL422'})
+  })
+
+  test('is not asked for, also by a request from before, which any amount moves', async () => {
+    const made = await ask(100)
+    await money.db.rows('update app.payment_request set detected_from = 1 where id = $1', [made.id])
+    await money.deposit(made.address, 99)
+    expect(await shown(made)).toMatchObject({status: 'detected', shortfall: '0.000001', amount_missing: '0.00001'})
+    expect(await requests.state((await ask(100)).id)).toMatchObject({status: 'awaiting'})
+  })
+})
+
+describe('the events of a request', () => {
+  const endpoint = async (types: string[] | null) =>
+    (
+      await money.api.query('select id from app.create_webhook_endpoint($1, $2, $3)', [
+        merchantId,
+        'https://x.example',
+        types,
+      ])
+    ).rows[0].id as string
+  const sentTo = async (id: string) =>
+    (
+      await money.db.rows<{type: string}>(
+        'select e.type from app.delivery d join app.event e on e.id = d.event_id where d.endpoint_id = $1 order by e.position',
+        [id],
+      )
+    ).map(({type}) => type)
+
+  test('go only to endpoints that name them, with its state then, and its notes', async () => {
+    const [all, own, one] = [
+      await endpoint(null),
+      await endpoint(['payment_request.paid', 'payment_request.detected']),
+      await endpoint(['payout.failed', 'payment_request.paid']),
+    ]
+    const {id, address, external_id} = await ask(100)
+    await money.db.rows(`update app.payment_request set metadata = '{"order": "7"}' where id = $1`, [id])
+    const txid = await money.deposit(address, 100)
+    expect([await sentTo(all), await sentTo(own), await sentTo(one)]).toEqual([
+      [],
+      ['payment_request.detected', 'payment_request.paid'],
+      ['payment_request.paid'],
+    ])
+    const [paid] = await money.db.rows<{payload: object}>(
+      `select payload from app.event where subject_id = $1 and type = 'payment_request.paid'`,
+      [id],
+    )
+    expect(paid!.payload).toEqual({
+      type: 'payment_request.paid',
+      id: expect.stringMatching(/^evt_[0-9a-f]{32}$/),
+      external_id,
+      currency: 'ETH-USDC',
+      address,
+      amount: '0.0001',
+      tolerance: '0',
+      status: 'paid',
+      amount_received: '0.0001',
+      amount_pending: '0',
+      shortfall: '0',
+      late: false,
+      txid,
+      expires_at: expect.any(String),
+      metadata: {order: '7'},
+      created_at: expect.any(String),
+    })
+  })
+
+  test('tell what a shop would have to poll for: expired, underpaid, paid late, and reopened', async () => {
+    const [none, part, gone] = [await ask(100), await ask(100), await ask(100)]
+    await money.deposit(part.address, 40)
+    const txid = await money.deposit(gone.address, 100)
+    await requests.expire([none.id, part.id])
+    await money.deposit(part.address, 10)
+    await money.deposit(part.address, 50)
+    await money.deposit(none.address, 100)
+    await money.lose(txid)
+    await money.resolve('reorged')
+    expect([await requests.events(none.id), await requests.events(part.id), await requests.events(gone.id)]).toEqual([
+      ['expired', 'detected', 'paid'],
+      ['detected', 'partially_paid', 'underpaid', 'partially_paid', 'paid'],
+      ['detected', 'paid', 'reopened'],
+    ])
+  })
+
+  test('say that what was seen has left the chain', async () => {
+    const {id, address} = await ask(100)
+    await money.deposit(address, 100, {final: false})
+    await money.eth.write({drop: 1, add: [[]]})
+    expect(await requests.events(id)).toEqual(['detected', 'reopened'])
+    expect(await requests.state(id)).toMatchObject({status: 'awaiting'})
+  })
+})
+
 describe('the money of a request', () => {
-  test("counts in the balance, is paid out with it, and is no user's deposit: it causes no event", async () => {
+  test("counts in the balance, is paid out with it, and is no user's deposit: it causes no event of one", async () => {
     const {address} = await ask(1000)
     const user = await money.user(merchantId)
     await money.deposit(user.address, 500)
@@ -203,7 +395,10 @@ describe('the money of a request', () => {
       await money.db.rows('select amount, deposit_count from app.balance_now where merchant_id = $1', [merchantId]),
     ).toEqual([{amount: '1500', deposit_count: '2'}])
     expect(
-      await money.db.rows('select type from app.event where merchant_id = $1 order by position', [merchantId]),
+      await money.db.rows(
+        `select type from app.event where merchant_id = $1 and type like 'deposit.%' order by position`,
+        [merchantId],
+      ),
     ).toEqual([{type: 'deposit.pending'}, {type: 'deposit.confirmed'}])
     const [payout] = await money.db.rows<{gross: string}>(
       `select app.create_payout($1, 'ETH', 'USDC', false, null, null)::json ->> 'gross' as gross`,

@@ -93,6 +93,75 @@ test('a payment that was seen in time is not late, even if its request expired b
   expect(await state()).toMatchObject({status: 'paid', late: false})
 })
 
+/** As if the request had expired so long ago, and its payments had been seen before. */
+const expiredAgo = async (ago: string) => {
+  await db.rows(
+    `update app.deposit set came_at = clock_timestamp() - interval '9 days' where payment_request_id = $1`,
+    [made.id],
+  )
+  await requests.expire([made.id], ago)
+}
+
+test('a payment that was seen in time is late if no block has it two hours after the expiry, whatever block has it then', async () => {
+  const txid = newTxid()
+  await poll(txid)
+  await expiredAgo('119 minutes')
+  expect(await state()).toMatchObject({status: 'detected', expired_at: expect.any(Date)})
+  const {explanation} = await requests.shown(api, merchantId, made.external_id)
+  expect(explanation).toMatch(/^money is in no block yet; it is late if none has it by 20/)
+  await expiredAgo('121 minutes')
+  expect(await state()).toMatchObject({status: 'detected', late: false}) // seen, and not final
+  await mine([txid])
+  await writer.finalize(writer.head.height)
+  expect(await state()).toMatchObject({status: 'paid', late: true})
+  expect(await requests.events(made.id)).toEqual(['detected', 'paid'])
+})
+
+test('the worker decides when money that no block takes becomes late: what is final is underpaid then', async () => {
+  const [part, rest] = [newTxid(), newTxid()]
+  await mine([part], [], new Date(Date.now() - 3 * 3_600_000))
+  await db.rows('update app.payment_request set amount = 1500 where id = $1', [made.id])
+  await writer.finalize(writer.head.height)
+  await poll(rest)
+  await expiredAgo('119 minutes')
+  expect(await state()).toMatchObject({status: 'detected', received: '1000', pending: '1000'})
+  await db.rows(
+    `update app.payment_request set expires_at = expires_at - interval '2 minutes', decide_at = decide_at - interval '2 minutes' where id = $1`,
+    [made.id],
+  )
+  await db.rows('select app.decide_payment_requests()')
+  expect(await state()).toMatchObject({status: 'underpaid', late: false})
+  expect(await requests.events(made.id)).toEqual(['detected', 'partially_paid', 'underpaid'])
+  await mine([rest])
+  await writer.finalize(writer.head.height)
+  expect(await state()).toMatchObject({status: 'paid', late: true})
+})
+
+test('a payment whose block came within two hours stays in time when a reorganisation moves it to a later one', async () => {
+  const txid = newTxid()
+  await poll(txid)
+  await expiredAgo('3 hours')
+  const inTime = new Date(Date.now() - 2 * 3_600_000)
+  await mine([txid], [], inTime)
+  expect(await state()).toMatchObject({status: 'detected'})
+  await writer.write({drop: 1, add: [[]]})
+  await poll(txid)
+  await mine([txid])
+  await writer.finalize(writer.head.height)
+  expect(await state()).toMatchObject({status: 'paid', late: false})
+})
+
+test('a request from before waits for its money without an end', async () => {
+  const txid = newTxid()
+  await poll(txid)
+  await db.rows(`update app.payment_request set late_after = 'infinity' where id = $1`, [made.id])
+  await expiredAgo('3 days')
+  expect(await state()).toMatchObject({status: 'detected', decide_at: null})
+  await mine([txid])
+  await writer.finalize(writer.head.height)
+  expect(await state()).toMatchObject({status: 'paid', late: false})
+})
+
 test('a payment that a restored older database reads again, long after, is in time by the time of its block', async () => {
   await requests.expire([made.id])
   expect(await state()).toMatchObject({status: 'expired'})
@@ -117,8 +186,8 @@ test('a payment whose amount is corrected counts with the right one', async () =
          from chain.transfer t where t.chain = 'BTC' and t.block_height = $1 and t.txid = $2))`,
       [writer.head.height, txid, amount],
     )
-  await correct(99n)
-  expect(await state()).toMatchObject({status: 'detected', pending: '99'})
+  await correct(500n)
+  expect(await state()).toMatchObject({status: 'detected', pending: '500'})
   await correct(1000n)
   await writer.finalize(writer.head.height)
   expect(await state()).toMatchObject({status: 'paid', received: '1000'})

@@ -598,7 +598,10 @@ create view analytics.payment_requests with (security_barrier=true) as
     r.paid_at,
     round(EXTRACT(epoch FROM r.paid_at - r.created_at), 3) AS seconds_to_paid,
     r.cancelled_at,
-    r.metadata
+    r.metadata,
+    analytics.coins(r.tolerance, a.decimals) AS tolerance,
+    r.tolerance AS tolerance_base_units,
+    analytics.coins(GREATEST(r.amount - r.received, 0::numeric), a.decimals) AS shortfall
    FROM app.payment_request r
      JOIN app.merchant m ON m.id = r.merchant_id
      JOIN app.asset a ON a.chain = r.chain AND a.token = r.token
@@ -617,7 +620,7 @@ create view analytics.payment_requests with (security_barrier=true) as
 --   received_base_units numeric(78,0): The same sum as an integer in the smallest unit of the token.
 --   pending numeric: Sum of its receipts that are not final yet, in whole coins.
 --   pending_base_units numeric(78,0): The same sum as an integer in the smallest unit of the token.
---   status text: awaiting: nothing came. detected: money was seen, and is not enough or not final yet. paid. expired: it expired and nothing came. cancelled: the merchant cancelled it and nothing came. underpaid: it expired with less than the requested amount. Each status except paid may still change: late money counts.
+--   status text: awaiting: nothing came, or too little to count as a payment. detected: money was seen, and is not enough or not final yet. paid. expired: it expired, and no more came. cancelled: the merchant cancelled it, and no more came. underpaid: it expired with less than pays it. Each status except paid may still change: late money counts.
 --   late boolean: True if some of what was received came after expires_at.
 --   txid text: Transaction with which the amount was reached; the last final one until then; null if nothing is final.
 --   address text: The address that was made for it.
@@ -627,6 +630,9 @@ create view analytics.payment_requests with (security_barrier=true) as
 --   seconds_to_paid numeric: Seconds from created_at to paid_at: the time until the payer paid and the chain made it final.
 --   cancelled_at timestamp with time zone: When the merchant cancelled it; what came later is late, too. Null unless it did.
 --   metadata jsonb: What the merchant notes about it: an object of strings.
+--   tolerance numeric: How much may be missing, in whole coins: it is paid all the same.
+--   tolerance_base_units numeric(78,0): The same as an integer in the smallest unit of the token.
+--   shortfall numeric: What is missing from amount, in whole coins; 0 if nothing is.
 
 -- One row for each payout: the service fee that it earned, and the network fees that it cost.
 create view analytics.payout_costs with (security_barrier=true) as
@@ -1141,7 +1147,7 @@ create table app.asset (
   display_name text not null, -- Name for people.
   decimals integer not null, -- Digits after the decimal point: amounts in tables are in units of 10^-decimals. Never changes.
   min_payout numeric(78,0) not null default 1, -- The smallest net amount of a payout, in base units: the setting <chain>_MIN_PAYOUT, but at least the smallest amount that the chain carries.
-  min_payment numeric(78,0) not null default 1, -- The smallest amount that an address without coins can receive, in base units.
+  min_payment numeric(78,0) not null default 1, -- The smallest amount that is a payment, in base units: what an address without coins can receive, or a hundredth of what is worth sweeping. Less moves no payment request, is not asked for, and may be missing.
   max_payment numeric(78,0) not null default (((10)::numeric ^ (77)::numeric) - (1)::numeric), -- No payment can be more, in base units: there are no more coins, or the chain cannot count them.
   sweep_min numeric(78,0), -- The least final money on an address (on chains with outputs: in an output) that is worth a sweep, in base units: the setting <chain>_SWEEP_MIN. What an address with less holds is held back.
   constraint asset_pkey PRIMARY KEY (chain, token),
@@ -1369,6 +1375,7 @@ create table app.deposit (
   "position" numeric(38,0) not null generated always as ((((((EXTRACT(epoch FROM (created_at - '1970-01-01 00:00:00+00'::timestamp with time zone)) * (1000000)::numeric))::bigint)::numeric * '9223372036854775808'::numeric) + (seq)::numeric)) stored, -- Place in lists, so that a range of times is a range of an index: the microsecond of created_at, times 2^63, plus seq.
   held_back boolean not null default false, -- True while no payout can collect it, because its address does not hold enough to be worth a sweep (app.asset.sweep_min), or is blocked (app.blocked_address). Only a final, credited deposit is held back; one that was collectable once never is again, unless its address is blocked.
   released bigint, -- Number, on its chain, of the time from which it was no longer held back; null if it never was. A payout claims up to a number: this one or, without it, finalisation. While its address is blocked, a deposit that was collectable before has one.
+  mined_at timestamp with time zone, -- Time of the first block that held a receipt of a payment request; null for others, and until one does.
   constraint deposit_pkey PRIMARY KEY (id),
   constraint deposit_status_check CHECK ((status = ANY (ARRAY['pending'::text, 'final'::text, 'reorged'::text]))),
   constraint deposit_txid_output_index_chain_address_token_key UNIQUE (txid, output_index, chain, address, token),
@@ -1394,7 +1401,7 @@ CREATE TRIGGER never_another BEFORE UPDATE ON app.deposit FOR EACH ROW WHEN (((o
 CREATE TRIGGER never_deleted BEFORE DELETE ON app.deposit FOR EACH ROW EXECUTE FUNCTION app.refuse_change();
 CREATE TRIGGER note_arrival BEFORE INSERT OR UPDATE OF block_hash ON app.deposit FOR EACH ROW WHEN ((new.payment_request_id IS NOT NULL)) EXECUTE FUNCTION app.note_arrival();
 CREATE TRIGGER note_receipt AFTER INSERT ON app.deposit FOR EACH ROW WHEN ((new.credited AND (new.payment_request_id IS NOT NULL))) EXECUTE FUNCTION app.note_receipt();
-CREATE TRIGGER note_receipt_change AFTER UPDATE OF status, amount, credited, block_hash ON app.deposit FOR EACH ROW WHEN ((new.credited AND (new.payment_request_id IS NOT NULL) AND ((((old.status IS DISTINCT FROM new.status) OR (old.amount IS DISTINCT FROM new.amount)) OR (old.credited IS DISTINCT FROM new.credited)) OR (old.came_at IS DISTINCT FROM new.came_at)))) EXECUTE FUNCTION app.note_receipt();
+CREATE TRIGGER note_receipt_change AFTER UPDATE OF status, amount, credited, block_hash ON app.deposit FOR EACH ROW WHEN ((new.credited AND (new.payment_request_id IS NOT NULL) AND (((((old.status IS DISTINCT FROM new.status) OR (old.amount IS DISTINCT FROM new.amount)) OR (old.credited IS DISTINCT FROM new.credited)) OR (old.came_at IS DISTINCT FROM new.came_at)) OR (old.mined_at IS DISTINCT FROM new.mined_at)))) EXECUTE FUNCTION app.note_receipt();
 CREATE TRIGGER withhold_protocol_income BEFORE INSERT ON app.deposit FOR EACH ROW WHEN ((new.credited AND (new.merchant_id IS NOT NULL) AND app.is_protocol_income(new.output_index))) EXECUTE FUNCTION app.withhold_protocol_income();
 CREATE TRIGGER withhold_returned BEFORE INSERT ON app.deposit FOR EACH ROW WHEN ((new.credited AND (new.merchant_id IS NOT NULL))) EXECUTE FUNCTION app.withhold_returned();
 
@@ -1414,7 +1421,7 @@ create table app.event (
   constraint event_subject_id_version_key UNIQUE (subject_id, version)
 );
 CREATE INDEX event_created ON app.event USING brin (created_at timestamptz_minmax_multi_ops) WITH (autosummarize='on');
-CREATE UNIQUE INDEX event_page ON app.event USING btree (merchant_id, sequence DESC) WHERE ((sequence IS NOT NULL) AND (NOT is_test));
+CREATE UNIQUE INDEX event_default_page ON app.event USING btree (merchant_id, sequence DESC) WHERE ((sequence IS NOT NULL) AND (NOT is_test) AND (NOT starts_with(type, 'payment_request.'::text)));
 CREATE INDEX event_type_page ON app.event USING btree (merchant_id, type, sequence DESC) WHERE ((sequence IS NOT NULL) AND (NOT is_test));
 CREATE INDEX event_unsequenced ON app.event USING btree ("position") WHERE (sequence IS NULL);
 
@@ -1501,9 +1508,11 @@ create table app.merchant (
   created_at timestamp with time zone not null default clock_timestamp(), -- When the account was made.
   suspended_at timestamp with time zone, -- Since when its keys do not work; null while they do.
   cancels_per_day integer not null default 20, -- How many payouts that have begun to sweep the merchant may cancel within a day.
+  payment_tolerance_bps integer not null default 0, -- How much of a new payment request may be missing, in basis points of its amount, unless the request says otherwise.
   constraint merchant_pkey PRIMARY KEY (id),
   constraint merchant_cancels_per_day_check CHECK ((cancels_per_day >= 0)),
   constraint merchant_fee_bps_check CHECK (((fee_bps >= 0) AND (fee_bps <= 10000))),
+  constraint merchant_payment_tolerance_bps_check CHECK (((payment_tolerance_bps >= 0) AND (payment_tolerance_bps <= 5000))),
   constraint merchant_prefix_check CHECK ((prefix ~ '^[a-z0-9]{2,12}$'::text)),
   constraint merchant_prefix_key UNIQUE (prefix)
 );
@@ -1641,24 +1650,33 @@ create table app.payment_request (
   paid_at timestamp with time zone, -- When that receipt became final; null while the amount is not reached.
   "position" bigint, -- Order in GET /payments; null while it is not there.
   seq bigint not null generated always as identity, -- Order of creation, for pages.
+  tolerance numeric(78,0) not null default 0, -- How much may be missing, in base units: it is paid all the same.
+  detected_from numeric(78,0) not null default 1, -- Less than this, in base units, is too little to count as a payment: it moves no request, and is not asked for.
+  late_after interval not null default '02:00:00'::interval, -- What was seen before it expires, and is in no block so long after it expires, is late. Infinity: never.
+  decide_at timestamp with time zone, -- When time alone may change its status; null if it cannot.
+  version integer not null default 0, -- How many events there are of it.
   constraint payment_request_pkey PRIMARY KEY (id),
+  constraint detected_from_something CHECK ((detected_from > (0)::numeric)) NOT VALID,
+  constraint paid_at_some_time CHECK (((status = 'paid'::text) = (paid_at IS NOT NULL))) NOT VALID,
+  constraint paid_if_enough CHECK (((status = 'paid'::text) = (received >= GREATEST(LEAST(detected_from, amount), (amount - GREATEST(tolerance, (detected_from - (1)::numeric))))))) NOT VALID,
   constraint payment_request_amount_check CHECK ((amount > (0)::numeric)),
   constraint payment_request_chain_token_fkey FOREIGN KEY (chain, token) REFERENCES app.asset(chain, token),
   constraint payment_request_check CHECK (((idempotency_key IS NULL) = (request_hash IS NULL))),
-  constraint payment_request_check1 CHECK ((((status = 'paid'::text) = (received >= amount)) AND ((status = 'paid'::text) = (paid_at IS NOT NULL)))),
   constraint payment_request_check2 CHECK (((status = ANY (ARRAY['paid'::text, 'underpaid'::text])) = ("position" IS NOT NULL))),
   constraint payment_request_merchant_id_external_id_key UNIQUE (merchant_id, external_id),
   constraint payment_request_merchant_id_fkey FOREIGN KEY (merchant_id) REFERENCES app.merchant(id),
   constraint payment_request_merchant_id_idempotency_key_key UNIQUE (merchant_id, idempotency_key),
   constraint payment_request_page_token_key UNIQUE (page_token),
-  constraint payment_request_status_check CHECK ((status = ANY (ARRAY['awaiting'::text, 'detected'::text, 'paid'::text, 'expired'::text, 'underpaid'::text, 'cancelled'::text])))
+  constraint payment_request_status_check CHECK ((status = ANY (ARRAY['awaiting'::text, 'detected'::text, 'paid'::text, 'expired'::text, 'underpaid'::text, 'cancelled'::text]))),
+  constraint tolerance_is_part CHECK (((tolerance >= (0)::numeric) AND (tolerance <= (amount / (2)::numeric)))) NOT VALID
 );
 CREATE INDEX payment_request_asset_page ON app.payment_request USING btree (merchant_id, chain, token, "position" DESC) WHERE ("position" IS NOT NULL);
 CREATE INDEX payment_request_created ON app.payment_request USING btree (merchant_id, created_at);
-CREATE INDEX payment_request_expiry ON app.payment_request USING btree (expires_at) WHERE ((expired_at IS NULL) AND (status = ANY (ARRAY['awaiting'::text, 'detected'::text])));
+CREATE INDEX payment_request_decision ON app.payment_request USING btree (decide_at) WHERE (decide_at IS NOT NULL);
+CREATE INDEX payment_request_kind_page ON app.payment_request USING btree (merchant_id, status, chain, token, seq DESC);
 CREATE INDEX payment_request_open ON app.payment_request USING btree (chain, status) WHERE (status = ANY (ARRAY['awaiting'::text, 'detected'::text]));
 CREATE UNIQUE INDEX payment_request_page ON app.payment_request USING btree (merchant_id, "position" DESC) WHERE ("position" IS NOT NULL);
-CREATE INDEX payment_request_status_page ON app.payment_request USING btree (merchant_id, status, seq DESC);
+CREATE INDEX payment_request_paid ON app.payment_request USING btree (merchant_id, paid_at) WHERE (paid_at IS NOT NULL);
 CREATE INDEX payment_request_underpaid_page ON app.payment_request USING btree (merchant_id, "position" DESC) WHERE (status = 'underpaid'::text);
 
 -- A payout (settlement): the balance of a merchant's chain and token, on its way to the merchant.
@@ -2608,13 +2626,14 @@ create view app.receipt as
     d.finalisation,
     d.created_at,
     d.finalised_at,
-    d.came_at > LEAST(r.expires_at, r.cancelled_at) AS late,
+    d.came_at > LEAST(r.expires_at, r.cancelled_at) OR COALESCE(d.mined_at, statement_timestamp()) > (LEAST(r.expires_at, r.cancelled_at) + r.late_after) AS late,
     d.merchant_id,
     r.external_id,
     d.chain,
     d.token,
     d.sender,
-    d.address
+    d.address,
+    d.mined_at IS NULL AS is_unmined
    FROM app.payment_request r
      JOIN app.deposit d ON d.payment_request_id = r.id AND d.chain = r.chain AND d.token = r.token
   WHERE d.credited AND d.status <> 'reorged'::text AND NOT app.is_protocol_income(d.output_index);
@@ -2630,13 +2649,14 @@ create view app.receipt as
 --   finalisation bigint: Number, on its chain, of the time at which it became final; null before.
 --   created_at timestamp with time zone: When it was first seen.
 --   finalised_at timestamp with time zone: When it became final.
---   late boolean: True if it was neither seen nor mined before the request expired or was cancelled.
+--   late boolean: True if it was neither seen nor mined before the request expired or was cancelled, or was in no block for too long afterwards (payment_request.late_after).
 --   merchant_id uuid: The merchant.
 --   external_id text: The merchant's reference of the payment request.
 --   chain text: Chain code.
 --   token text: Token code.
 --   sender text: Where the value came from.
 --   address text: The address of the payment request.
+--   is_unmined boolean: True if no block has held it yet.
 
 -- Streaming replicas of this server, by their replication slots.
 create view app.replica as
@@ -2760,9 +2780,9 @@ UNION ALL
     r.external_id AS id,
     r.chain,
     r.status || ', and expired'::text AS state,
-    r.expires_at AS since
+    r.decide_at AS since
    FROM app.payment_request r
-  WHERE r.expires_at < (clock_timestamp() - '01:00:00'::interval) AND r.expired_at IS NULL AND (r.status = ANY (ARRAY['awaiting'::text, 'detected'::text]));
+  WHERE r.decide_at < (clock_timestamp() - '01:00:00'::interval);
 --   what text: payout, sweep, withdrawal, deposit, allocation (of deposits with their payout), event, delivery or payment request.
 --   id text: Its id, as commands take it.
 --   chain text: Chain code; null if it concerns none.
@@ -2896,6 +2916,21 @@ begin
   return format('made the week of %s', to_char(week at time zone 'UTC', 'YYYY-MM-DD'));
 end $function$;
 
+-- Adds the next event of a subject, with this body, its deliveries, and the job that sends them.
+CREATE OR REPLACE FUNCTION app.add_event(event uuid, of_merchant uuid, of_type text, subject uuid, of_version integer, at timestamp with time zone, body json)
+ RETURNS void
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+AS $function$
+begin
+  insert into app.event (id, merchant_id, type, subject_id, version, created_at, payload) values (event, of_merchant, of_type, subject, of_version, at, body);
+  insert into app.delivery (event_id, endpoint_id, status, next_attempt_at, finished_at)
+  select event, w.id, case when w.disabled_at is null then 'pending' else 'failed' end,
+    case when w.disabled_at is null then at end, case when w.disabled_at is not null then at end
+  from app.webhook_endpoint w where w.merchant_id = of_merchant and w.deleted_at is null and of_type = any(w.event_types);
+  perform app.enqueue('deliver_webhooks');
+end $function$;
+
 -- Adds to the final, credited money that an address holds.
 CREATE OR REPLACE FUNCTION app.add_holding(of_chain text, of_address text, of_token text, of_merchant uuid, more numeric)
  RETURNS void
@@ -2949,6 +2984,25 @@ begin
   if exists (select from app.outgoing_payment s where s.chain = of_chain and s.recovered and s.status <> 'final') then
     perform custody.reserve_recovered(of_chain);
   end if;
+end $function$;
+
+-- Adds an event of this type with the state of a payment request.
+CREATE OR REPLACE FUNCTION app.add_payment_event(r app.payment_request, of_type text)
+ RETURNS void
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare
+  event uuid := uuidv7();
+  at timestamptz := clock_timestamp();
+begin
+  perform app.add_event(event, r.merchant_id, of_type, r.id, r.version, at, json_build_object(
+    'type', of_type, 'id', app.public_id('evt', event), 'external_id', r.external_id, 'currency', a.name, 'address', w.address,
+    'amount', app.decimal(r.amount, a.decimals), 'tolerance', app.decimal(r.tolerance, a.decimals), 'status', r.status,
+    'amount_received', app.decimal(r.received, a.decimals), 'amount_pending', app.decimal(r.pending, a.decimals),
+    'shortfall', app.decimal(greatest(r.amount - r.received, 0), a.decimals), 'late', r.late, 'txid', r.txid, 'expires_at', app.iso(r.expires_at),
+    'metadata', r.metadata, 'created_at', app.iso(at)))
+  from app.asset a join app.address w on w.chain = a.chain and w.payment_request_id = r.id where a.chain = r.chain and a.token = r.token;
 end $function$;
 
 -- Adds to a merchant's share of the treasury, and to how much of it is reserved for its payments under way.
@@ -3871,9 +3925,8 @@ begin
   if url !~* '^https?://[^/?#@[:space:][:cntrl:]\\]+([/?#][^[:space:][:cntrl:]\\]*)?$' or length(url) > 2048 then
     raise exception 'the URL must be http or https, with no user name in it, and at most 2048 characters' using errcode = 'SL422';
   end if;
-  if event_types = '{}' or not event_types
-    <@ array['deposit.pending', 'deposit.confirmed', 'deposit.reorged', 'payout.completed', 'payout.failed'] then
-    raise exception 'event types are deposit.pending, deposit.confirmed, deposit.reorged, payout.completed and payout.failed' using errcode = 'SL422';
+  if event_types = '{}' or not event_types <@ app.event_types() then
+    raise exception 'event types are %', array_to_string(app.event_types(), ', ') using errcode = 'SL422';
   end if;
 end $function$;
 
@@ -4033,7 +4086,7 @@ begin
 end $function$;
 
 -- Makes the payment request with this reference, and gives it an address; with the Idempotency-Key of an earlier call, returns the same response.
-CREATE OR REPLACE FUNCTION app.create_payment_request(of_merchant uuid, of_currency text, of_external_id text, of_amount text, of_expiry interval, of_key text, of_request bytea, of_metadata jsonb DEFAULT NULL::jsonb, of_return_url text DEFAULT NULL::text)
+CREATE OR REPLACE FUNCTION app.create_payment_request(of_merchant uuid, of_currency text, of_external_id text, of_amount text, of_expiry interval, of_key text, of_request bytea, of_metadata jsonb DEFAULT NULL::jsonb, of_return_url text DEFAULT NULL::text, of_tolerance text DEFAULT NULL::text, of_late_after interval DEFAULT '02:00:00'::interval)
  RETURNS app.payment_response
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -4044,6 +4097,7 @@ declare
   asset app.asset;
   prefix text := (select m.prefix || '-' from app.merchant m where m.id = of_merchant);
   coins numeric := of_amount::numeric;
+  tolerance numeric;
   r app.payment_request;
 begin
   select * into duplicate from app.payment_request p where p.merchant_id = of_merchant and p.idempotency_key = of_key;
@@ -4058,7 +4112,7 @@ begin
     elsif coins <= 0 then
       raise exception 'must be more than zero' using errcode = 'SLINV', detail = 'amount';
     elsif coins * 10::numeric ^ asset.decimals < asset.min_payment then
-      raise exception 'amount: a new address cannot receive less than % %', app.decimal(asset.min_payment, asset.decimals), of_currency
+      raise exception 'amount: must be at least % %; less is no payment', app.decimal(asset.min_payment, asset.decimals), of_currency
         using errcode = 'SL422';
     elsif coins * 10::numeric ^ asset.decimals < asset.sweep_min then
       raise exception 'amount: must be at least % %; less is not worth collecting from its address, which is used for nothing else',
@@ -4068,8 +4122,11 @@ begin
     elsif not exists (select from app.merchant_chain m where m.merchant_id = of_merchant and m.chain = asset.chain and m.enabled) then
       raise exception 'not enabled for this account: %', asset.chain using errcode = 'SLCHN';
     end if;
-    insert into app.payment_request as p (merchant_id, external_id, chain, token, amount, page_token, idempotency_key, request_hash, expires_at, metadata, return_url)
-    values (of_merchant, of_external_id, asset.chain, asset.token, coins * 10::numeric ^ asset.decimals,
+    tolerance := app.tolerance_of(of_merchant, coins * 10::numeric ^ asset.decimals, of_tolerance, asset.decimals);
+    insert into app.payment_request as p (merchant_id, external_id, chain, token, amount, tolerance, detected_from, late_after, decide_at,
+      page_token, idempotency_key, request_hash, expires_at, metadata, return_url)
+    values (of_merchant, of_external_id, asset.chain, asset.token, coins * 10::numeric ^ asset.decimals, tolerance, asset.min_payment, of_late_after,
+      clock_timestamp() + of_expiry,
       translate(substr(app.new_webhook_secret(), 7), '+/', '-_'), of_key, case when of_key is not null then of_request end, clock_timestamp() + of_expiry,
       coalesce(of_metadata, '{}'), of_return_url)
     on conflict do nothing returning * into r; -- waits for a duplicate that is being made at the same time
@@ -4172,7 +4229,7 @@ begin
   return reply;
 end $function$;
 
--- Makes a webhook endpoint; returns its id, and its secret, which is shown here and never again. event_types null: all types but deposit.reorged.
+-- Makes a webhook endpoint; returns its id, and its secret, which is shown here and never again. event_types null: the four of the contract.
 CREATE OR REPLACE FUNCTION app.create_webhook_endpoint(of_merchant uuid, url text, event_types text[] DEFAULT NULL::text[], OUT id uuid, OUT secret text)
  RETURNS record
  LANGUAGE plpgsql
@@ -4204,8 +4261,8 @@ AS $function$
   join app.asset a on a.chain = r.chain and a.token = r.token
   join app.address w on w.payment_request_id = r.id and w.chain = r.chain
   cross join lateral (
-    select r.external_id, a.name as currency, w.address, app.decimal(r.amount, a.decimals) as amount, app.iso(r.expires_at) as expires_at,
-      r.metadata, r.return_url, r.page_token
+    select r.external_id, a.name as currency, w.address, app.decimal(r.amount, a.decimals) as amount,
+      app.decimal(r.tolerance, a.decimals) as tolerance, app.iso(r.expires_at) as expires_at, r.metadata, r.return_url, r.page_token
   ) b
   where r.id = of_request
 $function$;
@@ -4288,6 +4345,27 @@ AS $function$
   select s.id, what from app.outgoing_payment s where s.payout_id = of_payout and s.kind = 'payout' and s.status <> 'final'
   on conflict (outgoing_payment_id) do update set decision = excluded.decision, decided_at = excluded.decided_at
 $function$;
+
+-- Decides the status of payment requests that time may change: those that have expired, and those whose money is in no block for too long. Returns how many. Fewer than batch: no more are due.
+CREATE OR REPLACE FUNCTION app.decide_payment_requests(batch integer DEFAULT 100)
+ RETURNS integer
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+ SET plan_cache_mode TO 'force_custom_plan'
+AS $function$
+declare
+  due uuid;
+  decided int := 0;
+begin
+  for due in
+    select p.id from app.payment_request p where p.decide_at <= clock_timestamp() order by p.decide_at limit batch for no key update skip locked
+  loop
+    perform app.refresh_payment(due);
+    decided := decided + 1;
+  end loop;
+  return decided;
+end $function$;
 
 -- An operator's decision about the second payments of an incident: loss leaves them with the operator; debt has the merchant of their payout owe what they paid.
 CREATE OR REPLACE FUNCTION app.decide_second_payment(of_incident app.incident, decision text)
@@ -4446,6 +4524,27 @@ begin
   perform app.enqueue('deliver_webhooks');
 end $function$;
 
+-- Adds the events of a change from what a payment request was to its new status, and to what is final now.
+CREATE OR REPLACE FUNCTION app.emit_payment_event(was app.payment_request, now_status text, now_received numeric)
+ RETURNS void
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare
+  r app.payment_request;
+  kind text;
+begin
+  foreach kind in array array[
+    case when now_status = was.status then null when was.status = 'paid' or now_status = 'awaiting' then 'reopened' else now_status end,
+    case when now_received > was.received and now_received >= was.detected_from and (now_status = 'detected' or (now_status, was.status) = ('underpaid', 'underpaid'))
+      then 'partially_paid' end]
+  loop
+    continue when kind is null;
+    update app.payment_request p set version = p.version + 1 where p.id = was.id returning * into r;
+    perform app.add_payment_event(r, 'payment_request.' || kind);
+  end loop;
+end $function$;
+
 -- Inserts the event of a payout that has ended, its deliveries, and the job that sends them.
 CREATE OR REPLACE FUNCTION app.emit_payout_event(p app.payout, of_type text)
  RETURNS void
@@ -4456,19 +4555,13 @@ declare
   event uuid := uuidv7();
   at timestamptz := clock_timestamp();
 begin
-  insert into app.event (id, merchant_id, type, subject_id, version, created_at, payload)
-  select event, p.merchant_id, of_type, p.id, 1, at, json_build_object(
+  perform app.add_event(event, p.merchant_id, of_type, p.id, 1, at, json_build_object(
     'type', of_type, 'id', app.public_id('evt', event), 'payout_id', app.public_id('pay', p.id), 'chain', p.chain, 'token', p.token,
     'gross', app.decimal(p.gross, a.decimals), 'fee', app.decimal(p.fee, a.decimals), 'net', app.decimal(p.net, a.decimals),
     'address', p.address, 'txid', p.txid,
     'error', case when p.error_code is not null then json_build_object('code', p.error_code, 'message', p.error_message) end,
-    'created_at', app.iso(at))
+    'created_at', app.iso(at)))
   from app.asset a where a.chain = p.chain and a.token = p.token;
-  insert into app.delivery (event_id, endpoint_id, status, next_attempt_at, finished_at)
-  select event, w.id, case when w.disabled_at is null then 'pending' else 'failed' end,
-    case when w.disabled_at is null then at end, case when w.disabled_at is not null then at end
-  from app.webhook_endpoint w where w.merchant_id = p.merchant_id and w.deleted_at is null and of_type = any(w.event_types);
-  perform app.enqueue('deliver_webhooks');
 end $function$;
 
 -- Ends CPFP children whose parent can no longer be mined, because a final transaction conflicts with it.
@@ -4555,25 +4648,41 @@ CREATE OR REPLACE FUNCTION app.event_id(id uuid, is_test boolean)
  IMMUTABLE PARALLEL SAFE
 RETURN app.public_id(CASE WHEN is_test THEN 'evt_test'::text ELSE 'evt'::text END, id);
 
+-- All types of events.
+CREATE OR REPLACE FUNCTION app.event_types()
+ RETURNS text[]
+ LANGUAGE sql
+ IMMUTABLE
+ SET search_path TO 'pg_catalog'
+RETURN ARRAY['deposit.pending'::text, 'deposit.confirmed'::text, 'deposit.reorged'::text, 'payout.completed'::text, 'payout.failed'::text, 'payment_request.detected'::text, 'payment_request.partially_paid'::text, 'payment_request.paid'::text, 'payment_request.underpaid'::text, 'payment_request.expired'::text, 'payment_request.cancelled'::text, 'payment_request.reopened'::text];
+
 -- The body of an example of an event of this type, without its sequence.
 CREATE OR REPLACE FUNCTION app.example_event(event uuid, of_type text, at timestamp with time zone)
  RETURNS json
  LANGUAGE sql
  SET search_path TO 'pg_catalog'
 AS $function$
-  select case when of_type like 'deposit.%' then json_build_object(
+  select case split_part(of_type, '.', 1) when 'deposit' then json_build_object(
     'type', of_type, 'id', app.event_id(event, true), 'deposit_id', app.public_id('dep', uuidv7()),
     'user', json_build_object('id', app.public_id('usr', uuidv7()), 'external_ref', 'test event, no user', 'metadata', json_build_object()),
-    'chain', e.chain, 'token', 'USDC', 'amount', '25', 'txid', '0x5c504ed432cb51138bcf09aa5e8a410dd4a1e204ef84bfed1be16dfba1b22060',
-    'created_at', app.iso(at), 'test', true)
-  else json_build_object(
+    'chain', e.chain, 'token', 'USDC', 'amount', '25', 'txid', e.txid, 'created_at', app.iso(at), 'test', true)
+  when 'payout' then json_build_object(
     'type', of_type, 'id', app.event_id(event, true), 'payout_id', app.public_id('pay', uuidv7()), 'chain', e.chain, 'token', 'USDC',
-    'gross', '25', 'fee', '0.25', 'net', '24.75', 'address', '0x70997970C51812dc3A010C7d01b50e0d17dc79C8',
-    'txid', case of_type when 'payout.completed' then '0x5c504ed432cb51138bcf09aa5e8a410dd4a1e204ef84bfed1be16dfba1b22060' end,
+    'gross', '25', 'fee', '0.25', 'net', '24.75', 'address', e.address, 'txid', case of_type when 'payout.completed' then e.txid end,
     'error', case of_type when 'payout.failed' then
       json_build_object('code', 'address_not_whitelisted', 'message', 'the payout address was not whitelisted within 24 hours') end,
+    'created_at', app.iso(at), 'test', true)
+  else json_build_object(
+    'type', of_type, 'id', app.event_id(event, true), 'external_id', 'test event, no request', 'currency', e.chain || '-USDC', 'address', e.address,
+    'amount', '25', 'tolerance', '0', 'status', s.status, 'amount_received', s.received, 'amount_pending', case s.status when 'detected' then '15' else '0' end,
+    'shortfall', case s.received when '25' then '0' when '10' then '15' else '25' end, 'late', false,
+    'txid', case when s.received <> '0' then e.txid end, 'expires_at', app.iso(at), 'metadata', json_build_object(),
     'created_at', app.iso(at), 'test', true) end
-  from (select min(c.chain) as chain from app.chain c where c.attempts_exclude_by = 'nonce') e
+  from (select min(c.chain) as chain, '0x5c504ed432cb51138bcf09aa5e8a410dd4a1e204ef84bfed1be16dfba1b22060' as txid,
+    '0x70997970C51812dc3A010C7d01b50e0d17dc79C8' as address from app.chain c where c.attempts_exclude_by = 'nonce') e
+  left join (values ('detected', 'detected', '0'), ('partially_paid', 'detected', '10'), ('paid', 'paid', '25'), ('underpaid', 'underpaid', '10'),
+    ('expired', 'expired', '0'), ('cancelled', 'cancelled', '0'), ('reopened', 'awaiting', '0')) s (type, status, received)
+    on of_type = 'payment_request.' || s.type
 $function$;
 
 -- Ends an outgoing payment whose signed transactions have all expired, the last one at least this long ago; fails its payout with this code, and has the step of a return begin anew. False if one of its transactions may still be mined, it is being cancelled, or its chain is halted.
@@ -4594,29 +4703,6 @@ begin
   update app.unattributed_decision u set sweep_id = nullif(u.sweep_id, s.id), withdrawal_id = nullif(u.withdrawal_id, s.id)
   where u.decision = 'return' and s.id in (u.sweep_id, u.withdrawal_id);
   return true;
-end $function$;
-
--- Decides the status of payment requests that have expired, once each; returns how many. Fewer than batch: no more are due.
-CREATE OR REPLACE FUNCTION app.expire_payment_requests(batch integer DEFAULT 100)
- RETURNS integer
- LANGUAGE plpgsql
- SECURITY DEFINER
- SET search_path TO 'pg_catalog'
- SET plan_cache_mode TO 'force_custom_plan'
-AS $function$
-declare
-  due uuid;
-  expired int := 0;
-begin
-  for due in
-    select p.id from app.payment_request p
-    where p.expires_at <= clock_timestamp() and p.expired_at is null and p.status in ('awaiting', 'detected')
-    order by p.expires_at limit batch for no key update skip locked
-  loop
-    perform app.refresh_payment(due);
-    expired := expired + 1;
-  end loop;
-  return expired;
 end $function$;
 
 -- Notes why a chain could not be asked; the comparison is tried again.
@@ -4705,21 +4791,23 @@ CREATE OR REPLACE FUNCTION app.fill_way_out(way_out text, of_chain text, ids big
  SET search_path TO 'pg_catalog'
 RETURN replace(replace(way_out, '{id}'::text, array_to_string((ids)[:20], ' '::text)), '{chain}'::text, COALESCE(of_chain, ''::text));
 
--- The current state of a merchant's payment request, with its receipts.
+-- The current state of a merchant's payment request, with its receipts. Its amount outside of the body is what is still to be sent.
 CREATE OR REPLACE FUNCTION app.find_payment_request(of_merchant uuid, of_external_id text)
  RETURNS SETOF app.payment_response
  LANGUAGE sql
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog'
 AS $function$
-  select row_to_json(b)::text, r.chain, r.token, w.address, r.amount::text
+  select row_to_json(b)::text, r.chain, r.token, w.address, app.payment_missing(r)::text
   from app.payment_request r
   join app.asset a on a.chain = r.chain and a.token = r.token
   join app.address w on w.payment_request_id = r.id and w.chain = r.chain
   cross join lateral (
-    select r.external_id, a.name as currency, w.address, app.decimal(r.amount, a.decimals) as amount, r.status,
-      app.decimal(r.received, a.decimals) as amount_received, app.decimal(r.pending, a.decimals) as amount_pending, r.late, r.txid,
-      app.iso(r.paid_at) as paid_at, app.iso(r.created_at) as created_at, app.iso(r.expires_at) as expires_at,
+    select r.external_id, a.name as currency, w.address, app.decimal(r.amount, a.decimals) as amount, app.decimal(r.tolerance, a.decimals) as tolerance,
+      r.status, app.why_payment(r) as explanation,
+      app.decimal(r.received, a.decimals) as amount_received, app.decimal(r.pending, a.decimals) as amount_pending,
+      app.decimal(greatest(r.amount - r.received, 0), a.decimals) as shortfall, app.decimal(app.payment_missing(r), a.decimals) as amount_missing,
+      r.late, r.txid, app.iso(r.paid_at) as paid_at, app.iso(r.created_at) as created_at, app.iso(r.expires_at) as expires_at,
       app.iso(r.cancelled_at) as cancelled_at, r.metadata, r.return_url, r.page_token,
       (select coalesce(json_agg(row_to_json(i) order by c.seq), '[]') from app.receipt c cross join lateral (
         select c.txid, c.output_index, app.decimal(c.amount, a.decimals) as amount, c.status,
@@ -5662,16 +5750,19 @@ AS $function$
   select i.id from app.return_outgoing_payment_ids(d, of_kind) i where not exists (select from app.outgoing_payment s where s.id = i.id) order by i.n limit 1
 $function$;
 
--- Records when a receipt came: when it was first seen, or mined, whichever is earlier.
+-- Records when a receipt came: when it was first seen, or mined, whichever is earlier; and the time of the earliest block that held it.
 CREATE OR REPLACE FUNCTION app.note_arrival()
  RETURNS trigger
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog'
 AS $function$
+declare
+  mined_at timestamptz := (select t.block_time from chain.transfer t
+    where t.id = new.chain || ':' || new.txid || ':' || new.output_index and t.recipient = new.address and t.block_hash = new.block_hash);
 begin
-  new.came_at := least(new.came_at, new.created_at, (select t.block_time from chain.transfer t
-    where t.id = new.chain || ':' || new.txid || ':' || new.output_index and t.recipient = new.address and t.block_hash = new.block_hash));
+  new.came_at := least(new.came_at, new.created_at, mined_at);
+  if mined_at is not null then new.mined_at := least(new.mined_at, mined_at, clock_timestamp()); end if; -- a block may bear a time that is still to come
   return new;
 end $function$;
 
@@ -5830,6 +5921,14 @@ begin
   return own;
 end $function$;
 
+-- The least that pays a request, in base units: what is missing then is within its tolerance, or too little to be sent.
+CREATE OR REPLACE FUNCTION app.paid_from(r app.payment_request)
+ RETURNS numeric
+ LANGUAGE sql
+ IMMUTABLE
+ SET search_path TO 'pg_catalog'
+RETURN GREATEST(LEAST((r).detected_from, (r).amount), ((r).amount - GREATEST((r).tolerance, ((r).detected_from - (1)::numeric))));
+
 -- Payment requests that are neither paid nor ended.
 CREATE OR REPLACE FUNCTION app.payment_metrics()
  RETURNS TABLE(metric text, labels json, value double precision)
@@ -5843,36 +5942,51 @@ AS $function$
     and r.status in ('awaiting', 'detected')) n
 $function$;
 
--- The state of a payment request by its receipts: its status; what is final and what is pending, in base units; whether some of it came late; the transaction that completed it (else the last one), and when that became final.
-CREATE OR REPLACE FUNCTION app.payment_of(r app.payment_request, expired boolean, OUT status text, OUT received numeric, OUT pending numeric, OUT late boolean, OUT txid text, OUT paid_at timestamp with time zone)
+-- What has to be sent to pay a request, in base units, besides what was seen: never less than anybody can send. 0 if enough was seen.
+CREATE OR REPLACE FUNCTION app.payment_missing(r app.payment_request)
+ RETURNS numeric
+ LANGUAGE sql
+ STABLE
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select case when r.received + r.pending >= app.paid_from(r) then 0 else greatest(r.amount - r.received - r.pending, a.min_payment) end
+  from app.asset a where a.chain = r.chain and a.token = r.token
+$function$;
+
+-- The state of a payment request by its receipts: its status; what is final and what is pending, in base units; whether some of it came late; the transaction that completed it (else the last one), and when that became final; when time alone may change it.
+CREATE OR REPLACE FUNCTION app.payment_of(r app.payment_request, expired boolean, OUT status text, OUT received numeric, OUT pending numeric, OUT late boolean, OUT txid text, OUT paid_at timestamp with time zone, OUT decide_at timestamp with time zone)
  RETURNS record
  LANGUAGE plpgsql
  STABLE
  SET search_path TO 'pg_catalog'
 AS $function$
 declare
+  enough numeric := app.paid_from(r);
   pending_in_time boolean;
+  unmined_in_time boolean;
   last_txid text;
 begin
   select coalesce(sum(c.amount) filter (where c.status = 'final'), 0), coalesce(sum(c.amount) filter (where c.status = 'pending'), 0),
     coalesce(bool_or(c.late) filter (where c.status = 'final'), false), coalesce(bool_or(not c.late) filter (where c.status = 'pending'), false),
-    (array_agg(c.txid order by c.finalisation, c.seq) filter (where c.so_far >= r.amount))[1],
-    (array_agg(c.finalised_at order by c.finalisation, c.seq) filter (where c.so_far >= r.amount))[1],
+    coalesce(bool_or(not c.late and c.is_unmined), false),
+    (array_agg(c.txid order by c.finalisation, c.seq) filter (where c.so_far >= enough))[1],
+    (array_agg(c.finalised_at order by c.finalisation, c.seq) filter (where c.so_far >= enough))[1],
     (array_agg(c.txid order by c.finalisation desc, c.seq desc) filter (where c.status = 'final'))[1]
-  into received, pending, late, pending_in_time, txid, paid_at, last_txid
+  into received, pending, late, pending_in_time, unmined_in_time, txid, paid_at, last_txid
   from (
     select f.*, case f.status when 'final' then sum(f.amount) over (partition by f.status order by f.finalisation, f.seq) end as so_far
     from app.receipt f where f.payment_request_id = r.id
   ) c;
   txid := coalesce(txid, last_txid);
-  status := case when received >= r.amount then 'paid'
-    when pending_in_time or (pending > 0 and received = 0) or (received > 0 and not expired) then 'detected'
-    when not expired then 'awaiting'
-    when received > 0 then 'underpaid'
-    when r.cancelled_at is not null then 'cancelled' else 'expired' end;
+  status := case when received >= enough then 'paid'
+    when received + pending < r.detected_from then case when not expired then 'awaiting' when r.cancelled_at is not null then 'cancelled' else 'expired' end
+    when pending_in_time or received < r.detected_from or not expired then 'detected'
+    else 'underpaid' end;
+  decide_at := case when status not in ('awaiting', 'detected') then null when not expired then least(r.expires_at, r.cancelled_at)
+    when unmined_in_time then nullif(least(r.expires_at, r.cancelled_at) + r.late_after, 'infinity') end;
 end $function$;
 
--- What the page of a payment request shows to a visitor who has its token. Its confirmations are those of the youngest pending receipt; null if none is pending. A cancelled request expired when it was cancelled.
+-- What the page of a payment request shows to a visitor who has its token. Its confirmations are those of the youngest pending receipt; null if none is pending. A cancelled request expired when it was cancelled. late_at: when money that no block has taken is late; null while none is waited for.
 CREATE OR REPLACE FUNCTION app.payment_page(of_page_token text)
  RETURNS SETOF app.payment_response
  LANGUAGE sql
@@ -5887,10 +6001,11 @@ AS $function$
   cross join lateral (
     select r.chain, a.token, a.display_name, m.name as merchant_name, w.address, app.decimal(r.amount, a.decimals) as amount, r.status,
       app.decimal(r.received, a.decimals) as amount_received, app.decimal(r.pending, a.decimals) as amount_pending,
-      app.decimal(greatest(r.amount - r.received - r.pending, 0), a.decimals) as amount_missing,
+      app.decimal(app.payment_missing(r), a.decimals) as amount_missing,
       (select min(app.confirmations(r.chain, c.block_height)) from app.receipt c where c.payment_request_id = r.id and c.status = 'pending')
         as confirmations,
-      r.late, r.txid, app.iso(least(r.expires_at, r.cancelled_at)) as expires_at, r.external_id, r.return_url
+      r.late, r.txid, app.iso(least(r.expires_at, r.cancelled_at)) as expires_at,
+      (select app.iso(r.decide_at) where r.status = 'detected' and r.expired_at is not null) as late_at, r.external_id, r.return_url
   ) b
   where r.page_token = of_page_token
 $function$;
@@ -6445,14 +6560,15 @@ begin
   select * into strict r from app.payment_request p where p.id = of_request for no key update;
   is_expired := least(r.expires_at, r.cancelled_at) <= clock_timestamp();
   select * into now from app.payment_of(r, is_expired);
-  if (r.status, r.received, r.pending, r.late, r.txid, r.paid_at, r.expired_at is not null)
-    is not distinct from (now.status, now.received, now.pending, now.late, now.txid, now.paid_at, is_expired) then return; end if;
+  if (r.status, r.received, r.pending, r.late, r.txid, r.paid_at, r.expired_at is not null, r.decide_at)
+    is not distinct from (now.status, now.received, now.pending, now.late, now.txid, now.paid_at, is_expired, now.decide_at) then return; end if;
   update app.payment_request p set status = now.status, received = now.received, pending = now.pending, late = now.late, txid = now.txid,
-    paid_at = now.paid_at, expired_at = case when is_expired then coalesce(p.expired_at, clock_timestamp()) end,
+    paid_at = now.paid_at, expired_at = case when is_expired then coalesce(p.expired_at, clock_timestamp()) end, decide_at = now.decide_at,
     position = case when now.status not in ('paid', 'underpaid') then null
       when (p.status, p.received, p.late, p.txid, p.paid_at) is distinct from (now.status, now.received, now.late, now.txid, now.paid_at) then nextval('app.payment_position')
       else p.position end
   where p.id = of_request;
+  perform app.emit_payment_event(r, now.status, now.received);
 end $function$;
 
 -- Updates a payment request at COMMIT of the transaction that changed its receipts.
@@ -7007,6 +7123,19 @@ begin
   return true;
 end $function$;
 
+-- Sets how much of its new payment requests may be missing, in basis points; those that exist keep theirs.
+CREATE OR REPLACE FUNCTION app.set_payment_tolerance(of_merchant uuid, bps integer)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+begin
+  if bps is null or bps not between 0 and 5000 then raise exception 'the tolerance of payment requests must be 0 to 50 percent' using errcode = 'SL422'; end if;
+  update app.merchant m set payment_tolerance_bps = bps where m.id = of_merchant;
+  if not found then raise exception 'there is no merchant with this id' using errcode = 'SL404', detail = 'merchant'; end if;
+end $function$;
+
 -- Registers where payouts of a chain go, and replaces the address before; returns the body of the response. The address comes checked and in its display form.
 CREATE OR REPLACE FUNCTION app.set_payout_address(of_merchant uuid, of_chain text, of_address text)
  RETURNS text
@@ -7469,6 +7598,27 @@ begin
   return code;
 end $function$;
 
+-- How much of an amount may be missing, in base units: as given, or as the merchant has it for all its requests.
+CREATE OR REPLACE FUNCTION app.tolerance_of(of_merchant uuid, amount numeric, given text, decimals integer)
+ RETURNS numeric
+ LANGUAGE plpgsql
+ STABLE
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare tolerance numeric;
+begin
+  if given is null then
+    return (select floor(amount * m.payment_tolerance_bps / 10000) from app.merchant m where m.id = of_merchant);
+  elsif right(given, 1) <> '%' and scale(given::numeric) > decimals then
+    raise exception 'has at most % decimals', decimals using errcode = 'SLINV', detail = 'tolerance';
+  end if;
+  tolerance := case right(given, 1) when '%' then floor(amount * rtrim(given, '%')::numeric / 100) else given::numeric * 10::numeric ^ decimals end;
+  if tolerance * 2 > amount or right(given, 1) = '%' and rtrim(given, '%')::numeric > 50 then
+    raise exception 'must be at most half of the amount' using errcode = 'SLINV', detail = 'tolerance';
+  end if;
+  return tolerance;
+end $function$;
+
 -- The treasury's address on a chain; null until custody has derived it.
 CREATE OR REPLACE FUNCTION app.treasury_address(of_chain text)
  RETURNS text
@@ -7922,6 +8072,37 @@ AS $function$
     union all
     select 3, s.waiting_reason, s.waiting_detail, s.waiting_since where s.waiting_reason is not null
   ) w order by w.depth limit 1
+$function$;
+
+-- Why a payment request has the status that it has, in words.
+CREATE OR REPLACE FUNCTION app.why_payment(r app.payment_request)
+ RETURNS text
+ LANGUAGE sql
+ STABLE
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select case r.status
+    when 'paid' then case
+        when r.received > r.amount then more || ' more than the amount came'
+        when r.received = r.amount then 'all of it came'
+        when short <= r.tolerance then shortfall || ' did not come, which is within the tolerance of ' || tolerance
+        else shortfall || ' did not come, which is too little to be sent' end || case when r.late then '; some of it came late' else '' end
+    when 'detected' then case
+        when r.pending = 0 then shortfall || ' is still to come'
+        when r.expired_at is not null and r.decide_at is not null then 'money is in no block yet; it is late if none has it by ' || app.iso(r.decide_at)
+        when r.received + r.pending >= app.paid_from(r) then 'enough was seen, and not all of it is final yet'
+        else seen || ' was seen, not all of it is final yet, and ' || missing || ' is still to come' end
+    when 'underpaid' then 'it ended with ' || received || ' of ' || amount || ', and ' || case when r.tolerance > 0 then 'the tolerance is ' || tolerance
+      else 'nothing may be missing' end
+    else case when r.received + r.pending = 0 then 'nothing came' else seen || ' came, which is too little to count as a payment' end
+      || case r.status when 'awaiting' then ' yet' when 'expired' then ' before it expired' else ' before you cancelled it' end end
+  from app.asset a
+  cross join lateral (select greatest(r.amount - r.received, 0) as short, ' ' || a.name as unit) u
+  cross join lateral (select app.decimal(short, a.decimals) || unit as shortfall, app.decimal(r.received - r.amount, a.decimals) || unit as more,
+    app.decimal(r.tolerance, a.decimals) || unit as tolerance, app.decimal(r.received + r.pending, a.decimals) || unit as seen,
+    app.decimal(app.payment_missing(r), a.decimals) || unit as missing, app.decimal(r.received, a.decimals) as received,
+    app.decimal(r.amount, a.decimals) || unit as amount) t
+  where a.chain = r.chain and a.token = r.token
 $function$;
 
 -- What a payout really waits for: the reason, its detail for operators, and since when; null if nothing is in its way.
@@ -8679,16 +8860,19 @@ create view audit.payment_requests as
             c.token,
             c.sender,
             c.address,
+            c.is_unmined,
+            r_1.amount - LEAST(GREATEST(r_1.tolerance, r_1.detected_from - 1::numeric), GREATEST(r_1.amount - r_1.detected_from, 0::numeric)) AS enough,
             sum(c.amount) FILTER (WHERE c.status = 'final'::text) OVER (PARTITION BY c.payment_request_id ORDER BY c.finalisation, c.seq) AS so_far
            FROM app.receipt c
+             JOIN app.payment_request r_1 ON r_1.id = c.payment_request_id
         ), summed AS (
          SELECT r_1.id,
             COALESCE(sum(c.amount) FILTER (WHERE c.status = 'final'::text), 0::numeric) AS received,
             COALESCE(sum(c.amount) FILTER (WHERE c.status = 'pending'::text), 0::numeric) AS pending,
             COALESCE(bool_or(c.late) FILTER (WHERE c.status = 'final'::text), false) AS late,
             COALESCE(bool_or(NOT c.late) FILTER (WHERE c.status = 'pending'::text), false) AS is_coming_in_time,
-            COALESCE(min(c.txid) FILTER (WHERE c.status = 'final'::text AND c.so_far >= r_1.amount AND (c.so_far - c.amount) < r_1.amount), (array_agg(c.txid ORDER BY c.so_far DESC) FILTER (WHERE c.status = 'final'::text))[1]) AS txid,
-            min(c.finalised_at) FILTER (WHERE c.status = 'final'::text AND c.so_far >= r_1.amount AND (c.so_far - c.amount) < r_1.amount) AS paid_at
+            COALESCE(min(c.txid) FILTER (WHERE c.status = 'final'::text AND c.so_far >= c.enough AND (c.so_far - c.amount) < c.enough), (array_agg(c.txid ORDER BY c.so_far DESC) FILTER (WHERE c.status = 'final'::text))[1]) AS txid,
+            min(c.finalised_at) FILTER (WHERE c.status = 'final'::text AND c.so_far >= c.enough AND (c.so_far - c.amount) < c.enough) AS paid_at
            FROM app.payment_request r_1
              LEFT JOIN receipt c ON c.payment_request_id = r_1.id
           GROUP BY r_1.id
@@ -8701,18 +8885,18 @@ create view audit.payment_requests as
             s.txid,
             s.paid_at,
                 CASE
-                    WHEN s.received >= r_1.amount THEN 'paid'::text
-                    WHEN s.received = 0::numeric AND s.pending = 0::numeric THEN
+                    WHEN s.paid_at IS NOT NULL THEN 'paid'::text
+                    WHEN (s.received + s.pending) < r_1.detected_from THEN
                     CASE
                         WHEN r_1.expired_at IS NULL THEN 'awaiting'::text
                         WHEN r_1.cancelled_at IS NULL THEN 'expired'::text
                         ELSE 'cancelled'::text
                     END
-                    WHEN s.received > 0::numeric AND r_1.expired_at IS NOT NULL AND NOT s.is_coming_in_time THEN 'underpaid'::text
+                    WHEN s.received >= r_1.detected_from AND r_1.expired_at IS NOT NULL AND NOT s.is_coming_in_time THEN 'underpaid'::text
                     ELSE 'detected'::text
                 END AS status
            FROM summed s
-             JOIN app.payment_request r_1 ON r_1.id = s.id
+             JOIN app.payment_request r_1 ON r_1.id = s.id AND COALESCE(r_1.decide_at > clock_timestamp(), true)
         )
  SELECT r.id,
     r.status,
@@ -11531,6 +11715,16 @@ AS $function$
   select json_build_object('items', coalesce(array_to_json(items[:size]), '[]'), 'next', case when cardinality(items) > size then positions[size] end)
 $function$;
 
+-- How much of a new payment request may be missing, in basis points.
+CREATE OR REPLACE FUNCTION dashboard.payment_tolerance(token text)
+ RETURNS integer
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select m.payment_tolerance_bps from app.merchant m where m.id = dashboard.merchant_of(payment_tolerance.token)
+$function$;
+
 -- A payout, when each step began, and what its merchant was notified of.
 CREATE OR REPLACE FUNCTION dashboard.payout(token text, public_id text)
  RETURNS json
@@ -11837,6 +12031,20 @@ begin
   on conflict (user_id) do update set secret = excluded.secret, set_up_at = excluded.set_up_at;
   delete from auth.recovery_code c where c.user_id = person;
   insert into auth.recovery_code (user_id, code_hash) select person, unnest(code_hashes);
+end $function$;
+
+-- Sets how much of a new payment request may be missing; those that exist keep theirs.
+CREATE OR REPLACE FUNCTION dashboard.set_payment_tolerance(token text, request uuid, bps integer)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare who dashboard.audit_entry := dashboard.begin_change(token, request);
+begin
+  perform dashboard.require_full_rights(token);
+  perform app.set_payment_tolerance(who.merchant_id, bps);
+  perform dashboard.note(who, 'payment_tolerance.set', null, bps / 100.0 || '%');
 end $function$;
 
 -- Registers where payouts of a chain go. The address comes checked and in its display form. Nothing is paid to it before the operator has put it on the whitelist.
@@ -12250,7 +12458,7 @@ alter role sluice_api set statement_timeout = '10s';
 grant execute on function app."decimal"(numeric,integer) to sluice_api;
 grant execute on function app.cancel_payment_request(uuid,text) to sluice_api;
 grant execute on function app.cancel_payout(uuid,uuid) to sluice_api;
-grant execute on function app.create_payment_request(uuid,text,text,text,interval,text,bytea,jsonb,text) to sluice_api;
+grant execute on function app.create_payment_request(uuid,text,text,text,interval,text,bytea,jsonb,text,text,interval) to sluice_api;
 grant execute on function app.create_payout(uuid,text,text,boolean,text,bytea) to sluice_api;
 grant execute on function app.create_webhook_endpoint(uuid,text,text[]) to sluice_api;
 grant execute on function app.delete_webhook_endpoint(uuid,uuid) to sluice_api;
@@ -12265,6 +12473,8 @@ grant execute on function app.iso(timestamp with time zone) to sluice_api;
 grant execute on function app.match_key(text,boolean) to sluice_api;
 grant execute on function app.metrics() to sluice_api;
 grant execute on function app.note_key_use(bytea) to sluice_api;
+grant execute on function app.paid_from(app.payment_request) to sluice_api;
+grant execute on function app.payment_missing(app.payment_request) to sluice_api;
 grant execute on function app.payment_page(text) to sluice_api;
 grant execute on function app.payout_waiting(app.payout) to sluice_api;
 grant execute on function app.provision_addresses(uuid,uuid,text[]) to sluice_api;
@@ -12277,6 +12487,7 @@ grant execute on function app.set_payout_address(uuid,text,text) to sluice_api;
 grant execute on function app.test_webhook(uuid,uuid,text) to sluice_api;
 grant execute on function app.update_user(uuid,uuid,jsonb) to sluice_api;
 grant execute on function app.update_webhook_endpoint(uuid,uuid,text,text[],boolean) to sluice_api;
+grant execute on function app.why_payment(app.payment_request) to sluice_api;
 grant select on app."user" to sluice_api;
 grant select on app.address to sluice_api;
 grant select on app.api_key to sluice_api;
@@ -12389,6 +12600,7 @@ grant execute on function dashboard.me(text) to sluice_dashboard;
 grant execute on function dashboard.news(text[]) to sluice_dashboard;
 grant execute on function dashboard.overview(text) to sluice_dashboard;
 grant execute on function dashboard.own_address(text,text) to sluice_dashboard;
+grant execute on function dashboard.payment_tolerance(text) to sluice_dashboard;
 grant execute on function dashboard.payout(text,text) to sluice_dashboard;
 grant execute on function dashboard.payout_addresses(text) to sluice_dashboard;
 grant execute on function dashboard.payouts(text,text,text,text,integer) to sluice_dashboard;
@@ -12398,6 +12610,7 @@ grant execute on function dashboard.require_full_rights(text) to sluice_dashboar
 grant execute on function dashboard.revoke_api_key(text,uuid,text) to sluice_dashboard;
 grant execute on function dashboard.rotate_webhook_secret(text,uuid,text) to sluice_dashboard;
 grant execute on function dashboard.search(text,text) to sluice_dashboard;
+grant execute on function dashboard.set_payment_tolerance(text,uuid,integer) to sluice_dashboard;
 grant execute on function dashboard.set_payout_address(text,uuid,text,text) to sluice_dashboard;
 grant execute on function dashboard.test_webhook(text,uuid,text,text) to sluice_dashboard;
 grant execute on function dashboard.update_webhook_endpoint(text,uuid,text,text,text[],boolean) to sluice_dashboard;
@@ -12491,13 +12704,13 @@ grant execute on function app.cancel_outgoing_payment(uuid) to sluice_jobs;
 grant execute on function app.claimed_outputs(uuid,integer) to sluice_jobs;
 grant execute on function app.collectable_amount(text,text,text) to sluice_jobs;
 grant execute on function app.comparison_age(text) to sluice_jobs;
+grant execute on function app.decide_payment_requests(integer) to sluice_jobs;
 grant execute on function app.due_comparison(text) to sluice_jobs;
 grant execute on function app.end_unsigned(uuid) to sluice_jobs;
 grant execute on function app.enqueue(text,json,text) to sluice_jobs;
 grant execute on function app.event_body(json,bigint) to sluice_jobs;
 grant execute on function app.event_id(uuid,boolean) to sluice_jobs;
 grant execute on function app.expire_payment(uuid,text,text,integer) to sluice_jobs;
-grant execute on function app.expire_payment_requests(integer) to sluice_jobs;
 grant execute on function app.fail_comparison(text,text) to sluice_jobs;
 grant execute on function app.fail_payout(uuid,text,text) to sluice_jobs;
 grant execute on function app.fail_undeliverable(integer) to sluice_jobs;

@@ -164,7 +164,7 @@ async function startParts(parts: Parts): Promise<() => Promise<void>> {
       {
         name: 'expire payment requests',
         intervalMs: second,
-        run: () => workOff(pool, 'app.expire_payment_requests', expiryBatch),
+        run: () => workOff(pool, 'app.decide_payment_requests', expiryBatch),
       },
       {
         name: 'give up deposits that were not read again',
@@ -186,7 +186,7 @@ async function startParts(parts: Parts): Promise<() => Promise<void>> {
 }
 
 /** Calls a function that handles a batch and returns its size, until a batch is not full. */
-async function workOff(pool: pg.Pool, batches: 'app.fold_balances' | 'app.expire_payment_requests', size: number) {
+async function workOff(pool: pg.Pool, batches: 'app.fold_balances' | 'app.decide_payment_requests', size: number) {
   for (;;) {
     const {rows} = await pool.query<{done: number}>(`select ${batches}($1) as done`, [size])
     if (rows[0]!.done < size) return

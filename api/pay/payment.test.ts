@@ -18,6 +18,7 @@ const payment: Payment = {
   late: false,
   txid: 'ab'.repeat(32),
   expires_at: new Date(Date.now() + 60_000).toISOString(),
+  late_at: null,
   external_id: 'shop-1',
   return_url: null,
 }

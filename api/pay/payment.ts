@@ -26,6 +26,7 @@ export const Payment = z.object({
   late: z.boolean(),
   txid: z.string().nullable(),
   expires_at: z.iso.datetime(),
+  late_at: z.iso.datetime().nullable(),
   external_id: z.string(),
   return_url: z.string().nullable(),
 })
@@ -81,11 +82,12 @@ function stateOf(payment: Payment, isOver: boolean, hasSurplus: boolean): State 
   const {status, late, amount_missing} = payment
   if (status === 'paid') return hasSurplus ? 'overpaid' : late ? 'late' : 'paid'
   if (status === 'detected') return amount_missing === '0' ? 'seen' : 'partial'
-  if (isSeen(payment)) return 'late'
+  if (status === 'underpaid' && isSeen(payment)) return 'late'
   return status === 'awaiting' && isOver ? 'expired' : status
 }
 
-const isSeen = ({amount_pending}: Payment) => amount_pending !== '0'
+/** Something that may become final. Too little to count as a payment is not shown. */
+const isSeen = ({amount_pending, status}: Payment) => amount_pending !== '0' && status !== 'awaiting'
 
 interface More {
   /** The request has expired. */
@@ -97,18 +99,24 @@ interface More {
 }
 
 const texts: Record<State, (payment: Payment, more: More) => [heading: string, ...sentences: string[]]> = {
-  awaiting: ({amount, token}) => [
+  awaiting: ({amount_missing, token}) => [
     'Waiting for your payment',
-    `Send ${amount} ${token} to the address below. This page tells when it is seen.`,
+    `Send ${amount_missing} ${token} to the address below. This page tells when it is seen.`,
   ],
-  seen: (payment, {needed}) => ['Payment seen', soFar(payment, needed), 'You may close this page.'],
+  seen: (payment, {needed}) => [
+    'Payment seen',
+    soFar(payment, needed),
+    ...untilLate(payment),
+    'You may close this page.',
+  ],
   partial: (payment, {isOver, needed}) => [
     'Not all is paid yet',
     soFar(payment, needed),
     `Still missing: ${payment.amount_missing} ${payment.token}.`,
+    ...untilLate(payment),
     ...(isOver ? ['The request has ended: please ask the merchant before you send more.'] : []),
   ],
-  paid: payment => ['Paid', soFar(payment)],
+  paid: payment => ['Paid', soFar(payment), ...(payment.amount_received === payment.amount ? [] : [isEnough])],
   overpaid: (payment, {surplus}) => [
     'Paid',
     soFar(payment),
@@ -135,8 +143,16 @@ const texts: Record<State, (payment: Payment, more: More) => [heading: string, .
     `The request has ended. Please send nothing any more, and ask the merchant how to go on.`,
   ],
 }
-const wasLate = 'What came after this request had ended counts all the same.'
+const isEnough = 'That is enough: nothing more is due.'
+const wasLate = 'What came after this request had ended, or was in no block in time, counts all the same.'
 const willCount = 'What came after this request had ended counts once it is final.'
+
+/** The request has ended, and money that was sent before is in no block. */
+function untilLate({late_at}: Payment): string[] {
+  return late_at === null
+    ? []
+    : [`It was sent in time, and is late unless a block has it by ${late_at.slice(0, 16).replace('T', ' ')} UTC.`]
+}
 
 /** What was received and seen so far, if anything was. */
 function soFar(payment: Payment, needed?: number): string {

@@ -14,12 +14,14 @@ import {
   externalRef,
   id,
   metadata,
+  moment,
   pageOf,
   pageQuery,
   timestamp,
   token,
   txid,
   uuidOf,
+  withoutCase,
 } from '../schemas.ts'
 
 const statuses = ['pending', 'final', 'reorged'] as const
@@ -163,7 +165,6 @@ const SingleDeposit = z
   })
   .meta({id: 'SingleDeposit'})
 
-const moment = z.iso.datetime({offset: true, error: 'must be a time, such as 2026-11-23T00:00:00Z'})
 const filters = {
   status: z.enum(statuses).optional(),
   chain: z.enum(chainCodes).optional(),
@@ -246,6 +247,3 @@ export function deposits(app: App, {db}: Context): void {
     return user
   }
 }
-
-/** Hex is stored in lower case; base58 is left as it is. */
-const withoutCase = (txid: string) => (/^(0x)?[0-9a-f]{64}$/i.test(txid) ? txid.toLowerCase() : txid)

@@ -10,11 +10,14 @@ import {
   address,
   amount,
   chainCode,
+  currency,
+  externalId,
   externalRef,
   id,
   metadata,
   pageOf,
   pageQuery,
+  paymentStatus,
   timestamp,
   token,
   txid,
@@ -27,7 +30,8 @@ const lists = new Map<string, Statement>()
 for (const forward of [false, true])
   for (const byType of [false, true]) {
     const name = listName(forward, byType)
-    const rows = `select * from app.event where merchant_id = $1 and sequence is not null and not is_test${byType ? ' and type = $4' : ''}`
+    const ofTypes = byType ? 'type = $4' : `not starts_with(type, 'payment_request.')`
+    const rows = `select * from app.event where merchant_id = $1 and sequence is not null and not is_test and ${ofTypes}`
     const item = 'app.event_body(p.payload, p.sequence)'
     lists.set(name, pageStatement({name, rows, position: 'sequence', ascending: forward, item}))
   }
@@ -85,6 +89,22 @@ const failed = {
     .meta({examples: [{code: 'address_not_whitelisted', message: 'the address was not on the whitelist for a day'}]}),
 }
 
+const ofPaymentRequest = {
+  external_id: externalId,
+  currency,
+  address,
+  amount: amount.meta({description: 'What was asked for.', examples: ['25']}),
+  tolerance: amount.meta({description: 'How much of it may be missing.', examples: ['0']}),
+  status: paymentStatus.meta({examples: ['paid']}),
+  amount_received: amount.meta({description: 'What is final.', examples: ['25']}),
+  amount_pending: amount.meta({description: 'What was seen and is not final yet.', examples: ['0']}),
+  shortfall: amount.meta({description: 'What is missing from `amount`, exactly.', examples: ['0']}),
+  late: z.boolean(),
+  txid: txid.nullable(),
+  expires_at: timestamp,
+  metadata: metadata.describe('Your notes of the request.'),
+}
+
 /** The name of the schema of each type. */
 export const eventNames = {
   'deposit.pending': 'DepositPending',
@@ -92,6 +112,13 @@ export const eventNames = {
   'deposit.reorged': 'DepositReorged',
   'payout.completed': 'PayoutCompleted',
   'payout.failed': 'PayoutFailed',
+  'payment_request.detected': 'PaymentRequestDetected',
+  'payment_request.partially_paid': 'PaymentRequestPartiallyPaid',
+  'payment_request.paid': 'PaymentRequestPaid',
+  'payment_request.underpaid': 'PaymentRequestUnderpaid',
+  'payment_request.expired': 'PaymentRequestExpired',
+  'payment_request.cancelled': 'PaymentRequestCancelled',
+  'payment_request.reopened': 'PaymentRequestReopened',
 } as const satisfies Record<EventType, string>
 
 function eventOf<Fields extends z.ZodRawShape>(type: EventType, fields: Fields) {
@@ -104,6 +131,13 @@ const Event = z
     eventOf('deposit.reorged', ofDeposit),
     eventOf('payout.completed', {...ofPayout, ...paid}),
     eventOf('payout.failed', {...ofPayout, ...failed}),
+    eventOf('payment_request.detected', ofPaymentRequest),
+    eventOf('payment_request.partially_paid', ofPaymentRequest),
+    eventOf('payment_request.paid', ofPaymentRequest),
+    eventOf('payment_request.underpaid', ofPaymentRequest),
+    eventOf('payment_request.expired', ofPaymentRequest),
+    eventOf('payment_request.cancelled', ofPaymentRequest),
+    eventOf('payment_request.reopened', ofPaymentRequest),
   ])
   .meta({id: 'Event', description: 'Keep a branch for types that you do not know: more may be added.'})
 
@@ -117,7 +151,7 @@ export function events(app: App, {db}: Context): void {
         operationId: 'listEvents',
         description:
           'Each event exactly as webhooks deliver it. Newest first; with `after`, the events that followed that one, oldest first, ' +
-          'none skipped.',
+          'none skipped. Events of payment requests are listed only where `type` names theirs.',
         querystring: z.object({
           type: z.enum(eventTypes).optional(),
           after: id('evt')

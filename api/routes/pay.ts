@@ -7,7 +7,7 @@ import {z} from 'zod'
 import {qrSvg} from '../../base/qr.ts'
 import type {App, Context} from '../app.ts'
 import {statement} from '../database.ts'
-import {ApiError, notFound, tooMany} from '../errors.ts'
+import {notFound, nothingDue, tooMany} from '../errors.ts'
 import {pageHeaders} from '../html.ts'
 import {pageOf, policy, refusalOf} from '../pay/page.ts'
 import {Payment, shownOf} from '../pay/payment.ts'
@@ -41,7 +41,7 @@ export function pay(app: App, {db, chains}: Context): void {
     const {payment, settings} = await read(token)
     const {code, uri} = await shownOf(payment, settings)
     const text = content === 'payment_uri' ? uri : code
-    if (text === null) throw new ApiError(410, 'nothing_due', 'this payment request takes no more payments')
+    if (text === null) throw nothingDue()
     reply.header('content-type', 'image/svg+xml')
     return qrSvg(text)
   })

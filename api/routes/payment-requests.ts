@@ -8,12 +8,27 @@ import type {ChainCode} from '../../chains/registry.ts'
 import type {App, Context} from '../app.ts'
 import {type Statement, statement, value} from '../database.ts'
 import {changeErrors, errors} from '../error-codes.ts'
-import {notFound} from '../errors.ts'
+import {notFound, nothingDue} from '../errors.ts'
 import {idempotencyHeaders, keyAndHash} from '../idempotency.ts'
 import {type Fields, jsonOf, oneRow, page, pageStatement} from '../page.ts'
 import {codeFor} from '../pay/payment.ts'
 import {withAddresses} from '../pool.ts'
-import {address, amount, id, metadata, pageLimit, pageOf, pageQuery, timestamp, txid} from '../schemas.ts'
+import {
+  address,
+  amount,
+  currency,
+  externalId,
+  id,
+  metadata,
+  moment,
+  pageLimit,
+  pageOf,
+  pageQuery,
+  paymentStatus,
+  timestamp,
+  txid,
+  withoutCase,
+} from '../schemas.ts'
 import {Settlement, settlementOf} from './deposits.ts'
 
 const statuses = ['paid', 'underpaid'] as const
@@ -32,20 +47,23 @@ const listAssets = statement(
 const createRequest = statement(
   'create_payment_request',
   `select body, chain, token, address, amount
-  from app.create_payment_request($1, $2, $3, $4, $5::bigint * interval '1 millisecond', $6, decode($7, 'hex'), $8, $9)`,
+  from app.create_payment_request($1, $2, $3, $4, $5::bigint * interval '1 millisecond', $6, decode($7, 'hex'), $8, $9, $10,
+    $11::bigint * interval '1 millisecond')`,
 )
 const findRequest = statement(
   'find_payment_request',
   'select body, chain, token, address, amount from app.find_payment_request($1, $2)',
 )
 const cancelRequest = statement('cancel_payment_request', 'select app.cancel_payment_request($1, $2)')
-type Response = [body: string, chain: ChainCode, token: string, address: string, amount: string]
+/** `due` is what is to be sent, in base units; 0 if enough was seen. */
+type Response = [body: string, chain: ChainCode, token: string, address: string, due: string]
 
 const fields: Fields = {
   external_id: 'p.external_id',
   currency: {plain: 'a.name'},
   amount: {plain: 'app.decimal(p.amount, a.decimals)'},
   amount_received: {plain: 'app.decimal(p.received, a.decimals)'},
+  shortfall: {plain: 'app.decimal(greatest(p.amount - p.received, 0), a.decimals)'},
   status: {plain: 'p.status'},
   late: 'p.late',
   txid: {plain: 'p.txid'},
@@ -78,42 +96,78 @@ function listName(byId: boolean, byCurrency: boolean, status?: Status): string {
   return `list_payments${byId ? '_of_id' : ''}${byCurrency ? '_of_currency' : ''}${status ? `_${status}` : ''}`
 }
 
-const states = ['awaiting', 'detected', 'paid', 'expired', 'underpaid', 'cancelled'] as const
+const requestItem = jsonOf({
+  external_id: 'p.external_id',
+  currency: {plain: 'a.name'},
+  address: {plain: 'w.address'},
+  amount: {plain: 'app.decimal(p.amount, a.decimals)'},
+  tolerance: {plain: 'app.decimal(p.tolerance, a.decimals)'},
+  status: {plain: 'p.status'},
+  explanation: {plain: 'app.why_payment(p)'},
+  amount_received: {plain: 'app.decimal(p.received, a.decimals)'},
+  amount_pending: {plain: 'app.decimal(p.pending, a.decimals)'},
+  shortfall: {plain: 'app.decimal(greatest(p.amount - p.received, 0), a.decimals)'},
+  amount_missing: {plain: 'app.decimal(app.payment_missing(p), a.decimals)'},
+  late: 'p.late',
+  txid: 'p.txid',
+  paid_at: 'app.iso(p.paid_at)',
+  created_at: {plain: 'app.iso(p.created_at)'},
+  expires_at: {plain: 'app.iso(p.expires_at)'},
+  cancelled_at: 'app.iso(p.cancelled_at)',
+  metadata: 'p.metadata',
+  return_url: 'p.return_url',
+})
+const requestJoins = `join app.asset a on a.chain = p.chain and a.token = p.token
+  join app.address w on w.payment_request_id = p.id and w.chain = p.chain`
 
-// An index has the requests of each status in order.
-export const listRequests = pageStatement({
-  name: 'list_payment_requests',
-  parts: `select status from unnest('{${states}}'::text[]) s (status) where coalesce(status = $4, true)`,
-  rows: 'select * from app.payment_request where merchant_id = $1 and status = part.status',
-  position: 'seq',
-  item: jsonOf({
-    external_id: 'p.external_id',
-    currency: {plain: 'a.name'},
-    address: {plain: 'w.address'},
-    amount: {plain: 'app.decimal(p.amount, a.decimals)'},
-    status: {plain: 'p.status'},
-    amount_received: {plain: 'app.decimal(p.received, a.decimals)'},
-    amount_pending: {plain: 'app.decimal(p.pending, a.decimals)'},
-    late: 'p.late',
-    txid: 'p.txid',
-    paid_at: 'app.iso(p.paid_at)',
-    created_at: {plain: 'app.iso(p.created_at)'},
-    expires_at: {plain: 'app.iso(p.expires_at)'},
-    cancelled_at: 'app.iso(p.cancelled_at)',
-    metadata: 'p.metadata',
-    return_url: 'p.return_url',
+// $4 status, $5 chain, $6 token, $7 and $8 from when to when they were made: each may be null. An index has the requests of each status, chain and token in
+// the order of seq, which is that of created_at but for what is made at the same moment; so a range of time is found by its place in that order.
+const isAsked = 'coalesce(s.status = $4, true) and coalesce(a.chain = $5, true) and coalesce(a.token = $6, true)'
+const wasMade = `created_at >= coalesce($7::timestamptz, '-infinity') and created_at < coalesce($8::timestamptz, 'infinity')`
+const nearest = (beyond: string, order: string) =>
+  `(select seq from app.payment_request where merchant_id = $1 and created_at ${beyond} order by created_at ${order} limit 1)`
+// $9 and $10 from when to when they were paid, $11 the address, $12 the transaction: few requests, all of which are looked at.
+const isOne = `coalesce(status = $4, true) and coalesce(chain = $5, true) and coalesce(token = $6, true) and ${wasMade}
+  and coalesce(paid_at >= $9::timestamptz, $9 is null) and coalesce(paid_at < $10::timestamptz, $10 is null)`
+const hasAddress = (address: string) => `select r.* from app.chain c
+  join app.address w on w.chain = c.chain and w.match_key = app.match_key(${address}, c.folds_addresses)
+  join app.payment_request r on r.id = w.payment_request_id and r.chain = w.chain where r.merchant_id = $1`
+const hasTransaction =
+  'select * from app.payment_request where merchant_id = $1 and id in (select payment_request_id from app.receipt where txid = $12)'
+const few = (name: string, source: string, and = '') =>
+  pageStatement({
+    name: `list_payment_requests_${name}`,
+    rows: `select * from ${oneRow(source)} where ${isOne}${and}`,
+    position: 'seq',
+    item: requestItem,
+    joins: requestJoins,
+  })
+
+export const requestLists = {
+  all: pageStatement({
+    name: 'list_payment_requests',
+    parts: `select s.status, a.chain, a.token, b.above, b.below from app.asset a, unnest('{${paymentStatus.options}}'::text[]) s (status),
+      (select coalesce(${nearest(`< $7::timestamptz - interval '1 minute'`, 'desc')}, 0) as above,
+        coalesce(${nearest(`> $8::timestamptz + interval '1 minute'`, 'asc')}, 9223372036854775807) as below) b where ${isAsked}`,
+    rows: `select * from app.payment_request where merchant_id = $1 and status = part.status and chain = part.chain and token = part.token
+      and seq > part.above and seq < part.below and ${wasMade}`,
+    position: 'seq',
+    item: requestItem,
+    joins: requestJoins,
   }),
-  joins: `join app.asset a on a.chain = p.chain and a.token = p.token
-    join app.address w on w.payment_request_id = p.id and w.chain = p.chain`,
-})
+  paid: few(
+    'paid',
+    `select * from app.payment_request where merchant_id = $1
+      and paid_at >= coalesce($9::timestamptz, '-infinity') and paid_at < coalesce($10::timestamptz, 'infinity')`,
+  ),
+  ofAddress: few('of_address', hasAddress('$11')),
+  ofTransaction: few(
+    'of_transaction',
+    hasTransaction,
+    ` and ($11::text is null or id in (select id from (${hasAddress('$11')}) o))`,
+  ),
+}
 
-const externalId = text(255).meta({
-  description:
-    'Your own reference: the prefix of your account, `-`, and any text. Each reference has one request, for ever.',
-  examples: ['acme-1042'],
-  maxLength: 255,
-})
-const currency = z.string().meta({description: 'Name of an asset in `GET /v1/crypto`.', examples: ['ETH-USDC']})
 const wanted = amount.meta({
   description: 'The amount to pay. Plain decimal, without trailing zeros.',
   examples: ['25'],
@@ -143,6 +197,7 @@ const created = {
   currency,
   address: address.describe('Where to pay. The address is for this request only.'),
   amount: wanted,
+  tolerance: amount.meta({description: 'How much of it may be missing: it is paid all the same.', examples: ['0']}),
   payment_uri: z.string().meta({
     description: 'Address and amount in one, in the format of the wallets of the chain.',
     examples: [
@@ -182,14 +237,24 @@ const Receipt = z
     created_at: timestamp,
   })
   .meta({id: 'Receipt'})
+const shortfall = amount.meta({
+  description: 'What is missing from `amount`, exactly; also if it may be missing.',
+  examples: ['0'],
+})
 const state = {
-  status: z.enum(states).meta({
+  status: paymentStatus.meta({
     description:
-      '`detected`: money was seen, and is not enough or not final yet. `expired`, `cancelled`: nothing came.',
+      '`detected`: money was seen, and is not enough or not final yet. `expired`, `cancelled`: nothing came, or too little to count as a payment.',
     examples: ['paid'],
   }),
+  explanation: z.string().meta({description: 'Why it has this status, in words.', examples: ['all of it came']}),
   amount_received: received,
   amount_pending: amount.meta({description: 'What was seen and is not final yet.', examples: ['0']}),
+  shortfall,
+  amount_missing: amount.meta({
+    description: 'What is to be sent besides what was seen: 0 if that is enough, and never less than anybody can send.',
+    examples: ['0'],
+  }),
   late,
   txid: txid.nullable().describe('The transaction that completed the payment; until then the last final one.'),
   paid_at: timestamp.nullable(),
@@ -203,6 +268,9 @@ const PaymentRequestItem = z.object({...listed, ...state}).meta({id: 'PaymentReq
 const PaymentRequestState = z
   .object({
     ...created,
+    payment_uri: created.payment_uri
+      .nullable()
+      .describe('Address and what is still missing in one; null if nothing is missing.'),
     ...state,
     receipts: z.array(Receipt).describe('The payments that arrived, in the order in which they were seen.'),
   })
@@ -214,7 +282,8 @@ const Payment = z
     currency,
     amount: wanted.describe('What was asked for.'),
     amount_received: received.describe('What arrived and is final; more than `amount` if too much was paid.'),
-    status: z.enum(statuses).describe('`underpaid`: some money came, less than asked, and the request expired.'),
+    shortfall,
+    status: z.enum(statuses).describe('`underpaid`: the request expired with less than pays it.'),
     late,
     txid: txid.describe('The transaction that completed the payment; the last one if it is underpaid.'),
     paid_at: timestamp.nullable().describe('Null while it is underpaid.'),
@@ -227,12 +296,22 @@ const Payment = z
   .meta({id: 'Payment'})
 
 export function paymentRequests(app: App, context: Context): void {
-  const {db, paymentExpiryMs} = context
+  const {db, paymentExpiryMs, paymentLateAfterMs} = context
   const tags = ['Payment requests']
   const ofChains = [...context.chains.values()].map(({chain}) => chain)
   const assets = new Map(
     ofChains.flatMap(({code, assets}) => assets.map(({name, token}) => [name, {chain: code, token}])),
   )
+  const listFilters = {
+    status: paymentStatus.optional(),
+    currency: z.enum([...assets.keys()]).optional(),
+    created_from: moment.optional().describe('Requests that were made at this time or later.'),
+    created_to: moment.optional().describe('Requests that were made before this time.'),
+    paid_from: moment.optional().describe('Requests that were paid at this time or later.'),
+    paid_to: moment.optional().describe('Requests that were paid before this time.'),
+    address: text(128).optional().describe('The address of a request.'),
+    txid: text(128).optional().describe('A transaction that paid for requests.'),
+  }
   const filters = {
     external_id: externalId.optional(),
     currency: z.enum([...assets.keys()]).optional(),
@@ -282,6 +361,16 @@ export function paymentRequests(app: App, context: Context): void {
               .max(604_800, 'must be at most 604800 seconds')
               .optional()
               .meta({description: 'Seconds until it expires. Omitted: as the operator set it.', examples: [3600]}),
+            tolerance: z
+              .string('must be a JSON string, such as "0.5%" or "0.1"')
+              .max(longestAmount, `must have at most ${longestAmount} characters`)
+              .regex(/^(0|[1-9]\d*)(\.\d+)?%?$/, 'must be a plain decimal, such as 0.1, or a percentage, such as 0.5%')
+              .optional()
+              .meta({
+                description:
+                  'How much may be missing, at most half: an amount, or a percentage of it. Omitted: as your account has it.',
+                examples: ['0.5%'],
+              }),
             metadata: metadata.optional(),
             return_url: returnUrl.optional().meta({
               description: 'https: where the page sends your customer back to.',
@@ -306,14 +395,23 @@ export function paymentRequests(app: App, context: Context): void {
     async ({merchantId, headers, params, body}) => {
       const {currency} = params
       if (!isStorable(currency)) throw notFound('currency')
-      const {external_id, amount, expires_in, metadata, return_url} = body
+      const {external_id, amount, expires_in, metadata, return_url, tolerance} = body
       const asked = [currency, external_id, amount]
       const notes = Object.entries(metadata ?? {}).sort(([a], [b]) => (a < b ? -1 : 1)) // the order of notes means nothing
-      const options = JSON.stringify({expires_in, notes: notes.length ? notes : undefined, return_url})
+      const options = JSON.stringify({expires_in, notes: notes.length ? notes : undefined, return_url, tolerance})
       const key = keyAndHash(headers['idempotency-key'], options === '{}' ? asked : [...asked, options])
       const expiryMs = expires_in === undefined ? paymentExpiryMs : 1000 * expires_in
       const noted = metadata ? JSON.stringify(metadata) : null
-      const values = [merchantId, ...asked, expiryMs, ...key, noted, return_url ?? null]
+      const values = [
+        merchantId,
+        ...asked,
+        expiryMs,
+        ...key,
+        noted,
+        return_url ?? null,
+        tolerance ?? null,
+        paymentLateAfterMs,
+      ]
       const response = await withAddresses<Response>(db.of(merchantId), createRequest, values)
       return enveloped(await shown(context, response), 'payment request created')
     },
@@ -327,7 +425,7 @@ export function paymentRequests(app: App, context: Context): void {
         summary: 'List payment requests',
         operationId: 'listPaymentRequests',
         description: 'Newest first. `GET /v1/payment-requests/:external_id` has the payments that arrived, too.',
-        querystring: z.object({status: z.enum(states).optional(), ...pageQuery}),
+        querystring: z.object({...listFilters, ...pageQuery}),
         response: {
           200: z.object({code, ...pageOf('data', PaymentRequestItem).shape}).describe('One page of the list.'),
           ...errors(),
@@ -335,9 +433,20 @@ export function paymentRequests(app: App, context: Context): void {
       },
     },
     async ({merchantId, query}) => {
-      const filters = [query.status ?? null]
-      const request = {key: 'data', statement: listRequests, owner: merchantId, filters, query}
-      return enveloping(await page(db.of(merchantId), request))
+      const {status = null, created_from = null, created_to = null, paid_from = null, paid_to = null} = query
+      const {chain = null, token = null} = query.currency === undefined ? {} : assets.get(query.currency)!
+      const {address, txid} = query
+      const made = [status, chain, token, created_from, created_to]
+      const all = [...made, paid_from, paid_to, address ?? null, txid === undefined ? null : withoutCase(txid)]
+      const [statement, filters] =
+        txid !== undefined
+          ? [requestLists.ofTransaction, all]
+          : address !== undefined
+            ? [requestLists.ofAddress, all.slice(0, -1)]
+            : (paid_from ?? paid_to)
+              ? [requestLists.paid, all.slice(0, -2)]
+              : [requestLists.all, made]
+      return enveloping(await page(db.of(merchantId), {key: 'data', statement, owner: merchantId, filters, query}))
     },
   )
 
@@ -394,12 +503,12 @@ export function paymentRequests(app: App, context: Context): void {
         operationId: 'getPaymentRequestQr',
         description:
           'A picture for wallets: of a coin the `payment_uri`, of a token the address alone, because wallets read links of tokens wrongly. ' +
-          '`content=payment_uri` is the link of a token, too.',
+          '`content=payment_uri` is the link of a token, too. It asks for what is still missing; 410 `nothing_due` if nothing is.',
         params: z.object({external_id: z.string().meta({examples: ['acme-1042']})}),
         querystring: z.object({content: z.literal('payment_uri').optional()}),
         response: {
           200: {description: 'An SVG document.', content: {'image/svg+xml': {schema: z.string()}}},
-          ...errors('payment_request_not_found'),
+          ...errors('payment_request_not_found', 'nothing_due'),
         },
       },
     },
@@ -407,6 +516,7 @@ export function paymentRequests(app: App, context: Context): void {
       const response = await requestOf(merchantId, params.external_id)
       const [, chain, token, address] = response
       const uri = await uriOf(context, response)
+      if (uri === null) throw nothingDue()
       const text = query.content === 'payment_uri' ? uri : codeFor(context.chains.get(chain)!, {token, address}, uri)
       return reply.header('content-type', 'image/svg+xml').send(qrSvg(text))
     },
@@ -463,20 +573,23 @@ const enveloping = (page: string) => `{"code":200,${page.slice(1)}`
 
 /** The state of a request from the database, with the parts that come from the settings. */
 async function shown(context: Context, response: Response): Promise<string> {
-  const {external_id, currency, address, amount, page_token, ...rest} = JSON.parse(response[0])
+  const {external_id, currency, address, amount, tolerance, page_token, ...rest} = JSON.parse(response[0])
   const payment_url = `${context.publicUrl()}/pay/${page_token}`
   return JSON.stringify({
     external_id,
     currency,
     address,
     amount,
+    tolerance,
     payment_uri: await uriOf(context, response),
     payment_url,
     ...rest,
   })
 }
 
-async function uriOf({chains}: Context, [, chain, token, address, amount]: Response): Promise<string> {
+/** Asks for what is still missing; null if nothing is. */
+async function uriOf({chains}: Context, [, chain, token, address, due]: Response): Promise<string | null> {
+  if (due === '0') return null
   const settings = chains.get(chain)!
-  return (await formsOf(settings)).paymentUri(settings, {token, address, amount: BigInt(amount)})
+  return (await formsOf(settings)).paymentUri(settings, {token, address, amount: BigInt(due)})
 }

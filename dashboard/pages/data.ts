@@ -295,6 +295,8 @@ export class Data {
   payout = (id: string) => this.#call(PayoutDetail, 'payout', id)
   /** The balance of a pair; null if there is none. */
   balance = (chain: string, token: string) => this.#call(Balance.nullable(), 'balance', chain, token)
+  /** How much of a new payment request may be missing, in basis points. */
+  paymentTolerance = () => this.#call(z.int(), 'payment_tolerance')
   payoutAddresses = () => this.#call(z.array(PayoutAddress), 'payout_addresses')
   /** An address of this service on the chain, which shows the network; null if there is none yet. */
   ownAddress = (chain: string) => this.#call(z.string().nullable(), 'own_address', chain)
@@ -315,6 +317,7 @@ export class Data {
   createApiKey = (request: string, secretHash: Buffer, label: string, scopes: string[]) =>
     this.#call(Id, 'create_api_key', request, secretHash, label, scopes)
   revokeApiKey = (request: string, id: string) => this.#call(z.unknown(), 'revoke_api_key', request, id)
+  setPaymentTolerance = (request: string, bps: number) => this.#call(z.unknown(), 'set_payment_tolerance', request, bps)
   setPayoutAddress = (request: string, chain: string, address: string) =>
     this.#call(z.unknown(), 'set_payout_address', request, chain, address)
   /** `address`: where it goes, as the person saw it; undefined if none was registered. */

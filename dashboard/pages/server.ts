@@ -16,6 +16,7 @@ import {apiKeys} from './routes/api-keys.ts'
 import {auditLog} from './routes/audit-log.ts'
 import {deposits} from './routes/deposits.ts'
 import {overview} from './routes/overview.ts'
+import {paymentRequests} from './routes/payment-requests.ts'
 import {payoutAddresses} from './routes/payout-addresses.ts'
 import {payouts} from './routes/payouts.ts'
 import {search} from './routes/search.ts'
@@ -62,7 +63,18 @@ export async function buildServer({pool, log, outage, ...context}: ServerOptions
       me,
     )
   })
-  for (const routes of [overview, deposits, users, payouts, payoutAddresses, apiKeys, webhooks, auditLog, search])
+  for (const routes of [
+    overview,
+    deposits,
+    users,
+    paymentRequests,
+    payouts,
+    payoutAddresses,
+    apiKeys,
+    webhooks,
+    auditLog,
+    search,
+  ])
     routes(app, context)
   app.get('/live', (request, reply) => {
     reply.hijack()

@@ -5,6 +5,7 @@ import {promisify} from 'node:util'
 import pg from 'pg'
 import {parseUnits} from 'viem'
 import {afterAll, beforeAll, expect, test} from 'vitest'
+import {eventTypes} from '../../base/event-types.ts'
 import {readProcesses, type Service} from '../../base/home.ts'
 import {chain as registered} from '../../chains/registry.ts'
 import {type ChainCode, type Chains, newWallet, openChains} from '../../demo/chains.ts'
@@ -14,6 +15,7 @@ import {program} from '../support/command-line.ts'
 import {kill, newHome, removeHome} from '../support/processes.ts'
 import {type Started, sluice, start} from '../support/service.ts'
 import {until} from '../support/until.ts'
+import {startReceiver} from '../support/webhooks.ts'
 
 const timeoutMs = 120_000
 const assets = {
@@ -48,7 +50,7 @@ let foreign: string
 
 beforeAll(async () => {
   home = newHome()
-  running = await start(home, {RATE_LIMIT_PER_MINUTE: '100000'})
+  running = await start(home, {RATE_LIMIT_PER_MINUTE: '100000', WEBHOOK_ALLOW_PRIVATE: '1'})
   chains = await openChains(home)
   wallet = newWallet(chains)
   await sluice(home, 'merchant', 'create', '--name', 'Acme', '--prefix', 'acme', '--fee-bps', '100')
@@ -81,9 +83,9 @@ async function call(method: string, route: string, body?: unknown): Promise<any>
 
 let requests = 0
 
-async function request(currency: Currency, amount: string): Promise<Request> {
+async function request(currency: Currency, amount: string, more: object = {}): Promise<Request> {
   const external_id = `acme-${++requests}`
-  const {code, data} = await call('POST', `/v1/${currency}/payment-request`, {external_id, amount})
+  const {code, data} = await call('POST', `/v1/${currency}/payment-request`, {external_id, amount, ...more})
   expect({code, data}).toMatchObject({code: 200, data: {external_id, currency, amount}})
   return data
 }
@@ -115,7 +117,10 @@ async function expire(these: Request[]): Promise<number> {
     const ids = [these.map(({external_id}) => external_id)]
     // Two seconds ago: the time of a block is in whole seconds, and what it holds must be late.
     const ago = `clock_timestamp() - interval '2 seconds'`
-    await db.query(`update app.payment_request set expires_at = ${ago} where external_id = any($1)`, ids)
+    await db.query(
+      `update app.payment_request set expires_at = ${ago}, decide_at = ${ago} where external_id = any($1)`,
+      ids,
+    )
     const seconds = `select max(extract(epoch from expired_at - expires_at))::float as seconds
       from app.payment_request where external_id = any($1) having bool_and(expired_at is not null)`
     return await until(async () => (await db.query<{seconds: number}>(seconds, ids)).rows[0]?.seconds, {
@@ -287,4 +292,89 @@ test('the payout of a balance claims its payments, and sweeps their addresses, a
     env: {...process.env, SLUICE_HOME: home},
   })
   for (const {currency, amount} of paid) expect(stdout).toContain(`,${amount},${unitsOf(amount, currency)},`)
+})
+
+test('what shops of other gateways reported: a satoshi short, the fee of an exchange, a second scan, and dust of a stranger', async () => {
+  const receiver = await startReceiver()
+  try {
+    const event_types = eventTypes.filter(type => type.startsWith('payment_request.'))
+    await call('POST', '/v1/webhook-endpoints', {url: receiver.url, event_types})
+    const satoshi = await request('BTC', '0.001')
+    const tolerant = await request('ETH-USDC', '100', {tolerance: '0.5%', metadata: {order: '7'}})
+    const strict = await request('ETH-USDC', '100')
+    const [twice, dusty] = [await request('ETH-USDC', '25'), await request('ETH-USDC', '5')]
+    await send(satoshi, '0.00099999')
+    await send(tolerant, '99.9')
+    await send(strict, '99.9')
+    await send(twice, '10')
+    await send(dusty, '0.000001')
+
+    expect(await becomes(satoshi, 'paid')).toMatchObject({
+      amount_received: '0.00099999',
+      shortfall: '0.00000001',
+      amount_missing: '0',
+      payment_uri: null,
+      explanation: '0.00000001 BTC did not come, which is too little to be sent',
+    })
+    expect(await becomes(tolerant, 'paid')).toMatchObject({tolerance: '0.5', shortfall: '0.1', late: false})
+    expect(await paymentOf(tolerant)).toMatchObject({status: 'paid', amount: '100', shortfall: '0.1'})
+    expect(await becomes(twice, 'detected')).toMatchObject({
+      amount_missing: '15',
+      payment_uri: expect.stringMatching(/uint256=15000000$/),
+    })
+    await send(twice, '15')
+    await becomes(twice, 'paid')
+
+    const dust = await until(
+      async () => {
+        const state = await stateOf(dusty)
+        return state.receipts[0]?.status === 'final' && state
+      },
+      {timeoutMs, what: 'the dust to be final'},
+    )
+    expect(dust).toMatchObject({status: 'awaiting', amount_received: '0.000001', amount_missing: '4.999999'})
+    await call('POST', `/v1/payment-requests/${dusty.external_id}/cancel`)
+    await expire([strict])
+    expect(await stateOf(dusty)).toMatchObject({status: 'cancelled', amount_received: '0.000001'})
+    expect(await paymentOf(dusty)).toBeUndefined()
+    expect(await paymentOf(strict)).toMatchObject({status: 'underpaid', amount_received: '99.9', shortfall: '0.1'})
+
+    const eventsOf = ({external_id}: Request) =>
+      receiver.received
+        .map(({body}) => JSON.parse(body))
+        .filter(event => event.external_id === external_id)
+        .toSorted((a, b) => a.sequence - b.sequence)
+    const told = (of: Request) => eventsOf(of).map(({type}) => type.split('.')[1])
+    await until(async () => told(strict).includes('underpaid') && told(dusty).length, {timeoutMs, what: 'the webhooks'})
+    expect(told(dusty)).toEqual(['cancelled'])
+    expect(told(strict).at(-1)).toBe('underpaid')
+    expect(told(twice)).toEqual(['detected', 'partially_paid', 'paid'])
+    expect(eventsOf(tolerant).at(-1)).toMatchObject({
+      type: 'payment_request.paid',
+      metadata: {order: '7'},
+      shortfall: '0.1',
+    })
+    const {events} = await call('GET', '/v1/events')
+    expect(new Set(events.map(({type}: {type: string}) => type))).toEqual(new Set(['payout.completed']))
+    const listed = (await call('GET', '/v1/events?type=payment_request.paid')).events
+    expect(listed).toEqual(expect.arrayContaining([expect.objectContaining({external_id: satoshi.external_id})]))
+    for (const [query, ...found] of [
+      [`txid=${(await stateOf(twice)).txid}`, twice],
+      [`address=${dusty.address.toLowerCase()}`, dusty],
+      [
+        'currency=BTC&status=paid&paid_from=2026-01-01T00:00:00Z',
+        satoshi,
+        paid.find(({currency}) => currency === 'BTC')!,
+      ],
+    ] as const) {
+      const {data} = await call('GET', `/v1/payment-requests?${query}`)
+      expect(
+        data.map(({external_id}: Request) => external_id),
+        query,
+      ).toEqual(found.map(({external_id}) => external_id))
+    }
+    expect(await sluice(home, 'audit')).toMatchObject({right: true})
+  } finally {
+    await receiver.close()
+  }
 })

@@ -36,7 +36,7 @@ interface Options {
 
 export async function startApi(db: Pick<TestDatabase, 'url'>, options: Options = {}): Promise<Api> {
   const {rateLimitPerMinute = 1_000_000, webhookAllowPrivate = true, replicaUrl, publicUrl} = options
-  const {chains, paymentExpiryMs} = readSettings(options.chainSettings ?? {})
+  const {chains, paymentExpiryMs, paymentLateAfterMs} = readSettings(options.chainSettings ?? {})
   let url = ''
   const log = logger('api')
   log.level = 'fatal'
@@ -48,6 +48,7 @@ export async function startApi(db: Pick<TestDatabase, 'url'>, options: Options =
     chains,
     publicUrl: () => publicUrl ?? url,
     paymentExpiryMs: options.paymentExpiryMs ?? paymentExpiryMs,
+    paymentLateAfterMs,
     metricsOnApiPort: options.metricsOnApiPort ?? false,
     log,
     outage: new Outage(log),

@@ -118,9 +118,9 @@ const rules: Record<string, string> = {
       from app.deposit d join app.address a on a.chain = d.chain and a.address = d.address
       where a.payment_request_id = r.id and (d.chain, d.token) = (r.chain, r.token) and not app.is_protocol_income(d.output_index)
     ) came
-    where (r.received, r.pending) <> (came.final, came.pending) or (r.status = 'paid') <> (came.final >= r.amount)
-      or (r.status = 'awaiting' and came.final + came.pending > 0) or (r.status = 'underpaid' and came.final = 0)
-      or (r.status = 'expired' and came.final > 0)`,
+    where (r.received, r.pending) <> (came.final, came.pending) or (r.status = 'paid') <> (r.amount - came.final <= least(greatest(r.tolerance, r.detected_from - 1), r.amount - 1) and came.final >= least(r.detected_from, r.amount))
+      or (r.status = 'awaiting' and came.final + came.pending >= r.detected_from) or (r.status = 'underpaid' and came.final < r.detected_from)
+      or (r.status in ('expired', 'cancelled') and came.final >= r.detected_from)`,
   'payments for a request count for its merchant, and have no deposit events': `
     select d.id from app.deposit d join app.payment_request r on r.id = d.payment_request_id
     where d.user_id is not null or d.merchant_id is distinct from r.merchant_id or exists (select from app.event e where e.subject_id = d.id)`,

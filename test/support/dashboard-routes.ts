@@ -91,6 +91,7 @@ export async function stateOf({money}: Site): Promise<unknown> {
        (select json_agg(k order by k.id) from app.api_key k) as keys, (select json_agg(p order by p.id) from app.payout p) as payouts,
        (select json_agg(to_jsonb(w) - 'failing_since' order by w.id) from app.webhook_endpoint w) as endpoints,
        (select json_agg(a order by a.chain, a.address) from app.payout_address a) as addresses,
+       (select json_agg(m.payment_tolerance_bps order by m.id) from app.merchant m) as tolerances,
        (select count(*)::int from app.delivery) as deliveries, (select json_agg(s.token order by s.id) from auth.session s) as sessions,
        (select json_agg(a.password order by a.id) from auth.account a) as passwords, (select count(*)::int from auth.authenticator) as authenticators`,
   )
@@ -102,6 +103,7 @@ export const filled = (email: string) =>
     label: 'x',
     scopes: 'read',
     address: '0xd8dA6BF26964aF9D7eEd9e03E53415D37aA96045',
+    tolerance: '1',
     chain: 'ETH',
     token: 'USDC',
     url: 'https://example.com/',

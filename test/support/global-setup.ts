@@ -3,6 +3,7 @@
 import {chmodSync, mkdirSync, mkdtempSync, rmSync} from 'node:fs'
 import {tmpdir} from 'node:os'
 import path from 'node:path'
+import pg from 'pg'
 import type {TestProject} from 'vitest/node'
 import {startPostgres} from '../../db/embedded.ts'
 import {migrate} from '../../db/migrate.ts'
@@ -12,6 +13,14 @@ declare module 'vitest' {
   export interface ProvidedContext {
     serverUrl: string
   }
+}
+
+/** Tests pay single base units. Where the chain takes no less, they pay that. */
+async function countSingleUnits(url: string): Promise<void> {
+  const client = new pg.Client(url)
+  await client.connect()
+  await client.query(`update app.asset set min_payment = 1 where chain not in ('BTC', 'SOL')`)
+  await client.end()
 }
 
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
@@ -28,6 +37,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
   const url = given ?? server!.url
   await createDatabase(url, templateName)
   await migrate(urlOf(url, templateName))
+  await countSingleUnits(urlOf(url, templateName))
   project.provide('serverUrl', url)
   return async () => {
     await server?.stop()

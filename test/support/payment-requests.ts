@@ -12,6 +12,7 @@ export interface Asked {
   /** A plain decimal; a number is in base units of six decimals. */
   amount?: string | number
   key?: string
+  tolerance?: string
 }
 
 export interface Made {
@@ -20,6 +21,7 @@ export interface Made {
   currency: string
   address: string
   amount: string
+  tolerance: string
   expires_at: string
   page_token: string
   baseUnits: string
@@ -33,6 +35,7 @@ export interface PaymentState {
   txid: string | null
   paid_at: Date | null
   expired_at: Date | null
+  decide_at: Date | null
   position: string | null
 }
 
@@ -63,7 +66,7 @@ export class PaymentRequests {
   async create(
     api: pg.Pool,
     merchantId: string,
-    {currency = 'ETH-USDC', externalId, amount = 100, key}: Asked,
+    {currency = 'ETH-USDC', externalId, amount = 100, key, tolerance}: Asked,
   ): Promise<Made> {
     this.#made += 1
     const number = this.#made // before any await
@@ -71,8 +74,8 @@ export class PaymentRequests {
     const coins = typeof amount === 'number' ? String(amount / 1e6) : amount
     const request = hash('sha256', JSON.stringify([currency, reference, coins]), 'buffer')
     const {rows} = await api.query<{body: string; amount: string}>(
-      `select body, amount from app.create_payment_request($1, $2, $3, $4, '1 day', $5, $6)`,
-      [merchantId, currency, reference, coins, key ?? null, request],
+      `select body, amount from app.create_payment_request($1, $2, $3, $4, '1 day', $5, $6, null, null, $7)`,
+      [merchantId, currency, reference, coins, key ?? null, request, tolerance ?? null],
     )
     const made = JSON.parse(rows[0]!.body)
     const [row] = await this.#db.rows<{id: string}>('select id from app.payment_request where page_token = $1', [
@@ -83,11 +86,25 @@ export class PaymentRequests {
 
   /** The received amounts that the merchant can see. */
   async receipts(api: pg.Pool, merchantId: string, externalId: string): Promise<object[]> {
+    return (await this.shown(api, merchantId, externalId)).receipts as object[]
+  }
+
+  /** The types of the events of a request, without their prefix, in order. */
+  async events(id: string): Promise<string[]> {
+    const rows = await this.#db.rows<{type: string}>(
+      `select split_part(type, '.', 2) as type from app.event where subject_id = $1 order by version`,
+      [id],
+    )
+    return rows.map(({type}) => type)
+  }
+
+  /** What the merchant reads. */
+  async shown(api: pg.Pool, merchantId: string, externalId: string): Promise<Record<string, unknown>> {
     const {rows} = await api.query<{body: string}>('select body from app.find_payment_request($1, $2)', [
       merchantId,
       externalId,
     ])
-    return JSON.parse(rows[0]!.body).receipts
+    return JSON.parse(rows[0]!.body)
   }
 
   async state(id: string): Promise<PaymentState> {
@@ -98,9 +115,10 @@ export class PaymentRequests {
   /** Ends the time of requests a moment ago, and runs the worker's job. */
   async expire(ids: string[], ago = '0'): Promise<void> {
     await this.#db.rows(
-      'update app.payment_request set expires_at = clock_timestamp() - $2::interval where id = any($1)',
+      `update app.payment_request set expires_at = clock_timestamp() - $2::interval,
+         decide_at = case when decide_at is not null then clock_timestamp() - $2::interval end where id = any($1)`,
       [ids, ago],
     )
-    await this.#db.rows('select app.expire_payment_requests()')
+    await this.#db.rows('select app.decide_payment_requests()')
   }
 }

@@ -30,6 +30,13 @@ const whenSent: Record<EventType, string> = {
     'A payment that was pending left the chain (a reorganisation): no longer show it. It may come back.',
   'payout.completed': 'You were paid.',
   'payout.failed': 'Nothing was paid, and the deposits are in the balance again.',
+  'payment_request.detected': 'Money was seen. It is not final, or not enough, yet.',
+  'payment_request.partially_paid': 'More is final, and it is not enough yet.',
+  'payment_request.paid': 'What is final is enough: deliver.',
+  'payment_request.underpaid': 'It has ended with less than it needs.',
+  'payment_request.expired': 'It has expired, and nothing came that counts as a payment.',
+  'payment_request.cancelled': 'You cancelled it.',
+  'payment_request.reopened': 'What had come left the chain (a reorganisation): it is not paid any more.',
 }
 const reasons: Record<string, string> = {
   merchant: 'You disabled it.',

@@ -50,6 +50,15 @@ begin
 end $$;
 comment on function app.set_cancels_per_day is 'Sets how many payouts that have begun to sweep a merchant may cancel within a day.';
 
+create or replace function app.set_payment_tolerance(of_merchant uuid, bps int) returns void
+language plpgsql security definer set search_path = pg_catalog as $$
+begin
+  if bps is null or bps not between 0 and 5000 then raise exception 'the tolerance of payment requests must be 0 to 50 percent' using errcode = 'SL422'; end if;
+  update app.merchant m set payment_tolerance_bps = bps where m.id = of_merchant;
+  if not found then raise exception 'there is no merchant with this id' using errcode = 'SL404', detail = 'merchant'; end if;
+end $$;
+comment on function app.set_payment_tolerance is 'Sets how much of its new payment requests may be missing, in basis points; those that exist keep theirs.';
+
 create or replace function app.set_merchant_chain(of_merchant uuid, of_chain text, enable boolean) returns void
 language plpgsql security definer set search_path = pg_catalog as $$
 begin

@@ -4,16 +4,19 @@
 --
 -- These triggers on app.deposit note when it came, and which requests to update at COMMIT (payment_requests/status.sql).
 
--- A receipt is late if it was neither seen nor mined before the request expired. Seen counts because a transaction may wait long for its block;
--- mined counts because we may have been behind. A receipt in time stays in time, even if the chain moves it into a later block.
+-- When a receipt came is what makes it late (app.receipt). Seen counts because a transaction may wait for its block; mined counts because we may have
+-- been behind. The first block that held it is remembered: a receipt in time stays in time, even if the chain moves it into a later block.
 create or replace function app.note_arrival() returns trigger
 language plpgsql security definer set search_path = pg_catalog as $$
+declare
+  mined_at timestamptz := (select t.block_time from chain.transfer t
+    where t.id = new.chain || ':' || new.txid || ':' || new.output_index and t.recipient = new.address and t.block_hash = new.block_hash);
 begin
-  new.came_at := least(new.came_at, new.created_at, (select t.block_time from chain.transfer t
-    where t.id = new.chain || ':' || new.txid || ':' || new.output_index and t.recipient = new.address and t.block_hash = new.block_hash));
+  new.came_at := least(new.came_at, new.created_at, mined_at);
+  if mined_at is not null then new.mined_at := least(new.mined_at, mined_at, clock_timestamp()); end if; -- a block may bear a time that is still to come
   return new;
 end $$;
-comment on function app.note_arrival is 'Records when a receipt came: when it was first seen, or mined, whichever is earlier.';
+comment on function app.note_arrival is 'Records when a receipt came: when it was first seen, or mined, whichever is earlier; and the time of the earliest block that held it.';
 create or replace trigger note_arrival before insert or update of block_hash on app.deposit for each row
   when (new.payment_request_id is not null) execute function app.note_arrival();
 
@@ -30,5 +33,5 @@ create or replace trigger note_receipt after insert on app.deposit for each row
   when (new.credited and new.payment_request_id is not null) execute function app.note_receipt();
 create or replace trigger note_receipt_change after update of status, amount, credited, block_hash on app.deposit for each row
   when (new.credited and new.payment_request_id is not null
-    and (old.status, old.amount, old.credited, old.came_at) is distinct from (new.status, new.amount, new.credited, new.came_at))
+    and (old.status, old.amount, old.credited, old.came_at, old.mined_at) is distinct from (new.status, new.amount, new.credited, new.came_at, new.mined_at))
   execute function app.note_receipt();

@@ -3,14 +3,16 @@
 
 create or replace function app.find_payment_request(of_merchant uuid, of_external_id text) returns setof app.payment_response
 language sql stable security definer set search_path = pg_catalog as $$
-  select row_to_json(b)::text, r.chain, r.token, w.address, r.amount::text
+  select row_to_json(b)::text, r.chain, r.token, w.address, app.payment_missing(r)::text
   from app.payment_request r
   join app.asset a on a.chain = r.chain and a.token = r.token
   join app.address w on w.payment_request_id = r.id and w.chain = r.chain
   cross join lateral (
-    select r.external_id, a.name as currency, w.address, app.decimal(r.amount, a.decimals) as amount, r.status,
-      app.decimal(r.received, a.decimals) as amount_received, app.decimal(r.pending, a.decimals) as amount_pending, r.late, r.txid,
-      app.iso(r.paid_at) as paid_at, app.iso(r.created_at) as created_at, app.iso(r.expires_at) as expires_at,
+    select r.external_id, a.name as currency, w.address, app.decimal(r.amount, a.decimals) as amount, app.decimal(r.tolerance, a.decimals) as tolerance,
+      r.status, app.why_payment(r) as explanation,
+      app.decimal(r.received, a.decimals) as amount_received, app.decimal(r.pending, a.decimals) as amount_pending,
+      app.decimal(greatest(r.amount - r.received, 0), a.decimals) as shortfall, app.decimal(app.payment_missing(r), a.decimals) as amount_missing,
+      r.late, r.txid, app.iso(r.paid_at) as paid_at, app.iso(r.created_at) as created_at, app.iso(r.expires_at) as expires_at,
       app.iso(r.cancelled_at) as cancelled_at, r.metadata, r.return_url, r.page_token,
       (select coalesce(json_agg(row_to_json(i) order by c.seq), '[]') from app.receipt c cross join lateral (
         select c.txid, c.output_index, app.decimal(c.amount, a.decimals) as amount, c.status,
@@ -20,7 +22,7 @@ language sql stable security definer set search_path = pg_catalog as $$
   ) b
   where r.merchant_id = of_merchant and r.external_id = of_external_id
 $$;
-comment on function app.find_payment_request is 'The current state of a merchant''s payment request, with its receipts.';
+comment on function app.find_payment_request is 'The current state of a merchant''s payment request, with its receipts. Its amount outside of the body is what is still to be sent.';
 grant execute on function app.find_payment_request to sluice_api;
 
 -- The token shows this one request, and nothing else of the merchant but its name.
@@ -34,15 +36,45 @@ language sql stable security definer set search_path = pg_catalog as $$
   cross join lateral (
     select r.chain, a.token, a.display_name, m.name as merchant_name, w.address, app.decimal(r.amount, a.decimals) as amount, r.status,
       app.decimal(r.received, a.decimals) as amount_received, app.decimal(r.pending, a.decimals) as amount_pending,
-      app.decimal(greatest(r.amount - r.received - r.pending, 0), a.decimals) as amount_missing,
+      app.decimal(app.payment_missing(r), a.decimals) as amount_missing,
       (select min(app.confirmations(r.chain, c.block_height)) from app.receipt c where c.payment_request_id = r.id and c.status = 'pending')
         as confirmations,
-      r.late, r.txid, app.iso(least(r.expires_at, r.cancelled_at)) as expires_at, r.external_id, r.return_url
+      r.late, r.txid, app.iso(least(r.expires_at, r.cancelled_at)) as expires_at,
+      (select app.iso(r.decide_at) where r.status = 'detected' and r.expired_at is not null) as late_at, r.external_id, r.return_url
   ) b
   where r.page_token = of_page_token
 $$;
-comment on function app.payment_page is 'What the page of a payment request shows to a visitor who has its token. Its confirmations are those of the youngest pending receipt; null if none is pending. A cancelled request expired when it was cancelled.';
+comment on function app.payment_page is 'What the page of a payment request shows to a visitor who has its token. Its confirmations are those of the youngest pending receipt; null if none is pending. A cancelled request expired when it was cancelled. late_at: when money that no block has taken is late; null while none is waited for.';
 grant execute on function app.payment_page to sluice_api;
+
+-- For merchants, and for people whom they ask.
+create or replace function app.why_payment(r app.payment_request) returns text
+language sql stable set search_path = pg_catalog as $$
+  select case r.status
+    when 'paid' then case
+        when r.received > r.amount then more || ' more than the amount came'
+        when r.received = r.amount then 'all of it came'
+        when short <= r.tolerance then shortfall || ' did not come, which is within the tolerance of ' || tolerance
+        else shortfall || ' did not come, which is too little to be sent' end || case when r.late then '; some of it came late' else '' end
+    when 'detected' then case
+        when r.pending = 0 then shortfall || ' is still to come'
+        when r.expired_at is not null and r.decide_at is not null then 'money is in no block yet; it is late if none has it by ' || app.iso(r.decide_at)
+        when r.received + r.pending >= app.paid_from(r) then 'enough was seen, and not all of it is final yet'
+        else seen || ' was seen, not all of it is final yet, and ' || missing || ' is still to come' end
+    when 'underpaid' then 'it ended with ' || received || ' of ' || amount || ', and ' || case when r.tolerance > 0 then 'the tolerance is ' || tolerance
+      else 'nothing may be missing' end
+    else case when r.received + r.pending = 0 then 'nothing came' else seen || ' came, which is too little to count as a payment' end
+      || case r.status when 'awaiting' then ' yet' when 'expired' then ' before it expired' else ' before you cancelled it' end end
+  from app.asset a
+  cross join lateral (select greatest(r.amount - r.received, 0) as short, ' ' || a.name as unit) u
+  cross join lateral (select app.decimal(short, a.decimals) || unit as shortfall, app.decimal(r.received - r.amount, a.decimals) || unit as more,
+    app.decimal(r.tolerance, a.decimals) || unit as tolerance, app.decimal(r.received + r.pending, a.decimals) || unit as seen,
+    app.decimal(app.payment_missing(r), a.decimals) || unit as missing, app.decimal(r.received, a.decimals) as received,
+    app.decimal(r.amount, a.decimals) || unit as amount) t
+  where a.chain = r.chain and a.token = r.token
+$$;
+comment on function app.why_payment is 'Why a payment request has the status that it has, in words.';
+grant execute on function app.why_payment, app.payment_missing, app.paid_from to sluice_api;
 
 create or replace function app.confirmations(of_chain text, of_height int) returns int
 language sql stable set search_path = pg_catalog as $$

@@ -19,7 +19,7 @@ begin
     coalesce(create_webhook_endpoint.event_types, '{deposit.pending,deposit.confirmed,payout.completed,payout.failed}'), app.new_webhook_secret())
   returning w.id, w.secret into id, secret;
 end $$;
-comment on function app.create_webhook_endpoint is 'Makes a webhook endpoint; returns its id, and its secret, which is shown here and never again. event_types null: all types but deposit.reorged.';
+comment on function app.create_webhook_endpoint is 'Makes a webhook endpoint; returns its id, and its secret, which is shown here and never again. event_types null: the four of the contract.';
 grant execute on function app.create_webhook_endpoint to sluice_api;
 
 create or replace function app.update_webhook_endpoint(of_merchant uuid, endpoint uuid, url text, event_types text[], enable boolean) returns void
@@ -86,15 +86,21 @@ begin
 end $$;
 comment on function app.refuse_disabled is 'Raises SL422 if an endpoint is disabled.';
 
+create or replace function app.event_types() returns text[]
+language sql immutable set search_path = pg_catalog
+return array['deposit.pending', 'deposit.confirmed', 'deposit.reorged', 'payout.completed', 'payout.failed', 'payment_request.detected',
+  'payment_request.partially_paid', 'payment_request.paid', 'payment_request.underpaid', 'payment_request.expired', 'payment_request.cancelled',
+  'payment_request.reopened'];
+comment on function app.event_types is 'All types of events.';
+
 create or replace function app.check_webhook(url text, event_types text[]) returns void
 language plpgsql set search_path = pg_catalog as $$
 begin
   if url !~* '^https?://[^/?#@[:space:][:cntrl:]\\]+([/?#][^[:space:][:cntrl:]\\]*)?$' or length(url) > 2048 then
     raise exception 'the URL must be http or https, with no user name in it, and at most 2048 characters' using errcode = 'SL422';
   end if;
-  if event_types = '{}' or not event_types
-    <@ array['deposit.pending', 'deposit.confirmed', 'deposit.reorged', 'payout.completed', 'payout.failed'] then
-    raise exception 'event types are deposit.pending, deposit.confirmed, deposit.reorged, payout.completed and payout.failed' using errcode = 'SL422';
+  if event_types = '{}' or not event_types <@ app.event_types() then
+    raise exception 'event types are %', array_to_string(app.event_types(), ', ') using errcode = 'SL422';
   end if;
 end $$;
 comment on function app.check_webhook is 'Raises SL422 if no endpoint can have this URL, or subscribe to these types of events.';

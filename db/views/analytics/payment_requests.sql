@@ -7,7 +7,9 @@ select
   analytics.coins(r.received, a.decimals) as received, r.received as received_base_units,
   analytics.coins(r.pending, a.decimals) as pending, r.pending as pending_base_units,
   r.status, r.late, r.txid, w.address, r.created_at, r.expires_at, r.paid_at,
-  round(extract(epoch from r.paid_at - r.created_at), 3) as seconds_to_paid, r.cancelled_at, r.metadata
+  round(extract(epoch from r.paid_at - r.created_at), 3) as seconds_to_paid, r.cancelled_at, r.metadata,
+  analytics.coins(r.tolerance, a.decimals) as tolerance, r.tolerance as tolerance_base_units,
+  analytics.coins(greatest(r.amount - r.received, 0), a.decimals) as shortfall
 from app.payment_request r
 join app.merchant m on m.id = r.merchant_id
 join app.asset a on a.chain = r.chain and a.token = r.token
@@ -27,7 +29,7 @@ comment on column analytics.payment_requests.received is 'Sum of its final recei
 comment on column analytics.payment_requests.received_base_units is 'The same sum as an integer in the smallest unit of the token.';
 comment on column analytics.payment_requests.pending is 'Sum of its receipts that are not final yet, in whole coins.';
 comment on column analytics.payment_requests.pending_base_units is 'The same sum as an integer in the smallest unit of the token.';
-comment on column analytics.payment_requests.status is 'awaiting: nothing came. detected: money was seen, and is not enough or not final yet. paid. expired: it expired and nothing came. cancelled: the merchant cancelled it and nothing came. underpaid: it expired with less than the requested amount. Each status except paid may still change: late money counts.';
+comment on column analytics.payment_requests.status is 'awaiting: nothing came, or too little to count as a payment. detected: money was seen, and is not enough or not final yet. paid. expired: it expired, and no more came. cancelled: the merchant cancelled it, and no more came. underpaid: it expired with less than pays it. Each status except paid may still change: late money counts.';
 comment on column analytics.payment_requests.late is 'True if some of what was received came after expires_at.';
 comment on column analytics.payment_requests.txid is 'Transaction with which the amount was reached; the last final one until then; null if nothing is final.';
 comment on column analytics.payment_requests.address is 'The address that was made for it.';
@@ -37,4 +39,7 @@ comment on column analytics.payment_requests.paid_at is 'When the receipt with w
 comment on column analytics.payment_requests.seconds_to_paid is 'Seconds from created_at to paid_at: the time until the payer paid and the chain made it final.';
 comment on column analytics.payment_requests.cancelled_at is 'When the merchant cancelled it; what came later is late, too. Null unless it did.';
 comment on column analytics.payment_requests.metadata is 'What the merchant notes about it: an object of strings.';
+comment on column analytics.payment_requests.tolerance is 'How much may be missing, in whole coins: it is paid all the same.';
+comment on column analytics.payment_requests.tolerance_base_units is 'The same as an integer in the smallest unit of the token.';
+comment on column analytics.payment_requests.shortfall is 'What is missing from amount, in whole coins; 0 if nothing is.';
 grant select on analytics.payment_requests to sluice_analyst;

@@ -20,9 +20,8 @@ union all
 select 'delivery', app.public_id('dlv', d.id), null, d.attempts || ' attempts', d.created_at
 from app.delivery d where d.status = 'pending' and d.created_at < clock_timestamp() - interval '4 days' and d.next_attempt_at < clock_timestamp()
 union all
-select 'payment request', r.external_id, r.chain, r.status || ', and expired', r.expires_at
-from app.payment_request r
-where r.expires_at < clock_timestamp() - interval '1 hour' and r.expired_at is null and r.status in ('awaiting', 'detected');
+select 'payment request', r.external_id, r.chain, r.status || ', and expired', r.decide_at
+from app.payment_request r where r.decide_at < clock_timestamp() - interval '1 hour';
 comment on view app.stuck is 'What has been under way for longer than normal. Nothing is wrong: it may wait for the chain, a node, the whitelist or a merchant.';
 comment on column app.stuck.what is 'payout, sweep, withdrawal, deposit, allocation (of deposits with their payout), event, delivery or payment request.';
 comment on column app.stuck.id is 'Its id, as commands take it.';
