@@ -356,11 +356,11 @@ create view analytics.events with (security_barrier=true) as
     app.public_id('mer'::text, e.merchant_id) AS merchant_id,
     m.name AS merchant_name,
     m.prefix AS merchant_prefix,
-    app.public_id(
-        CASE
-            WHEN e.type ~~ 'deposit.%'::text THEN 'dep'::text
-            ELSE 'pay'::text
-        END, e.subject_id) AS subject_id,
+        CASE split_part(e.type, '.'::text, 1)
+            WHEN 'deposit'::text THEN app.public_id('dep'::text, e.subject_id)
+            WHEN 'payout'::text THEN app.public_id('pay'::text, e.subject_id)
+            ELSE e.payload ->> 'external_id'::text
+        END AS subject_id,
     e.version,
     e.created_at,
     e.payload,
@@ -374,11 +374,11 @@ create view analytics.events with (security_barrier=true) as
 --   merchant_id text: Id of the merchant.
 --   merchant_name text: Name of the merchant.
 --   merchant_prefix text: The merchant's account prefix.
---   subject_id text: Id of what changed, as in the API: a deposit or a payout.
+--   subject_id text: Id of what changed, as in the API: a deposit or a payout; of a payment request its external_id.
 --   version integer: The number of the change of the subject: 1 for the first.
 --   created_at timestamp with time zone: When it happened.
 --   payload json: The body that the merchant receives, without the sequence. Amounts in it are strings.
---   subject_uuid uuid: subject_id as a UUID, to search by: subject_uuid = analytics.id('dep_...').
+--   subject_uuid uuid: subject_id as a UUID, to search by: subject_uuid = analytics.id('dep_...'); payment_request_uuid of a payment request.
 
 -- The age of the materialised views. Every other view is computed as it is read.
 create view analytics.freshness with (security_barrier=true) as
@@ -1411,8 +1411,8 @@ create table app.event (
   "position" bigint not null generated always as identity, -- Order of insertion.
   sequence bigint, -- Order in which events became visible; gaps are allowed. Null for a moment after the commit.
   merchant_id uuid not null, -- The merchant that is notified.
-  type text not null, -- deposit.pending, deposit.confirmed, deposit.reorged, payout.completed or payout.failed.
-  subject_id uuid not null, -- What changed: the id of the deposit or the payout; of a test, the endpoint.
+  type text not null, -- A type of app.event_types().
+  subject_id uuid not null, -- The deposit, the payout, or the payment request; of a test the endpoint.
   version integer not null, -- How many changes the subject has had, this one included.
   payload json not null, -- The body of the event without its sequence. (json keeps the order of the fields.)
   created_at timestamp with time zone not null, -- When it happened.
@@ -8308,7 +8308,7 @@ create view audit.deposits_are_on_the_chain as
 --   output_index integer: Position inside the transaction.
 --   status text: Status of the deposit.
 
--- each change of a deposit, and the end of each payout, has exactly one event
+-- each change of a deposit and of a payment request, and the end of each payout, has exactly one event
 create view audit.events as
  SELECT d.id,
     d.version AS expected,
@@ -8328,8 +8328,16 @@ UNION ALL
    FROM app.payout p
      LEFT JOIN app.event e ON e.subject_id = p.id AND e.type ~~ 'payout.%'::text
   GROUP BY p.id
- HAVING count(e.id) <> (p.status = ANY (ARRAY['completed'::text, 'failed'::text]))::integer OR count(e.id) FILTER (WHERE e.type <> ('payout.'::text || p.status)) > 0;
---   id uuid: The deposit or the payout.
+ HAVING count(e.id) <> (p.status = ANY (ARRAY['completed'::text, 'failed'::text]))::integer OR count(e.id) FILTER (WHERE e.type <> ('payout.'::text || p.status)) > 0
+UNION ALL
+ SELECT r.id,
+    r.version AS expected,
+    count(e.id) AS found
+   FROM app.payment_request r
+     LEFT JOIN app.event e ON e.subject_id = r.id AND starts_with(e.type, 'payment_request.'::text)
+  GROUP BY r.id
+ HAVING count(e.id) <> r.version;
+--   id uuid: The deposit, the payout or the payment request.
 --   expected integer: How many events it should have: its version, or 1 for a payout that ended.
 --   found bigint: How many it has.
 

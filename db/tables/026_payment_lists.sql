@@ -23,3 +23,5 @@ where sequence is not null and not is_test and not starts_with(type, 'payment_re
 
 drop index concurrently if exists app.event_page;
 -- Transaction
+comment on column app.event.type is 'A type of app.event_types().';
+comment on column app.event.subject_id is 'The deposit, the payout, or the payment request; of a test the endpoint.';

@@ -10,6 +10,7 @@ import {following} from './rules/following.ts'
 import {merchants} from './rules/merchants.ts'
 import {nodes} from './rules/nodes.ts'
 import {payouts} from './rules/payouts.ts'
+import {requests} from './rules/requests.ts'
 import {solana} from './rules/solana.ts'
 import {tron} from './rules/tron.ts'
 
@@ -18,6 +19,7 @@ export const lists: Record<string, Mutation[]> = {
   deposits,
   payouts,
   merchants,
+  requests,
   expiry,
   evm,
   bitcoin,

@@ -114,7 +114,9 @@ function assemble(stage: Stage): Cast {
     payments,
     payers,
     claimants: merchants.map(merchant => new Claimant(merchant, {service, assets, payers, random})),
-    readers: merchants.map(merchant => new Reader(merchant)),
+    readers: [undefined, 'payment_request.paid' as const].flatMap(type =>
+      merchants.map(merchant => new Reader(merchant, type)),
+    ),
     killer: new Killer(service, random),
     operator: new Operator(service, random),
   }

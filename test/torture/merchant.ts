@@ -2,6 +2,7 @@
 // merchant does when the API dies during a request.
 import {setTimeout as sleep} from 'node:timers/promises'
 import {z} from 'zod'
+import {eventTypes} from '../../base/event-types.ts'
 import type {Random} from './random.ts'
 import {Receiver} from './receiver.ts'
 import {chainCodes, type Service} from './service.ts'
@@ -39,10 +40,10 @@ export class Merchant {
     const [row] = await this.#service.query('select id from app.merchant where prefix = $1', [this.prefix])
     this.id = z.object({id: z.string()}).parse(row).id
     this.#key = (await this.#service.sluice('key', 'create', ...merchant)).secret!
-    const events = 'deposit.pending,deposit.confirmed,deposit.reorged,payout.completed,payout.failed'
     const url = await this.receiver.listen()
-    this.receiver.secret = (await this.#service.sluice('webhook', 'add', ...merchant, '--url', url, '--events', events))
-      .secret!
+    this.receiver.secret = (
+      await this.#service.sluice('webhook', 'add', ...merchant, '--url', url, '--events', eventTypes.join())
+    ).secret!
   }
 
   /** A call that must succeed. Resolves to the body of the response. */

@@ -1,5 +1,5 @@
 // The merchants' payment requests, made by the API while everything is being killed, and repeated in every way; and their payments:
-// exact, in two parts, too little, too much, in another token, on another chain, in time and late.
+// exact, in two parts, too little, too much, next to nothing, in another token, on another chain, in time and late.
 import {setTimeout as sleep} from 'node:timers/promises'
 import {formatUnits} from 'viem'
 import {z} from 'zod'
@@ -14,7 +14,9 @@ export interface Requested {
   asset: Asset
   /** In base units. */
   amount: bigint
-  /** The same as a plain decimal. */
+  /** In base units. */
+  tolerance: bigint
+  /** The amount as a plain decimal. */
   coins: string
   /** One-time; chains of one family share it. */
   address: string
@@ -27,6 +29,8 @@ interface Wish {
   externalId: string
   asset: Asset
   amount: bigint
+  /** Of a tenth, or none. */
+  isTolerant: boolean
   key?: string
 }
 
@@ -37,6 +41,7 @@ const Made = z.object({
     currency: z.string(),
     address: z.string(),
     amount: z.string(),
+    tolerance: z.string(),
     expires_at: z.iso.datetime(),
   }),
 })
@@ -47,7 +52,17 @@ const Refused = z.object({error: z.string()})
 const keyed = (key?: string): Record<string, string> => (key === undefined ? {} : {'idempotency-key': key})
 
 const ways = {'with a key': 4, 'without a key': 4, 'duplicates of one key': 3, 'duplicates of one reference': 3}
-const shares = {exactly: 5, 'in two parts': 3, 'too little': 3, 'too much': 2}
+const shares = {
+  exactly: 5,
+  'in two parts': 3,
+  'too little': 3,
+  'a little short': 3,
+  'too much': 2,
+  'next to nothing': 1,
+}
+
+/** Where an address can receive next to nothing. */
+const carriesAnything = new Set(['evm', 'tron'])
 
 /** This many of the newest are paid more often: they have not expired yet. */
 const newest = 12
@@ -102,12 +117,14 @@ export class Payments {
       externalId: `${merchant.prefix}-${number}`,
       asset,
       amount: this.#random.amount(asset.usual / 2n, asset.usual), // worth a sweep
+      isTolerant: number % 2 === 0,
       key: `request-${number}`,
     }
   }
 
-  #post({merchant, asset, externalId, amount, key}: Wish): Promise<Response> {
-    const body = {external_id: externalId, amount: formatUnits(amount, asset.decimals)}
+  #post({merchant, asset, externalId, amount, isTolerant, key}: Wish): Promise<Response> {
+    const tolerance = isTolerant ? {tolerance: '10%'} : {}
+    const body = {external_id: externalId, amount: formatUnits(amount, asset.decimals), ...tolerance}
     return merchant.ask('POST', `/v1/${asset.name}/payment-request`, body, keyed(key))
   }
 
@@ -138,13 +155,23 @@ export class Payments {
     this.#take(winner, found)
   }
 
-  #take({merchant, externalId, asset, amount}: Wish, {external_id, address, expires_at, ...data}: Data): void {
+  #take(
+    {merchant, externalId, asset, amount, isTolerant}: Wish,
+    {external_id, address, expires_at, ...data}: Data,
+  ): void {
     const coins = formatUnits(amount, asset.decimals)
-    if (external_id !== externalId || data.currency !== asset.name || data.amount !== coins)
+    const tolerance = isTolerant ? amount / 10n : 0n
+    const missing = formatUnits(tolerance, asset.decimals)
+    if (
+      external_id !== externalId ||
+      data.currency !== asset.name ||
+      data.amount !== coins ||
+      data.tolerance !== missing
+    )
       this.wrong.push(
-        `${externalId} over ${coins} ${asset.name} was made as ${external_id} over ${data.amount} ${data.currency}`,
+        `${externalId} over ${coins} ${asset.name} (${missing} may be missing) was made as ${external_id} over ${data.amount} ${data.currency} (${data.tolerance})`,
       )
-    this.all.push({merchant, externalId, asset, amount, coins, address, expiresAt: Date.parse(expires_at)})
+    this.all.push({merchant, externalId, asset, amount, tolerance, coins, address, expiresAt: Date.parse(expires_at)})
   }
 
   /** Repeats a request with its key, then with another body, and with another key. */
@@ -180,7 +207,7 @@ export class Payments {
   }
 
   /** The amounts that one payer sends for a request, one for each part. */
-  parts({amount}: Requested, random: Random): bigint[] {
+  parts({amount, asset}: Requested, random: Random): bigint[] {
     const share = random.weighted(shares)
     this.#count(`paid ${share}`)
     const some = (amount * BigInt(random.between(5, 95))) / 100n
@@ -188,7 +215,9 @@ export class Payments {
       exactly: [amount],
       'in two parts': [some, amount - some],
       'too little': [some],
+      'a little short': [amount - amount / 20n],
       'too much': [amount + some],
+      'next to nothing': [carriesAnything.has(registered(asset.chain).family) ? amount / 100_000n : some],
     }[share]
   }
 }

@@ -1,16 +1,19 @@
-// The merchant's other source of events: GET /v1/events, always read forward. It has the events of a merchant that never reads backwards.
+// The merchant's other source of events: GET /v1/events, of one type or of all that it has without a type, always read forward. It has the events of a merchant that never reads backwards.
 import {setTimeout as sleep} from 'node:timers/promises'
 import {z} from 'zod'
+import type {EventType} from '../../base/event-types.ts'
 import type {Merchant} from './merchant.ts'
 
 const Page = z.object({events: z.array(z.object({id: z.string(), sequence: z.int()})), has_more: z.boolean()})
 
 export class Reader {
   readonly merchant: Merchant
+  readonly type: EventType | undefined
   readonly events: {id: string; sequence: number}[] = []
 
-  constructor(merchant: Merchant) {
+  constructor(merchant: Merchant, type?: EventType) {
     this.merchant = merchant
+    this.type = type
   }
 
   async read(stopped: AbortSignal): Promise<void> {
@@ -38,6 +41,7 @@ export class Reader {
   }
 
   async #page(query: string): Promise<z.infer<typeof Page>> {
-    return Page.parse(JSON.parse(await this.merchant.call('GET', `/v1/events?limit=100${query}`)))
+    const ofType = this.type ? `&type=${this.type}` : ''
+    return Page.parse(JSON.parse(await this.merchant.call('GET', `/v1/events?limit=100${ofType}${query}`)))
   }
 }

@@ -51,6 +51,7 @@ const Payments = z.object({data: z.array(Payment), next_cursor: z.string().nulla
 
 export async function requestsAreTheChains(run: Run): Promise<string[]> {
   const came = await receiptsOfTheChains(run)
+  const smallest = await smallestOf(run)
   const wrong: string[] = []
   for (const merchant of run.merchants) {
     const listed = await paymentsOf(merchant)
@@ -58,7 +59,8 @@ export async function requestsAreTheChains(run: Run): Promise<string[]> {
     for (const request of run.payments.all.filter(each => each.merchant === merchant)) {
       const state = State.parse(JSON.parse(await merchant.call('GET', pathOf(request.externalId)))).data
       states.set(request.externalId, state)
-      wrong.push(...differences(request, state, came.get(request) ?? []))
+      const least = smallest.get(request.asset.name)!
+      wrong.push(...differences(request, state, came.get(request) ?? [], least))
     }
     wrong.push(...wrongInTheList(listed, states))
   }
@@ -79,12 +81,20 @@ async function receiptsOfTheChains(run: Run): Promise<Map<Requested, Came[]>> {
   return came
 }
 
-function differences(request: Requested, state: State, came: Came[]): string[] {
-  const {externalId, asset, coins, address, amount} = request
+/** By the name of the asset: less is no payment. */
+async function smallestOf({db}: Run): Promise<Map<string, bigint>> {
+  const {rows} = await db.query<{name: string; least: string}>('select name, min_payment as least from app.asset')
+  return new Map(rows.map(({name, least}) => [name, BigInt(least)]))
+}
+
+function differences(request: Requested, state: State, came: Came[], smallest: bigint): string[] {
+  const {externalId, asset, coins, address, amount, tolerance} = request
   const {name: currency, decimals} = asset
   const received = came.reduce((sum, each) => sum + each.amount, 0n)
   const show = (units: bigint) => formatUnits(units, decimals)
-  const status = received >= amount ? 'paid' : received > 0n ? 'underpaid' : 'expired'
+  const missing = amount - received
+  const isEnough = missing <= tolerance || missing < smallest
+  const status = isEnough ? 'paid' : received >= smallest ? 'underpaid' : 'expired'
   const wrong: string[] = []
   const compare = (what: string, shown: unknown, real: unknown) => {
     if (shown !== real) wrong.push(`${externalId} (${currency}): ${what} is shown as ${shown}, and is ${real}`)

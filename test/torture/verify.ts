@@ -2,6 +2,7 @@
 
 import {parseUnits} from 'viem'
 import {z} from 'zod'
+import {eventTypes} from '../../base/event-types.ts'
 import type {ChainCode} from '../../chains/registry.ts'
 import {assetOf, assetsAreThoseOfTheSettings, inCoins} from './asset.ts'
 import type {Merchant} from './merchant.ts'
@@ -33,7 +34,8 @@ export const checks: Record<string, (run: Run) => Promise<string[]>> = {
   'money that left user addresses is in the treasury or was paid out; all signatures were allowed; no deposit was invented':
     rulesOfTheChains,
   'the ledger has the balances of addresses and treasury, and the network fees': ledgerIsTheChains,
-  'each change of a deposit, and the end of each payout, has exactly one event': eventsAreTheHistory,
+  'each change of a deposit and of a payment request, and the end of each payout, has exactly one event':
+    eventsAreTheHistory,
   'each event reached the receiver with the bytes that the API has': eventsArrived,
   'reading events forward skips nothing': nothingWasSkipped,
   'the API shows the balances that deposits and payouts imply': balancesOfTheMerchants,
@@ -168,7 +170,18 @@ async function eventsAreTheHistory(run: Run): Promise<string[]> {
     const told = (history.get(id) ?? []).map(({type}) => type).join(' ')
     return told === `payout.${status}` ? [] : [`payout ${id} is ${status}, and its events are: ${told}`]
   })
-  return [...ofDeposits, ...ofPayouts]
+  const {rows: requests} = await run.db.query<{id: string; external_id: string; status: string}>(
+    'select id, external_id, status from app.payment_request',
+  )
+  const ofRequests = requests.flatMap(({id, external_id, status}) => {
+    const events = history.get(id) ?? []
+    const kinds = events.map(({type}) => type.replace('payment_request.', ''))
+    const last = kinds.filter(kind => kind !== 'partially_paid').at(-1) ?? 'awaiting'
+    const isLast = last === status || (last === 'reopened' && status !== 'paid')
+    const right = isLast && events.every(({version}, i) => version === i + 1)
+    return right ? [] : [`payment request ${external_id} is ${status}, and its events are: ${kinds.join(' ')}`]
+  })
+  return [...ofDeposits, ...ofPayouts, ...ofRequests]
 }
 
 async function eventsArrived(run: Run): Promise<string[]> {
@@ -208,16 +221,20 @@ const Page = z.object({
   next_cursor: z.string().nullable(),
 })
 
+/** Without a type, the list has no events of payment requests. */
+const isOfRequest = (type: string) => type.startsWith('payment_request.')
+
 async function allPages(merchant: Merchant): Promise<{ids: string[]; text: string}> {
   const ids: string[] = []
   let text = ''
-  for (let cursor: string | null = ''; cursor !== null; ) {
-    const page: string = await merchant.call('GET', `/v1/events?limit=100${cursor && `&cursor=${cursor}`}`)
-    const {events, next_cursor} = Page.parse(JSON.parse(page))
-    ids.push(...events.map(({id}) => id))
-    text += page
-    cursor = next_cursor
-  }
+  for (const type of ['', ...eventTypes.filter(isOfRequest).map(type => `&type=${type}`)])
+    for (let cursor: string | null = ''; cursor !== null; ) {
+      const page: string = await merchant.call('GET', `/v1/events?limit=100${type}${cursor && `&cursor=${cursor}`}`)
+      const {events, next_cursor} = Page.parse(JSON.parse(page))
+      ids.push(...events.map(({id}) => id))
+      text += page
+      cursor = next_cursor
+    }
   return {ids, text}
 }
 
@@ -231,7 +248,9 @@ async function nothingWasSkipped(run: Run): Promise<string[]> {
       if (i > 0 && sequence <= events[i - 1]!.sequence)
         wrong.push(`sequence ${sequence} was read after ${events[i - 1]!.sequence}`)
     const read = new Set(events.map(({id}) => id))
-    const its = new Set(all.filter(({merchant_id}) => merchant_id === merchant.id).map(({id}) => id))
+    const isIts = ({merchant_id, type}: Event) =>
+      merchant_id === merchant.id && (reader.type ? type === reader.type : !isOfRequest(type))
+    const its = new Set(all.filter(isIts).map(({id}) => id))
     wrong.push(
       ...show(missing(read, its), 'skipped when read forward'),
       ...show(missing(its, read), 'read, but deleted or of another merchant'),
