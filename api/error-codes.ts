@@ -51,7 +51,7 @@ const codes = {
   ),
   nothing_due: known(
     410,
-    'nothing is missing of the payment request, so there is no code for paying it',
+    'nothing is missing of the payment request, or it has ended: there is no code for paying it',
     'this payment request takes no more payments',
   ),
   payload_too_large: known(413, 'the body has more than 64 KiB', 'the body is too large'),

@@ -195,6 +195,7 @@ test('a request that is awaiting can be cancelled, once or again; what comes all
   expect(status).toBe(200)
   expect(body.data).toMatchObject({
     ...made,
+    payment_uri: null,
     status: 'cancelled',
     cancelled_at: expect.stringMatching(timestamp),
     receipts: [],
@@ -940,4 +941,24 @@ test('GET /payments counts for the rate limit, like every route that needs a key
   } finally {
     await limited.close()
   }
+})
+
+test('a time that no database has, and a list of what was paid in more than a month, are refused in words', async () => {
+  const {client} = await newMerchant()
+  const list = (query: string) => client.get(`/v1/payment-requests?${query}`)
+  for (const time of ['0000-01-01T00:00:00Z', '9999-12-31T23:59:59-23:59', '2026-13-01T00:00:00Z', 'yesterday'])
+    for (const filter of ['created_from', 'created_to', 'paid_from', 'paid_to'])
+      expect(refusal(await list(`${filter}=${encodeURIComponent(time)}`)), `${filter}=${time}`).toEqual([
+        400,
+        'invalid_request',
+      ])
+  expect(refusal(await list(`created_from=${encodeURIComponent('2026-01-01T00:00:00+23:59')}`))).toEqual([
+    200,
+    undefined,
+  ])
+  for (const query of ['paid_to=2026-01-01T00:00:00Z', 'paid_from=2020-01-01T00:00:00Z'])
+    expect(refusal(await list(query)), query).toEqual([400, 'invalid_request'])
+  const month = 'paid_from=2026-01-01T00:00:00Z&paid_to=2026-02-01T00:00:00Z'
+  for (const query of [month, `${month}&status=paid`, `${month}&status=awaiting`])
+    expect((await list(query)).body.data).toEqual([])
 })

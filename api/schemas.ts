@@ -40,8 +40,14 @@ export const txid = z.string().meta({
 export const amount = z.string().meta({description: 'Plain decimal, without trailing zeros.', examples: ['1.25']})
 /** Hex is stored in lower case; base58 is left as it is. */
 export const withoutCase = (txid: string) => (/^(0x)?[0-9a-f]{64}$/i.test(txid) ? txid.toLowerCase() : txid)
+const [firstMoment, lastMoment] = [Date.parse('0001-01-02T00:00:00Z'), Date.parse('9999-12-30T00:00:00Z')]
 /** A time in a query. */
-export const moment = z.iso.datetime({offset: true, error: 'must be a time, such as 2026-11-23T00:00:00Z'})
+export const moment = z.iso
+  .datetime({offset: true, error: 'must be a time, such as 2026-11-23T00:00:00Z'})
+  .refine(
+    text => Date.parse(text) > firstMoment && Date.parse(text) < lastMoment,
+    'must be a time from the year 1 to the year 9999',
+  )
 export const timestamp = z.string().meta({format: 'date-time', examples: ['2026-01-31T12:00:00.000Z']})
 
 const prefixes = {

@@ -137,10 +137,12 @@ export function addMerchantCommands(program: Command): void {
             'nothing to change; give --name, --fee-bps, --cancels-per-day or --payment-tolerance',
           )
         const {id, publicId, prefix} = await findMerchant(db, options.merchant)
+        await db.query('begin') // ended with the connection if something is refused
         await db.query('select app.update_merchant($1, $2, $3)', [id, newName, feeBps])
         if (cancelsPerDay !== undefined) await db.query('select app.set_cancels_per_day($1, $2)', [id, cancelsPerDay])
         if (paymentTolerance !== undefined)
           await db.query('select app.set_payment_tolerance($1, $2)', [id, paymentTolerance])
+        await db.query('commit')
         const {rows} = await db.query<{
           name: string
           fee_bps: number

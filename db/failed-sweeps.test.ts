@@ -28,7 +28,7 @@ async function failNow(sweep: string, how: 'reverted' | 'cancelled'): Promise<vo
 }
 
 const failed = async (payout: string) =>
-  (await money.jobs.query('select failures, failure, amount from app.failed_sweeps($1)', [payout])).rows
+  (await money.jobs.query('select failures, failure, amount from app.unswept_for($1)', [payout])).rows
 
 const isSweepable = async (payout: string) =>
   (await money.jobs.query('select from app.sweepable($1, 1, 10)', [payout])).rows.length > 0

@@ -131,7 +131,7 @@ class Model {
     const final = receipts.filter(({status}) => status === 'final')
     final.sort((a, b) => a.finalisation - b.finalisation || a.seq - b.seq)
     const {amount, tolerance} = request
-    const isEnough = (came: number) => came >= smallest && (amount - came <= tolerance || amount - came < smallest)
+    const isEnough = (came: number) => came >= smallest && amount - came <= tolerance // a hundredth of the amount is less than 1
     const enough = final.findIndex((_, n) => isEnough(sum(final.slice(0, n + 1))))
     const told = {
       received: sum(final),

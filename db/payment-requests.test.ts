@@ -256,7 +256,7 @@ describe('what is too little to be a payment', () => {
       amount_received: '0.000009',
       amount_missing: '0.000091',
       receipts: [{amount: '0.000009', status: 'final'}],
-      explanation: '0.000009 ETH-USDC came, which is too little to count as a payment yet',
+      explanation: 'only 0.000009 ETH-USDC came, which is too little to count as a payment',
     })
     await money.api.query('select app.cancel_payment_request($1, $2)', [merchantId, one.external_id])
     await requests.expire([other.id])
@@ -269,21 +269,34 @@ describe('what is too little to be a payment', () => {
   })
 
   test('adds up with everything else: the sum decides, and a last bit of it completes an order', async () => {
-    const made = await ask(100)
+    const made = await ask(1000)
     await money.deposit(made.address, 5)
     await money.deposit(made.address, 4)
     expect(await requests.state(made.id)).toMatchObject({status: 'awaiting', received: '9'})
     await money.deposit(made.address, 1)
     expect(await requests.state(made.id)).toMatchObject({status: 'detected', received: '10'})
-    await money.deposit(made.address, 80)
+    await money.deposit(made.address, 980)
     expect(await shown(made)).toMatchObject({status: 'detected', amount_missing: '0.00001'})
     await money.deposit(made.address, 1)
     expect(await shown(made)).toMatchObject({
       status: 'paid',
       shortfall: '0.000009',
-      explanation: '0.000009 ETH-USDC did not come, which is too little to be sent',
+      explanation: '0.000009 ETH-USDC did not come, which is too little to be asked for',
     })
     expect(await requests.events(made.id)).toEqual(['detected', 'partially_paid', 'partially_paid', 'paid'])
+  })
+
+  test('may be missing only up to a hundredth; and as events, dust on top of a part is told nobody', async () => {
+    const made = await ask(500)
+    await money.deposit(made.address, 494)
+    expect(await shown(made)).toMatchObject({status: 'detected', shortfall: '0.000006', amount_missing: '0.00001'})
+    await requests.expire([made.id])
+    expect(await requests.events(made.id)).toEqual(['detected', 'partially_paid', 'underpaid'])
+    const other = await ask(500)
+    await money.deposit(other.address, 100)
+    for (let n = 0; n < 3; n++) await money.deposit(other.address, 9)
+    expect(await requests.state(other.id)).toMatchObject({status: 'detected', received: '127'})
+    expect(await requests.events(other.id)).toEqual(['detected', 'partially_paid'])
   })
 
   test('is never the price of a request: one over the smallest amount needs all of it', async () => {
@@ -293,6 +306,9 @@ describe('what is too little to be a payment', () => {
     await money.deposit(made.address, 1)
     expect(await requests.state(made.id)).toMatchObject({status: 'paid'})
     await expect(ask(9)).rejects.toMatchObject({code: 'SL422'})
+    const tolerant = await requests.create(money.api, merchantId, {amount: 18, tolerance: '50%'})
+    await money.deposit(tolerant.address, 9)
+    expect(await requests.state(tolerant.id)).toMatchObject({status: 'awaiting'})
   })
 
   test('is not asked for, also by a request from before, which any amount moves', async () => {
@@ -374,6 +390,16 @@ describe('the events of a request', () => {
       ['detected', 'partially_paid', 'underpaid', 'partially_paid', 'paid'],
       ['detected', 'paid', 'reopened'],
     ])
+  })
+
+  test('say that a request is not paid any more, also if a part of it stays', async () => {
+    const {id, address} = await ask(100)
+    await money.deposit(address, 60)
+    const rest = await money.deposit(address, 40)
+    await money.lose(rest)
+    await money.resolve('reorged')
+    expect(await requests.state(id)).toMatchObject({status: 'detected', received: '60'})
+    expect(await requests.events(id)).toEqual(['detected', 'partially_paid', 'paid', 'reopened'])
   })
 
   test('say that what was seen has left the chain', async () => {

@@ -63,7 +63,7 @@ test('an unconfirmed payment is detected without confirmations, and pays when it
   const txid = newTxid()
   await poll(txid)
   expect(await state()).toMatchObject({status: 'detected', pending: '1000', received: '0'})
-  const [found] = await db.rows<{body: string}>('select body from app.find_payment_request($1, $2)', [
+  const [found] = await db.rows<{body: string}>('select body from app.read_payment_request($1, $2)', [
     merchantId,
     made.external_id,
   ])
@@ -109,6 +109,7 @@ test('a payment that was seen in time is late if no block has it two hours after
   expect(await state()).toMatchObject({status: 'detected', expired_at: expect.any(Date)})
   const {explanation} = await requests.shown(api, merchantId, made.external_id)
   expect(explanation).toMatch(/^money is in no block yet; it is late if none has it by 20/)
+  await mine([]) // the chain is read up to now
   await expiredAgo('121 minutes')
   expect(await state()).toMatchObject({status: 'detected', late: false}) // seen, and not final
   await mine([txid])
@@ -129,12 +130,29 @@ test('the worker decides when money that no block takes becomes late: what is fi
     `update app.payment_request set expires_at = expires_at - interval '2 minutes', decide_at = decide_at - interval '2 minutes' where id = $1`,
     [made.id],
   )
+  await mine([]) // the chain is read up to now
   await db.rows('select app.decide_payment_requests()')
   expect(await state()).toMatchObject({status: 'underpaid', late: false})
   expect(await requests.events(made.id)).toEqual(['detected', 'partially_paid', 'underpaid'])
   await mine([rest])
   await writer.finalize(writer.head.height)
   expect(await state()).toMatchObject({status: 'paid', late: true})
+})
+
+test('what no block that was read has is not late while blocks may not have been read: the request waits for them', async () => {
+  const [part, rest] = [newTxid(), newTxid()]
+  await mine([part], [], new Date(Date.now() - 20 * 3_600_000))
+  await db.rows('update app.payment_request set amount = 1500 where id = $1', [made.id])
+  await writer.finalize(writer.head.height)
+  await poll(rest)
+  await db.rows(`update chain.cursor set head_time = clock_timestamp() - interval '9 hours' where chain = 'BTC'`)
+  await expiredAgo('8 hours')
+  expect(await state()).toMatchObject({status: 'detected', decide_at: expect.any(Date)})
+  expect((await state()).decide_at!.getTime()).toBeGreaterThan(Date.now() + 5000) // and is asked about again, not all the time
+  await mine([rest], [], new Date(Date.now() - 7 * 3_600_000))
+  await writer.finalize(writer.head.height)
+  expect(await state()).toMatchObject({status: 'paid', late: false})
+  expect(await requests.events(made.id)).toEqual(['detected', 'partially_paid', 'paid'])
 })
 
 test('a payment whose block came within two hours stays in time when a reorganisation moves it to a later one', async () => {

@@ -92,7 +92,7 @@ const may: Record<Role, string[]> = {
        app.create_payout((select id from app.merchant), 'ETH', 'USDC', false, 'a key', 'a request')`,
     'select app.cancel_payout(merchant_id, id) from app.payout',
     'select * from app.payment_request, app.receipt',
-    `select app.create_payment_request(id, 'ETH', prefix || '-1', '1', '1 day', null, null), app.find_payment_request(id, prefix || '-1'),
+    `select app.request_payment(id, 'ETH', prefix || '-1', '1', '1 day', null, null), app.read_payment_request(id, prefix || '-1'),
        app.payment_page('x') from app.merchant`,
   ],
   sluice_jobs: [
@@ -222,7 +222,7 @@ const mayNot: Record<Role, string[]> = {
     'update app.sender set next_nonce = 0',
     'delete from app.ledger_entry',
     'update app.payment_request set amount = 1',
-    `select app.create_payment_request('${someone}', 'ETH', 'x', '1', '1 day', null, null)`,
+    `select app.request_payment('${someone}', 'ETH', 'x', '1', '1 day', null, null)`,
     `select app.create_payout('${someone}', 'ETH', 'ETH', false, null, 'x')`,
     `select app.release_payout('${someone}', 'x', 'x')`,
     `select app.begin_withdrawal('ETH', 'ETH', 1, '0xMine', 1)`,

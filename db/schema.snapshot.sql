@@ -1147,7 +1147,7 @@ create table app.asset (
   display_name text not null, -- Name for people.
   decimals integer not null, -- Digits after the decimal point: amounts in tables are in units of 10^-decimals. Never changes.
   min_payout numeric(78,0) not null default 1, -- The smallest net amount of a payout, in base units: the setting <chain>_MIN_PAYOUT, but at least the smallest amount that the chain carries.
-  min_payment numeric(78,0) not null default 1, -- The smallest amount that is a payment, in base units: what an address without coins can receive, or a hundredth of what is worth sweeping. Less moves no payment request, is not asked for, and may be missing.
+  min_payment numeric(78,0) not null default 1, -- The smallest amount that is a payment, in base units: what an address without coins can receive, or a hundredth of what is worth sweeping. Less moves no payment request, and is not asked for.
   max_payment numeric(78,0) not null default (((10)::numeric ^ (77)::numeric) - (1)::numeric), -- No payment can be more, in base units: there are no more coins, or the chain cannot count them.
   sweep_min numeric(78,0), -- The least final money on an address (on chains with outputs: in an output) that is worth a sweep, in base units: the setting <chain>_SWEEP_MIN. What an address with less holds is held back.
   constraint asset_pkey PRIMARY KEY (chain, token),
@@ -1422,6 +1422,7 @@ create table app.event (
 );
 CREATE INDEX event_created ON app.event USING brin (created_at timestamptz_minmax_multi_ops) WITH (autosummarize='on');
 CREATE UNIQUE INDEX event_default_page ON app.event USING btree (merchant_id, sequence DESC) WHERE ((sequence IS NOT NULL) AND (NOT is_test) AND (NOT starts_with(type, 'payment_request.'::text)));
+CREATE UNIQUE INDEX event_page ON app.event USING btree (merchant_id, sequence DESC) WHERE ((sequence IS NOT NULL) AND (NOT is_test));
 CREATE INDEX event_type_page ON app.event USING btree (merchant_id, type, sequence DESC) WHERE ((sequence IS NOT NULL) AND (NOT is_test));
 CREATE INDEX event_unsequenced ON app.event USING btree ("position") WHERE (sequence IS NULL);
 
@@ -1652,13 +1653,13 @@ create table app.payment_request (
   seq bigint not null generated always as identity, -- Order of creation, for pages.
   tolerance numeric(78,0) not null default 0, -- How much may be missing, in base units: it is paid all the same.
   detected_from numeric(78,0) not null default 1, -- Less than this, in base units, is too little to count as a payment: it moves no request, and is not asked for.
-  late_after interval not null default '02:00:00'::interval, -- What was seen before it expires, and is in no block so long after it expires, is late. Infinity: never.
-  decide_at timestamp with time zone, -- When time alone may change its status; null if it cannot.
+  late_after interval not null default 'infinity'::interval, -- What was seen before it expires, and is in no block so long after it expires, is late. Infinity: never.
+  decide_at timestamp with time zone default clock_timestamp(), -- When time alone may change its status; null if it cannot.
   version integer not null default 0, -- How many events there are of it.
   constraint payment_request_pkey PRIMARY KEY (id),
   constraint detected_from_something CHECK ((detected_from > (0)::numeric)) NOT VALID,
   constraint paid_at_some_time CHECK (((status = 'paid'::text) = (paid_at IS NOT NULL))) NOT VALID,
-  constraint paid_if_enough CHECK (((status = 'paid'::text) = (received >= GREATEST(LEAST(detected_from, amount), (amount - GREATEST(tolerance, (detected_from - (1)::numeric))))))) NOT VALID,
+  constraint paid_if_enough CHECK (((status = 'paid'::text) = (received >= GREATEST(LEAST(detected_from, amount), (amount - GREATEST(tolerance, LEAST((detected_from - (1)::numeric), div(amount, (100)::numeric)))))))) NOT VALID,
   constraint payment_request_amount_check CHECK ((amount > (0)::numeric)),
   constraint payment_request_chain_token_fkey FOREIGN KEY (chain, token) REFERENCES app.asset(chain, token),
   constraint payment_request_check CHECK (((idempotency_key IS NULL) = (request_hash IS NULL))),
@@ -1673,10 +1674,12 @@ create table app.payment_request (
 CREATE INDEX payment_request_asset_page ON app.payment_request USING btree (merchant_id, chain, token, "position" DESC) WHERE ("position" IS NOT NULL);
 CREATE INDEX payment_request_created ON app.payment_request USING btree (merchant_id, created_at);
 CREATE INDEX payment_request_decision ON app.payment_request USING btree (decide_at) WHERE (decide_at IS NOT NULL);
+CREATE INDEX payment_request_expiry ON app.payment_request USING btree (expires_at) WHERE ((expired_at IS NULL) AND (status = ANY (ARRAY['awaiting'::text, 'detected'::text])));
 CREATE INDEX payment_request_kind_page ON app.payment_request USING btree (merchant_id, status, chain, token, seq DESC);
 CREATE INDEX payment_request_open ON app.payment_request USING btree (chain, status) WHERE (status = ANY (ARRAY['awaiting'::text, 'detected'::text]));
 CREATE UNIQUE INDEX payment_request_page ON app.payment_request USING btree (merchant_id, "position" DESC) WHERE ("position" IS NOT NULL);
 CREATE INDEX payment_request_paid ON app.payment_request USING btree (merchant_id, paid_at) WHERE (paid_at IS NOT NULL);
+CREATE INDEX payment_request_status_page ON app.payment_request USING btree (merchant_id, status, seq DESC);
 CREATE INDEX payment_request_underpaid_page ON app.payment_request USING btree (merchant_id, "position" DESC) WHERE (status = 'underpaid'::text);
 
 -- A payout (settlement): the balance of a merchant's chain and token, on its way to the merchant.
@@ -2626,7 +2629,7 @@ create view app.receipt as
     d.finalisation,
     d.created_at,
     d.finalised_at,
-    d.came_at > LEAST(r.expires_at, r.cancelled_at) OR COALESCE(d.mined_at, statement_timestamp()) > (LEAST(r.expires_at, r.cancelled_at) + r.late_after) AS late,
+    d.came_at > LEAST(r.expires_at, r.cancelled_at) OR COALESCE(d.mined_at, LEAST(statement_timestamp(), k.head_time)) > (LEAST(r.expires_at, r.cancelled_at) + r.late_after) AS late,
     d.merchant_id,
     r.external_id,
     d.chain,
@@ -2636,6 +2639,7 @@ create view app.receipt as
     d.mined_at IS NULL AS is_unmined
    FROM app.payment_request r
      JOIN app.deposit d ON d.payment_request_id = r.id AND d.chain = r.chain AND d.token = r.token
+     LEFT JOIN chain.cursor k ON k.chain = r.chain
   WHERE d.credited AND d.status <> 'reorged'::text AND NOT app.is_protocol_income(d.output_index);
 --   payment_request_id uuid: The payment request.
 --   deposit_id uuid: The deposit.
@@ -2928,7 +2932,10 @@ begin
   select event, w.id, case when w.disabled_at is null then 'pending' else 'failed' end,
     case when w.disabled_at is null then at end, case when w.disabled_at is not null then at end
   from app.webhook_endpoint w where w.merchant_id = of_merchant and w.deleted_at is null and of_type = any(w.event_types);
-  perform app.enqueue('deliver_webhooks');
+  if current_setting('app.woke_deliveries', true) is distinct from pg_current_xact_id()::text then -- one job for all events of a transaction
+    perform app.enqueue('deliver_webhooks');
+    perform set_config('app.woke_deliveries', pg_current_xact_id()::text, true);
+  end if;
 end $function$;
 
 -- Adds to the final, credited money that an address holds.
@@ -2995,14 +3002,16 @@ AS $function$
 declare
   event uuid := uuidv7();
   at timestamptz := clock_timestamp();
+  body json;
 begin
-  perform app.add_event(event, r.merchant_id, of_type, r.id, r.version, at, json_build_object(
+  select json_build_object(
     'type', of_type, 'id', app.public_id('evt', event), 'external_id', r.external_id, 'currency', a.name, 'address', w.address,
     'amount', app.decimal(r.amount, a.decimals), 'tolerance', app.decimal(r.tolerance, a.decimals), 'status', r.status,
     'amount_received', app.decimal(r.received, a.decimals), 'amount_pending', app.decimal(r.pending, a.decimals),
     'shortfall', app.decimal(greatest(r.amount - r.received, 0), a.decimals), 'late', r.late, 'txid', r.txid, 'expires_at', app.iso(r.expires_at),
-    'metadata', r.metadata, 'created_at', app.iso(at)))
+    'metadata', r.metadata, 'created_at', app.iso(at)) into strict body
   from app.asset a join app.address w on w.chain = a.chain and w.payment_request_id = r.id where a.chain = r.chain and a.token = r.token;
+  perform app.add_event(event, r.merchant_id, of_type, r.id, r.version, at, body);
 end $function$;
 
 -- Adds to a merchant's share of the treasury, and to how much of it is reserved for its payments under way.
@@ -4085,65 +4094,6 @@ begin
   return merchant;
 end $function$;
 
--- Makes the payment request with this reference, and gives it an address; with the Idempotency-Key of an earlier call, returns the same response.
-CREATE OR REPLACE FUNCTION app.create_payment_request(of_merchant uuid, of_currency text, of_external_id text, of_amount text, of_expiry interval, of_key text, of_request bytea, of_metadata jsonb DEFAULT NULL::jsonb, of_return_url text DEFAULT NULL::text, of_tolerance text DEFAULT NULL::text, of_late_after interval DEFAULT '02:00:00'::interval)
- RETURNS app.payment_response
- LANGUAGE plpgsql
- SECURITY DEFINER
- SET search_path TO 'pg_catalog'
-AS $function$
-declare
-  duplicate app.payment_request;
-  asset app.asset;
-  prefix text := (select m.prefix || '-' from app.merchant m where m.id = of_merchant);
-  coins numeric := of_amount::numeric;
-  tolerance numeric;
-  r app.payment_request;
-begin
-  select * into duplicate from app.payment_request p where p.merchant_id = of_merchant and p.idempotency_key = of_key;
-  if duplicate.id is null then
-    select * into asset from app.asset a where a.name = of_currency;
-    if asset.name is null then
-      raise exception 'there is no currency with this name; GET /v1/crypto lists the currencies' using errcode = 'SL404', detail = 'currency';
-    elsif not starts_with(of_external_id, prefix) or of_external_id = prefix then
-      raise exception 'external_id must begin with %, followed by a reference of your own', prefix using errcode = 'SLPFX';
-    elsif scale(coins) > asset.decimals then
-      raise exception '% has at most % decimals', of_currency, asset.decimals using errcode = 'SLINV', detail = 'amount';
-    elsif coins <= 0 then
-      raise exception 'must be more than zero' using errcode = 'SLINV', detail = 'amount';
-    elsif coins * 10::numeric ^ asset.decimals < asset.min_payment then
-      raise exception 'amount: must be at least % %; less is no payment', app.decimal(asset.min_payment, asset.decimals), of_currency
-        using errcode = 'SL422';
-    elsif coins * 10::numeric ^ asset.decimals < asset.sweep_min then
-      raise exception 'amount: must be at least % %; less is not worth collecting from its address, which is used for nothing else',
-        app.decimal(asset.sweep_min, asset.decimals), of_currency using errcode = 'SL422';
-    elsif coins * 10::numeric ^ asset.decimals > asset.max_payment then
-      raise exception 'amount: there are not so many %', of_currency using errcode = 'SL422';
-    elsif not exists (select from app.merchant_chain m where m.merchant_id = of_merchant and m.chain = asset.chain and m.enabled) then
-      raise exception 'not enabled for this account: %', asset.chain using errcode = 'SLCHN';
-    end if;
-    tolerance := app.tolerance_of(of_merchant, coins * 10::numeric ^ asset.decimals, of_tolerance, asset.decimals);
-    insert into app.payment_request as p (merchant_id, external_id, chain, token, amount, tolerance, detected_from, late_after, decide_at,
-      page_token, idempotency_key, request_hash, expires_at, metadata, return_url)
-    values (of_merchant, of_external_id, asset.chain, asset.token, coins * 10::numeric ^ asset.decimals, tolerance, asset.min_payment, of_late_after,
-      clock_timestamp() + of_expiry,
-      translate(substr(app.new_webhook_secret(), 7), '+/', '-_'), of_key, case when of_key is not null then of_request end, clock_timestamp() + of_expiry,
-      coalesce(of_metadata, '{}'), of_return_url)
-    on conflict do nothing returning * into r; -- waits for a duplicate that is being made at the same time
-    if r.id is null then
-      select * into duplicate from app.payment_request p where p.merchant_id = of_merchant and p.idempotency_key = of_key;
-    end if;
-  end if;
-  if r.id is not null then
-    perform app.take_payment_address(r);
-  elsif duplicate.id is null then
-    raise exception 'there is a payment request with this external_id; GET /v1/payment-requests/<external_id> shows it' using errcode = 'SL409';
-  elsif duplicate.request_hash <> of_request then
-    raise exception 'this Idempotency-Key was used with another request' using errcode = 'SLIDK';
-  end if;
-  return app.created_payment_request(coalesce(r.id, duplicate.id));
-end $function$;
-
 -- Claims the balance of a merchant's chain and token for a payout; returns the body of the response. The same key gives the same response.
 CREATE OR REPLACE FUNCTION app.create_payout(of_merchant uuid, of_chain text, of_token text, of_sweep_first boolean, of_key text, of_request bytea)
  RETURNS text
@@ -4357,9 +4307,10 @@ AS $function$
 declare
   due uuid;
   decided int := 0;
+  now timestamptz := clock_timestamp(); -- a constant for the index
 begin
   for due in
-    select p.id from app.payment_request p where p.decide_at <= clock_timestamp() order by p.decide_at limit batch for no key update skip locked
+    select p.id from app.payment_request p where p.decide_at <= now order by p.decide_at limit batch for no key update skip locked
   loop
     perform app.refresh_payment(due);
     decided := decided + 1;
@@ -4536,7 +4487,8 @@ declare
 begin
   foreach kind in array array[
     case when now_status = was.status then null when was.status = 'paid' or now_status = 'awaiting' then 'reopened' else now_status end,
-    case when now_received > was.received and now_received >= was.detected_from and (now_status = 'detected' or (now_status, was.status) = ('underpaid', 'underpaid'))
+    case when now_received >= was.detected_from and (now_received - was.received >= was.detected_from or was.received < was.detected_from)
+      and now_received > was.received and (now_status = 'detected' or (now_status, was.status) = ('underpaid', 'underpaid'))
       then 'partially_paid' end]
   loop
     continue when kind is null;
@@ -4771,18 +4723,6 @@ begin
   return failed;
 end $function$;
 
--- Addresses whose money a payout may need, and whose sweeps failed (app.unswept_address).
-CREATE OR REPLACE FUNCTION app.failed_sweeps(of_payout uuid)
- RETURNS SETOF app.unswept_address
- LANGUAGE sql
- STABLE SECURITY DEFINER
- SET search_path TO 'pg_catalog'
-AS $function$
-  select u.* from app.payout p join app.unswept_address u on u.merchant_id = p.merchant_id and u.chain = p.chain and u.token = p.token
-  where p.id = of_payout and not app.uses_outputs(p.chain)
-    and (not p.sweep_first or p.status <> 'sweeping' or exists (select from app.deposit d where d.settlement_id = p.id and d.address = u.address))
-$function$;
-
 -- A way out of app.incident_kind with the numbers of incidents (the first 20) and their chain in its commands.
 CREATE OR REPLACE FUNCTION app.fill_way_out(way_out text, of_chain text, ids bigint[])
  RETURNS text
@@ -4790,33 +4730,6 @@ CREATE OR REPLACE FUNCTION app.fill_way_out(way_out text, of_chain text, ids big
  IMMUTABLE
  SET search_path TO 'pg_catalog'
 RETURN replace(replace(way_out, '{id}'::text, array_to_string((ids)[:20], ' '::text)), '{chain}'::text, COALESCE(of_chain, ''::text));
-
--- The current state of a merchant's payment request, with its receipts. Its amount outside of the body is what is still to be sent.
-CREATE OR REPLACE FUNCTION app.find_payment_request(of_merchant uuid, of_external_id text)
- RETURNS SETOF app.payment_response
- LANGUAGE sql
- STABLE SECURITY DEFINER
- SET search_path TO 'pg_catalog'
-AS $function$
-  select row_to_json(b)::text, r.chain, r.token, w.address, app.payment_missing(r)::text
-  from app.payment_request r
-  join app.asset a on a.chain = r.chain and a.token = r.token
-  join app.address w on w.payment_request_id = r.id and w.chain = r.chain
-  cross join lateral (
-    select r.external_id, a.name as currency, w.address, app.decimal(r.amount, a.decimals) as amount, app.decimal(r.tolerance, a.decimals) as tolerance,
-      r.status, app.why_payment(r) as explanation,
-      app.decimal(r.received, a.decimals) as amount_received, app.decimal(r.pending, a.decimals) as amount_pending,
-      app.decimal(greatest(r.amount - r.received, 0), a.decimals) as shortfall, app.decimal(app.payment_missing(r), a.decimals) as amount_missing,
-      r.late, r.txid, app.iso(r.paid_at) as paid_at, app.iso(r.created_at) as created_at, app.iso(r.expires_at) as expires_at,
-      app.iso(r.cancelled_at) as cancelled_at, r.metadata, r.return_url, r.page_token,
-      (select coalesce(json_agg(row_to_json(i) order by c.seq), '[]') from app.receipt c cross join lateral (
-        select c.txid, c.output_index, app.decimal(c.amount, a.decimals) as amount, c.status,
-          app.confirmations(r.chain, c.block_height) as confirmations, c.late,
-          app.public_id('pay', c.settlement_id) as settlement_id, app.iso(c.created_at) as created_at) i
-        where c.payment_request_id = r.id) as receipts
-  ) b
-  where r.merchant_id = of_merchant and r.external_id = of_external_id
-$function$;
 
 -- Finds and allocates the deposits of recovered payouts of a merchant, chain and token; if none are found, marks those that the gross covers.
 CREATE OR REPLACE FUNCTION app.find_recovered_deposits(of_merchant uuid, of_chain text, of_token text)
@@ -5905,6 +5818,14 @@ AS $function$
     - coalesce((select sum(amount - reserved) from app.treasury_share where chain = of_chain and token = of_token and amount > reserved), 0)
 $function$;
 
+-- A time, or ten seconds from now if it is past.
+CREATE OR REPLACE FUNCTION app.or_soon(at timestamp with time zone)
+ RETURNS timestamp with time zone
+ LANGUAGE sql
+ STABLE
+ SET search_path TO 'pg_catalog'
+RETURN CASE WHEN (at > statement_timestamp()) THEN at ELSE (statement_timestamp() + '00:00:10'::interval) END;
+
 -- Locks an endpoint that this merchant has, and returns it; raises SL404 where there is none.
 CREATE OR REPLACE FUNCTION app.own_webhook_endpoint(of_merchant uuid, endpoint uuid)
  RETURNS app.webhook_endpoint
@@ -5921,13 +5842,13 @@ begin
   return own;
 end $function$;
 
--- The least that pays a request, in base units: what is missing then is within its tolerance, or too little to be sent.
+-- The least that pays a request, in base units: what is missing then is within its tolerance, or too little to be a payment and no more than a hundredth.
 CREATE OR REPLACE FUNCTION app.paid_from(r app.payment_request)
  RETURNS numeric
  LANGUAGE sql
  IMMUTABLE
  SET search_path TO 'pg_catalog'
-RETURN GREATEST(LEAST((r).detected_from, (r).amount), ((r).amount - GREATEST((r).tolerance, ((r).detected_from - (1)::numeric))));
+RETURN GREATEST(LEAST((r).detected_from, (r).amount), ((r).amount - GREATEST((r).tolerance, LEAST(((r).detected_from - (1)::numeric), div((r).amount, (100)::numeric)))));
 
 -- Payment requests that are neither paid nor ended.
 CREATE OR REPLACE FUNCTION app.payment_metrics()
@@ -5953,8 +5874,32 @@ AS $function$
   from app.asset a where a.chain = r.chain and a.token = r.token
 $function$;
 
+-- What the page of a payment request shows to a visitor who has its token. Its confirmations are those of the youngest pending receipt; null if none is pending. A cancelled request expired when it was cancelled. late_at: when money that no block has taken is late; null while none is waited for.
+CREATE OR REPLACE FUNCTION app.payment_page(of_page_token text)
+ RETURNS SETOF app.payment_response
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select row_to_json(b)::text, r.chain, r.token, w.address, r.amount::text
+  from app.payment_request r
+  join app.asset a on a.chain = r.chain and a.token = r.token
+  join app.merchant m on m.id = r.merchant_id
+  join app.address w on w.payment_request_id = r.id and w.chain = r.chain
+  cross join lateral (
+    select r.chain, a.token, a.display_name, m.name as merchant_name, w.address, app.decimal(r.amount, a.decimals) as amount, r.status,
+      app.decimal(r.received, a.decimals) as amount_received, app.decimal(r.pending, a.decimals) as amount_pending,
+      app.decimal(app.payment_missing(r), a.decimals) as amount_missing,
+      (select min(app.confirmations(r.chain, c.block_height)) from app.receipt c where c.payment_request_id = r.id and c.status = 'pending')
+        as confirmations,
+      r.late, r.txid, app.iso(least(r.expires_at, r.cancelled_at)) as expires_at,
+      (select app.iso(r.decide_at) where r.status = 'detected' and r.expired_at is not null) as late_at, r.external_id, r.return_url
+  ) b
+  where r.page_token = of_page_token
+$function$;
+
 -- The state of a payment request by its receipts: its status; what is final and what is pending, in base units; whether some of it came late; the transaction that completed it (else the last one), and when that became final; when time alone may change it.
-CREATE OR REPLACE FUNCTION app.payment_of(r app.payment_request, expired boolean, OUT status text, OUT received numeric, OUT pending numeric, OUT late boolean, OUT txid text, OUT paid_at timestamp with time zone, OUT decide_at timestamp with time zone)
+CREATE OR REPLACE FUNCTION app.payment_state(r app.payment_request, expired boolean, OUT status text, OUT received numeric, OUT pending numeric, OUT late boolean, OUT txid text, OUT paid_at timestamp with time zone, OUT decide_at timestamp with time zone)
  RETURNS record
  LANGUAGE plpgsql
  STABLE
@@ -5983,32 +5928,8 @@ begin
     when pending_in_time or received < r.detected_from or not expired then 'detected'
     else 'underpaid' end;
   decide_at := case when status not in ('awaiting', 'detected') then null when not expired then least(r.expires_at, r.cancelled_at)
-    when unmined_in_time then nullif(least(r.expires_at, r.cancelled_at) + r.late_after, 'infinity') end;
+    when unmined_in_time then nullif(app.or_soon(least(r.expires_at, r.cancelled_at) + r.late_after), 'infinity') end;
 end $function$;
-
--- What the page of a payment request shows to a visitor who has its token. Its confirmations are those of the youngest pending receipt; null if none is pending. A cancelled request expired when it was cancelled. late_at: when money that no block has taken is late; null while none is waited for.
-CREATE OR REPLACE FUNCTION app.payment_page(of_page_token text)
- RETURNS SETOF app.payment_response
- LANGUAGE sql
- STABLE SECURITY DEFINER
- SET search_path TO 'pg_catalog'
-AS $function$
-  select row_to_json(b)::text, r.chain, r.token, w.address, r.amount::text
-  from app.payment_request r
-  join app.asset a on a.chain = r.chain and a.token = r.token
-  join app.merchant m on m.id = r.merchant_id
-  join app.address w on w.payment_request_id = r.id and w.chain = r.chain
-  cross join lateral (
-    select r.chain, a.token, a.display_name, m.name as merchant_name, w.address, app.decimal(r.amount, a.decimals) as amount, r.status,
-      app.decimal(r.received, a.decimals) as amount_received, app.decimal(r.pending, a.decimals) as amount_pending,
-      app.decimal(app.payment_missing(r), a.decimals) as amount_missing,
-      (select min(app.confirmations(r.chain, c.block_height)) from app.receipt c where c.payment_request_id = r.id and c.status = 'pending')
-        as confirmations,
-      r.late, r.txid, app.iso(least(r.expires_at, r.cancelled_at)) as expires_at,
-      (select app.iso(r.decide_at) where r.status = 'detected' and r.expired_at is not null) as late_at, r.external_id, r.return_url
-  ) b
-  where r.page_token = of_page_token
-$function$;
 
 -- The outgoing payments that a transaction in a block concerns: the one whose attempt it is, and the one whose conflict key it uses up.
 CREATE OR REPLACE FUNCTION app.payments_of(of_chain text, of_txid text, of_conflict_key text)
@@ -6350,6 +6271,33 @@ CREATE OR REPLACE FUNCTION app.public_id(prefix text, id uuid)
  IMMUTABLE PARALLEL SAFE
 RETURN ((prefix || '_'::text) || encode(uuid_send(id), 'hex'::text));
 
+-- The current state of a merchant's payment request, with its receipts. Its amount outside of the body is what is to be sent now: 0 once enough was seen, and after its end.
+CREATE OR REPLACE FUNCTION app.read_payment_request(of_merchant uuid, of_external_id text)
+ RETURNS SETOF app.payment_response
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select row_to_json(b)::text, r.chain, r.token, w.address, case when least(r.expires_at, r.cancelled_at) > statement_timestamp() then app.payment_missing(r) else 0 end::text
+  from app.payment_request r
+  join app.asset a on a.chain = r.chain and a.token = r.token
+  join app.address w on w.payment_request_id = r.id and w.chain = r.chain
+  cross join lateral (
+    select r.external_id, a.name as currency, w.address, app.decimal(r.amount, a.decimals) as amount, app.decimal(r.tolerance, a.decimals) as tolerance,
+      r.status, app.why_payment(r) as explanation,
+      app.decimal(r.received, a.decimals) as amount_received, app.decimal(r.pending, a.decimals) as amount_pending,
+      app.decimal(greatest(r.amount - r.received, 0), a.decimals) as shortfall, app.decimal(app.payment_missing(r), a.decimals) as amount_missing,
+      r.late, r.txid, app.iso(r.paid_at) as paid_at, app.iso(r.created_at) as created_at, app.iso(r.expires_at) as expires_at,
+      app.iso(r.cancelled_at) as cancelled_at, r.metadata, r.return_url, r.page_token,
+      (select coalesce(json_agg(row_to_json(i) order by c.seq), '[]') from app.receipt c cross join lateral (
+        select c.txid, c.output_index, app.decimal(c.amount, a.decimals) as amount, c.status,
+          app.confirmations(r.chain, c.block_height) as confirmations, c.late,
+          app.public_id('pay', c.settlement_id) as settlement_id, app.iso(c.created_at) as created_at) i
+        where c.payment_request_id = r.id) as receipts
+  ) b
+  where r.merchant_id = of_merchant and r.external_id = of_external_id
+$function$;
+
 -- Stores the results of attempts at one endpoint and updates their deliveries; returns why they disabled the endpoint (gone or failing), or null.
 CREATE OR REPLACE FUNCTION app.record_attempts(of_endpoint uuid, deliveries uuid[], numbers integer[], ages_ms integer[], durations_ms integer[], response_statuses integer[], errors text[], waits_ms bigint[])
  RETURNS text
@@ -6559,7 +6507,7 @@ declare
 begin
   select * into strict r from app.payment_request p where p.id = of_request for no key update;
   is_expired := least(r.expires_at, r.cancelled_at) <= clock_timestamp();
-  select * into now from app.payment_of(r, is_expired);
+  select * into now from app.payment_state(r, is_expired);
   if (r.status, r.received, r.pending, r.late, r.txid, r.paid_at, r.expired_at is not null, r.decide_at)
     is not distinct from (now.status, now.received, now.pending, now.late, now.txid, now.paid_at, is_expired, now.decide_at) then return; end if;
   update app.payment_request p set status = now.status, received = now.received, pending = now.pending, late = now.late, txid = now.txid,
@@ -6805,6 +6753,64 @@ begin
   end if;
   perform app.decide_payment(p.id, 'replace');
   perform app.wake_outgoing_payments(p.chain);
+end $function$;
+
+-- Makes the payment request with this reference, and gives it an address; with the Idempotency-Key of an earlier call, returns the same response.
+CREATE OR REPLACE FUNCTION app.request_payment(of_merchant uuid, of_currency text, of_external_id text, of_amount text, of_expiry interval, of_key text, of_request bytea, of_metadata jsonb DEFAULT NULL::jsonb, of_return_url text DEFAULT NULL::text, of_tolerance text DEFAULT NULL::text, of_late_after interval DEFAULT '02:00:00'::interval)
+ RETURNS app.payment_response
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare
+  duplicate app.payment_request;
+  asset app.asset;
+  prefix text := (select m.prefix || '-' from app.merchant m where m.id = of_merchant);
+  coins numeric := of_amount::numeric;
+  tolerance numeric;
+  r app.payment_request;
+begin
+  select * into duplicate from app.payment_request p where p.merchant_id = of_merchant and p.idempotency_key = of_key;
+  if duplicate.id is null then
+    select * into asset from app.asset a where a.name = of_currency;
+    if asset.name is null then
+      raise exception 'there is no currency with this name; GET /v1/crypto lists the currencies' using errcode = 'SL404', detail = 'currency';
+    elsif not starts_with(of_external_id, prefix) or of_external_id = prefix then
+      raise exception 'external_id must begin with %, followed by a reference of your own', prefix using errcode = 'SLPFX';
+    elsif scale(coins) > asset.decimals then
+      raise exception '% has at most % decimals', of_currency, asset.decimals using errcode = 'SLINV', detail = 'amount';
+    elsif coins <= 0 then
+      raise exception 'must be more than zero' using errcode = 'SLINV', detail = 'amount';
+    elsif coins * 10::numeric ^ asset.decimals < asset.min_payment then
+      raise exception 'amount: must be at least % %; less is no payment', app.decimal(asset.min_payment, asset.decimals), of_currency
+        using errcode = 'SL422';
+    elsif coins * 10::numeric ^ asset.decimals < asset.sweep_min then
+      raise exception 'amount: must be at least % %; less is not worth collecting from its address, which is used for nothing else',
+        app.decimal(asset.sweep_min, asset.decimals), of_currency using errcode = 'SL422';
+    elsif coins * 10::numeric ^ asset.decimals > asset.max_payment then
+      raise exception 'amount: there are not so many %', of_currency using errcode = 'SL422';
+    elsif not exists (select from app.merchant_chain m where m.merchant_id = of_merchant and m.chain = asset.chain and m.enabled) then
+      raise exception 'not enabled for this account: %', asset.chain using errcode = 'SLCHN';
+    end if;
+    tolerance := app.tolerance_of(of_merchant, coins * 10::numeric ^ asset.decimals, of_tolerance, asset.decimals);
+    insert into app.payment_request as p (merchant_id, external_id, chain, token, amount, tolerance, detected_from, late_after, decide_at,
+      page_token, idempotency_key, request_hash, expires_at, metadata, return_url)
+    values (of_merchant, of_external_id, asset.chain, asset.token, coins * 10::numeric ^ asset.decimals, tolerance, asset.min_payment, of_late_after,
+      clock_timestamp() + of_expiry, translate(substr(app.new_webhook_secret(), 7), '+/', '-_'), of_key, case when of_key is not null then of_request end, clock_timestamp() + of_expiry,
+      coalesce(of_metadata, '{}'), of_return_url)
+    on conflict do nothing returning * into r; -- waits for a duplicate that is being made at the same time
+    if r.id is null then
+      select * into duplicate from app.payment_request p where p.merchant_id = of_merchant and p.idempotency_key = of_key;
+    end if;
+  end if;
+  if r.id is not null then
+    perform app.take_payment_address(r);
+  elsif duplicate.id is null then
+    raise exception 'there is a payment request with this external_id; GET /v1/payment-requests/<external_id> shows it' using errcode = 'SL409';
+  elsif duplicate.request_hash <> of_request then
+    raise exception 'this Idempotency-Key was used with another request' using errcode = 'SLIDK';
+  end if;
+  return app.created_payment_request(coalesce(r.id, duplicate.id));
 end $function$;
 
 -- An operator's decision that a chain is read again from a height; its indexer carries it out.
@@ -7766,6 +7772,18 @@ AS $function$
     - coalesce((select l.amount from app.leaving(of_chain) l where l.address = of_address and l.token = of_token), 0)
 $function$;
 
+-- Addresses whose money a payout may need, and whose sweeps failed (app.unswept_address).
+CREATE OR REPLACE FUNCTION app.unswept_for(of_payout uuid)
+ RETURNS SETOF app.unswept_address
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select u.* from app.payout p join app.unswept_address u on u.merchant_id = p.merchant_id and u.chain = p.chain and u.token = p.token
+  where p.id = of_payout and not app.uses_outputs(p.chain)
+    and (not p.sweep_first or p.status <> 'sweeping' or exists (select from app.deposit d where d.settlement_id = p.id and d.address = u.address))
+$function$;
+
 -- Changes name and fee of a merchant; null leaves a value as it is. A payout keeps the fee that it was made with.
 CREATE OR REPLACE FUNCTION app.update_merchant(of_merchant uuid, new_name text, new_fee_bps integer)
  RETURNS void
@@ -8086,7 +8104,7 @@ AS $function$
         when r.received > r.amount then more || ' more than the amount came'
         when r.received = r.amount then 'all of it came'
         when short <= r.tolerance then shortfall || ' did not come, which is within the tolerance of ' || tolerance
-        else shortfall || ' did not come, which is too little to be sent' end || case when r.late then '; some of it came late' else '' end
+        else shortfall || ' did not come, which is too little to be asked for' end || case when r.late then '; some of it came late' else '' end
     when 'detected' then case
         when r.pending = 0 then shortfall || ' is still to come'
         when r.expired_at is not null and r.decide_at is not null then 'money is in no block yet; it is late if none has it by ' || app.iso(r.decide_at)
@@ -8094,8 +8112,8 @@ AS $function$
         else seen || ' was seen, not all of it is final yet, and ' || missing || ' is still to come' end
     when 'underpaid' then 'it ended with ' || received || ' of ' || amount || ', and ' || case when r.tolerance > 0 then 'the tolerance is ' || tolerance
       else 'nothing may be missing' end
-    else case when r.received + r.pending = 0 then 'nothing came' else seen || ' came, which is too little to count as a payment' end
-      || case r.status when 'awaiting' then ' yet' when 'expired' then ' before it expired' else ' before you cancelled it' end end
+    else case when r.received + r.pending > 0 then 'only ' || seen || ' came, which is too little to count as a payment' else 'nothing came'
+      || case r.status when 'awaiting' then ' yet' when 'expired' then ' before it expired' else ' before you cancelled it' end end end
   from app.asset a
   cross join lateral (select greatest(r.amount - r.received, 0) as short, ' ' || a.name as unit) u
   cross join lateral (select app.decimal(short, a.decimals) || unit as shortfall, app.decimal(r.received - r.amount, a.decimals) || unit as more,
@@ -8869,7 +8887,7 @@ create view audit.payment_requests as
             c.sender,
             c.address,
             c.is_unmined,
-            r_1.amount - LEAST(GREATEST(r_1.tolerance, r_1.detected_from - 1::numeric), GREATEST(r_1.amount - r_1.detected_from, 0::numeric)) AS enough,
+            r_1.amount - LEAST(GREATEST(r_1.tolerance, LEAST(r_1.detected_from - 1::numeric, div(r_1.amount, 100::numeric))), GREATEST(r_1.amount - r_1.detected_from, 0::numeric)) AS enough,
             sum(c.amount) FILTER (WHERE c.status = 'final'::text) OVER (PARTITION BY c.payment_request_id ORDER BY c.finalisation, c.seq) AS so_far
            FROM app.receipt c
              JOIN app.payment_request r_1 ON r_1.id = c.payment_request_id
@@ -12005,9 +12023,9 @@ begin
       and d.id between app.uuid_at(e.created_at - interval '1 minute') and app.uuid_at(e.created_at + interval '1 minute')
     where e.id = dashboard.uuid_of('evt_test', given) and e.merchant_id = merchant and e.is_test and w.deleted_at is null
     union all
-    select case when e.type like 'deposit.%' then 'deposit' else 'payout' end,
-      app.public_id(case when e.type like 'deposit.%' then 'dep' else 'pay' end, e.subject_id), null, e.type
+    select split_part(e.type, '.', 1), app.public_id(case when e.type like 'deposit.%' then 'dep' else 'pay' end, e.subject_id), null, e.type
     from app.event e where e.id = dashboard.uuid_of('evt', given) and e.merchant_id = merchant and not e.is_test
+      and not starts_with(e.type, 'payment_request.') -- which has no page here
     union all
     select 'api_key', app.public_id('key', k.id), null, coalesce(k.label, 'no label')
     from app.api_key k where k.id = dashboard.uuid_of('key', given) and k.merchant_id = merchant
@@ -12052,7 +12070,7 @@ declare who dashboard.audit_entry := dashboard.begin_change(token, request);
 begin
   perform dashboard.require_full_rights(token);
   perform app.set_payment_tolerance(who.merchant_id, bps);
-  perform dashboard.note(who, 'payment_tolerance.set', null, bps / 100.0 || '%');
+  perform dashboard.note(who, 'payment_tolerance.set', null, trim_scale(bps / 100.0) || '%');
 end $function$;
 
 -- Registers where payouts of a chain go. The address comes checked and in its display form. Nothing is paid to it before the operator has put it on the whitelist.
@@ -12466,7 +12484,6 @@ alter role sluice_api set statement_timeout = '10s';
 grant execute on function app."decimal"(numeric,integer) to sluice_api;
 grant execute on function app.cancel_payment_request(uuid,text) to sluice_api;
 grant execute on function app.cancel_payout(uuid,uuid) to sluice_api;
-grant execute on function app.create_payment_request(uuid,text,text,text,interval,text,bytea,jsonb,text,text,interval) to sluice_api;
 grant execute on function app.create_payout(uuid,text,text,boolean,text,bytea) to sluice_api;
 grant execute on function app.create_webhook_endpoint(uuid,text,text[]) to sluice_api;
 grant execute on function app.delete_webhook_endpoint(uuid,uuid) to sluice_api;
@@ -12474,7 +12491,6 @@ grant execute on function app.deposit_confirmations(text,integer,integer) to slu
 grant execute on function app.event_body(json,bigint) to sluice_api;
 grant execute on function app.event_id(uuid,boolean) to sluice_api;
 grant execute on function app.fill_way_out(text,text,bigint[]) to sluice_api;
-grant execute on function app.find_payment_request(uuid,text) to sluice_api;
 grant execute on function app.held_back_of(app.deposit) to sluice_api;
 grant execute on function app.is_protocol_income(integer) to sluice_api;
 grant execute on function app.iso(timestamp with time zone) to sluice_api;
@@ -12488,8 +12504,10 @@ grant execute on function app.payout_waiting(app.payout) to sluice_api;
 grant execute on function app.provision_addresses(uuid,uuid,text[]) to sluice_api;
 grant execute on function app.provision_user(uuid,text,text[],jsonb) to sluice_api;
 grant execute on function app.public_id(text,uuid) to sluice_api;
+grant execute on function app.read_payment_request(uuid,text) to sluice_api;
 grant execute on function app.redeliver(uuid,uuid,uuid) to sluice_api;
 grant execute on function app.redeliver_failed(uuid,uuid,timestamp with time zone) to sluice_api;
+grant execute on function app.request_payment(uuid,text,text,text,interval,text,bytea,jsonb,text,text,interval) to sluice_api;
 grant execute on function app.rotate_webhook_secret(uuid,uuid) to sluice_api;
 grant execute on function app.set_payout_address(uuid,text,text) to sluice_api;
 grant execute on function app.test_webhook(uuid,uuid,text) to sluice_api;
@@ -12722,7 +12740,6 @@ grant execute on function app.expire_payment(uuid,text,text,integer) to sluice_j
 grant execute on function app.fail_comparison(text,text) to sluice_jobs;
 grant execute on function app.fail_payout(uuid,text,text) to sluice_jobs;
 grant execute on function app.fail_undeliverable(integer) to sluice_jobs;
-grant execute on function app.failed_sweeps(uuid) to sluice_jobs;
 grant execute on function app.finish_audit(bigint,jsonb,text) to sluice_jobs;
 grant execute on function app.fold_balances(integer) to sluice_jobs;
 grant execute on function app.found_differences(text) to sluice_jobs;
@@ -12759,6 +12776,7 @@ grant execute on function app.try_lock_sending(text) to sluice_jobs;
 grant execute on function app.unblock_address(text,text,text) to sluice_jobs;
 grant execute on function app.unlock_endpoint(uuid) to sluice_jobs;
 grant execute on function app.unlock_sending(text) to sluice_jobs;
+grant execute on function app.unswept_for(uuid) to sluice_jobs;
 grant execute on function app.wait_outgoing_payment(uuid,text,text,integer) to sluice_jobs;
 grant execute on function app.wait_payout(uuid,text,text,integer) to sluice_jobs;
 grant execute on function app.wait_return(uuid,text,text) to sluice_jobs;

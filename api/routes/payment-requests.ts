@@ -8,7 +8,7 @@ import type {ChainCode} from '../../chains/registry.ts'
 import type {App, Context} from '../app.ts'
 import {type Statement, statement, value} from '../database.ts'
 import {changeErrors, errors} from '../error-codes.ts'
-import {notFound, nothingDue} from '../errors.ts'
+import {invalid, notFound, nothingDue} from '../errors.ts'
 import {idempotencyHeaders, keyAndHash} from '../idempotency.ts'
 import {type Fields, jsonOf, oneRow, page, pageStatement} from '../page.ts'
 import {codeFor} from '../pay/payment.ts'
@@ -34,6 +34,9 @@ import {Settlement, settlementOf} from './deposits.ts'
 const statuses = ['paid', 'underpaid'] as const
 type Status = (typeof statuses)[number]
 
+/** A month, and the days to choose one in any time zone. */
+const mostPaidDays = 33
+
 /** The longest amount of any asset has 78 digits before its decimals. */
 const longestAmount = 100
 
@@ -47,12 +50,12 @@ const listAssets = statement(
 const createRequest = statement(
   'create_payment_request',
   `select body, chain, token, address, amount
-  from app.create_payment_request($1, $2, $3, $4, $5::bigint * interval '1 millisecond', $6, decode($7, 'hex'), $8, $9, $10,
+  from app.request_payment($1, $2, $3, $4, $5::bigint * interval '1 millisecond', $6, decode($7, 'hex'), $8, $9, $10,
     $11::bigint * interval '1 millisecond')`,
 )
 const findRequest = statement(
   'find_payment_request',
-  'select body, chain, token, address, amount from app.find_payment_request($1, $2)',
+  'select body, chain, token, address, amount from app.read_payment_request($1, $2)',
 )
 const cancelRequest = statement('cancel_payment_request', 'select app.cancel_payment_request($1, $2)')
 /** `due` is what is to be sent, in base units; 0 if enough was seen. */
@@ -252,7 +255,7 @@ const state = {
   amount_pending: amount.meta({description: 'What was seen and is not final yet.', examples: ['0']}),
   shortfall,
   amount_missing: amount.meta({
-    description: 'What is to be sent besides what was seen: 0 if that is enough, and never less than anybody can send.',
+    description: 'What is missing besides what was seen: 0 if that is enough, and never less than anybody can send.',
     examples: ['0'],
   }),
   late,
@@ -270,7 +273,7 @@ const PaymentRequestState = z
     ...created,
     payment_uri: created.payment_uri
       .nullable()
-      .describe('Address and what is still missing in one; null if nothing is missing.'),
+      .describe('Address and what is still missing in one; null if nothing is missing, or the request has ended.'),
     ...state,
     receipts: z.array(Receipt).describe('The payments that arrived, in the order in which they were seen.'),
   })
@@ -433,8 +436,16 @@ export function paymentRequests(app: App, context: Context): void {
       },
     },
     async ({merchantId, query}) => {
-      const {status = null, created_from = null, created_to = null, paid_from = null, paid_to = null} = query
+      const {status = null} = query
+      const [created_from, created_to, paid_from, paid_to] = [
+        query.created_from,
+        query.created_to,
+        query.paid_from,
+        query.paid_to,
+      ].map(time => (time === undefined ? null : new Date(time).toISOString())) as Bounds
       const {chain = null, token = null} = query.currency === undefined ? {} : assets.get(query.currency)!
+      if (status !== null && status !== 'paid' && (paid_from ?? paid_to)) return nothing
+      checkSpan(paid_from, paid_to)
       const {address, txid} = query
       const made = [status, chain, token, created_from, created_to]
       const all = [...made, paid_from, paid_to, address ?? null, txid === undefined ? null : withoutCase(txid)]
@@ -503,7 +514,7 @@ export function paymentRequests(app: App, context: Context): void {
         operationId: 'getPaymentRequestQr',
         description:
           'A picture for wallets: of a coin the `payment_uri`, of a token the address alone, because wallets read links of tokens wrongly. ' +
-          '`content=payment_uri` is the link of a token, too. It asks for what is still missing; 410 `nothing_due` if nothing is.',
+          '`content=payment_uri` is the link of a token, too. It asks for what is still missing; 410 `nothing_due` if nothing is, or the request has ended.',
         params: z.object({external_id: z.string().meta({examples: ['acme-1042']})}),
         querystring: z.object({content: z.literal('payment_uri').optional()}),
         response: {
@@ -562,6 +573,19 @@ export function paymentRequests(app: App, context: Context): void {
   }
 }
 
+const nothing = '{"code":200,"data":[],"next_cursor":null,"has_more":false}'
+
+/** The requests that were paid in some time are all looked at. */
+function checkSpan(from: string | null, to: string | null): void {
+  if (from === null && to !== null) throw invalid('paid_from', 'missing', 'is needed with paid_to')
+  const days = from === null ? 0 : ((to === null ? Date.now() : Date.parse(to)) - Date.parse(from)) / 86_400_000
+  if (days > mostPaidDays)
+    throw invalid('paid_from', 'too_long', `must be at most ${mostPaidDays} days before paid_to, or before now`)
+}
+
+type Bound = string | null
+type Bounds = [createdFrom: Bound, createdTo: Bound, paidFrom: Bound, paidTo: Bound]
+
 /** Postgres refuses to look up anything else. */
 const isStorable = (text: string) => !text.includes('\0')
 
@@ -587,7 +611,7 @@ async function shown(context: Context, response: Response): Promise<string> {
   })
 }
 
-/** Asks for what is still missing; null if nothing is. */
+/** Asks for what is still missing; null if nothing is, or the request has ended. */
 async function uriOf({chains}: Context, [, chain, token, address, due]: Response): Promise<string | null> {
   if (due === '0') return null
   const settings = chains.get(chain)!

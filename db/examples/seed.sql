@@ -43,9 +43,9 @@ insert into custody.address (address, family, derivation_index) values
   ('0x1aD91ee08f21bE3dE0BA2ba6918E714dA6B45836', 'evm', 100),
   ('0xDE0B295669a9FD93d5F28D9Ec85E40f4cb697BAe', 'evm', 101),
   ('0x4B0897b0513fdC7C541B6d9D7E929C4e5364D2dB', 'evm', 102);
-select app.create_payment_request('019c0000-0000-7000-8000-00000000000a', 'ETH-USDC', 'acme-1001', '49.9', '1 day', null, null);
-select app.create_payment_request('019c0000-0000-7000-8000-00000000000a', 'ETH-USDC', 'acme-1002', '15', '1 day', null, null);
-select app.create_payment_request('019c0000-0000-7000-8000-00000000000b', 'ETH', 'nord-77', '0.05', '1 day', null, null);
+select app.request_payment('019c0000-0000-7000-8000-00000000000a', 'ETH-USDC', 'acme-1001', '49.9', '1 day', null, null);
+select app.request_payment('019c0000-0000-7000-8000-00000000000a', 'ETH-USDC', 'acme-1002', '15', '1 day', null, null);
+select app.request_payment('019c0000-0000-7000-8000-00000000000b', 'ETH', 'nord-77', '0.05', '1 day', null, null);
 create temporary view recipient as
 select external_ref as name, address from person union all select purpose, address from custody.address where purpose = 'treasury'
 union all select r.external_id, w.address from app.payment_request r join app.address w on w.payment_request_id = r.id and w.chain = r.chain;

@@ -83,7 +83,7 @@ export async function untilTriedAgain({pool}: Context, {id, token}: Payout): Pro
   const {rows} = await pool.query<{count: number; amount: string; failure: string; at: string}>(
     `select count(*)::int as count, app.decimal(sum(f.amount), a.decimals) as amount, (array_agg(f.failure order by f.retry_at))[1] as failure,
        app.iso(min(f.retry_at)) as at
-     from app.failed_sweeps($1) f join app.payout p on p.id = $1 join app.asset a on a.chain = p.chain and a.token = p.token group by a.decimals`,
+     from app.unswept_for($1) f join app.payout p on p.id = $1 join app.asset a on a.chain = p.chain and a.token = p.token group by a.decimals`,
     [id],
   )
   if (!rows[0]) return

@@ -29,6 +29,7 @@ test('the routes that change something are known to this test', () => {
     '/api-keys',
     '/api-keys/:id/revoke',
     '/api-keys/:id/rotate',
+    '/payment-requests/tolerance',
     '/payout-addresses/:chain',
     '/payouts',
     '/payouts/:id/cancel',

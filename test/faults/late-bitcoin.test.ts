@@ -27,6 +27,7 @@ test('a payment at the lowest fee is late if no block has it in time after the e
     [made.id],
   )
   const isDecided = async () => {
+    await world.client.mine(1, {only: []}) // the chain is read up to now
     const {expired_at, decide_at} = await requests.state(made.id)
     return expired_at !== null && decide_at === null
   }

@@ -118,7 +118,7 @@ const rules: Record<string, string> = {
       from app.deposit d join app.address a on a.chain = d.chain and a.address = d.address
       where a.payment_request_id = r.id and (d.chain, d.token) = (r.chain, r.token) and not app.is_protocol_income(d.output_index)
     ) came
-    where (r.received, r.pending) <> (came.final, came.pending) or (r.status = 'paid') <> (r.amount - came.final <= least(greatest(r.tolerance, r.detected_from - 1), r.amount - 1) and came.final >= least(r.detected_from, r.amount))
+    where (r.received, r.pending) <> (came.final, came.pending) or (r.status = 'paid') <> (r.amount - came.final <= greatest(r.tolerance, least(r.detected_from - 1, div(r.amount, 100))) and came.final >= least(r.detected_from, r.amount))
       or (r.status = 'awaiting' and came.final + came.pending >= r.detected_from) or (r.status = 'underpaid' and came.final < r.detected_from)
       or (r.status in ('expired', 'cancelled') and came.final >= r.detected_from)`,
   'payments for a request count for its merchant, and have no deposit events': `

@@ -74,7 +74,7 @@ export class PaymentRequests {
     const coins = typeof amount === 'number' ? String(amount / 1e6) : amount
     const request = hash('sha256', JSON.stringify([currency, reference, coins]), 'buffer')
     const {rows} = await api.query<{body: string; amount: string}>(
-      `select body, amount from app.create_payment_request($1, $2, $3, $4, '1 day', $5, $6, null, null, $7)`,
+      `select body, amount from app.request_payment($1, $2, $3, $4, '1 day', $5, $6, null, null, $7)`,
       [merchantId, currency, reference, coins, key ?? null, request, tolerance ?? null],
     )
     const made = JSON.parse(rows[0]!.body)
@@ -100,7 +100,7 @@ export class PaymentRequests {
 
   /** What the merchant reads. */
   async shown(api: pg.Pool, merchantId: string, externalId: string): Promise<Record<string, unknown>> {
-    const {rows} = await api.query<{body: string}>('select body from app.find_payment_request($1, $2)', [
+    const {rows} = await api.query<{body: string}>('select body from app.read_payment_request($1, $2)', [
       merchantId,
       externalId,
     ])

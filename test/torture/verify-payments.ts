@@ -93,7 +93,7 @@ function differences(request: Requested, state: State, came: Came[], smallest: b
   const received = came.reduce((sum, each) => sum + each.amount, 0n)
   const show = (units: bigint) => formatUnits(units, decimals)
   const missing = amount - received
-  const isEnough = missing <= tolerance || missing < smallest
+  const isEnough = missing <= tolerance || (missing < smallest && missing <= amount / 100n)
   const status = isEnough ? 'paid' : received >= smallest ? 'underpaid' : 'expired'
   const wrong: string[] = []
   const compare = (what: string, shown: unknown, real: unknown) => {

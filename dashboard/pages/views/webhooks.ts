@@ -117,7 +117,10 @@ export const newEndpointPage = (typed: Fields, error?: string): View =>
     action: '/webhooks',
     button: 'Add the endpoint',
     back: ['/webhooks', 'Webhooks'],
-    typed: {...typed, event_types: typed.event_types ?? [...eventTypes]},
+    typed: {
+      ...typed,
+      event_types: typed.event_types ?? eventTypes.filter(type => !type.startsWith('payment_request.')),
+    },
     error,
   })
 

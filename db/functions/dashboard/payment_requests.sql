@@ -15,7 +15,7 @@ declare who dashboard.audit_entry := dashboard.begin_change(token, request);
 begin
   perform dashboard.require_full_rights(token);
   perform app.set_payment_tolerance(who.merchant_id, bps);
-  perform dashboard.note(who, 'payment_tolerance.set', null, bps / 100.0 || '%');
+  perform dashboard.note(who, 'payment_tolerance.set', null, trim_scale(bps / 100.0) || '%');
 end $$;
 comment on function dashboard.set_payment_tolerance is 'Sets how much of a new payment request may be missing; those that exist keep theirs.';
 grant execute on function dashboard.set_payment_tolerance to sluice_dashboard;

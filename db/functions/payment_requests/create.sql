@@ -7,7 +7,7 @@
 -- there is a request with this reference; SLINV a value is invalid (DETAIL names it); SL422 the chain cannot carry the amount; SLIDK the key was used
 -- with another request; SL503 no address is free.
 
-create or replace function app.create_payment_request(of_merchant uuid, of_currency text, of_external_id text, of_amount text, of_expiry interval, of_key text,
+create or replace function app.request_payment(of_merchant uuid, of_currency text, of_external_id text, of_amount text, of_expiry interval, of_key text,
   of_request bytea, of_metadata jsonb default null, of_return_url text default null, of_tolerance text default null,
   of_late_after interval default '2 hours') returns app.payment_response
 language plpgsql security definer set search_path = pg_catalog as $$
@@ -45,8 +45,7 @@ begin
     insert into app.payment_request as p (merchant_id, external_id, chain, token, amount, tolerance, detected_from, late_after, decide_at,
       page_token, idempotency_key, request_hash, expires_at, metadata, return_url)
     values (of_merchant, of_external_id, asset.chain, asset.token, coins * 10::numeric ^ asset.decimals, tolerance, asset.min_payment, of_late_after,
-      clock_timestamp() + of_expiry,
-      translate(substr(app.new_webhook_secret(), 7), '+/', '-_'), of_key, case when of_key is not null then of_request end, clock_timestamp() + of_expiry,
+      clock_timestamp() + of_expiry, translate(substr(app.new_webhook_secret(), 7), '+/', '-_'), of_key, case when of_key is not null then of_request end, clock_timestamp() + of_expiry,
       coalesce(of_metadata, '{}'), of_return_url)
     on conflict do nothing returning * into r; -- waits for a duplicate that is being made at the same time
     if r.id is null then
@@ -62,8 +61,8 @@ begin
   end if;
   return app.created_payment_request(coalesce(r.id, duplicate.id));
 end $$;
-comment on function app.create_payment_request is 'Makes the payment request with this reference, and gives it an address; with the Idempotency-Key of an earlier call, returns the same response.';
-grant execute on function app.create_payment_request to sluice_api;
+comment on function app.request_payment is 'Makes the payment request with this reference, and gives it an address; with the Idempotency-Key of an earlier call, returns the same response.';
+grant execute on function app.request_payment to sluice_api;
 
 create or replace function app.tolerance_of(of_merchant uuid, amount numeric, given text, decimals int) returns numeric
 language plpgsql stable set search_path = pg_catalog as $$

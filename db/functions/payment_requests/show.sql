@@ -1,9 +1,9 @@
 -- The current state of a payment request, as finished JSON: for its merchant (GET /v1/payment-requests/<external_id>), and for a visitor who has the
 -- token of its page. The API adds the payment URI, and gets its parts from here. Reads only; no row if there is no such request.
 
-create or replace function app.find_payment_request(of_merchant uuid, of_external_id text) returns setof app.payment_response
+create or replace function app.read_payment_request(of_merchant uuid, of_external_id text) returns setof app.payment_response
 language sql stable security definer set search_path = pg_catalog as $$
-  select row_to_json(b)::text, r.chain, r.token, w.address, app.payment_missing(r)::text
+  select row_to_json(b)::text, r.chain, r.token, w.address, case when least(r.expires_at, r.cancelled_at) > statement_timestamp() then app.payment_missing(r) else 0 end::text
   from app.payment_request r
   join app.asset a on a.chain = r.chain and a.token = r.token
   join app.address w on w.payment_request_id = r.id and w.chain = r.chain
@@ -22,8 +22,8 @@ language sql stable security definer set search_path = pg_catalog as $$
   ) b
   where r.merchant_id = of_merchant and r.external_id = of_external_id
 $$;
-comment on function app.find_payment_request is 'The current state of a merchant''s payment request, with its receipts. Its amount outside of the body is what is still to be sent.';
-grant execute on function app.find_payment_request to sluice_api;
+comment on function app.read_payment_request is 'The current state of a merchant''s payment request, with its receipts. Its amount outside of the body is what is to be sent now: 0 once enough was seen, and after its end.';
+grant execute on function app.read_payment_request to sluice_api;
 
 -- The token shows this one request, and nothing else of the merchant but its name.
 create or replace function app.payment_page(of_page_token text) returns setof app.payment_response
@@ -55,7 +55,7 @@ language sql stable set search_path = pg_catalog as $$
         when r.received > r.amount then more || ' more than the amount came'
         when r.received = r.amount then 'all of it came'
         when short <= r.tolerance then shortfall || ' did not come, which is within the tolerance of ' || tolerance
-        else shortfall || ' did not come, which is too little to be sent' end || case when r.late then '; some of it came late' else '' end
+        else shortfall || ' did not come, which is too little to be asked for' end || case when r.late then '; some of it came late' else '' end
     when 'detected' then case
         when r.pending = 0 then shortfall || ' is still to come'
         when r.expired_at is not null and r.decide_at is not null then 'money is in no block yet; it is late if none has it by ' || app.iso(r.decide_at)
@@ -63,8 +63,8 @@ language sql stable set search_path = pg_catalog as $$
         else seen || ' was seen, not all of it is final yet, and ' || missing || ' is still to come' end
     when 'underpaid' then 'it ended with ' || received || ' of ' || amount || ', and ' || case when r.tolerance > 0 then 'the tolerance is ' || tolerance
       else 'nothing may be missing' end
-    else case when r.received + r.pending = 0 then 'nothing came' else seen || ' came, which is too little to count as a payment' end
-      || case r.status when 'awaiting' then ' yet' when 'expired' then ' before it expired' else ' before you cancelled it' end end
+    else case when r.received + r.pending > 0 then 'only ' || seen || ' came, which is too little to count as a payment' else 'nothing came'
+      || case r.status when 'awaiting' then ' yet' when 'expired' then ' before it expired' else ' before you cancelled it' end end end
   from app.asset a
   cross join lateral (select greatest(r.amount - r.received, 0) as short, ' ' || a.name as unit) u
   cross join lateral (select app.decimal(short, a.decimals) || unit as shortfall, app.decimal(r.received - r.amount, a.decimals) || unit as more,

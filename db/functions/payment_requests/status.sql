@@ -1,5 +1,5 @@
 -- The status of a payment request follows from its receipts and the time, and from nothing else: status, received, pending, late, txid and paid_at
--- are what app.payment_of returns, at every commit. It is computed anew at COMMIT of a transaction that changes receipts, once for each request. The
+-- are what app.payment_state returns, at every commit. It is computed anew at COMMIT of a transaction that changes receipts, once for each request. The
 -- worker computes it when time alone may change it (decide_at), because time changes no row.
 --
 -- Invariant: position is set while status is paid or underpaid, and rises whenever what GET /payments shows of the request changes. Each change that
@@ -17,7 +17,7 @@ declare
 begin
   select * into strict r from app.payment_request p where p.id = of_request for no key update;
   is_expired := least(r.expires_at, r.cancelled_at) <= clock_timestamp();
-  select * into now from app.payment_of(r, is_expired);
+  select * into now from app.payment_state(r, is_expired);
   if (r.status, r.received, r.pending, r.late, r.txid, r.paid_at, r.expired_at is not null, r.decide_at)
     is not distinct from (now.status, now.received, now.pending, now.late, now.txid, now.paid_at, is_expired, now.decide_at) then return; end if;
   update app.payment_request p set status = now.status, received = now.received, pending = now.pending, late = now.late, txid = now.txid,
@@ -33,7 +33,7 @@ comment on function app.refresh_payment is 'Updates a payment request from its r
 -- What counts as a payment at all is the sum: dust moves no request, and a last cent of it can complete one. Once a request has expired, or was cancelled,
 -- and no receipt in time is pending, only final receipts count. A late receipt changes an underpaid request when it is final, not before: a merchant that
 -- read "underpaid" next reads the final result.
-create or replace function app.payment_of(r app.payment_request, expired boolean, out status text, out received numeric, out pending numeric,
+create or replace function app.payment_state(r app.payment_request, expired boolean, out status text, out received numeric, out pending numeric,
   out late boolean, out txid text, out paid_at timestamptz, out decide_at timestamptz)
 language plpgsql stable set search_path = pg_catalog as $$
 declare
@@ -59,14 +59,20 @@ begin
     when pending_in_time or received < r.detected_from or not expired then 'detected'
     else 'underpaid' end;
   decide_at := case when status not in ('awaiting', 'detected') then null when not expired then least(r.expires_at, r.cancelled_at)
-    when unmined_in_time then nullif(least(r.expires_at, r.cancelled_at) + r.late_after, 'infinity') end;
+    when unmined_in_time then nullif(app.or_soon(least(r.expires_at, r.cancelled_at) + r.late_after), 'infinity') end;
 end $$;
-comment on function app.payment_of is 'The state of a payment request by its receipts: its status; what is final and what is pending, in base units; whether some of it came late; the transaction that completed it (else the last one), and when that became final; when time alone may change it.';
+comment on function app.payment_state is 'The state of a payment request by its receipts: its status; what is final and what is pending, in base units; whether some of it came late; the transaction that completed it (else the last one), and when that became final; when time alone may change it.';
+
+-- What is in no block is late only once the chain was read up to then (app.receipt), which may take a while.
+create or replace function app.or_soon(at timestamptz) returns timestamptz
+language sql stable set search_path = pg_catalog
+return case when at > statement_timestamp() then at else statement_timestamp() + interval '10 seconds' end;
+comment on function app.or_soon is 'A time, or ten seconds from now if it is past.';
 
 create or replace function app.paid_from(r app.payment_request) returns numeric
 language sql immutable set search_path = pg_catalog
-return greatest(least(r.detected_from, r.amount), r.amount - greatest(r.tolerance, r.detected_from - 1));
-comment on function app.paid_from is 'The least that pays a request, in base units: what is missing then is within its tolerance, or too little to be sent.';
+return greatest(least(r.detected_from, r.amount), r.amount - greatest(r.tolerance, least(r.detected_from - 1, div(r.amount, 100))));
+comment on function app.paid_from is 'The least that pays a request, in base units: what is missing then is within its tolerance, or too little to be a payment and no more than a hundredth.';
 
 create or replace function app.payment_missing(r app.payment_request) returns numeric
 language sql stable set search_path = pg_catalog as $$
@@ -92,9 +98,10 @@ language plpgsql security definer set search_path = pg_catalog set plan_cache_mo
 declare
   due uuid;
   decided int := 0;
+  now timestamptz := clock_timestamp(); -- a constant for the index
 begin
   for due in
-    select p.id from app.payment_request p where p.decide_at <= clock_timestamp() order by p.decide_at limit batch for no key update skip locked
+    select p.id from app.payment_request p where p.decide_at <= now order by p.decide_at limit batch for no key update skip locked
   loop
     perform app.refresh_payment(due);
     decided := decided + 1;

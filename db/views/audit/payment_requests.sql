@@ -1,9 +1,9 @@
--- Computes the state of each request from its receipts a second time, without app.payment_of: for all requests at once, because one after the other
+-- Computes the state of each request from its receipts a second time, without app.payment_state: for all requests at once, because one after the other
 -- would take minutes. A request that time has changed, and whose status was not decided since, is left out. app.stuck reports an undecided one; it is no
 -- finding here, because a copy of the database that was restored for an audit has no worker.
 create or replace view audit.payment_requests as
 with receipt as (
-  select c.*, r.amount - least(greatest(r.tolerance, r.detected_from - 1), greatest(r.amount - r.detected_from, 0)) as enough,
+  select c.*, r.amount - least(greatest(r.tolerance, least(r.detected_from - 1, div(r.amount, 100))), greatest(r.amount - r.detected_from, 0)) as enough,
     sum(c.amount) filter (where c.status = 'final') over (partition by c.payment_request_id order by c.finalisation, c.seq) as so_far
   from app.receipt c join app.payment_request r on r.id = c.payment_request_id
 ), summed as (

@@ -9,14 +9,14 @@ export const requests: Mutation[] = [
   {
     rule: 'A request is paid from the amount less its tolerance on',
     file: status,
-    from: 'r.amount - greatest(r.tolerance, r.detected_from - 1));',
-    to: 'r.amount - (r.detected_from - 1));',
+    from: 'r.amount - greatest(r.tolerance, least(r.detected_from - 1, div(r.amount, 100))));',
+    to: 'r.amount - least(r.detected_from - 1, div(r.amount, 100)));',
     tests: states,
   },
   {
     rule: 'What nobody can send may be missing',
     file: status,
-    from: 'r.amount - greatest(r.tolerance, r.detected_from - 1));',
+    from: 'r.amount - greatest(r.tolerance, least(r.detected_from - 1, div(r.amount, 100))));',
     to: 'r.amount - r.tolerance);',
     tests: states,
   },
@@ -51,14 +51,14 @@ export const requests: Mutation[] = [
   {
     rule: 'Money that no block takes is late after some time',
     file: 'db/views/api/receipt.sql',
-    from: 'or coalesce(d.mined_at, statement_timestamp()) >',
+    from: 'or coalesce(d.mined_at, least(statement_timestamp(), k.head_time)) >',
     to: 'or d.mined_at >',
     tests: states,
   },
   {
     rule: 'Money that a block takes too late is late',
     file: 'db/views/api/receipt.sql',
-    from: 'or coalesce(d.mined_at, statement_timestamp()) >',
+    from: 'or coalesce(d.mined_at, least(statement_timestamp(), k.head_time)) >',
     to: 'or d.mined_at is null and statement_timestamp() >',
     tests: states,
   },
@@ -79,7 +79,7 @@ export const requests: Mutation[] = [
   {
     rule: 'The worker decides when unconfirmed money becomes late',
     file: status,
-    from: "when unmined_in_time then nullif(least(r.expires_at, r.cancelled_at) + r.late_after, 'infinity') end;",
+    from: "when unmined_in_time then nullif(app.or_soon(least(r.expires_at, r.cancelled_at) + r.late_after), 'infinity') end;",
     to: 'end;',
     tests: ['db/payment-unconfirmed.test.ts'],
   },
@@ -96,6 +96,20 @@ export const requests: Mutation[] = [
     from: 'select case when r.received + r.pending >= app.paid_from(r) then 0',
     to: 'select case when r.received + r.pending >= r.amount then 0',
     tests: states,
+  },
+  {
+    rule: 'Without a tolerance no more than a hundredth may be missing',
+    file: status,
+    from: 'least(r.detected_from - 1, div(r.amount, 100))',
+    to: 'r.detected_from - 1',
+    tests: states,
+  },
+  {
+    rule: 'What is in no block is late only once the chain was read up to then',
+    file: 'db/views/api/receipt.sql',
+    from: 'least(statement_timestamp(), k.head_time)',
+    to: 'statement_timestamp()',
+    tests: ['db/payment-unconfirmed.test.ts'],
   },
   {
     rule: 'At most half of an amount may be missing',
@@ -135,8 +149,8 @@ export const requests: Mutation[] = [
   {
     rule: 'The URI of the API asks for what is missing',
     file: 'db/functions/payment_requests/show.sql',
-    from: 'r.token, w.address, app.payment_missing(r)::text',
-    to: 'r.token, w.address, r.amount::text',
+    from: 'then app.payment_missing(r) else 0 end::text',
+    to: 'then r.amount else 0 end::text',
     tests: ['api/payment-requests.test.ts'],
   },
 ]
