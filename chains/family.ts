@@ -34,6 +34,8 @@ export interface ChainFamily<C extends Chain = Chain, S extends CommonSettings =
   foldsAddresses: boolean
   /** Who pays for a sweep of the native coin: the address that is swept, or the treasury. */
   nativeSweepsPaidBy: 'address' | 'treasury'
+  /** What an address is, in its display form, if it is certainly no wallet. `chains`: the settings of all chains of the family. */
+  noWallet?(address: string, chains: S[]): string | undefined
   /** Loaded only when needed, because loading takes longer than most commands run. */
   forms(): Promise<Forms<C, S>>
 }

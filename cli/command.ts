@@ -153,20 +153,25 @@ export function baseUnits({token, decimals}: Asset, amount: string): bigint {
 }
 
 /** An address on the chain that is not the service's own, in its display form. Throws if it is not an address, or is the service's own. */
-export async function foreignAddress(db: pg.Client, chain: ChainCode, text: string): Promise<string> {
-  const address = await readAddress(db, chain, text)
+export async function foreignAddress({db, service}: Sluice, chain: ChainCode, text: string): Promise<string> {
+  const address = await readAddress(db, service, chain, text)
   const {rowCount} = await db.query('select from custody.address where address = $1', [address])
   if (rowCount) throw new PermanentError(`${address} belongs to this service; give an address outside it`)
   return address
 }
 
-async function readAddress(db: pg.Client, chain: ChainCode, text: string): Promise<string> {
+async function readAddress(db: pg.Client, service: Facts, chain: ChainCode, text: string): Promise<string> {
   const {rows} = await db.query<{address: string}>(anyOwnAddress, [chain])
   try {
-    return await displayForm(chain, text, rows[0]?.address)
+    return await displayForm(
+      chainCodes.map(code => settingsOf(service, code)),
+      chain,
+      text,
+      rows[0]?.address,
+    )
   } catch (error) {
     if (error instanceof AddressError)
-      throw new PermanentError(`"${text}" is not an address on ${chain}: it ${error.message}`)
+      throw new PermanentError(`"${text}" cannot be used on ${chain}: it ${error.message}`)
     throw error
   }
 }

@@ -140,27 +140,26 @@ export function addTreasuryCommands(program: Command): void {
     .requiredOption('--amount <amount>', 'in whole coins, such as 1.5')
     .requiredOption('--to <address>', "an address on the operator's whitelist")
     .action(
-      action<{chain: ChainCode; token: string; amount: string; to: string}>(
-        async ({db, service}, {chain, ...options}) => {
-          const settings = settingsOf(service, chain)
-          const asset = requireAsset(settings, options.token)
-          const amount = baseUnits(asset, options.amount)
-          const to = await foreignAddress(db, chain, options.to)
-          await requireWhitelisted(db, chain, to)
-          const limit = settings.payoutLimit.get(asset.token)
-          if (limit !== undefined && amount > limit)
-            throw new PermanentError(
-              `${options.amount} ${asset.token} is more than ${chain}_PAYOUT_LIMIT allows at once; withdraw less, or raise the limit`,
-            )
-          const family = await payoutFamilyOf(settings)
-          if (family.asksBeforeWithdrawal) requireFollowed(service, chain)
-          const id = await family.beginWithdrawal(db, settings, {token: asset.token, amount, to})
-          return {
-            json: {id, chain, token: asset.token, amount: options.amount, to},
-            text: `${options.amount} ${asset.token} are on their way to ${to}; sluice treasury show lists it until it is final.`,
-          }
-        },
-      ),
+      action<{chain: ChainCode; token: string; amount: string; to: string}>(async (sluice, {chain, ...options}) => {
+        const {db, service} = sluice
+        const settings = settingsOf(service, chain)
+        const asset = requireAsset(settings, options.token)
+        const amount = baseUnits(asset, options.amount)
+        const to = await foreignAddress(sluice, chain, options.to)
+        await requireWhitelisted(db, chain, to)
+        const limit = settings.payoutLimit.get(asset.token)
+        if (limit !== undefined && amount > limit)
+          throw new PermanentError(
+            `${options.amount} ${asset.token} is more than ${chain}_PAYOUT_LIMIT allows at once; withdraw less, or raise the limit`,
+          )
+        const family = await payoutFamilyOf(settings)
+        if (family.asksBeforeWithdrawal) requireFollowed(service, chain)
+        const id = await family.beginWithdrawal(db, settings, {token: asset.token, amount, to})
+        return {
+          json: {id, chain, token: asset.token, amount: options.amount, to},
+          text: `${options.amount} ${asset.token} are on their way to ${to}; sluice treasury show lists it until it is final.`,
+        }
+      }),
     )
 
   leaf(

@@ -123,7 +123,7 @@ const back = () => ['unattributed', 'return', ids.ether!]
 
 test('a return goes only to a foreign address on the operator’s whitelist, and never for an unknown token', async () => {
   const refused: [string[], RegExp][] = [
-    [[...back(), '--to', '0x12'], /"0x12" is not an address on ETH/],
+    [[...back(), '--to', '0x12'], /"0x12" cannot be used on ETH: it must be 0x and 40 hex digits/],
     [[...back(), '--to', user.address], /belongs to this service/],
     [[...back(), '--to', destination], /is not on the operator's whitelist; to add it, run sluice whitelist add/],
     [['unattributed', 'return', ids.fake!, '--to', destination], /move it with the seed in a wallet/],

@@ -241,7 +241,8 @@ interface Returned {
 }
 
 /** Records the decision; the worker carries it out. Custody checks the whitelist and the limits again before it signs. */
-async function giveBack({db, service}: Sluice, id: string, address: string): Promise<Returned> {
+async function giveBack(sluice: Sluice, id: string, address: string): Promise<Returned> {
+  const {db, service} = sluice
   const {rows} = await db.query<{uuid: string; chain: ChainCode; token: string; amount: string | null; units: string}>(
     `select d.id as uuid, d.chain, d.token, app.decimal(d.amount, a.decimals) as amount, d.amount::text as units
      from app.deposit d left join app.asset a on a.chain = d.chain and a.token = d.token where d.id = $1`,
@@ -251,7 +252,7 @@ async function giveBack({db, service}: Sluice, id: string, address: string): Pro
   if (!deposit) throw new PermanentError(`there is no deposit ${id}; sluice unattributed list shows what there is`)
   const {uuid, chain, token, amount, units} = deposit
   if (amount === null) throw unsupported({id, token, chain})
-  const to = await foreignAddress(db, chain, address)
+  const to = await foreignAddress(sluice, chain, address)
   await requireWhitelisted(db, chain, to)
   const limit = settingsOf(service, chain).payoutLimit.get(token)
   if (limit !== undefined && BigInt(units) > limit)

@@ -45,10 +45,11 @@ export function addWhitelistCommands(program: Command): void {
     .requiredOption(...addressOption)
     .option('--wait-hours <number>', 'hours until the entry counts', wholeNumber, 0)
     .action(
-      action<Entry & {waitHours: number}>(async ({db}, options) => {
+      action<Entry & {waitHours: number}>(async (sluice, options) => {
+        const {db} = sluice
         const {chain, waitHours} = options
         const owner = await ownerOf(db, options)
-        const address = await foreignAddress(db, chain, options.address)
+        const address = await foreignAddress(sluice, chain, options.address)
         await db.query(
           `insert into custody.whitelist (merchant_id, chain, address, active_at)
            values ($1, $2, $3, clock_timestamp() + make_interval(hours => $4)) on conflict do nothing`,

@@ -48,6 +48,7 @@ export const refusalCodes = [
   'txid_taken',
   'sweep_too_dear',
   'sweep_too_small',
+  'destination_not_payable',
   'fee_budget_reached',
   'chain_halted',
   'journal_ahead',

@@ -9,6 +9,7 @@
 import type pg from 'pg'
 import type {CommonSettings} from '../chains/chain-settings.ts'
 import type {ChainSettings} from '../chains/families.ts'
+import {noWallet} from '../chains/no-wallet.ts'
 import type {Asset, ChainCode, Family} from '../chains/registry.ts'
 import {type Attempt, checkJournal, checkRows, type Details} from './attempts.ts'
 import {entryColumns, type Journal} from './journal.ts'
@@ -167,8 +168,15 @@ function checkNet({gross, fee, net}: Payout): void {
     throw new Refusal('amount_not_net', 'the net amount is not the gross amount less the fee')
 }
 
+/** Throws a Refusal if what is paid there is lost, whatever a whitelist says. */
+function checkWallet({chains}: PolicyContext, chain: ChainCode, address: string): void {
+  const what = noWallet(chains.values(), chain, address)
+  if (what) throw new Refusal('destination_not_payable', `the destination is ${what}: what is paid there is lost`)
+}
+
 async function checkFirst(context: PolicyContext, payout: Payout, more = {withBegun: false}): Promise<void> {
-  const {chain, token, is_ours, is_whitelisted} = payout
+  const {chain, token, address, is_ours, is_whitelisted} = payout
+  checkWallet(context, chain, address)
   if (is_ours) throw new Refusal('not_whitelisted', 'the destination is an address of this service')
   if (!is_whitelisted)
     throw new Refusal(
@@ -356,6 +364,7 @@ export async function checkWithdraw(
         'a withdrawal keeps the destination, token and amount of its first signature',
       )
   if (!isFirst) return
+  checkWallet(context, chain, recipient)
   if (is_ours) throw new Refusal('not_whitelisted', 'the destination is an address of this service')
   if (!is_whitelisted)
     throw new Refusal(

@@ -3,6 +3,7 @@ import {z} from 'zod'
 import {RetryableError} from '../../base/errors.ts'
 import {text} from '../../base/text.ts'
 import {anyOwnAddress, displayForm} from '../../chains/address.ts'
+import type {ChainSettings} from '../../chains/families.ts'
 import {AddressError} from '../../chains/family.ts'
 import {type ChainCode, findChain} from '../../chains/registry.ts'
 import type {App, Context} from '../app.ts'
@@ -41,7 +42,7 @@ const PayoutAddresses = z.object({
   ),
 })
 
-export function payoutAddress(app: App, {db}: Context): void {
+export function payoutAddress(app: App, {db, chains}: Context): void {
   app.get(
     '/v1/payout-addresses',
     {
@@ -82,15 +83,20 @@ export function payoutAddress(app: App, {db}: Context): void {
       const chain = findChain(body.chain)?.code
       if (!chain) throw chainNotEnabled(body.chain)
       const own = await db.of(merchantId).read<[string]>(findOwn, [chain])
-      const read = await readAddress(chain, address, own?.[0])
+      const read = await readAddress([...chains.values()], chain, address, own?.[0])
       return await value(db.of(merchantId).change<[string]>(setPayoutAddress, [merchantId, chain, read]))
     },
   )
 }
 
-async function readAddress(chain: ChainCode, address: string, own: string | undefined): Promise<string> {
+async function readAddress(
+  settings: ChainSettings[],
+  chain: ChainCode,
+  address: string,
+  own: string | undefined,
+): Promise<string> {
   try {
-    return await displayForm(chain, address, own)
+    return await displayForm(settings, chain, address, own)
   } catch (error) {
     if (error instanceof AddressError) throw invalid('address', error.code, error.message)
     if (error instanceof RetryableError) throw unavailable(error.message)

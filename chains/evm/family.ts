@@ -1,6 +1,7 @@
 // The EVM family: Ethereum, and other chains that run the Ethereum virtual machine.
 import type {ChainFamily} from '../family.ts'
 import type {EvmChain} from '../registry.ts'
+import {noWallet} from './no-wallet.ts'
 import {type EvmSettings, evmReading, evmVariables} from './settings.ts'
 
 export const evm: ChainFamily<EvmChain, EvmSettings> = {
@@ -14,5 +15,6 @@ export const evm: ChainFamily<EvmChain, EvmSettings> = {
   showsUnconfirmed: false,
   foldsAddresses: true,
   nativeSweepsPaidBy: 'address',
+  noWallet,
   forms: () => import('./forms.ts'),
 }

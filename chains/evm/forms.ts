@@ -11,7 +11,6 @@ export function displayForm(_chain: EvmChain, address: string): string {
   if (!/^0x[0-9a-fA-F]{40}$/.test(address)) throw new AddressError('invalid_address', 'must be 0x and 40 hex digits')
   if (isMixedCase && !isAddress(address, {strict: true}))
     throw new AddressError('invalid_checksum', 'is mistyped: its upper and lower case do not match (EIP-55)')
-  if (BigInt(address) === 0n) throw new AddressError('invalid_address', 'must not be the zero address')
   return getAddress(`0x${digits.toLowerCase()}`)
 }
 

@@ -1,6 +1,6 @@
 // Addresses of Solana.
 import {expect, test} from 'vitest'
-import {addressOf, bytesOf, computeBudgetProgram, systemProgram, walletAddress} from './address.ts'
+import {addressOf, bytesOf, computeBudgetProgram, noWallet, systemProgram} from './address.ts'
 
 const wallet = 'HAgk14JpMQLgt6rVgv7cBQFJWFto5Dqxi472uT3DKpqk'
 /** As wallets of several signers have: no key signs for it. */
@@ -36,23 +36,25 @@ test('a text that does not stand for 32 bytes is refused', () => {
     `0x${'ab'.repeat(20)}`,
   ]
   for (const text of [...tooLong, ...tooShort, ...otherLetters])
-    expect(() => walletAddress(text), text).toThrow(expect.objectContaining({code: 'invalid_address'}))
+    expect(() => bytesOf(text), text).toThrow(expect.objectContaining({code: 'invalid_address'}))
   for (const length of [31, 33]) expect(() => addressOf(new Uint8Array(length))).toThrow(RangeError)
 })
 
-test('nobody is paid at a program or a sysvar; a wallet without a key may be paid', () => {
-  for (const address of [wallet, vault]) expect(walletAddress(address)).toBe(address)
-  for (const address of [
-    systemProgram,
-    computeBudgetProgram,
-    'SysvarC1ock11111111111111111111111111111111',
-    'TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA',
-    'So11111111111111111111111111111111111111112',
+test('programs and sysvars are no wallets; an address without a key may be one', () => {
+  for (const address of [wallet, vault]) expect(noWallet(address)).toBeUndefined()
+  expect(
+    [
+      systemProgram,
+      computeBudgetProgram,
+      'SysvarC1ock11111111111111111111111111111111',
+      'TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA',
+      'So11111111111111111111111111111111111111112',
+    ].map(noWallet),
+  ).toEqual([
+    'the System program',
+    'the Compute Budget program',
+    'a sysvar',
+    'the Token program',
+    'the mint of wrapped SOL',
   ])
-    expect(() => walletAddress(address)).toThrow(
-      expect.objectContaining({
-        code: 'invalid_address',
-        message: expect.stringContaining('what is paid there is lost'),
-      }),
-    )
 })

@@ -18,12 +18,9 @@ export function bytesOf(address: string): Buffer {
   return bytes
 }
 
-/** The same address, if somebody may be paid there: programs and sysvars are no wallets. Throws AddressError. */
-export function walletAddress(address: string): string {
-  bytesOf(address)
-  const found = notWallets.find(([known]) => known === address)
-  if (!found) return address
-  throw new AddressError('invalid_address', `is ${found[1]}, no wallet: what is paid there is lost`)
+/** Programs and sysvars are no wallets. */
+export function noWallet(address: string): string | undefined {
+  return notWallets.find(([known]) => known === address)?.[1]
 }
 
 export const systemProgram = '11111111111111111111111111111111'

@@ -2,6 +2,7 @@
 import {lifetimeMarginMs} from '../expiry-settings.ts'
 import type {ChainFamily} from '../family.ts'
 import type {SolanaChain} from '../registry.ts'
+import {noWallet} from './address.ts'
 import {blockMs, lifetimeBlocks} from './message.ts'
 import {type SolanaSettings, solanaReading, solanaVariables} from './settings.ts'
 
@@ -17,5 +18,6 @@ export const solana: ChainFamily<SolanaChain, SolanaSettings> = {
   showsUnconfirmed: false,
   foldsAddresses: false,
   nativeSweepsPaidBy: 'treasury',
+  noWallet,
   forms: () => import('./forms.ts'),
 }

@@ -2,11 +2,11 @@
 import {formatUnits} from 'viem/utils'
 import type {Payment} from '../family.ts'
 import type {SolanaChain} from '../registry.ts'
-import {walletAddress} from './address.ts'
+import {addressOf, bytesOf} from './address.ts'
 import {parsePayment} from './message.ts'
 import type {SolanaSettings} from './settings.ts'
 
-export const displayForm = (_chain: SolanaChain, address: string): string => walletAddress(address)
+export const displayForm = (_chain: SolanaChain, address: string): string => addressOf(bytesOf(address))
 
 export const display = (address: string): string => address
 

@@ -2,6 +2,7 @@
 import {lifetimeMarginMs} from '../expiry-settings.ts'
 import type {ChainFamily} from '../family.ts'
 import type {TronChain} from '../registry.ts'
+import {noWallet} from './no-wallet.ts'
 import {longestLifetimeMs, type TronSettings, tronReading, tronVariables} from './settings.ts'
 
 export const tron: ChainFamily<TronChain, TronSettings> = {
@@ -21,5 +22,6 @@ export const tron: ChainFamily<TronChain, TronSettings> = {
   showsUnconfirmed: false,
   foldsAddresses: false,
   nativeSweepsPaidBy: 'address',
+  noWallet,
   forms: () => import('./forms.ts'),
 }

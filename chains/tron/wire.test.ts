@@ -155,11 +155,15 @@ test('the root of several transactions pairs them from the left; one that is lef
 const anyBytes = (length: number) => fc.uint8Array({minLength: length, maxLength: length})
 const anyAddress = anyBytes(20).map(tail => Uint8Array.of(0x41, ...tail))
 
-test('nobody is paid at the zero address', () => {
-  const zero = 'T9yD14Nj9j7xAB4dbGeiX9h8unkKHxuWwb'
-  expect(bytesOf(zero)).toEqual(Buffer.from(`41${'00'.repeat(20)}`, 'hex'))
+test('an address in the hex of nodes is shown as people write it', () => {
   const [chain] = chains.filter(({family}) => family === 'tron')
-  expect(() => displayForm(chain as TronChain, zero)).toThrow('must not be the zero address')
+  const shown = (address: string) => displayForm(chain as TronChain, address)
+  const text = 'TLsV52sRDL79HXGGm9yzwKibb6BeruhUzy'
+  const inHex = hex(bytesOf(text))
+  for (const address of [text, inHex, `0x${inHex.toUpperCase()}`, inHex.toUpperCase()])
+    expect(shown(address)).toBe(text)
+  for (const address of [inHex.slice(2), `42${inHex.slice(2)}`, `${inHex}00`])
+    expect(() => shown(address)).toThrow(expect.objectContaining({code: 'invalid_address'}))
 })
 
 test('addresses are written and read as by tronweb, and a mistyped one is refused', () => {

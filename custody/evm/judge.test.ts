@@ -4,6 +4,7 @@ import {readFileSync} from 'node:fs'
 import path from 'node:path'
 import {
   decodeFunctionData,
+  getAddress,
   type Hex,
   keccak256,
   parseAbi,
@@ -172,6 +173,23 @@ describe('a payout', () => {
       merchant.id,
     ])
     await signed(pay(payout))
+  })
+
+  test.each([
+    ['0x000000000000000000000000000000000000dEaD', 'an address that coins are burned with'],
+    ['0x0000000000000000000000000000000000000001', 'a precompile, or a contract of the protocol'],
+    [getAddress(usdc), 'the contract of USDC on ETH'],
+  ])('to %s, where it would be lost, is refused, also if that is whitelisted', async (address, what) => {
+    const merchant = await world.merchant()
+    await world.db.rows(`select app.set_payout_address($1, 'ETH', $2)`, [merchant.id, address])
+    await world.whitelist(merchant.id, address)
+    const payout = await world.swept(merchant)
+    expect(await refused(pay(payout), 'destination_not_payable')).toBe(
+      `the destination is ${what}: what is paid there is lost`,
+    )
+    expect((await world.custody.ask('/check', {payout_id: payout})).body).toMatchObject({
+      code: 'destination_not_payable',
+    })
   })
 
   test('whose address left the whitelist gets no first signature, but a replacement once it was signed', async () => {
@@ -446,5 +464,12 @@ describe('a withdrawal', () => {
     await world.whitelist(null, address)
     const {id, nonce: taken} = await begun(address)
     await refused(withdraw(id, taken), 'not_whitelisted')
+  })
+
+  test('to where it would be lost is refused, also if that is whitelisted', async () => {
+    const burn = '0x000000000000000000000000000000000000dEaD'
+    await world.whitelist(null, burn)
+    const {id, nonce: taken} = await begun(burn)
+    await refused(withdraw(id, taken), 'destination_not_payable')
   })
 })

@@ -12,6 +12,7 @@ import {failureOf, inWords} from '../../db/failure.ts'
 import {
   type Context,
   noNode,
+  notPayable,
   type Outcome,
   type Payout,
   type PayoutChain,
@@ -99,7 +100,10 @@ async function ask(to: Context, {id}: Payout): Promise<Wait | undefined> {
   step('payout: before check')
   return await retryable(
     to.custody.check(id).then(response => {
-      return response.ok ? undefined : {reason: response.code, detail: response.message, ms: retryMs.refused}
+      if (response.ok) return undefined
+      const {code, message} = response
+      if (code === 'destination_not_payable') return notPayable(code, message)
+      return {reason: code, detail: message, ms: retryMs.refused}
     }),
     async detail => ({reason: 'custody_unreachable', detail, ms: retryMs.soon}),
   )

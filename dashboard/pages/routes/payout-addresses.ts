@@ -37,7 +37,7 @@ export function payoutAddresses(app: App, context: Context): void {
       url: `/payout-addresses/${chain}`,
       fields: {address: z.string().trim().min(1, 'must not be empty').max(128)},
       act: async ({request: form, address}) => {
-        await request.data.setPayoutAddress(form, chain, await readAddress(request.data, chain, address))
+        await request.data.setPayoutAddress(form, chain, await readAddress(context, request.data, chain, address))
         return `/payout-addresses?saved=${chain}`
       },
       again: (typed, error) => form(request, typed, error),
@@ -46,9 +46,9 @@ export function payoutAddresses(app: App, context: Context): void {
   })
 }
 
-async function readAddress(data: Data, chain: ChainCode, address: string): Promise<string> {
+async function readAddress(context: Context, data: Data, chain: ChainCode, address: string): Promise<string> {
   try {
-    return await displayForm(chain, address, (await data.ownAddress(chain)) ?? undefined)
+    return await displayForm(context.chains.values(), chain, address, (await data.ownAddress(chain)) ?? undefined)
   } catch (error) {
     if (error instanceof AddressError) throw new Refusal(`This address ${error.message}`)
     throw error

@@ -3,6 +3,20 @@ import type {Mutation} from '../mutation.ts'
 
 export const evm: Mutation[] = [
   {
+    rule: 'Custody pays nobody where it would be lost, whatever a whitelist says',
+    file: 'custody/policy.ts',
+    from: '  const what = noWallet(chains.values(), chain, address)',
+    to: '  const what = undefined as string | undefined; void noWallet(chains.values(), chain, address)',
+    tests: ['custody/evm/judge.test.ts'],
+  },
+  {
+    rule: 'The contract of a token is no wallet, on any chain of the family',
+    file: 'chains/evm/no-wallet.ts',
+    from: 'if (token) return',
+    to: 'if (token && chains.length > 9) return',
+    tests: ['chains/no-wallet.test.ts'],
+  },
+  {
     rule: 'A failed transaction moves nothing',
     file: 'indexers/evm/transfers.ts',
     from: 'if (transaction.status !== 1) continue',

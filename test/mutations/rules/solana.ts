@@ -495,8 +495,8 @@ export const solana: Mutation[] = [
   {
     rule: 'Programs and sysvars are no payout addresses',
     file: 'chains/solana/address.ts',
-    from: 'if (!found) return address',
-    to: 'return address',
+    from: 'return notWallets.find(([known]) => known === address)?.[1]',
+    to: 'return undefined && address',
     tests: ['chains/solana/address.test.ts'],
   },
   {
