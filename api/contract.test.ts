@@ -755,6 +755,16 @@ test('PUT /v1/payout-address refuses a text that is no address of the chain with
   expect([notEnabled.status, notEnabled.body.error]).toEqual([422, 'chain_not_enabled'])
 })
 
+test('PUT /v1/payout-address of Solana refuses an address off the curve with 422, unless it is meant', async () => {
+  const {client} = await newMerchant(['SOL'])
+  const body = {chain: 'SOL', address: '5SHQQrjzHCMkZZJzYNhx9szLeYsVCYw4NNr8p7xT9BAY'}
+  const refused = await client.put('/v1/payout-address', body)
+  expect([refused.status, refused.body.error]).toEqual([422, 'unprocessable'])
+  expect(refused.body.message).toMatch(/as a rule it is mistyped.*"allow_off_curve": true$/)
+  expect((await client.put('/v1/payout-address', {...body, allow_off_curve: false})).status).toBe(422)
+  expect((await client.put('/v1/payout-address', {...body, allow_off_curve: true})).body).toEqual(body)
+})
+
 describe('PUT /v1/payout-address of Bitcoin', () => {
   const put = async (address: string) => {
     const {client} = await newMerchant(['BTC'])

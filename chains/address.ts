@@ -9,19 +9,28 @@ import {type ChainCode, chain as chainOf} from './registry.ts'
 export const anyOwnAddress = `select address from custody.address where purpose = 'treasury'
   and family = (select family from app.chain where chain = $1)`
 
+interface Options {
+  /** An address that is rather mistyped than meant is taken all the same. */
+  allowOffCurve?: boolean
+}
+
 /**
  * Forms.displayForm (family.ts) of the chain's family, of an address to which somebody is to be paid. `settings`: of all chains. Throws AddressError also if
- * what is paid there is lost.
+ * what is paid there is lost, or probably is.
  */
 export async function displayForm(
   settings: Iterable<ChainSettings>,
   code: ChainCode,
   address: string,
   own: string | undefined,
+  {allowOffCurve = false}: Options = {},
 ): Promise<string> {
   const chain = chainOf(code)
-  const shown = (await formsOf(chain)).displayForm(chain, address, own)
+  const forms = await formsOf(chain)
+  const shown = forms.displayForm(chain, address, own)
   const what = noWallet(settings, code, shown)
   if (what) throw new AddressError('invalid_address', `is ${what}: what is paid there is lost`)
+  const doubt = allowOffCurve ? undefined : await forms.doubt?.(shown)
+  if (doubt) throw new AddressError('off_curve', doubt)
   return shown
 }

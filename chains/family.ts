@@ -58,6 +58,8 @@ export interface Forms<C extends Chain = Chain, S extends CommonSettings = Commo
    * does not exist yet.
    */
   displayForm(chain: C, address: string, own: string | undefined): string
+  /** Why an address is rather mistyped than meant, if it is not sure: where addresses have no checksum. It follows the address in a sentence. */
+  doubt?(address: string): Promise<string | undefined>
   /** The display form of an address that came from the chain itself. */
   display(address: string): string
   /** A payment URI for wallets, with the exact amount; only the address if wallets have no such form. */
@@ -83,7 +85,7 @@ export interface NodeHead {
 /** The text is not an address of the chain. The message is written to follow the address in a sentence. */
 export class AddressError extends Error {
   override name = 'AddressError'
-  readonly code: 'invalid_address' | 'invalid_checksum'
+  readonly code: 'invalid_address' | 'invalid_checksum' | 'off_curve'
 
   constructor(code: AddressError['code'], message: string) {
     super(message)

@@ -57,3 +57,20 @@ test('wallets are paid', async () => {
   ] as const)
     expect(noWallet(settings, chain, await displayForm(settings, chain, address, undefined))).toBeUndefined()
 })
+
+test('an address on Solana that no key signs for is rather mistyped, unless it is meant', async () => {
+  const vault = '5SHQQrjzHCMkZZJzYNhx9szLeYsVCYw4NNr8p7xT9BAY' // of a multisignature wallet: address.test.ts says how it is made
+  await expect(displayForm(settings, 'SOL', vault, undefined)).rejects.toMatchObject({code: 'off_curve'})
+  expect(await displayForm(settings, 'SOL', vault, undefined, {allowOffCurve: true})).toBe(vault)
+})
+
+test('of addresses with one letter changed, about half are noticed on Solana', async () => {
+  const wallet = '7yPc1Wuv6geDhtbW7U33dJehEt4qv4t144iaQbcYi9Dx'
+  const letters = '123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz'
+  const typed = [...letters]
+    .map(letter => wallet.slice(0, 20) + letter + wallet.slice(21))
+    .filter(text => text !== wallet)
+  const taken = await Promise.allSettled(typed.map(text => displayForm(settings, 'SOL', text, undefined)))
+  const noticed = taken.filter(({status}) => status === 'rejected').length
+  expect(noticed).toBeGreaterThan(typed.length / 4)
+})

@@ -153,25 +153,34 @@ export function baseUnits({token, decimals}: Asset, amount: string): bigint {
 }
 
 /** An address on the chain that is not the service's own, in its display form. Throws if it is not an address, or is the service's own. */
-export async function foreignAddress({db, service}: Sluice, chain: ChainCode, text: string): Promise<string> {
-  const address = await readAddress(db, service, chain, text)
+export async function foreignAddress(
+  {db, service}: Sluice,
+  chain: ChainCode,
+  text: string,
+  {allowOffCurve = false} = {},
+): Promise<string> {
+  const address = await readAddress(db, service, chain, text, allowOffCurve)
   const {rowCount} = await db.query('select from custody.address where address = $1', [address])
   if (rowCount) throw new PermanentError(`${address} belongs to this service; give an address outside it`)
   return address
 }
 
-async function readAddress(db: pg.Client, service: Facts, chain: ChainCode, text: string): Promise<string> {
+async function readAddress(
+  db: pg.Client,
+  service: Facts,
+  chain: ChainCode,
+  text: string,
+  allowOffCurve: boolean,
+): Promise<string> {
   const {rows} = await db.query<{address: string}>(anyOwnAddress, [chain])
   try {
-    return await displayForm(
-      chainCodes.map(code => settingsOf(service, code)),
-      chain,
-      text,
-      rows[0]?.address,
-    )
+    const settings = chainCodes.map(code => settingsOf(service, code))
+    return await displayForm(settings, chain, text, rows[0]?.address, {allowOffCurve})
   } catch (error) {
-    if (error instanceof AddressError)
-      throw new PermanentError(`"${text}" cannot be used on ${chain}: it ${error.message}`)
+    if (error instanceof AddressError) {
+      const sure = error.code === 'off_curve' ? '. If it is meant, add --allow-off-curve' : ''
+      throw new PermanentError(`"${text}" cannot be used on ${chain}: it ${error.message}${sure}`)
+    }
     throw error
   }
 }

@@ -145,7 +145,7 @@ export function addTreasuryCommands(program: Command): void {
         const settings = settingsOf(service, chain)
         const asset = requireAsset(settings, options.token)
         const amount = baseUnits(asset, options.amount)
-        const to = await foreignAddress(sluice, chain, options.to)
+        const to = await foreignAddress(sluice, chain, options.to, {allowOffCurve: true})
         await requireWhitelisted(db, chain, to)
         const limit = settings.payoutLimit.get(asset.token)
         if (limit !== undefined && amount > limit)

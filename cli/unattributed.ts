@@ -252,7 +252,7 @@ async function giveBack(sluice: Sluice, id: string, address: string): Promise<Re
   if (!deposit) throw new PermanentError(`there is no deposit ${id}; sluice unattributed list shows what there is`)
   const {uuid, chain, token, amount, units} = deposit
   if (amount === null) throw unsupported({id, token, chain})
-  const to = await foreignAddress(sluice, chain, address)
+  const to = await foreignAddress(sluice, chain, address, {allowOffCurve: true})
   await requireWhitelisted(db, chain, to)
   const limit = settingsOf(service, chain).payoutLimit.get(token)
   if (limit !== undefined && BigInt(units) > limit)

@@ -43,13 +43,17 @@ export function addWhitelistCommands(program: Command): void {
     .option(...operatorOption)
     .requiredOption(...chainOption)
     .requiredOption(...addressOption)
+    .option(
+      '--allow-off-curve',
+      'on Solana: the address is no point of the curve, and meant, such as the vault of a multisignature wallet',
+    )
     .option('--wait-hours <number>', 'hours until the entry counts', wholeNumber, 0)
     .action(
-      action<Entry & {waitHours: number}>(async (sluice, options) => {
+      action<Entry & {waitHours: number; allowOffCurve?: boolean}>(async (sluice, options) => {
         const {db} = sluice
-        const {chain, waitHours} = options
+        const {chain, waitHours, allowOffCurve} = options
         const owner = await ownerOf(db, options)
-        const address = await foreignAddress(sluice, chain, options.address)
+        const address = await foreignAddress(sluice, chain, options.address, {allowOffCurve: allowOffCurve === true})
         await db.query(
           `insert into custody.whitelist (merchant_id, chain, address, active_at)
            values ($1, $2, $3, clock_timestamp() + make_interval(hours => $4)) on conflict do nothing`,

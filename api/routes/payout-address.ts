@@ -9,7 +9,7 @@ import {type ChainCode, findChain} from '../../chains/registry.ts'
 import type {App, Context} from '../app.ts'
 import {statement, value} from '../database.ts'
 import {changeErrors, errors} from '../error-codes.ts'
-import {chainNotEnabled, invalid, unavailable} from '../errors.ts'
+import {ApiError, chainNotEnabled, invalid, unavailable} from '../errors.ts'
 import {address, chainCode, requestedChain, timestamp} from '../schemas.ts'
 
 const findOwn = statement('find_own_address', anyOwnAddress)
@@ -67,10 +67,19 @@ export function payoutAddress(app: App, {db, chains}: Context): void {
         summary: 'Register the payout address of a chain',
         operationId: 'setPayoutAddress',
         description:
-          'Replaces the one before it for later payouts. An address of this service is refused. On a chain that is no longer enabled, it ' +
+          'Replaces the one before it for later payouts. An address of this service is refused, and one at which what is paid is lost. On a chain that is no longer enabled, it ' +
           'can be set while a balance, or a payout under way, is left there.',
         body: z
-          .object({chain: requestedChain, address: text(128)})
+          .object({
+            chain: requestedChain,
+            address: text(128),
+            allow_off_curve: z
+              .boolean()
+              .optional()
+              .describe(
+                'True if an address on Solana that is no point of the curve is meant, such as the vault of a multisignature wallet.',
+              ),
+          })
           .meta({examples: [{chain: 'ETH', address: '0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed'}]}),
         response: {
           200: PayoutAddress.describe('It is registered.'),
@@ -79,11 +88,11 @@ export function payoutAddress(app: App, {db, chains}: Context): void {
       },
     },
     async ({merchantId, body}) => {
-      const {address} = body
+      const {address, allow_off_curve: allowOffCurve = false} = body
       const chain = findChain(body.chain)?.code
       if (!chain) throw chainNotEnabled(body.chain)
       const own = await db.of(merchantId).read<[string]>(findOwn, [chain])
-      const read = await readAddress([...chains.values()], chain, address, own?.[0])
+      const read = await readAddress([...chains.values()], chain, address, own?.[0], allowOffCurve)
       return await value(db.of(merchantId).change<[string]>(setPayoutAddress, [merchantId, chain, read]))
     },
   )
@@ -94,10 +103,13 @@ async function readAddress(
   chain: ChainCode,
   address: string,
   own: string | undefined,
+  allowOffCurve: boolean,
 ): Promise<string> {
   try {
-    return await displayForm(settings, chain, address, own)
+    return await displayForm(settings, chain, address, own, {allowOffCurve})
   } catch (error) {
+    if (error instanceof AddressError && error.code === 'off_curve')
+      throw new ApiError(422, 'unprocessable', `the address ${error.message}: then send "allow_off_curve": true`)
     if (error instanceof AddressError) throw invalid('address', error.code, error.message)
     if (error instanceof RetryableError) throw unavailable(error.message)
     throw error

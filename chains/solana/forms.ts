@@ -8,6 +8,13 @@ import type {SolanaSettings} from './settings.ts'
 
 export const displayForm = (_chain: SolanaChain, address: string): string => addressOf(bytesOf(address))
 
+/** @solana/kit is loaded only here, because that takes a quarter of a second. */
+export async function doubt(address: string): Promise<string | undefined> {
+  const {isOffCurveAddress, address: parsed} = await import('@solana/kit')
+  if (!isOffCurveAddress(parsed(address))) return undefined
+  return 'is no point of the curve, so no key signs for it: as a rule it is mistyped. Vaults of multisignature wallets have such addresses'
+}
+
 export const display = (address: string): string => address
 
 /** A transfer request of the Solana Pay specification (docs.solanapay.com/spec). */

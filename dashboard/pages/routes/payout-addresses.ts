@@ -2,8 +2,9 @@
 import type {FastifyRequest} from 'fastify'
 import {z} from 'zod'
 import {displayForm} from '../../../chains/address.ts'
+import {formsOf} from '../../../chains/families.ts'
 import {AddressError} from '../../../chains/family.ts'
-import {type ChainCode, chainCodes} from '../../../chains/registry.ts'
+import {type ChainCode, chainCodes, chain as registered} from '../../../chains/registry.ts'
 import type {App, Context} from '../app.ts'
 import {chainsOf} from '../chains.ts'
 import type {Data} from '../data.ts'
@@ -18,7 +19,8 @@ export function payoutAddresses(app: App, context: Context): void {
   const form = async ({params, data}: FastifyRequest, typed: Fields, error?: string) => {
     const {chain} = read(Params, params)
     const now = (await data.payoutAddresses()).find(row => row.chain === chain)
-    return payoutAddressPage(chains(chain), now, typed, error)
+    const mayBeOffCurve = (await formsOf(registered(chain))).doubt !== undefined
+    return payoutAddressPage(chains(chain), now, typed, {error, mayBeOffCurve})
   }
 
   app.get('/payout-addresses', async request => {
@@ -35,9 +37,13 @@ export function payoutAddresses(app: App, context: Context): void {
     const {chain} = read(Params, request.params)
     return submit(request, reply, {
       url: `/payout-addresses/${chain}`,
-      fields: {address: z.string().trim().min(1, 'must not be empty').max(128)},
-      act: async ({request: form, address}) => {
-        await request.data.setPayoutAddress(form, chain, await readAddress(context, request.data, chain, address))
+      fields: {
+        address: z.string().trim().min(1, 'must not be empty').max(128),
+        allow_off_curve: z.literal('true').optional(),
+      },
+      act: async ({request: form, address, allow_off_curve}) => {
+        const read = await readAddress(context, request.data, chain, address, allow_off_curve !== undefined)
+        await request.data.setPayoutAddress(form, chain, read)
         return `/payout-addresses?saved=${chain}`
       },
       again: (typed, error) => form(request, typed, error),
@@ -46,9 +52,16 @@ export function payoutAddresses(app: App, context: Context): void {
   })
 }
 
-async function readAddress(context: Context, data: Data, chain: ChainCode, address: string): Promise<string> {
+async function readAddress(
+  context: Context,
+  data: Data,
+  chain: ChainCode,
+  address: string,
+  allowOffCurve: boolean,
+): Promise<string> {
   try {
-    return await displayForm(context.chains.values(), chain, address, (await data.ownAddress(chain)) ?? undefined)
+    const own = (await data.ownAddress(chain)) ?? undefined
+    return await displayForm(context.chains.values(), chain, address, own, {allowOffCurve})
   } catch (error) {
     if (error instanceof AddressError) throw new Refusal(`This address ${error.message}`)
     throw error

@@ -3,6 +3,7 @@ import {
   alert,
   button,
   card,
+  choices,
   command,
   copyable,
   decide,
@@ -18,7 +19,7 @@ import {
 import {type Html, html} from '../../html.ts'
 import type {Chains, ShownChain} from '../chains.ts'
 import type {Me, PayoutAddress} from '../data.ts'
-import {counted, type Fields, one, type View} from '../view.ts'
+import {counted, type Fields, many, one, type View} from '../view.ts'
 
 const states: Record<NonNullable<PayoutAddress['whitelist']>, [text: string, tone: Tone]> = {
   missing: ['not on the whitelist', 'bad'],
@@ -92,7 +93,7 @@ export const payoutAddressPage = (
   chain: ShownChain,
   now: PayoutAddress | undefined,
   typed: Fields,
-  error?: string,
+  {error, mayBeOffCurve}: {error?: string | undefined; mayBeOffCurve: boolean},
 ): View => ({
   title: `Payout address on ${chain.code}`,
   section: '/payout-addresses',
@@ -107,5 +108,14 @@ ${now?.address && html`<p class="soft">Now: ${copyable(now.address, 'present add
     autocomplete: 'off',
     isFirst: true,
     help: 'Copy it from your wallet. Check its first and last letters.',
-  })}${decide('Save the address', '/payout-addresses')}</form></section>`,
+  })}${
+    mayBeOffCurve
+      ? choices(
+          'If it is meant',
+          'allow_off_curve',
+          [{value: 'true', label: 'It is no point of the curve, and right: the vault of a multisignature wallet'}],
+          many(typed.allow_off_curve),
+        )
+      : undefined
+  }${decide('Save the address', '/payout-addresses')}</form></section>`,
 })

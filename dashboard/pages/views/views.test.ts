@@ -156,7 +156,7 @@ function viewsOf(text: string): View[] {
       chains,
     ),
     payoutAddressesPage({addresses: [address], chains, me, payoutTimeoutMs: 1000}),
-    payoutAddressPage(chain, address, {address: text}, text),
+    payoutAddressPage(chain, address, {address: text}, {error: text, mayBeOffCurve: true}),
     newApiKeyPage({label: text}, text),
     createdApiKeyPage({id: text, secret: text, apiUrl: text, old: key}),
     revokeKeyPage(key, text),
