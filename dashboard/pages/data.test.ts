@@ -167,6 +167,18 @@ describe('with a live session', () => {
     expect((await data.payout(id)).address).toBe(changed)
   })
 
+  test('the tolerance of payment requests is changed by somebody with full rights, within its bounds, and noted', async () => {
+    expect(await data.paymentTolerance()).toBe(0)
+    await data.setPaymentTolerance(request(), 50)
+    expect(await data.paymentTolerance()).toBe(50)
+    expect(await codeOf(data.setPaymentTolerance(request(), 5001))).toBe('SL422')
+    const late = new Data(pool, await newSession(money.db, ada.userId, {secondFactorIn: '-601 s'}))
+    expect(await codeOf(late.setPaymentTolerance(request(), 10))).toBe('SLSTP')
+    expect((await data.auditLog()).items).toMatchObject([
+      {action: 'payment_tolerance.set', detail: '0.5%', outcome: 'done'},
+    ])
+  })
+
   test('while the merchant is suspended, nothing is paid out, and no key, address or endpoint is made; keys can still be revoked', async () => {
     await money.deposit(shop.address, 20_000_000)
     const {id: key} = await data.createApiKey(request(), hash(7), 'till', ['read'])
