@@ -213,6 +213,15 @@ describe('a payment', () => {
     const nothing = (await money.attempt(refused, {kind: 'cancel'}))!
     await money.mineFinally([nothing, paid])
     expect([await money.status(payout), await share(user)]).toEqual(['completed', 0])
+    expect(
+      await money.db.rows(
+        `select is_nonce_only, count(*)::int from analytics.sweeps where is_nonce_only or address = $1 group by 1 order by 1`,
+        [user.address],
+      ),
+    ).toEqual([
+      {is_nonce_only: false, count: 1},
+      {is_nonce_only: true, count: 1},
+    ])
   })
 
   test.each(['effect', 'cancel'] as const)(

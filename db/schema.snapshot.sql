@@ -797,7 +797,7 @@ create view analytics.reorganisations with (security_barrier=true) as
 --   new_head_hash text: Hash of the newest block afterwards; null if there was none.
 --   deposits_reorged integer: How many deposits were in no block afterwards. Deposits that were in another block by then are not counted.
 
--- One row for each sweep of a deposit address to the treasury.
+-- One row for each sweep of a deposit address to the treasury, and for each transaction that only uses up a nonce of the treasury (is_nonce_only).
 create view analytics.sweeps with (security_barrier=true) as
  SELECT s.id AS sweep_id,
     app.public_id('mer'::text, s.merchant_id) AS merchant_id,
@@ -814,7 +814,8 @@ create view analytics.sweeps with (security_barrier=true) as
     analytics.coins(s.fee_paid, n.decimals) AS network_fee,
     n.token AS network_fee_token,
     s.created_at,
-    s.final_at
+    s.final_at,
+    s.source = s.recipient AS is_nonce_only
    FROM app.outgoing_payment s
      LEFT JOIN app.merchant m ON m.id = s.merchant_id
      JOIN app.asset a ON a.chain = s.chain AND a.token = s.token
@@ -838,6 +839,7 @@ create view analytics.sweeps with (security_barrier=true) as
 --   network_fee_token text: The native coin of the chain, in which network_fee is counted.
 --   created_at timestamp with time zone: When it was begun.
 --   final_at timestamp with time zone: When it was final; null while it is under way.
+--   is_nonce_only boolean: True for a row that is no sweep: a payment that custody refused gave its nonce back, and a transaction of the treasury to itself uses that up. It moves nothing; its network_fee is real.
 
 -- How long deposits, receipts of payment requests included, took from the timestamp of their block until they were final, for each chain and UTC day. For other groups and longer times take percentiles of analytics.deposits.seconds_to_final: percentiles of days cannot be averaged. As of the moment that analytics.freshness names.
 create materialized view analytics.time_to_finality as
