@@ -324,7 +324,7 @@ test('a loop on a page, or on tokens that do not exist, is slowed down, and slow
     return {refused: replies.filter(status => status === 429).length, tookMs: performance.now() - began}
   }
   const storm = await stormOf(() => `${looped.page_token}/state`)
-  expect(storm.refused).toBe(60)
+  expect(storm.refused).toBeGreaterThanOrEqual(60) // one of 4,096 groups of pages: an earlier test may have used some of its allowance
   expect(storm.tookMs).toBeGreaterThan(1000)
   expect((await get(`${other.page_token}/state`)).status).toBe(200)
   const refusal = await get(looped.page_token)
