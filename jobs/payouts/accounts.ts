@@ -121,8 +121,8 @@ export async function collectable(
 }
 
 /** Where sweeps go to. */
-export async function treasuryOf({pool}: Context, chain: string): Promise<string> {
-  const {rows} = await pool.query<{address: string}>('select app.treasury_address($1) as address', [chain])
+export async function treasuryOf(db: pg.Pool | pg.ClientBase, chain: string): Promise<string> {
+  const {rows} = await db.query<{address: string}>('select app.treasury_address($1) as address', [chain])
   return rows[0]!.address
 }
 

@@ -87,8 +87,9 @@ async function take(to: Context, payout: Payout): Promise<Outcome> {
 
 // --- pending ---
 
-async function check(to: Context, payout: Payout): Promise<Outcome> {
-  const refusal = await ask(to, payout)
+/** Nothing is swept for a payout that custody refuses, or whose recipient cannot be paid. */
+async function check(to: Context, payout: Payout, chain: PayoutChain): Promise<Outcome> {
+  const refusal = (await ask(to, payout)) ?? (await chain.unpayable?.(payout))
   if (refusal) return refusal
   step('payout: before begin_sweeping')
   await to.pool.query('select app.begin_sweeping($1)', [payout.id])
@@ -135,13 +136,18 @@ async function pay(to: Context, payout: Payout, chain: PayoutChain): Promise<Out
     return {...refusal, ms: heldUpMs}
   }
   if (rows[0]) return begun(rows[0])
-  return (await chain.beginPayment?.(to, payout)) ?? begun({reason: null, detail: null})
+  return (
+    (await chain.unpayable?.(payout)) ?? // it may have become a contract
+    (await chain.beginPayment?.(to, payout)) ??
+    begun({reason: null, detail: null})
+  )
 }
 
 /** The nonce is taken; the payout waits for whatever its payment waits for. Its status is paying once the payment is signed and stored. */
 function begun({reason, detail}: {reason: string | null; detail: string | null}): Wait {
   const common = {reason, detail: detail ?? undefined, ms: retryMs.soon}
   if (reason === 'would_revert') return {...common, fails: {as: 'timed_out', afterMs: heldUpMs}}
+  if (reason === 'destination_not_payable') return {...common, fails: {as: reason, afterMs: heldUpMs}}
   if (reason !== null && checked.has(reason)) return {reason: null, ms: retryMs.soon} // no longer true: custody was just asked
   if (reason === null || passing.has(reason) || outside.has(reason)) return common
   return {...common, fails: {as: 'custody_rejected', afterMs: heldUpMs}}

@@ -11,6 +11,8 @@ import type {OutgoingPayment} from './outgoing-payments.ts'
 
 /** `Needed` is the least that custody accepts in a replacement. */
 export interface PayoutChain<P extends PlannedAttempt = PlannedAttempt, Needed = unknown> {
+  /** Why the recipient of a payout cannot be paid, as far as that is known before there is a payment. Absent where every address can be paid. */
+  unpayable?(payout: Payout): Promise<Wait | undefined>
   /** The step of a payout in status sweeping that has no sweep under way: begins the sweeps that it needs, or takes it to swept. */
   sweep(to: Context, payout: Payout): Promise<Outcome>
   /** Begins the payment of a swept payout that has none yet; undefined once it has begun. Absent where `sweep` begins both at once. */

@@ -76,6 +76,7 @@ const wouldRevertRetryMs = 5000
 
 export function openExpiring(rules: Rules): PayoutChain<Planned, never> {
   return {
+    unpayable: rules.unpayable,
     sweep: (to, payout) => sweep(to, rules, payout),
     beginPayment: (to, payout) => beginPayment(to, rules, payout),
     plan: (to, outgoingPayments) => plan(to, rules, outgoingPayments),
@@ -144,7 +145,7 @@ function broughtBy({settings}: Rules, {amount, maxFee}: Sweep): bigint {
 const worthwhile = ({settings, maxSweepFee}: Rules): bigint => worthSweeping(settings, maxSweepFee)
 
 async function beginPayment(to: Context, rules: Rules, payout: Payout): Promise<Wait | undefined> {
-  const wait = (await rules.notNow(to)) ?? (await rules.unpayable(payout))
+  const wait = await rules.notNow(to)
   if (wait) return wait
   step('payment: before begin')
   const reserve = await rules.paymentReserve()
@@ -243,7 +244,7 @@ async function collect(to: Context, rules: Rules): Promise<void> {
     const found = await collectable(to, {chain: chain.code, token, above})
     const holdings = found.filter(({amount}) => BigInt(amount) >= worthwhile(rules))
     if (!holdings.length || (await rules.notNow(to))) continue
-    const why = await rules.cannotSweep(await treasuryOf(to, chain.code))
+    const why = await rules.cannotSweep(await treasuryOf(to.pool, chain.code))
     if (why) to.log.warn({chain: chain.code, token}, `addresses are not collected: ${why}`)
     for (let i = 0; !why && i < holdings.length; i += atOnce) {
       const sweeps = await rules.sweeps(to, holdings.slice(i, i + atOnce))

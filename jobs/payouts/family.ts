@@ -7,9 +7,7 @@ import type {PayoutChain} from './context.ts'
 export interface PayoutFamily<S extends CommonSettings> {
   /** For a chain that has a node. */
   open(settings: S, log: Logger): PayoutChain
-  /** Whether a withdrawal must ask a node before it begins. */
-  asksBeforeWithdrawal: boolean
-  /** Begins a withdrawal of the operator's own money; returns its id. Custody checks the whitelist again, and the limits. */
+  /** Begins a withdrawal of the operator's own money, after the node was asked whether that can be paid; returns its id. Custody checks the whitelist again, and the limits. */
   beginWithdrawal(db: pg.Client, settings: S, withdrawal: Withdrawal): Promise<string>
   /**
    * Speeds up an unconfirmed incoming payment with a child transaction (CPFP). Custody checks again whose money it is, and that it is not

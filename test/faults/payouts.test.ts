@@ -10,6 +10,8 @@ import {type Call, faults} from '../support/rpc-proxy.ts'
 import {until} from '../support/until.ts'
 
 const gwei = 10n ** 9n
+/** The first four bytes of transfer(address,uint256). */
+const tokenTransfer = '0xa9059cbb'
 
 let world: EvmWorld
 let worker: ChildProcess
@@ -331,12 +333,44 @@ test('on a halted chain an operator has a payment replaced, and nothing else is 
 })
 
 test('a payment that would fail is not made until it would succeed', async () => {
-  const shop = await world.openShop('ETH', [ether])
-  await world.anvil.call('anvil_setCode', [shop.wallet, '0x60006000fd'])
-  const id = await world.request(shop, 'ETH')
-  expect(await world.becomes(id, 'would_revert')).toMatchObject({status: 'swept'})
-  await world.anvil.call('anvil_setCode', [shop.wallet, '0x'])
+  const shop = await world.openShop('USDC', [5n * usdc])
+  world.node.behave = ({method, params}, pass) => {
+    const {data = ''} = (params[0] ?? {}) as {data?: string}
+    if (method === 'eth_estimateGas' && data.startsWith(tokenTransfer)) faults.error('execution reverted: paused', 3)
+    return pass()
+  }
+  const id = await world.request(shop, 'USDC')
+  expect(await world.becomes(id, 'would_revert')).toMatchObject({
+    status: 'swept',
+    waiting_detail: expect.stringContaining('paused'),
+  })
+  world.node.behave = undefined
   await world.becomes(id, 'completed')
+})
+
+test.each(['ETH', 'USDC'] as const)(
+  'a payout whose recipient refuses %s fails before anything is swept, and the balance is back',
+  async token => {
+    const amount = token === 'ETH' ? ether : 5n * usdc
+    const shop = await world.openShop(token, [amount])
+    if (token === 'ETH') await world.anvil.call('anvil_setCode', [shop.wallet, '0x60006000fd'])
+    else await world.issuer('USDC', 'blacklist', [shop.wallet])
+    const id = await world.request(shop, token)
+    const {waiting_detail} = await world.becomes(id, 'destination_not_payable')
+    expect(waiting_detail).toMatch(/^the recipient refuses the payment: .*(revert|blacklisted)/i)
+    expect(await world.becomes(id, 'failed')).toMatchObject({error_code: 'destination_not_payable'})
+    expect(await world.outgoingPayments(id)).toEqual([])
+    await until(async () => (await balanceOf(shop, token)) === String(amount), {timeoutMs: 10_000, what: 'the balance'})
+  },
+)
+
+test('a payment whose recipient refuses all of it, but not a little, is not signed', async () => {
+  const shop = await world.openShop('ETH', [ether])
+  await world.anvil.call('anvil_setCode', [shop.wallet, '0x60013411600857005b60006000fd']) // it takes 1 wei at most
+  const id = await world.request(shop, 'ETH')
+  expect(await world.becomes(id, 'destination_not_payable')).toMatchObject({status: 'swept'})
+  expect(await world.becomes(id, 'failed')).toMatchObject({error_code: 'destination_not_payable'})
+  expect((await world.outgoingPayments(id)).map(({kind}) => kind)).not.toContain('payout')
 })
 
 // A merchant's wallet may be a contract, which uses whatever gas it is given.

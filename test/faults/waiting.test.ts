@@ -156,9 +156,9 @@ describe('on Ethereum, a payout', () => {
       async cause({wallet}) {
         await world.anvil.call('anvil_setCode', [wallet, '0x60006000fd'])
       },
-      reason: 'would_revert',
-      detail: 'revert',
-      api: ['transaction_would_fail', 'the chain would not carry its transaction out at the moment; it is tried again'],
+      reason: 'destination_not_payable',
+      detail: /^the recipient refuses the payment: .*revert/,
+      api: ['destination_not_payable', 'nobody can pay the payout address'],
       async end({wallet}) {
         await world.anvil.call('anvil_setCode', [wallet, '0x'])
       },

@@ -2,4 +2,4 @@
 
 export {open} from './chain.ts'
 export {beginCpfp} from './cpfp.ts'
-export {asksBeforeWithdrawal, beginWithdrawal} from './withdraw.ts'
+export {beginWithdrawal} from './withdraw.ts'

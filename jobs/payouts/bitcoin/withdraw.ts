@@ -9,8 +9,6 @@ import {freeOutputs} from './outputs.ts'
 import {ratesOf} from './rates.ts'
 import {mostInputs, selectPayment} from './select.ts'
 
-export const asksBeforeWithdrawal = true
-
 export async function beginWithdrawal(
   db: pg.Client,
   settings: BitcoinSettings,

@@ -2,7 +2,6 @@
 // takes the next nonce of its sender.
 
 import {step} from '../../../base/step.ts'
-import {tokenGuard} from '../../../chains/evm/check-tokens.ts'
 import type {EvmSettings} from '../../../chains/evm/settings.ts'
 import {beginSweeps, endSweeping, isPayable, shortfall, sweepable, untilTriedAgain, whyUnpaid} from '../accounts.ts'
 import {
@@ -19,8 +18,9 @@ import {
 import {collectToken} from './collect.ts'
 import {least} from './fees.ts'
 import {assumedGas, likelySweepGas} from './gas.ts'
-import {type Evm, EvmNode} from './node.ts'
+import {type Evm, evm} from './node.ts'
 import {offered, paymentFee} from './offered.ts'
+import {unpayable} from './payment.ts'
 import {type EvmAttempt, plan} from './plan-attempt.ts'
 import {refusalOf, tokenRefusal} from './refusals.ts'
 import {beginReturn} from './return.ts'
@@ -28,9 +28,9 @@ import {intentOf, type Offered, raised, responses} from './signing.ts'
 import {isTokenSweepTooDear, sweepsFor, tooDear} from './sweep.ts'
 
 export function open(settings: EvmSettings): PayoutChain<EvmAttempt, Offered> {
-  const node = new EvmNode(settings.rpcUrl!, tokenGuard(settings))
-  const chain: Evm = {settings, native: settings.chain.assets[0].token, node, sweepGas: new Map()}
+  const chain = evm(settings)
   return {
+    unpayable: payout => unpayable(chain, payout),
     sweep: (to, payout) => sweep(to, payout, chain),
     beginPayment: (to, payout) => beginPayment(to, payout, chain),
     plan: (to, outgoingPayments) => plan(to, chain, outgoingPayments),

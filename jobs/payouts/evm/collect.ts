@@ -12,7 +12,7 @@ export async function collectToken(to: Context, chain: Evm, token: string, above
   if (!holdings.length) return
   const fees = await offered(chain)
   if ('reason' in fees) return // tried again when fees have fallen
-  const treasury = await treasuryOf(to, code)
+  const treasury = await treasuryOf(to.pool, code)
   const sweeps = await sized(chain, {token, treasury, feePerGas: fees.maxFeePerGas}, holdings)
   const refused = sweeps.length ? await tokenRefusal(to, chain, token) : undefined
   if (refused) return to.log.warn({chain: code, token}, `addresses are not collected: ${refused.detail}`)

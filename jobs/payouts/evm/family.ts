@@ -1,3 +1,3 @@
 // The payout code of EVM chains.
 export {open} from './chain.ts'
-export {asksBeforeWithdrawal, beginWithdrawal} from './withdraw.ts'
+export {beginWithdrawal} from './withdraw.ts'

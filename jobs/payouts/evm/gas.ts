@@ -1,12 +1,13 @@
 // How much gas transactions need: asked of the node at the newest block, for each kind, because forks change it (EIP-8037 multiplied it for whatever makes
 // the state grow). Promises: no limit is fixed here; what a transaction may cost is limited in coins, by the settings and again by custody. A transaction
 // that the node says would fail is not made; a sweep of a token is given up then (refusals.ts), because it would hold up the treasury's nonces.
-import {leastGas, mostGas} from '../../../chains/evm/gas-limits.ts'
+import {leastGas} from '../../../chains/evm/gas-limits.ts'
 import {type Context, retryable} from '../context.ts'
 import {type OutgoingPayment, waitOutgoingPayment} from '../outgoing-payments.ts'
 import {refused} from '../sign-attempts.ts'
-import {least, most, withRoom} from './fees.ts'
-import {type Call, contractOf, type Estimate, type Evm, tokenTransfer} from './node.ts'
+import {most} from './fees.ts'
+import {type Call, contractOf, type Estimate, type Evm} from './node.ts'
+import {paymentCall, paymentGas, refusedByRecipient} from './payment.ts'
 import {giveUp} from './refusals.ts'
 
 /** Assumed before the node is asked: for what is reserved, and whether a sweep is worth beginning. */
@@ -17,8 +18,6 @@ export const assumedGas = {
   payment: 250_000n,
 } as const
 
-/** A recipient with code may need more by the time that it is paid; a token's contract, too. */
-const roomPercent = 25n
 const retryMs = 5000
 
 /** What sweeping a token from an address is likely to need: as much as the newest sweep that was estimated. */
@@ -36,25 +35,6 @@ export async function sweepGas(
     if ('gas' in estimate!) chain.sweepGas.set(token, estimate.gas)
   }
   return likelySweepGas(chain, token)
-}
-
-export type Payment = Pick<OutgoingPayment, 'token' | 'amount' | 'source' | 'recipient'>
-
-/** The call that a payment or a withdrawal makes. */
-export function paymentCall(chain: Evm, {token, amount, source, recipient}: Payment): Call {
-  const contract = contractOf(chain, token)
-  return contract
-    ? {from: source, to: contract, data: tokenTransfer(recipient, amount)}
-    : {from: source, to: recipient, value: amount}
-}
-
-/** The gas limit of a payment, or why it is not made. */
-export function paymentGas(estimate: Estimate, bytesNeed: bigint = leastGas.transfer): Estimate {
-  if ('failure' in estimate) return estimate
-  const {gas} = estimate
-  if (gas > mostGas)
-    return {failure: `it needs ${gas} gas, and no transaction may use more than ${mostGas} (EIP-7825)`, isSure: true}
-  return {gas: least(most(withRoom(gas, roomPercent), bytesNeed), mostGas)}
 }
 
 export const isNativeSweep = ({kind, token}: Pick<OutgoingPayment, 'kind' | 'token'>, {native}: Evm): boolean =>
@@ -138,6 +118,11 @@ async function limitOf(
     if (kind === 'sweep') chain.sweepGas.set(token, limit.gas)
     return limit.gas
   }
-  if (kind === 'sweep' && limit.isSure) await giveUp(to, chain, one, call, limit.failure)
-  else await waitOutgoingPayment(to, id, {reason: 'would_revert', detail: limit.failure, ms: retryMs})
+  if (kind === 'sweep' && limit.isSure) {
+    await giveUp(to, chain, one, call, limit.failure)
+    return
+  }
+  const refused = kind === 'sweep' ? undefined : await refusedByRecipient(chain, one)
+  const reason = refused?.reason ?? 'would_revert'
+  await waitOutgoingPayment(to, id, {reason, detail: refused?.detail ?? limit.failure, ms: retryMs})
 }

@@ -2,6 +2,7 @@
 // response is checked against its schema. A request ends in a response, or a RetryableError, within its timeout.
 import {z} from 'zod'
 import {RetryableError} from '../../../base/errors.ts'
+import {tokenGuard} from '../../../chains/evm/check-tokens.ts'
 import {Questions, quantity, type Response} from '../../../chains/evm/client.ts'
 import {meaningOf, wordsOf} from '../../../chains/evm/node-errors.ts'
 import type {EvmSettings} from '../../../chains/evm/settings.ts'
@@ -125,6 +126,12 @@ function read<T>(schema: z.ZodType<T>, response: Response, method: string): T {
   const {success, data} = schema.safeParse(response.result)
   if (!success) throw new RetryableError(`the node answered ${method} with an unexpected response`)
   return data
+}
+
+/** A chain that has a node. */
+export function evm(settings: EvmSettings): Evm {
+  const node = new EvmNode(settings.rpcUrl!, tokenGuard(settings))
+  return {settings, native: settings.chain.assets[0].token, node, sweepGas: new Map()}
 }
 
 /** Contract of a token; undefined for the native coin. */

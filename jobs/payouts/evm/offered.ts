@@ -1,8 +1,8 @@
 // The fee of a first attempt now, or why nothing is begun. Throws RetryableError if the node cannot be asked.
 import {retryMs, type Wait} from '../context.ts'
 import {capOf, type FeeMarket, type Fees, offer} from './fees.ts'
-import {type Payment, paymentCall, paymentGas} from './gas.ts'
 import type {Evm} from './node.ts'
+import {type Payment, paymentCall, paymentGas, refusedByRecipient} from './payment.ts'
 
 export async function offered(chain: Evm): Promise<Fees | Wait> {
   const market = await chain.node.feeMarket(chain.settings.chain.leastTip)
@@ -14,7 +14,10 @@ export async function paymentFee(chain: Evm, payment: Payment): Promise<bigint |
   const {chain: registered, maxFeePerGas, maxPaymentFee} = chain.settings
   const [estimate] = await chain.node.estimates([paymentCall(chain, payment)])
   const limit = paymentGas(estimate!)
-  if ('failure' in limit) return {reason: 'would_revert', detail: limit.failure, ms: retryMs.soon}
+  if ('failure' in limit)
+    return (
+      (await refusedByRecipient(chain, payment)) ?? {reason: 'would_revert', detail: limit.failure, ms: retryMs.soon}
+    )
   const market = await chain.node.feeMarket(registered.leastTip)
   const fees = offer(market, capOf(maxFeePerGas, maxPaymentFee, limit.gas))
   return fees ? fees.maxFeePerGas * limit.gas : {...aboveCap(chain, market, limit.gas), ms: retryMs.soon}

@@ -12,7 +12,7 @@ import {balancesOf, type Call, contractOf, type Evm} from './node.ts'
 /** Why no sweep of a token is begun now: its contract would refuse the treasury's, too. Native coins have no contract. */
 export async function tokenRefusal(to: Context, chain: Evm, token: string): Promise<Wait | undefined> {
   if (token === chain.native) return
-  const treasury = await treasuryOf(to, chain.settings.chain.code)
+  const treasury = await treasuryOf(to.pool, chain.settings.chain.code)
   const given = await retryable(askCustody(to, chain, token, treasury), async detail => detail)
   if (typeof given === 'string') return {reason: 'custody_unreachable', detail: given, ms: retryMs.soon}
   if (!given.ok) return {reason: given.code, detail: given.message, ms: retryMs.refused}
@@ -52,7 +52,7 @@ interface Scope {
 }
 
 async function scopeOf(to: Context, chain: Evm, {chain: code, token}: OutgoingPayment, call: Call): Promise<Scope> {
-  const words = await tryOut(to, chain, token, await treasuryOf(to, code))
+  const words = await tryOut(to, chain, token, await treasuryOf(to.pool, code))
   return words === undefined ? {address: await refusedAtFinal(to, chain, call)} : {token: words}
 }
 
@@ -86,7 +86,7 @@ export async function refusalOf(
 async function tryOut(to: Context, chain: Evm, token: string, address: string): Promise<string | undefined> {
   const given = await askCustody(to, chain, token, address)
   if (!given.ok) throw new RetryableError(`custody gives no trial of ${token}: ${given.message}`)
-  return await askNode(chain, token, await treasuryOf(to, chain.settings.chain.code), given.data)
+  return await askNode(chain, token, await treasuryOf(to.pool, chain.settings.chain.code), given.data)
 }
 
 /** The data of the call that does so, or custody's refusal. */

@@ -1,3 +1,3 @@
 // The family of Solana in payouts.
 export {open} from './chain.ts'
-export {asksBeforeWithdrawal, beginWithdrawal} from './withdraw.ts'
+export {beginWithdrawal} from './withdraw.ts'

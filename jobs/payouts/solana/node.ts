@@ -47,10 +47,10 @@ export async function unpayable(
   if (account && (account.executable || account.owner !== systemProgram))
     return notPayable(
       'destination_not_payable',
-      `${recipient} belongs to the program ${account.owner}: it is no wallet`,
+      `the recipient belongs to the program ${account.owner}: it is no wallet`,
     )
   if ((account?.lamports ?? 0n) + amount >= rent) return undefined
-  const detail = `${recipient} has no account yet, and an account takes no less than ${rent} lamports (rent); this is ${amount}`
+  const detail = `the recipient has no account yet, and an account takes no less than ${rent} lamports (rent); this is ${amount}`
   return notPayable('below_rent_exempt', detail)
 }
 

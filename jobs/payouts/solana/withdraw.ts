@@ -8,8 +8,6 @@ import {insertWithdrawal} from '../accounts.ts'
 import type {Withdrawal} from '../family.ts'
 import {paymentReserve, type Solana, unpayable} from './node.ts'
 
-export const asksBeforeWithdrawal = true
-
 export async function beginWithdrawal(
   db: pg.Client,
   settings: SolanaSettings,

@@ -7,8 +7,6 @@ import {insertWithdrawal} from '../accounts.ts'
 import type {Withdrawal} from '../family.ts'
 import {unpayable} from './node.ts'
 
-export const asksBeforeWithdrawal = true
-
 export async function beginWithdrawal(db: pg.Client, settings: TronSettings, withdrawal: Withdrawal): Promise<string> {
   const why = await unpayable({settings, nodes: new TronNodes(settings)}, withdrawal.to)
   if (why) throw new PermanentError(`${why.detail}; withdraw to another address`)

@@ -43,8 +43,6 @@ async function submit(settings: MadeUpSettings, raw: string): Promise<string | u
   }
 }
 
-export const asksBeforeWithdrawal = false
-
 export async function beginWithdrawal(db: pg.Client, {chain}: MadeUpSettings, withdrawal: Withdrawal): Promise<string> {
   return await insertWithdrawal(db, chain.code, withdrawal, fee)
 }
