@@ -40,7 +40,7 @@ test('a text that does not stand for 32 bytes is refused', () => {
   for (const length of [31, 33]) expect(() => addressOf(new Uint8Array(length))).toThrow(RangeError)
 })
 
-test('programs and sysvars are no wallets; an address without a key may be one', () => {
+test('programs, sysvars and mints are no wallets; an address without a key may be one', () => {
   for (const address of [wallet, vault]) expect(noWallet(address)).toBeUndefined()
   expect(
     [
@@ -49,6 +49,7 @@ test('programs and sysvars are no wallets; an address without a key may be one',
       'SysvarC1ock11111111111111111111111111111111',
       'TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA',
       'So11111111111111111111111111111111111111112',
+      'EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v',
     ].map(noWallet),
   ).toEqual([
     'the System program',
@@ -56,5 +57,6 @@ test('programs and sysvars are no wallets; an address without a key may be one',
     'a sysvar',
     'the Token program',
     'the mint of wrapped SOL',
+    'the mint of USDC',
   ])
 })

@@ -18,7 +18,7 @@ export function bytesOf(address: string): Buffer {
   return bytes
 }
 
-/** Programs and sysvars are no wallets. */
+/** Programs, sysvars and mints are no wallets. */
 export function noWallet(address: string): string | undefined {
   return notWallets.find(([known]) => known === address)?.[1]
 }
@@ -61,11 +61,15 @@ const notWallets: [address: string, what: string][] = [
   ['SysvarS1otHashes111111111111111111111111111', 'a sysvar'],
   ['SysvarS1otHistory11111111111111111111111111', 'a sysvar'],
   ['SysvarStakeHistory1111111111111111111111111', 'a sysvar'],
-  // https://github.com/solana-program: token, token-2022, associated-token-account, memo; and the mint of wrapped SOL.
+  // https://github.com/solana-program: token, token-2022, associated-token-account, memo.
   ['TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA', 'the Token program'],
   ['TokenzQdBNbLqP5VEhdkAS6EPFLC1PHnBqCXEpPxuEb', 'the Token-2022 program'],
   ['ATokenGPvbdGVxr1b2hvZbsiqW5xWH25efTNsLJA8knL', 'the Associated Token Account program'],
   ['Memo1UhkJRfHyvLMcVucJwxXeuD728EqVDDwQDxFMNo', 'the Memo program'],
   ['MemoSq4gqABAXKb96qnH8TysNcWxMyWCqXgDLGmfcHr', 'the Memo program'],
+  // Mints that people take for wallets: of wrapped SOL; Circle's (https://developers.circle.com, addresses of USDC on mainnet and devnet); Tether's.
   ['So11111111111111111111111111111111111111112', 'the mint of wrapped SOL'],
+  ['EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v', 'the mint of USDC'],
+  ['4zMMC9srt5Ri5X14GAgXhaHii3GnPAEERYPJgZJDncDU', 'the mint of USDC on devnet'],
+  ['Es9vMFrzaCERmJfrF4H2FYD4KCoNkY11McCe8BenwNYB', 'the mint of USDT'],
 ]
