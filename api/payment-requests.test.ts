@@ -506,6 +506,33 @@ test('a disabled chain is 422 chain_not_enabled; requests from before it was dis
   expect(await paymentsOf(merchant)).toMatchObject([{external_id: made.external_id, status: 'paid'}])
 })
 
+test('an external_id is one reference in each Unicode form, and a new one has no character that nobody sees', async () => {
+  const merchant = await newMerchant()
+  const {client, prefix} = merchant
+  const request = (external_id: string) => client.post('/v1/ETH-USDC/payment-request', {external_id, amount: '25'})
+  const first = `${prefix}-caf\u00e9`
+  const other = `${prefix}-cafe\u0301`
+  const {body} = await request(first)
+  expect(refusal(await request(other))).toEqual([409, 'external_id_conflict'])
+  const shown = await client.get(`/v1/payment-requests/${encodeURIComponent(other)}`)
+  expect(shown.body.data).toMatchObject({external_id: first, address: body.data.address})
+  for (const bad of ['a\u200b', 'a ']) {
+    const {status, body} = await request(`${prefix}-${bad}`)
+    expect([status, body.details]).toMatchObject([
+      400,
+      [{path: 'external_id', message: expect.stringMatching(/^must not /)}],
+    ])
+  }
+  const old = `${prefix}-old\u200b`
+  await request(`${prefix}-old`)
+  await db.rows('update app.payment_request set external_id = $1 where external_id = $2', [old, `${prefix}-old`])
+  expect(refusal(await request(old))).toEqual([409, 'external_id_conflict']) // from before that was checked
+  expect((await client.post(`/v1/payment-requests/${encodeURIComponent(other)}/cancel`)).body.data).toMatchObject({
+    external_id: first,
+    status: 'cancelled',
+  })
+})
+
 test('an external_id belongs to one request: reuse is 409 external_id_conflict, and GET recovers a lost response', async () => {
   const [merchant, other] = [await newMerchant(), await newMerchant()]
   const made = await ask(merchant)

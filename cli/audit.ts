@@ -47,7 +47,11 @@ export function addAuditCommand(program: Command): void {
       const done = await audit(sluice.db, nodesOf(sluice), json ? () => {} : bars())
       const wrong = done.findings.some(({count}) => count > 0)
       process.exitCode = wrong ? 1 : done.notCompared.length ? notComparedCode : 0
-      return report(done, await stuck(sluice.db), await unattributed(sluice.db))
+      return report(done, {
+        stuck: await stuck(sluice.db),
+        lookAlikes: await lookAlikes(sluice.db),
+        unattributed: await unattributed(sluice.db),
+      })
     }),
   )
 }
@@ -73,6 +77,19 @@ async function stuck(db: pg.Client): Promise<Stuck[]> {
   return (await db.query<Stuck>('select what, id, chain, state, since from app.stuck order by since limit 100')).rows
 }
 
+/** References of a merchant that look the same. */
+interface LookAlike {
+  what: string
+  merchant: string
+  reference: string
+  ids: string[]
+}
+
+async function lookAlikes(db: pg.Client): Promise<LookAlike[]> {
+  const sql = 'select what, merchant, reference, ids from app.look_alike order by what, merchant, reference'
+  return (await db.query<LookAlike>(sql)).rows
+}
+
 async function unattributed(db: pg.Client): Promise<Unattributed[]> {
   const {rows} = await db.query<Unattributed>(
     `select chain, token, reason, count(*)::int as count, sum(amount)::text as amount, sum(amount_base_units)::text as amount_base_units
@@ -82,7 +99,14 @@ async function unattributed(db: pg.Client): Promise<Unattributed[]> {
   return rows
 }
 
-function report({findings, notCompared, compared}: Audit, stuck: Stuck[], unattributed: Unattributed[]): Report {
+/** What is shown below the checks, and is never a finding. */
+interface Shown {
+  stuck: Stuck[]
+  lookAlikes: LookAlike[]
+  unattributed: Unattributed[]
+}
+
+function report({findings, notCompared, compared}: Audit, {stuck, lookAlikes, unattributed}: Shown): Report {
   const wrong = findings.filter(({count}) => count > 0)
   const checks = table(
     ['', 'check', 'must hold'],
@@ -105,6 +129,14 @@ function report({findings, notCompared, compared}: Audit, stuck: Stuck[], unattr
         '',
       ),
     )
+  if (lookAlikes.length)
+    sections.push(
+      table(
+        ['not wrong, but looks the same', 'merchant', 'reference', 'who has it'],
+        lookAlikes.map(row => [row.what, row.merchant, row.reference, row.ids.join(', ')]),
+        '',
+      ),
+    )
   sections.push(
     table(
       ['unattributed', 'token', 'reason', 'number', 'amount', 'base units'],
@@ -122,6 +154,7 @@ function report({findings, notCompared, compared}: Audit, stuck: Stuck[], unattr
       ],
       compared: compared.map(({chain, since, compared}) => ({chain, since, addresses: compared})),
       stuck,
+      look_alikes: lookAlikes,
       unattributed,
     },
     text: sections.join('\n\n'),

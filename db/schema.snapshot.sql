@@ -1679,6 +1679,7 @@ CREATE INDEX payment_request_decision ON app.payment_request USING btree (decide
 CREATE INDEX payment_request_expiry ON app.payment_request USING btree (expires_at) WHERE ((expired_at IS NULL) AND (status = ANY (ARRAY['awaiting'::text, 'detected'::text])));
 CREATE INDEX payment_request_kind_page ON app.payment_request USING btree (merchant_id, status, chain, token, seq DESC);
 CREATE INDEX payment_request_open ON app.payment_request USING btree (chain, status) WHERE (status = ANY (ARRAY['awaiting'::text, 'detected'::text]));
+CREATE INDEX payment_request_other_form ON app.payment_request USING btree (merchant_id, NORMALIZE(external_id, NFC)) WHERE (NOT (external_id IS NFC NORMALIZED));
 CREATE UNIQUE INDEX payment_request_page ON app.payment_request USING btree (merchant_id, "position" DESC) WHERE ("position" IS NOT NULL);
 CREATE INDEX payment_request_paid ON app.payment_request USING btree (merchant_id, paid_at) WHERE (paid_at IS NOT NULL);
 CREATE INDEX payment_request_status_page ON app.payment_request USING btree (merchant_id, status, seq DESC);
@@ -1863,6 +1864,7 @@ create table app."user" (
   constraint user_merchant_id_fkey FOREIGN KEY (merchant_id) REFERENCES app.merchant(id)
 );
 CREATE INDEX user_created ON app."user" USING brin (created_at timestamptz_minmax_multi_ops) WITH (autosummarize='on');
+CREATE INDEX user_other_form ON app."user" USING btree (merchant_id, NORMALIZE(external_ref, NFC)) WHERE (NOT (external_ref IS NFC NORMALIZED));
 CREATE INDEX user_page ON app."user" USING btree (merchant_id, seq DESC);
 
 -- Where a merchant wants events to be delivered.
@@ -2516,6 +2518,60 @@ create view app.ledger_audit as
 --   address text: The address, if it is about one.
 --   kept numeric: The stored amount, in base units.
 --   posted numeric: The amount by the ledger, in base units; for reserved amounts, by what is under way.
+
+-- References of one merchant that look the same: other Unicode forms, spaces at their ends, characters that nobody sees.
+create view app.look_alike as
+ WITH unclear AS MATERIALIZED (
+         SELECT 'user'::text AS what,
+            u.merchant_id,
+            app.visible_text(u.external_ref) AS reference,
+            app.public_id('usr'::text, u.id) AS id
+           FROM app."user" u
+          WHERE u.external_ref <> app.visible_text(u.external_ref)
+        UNION ALL
+         SELECT 'payment request'::text,
+            r.merchant_id,
+            app.visible_text(r.external_id) AS visible_text,
+            a.address
+           FROM app.payment_request r
+             JOIN app.address a ON a.payment_request_id = r.id AND a.chain = r.chain
+          WHERE r.external_id <> app.visible_text(r.external_id)
+        ), every_form AS (
+         SELECT unclear.what,
+            unclear.merchant_id,
+            unclear.reference,
+            unclear.id
+           FROM unclear
+        UNION
+         SELECT 'user'::text,
+            u.merchant_id,
+            u.external_ref,
+            app.public_id('usr'::text, u.id) AS public_id
+           FROM unclear c
+             JOIN app."user" u ON u.merchant_id = c.merchant_id AND u.external_ref = c.reference
+          WHERE c.what = 'user'::text
+        UNION
+         SELECT 'payment request'::text,
+            r.merchant_id,
+            r.external_id,
+            a.address
+           FROM unclear c
+             JOIN app.payment_request r ON r.merchant_id = c.merchant_id AND r.external_id = c.reference
+             JOIN app.address a ON a.payment_request_id = r.id AND a.chain = r.chain
+          WHERE c.what = 'payment request'::text
+        )
+ SELECT e.what,
+    m.prefix AS merchant,
+    e.reference,
+    array_agg(e.id ORDER BY e.id) AS ids
+   FROM every_form e
+     JOIN app.merchant m ON m.id = e.merchant_id
+  GROUP BY e.what, m.prefix, e.reference
+ HAVING count(*) > 1;
+--   what text: user or payment request.
+--   merchant text: Prefix of the merchant.
+--   reference text: What people see of each of them.
+--   ids text[]: The ids of the users, or the addresses of the payment requests.
 
 -- The exact balance of each merchant, chain and token, with the service fee.
 create view app.merchant_balance with (security_barrier=true) as
@@ -3803,7 +3859,7 @@ CREATE OR REPLACE FUNCTION app.cancel_payment_request(of_merchant uuid, of_exter
 AS $function$
 declare r app.payment_request;
 begin
-  select * into r from app.payment_request p where p.merchant_id = of_merchant and p.external_id = of_external_id for no key update;
+  select * into r from app.payment_request p where p.merchant_id = of_merchant and p.external_id = app.request_ref(of_merchant, of_external_id) for no key update;
   if r.id is null then
     raise exception 'there is no payment request with this id' using errcode = 'SL404', detail = 'payment_request';
   elsif r.status = 'cancelled' then
@@ -4063,6 +4119,7 @@ begin
   if char_length(label) not between 1 and 100 then
     raise exception 'a label has 1 to 100 characters' using errcode = 'SL422';
   end if;
+  perform app.require_clear_name('the label', label);
   insert into app.api_key as k (merchant_id, secret_hash, label, scopes)
   values (of_merchant, create_api_key.secret_hash, create_api_key.label, create_api_key.scopes)
   returning k.id into key;
@@ -4081,6 +4138,7 @@ declare
   of_chain text;
 begin
   if coalesce(trim(name), '') = '' then raise exception 'a merchant needs a name' using errcode = 'SL422'; end if;
+  perform app.require_clear_name('the name', name);
   if prefix is null or prefix !~ '^[a-z0-9]{2,12}$' then
     raise exception 'the prefix must be 2 to 12 lower-case letters and digits' using errcode = 'SL422';
   end if;
@@ -5427,6 +5485,15 @@ AS $function$
   select pg_advisory_xact_lock(hashtextextended('pair:' || of_merchant || ':' || of_chain || ':' || of_token, 0))
 $function$;
 
+-- Locks a reference of a merchant, in all its Unicode forms.
+CREATE OR REPLACE FUNCTION app.lock_reference(of_merchant uuid, reference text)
+ RETURNS void
+ LANGUAGE sql
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select pg_advisory_xact_lock(hashtextextended('reference ' || of_merchant || ' ' || normalize(reference, NFC), 0))
+$function$;
+
 -- The deposit of a return whose next step is this one (sweep or withdrawal), with the chain and the treasury locked; null if that is not its next step (any more).
 CREATE OR REPLACE FUNCTION app.lock_return(of_deposit uuid, of_step text)
  RETURNS app.deposit
@@ -5510,6 +5577,15 @@ begin
   end if;
   return s;
 end $function$;
+
+-- Locks the user that a reference names, and returns its id; null if there is none.
+CREATE OR REPLACE FUNCTION app.lock_user_of_ref(of_merchant uuid, given text)
+ RETURNS uuid
+ LANGUAGE sql
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select u.id from app.user u where u.merchant_id = of_merchant and u.external_ref = app.user_ref(of_merchant, given) for no key update
+$function$;
 
 -- Takes the lock that shows that a pool of workers lives (app.recover_dead_pools); false if another connection has it, null if it is no id of a pool.
 CREATE OR REPLACE FUNCTION app.lock_worker(of_pool text)
@@ -6248,17 +6324,18 @@ CREATE OR REPLACE FUNCTION app.provision_user(of_merchant uuid, of_external_ref 
  SECURITY DEFINER
  SET search_path TO 'pg_catalog'
 AS $function$
-declare of_user uuid;
+declare of_user uuid := app.lock_user_of_ref(of_merchant, of_external_ref);
 begin
-  select u.id into of_user from app.user u where u.merchant_id = of_merchant and u.external_ref = of_external_ref for no key update;
   created := false;
   if of_user is null then
-    insert into app.user as u (merchant_id, external_ref, metadata) values (of_merchant, of_external_ref, coalesce(of_metadata, '{}'))
-    on conflict do nothing returning u.id into of_user; -- waits for a duplicate that is being made at the same time
-    created := found;
+    perform app.require_clear_reference('external_ref', of_external_ref);
+    perform app.lock_reference(of_merchant, of_external_ref);
+    of_user := app.lock_user_of_ref(of_merchant, of_external_ref); -- a duplicate may have been made meanwhile
   end if;
   if of_user is null then
-    select u.id into strict of_user from app.user u where u.merchant_id = of_merchant and u.external_ref = of_external_ref for no key update;
+    insert into app.user as u (merchant_id, external_ref, metadata) values (of_merchant, of_external_ref, coalesce(of_metadata, '{}'))
+    returning u.id into of_user;
+    created := true;
   end if;
   perform app.add_addresses(of_merchant, of_user, coalesce(chains,
     array(select m.chain from app.merchant_chain m where m.merchant_id = of_merchant and m.enabled)));
@@ -6297,7 +6374,7 @@ AS $function$
           app.public_id('pay', c.settlement_id) as settlement_id, app.iso(c.created_at) as created_at) i
         where c.payment_request_id = r.id) as receipts
   ) b
-  where r.merchant_id = of_merchant and r.external_id = of_external_id
+  where r.merchant_id = of_merchant and r.external_id = app.request_ref(of_merchant, of_external_id)
 $function$;
 
 -- Stores the results of attempts at one endpoint and updates their deliveries; returns why they disabled the endpoint (gone or failing), or null.
@@ -6794,6 +6871,10 @@ begin
     elsif not exists (select from app.merchant_chain m where m.merchant_id = of_merchant and m.chain = asset.chain and m.enabled) then
       raise exception 'not enabled for this account: %', asset.chain using errcode = 'SLCHN';
     end if;
+    perform app.lock_reference(of_merchant, of_external_id);
+    of_external_id := app.request_ref(of_merchant, of_external_id); -- so that another form of it conflicts, too
+    perform from app.payment_request p where p.merchant_id = of_merchant and p.external_id = of_external_id;
+    if not found then perform app.require_clear_reference('external_id', of_external_id); end if;
     tolerance := app.tolerance_of(of_merchant, coins * 10::numeric ^ asset.decimals, of_tolerance, asset.decimals);
     insert into app.payment_request as p (merchant_id, external_id, chain, token, amount, tolerance, detected_from, late_after, decide_at,
       page_token, idempotency_key, request_hash, expires_at, metadata, return_url)
@@ -6815,6 +6896,21 @@ begin
   return app.created_payment_request(coalesce(r.id, duplicate.id));
 end $function$;
 
+-- The reference of the payment request that a text names, as it is stored; the text itself if it names none. A request with this very text comes first, then one with another Unicode form of it.
+CREATE OR REPLACE FUNCTION app.request_ref(of_merchant uuid, given text)
+ RETURNS text
+ LANGUAGE sql
+ STABLE
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select coalesce(
+    (select r.external_id from app.payment_request r where r.merchant_id = of_merchant and r.external_id = given),
+    (select r.external_id from app.payment_request r where r.merchant_id = of_merchant and r.external_id = normalize(given, NFC)),
+    (select r.external_id from app.payment_request r where r.merchant_id = of_merchant and normalize(r.external_id, NFC) = normalize(given, NFC)
+      and r.external_id is not nfc normalized order by r.seq limit 1),
+    given)
+$function$;
+
 -- An operator's decision that a chain is read again from a height; its indexer carries it out.
 CREATE OR REPLACE FUNCTION app.request_rewind(of_chain text, to_height integer)
  RETURNS void
@@ -6826,6 +6922,30 @@ begin
   perform app.refuse_decision(of_chain, 'rewind');
   update chain.cursor c set rewind_to = to_height where c.chain = of_chain and to_height >= 0 and to_height <= c.head_height;
   if not found then raise exception '% is not followed, or its head is below %', of_chain, to_height using errcode = 'P0003'; end if;
+end $function$;
+
+-- Refuses a new name or label that looks like another one; null passes.
+CREATE OR REPLACE FUNCTION app.require_clear_name(what text, value text)
+ RETURNS void
+ LANGUAGE plpgsql
+ IMMUTABLE
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare wrong text := app.unclear(value, has_joiners => true);
+begin
+  if wrong is not null then raise exception '% %', what, wrong using errcode = 'SL422'; end if;
+end $function$;
+
+-- Refuses a new reference that looks like another one.
+CREATE OR REPLACE FUNCTION app.require_clear_reference(field text, value text)
+ RETURNS void
+ LANGUAGE plpgsql
+ IMMUTABLE
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare wrong text := app.unclear(value, has_joiners => false);
+begin
+  if wrong is not null then raise exception '%', wrong using errcode = 'SLINV', detail = field; end if;
 end $function$;
 
 -- Reserves an amount of a token in the treasury, in base units; a negative amount gives it back.
@@ -7717,6 +7837,27 @@ AS $function$
   ) d
 $function$;
 
+-- What is wrong with a text that people compare by eye, in words; null if nothing is.
+CREATE OR REPLACE FUNCTION app.unclear(value text, has_joiners boolean)
+ RETURNS text
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select format('must not %s %s (U+%s)', k.place, k.what, upper(regexp_replace(lpad(to_hex(ascii(k.found)), 6, '0'), '^0{1,2}', '')))
+  from (values
+    (1, 'begin or end with', 'a space', (regexp_match(value, '^[ \u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]|[ \u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]$'))[1]),
+    (2, 'hold', 'a control character', (regexp_match(value, '[\u0001-\u001f\u007f-\u009f\u2028\u2029]'))[1]),
+    (3, 'hold', 'a mark of the direction of writing', (regexp_match(value, '[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]'))[1]),
+    (4, 'hold', 'an invisible character', (regexp_match(value,
+      '[\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u2060-\u2065\u206a-\u206f\u2800\u3164\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e00ff\U000e01f0-\U000e0fff]'))[1]),
+    (5, 'hold', 'an invisible character', case when not has_joiners then (regexp_match(value, '[\u200c\u200d\ufe00-\ufe0f\U000e0100-\U000e01ef]'))[1] end),
+    (6, 'hold', 'a character that Unicode does not define', case when not unicode_assigned(value) then
+      (select c from regexp_split_to_table(value, '') c where not unicode_assigned(c) limit 1) end)
+  ) k (rank, place, what, found)
+  where k.found is not null order by k.rank limit 1
+$function$;
+
 -- Which sweeps of a payout are not final, and since when they are under way; null if all are.
 CREATE OR REPLACE FUNCTION app.unfinished_sweeps(of_payout uuid)
  RETURNS text
@@ -7795,6 +7936,7 @@ CREATE OR REPLACE FUNCTION app.update_merchant(of_merchant uuid, new_name text, 
 AS $function$
 begin
   if trim(new_name) = '' then raise exception 'a merchant needs a name' using errcode = 'SL422'; end if;
+  perform app.require_clear_name('the name', new_name);
   if new_fee_bps not between 0 and 10000 then
     raise exception 'the fee must be 0 to 10000 basis points' using errcode = 'SL422';
   end if;
@@ -7880,6 +8022,21 @@ AS $function$
   from app.delivery_partitions_end() e (ends_at) where e.ends_at is not null
 $function$;
 
+-- The reference of the user that a text names, as it is stored; the text itself if it names none. A user with this very text comes first, then one with another Unicode form of it.
+CREATE OR REPLACE FUNCTION app.user_ref(of_merchant uuid, given text)
+ RETURNS text
+ LANGUAGE sql
+ STABLE
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select coalesce(
+    (select u.external_ref from app.user u where u.merchant_id = of_merchant and u.external_ref = given),
+    (select u.external_ref from app.user u where u.merchant_id = of_merchant and u.external_ref = normalize(given, NFC)),
+    (select u.external_ref from app.user u where u.merchant_id = of_merchant and normalize(u.external_ref, NFC) = normalize(given, NFC)
+      and u.external_ref is not nfc normalized order by u.seq limit 1),
+    given)
+$function$;
+
 -- Whether transactions of a chain spend outputs (Bitcoin) rather than balances of accounts.
 CREATE OR REPLACE FUNCTION app.uses_outputs(of_chain text)
  RETURNS boolean
@@ -7896,6 +8053,18 @@ CREATE OR REPLACE FUNCTION app.uuid_at(at timestamp with time zone)
  LANGUAGE sql
  IMMUTABLE PARALLEL SAFE STRICT
 RETURN ((lpad(to_hex(((EXTRACT(epoch FROM at) * (1000)::numeric))::bigint), 12, '0'::text) || '70008000000000000000'::text))::uuid;
+
+-- What people see of a text: without the characters that app.unclear refuses, in the form NFC.
+CREATE OR REPLACE FUNCTION app.visible_text(value text)
+ RETURNS text
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select btrim(regexp_replace(normalize(value, NFC),
+    '[\u0001-\u001f\u007f-\u009f\u2028\u2029\u061c\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]', '', 'g'),
+    U&' \00a0\1680\2000\2001\2002\2003\2004\2005\2006\2007\2008\2009\200a\202f\205f\3000')
+$function$;
 
 -- Notes what an outgoing payment waits for (null: nothing), and when it is checked again.
 CREATE OR REPLACE FUNCTION app.wait_outgoing_payment(of_outgoing_payment uuid, reason text, detail text, retry_ms integer)
@@ -11139,6 +11308,7 @@ begin
   end if;
   person := invitation.user_id;
   if person is null then
+    perform app.require_clear_name('The name', of_name);
     insert into auth."user" (name, email, "emailVerified") values (of_name, lower(of_email), true) on conflict (email) do nothing returning id into person;
     if not found then raise exception 'This e-mail address is taken. Please use another one.' using errcode = 'SL422'; end if;
     insert into auth.account ("accountId", "providerId", "userId", password) values (person, 'credential', person, password_hash);
@@ -11985,7 +12155,7 @@ declare
 begin
   return (select coalesce(json_agg(f), '[]') from (
     select 'user' as kind, app.public_id('usr', u.id) as id, null::text as endpoint_id, u.external_ref as label
-    from app.user u where u.merchant_id = merchant and (u.external_ref = given or u.id = dashboard.uuid_of('usr', given)
+    from app.user u where u.merchant_id = merchant and (u.external_ref = app.user_ref(merchant, given) or u.id = dashboard.uuid_of('usr', given)
       or u.id in (select a.user_id from app.chain c join app.address a on a.chain = c.chain and a.match_key = app.match_key(given, c.folds_addresses)
         where a.merchant_id = merchant))
     union all
@@ -12009,7 +12179,7 @@ begin
     select 'payment_request', r.external_id, null, app.decimal(r.amount, a.decimals) || ' ' || r.token || ' on ' || r.chain || ', ' || r.status
     from (select o.payment_request_id as id from app.deposit o where o.txid = of_txid
       union select o.payment_request_id from app.chain c join app.address o on o.chain = c.chain and o.match_key = app.match_key(given, c.folds_addresses)
-      union select o.id from app.payment_request o where o.merchant_id = merchant and o.external_id = given) f
+      union select o.id from app.payment_request o where o.merchant_id = merchant and o.external_id = app.request_ref(merchant, given)) f
     join app.payment_request r on r.id = f.id join app.asset a on a.chain = r.chain and a.token = r.token
     where r.merchant_id = merchant
     union all
@@ -12203,7 +12373,7 @@ declare merchant uuid := dashboard.merchant_of(token);
 begin
   if of_external_ref is not null then
     return (select dashboard.page(array_agg(dashboard.user_item(u)), null, size)
-      from app.user u where u.merchant_id = merchant and u.external_ref = of_external_ref);
+      from app.user u where u.merchant_id = merchant and u.external_ref = app.user_ref(merchant, of_external_ref));
   end if;
   return (select dashboard.page(array_agg(dashboard.user_item(u) order by u.seq desc), array_agg(u.seq::text order by u.seq desc), size)
     from (select * from app.user o where o.merchant_id = merchant and o.seq < least(before::numeric, 9223372036854775807)::bigint
@@ -12510,11 +12680,13 @@ grant execute on function app.read_payment_request(uuid,text) to sluice_api;
 grant execute on function app.redeliver(uuid,uuid,uuid) to sluice_api;
 grant execute on function app.redeliver_failed(uuid,uuid,timestamp with time zone) to sluice_api;
 grant execute on function app.request_payment(uuid,text,text,text,interval,text,bytea,jsonb,text,text,interval) to sluice_api;
+grant execute on function app.request_ref(uuid,text) to sluice_api;
 grant execute on function app.rotate_webhook_secret(uuid,uuid) to sluice_api;
 grant execute on function app.set_payout_address(uuid,text,text) to sluice_api;
 grant execute on function app.test_webhook(uuid,uuid,text) to sluice_api;
 grant execute on function app.update_user(uuid,uuid,jsonb) to sluice_api;
 grant execute on function app.update_webhook_endpoint(uuid,uuid,text,text[],boolean) to sluice_api;
+grant execute on function app.user_ref(uuid,text) to sluice_api;
 grant execute on function app.why_payment(app.payment_request) to sluice_api;
 grant select on app."user" to sluice_api;
 grant select on app.address to sluice_api;

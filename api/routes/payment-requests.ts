@@ -90,7 +90,9 @@ for (const byId of [false, true])
       const [chain, token] = byId ? ['$5', '$6'] : ['$4', '$5']
       const filters =
         (status ? ` and status = '${status}'` : '') + (byCurrency ? ` and chain = ${chain} and token = ${token}` : '')
-      const ofOne = oneRow('select * from app.payment_request where merchant_id = $1 and external_id = $4')
+      const ofOne = oneRow(
+        'select * from app.payment_request where merchant_id = $1 and external_id = app.request_ref($1, $4)',
+      )
       const rows = `select * from ${byId ? ofOne : 'app.payment_request'} where merchant_id = $1 and position is not null${filters}`
       paymentLists.set(name, pageStatement({name, rows, position: 'position', item: jsonOf(fields), joins}))
     }

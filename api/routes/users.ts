@@ -30,7 +30,7 @@ export const listUsers = pageStatement({
 })
 export const usersOfRef = pageStatement({
   name: 'list_users_of_ref',
-  rows: `select * from ${oneRow('select * from app.user where merchant_id = $1 and external_ref = $4')} where true`,
+  rows: `select * from ${oneRow('select * from app.user where merchant_id = $1 and external_ref = app.user_ref($1, $4)')} where true`,
   position: 'seq',
   item,
 })

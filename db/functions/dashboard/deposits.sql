@@ -85,7 +85,7 @@ declare merchant uuid := dashboard.merchant_of(token);
 begin
   if of_external_ref is not null then
     return (select dashboard.page(array_agg(dashboard.user_item(u)), null, size)
-      from app.user u where u.merchant_id = merchant and u.external_ref = of_external_ref);
+      from app.user u where u.merchant_id = merchant and u.external_ref = app.user_ref(merchant, of_external_ref));
   end if;
   return (select dashboard.page(array_agg(dashboard.user_item(u) order by u.seq desc), array_agg(u.seq::text order by u.seq desc), size)
     from (select * from app.user o where o.merchant_id = merchant and o.seq < least(before::numeric, 9223372036854775807)::bigint

@@ -43,6 +43,7 @@ begin
   end if;
   person := invitation.user_id;
   if person is null then
+    perform app.require_clear_name('The name', of_name);
     insert into auth."user" (name, email, "emailVerified") values (of_name, lower(of_email), true) on conflict (email) do nothing returning id into person;
     if not found then raise exception 'This e-mail address is taken. Please use another one.' using errcode = 'SL422'; end if;
     insert into auth.account ("accountId", "providerId", "userId", password) values (person, 'credential', person, password_hash);

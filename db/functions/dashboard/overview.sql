@@ -37,7 +37,7 @@ declare
 begin
   return (select coalesce(json_agg(f), '[]') from (
     select 'user' as kind, app.public_id('usr', u.id) as id, null::text as endpoint_id, u.external_ref as label
-    from app.user u where u.merchant_id = merchant and (u.external_ref = given or u.id = dashboard.uuid_of('usr', given)
+    from app.user u where u.merchant_id = merchant and (u.external_ref = app.user_ref(merchant, given) or u.id = dashboard.uuid_of('usr', given)
       or u.id in (select a.user_id from app.chain c join app.address a on a.chain = c.chain and a.match_key = app.match_key(given, c.folds_addresses)
         where a.merchant_id = merchant))
     union all
@@ -61,7 +61,7 @@ begin
     select 'payment_request', r.external_id, null, app.decimal(r.amount, a.decimals) || ' ' || r.token || ' on ' || r.chain || ', ' || r.status
     from (select o.payment_request_id as id from app.deposit o where o.txid = of_txid
       union select o.payment_request_id from app.chain c join app.address o on o.chain = c.chain and o.match_key = app.match_key(given, c.folds_addresses)
-      union select o.id from app.payment_request o where o.merchant_id = merchant and o.external_id = given) f
+      union select o.id from app.payment_request o where o.merchant_id = merchant and o.external_id = app.request_ref(merchant, given)) f
     join app.payment_request r on r.id = f.id join app.asset a on a.chain = r.chain and a.token = r.token
     where r.merchant_id = merchant
     union all

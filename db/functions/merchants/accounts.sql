@@ -13,6 +13,7 @@ declare
   of_chain text;
 begin
   if coalesce(trim(name), '') = '' then raise exception 'a merchant needs a name' using errcode = 'SL422'; end if;
+  perform app.require_clear_name('the name', name);
   if prefix is null or prefix !~ '^[a-z0-9]{2,12}$' then
     raise exception 'the prefix must be 2 to 12 lower-case letters and digits' using errcode = 'SL422';
   end if;
@@ -33,6 +34,7 @@ create or replace function app.update_merchant(of_merchant uuid, new_name text, 
 language plpgsql security definer set search_path = pg_catalog as $$
 begin
   if trim(new_name) = '' then raise exception 'a merchant needs a name' using errcode = 'SL422'; end if;
+  perform app.require_clear_name('the name', new_name);
   if new_fee_bps not between 0 and 10000 then
     raise exception 'the fee must be 0 to 10000 basis points' using errcode = 'SL422';
   end if;

@@ -17,6 +17,7 @@ begin
   if char_length(label) not between 1 and 100 then
     raise exception 'a label has 1 to 100 characters' using errcode = 'SL422';
   end if;
+  perform app.require_clear_name('the label', label);
   insert into app.api_key as k (merchant_id, secret_hash, label, scopes)
   values (of_merchant, create_api_key.secret_hash, create_api_key.label, create_api_key.scopes)
   returning k.id into key;

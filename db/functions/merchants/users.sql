@@ -1,23 +1,42 @@
 -- Users and their deposit addresses. POST /v1/users, PATCH /v1/users/:id and POST /v1/users/:id/addresses call these.
 --
--- The same reference of a merchant is the same user, also among requests of the same moment. Calling again adds the addresses that are missing and
+-- The same reference of a merchant is the same user, also among requests of the same moment, and in each Unicode form: it is kept as it came first. Calling again adds the addresses that are missing and
 -- nothing else. A merchant sees nothing of another merchant's. The response's body is built here; `created` decides between 201 and 200.
--- Locks: user, address of the pool.
--- Errors: SL404 there is no such user; SLCHN a chain is not enabled for the merchant; SL503 the pool is empty, try again in a moment.
+-- Locks: reference, user, address of the pool.
+-- Errors: SL404 there is no such user; SLINV a new reference looks like another one; SLCHN a chain is not enabled for the merchant; SL503 the pool is empty, try again in a moment.
+
+create or replace function app.user_ref(of_merchant uuid, given text) returns text
+language sql stable set search_path = pg_catalog as $$
+  select coalesce(
+    (select u.external_ref from app.user u where u.merchant_id = of_merchant and u.external_ref = given),
+    (select u.external_ref from app.user u where u.merchant_id = of_merchant and u.external_ref = normalize(given, NFC)),
+    (select u.external_ref from app.user u where u.merchant_id = of_merchant and normalize(u.external_ref, NFC) = normalize(given, NFC)
+      and u.external_ref is not nfc normalized order by u.seq limit 1),
+    given)
+$$;
+comment on function app.user_ref is 'The reference of the user that a text names, as it is stored; the text itself if it names none. A user with this very text comes first, then one with another Unicode form of it.';
+grant execute on function app.user_ref to sluice_api;
+
+create or replace function app.lock_user_of_ref(of_merchant uuid, given text) returns uuid
+language sql set search_path = pg_catalog as $$
+  select u.id from app.user u where u.merchant_id = of_merchant and u.external_ref = app.user_ref(of_merchant, given) for no key update
+$$;
+comment on function app.lock_user_of_ref is 'Locks the user that a reference names, and returns its id; null if there is none.';
 
 create or replace function app.provision_user(of_merchant uuid, of_external_ref text, chains text[], of_metadata jsonb default null, out created boolean, out body text)
 language plpgsql security definer set search_path = pg_catalog as $$
-declare of_user uuid;
+declare of_user uuid := app.lock_user_of_ref(of_merchant, of_external_ref);
 begin
-  select u.id into of_user from app.user u where u.merchant_id = of_merchant and u.external_ref = of_external_ref for no key update;
   created := false;
   if of_user is null then
-    insert into app.user as u (merchant_id, external_ref, metadata) values (of_merchant, of_external_ref, coalesce(of_metadata, '{}'))
-    on conflict do nothing returning u.id into of_user; -- waits for a duplicate that is being made at the same time
-    created := found;
+    perform app.require_clear_reference('external_ref', of_external_ref);
+    perform app.lock_reference(of_merchant, of_external_ref);
+    of_user := app.lock_user_of_ref(of_merchant, of_external_ref); -- a duplicate may have been made meanwhile
   end if;
   if of_user is null then
-    select u.id into strict of_user from app.user u where u.merchant_id = of_merchant and u.external_ref = of_external_ref for no key update;
+    insert into app.user as u (merchant_id, external_ref, metadata) values (of_merchant, of_external_ref, coalesce(of_metadata, '{}'))
+    returning u.id into of_user;
+    created := true;
   end if;
   perform app.add_addresses(of_merchant, of_user, coalesce(chains,
     array(select m.chain from app.merchant_chain m where m.merchant_id = of_merchant and m.enabled)));

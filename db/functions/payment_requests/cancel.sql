@@ -8,7 +8,7 @@ create or replace function app.cancel_payment_request(of_merchant uuid, of_exter
 language plpgsql security definer set search_path = pg_catalog as $$
 declare r app.payment_request;
 begin
-  select * into r from app.payment_request p where p.merchant_id = of_merchant and p.external_id = of_external_id for no key update;
+  select * into r from app.payment_request p where p.merchant_id = of_merchant and p.external_id = app.request_ref(of_merchant, of_external_id) for no key update;
   if r.id is null then
     raise exception 'there is no payment request with this id' using errcode = 'SL404', detail = 'payment_request';
   elsif r.status = 'cancelled' then

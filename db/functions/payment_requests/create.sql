@@ -1,11 +1,23 @@
 -- Makes a payment request: a requested amount, and an address from the pool that is used for nothing else. POST /v1/payment-requests calls this.
 --
--- Promises: one request per (merchant, external_id), with one address, for ever, in one transaction. The same Idempotency-Key with the same request
+-- Promises: one request per (merchant, external_id in any Unicode form), with one address, for ever, in one transaction. The same Idempotency-Key with the same request
 -- gets the same response, also while a duplicate is being made at the same time. of_amount is a plain decimal, in coins; of_tolerance is one, too, or a
 -- percentage such as 0.5%, or null: the merchant's own; of_request is the hash of the request, if there is a key.
 -- Errors: SL404 there is no such currency; SLCHN its chain is not enabled for the merchant; SLPFX the reference lacks the merchant's prefix; SL409
 -- there is a request with this reference; SLINV a value is invalid (DETAIL names it); SL422 the chain cannot carry the amount; SLIDK the key was used
 -- with another request; SL503 no address is free.
+
+create or replace function app.request_ref(of_merchant uuid, given text) returns text
+language sql stable set search_path = pg_catalog as $$
+  select coalesce(
+    (select r.external_id from app.payment_request r where r.merchant_id = of_merchant and r.external_id = given),
+    (select r.external_id from app.payment_request r where r.merchant_id = of_merchant and r.external_id = normalize(given, NFC)),
+    (select r.external_id from app.payment_request r where r.merchant_id = of_merchant and normalize(r.external_id, NFC) = normalize(given, NFC)
+      and r.external_id is not nfc normalized order by r.seq limit 1),
+    given)
+$$;
+comment on function app.request_ref is 'The reference of the payment request that a text names, as it is stored; the text itself if it names none. A request with this very text comes first, then one with another Unicode form of it.';
+grant execute on function app.request_ref to sluice_api;
 
 create or replace function app.request_payment(of_merchant uuid, of_currency text, of_external_id text, of_amount text, of_expiry interval, of_key text,
   of_request bytea, of_metadata jsonb default null, of_return_url text default null, of_tolerance text default null,
@@ -41,6 +53,10 @@ begin
     elsif not exists (select from app.merchant_chain m where m.merchant_id = of_merchant and m.chain = asset.chain and m.enabled) then
       raise exception 'not enabled for this account: %', asset.chain using errcode = 'SLCHN';
     end if;
+    perform app.lock_reference(of_merchant, of_external_id);
+    of_external_id := app.request_ref(of_merchant, of_external_id); -- so that another form of it conflicts, too
+    perform from app.payment_request p where p.merchant_id = of_merchant and p.external_id = of_external_id;
+    if not found then perform app.require_clear_reference('external_id', of_external_id); end if;
     tolerance := app.tolerance_of(of_merchant, coins * 10::numeric ^ asset.decimals, of_tolerance, asset.decimals);
     insert into app.payment_request as p (merchant_id, external_id, chain, token, amount, tolerance, detected_from, late_after, decide_at,
       page_token, idempotency_key, request_hash, expires_at, metadata, return_url)

@@ -20,7 +20,7 @@ language sql stable security definer set search_path = pg_catalog as $$
           app.public_id('pay', c.settlement_id) as settlement_id, app.iso(c.created_at) as created_at) i
         where c.payment_request_id = r.id) as receipts
   ) b
-  where r.merchant_id = of_merchant and r.external_id = of_external_id
+  where r.merchant_id = of_merchant and r.external_id = app.request_ref(of_merchant, of_external_id)
 $$;
 comment on function app.read_payment_request is 'The current state of a merchant''s payment request, with its receipts. Its amount outside of the body is what is to be sent now: 0 once enough was seen, and after its end.';
 grant execute on function app.read_payment_request to sluice_api;

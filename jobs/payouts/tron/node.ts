@@ -32,7 +32,10 @@ export async function sweepFees({nodes}: Tron, addresses: string[], paying: Set<
 export async function unpayable({nodes}: Tron, recipient: string): Promise<Wait | undefined> {
   const account = await nodes.ask(node => node.account(recipient))
   if (!account?.isContract) return undefined
-  return notPayable('destination_not_payable', 'the recipient is a contract, which the network does not let anybody pay')
+  return notPayable(
+    'destination_not_payable',
+    'the recipient is a contract, which the network does not let anybody pay',
+  )
 }
 
 /** Why nothing can be swept to the treasury: the first sweep would have to pay for its account. */
