@@ -73,8 +73,12 @@ function bars(): OnCompared {
   }
 }
 
-async function stuck(db: pg.Client): Promise<Stuck[]> {
-  return (await db.query<Stuck>('select what, id, chain, state, since from app.stuck order by since limit 100')).rows
+/** The oldest of them, and how many there are. */
+async function stuck(db: pg.Client): Promise<{rows: Stuck[]; total: number}> {
+  const {rows} = await db.query<Stuck & {total: number}>(
+    'select what, id, chain, state, since, count(*) over ()::int as total from app.stuck order by since limit 100',
+  )
+  return {rows: rows.map(({total: _, ...row}) => row), total: rows[0]?.total ?? 0}
 }
 
 /** References of a merchant that look the same. */
@@ -93,7 +97,7 @@ async function lookAlikes(db: pg.Client): Promise<LookAlike[]> {
 async function unattributed(db: pg.Client): Promise<Unattributed[]> {
   const {rows} = await db.query<Unattributed>(
     `select chain, token, reason, count(*)::int as count, sum(amount)::text as amount, sum(amount_base_units)::text as amount_base_units
-     from analytics.unattributed where status <> 'reorged' and decision is distinct from 'credit'
+     from analytics.unattributed where status <> 'reorged' and decision is distinct from 'credit' and not dismissed
      group by chain, token, reason order by chain, token, reason`,
   )
   return rows
@@ -101,7 +105,7 @@ async function unattributed(db: pg.Client): Promise<Unattributed[]> {
 
 /** What is shown below the checks, and is never a finding. */
 interface Shown {
-  stuck: Stuck[]
+  stuck: {rows: Stuck[]; total: number}
   lookAlikes: LookAlike[]
   unattributed: Unattributed[]
 }
@@ -121,14 +125,15 @@ function report({findings, notCompared, compared}: Audit, {stuck, lookAlikes, un
   )
   const sections = [checks, ...details, ...notCompared.map(({name, why}) => `${name}: not compared, ${why}`)]
   if (compared.length) sections.push(comparisons(compared))
-  if (stuck.length)
+  if (stuck.total)
     sections.push(
       table(
         ['not wrong, but slow', 'id', 'chain', 'state', 'since'],
-        stuck.map(row => [row.what, row.id, row.chain, row.state, moment(row.since)]),
+        stuck.rows.map(row => [row.what, row.id, row.chain, row.state, moment(row.since)]),
         '',
       ),
     )
+  if (stuck.total > stuck.rows.length) sections.push(`The oldest ${stuck.rows.length} of ${stuck.total}.`)
   if (lookAlikes.length)
     sections.push(
       table(
@@ -153,7 +158,8 @@ function report({findings, notCompared, compared}: Audit, {stuck, lookAlikes, un
         ...notCompared.map(each => ({...each, right: null})),
       ],
       compared: compared.map(({chain, since, compared}) => ({chain, since, addresses: compared})),
-      stuck,
+      stuck: stuck.rows,
+      stuck_total: stuck.total,
       look_alikes: lookAlikes,
       unattributed,
     },

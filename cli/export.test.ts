@@ -60,11 +60,11 @@ test('rows are exported with headings, exact amounts and times in UTC, between t
   expect(code).toBe(0)
   const [headings, ...rows] = stdout.trimEnd().split('\n')
   expect(headings).toMatch(
-    /^deposit_id,merchant_id,merchant_name,.*,decision,decided_at,returned_to,return_txid,returned_at,payment_request_external_id$/,
+    /^deposit_id,merchant_id,merchant_name,.*,decision,decided_at,returned_to,return_txid,returned_at,payment_request_external_id,dismissed$/,
   )
   expect(rows.sort()).toEqual([
     expect.stringMatching(
-      /^dep_[0-9a-f]{32},mer_\w+,Acme Games,acme,usr_\w+,alice,unsupported_token,ETH,0x211cD78a278ED8CE38840597bFc9793990241FE3,,1000000000,final,.*,2026-07-01T10:30:37\.000000Z,.*,,,,,$/,
+      /^dep_[0-9a-f]{32},mer_\w+,Acme Games,acme,usr_\w+,alice,unsupported_token,ETH,0x211cD78a278ED8CE38840597bFc9793990241FE3,,1000000000,final,.*,2026-07-01T10:30:37\.000000Z,.*,,,,,,false$/,
     ),
     expect.stringMatching(
       /carol,chain_not_requested,POLYGON,POL,7,7000000000000000000,final,.*,2026-07-01T08:00:08\.000000Z/,
@@ -73,7 +73,7 @@ test('rows are exported with headings, exact amounts and times in UTC, between t
   const upTo = await sluice('export', 'analytics.unattributed', '--from', '2026-07-01', '--to', '2026-07-01T10:30:37Z')
   const [, ...early] = upTo.stdout.trimEnd().split('\n')
   expect(early.sort()).toEqual([
-    expect.stringMatching(/,Nordwind Travel,nord,,,wrong_token,ETH,USDC,120,.*,nord-77$/),
+    expect.stringMatching(/,Nordwind Travel,nord,,,wrong_token,ETH,USDC,120,.*,nord-77,false$/),
     expect.stringContaining(',carol,chain_not_requested,'),
   ])
 })

@@ -3,6 +3,7 @@ import {type Command, InvalidArgumentError} from 'commander'
 import {PermanentError} from '../base/errors.ts'
 import {action, leaf, type Sluice, wholeNumber} from './command.ts'
 import {facts, moment, table} from './output.ts'
+import {type PageOptions, paged, pageOf, withTotal} from './page.ts'
 
 /** What an operator does about the open incidents of a kind and chain. */
 export interface WayOut {
@@ -30,7 +31,7 @@ interface Incident {
 }
 
 const select = `
-  select i.id::int, i.chain, i.kind, case when i.kind like 'final_deposit_%' then app.public_id('dep', i.subject::uuid) else i.subject end as subject,
+  select i.id::int, i.id as position, i.chain, i.kind, case when i.kind like 'final_deposit_%' then app.public_id('dep', i.subject::uuid) else i.subject end as subject,
     i.details, i.opened_at, i.resolved_at, i.resolution,
     case when i.resolved_at is null then app.fill_way_out(k.way_out, i.chain, array[i.id]) end as way_out
   from app.incident i join app.incident_kind k using (kind)`
@@ -70,19 +71,19 @@ export function addIncidentCommands(program: Command): void {
     .command('incident')
     .description('incidents: what should never happen and needs your decision')
 
-  leaf(
-    incident,
-    'list',
-    'Lists open incidents, the newest first, and what to do about them.',
-    'sluice incident list --all',
+  paged(
+    leaf(
+      incident,
+      'list',
+      'Lists open incidents, the newest first, and what to do about them.',
+      'sluice incident list --all',
+    ),
   )
     .option('--all', 'also resolved ones')
     .action(
-      action<{all?: boolean}>(async ({db}, {all = false}) => {
-        const {rows} = await db.query<Incident>(
-          `${select} where $1 or resolved_at is null order by id desc limit 200`,
-          [all],
-        )
+      action<PageOptions & {all?: boolean}>(async ({db}, {all = false, ...of}) => {
+        const page = await pageOf<Incident>(db, `${select} where $1 or i.resolved_at is null`, [all], of)
+        const {rows, total, next} = page
         const ways = await waysOut(db)
         const list = table(
           ['id', 'chain', 'kind', 'opened', ...(all ? ['resolution'] : []), 'subject', 'seen'],
@@ -97,7 +98,10 @@ export function addIncidentCommands(program: Command): void {
           ]),
           all ? 'There was never an incident.' : 'There are no open incidents.',
         )
-        return {json: {incidents: rows}, text: [list, ...ways.map(inWords)].join('\n\n')}
+        return {
+          json: {incidents: rows, total, next},
+          text: [withTotal(list, page), ...ways.map(inWords)].join('\n\n'),
+        }
       }),
     )
 

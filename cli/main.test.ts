@@ -216,7 +216,7 @@ test('a halted chain is rewound to its fork, or resumed, as the operator decides
   expect(await json('chain', 'rewind', '--chain', 'ETH')).toEqual({chain: 'ETH', rewind_to: 97})
   expect(await db.rows('select rewind_to from chain.cursor')).toEqual([{rewind_to: 97}])
   expect(await json('chain', 'resume', '--chain', 'ETH')).toEqual({chain: 'ETH', resumed: true})
-  expect(await json('incident', 'list')).toEqual({incidents: []})
+  expect(await json('incident', 'list')).toEqual({incidents: [], total: 0, next: null})
   expect(await json('incident', 'list', '--all')).toMatchObject({incidents: [{resolution: 'resumed'}]})
   expect(await failure('incident', 'resolve', '999', '--as', 'kept')).toMatch(/no incident 999/)
 })

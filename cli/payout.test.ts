@@ -3,12 +3,14 @@ import {afterAll, beforeAll, expect, test} from 'vitest'
 import {ChainWriter} from '../test/support/chain-writer.ts'
 import {CommandLine} from '../test/support/command-line.ts'
 import {type TestDatabase, testDatabase} from '../test/support/database.ts'
+import {Anvil} from '../test/support/evm/anvil.ts'
 import {beginToPay, includeFinally, makeTreasury, topUp} from '../test/support/evm/payouts.ts'
 import {makeMerchant, makeUser} from '../test/support/people.ts'
 
 const destination = '0x52908400098527886E0F7030069857D2E4169EE7'
 const mixed = '0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed'
 let db: TestDatabase
+let anvil: Anvil
 let commandLine: CommandLine
 let eth: ChainWriter
 let treasury: string
@@ -16,7 +18,10 @@ let {sluice, json, failure}: CommandLine = {} as CommandLine
 
 beforeAll(async () => {
   db = await testDatabase()
-  commandLine = new CommandLine(db, {})
+  anvil = await Anvil.start()
+  commandLine = new CommandLine(db, {
+    ETH: {rpc_url: anvil.httpUrl, local: true, settings: {ETH_RPC_URL: anvil.httpUrl, ETH_USDC_CONTRACT: anvil.usdc}},
+  })
   ;({sluice, json, failure} = commandLine)
   eth = await ChainWriter.open(db, 'ETH')
   treasury = await makeTreasury(db)
@@ -28,6 +33,7 @@ afterAll(async () => {
   expect(await db.rows('select * from app.ledger_audit')).toEqual([])
   await eth.close()
   commandLine.close()
+  await anvil.stop()
   await db.drop()
 })
 
@@ -201,6 +207,12 @@ test('a withdrawal goes to the operator’s whitelist only, and takes the operat
       {given: withdraw('ETH', '99.98'), says: /own money is not enough: ETH short by/},
     ].map(async ({given, says}) => expect(await failure(...given)).toMatch(says)),
   )
+  await anvil.call('anvil_setBalance', [treasury, '0x56bc75e2d63100000']) // 100 ETH
+  await anvil.call('anvil_setCode', [mixed, '0x60006000fd'])
+  expect(await failure(...withdraw('ETH', '1'))).toMatch(
+    /the recipient refuses the payment: .*revert.*; withdraw to another address/,
+  )
+  await anvil.call('anvil_setCode', [mixed, '0x'])
   const {id} = await json(...withdraw('USDC', '52.5'))
   expect(await db.rows('select kind, amount, recipient, nonce from app.outgoing_payment where id = $1', [id])).toEqual([
     {kind: 'withdrawal', amount: '52500000', recipient: mixed, nonce: 1},

@@ -6,6 +6,7 @@ import {action, leaf, requireId} from './command.ts'
 import {endOf} from './incident.ts'
 import {findMerchant, merchantOption} from './merchant.ts'
 import {facts, moment, table} from './output.ts'
+import {type Page, type PageOptions, paged, pageOf, withTotal} from './page.ts'
 
 const statuses = ['pending', 'sweeping', 'swept', 'paying', 'completed', 'failed']
 
@@ -72,7 +73,7 @@ const source = `app.payout p join app.merchant m on m.id = p.merchant_id join ap
 export function addPayoutCommands(program: Command): void {
   const payout = program.command('payout').description('payouts: list, show, retry, replace, cancel')
 
-  leaf(payout, 'list', 'Lists payouts, the newest first.', 'sluice payout list --merchant acme --status paying')
+  paged(leaf(payout, 'list', 'Lists payouts, the newest first.', 'sluice payout list --merchant acme --status paying'))
     .option(...merchantOption)
     .addOption(
       new Option('--status <status>', 'only payouts in this status; open: not completed or failed').choices([
@@ -81,47 +82,58 @@ export function addPayoutCommands(program: Command): void {
       ]),
     )
     .action(
-      action<{merchant?: string; status?: string}>(async ({db}, {merchant, status}) => {
+      action<PageOptions & {merchant?: string; status?: string}>(async ({db}, {merchant, status, ...of}) => {
         const owner = merchant === undefined ? null : (await findMerchant(db, merchant)).id
         const wanted = status === 'open' ? ['pending', 'sweeping', 'swept', 'paying'] : status ? [status] : statuses
-        const {rows} = await db.query<Payout>(
-          `select ${columns} from ${source} where ($1::uuid is null or p.merchant_id = $1) and p.status = any($2)
-           order by p.seq desc limit 200`,
+        const page = await pageOf<Payout>(
+          db,
+          `select ${columns}, p.seq as position from ${source} where ($1::uuid is null or p.merchant_id = $1) and p.status = any($2)`,
           [owner, wanted],
+          of,
         )
+        const {rows, total, next} = page
         return {
-          json: {payouts: rows},
-          text: table(
-            ['merchant', 'status', 'net', '', 'requested', 'waits for', 'id'],
-            rows.map(row => [
-              row.merchant,
-              row.status,
-              row.net,
-              row.chain === row.token ? row.token : `${row.token} (${row.chain})`,
-              moment(row.created_at),
-              row.error?.code ?? row.waiting?.reason,
-              row.id,
-            ]),
-            'There are no such payouts.',
+          json: {payouts: rows, total, next},
+          text: withTotal(
+            table(
+              ['merchant', 'status', 'net', '', 'requested', 'waits for', 'id'],
+              rows.map(row => [
+                row.merchant,
+                row.status,
+                row.net,
+                row.chain === row.token ? row.token : `${row.token} (${row.chain})`,
+                moment(row.created_at),
+                row.error?.code ?? row.waiting?.reason,
+                row.id,
+              ]),
+              'There are no such payouts.',
+            ),
+            page,
           ),
         }
       }),
     )
 
-  leaf(
-    payout,
-    'show',
-    'Shows a payout, every transaction for it, and why it waits.',
-    'sluice payout show pay_0192f3a4b5c67d8e9fa0b1c2d3e4f508',
+  paged(
+    leaf(
+      payout,
+      'show',
+      'Shows a payout, the transactions for it, and why it waits.',
+      'sluice payout show pay_0192f3a4b5c67d8e9fa0b1c2d3e4f508',
+    ),
   )
     .argument('<id>', 'id of the payout')
     .action(
-      action(async ({db}, _options, id) => {
+      action<PageOptions>(async ({db}, of, id) => {
         const uuid = requireId('pay', 'payout', id)
         const {rows} = await db.query<Payout>(`select ${columns} from ${source} where p.id = $1`, [uuid])
         if (!rows[0]) throw new PermanentError(`there is no payout ${id}; sluice payout list shows them`)
-        const transactions = await transactionsOf(db, uuid)
-        return {json: {...rows[0], transactions}, text: describe(rows[0], transactions)}
+        const page = await transactionsOf(db, uuid, of)
+        const {rows: transactions, total, next} = page
+        return {
+          json: {...rows[0], transactions, total_transactions: total, next},
+          text: withTotal(describe(rows[0], transactions), page),
+        }
       }),
     )
 
@@ -191,19 +203,21 @@ export function addPayoutCommands(program: Command): void {
     )
 }
 
-async function transactionsOf(db: pg.Client, payout: string): Promise<Transaction[]> {
-  const {rows} = await db.query<Transaction>(
-    `select s.kind, s.status, s.outcome, app.why_failed(s) as failure, s.chain, s.source as "from", s.recipient as "to", app.decimal(s.amount, a.decimals) as amount, s.fee_payer,
+/** The newest ones, the oldest of them first. */
+async function transactionsOf(db: pg.Client, payout: string, of: PageOptions): Promise<Page<Transaction>> {
+  const page = await pageOf<Transaction>(
+    db,
+    `select s.id as position, s.kind, s.status, s.outcome, app.why_failed(s) as failure, s.chain, s.source as "from", s.recipient as "to", app.decimal(s.amount, a.decimals) as amount, s.fee_payer,
        s.nonce, s.txid, (select coalesce(json_agg(t order by t.attempt), '[]') from (
          select o.attempt, o.txid, o.kind, f.fate, app.iso(o.stored_at) as stored_at, ${endOf} as valid_until, app.iso(o.broadcast_at) as broadcast_at, o.broadcast_error
          from app.outgoing_attempt o join app.chain k on k.chain = o.chain left join custody.journal j on j.stream = o.chain and j.txid = o.txid
          left join app.attempt_fate f on f.chain = o.chain and f.txid = o.txid where o.outgoing_payment_id = s.id) t) as attempts
      from app.outgoing_payment s join app.asset a on a.chain = s.chain and a.token = s.token
-     where s.id in (select l.outgoing_payment_id from app.payout_sweep l where l.payout_id = $1) or s.payout_id = $1
-     order by s.created_at limit 1000`,
+     where s.id in (select l.outgoing_payment_id from app.payout_sweep l where l.payout_id = $1) or s.payout_id = $1`,
     [payout],
+    of,
   )
-  return rows
+  return {...page, rows: page.rows.reverse()}
 }
 
 function describe(payout: Payout, transactions: Transaction[]): string {

@@ -248,7 +248,7 @@ async function count(db: pg.Client): Promise<Counts> {
   const {rows} = await db.query<Counts>(
     `select
        (select count(*) from app.deposit where status = 'pending' and credited)::int as pending_deposits,
-       (select count(*) from app.deposit where not credited and merchant_id is not null)::int as unattributed_deposits,
+       (select count(*) from app.deposit d where not credited and merchant_id is not null and not app.is_dismissed(d))::int as unattributed_deposits,
        (select count(*) from app.deposit where held_back and settlement_id is null)::int as held_back_deposits,
        (select count(*) from app.delivery where status = 'pending' and attempts = 0)::int as deliveries_pending,
        (select count(*) from app.delivery where status = 'pending' and attempts > 0)::int as deliveries_failing,

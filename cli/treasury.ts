@@ -143,7 +143,6 @@ export function addTreasuryCommands(program: Command): void {
       action<{chain: ChainCode; token: string; amount: string; to: string}>(async (sluice, {chain, ...options}) => {
         const {db, service} = sluice
         const settings = settingsOf(service, chain)
-        requireFollowed(service, chain)
         const asset = requireAsset(settings, options.token)
         const amount = baseUnits(asset, options.amount)
         const to = await foreignAddress(sluice, chain, options.to, {allowOffCurve: true})
@@ -153,6 +152,7 @@ export function addTreasuryCommands(program: Command): void {
           throw new PermanentError(
             `${options.amount} ${asset.token} is more than ${chain}_PAYOUT_LIMIT allows at once; withdraw less, or raise the limit`,
           )
+        requireFollowed(service, chain)
         const family = await payoutFamilyOf(settings)
         const id = await family.beginWithdrawal(db, settings, {token: asset.token, amount, to})
         return {

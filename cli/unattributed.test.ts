@@ -49,8 +49,13 @@ afterAll(async () => {
   await db.drop()
 })
 
+interface Listed {
+  id: string
+  dismissed: boolean
+}
+
 const list = async (...given: string[]) =>
-  (await json<{unattributed: {id: string}[]}>('unattributed', 'list', ...given)).unattributed
+  (await json<{unattributed: Listed[]}>('unattributed', 'list', ...given)).unattributed
 
 test('deposits that wait for a decision are listed with user and reason, unknown tokens in base units', async () => {
   expect(await list('--chain', 'ETH')).toMatchObject([
@@ -145,4 +150,73 @@ test('a return is listed until it has left', async () => {
   ])
   expect(withdrawals).toMatchObject([{kind: 'return', chain: 'ETH', token: 'ETH', amount: '0.9', status: 'allocated'}])
   expect(stdout).toMatch(/return: on its way to the treasury$/m)
+})
+
+test('what is dismissed leaves the list and the counts, also what still comes of a token; nothing is decided about its money', async () => {
+  const open = (await list()).map(({id}) => id)
+  expect(open).toEqual(expect.arrayContaining([ids.fake, ids['fake-treasury']]))
+  const token = ['--chain', 'ETH', '--token', '0xFA15E']
+  expect((await sluice('unattributed', 'dismiss', ...token)).stdout).toBe(
+    '2 of 0xFA15E on ETH are dismissed, and so is what is still to come.\n',
+  )
+  await json('unattributed', 'dismiss', ...token) // again
+  await eth.write({add: [[{txid: 'more spam', token: '0xfa15e', amount: 1n, recipient: user.address}]]})
+  await eth.write({add: [[{txid: 'dust', amount: 1n, recipient: user.address}]]})
+  await eth.finalize(eth.head.height)
+  const [dust] = await list()
+  expect(dust).toMatchObject({token: 'USDC', dismissed: false})
+  await json('unattributed', 'dismiss', dust!.id)
+  expect(await list()).toEqual([expect.objectContaining({id: ids.ether})])
+  const all = await json<{unattributed: {txid: string; dismissed: boolean}[]}>('unattributed', 'list', '--all')
+  const dismissed = all.unattributed.filter(row => row.dismissed).map(({txid}) => txid)
+  expect(dismissed).toEqual(['dust', 'more spam', 'fake-treasury', 'fake'])
+  expect(await json('status')).toMatchObject({deposits: {unattributed: 1}}) // which is being returned
+  expect(await db.rows(`select txid from analytics.unattributed where dismissed order by created_at`)).toEqual([
+    {txid: 'fake'},
+    {txid: 'more spam'},
+    {txid: 'dust'},
+  ])
+  const {credited} = await json<{credited: {id: string}[]}>('unattributed', 'credit', dust!.id, '--yes')
+  expect(credited).toMatchObject([{id: dust!.id, amount: '0.000001'}])
+  await json('unattributed', 'dismiss', ...token, '--undo')
+  expect((await list()).map(({id}) => id)).toEqual(expect.arrayContaining([ids.fake, ids['fake-treasury']]))
+})
+
+test('a token is dismissed only if it came and Sluice does not support it, and a deposit only if it is not credited', async () => {
+  const dismiss = (...given: string[]) => ['unattributed', 'dismiss', ...given]
+  const refused: [string[], RegExp][] = [
+    [
+      dismiss('--chain', 'ETH', '--token', 'usdc'),
+      /Sluice supports USDC on ETH: its deposits are dismissed one by one/,
+    ],
+    [dismiss('--chain', 'ETH', '--token', '0xbad'), /no deposit of a token 0xbad arrived on ETH/],
+    [dismiss('--chain', 'ETH', '--token', '0xfa15e', '--undo'), /0xfa15e on ETH is not dismissed/],
+    [dismiss(ids.ether!, ids.usdc!), /is credited to its merchant/],
+    [dismiss(`dep_${'0'.repeat(32)}`), /there is no deposit dep_000/],
+  ]
+  for (const [given, says] of refused) expect(await failure(...given)).toMatch(says)
+  expect((await list()).map(({id}) => id)).toContain(ids.ether) // all are dismissed, or none
+  const wrong = [dismiss(), dismiss(ids.ether!, '--chain', 'ETH'), dismiss('--chain', 'ETH'), dismiss('--token', 'x')]
+  for (const given of wrong) expect(await sluice(...given)).toMatchObject({code: 2})
+})
+
+test('a long list comes in pages that say how many there are, and what the next one is', async () => {
+  const shown = await json<{unattributed: {id: string}[]; total: number; next: null}>('unattributed', 'list', '--all')
+  expect(shown).toMatchObject({total: shown.unattributed.length, next: null})
+  const pages: string[] = []
+  for (let before: string[] = []; ; ) {
+    const given = ['unattributed', 'list', '--all', '--limit', '3', ...before]
+    const page = await json<{unattributed: {id: string}[]; total: number; next: string | null}>(...given)
+    expect(page.total).toBe(shown.total)
+    pages.push(...page.unattributed.map(({id}) => id))
+    const {stdout} = await sluice(...given)
+    if (page.next === null) {
+      expect(stdout).toMatch(/\n\n\d of \d+\. There is no more\.\n$/)
+      break
+    }
+    expect(stdout).toContain(`3 of ${shown.total}. The next ones: the same command with --before ${page.next}\n`)
+    before = ['--before', page.next]
+  }
+  expect(pages).toEqual(shown.unattributed.map(({id}) => id))
+  expect(await failure('unattributed', 'list', '--before', 'x')).toMatch(/--before/)
 })

@@ -5,10 +5,9 @@ import type pg from 'pg'
 import {PermanentError} from '../base/errors.ts'
 import type {ChainCode} from '../chains/registry.ts'
 import {action, chainCode, confirm, foreignAddress, leaf, requireId, type Sluice, settingsOf} from './command.ts'
-import {moment, table} from './output.ts'
+import {moment, type Report, table} from './output.ts'
+import {type PageOptions, paged, pageOf, withTotal} from './page.ts'
 import {requireWhitelisted} from './whitelist.ts'
-
-const shownAtMost = 200
 
 interface Unattributed {
   id: string
@@ -33,11 +32,12 @@ interface Unattributed {
   waiting: {reason: string; detail: string | null} | null
   sweep_txid: string | null
   withdrawal_txid: string | null
+  dismissed: boolean
 }
 
 // Deposits to the treasury belong to the operator; only tokens that Sluice cannot move from there are listed.
 const listed = `
-  select app.public_id('dep', d.id) as id, m.prefix as merchant, u.external_ref, p.external_id as payment_request, d.chain, d.token,
+  select d.seq as position, app.public_id('dep', d.id) as id, m.prefix as merchant, u.external_ref, p.external_id as payment_request, d.chain, d.token,
     app.decimal(d.amount, a.decimals) as amount, d.amount::text as amount_base_units,
     app.unattributed_reason(d.output_index, a.token is not null, w.is_provisioned, d.token, p.token) as reason,
     d.status, d.address, d.txid, app.iso(d.created_at) as created_at, r.decision, r.destination,
@@ -52,7 +52,7 @@ const listed = `
     (select json_build_object('reason', reason, 'detail', detail) from (values
       (coalesce(t.waiting_reason, s.waiting_reason, r.waiting_reason), coalesce(t.waiting_detail, s.waiting_detail, r.waiting_detail))
     ) x (reason, detail) where reason is not null) as waiting,
-    s.txid as sweep_txid, t.txid as withdrawal_txid
+    s.txid as sweep_txid, t.txid as withdrawal_txid, app.is_dismissed(d) as dismissed
   from app.deposit d
   left join app.unattributed_decision r on r.deposit_id = d.id
   left join app.merchant m on m.id = d.merchant_id
@@ -65,33 +65,35 @@ const listed = `
   left join app.outgoing_payment t on t.id = r.withdrawal_id
   where (not d.credited and (d.merchant_id is not null or a.token is null) or r.decision = 'credit')
     and ($1 or not (r.decision is not distinct from 'credit' or t.outcome is not distinct from 'done'
-      or (r.decision is null and d.status = 'reorged')))
-    and ($2::text is null or d.chain = $2)
-  order by d.seq desc`
+      or (r.decision is null and (d.status = 'reorged' or app.is_dismissed(d)))))
+    and ($2::text is null or d.chain = $2)`
 
 export function addUnattributedCommands(program: Command): void {
   const unattributed = program
     .command('unattributed')
-    .description('deposits that no merchant was credited with: list, credit, return')
+    .description('deposits that no merchant was credited with: list, credit, return, dismiss')
 
-  leaf(
-    unattributed,
-    'list',
-    [
-      'Lists unattributed deposits, which no merchant was credited with and which you must decide on, the newest first.',
-      '',
-      'reason: chain_not_requested (the address was not requested on this chain), wrong_token (the payment request is for another token),',
-      'enabled_later (the chain was requested after the deposit; that does not credit it), unsupported_token (Sluice can neither credit nor',
-      'move the token), protocol (no transaction paid it: block fees, or a validator withdrawal, that name the address).',
-    ].join('\n'),
-    'sluice unattributed list --chain POLYGON',
+  paged(
+    leaf(
+      unattributed,
+      'list',
+      [
+        'Lists unattributed deposits, which no merchant was credited with and which you must decide on, the newest first.',
+        '',
+        'reason: chain_not_requested (the address was not requested on this chain), wrong_token (the payment request is for another token),',
+        'enabled_later (the chain was requested after the deposit; that does not credit it), unsupported_token (Sluice can neither credit nor',
+        'move the token), protocol (no transaction paid it: block fees, or a validator withdrawal, that name the address).',
+      ].join('\n'),
+      'sluice unattributed list --chain POLYGON',
+    ),
   )
     .option('--chain <code>', 'only this chain', chainCode)
-    .option('--all', 'also what was credited, returned or lost')
+    .option('--all', 'also what was credited, returned, dismissed or lost')
     .action(
-      action<{chain?: ChainCode; all?: boolean}>(async ({db}, {chain, all = false}) => {
-        const rows = await list(db, {chain, all})
-        return {json: {unattributed: rows}, text: await shown(db, rows, {chain, all})}
+      action<PageOptions & {chain?: ChainCode; all?: boolean}>(async ({db}, {chain, all = false, ...of}) => {
+        const page = await pageOf<Unattributed>(db, listed, [all, chain], of)
+        const {rows, total, next} = page
+        return {json: {unattributed: rows, total, next}, text: withTotal(shown(rows, all), page)}
       }),
     )
 
@@ -146,19 +148,61 @@ export function addUnattributedCommands(program: Command): void {
         }
       }),
     )
+
+  leaf(
+    unattributed,
+    'dismiss',
+    [
+      'Takes unattributed deposits off the list: those that are named, or all of a token that Sluice does not support, also what is still to come.',
+      '',
+      'Nothing is decided about the money: it can be credited or returned all the same. list --all shows what was dismissed, and --undo puts it back.',
+    ].join('\n'),
+    'sluice unattributed dismiss dep_0192f3a4b5c67d8e9fa0b1c2d3e4f508\n' +
+      'sluice unattributed dismiss --chain POLYGON --token 0x2791Bca1f2de4661ED88A30C99A7a9449Aa84174',
+  )
+    .argument('[id...]', 'ids of the deposits')
+    .option('--chain <code>', 'the chain of --token', chainCode)
+    .option('--token <token>', 'all of this token, as the list names it')
+    .option('--undo', 'put them back on the list')
+    .action(async (...given: unknown[]) => {
+      const [ids, {chain, token}, command] = given as [string[], Dismissal, Command]
+      if ((chain === undefined) !== (token === undefined) || (token === undefined) === (ids.length === 0))
+        command.error('error: give either ids of deposits, or --chain and --token')
+      await dismiss(...given)
+    })
 }
 
-async function list(db: pg.Client, {chain, all}: {chain?: ChainCode; all: boolean}): Promise<Unattributed[]> {
-  const {rows} = await db.query<Unattributed>(`${listed} limit ${shownAtMost}`, [all, chain])
-  return rows
+interface Dismissal {
+  chain?: ChainCode
+  token?: string
+  undo?: boolean
 }
 
-async function shown(
+const dismiss = action<Dismissal>(async ({db}, {chain, token, undo = false}, ids) => {
+  if (token !== undefined) return await dismissToken(db, {chain: chain!, token, undo})
+  const wanted = [...new Set(ids.split(','))] // several arguments are joined with commas
+  const uuids = wanted.map(id => requireId('dep', 'deposit', id))
+  if (undo) await db.query('delete from app.dismissed where deposit_id = any($1)', [uuids])
+  else await db.query('select app.dismiss_deposit(id) from unnest($1::uuid[]) id', [uuids]) // all of them, or none
+  const state = undo ? 'listed again' : 'dismissed'
+  return {json: {deposits: wanted, dismissed: !undo}, text: wanted.map(id => `${id} is ${state}.`).join('\n')}
+})
+
+async function dismissToken(
   db: pg.Client,
-  rows: Unattributed[],
-  {chain, all}: {chain?: ChainCode; all: boolean},
-): Promise<string> {
-  const lines = table(
+  {chain, token, undo}: {chain: ChainCode; token: string; undo: boolean},
+): Promise<Report> {
+  const {rows} = await db.query<{count: string}>(
+    `select app.${undo ? 'list_token_again' : 'dismiss_token'}($1, $2) as count`,
+    [chain, token],
+  )
+  const deposits = Number(rows[0]!.count)
+  const state = undo ? 'are listed again' : 'are dismissed, and so is what is still to come'
+  return {json: {chain, token, deposits, dismissed: !undo}, text: `${deposits} of ${token} on ${chain} ${state}.`}
+}
+
+function shown(rows: Unattributed[], all: boolean): string {
+  return table(
     ['id', 'merchant', 'user', 'payment request', 'chain', 'amount', 'reason', 'status', 'when', 'decision'],
     rows.map(row => [
       row.id,
@@ -170,13 +214,10 @@ async function shown(
       row.reason,
       row.status,
       moment(row.created_at),
-      [row.decision, row.state, row.waiting?.reason].filter(Boolean).join(': '),
+      [row.decision ?? (row.dismissed && 'dismissed'), row.state, row.waiting?.reason].filter(Boolean).join(': '),
     ]),
     all ? 'There were never unattributed deposits.' : 'There are no unattributed deposits to decide on.',
   )
-  if (rows.length < shownAtMost) return lines
-  const {rows: counted} = await db.query<{count: string}>(`select count(*) from (${listed}) l`, [all, chain])
-  return `${lines}\n\nThe newest ${shownAtMost} of ${counted[0]!.count}; --chain lists those of one chain.`
 }
 
 interface Credited {

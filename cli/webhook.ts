@@ -4,9 +4,10 @@ import {InvalidArgumentError} from 'commander'
 import type pg from 'pg'
 import {PermanentError} from '../base/errors.ts'
 import {refusalOfWebhook} from '../base/public-address.ts'
-import {action, leaf, requireId, time, wholeNumber} from './command.ts'
+import {action, leaf, requireId, time} from './command.ts'
 import {findMerchant, merchantOption} from './merchant.ts'
 import {facts, moment, table} from './output.ts'
+import {type PageOptions, paged, pageOf, withTotal} from './page.ts'
 
 const exampleEndpoint = 'whe_0199f2c4a1b27c3d8e4f5a6b7c8d9e0f'
 
@@ -134,18 +135,20 @@ export function addWebhookCommands(program: Command): void {
       }),
     )
 
-  leaf(
-    webhook,
-    'deliveries',
-    'Lists the deliveries to an endpoint, the newest first, with the result of the last attempt.',
-    `sluice webhook deliveries ${exampleEndpoint} --status failed`,
+  paged(
+    leaf(
+      webhook,
+      'deliveries',
+      'Lists the deliveries to an endpoint, the newest first, with the result of the last attempt.',
+      `sluice webhook deliveries ${exampleEndpoint} --status failed`,
+    ),
+    20,
   )
     .argument(...endpointArgument)
     .option('--status <status>', 'only those that are pending, delivered or failed', deliveryStatus)
-    .option('--limit <number>', 'how many at most', wholeNumber, 20)
     .action(
-      action<{status?: string; limit: number}>(async ({db}, {status, limit}, id) => {
-        const {rows} = await db.query<{
+      action<PageOptions & {status?: string}>(async ({db}, {status, ...of}, id) => {
+        const page = await pageOf<{
           id: string
           type: string
           status: string
@@ -155,29 +158,35 @@ export function addWebhookCommands(program: Command): void {
           created_at: Date
           next_attempt_at: Date | null
         }>(
-          `select app.public_id('dlv', d.id) as id, e.type, d.status, d.attempts, a.response_status, a.error, d.created_at,
+          db,
+          `select d.id as position, app.public_id('dlv', d.id) as id, e.type, d.status, d.attempts, a.response_status, a.error, d.created_at,
              d.next_attempt_at
            from app.delivery d join app.event e on e.id = d.event_id
            left join lateral (
              select response_status, error from app.delivery_attempt where delivery_id = d.id order by id desc limit 1
            ) a on true
-           where d.endpoint_id = $1 and ($2::text is null or d.status = $2) order by d.id desc limit $3`,
-          [(await findEndpoint(db, id)).id, status, limit],
+           where d.endpoint_id = $1 and ($2::text is null or d.status = $2)`,
+          [(await findEndpoint(db, id)).id, status],
+          of,
         )
+        const {rows, total, next} = page
         return {
-          json: {deliveries: rows},
-          text: table(
-            ['happened', 'type', 'status', 'attempts', 'last response', 'next attempt', 'id'],
-            rows.map(row => [
-              moment(row.created_at),
-              row.type,
-              row.status,
-              row.attempts,
-              row.error ?? row.response_status,
-              row.status === 'pending' ? moment(row.next_attempt_at) : '',
-              row.id,
-            ]),
-            'There are no such deliveries.',
+          json: {deliveries: rows, total, next},
+          text: withTotal(
+            table(
+              ['happened', 'type', 'status', 'attempts', 'last response', 'next attempt', 'id'],
+              rows.map(row => [
+                moment(row.created_at),
+                row.type,
+                row.status,
+                row.attempts,
+                row.error ?? row.response_status,
+                row.status === 'pending' ? moment(row.next_attempt_at) : '',
+                row.id,
+              ]),
+              'There are no such deliveries.',
+            ),
+            page,
           ),
         }
       }),

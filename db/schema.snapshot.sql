@@ -922,7 +922,8 @@ create view analytics.unattributed with (security_barrier=true) as
     o.destination AS returned_to,
     s.txid AS return_txid,
     s.final_at AS returned_at,
-    r.external_id AS payment_request_external_id
+    r.external_id AS payment_request_external_id,
+    x.deposit_id IS NOT NULL OR y.token IS NOT NULL AND a.token IS NULL AS dismissed
    FROM ( SELECT deposit.id,
             deposit.merchant_id,
             deposit.user_id,
@@ -968,7 +969,9 @@ create view analytics.unattributed with (security_barrier=true) as
           WHERE c.chain = d.chain AND w_1.address = d.address) w ON true
      LEFT JOIN app.asset a ON a.chain = d.chain AND a.token = d.token
      LEFT JOIN app.unattributed_decision o ON o.deposit_id = d.id
-     LEFT JOIN app.outgoing_payment s ON s.id = o.withdrawal_id AND s.outcome = 'done'::text;
+     LEFT JOIN app.outgoing_payment s ON s.id = o.withdrawal_id AND s.outcome = 'done'::text
+     LEFT JOIN app.dismissed x ON x.deposit_id = d.id
+     LEFT JOIN app.dismissed y ON y.chain = d.chain AND y.token = d.token;
 --   deposit_id text: Id of the row; the API does not know it.
 --   merchant_id text: Id of the merchant that has the address.
 --   merchant_name text: Name of the merchant.
@@ -994,6 +997,7 @@ create view analytics.unattributed with (security_barrier=true) as
 --   return_txid text: The final transaction that sent it; null until then.
 --   returned_at timestamp with time zone: When that was final; null until then.
 --   payment_request_external_id text: The merchant's own reference of the payment request that has the address; null for the address of a user.
+--   dismissed boolean: Whether an operator dismissed it, or its token: nobody is asked to decide on it.
 
 -- One row for each user of a merchant.
 create view analytics.users with (security_barrier=true) as
@@ -1406,6 +1410,18 @@ CREATE TRIGGER note_receipt AFTER INSERT ON app.deposit FOR EACH ROW WHEN ((new.
 CREATE TRIGGER note_receipt_change AFTER UPDATE OF status, amount, credited, block_hash ON app.deposit FOR EACH ROW WHEN ((new.credited AND (new.payment_request_id IS NOT NULL) AND (((((old.status IS DISTINCT FROM new.status) OR (old.amount IS DISTINCT FROM new.amount)) OR (old.credited IS DISTINCT FROM new.credited)) OR (old.came_at IS DISTINCT FROM new.came_at)) OR (old.mined_at IS DISTINCT FROM new.mined_at)))) EXECUTE FUNCTION app.note_receipt();
 CREATE TRIGGER withhold_protocol_income BEFORE INSERT ON app.deposit FOR EACH ROW WHEN ((new.credited AND (new.merchant_id IS NOT NULL) AND app.is_protocol_income(new.output_index))) EXECUTE FUNCTION app.withhold_protocol_income();
 CREATE TRIGGER withhold_returned BEFORE INSERT ON app.deposit FOR EACH ROW WHEN ((new.credited AND (new.merchant_id IS NOT NULL))) EXECUTE FUNCTION app.withhold_returned();
+
+-- Unattributed value that is not shown to operators any more: all of a token that Sluice does not support, also what is still to come, or one deposit.
+create table app.dismissed (
+  chain text not null, -- Chain code.
+  token text, -- The token, as the chain names it; null for one deposit.
+  deposit_id uuid, -- The deposit; null for a token.
+  dismissed_at timestamp with time zone not null default clock_timestamp(), -- When.
+  constraint dismissed_chain_token_key UNIQUE (chain, token),
+  constraint dismissed_check CHECK ((num_nonnulls(token, deposit_id) = 1)),
+  constraint dismissed_deposit_id_fkey FOREIGN KEY (deposit_id) REFERENCES app.deposit(id),
+  constraint dismissed_deposit_id_key UNIQUE (deposit_id)
+);
 
 -- What happened, once for each change of state. Never deleted, and never changed once it has its sequence.
 create table app.event (
@@ -3948,7 +3964,7 @@ begin
     select 'sluice_unattributed_deposits', json_build_object('chain', c.chain), n.count from chain.cursor c
     cross join lateral (select count(*) from app.deposit d
       where d.chain = c.chain and d.status = 'final' and not d.credited and d.merchant_id is not null
-        and not exists (select from app.unattributed_decision u where u.deposit_id = d.id)) n
+        and not exists (select from app.unattributed_decision u where u.deposit_id = d.id) and not app.is_dismissed(d)) n
     union all
     select 'sluice_incidents_open', json_build_object('chain', coalesce(c.chain, 'none')), count(i.id)
     from (select chain from chain.cursor union all select null) c
@@ -4454,6 +4470,42 @@ AS $function$
   select encode(set_byte(set_byte(h, 6, get_byte(h, 6) & 15 | 128), 8, get_byte(h, 8) & 63 | 128), 'hex')::uuid
   from substr(sha256(convert_to(concat_ws(' ', chain, txid, output_index, address, token), 'UTF8')), 1, 16) h
 $function$;
+
+-- Dismisses one unattributed deposit.
+CREATE OR REPLACE FUNCTION app.dismiss_deposit(of_deposit uuid)
+ RETURNS void
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare d app.deposit;
+begin
+  select * into d from app.deposit o where o.id = of_deposit;
+  if d.id is null then
+    raise exception 'there is no deposit %; sluice unattributed list shows unattributed deposits', app.public_id('dep', of_deposit) using errcode = 'SL404';
+  elsif d.credited then
+    raise exception '% is credited to its merchant', app.public_id('dep', d.id) using errcode = 'SL422';
+  end if;
+  insert into app.dismissed (chain, deposit_id) values (d.chain, d.id) on conflict do nothing;
+end $function$;
+
+-- Dismisses all of a token that Sluice does not support, also what is still to come; returns how many deposits are there.
+CREATE OR REPLACE FUNCTION app.dismiss_token(of_chain text, of_token text)
+ RETURNS bigint
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare
+  wanted text := app.stored_token(of_chain, of_token);
+  count bigint := (select count(*) from app.deposit d where d.chain = of_chain and d.token = wanted and not d.credited);
+begin
+  if exists (select from app.asset a where a.chain = of_chain and a.token = upper(of_token)) then
+    raise exception 'Sluice supports % on %: its deposits are dismissed one by one', upper(of_token), of_chain using errcode = 'SL422';
+  elsif count = 0 then
+    raise exception 'no deposit of a token % arrived on %; sluice unattributed list shows what did', of_token, of_chain using errcode = 'SL422';
+  end if;
+  insert into app.dismissed (chain, token) values (of_chain, wanted) on conflict do nothing;
+  return count;
+end $function$;
 
 -- Takes the oldest free address of a family from the pool for a merchant, for ever; returns it.
 CREATE OR REPLACE FUNCTION app.draw_address(of_merchant uuid, of_family text)
@@ -5311,6 +5363,13 @@ AS $function$
       and (p.position is not null or p.began_at < clock_timestamp() - interval '1 day'))))
 $function$;
 
+-- Whether an operator dismissed this deposit, or its token.
+CREATE OR REPLACE FUNCTION app.is_dismissed(d app.deposit)
+ RETURNS boolean
+ LANGUAGE sql
+ STABLE
+RETURN ((EXISTS (SELECT FROM app.dismissed x WHERE (x.deposit_id = (is_dismissed.d).id))) OR ((EXISTS (SELECT FROM app.dismissed x WHERE ((x.chain = (is_dismissed.d).chain) AND (x.token = (is_dismissed.d).token)))) AND (NOT (EXISTS (SELECT FROM app.asset a WHERE ((a.chain = (is_dismissed.d).chain) AND (a.token = (is_dismissed.d).token)))))));
+
 -- Whether the treasury holds the amount of a return: it was swept, and no withdrawal of it is under way or done.
 CREATE OR REPLACE FUNCTION app.is_held(r app.unattributed_decision)
  RETURNS boolean
@@ -5474,6 +5533,19 @@ begin
     raise exception 'within a day, no more than % payouts that have begun can be cancelled; this one is not', most using errcode = 'SL429',
       detail = ceil(extract(epoch from until - clock_timestamp()))::text;
   end if;
+end $function$;
+
+-- Takes the dismissal of a token back; returns how many deposits are there.
+CREATE OR REPLACE FUNCTION app.list_token_again(of_chain text, of_token text)
+ RETURNS bigint
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare wanted text := app.stored_token(of_chain, of_token);
+begin
+  delete from app.dismissed x where x.chain = of_chain and x.token = wanted;
+  if not found then raise exception '% on % is not dismissed', of_token, of_chain using errcode = 'SL422'; end if;
+  return (select count(*) from app.deposit d where d.chain = of_chain and d.token = wanted and not d.credited);
 end $function$;
 
 -- Locks the balance of a merchant, chain and token, until the end of the transaction, against other claims, releases and adjustments.
@@ -7429,6 +7501,16 @@ begin
     perform custody.recover_attempt(found_final.payment, found_final.entry);
   end loop;
 end $function$;
+
+-- A token that is not supported, as deposits name it: where upper and lower case make no difference in addresses, its contract in lower case.
+CREATE OR REPLACE FUNCTION app.stored_token(of_chain text, given text)
+ RETURNS text
+ LANGUAGE sql
+ STABLE
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select app.match_key(given, c.folds_addresses) from app.chain c where c.chain = of_chain
+$function$;
 
 -- Notes those of these transactions in blocks that were signed for an outgoing payment that ended by another transaction.
 CREATE OR REPLACE FUNCTION app.suspect_second_payments(txids text[])

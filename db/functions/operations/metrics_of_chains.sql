@@ -25,7 +25,7 @@ begin
     select 'sluice_unattributed_deposits', json_build_object('chain', c.chain), n.count from chain.cursor c
     cross join lateral (select count(*) from app.deposit d
       where d.chain = c.chain and d.status = 'final' and not d.credited and d.merchant_id is not null
-        and not exists (select from app.unattributed_decision u where u.deposit_id = d.id)) n
+        and not exists (select from app.unattributed_decision u where u.deposit_id = d.id) and not app.is_dismissed(d)) n
     union all
     select 'sluice_incidents_open', json_build_object('chain', coalesce(c.chain, 'none')), count(i.id)
     from (select chain from chain.cursor union all select null) c

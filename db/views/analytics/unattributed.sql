@@ -11,7 +11,8 @@ select
   d.chain, d.token, analytics.coins(d.amount, a.decimals) as amount, d.amount as amount_base_units,
   d.status, d.sender, d.address, d.txid, d.output_index, d.block_height, d.created_at, d.finalised_at,
   o.decision, o.decided_at, o.destination as returned_to, s.txid as return_txid, s.final_at as returned_at,
-  r.external_id as payment_request_external_id
+  r.external_id as payment_request_external_id,
+  x.deposit_id is not null or y.token is not null and a.token is null as dismissed
 from (
   select id, merchant_id, user_id, payment_request_id, chain, token, amount, status, sender, address, txid, output_index, block_height, created_at,
     finalised_at
@@ -30,7 +31,9 @@ left join lateral ( -- looked up one by one: there are many more addresses than 
 ) w on true
 left join app.asset a on a.chain = d.chain and a.token = d.token
 left join app.unattributed_decision o on o.deposit_id = d.id
-left join app.outgoing_payment s on s.id = o.withdrawal_id and s.outcome = 'done';
+left join app.outgoing_payment s on s.id = o.withdrawal_id and s.outcome = 'done'
+left join app.dismissed x on x.deposit_id = d.id
+left join app.dismissed y on y.chain = d.chain and y.token = d.token;
 comment on view analytics.unattributed is 'Value that reached an address of ours and is credited to no merchant: a token that is not supported or that a payment request did not ask for, a chain that the merchant did not ask an address for, or what the chain''s rules paid without a transaction. Not part of a balance, unless an operator credits it. A credited row at a user''s address then moves to analytics.deposits; one at a payment request''s address stays here.';
 comment on column analytics.unattributed.deposit_id is 'Id of the row; the API does not know it.';
 comment on column analytics.unattributed.merchant_id is 'Id of the merchant that has the address.';
@@ -57,4 +60,5 @@ comment on column analytics.unattributed.returned_to is 'Address that it is sent
 comment on column analytics.unattributed.return_txid is 'The final transaction that sent it; null until then.';
 comment on column analytics.unattributed.returned_at is 'When that was final; null until then.';
 comment on column analytics.unattributed.payment_request_external_id is 'The merchant''s own reference of the payment request that has the address; null for the address of a user.';
+comment on column analytics.unattributed.dismissed is 'Whether an operator dismissed it, or its token: nobody is asked to decide on it.';
 grant select on analytics.unattributed to sluice_analyst;
