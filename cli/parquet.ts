@@ -1,10 +1,10 @@
-// Rows of a query as a Parquet file. Promises: amounts are DECIMAL and exact, times are TIMESTAMP in UTC with microseconds; all rows are of one moment;
-// memory use does not grow with their number.
+// Rows of a query as a Parquet file. Promises: amounts are DECIMAL and exact, and what no DECIMAL holds is a text in the column beside it; times are
+// TIMESTAMP in UTC with microseconds; a view's files have the same columns, whatever its rows are; all rows are of one moment; memory use does not
+// grow with their number.
 import {Readable, type Writable} from 'node:stream'
 import {pipeline} from 'node:stream/promises'
 import {ByteWriter, ParquetWriter} from 'hyparquet-writer'
 import type pg from 'pg'
-import {PermanentError} from '../base/errors.ts'
 
 type SchemaElement = ConstructorParameters<typeof ParquetWriter>[0]['schema'][number]
 
@@ -14,16 +14,22 @@ export interface Column {
   type: string
 }
 
-/** How values of a type are selected (as text), and what their text becomes. */
-interface Form {
-  sql(name: string): string
+/** A column of the file, and what it makes of a value's text; undefined is null. */
+interface Field {
+  name: string
   element: Omit<SchemaElement, 'name'>
   read(text: string): unknown
+}
+
+/** How values of a type are selected (as text), and the column that they become. */
+interface Form extends Omit<Field, 'name'> {
+  sql(name: string): string
 }
 
 const rowsAtOnce = 20_000
 /** The most digits of a DECIMAL that readers support. */
 const digits = 38
+const fits = new RegExp(`^-?0*\\d{0,${digits}}$`)
 const asText = (name: string) => `${name}::text`
 
 const forms: Record<string, Form> = {
@@ -44,24 +50,27 @@ const forms: Record<string, Form> = {
 }
 const text: Form = {sql: asText, element: {type: 'BYTE_ARRAY', converted_type: 'UTF8'}, read: value => value}
 
-function formOf({name, type}: Column): Form {
-  return type === 'numeric' ? decimal(name) : (forms[type] ?? text)
-}
+const formOf = ({type}: Column) => forms[type] ?? text
 
-/** Base units are integers; no coin has more than 18 decimals. */
-function decimal(name: string): Form {
+const fieldsOf = (column: Column): Field[] =>
+  column.type === 'numeric' ? decimal(column.name) : [{name: column.name, ...formOf(column)}]
+
+/** Base units are integers; no coin has more than 18 decimals. Whoever makes a token chooses how large its amounts are: some fit no DECIMAL. */
+function decimal(name: string): Field[] {
   const scale = name.endsWith('_base_units') ? 0 : 18
-  return {
-    sql: asText,
-    element: {type: 'FIXED_LEN_BYTE_ARRAY', type_length: 16, converted_type: 'DECIMAL', precision: digits, scale},
-    read: value => {
-      const [whole, fraction = ''] = value.split('.') as [string, string?]
-      const unscaled = whole + fraction.padEnd(scale, '0')
-      if (fraction.length > scale || unscaled.replace(/^-?0*/, '').length > digits)
-        throw new PermanentError(`${name} is ${value}, which is no DECIMAL(${digits}, ${scale}); CSV has it exactly`)
-      return BigInt(unscaled)
-    },
+  const read = (value: string) => {
+    const [whole, fraction = ''] = value.split('.') as [string, string?]
+    const unscaled = whole + fraction.padEnd(scale, '0')
+    return fraction.length <= scale && fits.test(unscaled) ? BigInt(unscaled) : undefined
   }
+  return [
+    {
+      name,
+      element: {type: 'FIXED_LEN_BYTE_ARRAY', type_length: 16, converted_type: 'DECIMAL', precision: digits, scale},
+      read,
+    },
+    {...text, name: `${name}_text`, read: value => (read(value) === undefined ? value : undefined)},
+  ]
 }
 
 /** The columns as they are selected for a Parquet file. */
@@ -81,19 +90,21 @@ interface Source {
 /** Copies the rows; resolves to their number. Waits for the reader. */
 export async function copyAsParquet(client: pg.ClientBase, source: Source): Promise<number> {
   const {select, columns, open, signal, progress} = source
-  const used = columns.map(column => ({...column, form: formOf(column)}))
-  const ofColumns = used.map(({name, form}) => ({name, repetition_type: 'OPTIONAL' as const, ...form.element}))
+  const fields = columns.flatMap((column, n) => fieldsOf(column).map(field => ({n, ...field})))
   const bytes = new ByteWriter()
   const parquet = new ParquetWriter({
     writer: bytes,
-    schema: [{name: 'rows', num_children: columns.length}, ...ofColumns],
+    schema: [
+      {name: 'rows', num_children: fields.length},
+      ...fields.map(({name, element}) => ({name, repetition_type: 'OPTIONAL' as const, ...element})),
+    ],
     createdBy: 'sluice',
   })
   let count = 0
 
   async function* pieces() {
     for await (const rows of batches(client, select)) {
-      const columnData = used.map(({name, form}, n) => ({name, data: rows.map(row => readBy(form, row[n]!))}))
+      const columnData = fields.map(({n, name, read}) => ({name, data: rows.map(row => readBy(read, row[n]!))}))
       await parquet.write({columnData, rowGroupSize: rowsAtOnce})
       count += rows.length
       progress(count)
@@ -107,7 +118,7 @@ export async function copyAsParquet(client: pg.ClientBase, source: Source): Prom
   return count
 }
 
-const readBy = ({read}: Form, value: string | null) => (value === null ? undefined : read(value))
+const readBy = (read: Field['read'], value: string | null) => (value === null ? undefined : read(value))
 
 type Row = (string | null)[]
 
