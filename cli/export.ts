@@ -3,15 +3,14 @@
 import {createWriteStream} from 'node:fs'
 import {rename, rm, stat} from 'node:fs/promises'
 import path from 'node:path'
-import {Transform, type Writable} from 'node:stream'
-import {pipeline} from 'node:stream/promises'
+import type {Writable} from 'node:stream'
 import {type Command, InvalidArgumentError, Option} from 'commander'
 import pg from 'pg'
-import {to as copyTo} from 'pg-copy-streams'
 import {PermanentError} from '../base/errors.ts'
 import {onInterrupt} from '../base/interrupt.ts'
 import {roleUrl} from '../db/migrate.ts'
 import {action, leaf} from './command.ts'
+import {copyAsCsv, csvColumns} from './csv.ts'
 import type {Report} from './output.ts'
 import {type Column, copyAsParquet, parquetColumns} from './parquet.ts'
 import {Progress, type ProgressOptions} from './progress.ts'
@@ -144,7 +143,7 @@ interface Written {
 /** Throws if the view is not known, or has no column for --from and --to. */
 async function csvOf(client: pg.Client, view: string, wanted: Wanted): Promise<Written> {
   const select = await selectOf(client, view, wanted)
-  return {select, copy: target => copyAsCsv(client, select, target)}
+  return {select, copy: target => copyAsCsv(client, {select, ...target})}
 }
 
 async function parquetOf(client: pg.Client, view: string, wanted: Wanted): Promise<Written> {
@@ -184,9 +183,6 @@ async function connect(ownerUrl: string): Promise<pg.Client> {
   return client
 }
 
-/** A text that a spreadsheet would run as a formula. */
-const formula = String.raw`'^[-=+@\t\r\n]'`
-
 async function columnsOf(client: pg.ClientBase, view: string): Promise<Column[]> {
   const {rows} = await client.query<Column>(
     `select attname as name, format_type(atttypid, null) as type from pg_attribute
@@ -194,30 +190,6 @@ async function columnsOf(client: pg.ClientBase, view: string): Promise<Column[]>
     [view],
   )
   return rows
-}
-
-function csvColumns(columns: Column[], raw: boolean): string {
-  const written: Record<string, (name: string) => string> = {
-    'timestamp with time zone': name => `to_char(${name} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`,
-    boolean: name => `${name}::text`,
-    text: name => (raw ? name : `case when ${name} ~ ${formula} then '''' || ${name} else ${name} end`),
-  }
-  return columns.map(({name, type}) => `${written[type]?.(name) ?? name} as ${name}`).join(', ')
-}
-
-/** Copies the rows; resolves to their number. Waits for the reader. */
-async function copyAsCsv(client: pg.Client, select: string, {open, signal, progress}: Target): Promise<number> {
-  const rows = client.query(copyTo(`copy (${select}) to stdout with (format csv, header true)`))
-  let lines = -1 // the first line has the headings; a line break in a text counts as one too many
-  const count = new Transform({
-    transform(chunk: Buffer, _, done) {
-      for (let at = chunk.indexOf(10); at >= 0; at = chunk.indexOf(10, at + 1)) lines++
-      progress(Math.max(lines, 0))
-      done(null, chunk)
-    },
-  })
-  await pipeline(rows, count, open(), {signal})
-  return rows.rowCount
 }
 
 interface PlanNode {
