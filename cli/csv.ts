@@ -1,4 +1,4 @@
-// Rows of a query as CSV. Promises: amounts are exact and times in UTC; no text becomes a formula, unless all are
+// Rows of a query as CSV, for programs or for spreadsheets. Promises: amounts are exact and times in UTC; no text becomes a formula, unless all are
 // to stay as they are; memory use does not grow with the number of rows.
 import {Transform, type Writable} from 'node:stream'
 import {pipeline} from 'node:stream/promises'
@@ -10,6 +10,7 @@ import type {Column} from './parquet.ts'
 type Sql = (name: string) => string
 
 const asText: Sql = name => `${name}::text`
+const asTime = (name: string, format: string) => `to_char(${name} at time zone 'UTC', '${format}')`
 
 /** What a formula begins with, in quotes or not; some spreadsheets take the wide forms of East Asia, too. */
 const formula = String.raw`[ "]*[-=+@\uff1d\uff0b\uff0d\uff20]`
@@ -18,8 +19,18 @@ const formula = String.raw`[ "]*[-=+@\uff1d\uff0b\uff0d\uff20]`
 const harmless: Sql = name =>
   String.raw`regexp_replace(${name}, '(?<![^;\t\r\n])(?=${formula})|^(?=[\t\r\n])', '''', 'g')`
 
+/** Whether it may become a number, a date, a time or a truth value: 00123, 1e5, 1-2, MARCH1, TRUE. Months have other names in other languages. */
+const isConvertible: Sql = name =>
+  String.raw`${name} ~ '\d' and ${name} !~ '^${formula}'
+    and (length(${name}) <= 30 and ${name} !~ '[_";[:cntrl:]]' or ${name} !~ '[^-+\d.,:/ eE]') or lower(${name}) in ('true', 'false')`
+
+/** Excel has no other way to say that a cell of CSV is a text. */
+const textCell: Sql = name => `'="' || ${name} || '"'`
+
+const forSpreadsheet: Sql = name => `case when ${isConvertible(name)} then ${textCell(name)} else ${harmless(name)} end`
+
 const raw: Record<string, Sql> = {
-  'timestamp with time zone': name => `to_char(${name} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`,
+  'timestamp with time zone': name => asTime(name, 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'),
   boolean: asText,
 }
 const csv: Record<string, Sql> = {
@@ -28,16 +39,27 @@ const csv: Record<string, Sql> = {
   json: name => harmless(asText(name)),
   jsonb: name => harmless(asText(name)),
 }
+const spreadsheet: Record<string, Sql> = {
+  ...csv,
+  'timestamp with time zone': name => asTime(name, 'YYYY-MM-DD HH24:MI:SS'),
+  text: forSpreadsheet,
+}
+const styles = {raw, csv, spreadsheet}
 
-/** The columns as they are selected for CSV. */
-export function csvColumns(columns: Column[], isRaw: boolean): string {
-  const written = isRaw ? raw : csv
-  return columns.map(({name, type}) => `${written[type]?.(name) ?? name} as ${name}`).join(', ')
+/** raw has all texts as they are; csv is for programs, and runs nothing in a spreadsheet; spreadsheet leaves texts texts in Excel and the like. */
+export type CsvStyle = keyof typeof styles
+
+/** The columns as they are selected for CSV. A spreadsheet keeps 15 digits of a number, so it gets base units as texts. */
+export function csvColumns(columns: Column[], style: CsvStyle): string {
+  const cell = ({name, type}: Column): Sql | undefined =>
+    style === 'spreadsheet' && name.endsWith('_base_units') ? textCell : styles[style][type]
+  return columns.map(column => `${cell(column)?.(column.name) ?? column.name} as ${column.name}`).join(', ')
 }
 
 interface Source {
-  /** Made with csvColumns. */
+  /** Made with csvColumns, for the same style. */
   select: string
+  style: CsvStyle
   /** Opens what is written to. */
   open(): Writable
   signal: AbortSignal
@@ -45,8 +67,12 @@ interface Source {
 }
 
 /** Copies the rows; resolves to their number. Waits for the reader. */
-export async function copyAsCsv(client: pg.Client, {select, open, signal, progress}: Source): Promise<number> {
-  const rows = client.query(copyTo(`copy (${select}) to stdout with (format csv, header true)`))
+export async function copyAsCsv(client: pg.Client, source: Source): Promise<number> {
+  const {select, style, open, signal, progress} = source
+  const isForSpreadsheet = style === 'spreadsheet'
+  // In quotes, because a spreadsheet may take semicolons and tabs for separators, too.
+  const quoted = isForSpreadsheet ? ', force_quote *' : ''
+  const rows = client.query(copyTo(`copy (${select}) to stdout with (format csv, header true${quoted})`))
   let lines = -1 // the first line has the headings; a line break in a text counts as one too many
   const count = new Transform({
     transform(chunk: Buffer, _, done) {
@@ -55,6 +81,7 @@ export async function copyAsCsv(client: pg.Client, {select, open, signal, progre
       done(null, chunk)
     },
   })
+  if (isForSpreadsheet) count.push('\ufeff') // the mark by which Excel knows UTF-8
   await pipeline(rows, count, open(), {signal})
   return rows.rowCount
 }

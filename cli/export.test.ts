@@ -95,6 +95,9 @@ test('every view of analytics can be exported, filtered by its time column', asy
   await analyst.connect()
   for (const [view, column] of Object.entries(views)) {
     const all = await analyst.query(await selectOf(analyst, view, {}))
+    expect(await analyst.query(await selectOf(analyst, view, {}, 'spreadsheet')), view).toMatchObject({
+      rowCount: all.rowCount,
+    })
     if (!column) continue
     const bounds = {from: '2026-01-01T00:00:00.000Z', to: '2026-07-01T00:00:00.000Z'}
     const before = await analyst.query(await selectOf(analyst, view, {to: bounds.to}))
@@ -147,7 +150,45 @@ test('what a spreadsheet would run gets an apostrophe, also where a semicolon, a
   }
   const texts = Object.keys(answers)
   expect(await exported(texts)).toEqual(answers)
+  expect(await exported(texts, '--format', 'spreadsheet')).toEqual(answers)
   expect(await exported(texts, '--raw')).toEqual(itself(texts))
+})
+
+test('for a spreadsheet, a reference that looks like a number, a date or a truth value is made a text; CSV for programs has it as it is', async () => {
+  const changed = [
+    ...['00123', '1e5', '1E-5', '1.5', '1,000', '12345678901234567890', '9'.repeat(255), '5 %', '$5', '(5)', ' 7 '],
+    ...['1-2', '1/2', '2026-06-30', 'MARCH1', 'Mar 5', '5. Mai 2026', '12:30', '30 September 2026 12:30 PM'],
+    ...['true', 'False', 'order-1042'],
+  ]
+  const kept = [
+    'alice',
+    'usr_1',
+    'ä€😀',
+    '1"',
+    '1;2',
+    'truely',
+    `${'1'.repeat(40)}f`,
+    '30 pieces, and one more for good luck',
+  ]
+  expect(await exported([...changed, ...kept], '--format', 'spreadsheet')).toEqual({
+    ...Object.fromEntries(changed.map(text => [text, `="${text}"`])),
+    ...itself(kept),
+  })
+  expect(await exported([...changed, ...kept])).toEqual(itself([...changed, ...kept]))
+})
+
+test('for a spreadsheet, CSV is marked as UTF-8 and quoted; negative amounts stay numbers, base units are texts, and times are in its form', async () => {
+  await db.rows(
+    `insert into app.ledger_entry (posting, kind, reference, account, chain, token, amount, created_at)
+     select 1, 'top_up', 'Müller; "1"', account, 'ETH', 'ETH', sign * 1234567890123456789, '2018-06-30 09:12:13.567+02'
+     from (values ('treasury', 1), ('operator', -1)) accounts (account, sign)`,
+  )
+  const {stdout} = await sluice('export', 'ledger', '--to', '2018-07-01', '--format', 'spreadsheet')
+  const [heading, ...lines] = stdout.trimEnd().split('\n')
+  expect(heading).toMatch(/^\ufeffentry_id,posting,kind,/)
+  const cells = (account: string, sign: string) =>
+    `"1","top_up","Müller; ""1""","${account}","ETH","ETH",,,,,"${sign}1.234567890123456789","=""${sign}1234567890123456789""","2018-06-30 07:12:13"`
+  expect(lines.map(line => line.replace(/^"\d+",/, '')).sort()).toEqual([cells('operator', '-'), cells('treasury', '')])
 })
 
 test('a formula in JSON is harmless, too', async () => {
@@ -161,7 +202,8 @@ test('a formula in JSON is harmless, too', async () => {
   const written = async (view: string, ...options: string[]) =>
     (await sluice('export', view, '--to', '2018-02-01', ...options)).stdout
   for (const view of ['users', 'events']) {
-    expect(await written(view)).toContain(`,"{""note"": ""a;'=1""}",`)
+    for (const format of ['csv', 'spreadsheet'])
+      expect(await written(view, '--format', format)).toContain(`,"{""note"": ""a;'=1""}",`)
     expect(await written(view, '--raw')).toContain(',"{""note"": ""a;=1""}",')
   }
 })
@@ -267,9 +309,9 @@ test('an amount that fits no DECIMAL is null in a Parquet file, and a text besid
 
 test('an impossible export is refused, and the error says what can be exported', async () => {
   expect(await failure('export', 'deposits', '--format', 'parquet')).toMatch(/name it with --out/)
-  for (const format of ['parquet'])
+  for (const format of ['parquet', 'spreadsheet'])
     expect(await failure('export', 'deposits', '--format', format, '--raw', '--out', inHome('x'))).toMatch(
-      /--raw is for CSV/,
+      /--raw is for --format csv/,
     )
   expect(await failure('export', 'nothing')).toMatch(/no view "nothing"; there are address_utilisation, balances, /)
   expect(await failure('export', 'deposits', '--out', inHome('nowhere/x.csv'))).toMatch(

@@ -1,5 +1,6 @@
-// sluice export: writes a view of analytics as CSV or Parquet. Promises: rows are streamed, so memory use does not grow with their number; a file is written
-// as a whole or not at all; amounts are exact and times in UTC; the rows are what the role sluice_analyst may read, at one moment.
+// sluice export: writes a view of analytics as CSV, for programs or for spreadsheets, or as Parquet. Promises: rows are streamed, so memory use does
+// not grow with their number; a file is written as a whole or not at all; amounts are exact and times in UTC; the rows are what the role
+// sluice_analyst may read, at one moment.
 import {createWriteStream} from 'node:fs'
 import {rename, rm, stat} from 'node:fs/promises'
 import path from 'node:path'
@@ -10,7 +11,7 @@ import {PermanentError} from '../base/errors.ts'
 import {onInterrupt} from '../base/interrupt.ts'
 import {roleUrl} from '../db/migrate.ts'
 import {action, leaf} from './command.ts'
-import {copyAsCsv, csvColumns} from './csv.ts'
+import {type CsvStyle, copyAsCsv, csvColumns} from './csv.ts'
 import type {Report} from './output.ts'
 import {type Column, copyAsParquet, parquetColumns} from './parquet.ts'
 import {Progress, type ProgressOptions} from './progress.ts'
@@ -47,19 +48,18 @@ export const views: Record<string, string | null> = {
   webhook_responses: 'day',
 }
 
-const formats = ['csv', 'parquet'] as const
+const formats = ['csv', 'spreadsheet', 'parquet'] as const
 type Format = (typeof formats)[number]
 
 interface Wanted {
   /** In the form of ISO 8601, in UTC. */
   from?: string
   to?: string
-  /** Leaves texts unchanged that a spreadsheet would run as formulas. */
-  raw?: boolean
 }
 
 interface Options extends Wanted {
   out?: string
+  raw?: boolean
   format: Format
   json?: boolean
 }
@@ -82,14 +82,17 @@ export function addExportCommand(program: Command): void {
     .option('--from <time>', 'from this day or time on, in UTC', utcTime)
     .option('--to <time>', 'before this day or time, in UTC', utcTime)
     .addOption(
-      new Option('--format <format>', 'Parquet has exact amounts as DECIMAL and times as TIMESTAMP')
+      new Option(
+        '--format <format>',
+        'csv is for programs; spreadsheet is CSV for Excel and the like, where texts stay texts; parquet has DECIMAL and TIMESTAMP',
+      )
         .choices(formats)
         .default('csv'),
     )
     .option('--out <file>', 'write to this file instead of standard output, and print the number of rows')
     .option(
       '--raw',
-      "CSV: leave texts unchanged that a spreadsheet would run as formulas; without it they get a ' in front",
+      "csv: leave texts unchanged that a spreadsheet would run as formulas; without it they get a ' in front",
     )
     .action(action<Options>(({service}, options, view) => exportView(service.database_url, view, options)))
 }
@@ -99,14 +102,18 @@ async function exportView(ownerUrl: string, given: string, options: Options): Pr
   conditionOf(view, options)
   if (options.format === 'parquet' && !options.out)
     throw new PermanentError('a Parquet file is no text: name it with --out')
-  if (options.format === 'parquet' && options.raw) throw new PermanentError('--raw is for CSV: Parquet changes no text')
+  if (options.raw && options.format !== 'csv')
+    throw new PermanentError('--raw is for --format csv: a spreadsheet would run formulas, and Parquet changes no text')
   if (options.json && !options.out)
     throw new PermanentError('--json reports what was written to a file: give --out, too')
   const client = await connect(ownerUrl)
   try {
     const rowsAreShown = !options.out && process.stdout.isTTY // a progress bar would be drawn between them
     const progressTo = rowsAreShown ? {write: () => {}} : process.stderr
-    const write = options.format === 'csv' ? await csvOf(client, view, options) : await parquetOf(client, view, options)
+    const write =
+      options.format === 'parquet'
+        ? await parquetOf(client, view, options)
+        : await csvOf(client, view, options, options.raw ? 'raw' : options.format)
     const copy: CopyTo = async (open, signal) => {
       signal.addEventListener('abort', () => client.end()) // which ends the query under way
       const progress = await progressOf(client, view, write.select, progressTo)
@@ -141,9 +148,9 @@ interface Written {
 }
 
 /** Throws if the view is not known, or has no column for --from and --to. */
-async function csvOf(client: pg.Client, view: string, wanted: Wanted): Promise<Written> {
-  const select = await selectOf(client, view, wanted)
-  return {select, copy: target => copyAsCsv(client, {select, ...target})}
+async function csvOf(client: pg.Client, view: string, wanted: Wanted, style: CsvStyle): Promise<Written> {
+  const select = await selectOf(client, view, wanted, style)
+  return {select, copy: target => copyAsCsv(client, {select, style, ...target})}
 }
 
 async function parquetOf(client: pg.Client, view: string, wanted: Wanted): Promise<Written> {
@@ -153,8 +160,13 @@ async function parquetOf(client: pg.Client, view: string, wanted: Wanted): Promi
 }
 
 /** The query for the rows of a view, as they are written to CSV. Throws if the view is not known, or has no column for --from and --to. */
-export async function selectOf(client: pg.ClientBase, view: string, wanted: Wanted): Promise<string> {
-  const columns = csvColumns(await columnsOf(client, view), wanted.raw ?? false)
+export async function selectOf(
+  client: pg.ClientBase,
+  view: string,
+  wanted: Wanted,
+  style: CsvStyle = 'csv',
+): Promise<string> {
+  const columns = csvColumns(await columnsOf(client, view), style)
   return `select ${columns} from analytics.${view} ${conditionOf(view, wanted)}`
 }
 
