@@ -242,6 +242,8 @@ const whenSent: Record<EventType, string> = {
   'payment_request.cancelled': 'You cancelled a payment request.',
   'payment_request.reopened':
     'What had come for a payment request left the chain (a reorganisation): it is not paid any more. `status` says what it is.',
+  'webhook_endpoint.disabled':
+    'Another of your endpoints was disabled, because of its answers. Mend it, enable it, and have what failed delivered again.',
 }
 
 // zod closes every object, and bounds every integer by what a double holds; a generated client would then break when a

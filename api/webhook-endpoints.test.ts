@@ -287,8 +287,20 @@ test('redeliver-failed sends everything again that failed since a time, once the
   const endpoint = await create()
   const path = `${base}/${endpoint.id}`
   await client.post(`${path}/test`)
-  const failed = await delivery(endpoint.id, 'failed')
+  const failed = await until(
+    async () => {
+      const {body} = await client.get(`${path}/deliveries`)
+      return body.deliveries[0]?.attempts.length && body.deliveries[0]
+    },
+    {timeoutMs: 5000, what: 'the first 410'},
+  )
   expect(failed.attempts).toMatchObject([{response_status: 410, error: expect.any(String)}])
+  await db.rows(
+    `update app.webhook_endpoint set gone_since = gone_since - interval '1 minute' where gone_since is not null`,
+  )
+  await client.post(`${path}/test`)
+  const isFailed = async () => (await client.get(`${path}/deliveries?status=failed`)).body.deliveries.length === 2
+  await until(isFailed, {timeoutMs: 5000, what: 'both to fail'})
   expect((await client.get(path)).body).toMatchObject({enabled: false, disabled_reason: 'gone'})
 
   receiver.response = (_request, response) => response.writeHead(204).end()
@@ -304,7 +316,7 @@ test('redeliver-failed sends everything again that failed since a time, once the
   await client.patch(path, {enabled: true})
   const later = new Date(Date.parse(since) + 1000).toISOString()
   expect((await client.post(`${path}/redeliver-failed`, {since: later})).body).toEqual({count: 0})
-  expect((await client.post(`${path}/redeliver-failed`, {since})).body).toEqual({count: 1})
+  expect((await client.post(`${path}/redeliver-failed`, {since})).body).toEqual({count: 2})
   await delivery(endpoint.id, 'delivered')
   expect((await client.post(`${path}/redeliver-failed`, {since})).body).toEqual({count: 0})
   for (const bad of ['yesterday', '2026-13-01T00:00:00Z', 7, null, undefined])

@@ -1893,10 +1893,11 @@ create table app.webhook_endpoint (
   previous_secret text, -- The secret before the last rotation; it signs, too, until it expires.
   previous_secret_expires_at timestamp with time zone, -- When the previous secret stops signing.
   disabled_at timestamp with time zone, -- When deliveries stopped; null while they go out.
-  disabled_reason text, -- Why they stopped: merchant, gone (410) or failing (five days without a success).
+  disabled_reason text, -- Why they stopped: merchant, gone (nothing but 410 for a minute) or failing (five days without a success).
   failing_since timestamp with time zone, -- Time of the first failure since the last success; null if the last attempt succeeded.
   created_at timestamp with time zone not null default clock_timestamp(), -- When it was made.
   deleted_at timestamp with time zone, -- When it was deleted; its past deliveries stay.
+  gone_since timestamp with time zone, -- Time of the first 410 since it answered anything else; null if its last answer was not 410.
   constraint webhook_endpoint_pkey PRIMARY KEY (id),
   constraint webhook_endpoint_merchant_id_fkey FOREIGN KEY (merchant_id) REFERENCES app.merchant(id)
 );
@@ -2992,6 +2993,23 @@ begin
     execute format('alter table app.%I attach partition app.%I for values from (%L) to (%L)', part.parent, part.parent || suffix, low, high);
   end loop;
   return format('made the week of %s', to_char(week at time zone 'UTC', 'YYYY-MM-DD'));
+end $function$;
+
+-- Adds an event of this type about a webhook endpoint, whose row the caller has locked.
+CREATE OR REPLACE FUNCTION app.add_endpoint_event(of_endpoint uuid, of_type text)
+ RETURNS void
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare
+  w app.webhook_endpoint;
+  event uuid := uuidv7();
+  at timestamptz := clock_timestamp();
+begin
+  select * into strict w from app.webhook_endpoint o where o.id = of_endpoint;
+  perform app.add_event(event, w.merchant_id, of_type, w.id, app.next_version(w.id), at, json_build_object(
+    'type', of_type, 'id', app.public_id('evt', event), 'webhook_endpoint_id', app.public_id('whe', w.id), 'url', w.url, 'reason', w.disabled_reason,
+    'created_at', app.iso(at)));
 end $function$;
 
 -- Adds the next event of a subject, with this body, its deliveries, and the job that sends them.
@@ -4718,7 +4736,7 @@ CREATE OR REPLACE FUNCTION app.event_types()
  LANGUAGE sql
  IMMUTABLE
  SET search_path TO 'pg_catalog'
-RETURN ARRAY['deposit.pending'::text, 'deposit.confirmed'::text, 'deposit.reorged'::text, 'payout.completed'::text, 'payout.failed'::text, 'payment_request.detected'::text, 'payment_request.partially_paid'::text, 'payment_request.paid'::text, 'payment_request.underpaid'::text, 'payment_request.expired'::text, 'payment_request.cancelled'::text, 'payment_request.reopened'::text];
+RETURN ARRAY['deposit.pending'::text, 'deposit.confirmed'::text, 'deposit.reorged'::text, 'payout.completed'::text, 'payout.failed'::text, 'payment_request.detected'::text, 'payment_request.partially_paid'::text, 'payment_request.paid'::text, 'payment_request.underpaid'::text, 'payment_request.expired'::text, 'payment_request.cancelled'::text, 'payment_request.reopened'::text, 'webhook_endpoint.disabled'::text];
 
 -- The body of an example of an event of this type, without its sequence.
 CREATE OR REPLACE FUNCTION app.example_event(event uuid, of_type text, at timestamp with time zone)
@@ -4736,12 +4754,15 @@ AS $function$
     'error', case of_type when 'payout.failed' then
       json_build_object('code', 'address_not_whitelisted', 'message', 'the payout address was not whitelisted within 24 hours') end,
     'created_at', app.iso(at), 'test', true)
-  else json_build_object(
+  when 'payment_request' then json_build_object(
     'type', of_type, 'id', app.event_id(event, true), 'external_id', 'test event, no request', 'currency', e.chain || '-USDC', 'address', e.address,
     'amount', '25', 'tolerance', '0', 'status', s.status, 'amount_received', s.received, 'amount_pending', case s.status when 'detected' then '15' else '0' end,
     'shortfall', case s.received when '25' then '0' when '10' then '15' else '25' end, 'late', false,
     'txid', case when s.received <> '0' then e.txid end, 'expires_at', app.iso(at), 'metadata', json_build_object(),
-    'created_at', app.iso(at), 'test', true) end
+    'created_at', app.iso(at), 'test', true)
+  else json_build_object(
+    'type', of_type, 'id', app.event_id(event, true), 'webhook_endpoint_id', app.public_id('whe', uuidv7()), 'url', 'https://shop.example/test-event',
+    'reason', 'gone', 'created_at', app.iso(at), 'test', true) end
   from (select min(c.chain) as chain, '0x5c504ed432cb51138bcf09aa5e8a410dd4a1e204ef84bfed1be16dfba1b22060' as txid,
     '0x70997970C51812dc3A010C7d01b50e0d17dc79C8' as address from app.chain c where c.attempts_exclude_by = 'nonce') e
   left join (values ('detected', 'detected', '0'), ('partially_paid', 'detected', '10'), ('paid', 'paid', '25'), ('underpaid', 'underpaid', '10'),
@@ -5813,6 +5834,16 @@ AS $function$
   select i.id from app.return_outgoing_payment_ids(d, of_kind) i where not exists (select from app.outgoing_payment s where s.id = i.id) order by i.n limit 1
 $function$;
 
+-- The version of the next event of an endpoint, its tests counted.
+CREATE OR REPLACE FUNCTION app.next_version(of_subject uuid)
+ RETURNS integer
+ LANGUAGE sql
+ STABLE
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select coalesce(max(e.version), 0) + 1 from app.event e where e.subject_id = of_subject
+$function$;
+
 -- Records when a receipt came: when it was first seen, or mined, whichever is earlier; and the time of the earliest block that held it.
 CREATE OR REPLACE FUNCTION app.note_arrival()
  RETURNS trigger
@@ -6461,7 +6492,9 @@ declare
   at constant timestamptz := clock_timestamp();
   has_success boolean;
   first_failure timestamptz;
-  is_gone boolean;
+  has_other boolean;
+  first_gone timestamptz;
+  last_gone timestamptz;
   reason text;
 begin
   perform from app.webhook_endpoint w where w.id = of_endpoint for no key update; -- before its deliveries: the order of locks
@@ -6479,23 +6512,27 @@ begin
       next_attempt_at = case when r.error is not null then at + r.wait_ms * interval '1 millisecond' end,
       finished_at = case when r.error is null or r.wait_ms is null then at end
     from result r where d.id = r.delivery_id and d.id = any(deliveries) and d.status = 'pending' and d.attempts = r.number - 1
-  ), last_success as (
-    select coalesce(max(n), 0) as n from result where error is null
+  ), last as ( -- no answer at all says nothing about 410
+    select coalesce(max(n) filter (where error is null), 0) as success, coalesce(max(n) filter (where response_status <> 410), 0) as other from result
   )
-  select s.n > 0, min(r.attempted_at) filter (where r.n > s.n), bool_or(r.response_status is not distinct from 410)
-  into has_success, first_failure, is_gone
-  from result r cross join last_success s group by s.n;
+  select l.success > 0, min(r.attempted_at) filter (where r.n > l.success),
+    l.other > 0, min(r.attempted_at) filter (where r.response_status = 410 and r.n > l.other), max(r.attempted_at) filter (where r.response_status = 410 and r.n > l.other)
+  into has_success, first_failure, has_other, first_gone, last_gone
+  from result r cross join last l group by l.success, l.other;
+
+  update app.webhook_endpoint w set failing_since = f.since, gone_since = f.gone
+  from (select case when has_success then first_failure else coalesce(o.failing_since, first_failure) end as since,
+      case when has_other then first_gone else coalesce(o.gone_since, first_gone) end as gone
+    from app.webhook_endpoint o where o.id = of_endpoint) f
+  where w.id = of_endpoint and (w.failing_since, w.gone_since) is distinct from (f.since, f.gone);
 
   update app.webhook_endpoint w
-  set failing_since = case when has_success then first_failure else coalesce(w.failing_since, first_failure) end
-  where w.id = of_endpoint and w.failing_since is distinct from
-    case when has_success then first_failure else coalesce(w.failing_since, first_failure) end;
-
-  update app.webhook_endpoint w
-  set disabled_at = at, disabled_reason = case when is_gone then 'gone' else 'failing' end, failing_since = null
+  set disabled_at = at, disabled_reason = case when w.gone_since <= last_gone - interval '1 minute' then 'gone' else 'failing' end,
+    failing_since = null, gone_since = null
   where w.id = of_endpoint and w.disabled_at is null
-    and (is_gone or (first_failure is not null and w.failing_since < at - interval '5 days'))
+    and (w.gone_since <= last_gone - interval '1 minute' or (first_failure is not null and w.failing_since < at - interval '5 days'))
   returning w.disabled_reason into reason;
+  if reason is not null then perform app.add_endpoint_event(of_endpoint, 'webhook_endpoint.disabled'); end if;
   return reason;
 end $function$;
 
@@ -7776,7 +7813,7 @@ begin
   perform app.check_webhook(own.url, array[of_type]);
   insert into app.event (id, merchant_id, type, subject_id, version, created_at, payload, is_test)
   values (event, of_merchant, of_type, own.id,
-    (select coalesce(max(e.version), 0) + 1 from app.event e where e.subject_id = own.id), now, app.example_event(event, of_type, now), true);
+    app.next_version(own.id), now, app.example_event(event, of_type, now), true);
   insert into app.delivery as d (event_id, endpoint_id) values (event, own.id) returning d.id into delivery;
   perform app.enqueue('deliver_webhooks');
   return delivery;
@@ -8052,7 +8089,7 @@ begin
     event_types = coalesce(update_webhook_endpoint.event_types, w.event_types)
   where w.id = own.id;
   if enable and own.disabled_at is not null then
-    update app.webhook_endpoint w set disabled_at = null, disabled_reason = null, failing_since = null where w.id = own.id;
+    update app.webhook_endpoint w set disabled_at = null, disabled_reason = null, failing_since = null, gone_since = null where w.id = own.id;
   elsif not enable and own.disabled_at is null then
     update app.webhook_endpoint w set disabled_at = clock_timestamp(), disabled_reason = 'merchant' where w.id = own.id;
     perform app.give_up_deliveries(own.id);
@@ -12277,9 +12314,10 @@ begin
       and d.id between app.uuid_at(e.created_at - interval '1 minute') and app.uuid_at(e.created_at + interval '1 minute')
     where e.id = dashboard.uuid_of('evt_test', given) and e.merchant_id = merchant and e.is_test and w.deleted_at is null
     union all
-    select split_part(e.type, '.', 1), app.public_id(case when e.type like 'deposit.%' then 'dep' else 'pay' end, e.subject_id), null, e.type
-    from app.event e where e.id = dashboard.uuid_of('evt', given) and e.merchant_id = merchant and not e.is_test
-      and not starts_with(e.type, 'payment_request.') -- which has no page here
+    select k.kind, app.public_id(k.prefix, e.subject_id), null, e.type
+    from app.event e join (values ('deposit.', 'deposit', 'dep'), ('payout.', 'payout', 'pay'), ('webhook_endpoint.', 'endpoint', 'whe')) k (type, kind, prefix)
+      on starts_with(e.type, k.type) -- a payment request has no page here
+    where e.id = dashboard.uuid_of('evt', given) and e.merchant_id = merchant and not e.is_test
     union all
     select 'api_key', app.public_id('key', k.id), null, coalesce(k.label, 'no label')
     from app.api_key k where k.id = dashboard.uuid_of('key', given) and k.merchant_id = merchant

@@ -30,7 +30,9 @@ const lists = new Map<string, Statement>()
 for (const forward of [false, true])
   for (const byType of [false, true]) {
     const name = listName(forward, byType)
-    const ofTypes = byType ? 'type = $4' : `not starts_with(type, 'payment_request.')`
+    const ofTypes = byType
+      ? 'type = $4'
+      : `not starts_with(type, 'payment_request.') and not starts_with(type, 'webhook_endpoint.')` // isOnlyIfAsked
     const rows = `select * from app.event where merchant_id = $1 and sequence is not null and not is_test and ${ofTypes}`
     const item = 'app.event_body(p.payload, p.sequence)'
     lists.set(name, pageStatement({name, rows, position: 'sequence', ascending: forward, item}))
@@ -105,6 +107,15 @@ const ofPaymentRequest = {
   metadata: metadata.describe('Your notes of the request.'),
 }
 
+const ofEndpoint = {
+  webhook_endpoint_id: id('whe'),
+  url: z.string().meta({examples: ['https://shop.example/webhooks']}),
+  reason: z.enum(['gone', 'failing']).meta({
+    description: 'It answered nothing but 410 for a minute, or it failed for five days.',
+    examples: ['failing'],
+  }),
+}
+
 /** The name of the schema of each type. */
 export const eventNames = {
   'deposit.pending': 'DepositPending',
@@ -119,6 +130,7 @@ export const eventNames = {
   'payment_request.expired': 'PaymentRequestExpired',
   'payment_request.cancelled': 'PaymentRequestCancelled',
   'payment_request.reopened': 'PaymentRequestReopened',
+  'webhook_endpoint.disabled': 'WebhookEndpointDisabled',
 } as const satisfies Record<EventType, string>
 
 function eventOf<Fields extends z.ZodRawShape>(type: EventType, fields: Fields) {
@@ -138,6 +150,7 @@ const Event = z
     eventOf('payment_request.expired', ofPaymentRequest),
     eventOf('payment_request.cancelled', ofPaymentRequest),
     eventOf('payment_request.reopened', ofPaymentRequest),
+    eventOf('webhook_endpoint.disabled', ofEndpoint),
   ])
   .meta({id: 'Event', description: 'Keep a branch for types that you do not know: more may be added.'})
 
@@ -151,7 +164,7 @@ export function events(app: App, {db}: Context): void {
         operationId: 'listEvents',
         description:
           'Each event exactly as webhooks deliver it. Newest first; with `after`, the events that followed that one, oldest first, ' +
-          'none skipped. Events of payment requests are listed only where `type` names theirs.',
+          'none skipped. Events of payment requests and of endpoints are listed only where `type` names theirs.',
         querystring: z.object({
           type: z.enum(eventTypes).optional(),
           after: id('evt')

@@ -188,19 +188,64 @@ test('a receiver that cannot be reached makes a failed attempt with the reason',
   expect(delivery!.tries).toEqual([{response_status: null, error: expect.stringContaining('ECONNREFUSED')}])
 })
 
-test('410 disables the endpoint at once: pending and later deliveries fail until they are redelivered', async () => {
+/** As if an endpoint had answered 410 first at another time. */
+const goneFor = (endpoint: string, interval: string) =>
+  db.pool.query(`update app.webhook_endpoint set gone_since = gone_since - $2::interval where id = $1`, [
+    endpoint,
+    interval,
+  ])
+
+test('one 410 among other answers does not disable an endpoint: only nothing but 410 for a minute does', async () => {
+  receiver.response = respondWith(410)
+  const endpoint = await createEndpoint(db.pool, merchant, {url: receiver.url})
+  const next = async (response: typeof receiver.response, count: number) => {
+    receiver.response = response
+    await deposit(db.pool, merchant)
+    await settled(endpoint, rows => rows.filter(row => row.attempts === 1).length === count, `${count} attempts`)
+    return await endpointRow(endpoint)
+  }
+  expect(await next(respondWith(410), 1)).toMatchObject({disabled_at: null, gone_since: expect.any(Date)})
+  await goneFor(endpoint, '59 seconds')
+  expect(await next(respondWith(200), 2)).toMatchObject({disabled_at: null, gone_since: null})
+  expect(await next(respondWith(410), 3)).toMatchObject({disabled_at: null, gone_since: expect.any(Date)})
+  await goneFor(endpoint, '10 minutes')
+  expect(await next(respondWith(500), 4)).toMatchObject({disabled_at: null, gone_since: null})
+  expect(await next(respondWith(410), 5)).toMatchObject({disabled_at: null, gone_since: expect.any(Date)})
+})
+
+test('an endpoint that answers nothing but 410 for a minute is disabled: what is pending or comes later fails until it is redelivered, and the others are told', async () => {
   receiver.response = respondWith(500)
   const endpoint = await createEndpoint(db.pool, merchant, {url: receiver.url})
-  await deposit(db.pool, merchant, 3)
-  await settled(endpoint, rows => rows.length === 3 && rows.every(row => row.attempts === 1), 'three failures')
+  const other = await createEndpoint(db.pool, merchant, {url: receiver.url, types: ['webhook_endpoint.disabled']})
+  await deposit(db.pool, merchant, 2)
+  await settled(endpoint, rows => rows.length === 2 && rows.every(row => row.attempts === 1), 'two failures')
   receiver.response = respondWith(410)
+  await deposit(db.pool, merchant)
+  await settled(endpoint, rows => rows.length === 3 && rows.every(row => row.attempts === 1), 'the first 410')
+  await goneFor(endpoint, '1 minute')
   await deposit(db.pool, merchant)
   await settled(endpoint, rows => rows.length === 4 && rows.every(row => row.status === 'failed'), 'all to fail')
   expect(await endpointRow(endpoint)).toMatchObject({
     disabled_at: expect.any(Date),
     disabled_reason: 'gone',
     failing_since: null,
+    gone_since: null,
   })
+  const [told] = await settled(other, ([row]) => row?.attempts === 1, 'the other endpoint to be told')
+  const {rows: events} = await db.pool.query(
+    'select e.type, e.payload from app.event e join app.delivery d on d.event_id = e.id where d.id = $1',
+    [told!.id],
+  )
+  expect(events).toMatchObject([
+    {
+      type: 'webhook_endpoint.disabled',
+      payload: {
+        webhook_endpoint_id: `whe_${endpoint.replaceAll('-', '')}`,
+        url: receiver.url,
+        reason: 'gone',
+      },
+    },
+  ])
   await deposit(db.pool, merchant)
   expect((await deliveries(endpoint)).map(row => [row.status, row.attempts])).toEqual([
     ['failed', 1],

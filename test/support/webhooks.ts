@@ -1,8 +1,10 @@
 // Merchants whose events reach a real HTTP receiver, for the tests of webhooks.
+
 import {randomBytes} from 'node:crypto'
 import {createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse} from 'node:http'
 import type {AddressInfo} from 'node:net'
 import type pg from 'pg'
+import type {EventType} from '../../base/event-types.ts'
 
 export interface Received {
   path: string
@@ -77,12 +79,15 @@ export async function createMerchant(client: pg.Pool | pg.ClientBase): Promise<M
 export async function createEndpoint(
   client: pg.Pool | pg.ClientBase,
   merchant: Merchant,
-  {url, secret = newSecret()}: {url: string; secret?: string},
+  {
+    url,
+    secret = newSecret(),
+    types = ['deposit.pending', 'deposit.confirmed'],
+  }: {url: string; secret?: string; types?: EventType[]},
 ): Promise<string> {
   const {rows} = await client.query<{id: string}>(
-    `insert into app.webhook_endpoint (merchant_id, url, secret, event_types)
-     values ($1, $2, $3, array['deposit.pending', 'deposit.confirmed']) returning id`,
-    [merchant.id, url, secret],
+    'insert into app.webhook_endpoint (merchant_id, url, secret, event_types) values ($1, $2, $3, $4) returning id',
+    [merchant.id, url, secret, types],
   )
   return rows[0]!.id
 }

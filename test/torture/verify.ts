@@ -2,7 +2,7 @@
 
 import {parseUnits} from 'viem'
 import {z} from 'zod'
-import {eventTypes} from '../../base/event-types.ts'
+import {eventTypes, isOnlyIfAsked} from '../../base/event-types.ts'
 import type {ChainCode} from '../../chains/registry.ts'
 import {assetOf, assetsAreThoseOfTheSettings, inCoins} from './asset.ts'
 import type {Merchant} from './merchant.ts'
@@ -221,13 +221,10 @@ const Page = z.object({
   next_cursor: z.string().nullable(),
 })
 
-/** Without a type, the list has no events of payment requests. */
-const isOfRequest = (type: string) => type.startsWith('payment_request.')
-
 async function allPages(merchant: Merchant): Promise<{ids: string[]; text: string}> {
   const ids: string[] = []
   let text = ''
-  for (const type of ['', ...eventTypes.filter(isOfRequest).map(type => `&type=${type}`)])
+  for (const type of ['', ...eventTypes.filter(isOnlyIfAsked).map(type => `&type=${type}`)])
     for (let cursor: string | null = ''; cursor !== null; ) {
       const page: string = await merchant.call('GET', `/v1/events?limit=100${type}${cursor && `&cursor=${cursor}`}`)
       const {events, next_cursor} = Page.parse(JSON.parse(page))
@@ -249,7 +246,7 @@ async function nothingWasSkipped(run: Run): Promise<string[]> {
         wrong.push(`sequence ${sequence} was read after ${events[i - 1]!.sequence}`)
     const read = new Set(events.map(({id}) => id))
     const isIts = ({merchant_id, type}: Event) =>
-      merchant_id === merchant.id && (reader.type ? type === reader.type : !isOfRequest(type))
+      merchant_id === merchant.id && (reader.type ? type === reader.type : !isOnlyIfAsked(type))
     const its = new Set(all.filter(isIts).map(({id}) => id))
     wrong.push(
       ...show(missing(read, its), 'skipped when read forward'),

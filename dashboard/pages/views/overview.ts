@@ -8,7 +8,7 @@ import {depositTable} from './deposits.ts'
 import {bigAmount, isHeldBack, newPayoutPath, payoutTable} from './payouts.ts'
 import {aboutPaymentRequests} from './search.ts'
 import {createUserLine} from './users.ts'
-import {emptyWebhooks, health, lastDay} from './webhooks.ts'
+import {disabledAlert, emptyWebhooks, health, lastDay} from './webhooks.ts'
 
 interface Shown {
   overview: Overview
@@ -28,7 +28,7 @@ export const overviewPart = (shown: Shown): Html => {
   const {balances, deposits, payouts, endpoints} = shown.overview
   const [newest] = deposits
   return html`<p role="status" class="unseen">${newest && `Newest deposit: ${newest.amount} ${newest.token}, ${newest.status}`}</p>
-${shown.me.suspended && html`<p class="alert">The operator has suspended this account. Ask the operator why.</p>`}${nextSteps(shown)}
+${shown.me.suspended && html`<p class="alert">The operator has suspended this account. Ask the operator why.</p>`}${endpoints.map(disabledAlert)}${nextSteps(shown)}
 <section aria-labelledby="balances"><h2 id="balances" class="section">Balances</h2>${
     balances.length
       ? html`<div class="tiles">${balances.map(balance => tile(balance, shown.chains))}</div>`

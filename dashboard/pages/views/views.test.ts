@@ -327,6 +327,26 @@ describe('what pages say', () => {
     expect(text({outcome: 'wrong_code'})).toContain('wrong code')
   })
 
+  test('the overview says that an endpoint was disabled because of its answers, and nothing of one that was disabled by hand', () => {
+    const shown = (disabled_reason: string | null) =>
+      readingOf(
+        overviewPage({
+          overview: {
+            ...overview,
+            endpoints: [{...endpoint, disabled_at: disabled_reason === null ? null : at, disabled_reason}],
+          },
+          chains,
+          me,
+          apiUrl: 'x',
+        }),
+      )
+    expect(shown('gone')).toMatch(
+      /Nothing is sent to x since .*It responded with nothing but 410 \(gone\) for a minute/,
+    )
+    expect(shown('failing')).toMatch(/Nothing is sent to x since .*after five days without a success/)
+    for (const reason of ['merchant', null]) expect(shown(reason)).not.toContain('Nothing is sent to')
+  })
+
   test('setting up is not over before a payout address is on the whitelist, and the present step has the main button', () => {
     const done = {...overview, has_keys: true, has_users: true, has_addresses: true}
     const shown = (changes: Partial<Overview>) =>

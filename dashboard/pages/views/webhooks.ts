@@ -1,5 +1,5 @@
 // Webhook endpoints: where events are posted to, and how that goes.
-import {type EventType, eventTypes} from '../../../base/event-types.ts'
+import {type EventType, eventTypes, isOnlyIfAsked} from '../../../base/event-types.ts'
 import {
   alert,
   apiDocs,
@@ -37,10 +37,11 @@ const whenSent: Record<EventType, string> = {
   'payment_request.expired': 'It has expired, and nothing came that counts as a payment.',
   'payment_request.cancelled': 'You cancelled it.',
   'payment_request.reopened': 'What had come left the chain (a reorganisation): it is not paid any more.',
+  'webhook_endpoint.disabled': 'Another of your endpoints was disabled, because of its answers.',
 }
 const reasons: Record<string, string> = {
   merchant: 'You disabled it.',
-  gone: 'It responded with 410 (gone), so it was disabled.',
+  gone: 'It responded with nothing but 410 (gone) for a minute, so it was disabled.',
   failing: 'It was disabled after five days without a success.',
 }
 
@@ -50,6 +51,12 @@ export function health({disabled_at, failing_since, failed, was_tried}: Endpoint
   if (!was_tried) return status('nothing sent yet', 'soft')
   return failed > 0 ? status('some failed', 'wait') : status('healthy', 'good')
 }
+
+/** What its owner has to know: it was not disabled by hand. */
+export const disabledAlert = ({id, url, disabled_at, disabled_reason}: Endpoint): Html | undefined =>
+  disabled_at === null || disabled_reason === 'merchant'
+    ? undefined
+    : html`<p class="alert">Nothing is sent to ${link(`/webhooks/${id}`, url)} since ${utc(disabled_at)}. ${reasons[disabled_reason ?? ''] ?? disabled_reason}</p>`
 
 export const lastDay = ({delivered, failed, pending}: Endpoint) =>
   `${delivered} delivered, ${failed} failed for good, ${pending} still being tried`
@@ -119,7 +126,7 @@ export const newEndpointPage = (typed: Fields, error?: string): View =>
     back: ['/webhooks', 'Webhooks'],
     typed: {
       ...typed,
-      event_types: typed.event_types ?? eventTypes.filter(type => !type.startsWith('payment_request.')),
+      event_types: typed.event_types ?? eventTypes.filter(type => !isOnlyIfAsked(type)),
     },
     error,
   })

@@ -31,7 +31,7 @@ begin
     event_types = coalesce(update_webhook_endpoint.event_types, w.event_types)
   where w.id = own.id;
   if enable and own.disabled_at is not null then
-    update app.webhook_endpoint w set disabled_at = null, disabled_reason = null, failing_since = null where w.id = own.id;
+    update app.webhook_endpoint w set disabled_at = null, disabled_reason = null, failing_since = null, gone_since = null where w.id = own.id;
   elsif not enable and own.disabled_at is null then
     update app.webhook_endpoint w set disabled_at = clock_timestamp(), disabled_reason = 'merchant' where w.id = own.id;
     perform app.give_up_deliveries(own.id);
@@ -90,7 +90,7 @@ create or replace function app.event_types() returns text[]
 language sql immutable set search_path = pg_catalog
 return array['deposit.pending', 'deposit.confirmed', 'deposit.reorged', 'payout.completed', 'payout.failed', 'payment_request.detected',
   'payment_request.partially_paid', 'payment_request.paid', 'payment_request.underpaid', 'payment_request.expired', 'payment_request.cancelled',
-  'payment_request.reopened'];
+  'payment_request.reopened', 'webhook_endpoint.disabled'];
 comment on function app.event_types is 'All types of events.';
 
 create or replace function app.check_webhook(url text, event_types text[]) returns void

@@ -15,7 +15,7 @@ begin
   perform app.check_webhook(own.url, array[of_type]);
   insert into app.event (id, merchant_id, type, subject_id, version, created_at, payload, is_test)
   values (event, of_merchant, of_type, own.id,
-    (select coalesce(max(e.version), 0) + 1 from app.event e where e.subject_id = own.id), now, app.example_event(event, of_type, now), true);
+    app.next_version(own.id), now, app.example_event(event, of_type, now), true);
   insert into app.delivery as d (event_id, endpoint_id) values (event, own.id) returning d.id into delivery;
   perform app.enqueue('deliver_webhooks');
   return delivery;
@@ -23,7 +23,7 @@ end $$;
 comment on function app.test_webhook is 'Sends an example of an event to one endpoint, whatever types it gets; returns the id of its delivery.';
 grant execute on function app.test_webhook to sluice_api;
 
--- The fields of app.emit_deposit_events, app.emit_payout_event and app.emit_payment_event, and test. The numbers are those of a fee of 1 percent.
+-- The fields of app.emit_deposit_events, app.emit_payout_event, app.emit_payment_event and app.add_endpoint_event, and test. The numbers are those of a fee of 1 percent.
 create or replace function app.example_event(event uuid, of_type text, at timestamptz) returns json
 language sql volatile set search_path = pg_catalog as $$
   select case split_part(of_type, '.', 1) when 'deposit' then json_build_object(
@@ -36,12 +36,15 @@ language sql volatile set search_path = pg_catalog as $$
     'error', case of_type when 'payout.failed' then
       json_build_object('code', 'address_not_whitelisted', 'message', 'the payout address was not whitelisted within 24 hours') end,
     'created_at', app.iso(at), 'test', true)
-  else json_build_object(
+  when 'payment_request' then json_build_object(
     'type', of_type, 'id', app.event_id(event, true), 'external_id', 'test event, no request', 'currency', e.chain || '-USDC', 'address', e.address,
     'amount', '25', 'tolerance', '0', 'status', s.status, 'amount_received', s.received, 'amount_pending', case s.status when 'detected' then '15' else '0' end,
     'shortfall', case s.received when '25' then '0' when '10' then '15' else '25' end, 'late', false,
     'txid', case when s.received <> '0' then e.txid end, 'expires_at', app.iso(at), 'metadata', json_build_object(),
-    'created_at', app.iso(at), 'test', true) end
+    'created_at', app.iso(at), 'test', true)
+  else json_build_object(
+    'type', of_type, 'id', app.event_id(event, true), 'webhook_endpoint_id', app.public_id('whe', uuidv7()), 'url', 'https://shop.example/test-event',
+    'reason', 'gone', 'created_at', app.iso(at), 'test', true) end
   from (select min(c.chain) as chain, '0x5c504ed432cb51138bcf09aa5e8a410dd4a1e204ef84bfed1be16dfba1b22060' as txid,
     '0x70997970C51812dc3A010C7d01b50e0d17dc79C8' as address from app.chain c where c.attempts_exclude_by = 'nonce') e
   left join (values ('detected', 'detected', '0'), ('partially_paid', 'detected', '10'), ('paid', 'paid', '25'), ('underpaid', 'underpaid', '10'),

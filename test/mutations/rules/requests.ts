@@ -142,8 +142,8 @@ export const requests: Mutation[] = [
   {
     rule: 'Events of payment requests are in no list that does not ask for them',
     file: 'api/routes/events.ts',
-    from: "`not starts_with(type, 'payment_request.')`",
-    to: "'true'",
+    from: "not starts_with(type, 'payment_request.') and",
+    to: '',
     tests: ['api/payment-requests.test.ts', 'api/contract.test.ts'],
   },
   {
