@@ -7911,7 +7911,7 @@ CREATE OR REPLACE FUNCTION app.unattributed_reason(output_index integer, is_know
  RETURNS text
  LANGUAGE sql
  IMMUTABLE PARALLEL SAFE
-RETURN CASE WHEN app.is_protocol_income(output_index) THEN 'protocol'::text WHEN (NOT is_known) THEN 'unsupported_token'::text WHEN (NOT is_asked_for) THEN 'chain_not_requested'::text WHEN (token <> asked_token) THEN 'wrong_token'::text ELSE 'enabled_later'::text END;
+RETURN CASE WHEN (NOT is_known) THEN 'unsupported_token'::text WHEN app.is_protocol_income(output_index) THEN 'protocol'::text WHEN (NOT is_asked_for) THEN 'chain_not_requested'::text WHEN (token <> asked_token) THEN 'wrong_token'::text ELSE 'enabled_later'::text END;
 
 -- Ends the blocking of an address: payouts can collect its deposits again. how: the resolution of its incident. False if it was not blocked.
 CREATE OR REPLACE FUNCTION app.unblock(of_chain text, of_token text, of_address text, how text)

@@ -361,6 +361,16 @@ describe('a transfer to the address of a payment request in another token, on an
     return row
   }
 
+  test('whose token Sluice does not support says so, also at an output index of the protocol (TRC-10 in an internal transaction of Tron)', async () => {
+    const {merchantId} = await money.merchant()
+    const {address: recipient} = await money.user(merchantId, ['ETH'])
+    const transfer = {txid: 'internal-trc10', outputIndex: 2_000_000, token: 'TRC10:1002000', amount: 6n, recipient}
+    await money.eth.write({add: [[transfer]]})
+    await money.eth.finalize(money.eth.head.height)
+    const shown = await money.db.rows(`select reason, token from analytics.unattributed where txid = 'internal-trc10'`)
+    expect(shown).toEqual([{reason: 'unsupported_token', token: 'TRC10:1002000'}])
+  })
+
   test('that is income from the protocol is credited only by an operator, to the merchant, and pays no request', async () => {
     const {merchantId} = await money.merchant()
     const user = await money.user(merchantId, ['ETH'])

@@ -3,8 +3,8 @@
 create or replace function app.unattributed_reason(output_index int, is_known boolean, is_asked_for boolean, token text, asked_token text) returns text
 language sql immutable parallel safe
 return case
+  when not is_known then 'unsupported_token' -- first: Tron's TRC-10 in internal transactions has such output indexes, too, and what a protocol pays is the coin
   when app.is_protocol_income(output_index) then 'protocol'
-  when not is_known then 'unsupported_token'
   when not is_asked_for then 'chain_not_requested'
   when token <> asked_token then 'wrong_token'
   else 'enabled_later'
