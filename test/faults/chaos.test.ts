@@ -11,7 +11,7 @@ import {until} from '../support/until.ts'
 import type {Shop} from '../support/world.ts'
 import {Random} from '../torture/random.ts'
 
-const payouts = Number(process.env.PAYOUTS ?? 20)
+const payouts = Number(process.env.PAYOUTS ?? 12)
 const seed = Number(process.env.SEED ?? (Date.now() % 1e6) + 1)
 /** More would wait for the treasury. */
 const mostOpen = 15

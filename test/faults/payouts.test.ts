@@ -348,29 +348,40 @@ test('a payment that would fail is not made until it would succeed', async () =>
   await world.becomes(id, 'completed')
 })
 
-test.each(['ETH', 'USDC'] as const)(
-  'a payout whose recipient refuses %s fails before anything is swept, and the balance is back',
-  async token => {
-    const amount = token === 'ETH' ? ether : 5n * usdc
-    const shop = await world.openShop(token, [amount])
-    if (token === 'ETH') await world.anvil.call('anvil_setCode', [shop.wallet, '0x60006000fd'])
-    else await world.issuer('USDC', 'blacklist', [shop.wallet])
-    const id = await world.request(shop, token)
-    const {waiting_detail} = await world.becomes(id, 'destination_not_payable')
-    expect(waiting_detail).toMatch(/^the recipient refuses the payment: .*(revert|blacklisted)/i)
+test('a payout whose recipient refuses it fails before anything is swept; one whose recipient refuses all of it, but not a little, before it is signed', async () => {
+  const [refusing, blocked, choosy] = [
+    await world.openShop('ETH', [ether]),
+    await world.openShop('USDC', [5n * usdc]),
+    await world.openShop('ETH', [ether]),
+  ]
+  await world.anvil.call('anvil_setCode', [refusing.wallet, '0x60006000fd'])
+  await world.issuer('USDC', 'blacklist', [blocked.wallet])
+  await world.anvil.call('anvil_setCode', [choosy.wallet, '0x60013411600857005b60006000fd']) // it takes 1 wei at most
+  const ofEther = await world.request(refusing, 'ETH')
+  const ofToken = await world.request(blocked, 'USDC')
+  const ofMuch = await world.request(choosy, 'ETH')
+  for (const [id, status] of [
+    [ofEther, 'pending'],
+    [ofToken, 'pending'],
+    [ofMuch, 'swept'],
+  ] as const) {
+    const waits = await world.becomes(id, 'destination_not_payable')
+    expect(waits).toMatchObject({
+      status,
+      waiting_detail: expect.stringMatching(/^the recipient refuses the payment: .*(revert|blacklisted)/i),
+    })
+  }
+  for (const [id, shop, token, amount] of [
+    [ofEther, refusing, 'ETH', ether],
+    [ofToken, blocked, 'USDC', 5n * usdc],
+    [ofMuch, choosy, 'ETH', ether],
+  ] as const) {
     expect(await world.becomes(id, 'failed')).toMatchObject({error_code: 'destination_not_payable'})
-    expect(await world.outgoingPayments(id)).toEqual([])
     await until(async () => (await balanceOf(shop, token)) === String(amount), {timeoutMs: 10_000, what: 'the balance'})
-  },
-)
-
-test('a payment whose recipient refuses all of it, but not a little, is not signed', async () => {
-  const shop = await world.openShop('ETH', [ether])
-  await world.anvil.call('anvil_setCode', [shop.wallet, '0x60013411600857005b60006000fd']) // it takes 1 wei at most
-  const id = await world.request(shop, 'ETH')
-  expect(await world.becomes(id, 'destination_not_payable')).toMatchObject({status: 'swept'})
-  expect(await world.becomes(id, 'failed')).toMatchObject({error_code: 'destination_not_payable'})
-  expect((await world.outgoingPayments(id)).map(({kind}) => kind)).not.toContain('payout')
+    const kinds = (await world.outgoingPayments(id)).map(({kind}) => kind)
+    if (id === ofMuch) expect(kinds).not.toContain('payout')
+    else expect(kinds).toEqual([])
+  }
 })
 
 // A merchant's wallet may be a contract, which uses whatever gas it is given.
