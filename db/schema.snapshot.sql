@@ -7015,8 +7015,9 @@ AS $function$
   select coalesce(
     (select r.external_id from app.payment_request r where r.merchant_id = of_merchant and r.external_id = given),
     (select r.external_id from app.payment_request r where r.merchant_id = of_merchant and r.external_id = normalize(given, NFC)),
-    (select r.external_id from app.payment_request r where r.merchant_id = of_merchant and normalize(r.external_id, NFC) = normalize(given, NFC)
-      and r.external_id is not nfc normalized order by r.seq limit 1),
+    -- All of them: with a limit, PostgreSQL would read the merchant's requests in their order until it finds one.
+    (select (array_agg(r.external_id order by r.seq))[1] from app.payment_request r
+      where r.merchant_id = of_merchant and normalize(r.external_id, NFC) = normalize(given, NFC) and r.external_id is not nfc normalized),
     given)
 $function$;
 
@@ -8151,8 +8152,9 @@ AS $function$
   select coalesce(
     (select u.external_ref from app.user u where u.merchant_id = of_merchant and u.external_ref = given),
     (select u.external_ref from app.user u where u.merchant_id = of_merchant and u.external_ref = normalize(given, NFC)),
-    (select u.external_ref from app.user u where u.merchant_id = of_merchant and normalize(u.external_ref, NFC) = normalize(given, NFC)
-      and u.external_ref is not nfc normalized order by u.seq limit 1),
+    -- All of them: with a limit, PostgreSQL would read the merchant's users in their order until it finds one.
+    (select (array_agg(u.external_ref order by u.seq))[1] from app.user u
+      where u.merchant_id = of_merchant and normalize(u.external_ref, NFC) = normalize(given, NFC) and u.external_ref is not nfc normalized),
     given)
 $function$;
 

@@ -10,8 +10,9 @@ language sql stable set search_path = pg_catalog as $$
   select coalesce(
     (select u.external_ref from app.user u where u.merchant_id = of_merchant and u.external_ref = given),
     (select u.external_ref from app.user u where u.merchant_id = of_merchant and u.external_ref = normalize(given, NFC)),
-    (select u.external_ref from app.user u where u.merchant_id = of_merchant and normalize(u.external_ref, NFC) = normalize(given, NFC)
-      and u.external_ref is not nfc normalized order by u.seq limit 1),
+    -- All of them: with a limit, PostgreSQL would read the merchant's users in their order until it finds one.
+    (select (array_agg(u.external_ref order by u.seq))[1] from app.user u
+      where u.merchant_id = of_merchant and normalize(u.external_ref, NFC) = normalize(given, NFC) and u.external_ref is not nfc normalized),
     given)
 $$;
 comment on function app.user_ref is 'The reference of the user that a text names, as it is stored; the text itself if it names none. A user with this very text comes first, then one with another Unicode form of it.';

@@ -12,8 +12,9 @@ language sql stable set search_path = pg_catalog as $$
   select coalesce(
     (select r.external_id from app.payment_request r where r.merchant_id = of_merchant and r.external_id = given),
     (select r.external_id from app.payment_request r where r.merchant_id = of_merchant and r.external_id = normalize(given, NFC)),
-    (select r.external_id from app.payment_request r where r.merchant_id = of_merchant and normalize(r.external_id, NFC) = normalize(given, NFC)
-      and r.external_id is not nfc normalized order by r.seq limit 1),
+    -- All of them: with a limit, PostgreSQL would read the merchant's requests in their order until it finds one.
+    (select (array_agg(r.external_id order by r.seq))[1] from app.payment_request r
+      where r.merchant_id = of_merchant and normalize(r.external_id, NFC) = normalize(given, NFC) and r.external_id is not nfc normalized),
     given)
 $$;
 comment on function app.request_ref is 'The reference of the payment request that a text names, as it is stored; the text itself if it names none. A request with this very text comes first, then one with another Unicode form of it.';
