@@ -23,5 +23,5 @@ export function decodeCursor(list: string, cursor: string, end: bigint): bigint 
     const position = BigInt(`0x${bytes.toString('hex', 1, 17)}`)
     if (position <= end && encodeCursor(list, position) === cursor) return position
   }
-  throw invalid('cursor', 'invalid_cursor', 'not a next_cursor of this list with these filters')
+  throw invalid('cursor', 'invalid_cursor', 'is no next_cursor of this list with these filters')
 }

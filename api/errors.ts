@@ -3,6 +3,7 @@
 import type {FastifyError} from 'fastify'
 import type pg from 'pg'
 import type {z} from 'zod'
+import {whatIsWrong} from '../base/wrong-value.ts'
 import {failureOf} from '../db/failure.ts'
 import {whyUnknown} from './query.ts'
 
@@ -58,37 +59,22 @@ export function invalid(path: string, code: string, message: string): ApiError {
   return new ApiError(400, 'invalid_request', `${path}: ${message}`, {details: [{path, code, message}]})
 }
 
+/** What is wrong with a body, as the words of a schema's error. */
+export const wrongBody: z.core.$ZodErrorMap = issue =>
+  issue.path?.length || isObject(issue.input) ? whatIsWrong(issue) : 'send a JSON object as the body'
+
+const isObject = (value: unknown) => typeof value === 'object' && value !== null && !Array.isArray(value)
+
 /** 400 for what a schema refused. `parameters` are those of the query, if the schema is of one. */
 export function invalidRequest(error: z.ZodError, parameters: string[] = []): ApiError {
   const details = error.issues.flatMap((issue): Detail[] => {
     const {code, message} = issue
-    if (code !== 'unrecognized_keys') return [{path: issue.path.join('.'), code, message: inWords(message, issue.path)}]
+    if (code !== 'unrecognized_keys') return [{path: issue.path.join('.'), code, message}]
     return issue.keys.map(path => ({path, code: 'unknown_parameter', message: whyUnknown(path, parameters)}))
   })
   const first = details[0]
   const message = first && (first.path ? `${first.path}: ${first.message}` : first.message)
   return new ApiError(400, 'invalid_request', message, {details})
-}
-
-const kinds: Record<string, string> = {
-  object: 'a JSON object',
-  record: 'a JSON object',
-  array: 'a JSON array',
-  string: 'a JSON string',
-  boolean: 'true or false',
-  number: 'a whole number',
-  int: 'a whole number',
-}
-
-/** What zod says of a value of another kind than is expected; everything else has a message of its own. */
-function inWords(message: string, path: PropertyKey[]): string {
-  const {expected = '', received = ''} =
-    /^Invalid input: expected (?<expected>\w+), received (?<received>\w+)$/.exec(message)?.groups ?? {}
-  if (!expected) return message
-  if (path.length === 0 && /^(null|undefined)$/.test(received)) return 'send a JSON object as the body'
-  if (received === 'undefined') return 'is missing'
-  const isRepeated = received === 'array' && expected !== 'array'
-  return isRepeated ? 'must be given once' : `must be ${kinds[expected] ?? expected}`
 }
 
 export const unavailable = (message: string, cause?: unknown) =>

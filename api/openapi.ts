@@ -29,7 +29,7 @@ const description = `Deposit addresses for your users, deposits as they become f
 
 **Errors** are \`{error, message?, details?}\`; programs should use only \`error\`. Each route lists the codes that it can give. \`details\`, of \`invalid_request\` and \`payout_failed\` alone, is a list of \`{path, code, message}\`.
 
-**Changes.** Unknown fields of a body are ignored; unknown parameters of a query are refused. Fields and event types may be added without notice; what is removed carries \`Deprecation\` and \`Sunset\` headers for at least 180 days.`
+**Changes.** Unknown fields of a body are ignored, except \`amount\` of a payout; unknown parameters of a query are refused. Fields and event types may be added without notice; what is removed carries \`Deprecation\` and \`Sunset\` headers for at least 180 days.`
 
 const tags = [
   {name: 'Users', description: 'Your end users and their deposit addresses.'},

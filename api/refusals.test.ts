@@ -531,6 +531,63 @@ test('what is missing, given twice or of another kind is said in words', async (
   )
 })
 
+/** What is wrong with any field, whatever it is. */
+const wrongValues = [
+  null,
+  true,
+  0,
+  -1,
+  1.5,
+  1e12,
+  '',
+  'x',
+  'x'.repeat(3000),
+  '\0',
+  [],
+  [null],
+  ['', 'x'],
+  {},
+  {'': 1},
+  {x: null},
+]
+/** Words of zod, JavaScript and JSON Schema. */
+const wordsOfPrograms =
+  /invalid input|invalid option|expected|received|too (small|big)|[<>]=|NaN|undefined|\bnull\b|regex|pattern|schema|object Object|nonoptional/i
+const sentences =
+  /^(is (missing|no )|must |has |send |unknown parameter; |not enabled for |there (is|are) |[a-z_]+ must |no user )/
+
+test('whatever is sent in any field of any route, what is wrong is said in words for people', async () => {
+  const said = new Map<string, string>()
+  const told = ({status, body}: Reply, about: string) => {
+    expect(status, about).toBeLessThan(500)
+    const details: {message: string}[] =
+      body.error === 'invalid_request' ? (body.details ?? [{message: body.message}]) : []
+    for (const {message} of details) said.set(message, about)
+  }
+  for (const [path, operations] of Object.entries(documentOf(api.app).paths))
+    for (const [method, {security, requestBody, parameters = []}] of Object.entries(operations)) {
+      if (security?.length === 0) continue
+      const url = path.replace(/\{\w+\}/g, 'x')
+      const content = requestBody?.content['application/json']
+      const fields = Object.keys(content?.schema.properties ?? {})
+      const example = (content?.example ?? content?.schema.examples?.[0] ?? {}) as Record<string, unknown>
+      for (const value of wrongValues) {
+        for (const field of fields) {
+          const about = `${method} ${path} ${field}: ${JSON.stringify(value).slice(0, 40)}`
+          told(await client.call(method.toUpperCase(), url, {...example, [field]: value}), about)
+        }
+        for (const {in: place, name} of parameters) {
+          if (place !== 'query' || typeof value === 'object') continue
+          const query = `${url}?${name}=${encodeURIComponent(String(value))}`
+          told(await client.call(method.toUpperCase(), query, content && example), `${method} ${query.slice(0, 80)}`)
+        }
+      }
+    }
+  const wrong = [...said].filter(([message]) => wordsOfPrograms.test(message) || !sentences.test(message))
+  expect(wrong).toEqual([])
+  expect(said.size).toBeGreaterThan(25)
+})
+
 test('a malformed body is 400 invalid_request with details that name the errors, and changes nothing', async () => {
   const before = await everything()
   const bodies: [unknown, string?][] = [
@@ -585,6 +642,19 @@ test('a chain that does not exist is not enabled, and nothing is made for it', a
     expect(refusal(await client.put('/v1/payout-address', {chain, address: 'x'}))).toEqual([422, 'chain_not_enabled'])
     const payout = await client.post('/v1/payouts', {chain, token: 'USDC'})
     expect([...refusal(payout), payout.body.message]).toEqual([422, 'unsupported_token', `there is no chain ${chain}`])
+  }
+  expect(await everything()).toBe(before)
+})
+
+test('an amount in a request for a payout is refused, and nothing is paid: it always pays the whole balance', async () => {
+  const before = await everything()
+  for (const amount of ['25', 25, null, '']) {
+    const reply = await client.post('/v1/payouts', {chain: 'ETH', token: 'USDC', amount})
+    expect([...refusal(reply), reply.body.message]).toEqual([
+      400,
+      'invalid_request',
+      'amount: a payout always pays the whole balance; leave amount out',
+    ])
   }
   expect(await everything()).toBe(before)
 })

@@ -8,6 +8,7 @@ import Fastify, {type FastifyReply, type FastifyRequest} from 'fastify'
 import {z} from 'zod'
 import type {Logger} from '../base/log.ts'
 import type {Scope} from '../base/scopes.ts'
+import {whatIsWrong} from '../base/wrong-value.ts'
 import {connections} from '../db/connections.ts'
 import {inWords} from '../db/failure.ts'
 import type {Outage} from '../db/outage.ts'
@@ -15,7 +16,7 @@ import type {App, Context} from './app.ts'
 import {Database} from './database.ts'
 import {docs} from './docs/page.ts'
 import {howToSendKey} from './error-codes.ts'
-import {ApiError, invalid, invalidRequest, toApiError, tooMany} from './errors.ts'
+import {ApiError, invalid, invalidRequest, toApiError, tooMany, wrongBody} from './errors.ts'
 import {type Holder, Keys} from './keys.ts'
 import {Metrics} from './metrics.ts'
 import {documentRoutes} from './openapi.ts'
@@ -99,7 +100,7 @@ export async function buildServer({
     const schema = httpPart === 'querystring' ? (given as z.ZodObject).strict() : given
     const parameters = httpPart === 'querystring' ? Object.keys((given as z.ZodObject).shape) : []
     return data => {
-      const result = schema.safeParse(data)
+      const result = schema.safeParse(data, {error: httpPart === 'body' ? wrongBody : whatIsWrong})
       return result.success ? {value: result.data} : {error: invalidRequest(result.error, parameters)}
     }
   })

@@ -5,7 +5,7 @@ import {chainCodes, findChain} from '../../chains/registry.ts'
 import type {App, Context} from '../app.ts'
 import {statement, value} from '../database.ts'
 import {changeErrors, errors} from '../error-codes.ts'
-import {ApiError, notFound} from '../errors.ts'
+import {ApiError, invalid, notFound} from '../errors.ts'
 import {idempotencyHeaders, keyAndHash} from '../idempotency.ts'
 import {type Fields, jsonOf, page, pageStatement} from '../page.ts'
 import type {Queries} from '../replica.ts'
@@ -147,6 +147,11 @@ export function payouts(app: App, {db}: Context): void {
     '/v1/payouts',
     {
       config: {scope: 'payouts'},
+      // The one field that is not ignored although it is unknown: who sends it would pay out more than they want.
+      preValidation: async ({body}) => {
+        if (typeof body === 'object' && body !== null && Object.hasOwn(body, 'amount'))
+          throw invalid('amount', 'unknown_field', 'a payout always pays the whole balance; leave amount out')
+      },
       schema: {
         tags: ['Payouts'],
         summary: 'Pay out a balance',

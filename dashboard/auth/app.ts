@@ -1,7 +1,9 @@
 // What the routes of the sign-in process share: whose request it is, forms, cookies, and where to go next.
+
 import {randomBytes} from 'node:crypto'
 import type {FastifyInstance, FastifyReply, FastifyRequest} from 'fastify'
 import {z} from 'zod'
+import {whatIsWrong} from '../../base/wrong-value.ts'
 import type {Html} from '../html.ts'
 import {page} from '../layout.ts'
 import type {Data} from './data.ts'
@@ -59,10 +61,10 @@ function isLocal(path: string): boolean {
 
 /** The fields of a form. Throws a Refusal that names the field that is wrong. */
 export function read<T extends z.ZodType>(schema: T, body: unknown): z.output<T> {
-  const {data, error} = schema.safeParse(body ?? {})
+  const {data, error} = schema.safeParse(body ?? {}, {error: whatIsWrong})
   if (!error) return data as z.output<T>
   const [issue] = error.issues
-  throw new Refusal(400, 'This cannot be read', `${String(issue?.path[0] ?? 'The form')}: ${issue?.message}`)
+  throw new Refusal(400, 'This cannot be read', `${String(issue?.path[0] ?? 'The form')} ${issue?.message}.`)
 }
 
 // --- replies ---

@@ -2,6 +2,7 @@
 // before does nothing a second time; if the second factor has to be shown first, nothing that was typed is lost.
 import type {FastifyReply, FastifyRequest} from 'fastify'
 import {z} from 'zod'
+import {whatIsWrong} from '../../base/wrong-value.ts'
 import {notice} from '../components.ts'
 import {html} from '../html.ts'
 import {page} from '../layout.ts'
@@ -28,7 +29,7 @@ export const showForm = (request: FastifyRequest, view: View): string =>
 
 /** The parameters of a path or query; 400 if they are none. */
 export function read<Schema extends z.ZodType>(schema: Schema, from: unknown): z.infer<Schema> {
-  const result = schema.safeParse(from, {error: inWords})
+  const result = schema.safeParse(from, {error: whatIsWrong})
   if (result.success) return result.data
   throw Object.assign(new Error(sentenceOf(result.error)), {statusCode: 400})
 }
@@ -75,7 +76,7 @@ export async function submit<Schema extends z.ZodRawShape>(
   }
   const result = z
     .object({...fields, request: z.uuid('this form cannot be read; please send it again')})
-    .safeParse(request.body, {error: inWords})
+    .safeParse(request.body, {error: whatIsWrong})
   if (!result.success) return refuse(again(typed, sentenceOf(result.error)))
   try {
     const next = await act(result.data as Parameters<typeof act>[0])
@@ -95,10 +96,4 @@ function sentenceOf({issues}: z.ZodError): string {
   const field = String(path[0] ?? '')
   if (!/^(must|has|is) /.test(message)) return sentence(message)
   return sentence(`${names[field] ?? field.replaceAll('_', ' ')} ${message}`)
-}
-
-/** What zod says of values for which no schema has words of its own. */
-function inWords(issue: z.core.$ZodRawIssue): string {
-  if (issue.code === 'too_big' && issue.origin === 'string') return `must have at most ${issue.maximum} characters`
-  return issue.input === undefined ? 'is missing' : 'has a value that does not exist'
 }
