@@ -64,6 +64,8 @@ async function main(): Promise<void> {
     end(0)
   } catch (error) {
     if (interrupted) return
+    screen.freeze()
+    screen.say('\nStopping ...')
     await supervisor.stop()
     throw error
   }
@@ -187,7 +189,9 @@ function end(code: number): void {
 function fail(error: Error): void {
   screen.freeze()
   if (json) console.log(JSON.stringify({ok: false, error: error.message}))
-  console.error(`demo: ${error.message}`)
+  const {home} = readSettings()
+  const nextSteps = `Everything is stopped. The logs are in ${path.join(home, 'logs')}. To look at what is there, run npm start; to begin anew, remove ${home} and run npm run demo.`
+  console.error(`demo: ${error.message}${error instanceof PermanentError ? '' : `\n${nextSteps}`}`)
   process.exit(1)
 }
 

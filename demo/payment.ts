@@ -6,7 +6,7 @@ import type {PaymentState} from './shop.ts'
 import type {Cast} from './story.ts'
 import {until} from './until.ts'
 
-const waiting = {timeoutMs: 45_000, pollMs: 100}
+const pollMs = 100
 const currency = 'BTC'
 const amount = '0.05'
 
@@ -50,7 +50,7 @@ export class Payment {
 
   /** Polls the API, and shows its response, until the condition holds. */
   async #until(what: string, externalId: string, condition: (state: PaymentState) => boolean): Promise<void> {
-    await until(what, waiting, async () => {
+    await until(what, {screen: this.#cast.screen, pollMs}, async () => {
       const state = await this.#cast.shop.paymentRequest(externalId)
       this.#show(state)
       return condition(state)

@@ -7,7 +7,7 @@ import type {Payout, PayoutStatus} from './shop.ts'
 import type {Cast} from './story.ts'
 import {until} from './until.ts'
 
-const waiting = {timeoutMs: 90_000, pollMs: 100}
+const pollMs = 100
 /** Arrives while the others are paid; its payout goes to an address that is not on the whitelist. */
 const late = {chain: 'POLYGON', token: 'POL', amount: '5'} as const
 
@@ -91,7 +91,7 @@ export class Payouts {
   }
 
   async #until(what: string, condition: () => Promise<boolean>): Promise<void> {
-    await until(what, waiting, async () => {
+    await until(what, {screen: this.#cast.screen, pollMs}, async () => {
       await this.#refresh()
       return await condition()
     })

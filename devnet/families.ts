@@ -28,9 +28,13 @@ export async function familyOf(code: ChainCode): Promise<DevnetFamily> {
 export async function findLocalChain(home: string, code: ChainCode): Promise<LocalClient> {
   const {connect} = await familyOf(code)
   const devnet = readDevnet(path.join(home, 'devnet', code.toLowerCase()))
-  const client = devnet && (await connect(devnet.control_url).catch(() => undefined))
+  const none = `no local ${code} chain runs in ${home}; start the service, or set SLUICE_HOME to its directory`
+  if (!devnet) throw new Error(none)
+  const client = await connect(devnet.control_url).catch((cause: Error) => {
+    const why = (cause.cause as Error | undefined)?.message ?? cause.message
+    throw new Error(`${none} (${why})`, {cause})
+  })
   // Another program, or another service's chain, may have the port of a killed one.
-  if (client?.chain !== code)
-    throw new Error(`no local ${code} chain runs in ${home}; start the service, or set SLUICE_HOME to its directory`)
+  if (client.chain !== code) throw new Error(none)
   return client
 }

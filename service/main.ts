@@ -15,7 +15,7 @@ async function main(): Promise<void> {
   const {without} = options()
   loadEnvironmentFile()
   const settings = readSettings()
-  const supervisor = new Supervisor(settings, {without})
+  const supervisor = new Supervisor(settings, {without, onStep: what => console.log(`Starting ${what} ...`)})
   let interrupted = false
   onInterrupt({
     first: () => {

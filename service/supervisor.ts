@@ -134,6 +134,7 @@ export class Supervisor {
     await endOrphans(this.#home)
     await requireFree(host, port, ['the API', 'PORT'])
     if (hasDashboard) await requireFree(host, dashboardPort, ['the dashboard', 'DASHBOARD_PORT'])
+    await this.#requireFreeMetrics()
     await this.#observe()
     this.#rotateLogs()
     this.#step('the database')
@@ -159,6 +160,23 @@ export class Supervisor {
       databaseUrl: this.#ownerUrl,
       chains: this.#chains(),
       stop: () => this.stop(),
+    }
+  }
+
+  /** Of every process that is started here. */
+  async #requireFreeMetrics(): Promise<void> {
+    const {host, chains} = this.#settings
+    const names = [
+      'custody',
+      'jobs',
+      'api',
+      'dashboard-auth',
+      'dashboard-pages',
+      ...[...chains.keys()].map(indexerName),
+    ]
+    for (const name of names) {
+      const port = Number(this.#metricsPort(name))
+      if (port && this.#isWanted(name)) await requireFree(host, port, [`the metrics of ${name}`, 'METRICS_PORT'])
     }
   }
 

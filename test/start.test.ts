@@ -93,6 +93,8 @@ test('two services run side by side, from any directory, and SIGTERM ends every 
       restarts: 0,
     })),
   })
+  for (const step of ['the database', 'the local chains', 'the processes', 'the chains'])
+    expect(one.output()).toContain(`Starting ${step} ...\n`)
   expect(one.output()).toMatch(/Sluice is running \(ready in \d+\.\d s\)/)
 
   // Local chains report their own tokens.
