@@ -118,12 +118,27 @@ export function openPool(url: string, options: PoolOptions): Pool {
   return pool
 }
 
+/** Each query waits for the one before: pg warns if it has to queue them itself, and its next version does not. */
+class SharedClient extends Client {
+  #before: Promise<unknown> = Promise.resolve()
+
+  constructor(config: pg.ClientConfig) {
+    super(config)
+    const send = this.query.bind(this) as (...query: unknown[]) => Promise<unknown>
+    this.query = ((...query: unknown[]) => {
+      const result = this.#before.then(() => send(...query))
+      this.#before = result.catch(() => {})
+      return result
+    }) as typeof this.query
+  }
+}
+
 /**
- * A connection that holds advisory locks for as long as its process lives and reaches the database. Postgres frees them within 25 seconds
+ * A connection that holds advisory locks for as long as its process lives and reaches the database. Several parts of the process use it. Postgres frees them within 25 seconds
  * after the machine vanished (with its defaults it would take two hours). Not connected yet.
  */
 export function lockConnection(url: string, name: string, more: pg.ClientConfig = {}): pg.Client {
-  return new Client({
+  return new SharedClient({
     connectionString: url,
     application_name: name,
     keepAlive: true,

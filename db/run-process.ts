@@ -1,6 +1,7 @@
 // Runs a process of the service until an error ends it. Promises: whatever part of it notices that the database is lost, also a library whose error nobody
 // catches, the process ends with exit code 70; the supervisor starts it again soon, and the next one waits inside. An outage is one line when it begins and
 // one when it is over, across such a restart. What only an operator can mend is told to the supervisor.
+// What Node warns of is a line of the log.
 import {PermanentError} from '../base/errors.ts'
 import {announceFailure, databaseAwaySince, exitLost} from '../base/lifecycle.ts'
 import type {Logger} from '../base/log.ts'
@@ -37,5 +38,7 @@ export function runProcess(log: Logger, cannot: string, main: (ends: Ends) => Pr
     process.exit(0)
   }
   process.on('uncaughtException', fail)
+  process.removeAllListeners('warning') // Node's own listener prints lines that are no JSON
+  process.on('warning', ({name, message, stack}) => log.warn({warning: name, stack}, message))
   main({outage, lose, fail, startAgain}).catch(fail)
 }

@@ -1,7 +1,9 @@
 // npm run demo, as a user runs it in a fresh clone.
 import {spawn} from 'node:child_process'
+import {readdirSync, readFileSync} from 'node:fs'
 import {createServer} from 'node:net'
 import {tmpdir} from 'node:os'
+import path from 'node:path'
 import {fileURLToPath} from 'node:url'
 import {afterEach, beforeEach, expect, test} from 'vitest'
 import {newHome, processesOf, removeHome} from './support/processes.ts'
@@ -15,6 +17,27 @@ beforeEach(() => {
 })
 
 afterEach(() => removeHome(home))
+
+/** Every line that a process has logged. */
+function linesOfLogs(): {file: string; line: string}[] {
+  const folder = path.join(home, 'logs')
+  const files = readdirSync(folder)
+  expect(files.length).toBeGreaterThan(12)
+  return files.flatMap(file =>
+    readFileSync(path.join(folder, file), 'utf8')
+      .trimEnd()
+      .split('\n')
+      .map(line => ({file, line})),
+  )
+}
+
+function isJson(line: string): boolean {
+  try {
+    return typeof JSON.parse(line) === 'object'
+  } catch {
+    return false
+  }
+}
 
 function demo(port = 0) {
   const child = spawn(process.execPath, [program, '--once', '--json'], {
@@ -34,6 +57,7 @@ test('the demo runs deposits, reorganisations, a payment request and payouts, an
   const {said, ended} = demo()
   const {code, json} = await ended
   expect({code, stderr: code === 0 ? '' : said.stderr}).toEqual({code: 0, stderr: ''})
+  expect(linesOfLogs().filter(({line}) => !isJson(line))).toEqual([])
   const txid = expect.stringMatching(/^0x[0-9a-f]{64}$/)
   const bitcoinTxid = expect.stringMatching(/^[0-9a-f]{64}$/)
   const solanaTxid = expect.stringMatching(/^[1-9A-HJ-NP-Za-km-z]{64,88}$/)
