@@ -411,6 +411,30 @@ test('the help of each command shows an example', () => {
   for (const {name, command} of commands) expect(helpOf(command)).toContain(`Example:\n  ${name}`)
 })
 
+test('every command ends with code 2 for a wrong command line, and with 1 where it cannot do its work; stdout stays empty', async () => {
+  const empty = mkdtempSync(path.join(tmpdir(), 'sluice-cli-'))
+  const commands = leaves(sluiceProgram(), [])
+  const given = commands.flatMap(({name, command}) => {
+    const words = name.split(' ').slice(1)
+    const examples = helpOf(command).split('Example:\n')[1]!.trimEnd().split('\n')
+    const asInExamples = examples
+      .filter(line => line.startsWith('  sluice '))
+      .map(line => ({words: wordsOf(line).slice(1), code: 1}))
+    return [{words: [...words, '--no-such-option'], code: 2}, ...asInExamples]
+  })
+  const wrong: object[] = []
+  for (let at = 0; at < given.length; at += 4)
+    await Promise.all(
+      given.slice(at, at + 4).map(async ({words, code}) => {
+        const ended = await commandLine.run(words, empty, {DATABASE_URL: ''})
+        if (ended.code !== code || ended.stdout !== '' || !/^(sluice|error): ./.test(ended.stderr))
+          wrong.push({words, ...ended})
+      }),
+    )
+  expect(wrong).toEqual([])
+  rmSync(empty, {recursive: true})
+})
+
 test('help texts are wrapped at the width of the terminal only, and the list of commands shows each first paragraph', async () => {
   const {code, stdout: help} = await sluice('status', '--help')
   expect(code).toBe(0)
@@ -438,6 +462,10 @@ function leaves(command: Command, above: string[]): {name: string; command: Comm
   if (!command.commands.length) return [{name: words.join(' '), command}]
   return command.commands.flatMap(each => leaves(each, words))
 }
+
+/** As a shell reads them. */
+const wordsOf = (line: string) =>
+  [...line.matchAll(/'([^']*)'|"([^"]*)"|(\S+)/g)].map(([, one, two, bare]) => one ?? two ?? bare!)
 
 function helpOf(command: Command): string {
   let help = ''

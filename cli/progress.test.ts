@@ -38,3 +38,14 @@ test('work of an earlier run counts for the share, and not for the rate', () => 
   bar.at(600)
   expect(written).toEqual([expect.stringContaining('60 %  600 of 1000 blocks  100/s  4 s left')])
 })
+
+test('an estimate that was too low grows with what is done: no share is above 100 %, and nothing is said to be over', () => {
+  const {bar, written, clock} = progress(true)
+  clock.ms = 1000
+  bar.at(1500)
+  expect(written[0]).toMatch(/100 % {2}1500 of 1500 blocks {2}1500\/s$/)
+  clock.ms = 2000
+  bar.end(1600)
+  expect(written[1]).toContain('of 1600 blocks')
+  expect(written[1]).toContain('took 2 s')
+})

@@ -36,9 +36,10 @@ export class Progress {
     this.#startedAt = this.#now()
   }
 
-  /** How much of the total is done. */
+  /** How much of the total is done: an estimate of it that was too low grows. */
   at(done: number): void {
     this.#done = done
+    this.#total = Math.max(this.#total, done)
     const everyMs = this.#to.isTTY ? redrawMs : lineMs
     if (this.#now() - this.#drawnAt >= everyMs) this.#draw()
   }
@@ -46,27 +47,31 @@ export class Progress {
   /** Draws the last state, with the exact total if that was an estimate; the next output begins on a new line. */
   end(total = this.#total): void {
     this.#total = total
-    this.#draw()
+    this.#draw(true)
     if (this.#to.isTTY) this.#to.write('\n')
   }
 
-  #draw(): void {
+  #draw(isOver = false): void {
     this.#drawnAt = this.#now()
-    this.#to.write(this.#to.isTTY ? `\r\x1b[2K${this.#line()}` : `${this.#line()}\n`)
+    const line = this.#line(isOver)
+    this.#to.write(this.#to.isTTY ? `\r\x1b[2K${line}` : `${line}\n`)
   }
 
-  #line(): string {
+  #line(isOver: boolean): string {
     const total = this.#total
     const {what, unit, doneBefore = 0} = this.#options
     const seconds = (this.#now() - this.#startedAt) / 1000
-    const share = total > 0 ? Math.min(this.#done / total, 1) : 1
+    const share = total > 0 ? this.#done / total : 1
     const filled = Math.round(share * width)
     const bar = '█'.repeat(filled) + '░'.repeat(width - filled)
     const rate = seconds > 0 ? (this.#done - doneBefore) / seconds : 0
-    const left =
-      share === 1 ? `took ${duration(seconds)}` : rate > 0 ? `${duration((total - this.#done) / rate)} left` : ''
+    const left = rate > 0 && share < 1 ? `${duration((total - this.#done) / rate)} left` : ''
     const parts = [`${what}  ${bar} ${String(Math.floor(share * 100)).padStart(3)} %`]
-    parts.push(`${this.#done} of ${total} ${unit}`, `${rate < 10 ? rate.toFixed(1) : Math.round(rate)}/s`, left)
+    parts.push(
+      `${this.#done} of ${total} ${unit}`,
+      `${rate < 10 ? rate.toFixed(1) : Math.round(rate)}/s`,
+      isOver ? `took ${duration(seconds)}` : left,
+    )
     return parts.filter(Boolean).join('  ')
   }
 }

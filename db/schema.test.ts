@@ -24,6 +24,19 @@ test('db/schema.snapshot.sql equals the schema of a freshly migrated database', 
   ).toBe(readFileSync(snapshotFile, 'utf8'))
 })
 
+test('docs/database.md has a part for each view of analysts, and names it in its list', async () => {
+  const text = readFileSync(new URL('../docs/database.md', import.meta.url), 'utf8')
+  const [{views} = {views: []}] = await db.rows<{views: string[]}>(
+    `select array_agg(relname::text order by 1) as views from pg_class where relnamespace = 'analytics'::regnamespace and relkind in ('v', 'm')`,
+  )
+  const parts = [...text.matchAll(/^### analytics\.(\w+)$/gm)].map(([, name]) => name)
+  const listed = [...text.matchAll(/\[(\w+)\]\(#analytics(\w+)\)/g)].flatMap(([, name, target]) =>
+    name === target ? [name] : [],
+  )
+  expect(parts.toSorted()).toEqual(views)
+  for (const view of views) expect(listed).toContain(view)
+})
+
 test('every table, view and column of the schemas chain, app, custody, audit and analytics has a comment', async () => {
   expect(
     await db.rows(`
