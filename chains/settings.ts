@@ -89,6 +89,13 @@ const schema = z.object({
   ADDRESS_POOL_SIZE: whole(1, 1_000_000, 200).default(200),
   CUSTODY_PASSPHRASE: z.string().min(8, 'must have at least 8 characters, such as six random words').optional(),
   CUSTODY_PASSPHRASE_FILE: fileName('/run/secrets/custody_passphrase').optional(),
+  CUSTODY_PASSPHRASE_COMMAND: z
+    .string()
+    .regex(
+      /^\/[^\0\n\r]{1,4096}$/,
+      'must be the whole path of a program, and its arguments, such as /usr/bin/pass show sluice/custody',
+    )
+    .optional(),
   DELIVERY_RETENTION_DAYS: whole(7, 3650, 90).default(90),
   PAYOUT_TIMEOUT_MS: milliseconds(1, 259_200_000).default(259_200_000),
   PAYMENT_EXPIRY_MS: milliseconds(1_000, 86_400_000).default(86_400_000),
@@ -125,6 +132,8 @@ export interface Settings {
   addressPoolSize: number
   custodyPassphrase?: string
   custodyPassphraseFile?: string
+  /** The path of a program that prints it, and its arguments, with spaces between. */
+  custodyPassphraseCommand?: string
   /** The least time for which deliveries of webhooks and their attempts are stored; pending ones stay longer. */
   deliveryRetentionDays: number
   /** How long a payout may wait before its payment begins, whatever for, without halts of its chain; then it fails. */
@@ -142,7 +151,13 @@ const general = variables({
   schema,
   make: given => given,
   inFiles: ['DATABASE_URL', 'DATABASE_REPLICA_URL', 'DASHBOARD_SECRET'],
-  secret: ['PUBLIC_URL', 'DASHBOARD_URL', 'CUSTODY_PASSPHRASE', 'CUSTODY_PASSPHRASE_FILE'],
+  secret: [
+    'PUBLIC_URL',
+    'DASHBOARD_URL',
+    'CUSTODY_PASSPHRASE',
+    'CUSTODY_PASSPHRASE_FILE',
+    'CUSTODY_PASSPHRASE_COMMAND',
+  ],
 })
 
 /** The names of all variables that have an effect. */
@@ -192,6 +207,7 @@ export function readSettings(environment: Environment = process.env): Settings {
     addressPoolSize: all.ADDRESS_POOL_SIZE,
     custodyPassphrase: all.CUSTODY_PASSPHRASE,
     custodyPassphraseFile: all.CUSTODY_PASSPHRASE_FILE,
+    custodyPassphraseCommand: all.CUSTODY_PASSPHRASE_COMMAND,
     deliveryRetentionDays: all.DELIVERY_RETENTION_DAYS,
     payoutTimeoutMs: all.PAYOUT_TIMEOUT_MS,
     paymentExpiryMs: all.PAYMENT_EXPIRY_MS,

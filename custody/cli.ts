@@ -26,6 +26,7 @@ import {
   findPassphrase,
   hasSeed,
   isLocal,
+  namesPassphrase,
   passphraseFile,
   readSeed,
   seedFile,
@@ -39,7 +40,9 @@ const program = new Command('sluice custody')
 
 program
   .command('init')
-  .description('Makes the seed, encrypted with CUSTODY_PASSPHRASE or the content of CUSTODY_PASSPHRASE_FILE.')
+  .description(
+    'Makes the seed, encrypted with CUSTODY_PASSPHRASE, the content of CUSTODY_PASSPHRASE_FILE, or what CUSTODY_PASSPHRASE_COMMAND prints.',
+  )
   .option('--show-phrase', 'print the 24 words of the seed, to write them down; they give access to all money')
   .action(init)
 
@@ -169,14 +172,14 @@ async function init({showPhrase}: {showPhrase?: boolean}): Promise<void> {
   const passphrase = findPassphrase(settings, isLocal(settings))
   if (passphrase === undefined)
     throw new PermanentError(
-      'set CUSTODY_PASSPHRASE, or CUSTODY_PASSPHRASE_FILE to a file that holds the passphrase; do not keep it in the same place as the seed',
+      'set CUSTODY_PASSPHRASE, CUSTODY_PASSPHRASE_FILE to a file that holds the passphrase, or CUSTODY_PASSPHRASE_COMMAND to a program that prints it; do not keep it in the same place as the seed',
     )
   const phrase = (await readSeed(home, passphrase)) ?? (await createSeed(home, passphrase))
   console.log(existed ? `There is a seed in ${seedFile(home)} already.` : `Made a seed: ${seedFile(home)}`)
   const derive = deriver(await localKeys(phrase, families), settings.chains)
   for (const family of familyNames)
     console.log(`treasury  ${await derive({family, purpose: 'treasury', index: 0})}  ${chainsOf(family)}`)
-  if (!settings.custodyPassphrase && !settings.custodyPassphraseFile)
+  if (!namesPassphrase(settings))
     console.log(`Its passphrase is in ${passphraseFile(home)}, beside the seed. Do this for local chains only.`)
   if (showPhrase) console.log(`phrase    ${phrase}`)
   console.log(
@@ -211,7 +214,8 @@ async function verify({backup: file}: {backup?: string}): Promise<void> {
 
 function passphraseOf(settings: Settings): string {
   const passphrase = findPassphrase(settings, false)
-  if (passphrase === undefined) throw new PermanentError('set CUSTODY_PASSPHRASE or CUSTODY_PASSPHRASE_FILE')
+  if (passphrase === undefined)
+    throw new PermanentError('set CUSTODY_PASSPHRASE, CUSTODY_PASSPHRASE_FILE or CUSTODY_PASSPHRASE_COMMAND')
   return passphrase
 }
 

@@ -44,6 +44,7 @@ import {
   hasSeed,
   isLocal,
   isNewSeed,
+  namesPassphrase,
   noteUse,
   passphraseFile,
   readSeed,
@@ -201,12 +202,12 @@ async function openSeed(settings: Settings, client: pg.Client): Promise<string> 
   const passphrase = findPassphrase(settings, mayMake)
   if (passphrase === undefined)
     throw new PermanentError(
-      'the seed needs a passphrase; set CUSTODY_PASSPHRASE, or CUSTODY_PASSPHRASE_FILE to a file that holds it',
+      'the seed needs a passphrase; set CUSTODY_PASSPHRASE, CUSTODY_PASSPHRASE_FILE to a file that holds it, or CUSTODY_PASSPHRASE_COMMAND to a program that prints it',
     )
   const phrase = await readSeed(home, passphrase)
   if (phrase) return phrase
   const made = await createSeed(home, passphrase)
-  const beside = settings.custodyPassphrase || settings.custodyPassphraseFile ? undefined : passphraseFile(home)
+  const beside = namesPassphrase(settings) ? undefined : passphraseFile(home)
   log.warn(
     {seed: seedFile(home), passphrase: beside},
     beside ? 'made a seed, and a passphrase beside it: for local chains only' : 'made a seed; keep a copy',

@@ -121,3 +121,30 @@ test('the passphrase comes from the variable, else from the named file, else fro
   expect(made).toHaveLength(32)
   expect(findPassphrase(settings({}), true)).toBe(made)
 })
+
+test('a passphrase comes from a program: no shell reads its command, and what it prints is in no error', () => {
+  const program = (text: string) => {
+    const file = path.join(path.dirname(home), 'program')
+    writeFileSync(file, `#!/bin/sh\n${text}\n`, {mode: 0o755})
+    return file
+  }
+  const asked = (command: string) =>
+    findPassphrase(readSettings({SLUICE_HOME: home, CUSTODY_PASSPHRASE_COMMAND: command}), false)
+  expect(asked(`${program('echo "$1 of $2"')} one $(id)`)).toBe('one of $(id)')
+  expect(asked(`${program('echo "  kept apart  "')}`)).toBe('kept apart')
+  for (const [text, why] of [
+    ['echo SECRET; echo SECRET >&2; exit 3', 'ended with exit code 3'],
+    ['echo SECRET; kill -9 $$', 'ended with SIGKILL'],
+    ['echo SECRET; echo SECRET', 'printed 2 lines'],
+    ['true', 'printed nothing'],
+    ['while :; do echo SECRETSECRET; done', 'more than 4096 bytes'],
+  ] as const) {
+    const failed = () => asked(program(text))
+    expect(failed).toThrow(why)
+    expect(failed).not.toThrow('SECRET')
+  }
+  expect(() => asked('/no/such/program')).toThrow('cannot be started (ENOENT); the first word must be its whole path')
+  expect(() => readSettings({CUSTODY_PASSPHRASE_COMMAND: 'pass show it'})).toThrow(
+    'CUSTODY_PASSPHRASE_COMMAND: must be the whole path',
+  )
+})

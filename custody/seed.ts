@@ -27,6 +27,7 @@ import {readIfThere, refuseOldHome} from '../base/home.ts'
 import {shownFile} from '../base/variables.ts'
 import {hasNode} from '../chains/families.ts'
 import type {Settings} from '../chains/settings.ts'
+import {askForPassphrase} from './passphrase-command.ts'
 
 const bits = 256 // 24 words
 const cost = {n: 2 ** 17, r: 8, p: 1} // 128 MiB and a third of a second
@@ -83,7 +84,7 @@ export async function decryptPhrase(text: string, passphrase: string, name: stri
   } catch {
     throw new PermanentError(
       `${name} cannot be decrypted: the passphrase is wrong, or the file was changed; ` +
-        'set CUSTODY_PASSPHRASE or CUSTODY_PASSPHRASE_FILE to the right one, or restore the file from a backup',
+        'set CUSTODY_PASSPHRASE, CUSTODY_PASSPHRASE_FILE or CUSTODY_PASSPHRASE_COMMAND to the right one, or restore the file from a backup',
     )
   }
 }
@@ -144,12 +145,13 @@ export async function changePassphrase(home: string, before: string, after: stri
 }
 
 /**
- * The passphrase: from the settings, from the file that they name, or from the file beside the seed. `mayMake` creates the file beside the
+ * The passphrase: from the settings, from the program or the file that they name, or from the file beside the seed. `mayMake` creates the file beside the
  * seed; it is for local chains, whose coins are worth nothing. Undefined if there is no passphrase.
  */
 export function findPassphrase(settings: Settings, mayMake: boolean): string | undefined {
-  const {home, custodyPassphrase, custodyPassphraseFile} = settings
+  const {home, custodyPassphrase, custodyPassphraseFile, custodyPassphraseCommand} = settings
   if (custodyPassphrase) return custodyPassphrase
+  if (custodyPassphraseCommand) return askForPassphrase(custodyPassphraseCommand)
   if (custodyPassphraseFile) {
     const text = readIfThere(custodyPassphraseFile)?.trim()
     if (!text)
@@ -161,6 +163,13 @@ export function findPassphrase(settings: Settings, mayMake: boolean): string | u
   if (mayMake && !hasEncryptedSeed(home)) placeFile(passphraseFile(home), [randomBytes(24).toString('base64url')])
   return readIfThere(passphraseFile(home))?.trim()
 }
+
+/** Whether the settings say what the passphrase is. */
+export const namesPassphrase = ({
+  custodyPassphrase,
+  custodyPassphraseFile,
+  custodyPassphraseCommand,
+}: Settings): boolean => Boolean(custodyPassphrase || custodyPassphraseFile || custodyPassphraseCommand)
 
 /** Whether only local chains are followed. If so, custody may make a seed and a passphrase by itself. */
 export function isLocal({devnet, chains}: Settings): boolean {
