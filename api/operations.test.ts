@@ -432,7 +432,7 @@ test('/docs has the guides; every link on it leads somewhere, and its samples in
   const targets = [...html.matchAll(/href="#([^"]*)"/g)].map(([, target]) => target)
   expect(targets.filter(target => !ids.has(target))).toEqual([])
   for (const id of [
-    'api-quick-start',
+    'api-ten-minutes',
     'api-webhooks',
     'api-payouts',
     'api-errors',

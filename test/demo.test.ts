@@ -1,14 +1,17 @@
 // npm run demo, as a user runs it in a fresh clone.
-import {spawn} from 'node:child_process'
+import {execFile, spawn} from 'node:child_process'
 import {readdirSync, readFileSync} from 'node:fs'
 import {createServer} from 'node:net'
 import {tmpdir} from 'node:os'
 import path from 'node:path'
 import {fileURLToPath} from 'node:url'
+import {promisify} from 'node:util'
 import {afterEach, beforeEach, expect, test} from 'vitest'
+import {readService} from '../base/home.ts'
 import {newHome, processesOf, removeHome} from './support/processes.ts'
 import {until} from './support/until.ts'
 
+const root = fileURLToPath(new URL('..', import.meta.url))
 const program = fileURLToPath(new URL('../demo/main.ts', import.meta.url))
 let home: string
 
@@ -39,8 +42,8 @@ function isJson(line: string): boolean {
   }
 }
 
-function demo(port = 0) {
-  const child = spawn(process.execPath, [program, '--once', '--json'], {
+function demo(port = 0, options = ['--once', '--json']) {
+  const child = spawn(process.execPath, [program, ...options], {
     cwd: tmpdir(),
     env: {...process.env, SLUICE_HOME: home, PORT: String(port), DASHBOARD_PORT: '0', npm_lifecycle_event: undefined},
   })
@@ -53,8 +56,13 @@ function demo(port = 0) {
   return {child, said, ended}
 }
 
-test('the demo runs deposits, reorganisations, a payment request and payouts, and prints their results as JSON', async () => {
-  const {said, ended} = demo()
+test('the demo plays deposits, reorganisations, a payment request and payouts, prints them as JSON, and stays up for the ten minutes of docs/api.md', async () => {
+  const {child, said, ended} = demo(0, ['--json'])
+  const isPlayed = async () => said.stdout.includes('\n') || child.exitCode !== null
+  await until(isPlayed, {timeoutMs: 400_000, what: 'the demo to be played'})
+  if (child.exitCode !== null) throw new Error(said.stderr)
+  await tenMinutes()
+  child.kill('SIGINT')
   const {code, json} = await ended
   expect({code, stderr: code === 0 ? '' : said.stderr}).toEqual({code: 0, stderr: ''})
   expect(linesOfLogs().filter(({line}) => !isJson(line))).toEqual([])
@@ -128,6 +136,48 @@ test('the demo runs deposits, reorganisations, a payment request and payouts, an
   expect(said.stdout.trimEnd().split('\n')).toHaveLength(1)
   expect(processesOf(home)).toEqual([])
 })
+
+/** Runs the commands of the first part of docs/api.md, each step until it says what the next one needs. */
+async function tenMinutes(): Promise<void> {
+  const {api_url} = readService(home)!
+  const text = readFileSync(path.join(root, 'docs/api.md'), 'utf8')
+  const part = text.slice(text.indexOf('## Ten minutes'), text.indexOf('\n## Authentication'))
+  const steps = [...part.matchAll(/^ {3}```sh\n([\s\S]*?)^ {3}```/gm)].map(([, commands]) =>
+    commands!.replaceAll(/^ {3}/gm, ''),
+  )
+  const needed = [
+    '',
+    '"chain":"ETH"',
+    '',
+    '"status":"final"[^]*"token":"USDC"',
+    '"status":"pending"',
+    '"status":"completed"',
+  ]
+  expect(steps).toHaveLength(needed.length)
+  const run = promisify(execFile)
+  const {PORT: _, ...environment} = process.env
+  let variables = `export BASE_URL=${api_url}\n`
+  for (const [i, commands] of steps.entries()) {
+    const own = commands.replace(/^export BASE_URL=.*\n/m, '')
+    const done = async () => {
+      const {stdout} = await run('bash', ['-euc', variables + own], {
+        cwd: root,
+        env: {...environment, SLUICE_HOME: home},
+      })
+      return new RegExp(needed[i]!).test(stdout)
+    }
+    await until(done, {
+      timeoutMs: 120_000,
+      intervalMs: 1000,
+      what: `step ${i + 1} of the ten minutes to say ${needed[i]}`,
+    })
+    variables += own
+      .split(/\n(?! )/)
+      .filter(line => line.startsWith('export '))
+      .map(line => `${line}\n`)
+      .join('')
+  }
+}
 
 test('a demo that is interrupted at startup ends everything within 10 seconds', async () => {
   const {child, ended} = demo()
