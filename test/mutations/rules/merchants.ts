@@ -107,10 +107,17 @@ export const merchants: Mutation[] = [
     tests: ['jobs/webhooks/webhooks.test.ts'],
   },
   {
-    rule: 'A 410 disables the endpoint',
+    rule: 'Nothing but 410 for a minute disables the endpoint',
     file: 'db/functions/webhooks/attempts.sql',
-    from: 'and (is_gone or (first_failure',
+    from: `and (w.gone_since <= last_gone - interval '1 minute' or (first_failure`,
     to: 'and ((first_failure',
+    tests: ['jobs/webhooks/webhooks.test.ts'],
+  },
+  {
+    rule: 'One 410 among other answers disables nothing',
+    file: 'db/functions/webhooks/attempts.sql',
+    from: 'case when has_other then first_gone else coalesce(o.gone_since, first_gone) end as gone',
+    to: 'coalesce(o.gone_since, first_gone) as gone',
     tests: ['jobs/webhooks/webhooks.test.ts'],
   },
   {
@@ -123,10 +130,8 @@ export const merchants: Mutation[] = [
   {
     rule: 'A success ends a series of failures',
     file: 'db/functions/webhooks/attempts.sql',
-    from: `  set failing_since = case when has_success then first_failure else coalesce(w.failing_since, first_failure) end
-`,
-    to: `  set failing_since = coalesce(w.failing_since, first_failure)
-`,
+    from: 'case when has_success then first_failure else coalesce(o.failing_since, first_failure) end as since',
+    to: 'coalesce(o.failing_since, first_failure) as since',
     tests: ['jobs/webhooks/webhooks.test.ts'],
   },
   {

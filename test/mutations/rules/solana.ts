@@ -468,10 +468,10 @@ export const solana: Mutation[] = [
     tests: ['indexers/solana/read-block.test.ts'],
   },
   {
-    rule: 'The recipient is checked before a payment begins',
-    file: 'jobs/payouts/expiring.ts',
-    from: 'const wait = (await rules.notNow(to)) ?? (await rules.unpayable(payout))',
-    to: 'const wait = await rules.notNow(to)',
+    rule: 'The recipient is checked before anything is swept',
+    file: 'jobs/payouts/advance-payout.ts',
+    from: '(await ask(to, payout)) ?? (await chain.unpayable?.(payout))',
+    to: 'await ask(to, payout)',
     tests: ['test/faults/solana-payouts.test.ts'],
   },
   {
