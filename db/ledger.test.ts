@@ -697,6 +697,7 @@ describe('a final deposit that a reorganisation removes', () => {
     await money.resolve('reorged')
     await money.giveBack(deposit, user.address, 700)
     expect(await money.balance(user)).toBe(-300)
+    expect(await money.db.rows('select * from audit.payouts_add_up')).toEqual([])
     await money.mineFinally([effect], {success: false})
     expect(await money.balance(user)).toBe(1200)
   })

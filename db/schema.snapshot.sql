@@ -9255,11 +9255,23 @@ create view audit.payouts_add_up as
     p.gross,
     COALESCE(d.amount, 0::numeric) + COALESCE(j.amount, 0::numeric) AS claimed
    FROM app.payout p
-     LEFT JOIN ( SELECT deposit.settlement_id,
-            sum(deposit.amount) AS amount
-           FROM app.deposit
-          WHERE deposit.settlement_id IS NOT NULL
-          GROUP BY deposit.settlement_id) d ON d.settlement_id = p.id
+     LEFT JOIN ( SELECT o.settlement_id,
+            sum(
+                CASE
+                    WHEN l.deposit_id IS NULL THEN o.amount
+                    ELSE
+                    CASE o.status
+                        WHEN 'final'::text THEN o.amount
+                        ELSE 0::numeric
+                    END - l.amount
+                END) AS amount
+           FROM app.deposit o
+             LEFT JOIN ( SELECT adjustment.deposit_id,
+                    sum(adjustment.amount) AS amount
+                   FROM app.adjustment
+                  GROUP BY adjustment.deposit_id) l ON l.deposit_id = o.id
+          WHERE o.settlement_id IS NOT NULL
+          GROUP BY o.settlement_id) d ON d.settlement_id = p.id
      LEFT JOIN ( SELECT adjustment.settlement_id,
             sum(adjustment.amount) AS amount
            FROM app.adjustment

@@ -1,9 +1,13 @@
 -- A row is a payout whose sums do not agree. Its claimed deposits are not counted while they are being allocated (app.claim), nor if the payout was
--- imported from custody's journal and its deposits are unknown (the adjustment payout_recovered).
+-- imported from custody's journal and its deposits are unknown (the adjustment payout_recovered). A deposit that was lost later counts with what was
+-- claimed, also if it is back with another amount.
 create or replace view audit.payouts_add_up as
 select p.id, p.status, p.gross, coalesce(d.amount, 0) + coalesce(j.amount, 0) as claimed from app.payout p
-left join (select settlement_id, sum(amount) as amount from app.deposit where settlement_id is not null group by settlement_id) d
-  on d.settlement_id = p.id
+left join (
+  select o.settlement_id, sum(case when l.deposit_id is null then o.amount else case o.status when 'final' then o.amount else 0 end - l.amount end) as amount
+  from app.deposit o left join (select deposit_id, sum(amount) as amount from app.adjustment group by deposit_id) l on l.deposit_id = o.id
+  where o.settlement_id is not null group by o.settlement_id
+) d on d.settlement_id = p.id
 left join (select settlement_id, sum(amount) as amount from app.adjustment where settlement_id is not null group by settlement_id) j
   on j.settlement_id = p.id
 where p.gross <> p.fee + p.net
