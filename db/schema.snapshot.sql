@@ -1106,12 +1106,14 @@ create table app.adjustment (
   reason text not null, -- deposit_lost; deposit_back: it became final again; payout_failed: the payout that had claimed it gave it back; payout_recovered and paid_after_all: a payout that an older copy of the database had forgotten, or given up.
   settlement_id uuid, -- The payout that claimed it; null until then.
   created_at timestamp with time zone not null default clock_timestamp(), -- When it was made.
+  "position" bigint not null generated always as identity, -- Place in the list of what a payout is made of (app.payout_parts), above every deposit.
   constraint adjustment_pkey PRIMARY KEY (id),
   constraint adjustment_amount_check CHECK ((amount <> (0)::numeric)),
   constraint adjustment_merchant_id_fkey FOREIGN KEY (merchant_id) REFERENCES app.merchant(id)
 );
 CREATE INDEX adjustment_deposit ON app.adjustment USING btree (deposit_id);
 CREATE INDEX adjustment_recovered ON app.adjustment USING btree (merchant_id, chain, token) WHERE ((reason = 'payout_recovered'::text) AND (settlement_id IS NULL));
+CREATE INDEX adjustment_settlement ON app.adjustment USING btree (settlement_id, "position") WHERE (settlement_id IS NOT NULL);
 CREATE INDEX adjustment_unpaid ON app.adjustment USING btree (merchant_id, chain, token) WHERE (settlement_id IS NULL);
 CREATE CONSTRAINT TRIGGER find_recovered_deposits AFTER INSERT ON app.adjustment DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (((new.reason = 'payout_recovered'::text) AND (new.amount < (0)::numeric))) EXECUTE FUNCTION app.note_recovered();
 
@@ -1396,6 +1398,7 @@ CREATE INDEX deposit_part_page ON app.deposit USING btree (merchant_id, chain, t
 CREATE INDEX deposit_payment_request ON app.deposit USING btree (payment_request_id) WHERE (payment_request_id IS NOT NULL);
 CREATE INDEX deposit_pending ON app.deposit USING btree (chain, block_height) WHERE (status = 'pending'::text);
 CREATE INDEX deposit_settlement ON app.deposit USING btree (settlement_id, seq) WHERE (settlement_id IS NOT NULL);
+CREATE INDEX deposit_settlement_page ON app.deposit USING btree (settlement_id, status, "position" DESC) WHERE ((settlement_id IS NOT NULL) AND credited AND (user_id IS NOT NULL));
 CREATE INDEX deposit_unattributed ON app.deposit USING btree (chain) WHERE ((status = 'final'::text) AND (NOT credited) AND (merchant_id IS NOT NULL));
 CREATE INDEX deposit_unattributed_address ON app.deposit USING btree (chain, address) WHERE ((status = 'final'::text) AND (NOT credited) AND (merchant_id IS NOT NULL));
 CREATE INDEX deposit_uncredited ON app.deposit USING btree (chain, seq DESC) WHERE (NOT credited);
@@ -5569,6 +5572,28 @@ begin
   return (select count(*) from app.deposit d where d.chain = of_chain and d.token = wanted and not d.credited);
 end $function$;
 
+-- A merchant's payout whose parts can be listed; null if it failed, and so has none.
+CREATE OR REPLACE FUNCTION app.listed_payout(of_merchant uuid, of_payout uuid)
+ RETURNS uuid
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare
+  p app.payout;
+  under_way app.claim;
+begin
+  select * into p from app.payout o where o.id = of_payout and o.merchant_id = of_merchant;
+  if p.id is null then raise exception 'there is no payout with this id' using errcode = 'SL404', detail = 'payout'; end if;
+  if p.status = 'failed' then return null; end if;
+  select * into under_way from app.claim c where c.payout_id = p.id and c.finished_at is null;
+  if under_way.id is not null then
+    raise exception 'the payout is still collecting its deposits: % of % so far', under_way.done_count, under_way.deposit_count
+      using errcode = 'SLCOL';
+  end if;
+  return p.id;
+end $function$;
+
 -- Locks the balance of a merchant, chain and token, until the end of the transaction, against other claims, releases and adjustments.
 CREATE OR REPLACE FUNCTION app.lock_pair(of_merchant uuid, of_chain text, of_token text)
  RETURNS void
@@ -6180,6 +6205,25 @@ begin
     cross join lateral (values
       ('sluice_treasury_balance', coalesce(t.balance, 0)), ('sluice_treasury_reserved', coalesce(t.reserved, 0)),
       ('sluice_treasury_operator_funds', app.operator_funds(a.chain, a.token))) m (metric, value);
+end $function$;
+
+-- What a payout claimed, below a place and at least as many as asked for, if there are so many: deposits of users, receipts (what reached the addresses of payment requests) and adjustments, which have the highest places. status is that of the deposit now, reason why there is an adjustment; deposit_id may be the deposit that it is about.
+CREATE OR REPLACE FUNCTION app.payout_parts(of_payout uuid, below bigint, most integer)
+ RETURNS TABLE(place bigint, type text, amount numeric, deposit_id uuid, status text, reason text, created_at timestamp with time zone)
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+begin
+  return query
+  (select d.seq, case when d.user_id is null then 'receipt' else 'deposit' end, (
+      select case when count(*) = 0 then d.amount else case d.status when 'final' then d.amount else 0 end - sum(a.amount) end
+      from app.adjustment a where a.deposit_id = d.id),
+    d.id, d.status, null, d.created_at
+  from app.deposit d where d.settlement_id = of_payout and d.seq < below order by d.seq desc limit most)
+  union all
+  (select a.position, 'adjustment', a.amount, a.deposit_id, null, a.reason, a.created_at
+  from app.adjustment a where a.settlement_id = of_payout and a.position < below order by a.position desc limit most);
 end $function$;
 
 -- What the treasury lacks to pay a payout now without money of other merchants; null if nothing.
@@ -12800,12 +12844,14 @@ grant execute on function app.fill_way_out(text,text,bigint[]) to sluice_api;
 grant execute on function app.held_back_of(app.deposit) to sluice_api;
 grant execute on function app.is_protocol_income(integer) to sluice_api;
 grant execute on function app.iso(timestamp with time zone) to sluice_api;
+grant execute on function app.listed_payout(uuid,uuid) to sluice_api;
 grant execute on function app.match_key(text,boolean) to sluice_api;
 grant execute on function app.metrics() to sluice_api;
 grant execute on function app.note_key_use(bytea) to sluice_api;
 grant execute on function app.paid_from(app.payment_request) to sluice_api;
 grant execute on function app.payment_missing(app.payment_request) to sluice_api;
 grant execute on function app.payment_page(text) to sluice_api;
+grant execute on function app.payout_parts(uuid,bigint,integer) to sluice_api;
 grant execute on function app.payout_waiting(app.payout) to sluice_api;
 grant execute on function app.provision_addresses(uuid,uuid,text[]) to sluice_api;
 grant execute on function app.provision_user(uuid,text,text[],jsonb) to sluice_api;

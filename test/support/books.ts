@@ -22,6 +22,10 @@ const rules: Record<string, string> = {
       coalesce((select sum(case when b.amount is null or d.status = 'final' then d.amount else 0 end - coalesce(b.amount, 0))
         from app.deposit d left join debt b on b.deposit_id = d.id where d.settlement_id = p.id), 0)
       + coalesce((select sum(a.amount) from app.adjustment a where a.settlement_id = p.id), 0)`,
+  'what merchants see a payout made of adds up to its gross': `
+    select p.id, p.gross, l.amount from app.payout p
+    cross join lateral (select coalesce(sum(amount), 0) as amount from app.payout_parts(p.id, 9223372036854775807, 2147483647)) l
+    where p.status <> 'failed' and p.gross <> l.amount and not exists (select from app.claim c where c.payout_id = p.id and c.finished_at is null)`,
   'nothing stays claimed by a payout that failed and was released': `
     select p.id from app.payout p join app.claim c on c.payout_id = p.id and c.kind = 'release' and c.finished_at is not null
     where exists (select from app.deposit d where d.settlement_id = p.id) or exists (select from app.adjustment a where a.settlement_id = p.id)`,
