@@ -49,6 +49,11 @@ const codes = {
     'there is a payment request with this `external_id`',
     'there is a payment request with this external_id; GET /v1/payment-requests/<external_id> shows it',
   ),
+  payout_collecting: known(
+    409,
+    'the payout still collects its deposits; try again after `Retry-After` seconds',
+    'the payout is still collecting its deposits: 10000 of 250000 so far',
+  ),
   nothing_due: known(
     410,
     'nothing is missing of the payment request, or it has ended: there is no code for paying it',

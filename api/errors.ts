@@ -88,6 +88,7 @@ export function toApiError(error: unknown): ApiError {
   if (code === 'SLINV') return invalid(detail ?? '', 'invalid_value', message)
   if (code === 'SLPFX') return new ApiError(400, 'external_id_prefix_mismatch', message)
   if (code === 'SL409') return new ApiError(409, 'external_id_conflict', message)
+  if (code === 'SLCOL') return new ApiError(409, 'payout_collecting', message, {headers: {'retry-after': '1'}})
   if (code === 'SL422') return new ApiError(422, 'unprocessable', message)
   if (code === 'SL429') return new ApiError(429, 'rate_limited', message, {headers: {'retry-after': detail ?? '60'}})
   if (code === 'SLPAY')

@@ -260,6 +260,7 @@ test('/openapi.json is an OpenAPI 3.1 document of every route, and all its refer
     'GET /v1/payout-addresses',
     'GET /v1/payouts',
     'GET /v1/payouts/{id}',
+    'GET /v1/payouts/{id}/deposits',
     'GET /v1/users',
     'GET /v1/users/{id}',
     'GET /v1/webhook-endpoints',

@@ -60,10 +60,30 @@ beforeAll(async () => {
          where merchant_id = $1 limit 1) else true end limit 1) u`,
       [merchant, count],
     )
-  for (const table of ['deposit', 'payout', 'user', 'payment_request']) await db.rows(`analyze app.${table}`)
+  // The newest payout has half of what is final: every second one of these is a receipt of a payment request.
+  await db.rows(
+    `with half as (select id, row_number() over (order by seq) as n from app.deposit where merchant_id = $1 and status = 'final' and token = 'USDC')
+     update app.deposit d set settlement_id = (select id from app.payout order by seq desc limit 1), user_id = case when h.n % 4 = 0 then d.user_id end
+     from half h where d.id = h.id and h.n % 2 = 0`,
+    [busy],
+  )
+  await db.rows(
+    `insert into app.adjustment (merchant_id, chain, token, amount, reason, settlement_id)
+     select $1, 'ETH', 'USDC', -1, 'paid_after_all', gen_random_uuid() from generate_series(1, 5000)`,
+    [busy],
+  )
+  for (const table of ['deposit', 'payout', 'user', 'payment_request', 'adjustment'])
+    await db.rows(`analyze app.${table}`)
   const million = 1_000_000
   const pair = {chain: 5, token: 6}
-  await grow(db, 'app.deposit', 10 * million, {merchant_id: 100, user_id: million, txid: -1, position: -1, ...pair})
+  await grow(db, 'app.deposit', 10 * million, {
+    merchant_id: 100,
+    user_id: million,
+    txid: -1,
+    position: -1,
+    settlement_id: 100,
+    ...pair,
+  })
   await grow(db, 'app.payment_request', 10 * million, {
     merchant_id: 100,
     external_id: -1,
@@ -271,6 +291,7 @@ test('no request reads more than a few hundred rows of a table, whatever else is
       '/v1/users?external_ref=7',
     ],
     ...[`/v1/payment-requests/${prefix}-more`, `/v1/users/${user}`, `/v1/deposits/${deposit}`, `/v1/payouts/${payout}`],
+    ...[`/v1/payouts/${payout}/deposits`],
   ])
     expect([path, (await client.get(path)).status]).toEqual([path, 200])
   await server.close() // its connections report what they have read

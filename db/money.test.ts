@@ -2,7 +2,11 @@
 // cancels, withdrawals, and an operator's decisions about final deposits that are gone. After every step the books are right, and ledger and
 // chain agree about each address. MONEY_STEPS=5000 takes more steps than the quick suite.
 import fc from 'fast-check'
+import {parseUnits} from 'viem'
 import {afterAll, beforeAll, expect, test} from 'vitest'
+import {Database} from '../api/database.ts'
+import {page} from '../api/page.ts'
+import {listPayoutParts} from '../api/routes/payouts.ts'
 import {assertBooks} from '../test/support/books.ts'
 import {Money, networkFee} from '../test/support/money.ts'
 import type {TestUser} from '../test/support/people.ts'
@@ -11,13 +15,18 @@ const steps = Number(process.env.MONEY_STEPS ?? 200)
 const tokens = ['USDC', 'ETH'] as const
 
 let money: Money
+let api: Database
 let world: World
 
 beforeAll(async () => {
   money = await Money.open()
+  api = new Database(money.db.url('sluice_api'), {max: 1})
   world = await World.create()
 })
-afterAll(() => money.close())
+afterAll(async () => {
+  await api.close()
+  await money.close()
+})
 
 interface OutgoingPayment {
   id: string
@@ -31,6 +40,19 @@ interface OutgoingPayment {
 
 /** What refuses a step in the way that it should. */
 const refusals = ['SLPAY', 'SL422', 'SL404']
+
+/** The amounts of what a payout is made of, as the API lists them. */
+async function amountsOf(merchantId: string, payout: string): Promise<string[]> {
+  const amounts: string[] = []
+  for (let cursor: string | undefined; ; ) {
+    const query = {limit: 2, cursor}
+    const list = {key: 'parts', statement: listPayoutParts, owner: merchantId, filters: [payout], query}
+    const {parts, next_cursor} = JSON.parse(await page(api, list))
+    amounts.push(...parts.map((part: {amount: string}) => part.amount))
+    if (next_cursor === null) return amounts
+    cursor = next_cursor
+  }
+}
 
 const pick = <T>(list: readonly T[], n: number): T | undefined => list[n % list.length]
 
@@ -279,6 +301,27 @@ class World {
     }
   }
 
+  /** As merchants read it, page by page, what a payout is made of adds up to its gross; of one that still collects there is no list, not even a part. */
+  async checkParts(): Promise<void> {
+    const payouts = await money.db.rows<{
+      id: string
+      merchantId: string
+      gross: string
+      decimals: number
+      state: 'failed' | 'collecting' | 'whole'
+    }>(
+      `select p.id, p.merchant_id as "merchantId", p.gross, a.decimals, case when p.status = 'failed' then 'failed'
+         when exists (select from app.claim c where c.payout_id = p.id and c.finished_at is null) then 'collecting' else 'whole' end as state
+       from app.payout p join app.asset a using (chain, token) order by p.seq`,
+    )
+    for (const {id, merchantId, gross, decimals, state} of payouts) {
+      const amounts = amountsOf(merchantId, id)
+      if (state === 'collecting') await expect(amounts).rejects.toMatchObject({code: 'SLCOL'})
+      else if (state === 'failed') expect(await amounts).toEqual([])
+      else expect((await amounts).reduce((sum, amount) => sum + parseUnits(amount, decimals), 0n)).toBe(BigInt(gross))
+    }
+  }
+
   /** What each address holds, by the final blocks. */
   async onChain(): Promise<Record<string, number>> {
     const finalHeight = await this.#finalHeight()
@@ -382,6 +425,7 @@ test('after any operations with money, in any order, the books balance and agree
         expect(await world.inLedger(), `${name} ${a} ${b} ${c}`).toEqual(await world.onChain())
         await world.checkCollectable()
       }
+      await world.checkParts()
     }),
     {numRuns: 10, endOnFailure: true},
   )
@@ -398,6 +442,7 @@ test('after any operations with money, in any order, the books balance and agree
   await world.actions.unblockAll!(0, 0, 0)
   await world.finish()
   await assertBooks(money.db)
+  await world.checkParts()
   expect(await world.inLedger()).toEqual(await world.onChain())
   expect(await money.db.rows('select * from app.claim where finished_at is null')).toEqual([])
   const stillHeld = `select sum(u.amount) from app.unattributed_decision u join app.deposit d on d.id = u.deposit_id
@@ -439,5 +484,6 @@ test('concurrent workers, requests, operators and an indexer keep the books righ
   await Promise.all([work, audit()])
   await world.finish()
   await assertBooks(money.db)
+  await world.checkParts()
   expect(await world.inLedger()).toEqual(await world.onChain())
 })

@@ -24,7 +24,7 @@ import {
   withoutCase,
 } from '../schemas.ts'
 
-const statuses = ['pending', 'final', 'reorged'] as const
+export const depositStatuses = ['pending', 'final', 'reorged'] as const
 
 export const depositFields: Fields = {
   id: {plain: `app.public_id('dep', p.id)`},
@@ -52,7 +52,7 @@ const list = {position: 'position', item: jsonOf(depositFields), joins: depositJ
 const rowsOf = (owner: string, source = 'app.deposit') =>
   `select * from ${source} where ${owner} = $1 and credited and user_id is not null and position >= $4`
 const isPart = 'and status = part.status and chain = part.chain and token = part.token'
-const statusPart = `unnest('{${statuses}}'::text[]) s (status)`
+const statusPart = `unnest('{${depositStatuses}}'::text[]) s (status)`
 const isAsked = 'coalesce(s.status = $5, true) and coalesce(a.chain = $6, true) and coalesce(a.token = $7, true)'
 
 export const lists = {
@@ -114,7 +114,7 @@ const shape = {
   amount: amount.meta({examples: ['250']}),
   sender: address,
   txid,
-  status: z.enum(statuses).meta({examples: ['final']}),
+  status: z.enum(depositStatuses).meta({examples: ['final']}),
   confirmations: z.int().meta({
     description: 'Number of blocks from its own to the newest, both included; 0 if unconfirmed or reorged.',
     examples: [9],
@@ -166,7 +166,7 @@ const SingleDeposit = z
   .meta({id: 'SingleDeposit'})
 
 const filters = {
-  status: z.enum(statuses).optional(),
+  status: z.enum(depositStatuses).optional(),
   chain: z.enum(chainCodes).optional(),
   token: text(64).optional(),
   user_id: id('usr').optional(),

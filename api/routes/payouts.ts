@@ -13,6 +13,8 @@ import {
   address,
   amount,
   chainCode,
+  externalId,
+  externalRef,
   id,
   pageOf,
   pageQuery,
@@ -22,6 +24,7 @@ import {
   txid,
   uuidOf,
 } from '../schemas.ts'
+import {depositStatuses} from './deposits.ts'
 
 const statuses = ['pending', 'sweeping', 'swept', 'paying', 'completed', 'failed'] as const
 export const payoutErrorCodes = [
@@ -65,6 +68,15 @@ export const waitingCodes = [
   'payment_contested',
 ] as const
 
+/** Why a balance changed by something other than a deposit (app.adjustment.reason). */
+const adjustmentReasons = [
+  'deposit_lost',
+  'deposit_back',
+  'payout_failed',
+  'payout_recovered',
+  'paid_after_all',
+] as const
+
 const fields: Fields = {
   id: {plain: `app.public_id('pay', p.id)`},
   status: {plain: 'p.status'},
@@ -96,6 +108,29 @@ export const listPayouts = pageStatement({
   position: 'seq',
   item: jsonOf({...fields, created_at: {plain: 'app.iso(p.created_at)'}}),
   joins,
+})
+
+// $4: the payout. That the list is whole is asked in the same statement.
+export const listPayoutParts = pageStatement({
+  name: 'list_payout_parts',
+  rows: 'select * from app.payout_parts(app.listed_payout($1, $4), $2, $3::int + 1) where true',
+  position: 'place',
+  item: jsonOf({
+    type: {plain: 'p.type'},
+    amount: {plain: 'app.decimal(p.amount, a.decimals)'},
+    reason: 'p.reason',
+    deposit_id: `case when d.user_id is not null then app.public_id('dep', d.id) end`,
+    status: 'p.status',
+    txid: 'd.txid',
+    output_index: 'd.output_index',
+    user_id: `app.public_id('usr', d.user_id)`,
+    external_ref: 'u.external_ref',
+    external_id: 'r.external_id',
+    created_at: {plain: 'app.iso(p.created_at)'},
+  }),
+  joins: `join app.payout o on o.id = $4 join app.asset a on a.chain = o.chain and a.token = o.token
+    left join app.deposit d on d.id = p.deposit_id left join app.user u on u.id = d.user_id
+    left join app.payment_request r on r.id = d.payment_request_id`,
 })
 
 const shape = {
@@ -141,6 +176,38 @@ const NewPayout = z
   .meta({id: 'NewPayout'})
 const Payout = z.object(shape).meta({id: 'Payout'})
 const PayoutItem = z.object({...shape, created_at: timestamp}).meta({id: 'PayoutItem'})
+const PayoutPart = z
+  .object({
+    type: z.enum(['deposit', 'receipt', 'adjustment']).meta({
+      description:
+        '`deposit`: of a user. `receipt`: what reached the address of a payment request. `adjustment`: a debt, or what cancels one.',
+      examples: ['deposit'],
+    }),
+    amount: amount.meta({description: 'Its part of the gross: below zero for a debt.', examples: ['250']}),
+    reason: z
+      .enum(adjustmentReasons)
+      .nullable()
+      .meta({description: 'Why there is an adjustment; null for others.', examples: [null]}),
+    deposit_id: id('dep').nullable().describe('The deposit, or the one that an adjustment is about.'),
+    status: z
+      .enum(depositStatuses)
+      .nullable()
+      .meta({
+        description:
+          'Of a deposit or receipt, now. One that was lost in a reorganisation stays in a payout that had begun to pay: a later payout has the debt.',
+        examples: ['final'],
+      }),
+    txid: txid.nullable(),
+    output_index: z
+      .int()
+      .nullable()
+      .meta({description: 'Position inside the transaction.', examples: [3]}),
+    user_id: id('usr').nullable(),
+    external_ref: externalRef.nullable(),
+    external_id: externalId.nullable().meta({description: 'Your reference of the payment request.', examples: [null]}),
+    created_at: timestamp.describe('When it was first seen; of an adjustment, when it was made.'),
+  })
+  .meta({id: 'PayoutPart'})
 
 export function payouts(app: App, {db}: Context): void {
   app.post(
@@ -225,6 +292,32 @@ export function payouts(app: App, {db}: Context): void {
       },
     },
     ({merchantId, params}) => payoutOf(db.of(merchantId), merchantId, uuidOf('pay', params.id)),
+  )
+
+  app.get(
+    '/v1/payouts/:id/deposits',
+    {
+      schema: {
+        tags: ['Payouts'],
+        summary: 'List what a payout is made of',
+        operationId: 'listPayoutDeposits',
+        description:
+          'The deposits, the receipts of payment requests and the adjustments that the payout collected: adjustments first, then the newest first. ' +
+          'The sum of their amounts is its gross. It is 409 `payout_collecting` while a large payout still collects them; a failed payout has none.',
+        params: z.object({id: id('pay')}),
+        querystring: z.object(pageQuery),
+        response: {
+          200: pageOf('deposits', PayoutPart),
+          ...errors('payout_not_found', 'payout_collecting'),
+        },
+      },
+    },
+    async ({merchantId, params, query}) => {
+      const payout = uuidOf('pay', params.id)
+      if (!payout) throw notFound('payout')
+      const list = {key: 'deposits', statement: listPayoutParts, owner: merchantId, filters: [payout], query}
+      return page(db.of(merchantId), list)
+    },
   )
 
   app.post(

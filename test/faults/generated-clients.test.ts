@@ -36,6 +36,7 @@ interface Done {
   depositStatus: string
   net: string
   payoutStatus: string
+  madeOf: string
   refusal: string
   paymentUri: string
   cancelled: string
@@ -65,6 +66,7 @@ export async function flow({baseUrl, apiKey, receiverUrl, prefix, pay}: Given): 
   valueOf(await client.PUT('/v1/payout-address', {body: {chain: 'ETH', address: '${destination}'}}))
   const header = {'idempotency-key': '"one"'}
   const payout = valueOf(await client.POST('/v1/payouts', {params: {header}, body: {chain: 'ETH', token: 'USDC'}}))
+  const {deposits: parts} = valueOf(await client.GET('/v1/payouts/{id}/deposits', {params: {path: {id: payout.id}}}))
   const refused = await client.POST('/v1/payouts', {body: {chain: 'ETH', token: 'USDC'}})
   const refusal: 'payout_failed' | 'unsupported_token' | 'other' =
     refused.error?.error === 'payout_failed' || refused.error?.error === 'unsupported_token' ? refused.error.error : 'other'
@@ -78,7 +80,7 @@ export async function flow({baseUrl, apiKey, receiverUrl, prefix, pay}: Given): 
   const {data: cancelled} = valueOf(await client.POST('/v1/payment-requests/{external_id}/cancel', cancelling))
   return {
     secret: endpoint.secret, userId: user.id, tested: tested.event_id, depositStatus: deposits[0]!.status, net: balances[0]!.net,
-    payoutStatus: payout.status, refusal, paymentUri: request.payment_uri, cancelled: cancelled.status,
+    payoutStatus: payout.status, madeOf: parts[0]!.type + ' ' + parts[0]!.amount, refusal, paymentUri: request.payment_uri, cancelled: cancelled.status,
   }
 }`,
   'hey-api': `
@@ -98,6 +100,7 @@ export async function flow({baseUrl, apiKey, receiverUrl, prefix, pay}: Given): 
   const {data: payout} = await api.createPayout({
     ...throwing, headers: {'idempotency-key': '"one"'}, body: {chain: 'ETH', token: 'USDC'},
   })
+  const {data: {deposits: parts}} = await api.listPayoutDeposits({...throwing, path: {id: payout.id}})
   const refused = await api.createPayout({client, body: {chain: 'ETH', token: 'USDC'}})
   const {data: {data: request}} = await api.createPaymentRequest({
     ...throwing, path: {currency: 'ETH-USDC'}, body: {external_id: \`\${prefix}-1\`, amount: '25'},
@@ -105,7 +108,7 @@ export async function flow({baseUrl, apiKey, receiverUrl, prefix, pay}: Given): 
   const {data: {data: cancelled}} = await api.cancelPaymentRequest({...throwing, path: {external_id: request.external_id}})
   return {
     secret: endpoint.secret, userId: user.id, tested: tested.event_id, depositStatus: deposits[0]!.status, net: balances[0]!.net,
-    payoutStatus: payout.status, refusal: refused.error?.error ?? '', paymentUri: request.payment_uri, cancelled: cancelled.status,
+    payoutStatus: payout.status, madeOf: parts[0]!.type + ' ' + parts[0]!.amount, refusal: refused.error?.error ?? '', paymentUri: request.payment_uri, cancelled: cancelled.status,
   }
 }`,
 }
@@ -113,7 +116,7 @@ export async function flow({baseUrl, apiKey, receiverUrl, prefix, pay}: Given): 
 const types = `
 interface Given { baseUrl: string; apiKey: string; receiverUrl: string; prefix: string; pay(address: string): Promise<void> }
 interface Done {
-  secret: string; userId: string; tested: string; depositStatus: string; net: string; payoutStatus: string; refusal: string; paymentUri: string
+  secret: string; userId: string; tested: string; depositStatus: string; net: string; payoutStatus: string; madeOf: string; refusal: string; paymentUri: string
   cancelled: string
 }
 `
@@ -199,6 +202,7 @@ test.each([
       depositStatus: 'final',
       net: '247.5',
       payoutStatus: 'pending',
+      madeOf: 'deposit 250',
       refusal: 'payout_failed',
       paymentUri: expect.stringMatching(/^ethereum:/),
       cancelled: 'cancelled',

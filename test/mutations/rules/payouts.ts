@@ -102,6 +102,42 @@ export const payouts: Mutation[] = [
     tests: ['db/payouts.test.ts'],
   },
   {
+    rule: 'A deposit that is lost later counts in its payout as it was claimed',
+    file: 'db/functions/payouts/parts.sql',
+    from: `case when count(*) = 0 then d.amount else case d.status when 'final' then d.amount else 0 end - sum(a.amount) end`,
+    to: 'd.amount + 0 * count(*)',
+    tests: ['api/payout-deposits.test.ts', 'db/money.test.ts'],
+  },
+  {
+    rule: 'What a payout is made of includes its adjustments',
+    file: 'db/functions/payouts/parts.sql',
+    from: 'where a.settlement_id = of_payout and a.position < below',
+    to: 'where false',
+    tests: ['api/payout-deposits.test.ts', 'db/money.test.ts'],
+  },
+  {
+    rule: 'A part of what a payout is made of is not shown for the whole',
+    file: 'db/functions/payouts/parts.sql',
+    from: 'where c.payout_id = p.id and c.finished_at is null;',
+    to: 'where false;',
+    tests: ['api/payout-deposits.test.ts', 'db/money.test.ts'],
+  },
+  {
+    rule: 'A failed payout is made of nothing',
+    file: 'db/functions/payouts/parts.sql',
+    from: `  if p.status = 'failed' then return null; end if;
+`,
+    to: '',
+    tests: ['api/payout-deposits.test.ts', 'db/money.test.ts'],
+  },
+  {
+    rule: 'What a payout is made of is for its own merchant only',
+    file: 'db/functions/payouts/parts.sql',
+    from: 'where o.id = of_payout and o.merchant_id = of_merchant;',
+    to: 'where o.id = of_payout;',
+    tests: ['api/payout-deposits.test.ts'],
+  },
+  {
     rule: 'Payee, amount and address of a payout never change',
     file: 'db/functions/payouts/transitions.sql',
     from: `if (new.id, new.merchant_id, new.chain, new.token, new.gross, new.fee, new.net, new.address)
