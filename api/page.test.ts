@@ -190,7 +190,10 @@ test('a page of deposits reads what it shows of each status, chain and token, wh
      from app.deposit, unnest('{0.1,0.9}'::float[]) p where merchant_id = $1 group by p order by p`,
     [busy],
   )) as [{position: string}, {position: string}]
-  const {all, parts, ofUser, ofTransaction} = depositLists
+  const [{payout}] = (await db.rows('select id as payout from app.payout order by seq desc limit 1')) as [
+    {payout: string},
+  ]
+  const {all, parts, ofUser, ofPayout, ofTransaction} = depositLists
   const last = String(2n ** 127n - 1n)
   for (const [from, lowest] of [
     [last, '0'],
@@ -209,10 +212,16 @@ test('a page of deposits reads what it shows of each status, chain and token, wh
           for (const merchant of [busy, quiet])
             expect(await rowsRead(parts, 'deposit', [merchant, from, 3, ...asked]), what).toBeLessThanOrEqual(most)
           for (const address of [null, 'A'])
-            expect(await rowsRead(ofUser, 'deposit', [user, from, 3, ...asked, address]), what).toBeLessThanOrEqual(
-              most,
-            )
-          const ofTx = [busy, from, 3, ...asked, null, null, `0xtx77${busy}`]
+            expect(
+              await rowsRead(ofUser, 'deposit', [user, from, 3, ...asked, address, null]),
+              what,
+            ).toBeLessThanOrEqual(most)
+          for (const merchant of [busy, quiet])
+            expect(
+              await rowsRead(ofPayout, 'deposit', [merchant, from, 3, ...asked, payout]),
+              what,
+            ).toBeLessThanOrEqual(most)
+          const ofTx = [busy, from, 3, ...asked, null, null, `0xtx77${busy}`, null]
           expect(await rowsRead(ofTransaction, 'deposit', ofTx), what).toBeLessThanOrEqual(2)
         }
   }
@@ -291,7 +300,7 @@ test('no request reads more than a few hundred rows of a table, whatever else is
       '/v1/users?external_ref=7',
     ],
     ...[`/v1/payment-requests/${prefix}-more`, `/v1/users/${user}`, `/v1/deposits/${deposit}`, `/v1/payouts/${payout}`],
-    ...[`/v1/payouts/${payout}/deposits`],
+    ...[`/v1/payouts/${payout}/deposits`, `/v1/deposits?settlement_id=${payout}`],
   ])
     expect([path, (await client.get(path)).status]).toEqual([path, 200])
   await server.close() // its connections report what they have read

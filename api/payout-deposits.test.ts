@@ -203,11 +203,20 @@ test('while a payout still collects its deposits, its list is 409 payout_collect
     expect([...refusal(reply), reply.headers.get('retry-after')]).toEqual([409, 'payout_collecting', '1'])
     expect(reply.body.message).toContain(message)
   }
+  const named = async () =>
+    (await client.get(`/v1/deposits?settlement_id=${publicId(payout)}`)).body.deposits.map(
+      ({amount}: {amount: string}) => amount,
+    )
   await collects('0 of 3 so far')
+  expect(await named()).toEqual([])
   await money.allocate(shop, 1)
   await collects('1 of 3 so far')
+  expect(await named()).toEqual(['1'])
   while (await money.allocate(shop, 1));
-  expect(await amountsOf(payout)).toEqual(['3', '2', '1'])
+  expect([await amountsOf(payout), await named()]).toEqual([
+    ['3', '2', '1'],
+    ['3', '2', '1'],
+  ])
 })
 
 test('what a payout is made of is its own merchant’s only, and a cursor is of one payout', async () => {
@@ -224,4 +233,59 @@ test('what a payout is made of is its own merchant’s only, and a cursor is of 
     expect(refusal(await client.get(`${pathOf(payout)}?${query}`)), query).toEqual([400, 'invalid_request'])
   const {secret} = await makeKey(money.db, shop.merchantId, ['users'])
   expect(refusal(await new Client(api, secret).get(pathOf(payout)))).toEqual([403, 'insufficient_scope'])
+})
+
+test('GET /v1/deposits?settlement_id= lists the deposits of users that a payout collected, alone and with every other filter', async () => {
+  const other = await money.user(shop.merchantId)
+  const request = await requests.create(money.api, shop.merchantId, {amount: 9_000_000})
+  const lost = await money.deposit(shop.address, 1_000_000)
+  const txids = [lost, await money.deposit(other.address, 2_000_000), await money.deposit(shop.address, 3_000_000)]
+  await money.deposit(request.address, 9_000_000)
+  const payout = await claim()
+  const settlement_id = publicId(payout)
+  await complete(payout)
+  await lose(lost)
+  await money.deposit(shop.address, 40_000_000)
+  const later = publicId(await claim())
+  const {deposits} = (await client.get('/v1/deposits')).body
+  const [{created_at, user_id}] = deposits.filter(({txid}: {txid: string}) => txid === txids[1])
+  const filters: [Record<string, string>, string[]][] = [
+    [{}, ['3', '2', '1']],
+    [{status: 'final'}, ['3', '2']],
+    [{status: 'reorged'}, ['1']],
+    [{status: 'pending'}, []],
+    [{chain: 'ETH'}, ['3', '2', '1']],
+    [{chain: 'POLYGON'}, []],
+    [{token: 'USDC', status: 'reorged'}, ['1']],
+    [{token: 'ETH'}, []],
+    [{user_id}, ['2']],
+    [{user_id, status: 'reorged'}, []],
+    [{address: shop.address}, ['3', '1']],
+    [{address: shop.address, user_id}, []],
+    [{txid: txids[2]!}, ['3']],
+    [{txid: txids[2]!, user_id}, []],
+    [{created_from: created_at}, ['3', '2']],
+    [{created_to: created_at}, ['1']],
+    [{created_from: created_at, user_id}, ['2']],
+  ]
+  for (const [filter, amounts] of filters) {
+    const path = `/v1/deposits?${new URLSearchParams({...filter, settlement_id})}`
+    const listed = await client.all(path, 'deposits', 1)
+    expect([path, listed.map(({amount}) => amount)]).toEqual([path, amounts])
+    for (const deposit of listed) expect(deposit.settlement_id).toBe(settlement_id)
+    for (const deposit of await client.all(path.replace(settlement_id, later), 'deposits', 1))
+      expect(deposit.settlement_id).toBe(later)
+  }
+})
+
+test('deposits of a payout that is not the merchant’s, or does not exist, are 404 payout_not_found', async () => {
+  await money.deposit(shop.address, 1_000_000)
+  const payout = publicId(await claim())
+  const stranger = await clientOf(await money.merchant())
+  for (const settlement_id of [payout, `pay_${'0'.repeat(32)}`, 'x'])
+    for (const more of ['', '&status=final', '&txid=0x1'])
+      expect(refusal(await stranger.get(`/v1/deposits?settlement_id=${settlement_id}${more}`))).toEqual([
+        404,
+        'payout_not_found',
+      ])
 })

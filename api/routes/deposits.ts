@@ -63,21 +63,30 @@ export const lists = {
     parts: `select s.status, a.chain, a.token from app.asset a, ${statusPart} where ${isAsked}`,
     rows: `${rowsOf('merchant_id')} ${isPart}`,
   }),
-  // $8: the address. A user has one on each chain.
+  // $8: the address, of which a user has one on each chain. $9: the payout.
   ofUser: pageStatement({
     ...list,
     name: 'list_deposits_of_user',
     parts: `select s.status, a.chain, a.token from app.address d join app.asset a on a.chain = d.chain, ${statusPart}
       where d.user_id = $1 and coalesce(d.address = $8, true) and ${isAsked}`,
-    rows: `${rowsOf('user_id')} ${isPart}`,
+    rows: `${rowsOf('user_id')} ${isPart} and ($9::uuid is null or settlement_id = $9)`,
   }),
-  // $8: the address. $9: the user. $10: the transaction. (`offset 0`, because the planner would rather walk the merchant's page: it cannot know $4.)
+  // $8: the payout, which is of one chain and token. An index has its deposits of each status in order.
+  ofPayout: pageStatement({
+    ...list,
+    name: 'list_deposits_of_payout',
+    parts: `select s.status from app.payout a, ${statusPart} where a.id = $8 and a.merchant_id = $1 and ${isAsked}`,
+    rows: `${rowsOf('merchant_id')} and settlement_id = $8 and status = part.status`,
+  }),
+  // $8: the address. $9: the user. $10: the transaction. $11: the payout. (`offset 0`, because the planner would rather walk the merchant's page: it
+  // cannot know $4.)
   ofTransaction: pageStatement({
     ...list,
     name: 'list_deposits_of_transaction',
     rows: `${rowsOf('merchant_id', '(select * from app.deposit where txid = $10 offset 0) t')}
       and coalesce(status = $5, true) and coalesce(chain = $6, true)
-      and coalesce(token = $7, true) and coalesce(address = $8, true) and coalesce(user_id = $9, true)`,
+      and coalesce(token = $7, true) and coalesce(address = $8, true) and coalesce(user_id = $9, true)
+      and ($11::uuid is null or settlement_id = $11)`,
   }),
 }
 type Filters = (string | null)[]
@@ -86,7 +95,10 @@ const positions = {end: 2n ** 127n - 1n, show: String, read: BigInt}
 /** The position before the deposits of a moment. */
 const positionAt = (time: string) => (BigInt(Date.parse(time)) * 1000n) << 63n
 
-const ownsUser = statement('owns_user', 'select true from app.user where id = $1 and merchant_id = $2')
+const owns = {
+  user: ['usr', statement('owns_user', 'select true from app.user where id = $1 and merchant_id = $2')],
+  payout: ['pay', statement('owns_payout', 'select true from app.payout where id = $1 and merchant_id = $2')],
+} as const
 const findAddress = statement(
   'find_address_of_user',
   `select d.user_id, d.address from app.chain c
@@ -172,6 +184,9 @@ const filters = {
   user_id: id('usr').optional(),
   address: text(128).optional().describe('Address of one of your users.'),
   txid: text(128).optional().describe('Transaction id. One transaction can hold several deposits.'),
+  settlement_id: id('pay')
+    .optional()
+    .describe('The payout that collected them. `GET /v1/payouts/:id/deposits` has all that a payout is made of.'),
   created_from: moment.optional().describe('Deposits that were first seen at this time or later.'),
   created_to: moment.optional().describe('Deposits that were first seen before this time.'),
 }
@@ -187,7 +202,7 @@ export function deposits(app: App, {db}: Context): void {
         operationId: 'listDeposits',
         description: 'Polling with `status=final` is a fallback to webhooks.',
         querystring: z.object({...filters, ...pageQuery}),
-        response: {200: pageOf('deposits', Deposit), ...errors('user_not_found')},
+        response: {200: pageOf('deposits', Deposit), ...errors('user_not_found', 'payout_not_found')},
       },
     },
     async ({merchantId, query}) => {
@@ -222,7 +237,8 @@ export function deposits(app: App, {db}: Context): void {
     const {status = null, chain = null, token = null, txid} = query
     const lowest = query.created_from === undefined ? 0n : positionAt(query.created_from)
     const common: Filters = [String(lowest), status, chain, token]
-    const asked = query.user_id === undefined ? undefined : await userOf(merchantId, query.user_id)
+    const asked = query.user_id === undefined ? undefined : await owned(merchantId, 'user', query.user_id)
+    const payout = query.settlement_id === undefined ? null : await owned(merchantId, 'payout', query.settlement_id)
     const found =
       query.address === undefined
         ? undefined
@@ -234,16 +250,19 @@ export function deposits(app: App, {db}: Context): void {
       return {
         owner: merchantId,
         statement: lists.ofTransaction,
-        filters: [...common, address, user ?? null, withoutCase(txid)],
+        filters: [...common, address, user ?? null, withoutCase(txid), payout],
       }
-    if (user !== undefined) return {owner: user, statement: lists.ofUser, filters: [...common, address]}
+    if (user !== undefined) return {owner: user, statement: lists.ofUser, filters: [...common, address, payout]}
+    if (payout !== null) return {owner: merchantId, statement: lists.ofPayout, filters: [...common, payout]}
     if (status ?? chain ?? token) return {owner: merchantId, statement: lists.parts, filters: common}
     return {owner: merchantId, statement: lists.all, filters: common.slice(0, 1)}
   }
 
-  async function userOf(merchantId: string, publicId: string): Promise<string> {
-    const user = uuidOf('usr', publicId)
-    if (!user || !(await db.of(merchantId).read(ownsUser, [user, merchantId]))) throw notFound('user')
-    return user
+  /** The uuid of a user or payout of the merchant. */
+  async function owned(merchantId: string, kind: keyof typeof owns, publicId: string): Promise<string> {
+    const [prefix, isOwn] = owns[kind]
+    const uuid = uuidOf(prefix, publicId)
+    if (!uuid || !(await db.of(merchantId).read(isOwn, [uuid, merchantId]))) throw notFound(kind)
+    return uuid
   }
 }
