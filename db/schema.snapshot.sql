@@ -11999,6 +11999,7 @@ AS $function$
     (select e.sequence from app.event e where e.merchant_id = o.merchant_id and e.sequence is not null and not e.is_test order by e.sequence desc limit 1),
     (select max(greatest(p.created_at, p.sweeping_at, p.swept_at, p.paying_at, p.waiting_since))
       from unnest('{pending,sweeping,swept,paying}'::text[]) t (status) join app.payout p on p.merchant_id = o.merchant_id and p.status = t.status),
+    (select string_agg(c.id || ':' || c.done_count, ' ' order by c.id) from app.claim c where c.merchant_id = o.merchant_id and c.finished_at is null),
     case when exists (select from app.asset a join app.deposit d on d.merchant_id = o.merchant_id and d.chain = a.chain and d.token = a.token
       and d.status = 'pending' and d.credited and d.user_id is not null) then floor(extract(epoch from now()) / 4) end) as news) n
   join session s using (merchant_id)
@@ -12066,6 +12067,20 @@ begin
   return own;
 end $function$;
 
+-- The payout of this merchant with this id; raises SL404 if there is none.
+CREATE OR REPLACE FUNCTION dashboard.own_payout(merchant uuid, public_id text)
+ RETURNS app.payout
+ LANGUAGE plpgsql
+ STABLE
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare p app.payout;
+begin
+  select * into p from app.payout o where o.id = dashboard.uuid_of('pay', public_id) and o.merchant_id = merchant;
+  if p.id is null then raise exception 'there is no payout with this id' using errcode = 'SL404', detail = 'payout'; end if;
+  return p;
+end $function$;
+
 -- The user of this merchant with this id; raises SL404 if there is none.
 CREATE OR REPLACE FUNCTION dashboard.own_user(merchant uuid, public_id text)
  RETURNS uuid
@@ -12108,13 +12123,12 @@ CREATE OR REPLACE FUNCTION dashboard.payout(token text, public_id text)
  SET search_path TO 'pg_catalog'
 AS $function$
 declare
-  merchant uuid := dashboard.merchant_of(token);
-  p app.payout;
+  p app.payout := dashboard.own_payout(dashboard.merchant_of(token), public_id);
+  claimed app.claim;
 begin
-  select * into p from app.payout o where o.id = dashboard.uuid_of('pay', public_id) and o.merchant_id = merchant;
-  if p.id is null then raise exception 'there is no payout with this id' using errcode = 'SL404', detail = 'payout'; end if;
+  select * into claimed from app.claim c where c.payout_id = p.id and c.kind = 'claim';
   return dashboard.payout_item(p)::jsonb || jsonb_build_object('fee_bps', p.fee_bps, 'sweep_first', p.sweep_first,
-    'deposit_count', (select c.deposit_count from app.claim c where c.payout_id = p.id and c.kind = 'claim'),
+    'deposit_count', claimed.deposit_count, 'collected_count', case when claimed.finished_at is null then claimed.done_count end,
     'sweeping_at', app.iso(p.sweeping_at), 'swept_at', app.iso(p.swept_at), 'paying_at', app.iso(p.paying_at),
     'finished_at', app.iso(p.finished_at), 'events', dashboard.events_of(p.id));
 end $function$;
@@ -12148,6 +12162,25 @@ AS $function$
     'error', case when p.error_code is not null then json_build_object('code', p.error_code, 'message', p.error_message) end)
   from app.asset a where a.chain = p.chain and a.token = p.token
 $function$;
+
+-- A page of what a payout is made of, as far as it has collected that: adjustments, then its deposits, the newest first. Nothing if it failed.
+CREATE OR REPLACE FUNCTION dashboard.payout_parts(token text, public_id text, before text, size integer)
+ RETURNS json
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare p app.payout := dashboard.own_payout(dashboard.merchant_of(token), public_id);
+begin
+  return (select dashboard.page(array_agg(json_build_object('type', t.type, 'amount', app.decimal(t.amount, a.decimals), 'reason', t.reason,
+      'deposit_id', case when d.user_id is not null then app.public_id('dep', d.id) end, 'status', t.status, 'txid', d.txid,
+      'user_id', app.public_id('usr', d.user_id), 'external_ref', u.external_ref, 'external_id', r.external_id, 'created_at', app.iso(t.created_at))
+      order by t.place desc), array_agg(t.place::text order by t.place desc), size)
+    from (select * from app.payout_parts(case when p.status <> 'failed' then p.id end, least(before::numeric, 9223372036854775807)::bigint, size + 1)
+      order by place desc limit size + 1) t
+    join app.asset a on a.chain = p.chain and a.token = p.token left join app.deposit d on d.id = t.deposit_id
+    left join app.user u on u.id = d.user_id left join app.payment_request r on r.id = d.payment_request_id);
+end $function$;
 
 -- Why a payout waits; if it waits for the whitelist, and the operator has put its address there, from when on that counts. Null if nothing is in its way.
 CREATE OR REPLACE FUNCTION dashboard.payout_waiting(p app.payout)
@@ -12983,6 +13016,7 @@ grant execute on function dashboard.own_address(text,text) to sluice_dashboard;
 grant execute on function dashboard.payment_tolerance(text) to sluice_dashboard;
 grant execute on function dashboard.payout(text,text) to sluice_dashboard;
 grant execute on function dashboard.payout_addresses(text) to sluice_dashboard;
+grant execute on function dashboard.payout_parts(text,text,text,integer) to sluice_dashboard;
 grant execute on function dashboard.payouts(text,text,text,text,integer) to sluice_dashboard;
 grant execute on function dashboard.redeliver(text,uuid,text,text) to sluice_dashboard;
 grant execute on function dashboard.redeliver_failed(text,uuid,text,timestamp with time zone) to sluice_dashboard;

@@ -9,6 +9,7 @@ import {idOf, type TestUser} from '../../test/support/people.ts'
 import {Data} from './data.ts'
 
 let money: Money
+let paymentRequests: PaymentRequests
 let pool: pg.Pool
 let shop: TestUser
 let ada: SignedIn
@@ -16,6 +17,7 @@ let data: Data
 
 beforeAll(async () => {
   money = await Money.open()
+  paymentRequests = await PaymentRequests.open(money.db)
   pool = new pg.Pool({connectionString: money.db.url('sluice_dashboard'), max: 4})
   pool.on('error', () => {})
 })
@@ -154,6 +156,37 @@ describe('with a live session', () => {
     expect((await data.payout(id)).error?.code).toBe('cancelled')
     expect((await data.payout(id)).events.map(({type}) => type)).toEqual(['payout.failed'])
     expect((await data.balance('ETH', 'USDC'))?.net).toBe('19.8')
+  })
+
+  test('shows what a payout is made of, page by page: debts first, then deposits and payments; nothing once it has failed', async () => {
+    await money.topUp('ETH', 1000)
+    await money.topUp('USDC', 100_000_000)
+    const asked = await paymentRequests.create(money.api, shop.merchantId, {amount: 1_000_000})
+    const lost = await money.deposit(asked.address, 1_000_000)
+    const first = await money.claim(shop)
+    await money.mineFinally([await money.payAndSign(first)])
+    await money.lose(lost)
+    await money.resolve('reorged')
+    for (let n = 0; n < 27; n++) await money.deposit(shop.address, 1_000_000 + n)
+    const payout = `pay_${(await money.claim(shop)).replaceAll('-', '')}`
+    const page = await data.payoutParts(payout)
+    const more = await data.payoutParts(payout, page.next!)
+    const parts = [...page.items, ...more.items]
+    expect([page.items.length, more.items.length, more.next]).toEqual([25, 3, null])
+    expect(parts[0]).toMatchObject({type: 'adjustment', reason: 'deposit_lost', amount: '-1', status: null, txid: lost})
+    expect([parts[0]!.external_id, parts[0]!.deposit_id]).toEqual([asked.external_id, null])
+    expect(parts.slice(1).map(({amount}) => Number(amount))).toEqual(
+      Array.from({length: 27}, (_, n) => 1 + (26 - n) / 1e6),
+    )
+    const [deposit] = (await data.deposits({})).items
+    const {id, user_id, external_ref, txid} = deposit!
+    expect(parts[1]).toMatchObject({type: 'deposit', deposit_id: id, user_id, external_ref, txid, status: 'final'})
+    expect((await data.payoutParts(`pay_${first.replaceAll('-', '')}`)).items).toMatchObject([
+      {type: 'receipt', amount: '1', status: 'reorged', external_id: asked.external_id, user_id: null},
+    ])
+    expect((await data.payout(payout)).collected_count).toBeNull()
+    await data.cancelPayout(request(), payout)
+    expect(await data.payoutParts(payout)).toEqual({items: [], next: null})
   })
 
   test('nothing is paid to another address than the one that the form showed', async () => {
@@ -308,6 +341,7 @@ describe('with a live session', () => {
       deposits: () => data.deposits({user: user!.id}),
       deposit: () => data.deposit(deposit!.id),
       payout: () => data.payout(payout),
+      payoutParts: () => data.payoutParts(payout),
       cancel: () => data.cancelPayout(request(), payout),
       revoke: () => data.revokeApiKey(request(), key),
       endpoint: () => data.endpoint(endpoint),
@@ -345,13 +379,32 @@ describe('with a live session', () => {
     seen.push(await news())
     expect(new Set(seen).size).toBe(4)
   })
+
+  test('there is news, too, while a payout collects its deposits, which are shown as far as they are', async () => {
+    const news = async () =>
+      (await pool.query<{news: string}>('select news from dashboard.news($1)', [[ada.token]])).rows[0]!.news
+    for (const amount of [1, 2, 3]) await money.deposit(shop.address, amount * 1_000_000)
+    const payout = `pay_${(await money.withoutAllocation(shop, 'USDC', () => money.claim(shop))).replaceAll('-', '')}`
+    const collected = async () => {
+      const {collected_count, deposit_count} = await data.payout(payout)
+      const parts = (await data.payoutParts(payout)).items
+      return [collected_count, deposit_count, parts.map(({amount}) => amount)]
+    }
+    const seen = [await news()]
+    for (const amounts of [[], ['1'], ['2', '1'], ['3', '2', '1']]) {
+      expect(await collected()).toEqual([amounts.length, 3, amounts])
+      await money.allocate(shop, 1)
+      seen.push(await news())
+    }
+    expect(await collected()).toEqual([null, 3, ['3', '2', '1']])
+    expect(new Set(seen).size).toBe(5)
+  })
 })
 
 describe('what people look for', () => {
   test('a payment request is found by its reference, its address and its transaction, and whoever has one is told so', async () => {
     expect(await data.hasPaymentRequests()).toBe(false)
-    const requests = await PaymentRequests.open(money.db)
-    const made = await requests.create(money.api, shop.merchantId, {amount: 2_500_000})
+    const made = await paymentRequests.create(money.api, shop.merchantId, {amount: 2_500_000})
     const txid = await money.deposit(made.address, 2_500_000)
     const label = '2.5 USDC on ETH, paid'
     for (const text of [made.external_id, made.address, made.address.toLowerCase(), txid])

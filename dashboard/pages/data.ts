@@ -152,6 +152,8 @@ export const PayoutDetail = Payout.extend({
   fee_bps: z.int(),
   sweep_first: z.boolean(),
   deposit_count: z.int(),
+  /** How many of them it has collected so far; null once it has all. */
+  collected_count: z.int().nullable(),
   /** When each step began; null if it did not. */
   sweeping_at: timestamp.nullable(),
   swept_at: timestamp.nullable(),
@@ -160,6 +162,27 @@ export const PayoutDetail = Payout.extend({
   events: z.array(Event),
 })
 export type PayoutDetail = z.infer<typeof PayoutDetail>
+
+/** One thing that a payout is made of. */
+export const PayoutPart = z.object({
+  /** receipt: what reached the address of a payment request. adjustment: a debt, or what cancels one. */
+  type: z.enum(['deposit', 'receipt', 'adjustment']),
+  /** Below zero for a debt. */
+  amount: z.string(),
+  /** Why there is an adjustment. */
+  reason: z.string().nullable(),
+  /** Of a deposit of a user: it, or the one that an adjustment is about. */
+  deposit_id: z.string().nullable(),
+  /** Of the deposit, now; null for an adjustment. */
+  status: depositStatus.nullable(),
+  txid: z.string().nullable(),
+  user_id: z.string().nullable(),
+  external_ref: z.string().nullable(),
+  /** The reference of the payment request. */
+  external_id: z.string().nullable(),
+  created_at: timestamp,
+})
+export type PayoutPart = z.infer<typeof PayoutPart>
 
 /** Where payouts of a chain go: a row for each enabled chain, and for others that have an address. */
 export const PayoutAddress = z.object({
@@ -293,6 +316,9 @@ export class Data {
   payouts = (by: {status?: string; chain?: string; before?: string}): Promise<Page<Payout>> =>
     this.#call(pageOf(Payout), 'payouts', by.status ?? null, by.chain ?? null, by.before ?? null, pageSize)
   payout = (id: string) => this.#call(PayoutDetail, 'payout', id)
+  /** What it is made of, as far as it has collected that. */
+  payoutParts = (id: string, before?: string): Promise<Page<PayoutPart>> =>
+    this.#call(pageOf(PayoutPart), 'payout_parts', id, before ?? null, pageSize)
   /** The balance of a pair; null if there is none. */
   balance = (chain: string, token: string) => this.#call(Balance.nullable(), 'balance', chain, token)
   /** How much of a new payment request may be missing, in basis points. */

@@ -132,6 +132,28 @@ test('what cannot be read is refused in words for people, and no link makes a pa
   expect(await said('/payout-addresses?saved=ETH')).not.toContain('is saved')
 })
 
+test('a payout lists what it is made of, in the part of its page that is live, with a page of its own for older deposits', async () => {
+  const {merchantId, address} = await money.merchant()
+  const {token} = await signIn(money.db, merchantId)
+  for (let n = 1; n <= 26; n++) await money.deposit(address, n * 1_000_000)
+  const id = `pay_${(await money.claim({merchantId, address, userId: ''})).replaceAll('-', '')}`
+  const text = async (url: string) => read(await ask(url, {token}))
+  for (const url of [`/payouts/${id}`, `/payouts/${id}/part`, `/payouts/${id}/deposits`]) {
+    const page = await text(url)
+    expect([url, page.includes('>26 USDC</a>'), page.includes('>1 USDC</a>')]).toEqual([url, true, false])
+  }
+  const [, older] = /href="([^"]*)">Older</.exec(await text(`/payouts/${id}`))!
+  expect(older).toMatch(`/payouts/${id}/deposits?before=`)
+  const page = await text(older!)
+  expect([page.includes('>1 USDC</a>'), page.includes('>2 USDC</a>'), page.includes('>Older<')]).toEqual([
+    true,
+    false,
+    false,
+  ])
+  expect((await statusOf(`/payouts/${id}/deposits`))[0]).toBe(404) // of another merchant
+  expect((await statusOf(`/payouts/${id}/deposits?before=x`, {token}))[0]).toBe(400)
+})
+
 test('why an endpoint is disabled is said in words', () => {
   const said = (reason: string) =>
     refusalOf({code: 'SL422', message: `the endpoint is disabled (${reason}); enable it first`})

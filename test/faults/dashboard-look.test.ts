@@ -7,6 +7,7 @@ import {codeAt} from '../../dashboard/auth/totp.ts'
 import {hasChromium, launchChromium} from '../support/chromium.ts'
 import {form, pagesOf, payoutForm, things} from '../support/dashboard-routes.ts'
 import {alertOf, follow, heading, type Person, Site, send} from '../support/dashboard-site.ts'
+import {PaymentRequests} from '../support/payment-requests.ts'
 import {idOf, type TestUser} from '../support/people.ts'
 import {step} from '../support/sign-in.ts'
 import {type Receiver, startReceiver} from '../support/webhooks.ts'
@@ -134,17 +135,26 @@ describe.skipIf(!hasChromium)('the dashboard in Chromium (skipped without one: s
     }
   }
 
-  /** A deposit, a payout and a balance with the longest amounts; their pages. */
+  /** A deposit, a payout with a payment and a debt, and a balance, with the longest amounts; their pages. */
   async function longAmounts(shop: TestUser): Promise<string[]> {
     const {money} = site
-    const paid = async () => {
+    const paid = async (recipient = shop.address) => {
       const txid = money.newTxid()
-      await money.block([{txid, token: 'ETH', amount: longAmount.units, recipient: shop.address}], [])
+      await money.block([{txid, token: 'ETH', amount: longAmount.units, recipient}], [])
       await money.finalize()
       return txid
     }
     const txid = await paid()
+    const requests = await PaymentRequests.open(money.db)
+    const externalId = `${await requests.prefixOf(shop.merchantId)}-${'a-reference-without-an-end-'.repeat(9)}`
+    const request = await requests.create(money.api, shop.merchantId, {currency: 'ETH', externalId, amount: '1'})
+    await paid(request.address)
     const payout = await money.claim(shop, 'ETH')
+    await money.db.rows(
+      `insert into app.adjustment (merchant_id, chain, token, amount, reason, deposit_id, settlement_id)
+       select p.merchant_id, p.chain, p.token, -d.amount, 'deposit_lost', d.id, p.id from app.payout p, app.deposit d where p.id = $1 and d.txid = $2`,
+      [payout, txid],
+    )
     await paid()
     const [ids] = await money.db.rows<{deposit: string; payout: string}>(
       `select app.public_id('dep', id) as deposit, app.public_id('pay', $2) as payout from app.deposit where txid = $1`,

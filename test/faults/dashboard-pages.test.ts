@@ -148,6 +148,21 @@ describe.skipIf(!hasChromium)('the dashboard in Chromium (skipped without one: s
     expect(await page.evaluate('window.isTheSame')).toBe(true)
   })
 
+  test('what a payout is made of shows on its open page as soon as it has collected that, and leads to each deposit', async () => {
+    const txid = await site.money.deposit(shop.address, 20_000_000)
+    await site.money.deposit(shop.address, 5_000_000)
+    const payout = await site.money.withoutAllocation(shop, 'USDC', () => site.money.claim(shop))
+    await open(`/payouts/pay_${payout.replaceAll('-', '')}`)
+    await says('It is still collecting: 0 of 2 deposits so far.')
+    await page.evaluate('window.isTheSame = true')
+    while (await site.money.allocate(shop, 1));
+    await says('Together this is the gross: 25 USDC.')
+    expect(await page.evaluate('window.isTheSame')).toBe(true)
+    await click('link', '20 USDC')
+    await heading(page, '20 USDC')
+    expect(await main(page).textContent()).toContain(txid)
+  })
+
   test('an endpoint is added, tested with each type, rotated, disabled and enabled; what failed is sent again, and what it said is shown', async () => {
     await open('/webhooks')
     await says('No webhook endpoint yet.')

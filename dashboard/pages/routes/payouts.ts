@@ -8,6 +8,7 @@ import {chainsOf} from '../chains.ts'
 import {before, id, read, show, submit} from '../form.ts'
 import {type Fields, fieldsOf} from '../view.ts'
 import {question} from '../views/notices.ts'
+import {payoutParts, payoutPartsPage} from '../views/payout-parts.ts'
 import {
   newPayoutPage,
   nothingToPayOut,
@@ -32,14 +33,23 @@ export function payouts(app: App, context: Context): void {
 
   app.get('/payouts', async request => show(request, payoutsPage(await list(request), request.me.chains)))
   app.get('/payouts/part', async request => payoutList(await list(request)).text)
+  /** With a page of what it is made of. */
+  const whole = async (request: FastifyRequest, query: {before?: string} = {}) => {
+    const {id: asked} = read(id, request.params)
+    const [payout, page] = await Promise.all([one(request), request.data.payoutParts(asked, query.before)])
+    return {payout, page, query}
+  }
   app.get('/payouts/:id', async request => {
-    const payout = await one(request)
-    return show(request, payoutPage(payout, chains(payout.chain)))
+    const found = await whole(request)
+    return show(request, payoutPage(found.payout, chains(found.payout.chain), payoutParts(found)))
   })
   app.get('/payouts/:id/part', async request => {
-    const payout = await one(request)
-    return payoutPart(payout, chains(payout.chain)).text
+    const found = await whole(request)
+    return payoutPart(found.payout, chains(found.payout.chain), payoutParts(found)).text
   })
+  app.get('/payouts/:id/deposits', async request =>
+    show(request, payoutPartsPage(await whole(request, read(z.object({before}), request.query)))),
+  )
 
   async function draft({data, me}: FastifyRequest, typed: Fields, error?: string) {
     const {chain, token} = read(z.object(pair), typed)

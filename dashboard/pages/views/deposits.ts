@@ -27,7 +27,7 @@ export const depositStatuses = ['pending', 'final', 'reorged'] as const
 
 const tones: Record<Deposit['status'], Tone> = {pending: 'wait', final: 'good', reorged: 'bad'}
 
-export const depositState = ({status: state}: Deposit) => status(state, tones[state])
+export const depositState = ({status: state}: Pick<Deposit, 'status'>) => status(state, tones[state])
 
 const progress = ({status, confirmations}: Deposit, {needed}: ShownChain) =>
   status === 'pending' &&
@@ -35,7 +35,7 @@ const progress = ({status, confirmations}: Deposit, {needed}: ShownChain) =>
     ? `${Math.min(confirmations, needed)} of ${counted(needed, 'confirmation')}`
     : counted(confirmations, 'confirmation'))
 
-const userLink = ({user_id, external_ref}: Deposit) =>
+export const userLink = ({user_id, external_ref}: Pick<Deposit, 'user_id' | 'external_ref'>) =>
   html`<a class="clip" href="/users/${user_id}">${referenceOf(external_ref)}</a>`
 
 /** Without a column for the user on a page that is about one. */

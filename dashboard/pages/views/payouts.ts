@@ -102,15 +102,16 @@ export const payoutsPage = (list: List, codes: readonly string[]): View => ({
   })}`,
 })
 
-export const payoutPage = (payout: PayoutDetail, chain: ShownChain): View => ({
+/** `parts`: what it is made of (payout-parts.ts). */
+export const payoutPage = (payout: PayoutDetail, chain: ShownChain, parts: Html): View => ({
   title: `${payout.net} ${payout.token}`,
   section: '/payouts',
   parent: ['/payouts', 'Payouts'],
   isLive: true,
-  body: live('payout', `/payouts/${payout.id}/part`, payoutPart(payout, chain)),
+  body: live('payout', `/payouts/${payout.id}/part`, payoutPart(payout, chain, parts)),
 })
 
-export const payoutPart = (payout: PayoutDetail, chain: ShownChain): Html =>
+export const payoutPart = (payout: PayoutDetail, chain: ShownChain, parts: Html): Html =>
   html`${why(payout)}<div class="columns">${card({
     title: 'Steps',
     action: html`<span role="status">${payoutState(payout)}</span>`,
@@ -136,7 +137,7 @@ export const payoutPart = (payout: PayoutDetail, chain: ShownChain): Html =>
       ],
       ['Id', copyable(payout.id, 'id')],
     ]),
-  })}</div>`
+  })}</div>${parts}`
 
 const transactionOf = ({txid, status: state}: Payout, chain: ShownChain): Part => {
   if (txid) return transaction(txid, chain)

@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import {describe, expect, test} from 'vitest'
 import {page} from '../../layout.ts'
 import type {ShownChain} from '../chains.ts'
-import type {AuditEntry, Endpoint, Me, Overview, PayoutDetail} from '../data.ts'
+import type {AuditEntry, Endpoint, Me, Overview, PayoutDetail, PayoutPart} from '../data.ts'
 import type {View} from '../view.ts'
 import {apiKeysPage, createdApiKeyPage, newApiKeyPage, revokeKeyPage} from './api-keys.ts'
 import {auditLogPage} from './audit-log.ts'
@@ -11,6 +11,7 @@ import {deliveryPage, sentAgain} from './deliveries.ts'
 import {depositPage, depositsPage} from './deposits.ts'
 import {overviewPage} from './overview.ts'
 import {payoutAddressesPage, payoutAddressPage} from './payout-addresses.ts'
+import {payoutParts, payoutPartsPage} from './payout-parts.ts'
 import {payoutPage} from './payouts.ts'
 import {searchPage} from './search.ts'
 import {userPage} from './users.ts'
@@ -101,12 +102,28 @@ function thingsOf(text: string) {
     fee_bps: 50,
     sweep_first: true,
     deposit_count: 1,
+    collected_count: null,
     sweeping_at: at,
     swept_at: null,
     paying_at: at,
     finished_at: null,
     events,
   }
+  const part: PayoutPart = {
+    type: 'deposit',
+    amount: text,
+    reason: null,
+    deposit_id: text,
+    status: 'final',
+    txid: text,
+    user_id: text,
+    external_ref: text,
+    external_id: null,
+    created_at: at,
+  }
+  const receipt: PayoutPart = {...part, type: 'receipt', deposit_id: null, user_id: null, external_id: text}
+  const debt: PayoutPart = {...receipt, type: 'adjustment', reason: text, status: null}
+  const parts = {payout, query: {}, page: {items: [part, receipt, debt], next: text}}
   const endpoint: Endpoint = {
     id: text,
     url: text,
@@ -139,17 +156,18 @@ function thingsOf(text: string) {
     has_whitelisted: false,
     has_payment_requests: true,
   }
-  return {chain, chains, me, delivery, deposit, payout, endpoint, key, address, audit, overview}
+  return {chain, chains, me, delivery, deposit, payout, parts, endpoint, key, address, audit, overview}
 }
 
 /** Every page that shows text of others. */
 function viewsOf(text: string): View[] {
-  const {chain, chains, me, delivery, deposit, payout, endpoint, key, address, audit, overview} = thingsOf(text)
+  const {chain, chains, me, delivery, deposit, payout, parts, endpoint, key, address, audit, overview} = thingsOf(text)
   return [
     overviewPage({overview, chains, me, apiUrl: text}),
     depositPage(deposit, chain),
     depositsPage({query: {}, page: {items: [deposit], next: null}, chains, hasPaymentRequests: true}, [text]),
-    payoutPage(payout, chain),
+    payoutPage(payout, chain, payoutParts(parts)),
+    payoutPartsPage(parts),
     userPage(
       {id: text, external_ref: text, created_at: at, addresses: [{chain: 'ETH', address: text}]},
       {items: [deposit], next: text},
@@ -209,10 +227,13 @@ test('no field of a merchant, a payer or a webhook becomes markup', () => {
 })
 
 describe('what pages say', () => {
-  const {chain, chains, me, delivery, deposit, payout, endpoint, key, address, audit, overview} = thingsOf('x')
+  const {chain, chains, me, delivery, deposit, payout, parts, endpoint, key, address, audit, overview} = thingsOf('x')
   const soon = new Date(Date.now() + 48 * 3_600_000).toISOString()
-  const payoutText = (changes: Partial<PayoutDetail>) =>
-    readingOf(payoutPage({...payout, waiting: null, error: null, ...changes}, chain))
+  const payoutOf = (changes: Partial<PayoutDetail>, items: PayoutPart[] = []) => {
+    const changed = {...payout, waiting: null, error: null, ...changes}
+    return payoutPage(changed, chain, payoutParts({payout: changed, query: {}, page: {items, next: null}}))
+  }
+  const payoutText = (...of: Parameters<typeof payoutOf>) => readingOf(payoutOf(...of))
 
   test('a payout whose address counts as whitelisted later waits for that time, and not for the operator', () => {
     const waiting = {code: 'address_not_whitelisted', message: 'the operator has to act', since: at}
@@ -249,15 +270,46 @@ describe('what pages say', () => {
     expect(text).not.toMatch(/failed|none yet/i)
   })
 
+  test('a payout says what it is made of: deposits and payments are told apart, and debts say why', () => {
+    const [deposit, receipt, debt] = parts.page.items as [PayoutPart, PayoutPart, PayoutPart]
+    const items = [
+      {...debt, amount: '-5', reason: 'deposit_lost', deposit_id: 'dep_1'},
+      {...debt, amount: '1', reason: 'paid_after_all'},
+      {...deposit, external_ref: 'ada', deposit_id: 'dep_2', status: 'reorged' as const},
+      {...receipt, external_id: 'acme-1'},
+    ]
+    const text = payoutText({gross: '14'}, items)
+    expect(text).toContain('Together this is the gross: 14 x.')
+    for (const row of [
+      '-5 x debt A reorganisation took it away after an earlier payout had begun to pay it',
+      '1 x credit An earlier payout was paid twice',
+      'x x reorged ada',
+      'x x final Payment request acme-1',
+    ])
+      expect(text).toContain(row)
+    const links = [...page(payoutOf({}, items)).matchAll(/href="\/(deposits|users)\/([^"]*)"/g)].map(([, ...to]) => to)
+    expect(links).toEqual([
+      ['deposits', 'dep_1'],
+      ['deposits', 'dep_2'],
+      ['users', 'x'],
+    ])
+  })
+
+  test('a payout that still collects its deposits does not show a part of them as the whole, and one that failed is made of nothing', () => {
+    const collecting = payoutText({deposit_count: 250, collected_count: 100}, parts.page.items)
+    expect(collecting).toContain('It is still collecting: 100 of 250 deposits so far.')
+    expect(collecting).not.toContain('Together')
+    const failed = payoutText({status: 'failed', collected_count: 100})
+    expect(failed).toContain('Nothing any more: its deposits are in the balance again, or in a later payout.')
+    expect(failed).not.toMatch(/Together|still collecting/)
+  })
+
   test('events say who got them, as it was then; deliveries of a deleted endpoint are no links', () => {
     const event = {id: 'x', type: 'payout.failed', created_at: at}
     expect(payoutText({events: [{...event, deliveries: []}]})).toContain(
       'No webhook endpoint got events of this type then.',
     )
-    const view = payoutPage(
-      {...payout, events: [{...event, deliveries: [{...delivery, endpoint_deleted: true}]}]},
-      chain,
-    )
+    const view = payoutOf({events: [{...event, deliveries: [{...delivery, endpoint_deleted: true}]}]})
     expect(page(view)).not.toContain('/deliveries/')
   })
 

@@ -115,6 +115,7 @@ language sql stable security definer set search_path = pg_catalog rows 100 as $$
     (select e.sequence from app.event e where e.merchant_id = o.merchant_id and e.sequence is not null and not e.is_test order by e.sequence desc limit 1),
     (select max(greatest(p.created_at, p.sweeping_at, p.swept_at, p.paying_at, p.waiting_since))
       from unnest('{pending,sweeping,swept,paying}'::text[]) t (status) join app.payout p on p.merchant_id = o.merchant_id and p.status = t.status),
+    (select string_agg(c.id || ':' || c.done_count, ' ' order by c.id) from app.claim c where c.merchant_id = o.merchant_id and c.finished_at is null),
     case when exists (select from app.asset a join app.deposit d on d.merchant_id = o.merchant_id and d.chain = a.chain and d.token = a.token
       and d.status = 'pending' and d.credited and d.user_id is not null) then floor(extract(epoch from now()) / 4) end) as news) n
   join session s using (merchant_id)

@@ -71,21 +71,46 @@ $$;
 comment on function dashboard.payouts is 'A page of the payouts, the newest first; null leaves a filter out.';
 grant execute on function dashboard.payouts to sluice_dashboard;
 
-create or replace function dashboard.payout(token text, public_id text) returns json
-language plpgsql stable security definer set search_path = pg_catalog as $$
-declare
-  merchant uuid := dashboard.merchant_of(token);
-  p app.payout;
+create or replace function dashboard.own_payout(merchant uuid, public_id text) returns app.payout
+language plpgsql stable set search_path = pg_catalog as $$
+declare p app.payout;
 begin
   select * into p from app.payout o where o.id = dashboard.uuid_of('pay', public_id) and o.merchant_id = merchant;
   if p.id is null then raise exception 'there is no payout with this id' using errcode = 'SL404', detail = 'payout'; end if;
+  return p;
+end $$;
+comment on function dashboard.own_payout is 'The payout of this merchant with this id; raises SL404 if there is none.';
+
+create or replace function dashboard.payout(token text, public_id text) returns json
+language plpgsql stable security definer set search_path = pg_catalog as $$
+declare
+  p app.payout := dashboard.own_payout(dashboard.merchant_of(token), public_id);
+  claimed app.claim;
+begin
+  select * into claimed from app.claim c where c.payout_id = p.id and c.kind = 'claim';
   return dashboard.payout_item(p)::jsonb || jsonb_build_object('fee_bps', p.fee_bps, 'sweep_first', p.sweep_first,
-    'deposit_count', (select c.deposit_count from app.claim c where c.payout_id = p.id and c.kind = 'claim'),
+    'deposit_count', claimed.deposit_count, 'collected_count', case when claimed.finished_at is null then claimed.done_count end,
     'sweeping_at', app.iso(p.sweeping_at), 'swept_at', app.iso(p.swept_at), 'paying_at', app.iso(p.paying_at),
     'finished_at', app.iso(p.finished_at), 'events', dashboard.events_of(p.id));
 end $$;
 comment on function dashboard.payout is 'A payout, when each step began, and what its merchant was notified of.';
 grant execute on function dashboard.payout to sluice_dashboard;
+
+create or replace function dashboard.payout_parts(token text, public_id text, before text, size int) returns json
+language plpgsql stable security definer set search_path = pg_catalog as $$
+declare p app.payout := dashboard.own_payout(dashboard.merchant_of(token), public_id);
+begin
+  return (select dashboard.page(array_agg(json_build_object('type', t.type, 'amount', app.decimal(t.amount, a.decimals), 'reason', t.reason,
+      'deposit_id', case when d.user_id is not null then app.public_id('dep', d.id) end, 'status', t.status, 'txid', d.txid,
+      'user_id', app.public_id('usr', d.user_id), 'external_ref', u.external_ref, 'external_id', r.external_id, 'created_at', app.iso(t.created_at))
+      order by t.place desc), array_agg(t.place::text order by t.place desc), size)
+    from (select * from app.payout_parts(case when p.status <> 'failed' then p.id end, least(before::numeric, 9223372036854775807)::bigint, size + 1)
+      order by place desc limit size + 1) t
+    join app.asset a on a.chain = p.chain and a.token = p.token left join app.deposit d on d.id = t.deposit_id
+    left join app.user u on u.id = d.user_id left join app.payment_request r on r.id = d.payment_request_id);
+end $$;
+comment on function dashboard.payout_parts is 'A page of what a payout is made of, as far as it has collected that: adjustments, then its deposits, the newest first. Nothing if it failed.';
+grant execute on function dashboard.payout_parts to sluice_dashboard;
 
 create or replace function dashboard.create_payout(token text, request uuid, of_chain text, of_token text, sweep_first boolean, shown_address text)
 returns json
