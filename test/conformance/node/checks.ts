@@ -223,6 +223,7 @@ async function paysOut(world: World, asset: Asset): Promise<void> {
   expectEqual('the payout', [payout.status, payout.error], ['completed', null])
   const gross = sources.reduce((sum, {amount}) => sum + BigInt(amount), 0n)
   expectEqual('the gross amount', payout.gross, world.coins(gross, asset))
+  expectEqual('the sum of what the payout is made of', await world.sumOf(id, asset), gross)
   expectEqual(`what ${to} has`, world.coins(await world.node.balance(to, asset), asset), payout.net)
   for (const {address, amount} of sources) {
     const left = await world.node.balance(address, asset)

@@ -5,7 +5,7 @@ import {writeFileSync} from 'node:fs'
 import path from 'node:path'
 import {promisify} from 'node:util'
 import pg from 'pg'
-import {formatUnits} from 'viem'
+import {formatUnits, parseUnits} from 'viem'
 import {z} from 'zod'
 import {readProcesses} from '../../../base/home.ts'
 import {familyOf} from '../../../chains/families.ts'
@@ -44,6 +44,7 @@ const Payout = z.object({
   error: z.unknown().optional(),
 })
 export type Payout = z.infer<typeof Payout>
+const Parts = z.object({deposits: z.array(z.object({amount: z.string()})), has_more: z.literal(false)})
 
 const Shown = z.object({
   status: z.string(),
@@ -204,6 +205,12 @@ export class World {
 
   async payout(id: string): Promise<Payout> {
     return await this.#call(Payout, 'GET', `/v1/payouts/${id}`)
+  }
+
+  /** The sum of what a payout is made of. */
+  async sumOf(id: string, {decimals}: Asset): Promise<bigint> {
+    const {deposits} = await this.#call(Parts, 'GET', `/v1/payouts/${id}/deposits?limit=200`)
+    return deposits.reduce((sum, {amount}) => sum + parseUnits(amount, decimals), 0n)
   }
 
   /** Where a payout is, and what it waits for, in words. */
