@@ -152,7 +152,7 @@ export class Custody {
       const decision = await family.judge(context, intent)
       if ('attempt' in decision) return {response: responseOf(family, decision.attempt)}
       const {plan} = decision
-      beforeFirstSignature(context, plan.chain)
+      if (isFirst(plan)) beforeFirstSignature(context, plan.chain)
       await budget.charge(plan)
       const signed = await family.sign(context.chains.get(plan.chain)!, this.#keys, plan)
       const more = plan.conflictKey === null ? await detailsOfNew(context, plan, signed.txid) : {}
@@ -175,6 +175,11 @@ export class Custody {
     this.#log.warn({code, intent: request.intent, subject}, 'refused')
     return {ok: false, code, message, ...(needed && {needed})}
   }
+}
+
+/** What replaces or cancels a payment under way has its conflict key: whatever else was signed for it, only one of them can be mined. */
+function isFirst({conflictKey, isForPaymentUnderWay}: Plan): boolean {
+  return conflictKey === null || !isForPaymentUnderWay
 }
 
 function inPlace(asked: Asked[]): Asked[] {

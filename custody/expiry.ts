@@ -37,8 +37,8 @@ export function attemptToRepeat<A extends Attempt>(
 }
 
 /**
- * Throws a Refusal that passes while the journal may lack a transaction that may still be mined, or that a block holds unknown to us. Custody calls it
- * before each new signature; only chains whose transactions expire are ever unproven, where each new signature is a first one.
+ * Throws a Refusal that passes while the journal may lack a transaction that a block holds unknown to us or, where transactions expire, that may still be
+ * mined. Custody calls it before each first signature; where transactions expire, each new one is a first one.
  */
 export function beforeFirstSignature({journal}: PolicyContext, chain: string): void {
   const why = journal.whyUnproven(chain)

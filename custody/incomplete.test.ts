@@ -1,5 +1,5 @@
-// A journal that may lack entries: when custody finds that, and what it waits for before it signs for the first time on a chain whose transactions
-// expire. The tests make Ethereum's transactions expire by height and by time, so that these tests need no chain that does.
+// A journal that may lack entries: when custody finds that, and what it waits for before it signs for the first time. The tests make Ethereum's
+// transactions expire by height and by time, so that these tests need no chain that does; Polygon's exclude each other by their nonces.
 import {existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync} from 'node:fs'
 import {tmpdir} from 'node:os'
 import path from 'node:path'
@@ -8,7 +8,8 @@ import {afterAll, afterEach, beforeAll, beforeEach, describe, expect, test} from
 import {ChainWriter} from '../test/support/chain-writer.ts'
 import {killCustody} from '../test/support/custody.ts'
 import {type TestDatabase, testDatabase} from '../test/support/database.ts'
-import {sweepIntent, WrittenEvm} from '../test/support/evm/written-world.ts'
+import {fees, higherFees, sweepIntent, WrittenEvm} from '../test/support/evm/written-world.ts'
+import {until} from '../test/support/until.ts'
 import {junk} from '../test/support/written-world.ts'
 import {restoreBackup, writeBackup} from './backup.ts'
 import {families} from './families.ts'
@@ -102,7 +103,7 @@ describe('a journal is found incomplete', () => {
     expect([mark(), readFileSync(journalFile(home), 'utf8').split('\n').length]).toEqual([undefined, 5])
   })
 
-  test('if the file lacks two turns, on whatever chains; then only chains whose transactions expire wait', async () => {
+  test('if the file lacks two turns, on whatever chains; then every chain waits', async () => {
     const journal = open()
     for (const stream of ['pool:evm', 'ETH', 'POLYGON'])
       await turn(journal, draft(stream, stream === 'ETH' ? 'sweep' : 'pool'))
@@ -112,7 +113,7 @@ describe('a journal is found incomplete', () => {
     expect(mark()).toMatch(/^2\S+Z: it lacked entries that the database has$/)
     expect([again.whyUnproven('ETH'), again.whyUnproven('POLYGON')]).toEqual([
       expect.stringContaining('the journal may lack signatures'),
-      undefined,
+      expect.stringContaining('the journal may lack signatures'),
     ])
     expect(readFileSync(journalFile(home), 'utf8').split('\n')).toHaveLength(4)
   })
@@ -227,6 +228,36 @@ describe('an incomplete journal', () => {
     expect(await why()).toContain('second')
   })
 
+  test('where nonces or outputs exclude each other, is proven by a block that was made and read after it, and the decisions', async () => {
+    const polygon = await ChainWriter.open(db, 'POLYGON')
+    const whyNot = async () => {
+      const journal = open()
+      await journal.level()
+      return journal.whyUnproven('POLYGON')
+    }
+    const soon = () => new Date(Date.now() + 1000)
+    const incident = `insert into app.incident (chain, kind, subject, details) values ('POLYGON', 'unknown_transaction', '0xTreasury', '{}')`
+    await polygon.write({add: [{time: soon()}]}) // read before
+    markIncomplete(journalFile(home), 'a test')
+    expect(await whyNot()).toMatch(
+      /a test\); nothing new is signed until a block made after \S+Z is read, and no incident/,
+    )
+    await polygon.write({add: [{time: new Date(Date.now() - 60_000)}]}) // read now, and made before
+    expect(await whyNot()).toBeDefined()
+    await db.rows(incident)
+    await polygon.write({add: [{time: soon()}]})
+    expect(await whyNot()).toBeDefined()
+    await db.rows('delete from app.incident')
+    await db.rows(`update chain.cursor set halted_at = now() where chain = 'POLYGON'`)
+    expect(await whyNot()).toBeDefined()
+    await db.rows(`update chain.cursor set halted_at = null where chain = 'POLYGON'`)
+    expect(await whyNot()).toBeUndefined()
+    await db.rows(incident)
+    expect(await whyNot()).toBeUndefined() // it was proven
+    await db.rows('delete from app.incident')
+    await polygon.close()
+  })
+
   test('where the time of blocks ends transactions, waits for a final block past the longest lifetime', async () => {
     await db.rows(`update app.chain set ends_by = 'time', longest_lifetime = 60000 where chain = 'ETH'`)
     await finalBlocks(1, new Date(Date.now() + 90_000)) // whatever a block says that was read before
@@ -242,6 +273,50 @@ describe('an incomplete journal', () => {
   })
 })
 
+test('where nonces exclude each other, what replaces a payment under way is signed meanwhile, and what waits is woken when it is proven', async () => {
+  const world = await WrittenEvm.open()
+  await world.deposit(world.treasury, 10n ** 18n)
+  const begun = async () => {
+    const payout = await world.swept(await world.merchant())
+    await world.db.rows('select app.begin_payment($1, 42000000000000)', [payout])
+    const [row] = await world.db.rows<{id: string; nonce: number}>(
+      'select id, nonce from app.outgoing_payment where payout_id = $1',
+      [payout],
+    )
+    return {payout, ...row!}
+  }
+  const [signed, next] = [await begun(), await begun()]
+  const pay = ({payout, nonce}: typeof next, more: object) => ({intent: 'pay', payout_id: payout, nonce, ...more})
+  const [first] = await world.sign(pay(signed, fees))
+  await world.db.rows(`select app.store_signed($1, 1, 'effect', $2, $3, $4, 42000000000000, $5)`, [
+    signed.id,
+    first.txid,
+    first.raw,
+    first.amount,
+    fees,
+  ])
+  await killCustody(world.custody)
+  rmSync(journalFile(world.home))
+  await world.startCustody()
+  expect(await world.sign(pay(signed, higherFees), pay(next, fees))).toMatchObject([
+    {ok: true, ...higherFees},
+    {ok: false, code: 'copy_unproven'},
+  ])
+  await world.db.rows('delete from graphile_worker._private_jobs')
+  await world.db.rows(`select app.wait_outgoing_payment($1, 'copy_unproven', 'a test', 300000)`, [next.id])
+  await world.db.rows(`select app.wait_payout($1, 'copy_unproven', 'a test', 60000)`, [next.payout])
+  await world.writer.write({add: [{time: new Date(Date.now() + 1000)}]})
+  const jobs = () =>
+    world.db.rows<{key: string}>('select key from graphile_worker.jobs where key = any($1) order by key', [
+      ['send:ETH', `payout:${next.payout}`],
+    ])
+  await until(async () => (await jobs()).length === 2, {timeoutMs: 20_000, what: 'both jobs'})
+  const isDue = 'select next_step_at <= clock_timestamp() as due from app.outgoing_payment where id = $1'
+  expect(await world.db.rows(isDue, [next.id])).toEqual([{due: true}])
+  expect(await world.sign(pay(next, fees))).toMatchObject([{ok: true}])
+  await world.close()
+}, 60_000)
+
 test('custody signs nothing new until it is proven, and gives what it signed before; a restart changes nothing', async () => {
   const world = await WrittenEvm.open()
   await world.db.rows(expire)
@@ -251,9 +326,6 @@ test('custody signs nothing new until it is proven, and gives what it signed bef
     await world.forgeOutgoingPayment(intent)
     return intent
   }
-  await killCustody(world.custody)
-  rmSync(path.join(path.dirname(journalFile(world.home)), 'journal.incomplete')) // of a seed that was used elsewhere
-  await world.startCustody()
   const before = await signs(0)
   const [given] = await world.sign(before)
   expect(given).toMatchObject({ok: true})

@@ -10957,6 +10957,19 @@ begin
   return null;
 end $function$;
 
+-- Wakes what waited until custody signs again on a chain.
+CREATE OR REPLACE FUNCTION custody.announce_proven(of_chain text)
+ RETURNS void
+ LANGUAGE sql
+ SET search_path TO 'pg_catalog'
+AS $function$
+  update app.outgoing_payment s set next_step_at = clock_timestamp() where s.id in (
+    select o.id from app.outgoing_payment o where o.chain = of_chain and o.status <> 'final' and o.waiting_reason = 'copy_unproven'
+    for no key update skip locked);
+  select app.wake_outgoing_payments(of_chain);
+  select app.wake_payout(p.id) from app.payout p where p.chain = of_chain and p.waiting_reason = 'copy_unproven' and p.status not in ('completed', 'failed')
+$function$;
+
 -- Wakes the outgoing payments and payouts of a chain that wait for its fee budget.
 CREATE OR REPLACE FUNCTION custody.announce_raise()
  RETURNS trigger
@@ -10995,21 +11008,26 @@ CREATE OR REPLACE FUNCTION custody.follow_unproven_copies(of_mark text)
 AS $function$
   insert into custody.unproven_copy as u (chain, mark, noted_height) select k.chain, of_mark, coalesce(c.head_height, -1)
   from app.chain k left join chain.cursor c using (chain)
-  where k.attempts_exclude_by = 'expiry' and not exists (select from custody.unproven_copy o where o.chain = k.chain and o.mark = of_mark)
+  where not exists (select from custody.unproven_copy o where o.chain = k.chain and o.mark = of_mark)
   on conflict on constraint unproven_copy_pkey do update
   set mark = excluded.mark, noted_at = excluded.noted_at, noted_height = excluded.noted_height, start_height = null, proven_at = null;
 
-  update custody.unproven_copy u set start_height = c.final_height
-  from chain.cursor c join chain.block b on b.chain = c.chain and b.height = c.final_height
-  where c.chain = u.chain and u.start_height is null and c.final_height > u.noted_height and b.time >= u.noted_at;
+  update custody.unproven_copy u set start_height = b.height
+  from app.chain k join chain.cursor c using (chain)
+  join chain.block b on b.chain = c.chain and b.height = case k.attempts_exclude_by when 'expiry' then c.final_height else c.head_height end
+  where k.chain = u.chain and u.start_height is null and b.height > u.noted_height and b.time >= u.noted_at;
 
-  update custody.unproven_copy u set proven_at = clock_timestamp()
-  from app.chain k join chain.cursor c using (chain) join chain.block b on b.chain = c.chain and b.height = c.final_height
-  where k.chain = u.chain and u.proven_at is null and c.halted_at is null
-    and case k.ends_by when 'height' then c.final_height >= u.start_height + k.longest_lifetime
-      else u.start_height is not null and b.time >= u.noted_at + k.longest_lifetime * interval '1 millisecond' end
-    and clock_timestamp() >= u.noted_at + k.longest_lifetime_ms * interval '1 millisecond'
-    and not exists (select from app.incident i where i.chain = u.chain and i.kind = 'unknown_transaction' and i.resolved_at is null);
+  with proven as (
+    update custody.unproven_copy u set proven_at = clock_timestamp()
+    from app.chain k join chain.cursor c using (chain) join chain.block b on b.chain = c.chain and b.height = c.final_height
+    where k.chain = u.chain and u.proven_at is null and u.start_height is not null and c.halted_at is null
+      and case k.ends_by when 'height' then c.final_height >= u.start_height + k.longest_lifetime
+        when 'time' then b.time >= u.noted_at + k.longest_lifetime * interval '1 millisecond' else true end
+      and clock_timestamp() >= u.noted_at + coalesce(k.longest_lifetime_ms, 0) * interval '1 millisecond'
+      and not exists (select from app.incident i where i.chain = u.chain and i.kind = 'unknown_transaction' and i.resolved_at is null)
+    returning u.chain
+  )
+  select custody.announce_proven(p.chain) from proven p;
 
   select u.chain, custody.why_unproven(u) from custody.unproven_copy u where u.proven_at is null
 $function$;
@@ -11389,12 +11407,15 @@ CREATE OR REPLACE FUNCTION custody.why_unproven(u custody.unproven_copy)
  STABLE
  SET search_path TO 'pg_catalog'
 AS $function$
-  select format('the journal may lack signatures (%s); nothing new is signed until %s is final, it is %s, and no incident unknown_transaction of %s is open',
+  select case when k.attempts_exclude_by <> 'expiry' then format(
+    'the journal may lack signatures (%s); nothing new is signed until a block made after %s is read, and no incident unknown_transaction of %s is open',
+    u.mark, app.iso(u.noted_at), u.chain)
+  else format('the journal may lack signatures (%s); nothing new is signed until %s is final, it is %s, and no incident unknown_transaction of %s is open',
     u.mark,
     case when k.ends_by = 'time' then format('a block with the time %s or later', app.iso(u.noted_at + k.longest_lifetime * interval '1 millisecond'))
       when u.start_height is null then format('a block made after %s, and %s blocks after it,', app.iso(u.noted_at), k.longest_lifetime)
       else format('block %s', u.start_height + k.longest_lifetime) end,
-    app.iso(u.noted_at + k.longest_lifetime_ms * interval '1 millisecond'), u.chain)
+    app.iso(u.noted_at + k.longest_lifetime_ms * interval '1 millisecond'), u.chain) end
   from app.chain k where k.chain = u.chain
 $function$;
 

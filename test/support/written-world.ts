@@ -65,6 +65,7 @@ export abstract class WrittenWorld extends World {
     const home = newHome()
     mkdirSync(path.join(home, 'custody'))
     writeFileSync(path.join(home, 'custody', 'seed.json'), JSON.stringify(seed))
+    writeFileSync(path.join(home, 'custody', 'seed.new'), 'The journal lacks nothing.')
     const settings = {CUSTODY_PASSPHRASE: passphrase, ADDRESS_POOL_SIZE: String(poolSize), ...given}
     const custody = await startCustody(db, home, settings)
     const treasury = await treasuryOf(db, chainOf(chain).family)

@@ -302,7 +302,7 @@ export const expiry: Mutation[] = [
   {
     rule: 'Nothing is signed for the first time while the journal may lack entries',
     file: 'custody/custody.ts',
-    from: `      beforeFirstSignature(context, plan.chain)
+    from: `      if (isFirst(plan)) beforeFirstSignature(context, plan.chain)
 `,
     to: '',
     tests: ['custody/incomplete.test.ts'],
@@ -371,15 +371,15 @@ export const expiry: Mutation[] = [
   {
     rule: 'A copy is unproven until a block is final that was linked after it was found',
     file: 'db/functions/custody/unproven_copy.sql',
-    from: 'and c.final_height > u.noted_height and b.time >= u.noted_at;',
+    from: 'and b.height > u.noted_height and b.time >= u.noted_at;',
     to: 'and b.time >= u.noted_at;',
     tests: ['custody/incomplete.test.ts'],
   },
   {
     rule: 'A copy is unproven until a block is final that was made after it was found',
     file: 'db/functions/custody/unproven_copy.sql',
-    from: 'and c.final_height > u.noted_height and b.time >= u.noted_at;',
-    to: 'and c.final_height > u.noted_height;',
+    from: 'and b.height > u.noted_height and b.time >= u.noted_at;',
+    to: 'and b.height > u.noted_height;',
     tests: ['custody/incomplete.test.ts'],
   },
   {
@@ -392,31 +392,29 @@ export const expiry: Mutation[] = [
   {
     rule: 'A copy waits for the longest lifetime in the time of blocks',
     file: 'db/functions/custody/unproven_copy.sql',
-    from: `b.time >= u.noted_at + k.longest_lifetime * interval '1 millisecond' end
-    and`,
-    to: `true end
-    and`,
+    from: `b.time >= u.noted_at + k.longest_lifetime * interval '1 millisecond' else`,
+    to: `true else`,
     tests: ['custody/incomplete.test.ts'],
   },
   {
     rule: 'A copy waits for the longest lifetime by the clock',
     file: 'db/functions/custody/unproven_copy.sql',
-    from: `and clock_timestamp() >= u.noted_at + k.longest_lifetime_ms * interval '1 millisecond'`,
+    from: `and clock_timestamp() >= u.noted_at + coalesce(k.longest_lifetime_ms, 0) * interval '1 millisecond'`,
     to: '',
     tests: ['custody/incomplete.test.ts'],
   },
   {
     rule: 'A copy waits for every unknown transaction to be decided',
     file: 'db/functions/custody/unproven_copy.sql',
-    from: `and not exists (select from app.incident i where i.chain = u.chain and i.kind = 'unknown_transaction' and i.resolved_at is null);`,
-    to: ';',
+    from: `and not exists (select from app.incident i where i.chain = u.chain and i.kind = 'unknown_transaction' and i.resolved_at is null)`,
+    to: '',
     tests: ['custody/incomplete.test.ts'],
   },
   {
     rule: 'A copy is not proven by a halted chain',
     file: 'db/functions/custody/unproven_copy.sql',
-    from: 'and u.proven_at is null and c.halted_at is null',
-    to: 'and u.proven_at is null',
+    from: 'and u.start_height is not null and c.halted_at is null',
+    to: 'and u.start_height is not null',
     tests: ['custody/incomplete.test.ts'],
   },
   {
