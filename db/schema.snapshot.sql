@@ -1557,7 +1557,7 @@ create table app.outgoing_attempt (
   outgoing_payment_id uuid not null, -- The outgoing payment that it belongs to.
   attempt integer not null, -- 1 for the first; each later one offers a higher fee.
   kind text not null, -- effect: does what the outgoing payment is for. cancel: moves nothing.
-  raw text not null, -- The signed bytes, in hex.
+  raw text not null, -- The signed bytes, in hex; empty if sluice custody reconcile found the transaction in a block.
   token text not null, -- Token that it moves.
   source text not null, -- Address that the amount is taken from.
   recipient text not null, -- Address that it goes to.
@@ -1865,6 +1865,7 @@ create table app.unknown_transaction (
   chain text not null, -- Chain code.
   txid text not null, -- The transaction.
   incident_id bigint not null, -- The incident unknown_transaction of its sender that was open when it was seen.
+  moved jsonb, -- What it moved, as its block shows it: [{sender, recipient, token, amount}], in base units; null if its block was read by an older version.
   constraint unknown_transaction_pkey PRIMARY KEY (chain, txid),
   constraint unknown_transaction_incident_id_fkey FOREIGN KEY (incident_id) REFERENCES app.incident(id)
 );
@@ -10502,6 +10503,17 @@ begin
   perform chain.touch(of_chain, gone);
 end $function$;
 
+-- Notes what those of these transactions moved that are unknown here: {txid: [{sender, recipient, token, amount}]}.
+CREATE OR REPLACE FUNCTION chain.note_moved(of_chain text, moved jsonb)
+ RETURNS void
+ LANGUAGE sql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+  update app.unknown_transaction u set moved = note_moved.moved -> u.txid
+  where u.chain = of_chain and u.txid in (select jsonb_object_keys(note_moved.moved))
+$function$;
+
 -- Opens an incident, or renews it, about nodes ([{"setting", "calls", "from", "to"}, ...]) that show no internal transactions of many calls; with an empty list, closes it. An operator who keeps it is not told again for 30 days.
 CREATE OR REPLACE FUNCTION chain.note_no_internals(of_chain text, missing jsonb)
  RETURNS void
@@ -10918,14 +10930,14 @@ create table custody.refusal (
   constraint refusal_pkey PRIMARY KEY (id)
 );
 
--- Chains whose transactions expire for which custody's journal may lack entries. Until one is proven, custody signs nothing for the first time there.
+-- Chains for which custody's journal may lack entries. Until one is proven, custody signs nothing for the first time there.
 create table custody.unproven_copy (
   chain text not null, -- Chain code.
   mark text not null, -- When custody's journal was found incomplete, and why, as in the file journal.incomplete beside it.
   noted_at timestamp with time zone not null default clock_timestamp(), -- When it was noted here. What the missing entries signed was signed before.
   noted_height integer not null, -- The newest block that was read then; -1 if there was none.
-  start_height integer, -- The first final block found that was made and read after that; null until there is one.
-  proven_at timestamp with time zone, -- When nothing that the missing entries signed could be mined any more; null while something may.
+  start_height integer, -- The first block found that was made and read after that, where transactions expire the first final one; null until there is one.
+  proven_at timestamp with time zone, -- When what the missing entries signed was known, or, where transactions expire, could not be mined any more; null while something may.
   constraint unproven_copy_pkey PRIMARY KEY (chain)
 );
 
@@ -13089,6 +13101,7 @@ grant execute on function chain.is_past_end(custody.journal) to sluice_indexer;
 grant execute on function chain.note_contradiction(text,text,text) to sluice_indexer;
 grant execute on function chain.note_lapse(text,text,jsonb) to sluice_indexer;
 grant execute on function chain.note_mined(text,jsonb,text[],text[]) to sluice_indexer;
+grant execute on function chain.note_moved(text,jsonb) to sluice_indexer;
 grant execute on function chain.note_no_internals(text,jsonb) to sluice_indexer;
 grant execute on function chain.note_unconfirmed(text,jsonb) to sluice_indexer;
 grant execute on function chain.note_unproven(text,text,text) to sluice_indexer;

@@ -63,6 +63,20 @@ async function spentIn(query: Query, chain: string, blocks: ReadBlock[]): Promis
   })
 }
 
+/** Tells the database what these transactions of ours moved; it keeps that of the unknown ones. Their blocks must be written first. */
+export async function noteMoved(
+  query: Query,
+  blocks: ReadBlock[],
+  ours: Pick<ConfirmedTx, 'txid'>[],
+  {chain, display}: WriteOptions,
+): Promise<void> {
+  if (!ours.length) return
+  const moved: Record<string, object[]> = Object.fromEntries(ours.map(({txid}) => [txid, []]))
+  for (const {txid, sender, recipientKey, token, amount} of blocks.flatMap(({candidates}) => candidates))
+    moved[txid]?.push({sender: display(sender), recipient: display(recipientKey), token, amount: String(amount)})
+  await query('select chain.note_moved($1, $2)', [chain, JSON.stringify(moved)])
+}
+
 /** What a transaction of ours was signed for. */
 interface Purpose {
   txid: string

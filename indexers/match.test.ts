@@ -162,6 +162,26 @@ describe('a transaction of an address of ours', () => {
     expect([await success('0xunknown'), await success('0xreverted')]).toEqual([true, false])
   })
 
+  test('that nobody here knows is noted with all that it moved, and with nothing else of its block', async () => {
+    const of = [
+      moving('0xmoves'),
+      moving('0xmoves', {outputIndex: 0, token: 'ETH', amount: 2n, recipientKey: '0xthird'}),
+    ]
+    await include(sent('0xmoves'), ...of, moving('0xother'))
+    await include(sent('0xmovesnothing'))
+    const moved = 'select txid, moved from app.unknown_transaction where txid = any($1) order by txid'
+    expect(await db.rows(moved, [['0xmoves', '0xmovesnothing', '0xother']])).toEqual([
+      {
+        txid: '0xmoves',
+        moved: [
+          {sender: ours, recipient: theirs, token: 'USDC', amount: '5'},
+          {sender: ours, recipient: '0xthird', token: 'ETH', amount: '2'},
+        ],
+      },
+      {txid: '0xmovesnothing', moved: []},
+    ])
+  })
+
   test('that moves nothing succeeded if it was not reverted', async () => {
     await signed('0xcancel', {token: 'ETH', amount: '0', destination: ours})
     await include(sent('0xcancel'))

@@ -5,7 +5,7 @@ import type {Store} from '@subsquid/typeorm-store'
 import type {EntityManager} from 'typeorm'
 import {RetryableError} from '../base/errors.ts'
 import {at, type ReadBlock, spendsIn, type WriteOptions} from './block.ts'
-import {confirmedTxsIn} from './confirmed-txs.ts'
+import {confirmedTxsIn, noteMoved} from './confirmed-txs.ts'
 import {Block, Transfer} from './entities.ts'
 import {type Found, lookUp, type Query} from './look-up.ts'
 
@@ -24,7 +24,9 @@ export async function writeBlocks(store: Store, blocks: ReadBlock[], options: Wr
     }),
   )
   await store.insert(transfersIn(blocks, found, options))
-  await store.insert(await confirmedTxsIn(query, blocks, found, options))
+  const confirmedTxs = await confirmedTxsIn(query, blocks, found, options)
+  await store.insert(confirmedTxs)
+  await noteMoved(query, blocks, confirmedTxs, options)
   await noteMined(query, chain, blocks, () => true)
 }
 

@@ -157,6 +157,14 @@ test('a correct chain is read again without writing anything, unnoticed by the l
   expect(await dump()).toEqual(before)
 })
 
+test('what an unknown transaction moved is noted when its block is read again', async () => {
+  const unknown = `select txid from app.unknown_transaction where moved is null order by txid`
+  await db.rows('update app.unknown_transaction set moved = null')
+  expect(await db.rows(unknown)).toHaveLength(heights / 5)
+  await readAgain(new Source())
+  expect(await db.rows(unknown)).toEqual([{txid: `0xsent${heights}`}]) // it is not final
+})
+
 test('damaged final rows of every kind are repaired to match the chain, and nothing else changes', async () => {
   const healthy = await dump()
   const height = fc.integer({min: 1, max: final})

@@ -3,7 +3,7 @@
 import type pg from 'pg'
 import {PermanentError} from '../../base/errors.ts'
 import type {ReadBlock} from '../block.ts'
-import {confirmedTxsIn} from '../confirmed-txs.ts'
+import {confirmedTxsIn, noteMoved} from '../confirmed-txs.ts'
 import type {HistorySource} from '../family.ts'
 import {lookUp, type Query} from '../look-up.ts'
 import {noteMined, transfersIn} from '../match.ts'
@@ -36,7 +36,8 @@ export async function write(
     await to.anchor.hold('for update')
     const wanted = await withStoredTokens(to, transfersIn(blocks, found, to))
     const transfers = await correctRows(to, 'transfers', blocks, wanted)
-    const confirmedTxs = await correctRows(to, 'confirmed_txs', blocks, await confirmedTxsIn(query, blocks, found, to))
+    const ours = await confirmedTxsIn(query, blocks, found, to)
+    const confirmedTxs = await correctRows(to, 'confirmed_txs', blocks, ours)
     const doubtful = [...transfers.heights, ...confirmedTxs.heights].filter(height => !confirmed.has(height))
     if (doubtful.length) {
       await db.query('rollback')
@@ -44,6 +45,7 @@ export async function write(
     }
     const added = new Set(transfers.added)
     await noteMined(query, chain, blocks, id => added.has(id))
+    await noteMoved(query, blocks, ours, to)
     await noteProgress(query, run, next, {
       added: transfers.added.length + confirmedTxs.added.length,
       removed: transfers.removed + confirmedTxs.removed,

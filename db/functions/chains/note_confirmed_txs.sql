@@ -51,6 +51,14 @@ comment on function chain.note_confirmed_txs is 'Trigger: opens the incident unk
 create or replace trigger note_insert after insert on chain.confirmed_tx
   referencing new table as added for each statement execute function chain.note_confirmed_txs();
 
+create or replace function chain.note_moved(of_chain text, moved jsonb) returns void
+language sql security definer set search_path = pg_catalog as $$
+  update app.unknown_transaction u set moved = note_moved.moved -> u.txid
+  where u.chain = of_chain and u.txid in (select jsonb_object_keys(note_moved.moved))
+$$;
+comment on function chain.note_moved is 'Notes what those of these transactions moved that are unknown here: {txid: [{sender, recipient, token, amount}]}.';
+grant execute on function chain.note_moved to sluice_indexer;
+
 create or replace function app.payments_of(of_chain text, of_txid text, of_conflict_key text) returns setof uuid
 language sql stable set search_path = pg_catalog as $$
   select o.outgoing_payment_id from app.outgoing_attempt o where o.chain = of_chain and o.txid = of_txid
