@@ -66,6 +66,27 @@ const transactions = `
   left join app.merchant m on m.id = j.merchant_id
   where i.id = $1 and i.kind in ('unproven_expiry', 'contested_payment') order by j.seq`
 
+interface UnknownTransaction {
+  chain: string
+  txid: string
+  /** The block that holds it; null if none does any more. */
+  block: number | null
+  /** In words. */
+  paid: string
+  /** The payout that waits to pay the same: sluice custody reconcile enters it. */
+  payout: string | null
+}
+
+/** The transactions of an incident unknown_transaction. */
+const unknownTransactions = `
+  select u.chain, u.txid, i.height as block,
+    case when u.moved is null then 'not known: look it up in a block explorer'
+      else coalesce(custody.paid_in_words(u.chain, u.txid), 'nothing out of our addresses') end as paid,
+    app.public_id('pay', custody.paid_again(u.chain, u.txid)) as payout
+  from app.unknown_transaction u
+  left join lateral (select max(c.block_height) as height from chain.confirmed_tx c where c.chain = u.chain and c.txid = u.txid) i on true
+  where u.incident_id = $1 order by i.height, u.txid limit 100`
+
 export function addIncidentCommands(program: Command): void {
   const incident = program
     .command('incident')
@@ -117,7 +138,10 @@ export function addIncidentCommands(program: Command): void {
         const {rows} = await db.query<Incident>(`${select} where id = $1`, [id])
         const row = rows[0]
         if (!row) throw new PermanentError(`there is no incident ${id}; sluice incident list --all shows them`)
-        const {rows: about} = await db.query<Transaction>(transactions, [id])
+        const about = [
+          ...(await db.query<Transaction>(transactions, [id])).rows,
+          ...(await db.query<UnknownTransaction>(unknownTransactions, [id])).rows,
+        ]
         const {opened_at, resolved_at, details, ...rest} = row
         const shown = Object.entries(details).map(([name, value]) => [
           name,

@@ -267,6 +267,43 @@ test('an incident about an expired transaction shows its payment; an operator ma
   await db.rows(`delete from chain.cursor where chain = 'POLYGON'`)
 })
 
+test('an incident about unknown transactions shows what each of them moved, and the payout that waits to pay the same', async () => {
+  const [ids] = (await db.rows(`
+    with merchant as (insert into app.merchant (name, prefix, fee_bps) values ('Shop of the forgotten', 'forgotten', 100) returning id),
+      payout as (insert into app.payout (merchant_id, chain, token, gross, fee_bps, fee, net, address, sweep_first, next_step_at, created_at)
+        select id, 'ETH', 'USDC', 1000000, 100, 10000, 990000, '0xWallet', false, null, to_timestamp(0) from merchant returning id),
+      ours as (insert into custody.address (address, family, derivation_index, purpose) values ('0xOurs', 'evm', 999, 'deposit')),
+      block as (insert into chain.confirmed_tx (id, chain, txid, block_height, block_hash, block_time, account, nonce, success, fee)
+        values ('ETH:0xpaid', 'ETH', '0xpaid', 77, 'x', now(), '0xOurs', 3, true, 1))
+    select app.public_id('pay', id) as payout from payout`)) as [{payout: string}]
+  const [{id}] = (await db.rows(`select id::text from app.incident where subject = 'ETH:0xOurs'`)) as [{id: string}]
+  await db.rows('insert into app.unknown_transaction (chain, txid, incident_id) values ($1, $2, $3)', [
+    'ETH',
+    '0xolder',
+    id,
+  ])
+  const moved = [{sender: '0xOurs', recipient: '0xWallet', token: 'USDC', amount: '990000'}]
+  await db.rows('select chain.note_moved($1, $2)', ['ETH', JSON.stringify({'0xpaid': moved})])
+  const shown = {
+    chain: 'ETH',
+    txid: '0xpaid',
+    block: 77,
+    paid: '0.99 USDC to 0xWallet',
+    payout: ids.payout,
+  }
+  expect(await json('incident', 'show', id)).toMatchObject({
+    transactions: [
+      shown,
+      {txid: '0xolder', block: null, paid: 'not known: look it up in a block explorer', payout: null},
+    ],
+  })
+  const {stdout} = await sluice('incident', 'show', id)
+  expect(stdout).toMatch(/^paid +0\.99 USDC to 0xWallet$/m)
+  expect(await failure('incident', 'resolve', id, '--as', 'kept')).toContain(`payout ${ids.payout} still waits to pay`)
+  await db.rows(`update app.payout set status = 'failed' where address = '0xWallet'`)
+  await json('incident', 'resolve', id, '--as', 'kept')
+})
+
 test('several incidents are resolved together, or none of them', async () => {
   const {rows} = await db.pool.query<{id: number}>(
     `insert into app.incident (chain, kind, subject, details)

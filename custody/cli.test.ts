@@ -8,8 +8,11 @@ import {fileURLToPath} from 'node:url'
 import {afterAll, beforeAll, expect, test} from 'vitest'
 import {assertBooks} from '../test/support/books.ts'
 import {fees, higherFees, newAddress, tokenGas, WrittenEvm} from '../test/support/evm/written-world.ts'
+import {until} from '../test/support/until.ts'
 import {junk, type Merchant} from '../test/support/written-world.ts'
 import {readBackup} from './backup.ts'
+import {markIncomplete} from './incomplete.ts'
+import {journalFile} from './journal-file.ts'
 import {seedFile} from './seed.ts'
 
 const program = fileURLToPath(new URL('cli.ts', import.meta.url))
@@ -361,3 +364,50 @@ test('reconcile imports what was signed after an older backup, and all of it fin
   await assertBooks(world.db)
   expect((await custody(['reconcile'])).stdout).toContain('has every entry')
 })
+
+test('reconcile enters what it recognises on the chain only where the journal may lack signatures, and says what nobody knows', async () => {
+  const merchant = await world.merchant()
+  await world.deposit(merchant.address, 1000n)
+  const payout = await world.request(merchant, 'ETH')
+  const unfinished = await world.request(await paidIn(), 'ETH')
+  const [{next}] = (await world.db.rows(`select next_nonce as next from app.sender where address = $1`, [
+    world.treasury,
+  ])) as [{next: number}]
+  await world.writer.write({
+    add: [{confirmedTxs: [{txid: '0xforgotten', account: world.treasury, nonce: next, fee: 10n}]}],
+  })
+  const moved = {
+    '0xforgotten': [{sender: world.treasury, recipient: merchant.payoutAddress, token: 'ETH', amount: '990'}],
+  }
+  await world.db.rows(`select chain.note_moved('ETH', $1)`, [JSON.stringify(moved)])
+  await world.finalize()
+  const shown = `payout pay_${payout.replaceAll('-', '')}`
+  expect((await custody(['reconcile'])).stdout).toBe('The database has every entry of the journal.\n')
+  expect(await status(payout)).toBe('pending')
+
+  markIncomplete(journalFile(world.home), 'a test')
+  await until(async () => (await world.db.rows(`select from custody.unproven_copy where chain = 'ETH'`)).length, {
+    timeoutMs: 10_000,
+    what: 'custody to note it',
+  })
+  await world.db.rows(`insert into chain.configured (chain) values ('ETH') on conflict do nothing`)
+  const without = await custody(['reconcile'], {CUSTODY_PASSPHRASE: undefined})
+  expect(without).toMatchObject({code: 1, stderr: expect.stringContaining('set CUSTODY_PASSPHRASE')})
+  const {stdout} = await custody(['reconcile'])
+  expect(stdout).toContain(`  ETH 0xforgotten: ${shown}, 0.00000000000000099 ETH to ${merchant.payoutAddress}\n`)
+  expect(stdout).toMatch(
+    /The journal may lack signatures \(\S+Z: a test\)\. What was signed and is in no block is known nowhere/,
+  )
+  expect(stdout).toMatch(/ETH: the journal may lack .* nothing new is signed until a block made after/)
+  expect(stdout).toContain(`  pay_${unfinished.replaceAll('-', '')}: 0.00000000000000099 ETH on ETH to `)
+  await world.writer.write({add: [[]]})
+  expect(await status(payout)).toBe('completed')
+  await assertBooks(world.db)
+})
+
+/** A merchant with a balance. */
+async function paidIn(): Promise<Merchant> {
+  const merchant = await world.merchant()
+  await world.deposit(merchant.address, 1000n)
+  return merchant
+}

@@ -1,7 +1,7 @@
 // sluice custody: the seed and the journal, for operators. It is a separate program (cli/custody.ts starts it), because no other code may touch
 // keys. Promises: it prints no secret, except the phrase with --show-phrase. Exit code 0 means that all is well, 1 that it is not, 2 that the
 // command line was wrong.
-import {readFileSync} from 'node:fs'
+import {existsSync, readFileSync} from 'node:fs'
 import path from 'node:path'
 import {Command, CommanderError} from 'commander'
 import pg from 'pg'
@@ -15,10 +15,13 @@ import {deriver} from './addresses.ts'
 import {readBackup, restoreBackup, writeBackup} from './backup.ts'
 import {mostOf, spentToday} from './budget.ts'
 import {families, familyNames} from './families.ts'
+import {enterFound} from './found.ts'
+import {incompleteMark} from './incomplete.ts'
 import {journalFile, readHeads, readKnown} from './journal-file.ts'
 import {localKeys} from './keys.ts'
 import type {Known} from './known.ts'
 import {reconcile} from './reconcile.ts'
+import {type Seal, sealOf} from './seal.ts'
 import {
   changePassphrase,
   createSeed,
@@ -31,6 +34,7 @@ import {
   readSeed,
   seedFile,
 } from './seed.ts'
+import {foundInWords, unknowable} from './unknowable.ts'
 import {verifyAddresses} from './verify.ts'
 
 const program = new Command('sluice custody')
@@ -71,8 +75,8 @@ program
     )
     if (put.includes('journal'))
       console.log(
-        'Something may have been signed since the backup was made. On chains whose transactions expire, custody waits until that has expired before it ' +
-          'signs anything new; sluice status says how long. Look at sluice incident list before it does.',
+        'Something may have been signed since the backup was made. Custody signs nothing new on a chain until it knows what, as far as the chain shows it; ' +
+          'sluice status says what it waits for. Once the indexers have caught up, run sluice custody reconcile.',
       )
   })
 
@@ -99,10 +103,27 @@ program
 
 program
   .command('reconcile')
-  .description('Imports journal entries that a restored database is missing.')
-  .action(async () => {
-    const settings = readSettings()
-    const done = await withDatabase(settings, client => reconcile(client, journalFile(settings.home)))
+  .description(
+    'Imports journal entries that a restored database is missing; rebuilds those of a lost journal from the chains.',
+  )
+  .action(reconcileAll)
+
+program
+  .command('budget')
+  .description("Shows how much of today's (UTC) budget for network fees is left, and raises the budget for today.")
+  .option('--chain <code>', 'the chain to raise')
+  .option('--raise <amount>', 'how much to add for today, in whole coins, such as 0.25')
+  .action(budget)
+
+async function reconcileAll(): Promise<void> {
+  const settings = readSettings()
+  const file = journalFile(settings.home)
+  if (!existsSync(file))
+    throw new PermanentError(
+      `there is no journal in ${settings.home}; start custody first, which writes it from the database`,
+    )
+  await withDatabase(settings, async client => {
+    const done = await reconcile(client, file)
     console.log(
       done.entries
         ? `${count(done.entries, 'entry was', 'entries were')} imported, of ${count(done.payouts, 'payout', 'payouts')}; Sluice follows their transactions and broadcasts them again.`
@@ -112,14 +133,19 @@ program
       console.log(
         `${done.without_purpose} of them cancelled a payment that is no longer known; if the cancel was mined, sluice incident list shows it.`,
       )
+    const mark = incompleteMark(file)
+    if (mark === undefined) return // a complete journal: what it does not have, custody did not sign
+    const found = await enterFound(client, () => sealIn(settings))
+    for (const line of [...foundInWords(found), ...(await unknowable(client, mark))]) console.log(line)
   })
+}
 
-program
-  .command('budget')
-  .description("Shows how much of today's (UTC) budget for network fees is left, and raises the budget for today.")
-  .option('--chain <code>', 'the chain to raise')
-  .option('--raise <amount>', 'how much to add for today, in whole coins, such as 0.25')
-  .action(budget)
+async function sealIn(settings: Settings): Promise<Seal> {
+  const {home} = settings
+  const phrase = await readSeed(home, passphraseOf(settings))
+  if (!phrase) throw new PermanentError(`there is no seed in ${home}; sluice custody init makes one`)
+  return await sealOf(await localKeys(phrase, families))
+}
 
 async function budget({chain: code, raise}: {chain?: string; raise?: string}): Promise<void> {
   if ((code === undefined) !== (raise === undefined))

@@ -38,6 +38,8 @@ export interface CustodyFamily<
   authorise?(context: FamilyContext, keys: KeyStore, request: Authorise): Promise<{data: string; draft?: Draft}>
   /** The fees in signed bytes, as the response names them. */
   fees(details: D): Record<string, string | number>
+  /** What stands for its fees in the journal's entry of a transaction that was found in a block, where it cost this. Absent where nothing does. */
+  found?(fee: string): Details
 }
 
 /** What was signed, and what the journal records of it besides the plan. */

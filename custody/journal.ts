@@ -101,7 +101,8 @@ export class Journal {
 
   /**
    * A crash keeps at most the entries of one turn from the file, which are of one transaction. An older file lacks those of several; or all of them, and
-   * others, have the transaction that restored the database. If in doubt, it is more than a turn.
+   * others, have the transaction that restored the database. If in doubt, it is more than a turn. What sluice custody reconcile found in blocks, and
+   * entered, does not count.
    */
   async #lacksMoreThanATurn(heads: Map<string, Head>): Promise<boolean> {
     const {streams} = this
@@ -109,12 +110,13 @@ export class Journal {
     if (streams.every((stream, n) => (heads.get(stream) ?? noHead).seq <= inFile[n]!)) return false
     const {rows} = await this.#client.query<{lacking: string[]; had: string[]; signed: boolean}>({
       name: 'journal_lacks',
-      text: `select coalesce(array_agg(distinct j.xmin::text) filter (where j.seq > f.seq), '{}') as lacking,
+      text: `select coalesce(array_agg(distinct j.xmin::text) filter (where j.seq > f.seq and not j.details ? 'found'), '{}') as lacking,
           coalesce(array_agg(distinct j.xmin::text) filter (where j.seq = f.seq), '{}') as had, bool_or(j.seq > f.seq and j.kind <> 'pool') as signed
         from unnest($1::text[], $2::bigint[]) f (stream, seq) join custody.journal j on j.stream = f.stream and j.seq >= f.seq`,
       values: [streams, inFile],
     })
     const {lacking, had, signed} = rows[0]!
+    if (!lacking.length) return false
     const isFirstTurn = inFile.every(seq => seq === 0) && !signed // custody makes addresses before it signs
     return lacking.length > 1 || (had.length ? had.includes(lacking[0]!) : !isFirstTurn)
   }
@@ -294,10 +296,7 @@ export class Journal {
     const add = async (draft: Draft) => {
       const blocked = this.whyBlocked(draft.stream)
       if (blocked) throw new Error(`nothing can be added: ${blocked.why}`)
-      const previous = heads.get(draft.stream) ?? noHead
-      const numbered = {...draft, seq: previous.seq + 1}
-      const placed = {...numbered, details: {...draft.details, seal: this.#seal(sealedText(previous.hash, numbered))}}
-      const entry: Entry = {...placed, hash: hashOf(previous.hash, placed)}
+      const entry = entryAfter(heads.get(draft.stream) ?? noHead, draft, this.#seal)
       await insertEntry(this.#client, entry)
       this.known.note(entry)
       heads.set(entry.stream, {seq: entry.seq, hash: entry.hash})
@@ -324,8 +323,15 @@ export class Journal {
   }
 }
 
+/** The sealed entry that follows the last one of its stream. */
+export function entryAfter({seq, hash}: Head, draft: Draft, seal: Seal): Entry {
+  const numbered = {...draft, seq: seq + 1}
+  const placed = {...numbered, details: {...draft.details, seal: seal(sealedText(hash, numbered))}}
+  return {...placed, hash: hashOf(hash, placed)}
+}
+
 /** The last entry of each stream in the database. */
-async function headsOf(client: pg.ClientBase, streams: string[]): Promise<Map<string, Head>> {
+export async function headsOf(client: pg.ClientBase, streams: string[]): Promise<Map<string, Head>> {
   const {rows} = await client.query<Head & {stream: string}>({
     name: 'journal_heads',
     text: `select s.stream, h.seq::int as seq, h.hash from unnest($1::text[]) s (stream)

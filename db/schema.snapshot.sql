@@ -6833,6 +6833,23 @@ begin
   raise exception 'payouts are never deleted' using errcode = 'P0003';
 end $function$;
 
+-- Raises P0003 if an unknown transaction of an incident paid exactly what a payout still waits to pay: it would be paid again.
+CREATE OR REPLACE FUNCTION app.refuse_to_keep(of_incident app.incident)
+ RETURNS void
+ LANGUAGE plpgsql
+ STABLE
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare paid record;
+begin
+  select u.txid, p.payout into paid from app.unknown_transaction u cross join lateral custody.paid_again(u.chain, u.txid) p (payout)
+  where u.incident_id = of_incident.id and p.payout is not null limit 1;
+  if found then
+    raise exception 'incident %: transaction % paid what payout % still waits to pay: sluice custody reconcile enters it; if it cannot, cancel the payout (sluice payout cancel)',
+      of_incident.id, paid.txid, app.public_id('pay', paid.payout) using errcode = 'P0003';
+  end if;
+end $function$;
+
 -- Raises P0003 if a deposit is on the chain as we have it, or its block was not read again yet.
 CREATE OR REPLACE FUNCTION app.refuse_to_take_back(incident_id bigint, deposit app.deposit)
  RETURNS void
@@ -7200,6 +7217,7 @@ begin
       from chain.transfer t where d.id = incident.subject::uuid and t.id = d.chain || ':' || d.txid || ':' || d.output_index
         and (t.recipient, t.token, t.amount) = (d.address, d.token, d.amount);
     end if;
+    if incident.kind = 'unknown_transaction' then perform app.refuse_to_keep(incident); end if;
     update app.incident i set resolved_at = clock_timestamp(), resolution = 'kept' where i.id = incident_id;
   end if;
 end $function$;
@@ -11153,6 +11171,19 @@ begin
   end loop;
 end $function$;
 
+-- What an unknown transaction moved of ours, in base units, and whether it stayed with us.
+CREATE OR REPLACE FUNCTION custody.moved_by(of_chain text, of_txid text)
+ RETURNS TABLE(sender text, recipient text, token text, amount numeric, stays boolean)
+ LANGUAGE sql
+ STABLE
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select m.sender, m.recipient, m.token, m.amount, exists (select from custody.address o where o.address = m.recipient)
+  from app.unknown_transaction u cross join lateral jsonb_to_recordset(u.moved) m (sender text, recipient text, token text, amount numeric)
+  where u.chain = of_chain and u.txid = of_txid
+    and (app.uses_outputs(of_chain) or exists (select from custody.address o where o.address = m.sender))
+$function$;
+
 -- Records what the transaction of a new entry of the journal uses up, a row each; custody looks them up before it signs.
 CREATE OR REPLACE FUNCTION custody.note_keys()
  RETURNS trigger
@@ -11179,6 +11210,128 @@ begin
   new.match_key := (select app.match_key(new.address, c.folds_addresses) from app.chain c where c.family = new.family limit 1);
   return new;
 end $function$;
+
+-- The payout that waits to pay exactly what an unknown transaction has paid; null if there is none.
+CREATE OR REPLACE FUNCTION custody.paid_again(of_chain text, of_txid text)
+ RETURNS uuid
+ LANGUAGE sql
+ STABLE
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select (p.entry ->> 'subject_id')::uuid from custody.moved_by(of_chain, of_txid) m
+  cross join (select max(i.block_time) as at from chain.confirmed_tx i where i.chain = of_chain and i.txid = of_txid) i
+  cross join lateral custody.recognise_payout(of_chain, m.recipient, m.token, m.amount, i.at) p (entry)
+  where not m.stays and p.entry is not null limit 1
+$function$;
+
+-- What an unknown transaction took out of our addresses, such as "0.5 ETH to 0x…"; null if nothing.
+CREATE OR REPLACE FUNCTION custody.paid_in_words(of_chain text, of_txid text)
+ RETURNS text
+ LANGUAGE sql
+ STABLE
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select string_agg(format('%s %s to %s', coalesce(app.decimal(m.amount, a.decimals), m.amount || ' base units of'), m.token, m.recipient), ', ')
+  from custody.moved_by(of_chain, of_txid) m left join app.asset a on a.chain = of_chain and a.token = m.token where not m.stays
+$function$;
+
+-- The entry of custody's journal for an unknown transaction, without its number and hash; null if it is not recognised.
+CREATE OR REPLACE FUNCTION custody.recognise(of_chain text, of_txid text)
+ RETURNS jsonb
+ LANGUAGE plpgsql
+ STABLE
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare
+  treasury text := app.treasury_address(of_chain);
+  has_outputs boolean := app.uses_outputs(of_chain);
+  t record;
+  paid record;
+  entry jsonb;
+begin
+  select max(i.block_time) as block_time, max(i.fee) as fee, max(i.nonce) as nonce, (array_agg(i.account order by i.fee desc, i.id))[1] as fee_payer,
+    array_agg(i.outpoint order by nullif(split_part(i.id, ':', 3), '')::int) filter (where i.outpoint is not null) as inputs into t
+  from chain.confirmed_tx i join chain.cursor c using (chain) where i.chain = of_chain and i.txid = of_txid and i.block_height <= c.final_height
+  having bool_and(i.success);
+  if t.fee_payer is null or has_outputs and t.fee = 0 then return null; end if; -- without a fee, it spent outputs of others, too
+  if has_outputs then t.fee_payer := treasury; end if;
+  select count(*) as parts, min(m.sender) as sender, min(m.recipient) as recipient, min(m.token) as token, min(m.amount) as amount into paid
+  from custody.moved_by(of_chain, of_txid) m where not m.stays;
+  if paid.parts = 0 then entry := custody.recognise_sweep(of_chain, of_txid, coalesce(t.inputs[1], t.fee_payer || ':' || t.nonce),
+      case when t.fee_payer = treasury then 0 else t.fee end);
+  elsif paid.parts = 1 and (has_outputs or paid.sender = treasury) then
+    entry := coalesce(custody.recognise_payout(of_chain, paid.recipient, paid.token, paid.amount, t.block_time),
+        custody.recognise_lost(of_chain, paid.recipient, paid.token, paid.amount))
+      || jsonb_build_object('token', paid.token, 'amount', paid.amount::text, 'destination', paid.recipient, 'source', treasury);
+  end if;
+  return entry || jsonb_build_object('stream', of_chain, 'txid', of_txid, 'raw', '', 'sender', t.fee_payer, 'nonce', t.nonce, 'max_fee', t.fee::text,
+    'signed_at', app.iso(t.block_time),
+    'details', entry -> 'details' || jsonb_strip_nulls(jsonb_build_object('found', 'in a block', 'inputs', to_jsonb(t.inputs))));
+end $function$;
+
+-- The entry of a payout that this copy does not have, to the one merchant that has or had this address on its whitelist; of a withdrawal if only the operator had it; else null.
+CREATE OR REPLACE FUNCTION custody.recognise_lost(of_chain text, recipient text, of_token text, amount numeric)
+ RETURNS jsonb
+ LANGUAGE sql
+ STABLE
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select case when m.id is null then jsonb_build_object('kind', 'withdraw', 'subject_id', uuidv7(), 'merchant_id', null, 'details', '{}'::jsonb)
+    else jsonb_build_object('kind', 'pay', 'subject_id', uuidv7(), 'merchant_id', m.id,
+      'details', jsonb_build_object('gross', g.gross::text, 'fee', (g.gross - amount)::text, 'fee_bps', m.fee_bps)) end
+  from (select min(w.merchant_id::text)::uuid as merchant_id from custody.whitelist w where w.chain = of_chain and w.address = recipient
+    having count(distinct coalesce(w.merchant_id::text, '')) = 1) w
+  join app.asset a on a.chain = of_chain and a.token = of_token
+  left join app.merchant m on m.id = w.merchant_id
+  left join lateral (select max(n) as gross from generate_series(div(amount * 10000, 10000 - m.fee_bps) - 1, div(amount * 10000, 10000 - m.fee_bps) + 2) n
+    where n - div(n * m.fee_bps, 10000) = amount) g on true
+$function$;
+
+-- The entry of the oldest payout that waits for exactly this amount at this address, was requested before this time, and that nothing else may pay; null if there is none.
+CREATE OR REPLACE FUNCTION custody.recognise_payout(of_chain text, recipient text, of_token text, amount numeric, block_time timestamp with time zone)
+ RETURNS jsonb
+ LANGUAGE sql
+ STABLE
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select jsonb_build_object('kind', 'pay', 'subject_id', p.id, 'merchant_id', p.merchant_id,
+    'details', jsonb_build_object('gross', p.gross::text, 'fee', p.fee::text, 'fee_bps', p.fee_bps))
+  from app.payout p
+  where p.chain = of_chain and p.address = recipient and p.token = of_token and p.net = amount and p.status not in ('completed', 'failed')
+    and p.created_at <= block_time
+    and not exists (select from app.attempt_fate f where f.chain = of_chain and f.subject_id = p.id and f.kind = 'pay' and f.fate <> 'dead')
+  order by p.created_at, p.id limit 1
+$function$;
+
+-- The entry of a sweep of one merchant's money to the treasury; null if the transaction was none.
+CREATE OR REPLACE FUNCTION custody.recognise_sweep(of_chain text, of_txid text, key text, own_fee numeric)
+ RETURNS jsonb
+ LANGUAGE sql
+ STABLE
+ SET search_path TO 'pg_catalog'
+AS $function$
+  with moved as (
+    select m.sender, m.recipient, m.token, m.amount from custody.moved_by(of_chain, of_txid) m where not app.uses_outputs(of_chain)
+    union all
+    select i.account, min(m.recipient), min(m.token), sum(m.amount)
+    from chain.confirmed_tx i cross join custody.moved_by(of_chain, of_txid) m
+    where app.uses_outputs(of_chain) and i.chain = of_chain and i.txid = of_txid group by i.id, i.account having count(distinct m.recipient) = 1
+  ), swept as (
+    select min(m.sender) as source, min(m.token) as token, min(m.amount) as amount, min(a.merchant_id::text)::uuid as merchant_id from moved m
+    join custody.address a on a.address = m.sender
+    having bool_and(a.purpose = 'deposit' and a.merchant_id is not null and m.recipient = app.treasury_address(of_chain))
+      and count(distinct a.merchant_id) = 1 and (count(*) = 1 or app.uses_outputs(of_chain))
+  )
+  select jsonb_build_object('kind', 'sweep', 'merchant_id', s.merchant_id, 'token', s.token, 'amount', s.amount::text, 'details', '{}'::jsonb,
+    'destination', app.treasury_address(of_chain), 'source', case when app.uses_outputs(of_chain) then app.treasury_address(of_chain) else s.source end,
+    'subject_id', coalesce((select o.id from app.outgoing_payment o
+      where o.chain = of_chain and o.kind = 'sweep' and o.source = s.source and o.token = s.token and o.merchant_id is not null and o.status <> 'final'
+        and (o.status = 'allocated' or o.conflict_key is not distinct from key)
+        and not exists (select from app.attempt_fate f where f.chain = of_chain and f.subject_id = o.id and f.fate <> 'dead') limit 1), uuidv7()))
+  from swept s
+  where app.uses_outputs(of_chain)
+    or exists (select from app.holding h where h.chain = of_chain and h.address = s.source and h.token = s.token and h.amount >= s.amount + own_fee)
+$function$;
 
 -- Imports entries of custody's journal that an older copy of the database is missing, and what follows from them. Returns how many entries and payouts there were, and for how many entries (cancels) the purpose is no longer known.
 CREATE OR REPLACE FUNCTION custody.reconcile(entries jsonb)

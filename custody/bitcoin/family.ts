@@ -29,6 +29,7 @@ export const bitcoin: CustodyFamily<BitcoinSettings, BitcoinIntent, BitcoinPlan,
     return {txid, raw, details: {inputs, network_fee: String(plan.maxFee), vsize, change: String(plan.change)}}
   },
   fees: ({network_fee, vsize}) => ({fee: network_fee, vsize}),
+  found: fee => ({network_fee: fee, vsize: 1, change: '0'}),
 }
 
 /** The human-readable part of a segwit address. */

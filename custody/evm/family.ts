@@ -27,4 +27,5 @@ export const evm: CustodyFamily<EvmSettings, EvmIntent, EvmPlan, Details> = {
     max_priority_fee_per_gas,
     gas_limit,
   }),
+  found: () => ({max_fee_per_gas: '0', max_priority_fee_per_gas: '0', gas_limit: 0}),
 }

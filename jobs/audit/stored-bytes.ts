@@ -1,4 +1,4 @@
-// Checks whether the id of each stored transaction is the hash of its bytes, which SQL cannot compute.
+// Checks whether the id of each stored transaction is the hash of its bytes, which SQL cannot compute. One that custody reconcile found in a block has none.
 import type pg from 'pg'
 import {formsOf} from '../../chains/families.ts'
 import {chain} from '../../chains/registry.ts'
@@ -10,7 +10,7 @@ export async function wrongBytes(db: pg.Client): Promise<{chain: string; txid: s
   const wrong = []
   for (let last = {chain: '', txid: ''}; ; ) {
     const {rows} = await db.query<{chain: string; txid: string; raw: string}>(
-      'select chain, txid, raw from app.outgoing_attempt where (chain, txid) > ($1, $2) order by chain, txid limit $3',
+      `select chain, txid, raw from app.outgoing_attempt where (chain, txid) > ($1, $2) and raw <> '' order by chain, txid limit $3`,
       [last.chain, last.txid, page],
     )
     if (!rows.length) return wrong

@@ -2,8 +2,8 @@
 -- holds it now. reorged: a final deposit that is gone is taken back (app.take_back), and deposits are derived again at its place on the chain. loss and
 -- debt: who bears a second payment (app.decide_second_payment); the chain goes on.
 --
--- Errors: SL422 there is no such decision; P0002 there is no such incident; P0003 it is resolved already, has another way out, or its deposit is on
--- the chain or not read that far yet; 40001 a payout claims the deposit at this moment: try again. After any error nothing was changed.
+-- Errors: SL422 there is no such decision; P0002 there is no such incident; P0003 it is resolved already, has another way out, its deposit is on
+-- the chain or not read that far yet, or what it paid would be paid again; 40001 a payout claims the deposit at this moment: try again. After any error nothing was changed.
 -- Locks: chain.cursor; to take a deposit back, also its payout, the treasury, the pair of its merchant, and allocations of the pair; then the
 -- incident. Under the pair's lock all allocations are carried out. So a claim that counted the deposit has allocated it by then, or counts without
 -- it.
@@ -67,7 +67,22 @@ begin
       from chain.transfer t where d.id = incident.subject::uuid and t.id = d.chain || ':' || d.txid || ':' || d.output_index
         and (t.recipient, t.token, t.amount) = (d.address, d.token, d.amount);
     end if;
+    if incident.kind = 'unknown_transaction' then perform app.refuse_to_keep(incident); end if;
     update app.incident i set resolved_at = clock_timestamp(), resolution = 'kept' where i.id = incident_id;
   end if;
 end $$;
 comment on function app.resolve_incident is 'An operator''s decision about an incident: kept, reorged to take a final deposit back, loss or debt for a second payment.';
+
+-- What custody forgot must not be paid again.
+create or replace function app.refuse_to_keep(of_incident app.incident) returns void
+language plpgsql stable set search_path = pg_catalog as $$
+declare paid record;
+begin
+  select u.txid, p.payout into paid from app.unknown_transaction u cross join lateral custody.paid_again(u.chain, u.txid) p (payout)
+  where u.incident_id = of_incident.id and p.payout is not null limit 1;
+  if found then
+    raise exception 'incident %: transaction % paid what payout % still waits to pay: sluice custody reconcile enters it; if it cannot, cancel the payout (sluice payout cancel)',
+      of_incident.id, paid.txid, app.public_id('pay', paid.payout) using errcode = 'P0003';
+  end if;
+end $$;
+comment on function app.refuse_to_keep is 'Raises P0003 if an unknown transaction of an incident paid exactly what a payout still waits to pay: it would be paid again.';
