@@ -1,19 +1,22 @@
 // sluice custody, as operators run it: as a separate process, on a real database.
-import {execFile} from 'node:child_process'
+import {execFile, spawn} from 'node:child_process'
 import {randomUUID} from 'node:crypto'
-import {mkdtempSync, readFileSync, rmSync, statSync, writeFileSync} from 'node:fs'
+import {once} from 'node:events'
+import {existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync} from 'node:fs'
 import {tmpdir} from 'node:os'
 import path from 'node:path'
 import {fileURLToPath} from 'node:url'
 import {afterAll, beforeAll, expect, test} from 'vitest'
 import {assertBooks} from '../test/support/books.ts'
+import {killCustody, startCustody} from '../test/support/custody.ts'
+import {testDatabase} from '../test/support/database.ts'
 import {fees, higherFees, newAddress, tokenGas, WrittenEvm} from '../test/support/evm/written-world.ts'
 import {until} from '../test/support/until.ts'
 import {junk, type Merchant} from '../test/support/written-world.ts'
 import {readBackup} from './backup.ts'
 import {markIncomplete} from './incomplete.ts'
 import {journalFile} from './journal-file.ts'
-import {seedFile} from './seed.ts'
+import {isNewSeed, readSeed, seedFile} from './seed.ts'
 
 const program = fileURLToPath(new URL('cli.ts', import.meta.url))
 const passphrase = 'correct horse'
@@ -62,6 +65,101 @@ test('init makes the seed once, names the treasury, and shows the phrase only on
   expect([without.code, without.stdout]).toEqual([1, ''])
   expect(without.stderr).toContain('set CUSTODY_PASSPHRASE, or CUSTODY_PASSPHRASE_FILE')
 })
+
+test('init --from-phrase makes the seed of the words, after every address of the database was compared; it never replaces one', async () => {
+  const [lost, found, elsewhere] = ['lost', 'found', 'elsewhere'].map(name => path.join(outside, name)) as [
+    string,
+    string,
+    string,
+  ]
+  const db = await testDatabase()
+  const inDatabase = {DATABASE_URL: db.ownerUrl}
+  const made = await custody(['init', '--show-phrase'], {
+    ...inDatabase,
+    SLUICE_HOME: lost,
+    ETH_RPC_URL: 'http://127.0.0.1:1',
+  })
+  const phrase = /phrase {4}(.*)/.exec(made.stdout)![1]!
+  await killCustody(await startCustody(db, lost, {CUSTODY_PASSPHRASE: passphrase}))
+  const [{count}] = (await db.rows('select count(*)::int as count from custody.address')) as [{count: number}]
+  const paper = path.join(outside, 'paper')
+  const list = phrase.split(' ').map((word, n) => `${n + 1}. ${word.toUpperCase()}`)
+  writeFileSync(paper, list.join('\n'))
+  const enter = (home: string, more: Record<string, string | undefined>) =>
+    custody(['init', '--from-phrase', paper], {SLUICE_HOME: home, ...more})
+  const says: string[] = []
+  const refused = async (home: string, more: Record<string, string | undefined>) => {
+    const {code, stdout, stderr} = await enter(home, more)
+    says.push(stderr)
+    return {code, stdout, stderr, isThere: existsSync(seedFile(home))}
+  }
+  expect(await refused(found, {})).toMatchObject({
+    code: 1,
+    stdout: '',
+    stderr: expect.stringMatching(
+      /these words are of another service: \d+ of \d+ addresses of the database do not come from them \(bitcoin deposit 0 is .*; no seed was made/,
+    ),
+    isThere: false,
+  })
+  expect(await refused(found, {DATABASE_URL: 'postgres://127.0.0.1:1/none'})).toMatchObject({code: 1, isThere: false})
+
+  const entered = await enter(found, inDatabase)
+  expect(entered).toMatchObject({code: 0, stderr: ''})
+  expect(entered.stdout).toMatch(
+    new RegExp(`^Made the seed of these words: .*\nAll ${count} addresses of the database come from`),
+  )
+  expect(await readSeed(found, passphrase)).toBe(phrase)
+  expect(isNewSeed(found)).toBe(false)
+  expect((await enter(found, inDatabase)).stdout).toMatch(/has the seed of these words already\.\nAll /)
+  const unchecked = await enter(elsewhere, {DATABASE_URL: undefined})
+  expect(unchecked).toMatchObject({code: 0, stderr: ''})
+  expect(unchecked.stdout).toMatch(/No service runs in .*, and DATABASE_URL is not set: .*sluice custody verify/)
+
+  const other = await custody(['init'], {SLUICE_HOME: path.join(outside, 'other'), ETH_RPC_URL: 'http://127.0.0.1:1'})
+  expect(other.code).toBe(0)
+  const before = readFileSync(seedFile(path.join(outside, 'other')), 'utf8')
+  expect((await refused(path.join(outside, 'other'), inDatabase)).stderr).toMatch(
+    /is another seed than these words, and stays as it is/,
+  )
+  expect(readFileSync(seedFile(path.join(outside, 'other')), 'utf8')).toBe(before)
+  for (const said of [...says, entered.stdout, unchecked.stdout]) expect(said).not.toContain(phrase.slice(0, 20))
+  await db.drop()
+}, 120_000)
+
+test.skipIf(!existsSync('/usr/bin/script'))(
+  'init --from-phrase asks for the words at a terminal and shows none of them, and reads them from standard input elsewhere',
+  async () => {
+    const third = 'legal winner thank year wave sausage worth'
+    const phrase = `${third} useful ${third} useful ${third} title`
+    const [typed, piped] = ['typed', 'piped'].map(name => path.join(outside, name)) as [string, string]
+    const command = `${process.execPath} ${program} init --from-phrase`
+    const ask = async (run: string, args: string[], home: string, prompt: RegExp, answer: string) => {
+      const env = {...process.env, SLUICE_HOME: home, DATABASE_URL: undefined, CUSTODY_PASSPHRASE: passphrase}
+      const child = spawn(run, args, {env, cwd: tmpdir()})
+      let said = ''
+      for (const stream of [child.stdout, child.stderr])
+        stream.on('data', data => {
+          said += data
+        })
+      const ended = once(child, 'exit')
+      await until(async () => prompt.test(said), {timeoutMs: 60_000, what: `a prompt; it said ${said}`})
+      child.stdin.end(answer)
+      await ended
+      return said
+    }
+    const answer = `${third} useful\n${third} useful ${third} title\n`
+    const asked = await ask('/usr/bin/script', ['-qec', command, '/dev/null'], typed, /not shown: /, answer)
+    expect(await readSeed(typed, passphrase)).toBe(phrase)
+    expect(asked).toContain('Made the seed of these words')
+    expect(asked).not.toMatch(/winner|sausage/)
+    const stopped = await ask('/usr/bin/script', ['-qec', command, '/dev/null'], piped, /not shown: /, `${third}\u0003`)
+    expect(stopped).toMatch(/it was interrupted; no seed was made/)
+    expect(existsSync(seedFile(piped))).toBe(false)
+    await ask(process.execPath, [program, 'init', '--from-phrase'], piped, /^/, phrase)
+    expect(await readSeed(piped, passphrase)).toBe(phrase)
+  },
+  120_000,
+)
 
 test('passphrase encrypts the same seed anew: only the new passphrase opens it, and a bad file changes nothing', async () => {
   const home = path.join(outside, 'rotated')

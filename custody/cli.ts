@@ -14,7 +14,7 @@ import {loadEnvironmentFile, readSettings, type Settings, settingsFrom} from '..
 import {deriver} from './addresses.ts'
 import {readBackup, restoreBackup, writeBackup} from './backup.ts'
 import {mostOf, spentToday} from './budget.ts'
-import {families, familyNames} from './families.ts'
+import {families, familyNames, familyOf} from './families.ts'
 import {enterFound} from './found.ts'
 import {incompleteMark} from './incomplete.ts'
 import {journalFile, readHeads, readKnown} from './journal-file.ts'
@@ -31,11 +31,13 @@ import {
   isLocal,
   namesPassphrase,
   passphraseFile,
+  placeSeed,
   readSeed,
   seedFile,
 } from './seed.ts'
 import {foundInWords, unknowable} from './unknowable.ts'
 import {verifyAddresses} from './verify.ts'
+import {phraseIn, readWords} from './words.ts'
 
 const program = new Command('sluice custody')
   .description('The seed, the journal of signed transactions, and the fee budget.')
@@ -48,6 +50,7 @@ program
     'Makes the seed, encrypted with CUSTODY_PASSPHRASE, the content of CUSTODY_PASSPHRASE_FILE, or what CUSTODY_PASSPHRASE_COMMAND prints.',
   )
   .option('--show-phrase', 'print the 24 words of the seed, to write them down; they give access to all money')
+  .option('--from-phrase [file]', 'make it from its 24 words: asks for them, or reads the file or standard input')
   .action(init)
 
 program
@@ -191,17 +194,21 @@ async function describeBudget(client: pg.Client, known: Known, settings: ChainSe
   ].join('; ')
 }
 
-async function init({showPhrase}: {showPhrase?: boolean}): Promise<void> {
-  const settings = readSettings()
+async function init({showPhrase, fromPhrase}: {showPhrase?: boolean; fromPhrase?: string | true}): Promise<void> {
+  const mayMakePassphrase = isLocal(readSettings())
+  const settings = fromPhrase ? settingsOfService() : readSettings()
   const {home} = settings
   const existed = hasSeed(home)
-  const passphrase = findPassphrase(settings, isLocal(settings))
+  const passphrase = findPassphrase(settings, mayMakePassphrase)
   if (passphrase === undefined)
     throw new PermanentError(
       'set CUSTODY_PASSPHRASE, CUSTODY_PASSPHRASE_FILE to a file that holds the passphrase, or CUSTODY_PASSPHRASE_COMMAND to a program that prints it; do not keep it in the same place as the seed',
     )
-  const phrase = (await readSeed(home, passphrase)) ?? (await createSeed(home, passphrase))
-  console.log(existed ? `There is a seed in ${seedFile(home)} already.` : `Made a seed: ${seedFile(home)}`)
+  const phrase = fromPhrase
+    ? await enterSeed(settings, passphrase, fromPhrase === true ? undefined : fromPhrase)
+    : ((await readSeed(home, passphrase)) ?? (await createSeed(home, passphrase)))
+  if (!fromPhrase)
+    console.log(existed ? `There is a seed in ${seedFile(home)} already.` : `Made a seed: ${seedFile(home)}`)
   const derive = deriver(await localKeys(phrase, families), settings.chains)
   for (const family of familyNames)
     console.log(`treasury  ${await derive({family, purpose: 'treasury', index: 0})}  ${chainsOf(family)}`)
@@ -211,6 +218,48 @@ async function init({showPhrase}: {showPhrase?: boolean}): Promise<void> {
   console.log(
     'Keep a copy in another place: sluice custody backup --to FILE. Seed and passphrase together give access to all money.',
   )
+}
+
+/** The seed of words that somebody enters. Nothing is written if the addresses of the database, where there is one, are others. */
+async function enterSeed(settings: Settings, passphrase: string, file: string | undefined): Promise<string> {
+  const {home} = settings
+  const before = await readSeed(home, passphrase)
+  const phrase = phraseIn(await readWords(file))
+  if (before !== undefined && before !== phrase)
+    throw new PermanentError(
+      `${seedFile(home)} is another seed than these words, and stays as it is; to use the words, move it away or set another SLUICE_HOME`,
+    )
+  const compared = await compareWithDatabase(settings, phrase)
+  if (before === undefined) await placeSeed(home, phrase, passphrase)
+  console.log(
+    before === undefined
+      ? `Made the seed of these words: ${seedFile(home)}`
+      : `${seedFile(home)} has the seed of these words already.`,
+  )
+  console.log(compared)
+  return phrase
+}
+
+/** What came of it, in words. */
+async function compareWithDatabase(settings: Settings, phrase: string): Promise<string> {
+  if (!databaseUrlOf(settings))
+    return (
+      `No service runs in ${settings.home}, and DATABASE_URL is not set: the addresses of no database were compared. ` +
+      'Custody does not start with a database of another seed; sluice custody verify compares all of its addresses.'
+    )
+  const derive = deriver(await localKeys(phrase, families), settings.chains)
+  const {addresses, differences, examples} = await withDatabase(settings, client => verifyAddresses(client, derive))
+  const [first] = examples
+  if (first)
+    throw new PermanentError(
+      familyOf(first).otherNetwork?.(first.seed, first.database) ??
+        `these words are of another service: ${differences} of ${count(addresses, 'address', 'addresses')} of the database do not come from them ` +
+          `(${first.family} ${first.purpose} ${first.index} is ${first.database} there, and ${first.seed} by the words); no seed was made`,
+    )
+  return addresses
+    ? `All ${addresses} addresses of the database come from these words. What was signed since the database was copied is known only to the chains: ` +
+        'docs/operations/from-the-words.md.'
+    : 'The database has no addresses yet, so there was nothing to compare.'
 }
 
 async function verify({backup: file}: {backup?: string}): Promise<void> {
@@ -265,9 +314,13 @@ function settingsOfService(): Settings {
   return settings
 }
 
+function databaseUrlOf({home, databaseUrl}: Settings): string | undefined {
+  return databaseUrl ?? readService(path.resolve(home))?.database_url
+}
+
 async function withDatabase<T>(settings: Settings, work: (client: pg.Client) => Promise<T>): Promise<T> {
   const home = path.resolve(settings.home)
-  const url = settings.databaseUrl ?? readService(home)?.database_url
+  const url = databaseUrlOf(settings)
   if (!url)
     throw new PermanentError(
       `no service runs in ${home}; start it with npm start, or set DATABASE_URL to the owner's URL`,

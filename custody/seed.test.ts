@@ -12,6 +12,7 @@ import {
   hasSeed,
   isNewSeed,
   noteUse,
+  placeSeed,
   readSeed,
   seedFile,
   testCost,
@@ -58,6 +59,16 @@ test('a seed is new from its creation until its first use; a seed from elsewhere
   expect(isNewSeed(home)).toBe(true)
   noteUse(home)
   expect(isNewSeed(home)).toBe(false)
+})
+
+test('a seed that is placed counts as used, whatever a killed process left, and replaces none', async () => {
+  await createSeed(home, passphrase)
+  rmSync(seedFile(home))
+  expect(isNewSeed(home)).toBe(true)
+  await placeSeed(home, junk, passphrase)
+  expect([isNewSeed(home), await readSeed(home, passphrase)]).toEqual([false, junk])
+  await expect(placeSeed(home, junk.replace('junk', 'zoo'), passphrase)).rejects.toThrow(/it stays as it is$/)
+  expect(await readSeed(home, passphrase)).toBe(junk)
 })
 
 test('a wrong passphrase and a changed file are reported, without showing the phrase', async () => {

@@ -115,6 +115,14 @@ export async function createSeed(home: string, passphrase: string): Promise<stri
   return (await readSeed(home, passphrase))!
 }
 
+/** Makes the seed of this directory from a phrase that was used before. Throws PermanentError if there is another seed by now. */
+export async function placeSeed(home: string, phrase: string, passphrase: string): Promise<void> {
+  noteUse(home) // left by a killed process, which had not made its seed yet
+  await writeSeed(home, phrase, passphrase)
+  if ((await readSeed(home, passphrase)) !== phrase)
+    throw new PermanentError(`${seedFile(home)} was made by another process at this moment; it stays as it is`)
+}
+
 /** Whether the seed was made here and never used: nobody can have been given an address of it. */
 export function isNewSeed(home: string): boolean {
   return existsSync(newSeedFile(home))

@@ -12,7 +12,7 @@ export interface Verified {
   addresses: number
   differences: number
   /** The first addresses that differ. */
-  examples: {family: string; purpose: string; index: number; database: string; seed: string}[]
+  examples: (KeyPath & {database: string; seed: string})[]
 }
 
 export async function verifyAddresses(client: pg.Client, derive: Derive): Promise<Verified> {
