@@ -37,8 +37,12 @@ export function spawnService(home: string, port = 0, more: NodeJS.ProcessEnv = {
 }
 
 /** Starts the service of a home and waits until it reports that it runs. On a machine that is too busy it tries again. */
-export async function start(home: string, more?: NodeJS.ProcessEnv): Promise<Started & {service: Service}> {
-  const starting = spawnService(home, 0, more)
+export async function start(
+  home: string,
+  more?: NodeJS.ProcessEnv,
+  given?: string[],
+): Promise<Started & {service: Service}> {
+  const starting = spawnService(home, 0, more, given)
   const service = await until(
     async () => {
       if (starting.child.exitCode !== null) return 'ended' as const
