@@ -13,6 +13,7 @@ import {payouts} from './rules/payouts.ts'
 import {requests} from './rules/requests.ts'
 import {solana} from './rules/solana.ts'
 import {tron} from './rules/tron.ts'
+import {words} from './rules/words.ts'
 
 export const lists: Record<string, Mutation[]> = {
   following,
@@ -28,4 +29,5 @@ export const lists: Record<string, Mutation[]> = {
   nodes,
   collectable,
   blocking,
+  words,
 }
