@@ -3,6 +3,7 @@
 // one can take it.
 import {chmodSync, existsSync, linkSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync} from 'node:fs'
 import path from 'node:path'
+import {setTimeout as sleep} from 'node:timers/promises'
 import {z} from 'zod'
 import {PermanentError} from './errors.ts'
 import {commandLine} from './process.ts'
@@ -47,6 +48,18 @@ export type Process = z.infer<typeof Process>
 export function readService(home: string): Service | undefined {
   const text = readIfThere(path.join(home, 'service.json'))
   return text === undefined ? undefined : Service.parse(JSON.parse(text))
+}
+
+const startingTimeoutMs = 60_000
+
+/** The service that runs in this directory, once it can be reached: waits while one starts there. Undefined if none runs. */
+export async function awaitService(home: string): Promise<Service | undefined> {
+  for (const deadline = Date.now() + startingTimeoutMs; ; await sleep(50)) {
+    const service = readService(home)
+    if (service && (await commandLine(service.pid)) !== undefined) return service
+    if (!(await isHeld(home))) return undefined
+    if (Date.now() > deadline) throw new PermanentError(`the service of ${home} is still starting; try again soon`)
+  }
 }
 
 export function writeService(home: string, service: Service): void {

@@ -2,12 +2,10 @@
 // command succeeded, 1 when it failed, 2 when the command line was wrong; an error says what happened, why, and what to do next.
 import path from 'node:path'
 import {createInterface} from 'node:readline/promises'
-import {setTimeout as sleep} from 'node:timers/promises'
 import {type Command, InvalidArgumentError} from 'commander'
 import pg from 'pg'
 import {PermanentError} from '../base/errors.ts'
-import {isHeld, readService, type Service} from '../base/home.ts'
-import {commandLine} from '../base/process.ts'
+import {awaitService, readService, type Service} from '../base/home.ts'
 import {anyOwnAddress, displayForm} from '../chains/address.ts'
 import {type ChainSettings, hasNode} from '../chains/families.ts'
 import {AddressError} from '../chains/family.ts'
@@ -17,8 +15,6 @@ import {fromDatabase, inWords} from '../db/failure.ts'
 import {type Report, show} from './output.ts'
 
 /** How long a command waits for a service that starts. */
-const startingTimeoutMs = 60_000
-
 /** What commands know of the service. If its processes run elsewhere, such as in containers, pid and start time are not known. */
 type Facts = Omit<Service, 'pid' | 'started_at' | 'running'> & Partial<Service>
 
@@ -83,16 +79,10 @@ async function findSluice(): Promise<Sluice> {
 
 /** The service of this directory. If none runs here: the service whose database and nodes the settings name. */
 async function findService(home: string, settings: Settings): Promise<Facts> {
-  const lives = async (service: Service | undefined) => service && (await commandLine(service.pid)) !== undefined
-  let service = readService(home)
-  for (const deadline = Date.now() + startingTimeoutMs; !(await lives(service)) && (await isHeld(home)); ) {
-    if (Date.now() > deadline) throw new PermanentError(`the service of ${home} is still starting; try again soon`)
-    await sleep(50)
-    service = readService(home)
-  }
-  if (service && (await lives(service))) return service
+  const running = await awaitService(home)
+  if (running) return running
   if (settings.databaseUrl) return apart(settings.databaseUrl, settings)
-  const what = service ? `the service of ${home} was killed` : `no service runs in ${home}`
+  const what = readService(home) ? `the service of ${home} was killed` : `no service runs in ${home}`
   throw new PermanentError(
     `${what}; start it with npm start, or set SLUICE_HOME to the directory of another service, or set DATABASE_URL to the URL of the database's owner`,
   )

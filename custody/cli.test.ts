@@ -63,7 +63,7 @@ test('init makes the seed once, names the treasury, and shows the phrase only on
   expect(readFileSync(seedFile(home), 'utf8')).not.toContain(phrase)
   const without = await custody(['init'], {...elsewhere, SLUICE_HOME: outside, CUSTODY_PASSPHRASE: undefined})
   expect([without.code, without.stdout]).toEqual([1, ''])
-  expect(without.stderr).toContain('set CUSTODY_PASSPHRASE, or CUSTODY_PASSPHRASE_FILE')
+  expect(without.stderr).toContain('set CUSTODY_PASSPHRASE, CUSTODY_PASSPHRASE_FILE to a file')
 })
 
 test('init --from-phrase makes the seed of the words, after every address of the database was compared; it never replaces one', async () => {

@@ -7,7 +7,7 @@ import {Command, CommanderError} from 'commander'
 import pg from 'pg'
 import {formatUnits, parseUnits} from 'viem'
 import {PermanentError} from '../base/errors.ts'
-import {type ChainFacts, readService} from '../base/home.ts'
+import {awaitService, type ChainFacts, readService} from '../base/home.ts'
 import type {ChainSettings} from '../chains/families.ts'
 import {type ChainCode, chains, type Family} from '../chains/registry.ts'
 import {loadEnvironmentFile, readSettings, type Settings, settingsFrom} from '../chains/settings.ts'
@@ -196,7 +196,7 @@ async function describeBudget(client: pg.Client, known: Known, settings: ChainSe
 
 async function init({showPhrase, fromPhrase}: {showPhrase?: boolean; fromPhrase?: string | true}): Promise<void> {
   const mayMakePassphrase = isLocal(readSettings())
-  const settings = fromPhrase ? settingsOfService() : readSettings()
+  const settings = fromPhrase ? await settingsOfService() : readSettings()
   const {home} = settings
   const existed = hasSeed(home)
   const passphrase = findPassphrase(settings, mayMakePassphrase)
@@ -242,7 +242,7 @@ async function enterSeed(settings: Settings, passphrase: string, file: string | 
 
 /** What came of it, in words. */
 async function compareWithDatabase(settings: Settings, phrase: string): Promise<string> {
-  if (!databaseUrlOf(settings))
+  if (!(await databaseUrlOf(settings)))
     return (
       `No service runs in ${settings.home}, and DATABASE_URL is not set: the addresses of no database were compared. ` +
       'Custody does not start with a database of another seed; sluice custody verify compares all of its addresses.'
@@ -263,7 +263,7 @@ async function compareWithDatabase(settings: Settings, phrase: string): Promise<
 }
 
 async function verify({backup: file}: {backup?: string}): Promise<void> {
-  const settings = settingsOfService()
+  const settings = await settingsOfService()
   const {home} = settings
   const passphrase = passphraseOf(settings)
   const backup = file === undefined ? undefined : await readBackup(file)
@@ -306,21 +306,26 @@ function readPassphrase(file: string): string {
 }
 
 /** The settings of the service that runs here: a local chain has a network of its own, and addresses differ by network. */
-function settingsOfService(): Settings {
+async function settingsOfService(): Promise<Settings> {
   const settings = readSettings()
-  const followed = readService(path.resolve(settings.home))?.chains ?? {}
+  const followed = (await findService(settings))?.chains ?? {}
   for (const [code, facts] of Object.entries(followed) as [ChainCode, ChainFacts][])
     settings.chains.set(code, settingsFrom(code, facts.settings))
   return settings
 }
 
-function databaseUrlOf({home, databaseUrl}: Settings): string | undefined {
-  return databaseUrl ?? readService(path.resolve(home))?.database_url
+async function databaseUrlOf(settings: Settings): Promise<string | undefined> {
+  return settings.databaseUrl ?? (await findService(settings))?.database_url
+}
+
+/** Also one that starts at this moment, or that was killed: its database may be there. */
+async function findService({home}: Settings) {
+  return (await awaitService(path.resolve(home))) ?? readService(path.resolve(home))
 }
 
 async function withDatabase<T>(settings: Settings, work: (client: pg.Client) => Promise<T>): Promise<T> {
   const home = path.resolve(settings.home)
-  const url = databaseUrlOf(settings)
+  const url = await databaseUrlOf(settings)
   if (!url)
     throw new PermanentError(
       `no service runs in ${home}; start it with npm start, or set DATABASE_URL to the owner's URL`,
