@@ -45,6 +45,12 @@ async function start(settings: Record<string, string> = given): Promise<CustodyP
   return processes.at(-1)!
 }
 
+/** A seed that nobody has used. */
+async function newSeed(): Promise<void> {
+  await writeSeed(home, junk, passphrase, testCost)
+  writeFileSync(path.join(home, 'custody', 'seed.new'), '')
+}
+
 const exitOf = async ({process}: CustodyProcess) =>
   process.exitCode ?? ((await once(process, 'exit', {signal: AbortSignal.timeout(15_000)}))[0] as number)
 const pool = async (family: Family = 'evm') =>
@@ -149,7 +155,7 @@ test('a family that is new to a database has a treasury with a time; one whose a
 })
 
 test('addresses that were taken are replaced automatically, at once when the pool is low, and after a restart; the pool lasts a minute at the rate of the busiest minute', async () => {
-  await writeSeed(home, junk, passphrase, testCost)
+  await newSeed()
   const derive = await deriverOf(junk)
   const first = await start()
   await take(10)
@@ -168,8 +174,46 @@ test('addresses that were taken are replaced automatically, at once when the poo
   expect((await pool()).filter(row => row.taken_at)).toHaveLength(2 * size + 10)
 })
 
+test('with an older copy of the database and without the journal, nothing is handed out that may have been handed out since, once for each loss', async () => {
+  await newSeed()
+  const first = await start()
+  await take(15) // then more are made
+  await filledTo(size + 15)
+  await killCustody(first)
+  await db.rows(`begin; set local session_replication_role = replica; delete from custody.address where derivation_index >= ${size};
+    delete from custody.journal where (details ->> 'up_to')::int >= ${size}; update custody.address set taken_at = null where derivation_index >= 10; commit`)
+  const states = async () =>
+    (await pool()).map(
+      ({index, taken_at, retired_at}) => `${index} ${taken_at ? 'taken' : retired_at ? 'retired' : 'free'}`,
+    )
+  const expected = [
+    ...Array.from({length: 10}, (_, index) => `${index} taken`),
+    ...Array.from({length: 10}, (_, index) => `${10 + index} retired`),
+    `${size + 99_999} retired`,
+    ...Array.from({length: size}, (_, index) => `${size + 100_000 + index} free`),
+  ]
+  rmSync(path.join(home, 'custody/journal.jsonl'))
+  for (let n = 0; n < 2; n++) {
+    const custody = await start()
+    expect(await states()).toEqual(expected)
+    expect(custody.log().includes('addresses that may have been handed out are retired')).toBe(n === 0)
+    await killCustody(custody)
+  }
+  rmSync(path.join(home, 'custody/journal.jsonl'))
+  await killCustody(await start())
+  expect(
+    (await pool())
+      .filter(row => !row.retired_at)
+      .map(({index}) => index)
+      .slice(-size)[0],
+  ).toBe(2 * size + 200_000)
+  const derive = await deriverOf(junk)
+  for (const {index, address} of await pool())
+    expect(await derive({family: 'evm', purpose: 'deposit', index})).toBe(address)
+})
+
 test('a seed that did not make the stored addresses is refused, and nothing is added', async () => {
-  await writeSeed(home, junk, passphrase, testCost)
+  await newSeed()
   const first = await start()
   first.process.kill('SIGTERM')
   expect(await exitOf(first)).toBe(0)
@@ -189,7 +233,7 @@ test('a seed that did not make the stored addresses is refused, and nothing is a
 })
 
 test('a database filled for another Bitcoin network is refused, and nothing is added', async () => {
-  await writeSeed(home, junk, passphrase, testCost)
+  await newSeed()
   const first = await start({...given, BTC_NETWORK: 'signet'})
   first.process.kill('SIGTERM')
   await exitOf(first)

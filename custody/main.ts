@@ -1,7 +1,7 @@
 // Custody as a process. Promises: it reports ready once it takes requests and addresses are free, or once another custody does so. It refuses to
-// run with a seed that did not make the database's addresses, and never makes a new seed for a database with addresses. With an older copy of
-// the database, it hands out nothing before it has retired the addresses that may have been handed out since. While the database is away at its start,
-// it waits. It ends with exit code 70 when it loses the database, also because it was stopped while it held locks.
+// run with a seed that did not make the database's addresses, and never makes a new seed for a database with addresses. With an older copy of the
+// database, or a journal that may lack entries, it hands out nothing before it has retired the addresses that may have been handed out since. While the
+// database is away at its start, it waits. It ends with exit code 70 when it loses the database, also because it was stopped while it held locks.
 import {existsSync} from 'node:fs'
 import path from 'node:path'
 import {setTimeout as sleep} from 'node:timers/promises'
@@ -30,6 +30,7 @@ import {
   channel,
   checkPool,
   fillPool,
+  giveUpUnsure,
   hasAddresses,
   openTreasuries,
   poolStream,
@@ -77,8 +78,15 @@ async function main(ends: Ends): Promise<never> {
   if (!existsSync(journalFile(settings.home)) && !isNewSeed(settings.home))
     markIncomplete(journalFile(settings.home), 'it was missing at the start')
   const journal = new Journal(client, journalFile(settings.home), streams, await sealOf(keys))
+  await journal.level() // the database knows from here on whether the journal may lack entries
   for (const family of familyNames) {
     await checkPool(client, derive, family)
+    const unsure = await giveUpUnsure(client, derive, family)
+    if (unsure !== undefined)
+      log.warn(
+        {family, retired: unsure},
+        'the journal may lack entries; addresses that may have been handed out are retired',
+      )
     const retired = await recoverPool(client, derive, journal, family)
     if (retired !== undefined)
       log.warn(

@@ -1,6 +1,6 @@
-// The addresses of the seed in custody.address, for each family of chains: the treasury, and free deposit addresses. Promises: indexes have no
-// gaps, and each address is what this seed derives at its index. Every fill is in the journal, so an older copy of the database is noticed:
-// addresses that it would hand out a second time are retired before anything is handed out. One process fills at a time.
+// The addresses of the seed in custody.address, for each family of chains: the treasury, and free deposit addresses. Promises: each address is what this
+// seed derives at its index, and indexes have no gaps but those that giveUpUnsure leaves. Every fill is in the journal, so an older copy of the database is
+// noticed: addresses that it would hand out a second time are retired before anything is handed out. One process fills at a time.
 import type pg from 'pg'
 import {PermanentError} from '../base/errors.ts'
 import type {Family} from '../chains/registry.ts'
@@ -14,6 +14,8 @@ import type {Own} from './policy.ts'
 export const channel = 'address_pool_low'
 
 export const poolStream = (family: Family) => `pool:${family}`
+/** Nobody hands out so many addresses between two copies of the database. Indexes go up to 2^31. */
+const indexesSkipped = 100_000
 /** Addresses per INSERT: the first batch can be handed out while the rest is derived. */
 const batch = 100
 const minuteMs = 60_000
@@ -99,16 +101,38 @@ export async function recoverPool(
   const {next} = await countFree(client, family, 0)
   await client.query('begin')
   for (const entry of missing) await insertEntry(client, entry)
+  const retired = await retireFree(client, family)
+  for (let from = next; from <= upTo; from += batch)
+    await insertAddresses(client, derive, {family, from, to: Math.min(from + batch - 1, upTo), retired: true})
+  await client.query('commit')
+  await journal.level()
+  return retired + Math.max(0, upTo - next + 1)
+}
+
+/**
+ * If the journal may lack entries, nobody knows which addresses were handed out since the database was copied: the free ones in their order, and then those
+ * that were made meanwhile. So the free ones are retired, and the next indexes are skipped: the last of them is inserted as retired, and all others follow
+ * it. Resolves to the number of retired addresses, or undefined if nothing is unsure. Once for each time that the journal is found incomplete.
+ */
+export async function giveUpUnsure(client: pg.Client, derive: Derive, family: Family): Promise<number | undefined> {
+  const {rows} = await client.query<{unsure: boolean}>('select custody.is_pool_unsure($1) as unsure', [family])
+  if (!rows[0]!.unsure) return undefined
+  const {next} = await countFree(client, family, 0)
+  const last = next + indexesSkipped - 1
+  await client.query('begin')
+  const retired = await retireFree(client, family)
+  await insertAddresses(client, derive, {family, from: last, to: last, retired: true})
+  await client.query('commit')
+  return retired
+}
+
+async function retireFree(client: pg.Client, family: Family): Promise<number> {
   const {rowCount} = await client.query(
     `update custody.address set retired_at = clock_timestamp()
      where family = $1 and purpose = 'deposit' and taken_at is null and retired_at is null`,
     [family],
   )
-  for (let from = next; from <= upTo; from += batch)
-    await insertAddresses(client, derive, {family, from, to: Math.min(from + batch - 1, upTo), retired: true})
-  await client.query('commit')
-  await journal.level()
-  return rowCount! + Math.max(0, upTo - next + 1)
+  return rowCount!
 }
 
 /**

@@ -62,3 +62,12 @@ language sql security definer set search_path = pg_catalog as $$
 $$;
 comment on function custody.follow_unproven_copies is 'Notes that custody found its journal incomplete (the mark says when and why; once for each), and which chains are proven since. Returns those that are not, with what they wait for.';
 grant execute on function custody.follow_unproven_copies to sluice_custody;
+
+-- Regardless of what is proven: no block says which addresses were handed out.
+create or replace function custody.is_pool_unsure(of_family text) returns boolean
+language sql stable security definer set search_path = pg_catalog as $$
+  select exists (select from custody.unproven_copy u join app.chain k using (chain) where k.family = of_family and coalesce((
+    select a.created_at from custody.address a where a.family = of_family and a.purpose = 'deposit' order by a.derivation_index desc limit 1) < u.noted_at, true))
+$$;
+comment on function custody.is_pool_unsure is 'Whether custody found its journal incomplete, and has made no address of this family since: then those that it would make next may have been handed out.';
+grant execute on function custody.is_pool_unsure to sluice_custody;
