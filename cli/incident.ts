@@ -73,8 +73,8 @@ interface UnknownTransaction {
   block: number | null
   /** In words. */
   paid: string
-  /** The payout that waits to pay the same: sluice custody reconcile enters it. */
-  payout: string | null
+  /** What waits to pay the same, in words: sluice custody reconcile enters it. */
+  waits: string | null
 }
 
 /** The transactions of an incident unknown_transaction. */
@@ -82,7 +82,7 @@ const unknownTransactions = `
   select u.chain, u.txid, i.height as block,
     case when u.moved is null then 'not known: look it up in a block explorer'
       else coalesce(custody.paid_in_words(u.chain, u.txid), 'nothing out of our addresses') end as paid,
-    app.public_id('pay', custody.paid_again(u.chain, u.txid)) as payout
+    custody.paid_again(u.chain, u.txid) as waits
   from app.unknown_transaction u
   left join lateral (select max(c.block_height) as height from chain.confirmed_tx c where c.chain = u.chain and c.txid = u.txid) i on true
   where u.incident_id = $1 order by i.height, u.txid limit 100`

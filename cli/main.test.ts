@@ -289,12 +289,12 @@ test('an incident about unknown transactions shows what each of them moved, and 
     txid: '0xpaid',
     block: 77,
     paid: '0.99 USDC to 0xWallet',
-    payout: ids.payout,
+    waits: `payout ${ids.payout}`,
   }
   expect(await json('incident', 'show', id)).toMatchObject({
     transactions: [
       shown,
-      {txid: '0xolder', block: null, paid: 'not known: look it up in a block explorer', payout: null},
+      {txid: '0xolder', block: null, paid: 'not known: look it up in a block explorer', waits: null},
     ],
   })
   const {stdout} = await sluice('incident', 'show', id)

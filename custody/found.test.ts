@@ -177,11 +177,31 @@ test("what went to an address on the operator's whitelist alone is a withdrawal"
   const own = newAddress()
   await world.whitelist(null, own)
   const txid = await send([{recipient: own, amount: 5000n}])
-  expect((await found()).entered).toEqual({[txid]: 'a withdrawal'})
+  expect((await found()).entered[txid]).toMatch(
+    /^a withdrawal that this copy does not have: it is [0-9a-f-]{36} from now on$/,
+  )
   await nextBlock()
   expect(
     await world.db.rows('select kind, outcome, amount::text from app.outgoing_payment where txid = $1', [txid]),
   ).toEqual([{kind: 'withdrawal', outcome: 'done', amount: '5000'}])
+})
+
+test('a withdrawal that waits is what paid exactly that, and is not paid again', async () => {
+  const own = newAddress()
+  await world.whitelist(null, own)
+  const [{id}] = (await world.db.rows<{id: string}>(
+    `select app.begin_withdrawal('ETH', 'ETH', 7000, $1, 42000000000000) as id`,
+    [own],
+  )) as [{id: string}]
+  const txid = await send([{recipient: own, amount: 7000n}])
+  const [incident] = await world.db.rows<{id: string}>(`select id from app.incident where resolved_at is null`)
+  const keep = world.db.rows(`select app.resolve_incident($1, 'kept')`, [incident!.id])
+  await expect(keep).rejects.toThrow(`transaction ${txid} paid what withdrawal ${id} still waits to pay`)
+  expect((await found()).entered).toEqual({[txid]: `withdrawal ${id}`})
+  await nextBlock()
+  expect(await world.db.rows('select outcome, txid from app.outgoing_payment where id = $1', [id])).toEqual([
+    {outcome: 'done', txid},
+  ])
 })
 
 test('custody takes over what was entered, counts it as paid to the merchant, and signs on', async () => {

@@ -80,11 +80,11 @@ async function enter(client: pg.Client, draft: Draft, seal: Seal): Promise<strin
 /** What a transaction was, before it is entered. */
 async function inWords(client: pg.Client, {kind, subject_id, source, destination}: Draft): Promise<string> {
   if (kind === 'sweep') return source === destination ? 'a sweep' : `a sweep of ${source}` // of outputs, or of an address
-  if (kind === 'withdraw') return 'a withdrawal'
+  const [table, what] = kind === 'pay' ? ['app.payout', 'payout'] : ['app.outgoing_payment', 'withdrawal']
   const {rows} = await client.query<{id: string; isThere: boolean}>(
-    `select app.public_id('pay', $1) as id, exists (select from app.payout where id = $1) as "isThere"`,
-    [subject_id],
+    `select case $2 when 'pay' then app.public_id('pay', $1) else $1::text end as id, exists (select from ${table} where id = $1) as "isThere"`,
+    [subject_id, kind],
   )
   const {id, isThere} = rows[0]!
-  return isThere ? `payout ${id}` : `a payout that this copy does not have: it is ${id} from now on`
+  return isThere ? `${what} ${id}` : `a ${what} that this copy does not have: it is ${id} from now on`
 }

@@ -6833,7 +6833,7 @@ begin
   raise exception 'payouts are never deleted' using errcode = 'P0003';
 end $function$;
 
--- Raises P0003 if an unknown transaction of an incident paid exactly what a payout still waits to pay: it would be paid again.
+-- Raises P0003 if an unknown transaction of an incident paid exactly what a payout or a withdrawal still waits to pay: it would be paid again.
 CREATE OR REPLACE FUNCTION app.refuse_to_keep(of_incident app.incident)
  RETURNS void
  LANGUAGE plpgsql
@@ -6842,11 +6842,11 @@ CREATE OR REPLACE FUNCTION app.refuse_to_keep(of_incident app.incident)
 AS $function$
 declare paid record;
 begin
-  select u.txid, p.payout into paid from app.unknown_transaction u cross join lateral custody.paid_again(u.chain, u.txid) p (payout)
-  where u.incident_id = of_incident.id and p.payout is not null limit 1;
+  select u.txid, w.waits into paid from app.unknown_transaction u cross join lateral custody.paid_again(u.chain, u.txid) w (waits)
+  where u.incident_id = of_incident.id and w.waits is not null limit 1;
   if found then
-    raise exception 'incident %: transaction % paid what payout % still waits to pay: sluice custody reconcile enters it; if it cannot, cancel the payout (sluice payout cancel)',
-      of_incident.id, paid.txid, app.public_id('pay', paid.payout) using errcode = 'P0003';
+    raise exception 'incident %: transaction % paid what % still waits to pay: sluice custody reconcile enters it; if it cannot, cancel what waits (sluice payout cancel, sluice treasury cancel)',
+      of_incident.id, paid.txid, paid.waits using errcode = 'P0003';
   end if;
 end $function$;
 
@@ -11128,6 +11128,17 @@ begin
   on conflict do nothing;
 end $function$;
 
+-- Whether custody found its journal incomplete, and has made no address of this family since: then those that it would make next may have been handed out.
+CREATE OR REPLACE FUNCTION custody.is_pool_unsure(of_family text)
+ RETURNS boolean
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select exists (select from custody.unproven_copy u join app.chain k using (chain) where k.family = of_family and coalesce((
+    select a.created_at from custody.address a where a.family = of_family and a.purpose = 'deposit' order by a.derivation_index desc limit 1) < u.noted_at, true))
+$function$;
+
 -- Whether an outgoing payment is what an entry of the journal was signed for.
 CREATE OR REPLACE FUNCTION custody.is_purpose(s app.outgoing_payment, e custody.journal)
  RETURNS boolean
@@ -11211,17 +11222,18 @@ begin
   return new;
 end $function$;
 
--- The payout that waits to pay exactly what an unknown transaction has paid; null if there is none.
+-- The payout or the withdrawal that waits to pay exactly what an unknown transaction has paid, in words; null if there is none.
 CREATE OR REPLACE FUNCTION custody.paid_again(of_chain text, of_txid text)
- RETURNS uuid
+ RETURNS text
  LANGUAGE sql
  STABLE
  SET search_path TO 'pg_catalog'
 AS $function$
-  select (p.entry ->> 'subject_id')::uuid from custody.moved_by(of_chain, of_txid) m
+  select case w.entry ->> 'kind' when 'pay' then 'payout ' || app.public_id('pay', (w.entry ->> 'subject_id')::uuid) else 'withdrawal ' || (w.entry ->> 'subject_id') end
+  from custody.moved_by(of_chain, of_txid) m
   cross join (select max(i.block_time) as at from chain.confirmed_tx i where i.chain = of_chain and i.txid = of_txid) i
-  cross join lateral custody.recognise_payout(of_chain, m.recipient, m.token, m.amount, i.at) p (entry)
-  where not m.stays and p.entry is not null limit 1
+  cross join lateral custody.recognise_waiting(of_chain, m.recipient, m.token, m.amount, i.at) w (entry)
+  where not m.stays and w.entry is not null limit 1
 $function$;
 
 -- What an unknown transaction took out of our addresses, such as "0.5 ETH to 0x…"; null if nothing.
@@ -11260,7 +11272,7 @@ begin
   if paid.parts = 0 then entry := custody.recognise_sweep(of_chain, of_txid, coalesce(t.inputs[1], t.fee_payer || ':' || t.nonce),
       case when t.fee_payer = treasury then 0 else t.fee end);
   elsif paid.parts = 1 and (has_outputs or paid.sender = treasury) then
-    entry := coalesce(custody.recognise_payout(of_chain, paid.recipient, paid.token, paid.amount, t.block_time),
+    entry := coalesce(custody.recognise_waiting(of_chain, paid.recipient, paid.token, paid.amount, t.block_time),
         custody.recognise_lost(of_chain, paid.recipient, paid.token, paid.amount))
       || jsonb_build_object('token', paid.token, 'amount', paid.amount::text, 'destination', paid.recipient, 'source', treasury);
   end if;
@@ -11285,22 +11297,6 @@ AS $function$
   left join app.merchant m on m.id = w.merchant_id
   left join lateral (select max(n) as gross from generate_series(div(amount * 10000, 10000 - m.fee_bps) - 1, div(amount * 10000, 10000 - m.fee_bps) + 2) n
     where n - div(n * m.fee_bps, 10000) = amount) g on true
-$function$;
-
--- The entry of the oldest payout that waits for exactly this amount at this address, was requested before this time, and that nothing else may pay; null if there is none.
-CREATE OR REPLACE FUNCTION custody.recognise_payout(of_chain text, recipient text, of_token text, amount numeric, block_time timestamp with time zone)
- RETURNS jsonb
- LANGUAGE sql
- STABLE
- SET search_path TO 'pg_catalog'
-AS $function$
-  select jsonb_build_object('kind', 'pay', 'subject_id', p.id, 'merchant_id', p.merchant_id,
-    'details', jsonb_build_object('gross', p.gross::text, 'fee', p.fee::text, 'fee_bps', p.fee_bps))
-  from app.payout p
-  where p.chain = of_chain and p.address = recipient and p.token = of_token and p.net = amount and p.status not in ('completed', 'failed')
-    and p.created_at <= block_time
-    and not exists (select from app.attempt_fate f where f.chain = of_chain and f.subject_id = p.id and f.kind = 'pay' and f.fate <> 'dead')
-  order by p.created_at, p.id limit 1
 $function$;
 
 -- The entry of a sweep of one merchant's money to the treasury; null if the transaction was none.
@@ -11331,6 +11327,28 @@ AS $function$
   from swept s
   where app.uses_outputs(of_chain)
     or exists (select from app.holding h where h.chain = of_chain and h.address = s.source and h.token = s.token and h.amount >= s.amount + own_fee)
+$function$;
+
+-- The entry of the oldest payout or withdrawal that waits for exactly this amount at this address, was begun before this time, and that nothing else may pay; null if there is none.
+CREATE OR REPLACE FUNCTION custody.recognise_waiting(of_chain text, of_recipient text, of_token text, of_amount numeric, block_time timestamp with time zone)
+ RETURNS jsonb
+ LANGUAGE sql
+ STABLE
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select w.entry from (
+    select p.id, p.created_at, jsonb_build_object('kind', 'pay', 'subject_id', p.id, 'merchant_id', p.merchant_id,
+      'details', jsonb_build_object('gross', p.gross::text, 'fee', p.fee::text, 'fee_bps', p.fee_bps)) as entry
+    from app.payout p
+    where p.chain = of_chain and p.address = of_recipient and p.token = of_token and p.net = of_amount and p.status not in ('completed', 'failed')
+    union all
+    select s.id, s.created_at, jsonb_build_object('kind', 'withdraw', 'subject_id', s.id, 'merchant_id', null, 'details', '{}'::jsonb)
+    from app.outgoing_payment s
+    where s.kind = 'withdrawal' and s.chain = of_chain and s.recipient = of_recipient and s.token = of_token and s.amount = of_amount and s.status <> 'final'
+  ) w
+  where w.created_at <= block_time
+    and not exists (select from app.attempt_fate f where f.chain = of_chain and f.subject_id = w.id and f.kind in ('pay', 'withdraw') and f.fate <> 'dead')
+  order by w.created_at, w.id limit 1
 $function$;
 
 -- Imports entries of custody's journal that an older copy of the database is missing, and what follows from them. Returns how many entries and payouts there were, and for how many entries (cancels) the purpose is no longer known.
@@ -13150,6 +13168,7 @@ grant execute on function app.way_out(text) to sluice_custody;
 grant execute on function app.why_halted(text) to sluice_custody;
 grant execute on function custody.follow_unproven_copies(text) to sluice_custody;
 grant execute on function custody.halt_chain(text,text) to sluice_custody;
+grant execute on function custody.is_pool_unsure(text) to sluice_custody;
 grant execute on function custody.lock_outgoing_payment(uuid,integer) to sluice_custody;
 grant execute on function custody.tell_journal(text,text) to sluice_custody;
 grant execute on function custody.try_lock() to sluice_custody;

@@ -3,8 +3,8 @@
 -- paid a payout ends it, and it is not paid again.
 --
 -- Promises: only a final transaction that had its effect is recognised, and only if it took nothing but money of ours, and all of it went to one place
--- where custody would have sent it: to the treasury, or from there to an address on a whitelist. It paid a payout if that has its address, token and net,
--- was requested before, and nothing else may pay it. Of equal payouts the oldest is taken: their merchant was paid as often, whichever it was.
+-- where custody would have sent it: to the treasury, or from there to an address on a whitelist. It paid a payout, or a withdrawal, if that has its
+-- address, token and amount, was requested before, and nothing else may pay it. Of equal ones the oldest is taken: as much was paid, whichever it was.
 -- What this cannot know is the id and the gross of a payout that the copy does not have: it gets a new id, and the largest gross with this net at the
 -- merchant's fee. Cancels, and what failed, are left to an operator.
 -- Locks: none.
@@ -29,7 +29,7 @@ begin
   if paid.parts = 0 then entry := custody.recognise_sweep(of_chain, of_txid, coalesce(t.inputs[1], t.fee_payer || ':' || t.nonce),
       case when t.fee_payer = treasury then 0 else t.fee end);
   elsif paid.parts = 1 and (has_outputs or paid.sender = treasury) then
-    entry := coalesce(custody.recognise_payout(of_chain, paid.recipient, paid.token, paid.amount, t.block_time),
+    entry := coalesce(custody.recognise_waiting(of_chain, paid.recipient, paid.token, paid.amount, t.block_time),
         custody.recognise_lost(of_chain, paid.recipient, paid.token, paid.amount))
       || jsonb_build_object('token', paid.token, 'amount', paid.amount::text, 'destination', paid.recipient, 'source', treasury);
   end if;
@@ -56,26 +56,33 @@ language sql stable set search_path = pg_catalog as $$
 $$;
 comment on function custody.paid_in_words is 'What an unknown transaction took out of our addresses, such as "0.5 ETH to 0x…"; null if nothing.';
 
-create or replace function custody.paid_again(of_chain text, of_txid text) returns uuid
+create or replace function custody.paid_again(of_chain text, of_txid text) returns text
 language sql stable set search_path = pg_catalog as $$
-  select (p.entry ->> 'subject_id')::uuid from custody.moved_by(of_chain, of_txid) m
+  select case w.entry ->> 'kind' when 'pay' then 'payout ' || app.public_id('pay', (w.entry ->> 'subject_id')::uuid) else 'withdrawal ' || (w.entry ->> 'subject_id') end
+  from custody.moved_by(of_chain, of_txid) m
   cross join (select max(i.block_time) as at from chain.confirmed_tx i where i.chain = of_chain and i.txid = of_txid) i
-  cross join lateral custody.recognise_payout(of_chain, m.recipient, m.token, m.amount, i.at) p (entry)
-  where not m.stays and p.entry is not null limit 1
+  cross join lateral custody.recognise_waiting(of_chain, m.recipient, m.token, m.amount, i.at) w (entry)
+  where not m.stays and w.entry is not null limit 1
 $$;
-comment on function custody.paid_again is 'The payout that waits to pay exactly what an unknown transaction has paid; null if there is none.';
+comment on function custody.paid_again is 'The payout or the withdrawal that waits to pay exactly what an unknown transaction has paid, in words; null if there is none.';
 
-create or replace function custody.recognise_payout(of_chain text, recipient text, of_token text, amount numeric, block_time timestamptz) returns jsonb
+create or replace function custody.recognise_waiting(of_chain text, of_recipient text, of_token text, of_amount numeric, block_time timestamptz) returns jsonb
 language sql stable set search_path = pg_catalog as $$
-  select jsonb_build_object('kind', 'pay', 'subject_id', p.id, 'merchant_id', p.merchant_id,
-    'details', jsonb_build_object('gross', p.gross::text, 'fee', p.fee::text, 'fee_bps', p.fee_bps))
-  from app.payout p
-  where p.chain = of_chain and p.address = recipient and p.token = of_token and p.net = amount and p.status not in ('completed', 'failed')
-    and p.created_at <= block_time
-    and not exists (select from app.attempt_fate f where f.chain = of_chain and f.subject_id = p.id and f.kind = 'pay' and f.fate <> 'dead')
-  order by p.created_at, p.id limit 1
+  select w.entry from (
+    select p.id, p.created_at, jsonb_build_object('kind', 'pay', 'subject_id', p.id, 'merchant_id', p.merchant_id,
+      'details', jsonb_build_object('gross', p.gross::text, 'fee', p.fee::text, 'fee_bps', p.fee_bps)) as entry
+    from app.payout p
+    where p.chain = of_chain and p.address = of_recipient and p.token = of_token and p.net = of_amount and p.status not in ('completed', 'failed')
+    union all
+    select s.id, s.created_at, jsonb_build_object('kind', 'withdraw', 'subject_id', s.id, 'merchant_id', null, 'details', '{}'::jsonb)
+    from app.outgoing_payment s
+    where s.kind = 'withdrawal' and s.chain = of_chain and s.recipient = of_recipient and s.token = of_token and s.amount = of_amount and s.status <> 'final'
+  ) w
+  where w.created_at <= block_time
+    and not exists (select from app.attempt_fate f where f.chain = of_chain and f.subject_id = w.id and f.kind in ('pay', 'withdraw') and f.fate <> 'dead')
+  order by w.created_at, w.id limit 1
 $$;
-comment on function custody.recognise_payout is 'The entry of the oldest payout that waits for exactly this amount at this address, was requested before this time, and that nothing else may pay; null if there is none.';
+comment on function custody.recognise_waiting is 'The entry of the oldest payout or withdrawal that waits for exactly this amount at this address, was begun before this time, and that nothing else may pay; null if there is none.';
 
 create or replace function custody.recognise_lost(of_chain text, recipient text, of_token text, amount numeric) returns jsonb
 language sql stable set search_path = pg_catalog as $$

@@ -78,11 +78,11 @@ create or replace function app.refuse_to_keep(of_incident app.incident) returns 
 language plpgsql stable set search_path = pg_catalog as $$
 declare paid record;
 begin
-  select u.txid, p.payout into paid from app.unknown_transaction u cross join lateral custody.paid_again(u.chain, u.txid) p (payout)
-  where u.incident_id = of_incident.id and p.payout is not null limit 1;
+  select u.txid, w.waits into paid from app.unknown_transaction u cross join lateral custody.paid_again(u.chain, u.txid) w (waits)
+  where u.incident_id = of_incident.id and w.waits is not null limit 1;
   if found then
-    raise exception 'incident %: transaction % paid what payout % still waits to pay: sluice custody reconcile enters it; if it cannot, cancel the payout (sluice payout cancel)',
-      of_incident.id, paid.txid, app.public_id('pay', paid.payout) using errcode = 'P0003';
+    raise exception 'incident %: transaction % paid what % still waits to pay: sluice custody reconcile enters it; if it cannot, cancel what waits (sluice payout cancel, sluice treasury cancel)',
+      of_incident.id, paid.txid, paid.waits using errcode = 'P0003';
   end if;
 end $$;
-comment on function app.refuse_to_keep is 'Raises P0003 if an unknown transaction of an incident paid exactly what a payout still waits to pay: it would be paid again.';
+comment on function app.refuse_to_keep is 'Raises P0003 if an unknown transaction of an incident paid exactly what a payout or a withdrawal still waits to pay: it would be paid again.';
