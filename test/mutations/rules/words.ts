@@ -107,14 +107,14 @@ export const words: Mutation[] = [
   {
     rule: 'A payout was requested before the block that paid it',
     file: 'db/functions/custody/recognise.sql',
-    from: '\n    and p.created_at <= block_time',
-    to: '',
+    from: 'w.created_at <= block_time',
+    to: 'true',
     tests: ['custody/found.test.ts'],
   },
   {
     rule: 'A transaction pays one payout, and a payout is paid by one',
     file: 'db/functions/custody/recognise.sql',
-    from: `\n    and not exists (select from app.attempt_fate f where f.chain = of_chain and f.subject_id = p.id and f.kind = 'pay' and f.fate <> 'dead')`,
+    from: `\n    and not exists (select from app.attempt_fate f where f.chain = of_chain and f.subject_id = w.id and f.kind in ('pay', 'withdraw') and f.fate <> 'dead')`,
     to: '',
     tests: ['custody/found.test.ts'],
   },
@@ -138,6 +138,43 @@ export const words: Mutation[] = [
     from: 'and h.amount >= s.amount + own_fee',
     to: '',
     tests: ['custody/found.test.ts'],
+  },
+  {
+    rule: 'A withdrawal that waits is what paid exactly that',
+    file: 'db/functions/custody/recognise.sql',
+    from: `where s.kind = 'withdrawal' and s.chain`,
+    to: `where s.kind = 'none' and s.chain`,
+    tests: ['custody/found.test.ts'],
+  },
+  {
+    rule: 'What was entered from the chains makes no journal incomplete',
+    file: 'custody/journal.ts',
+    from: ` and not j.details ? 'found'`,
+    to: '',
+    tests: ['custody/found.test.ts'],
+  },
+  {
+    rule: 'Without the journal, no address is handed out that was free in the copy',
+    file: 'custody/pool.ts',
+    from: `  const retired = await retireFree(client, family)
+  await insertAddresses(client, derive, {family, from: last`,
+    to: `  const retired = 0
+  await insertAddresses(client, derive, {family, from: last`,
+    tests: ['custody/main.test.ts'],
+  },
+  {
+    rule: 'Without the journal, no address is handed out that was made since the copy',
+    file: 'custody/pool.ts',
+    from: 'const last = next + indexesSkipped - 1',
+    to: 'const last = next',
+    tests: ['custody/main.test.ts'],
+  },
+  {
+    rule: 'Addresses are given up once for each loss',
+    file: 'db/functions/custody/unproven_copy.sql',
+    from: 'limit 1) < u.noted_at, true))',
+    to: `limit 1) < 'infinity'::timestamptz, true))`,
+    tests: ['custody/main.test.ts'],
   },
   {
     rule: 'What is entered has the seal of custody',
