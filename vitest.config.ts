@@ -43,6 +43,8 @@ const slow = [
   'test/faults/solana-payouts',
   'test/faults/crash-points',
   'test/faults/restore',
+  'test/faults/forgotten-payouts',
+  'test/faults/from-the-words',
   'test/faults/held-up-payouts',
   'cli/main',
   'test/faults/tron-payouts',

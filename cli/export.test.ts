@@ -118,7 +118,8 @@ async function exported(references: string[], ...options: string[]): Promise<Rec
     [references],
   )
   const file = inHome('references.csv')
-  expect(await sluice('export', 'users', '--to', '2020-01-02', ...options, '--out', file)).toMatchObject({code: 0})
+  const {code, stderr} = await sluice('export', 'users', '--to', '2020-01-02', ...options, '--out', file)
+  expect(code, stderr).toBe(0)
   const duckdb = await newDuckDb()
   const rows = await duckdb.rows(
     `select user_uuid, external_ref from read_csv('${file}', header = true, all_varchar = true, delim = ',', quote = '"', escape = '"')`,

@@ -46,6 +46,13 @@ test('an estimate that was too low grows with what is done: no share is above 10
   expect(written[0]).toMatch(/100 % {2}1500 of 1500 blocks {2}1500\/s$/)
   clock.ms = 2000
   bar.end(1600)
-  expect(written[1]).toContain('of 1600 blocks')
+  expect(written[1]).toContain('1600 of 1600 blocks')
   expect(written[1]).toContain('took 2 s')
+})
+
+test('if fewer were there than it was told on the way, such as lines for rows, the end is 100 % of what was there', () => {
+  const {bar, written} = progress(true)
+  bar.at(1500)
+  bar.end(1200)
+  expect(written.at(-2)).toContain('100 %  1200 of 1200 blocks')
 })

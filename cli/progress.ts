@@ -44,9 +44,12 @@ export class Progress {
     if (this.#now() - this.#drawnAt >= everyMs) this.#draw()
   }
 
-  /** Draws the last state, with the exact total if that was an estimate; the next output begins on a new line. */
-  end(total = this.#total): void {
-    this.#total = total
+  /** Draws the last state; the next output begins on a new line. `all`: everything is done, and this is how much it was, if at() was only told estimates. */
+  end(all?: number): void {
+    if (all !== undefined) {
+      this.#done = all
+      this.#total = all
+    }
     this.#draw(true)
     if (this.#to.isTTY) this.#to.write('\n')
   }

@@ -271,7 +271,7 @@ test('with a named node, no seed is made automatically, and a seed without its p
   await writeSeed(home, junk, passphrase, testCost)
   const closed = spawn(remote)
   expect(await exitOf(closed)).toBe(1)
-  expect(closed.log()).toContain('set CUSTODY_PASSPHRASE, or CUSTODY_PASSPHRASE_FILE')
+  expect(closed.log()).toContain('set CUSTODY_PASSPHRASE, CUSTODY_PASSPHRASE_FILE')
   const wrong = spawn({...remote, CUSTODY_PASSPHRASE: 'incorrect horse'})
   expect(await exitOf(wrong)).toBe(1)
   expect(wrong.log()).toContain('cannot be decrypted')
