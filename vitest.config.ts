@@ -7,6 +7,7 @@ import {BaseSequencer, type TestSpecification} from 'vitest/node'
 const faults = [
   'test/faults/**/*.test.ts',
   'test/conformance/**/*.test.ts',
+  'test/containers/**/*.test.ts',
   'test/start.test.ts',
   'test/demo.test.ts',
   'test/metrics.test.ts',
@@ -30,6 +31,7 @@ const never = ['node_modules/**', '.sluice/**', 'test/made-up-family/**']
 
 /** What takes more than ten seconds on two cores, the longest first. */
 const slow = [
+  'test/containers/containers',
   'test/conformance/conformance',
   'devnet/bitcoin/devnet',
   'test/faults/bitcoin-payouts',
@@ -70,7 +72,6 @@ const slow = [
   'test/metrics',
   'test/faults/dashboard-pages',
   'test/faults/database-away',
-  'test/faults/containers',
   'test/demo',
   'test/faults/solana-node',
   'test/faults/finality',

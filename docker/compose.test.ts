@@ -1,4 +1,4 @@
-// docker-compose.yml as a text: what it names is there, and what must not be in it is not. test/faults/containers.test.ts runs it.
+// docker-compose.yml as a text: what it names is there, and what must not be in it is not. test/containers/ runs it.
 import {execFileSync} from 'node:child_process'
 import {
   cpSync,
@@ -19,7 +19,10 @@ import {parse} from 'yaml'
 import {bitcoinSettings} from '../chains/bitcoin/settings.ts'
 import {readSettings, settingNames} from '../chains/settings.ts'
 import {roleUrl} from '../db/migrate.ts'
+import {chainIds} from '../devnet/evm/constants.ts'
+import {tokenSettings} from '../devnet/evm/tokens.ts'
 import {composeVariables, readCompose} from '../test/support/compose.ts'
+import {tooSmall} from './machine.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const setup = fileURLToPath(new URL('setup.ts', import.meta.url))
@@ -37,8 +40,10 @@ function inFolder(work: (folder: string) => void): void {
   }
 }
 
-function runSetup(folder: string): string {
-  return execFileSync(process.execPath, [setup, folder], {encoding: 'utf8'})
+function runSetup(folder: string, ...options: string[]): string {
+  const env = {PATH: process.env.PATH, SLUICE_DEVNET: 'off', SLUICE_HOME: path.join(folder, 'home')}
+  mkdirSync(env.SLUICE_HOME, {recursive: true})
+  return execFileSync(process.execPath, [setup, folder, ...options], {encoding: 'utf8', env, stdio: 'pipe'})
 }
 
 /** How docker compose is called here; undefined where it is not. */
@@ -64,7 +69,7 @@ test.skipIf(!program)(
       for (const name of ['docker-compose.yml', 'docker'])
         cpSync(path.join(root, name), path.join(folder, name), {recursive: true})
       mkdirSync(path.join(folder, 'secrets'))
-      runSetup(path.join(folder, 'secrets'))
+      runSetup(path.join(folder, 'secrets'), '--no-seed')
       writeFileSync(path.join(folder, '.env'), 'ETH_CHAIN_ID=31337\nBTC_NETWORK=testnet4\n')
       const [command, ...given] = program!
       const profiles = ['nodes', 'tools'].flatMap(name => ['--profile', name])
@@ -95,7 +100,7 @@ test.skipIf(!program)('docker compose accepts the cluster over the file, and HAP
     for (const name of ['docker-compose.yml', 'docker-compose.cluster.yml', 'docker'])
       cpSync(path.join(root, name), path.join(folder, name), {recursive: true})
     mkdirSync(path.join(folder, 'secrets'))
-    runSetup(path.join(folder, 'secrets'))
+    runSetup(path.join(folder, 'secrets'), '--no-seed')
     const [command, ...given] = program!
     const files = ['-f', 'docker-compose.yml', '-f', 'docker-compose.cluster.yml']
     const shown = execFileSync(command!, [...given, ...files, 'config', '--format', 'json'], {
@@ -182,12 +187,22 @@ test('the file holds no secret: each is a file, and a container gets only its ow
 })
 
 test('keys are isolated: custody reaches only the database, and other services share none of its volumes but the socket for jobs', () => {
-  expect(compose.services.custody?.networks).toEqual(['database'])
-  expect(compose.networks.database).toEqual({internal: true})
+  const inNetwork = (network: string) =>
+    services.filter(([, {networks}]) => networks.includes(network)).map(([name]) => name)
+  expect(inNetwork('custody')).toEqual(['postgres', 'custody', 'custody-cli'])
+  for (const name of ['custody', 'custody-cli']) expect(compose.services[name]?.networks).toEqual(['custody'])
+  expect(compose.networks).toMatchObject({database: {internal: true}, custody: {internal: true}})
   const mounting = (volume: string) =>
     services.filter(([, {volumes}]) => volumes.some(each => each.startsWith(`${volume}:`))).map(([name]) => name)
-  expect(mounting('custody')).toEqual(['custody', 'custody-cli'])
+  expect(mounting('custody')).toEqual(['custody', 'custody-cli', 'setup'])
+  expect(read('docker-compose.yml')).toMatch(/\n {2}setup:\n(.+\n)+? {4}network_mode: none\n/)
   expect(mounting('socket')).toEqual(['custody', 'jobs'])
+})
+
+test('only what follows or sends to chains reaches the internet', () => {
+  const outgoing = ours.filter(([, {networks}]) => networks.includes('default')).map(([name]) => name)
+  expect(outgoing).toEqual(['jobs', ...ours.map(([name]) => name).filter(name => name.startsWith('indexer-')), 'cli'])
+  expect(compose.networks.front).toEqual({driver_opts: {'com.docker.network.bridge.enable_ip_masquerade': 'false'}})
 })
 
 test('the pages of the dashboard reach only the database, and only its sign-in reaches them', () => {
@@ -223,20 +238,13 @@ test('our processes run as an unprivileged user, cannot write to their image, an
   }
   const images = services.map(([, {image}]) => image).filter(image => image !== 'sluice')
   for (const image of images) expect(image, 'an exact version').toMatch(/^[\w./-]+:(GreatVoyage-)?v?\d+(\.\d+)+$/)
-  expect(read('Dockerfile')).toMatch(/^USER node$/m)
+  expect(read('Dockerfile')).toMatch(/^USER node\n$/m)
 })
 
-test('every service has limits of memory and CPU, and each long-running one has a healthcheck', () => {
-  for (const [name, {mem_limit, cpus, restart, healthcheck}] of services) {
-    expect({name, mem_limit, cpus}).toEqual({
-      name,
-      mem_limit: expect.stringMatching(/^\d+[gm]$/),
-      cpus: expect.any(Number),
-    })
-    expect(
-      Number(cpus),
-      'an engine refuses more than the machine has: docs/operations/containers.md asks for 2',
-    ).toBeLessThanOrEqual(2)
+test('every service has a share of the CPUs, which no engine refuses, all but the database a limit of memory, and each long-running one a healthcheck', () => {
+  for (const [name, {mem_limit, cpu_shares, restart, healthcheck}] of services) {
+    expect({name, cpu_shares}).toEqual({name, cpu_shares: expect.any(Number)})
+    if (name !== 'postgres') expect({name, mem_limit}).toEqual({name, mem_limit: expect.stringMatching(/^\d+[gm]$/)})
     expect(healthcheck !== undefined || restart === 'no', name).toBe(true)
   }
 })
@@ -248,14 +256,11 @@ test('bitcoind and Fulcrum accept every address range that Docker gives networks
   for (const range of ranges) expect(compose.configs.fulcrum!.content).toContain(range)
   const {network} = bitcoinSettings(readSettings({}).chains.get('BTC'))
   expect(command).toContain(`-chain=${network}`)
-  for (const [name, {environment}] of ours)
-    if (environment.BTC_NETWORK) expect(environment.BTC_NETWORK, name).toBe(network)
 })
 
 test('the image has the Node version of package.json, and only files that .dockerignore lets through', () => {
   const {dependencies} = JSON.parse(read('package.json')) as {dependencies: Record<string, string>}
-  expect(read('Dockerfile')).toContain(`FROM node:${dependencies.node}-slim\n`)
-  expect(statSync(path.join(root, 'cli/main.ts')).mode & 0o111).not.toBe(0)
+  expect(read('Dockerfile')).toContain(`FROM node:${dependencies.node}-slim AS packages\n`)
   const [first, ...rest] = read('.dockerignore')
     .split('\n')
     .filter(line => line && !line.startsWith('#'))
@@ -267,7 +272,7 @@ test('the image has the Node version of package.json, and only files that .docke
 
 test('setup writes each secret once, for its role, and restricts the folder', () =>
   inFolder(folder => {
-    const said = runSetup(folder)
+    const said = runSetup(folder, '--no-seed')
     const secret = (name: string) => readFileSync(path.join(folder, name), 'utf8').trim()
     expect(readdirSync(folder)).toEqual(
       expect.arrayContaining(Object.values(compose.secrets).map(({file}) => path.basename(file))),
@@ -288,8 +293,85 @@ test('setup writes each secret once, for its role, and restricts the folder', ()
 
     writeFileSync(path.join(folder, 'eth_rpc_url'), 'wss://node.example\n')
     rmSync(path.join(folder, 'database_url_api'))
-    const before = readdirSync(folder).map(name => [name, secret(name)])
+    const before = readdirSync(folder).flatMap(name => (name === 'home' ? [] : [[name, secret(name)]]))
     expect(runSetup(folder)).toContain('Made in ./secrets: database_url_api.')
     expect(before).toEqual(before.map(([name]) => [name, secret(name!)]))
     expect(secret('database_url_api')).toBe(roleUrl(secret('database_url'), 'sluice_api'))
   }))
+
+test('setup makes a seed with a new passphrase, and no other: not where one of the two is there already, nor with --no-seed', () => {
+  inFolder(folder => {
+    const seed = path.join(folder, 'home', 'custody', 'seed.json')
+    const phrase = /^phrase +((\w+ ){23}\w+)$/m
+    const said = runSetup(folder, '--show-phrase')
+    expect(said).toMatch(/^treasury +bc1|^treasury +tb1/m)
+    expect(said).toMatch(phrase)
+    const made = readFileSync(seed, 'utf8')
+    expect(runSetup(folder)).not.toMatch(/^phrase|^treasury/m)
+    rmSync(path.join(folder, 'custody_passphrase'))
+    expect(() => runSetup(folder)).toThrow('seed.json cannot be decrypted') // of another passphrase
+    expect(readFileSync(seed, 'utf8')).toBe(made)
+    rmSync(seed)
+    expect(runSetup(folder)).toContain('There is no seed. A lost one is restored: docs/operations/containers.md')
+    expect(existsSync(seed), 'lost, it is not made anew: that would be another').toBe(false)
+  })
+  inFolder(folder => {
+    expect(runSetup(folder, '--no-seed')).not.toContain('Made a seed')
+    expect(existsSync(path.join(folder, 'home', 'custody'))).toBe(false)
+  })
+})
+
+test('setup that is called wrongly says how, and makes nothing', () =>
+  inFolder(folder => {
+    for (const wrong of [['--seed'], ['more'], ['--no-seed', '--show-phrase']])
+      expect(() => runSetup(folder, ...wrong), wrong.join(' ')).toThrow(/usage: docker compose run --rm setup/)
+    expect(readdirSync(folder)).toEqual(['home'])
+  }))
+
+test('what is too small on a machine is said with what to do', () => {
+  const gib = 2 ** 30
+  expect(tooSmall({cpus: 2, memory: 3.8 * gib, disk: 40 * gib})).toEqual([])
+  const [cpus, memory, disk] = tooSmall({cpus: 1, memory: 1.9 * gib, disk: 3 * gib})
+  expect(cpus).toMatch(/^it has 1 CPU, and 2 are advised: .*give it another$/)
+  expect(memory).toMatch(/^it has 1\.9 GiB of memory, and 4 are needed: .*leave chains out$/)
+  expect(disk).toMatch(/^its disk has 3\.0 GiB left, .*use a larger disk$/)
+})
+
+const local = parse(read('docker-compose.local.yml')) as {
+  services: Record<string, {env_file?: string[]; networks?: string[]}>
+  secrets: Record<string, {file: string}>
+}
+
+test('on local chains every process has their settings, those that ask nodes reach them, and the files that name nodes name them', () => {
+  const withChains = ours.filter(([, {networks}]) => networks.includes('default')).map(([name]) => name)
+  for (const [name] of ours)
+    expect([name, local.services[name]]).toEqual([
+      name,
+      {env_file: ['docker/local/settings.env'], ...(withChains.includes(name) && {networks: ['chains']})},
+    ])
+  for (const [name, {file}] of Object.entries(local.secrets)) {
+    expect(Object.keys(compose.secrets)).toContain(name)
+    expect(read(file)).toMatch(/^((ws|http|tcp):\/\/chains:\d+\n)?$/)
+  }
+})
+
+test('the settings of the local chains in containers are those that the chains have', () => {
+  const lines = read('docker/local/settings.env')
+    .split('\n')
+    .filter(line => line && !line.startsWith('#'))
+  const settings = Object.fromEntries(
+    lines.map(line =>
+      line
+        .split(/=(.*)/s)
+        .slice(0, 2)
+        .map(text => text.replace(/^'|'$/g, '')),
+    ),
+  )
+  for (const code of ['ETH', 'POLYGON'] as const) {
+    const {[`${code}_TOKENS_FILE`]: _, ...tokens} = tokenSettings(code, () => true)
+    expect(settings).toMatchObject({[`${code}_CHAIN_ID`]: String(chainIds[code]), ...tokens})
+  }
+  const {chains} = readSettings(settings)
+  expect([...chains.values()].map(({startHeight}) => startHeight)).toEqual(Array(5).fill(1))
+  expect(bitcoinSettings(chains.get('BTC')).network).toBe('regtest')
+})

@@ -1,12 +1,19 @@
-// Writes the files that docker-compose.yml mounts as secrets: node docker/setup.ts FOLDER. Promises: a file that is there stays as it is, so
-// it can be run again after an upgrade; nothing secret is printed; the folder is closed to everybody but its owner. (The files in it are
-// not: each is mounted alone into the containers that need it, whose users have other numbers than the owner.)
+// Writes the files that docker-compose.yml mounts as secrets, and makes the seed: node docker/setup.ts FOLDER [--no-seed] [--show-phrase]
+// Promises: a file that is there stays as it is, so it can be run again after an upgrade; a seed is made only with a new passphrase, in a volume that
+// has none; nothing secret is printed, but for the words with --show-phrase; the folder is closed to everybody but its owner. (The files in it are not:
+// each is mounted alone into the containers that need it, whose users have other numbers than the owner.) It says what is too small on this machine.
+import {spawnSync} from 'node:child_process'
 import {createHmac, randomBytes} from 'node:crypto'
 import {chmodSync, chownSync, existsSync, readFileSync, statSync, writeFileSync} from 'node:fs'
 import path from 'node:path'
+import {fileURLToPath} from 'node:url'
+import {parseArgs} from 'node:util'
+import {readSettings} from '../chains/settings.ts'
 import {type Role, roleUrl} from '../db/migrate.ts'
+import {thisMachine, tooSmall} from './machine.ts'
 
-const folder = process.argv[2]
+const usage = 'usage: docker compose run --rm setup [--no-seed | --show-phrase]'
+const {folder, noSeed, showPhrase} = options()
 const written: string[] = []
 
 /** The content of a file, which is made if it is not there. */
@@ -54,11 +61,44 @@ function writeSecrets(): void {
   keep('ethereum_jwt', password)
 }
 
-if (folder === undefined || !existsSync(folder)) {
-  console.error(`setup: ${folder ?? 'no folder is given'}: name a folder that is there, for the secrets`)
-  process.exitCode = 1
-} else {
-  writeSecrets()
-  console.log(written.length ? `Made in ./secrets: ${written.join(', ')}.` : 'Everything is there already.')
-  console.log('Keep a copy of custody_passphrase at another place than the seed: without it the coins are lost.')
+/** As the user that custody runs as. The passphrase is in a folder that this user cannot read. */
+function makeSeed(): void {
+  const {home} = readSettings()
+  const {uid, gid} = statSync(home)
+  const passphrase = readFileSync(path.join(folder, 'custody_passphrase'), 'utf8').trim()
+  const given = [
+    fileURLToPath(new URL('../cli/main.ts', import.meta.url)),
+    'custody',
+    'init',
+    ...(showPhrase ? ['--show-phrase'] : []),
+  ]
+  const env = {...process.env, CUSTODY_PASSPHRASE: passphrase}
+  const {status} = spawnSync(process.execPath, given, {uid, gid, env, stdio: 'inherit'})
+  if (status !== 0) process.exitCode = 1
 }
+
+function options() {
+  try {
+    const {values, positionals} = parseArgs({
+      options: {'no-seed': {type: 'boolean'}, 'show-phrase': {type: 'boolean'}},
+      allowPositionals: true,
+    })
+    const [folder, ...more] = positionals
+    if (!folder || !existsSync(folder) || more.length || (values['no-seed'] && values['show-phrase']))
+      throw new Error('name one folder that is there, for the secrets')
+    return {folder, noSeed: values['no-seed'], showPhrase: values['show-phrase']}
+  } catch (error) {
+    console.error(`setup: ${(error as Error).message}\n${usage}`)
+    process.exit(2)
+  }
+}
+
+writeSecrets()
+console.log(written.length ? `Made in ./secrets: ${written.join(', ')}.` : 'Everything is there already.')
+if (written.includes('custody_passphrase') && !noSeed) makeSeed()
+else if (!existsSync(path.join(readSettings().home, 'custody', 'seed.json')))
+  console.log(
+    'There is no seed. A lost one is restored: docs/operations/containers.md. docker compose run --rm custody-cli init makes a new one.',
+  )
+console.log('Keep a copy of custody_passphrase at another place than the seed: without it the coins are lost.')
+for (const why of tooSmall(thisMachine())) console.log(`This machine is small for Sluice: ${why}.`)

@@ -24,7 +24,7 @@ const Service = z.object({
   profiles: list,
   restart: z.string(),
   mem_limit: z.string().optional(),
-  cpus: z.number().optional(),
+  cpu_shares: z.number().optional(),
   user: z.string().optional(),
   read_only: z.boolean().optional(),
   init: z.boolean().optional(),
@@ -41,14 +41,17 @@ const Service = z.object({
   depends_on: dependencies.default([]),
   healthcheck: z.object({test: list}).optional(),
 })
-export type ComposeService = z.infer<typeof Service>
+type ComposeService = z.infer<typeof Service>
 
 const Compose = z.object({
   services: z.record(z.string(), Service),
   secrets: z.record(z.string(), z.object({file: z.string()})),
   configs: z.record(z.string(), z.object({content: z.string().optional(), file: z.string().optional()})),
   volumes: z.record(z.string(), z.null()),
-  networks: z.record(z.string(), z.object({internal: z.boolean()})),
+  networks: z.record(
+    z.string(),
+    z.object({internal: z.boolean().optional(), driver_opts: z.record(z.string(), z.string()).optional()}),
+  ),
 })
 
 /** ${NAME:-default}, as compose writes a variable; the default may hold others. */

@@ -23,14 +23,15 @@ export interface Receiver {
   close(): Promise<void>
 }
 
-export async function startReceiver(): Promise<Receiver> {
+/** On this machine alone, or, for containers, at each of its addresses. */
+export async function startReceiver(host = '127.0.0.1'): Promise<Receiver> {
   const server = createServer(async (request, response) => {
     const body = await textOf(request)
     const seen = {path: request.url!, headers: request.headers, body, event: JSON.parse(body)}
     receiver.received.push(seen)
     receiver.response(seen, response)
   })
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  await new Promise<void>(resolve => server.listen(0, host, resolve))
   const receiver: Receiver = {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     received: [],
