@@ -168,9 +168,143 @@ test('what custody cannot have signed so, and what may be several things, is lef
 test('a payout that was requested later than the block is not what it paid', async () => {
   const shop = await world.merchant()
   const payout = await requested(shop)
-  const txid = await send([{recipient: shop.payoutAddress, amount: 990n}], {at: new Date(Date.now() - 3_600_000)})
+  const txid = await send([{recipient: shop.payoutAddress, amount: 990n}], {at: new Date(Date.now() - 3 * 3_600_000)})
   expect((await found()).entered[txid]).toMatch(/^a payout that this copy does not have/)
   await world.db.rows('select app.cancel_payout_by_operator($1)', [payout])
+})
+
+test('the time of a block may be a little before the request of what it paid', async () => {
+  const shop = await world.merchant()
+  const payout = await requested(shop)
+  const txid = await send([{recipient: shop.payoutAddress, amount: 990n}], {at: new Date(Date.now() - 3_600_000)})
+  expect((await found()).entered).toEqual({[txid]: named(payout)})
+})
+
+const keep = async (): Promise<string> =>
+  await world.db
+    .rows(`select app.resolve_incident(id, 'kept') from app.incident where resolved_at is null`)
+    .then(() => 'kept', String)
+
+test('what a payout that is under way has been replaced by is its payment: not kept while it is in no final block, nor once it left the chain', async () => {
+  const shop = await world.merchant()
+  const payout = await world.swept(shop)
+  await world.db.rows('select app.begin_payment($1, 42000000000000)', [payout])
+  const [{nonce: taken}] = (await world.db.rows<{nonce: number}>(
+    'select nonce from app.outgoing_payment where payout_id = $1',
+    [payout],
+  )) as [{nonce: number}]
+  nonce = taken
+  expect(await world.sign({intent: 'pay', payout_id: payout, nonce, ...fees})).toMatchObject([{ok: true}])
+  const txid = await send([{recipient: shop.payoutAddress, amount: 990n}], {isFinal: false})
+  expect((await enter()).left).toMatchObject([{txid}])
+  expect(await keep()).toContain(`${txid} may have paid what ${named(payout)} still waits to pay`)
+  await world.writer.write({drop: 1, add: [[]]})
+  expect(await keep()).toContain(`${txid} may have paid what ${named(payout)} still waits to pay`)
+  nonce = taken
+  count -= 1
+  await send([{recipient: shop.payoutAddress, amount: 990n}])
+  expect((await found()).entered).toEqual({[txid]: named(payout)})
+  await nextBlock()
+  expect(await payoutsOf(shop)).toMatchObject([{status: 'completed', txid}])
+})
+
+test('what was signed with one nonce is not paid with another: that is a payout that the copy does not have, and the rest can be kept', async () => {
+  const shop = await world.merchant()
+  const payout = await world.swept(shop)
+  await world.db.rows('select app.begin_payment($1, 42000000000000)', [payout])
+  const [{nonce: taken}] = (await world.db.rows<{nonce: number}>(
+    'select nonce from app.outgoing_payment where payout_id = $1',
+    [payout],
+  )) as [{nonce: number}]
+  nonce = taken
+  expect(await world.sign({intent: 'pay', payout_id: payout, nonce, ...fees})).toMatchObject([{ok: true}])
+  const cancelled = await send([])
+  const txid = await send([{recipient: shop.payoutAddress, amount: 990n}]) // requested again, and paid
+  const {entered, left} = await found()
+  expect(entered[txid]).toMatch(/^a payout that this copy does not have/)
+  expect(left).toEqual([cancelled])
+  expect(await keep()).toBe('kept')
+  await nextBlock()
+  expect((await payoutsOf(shop)).map(({status}) => status).sort()).toEqual(['completed', 'failed'])
+  expect(await world.db.rows('select amount::text from app.balance_now where merchant_id = $1', [shop.id])).toEqual([
+    {amount: '0'},
+  ])
+})
+
+test.each(['decided in the copy', 'decided since'])(
+  'unattributed value that was returned is returned, and not returned again: %s',
+  async when => {
+    const shop = await world.merchant()
+    await world.api.query(`select app.provision_user($1, $2, array['POLYGON'])`, [shop.id, when])
+    const [{address}] = (await world.db.rows<{address: string}>(
+      `select a.address from app.address a join app.user u on u.id = a.user_id where u.external_ref = $1`,
+      [when],
+    )) as [{address: string}]
+    await world.deposit(address, 3000n)
+    const [{id}] = (await world.db.rows<{id: string}>(
+      'select id from app.deposit where address = $1 and not credited',
+      [address],
+    )) as [{id: string}]
+    const own = newAddress()
+    await world.whitelist(null, own)
+    const decide = () => world.db.rows('select app.return_unattributed($1, $2)', [id, own])
+    if (when === 'decided in the copy') await decide()
+    const moved = 2980n // the most that the fee could have been is not what it was
+    const txids = [
+      await send([{sender: address, recipient: world.treasury, amount: moved}], {account: address}),
+      await send([{recipient: own, amount: moved}]),
+    ]
+    if (when === 'decided in the copy') expect(await keep()).toMatch(/may have paid what return of dep_/)
+    const {entered, left} = await found()
+    expect([Object.keys(entered), left]).toEqual([txids, []])
+    await nextBlock()
+    await expect(decide()).rejects.toThrow('was returned already')
+    expect(await world.db.rows('select from app.due_return')).toEqual([])
+    expect(
+      await world.db.rows(
+        `select s.outcome as swept, w.outcome as paid, w.amount::text from app.unattributed_decision u
+         join app.outgoing_payment s on s.id = u.sweep_id join app.outgoing_payment w on w.id = u.withdrawal_id where u.deposit_id = $1`,
+        [id],
+      ),
+    ).toEqual([{swept: 'done', paid: 'done', amount: String(moved)}])
+  },
+)
+
+test('one that does not fit does not keep the others from being entered', async () => {
+  const [shop, other] = [await world.merchant(), await world.merchant()]
+  const payout = await requested(other)
+  await world.db.rows('update app.merchant set fee_bps = 10000 where id = $1', [shop.id]) // nothing would have been left to pay
+  const odd = [
+    await send([{recipient: shop.payoutAddress, amount: 990n}]),
+    await send([{recipient: other.payoutAddress, amount: 0n}]),
+  ]
+  const txid = await send([{recipient: other.payoutAddress, amount: 990n}])
+  const {entered, left} = await found()
+  expect(entered).toEqual({[txid]: named(payout)})
+  expect(left).toEqual(odd)
+  await world.db.rows('update app.merchant set fee_bps = 100 where id = $1', [shop.id])
+})
+
+test('two at once: one enters, the other one is refused, and nothing is entered twice', async () => {
+  const shop = await world.merchant()
+  await send([{recipient: shop.payoutAddress, amount: 990n}])
+  const other = new pg.Client({connectionString: world.db.ownerUrl})
+  await other.connect()
+  const {promise: mayGoOn, resolve: goOn} = Promise.withResolvers<void>()
+  const {promise: isAt, resolve: arrived} = Promise.withResolvers<void>()
+  const seal = async () => await sealOf(await localKeys(junk, families))
+  const first = enterFound(client, async () => {
+    arrived()
+    await mayGoOn
+    return await seal()
+  })
+  await isAt
+  await expect(enterFound(other, seal)).rejects.toThrow('runs already')
+  goOn()
+  expect((await first).entered).toHaveLength(1)
+  expect((await enterFound(other, seal)).entered).toEqual([])
+  await other.end()
+  expect(await payoutsOf(shop)).toHaveLength(1)
 })
 
 test("what went to an address on the operator's whitelist alone is a withdrawal", async () => {
@@ -196,7 +330,7 @@ test('a withdrawal that waits is what paid exactly that, and is not paid again',
   const txid = await send([{recipient: own, amount: 7000n}])
   const [incident] = await world.db.rows<{id: string}>(`select id from app.incident where resolved_at is null`)
   const keep = world.db.rows(`select app.resolve_incident($1, 'kept')`, [incident!.id])
-  await expect(keep).rejects.toThrow(`transaction ${txid} paid what withdrawal ${id} still waits to pay`)
+  await expect(keep).rejects.toThrow(`transaction ${txid} may have paid what withdrawal ${id} still waits to pay`)
   expect((await found()).entered).toEqual({[txid]: `withdrawal ${id}`})
   await nextBlock()
   expect(await world.db.rows('select outcome, txid from app.outgoing_payment where id = $1', [id])).toEqual([
@@ -235,7 +369,7 @@ test('an incident is not kept while a payout waits to pay exactly what one of it
   const txid = await send([{recipient: shop.payoutAddress, amount: 990n}])
   const [{id}] = (await world.db.rows(`select id from app.incident where resolved_at is null`)) as [{id: string}]
   const keep = () => world.db.rows(`select app.resolve_incident($1, 'kept')`, [id])
-  await expect(keep()).rejects.toThrow(`transaction ${txid} paid what ${named(payout)} still waits to pay`)
+  await expect(keep()).rejects.toThrow(`transaction ${txid} may have paid what ${named(payout)} still waits to pay`)
   await world.db.rows('select app.cancel_payout_by_operator($1)', [payout])
   await keep()
 })
@@ -291,4 +425,24 @@ test('on Bitcoin, what brought outputs of one merchant alone to the treasury is 
   await assertBooks(chain.db)
   await owner.end()
   await chain.close()
+})
+
+test('nonces of what was kept are not handed out again; what waits with one of them gets another', async () => {
+  const shop = await world.merchant()
+  const payout = await world.swept(shop)
+  await world.db.rows('select app.begin_payment($1, 42000000000000)', [payout])
+  const nonceOf = async () =>
+    (await world.db.rows<{nonce: number}>('select nonce from app.outgoing_payment where payout_id = $1', [payout]))[0]!
+      .nonce
+  nonce = await nonceOf()
+  const first = nonce
+  for (let n = 0; n < 2; n++) await send([{recipient: newAddress(), amount: 1n}])
+  expect(await keep()).toBe('kept')
+  expect(await nonceOf()).toBe(first + 2)
+  const [sender] = await world.db.rows<{next_nonce: number}>('select next_nonce from app.sender where address = $1', [
+    world.treasury,
+  ])
+  expect(sender!.next_nonce).toBe(first + 3)
+  nonce = first + 2
+  await world.db.rows('select app.cancel_payout_by_operator($1)', [payout])
 })

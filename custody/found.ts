@@ -9,6 +9,9 @@ import {type Draft, entryAfter, headsOf} from './journal.ts'
 import {noHead, parseEntry} from './journal-file.ts'
 import type {Seal} from './seal.ts'
 
+/** Of PostgreSQL's advisory locks: of no other use in this database. */
+const lock = [0x51_0c_e0, 0xf0_0d]
+
 /** A transaction of ours that neither the journal nor the database has. */
 export interface Unknown {
   chain: ChainCode
@@ -25,7 +28,18 @@ export interface Found {
   left: (Unknown & {why?: string})[]
 }
 
+/** Throws PermanentError if another one is at it. Also a killed one holds the lock until its last statement has ended. */
 export async function enterFound(client: pg.Client, seal: () => Promise<Seal>): Promise<Found> {
+  const {rows} = await client.query<{taken: boolean}>('select pg_try_advisory_lock($1, $2) as taken', lock)
+  if (!rows[0]!.taken) throw new PermanentError('sluice custody reconcile runs already; wait until it has ended')
+  try {
+    return await enterAll(client, seal)
+  } finally {
+    await client.query('select pg_advisory_unlock($1, $2)', lock)
+  }
+}
+
+async function enterAll(client: pg.Client, seal: () => Promise<Seal>): Promise<Found> {
   const found: Found = {entered: [], left: []}
   for (const unknown of await unknownTransactions(client)) {
     const {rows} = await client.query<{draft: Draft | null}>('select custody.recognise($1, $2) as draft', [
@@ -72,8 +86,8 @@ async function enter(client: pg.Client, draft: Draft, seal: Seal): Promise<strin
     const {code, message} = error as pg.DatabaseError
     if (code === '23505')
       throw new PermanentError('custody signed something at this moment; run it again', {cause: error})
-    if (code !== 'P0003') throw error
-    return message
+    if (code === 'P0003' || /^2[23]/.test(code ?? '')) return message // data that does not fit: the others may
+    throw error
   }
 }
 

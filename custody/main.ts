@@ -81,17 +81,17 @@ async function main(ends: Ends): Promise<never> {
   await journal.level() // the database knows from here on whether the journal may lack entries
   for (const family of familyNames) {
     await checkPool(client, derive, family)
-    const unsure = await giveUpUnsure(client, derive, family)
-    if (unsure !== undefined)
-      log.warn(
-        {family, retired: unsure},
-        'the journal may lack entries; addresses that may have been handed out are retired',
-      )
     const retired = await recoverPool(client, derive, journal, family)
     if (retired !== undefined)
       log.warn(
         {family, retired},
         'the database is an older copy; addresses that it could hand out a second time are retired',
+      )
+    const unsure = await giveUpUnsure(client, derive, family)
+    if (unsure !== undefined)
+      log.warn(
+        {family, retired: unsure},
+        'the journal may lack entries; addresses that may have been handed out are retired',
       )
   }
   for (const {code} of chains) {

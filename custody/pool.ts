@@ -1,6 +1,7 @@
 // The addresses of the seed in custody.address, for each family of chains: the treasury, and free deposit addresses. Promises: each address is what this
 // seed derives at its index, and indexes have no gaps but those that giveUpUnsure leaves. Every fill is in the journal, so an older copy of the database is
 // noticed: addresses that it would hand out a second time are retired before anything is handed out. One process fills at a time.
+import {randomInt} from 'node:crypto'
 import type pg from 'pg'
 import {PermanentError} from '../base/errors.ts'
 import type {Family} from '../chains/registry.ts'
@@ -14,8 +15,10 @@ import type {Own} from './policy.ts'
 export const channel = 'address_pool_low'
 
 export const poolStream = (family: Family) => `pool:${family}`
-/** Nobody hands out so many addresses between two copies of the database. Indexes go up to 2^31. */
+/** Nobody hands out so many addresses between two copies of the database. */
 const indexesSkipped = 100_000
+/** A place for the next addresses: after a second loss, the same copy must not lead to those that were handed out after the first. Indexes go up to 2^31. */
+const farthestPlace = 2 ** 30
 /** Addresses per INSERT: the first batch can be handed out while the rest is derived. */
 const batch = 100
 const minuteMs = 60_000
@@ -82,7 +85,7 @@ export async function openTreasuries(
 }
 
 /**
- * If the file has fills that the database lacks, the database is an older copy, and its free addresses may have been handed out since. So they
+ * Comes before giveUpUnsure, which begins behind what is known. If the file has fills that the database lacks, the database is an older copy, and its free addresses may have been handed out since. So they
  * are retired, all indexes up to the file's are inserted as retired, and the missing entries are added to the journal. Resolves to the number
  * of retired addresses, or undefined if the database is no older copy.
  */
@@ -97,28 +100,39 @@ export async function recoverPool(
   if (blocked?.code !== 'journal_ahead') return undefined
   const missing = await missingEntries(client, journal.file.file, ({stream}) => stream === poolStream(family))
   if (!missing.length) throw new PermanentError(blocked.why)
-  const upTo = Math.max(...missing.map(({details}) => Number(details.up_to)))
-  const {next} = await countFree(client, family, 0)
   await client.query('begin')
   for (const entry of missing) await insertEntry(client, entry)
-  const retired = await retireFree(client, family)
-  for (let from = next; from <= upTo; from += batch)
-    await insertAddresses(client, derive, {family, from, to: Math.min(from + batch - 1, upTo), retired: true})
+  let retired = await retireFree(client, family)
+  let next = (await countFree(client, family, 0)).next
+  for (const {details, signed_at} of missing) {
+    const upTo = Number(details.up_to)
+    if (upTo - next >= indexesSkipped) next = upTo - batch + 1 // what giveUpUnsure skipped was never made
+    for (let from = next; from <= upTo; from += batch)
+      await insertAddresses(client, derive, {
+        family,
+        from,
+        to: Math.min(from + batch - 1, upTo),
+        retired: true,
+        signed_at,
+      })
+    retired += Math.max(0, upTo - next + 1)
+    next = Math.max(next, upTo + 1)
+  }
   await client.query('commit')
   await journal.level()
-  return retired + Math.max(0, upTo - next + 1)
+  return retired
 }
 
 /**
  * If the journal may lack entries, nobody knows which addresses were handed out since the database was copied: the free ones in their order, and then those
- * that were made meanwhile. So the free ones are retired, and the next indexes are skipped: the last of them is inserted as retired, and all others follow
- * it. Resolves to the number of retired addresses, or undefined if nothing is unsure. Once for each time that the journal is found incomplete.
+ * that were made meanwhile. So the free ones are retired, and the next indexes are skipped, to a place at random: the last of them is inserted as retired,
+ * and all others follow it. Resolves to the number of retired addresses, or undefined if nothing is unsure. Once for each time that the journal is found incomplete.
  */
 export async function giveUpUnsure(client: pg.Client, derive: Derive, family: Family): Promise<number | undefined> {
   const {rows} = await client.query<{unsure: boolean}>('select custody.is_pool_unsure($1) as unsure', [family])
   if (!rows[0]!.unsure) return undefined
   const {next} = await countFree(client, family, 0)
-  const last = next + indexesSkipped - 1
+  const last = next + randomInt(indexesSkipped, farthestPlace)
   await client.query('begin')
   const retired = await retireFree(client, family)
   await insertAddresses(client, derive, {family, from: last, to: last, retired: true})
@@ -212,14 +226,21 @@ async function countFree(
 async function insertAddresses(
   client: pg.Client,
   derive: Derive,
-  {family, from, to, retired}: {family: Family; from: number; to: number; retired: boolean},
+  {
+    family,
+    from,
+    to,
+    retired,
+    signed_at,
+  }: {family: Family; from: number; to: number; retired: boolean; signed_at?: string},
 ): Promise<void> {
   const indexes = Array.from({length: to - from + 1}, (_, i) => from + i)
   const addresses = await Promise.all(indexes.map(index => derive({family, purpose: 'deposit', index})))
   await client.query(
-    `insert into custody.address (address, family, derivation_index, retired_at)
-     select address, $1, index, case when $4 then clock_timestamp() end from unnest($2::text[], $3::bigint[]) as a (address, index)`,
-    [family, addresses, indexes, retired],
+    `insert into custody.address (address, family, derivation_index, retired_at, created_at)
+     select address, $1, index, case when $4 then clock_timestamp() end, coalesce($5::timestamptz, clock_timestamp())
+     from unnest($2::text[], $3::bigint[]) as a (address, index)`,
+    [family, addresses, indexes, retired, signed_at],
   )
 }
 

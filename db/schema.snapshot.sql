@@ -6057,6 +6057,25 @@ CREATE OR REPLACE FUNCTION app.paid_from(r app.payment_request)
  SET search_path TO 'pg_catalog'
 RETURN GREATEST(LEAST((r).detected_from, (r).amount), ((r).amount - GREATEST((r).tolerance, LEAST(((r).detected_from - (1)::numeric), div((r).amount, (100)::numeric)))));
 
+-- Hands out no nonce that a final transaction of this incident has used.
+CREATE OR REPLACE FUNCTION app.pass_nonces(of_incident app.incident)
+ RETURNS void
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+AS $function$
+begin
+  perform app.lock_treasury(of_incident.chain);
+  insert into app.sender as n (chain, address, next_nonce)
+  select i.chain, i.account, max(i.nonce) + 1 from app.unknown_transaction u join chain.confirmed_tx i using (chain, txid) join chain.cursor c using (chain)
+  where u.incident_id = of_incident.id and i.nonce is not null and i.block_height <= c.final_height group by i.chain, i.account
+  on conflict (chain, address) do update set next_nonce = greatest(n.next_nonce, excluded.next_nonce);
+  update app.outgoing_payment s set nonce = app.take_nonce(s.chain, s.fee_payer)
+  where s.chain = of_incident.chain and s.status = 'allocated' and s.nonce is not null and exists (
+    select from app.unknown_transaction u join chain.confirmed_tx i using (chain, txid) join chain.cursor c using (chain)
+    where u.incident_id = of_incident.id and i.conflict_key = s.conflict_key and i.block_height <= c.final_height)
+    and not exists (select from custody.journal j where j.stream = s.chain and j.conflict_key = s.conflict_key);
+end $function$;
+
 -- Payment requests that are neither paid nor ended.
 CREATE OR REPLACE FUNCTION app.payment_metrics()
  RETURNS TABLE(metric text, labels json, value double precision)
@@ -6833,7 +6852,7 @@ begin
   raise exception 'payouts are never deleted' using errcode = 'P0003';
 end $function$;
 
--- Raises P0003 if an unknown transaction of an incident paid exactly what a payout or a withdrawal still waits to pay: it would be paid again.
+-- Raises P0003 if an unknown transaction of an incident may have paid what a payout, a withdrawal or a return still waits to pay: it would be paid again.
 CREATE OR REPLACE FUNCTION app.refuse_to_keep(of_incident app.incident)
  RETURNS void
  LANGUAGE plpgsql
@@ -6845,7 +6864,7 @@ begin
   select u.txid, w.waits into paid from app.unknown_transaction u cross join lateral custody.paid_again(u.chain, u.txid) w (waits)
   where u.incident_id = of_incident.id and w.waits is not null limit 1;
   if found then
-    raise exception 'incident %: transaction % paid what % still waits to pay: sluice custody reconcile enters it; if it cannot, cancel what waits (sluice payout cancel, sluice treasury cancel)',
+    raise exception 'incident %: transaction % may have paid what % still waits to pay: once it is final, sluice custody reconcile enters it; if it cannot, cancel what waits (sluice payout cancel, sluice treasury cancel), or, for a return, name another destination (sluice unattributed return)',
       of_incident.id, paid.txid, paid.waits using errcode = 'P0003';
   end if;
 end $function$;
@@ -7217,7 +7236,10 @@ begin
       from chain.transfer t where d.id = incident.subject::uuid and t.id = d.chain || ':' || d.txid || ':' || d.output_index
         and (t.recipient, t.token, t.amount) = (d.address, d.token, d.amount);
     end if;
-    if incident.kind = 'unknown_transaction' then perform app.refuse_to_keep(incident); end if;
+    if incident.kind = 'unknown_transaction' then
+      perform app.refuse_to_keep(incident);
+      perform app.pass_nonces(incident);
+    end if;
     update app.incident i set resolved_at = clock_timestamp(), resolution = 'kept' where i.id = incident_id;
   end if;
 end $function$;
@@ -11027,6 +11049,8 @@ AS $function$
   from app.sender n join custody.address a on a.address = n.address cross join generate_series(0, n.next_nonce - 1) nonce
   where n.chain = any(of_chains) and (a.merchant_id is not null or a.purpose = 'treasury')
     and not exists (select from app.outgoing_payment s where s.chain = n.chain and s.fee_payer = n.address and s.nonce = nonce.nonce)
+    and not exists (select from chain.confirmed_tx i join chain.cursor c using (chain)
+      where i.chain = n.chain and i.conflict_key = n.address || ':' || nonce.nonce and i.block_height <= c.final_height)
 $function$;
 
 -- Notes that custody found its journal incomplete (the mark says when and why; once for each), and which chains are proven since. Returns those that are not, with what they wait for.
@@ -11128,6 +11152,17 @@ begin
   on conflict do nothing;
 end $function$;
 
+-- Whether something was signed for an outgoing payment with its nonce or outputs: then only what uses these pays it.
+CREATE OR REPLACE FUNCTION custody.is_bound(s app.outgoing_payment)
+ RETURNS boolean
+ LANGUAGE sql
+ STABLE
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select s.conflict_key is not null and (s.status <> 'allocated' or exists (select from custody.journal j
+    where j.stream = s.chain and j.subject_id = case s.kind when 'payout' then s.payout_id else s.id end and j.conflict_key = s.conflict_key))
+$function$;
+
 -- Whether custody found its journal incomplete, and has made no address of this family since: then those that it would make next may have been handed out.
 CREATE OR REPLACE FUNCTION custody.is_pool_unsure(of_family text)
  RETURNS boolean
@@ -11182,6 +11217,18 @@ begin
   end loop;
 end $function$;
 
+-- Whether something that waits for exactly this has an attempt that may be mined until it is known to have expired: only then can be told what else paid it.
+CREATE OR REPLACE FUNCTION custody.may_still_be_paid(of_chain text, of_recipient text, of_token text, of_amount numeric)
+ RETURNS boolean
+ LANGUAGE sql
+ STABLE
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select exists (select from custody.waiting(of_chain, of_recipient, of_token, of_amount) w join app.outgoing_payment s on s.id = w.payment_id
+    join app.attempt_fate f on f.chain = of_chain and f.subject_id = w.id and f.kind in ('pay', 'withdraw') and f.fate = 'open'
+    where s.conflict_key is null)
+$function$;
+
 -- What an unknown transaction moved of ours, in base units, and whether it stayed with us.
 CREATE OR REPLACE FUNCTION custody.moved_by(of_chain text, of_txid text)
  RETURNS TABLE(sender text, recipient text, token text, amount numeric, stays boolean)
@@ -11222,18 +11269,22 @@ begin
   return new;
 end $function$;
 
--- The payout or the withdrawal that waits to pay exactly what an unknown transaction has paid, in words; null if there is none.
+-- The payout, the withdrawal or the return that waits, and that an unknown transaction may have paid, in words; null if there is none.
 CREATE OR REPLACE FUNCTION custody.paid_again(of_chain text, of_txid text)
  RETURNS text
  LANGUAGE sql
  STABLE
  SET search_path TO 'pg_catalog'
 AS $function$
-  select case w.entry ->> 'kind' when 'pay' then 'payout ' || app.public_id('pay', (w.entry ->> 'subject_id')::uuid) else 'withdrawal ' || (w.entry ->> 'subject_id') end
-  from custody.moved_by(of_chain, of_txid) m
-  cross join (select max(i.block_time) as at from chain.confirmed_tx i where i.chain = of_chain and i.txid = of_txid) i
-  cross join lateral custody.recognise_waiting(of_chain, m.recipient, m.token, m.amount, i.at) w (entry)
-  where not m.stays and w.entry is not null limit 1
+  select w.name
+  from custody.moved_by(of_chain, of_txid) m cross join lateral custody.waiting(of_chain, m.recipient, m.token, m.amount) w
+  left join app.outgoing_payment s on s.id = w.payment_id
+  where not m.stays and not exists (select from custody.journal j where j.stream = of_chain and j.txid = of_txid)
+    and not exists (select from app.attempt_fate f where f.chain = of_chain and f.subject_id = w.id and f.kind in ('pay', 'withdraw') and f.fate in ('in_block', 'final'))
+    and (not custody.is_bound(s)
+      or not exists (select from chain.confirmed_tx i where i.chain = of_chain and i.txid = of_txid and i.conflict_key is not null)
+      or exists (select from chain.confirmed_tx i where i.chain = of_chain and i.txid = of_txid and i.conflict_key = s.conflict_key))
+  order by w.created_at, w.id limit 1
 $function$;
 
 -- What an unknown transaction took out of our addresses, such as "0.5 ETH to 0x…"; null if nothing.
@@ -11259,6 +11310,7 @@ declare
   has_outputs boolean := app.uses_outputs(of_chain);
   t record;
   paid record;
+  key text;
   entry jsonb;
 begin
   select max(i.block_time) as block_time, max(i.fee) as fee, max(i.nonce) as nonce, (array_agg(i.account order by i.fee desc, i.id))[1] as fee_payer,
@@ -11267,13 +11319,16 @@ begin
   having bool_and(i.success);
   if t.fee_payer is null or has_outputs and t.fee = 0 then return null; end if; -- without a fee, it spent outputs of others, too
   if has_outputs then t.fee_payer := treasury; end if;
+  key := coalesce(t.inputs[1], t.fee_payer || ':' || t.nonce);
   select count(*) as parts, min(m.sender) as sender, min(m.recipient) as recipient, min(m.token) as token, min(m.amount) as amount into paid
   from custody.moved_by(of_chain, of_txid) m where not m.stays;
-  if paid.parts = 0 then entry := custody.recognise_sweep(of_chain, of_txid, coalesce(t.inputs[1], t.fee_payer || ':' || t.nonce),
+  if paid.parts = 0 then entry := custody.recognise_sweep(of_chain, of_txid, key,
       case when t.fee_payer = treasury then 0 else t.fee end);
   elsif paid.parts = 1 and (has_outputs or paid.sender = treasury) then
-    entry := coalesce(custody.recognise_waiting(of_chain, paid.recipient, paid.token, paid.amount, t.block_time),
-        custody.recognise_lost(of_chain, paid.recipient, paid.token, paid.amount))
+    entry := coalesce(custody.recognise_waiting(of_chain, paid.recipient, paid.token, paid.amount, t.block_time, key),
+        custody.recognise_return(of_chain, paid.recipient, paid.token, paid.amount),
+        case when not custody.may_still_be_paid(of_chain, paid.recipient, paid.token, paid.amount)
+          then custody.recognise_lost(of_chain, paid.recipient, paid.token, paid.amount) end)
       || jsonb_build_object('token', paid.token, 'amount', paid.amount::text, 'destination', paid.recipient, 'source', treasury);
   end if;
   return entry || jsonb_build_object('stream', of_chain, 'txid', of_txid, 'raw', '', 'sender', t.fee_payer, 'nonce', t.nonce, 'max_fee', t.fee::text,
@@ -11295,8 +11350,30 @@ AS $function$
     having count(distinct coalesce(w.merchant_id::text, '')) = 1) w
   join app.asset a on a.chain = of_chain and a.token = of_token
   left join app.merchant m on m.id = w.merchant_id
-  left join lateral (select max(n) as gross from generate_series(div(amount * 10000, 10000 - m.fee_bps) - 1, div(amount * 10000, 10000 - m.fee_bps) + 2) n
+  left join lateral (select max(n) as gross from generate_series(div(amount * 10000, nullif(10000 - m.fee_bps, 0)) - 1, div(amount * 10000, nullif(10000 - m.fee_bps, 0)) + 2) n
     where n - div(n * m.fee_bps, 10000) = amount) g on true
+  where m.id is null or g.gross is not null -- by today's fee nothing would have been left
+$function$;
+
+-- The entry of the withdrawal that returned unattributed value: to an address of the operator's, of exactly what one sweep of its address moved; null if there is none.
+CREATE OR REPLACE FUNCTION custody.recognise_return(of_chain text, of_recipient text, of_token text, of_amount numeric)
+ RETURNS jsonb
+ LANGUAGE sql
+ STABLE
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select jsonb_build_object('kind', 'withdraw', 'subject_id', i.id, 'merchant_id', null, 'details', '{}'::jsonb)
+  from app.deposit d left join app.unattributed_decision u on u.deposit_id = d.id
+  cross join lateral (select app.next_return_outgoing_payment(d, 'withdrawal') as id) i
+  where d.chain = of_chain and d.token = of_token and not d.credited and d.merchant_id is not null and d.status = 'final' and d.amount >= of_amount
+    and (u.deposit_id is null or u.decision = 'return' and coalesce(u.destination, of_recipient) = of_recipient
+      and not exists (select from app.outgoing_payment s where s.id = u.withdrawal_id and (s.status <> 'final' or s.outcome = 'done')))
+    and exists (select from custody.whitelist w where w.chain = of_chain and w.address = of_recipient and w.merchant_id is null)
+    and (exists (select from app.outgoing_payment s where s.chain = of_chain and s.kind = 'sweep' and s.source = d.address and s.token = of_token and s.amount = of_amount)
+      or exists (select from app.unknown_transaction n cross join lateral custody.moved_by(of_chain, n.txid) m
+        where n.chain = of_chain and (m.sender, m.token, m.amount) = (d.address, of_token, of_amount) and m.recipient = app.treasury_address(of_chain)))
+    and i.id is not null
+  order by u.deposit_id is null, d.created_at, d.id limit 1
 $function$;
 
 -- The entry of a sweep of one merchant's money to the treasury; null if the transaction was none.
@@ -11321,33 +11398,27 @@ AS $function$
   select jsonb_build_object('kind', 'sweep', 'merchant_id', s.merchant_id, 'token', s.token, 'amount', s.amount::text, 'details', '{}'::jsonb,
     'destination', app.treasury_address(of_chain), 'source', case when app.uses_outputs(of_chain) then app.treasury_address(of_chain) else s.source end,
     'subject_id', coalesce((select o.id from app.outgoing_payment o
-      where o.chain = of_chain and o.kind = 'sweep' and o.source = s.source and o.token = s.token and o.merchant_id is not null and o.status <> 'final'
+      where o.chain = of_chain and o.kind = 'sweep' and o.source = s.source and o.token = s.token and o.status <> 'final'
+        and (o.merchant_id is not null or exists (select from app.unattributed_decision u where u.sweep_id = o.id))
         and (o.status = 'allocated' or o.conflict_key is not distinct from key)
-        and not exists (select from app.attempt_fate f where f.chain = of_chain and f.subject_id = o.id and f.fate <> 'dead') limit 1), uuidv7()))
-  from swept s
-  where app.uses_outputs(of_chain)
+        and not exists (select from app.attempt_fate f where f.chain = of_chain and f.subject_id = o.id and f.fate <> 'dead')
+      order by o.amount <> s.amount limit 1), r.id, uuidv7()))
+  from swept s cross join lateral (select custody.swept_for_return(of_chain, s.source, s.token, s.amount, own_fee) as id) r
+  where app.uses_outputs(of_chain) or r.id is not null
     or exists (select from app.holding h where h.chain = of_chain and h.address = s.source and h.token = s.token and h.amount >= s.amount + own_fee)
 $function$;
 
 -- The entry of the oldest payout or withdrawal that waits for exactly this amount at this address, was begun before this time, and that nothing else may pay; null if there is none.
-CREATE OR REPLACE FUNCTION custody.recognise_waiting(of_chain text, of_recipient text, of_token text, of_amount numeric, block_time timestamp with time zone)
+CREATE OR REPLACE FUNCTION custody.recognise_waiting(of_chain text, of_recipient text, of_token text, of_amount numeric, block_time timestamp with time zone, key text)
  RETURNS jsonb
  LANGUAGE sql
  STABLE
  SET search_path TO 'pg_catalog'
 AS $function$
-  select w.entry from (
-    select p.id, p.created_at, jsonb_build_object('kind', 'pay', 'subject_id', p.id, 'merchant_id', p.merchant_id,
-      'details', jsonb_build_object('gross', p.gross::text, 'fee', p.fee::text, 'fee_bps', p.fee_bps)) as entry
-    from app.payout p
-    where p.chain = of_chain and p.address = of_recipient and p.token = of_token and p.net = of_amount and p.status not in ('completed', 'failed')
-    union all
-    select s.id, s.created_at, jsonb_build_object('kind', 'withdraw', 'subject_id', s.id, 'merchant_id', null, 'details', '{}'::jsonb)
-    from app.outgoing_payment s
-    where s.kind = 'withdrawal' and s.chain = of_chain and s.recipient = of_recipient and s.token = of_token and s.amount = of_amount and s.status <> 'final'
-  ) w
-  where w.created_at <= block_time
+  select w.entry from custody.waiting(of_chain, of_recipient, of_token, of_amount) w left join app.outgoing_payment s on s.id = w.payment_id
+  where w.entry is not null and w.created_at <= block_time + interval '2 hours'
     and not exists (select from app.attempt_fate f where f.chain = of_chain and f.subject_id = w.id and f.kind in ('pay', 'withdraw') and f.fate <> 'dead')
+    and (not custody.is_bound(s) or s.conflict_key = key)
   order by w.created_at, w.id limit 1
 $function$;
 
@@ -11367,6 +11438,10 @@ begin
   perform from chain.cursor c where c.chain in (select r.stream from jsonb_populate_recordset(null::custody.journal, entries) r)
     order by c.chain for update;
   lock table app.payout, app.treasury, app.sender, app.outgoing_payment in exclusive mode; -- nothing is planned or derived meanwhile
+  if exists (select from jsonb_populate_recordset(null::custody.journal, entries) r join custody.journal j on j.stream = r.stream and j.txid = r.txid
+      where r.details ? 'found') then
+    raise exception 'what was found on the chain is in the journal already' using errcode = 'P0003';
+  end if;
   insert into custody.journal (stream, seq, kind, subject_id, merchant_id, token, amount, destination, source, sender, nonce, max_fee, txid, raw,
     details, signed_at, hash)
   select stream, seq, kind, subject_id, merchant_id, token, amount, destination, source, sender, nonce, max_fee, txid, raw,
@@ -11542,6 +11617,25 @@ begin
   return new;
 end $function$;
 
+-- The id of the sweep of a return, if a sweep of this address was one; null if it was of the merchant's money.
+CREATE OR REPLACE FUNCTION custody.swept_for_return(of_chain text, address text, of_token text, of_amount numeric, own_fee numeric)
+ RETURNS uuid
+ LANGUAGE sql
+ STABLE
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select app.next_return_outgoing_payment(d, 'sweep')
+  from app.deposit d left join app.unattributed_decision u on u.deposit_id = d.id
+  where not app.uses_outputs(of_chain) and d.chain = of_chain and d.address = swept_for_return.address and d.token = of_token and not d.credited and d.merchant_id is not null
+    and d.status = 'final' and d.amount >= of_amount + own_fee and (u.deposit_id is null or u.decision = 'return' and u.sweep_id is null)
+    -- decided in the copy, and about what it received; or what it moved went on to an address of the operator's
+    and (u.deposit_id is not null and d.amount - of_amount - own_fee <= 3 * own_fee
+      or exists (select from app.unknown_transaction n cross join lateral custody.moved_by(of_chain, n.txid) m
+        join custody.whitelist w on w.chain = of_chain and w.address = m.recipient and w.merchant_id is null
+        where n.chain = of_chain and not m.stays and (m.token, m.amount) = (of_token, of_amount)))
+  order by u.deposit_id is null, d.created_at, d.id limit 1
+$function$;
+
 -- Opens or renews the incident about what custody found wrong with a stream of custody.journal; null closes it.
 CREATE OR REPLACE FUNCTION custody.tell_journal(of_stream text, why text)
  RETURNS void
@@ -11568,6 +11662,27 @@ CREATE OR REPLACE FUNCTION custody.try_lock()
  SET search_path TO 'pg_catalog'
 AS $function$
   select pg_try_advisory_lock(hashtextextended('sluice.custody', 0))
+$function$;
+
+-- Payouts, withdrawals and returns of a chain that are not done and are to pay exactly this amount (a return: at most what it received) to this address. payment_id: its outgoing payment, if it has one. entry: of custody's journal; null for a return.
+CREATE OR REPLACE FUNCTION custody.waiting(of_chain text, of_recipient text, of_token text, of_amount numeric)
+ RETURNS TABLE(id uuid, created_at timestamp with time zone, payment_id uuid, name text, entry jsonb)
+ LANGUAGE sql
+ STABLE
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select p.id, p.created_at, s.id, 'payout ' || app.public_id('pay', p.id), jsonb_build_object('kind', 'pay', 'subject_id', p.id, 'merchant_id', p.merchant_id,
+    'details', jsonb_build_object('gross', p.gross::text, 'fee', p.fee::text, 'fee_bps', p.fee_bps))
+  from app.payout p left join app.outgoing_payment s on s.payout_id = p.id and s.kind = 'payout'
+  where p.chain = of_chain and p.address = of_recipient and p.token = of_token and p.net = of_amount and p.status not in ('completed', 'failed')
+  union all
+  select s.id, s.created_at, s.id, 'withdrawal ' || s.id, jsonb_build_object('kind', 'withdraw', 'subject_id', s.id, 'merchant_id', null, 'details', '{}'::jsonb)
+  from app.outgoing_payment s
+  where s.kind = 'withdrawal' and s.chain = of_chain and s.recipient = of_recipient and s.token = of_token and s.amount = of_amount and s.status <> 'final'
+  union all
+  select d.id, u.decided_at, null, 'return of ' || app.public_id('dep', d.id), null
+  from app.unattributed_decision u join app.deposit d on d.id = u.deposit_id
+  where u.decision = 'return' and u.withdrawal_id is null and d.chain = of_chain and d.token = of_token and u.destination = of_recipient and d.amount >= of_amount
 $function$;
 
 -- Makes the indexers watch the treasury of a family on each of its chains; custody calls it at its start. Safe to run again.

@@ -11,6 +11,7 @@ import {assertBooks} from '../support/books.ts'
 import {dump} from '../support/dump.ts'
 import {EvmWorld, ether} from '../support/evm/world.ts'
 import type {Indexer} from '../support/indexer.ts'
+import {faults} from '../support/rpc-proxy.ts'
 import {SolanaWorld, sol} from '../support/solana/world.ts'
 import {longLifetimeMs, TronWorld, trx} from '../support/tron/world.ts'
 import {until} from '../support/until.ts'
@@ -137,4 +138,55 @@ test.each([
   ])
   expect(await db.rows(`select kind from app.incident where resolved_at is null and kind <> 'audit'`)).toEqual([]) // which saw the copy as it was
   await assertBooks(db)
+})
+
+test('where transactions expire, what paid a payout again is not a lost payout while the first one may still be mined, but the payout as soon as that is known', async () => {
+  const solana = await SolanaWorld.open()
+  world = solana
+  const shop = await solana.openShop([sol])
+  solana.isHeld = true
+  const worker = await solana.startWorker()
+  const payout = await solana.request(shop, 'SOL')
+  const [first] = await solana.signed(payout, 1)
+  await solana.sent(first!.txid)
+  await solana.kill(worker)
+  const restore = await dump(solana.db)
+  solana.forgetAll()
+  const next = await solana.startWorker()
+  await solana.holdPastEnd()
+  await solana.signed(payout, 2)
+  solana.isHeld = false
+  const {txid} = await solana.becomes(payout, 'completed')
+  await solana.kill(next)
+  await solana.killCustody()
+  await solana.indexer.stop()
+  rmSync(path.join(solana.home, 'custody', 'journal.jsonl'))
+  await restore()
+  solana.lie('getSignatureStatuses', () => faults.error('history is not available')) // so the end of the first one is not proven
+  await solana.startCustody()
+  solana.indexer.start()
+  const isFinal = `select from app.unknown_transaction u join chain.confirmed_tx i using (chain, txid) join chain.cursor c using (chain) where i.block_height <= c.final_height`
+  await until(async () => (await solana.db.rows(isFinal)).length === 1, {
+    timeoutMs: 60_000,
+    what: 'the payment to be final',
+  })
+  expect(await solana.attempts(payout)).toMatchObject([{txid: first!.txid, fate: 'open'}])
+  expect(await reconcile(solana)).toContain(txid)
+  expect(await solana.db.rows('select id from app.payout')).toHaveLength(1)
+  const keep = solana.db.rows(
+    `select app.resolve_incident(id, 'kept') from app.incident where kind = 'unknown_transaction'`,
+  )
+  await expect(keep).rejects.toThrow('may have paid what payout')
+
+  solana.node.behave = undefined
+  await until(async () => (await solana.attempts(payout)).every(({lapsed}) => lapsed), {
+    timeoutMs: 60_000,
+    what: 'the first one to be proven dead',
+  })
+  expect(await reconcile(solana)).toMatch(/payout pay_/)
+  solana.mineEmpty(40)
+  expect(await solana.becomes(payout, 'completed')).toMatchObject({txid})
+  expect(solana.holds(shop.wallet)).toBe(sol - sol / 100n)
+  expect(await solana.db.rows('select id from app.payout')).toHaveLength(1)
+  await assertBooks(solana.db)
 })

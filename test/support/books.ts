@@ -42,8 +42,13 @@ const rules: Record<string, string> = {
   'a payout pays if and only if a signed payment of it is stored': `
     select p.id, p.status from app.payout p join app.outgoing_payment s on s.payout_id = p.id and s.kind = 'payout'
     where s.status <> 'final' and (p.status = 'paying') <> exists (select from app.outgoing_attempt o where o.outgoing_payment_id = s.id and o.kind = 'effect')`,
-  'nonces are handed out in order, without a gap': `
-    select n.chain, n.address from app.sender n left join app.outgoing_payment s on s.chain = n.chain and s.fee_payer = n.address
+  'nonces are handed out in order, without a gap, but for those that unknown transactions used': `
+    select n.chain, n.address from app.sender n
+    left join (
+      select s.chain, s.fee_payer as account, s.nonce from app.outgoing_payment s
+      union
+      select i.chain, i.account, i.nonce from app.unknown_transaction u join chain.confirmed_tx i using (chain, txid)) s using (chain)
+    where s.account = n.address and s.nonce < n.next_nonce
     group by n.chain, n.address having array_agg(s.nonce order by s.nonce) <> array(select generate_series(0, n.next_nonce - 1))`,
   'attempts are numbered from 1, and an outgoing payment is live from the first one on': `
     select s.id, s.status from app.outgoing_payment s left join app.outgoing_attempt o on o.outgoing_payment_id = s.id

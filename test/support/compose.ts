@@ -41,7 +41,6 @@ const Service = z.object({
   depends_on: dependencies.default([]),
   healthcheck: z.object({test: list}).optional(),
 })
-type ComposeService = z.infer<typeof Service>
 
 const Compose = z.object({
   services: z.record(z.string(), Service),

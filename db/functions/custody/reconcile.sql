@@ -10,7 +10,7 @@
 -- unsettled in the copy, or will be read again; payouts/after_restore.sql finds them if it can.) app.balance_audit and app.ledger_audit stay empty.
 -- Locks: chain.cursor of the chains, before all else, as chain.derive does; then payouts, treasuries, senders and outgoing payments as whole tables,
 -- so that nothing is planned or derived meanwhile. All or nothing; only missing entries may be passed.
--- Error: P0003 the file and the database signed one nonce, or one output, for two purposes.
+-- Error: P0003 the file and the database signed one nonce, or one output, for two purposes; or what was found on a chain is in the journal already.
 
 create or replace function custody.reconcile(entries jsonb) returns jsonb
 language plpgsql set search_path = pg_catalog as $$
@@ -24,6 +24,10 @@ begin
   perform from chain.cursor c where c.chain in (select r.stream from jsonb_populate_recordset(null::custody.journal, entries) r)
     order by c.chain for update;
   lock table app.payout, app.treasury, app.sender, app.outgoing_payment in exclusive mode; -- nothing is planned or derived meanwhile
+  if exists (select from jsonb_populate_recordset(null::custody.journal, entries) r join custody.journal j on j.stream = r.stream and j.txid = r.txid
+      where r.details ? 'found') then
+    raise exception 'what was found on the chain is in the journal already' using errcode = 'P0003';
+  end if;
   insert into custody.journal (stream, seq, kind, subject_id, merchant_id, token, amount, destination, source, sender, nonce, max_fee, txid, raw,
     details, signed_at, hash)
   select stream, seq, kind, subject_id, merchant_id, token, amount, destination, source, sender, nonce, max_fee, txid, raw,
@@ -67,6 +71,8 @@ language sql set search_path = pg_catalog as $$
   from app.sender n join custody.address a on a.address = n.address cross join generate_series(0, n.next_nonce - 1) nonce
   where n.chain = any(of_chains) and (a.merchant_id is not null or a.purpose = 'treasury')
     and not exists (select from app.outgoing_payment s where s.chain = n.chain and s.fee_payer = n.address and s.nonce = nonce.nonce)
+    and not exists (select from chain.confirmed_tx i join chain.cursor c using (chain)
+      where i.chain = n.chain and i.conflict_key = n.address || ':' || nonce.nonce and i.block_height <= c.final_height)
 $$;
 comment on function custody.fill_holes is 'Gives each nonce that was taken on these chains and is unused to an outgoing payment that is only cancelled.';
 

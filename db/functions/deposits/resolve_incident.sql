@@ -67,7 +67,10 @@ begin
       from chain.transfer t where d.id = incident.subject::uuid and t.id = d.chain || ':' || d.txid || ':' || d.output_index
         and (t.recipient, t.token, t.amount) = (d.address, d.token, d.amount);
     end if;
-    if incident.kind = 'unknown_transaction' then perform app.refuse_to_keep(incident); end if;
+    if incident.kind = 'unknown_transaction' then
+      perform app.refuse_to_keep(incident);
+      perform app.pass_nonces(incident);
+    end if;
     update app.incident i set resolved_at = clock_timestamp(), resolution = 'kept' where i.id = incident_id;
   end if;
 end $$;
@@ -81,8 +84,25 @@ begin
   select u.txid, w.waits into paid from app.unknown_transaction u cross join lateral custody.paid_again(u.chain, u.txid) w (waits)
   where u.incident_id = of_incident.id and w.waits is not null limit 1;
   if found then
-    raise exception 'incident %: transaction % paid what % still waits to pay: sluice custody reconcile enters it; if it cannot, cancel what waits (sluice payout cancel, sluice treasury cancel)',
+    raise exception 'incident %: transaction % may have paid what % still waits to pay: once it is final, sluice custody reconcile enters it; if it cannot, cancel what waits (sluice payout cancel, sluice treasury cancel), or, for a return, name another destination (sluice unattributed return)',
       of_incident.id, paid.txid, paid.waits using errcode = 'P0003';
   end if;
 end $$;
-comment on function app.refuse_to_keep is 'Raises P0003 if an unknown transaction of an incident paid exactly what a payout or a withdrawal still waits to pay: it would be paid again.';
+comment on function app.refuse_to_keep is 'Raises P0003 if an unknown transaction of an incident may have paid what a payout, a withdrawal or a return still waits to pay: it would be paid again.';
+
+-- What waits with one of them, unsigned, gets another; what was signed ends when its nonce is used up.
+create or replace function app.pass_nonces(of_incident app.incident) returns void
+language plpgsql set search_path = pg_catalog as $$
+begin
+  perform app.lock_treasury(of_incident.chain);
+  insert into app.sender as n (chain, address, next_nonce)
+  select i.chain, i.account, max(i.nonce) + 1 from app.unknown_transaction u join chain.confirmed_tx i using (chain, txid) join chain.cursor c using (chain)
+  where u.incident_id = of_incident.id and i.nonce is not null and i.block_height <= c.final_height group by i.chain, i.account
+  on conflict (chain, address) do update set next_nonce = greatest(n.next_nonce, excluded.next_nonce);
+  update app.outgoing_payment s set nonce = app.take_nonce(s.chain, s.fee_payer)
+  where s.chain = of_incident.chain and s.status = 'allocated' and s.nonce is not null and exists (
+    select from app.unknown_transaction u join chain.confirmed_tx i using (chain, txid) join chain.cursor c using (chain)
+    where u.incident_id = of_incident.id and i.conflict_key = s.conflict_key and i.block_height <= c.final_height)
+    and not exists (select from custody.journal j where j.stream = s.chain and j.conflict_key = s.conflict_key);
+end $$;
+comment on function app.pass_nonces is 'Hands out no nonce that a final transaction of this incident has used.';
