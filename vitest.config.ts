@@ -7,7 +7,7 @@ import {BaseSequencer, type TestSpecification} from 'vitest/node'
 const faults = [
   'test/faults/**/*.test.ts',
   'test/conformance/**/*.test.ts',
-  'test/containers/**/*.test.ts',
+  'test/containers/containers.test.ts',
   'test/start.test.ts',
   'test/demo.test.ts',
   'test/metrics.test.ts',
@@ -27,7 +27,7 @@ const faults = [
   'indexers/evm/node-connection.test.ts',
   'devnet/*/devnet.test.ts',
 ]
-const never = ['node_modules/**', '.sluice/**', 'test/made-up-family/**']
+const never = ['node_modules/**', '.sluice/**', 'test/made-up-family/**', 'test/containers/rest.test.ts']
 
 /** What takes more than ten seconds on two cores, the longest first. */
 const slow = [
@@ -127,6 +127,7 @@ export default defineConfig({
           hookTimeout: 600_000,
         },
       },
+      {extends: true, test: {name: 'containers', include: ['test/containers/rest.test.ts'], sequence: {groupOrder: 2}}},
     ],
   },
 })

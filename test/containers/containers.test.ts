@@ -1,16 +1,12 @@
 // docker-compose.yml on a real engine, with the local chains of docker-compose.local.yml, on stand-ins for the images that it names (base-images).
 import {lookup} from 'node:dns/promises'
-import {readFileSync} from 'node:fs'
-import path from 'node:path'
-import {generateKeyPairSigner} from '@solana/kit'
-import {Webhook} from 'standardwebhooks'
-import {generatePrivateKey, privateKeyToAddress} from 'viem/accounts'
 import {afterAll, beforeAll, expect, test} from 'vitest'
 import {z} from 'zod'
-import {Shop} from '../../demo/shop.ts'
 import {until} from '../support/until.ts'
 import {type Receiver, startReceiver} from '../support/webhooks.ts'
+import {Business} from './business.ts'
 import {Engine} from './engine.ts'
+import {imagesNamed} from './images.ts'
 import {Installation, root} from './installation.ts'
 
 const whyNot = Engine.whyNot()
@@ -24,18 +20,16 @@ const processes = [
   'dashboard-pages',
   ...['eth', 'polygon', 'btc', 'tron', 'sol'].map(name => `indexer-${name}`),
 ]
-const moved = {ETH: {token: 'USDC', deposit: '25'}, SOL: {token: 'SOL', deposit: '1'}} as const
-const moving = Object.keys(moved) as (keyof typeof moved)[]
 
 let engine: Engine
 let sluice: Installation
 let receiver: Receiver
-let shop: Shop
+let business: Business
 
 beforeAll(async () => {
   if (whyNot) return console.log(`containers: not run: ${whyNot}`)
   engine = await Engine.start()
-  await engine.standIns(...imagesNamed())
+  await engine.standIns(...imagesNamed(['node', 'postgres']))
   await engine.build(root, 'production', 'sluice')
   await engine.build(root, 'local', 'sluice-local')
   sluice = await Installation.make(engine, {
@@ -50,13 +44,6 @@ afterAll(async () => {
   await sluice?.remove()
   await engine?.stop()
 })
-
-/** What the image and the database are made from. */
-function imagesNamed(): string[] {
-  const node = /^FROM (node:\S+)/m.exec(readFileSync(path.join(root, 'Dockerfile'), 'utf8'))![1]!
-  const postgres = /image: (postgres:\S+)/.exec(readFileSync(path.join(root, 'docker-compose.yml'), 'utf8'))![1]!
-  return [node, postgres]
-}
 
 async function inContainer(service: string, program: string): Promise<string> {
   return (await sluice.compose('exec', '-T', service, 'node', '--input-type=module', '--eval', program)).trim()
@@ -176,92 +163,16 @@ withEngine(
   'deposits, payouts and webhooks on two families are right, though every container is killed while money moves',
   {timeout: startTimeoutMs},
   async () => {
-    await sluice.compose(
-      'run',
-      '--rm',
-      'cli',
-      'merchant',
-      'create',
-      '--name',
-      'Acme',
-      '--prefix',
-      'acme',
-      '--chains',
-      'ETH,POLYGON,BTC,TRON,SOL',
-    )
-    const {secret} = z.object({secret: z.string()}).parse(await sluice.cli('key', 'create', '--merchant', 'acme'))
-    shop = new Shop(sluice.apiUrl, secret)
-    const receiving = await shop.receiveWebhooks(
-      `http://${await sluice.gateway('default')}:${new URL(receiver.url).port}/`,
-    )
-    const {addresses} = await shop.user('alice')
-    const addressOn = (chain: string) => addresses.find(each => each.chain === chain)!.address
-    const send = (chain: string, token: string, to: string, amount: string) =>
-      sluice.compose(
-        'exec',
-        '-T',
-        'chains',
-        'sluice',
-        'devnet',
-        'send',
-        '--chain',
-        chain,
-        '--token',
-        token,
-        '--to',
-        to,
-        '--amount',
-        amount,
-      )
-    const {treasuries} = z
-      .object({treasuries: z.array(z.object({chain: z.string(), address: z.string()}))})
-      .parse(await sluice.cli('treasury', 'show'))
-    for (const chain of moving) {
-      await send(chain, chain, treasuries.find(each => each.chain === chain)!.address, '5')
-      const to = chain === 'ETH' ? privateKeyToAddress(generatePrivateKey()) : (await generateKeyPairSigner()).address
-      await sluice.compose(
-        'run',
-        '--rm',
-        'cli',
-        'whitelist',
-        'add',
-        '--merchant',
-        'acme',
-        '--chain',
-        chain,
-        '--address',
-        to,
-      )
-      await shop.payTo(chain, to)
-    }
-    const deposit = () =>
-      Promise.all(moving.map(chain => send(chain, moved[chain].token, addressOn(chain), moved[chain].deposit)))
-    const payable = async () =>
-      (await shop.balances()).filter(
-        ({chain, token, net}) => moved[chain as keyof typeof moved]?.token === token && Number(net) > 0,
-      )
-    const payOut = async () => {
-      await until(async () => (await payable()).length === moving.length, {
-        timeoutMs: 120_000,
-        intervalMs: 500,
-        what: 'balances on both chains',
-      })
-      for (const chain of moving) await shop.payOut({chain, token: moved[chain].token, sweep_first: true})
-    }
-    await deposit()
-    await payOut()
+    business = await Business.open(sluice, receiver, ['ETH', 'SOL'])
+    await business.deposit()
+    await business.payOut()
 
     // Killed by an operator, a container stays as it is; what crashes is started again.
     const nameOf = new Map((await sluice.containers()).map(({Service, Name}) => [Service, Name]))
     for (const service of ['chains', 'postgres', ...processes]) {
       for (const command of ['kill', 'start'])
         expect(await engine.docker(command, nameOf.get(service)!)).toMatchObject({code: 0})
-      if (service === 'custody' || service === 'indexer-eth')
-        await until(() => deposit().then(() => true), {
-          timeoutMs: 60_000,
-          intervalMs: 500,
-          what: 'deposits after a kill',
-        })
+      if (service === 'custody' || service === 'indexer-eth') await business.deposit()
     }
     const crashed = nameOf.get('jobs')!
     const inspect = async (field: string) =>
@@ -274,40 +185,8 @@ withEngine(
     })
     await sluice.healthy()
 
-    await payOut()
-    const what = 'all payouts to be completed'
-    const payouts = await until(
-      async () => {
-        const all = await shop.payouts()
-        return all.every(({status}) => status === 'completed' || status === 'failed') && all
-      },
-      {timeoutMs: 240_000, intervalMs: 1000, what},
-    )
-    expect(payouts.map(({status}) => status)).toEqual(Array(4).fill('completed'))
-    expect(new Set(payouts.map(({txid}) => txid)).size).toBe(4)
-    const deposits = await shop.deposits()
-    for (const chain of moving) {
-      const of = deposits.filter(each => each.chain === chain)
-      expect(of.map(({status, amount}) => [status, amount])).toEqual(
-        Array(of.length).fill(['final', moved[chain].deposit]),
-      )
-      const gross = payouts.filter(each => each.chain === chain).reduce((sum, each) => sum + Number(each.gross), 0)
-      expect(gross, 'each deposit was paid out once').toBe(of.length * Number(moved[chain].deposit))
-    }
-
-    const wanted = {'deposit.confirmed': deposits.length, 'payout.completed': 4}
-    const counted = () => {
-      const events = new Map(receiver.received.map(({event}) => [event.id, event.type]))
-      return Object.fromEntries(
-        Object.keys(wanted).map(type => [type, [...events.values()].filter(each => each === type).length]),
-      )
-    }
-    await until(async () => JSON.stringify(counted()) === JSON.stringify(wanted), {
-      timeoutMs: 60_000,
-      what: 'every webhook',
-    })
-    for (const {headers, body} of receiver.received)
-      new Webhook(receiving).verify(body, headers as Record<string, string>)
+    await business.payOut()
+    await business.isRight(4)
   },
 )
 
@@ -329,6 +208,6 @@ withEngine(
     expect(await sluice.cli('status')).toMatchObject({
       chains: expect.arrayContaining([expect.objectContaining({chain: 'ETH', halted: false})]),
     })
-    expect((await shop.payouts()).every(({status}) => status === 'completed')).toBe(true)
+    await business.isRight(4)
   },
 )

@@ -1,7 +1,7 @@
 // A Docker engine of its own, for tests: nothing of this machine's containers is seen or touched. It needs root, and the folder that install-engine made.
 import {type ChildProcess, execFile, spawn} from 'node:child_process'
 import {once} from 'node:events'
-import {createWriteStream, existsSync, mkdtempSync, readFileSync, rmSync} from 'node:fs'
+import {createWriteStream, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync} from 'node:fs'
 import {tmpdir} from 'node:os'
 import path from 'node:path'
 import {fileURLToPath} from 'node:url'
@@ -61,7 +61,17 @@ export class Engine {
   }
 
   get #environment(): NodeJS.ProcessEnv {
-    return {...process.env, DOCKER_HOST: `unix://${path.join(this.#folder, 'socket')}`}
+    const plugins = path.join(this.#folder, 'client', 'cli-plugins') // docker compose is a program of the client there
+    if (!existsSync(plugins)) {
+      mkdirSync(plugins, {recursive: true})
+      symlinkSync(this.#compose, path.join(plugins, 'docker-compose'))
+    }
+    return {
+      ...process.env,
+      PATH: `${this.#programs}:${process.env.PATH}`,
+      DOCKER_HOST: `unix://${path.join(this.#folder, 'socket')}`,
+      DOCKER_CONFIG: path.dirname(plugins),
+    }
   }
 
   /** Makes what stands in for published images. */
@@ -77,6 +87,11 @@ export class Engine {
   /** docker compose, in a folder. */
   async compose(folder: string, ...given: string[]): Promise<Ended> {
     return await this.#run(this.#compose, given, folder)
+  }
+
+  /** Runs a program that calls docker and docker compose, as an operator's script does. */
+  async program(folder: string, file: string, given: string[]): Promise<Ended> {
+    return await this.#run(file, given, folder)
   }
 
   /** The image of a Dockerfile's target. */

@@ -22,6 +22,8 @@ export type Container = z.infer<typeof Container>
 interface Options {
   /** The compose files. */
   files: string[]
+  /** The tree that they are of; by default this one. */
+  tree?: string
   /** What is in .env, beside ports. */
   settings?: Record<string, string>
 }
@@ -32,10 +34,13 @@ export class Installation {
   readonly apiUrl: string
   readonly dashboardUrl: string
 
-  private constructor(engine: Engine, {files, settings = {}}: Options, [api, dashboard]: [number, number]) {
+  private constructor(
+    engine: Engine,
+    {files, tree = root, settings = {}}: Options,
+    [api, dashboard]: [number, number],
+  ) {
     this.#engine = engine
-    for (const name of [...readdirSync(root).filter(each => each.startsWith('docker-compose')), 'docker'])
-      cpSync(path.join(root, name), path.join(this.folder, name), {recursive: true})
+    this.take(tree)
     mkdirSync(path.join(this.folder, 'secrets'))
     const all = {COMPOSE_FILE: files.join(':'), PORT: api, DASHBOARD_PORT: dashboard, ...settings}
     const lines = Object.entries(all).map(([name, value]) => `${name}=${value}\n`)
@@ -46,6 +51,12 @@ export class Installation {
 
   static async make(engine: Engine, options: Options): Promise<Installation> {
     return new Installation(engine, options, [await freePort(), await freePort()])
+  }
+
+  /** Takes the compose files of a tree, in place of those that are there. */
+  take(tree: string): void {
+    for (const name of [...readdirSync(tree).filter(each => each.startsWith('docker-compose')), 'docker'])
+      cpSync(path.join(tree, name), path.join(this.folder, name), {recursive: true})
   }
 
   /** docker compose ..., which must succeed. Resolves to what it printed. */
@@ -83,6 +94,18 @@ export class Installation {
       const names = (await unwell()).map(({Service}) => Service)
       throw new Error(`${error.message}; not healthy:\n${await this.compose('logs', '--tail', '20', ...names)}`)
     })
+  }
+
+  /** A program of this machine, in the folder, with this engine: one of docker/. Resolves to what it printed. */
+  async program(file: string, ...given: string[]): Promise<string> {
+    const {code, stdout, stderr} = await this.#engine.program(this.folder, file, given)
+    if (code !== 0) throw new Error(`${file} ${given.join(' ')}: exit code ${code}\n${stdout}${stderr}`)
+    return stdout.trim()
+  }
+
+  /** Writes a file of ./secrets. */
+  setSecret(name: string, secret: string): void {
+    writeFileSync(path.join(this.folder, 'secrets', name), `${secret}\n`)
   }
 
   /** A file of ./secrets. */

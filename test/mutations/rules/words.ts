@@ -107,7 +107,7 @@ export const words: Mutation[] = [
   {
     rule: 'A payout was requested before the block that paid it',
     file: 'db/functions/custody/recognise.sql',
-    from: 'w.created_at <= block_time',
+    from: `w.created_at <= block_time + interval '2 hours'`,
     to: 'true',
     tests: ['custody/found.test.ts'],
   },
@@ -116,7 +116,7 @@ export const words: Mutation[] = [
     file: 'db/functions/custody/recognise.sql',
     from: `\n    and not exists (select from app.attempt_fate f where f.chain = of_chain and f.subject_id = w.id and f.kind in ('pay', 'withdraw') and f.fate <> 'dead')`,
     to: '',
-    tests: ['custody/found.test.ts'],
+    tests: ['custody/found.test.ts', 'test/faults/forgotten-payouts.test.ts'],
   },
   {
     rule: 'A lost payout is that of the one merchant that has the address',

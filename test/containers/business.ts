@@ -1,0 +1,157 @@
+// A merchant of an installation on local chains: money comes in, and is paid out to addresses of nobody.
+import {randomBytes} from 'node:crypto'
+import {generateKeyPairSigner} from '@solana/kit'
+import {address} from 'bitcoinjs-lib'
+import {Webhook} from 'standardwebhooks'
+import {generatePrivateKey, privateKeyToAddress} from 'viem/accounts'
+import {expect} from 'vitest'
+import {z} from 'zod'
+import {chain, type Family} from '../../chains/registry.ts'
+import {Shop} from '../../demo/shop.ts'
+import {newAddress} from '../../devnet/tron/client.ts'
+import {until} from '../support/until.ts'
+import type {Receiver} from '../support/webhooks.ts'
+import type {Installation} from './installation.ts'
+
+/** What is paid in at once, and what the treasury gets for network fees, in whole coins. */
+const amounts = {
+  ETH: {token: 'USDC', deposit: '25', fees: '5'},
+  POLYGON: {token: 'POL', deposit: '40', fees: '5'},
+  BTC: {token: 'BTC', deposit: '0.02', fees: '1'},
+  TRON: {token: 'TRX', deposit: '300', fees: '1000'},
+  SOL: {token: 'SOL', deposit: '1', fees: '5'},
+} as const
+export type BusinessChain = keyof typeof amounts
+
+const wallets: {[F in Family]: () => string | Promise<string>} = {
+  evm: () => privateKeyToAddress(generatePrivateKey()),
+  bitcoin: () => address.toBech32(randomBytes(20), 0, 'bcrt'),
+  tron: newAddress,
+  solana: async () => (await generateKeyPairSigner()).address,
+}
+
+const Treasuries = z.object({treasuries: z.array(z.object({chain: z.string(), address: z.string()}))})
+
+export class Business {
+  readonly shop: Shop
+  readonly #sluice: Installation
+  readonly #chains: BusinessChain[]
+  readonly #addresses: Record<string, string>
+  readonly #receiver: Receiver
+  readonly #webhookSecret: string
+
+  private constructor(
+    sluice: Installation,
+    shop: Shop,
+    {
+      chains,
+      addresses,
+      receiver,
+      webhookSecret,
+    }: {
+      chains: BusinessChain[]
+      addresses: Record<string, string>
+      receiver: Receiver
+      webhookSecret: string
+    },
+  ) {
+    this.shop = shop
+    this.#sluice = sluice
+    this.#chains = chains
+    this.#addresses = addresses
+    this.#receiver = receiver
+    this.#webhookSecret = webhookSecret
+  }
+
+  /** Makes the merchant and its user, with payout addresses on its chains, and gives the treasuries coins. */
+  static async open(sluice: Installation, receiver: Receiver, chains: BusinessChain[]): Promise<Business> {
+    await sluice.cli(
+      'merchant',
+      'create',
+      '--name',
+      'Acme',
+      '--prefix',
+      'acme',
+      '--chains',
+      Object.keys(amounts).join(','),
+    )
+    const {secret} = z.object({secret: z.string()}).parse(await sluice.cli('key', 'create', '--merchant', 'acme'))
+    const shop = new Shop(sluice.apiUrl, secret)
+    const webhookSecret = await shop.receiveWebhooks(
+      `http://${await sluice.gateway('default')}:${new URL(receiver.url).port}/`,
+    )
+    const user = await shop.user('alice')
+    const addresses = Object.fromEntries(user.addresses.map(({chain, address}) => [chain, address]))
+    const business = new Business(sluice, shop, {chains, addresses, receiver, webhookSecret})
+    const {treasuries} = Treasuries.parse(await sluice.cli('treasury', 'show'))
+    for (const code of chains) {
+      const treasury = treasuries.find(each => each.chain === code)!.address
+      await business.#send(code, chain(code).assets[0].token, treasury, amounts[code].fees)
+      const to = await wallets[chain(code).family]()
+      await sluice.cli('whitelist', 'add', '--merchant', 'acme', '--chain', code, '--address', to)
+      await shop.payTo(code, to)
+    }
+    return business
+  }
+
+  async #send(code: string, token: string, to: string, amount: string): Promise<void> {
+    const given = ['--chain', code, '--token', token, '--to', to, '--amount', amount]
+    await this.#sluice.compose('exec', '-T', 'chains', 'sluice', 'devnet', 'send', ...given)
+  }
+
+  /** Pays in once on each chain; again, if a container was just killed. */
+  async deposit(): Promise<void> {
+    for (const code of this.#chains) {
+      const {token, deposit} = amounts[code]
+      const paid = () => this.#send(code, token, this.#addresses[code]!, deposit).then(() => true)
+      await until(paid, {timeoutMs: 60_000, intervalMs: 500, what: `a deposit on ${code}`})
+    }
+  }
+
+  /** Requests the whole balance of each chain, once there is one. */
+  async payOut(): Promise<void> {
+    for (const code of this.#chains) {
+      const {token} = amounts[code]
+      const hasBalance = async () =>
+        (await this.shop.balances()).some(each => each.chain === code && each.token === token && Number(each.net) > 0)
+      await until(hasBalance, {timeoutMs: 180_000, intervalMs: 500, what: `a balance on ${code}`})
+      await this.shop.payOut({chain: code, token, sweep_first: true})
+    }
+  }
+
+  /** Waits until this many payouts are there and ended: each paid by one transaction, all together every deposit once, and each told by a signed webhook. */
+  async isRight(count: number): Promise<void> {
+    const payouts = await until(
+      async () => {
+        const all = await this.shop.payouts()
+        return all.length === count && all.every(({status}) => status === 'completed' || status === 'failed') && all
+      },
+      {timeoutMs: 300_000, intervalMs: 1000, what: `${count} payouts to end`},
+    )
+    expect(payouts.map(({status}) => status)).toEqual(Array(count).fill('completed'))
+    expect(new Set(payouts.map(({txid}) => txid)).size).toBe(count)
+    const deposits = await this.shop.deposits()
+    for (const code of this.#chains) {
+      const {deposit} = amounts[code]
+      const of = deposits.filter(each => each.chain === code)
+      expect(of.map(({status, amount}) => [status, amount])).toEqual(Array(of.length).fill(['final', deposit]))
+      const gross = payouts.filter(each => each.chain === code).reduce((sum, each) => sum + Number(each.gross), 0)
+      expect(gross, `each deposit on ${code} was paid out once`).toBeCloseTo(of.length * Number(deposit), 9)
+    }
+    const wanted = JSON.stringify([deposits.length, count])
+    await until(
+      async () => JSON.stringify([this.#told('deposit.confirmed'), this.#told('payout.completed')]) === wanted,
+      {
+        timeoutMs: 60_000,
+        what: 'every webhook',
+      },
+    )
+    for (const {headers, body} of this.#receiver.received)
+      new Webhook(this.#webhookSecret).verify(body, headers as Record<string, string>)
+  }
+
+  #told(type: string): number {
+    const of = this.#receiver.received.filter(({event}) => event.type === type)
+    return new Set(of.map(({event}) => event.id)).size
+  }
+}
