@@ -88,10 +88,10 @@ async function findService(home: string, settings: Settings): Promise<Facts> {
   )
 }
 
-function apart(databaseUrl: string, {host, port, chains, webhookAllowPrivate}: Settings): Facts {
+function apart(databaseUrl: string, {host, port, publicUrl, chains, webhookAllowPrivate}: Settings): Facts {
   const followed = [...chains.values()].filter(hasNode)
   return {
-    api_url: `http://${host}:${port}`,
+    api_url: publicUrl ?? `http://${host}:${port}`,
     database_url: databaseUrl,
     webhook_allow_private: webhookAllowPrivate,
     chains: Object.fromEntries(followed.map(settings => [settings.chain.code, factsOf(settings)])),

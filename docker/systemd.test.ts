@@ -27,6 +27,13 @@ test('each unit starts an existing program with known settings', () => {
   }
 })
 
+test('each unit reads the settings that all processes share, the migration too: it writes tokens and minimums into the database', () => {
+  for (const unit of units) expect(valuesOf(unit, 'EnvironmentFile'), unit).toContain('-/etc/sluice/settings')
+  const readme = read('README.md')
+  for (const [command] of readme.matchAll(/^(systemd-run|set -a)(.*\\\n)*.*$/gm))
+    expect(command).toContain('/etc/sluice/settings')
+})
+
 test('each kind of process has its own user, and only custody can read the seed', () => {
   const users = new Map(units.flatMap(unit => valuesOf(unit, 'User').map(user => [user, unit])))
   expect([...users.keys()].sort()).toEqual([
