@@ -419,7 +419,17 @@ test('processes started one by one are operated with the owner’s URL only, and
     BTC_MIN_PAYOUT: 'BTC:0.7',
   }
   const migrated = await commandLine.run(['migrate', '--json'], empty, settings)
-  expect(migrated).toEqual({code: 0, stderr: '', stdout: '{"applied":[]}\n'})
+  expect(migrated).toMatchObject({code: 0, stderr: ''})
+  const {applied, assets} = JSON.parse(migrated.stdout)
+  expect(applied).toEqual([])
+  const changed = {chain: 'BTC', token: 'BTC', change: 'changed'}
+  expect(assets).toContainEqual({
+    ...changed,
+    fields: expect.objectContaining({'smallest payout': {from: expect.any(String), to: '0.7'}}),
+  })
+  const again = await commandLine.run(['migrate'], empty, {...settings, BTC_MIN_PAYOUT: 'BTC:0.8'})
+  expect(again.stdout).toBe('The database is up to date.\nChanged BTC BTC: smallest payout 0.7 -> 0.8\n')
+  await commandLine.run(['migrate'], empty, settings)
   const smallest = await db.rows(`select min_payout from app.asset where chain = 'BTC'`)
   expect(smallest).toEqual([{min_payout: '70000000'}])
   const {code, stdout, stderr} = await commandLine.run(['status', '--json'], empty, settings)

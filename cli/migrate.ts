@@ -11,18 +11,24 @@ export function addMigrateCommand(program: Command): void {
     [
       'Updates the database schema and the list of assets to this release and the settings. Does nothing if both are up to date.',
       '',
+      'Run it with the same settings as the service: tokens and minimums of the database become those of the settings. It prints each one that changes.',
+      '',
       "DATABASE_URL must be the owner's URL. npm start does this itself.",
     ].join('\n'),
     'sluice migrate',
   ).action(async ({json = false}: {json?: boolean}) => {
     const {migrate} = await import('../db/migrate.ts') // takes longer to load than most commands to run
     const {writeAssets} = await import('../db/assets.ts')
+    const {assetChanges, changesInWords, storedAssets} = await import('../db/asset-changes.ts')
     const settings = readSettings()
-    const {applied} = await migrate(databaseUrlOf(settings))
-    await writeAssets(databaseUrlOf(settings), settings.chains.values())
-    const text = applied.length
+    const url = databaseUrlOf(settings)
+    const before = await storedAssets(url)
+    const {applied} = await migrate(url)
+    await writeAssets(url, settings.chains.values())
+    const assets = assetChanges(before, await storedAssets(url))
+    const first = applied.length
       ? `The database is up to date now: ${applied.join(', ')}`
       : 'The database is up to date.'
-    show({json: {applied}, text}, json)
+    show({json: {applied, assets}, text: [first, ...changesInWords(assets)].join('\n')}, json)
   })
 }

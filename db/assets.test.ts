@@ -4,6 +4,7 @@ import {readSettings} from '../chains/settings.ts'
 import {ChainWriter} from '../test/support/chain-writer.ts'
 import {type TestDatabase, testDatabase} from '../test/support/database.ts'
 import {makeMerchant, makeUser} from '../test/support/people.ts'
+import {assetChanges, changesInWords, storedAssets} from './asset-changes.ts'
 import {requireSameAssets, writeAssets} from './assets.ts'
 
 const euro = {
@@ -82,3 +83,25 @@ test('nothing is refused where no migration run had settings', async () => {
   await requireSameAssets(db.pool, readSettings(tokensOfNobody).chains.values())
 })
 const tokensOfNobody = {ETH_TOKENS: JSON.stringify([euro])}
+
+test('what a migration run with other settings changes is named, asset by asset', async () => {
+  const written = async (settings: Record<string, string>) => {
+    const before = await storedAssets(db.ownerUrl)
+    await writeAssets(db.ownerUrl, readSettings(settings).chains.values())
+    return changesInWords(assetChanges(before, await storedAssets(db.ownerUrl)))
+  }
+  const tokens = (...extra: object[]) => ({ETH_TOKENS: JSON.stringify([euro, ...extra])})
+  const pound = {...euro, code: 'GBPX', name: 'ETH-GBPX', contract: `0x${'2'.repeat(40)}`}
+  await written(tokens())
+  expect(await written(tokens())).toEqual([])
+  expect(await written(tokens(pound))).toEqual(['Added ETH GBPX.'])
+  expect(await written({...tokens(pound), ETH_MIN_PAYOUT: 'USDC:7.5', ETH_SWEEP_MIN: 'ETH:0.02'})).toEqual([
+    'Changed ETH ETH: smallest sweep 0.001 -> 0.02',
+    'Changed ETH USDC: smallest payout 1 -> 7.5',
+  ])
+  expect(await written(tokens())).toEqual([
+    'Changed ETH ETH: smallest sweep 0.02 -> 0.001',
+    expect.stringMatching(/^Warning: removed ETH GBPX, because these settings name no such token \(ETH_TOKENS\)/),
+    'Changed ETH USDC: smallest payout 7.5 -> 1',
+  ])
+})
