@@ -196,8 +196,16 @@ export function transactionId(text: string): string {
 
 export function time(text: string): Date {
   const at = new Date(text)
-  if (Number.isNaN(at.getTime())) throw new InvalidArgumentError('it must be a time, such as 2026-11-20T10:00:00Z.')
+  const day = /^\d{4}-\d{2}-\d{2}/.exec(text)?.[0]
+  if (Number.isNaN(at.getTime()) || (day && !isDay(day)))
+    throw new InvalidArgumentError('it must be a time, such as 2026-11-20T10:00:00Z.')
   return at
+}
+
+/** Whether the text is a day that exists, such as 2026-11-20: a Date takes the 31st of a shorter month for a day of the next one. */
+export function isDay(text: string): boolean {
+  const at = new Date(`${text}T00:00Z`)
+  return !Number.isNaN(at.getTime()) && at.toISOString().startsWith(text)
 }
 
 /** The UUID in a public id of this kind; undefined if the text is not such an id. */

@@ -318,8 +318,10 @@ test('an impossible export is refused, and the error says what can be exported',
   expect(await failure('export', 'deposits', '--out', inHome('nowhere/x.csv'))).toMatch(
     /was not written: there is no directory .*nowhere; make it/,
   )
-  const {code, stderr} = await sluice('export', 'deposits', '--from', 'yesterday')
-  expect({code, stderr}).toEqual({code: 2, stderr: expect.stringContaining('a day or a time in UTC')})
+  for (const from of ['yesterday', '2026-02-30', '2026-06-31T10:00']) {
+    const {code, stderr} = await sluice('export', 'deposits', '--from', from)
+    expect({code, stderr}, from).toEqual({code: 2, stderr: expect.stringContaining('a day or a time in UTC')})
+  }
   const client = await db.pool.connect()
   const day = '2026-01-02T00:00:00.000Z'
   await expect(selectOf(client, 'toString', {})).rejects.toThrow('no view "toString"')

@@ -10,7 +10,7 @@ import pg from 'pg'
 import {PermanentError} from '../base/errors.ts'
 import {onInterrupt} from '../base/interrupt.ts'
 import {roleUrl} from '../db/migrate.ts'
-import {action, leaf} from './command.ts'
+import {action, isDay, leaf} from './command.ts'
 import {type CsvStyle, copyAsCsv, csvColumns} from './csv.ts'
 import type {Report} from './output.ts'
 import {type Column, copyAsParquet, parquetColumns} from './parquet.ts'
@@ -272,7 +272,7 @@ async function interruptible<T>(outcome: string, work: (signal: AbortSignal) => 
 function utcTime(text: string): string {
   const [, day, time, zone = 'Z'] =
     text.match(/^(\d{4}-\d{2}-\d{2})(?:[T ](\d{2}:\d{2}(?::\d{2}(?:\.\d{1,3})?)?)(Z|[+-]\d{2}:\d{2})?)?$/) ?? []
-  const at = new Date(day ? `${day}T${time ?? '00:00'}${zone}` : Number.NaN)
+  const at = new Date(day && isDay(day) ? `${day}T${time ?? '00:00'}${zone}` : Number.NaN)
   if (Number.isNaN(at.getTime()))
     throw new InvalidArgumentError('it must be a day or a time in UTC, such as 2026-11-20 or 2026-11-20T10:00:00Z.')
   return at.toISOString()
