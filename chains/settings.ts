@@ -1,7 +1,8 @@
 // Every setting, read from the environment and checked once, at the start of a process: the settings of the service, and those of each chain, which
 // its family reads. Promises: all wrong variables are reported at once, as in base/variables.ts. .env.example lists exactly these variables (a test
 // compares them). Main networks, whose coins are worth money, are refused unless SLUICE_MAINNET allows them.
-import {existsSync} from 'node:fs'
+import {existsSync, readFileSync} from 'node:fs'
+import path from 'node:path'
 import ipaddr from 'ipaddr.js'
 import {z} from 'zod'
 import {PermanentError} from '../base/errors.ts'
@@ -19,7 +20,8 @@ import {
   whole,
 } from '../base/variables.ts'
 import {type ChainSettings, familyOf} from './families.ts'
-import {type ChainCode, chain, chains} from './registry.ts'
+import {unknownInWords, unknownVariables, wrongLines} from './misspelt.ts'
+import {type ChainCode, chain, chainCodes, chains} from './registry.ts'
 
 /** npm start serves metrics at METRICS_PORT and up to this many ports above it: the supervisor at the highest, the API one below. */
 export const metricsPorts = 20
@@ -165,9 +167,20 @@ export function settingNames(): string[] {
   return [...general.names, ...chains.flatMap(chain => familyOf(chain).variables(chain, false).names)]
 }
 
-/** Reads the file .env of the current directory, if there is one, into the environment. What is set already stays. */
-export function loadEnvironmentFile(): void {
-  if (existsSync('.env')) process.loadEnvFile('.env')
+/** Reads the file .env of the current directory, if there is one, into the environment. What is set already stays. Throws if a line has no effect. */
+export function loadEnvironmentFile(folder = '.'): void {
+  const file = path.join(folder, '.env')
+  if (!existsSync(file)) return
+  const wrong = wrongLines(readFileSync(file, 'utf8'), [...settingNames(), ...Object.keys(newNames)])
+  if (wrong.length) throw new PermanentError(`the file .env has lines without effect:\n${wrong.join('\n')}`)
+  process.loadEnvFile(file)
+}
+
+/** The variables that begin like settings and are none, in words; undefined if there are none. */
+export function unknownSettings(environment: Environment = process.env): string | undefined {
+  const known = [...settingNames(), ...Object.keys(newNames)]
+  const unknown = unknownVariables(environment, known, chainCodes)
+  return unknown.map(name => unknownInWords(name, known)).join(', ') || undefined
 }
 
 /** Variables that have a new name. One that is still set would have no effect, so the start refuses it. */

@@ -5,6 +5,7 @@
 import {PermanentError} from '../base/errors.ts'
 import {announceFailure, databaseAwaySince, exitLost} from '../base/lifecycle.ts'
 import type {Logger} from '../base/log.ts'
+import {unknownSettings} from '../chains/settings.ts'
 import {failureOf, inWords, isAway} from './failure.ts'
 import {Outage} from './outage.ts'
 
@@ -40,5 +41,16 @@ export function runProcess(log: Logger, cannot: string, main: (ends: Ends) => Pr
   process.on('uncaughtException', fail)
   process.removeAllListeners('warning') // Node's own listener prints lines that are no JSON
   process.on('warning', ({name, message, stack}) => log.warn({warning: name, stack}, message))
+  if (!process.send) warnOfUnknown(log) // the supervisor has warned for its processes
   main({outage, lose, fail, startAgain}).catch(fail)
+}
+
+/** Warns of variables that may be misspelt settings. */
+export function warnOfUnknown(log: Logger): void {
+  const unknown = unknownSettings()
+  if (unknown)
+    log.warn(
+      {unknown},
+      'these variables are no settings of Sluice, and have no effect; .env.example lists all settings',
+    )
 }

@@ -35,6 +35,7 @@ import {holdConnection} from '../db/held-connection.ts'
 import {migrate, type Role, roleUrl} from '../db/migrate.ts'
 import {Outage} from '../db/outage.ts'
 import {Client} from '../db/pool.ts'
+import {warnOfUnknown} from '../db/run-process.ts'
 import {Child} from './child.ts'
 import {LocalChain} from './local-chain.ts'
 import {rotateLogs} from './rotate-logs.ts'
@@ -126,6 +127,7 @@ export class Supervisor {
   }
 
   async #start(): Promise<RunningService> {
+    warnOfUnknown(this.#log)
     const {host, port, dashboardPort, databaseUrl} = this.#settings
     this.#requireKnown(this.#options.without ?? [])
     const hasDashboard = this.#isWanted('dashboard-auth')
