@@ -513,11 +513,12 @@ test('npm run database-url prints the URL of the analyst, or of the named role, 
     const env = {...process.env, DATABASE_URL: db.ownerUrl}
     return (await promisify(execFile)(process.execPath, [script, ...names], {env})).stdout
   }
-  const [analyst, api] = await Promise.all([print(), print('sluice_api')])
+  const [analyst, api, owner] = await Promise.all([print(), print('sluice_api'), print('owner')])
   expect([analyst, api]).toEqual([`${db.url('sluice_analyst')}\n`, `${db.url('sluice_api')}\n`])
+  expect(owner).toBe(`${db.ownerUrl}\n`)
   await expect(print('sluice')).rejects.toMatchObject({
     code: 1,
-    stderr: expect.stringContaining('roles are sluice_indexer,'),
+    stderr: expect.stringContaining('roles are owner, sluice_indexer,'),
   })
 })
 
