@@ -4,6 +4,7 @@ import {mkdtemp, rm} from 'node:fs/promises'
 import {tmpdir} from 'node:os'
 import path from 'node:path'
 import {afterAll, beforeAll, expect, test} from 'vitest'
+import {writeService} from '../base/home.ts'
 import type {EvmClient} from './evm/client.ts'
 import {evm} from './evm/family.ts'
 import {type Started, startDevnet} from './start.ts'
@@ -61,6 +62,8 @@ test('a command that fails prints the reason to stderr and exits with 1', async 
   const failures = {
     [`${send} 1.0000001`]: 'USDC has 6 decimals; 1.0000001 has 7',
     [`${send} 1e3`]: '1e3 is not an amount such as 12 or 0.5',
+    [`${send} 0`]: 'the amount must be above zero',
+    [`${send} 0.000`]: 'the amount must be above zero',
     [`${send} 9999999999999`]: 'transfer amount exceeds balance',
     'send --chain ETH --token POL --to 0x0000000000000000000000000000000000000001 --amount 1':
       'the local ETH chain has no POL; it has ETH, USDC, EURC, JPYC',
@@ -68,11 +71,9 @@ test('a command that fails prints the reason to stderr and exits with 1', async 
     [`${send} 1 --fee-rate 5`]: 'a payment on ETH has no fee rate',
     'mine --chain DOGE --blocks 1': 'there is no local chain DOGE; there are ETH, POLYGON, BTC',
     'mine --chain POLYGON --blocks 1': `no local POLYGON chain runs in ${home}`,
-    'mine --chain ETH --blocks none': 'It must be a whole number',
     'reorg --chain ETH --depth 100000': 'cannot replace 100000 blocks',
     [`reorg --chain ETH --depth 1 --double-spend ${'0'.repeat(64)}`]:
       'a reorganisation of an EVM chain either mines all',
-    reorg: "required option '--chain <chain>' not specified",
   }
   await Promise.all(
     Object.entries(failures).map(async ([line, message]) => {
@@ -81,4 +82,33 @@ test('a command that fails prints the reason to stderr and exits with 1', async 
       expect(stderr).toContain(message)
     }),
   )
+})
+
+test('a wrong command line exits with 2', async () => {
+  const wrong = {
+    'mine --chain ETH --blocks none': 'It must be a whole number',
+    reorg: "required option '--chain <chain>' not specified",
+    'nothing --chain ETH': "unknown command 'nothing'",
+    'mine --chain ETH --blocks 1 --fast': "unknown option '--fast'",
+  }
+  for (const [line, message] of Object.entries(wrong))
+    expect(await cli(line), line).toEqual({code: 2, stdout: '', stderr: expect.stringContaining(message)})
+  expect(await cli('--help')).toMatchObject({code: 0, stderr: ''})
+})
+
+test('a chain that the service follows at a node of the settings is named as such', async () => {
+  const rpc_url = 'https://node.example/secret'
+  writeService(home, {
+    pid: process.pid,
+    started_at: new Date().toISOString(),
+    running: true,
+    api_url: 'http://127.0.0.1:1',
+    database_url: 'postgres://127.0.0.1:1/x',
+    webhook_allow_private: false,
+    chains: {POLYGON: {rpc_url, local: false, settings: {}}},
+  })
+  const {code, stderr} = await cli('mine --chain POLYGON --blocks 1')
+  expect(code).toBe(1)
+  expect(stderr).toMatch(/^error: the service of .* follows POLYGON at a node of the settings, which is no local chain/)
+  expect(stderr).not.toContain('secret')
 })

@@ -1,8 +1,8 @@
 // sluice devnet: pays from the faucet of a local chain, mines, reorganises. `node devnet/cli.ts --help`
-// Promises: with --json exactly one line of JSON on stdout; errors on stderr, with exit code 1. It finds the chains only
-// by SLUICE_HOME.
+// Promises: with --json exactly one line of JSON on stdout; errors on stderr, with exit code 2 if the command line is wrong, else 1. It finds the
+// chains only by SLUICE_HOME.
 import path from 'node:path'
-import {Command, InvalidArgumentError} from 'commander'
+import {Command, CommanderError, InvalidArgumentError} from 'commander'
 import {chains, findChain} from '../chains/registry.ts'
 import type {LocalClient} from './client.ts'
 import {findLocalChain} from './families.ts'
@@ -22,6 +22,7 @@ The service starts a local chain for each chain that has no node in the settings
 A local chain makes a block every second or two. It is found by SLUICE_HOME (default: .sluice in this directory).`,
   )
   .showHelpAfterError('(--help shows how to use it)')
+  .exitOverride()
 
 command('send', 'pay from the faucet; returns once the payment is in a block')
   .requiredOption(
@@ -37,6 +38,7 @@ command('send', 'pay from the faucet; returns once the payment is in a block')
   )
   .action(
     run(async (chain, {token, to, amount, feeRate}: {token: string; to: string; amount: string; feeRate?: number}) => {
+      if (/^0+(\.0+)?$/.test(amount)) throw new Error('the amount must be above zero')
       const txid = await chain.send({token: token.toUpperCase(), to, amount, feeRate})
       return {json: {txid}, text: `paid ${amount} ${token.toUpperCase()} to ${to}\n${txid}`}
     }),
@@ -83,7 +85,12 @@ ${example('reorg --chain ETH --depth 3 --keep-transactions')}`,
     }),
   )
 
-await program.parseAsync()
+try {
+  await program.parseAsync()
+} catch (error) {
+  if (!(error instanceof CommanderError)) throw error
+  process.exitCode = error.exitCode === 0 ? 0 : 2
+}
 
 function command(name: string, description: string): Command {
   return program

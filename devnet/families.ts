@@ -1,6 +1,7 @@
 // Every family of chains in devnet/. A family of the registry that is missing here does not compile.
 import path from 'node:path'
 import {PermanentError} from '../base/errors.ts'
+import {readService} from '../base/home.ts'
 import {type ChainCode, chain, type Family} from '../chains/registry.ts'
 import type {LocalClient} from './client.ts'
 import type {DevnetFamily} from './family.ts'
@@ -28,6 +29,10 @@ export async function familyOf(code: ChainCode): Promise<DevnetFamily> {
 export async function findLocalChain(home: string, code: ChainCode): Promise<LocalClient> {
   const {connect} = await familyOf(code)
   const devnet = readDevnet(path.join(home, 'devnet', code.toLowerCase()))
+  if (readService(home)?.chains[code]?.local === false)
+    throw new Error(
+      `the service of ${home} follows ${code} at a node of the settings, which is no local chain: pay with a wallet, or start a service without that node`,
+    )
   const none = `no local ${code} chain runs in ${home}; start the service, or set SLUICE_HOME to its directory`
   if (!devnet) throw new Error(none)
   const client = await connect(devnet.control_url).catch((cause: Error) => {
