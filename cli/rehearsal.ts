@@ -220,7 +220,7 @@ export class Rehearsal {
       this.#indexers.delete(child)
       if (this.#isOver) return
       if (code === permanent) console.error(`the indexer of ${chain} ended:\n${readFileSync(log, 'utf8').slice(-1000)}`)
-      else if (code !== 0) this.#startIndexer(chain) // it continues from the last commit
+      else this.#startIndexer(chain) // it continues from the last commit
     })
   }
 

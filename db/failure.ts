@@ -47,6 +47,11 @@ export class NoPrimaryError extends Error {
   readonly code = '25006'
 }
 
+/** What was written would have taken the final block off its chain (chain.derive): the node's chain has another one. No failure of the database. */
+export function isForkBelowFinal(error: unknown): boolean {
+  return (error as {code?: string} | undefined)?.code === 'SLFRK'
+}
+
 /** The server says that it is no primary: it takes no writes, and what it has may be old. */
 export function isNoPrimary(code: string | undefined): boolean {
   return code === '25006'

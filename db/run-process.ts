@@ -6,7 +6,7 @@ import {PermanentError} from '../base/errors.ts'
 import {announceFailure, databaseAwaySince, exitLost} from '../base/lifecycle.ts'
 import type {Logger} from '../base/log.ts'
 import {unknownSettings} from '../chains/settings.ts'
-import {failureOf, inWords, isAway} from './failure.ts'
+import {failureOf, inWords, isAway, isForkBelowFinal} from './failure.ts'
 import {Outage} from './outage.ts'
 
 export interface Ends {
@@ -26,17 +26,18 @@ export function runProcess(log: Logger, cannot: string, main: (ends: Ends) => Pr
     outage.failed(reason)
     process.exit(exitLost)
   }
+  const startAgain = (reason: string) => {
+    log.warn({reason}, 'starting again')
+    process.exit(0)
+  }
   const fail = (error: unknown) => {
     if (isAway(error)) return lose(inWords(error))
+    if (isForkBelowFinal(error)) return startAgain((error as Error).message) // the next one observes the fork, and halts the chain
     const isPermanent = error instanceof PermanentError
     const stack = isPermanent || failureOf(error) ? undefined : (error as Error | undefined)?.stack
     log.fatal({error: inWords(error), stack}, cannot)
     if (isPermanent) announceFailure(error.message)
     else process.exit(1)
-  }
-  const startAgain = (reason: string) => {
-    log.warn({reason}, 'starting again')
-    process.exit(0)
   }
   process.on('uncaughtException', fail)
   process.removeAllListeners('warning') // Node's own listener prints lines that are no JSON

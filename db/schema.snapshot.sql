@@ -10090,7 +10090,7 @@ begin
     perform from chain.block b where b.chain = new.chain and b.height = at.final_height and b.hash = at.final_hash;
     if not found then
       raise exception '%: its final block % (%) would leave the chain; nothing was written', new.chain, at.final_height, at.final_hash
-        using errcode = 'P0003';
+        using errcode = 'SLFRK';
     end if;
     with gone as (delete from chain.dropped_block where txn = new.txn and chain = new.chain returning height, hash)
     select count(*), min(g.height), array_agg(g.hash) into reorg_depth, lowest, gone_hashes from gone g

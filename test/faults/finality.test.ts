@@ -162,7 +162,9 @@ describe.concurrent('finality', {timeout: 240_000}, () => {
     await anvil.mine()
     await halted(world)
     expect(await world.everything()).toEqual(untouched)
-    expect(indexer.ends).toEqual([75, 1])
+    expect(indexer.ends).toEqual([75, 0]) // it starts again, and blames nobody
+    expect(indexer.logs.filter(({level}) => Number(level) >= 60)).toEqual([])
+    expect(indexer.logs.some(({reason}) => `${reason}`.includes('its final block'))).toBe(true)
 
     // The operator rewinds below the fork; a height above that is refused.
     await db.rows(`select app.request_rewind('ETH', $1)`, [stays.height + 1])

@@ -5,7 +5,7 @@
 -- The order: check that the final block is still on the chain; derive deposits from the touched transfers (chain.derive_deposits); finalise what is
 -- final now (chain.finalise_deposits); set the head to the newest block; record a reorganisation, with the deposits that it cost. A chain that is
 -- not followed yet is skipped.
--- Error: P0003 the final block would leave the chain. Then nothing of the transaction is written; the indexer starts anew, sees the fork, and halts.
+-- Error: SLFRK the final block would leave the chain. Then nothing of the transaction is written; the indexer starts anew, sees the fork, and halts.
 -- Locks: chain.cursor, then the locks of the functions that it calls.
 
 create or replace function chain.derive() returns trigger
@@ -24,7 +24,7 @@ begin
     perform from chain.block b where b.chain = new.chain and b.height = at.final_height and b.hash = at.final_hash;
     if not found then
       raise exception '%: its final block % (%) would leave the chain; nothing was written', new.chain, at.final_height, at.final_hash
-        using errcode = 'P0003';
+        using errcode = 'SLFRK';
     end if;
     with gone as (delete from chain.dropped_block where txn = new.txn and chain = new.chain returning height, hash)
     select count(*), min(g.height), array_agg(g.hash) into reorg_depth, lowest, gone_hashes from gone g
