@@ -179,7 +179,12 @@ test('a webhook endpoint can be added, tested and rotated, and its failed delive
   const added = await json('webhook', 'add', '--merchant', 'hooks', '--url', 'https://hooks.example/sluice')
   expect(added).toEqual({id: expect.stringMatching(/^whe_/), secret: expect.stringMatching(/^whsec_/)})
   const id = String(added.id)
-  expect((await json('webhook', 'rotate', id)).secret).not.toBe(added.secret)
+  const rotated = await json('webhook', 'rotate', id)
+  expect(rotated.secret).not.toBe(added.secret)
+  expect(Date.parse(String(rotated.old_secret_until)) - Date.now()).toBeGreaterThan(23.9 * 3_600_000)
+  expect((await sluice('webhook', 'rotate', id)).stdout).toMatch(
+    /Until \d{4}-\d\d-\d\d .* UTC, for 24 hours, events are signed with the old secret, too\.\n$/,
+  )
   const {delivery_id} = await json<{delivery_id: string}>('webhook', 'test', id)
   const {rows} = await db.pool.query(
     `update app.delivery set status = 'failed', attempts = 9, next_attempt_at = null returning created_at`,

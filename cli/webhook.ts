@@ -111,7 +111,17 @@ export function addWebhookCommands(program: Command): void {
           endpoint.id,
         ])
         const {secret} = rows[0]!
-        return {json: {id, secret}, text: `${facts({id, secret})}\n\nThe secret is not shown again.`}
+        const {rows: old} = await db.query<{until: Date}>(
+          'select previous_secret_expires_at as until from app.webhook_endpoint where id = $1',
+          [endpoint.id],
+        )
+        const {until} = old[0]!
+        const text = [
+          facts({id, secret}),
+          '',
+          `The secret is not shown again. Until ${moment(until)}, for 24 hours, events are signed with the old secret, too.`,
+        ]
+        return {json: {id, secret, old_secret_until: until.toISOString()}, text: text.join('\n')}
       }),
     )
 
