@@ -1,4 +1,5 @@
 // sluice backup and sluice restore: makes a copy of a whole service, and a service from that copy. sluice drill, which tests both, is in drill.ts.
+import {existsSync} from 'node:fs'
 import path from 'node:path'
 import type {Command} from 'commander'
 import {readSettings} from '../chains/settings.ts'
@@ -51,11 +52,20 @@ export function addBackupCommands(program: Command): void {
           json: {home: path.resolve(home)},
           text:
             `The service of ${path.resolve(home)} has the database of ${from}. Now start it, run sluice custody reconcile, and then sluice audit;\n` +
-            'docs/operations/backup.md lists what else an older copy does not know.',
+            `docs/operations/backup.md lists what else an older copy does not know.${withoutPassphrase(path.resolve(home))}`,
         },
         json,
       )
     })
+}
+
+/** What to do where nothing says the passphrase; else empty. */
+function withoutPassphrase(home: string): string {
+  const {custodyPassphrase, custodyPassphraseFile, custodyPassphraseCommand} = readSettings()
+  const isKnown = custodyPassphrase || custodyPassphraseFile || custodyPassphraseCommand
+  return isKnown || existsSync(path.join(home, 'custody', 'passphrase'))
+    ? ''
+    : "\nNo setting names custody's passphrase, and custody does not start without it. If it is lost, use the 24 words: docs/operations/from-the-words.md."
 }
 
 /** Loaded only here: loading it takes longer than most commands run. */
