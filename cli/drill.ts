@@ -1,7 +1,10 @@
 // sluice drill: tests a backup. It restores the backup beside the running service and does what an operator does after a loss, up to the
 // audit; the steps are in rehearsal.ts. Promises: each step is shown with its result and time; the service's database records the result,
 // which alarms use; the exit code is 0 if all steps succeeded, else 1.
+import {existsSync} from 'node:fs'
+import path from 'node:path'
 import type {Command} from 'commander'
+import {PermanentError} from '../base/errors.ts'
 import {onInterrupt} from '../base/interrupt.ts'
 import {action, leaf, type Sluice} from './command.ts'
 import type {Source} from './rehearsal.ts'
@@ -41,6 +44,7 @@ export function addDrillCommand(program: Command): void {
 
 /** Step by step, until one fails. The result is recorded, unless the drill was interrupted. */
 async function rehearse(sluice: Sluice, source: Source, tell: (step: Step) => void): Promise<Step[]> {
+  await requirePassphrase(sluice.home)
   const {Rehearsal} = await import('./rehearsal.ts') // takes longer to load than most commands to run
   const rehearsal = new Rehearsal(sluice, source)
   let isInterrupted = false
@@ -70,6 +74,15 @@ async function rehearse(sluice: Sluice, source: Source, tell: (step: Step) => vo
   const error = failed ? `${failed.step}: ${failed.result}` : null
   if (!isInterrupted) await sluice.db.query('select app.note_drill($1)', [error])
   return steps
+}
+
+/** Without it every backup would look unusable. That says nothing about the backup, so it is not recorded. */
+async function requirePassphrase(home: string): Promise<void> {
+  if (!existsSync(path.join(home, 'custody', 'seed.json'))) return // the restored files of custody are tested then
+  const {custody} = await import('./backup-files.ts') // takes longer to load than most commands to run
+  await custody(home, ['open']).catch(cause => {
+    throw new PermanentError(`a drill opens the seed, and needs custody's passphrase: ${cause.message}`, {cause})
+  })
 }
 
 function line({step, right, seconds, result}: Step): string {

@@ -2,7 +2,7 @@
 import {spawn} from 'node:child_process'
 import {createHash} from 'node:crypto'
 import {once} from 'node:events'
-import {mkdtempSync, rmSync, writeFileSync} from 'node:fs'
+import {mkdirSync, mkdtempSync, rmSync, writeFileSync} from 'node:fs'
 import {tmpdir} from 'node:os'
 import path from 'node:path'
 import type {Command} from 'commander'
@@ -505,6 +505,17 @@ test('a drill on a file that is no database says what to give instead, and is re
   expect(await db.rows('select kind, error from app.backup_run')).toEqual([
     {kind: 'drill', error: expect.stringContaining('restore: "nonsense" is not a database URL')},
   ])
+})
+
+test('a drill that cannot open the seed does nothing, and is not recorded as a failed one', async () => {
+  const directory = path.join(commandLine.home, 'custody')
+  mkdirSync(directory)
+  writeFileSync(path.join(directory, 'seed.json'), '{}')
+  const {code, stdout, stderr} = await sluice('drill')
+  rmSync(directory, {recursive: true})
+  expect({code, stdout}).toEqual({code: 1, stdout: ''})
+  expect(stderr).toMatch(/^sluice: a drill opens the seed, and needs custody's passphrase: set CUSTODY_PASSPHRASE/)
+  expect(await db.rows('select from app.backup_run')).toHaveLength(1)
 })
 
 /** The commands without subcommands, each as it is typed; without those that start a program with its own help. */

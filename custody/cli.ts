@@ -118,6 +118,14 @@ program
   .option('--raise <amount>', 'how much to add for today, in whole coins, such as 0.25')
   .action(budget)
 
+program
+  .command('open', {hidden: true})
+  .description('Whether the passphrase of the settings opens the seed: sluice drill asks before it does anything.')
+  .action(async () => {
+    const settings = readSettings()
+    await readSeed(settings.home, passphraseOf(settings))
+  })
+
 async function reconcileAll(): Promise<void> {
   const settings = readSettings()
   const file = journalFile(settings.home)
