@@ -51,7 +51,7 @@ async function custody(given: string[], more: Record<string, string | undefined>
 test('init makes the seed once, names the treasury, and shows the phrase only on request', async () => {
   const home = path.join(outside, 'home')
   const elsewhere = {SLUICE_HOME: home, ETH_RPC_URL: 'http://127.0.0.1:1'}
-  const made = await custody(['init'], elsewhere)
+  const made = await custody(['init'], {...elsewhere, SLUICE_DEVNET: 'off'})
   expect(made).toMatchObject({code: 0, stderr: ''})
   expect(made.stdout).toMatch(
     /Made a seed: .*seed\.json\ntreasury {2}0x[0-9a-fA-F]{40} {2}ETH, POLYGON\ntreasury {2}tb1q[0-9a-z]{38} {2}BTC\ntreasury {2}T\w{33} {2}TRON\ntreasury {2}\w{32,44} {2}SOL\nKeep a copy/,
@@ -59,6 +59,14 @@ test('init makes the seed once, names the treasury, and shows the phrase only on
   const again = await custody(['init', '--show-phrase'], elsewhere)
   const phrase = /phrase {4}((\w+ ){23}\w+)/.exec(again.stdout)![1]!
   expect(again.stdout).toContain('There is a seed in')
+  expect(again.stdout).toContain(
+    'treasury  depends on the network: sluice treasury show prints it once the service runs  BTC\n',
+  )
+  const named = await custody(['init'], {...elsewhere, BTC_ELECTRUM_URLS: 'tcp://127.0.0.1:1', BTC_NETWORK: 'regtest'})
+  expect(named.stdout).toMatch(/treasury {2}bcrt1q[0-9a-z]{38} {2}BTC\n/)
+  expect(await custody(['open'], elsewhere)).toEqual({code: 0, stdout: '', stderr: ''})
+  const unopened = await custody(['open'], {...elsewhere, CUSTODY_PASSPHRASE: 'another horse'})
+  expect(unopened).toMatchObject({code: 1, stderr: expect.stringContaining('the passphrase is wrong')})
   expect(made.stdout).not.toContain(phrase)
   expect(readFileSync(seedFile(home), 'utf8')).not.toContain(phrase)
   const without = await custody(['init'], {...elsewhere, SLUICE_HOME: outside, CUSTODY_PASSPHRASE: undefined})

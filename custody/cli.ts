@@ -8,7 +8,7 @@ import pg from 'pg'
 import {formatUnits, parseUnits} from 'viem'
 import {PermanentError} from '../base/errors.ts'
 import {awaitService, type ChainFacts, readService} from '../base/home.ts'
-import type {ChainSettings} from '../chains/families.ts'
+import {type ChainSettings, hasNode} from '../chains/families.ts'
 import {type ChainCode, chains, type Family} from '../chains/registry.ts'
 import {loadEnvironmentFile, readSettings, type Settings, settingsFrom} from '../chains/settings.ts'
 import {deriver} from './addresses.ts'
@@ -204,7 +204,7 @@ async function describeBudget(client: pg.Client, known: Known, settings: ChainSe
 
 async function init({showPhrase, fromPhrase}: {showPhrase?: boolean; fromPhrase?: string | true}): Promise<void> {
   const mayMakePassphrase = isLocal(readSettings())
-  const settings = fromPhrase ? await settingsOfService() : readSettings()
+  const settings = await settingsOfService()
   const {home} = settings
   const existed = hasSeed(home)
   const passphrase = findPassphrase(settings, mayMakePassphrase)
@@ -218,13 +218,26 @@ async function init({showPhrase, fromPhrase}: {showPhrase?: boolean; fromPhrase?
   if (!fromPhrase)
     console.log(existed ? `There is a seed in ${seedFile(home)} already.` : `Made a seed: ${seedFile(home)}`)
   const derive = deriver(await localKeys(phrase, families), settings.chains)
-  for (const family of familyNames)
-    console.log(`treasury  ${await derive({family, purpose: 'treasury', index: 0})}  ${chainsOf(family)}`)
+  for (const family of familyNames) {
+    const treasury = (await isNetworkKnown(settings, family))
+      ? await derive({family, purpose: 'treasury', index: 0})
+      : 'depends on the network: sluice treasury show prints it once the service runs'
+    console.log(`treasury  ${treasury}  ${chainsOf(family)}`)
+  }
   if (!namesPassphrase(settings))
     console.log(`Its passphrase is in ${passphraseFile(home)}, beside the seed. Do this for local chains only.`)
   if (showPhrase) console.log(`phrase    ${phrase}`)
   console.log(
     'Keep a copy in another place: sluice custody backup --to FILE. Seed and passphrase together give access to all money.',
+  )
+}
+
+/** Whether the addresses of a family are sure: where they differ by network, one without a node may be a local chain with a network of its own. */
+async function isNetworkKnown(settings: Settings, family: Family): Promise<boolean> {
+  if (!familyOf({family}).otherNetwork || !settings.devnet) return true
+  const followed = (await findService(settings))?.chains ?? {}
+  return [...settings.chains.values()].some(
+    of => of.family === family && (hasNode(of) || followed[of.chain.code] !== undefined),
   )
 }
 
