@@ -360,6 +360,7 @@ test('status shows the state of everything', async () => {
         unproven_copy: null,
       },
     ],
+    not_followed: expect.any(Array),
     deposits: {pending: 0, unattributed: 0, held_back: 0},
     payouts: {pending: 0, sweeping: 0, swept: 0, paying: 0, waiting: [], failed_sweeps: []},
     treasuries: [],

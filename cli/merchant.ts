@@ -6,6 +6,7 @@ import {basisPoints, percent} from '../base/percent.ts'
 import {type ChainCode, chains} from '../chains/registry.ts'
 import {action, chainList, leaf, parseId, wholeNumber} from './command.ts'
 import {moment, table} from './output.ts'
+import {unfollowed} from './unfollowed.ts'
 
 export interface Merchant {
   /** UUID. */
@@ -63,14 +64,21 @@ export function addMerchantCommands(program: Command): void {
     )
     .option('--fee-bps <number>', 'service fee in basis points: 50 is 0.5 %', wholeNumber, 0)
     .action(
-      action<{name: string; prefix: string; chains: ChainCode[]; feeBps: number}>(async ({db}, options) => {
+      action<{name: string; prefix: string; chains: ChainCode[]; feeBps: number}>(async (sluice, options) => {
+        const {db} = sluice
         const {name, prefix, chains, feeBps} = options
         const {rows} = await db.query<{id: string}>(
           `select app.public_id('mer', app.create_merchant($1, $2, $3, $4)) as id`,
           [name, prefix, chains, feeBps],
         )
         const {id} = rows[0]!
-        return {json: {id, prefix}, text: `Made merchant ${prefix} (${id}) with ${chains.join(', ')}.`}
+        const made = `Made merchant ${prefix} (${id}) with ${chains.join(', ')}.`
+        const missing = await unfollowed(sluice, chains)
+        if (!missing.length) return {json: {id, prefix}, text: made}
+        const warning =
+          `Warning: no process follows ${missing.join(', ')}, so what is paid there is not seen. Name their nodes (docs/operations.md), ` +
+          `or run sluice merchant disable-chain --merchant ${prefix} --chains ${missing.join(',')}`
+        return {json: {id, prefix, not_followed: missing}, text: `${made}\n${warning}`}
       }),
     )
 

@@ -4,6 +4,7 @@ import {readProcesses} from '../base/home.ts'
 import type {Sluice} from './command.ts'
 import {waysOut} from './incident.ts'
 import {treasuriesOf} from './treasury.ts'
+import {chainsOfMerchants, unfollowed} from './unfollowed.ts'
 
 /** A range of blocks that is being read again. */
 interface Reindex {
@@ -116,12 +117,15 @@ interface Counts {
 
 export type Status = Awaited<ReturnType<typeof statusOf>>
 
-export async function statusOf({db, service, home}: Sluice, nodeHeads: Map<string, number | null>) {
+export async function statusOf(sluice: Sluice, nodeHeads: Map<string, number | null>) {
+  const {db, service, home} = sluice
   const counts = await count(db)
   const {pid, started_at, api_url} = service
   return {
     service: {pid, started_at, api_url, home},
     chains: await chainStatus(db, service.chains, nodeHeads),
+    /** Chains that merchants may use, and that no process follows. */
+    not_followed: await notFollowed(sluice),
     deposits: {
       pending: counts.pending_deposits,
       unattributed: counts.unattributed_deposits,
@@ -140,6 +144,15 @@ export async function statusOf({db, service, home}: Sluice, nodeHeads: Map<strin
     audit: await lastAudit(db),
     processes: readProcesses(home).map(({command: _, ...rest}) => rest),
   }
+}
+
+async function notFollowed(sluice: Sluice): Promise<{chain: string; merchants: number}[]> {
+  const used = await chainsOfMerchants(sluice.db)
+  const missing = await unfollowed(
+    sluice,
+    used.map(({chain}) => chain),
+  )
+  return used.filter(({chain}) => missing.includes(chain))
 }
 
 async function chainStatus(

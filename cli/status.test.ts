@@ -148,6 +148,20 @@ test('status shows chains, payouts, treasuries, jobs, webhooks and audits', asyn
   expect(stdout).toMatch(/^ETH +ETH .* \d+ days$/m)
 })
 
+test('status and merchant create name chains that merchants have and no process follows', async () => {
+  const other = await makeMerchant(db, ['ETH', 'TRON'])
+  expect(await commandLine.json('status')).toMatchObject({not_followed: [{chain: 'TRON', merchants: 1}]})
+  expect((await commandLine.sluice('status')).stdout).toMatch(
+    /^TRON: a merchant has this chain, and no process follows it: what is paid there is not seen\. Name its node, or run/m,
+  )
+  const create = ['merchant', 'create', '--name', 'New', '--prefix', 'new', '--chains', 'ETH,SOL,TRON']
+  expect((await commandLine.sluice(...create)).stdout).toMatch(
+    /^Made merchant new \(mer_.*\nWarning: no process follows SOL, TRON, .*--merchant new --chains SOL,TRON$/m,
+  )
+  await db.rows(`delete from app.merchant_chain where merchant_id = $1 or chain in ('SOL', 'TRON')`, [other])
+  expect(await commandLine.json('status')).toMatchObject({not_followed: []})
+})
+
 test('status shows what could not be swept, why, and when it is tried again, until that is swept', async () => {
   const [held] = await db.rows<{address: string; id: string}>(
     `insert into app.outgoing_payment (kind, chain, token, amount, source, recipient, fee_payer, nonce, merchant_id, max_fee, status, outcome, fee_paid, final_at, failure)

@@ -43,7 +43,7 @@ function report(status: Status): Report {
     fitted: size => screen(sections(status, size.columns), size),
     text: [
       facts({API: service.api_url, data: service.home, since: moment(service.started_at)}),
-      [chainTable(chains), ...chains.flatMap(remarks)].join('\n'),
+      [chainTable(chains), ...chains.flatMap(remarks), ...notFollowed(status)].join('\n'),
       ...(incidents.open ? [incidents.ways_out.map(inWords).join('\n')] : []),
       facts({
         'pending deposits': deposits.pending,
@@ -111,7 +111,9 @@ function sections(status: Status, columns: number): Section[] {
   })
   const halting = chains
     .toSorted((a, b) => Number(b.halted) - Number(a.halted))
-    .flatMap(chain => remarks(chain).flatMap(text => wrap(text, columns, 2)))
+    .flatMap(remarks)
+    .concat(notFollowed(status))
+    .flatMap(text => wrap(text, columns, 2))
   const toDecide = incidents.ways_out.filter(({halts}) => !halts).flatMap(way => wrap(inWords(way), columns, 2))
   const wrong = audit?.findings.length ? wrap(`Last audit ${auditText(status)}`, columns, 2) : []
   return [
@@ -203,6 +205,14 @@ function remarks({chain, standstill, accepted_gap: gap, unproven_copy: unproven}
       : []),
     ...(unproven ? [`${chain}: custody signs nothing new since ${moment(unproven.since)}: ${unproven.message}`] : []),
   ]
+}
+
+function notFollowed({not_followed: missing}: Status): string[] {
+  return missing.map(
+    ({chain, merchants}) =>
+      `${chain}: ${merchants === 1 ? 'a merchant has' : `${merchants} merchants have`} this chain, and no process follows it: what is paid there is not seen. ` +
+      `Name its node, or run sluice merchant disable-chain --merchant MERCHANT --chain ${chain}`,
+  )
 }
 
 function reasonText({message, way_out}: NonNullable<ChainStatus['standstill']>): string {
