@@ -11,6 +11,8 @@ export interface ChainFamily<C extends Chain = Chain, S extends CommonSettings =
   endpoint(settings: S): string | undefined
   /** The variable that names it, for messages. */
   endpointVariable(chain: C): string
+  /** What a setting needs that is not set, so that the chain has no node although one is meant; undefined if nothing is lacking. */
+  lacking?(settings: S): string | undefined
   /** The variables that make another process read the chain with these settings; '' for each that is not set. */
   reading(settings: S): Record<string, string>
   /** The network's name among those of the chain, for messages. */

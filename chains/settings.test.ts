@@ -5,6 +5,7 @@ import fc from 'fast-check'
 import {expect, test} from 'vitest'
 import {PermanentError} from '../base/errors.ts'
 import {logger} from '../base/log.ts'
+import {familyOf} from './families.ts'
 import {dashboardUrlOf, factsOf, readSettings, settingNames, settingsFrom} from './settings.ts'
 
 const lines = readFileSync(new URL('../.env.example', import.meta.url), 'utf8').split('\n')
@@ -315,6 +316,16 @@ test('settings that may hold a password can be read from a file; an empty file c
   } finally {
     rmSync(folder, {recursive: true})
   }
+})
+
+test('a Bitcoin chain that is to be read from a node, and has none, lacks its URL', () => {
+  const lacking = (environment: Record<string, string>) => {
+    const settings = readSettings(environment).chains.get('BTC')!
+    return familyOf(settings).lacking?.(settings)
+  }
+  expect(lacking({BTC_SOURCE: 'node'})).toMatch(/^BTC_SOURCE \(it is "node"\): needs BTC_RPC_URL, such as /)
+  expect(lacking({BTC_SOURCE: 'node', BTC_RPC_URL: 'http://a:b@127.0.0.1:1'})).toBeUndefined()
+  expect(lacking({})).toBeUndefined()
 })
 
 test('the dashboard has a URL of its own, unless only this machine reaches it', () => {

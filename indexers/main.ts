@@ -7,7 +7,7 @@ import {PermanentError} from '../base/errors.ts'
 import {announceReady, endWhenAsked} from '../base/lifecycle.ts'
 import {logger} from '../base/log.ts'
 import {observe} from '../base/observe.ts'
-import {formsOf, hasNode} from '../chains/families.ts'
+import {familyOf, formsOf, hasNode} from '../chains/families.ts'
 import {databaseUrlOf, readSettings} from '../chains/settings.ts'
 import {otherAssets} from '../db/assets.ts'
 import {connections} from '../db/connections.ts'
@@ -32,8 +32,9 @@ async function main(code: string, ends: Ends): Promise<void> {
   const settings = readSettings()
   const chain = [...settings.chains.values()].find(known => known.chain.code === code)
   if (!chain || !hasNode(chain)) {
+    const lacking = chain && familyOf(chain).lacking?.(chain)
     throw new PermanentError(
-      `--chain must name a chain that has a node in the settings; ${code ? `${code} has none` : 'no chain is named'}`,
+      `--chain must name a chain that has a node in the settings; ${lacking ?? (code ? `${code} has none` : 'no chain is named')}`,
     )
   }
   const url = databaseUrlOf(settings)

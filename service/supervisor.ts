@@ -132,8 +132,10 @@ export class Supervisor {
     this.#requireKnown(this.#options.without ?? [])
     const hasDashboard = this.#isWanted('dashboard-auth')
     if (hasDashboard) dashboardUrlOf(this.#settings) // throws before anything is started
+    this.#requireNodes()
     this.#unlock = await lockHome(this.#home)
     await endOrphans(this.#home)
+    await this.#findUsers()
     await requireFree(host, port, ['the API', 'PORT'])
     if (hasDashboard) await requireFree(host, dashboardPort, ['the dashboard', 'DASHBOARD_PORT'])
     await this.#requireFreeMetrics()
@@ -146,7 +148,6 @@ export class Supervisor {
     await this.#startLocalChains()
     await this.#untilDone(() => writeAssets(this.#ownerUrl, this.#settingsOfChains()))
     this.#step('the processes')
-    await this.#findUsers()
     await this.#startChildren()
     this.#step('the chains')
     await this.#untilDone(() => this.#connected(client => this.#untilFollowed(client)))
@@ -394,6 +395,15 @@ export class Supervisor {
     const unknown = names.find(name => !known.includes(name))
     if (unknown !== undefined)
       throw new PermanentError(`--without: there is no process "${unknown}"; there are ${known.join(', ')}`)
+  }
+
+  /** A chain that was meant to have a node, and has none, would silently not be followed. */
+  #requireNodes(): void {
+    if (this.#settings.devnet) return // it is a local chain then
+    for (const settings of this.#settings.chains.values()) {
+      const lacking = familyOf(settings).lacking?.(settings)
+      if (lacking) throw new PermanentError(`these settings are wrong:\n  ${lacking}`)
+    }
   }
 
   #child(

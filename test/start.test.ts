@@ -1,6 +1,6 @@
 // npm start on a real machine: real processes, killed in every way, in their own SLUICE_HOME.
 import {execFile} from 'node:child_process'
-import {chownSync, mkdirSync, readFileSync, statSync, truncateSync, writeFileSync} from 'node:fs'
+import {chownSync, existsSync, mkdirSync, readFileSync, statSync, truncateSync, writeFileSync} from 'node:fs'
 import {createServer} from 'node:net'
 import path from 'node:path'
 import {promisify} from 'node:util'
@@ -272,9 +272,11 @@ test.runIf(process.getuid?.() === 0)(
     expect(await readable('indexer-eth')).toEqual([])
     expect(statSync(socket).mode & 0o777).toBe(0o660)
 
-    const low = spawnService(inHome(), 81)
+    const lowHome = inHome()
+    const low = spawnService(lowHome, 81)
     expect(await ended(low.child)).toBe(1)
     expect(low.output()).toContain('PORT must be above 1023, such as 8080 (it is 81)')
+    expect(existsSync(path.join(lowHome, 'postgres'))).toBe(false)
 
     chownSync(files.seed, 0, 0) // as a command run by root leaves it
     const before = pidOf(home, 'custody')
