@@ -1,7 +1,17 @@
 // The files of one running service in SLUICE_HOME. Promises: service.json says how to reach the service; it is written whole or not at all, and
 // only its owner can read it (it has the database password); one service at a time has the directory, and however it was killed, the next
 // one can take it.
-import {chmodSync, existsSync, linkSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync} from 'node:fs'
+import {
+  chmodSync,
+  existsSync,
+  linkSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import path from 'node:path'
 import {setTimeout as sleep} from 'node:timers/promises'
 import {z} from 'zod'
@@ -115,7 +125,7 @@ export async function lockHome(home: string): Promise<() => void> {
     command: (await commandLine(process.pid)) ?? '',
     since: new Date().toISOString(),
   }
-  mkdirSync(home, {recursive: true})
+  makeDirectory(home)
   writeFileSync(mine, JSON.stringify(holder))
   try {
     while (!linked(mine, lock)) {
@@ -131,6 +141,29 @@ export async function lockHome(home: string): Promise<() => void> {
     rmSync(mine, {force: true})
   }
   return () => rmSync(lock, {force: true})
+}
+
+/**
+ * Makes a directory of SLUICE_HOME, with those above it. Throws PermanentError if it cannot. (Node's recursive mkdir never returns where the system says
+ * that a parent is missing although it is there, as below /proc.)
+ */
+export function makeDirectory(directory: string): void {
+  const whole = path.resolve(directory)
+  if (existsSync(whole) && !statSync(whole).isDirectory()) throw cannotMake(whole, 'a file has this name')
+  if (existsSync(whole)) return
+  makeDirectory(path.dirname(whole))
+  try {
+    mkdirSync(whole)
+  } catch (error) {
+    const {code} = error as NodeJS.ErrnoException
+    if (code !== 'EEXIST') throw cannotMake(whole, `${path.dirname(whole)} takes no directory (${code})`)
+  }
+}
+
+function cannotMake(directory: string, why: string): PermanentError {
+  return new PermanentError(
+    `the directory ${directory} cannot be made: ${why}; set SLUICE_HOME to a directory that this user may write to, such as SLUICE_HOME=.sluice`,
+  )
 }
 
 /** Makes `name` another name of the file, unless there is a file of that name. */
@@ -156,7 +189,7 @@ export function readIfThere(file: string): string | undefined {
 
 /** Replaces a file by a rename, so that no reader ever sees a part of it. */
 export function writeWhole(file: string, text: string, mode = 0o600): void {
-  mkdirSync(path.dirname(file), {recursive: true})
+  makeDirectory(path.dirname(file))
   const temporary = `${file}.${process.pid}.tmp`
   writeFileSync(temporary, text, {mode: 0o600})
   chmodSync(temporary, mode) // whatever the umask is

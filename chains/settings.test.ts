@@ -328,6 +328,13 @@ test('a Bitcoin chain that is to be read from a node, and has none, lacks its UR
   expect(lacking({})).toBeUndefined()
 })
 
+test('SLUICE_HOME is no file, and not below one', () => {
+  const file = new URL('../package.json', import.meta.url).pathname
+  for (const SLUICE_HOME of [file, `${file}/home`])
+    expect(problemsOf({SLUICE_HOME})).toEqual([expect.stringMatching(/^SLUICE_HOME .*must be the name of a directory/)])
+  expect(problemsOf({SLUICE_HOME: '/nowhere/at/all'})).toEqual([])
+})
+
 test('the dashboard has a URL of its own, unless only this machine reaches it', () => {
   const read = (environment: Record<string, string>) => dashboardUrlOf(readSettings(environment))
   expect(read({})).toBe('http://localhost:8088')

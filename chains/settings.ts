@@ -1,7 +1,7 @@
 // Every setting, read from the environment and checked once, at the start of a process: the settings of the service, and those of each chain, which
 // its family reads. Promises: all wrong variables are reported at once, as in base/variables.ts. .env.example lists exactly these variables (a test
 // compares them). Main networks, whose coins are worth money, are refused unless SLUICE_MAINNET allows them.
-import {existsSync, readFileSync} from 'node:fs'
+import {existsSync, readFileSync, statSync} from 'node:fs'
 import path from 'node:path'
 import ipaddr from 'ipaddr.js'
 import {z} from 'zod'
@@ -31,6 +31,16 @@ const databaseUrl = url(exampleDatabase, 'postgres', 'postgresql').refine(
   text => /^\w+:\/\//.test(text) && isDecodable(text),
   `must have // behind its scheme, and %25 for each % in its password, such as ${exampleDatabase}`,
 )
+
+/** Whether a directory has this name, or can get it: what is there already, of it or above it, is a directory. */
+function isNoFile(name: string): boolean {
+  try {
+    return statSync(name).isDirectory()
+  } catch (error) {
+    const {code = ''} = error as NodeJS.ErrnoException
+    return ['ENOENT', 'ENOTDIR'].includes(code) ? isNoFile(path.dirname(path.resolve(name))) : true
+  }
+}
 
 function isDecodable(text: string): boolean {
   try {
@@ -66,7 +76,9 @@ const addressesOrNetworks = z
   )
 
 const schema = z.object({
-  SLUICE_HOME: plainText('the name of a directory', 4096, '.sluice').default('.sluice'),
+  SLUICE_HOME: plainText('the name of a directory', 4096, '.sluice')
+    .refine(isNoFile, 'must be the name of a directory, and a file has this name, or one above it; such as .sluice')
+    .default('.sluice'),
   SLUICE_DEVNET: choice(['on', 'off']).default('on'),
   SLUICE_MAINNET: z.literal('by-arrangement', {error: 'must be by-arrangement, or not set'}).optional(),
   DATABASE_URL: databaseUrl.optional(),

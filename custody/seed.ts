@@ -10,7 +10,6 @@ import {
   existsSync,
   fsyncSync,
   linkSync,
-  mkdirSync,
   openSync,
   readFileSync,
   renameSync,
@@ -23,7 +22,7 @@ import {generateMnemonic} from '@scure/bip39'
 import {wordlist} from '@scure/bip39/wordlists/english.js'
 import {z} from 'zod'
 import {PermanentError} from '../base/errors.ts'
-import {readIfThere, refuseOldHome} from '../base/home.ts'
+import {makeDirectory, readIfThere, refuseOldHome} from '../base/home.ts'
 import {shownFile} from '../base/variables.ts'
 import {hasNode} from '../chains/families.ts'
 import type {Settings} from '../chains/settings.ts'
@@ -191,7 +190,7 @@ function hasEncryptedSeed(home: string): boolean {
 /** Writes a file of mode 0600 atomically and durably, unless there is one of this name. */
 export function placeFile(file: string, lines: Iterable<string>): void {
   const directory = path.dirname(file)
-  mkdirSync(directory, {recursive: true})
+  makeDirectory(directory)
   chmodSync(directory, 0o700)
   const temporary = `${file}.${process.pid}.tmp`
   writeDurably(temporary, lines)

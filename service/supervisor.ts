@@ -14,6 +14,7 @@ import {PermanentError} from '../base/errors.ts'
 import {
   dashboardSecretFile,
   lockHome,
+  makeDirectory,
   type Process,
   readIfThere,
   readProcesses,
@@ -114,6 +115,7 @@ export class Supervisor {
     this.#settings = settings
     this.#options = options
     this.#home = path.resolve(settings.home)
+    makeDirectory(this.#home) // before the log, which may be a file in it
     this.#port = settings.port
     this.#dashboardPort = settings.dashboardPort
     this.#apiUrl = `http://${settings.host}:${settings.port}`
