@@ -1,5 +1,6 @@
 // The only place that connects to the node of an EVM chain.
 import {once} from 'node:events'
+import {connect} from 'node:net'
 import {type CallOptions, type RpcClient, type RpcClientOptions, RpcError} from '@subsquid/rpc-client'
 import {z} from 'zod'
 import {RetryableError} from '../../base/errors.ts'
@@ -70,7 +71,8 @@ export class Questions {
       return await Promise.race([client.batchCall<Response>(questions, options), aborted])
     } catch (error) {
       if (this.#client === client) this.#disconnect()
-      throw new RetryableError(`the node cannot be asked: ${(error as Error).message}`, {cause: error})
+      const why = this.#closing.signal.aborted ? undefined : await whyUnreachable(this.#url)
+      throw new RetryableError(`the node cannot be asked: ${why ?? (error as Error).message}`, {cause: error})
     }
   }
 
@@ -84,4 +86,30 @@ export class Questions {
     this.#client?.close()
     this.#client = undefined
   }
+}
+
+// --- a node that is not there: the client, which connects again and again, says only that the time is over ---
+
+const connectLimitMs = 2000
+const ports: Record<string, number> = {'ws:': 80, 'http:': 80, 'wss:': 443, 'https:': 443}
+
+/** The error with which the system refuses a connection to the host of a URL; undefined if one can be made, or nothing comes back in time. */
+export async function whyUnreachable(url: string): Promise<string | undefined> {
+  const {hostname, port, protocol} = new URL(url)
+  const socket = connect(Number(port) || ports[protocol]!, hostname.replaceAll(/^\[|\]$/g, ''))
+  try {
+    await once(socket, 'connect', {signal: AbortSignal.timeout(connectLimitMs)})
+    return undefined
+  } catch (error) {
+    return refusalIn(error as Error)
+  } finally {
+    socket.destroy()
+  }
+}
+
+/** A name with several addresses gives an error for each. */
+function refusalIn(error: Error): string | undefined {
+  if (error.name === 'AbortError') return undefined
+  const [first = error] = (error as AggregateError).errors ?? []
+  return `the connection is refused: ${(first as Error).message}`
 }

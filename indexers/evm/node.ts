@@ -3,7 +3,7 @@
 import type {RpcClient} from '@subsquid/rpc-client'
 import {z} from 'zod'
 import {RetryableError} from '../../base/errors.ts'
-import {openRpc} from '../../chains/evm/client.ts'
+import {openRpc, whyUnreachable} from '../../chains/evm/client.ts'
 import {inTime} from '../in-time.ts'
 import type {WaitingReason} from '../waits.ts'
 import {type BlockTag, type Header, headerCall, readHeader, smallQuantity} from './header.ts'
@@ -85,7 +85,7 @@ export class Node {
       const refusal = isPassing ? undefined : refusalIn(error, this.#chain)
       if (refusal) throw refusal
       this.#reconnect()
-      throw new RetryableError((error as Error).message)
+      throw new RetryableError((await whyUnreachable(this.#url)) ?? (error as Error).message)
     }
   }
 
