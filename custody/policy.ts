@@ -7,6 +7,7 @@
 // saw arrive on addresses handed to that merchant. Sweeps go only to the treasury. Every signature needs a row that gives its nonce, or
 // outputs, and stays within the network fees that budget.ts allows.
 import type pg from 'pg'
+import {formatUnits} from 'viem'
 import type {CommonSettings} from '../chains/chain-settings.ts'
 import type {ChainSettings} from '../chains/families.ts'
 import {noWallet} from '../chains/no-wallet.ts'
@@ -195,11 +196,18 @@ async function checkFirst(context: PolicyContext, payout: Payout, more = {withBe
   })
   const {received} = rows[0]!
   const signed = await signedFor(context, payout)
-  if (signed + net > BigInt(received))
-    throw new Refusal(
-      'exceeds_received',
-      `this merchant received ${received} base units of ${token} (final deposits); ${signed} are signed already, and ${net} more would exceed that`,
-    )
+  if (signed + net <= BigInt(received)) return
+  const coins = inCoins(context, payout)
+  throw new Refusal(
+    'exceeds_received',
+    `the chain has ${coins(received)} ${token} that this merchant received (final deposits); ${coins(signed)} are signed already, and ${coins(net)} more would exceed that`,
+  )
+}
+
+/** Amounts of an asset in whole coins, for people. */
+function inCoins(context: PolicyContext, asset: {chain: ChainCode; token: string}): (units: bigint | string) => string {
+  const {decimals} = checkAsset(context, asset)
+  return units => formatUnits(BigInt(units), decimals)
 }
 
 /**
@@ -235,11 +243,12 @@ async function checkLimits(
   {withBegun} = {withBegun: false},
 ): Promise<void> {
   const {payoutLimit, dailyLimit} = context.chains.get(chain)!
+  const coins = inCoins(context, {chain, token})
   const limit = payoutLimit.get(token)
   if (limit !== undefined && amount > limit)
     throw new Refusal(
       'above_limit',
-      `${amount} base units of ${token} is more than ${chain}_PAYOUT_LIMIT allows for one payout (${limit})`,
+      `${coins(amount)} ${token} is more than ${chain}_PAYOUT_LIMIT allows for one payout (${coins(limit)})`,
     )
   const daily = dailyLimit.get(token)
   if (daily === undefined) return
@@ -250,7 +259,7 @@ async function checkLimits(
   if (signed + amount > daily)
     throw new Refusal(
       'daily_limit',
-      `payments of ${signed} base units of ${token} are signed today (UTC); ${amount} more would exceed ${chain}_DAILY_LIMIT (${daily})`,
+      `payments of ${coins(signed)} ${token} are signed today (UTC); ${coins(amount)} more would exceed ${chain}_DAILY_LIMIT (${coins(daily)})`,
     )
 }
 

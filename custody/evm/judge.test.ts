@@ -227,7 +227,9 @@ describe('a payout', () => {
     await world.deposit(merchant.address, 10_000n, {token: 'USDC'})
     await world.deposit(merchant.address, 989n)
     const payout = await forged(merchant)
-    await refused(pay(payout), 'exceeds_received')
+    expect(await refused(pay(payout), 'exceeds_received')).toBe(
+      'the chain has 0.000000000000000989 ETH that this merchant received (final deposits); 0 are signed already, and 0.00000000000000099 more would exceed that',
+    )
     await world.deposit(merchant.address, 1n, {final: false})
     await refused(pay(payout), 'exceeds_received')
     await world.finalize()
