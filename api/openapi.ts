@@ -216,7 +216,10 @@ function webhook(type: EventType): [string, {post: Operation}] {
     requestBody: {required: true, content: {'application/json': {schema}}},
     responses: {
       '2XX': {description: 'Received.'},
-      '410': {description: 'Disables the endpoint at once.'},
+      '410': {
+        description:
+          'Nothing but 410 for a minute disables the endpoint; before that, it is sent again as after any other.',
+      },
       default: {
         description:
           'Any other response, redirects included, or none within 15 s: it is sent again after 5 s, 5 min, 30 min, 2 h, 5 h, 10 h, 14 h, 20 h ' +

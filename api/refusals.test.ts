@@ -7,6 +7,7 @@ import fc from 'fast-check'
 import {afterAll, beforeAll, expect, test} from 'vitest'
 import {logger} from '../base/log.ts'
 import {type Scope, scopes} from '../base/scopes.ts'
+import {chainCodes} from '../chains/registry.ts'
 import {Outage} from '../db/outage.ts'
 import {type Api, Client, fillPool, makeKey, type Reply, startApi} from '../test/support/api.ts'
 import {ChainWriter} from '../test/support/chain-writer.ts'
@@ -436,6 +437,9 @@ test('an id in an impossible form is 404', async () => {
   ])
   expect(refusal(await client.get('/v1/deposits?user_id=x'))).toEqual([404, 'user_not_found'])
   expect(refusal(await client.get('/v1/events?after=x'))).toEqual([404, 'event_not_found'])
+  const empty = await client.get('/v1/events?after=')
+  expect(refusal(empty)).toEqual([400, 'invalid_request'])
+  expect(JSON.stringify(empty.body)).toContain('after: must be the id of an event, evt_…, or evt_0000')
 })
 
 // --- routes, methods, media types, sizes ---
@@ -646,7 +650,11 @@ test('a chain that does not exist is not enabled, and nothing is made for it', a
     ])
     expect(refusal(await client.put('/v1/payout-address', {chain, address: 'x'}))).toEqual([422, 'chain_not_enabled'])
     const payout = await client.post('/v1/payouts', {chain, token: 'USDC'})
-    expect([...refusal(payout), payout.body.message]).toEqual([422, 'unsupported_token', `there is no chain ${chain}`])
+    expect([...refusal(payout), payout.body.message]).toEqual([
+      422,
+      'unsupported_token',
+      `there is no chain ${chain}; there are ${chainCodes.join(', ')}`,
+    ])
   }
   expect(await everything()).toBe(before)
 })

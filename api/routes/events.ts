@@ -4,7 +4,7 @@ import {type EventType, eventTypes} from '../../base/event-types.ts'
 import type {App, Context} from '../app.ts'
 import {type Statement, statement} from '../database.ts'
 import {errors} from '../error-codes.ts'
-import {notFound} from '../errors.ts'
+import {invalid, notFound} from '../errors.ts'
 import {page, pageStatement} from '../page.ts'
 import {
   address,
@@ -185,6 +185,12 @@ export function events(app: App, {db}: Context): void {
 
   async function sequenceOf(merchantId: string, publicId: string): Promise<bigint> {
     if (publicId === beforeAll) return 0n
+    if (!publicId)
+      throw invalid(
+        'after',
+        'invalid_value',
+        `must be the id of an event, evt_…, or ${beforeAll} to begin with the first`,
+      )
     const event = uuidOf('evt', publicId.replace('evt_test_', 'evt_')) // a test is in no list, and has its place in the order
     const found = event && (await db.of(merchantId).read<[string]>(findSequence, [event, merchantId]))
     if (!found) throw notFound('event')
