@@ -92,7 +92,10 @@ async function poll(source: ChainView, cursor: ChainCursor, options: ResumeOptio
   const at = await cursor.read()
   if (!at) return startFollowing(source, cursor, options)
   if (at.network !== network) {
-    throw new Waiting('wrong_network', `this database follows ${at.network}, and ${cursor.chain} is set to ${network}`)
+    throw new Waiting(
+      'wrong_network',
+      `this database follows ${at.network}, and ${cursor.chain} is set to ${network}; check ${networkSettings}, or name another database (DATABASE_URL)`,
+    )
   }
   if (at.rewindTo !== null) return rewindAsAsked(source, cursor, at.rewindTo)
   if (at.halted !== null)
