@@ -20,6 +20,7 @@ export function addMigrateCommand(program: Command): void {
     const {migrate} = await import('../db/migrate.ts') // takes longer to load than most commands to run
     const {writeAssets} = await import('../db/assets.ts')
     const {assetChanges, changesInWords, storedAssets} = await import('../db/asset-changes.ts')
+    const {connectionsLacking} = await import('../db/server.ts')
     const settings = readSettings()
     const url = databaseUrlOf(settings)
     const before = await storedAssets(url)
@@ -29,6 +30,8 @@ export function addMigrateCommand(program: Command): void {
     const first = applied.length
       ? `The database is up to date now: ${applied.join(', ')}`
       : 'The database is up to date.'
-    show({json: {applied, assets}, text: [first, ...changesInWords(assets)].join('\n')}, json)
+    const lacking = await connectionsLacking(url)
+    const warning = lacking ? [`Warning: ${lacking}.`] : []
+    show({json: {applied, assets}, text: [first, ...changesInWords(assets), ...warning].join('\n')}, json)
   })
 }

@@ -19,6 +19,7 @@ import {upsertAssets} from './assets.ts'
 import {connectionLimit} from './connections.ts'
 import {applyDefinitions, dropWhatIsGone, makeRegister, readDefinitions} from './definitions.ts'
 import {Client, openPool} from './pool.ts'
+import {describeServer, requireVersion} from './server.ts'
 
 export const roles = [
   'sluice_indexer',
@@ -83,7 +84,7 @@ function rolePassword(ownerUrl: string, role: Role): string {
 
 /**
  * Migrates the database that an owner's URL names, from a folder with tables, functions and views (by default Sluice's own). Resolves to the
- * files that were applied now. Throws PermanentError if a file of tables that already ran was edited since or is gone, if the database is from
+ * files that were applied now. Throws PermanentError if the server is too old, if a file of tables that already ran was edited since or is gone, if the database is from
  * before this layout, or if something that Sluice did not make depends on what has to change. Throws RetryableError if others held the locks
  * that a file needs for longer than it may wait.
  */
@@ -95,6 +96,7 @@ export async function migrate(
   const client = new Client({connectionString: ownerUrl, application_name: 'sluice-migrate'})
   await client.connect()
   try {
+    requireVersion(await describeServer(client))
     await waitForTurn(client)
     const definitions = readDefinitions(folder)
     const checksums = await appliedBefore(client)

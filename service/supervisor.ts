@@ -37,6 +37,7 @@ import {migrate, type Role, roleUrl} from '../db/migrate.ts'
 import {Outage} from '../db/outage.ts'
 import {Client} from '../db/pool.ts'
 import {warnOfUnknown} from '../db/run-process.ts'
+import {connectionsLacking} from '../db/server.ts'
 import {Child} from './child.ts'
 import {LocalChain} from './local-chain.ts'
 import {rotateLogs} from './rotate-logs.ts'
@@ -147,6 +148,7 @@ export class Supervisor {
     if (databaseUrl) this.#ownerUrl = databaseUrl
     else await this.#startPostgres()
     await this.#untilDone(() => migrate(this.#ownerUrl))
+    await this.#untilDone(() => this.#warnOfServer())
     await this.#startLocalChains()
     await this.#untilDone(() => writeAssets(this.#ownerUrl, this.#settingsOfChains()))
     this.#step('the processes')
@@ -213,6 +215,11 @@ export class Supervisor {
   }
 
   // --- the database ---
+
+  async #warnOfServer(): Promise<void> {
+    const lacking = await connectionsLacking(this.#ownerUrl)
+    if (lacking) this.#log.warn(lacking)
+  }
 
   /** Does what needs the database and may be done twice; again if the database is away meanwhile, however long that lasts. */
   async #untilDone(work: () => Promise<unknown>): Promise<void> {
