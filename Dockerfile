@@ -27,12 +27,13 @@ FROM base AS sources
 COPY . .
 RUN chmod +x cli/main.ts
 
-# With the optional packages, which the local chains run on.
+# With what the local chains run on: the optional packages, and two of those for development, in the versions of the lockfile.
 FROM node:24.21.0-slim AS local-packages
 WORKDIR /opt/sluice
 COPY package.json package-lock.json ./
 COPY devnet/bitcoin/bcoin devnet/bitcoin/bcoin
-RUN npm ci --omit=dev
+RUN npm ci --omit=dev \
+  && npm install --no-save --save-prod --omit=dev $(node -p "['litesvm', 'tronweb'].map(name => name + '@' + require('./package.json').devDependencies[name]).join(' ')")
 
 FROM base AS local
 COPY --from=local-packages /opt/sluice ./

@@ -15,12 +15,12 @@ export const families = {
   solana: async () => (await import('./solana/family.ts')).solana,
 } satisfies {[F in Family]: () => Promise<DevnetFamily>}
 
-/** Some need packages that an installation without the optional ones does not have. */
+/** Some need packages that an installation without those for development does not have. */
 export async function familyOf(code: ChainCode): Promise<DevnetFamily> {
   return await families[chain(code).family]().catch(error => {
     if (error.code !== 'ERR_MODULE_NOT_FOUND') throw error
     throw new PermanentError(
-      `the local chain of ${code} needs optional packages: run npm ci, or name a node, or set SLUICE_DEVNET=off (${error.message})`,
+      `the local chain of ${code} needs the packages for development: run npm ci, or name a node, or set SLUICE_DEVNET=off (${error.message})`,
     )
   })
 }
