@@ -270,6 +270,34 @@ test.each(['decided in the copy', 'decided since'])(
   },
 )
 
+test("an operator's withdrawal of what a sweep of the merchant's money brought is no return of something larger", async () => {
+  const shop = await world.merchant()
+  await world.api.query(`select app.provision_user($1, 'both', array['POLYGON'])`, [shop.id])
+  const [{address}] = (await world.db.rows<{address: string}>(
+    `select a.address from app.address a join app.user u on u.id = a.user_id where u.external_ref = 'both'`,
+  )) as [{address: string}]
+  await world.deposit(address, 3000n) // unattributed
+  await world.api.query(`select app.provision_user($1, 'both', array['ETH'])`, [shop.id])
+  await world.deposit(address, 1000n)
+  const own = newAddress()
+  await world.whitelist(null, own)
+  const txids = [
+    await send([{sender: address, recipient: world.treasury, amount: 980n}], {account: address}),
+    await send([{recipient: own, amount: 980n}]),
+  ]
+  expect((await found()).entered).toEqual({
+    [txids[0]!]: `a sweep of ${address}`,
+    [txids[1]!]: expect.stringMatching(/^a withdrawal that this copy does not have/),
+  })
+  await nextBlock()
+  expect(
+    await world.db.rows(
+      'select from app.unattributed_decision u join app.deposit d on d.id = u.deposit_id where d.address = $1',
+      [address],
+    ),
+  ).toEqual([])
+})
+
 test('one that does not fit does not keep the others from being entered', async () => {
   const [shop, other] = [await world.merchant(), await world.merchant()]
   const payout = await requested(other)

@@ -11196,6 +11196,16 @@ AS $function$
     and (e.conflict_key = s.conflict_key or s.nonce is null))
 $function$;
 
+-- Whether a sweep that paid this fee itself (0 if the treasury paid) took what a return takes of an amount, in base units.
+CREATE OR REPLACE FUNCTION custody.is_whole(received numeric, moved numeric, own_fee numeric)
+ RETURNS boolean
+ LANGUAGE sql
+ IMMUTABLE
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select received - moved between own_fee and 4 * own_fee
+$function$;
+
 -- Locks an outgoing payment until the end of custody's transaction, so that nothing ends it meanwhile; waits at most most_ms milliseconds for whoever is changing it. Returns how many it waited; null if it is not locked.
 CREATE OR REPLACE FUNCTION custody.lock_outgoing_payment(of_outgoing_payment uuid, most_ms integer)
  RETURNS integer
@@ -11369,9 +11379,12 @@ AS $function$
     and (u.deposit_id is null or u.decision = 'return' and coalesce(u.destination, of_recipient) = of_recipient
       and not exists (select from app.outgoing_payment s where s.id = u.withdrawal_id and (s.status <> 'final' or s.outcome = 'done')))
     and exists (select from custody.whitelist w where w.chain = of_chain and w.address = of_recipient and w.merchant_id is null)
-    and (exists (select from app.outgoing_payment s where s.chain = of_chain and s.kind = 'sweep' and s.source = d.address and s.token = of_token and s.amount = of_amount)
+    and (exists (select from app.outgoing_payment s where s.chain = of_chain and s.kind = 'sweep' and s.source = d.address and s.token = of_token and s.amount = of_amount
+        and (u.deposit_id is not null or custody.is_whole(d.amount, of_amount, case when s.fee_payer = d.address then coalesce(s.fee_paid, s.max_fee) else 0 end)))
       or exists (select from app.unknown_transaction n cross join lateral custody.moved_by(of_chain, n.txid) m
-        where n.chain = of_chain and (m.sender, m.token, m.amount) = (d.address, of_token, of_amount) and m.recipient = app.treasury_address(of_chain)))
+        where n.chain = of_chain and (m.sender, m.token, m.amount) = (d.address, of_token, of_amount) and m.recipient = app.treasury_address(of_chain)
+          and (u.deposit_id is not null or custody.is_whole(d.amount, of_amount, coalesce((select max(f.fee) from chain.confirmed_tx f
+            where f.chain = of_chain and f.txid = n.txid and f.account = d.address), 0)))))
     and i.id is not null
   order by u.deposit_id is null, d.created_at, d.id limit 1
 $function$;
@@ -11628,11 +11641,11 @@ AS $function$
   from app.deposit d left join app.unattributed_decision u on u.deposit_id = d.id
   where not app.uses_outputs(of_chain) and d.chain = of_chain and d.address = swept_for_return.address and d.token = of_token and not d.credited and d.merchant_id is not null
     and d.status = 'final' and d.amount >= of_amount + own_fee and (u.deposit_id is null or u.decision = 'return' and u.sweep_id is null)
-    -- decided in the copy, and about what it received; or what it moved went on to an address of the operator's
-    and (u.deposit_id is not null and d.amount - of_amount - own_fee <= 3 * own_fee
-      or exists (select from app.unknown_transaction n cross join lateral custody.moved_by(of_chain, n.txid) m
-        join custody.whitelist w on w.chain = of_chain and w.address = m.recipient and w.merchant_id is null
-        where n.chain = of_chain and not m.stays and (m.token, m.amount) = (of_token, of_amount)))
+    and custody.is_whole(d.amount, of_amount, own_fee)
+    -- decided in the copy; or what it moved went on to an address of the operator's
+    and (u.deposit_id is not null or exists (select from app.unknown_transaction n cross join lateral custody.moved_by(of_chain, n.txid) m
+      join custody.whitelist w on w.chain = of_chain and w.address = m.recipient and w.merchant_id is null
+      where n.chain = of_chain and not m.stays and (m.token, m.amount) = (of_token, of_amount)))
   order by u.deposit_id is null, d.created_at, d.id limit 1
 $function$;
 

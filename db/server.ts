@@ -36,7 +36,7 @@ export function tooFewConnections({connections}: Server): string | undefined {
   if (connections >= connectionsWanted) return undefined
   return (
     `the database server allows ${connections} connections, and Sluice is made for ${connectionsWanted}: with fewer, some processes may be refused; ` +
-    `set max_connections = ${connectionsWanted}, restart the server, then run sluice migrate (docs/database.md says what how many are enough for)`
+    `set max_connections = ${connectionsWanted}, restart the server, then run sluice migrate (docs/database.md says how many are enough for what)`
   )
 }
 

@@ -350,8 +350,8 @@ export const expiry: Mutation[] = [
   {
     rule: 'What was received covers what is signed',
     file: 'custody/policy.ts',
-    from: 'if (signed + net > BigInt(received))',
-    to: 'if (false)',
+    from: 'if (signed + net <= BigInt(received)) return',
+    to: 'if (signed >= 0n) return',
     tests: ['test/faults/attacker.test.ts'],
   },
   {

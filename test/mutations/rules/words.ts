@@ -226,6 +226,13 @@ export const words: Mutation[] = [
     tests: ['custody/found.test.ts'],
   },
   {
+    rule: 'A return is one of what was received, not of less',
+    file: 'db/functions/custody/recognise.sql',
+    from: 'select received - moved between own_fee and 4 * own_fee',
+    to: 'select received >= moved',
+    tests: ['custody/found.test.ts'],
+  },
+  {
     rule: 'The sweep of a return is not one of the merchant',
     file: 'db/functions/custody/recognise.sql',
     from: 'r.id, uuidv7()))',
