@@ -6072,7 +6072,7 @@ begin
   update app.outgoing_payment s set nonce = app.take_nonce(s.chain, s.fee_payer)
   where s.chain = of_incident.chain and s.status = 'allocated' and s.nonce is not null and exists (
     select from app.unknown_transaction u join chain.confirmed_tx i using (chain, txid) join chain.cursor c using (chain)
-    where u.incident_id = of_incident.id and i.conflict_key = s.conflict_key and i.block_height <= c.final_height)
+    where u.incident_id = of_incident.id and u.moved is not null and i.conflict_key = s.conflict_key and i.block_height <= c.final_height)
     and not exists (select from custody.journal j where j.stream = s.chain and j.conflict_key = s.conflict_key);
 end $function$;
 

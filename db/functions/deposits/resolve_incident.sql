@@ -90,7 +90,8 @@ begin
 end $$;
 comment on function app.refuse_to_keep is 'Raises P0003 if an unknown transaction of an incident may have paid what a payout, a withdrawal or a return still waits to pay: it would be paid again.';
 
--- What waits with one of them, unsigned, gets another; what was signed ends when its nonce is used up.
+-- What waits with one of them, unsigned, gets another, if it is known what the transaction moved (and refuse_to_keep found nothing); else its payout fails,
+-- as that of what was signed: its nonce is used up.
 create or replace function app.pass_nonces(of_incident app.incident) returns void
 language plpgsql set search_path = pg_catalog as $$
 begin
@@ -102,7 +103,7 @@ begin
   update app.outgoing_payment s set nonce = app.take_nonce(s.chain, s.fee_payer)
   where s.chain = of_incident.chain and s.status = 'allocated' and s.nonce is not null and exists (
     select from app.unknown_transaction u join chain.confirmed_tx i using (chain, txid) join chain.cursor c using (chain)
-    where u.incident_id = of_incident.id and i.conflict_key = s.conflict_key and i.block_height <= c.final_height)
+    where u.incident_id = of_incident.id and u.moved is not null and i.conflict_key = s.conflict_key and i.block_height <= c.final_height)
     and not exists (select from custody.journal j where j.stream = s.chain and j.conflict_key = s.conflict_key);
 end $$;
 comment on function app.pass_nonces is 'Hands out no nonce that a final transaction of this incident has used.';
