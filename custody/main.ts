@@ -201,7 +201,7 @@ async function openSeed(settings: Settings, client: pg.Client): Promise<string> 
   const mayMake = isLocal(settings)
   if (!hasSeed(home) && (await hasAddresses(client)))
     throw new PermanentError(
-      `${seedFile(home)} is missing, and the database has addresses of this seed; restore it from a backup, or deposits to these addresses cannot be moved`,
+      `${seedFile(home)} is missing, and the database has addresses of this seed; restore it from a backup, or make it from its words (sluice custody init --from-phrase); without it, deposits to these addresses cannot be moved`,
     )
   if (!hasSeed(home) && !mayMake)
     throw new PermanentError(

@@ -6,6 +6,7 @@ import {createCipheriv, createDecipheriv, randomBytes, scrypt} from 'node:crypto
 import {
   appendFileSync,
   chmodSync,
+  chownSync,
   closeSync,
   existsSync,
   fsyncSync,
@@ -14,6 +15,7 @@ import {
   readFileSync,
   renameSync,
   rmSync,
+  statSync,
   unlinkSync,
 } from 'node:fs'
 import path from 'node:path'
@@ -147,6 +149,8 @@ export async function changePassphrase(home: string, before: string, after: stri
   writeDurably(next, [await encryptPhrase(phrase, after)])
   if ((await decryptPhrase(readFileSync(next, 'utf8'), after, next)) !== phrase)
     throw new Error(`${next} does not have what was written to it; the seed was not changed`)
+  const {uid, gid} = statSync(file)
+  if (process.getuid?.() === 0) chownSync(next, uid, gid) // custody may be another user than who calls this
   renameSync(next, file)
   syncDirectory(path.dirname(file))
 }

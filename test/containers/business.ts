@@ -6,29 +6,24 @@ import {Webhook} from 'standardwebhooks'
 import {generatePrivateKey, privateKeyToAddress} from 'viem/accounts'
 import {expect} from 'vitest'
 import {z} from 'zod'
-import {chain, type Family} from '../../chains/registry.ts'
+import {chain} from '../../chains/registry.ts'
 import {Shop} from '../../demo/shop.ts'
 import {newAddress} from '../../devnet/tron/client.ts'
 import {until} from '../support/until.ts'
 import type {Receiver} from '../support/webhooks.ts'
 import type {Installation} from './installation.ts'
 
-/** What is paid in at once, and what the treasury gets for network fees, in whole coins. */
-const amounts = {
-  ETH: {token: 'USDC', deposit: '25', fees: '5'},
-  POLYGON: {token: 'POL', deposit: '40', fees: '5'},
-  BTC: {token: 'BTC', deposit: '0.02', fees: '1'},
-  TRON: {token: 'TRX', deposit: '300', fees: '1000'},
-  SOL: {token: 'SOL', deposit: '1', fees: '5'},
-} as const
-export type BusinessChain = keyof typeof amounts
+const evmWallet = () => privateKeyToAddress(generatePrivateKey())
 
-const wallets: {[F in Family]: () => string | Promise<string>} = {
-  evm: () => privateKeyToAddress(generatePrivateKey()),
-  bitcoin: () => address.toBech32(randomBytes(20), 0, 'bcrt'),
-  tron: newAddress,
-  solana: async () => (await generateKeyPairSigner()).address,
-}
+/** What is paid in at once, what the treasury gets for network fees, in whole coins, and an address of nobody. */
+const business = {
+  ETH: {token: 'USDC', deposit: '25', fees: '5', wallet: evmWallet},
+  POLYGON: {token: 'POL', deposit: '40', fees: '5', wallet: evmWallet},
+  BTC: {token: 'BTC', deposit: '0.02', fees: '1', wallet: () => address.toBech32(randomBytes(20), 0, 'bcrt')},
+  TRON: {token: 'TRX', deposit: '300', fees: '1000', wallet: newAddress},
+  SOL: {token: 'SOL', deposit: '1', fees: '5', wallet: async () => (await generateKeyPairSigner()).address},
+} as const
+export type BusinessChain = keyof typeof business
 
 const Treasuries = z.object({treasuries: z.array(z.object({chain: z.string(), address: z.string()}))})
 
@@ -73,7 +68,7 @@ export class Business {
       '--prefix',
       'acme',
       '--chains',
-      Object.keys(amounts).join(','),
+      Object.keys(business).join(','),
     )
     const {secret} = z.object({secret: z.string()}).parse(await sluice.cli('key', 'create', '--merchant', 'acme'))
     const shop = new Shop(sluice.apiUrl, secret)
@@ -82,16 +77,16 @@ export class Business {
     )
     const user = await shop.user('alice')
     const addresses = Object.fromEntries(user.addresses.map(({chain, address}) => [chain, address]))
-    const business = new Business(sluice, shop, {chains, addresses, receiver, webhookSecret})
+    const made = new Business(sluice, shop, {chains, addresses, receiver, webhookSecret})
     const {treasuries} = Treasuries.parse(await sluice.cli('treasury', 'show'))
     for (const code of chains) {
       const treasury = treasuries.find(each => each.chain === code)!.address
-      await business.#send(code, chain(code).assets[0].token, treasury, amounts[code].fees)
-      const to = await wallets[chain(code).family]()
+      await made.#send(code, chain(code).assets[0].token, treasury, business[code].fees)
+      const to = await business[code].wallet()
       await sluice.cli('whitelist', 'add', '--merchant', 'acme', '--chain', code, '--address', to)
       await shop.payTo(code, to)
     }
-    return business
+    return made
   }
 
   async #send(code: string, token: string, to: string, amount: string): Promise<void> {
@@ -102,7 +97,7 @@ export class Business {
   /** Pays in once on each chain; again, if a container was just killed. */
   async deposit(): Promise<void> {
     for (const code of this.#chains) {
-      const {token, deposit} = amounts[code]
+      const {token, deposit} = business[code]
       const paid = () => this.#send(code, token, this.#addresses[code]!, deposit).then(() => true)
       await until(paid, {timeoutMs: 60_000, intervalMs: 500, what: `a deposit on ${code}`})
     }
@@ -111,7 +106,7 @@ export class Business {
   /** Requests the whole balance of each chain, once there is one. */
   async payOut(): Promise<void> {
     for (const code of this.#chains) {
-      const {token} = amounts[code]
+      const {token} = business[code]
       const hasBalance = async () =>
         (await this.shop.balances()).some(each => each.chain === code && each.token === token && Number(each.net) > 0)
       await until(hasBalance, {timeoutMs: 180_000, intervalMs: 500, what: `a balance on ${code}`})
@@ -132,7 +127,7 @@ export class Business {
     expect(new Set(payouts.map(({txid}) => txid)).size).toBe(count)
     const deposits = await this.shop.deposits()
     for (const code of this.#chains) {
-      const {deposit} = amounts[code]
+      const {deposit} = business[code]
       const of = deposits.filter(each => each.chain === code)
       expect(of.map(({status, amount}) => [status, amount])).toEqual(Array(of.length).fill(['final', deposit]))
       const gross = payouts.filter(each => each.chain === code).reduce((sum, each) => sum + Number(each.gross), 0)
