@@ -3,11 +3,8 @@ import {readFileSync} from 'node:fs'
 import path from 'node:path'
 import {root} from './installation.ts'
 
-const cluster = ['haproxy', 'quay.io/coreos/etcd']
-const nodes = ['bitcoin/bitcoin', 'cculianu/fulcrum']
-
 /** With their tags; each has a stand-in in base/Dockerfile. */
-export function imagesNamed(names: string[] = ['node', 'postgres', ...cluster, ...nodes]): string[] {
+export function imagesNamed(names: string[]): string[] {
   const files = ['Dockerfile', 'docker-compose.yml', 'docker-compose.cluster.yml']
   const text = files.map(name => readFileSync(path.join(root, name), 'utf8')).join('\n')
   return names.map(name => {

@@ -27,7 +27,7 @@ beforeAll(async () => {
   const whyNot = Engine.whyNot()
   if (whyNot) throw new Error(`the containers cannot run: ${whyNot}`)
   engine = await Engine.start()
-  await engine.standIns(...imagesNamed(), 'sluice-test/proxies')
+  await engine.standIns(...imagesNamed(['node', 'postgres']))
 }, timeout)
 afterAll(async () => {
   await engine?.stop()
@@ -134,6 +134,7 @@ function restoreOf(guide: string): string[] {
 test('Caddy and nginx by the files of the guide pass on what merchants, customers and the dashboard need, and no more', {
   timeout,
 }, async () => {
+  await engine.standIns('sluice-test/proxies')
   await build()
   const made = await install(local, {DASHBOARD_URL: 'https://dashboard.example', PUBLIC_URL: 'https://api.example'})
   const business = await Business.open(made, receiver, ['ETH'])
@@ -220,6 +221,7 @@ function asked(port: number, host: string, path: string): Promise<{status: numbe
 }
 
 test('with --profile bitcoin the bitcoind of the file is followed', {timeout}, async () => {
+  await engine.standIns(...imagesNamed(['bitcoin/bitcoin', 'cculianu/fulcrum']))
   await build()
   receiver = await startReceiver('0.0.0.0')
   const made = await Installation.make(engine, {
@@ -252,6 +254,7 @@ test('with --profile bitcoin the bitcoind of the file is followed', {timeout}, a
 })
 
 test('with the cluster file, the end of the primary loses nothing, and payouts go on', {timeout}, async () => {
+  await engine.standIns(...imagesNamed(['haproxy', 'quay.io/coreos/etcd']))
   await build()
   const made = await install([...local, 'docker-compose.cluster.yml'])
   const business = await Business.open(made, receiver, ['ETH', 'SOL'])
