@@ -145,8 +145,9 @@ export class Business {
       new Webhook(this.#webhookSecret).verify(body, headers as Record<string, string>)
   }
 
+  /** By transaction: after a restore, events are sent again with other ids. */
   #told(type: string): number {
     const of = this.#receiver.received.filter(({event}) => event.type === type)
-    return new Set(of.map(({event}) => event.id)).size
+    return new Set(of.map(({event}) => event.txid)).size
   }
 }
