@@ -180,6 +180,25 @@ test('the time of a block may be a little before the request of what it paid', a
   expect((await found()).entered).toEqual({[txid]: named(payout)})
 })
 
+const nonceOf = async (payout: string) =>
+  (await world.db.rows<{nonce: number}>('select nonce from app.outgoing_payment where payout_id = $1', [payout]))[0]!
+    .nonce
+
+/** A payout whose payment is begun; what is sent next has its nonce. */
+async function begun(shop: Merchant): Promise<string> {
+  const payout = await world.swept(shop)
+  await world.db.rows('select app.begin_payment($1, 42000000000000)', [payout])
+  nonce = await nonceOf(payout)
+  return payout
+}
+
+/** One whose payment custody has signed with this nonce. */
+async function signed(shop: Merchant): Promise<{payout: string; nonce: number}> {
+  const payout = await begun(shop)
+  expect(await world.sign({intent: 'pay', payout_id: payout, nonce, ...fees})).toMatchObject([{ok: true}])
+  return {payout, nonce}
+}
+
 const keep = async (): Promise<string> =>
   await world.db
     .rows(`select app.resolve_incident(id, 'kept') from app.incident where resolved_at is null`)
@@ -187,14 +206,7 @@ const keep = async (): Promise<string> =>
 
 test('what a payout that is under way has been replaced by is its payment: not kept while it is in no final block, nor once it left the chain', async () => {
   const shop = await world.merchant()
-  const payout = await world.swept(shop)
-  await world.db.rows('select app.begin_payment($1, 42000000000000)', [payout])
-  const [{nonce: taken}] = (await world.db.rows<{nonce: number}>(
-    'select nonce from app.outgoing_payment where payout_id = $1',
-    [payout],
-  )) as [{nonce: number}]
-  nonce = taken
-  expect(await world.sign({intent: 'pay', payout_id: payout, nonce, ...fees})).toMatchObject([{ok: true}])
+  const {payout, nonce: taken} = await signed(shop)
   const txid = await send([{recipient: shop.payoutAddress, amount: 990n}], {isFinal: false})
   expect((await enter()).left).toMatchObject([{txid}])
   expect(await keep()).toContain(`${txid} may have paid what ${named(payout)} still waits to pay`)
@@ -210,14 +222,7 @@ test('what a payout that is under way has been replaced by is its payment: not k
 
 test('what was signed with one nonce is not paid with another: that is a payout that the copy does not have, and the rest can be kept', async () => {
   const shop = await world.merchant()
-  const payout = await world.swept(shop)
-  await world.db.rows('select app.begin_payment($1, 42000000000000)', [payout])
-  const [{nonce: taken}] = (await world.db.rows<{nonce: number}>(
-    'select nonce from app.outgoing_payment where payout_id = $1',
-    [payout],
-  )) as [{nonce: number}]
-  nonce = taken
-  expect(await world.sign({intent: 'pay', payout_id: payout, nonce, ...fees})).toMatchObject([{ok: true}])
+  await signed(shop)
   const cancelled = await send([])
   const txid = await send([{recipient: shop.payoutAddress, amount: 990n}]) // requested again, and paid
   const {entered, left} = await found()
@@ -457,16 +462,11 @@ test('on Bitcoin, what brought outputs of one merchant alone to the treasury is 
 
 test('nonces of what was kept are not handed out again; what waits with one of them gets another', async () => {
   const shop = await world.merchant()
-  const payout = await world.swept(shop)
-  await world.db.rows('select app.begin_payment($1, 42000000000000)', [payout])
-  const nonceOf = async () =>
-    (await world.db.rows<{nonce: number}>('select nonce from app.outgoing_payment where payout_id = $1', [payout]))[0]!
-      .nonce
-  nonce = await nonceOf()
+  const payout = await begun(shop)
   const first = nonce
   for (let n = 0; n < 2; n++) await send([{recipient: newAddress(), amount: 1n}])
   expect(await keep()).toBe('kept')
-  expect(await nonceOf()).toBe(first + 2)
+  expect(await nonceOf(payout)).toBe(first + 2)
   const [sender] = await world.db.rows<{next_nonce: number}>('select next_nonce from app.sender where address = $1', [
     world.treasury,
   ])

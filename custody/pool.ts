@@ -85,9 +85,9 @@ export async function openTreasuries(
 }
 
 /**
- * Comes before giveUpUnsure, which begins behind what is known. If the file has fills that the database lacks, the database is an older copy, and its free addresses may have been handed out since. So they
- * are retired, all indexes up to the file's are inserted as retired, and the missing entries are added to the journal. Resolves to the number
- * of retired addresses, or undefined if the database is no older copy.
+ * If the file has fills that the database lacks, the database is an older copy, and its free addresses may have been handed out since. So they
+ * are retired, all indexes that the file has filled are inserted as retired, and the missing entries are added to the journal. Resolves to the number
+ * of retired addresses, or undefined if the database is no older copy. Comes before giveUpUnsure, which begins behind what is known.
  */
 export async function recoverPool(
   client: pg.Client,

@@ -8,7 +8,7 @@
 -- Where attempts expire, it is left while an attempt of an equal one may still be mined. A return of unattributed value is known by its sweep, which
 -- took exactly what the withdrawal paid. What this cannot know is the id and the gross of a payout that the copy does not have: it gets a new id, and
 -- the largest gross with this net at the merchant's fee. Cancels, and what failed, are left to an operator.
--- Locks: none. Only one custody.enter_found at a time asks (custody/found.ts).
+-- Locks: none. One sluice custody reconcile at a time enters what it answers (enterFound in custody/found.ts).
 
 create or replace function custody.recognise(of_chain text, of_txid text) returns jsonb
 language plpgsql stable set search_path = pg_catalog as $$
