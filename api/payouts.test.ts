@@ -8,7 +8,6 @@ import {ChainWriter} from '../test/support/chain-writer.ts'
 import {type TestDatabase, testDatabase} from '../test/support/database.ts'
 import {beginToPay, includeFinally, makeTreasury, topUp} from '../test/support/evm/payouts.ts'
 import {makeMerchant, makeUser, type TestUser} from '../test/support/people.ts'
-import {waitingCodes} from './routes/payouts.ts'
 
 const destination = '0x52908400098527886E0F7030069857D2E4169EE7'
 const elsewhere = '0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed'
@@ -165,11 +164,6 @@ test('a payout shows why it waits, in the list too, with the published reasons o
     [id],
   )
   expect((await client.get(`/v1/payouts/${payout.id}`)).body).toMatchObject({waiting: {code: 'unproven_expiry'}})
-})
-
-test('the API lists every code that a payout can wait with', async () => {
-  const rows = await db.rows<{code: string}>('select distinct code from app.waiting_code')
-  expect(rows.map(({code}) => code).sort()).toEqual(waitingCodes.toSorted())
 })
 
 test('a paid payout is completed with its txid, its deposits show the settlement, and the merchant is notified', async () => {

@@ -1,5 +1,6 @@
 // The values of the contract that several routes share, as zod schemas; the OpenAPI document is made from them.
 import {z} from 'zod'
+import {type FailureCode, failureCodes, type WaitingCode, waitingCodes} from '../base/reasons.ts'
 import {text} from '../base/text.ts'
 import {chainCodes} from '../chains/registry.ts'
 
@@ -27,6 +28,10 @@ export const externalId = text(255).meta({
 export const currency = z.string().meta({description: 'Name of an asset in `GET /v1/crypto`.', examples: ['ETH-USDC']})
 /** What a payment request can be. */
 export const paymentStatus = z.enum(['awaiting', 'detected', 'paid', 'expired', 'underpaid', 'cancelled'])
+/** Why a payout failed. */
+export const failureCode = z.enum(Object.keys(failureCodes) as FailureCode[])
+/** Why a payout waits. */
+export const waitingCode = z.enum(Object.keys(waitingCodes) as WaitingCode[])
 export const chainCode = z.enum(chainCodes)
 /** A chain that a request names: any other text is refused by what the request asks for, because it is a matter of what is supported. */
 export const requestedChain = text(64).meta({enum: [...chainCodes], examples: ['ETH']})

@@ -2,6 +2,7 @@
 import {type Command, Option} from 'commander'
 import type pg from 'pg'
 import {PermanentError} from '../base/errors.ts'
+import {type ReasonCode, reasonOf} from '../base/reasons.ts'
 import {action, leaf, requireId} from './command.ts'
 import {endOf} from './incident.ts'
 import {findMerchant, merchantOption} from './merchant.ts'
@@ -28,7 +29,7 @@ interface Payout {
   /** `detail`: more about it; null if there is nothing more. */
   error: {code: string; message: string; detail: string | null} | null
   /** What it really waits for: itself, one of its sweeps, or its payment. */
-  waiting: {reason: string; detail: string | null; since: string} | null
+  waiting: {reason: ReasonCode; detail: string | null; since: string} | null
   created_at: string
   finished_at: string | null
 }
@@ -237,6 +238,7 @@ function describe(payout: Payout, transactions: Transaction[]): string {
       ...(waiting && {
         'waits for': `${waiting.reason}, since ${moment(waiting.since)}`,
         ...(waiting.detail && {because: waiting.detail}),
+        'what to do': reasonOf(waiting.reason).do,
       }),
       ...(error && {error: `${error.code}: ${error.message}`, ...(error.detail && {because: error.detail})}),
     }),

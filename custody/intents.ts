@@ -1,5 +1,6 @@
 // What the intents of all families share, and custody's responses. Each family's intents are in its folder. docs/custody.md explains them.
 import {z} from 'zod'
+import type {RefusalCode} from '../base/reasons.ts'
 import {chainCodes, chains, type Family} from '../chains/registry.ts'
 
 /** An amount in base units. */
@@ -23,38 +24,6 @@ export type Authorise = OfSweep | Trial
 export interface Intent {
   intent: string
 }
-
-export const refusalCodes = [
-  'unknown_settlement',
-  'wrong_state',
-  'not_whitelisted',
-  'amount_not_net',
-  'above_limit',
-  'daily_limit',
-  'exceeds_received',
-  'settlement_changed',
-  'nonce_taken',
-  'fee_above_cap',
-  'fee_too_low',
-  'not_ours',
-  'insufficient_inputs',
-  'dust',
-  'nonce_too_high',
-  'payment_locked',
-  'payment_contested',
-  'transaction_expired',
-  'head_stale',
-  'copy_unproven',
-  'txid_taken',
-  'sweep_too_dear',
-  'sweep_too_small',
-  'destination_not_payable',
-  'fee_budget_reached',
-  'chain_halted',
-  'journal_ahead',
-  'journal_changed',
-] as const
-export type RefusalCode = (typeof refusalCodes)[number]
 
 /** Why something is not signed. `needed`, for fee_too_low: the least that a replacement must pay. */
 export interface Refused {

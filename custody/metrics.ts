@@ -1,7 +1,7 @@
 // Custody's metrics for Prometheus (docs/operations/monitoring.md).
 import {Counter, Gauge} from 'prom-client'
 import {registry} from '../base/observe.ts'
-import {refusalCodes} from './intents.ts'
+import {refusalCodes} from '../base/reasons.ts'
 
 export const active = new Gauge({
   name: 'sluice_custody_active',

@@ -1,5 +1,6 @@
 // The error that carries why custody does not sign, from the check to the response.
-import type {RefusalCode, Refused} from './intents.ts'
+import type {RefusalCode} from '../base/reasons.ts'
+import type {Refused} from './intents.ts'
 
 /** What a signature is for. */
 export type Kind = 'pay' | 'sweep' | 'withdraw' | 'cancel'

@@ -19,6 +19,7 @@ import {upsertAssets} from './assets.ts'
 import {connectionLimit} from './connections.ts'
 import {applyDefinitions, dropWhatIsGone, makeRegister, readDefinitions} from './definitions.ts'
 import {Client, openPool} from './pool.ts'
+import {writeReasons} from './reasons.ts'
 import {describeServer, requireVersion} from './server.ts'
 
 export const roles = [
@@ -102,6 +103,7 @@ export async function migrate(
     const checksums = await appliedBefore(client)
     await withLockWait(client, wait, () => dropWhatIsGone(client, definitions))
     const applied = await applyMigrations(client, readMigrations(folder), checksums, wait)
+    await writeReasons(client)
     applied.push(...(await withLockWait(client, wait, () => applyDefinitions(client, definitions, checksums))))
     await client.query('set lock_timeout = 0')
     await setRoles(client, ownerUrl)

@@ -1768,6 +1768,18 @@ create table app.payout_sweep (
 );
 CREATE INDEX payout_sweep_outgoing_payment ON app.payout_sweep USING btree (outgoing_payment_id);
 
+-- Why a payment waits, is refused, or fails (waiting_reason).
+create table app.reason (
+  reason text not null, -- The internal reason.
+  lies_with text not null, -- What is in the way: the chain as a whole, which may be told to everybody; what others do, or the treasury has; or the payment itself.
+  code text, -- What the API calls it while a payout waits for it; null if merchants do not see it.
+  message text, -- What merchants read about it.
+  fails text not null, -- The code with which a payout fails that waited for it too long.
+  constraint reason_pkey PRIMARY KEY (reason),
+  constraint reason_check CHECK (((code IS NULL) = (message IS NULL))),
+  constraint reason_lies_with_check CHECK ((lies_with = ANY (ARRAY['chain'::text, 'others'::text, 'payment'::text])))
+);
+
 -- Ranges of final blocks that an operator had read again (sluice reindex), and the progress.
 create table app.reindex (
   id bigint not null generated always as identity, -- Number of the run.
@@ -2898,16 +2910,6 @@ create view app.unswept_address as
 --   failures integer: How many of its sweeps failed within a day and after the last one that did not.
 --   failure text: Why the newest of them failed, in words for operators.
 --   retry_at timestamp with time zone: When it is tried again.
-
--- Codes of the API for what a payout waits for.
-create view app.waiting_code as
- SELECT reasons,
-    code,
-    message
-   FROM ( VALUES (ARRAY['not_whitelisted'::text],'address_not_whitelisted'::text,'the operator has to put the payout address on the whitelist'::text), (ARRAY['daily_limit'::text, 'above_limit'::text],'limit_reached'::text,'it would exceed a limit for payouts'::text), (ARRAY['fee_budget_reached'::text],'fee_budget_reached'::text,'the budget for today''s network fees is used up; the payout continues tomorrow (UTC) at the latest'::text), (ARRAY['insufficient_treasury_funds'::text, 'insufficient_inputs'::text, 'fee_above_funds'::text],'insufficient_treasury_funds'::text,'the treasury is short of funds'::text), (ARRAY['token_refused'::text],'token_stopped'::text,'the contract of the token refuses transfers at the moment'::text), (ARRAY['sweeps_failed'::text],'sweeps_failed'::text,'money on some of its addresses could not be moved; it is tried again'::text), (ARRAY['treasury_immature'::text],'treasury_immature'::text,'newly mined coins of the treasury cannot be spent yet'::text), (ARRAY['treasury_below_rent'::text],'treasury_below_rent'::text,'the treasury would hold less than an account of the chain must'::text), (ARRAY['chain_halted'::text, 'journal_ahead'::text, 'journal_changed'::text, 'copy_unproven'::text],'chain_halted'::text,'payouts of this chain are stopped until the operator has checked it'::text), (ARRAY['no_node'::text, 'node_unreachable'::text],'chain_unreachable'::text,'the chain cannot be reached at the moment'::text), (ARRAY['head_stale'::text],'chain_lagging'::text,'the service has not read the newest blocks of the chain yet'::text), (ARRAY['fee_above_cap'::text, 'sweep_too_dear'::text],'fee_too_high'::text,'network fees are higher than the most that is paid'::text), (ARRAY['custody_unreachable'::text],'custody_unavailable'::text,'it cannot be signed at the moment'::text), (ARRAY['nonce_too_high'::text, 'unknown_outputs'::text],'unresolved_transaction'::text,'an earlier transaction has to be resolved first'::text), (ARRAY['would_revert'::text],'transaction_would_fail'::text,'the chain would not carry its transaction out at the moment; it is tried again'::text), (ARRAY['destination_not_payable'::text],'destination_not_payable'::text,'nobody can pay the payout address'::text), (ARRAY['below_rent_exempt'::text],'below_rent_exempt'::text,'the payout address has no account yet, and it is less than an account must hold'::text), (ARRAY['exceeds_received'::text, 'settlement_changed'::text, 'wrong_state'::text, 'amount_not_net'::text, 'nonce_taken'::text, 'not_ours'::text, 'unknown_settlement'::text, 'dust'::text],'custody_rejected'::text,'it was refused for safety, and the operator has to look at it'::text), (ARRAY['error'::text, 'database_unavailable'::text, 'database_error'::text, 'disk_full'::text],'service_error'::text,'something failed in the service; it is tried again'::text), (ARRAY['expiry'::text],'cancelling'::text,'it is being cancelled, and its transaction may still be mined'::text), (ARRAY['unproven_expiry'::text],'unproven_expiry'::text,'its transaction has expired, and it is not certain yet that no block holds it'::text), (ARRAY['payment_contested'::text],'payment_contested'::text,'two transactions of it may still be mined; it continues once one is final, or can never be'::text)) k(reasons, code, message);
---   reasons text[]: Internal reasons that it stands for.
---   code text: The code.
---   message text: For people.
 
 -- Sequence numbers of events. An older copy of the database that replaces a newer one skips far ahead (app.after_restore).
 create sequence app.event_sequence as bigint;
@@ -5414,9 +5416,8 @@ CREATE OR REPLACE FUNCTION app.is_held_up(s app.outgoing_payment)
  SET search_path TO 'pg_catalog'
 AS $function$
   select s.cancelling
-    or coalesce(s.waiting_since <= clock_timestamp() - interval '1 minute', false) and s.waiting_reason not in (
-      'chain_halted', 'no_node', 'node_unreachable', 'head_stale', 'custody_unreachable', 'fee_above_cap', 'fee_budget_reached',
-      'nonce_too_high', 'insufficient_treasury_funds', 'payment_locked', 'journal_ahead', 'journal_changed', 'copy_unproven')
+    or coalesce(s.waiting_since <= clock_timestamp() - interval '1 minute', false)
+      and exists (select from app.reason r where r.reason = s.waiting_reason and r.lies_with = 'payment')
     or (select count(*) from app.outgoing_attempt o where o.outgoing_payment_id = s.id) >= 3
 $function$;
 
@@ -6296,7 +6297,7 @@ CREATE OR REPLACE FUNCTION app.payout_waiting(p app.payout)
  SET search_path TO 'pg_catalog'
 AS $function$
   select json_build_object('code', k.code, 'message', k.message, 'since', app.iso(w.since))
-  from app.why_payout_waits(p) w join app.waiting_code k on w.reason = any(k.reasons)
+  from app.why_payout_waits(p) w join app.reason k on k.reason = w.reason and k.code is not null
 $function$;
 
 -- Writes one posting, given as JSON: [{account, token, amount, merchant_id?, address?}, ...], amounts in base units. Entries of zero are left out.
@@ -7922,10 +7923,9 @@ begin
     return null;
   end if;
   if app.why_halted(p.chain) is not null or app.payout_waited(p) < timeout_ms * interval '1 millisecond' then return null; end if;
-  select w.reason, w.detail, k.code, k.message into why from app.why_payout_waits(p) w left join app.waiting_code k on w.reason = any(k.reasons);
+  select w.reason, w.detail, k.message, k.fails into why from app.why_payout_waits(p) w left join app.reason k using (reason);
   if why.reason is null and not app.is_cancellable(p) then return null; end if;
-  code := case when why.code in ('address_not_whitelisted', 'insufficient_treasury_funds', 'custody_rejected') then why.code
-    when why.reason = 'above_limit' then 'custody_rejected' else 'timed_out' end;
+  code := coalesce(why.fails, 'timed_out');
   if not app.fail_payout(of_payout, code, 'it could not be carried out in time: ' || coalesce(why.message, 'what it needs was still under way')) then return null; end if;
   update app.payout o set error_detail = nullif(concat_ws(': ', why.reason, why.detail), '') where o.id = of_payout;
   return code;
@@ -8458,10 +8458,9 @@ AS $function$
     join lateral (select f.fate from app.attempt_fate f where f.chain = o.chain and f.txid = o.txid offset 0) f on f.fate = 'open' -- not computed for all that ever were
     where o.outgoing_payment_id = s.id and o.unproven is not null
     union all
-    (select 2, case when b.waiting_reason in ('chain_halted', 'journal_ahead', 'journal_changed', 'copy_unproven', 'no_node', 'node_unreachable', 'head_stale',
-        'custody_unreachable', 'fee_budget_reached', 'fee_above_cap') then b.waiting_reason else 'nonce_too_high' end, 'an earlier transaction of ' || b.fee_payer || ', with nonce ' || b.nonce || ', waits: ' || coalesce(b.waiting_detail, b.waiting_reason),
-      b.waiting_since
-    from app.outgoing_payment b
+    (select 2, case when r.lies_with = 'chain' then r.reason else 'nonce_too_high' end,
+      'an earlier transaction of ' || b.fee_payer || ', with nonce ' || b.nonce || ', waits: ' || coalesce(b.waiting_detail, b.waiting_reason), b.waiting_since
+    from app.outgoing_payment b left join app.reason r on r.reason = b.waiting_reason
     where s.waiting_reason = 'nonce_too_high' and b.chain = s.chain and b.fee_payer = s.fee_payer and b.nonce < s.nonce and b.status = 'allocated'
       and b.waiting_reason is not null order by b.nonce limit 1)
     union all

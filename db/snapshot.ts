@@ -2,11 +2,13 @@
 // their owner is called; any difference in a column, constraint, index, view, function, trigger, grant, comment or setting of a role shows.
 // graphile-worker's schema is left out, and so are the partitions of partitioned tables, which come and go.
 //
-// node db/snapshot.ts writes it to db/schema.snapshot.sql, and the outputs of the examples into docs/database.md.
+// node db/snapshot.ts (npm run snapshot) writes it to db/schema.snapshot.sql, the outputs of the examples into docs/database.md, and what the docs say of
+// reasons (base/reasons-in-docs.ts).
 import {mkdtempSync, readFileSync, rmSync, writeFileSync} from 'node:fs'
 import {tmpdir} from 'node:os'
 import path from 'node:path'
 import pg from 'pg'
+import {writeReasonsInDocs} from '../base/reasons-in-docs.ts'
 import {startPostgres} from './embedded.ts'
 import {documentFile, seed, withOutputs} from './examples/examples.ts'
 import {migrate, roles, roleUrl} from './migrate.ts'
@@ -196,6 +198,7 @@ const end = (statement: string) => `${statement};`
 const note = (comment: string | null) => (comment === null ? '' : `-- ${comment}\n`)
 
 async function main(): Promise<void> {
+  writeReasonsInDocs()
   const directory = mkdtempSync(path.join(tmpdir(), 'sluice-snapshot-'))
   const server = await startPostgres({dir: directory, flags: ['-c fsync=off']})
   try {

@@ -1,8 +1,10 @@
 // What a payout really waits for, and how long: the innermost reason is shown to everybody, and before its payment a payout ends by itself.
-import {globSync, readFileSync} from 'node:fs'
+import pg from 'pg'
 import {afterAll, beforeAll, describe, expect, test} from 'vitest'
+import {type ReasonCode, reasonOf, reasons, waitingCodes} from '../base/reasons.ts'
 import {assertBooks} from '../test/support/books.ts'
 import {Money} from '../test/support/money.ts'
+import {writeReasons} from './reasons.ts'
 
 let money: Money
 
@@ -38,6 +40,22 @@ async function shown(payout: string) {
   )
   return row!
 }
+
+test('app.reason has each reason as base/reasons.ts has it, and no other, after each run of a migration', async () => {
+  const client = new pg.Client({connectionString: money.db.ownerUrl})
+  await client.connect()
+  await client.query(`update app.reason set fails = 'timed_out', lies_with = 'others' where reason = 'not_whitelisted'`)
+  await client.query(`insert into app.reason values ('of_an_older_version', 'chain', null, null, 'timed_out')`)
+  await client.query(`delete from app.reason where reason = 'sweeps'`)
+  await writeReasons(client)
+  const {rows} = await client.query<{reason: ReasonCode}>(`select * from app.reason order by reason collate "C"`)
+  await client.end()
+  expect(rows.map(({reason}) => reason)).toEqual(Object.keys(reasons).sort())
+  for (const {reason, ...row} of rows) {
+    const {liesWith = 'payment', merchant: code = null, fails = 'timed_out'} = reasonOf(reason)
+    expect(row).toEqual({lies_with: liesWith, code, message: code && waitingCodes[code], fails})
+  }
+})
 
 describe('what is waited for', () => {
   test('while nothing is in the way, there is no reason', async () => {
@@ -104,29 +122,6 @@ describe('what is waited for', () => {
     expect(detail).toMatch(/waits: its address is not on the whitelist$/)
     await finishPayment(first)
     await finishPayment(second)
-  })
-
-  test('every reason for which the worker or custody has a payout wait has a code, but those that pass by themselves', async () => {
-    const passing = ['sweeps', 'allocation', 'payment_locked', 'txid_taken', 'fee_too_low', 'transaction_expired']
-    const ends = [
-      'deposits_blocked',
-      'below_dust',
-      'not_worth_moving',
-      'not_returnable',
-      'not_there',
-      'sweep_too_small',
-    ] // of payouts and sweeps at once, or of returns
-    const sources = ['jobs/payouts/**/*.ts', 'custody/*.ts', 'custody/*/*.ts'].flatMap(pattern => globSync(pattern))
-    const text = sources
-      .filter(file => !/\.test\.ts$|custody\/(server|metrics)\.ts$/.test(file))
-      .map(file => readFileSync(file, 'utf8'))
-      .join('\n')
-    const given = [...text.matchAll(/reason: '(\w+)'|new Refusal\(\s*'(\w+)'/g)].map(([, a, b]) => a ?? b!)
-    expect(given.length).toBeGreaterThan(60)
-    const rows = await money.db.rows<{reason: string}>('select unnest(reasons) as reason from app.waiting_code')
-    const coded = rows.map(({reason}) => reason)
-    expect(new Set(given.filter(reason => ![...coded, ...passing, ...ends].includes(reason)))).toEqual(new Set())
-    expect(coded.filter(reason => passing.includes(reason))).toEqual([])
   })
 
   test("what a payment waits for is the payout's reason once there is a payment, also while it is paying", async () => {

@@ -13,6 +13,7 @@ import {
   currency,
   externalId,
   externalRef,
+  failureCode,
   id,
   metadata,
   pageOf,
@@ -23,7 +24,6 @@ import {
   txid,
   uuidOf,
 } from '../schemas.ts'
-import {payoutErrorCodes} from './payouts.ts'
 
 // Newest first, or, after an event, forward: sequences follow the order of commits, so that reading forward skips none.
 const lists = new Map<string, Statement>()
@@ -87,7 +87,7 @@ const paid = {
 const failed = {
   txid: z.null(),
   error: z
-    .object({code: z.enum(payoutErrorCodes), message: z.string()})
+    .object({code: failureCode, message: z.string()})
     .meta({examples: [{code: 'address_not_whitelisted', message: 'the address was not on the whitelist for a day'}]}),
 }
 

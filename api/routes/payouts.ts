@@ -15,6 +15,7 @@ import {
   chainCode,
   externalId,
   externalRef,
+  failureCode,
   id,
   pageOf,
   pageQuery,
@@ -23,51 +24,11 @@ import {
   token,
   txid,
   uuidOf,
+  waitingCode,
 } from '../schemas.ts'
 import {depositStatuses} from './deposits.ts'
 
 const statuses = ['pending', 'sweeping', 'swept', 'paying', 'completed', 'failed'] as const
-export const payoutErrorCodes = [
-  'address_not_whitelisted',
-  'custody_rejected',
-  'insufficient_treasury_funds',
-  'transaction_reverted',
-  'transaction_expired',
-  'broadcast_rejected',
-  'below_rent_exempt',
-  'destination_not_payable',
-  'deposit_reorged',
-  'deposits_blocked',
-  'cancelled',
-  'timed_out',
-] as const
-
-/** The codes of app.waiting_code; a test compares. */
-export const waitingCodes = [
-  'address_not_whitelisted',
-  'limit_reached',
-  'fee_budget_reached',
-  'insufficient_treasury_funds',
-  'token_stopped',
-  'sweeps_failed',
-  'treasury_immature',
-  'treasury_below_rent',
-  'chain_halted',
-  'chain_unreachable',
-  'chain_lagging',
-  'fee_too_high',
-  'transaction_would_fail',
-  'destination_not_payable',
-  'below_rent_exempt',
-  'custody_rejected',
-  'service_error',
-  'cancelling',
-  'custody_unavailable',
-  'unresolved_transaction',
-  'unproven_expiry',
-  'payment_contested',
-] as const
-
 /** Why a balance changed by something other than a deposit (app.adjustment.reason). */
 const adjustmentReasons = [
   'deposit_lost',
@@ -146,14 +107,14 @@ const shape = {
   net: amount.meta({description: 'What is paid: gross − fee.', examples: ['248.75']}),
   txid: txid.nullable().describe('The transaction that paid it; null until it is completed.'),
   error: z
-    .object({code: z.enum(payoutErrorCodes), message: z.string()})
+    .object({code: failureCode, message: z.string()})
     .nullable()
     .meta({
       description: 'Why it failed; null unless it did. Its deposits are in the balance again.',
       examples: [null],
     }),
   waiting: z
-    .object({code: z.enum(waitingCodes), message: z.string(), since: timestamp})
+    .object({code: waitingCode, message: z.string(), since: timestamp})
     .nullable()
     .meta({
       description:

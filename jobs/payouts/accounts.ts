@@ -1,6 +1,7 @@
 // What families share whose chains have accounts, not outputs: beginning sweeps of addresses, and the transactions of returns. Promises: beginning is
 // safe to repeat, also concurrently. Each is one SQL function that checks whether it is due.
 import type pg from 'pg'
+import type {ReasonCode} from '../../base/reasons.ts'
 import {step} from '../../base/step.ts'
 import {type Context, type Payout, retryMs, untilSwept, type Wait} from './context.ts'
 import type {Withdrawal} from './family.ts'
@@ -129,7 +130,7 @@ export async function treasuryOf(db: pg.Pool | pg.ClientBase, chain: string): Pr
 /** What prevents the next transaction of a return; undefined once it has begun. */
 export async function beginReturnStep({pool}: Context, call: string, values: string[]): Promise<Wait | undefined> {
   step('return: before begin')
-  const {rows} = await pool.query<{reason: string | null; detail: string}>(`select * from app.${call}`, values)
+  const {rows} = await pool.query<{reason: ReasonCode | null; detail: string}>(`select * from app.${call}`, values)
   step('return: after begin')
   const {reason, detail} = rows[0]!
   return reason === null ? undefined : {reason, detail, ms: retryMs.soon}

@@ -6,6 +6,7 @@
 // broadcasts. After a crash, the payout's row makes it due again.
 import type {Task} from 'graphile-worker'
 import {z} from 'zod'
+import {type ReasonCode, reasonOf} from '../../base/reasons.ts'
 import {step} from '../../base/step.ts'
 import {storable} from '../../base/text.ts'
 import {failureOf, inWords} from '../../db/failure.ts'
@@ -23,23 +24,9 @@ import {
   type Wait,
   whyHalted,
 } from './context.ts'
-import {passing} from './sign-attempts.ts'
 
 /** How long a payment that custody refuses may hold up others, and how long it is tried if its own transaction is at fault. */
 const heldUpMs = 30_000
-/** Refusals that custody gives without knowing the payment's nonce and fees (ask). */
-const checked = new Set(['not_whitelisted', 'amount_not_net', 'above_limit', 'exceeds_received'])
-/** Reasons to wait that are not caused by the payment itself. */
-const outside = new Set([
-  'chain_halted',
-  'node_unreachable',
-  'custody_unreachable',
-  'no_node',
-  'insufficient_treasury_funds',
-  'treasury_immature',
-  'treasury_below_rent',
-])
-
 const blocked =
   'the chain does not let some of its deposits leave their addresses, and they are held back; another payout pays the rest'
 
@@ -124,14 +111,14 @@ async function sweep(to: Context, payout: Payout, chain: PayoutChain): Promise<O
 // --- swept ---
 
 async function pay(to: Context, payout: Payout, chain: PayoutChain): Promise<Outcome> {
-  const {rows} = await to.pool.query<{reason: string | null; detail: string | null}>(
+  const {rows} = await to.pool.query<{reason: ReasonCode | null; detail: string | null}>(
     `select waiting_reason as reason, waiting_detail as detail from app.outgoing_payment where payout_id = $1 and kind = 'payout'`,
     [payout.id],
   )
   const refusal = await ask(to, payout) // the whitelist may have changed since
   if (refusal) {
     // A nonce without a signed transaction holds up every payment after it, whoever is paid.
-    if (!rows[0] || outside.has(refusal.reason!) || passing.has(refusal.reason!)) return refusal
+    if (!rows[0] || reasonOf(refusal.reason!).ends === 'by itself') return refusal
     await to.pool.query('select app.set_payment_aside($1, $2)', [payout.id, heldUpMs])
     return {...refusal, ms: heldUpMs}
   }
@@ -144,13 +131,12 @@ async function pay(to: Context, payout: Payout, chain: PayoutChain): Promise<Out
 }
 
 /** The nonce is taken; the payout waits for whatever its payment waits for. Its status is paying once the payment is signed and stored. */
-function begun({reason, detail}: {reason: string | null; detail: string | null}): Wait {
+function begun({reason, detail}: {reason: ReasonCode | null; detail: string | null}): Wait {
   const common = {reason, detail: detail ?? undefined, ms: retryMs.soon}
-  if (reason === 'would_revert') return {...common, fails: {as: 'timed_out', afterMs: heldUpMs}}
-  if (reason === 'destination_not_payable') return {...common, fails: {as: reason, afterMs: heldUpMs}}
-  if (reason !== null && checked.has(reason)) return {reason: null, ms: retryMs.soon} // no longer true: custody was just asked
-  if (reason === null || passing.has(reason) || outside.has(reason)) return common
-  return {...common, fails: {as: 'custody_rejected', afterMs: heldUpMs}}
+  if (reason === null) return common
+  const {ends, fails = 'timed_out'} = reasonOf(reason)
+  if (ends === 'by a person') return {reason: null, ms: retryMs.soon} // no longer true: custody was just asked
+  return ends === 'never' ? {...common, fails: {as: fails, afterMs: heldUpMs}} : common
 }
 
 // --- waiting ---

@@ -4,6 +4,7 @@
 import type pg from 'pg'
 import {RetryableError} from '../../base/errors.ts'
 import type {Logger} from '../../base/log.ts'
+import type {FailureCode, ReasonCode} from '../../base/reasons.ts'
 import {familyOf} from '../../chains/families.ts'
 import {chain} from '../../chains/registry.ts'
 import type {Custody, Responses} from './custody.ts'
@@ -103,11 +104,12 @@ export interface Stored {
 }
 
 export interface Wait {
-  reason: string | null
+  /** Null: for nothing but time. */
+  reason: ReasonCode | null
   detail?: string
   ms: number
   /** The payout fails with this code if it waits so long for the same reason; every other one does after PAYOUT_TIMEOUT_MS. */
-  fails?: {as: string; afterMs: number}
+  fails?: {as: FailureCode; afterMs: number}
 }
 
 /** The outcome of a step: the next step at once, or a wait. */
@@ -135,7 +137,7 @@ function endpointOf(code: string): string {
 }
 
 /** What an error of a node says, and which setting names the node. */
-export const unreachable = (code: string, detail: string): {reason: string; detail: string} => {
+export const unreachable = (code: string, detail: string): {reason: 'node_unreachable'; detail: string} => {
   return {reason: 'node_unreachable', detail: `${endpointOf(code)}: ${detail}`}
 }
 
@@ -156,7 +158,7 @@ export function resendByAge(ageMs: number): number {
 }
 
 /** The recipient will not be payable later: the payout fails soon. */
-export function notPayable(reason: string, detail: string): Wait {
+export function notPayable(reason: 'destination_not_payable' | 'below_rent_exempt', detail: string): Wait {
   return {reason, detail, ms: retryMs.soon, fails: {as: reason, afterMs: 30_000}}
 }
 

@@ -6,6 +6,7 @@ import {Agent} from 'undici'
 import {z} from 'zod'
 import {RetryableError} from '../../base/errors.ts'
 import {custodySocket} from '../../base/home.ts'
+import {type RefusalCode, refusalCodes} from '../../base/reasons.ts'
 
 const timeoutMs = 20_000
 
@@ -28,7 +29,7 @@ export interface Signed {
 /** `needed`, with fee_too_low: the least that a replacement must pay. */
 export interface Refusal<Needed> {
   ok: false
-  code: string
+  code: RefusalCode
   message: string
   needed?: Needed
 }
@@ -36,12 +37,12 @@ export interface Refusal<Needed> {
 /** Responses to the intents of a family. */
 export type Responses<Needed> = z.ZodType<{results: (Signed | Refusal<Needed>)[]}>
 
+const Refused = z.object({ok: z.literal(false), code: z.enum(refusalCodes), message: z.string()})
+
 export function responses<Needed>(signed: z.ZodType<Signed>, needed: z.ZodType<Needed>): Responses<Needed> {
-  const refusal = z.object({ok: z.literal(false), code: z.string(), message: z.string(), needed: needed.optional()})
-  return z.object({results: z.array(z.union([signed, refusal]))})
+  return z.object({results: z.array(z.union([signed, Refused.extend({needed: needed.optional()})]))})
 }
 
-const Refused = z.object({ok: z.literal(false), code: z.string(), message: z.string()})
 const Check = z.union([z.object({ok: z.literal(true)}), Refused])
 const Authorised = z.object({results: z.array(z.union([z.object({ok: z.literal(true), data: z.string()}), Refused]))})
 

@@ -166,8 +166,7 @@ async function beginPayment(to: Context, rules: Rules, payout: Payout): Promise<
 async function plan(to: Context, rules: Rules, outgoingPayments: OutgoingPayment[]): Promise<Planned[]> {
   const wait = await rules.notNow(to)
   if (wait) {
-    const {reason, ...rest} = wait
-    for (const {id} of outgoingPayments) await waitOutgoingPayment(to, id, {...rest, ...(reason && {reason})})
+    for (const {id} of outgoingPayments) await waitOutgoingPayment(to, id, wait)
     return []
   }
   const refused = await refusedSweeps(to, rules, outgoingPayments)

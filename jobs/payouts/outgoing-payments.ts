@@ -1,5 +1,6 @@
 // Outgoing payments as the worker reads them: the purpose of each, its newest attempt, and what the indexer saw of it.
 import type pg from 'pg'
+import type {ReasonCode} from '../../base/reasons.ts'
 import {storable} from '../../base/text.ts'
 
 export interface Attempt {
@@ -121,7 +122,7 @@ export async function lowestUnsigned(
 export async function waitOutgoingPayment(
   {pool}: {pool: pg.Pool},
   id: string,
-  {reason, detail, ms}: {reason?: string; detail?: string; ms: number},
+  {reason, detail, ms}: {reason?: ReasonCode | null; detail?: string; ms: number},
 ): Promise<void> {
   await pool.query('select app.wait_outgoing_payment($1, $2, $3, $4)', [
     id,

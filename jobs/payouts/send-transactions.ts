@@ -6,9 +6,19 @@
 // one attempt per number. A node may be given the same bytes any number of times. After a crash, the row makes the outgoing payment due again.
 import type {Task} from 'graphile-worker'
 import {z} from 'zod'
+import type {ReasonCode} from '../../base/reasons.ts'
 import {step} from '../../base/step.ts'
 import {storable} from '../../base/text.ts'
-import {type Context, noNode, type PayoutChain, retryable, type Stored, unreachable, whyHalted} from './context.ts'
+import {
+  type Context,
+  noNode,
+  type PayoutChain,
+  retryable,
+  type Stored,
+  unreachable,
+  type Wait,
+  whyHalted,
+} from './context.ts'
 import {dueOutgoingPayments, lowestUnsigned, type OutgoingPayment, waitOutgoingPayment} from './outgoing-payments.ts'
 import {signAndStore} from './sign-attempts.ts'
 
@@ -88,7 +98,7 @@ async function withoutWaiting(to: Context, chain: PayoutChain, due: OutgoingPaym
 }
 
 /** What wakes it up is the indexer: a block, a rewind, or the proof that a transaction expired. */
-function whyIdle(chain: PayoutChain, outgoingPayment: OutgoingPayment): {reason?: string; detail?: string} | undefined {
+function whyIdle(chain: PayoutChain, outgoingPayment: OutgoingPayment): Partial<Wait> | undefined {
   const {expires, newest, cancelling, isIncluded, isContested, isFinal} = outgoingPayment
   if (isIncluded) return {}
   if (isContested)
@@ -129,7 +139,7 @@ async function attempts(
 ): Promise<Map<string, Stored>> {
   let wanted = open.filter(one => needsAttempt(chain, one))
   if (!wanted.length) return new Map()
-  const wait = async (outgoingPayments: OutgoingPayment[], reason: string, detail: string) => {
+  const wait = async (outgoingPayments: OutgoingPayment[], reason: ReasonCode, detail: string) => {
     for (const {id} of outgoingPayments) await waitOutgoingPayment(to, id, {reason, detail, ms: nodeRetryMs})
     wanted = wanted.filter(outgoingPayment => !outgoingPayments.includes(outgoingPayment))
     return []

@@ -1,7 +1,8 @@
 // Has custody sign planned attempts and stores the results. Promises: only stored attempts are returned. If a response of custody was lost,
 // custody returns the same signature again, and it is stored then.
+import {type FailureCode, type RefusalCode, reasonOf} from '../../base/reasons.ts'
 import {step} from '../../base/step.ts'
-import {type Context, type PayoutChain, type PlannedAttempt, retryable, type Stored} from './context.ts'
+import {type Context, type PayoutChain, type PlannedAttempt, retryable, type Stored, type Wait} from './context.ts'
 import type {Refusal, Signed} from './custody.ts'
 import {waitOutgoingPayment} from './outgoing-payments.ts'
 
@@ -16,24 +17,6 @@ const cancelRetryMs = 3000
 /** For limits that end with the day (raising the fee budget wakes the payment), and for a journal that may lack signatures. */
 const slowRetryMs = 300_000
 const lateRetryMs = 1000
-
-const slow = new Set(['fee_budget_reached', 'daily_limit', 'copy_unproven'])
-
-/** Refusals that pass by themselves and are not the payment's fault. A cancel would be refused too, or be worse than waiting. */
-export const passing = new Set([
-  ...slow,
-  'chain_halted',
-  'journal_ahead',
-  'journal_changed',
-  'fee_above_cap',
-  'fee_too_low',
-  'nonce_too_high',
-  'payment_locked',
-  'payment_contested',
-  'head_stale',
-  'txid_taken',
-  'sweep_too_dear',
-])
 
 /** The stored attempts by id of the outgoing payment. An outgoing payment whose attempt was not signed or not stored waits. */
 export async function signAndStore(
@@ -144,9 +127,10 @@ export async function refused(
     {outgoingPayment: outgoingPayment.id, chain: outgoingPayment.chain, code},
     `custody did not sign: ${message}`,
   )
-  const ms = slow.has(code) ? slowRetryMs : kind === 'cancel' ? cancelRetryMs : refusedRetryMs
+  const {ends, isSlow} = reasonOf(code)
+  const ms = isSlow ? slowRetryMs : kind === 'cancel' ? cancelRetryMs : refusedRetryMs
   await waitOutgoingPayment(to, outgoingPayment.id, {reason: code, detail: message, ms})
-  if (outgoingPayment.cancelling || passing.has(code)) return
+  if (outgoingPayment.cancelling || ends === 'by itself') return
   // What custody refuses for good is given up: it holds up later nonces, or keeps outputs. (For a payout, advance-payout.ts decides.)
   if (outgoingPayment.expires && (outgoingPayment.newest || code === 'transaction_expired')) {
     const {failsAs, afterMs} = endOf(to, code)
@@ -160,13 +144,12 @@ export async function refused(
 }
 
 /** How a payment ends whose transactions have all expired, if custody signs no other. Only the whitelist may still change. */
-function endOf({payoutTimeoutMs}: Context, code: string): {failsAs: string; afterMs: number} {
-  if (code === 'not_whitelisted') return {failsAs: 'address_not_whitelisted', afterMs: payoutTimeoutMs}
-  if (code === 'exceeds_received') return {failsAs: 'deposit_reorged', afterMs: 0}
-  return {failsAs: code === 'transaction_expired' ? code : 'custody_rejected', afterMs: 0}
+function endOf({payoutTimeoutMs}: Context, code: RefusalCode): {failsAs: FailureCode | undefined; afterMs: number} {
+  if (code === 'exceeds_received') return {failsAs: 'deposit_reorged', afterMs: 0} // what it claims was there when the first one was signed
+  return {failsAs: reasonOf(code).fails, afterMs: code === 'not_whitelisted' ? payoutTimeoutMs : 0}
 }
 
-function tooDear(more: bigint): {reason?: string; detail?: string} {
+function tooDear(more: bigint): Partial<Wait> {
   return more > 0n
     ? {reason: 'insufficient_treasury_funds', detail: `the network fee needs ${more} base units more`}
     : {}

@@ -83,9 +83,8 @@ grant execute on function app.payout_shortfall to sluice_jobs;
 create or replace function app.is_held_up(s app.outgoing_payment) returns boolean
 language sql stable set search_path = pg_catalog as $$
   select s.cancelling
-    or coalesce(s.waiting_since <= clock_timestamp() - interval '1 minute', false) and s.waiting_reason not in (
-      'chain_halted', 'no_node', 'node_unreachable', 'head_stale', 'custody_unreachable', 'fee_above_cap', 'fee_budget_reached',
-      'nonce_too_high', 'insufficient_treasury_funds', 'payment_locked', 'journal_ahead', 'journal_changed', 'copy_unproven')
+    or coalesce(s.waiting_since <= clock_timestamp() - interval '1 minute', false)
+      and exists (select from app.reason r where r.reason = s.waiting_reason and r.lies_with = 'payment')
     or (select count(*) from app.outgoing_attempt o where o.outgoing_payment_id = s.id) >= 3
 $$;
 comment on function app.is_held_up is 'Whether an outgoing payment under way should not be counted on: it is given up, has waited a minute for a reason of its own, or needed a third transaction.';

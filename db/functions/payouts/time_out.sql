@@ -32,10 +32,9 @@ begin
     return null;
   end if;
   if app.why_halted(p.chain) is not null or app.payout_waited(p) < timeout_ms * interval '1 millisecond' then return null; end if;
-  select w.reason, w.detail, k.code, k.message into why from app.why_payout_waits(p) w left join app.waiting_code k on w.reason = any(k.reasons);
+  select w.reason, w.detail, k.message, k.fails into why from app.why_payout_waits(p) w left join app.reason k using (reason);
   if why.reason is null and not app.is_cancellable(p) then return null; end if;
-  code := case when why.code in ('address_not_whitelisted', 'insufficient_treasury_funds', 'custody_rejected') then why.code
-    when why.reason = 'above_limit' then 'custody_rejected' else 'timed_out' end;
+  code := coalesce(why.fails, 'timed_out');
   if not app.fail_payout(of_payout, code, 'it could not be carried out in time: ' || coalesce(why.message, 'what it needs was still under way')) then return null; end if;
   update app.payout o set error_detail = nullif(concat_ws(': ', why.reason, why.detail), '') where o.id = of_payout;
   return code;

@@ -16,10 +16,9 @@ language sql stable set search_path = pg_catalog set plan_cache_mode = force_gen
     join lateral (select f.fate from app.attempt_fate f where f.chain = o.chain and f.txid = o.txid offset 0) f on f.fate = 'open' -- not computed for all that ever were
     where o.outgoing_payment_id = s.id and o.unproven is not null
     union all
-    (select 2, case when b.waiting_reason in ('chain_halted', 'journal_ahead', 'journal_changed', 'copy_unproven', 'no_node', 'node_unreachable', 'head_stale',
-        'custody_unreachable', 'fee_budget_reached', 'fee_above_cap') then b.waiting_reason else 'nonce_too_high' end, 'an earlier transaction of ' || b.fee_payer || ', with nonce ' || b.nonce || ', waits: ' || coalesce(b.waiting_detail, b.waiting_reason),
-      b.waiting_since
-    from app.outgoing_payment b
+    (select 2, case when r.lies_with = 'chain' then r.reason else 'nonce_too_high' end,
+      'an earlier transaction of ' || b.fee_payer || ', with nonce ' || b.nonce || ', waits: ' || coalesce(b.waiting_detail, b.waiting_reason), b.waiting_since
+    from app.outgoing_payment b left join app.reason r on r.reason = b.waiting_reason
     where s.waiting_reason = 'nonce_too_high' and b.chain = s.chain and b.fee_payer = s.fee_payer and b.nonce < s.nonce and b.status = 'allocated'
       and b.waiting_reason is not null order by b.nonce limit 1)
     union all
@@ -67,7 +66,7 @@ comment on function app.unfinished_sweeps is 'Which sweeps of a payout are not f
 create or replace function app.payout_waiting(p app.payout) returns json
 language sql stable security definer set search_path = pg_catalog as $$
   select json_build_object('code', k.code, 'message', k.message, 'since', app.iso(w.since))
-  from app.why_payout_waits(p) w join app.waiting_code k on w.reason = any(k.reasons)
+  from app.why_payout_waits(p) w join app.reason k on k.reason = w.reason and k.code is not null
 $$;
 comment on function app.payout_waiting is 'Why a payout waits, as the API shows it: {code, message, since}; null if nothing is in its way, or it has ended.';
 grant execute on function app.payout_waiting to sluice_api;

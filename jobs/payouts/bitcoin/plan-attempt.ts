@@ -3,7 +3,7 @@
 // now, the outgoing payment says why.
 import {scriptOfAddress} from '../../../chains/bitcoin/script.ts'
 import type {BitcoinSettings} from '../../../chains/bitcoin/settings.ts'
-import type {Context, PlannedAttempt} from '../context.ts'
+import type {Context, PlannedAttempt, Wait} from '../context.ts'
 import {type OutgoingPayment, waitOutgoingPayment} from '../outgoing-payments.ts'
 import type {BitcoinNode} from './node.ts'
 import {freeOutputs, reservedOutputs} from './outputs.ts'
@@ -135,7 +135,7 @@ async function waits(
   choose: Choose = () => why,
 ): Promise<undefined> {
   const {code} = settings.chain
-  const waiting =
+  const waiting: Pick<Wait, 'reason' | 'detail'> =
     'short' in why
       ? await whyShort(
           to,

@@ -1,6 +1,6 @@
 // What a Bitcoin transaction waits for if the free outputs are not enough: money, or only blocks. New coins (coinbase outputs) are final, and count
 // as ours, long before nodes let them be spent (100 blocks).
-import type {Context} from '../context.ts'
+import type {Context, Wait} from '../context.ts'
 import {immatureOutputs} from './outputs.ts'
 import type {Failure, Output, Selection} from './select.ts'
 
@@ -16,7 +16,7 @@ export async function whyShort(
   {chain, merchantId}: Of,
   detail: string,
   select: (more: Output[]) => Selection | Failure,
-): Promise<{reason: string; detail: string}> {
+): Promise<Pick<Wait, 'reason' | 'detail'>> {
   const immature = await immatureOutputs(pool, chain, merchantId)
   for (const height of new Set(immature.map(({matureAt}) => matureAt))) {
     const mature = immature.filter(({matureAt}) => matureAt <= height)

@@ -28,7 +28,7 @@ export function aboveCap(
   {settings}: Evm,
   {baseFee, priorityFee}: FeeMarket,
   gasLimit?: bigint,
-): {reason: string; detail: string} {
+): Pick<Wait, 'reason' | 'detail'> {
   const {code} = settings.chain
   const price = baseFee + priorityFee
   const more = 'and a transaction must be able to cost an eighth more twice, to be replaced'
