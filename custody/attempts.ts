@@ -1,9 +1,10 @@
 // Earlier attempts, from the journal, and what becomes of each (app.attempt_fate). Promises: the rows read from the table match the file, and no
 // attempt of a payout or a withdrawal is missing; otherwise nothing is signed.
 import type pg from 'pg'
+import type {Kind} from './intents.ts'
 import {entryColumns, type Journal} from './journal.ts'
 import type {Entry} from './journal-file.ts'
-import {type Kind, Refusal} from './refusal.ts'
+import {Refusal} from './refusal.ts'
 
 export type Details = Entry['details']
 
@@ -64,8 +65,15 @@ export async function findAttempts<D extends Details>(
   }))
 }
 
+/** What the attempt uses up, so that no other one with it can be mined: its nonce, or its first input. Null if it expires. */
+export function conflictKeyOf({sender, nonce, details}: Attempt): string | null {
+  if (nonce !== null) return `${sender}:${nonce}`
+  const {inputs} = details
+  return Array.isArray(inputs) ? inputs[0]! : null
+}
+
 /** The attempts signed for the same purpose. */
-export function attemptsFor<A extends Attempt>(attempts: A[], kind: Kind, subjectId: string): A[] {
+export function attemptsFor(attempts: Attempt[], kind: Kind, subjectId: string): Attempt[] {
   return attempts.filter(attempt => attempt.kind === kind && attempt.subjectId === subjectId)
 }
 

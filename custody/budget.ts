@@ -10,9 +10,8 @@
 import type pg from 'pg'
 import type {ChainSettings} from '../chains/families.ts'
 import type {ChainCode} from '../chains/registry.ts'
-import {familyOf} from './families.ts'
 import type {Known, Promised} from './known.ts'
-import type {Plan} from './policy.ts'
+import type {Plan} from './plan.ts'
 import {Refusal} from './refusal.ts'
 
 export interface Spent {
@@ -84,10 +83,7 @@ export class Budget {
   /** Counts the signature that comes next. Throws a Refusal if it must not be made. */
   async charge(plan: Plan): Promise<void> {
     const {chain} = plan
-    await this.checkHalt(chain, plan.outgoingPaymentId)
     const spent = await this.#read(chain)
-    const settings = this.#chains.get(chain)!
-    if (plan.kind === 'sweep') familyOf(settings).checkSweep(settings, plan)
     const before = await this.#costBefore(plan)
     const more = plan.maxFee - before
     const used = more > 0n ? spent.used + more : spent.used

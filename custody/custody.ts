@@ -1,4 +1,4 @@
-// Custody's work, one turn at a time: judge and sign (family.ts), write the journal (journal.ts), and only then respond. Promises: signed bytes
+// Custody's work, one turn at a time: judge (judge.ts), sign (family.ts), write the journal (journal.ts), and only then respond. Promises: signed bytes
 // in a response are in the journal, in the database and on disk. Every refusal is a row of custody.refusal and a log line. A failed turn
 // returns nothing, and the request can be repeated safely.
 import type pg from 'pg'
@@ -8,14 +8,16 @@ import type {ChainSettings} from '../chains/families.ts'
 import {type ChainCode, type Family, chain as registered} from '../chains/registry.ts'
 import type {Attempt} from './attempts.ts'
 import {Budget} from './budget.ts'
-import {beforeFirstSignature, detailsOfNew} from './expiry.ts'
+import {detailsOfNew} from './expiring.ts'
 import {familyOf} from './families.ts'
 import type {CustodyFamily, Signed} from './family.ts'
 import type {Authorise, AuthoriseResult, CheckResult, Intent, Refused, SignedResult, SignResult} from './intents.ts'
 import type {Draft, Journal} from './journal.ts'
+import {checkWhole, judge} from './judge.ts'
 import type {KeyStore} from './keys.ts'
 import {refusals, signatures} from './metrics.ts'
-import {checkPayout, type Own, type Plan, type PolicyContext, type TimeLeft} from './policy.ts'
+import {checkPayout} from './payments.ts'
+import type {Own, Plan, PolicyContext, TimeLeft} from './plan.ts'
 import {Refusal} from './refusal.ts'
 import type {Asked} from './requests.ts'
 
@@ -111,8 +113,8 @@ export class Custody {
     return await this.inTurn(async () => {
       await this.#context.journal.level()
       try {
-        const {chain} = await checkPayout(this.#context, payoutId)
-        beforeFirstSignature(this.#context, chain)
+        const chain = await checkPayout(this.#context, payoutId)
+        checkWhole(this.#context, chain)
         await this.#budget().check(chain, payoutId)
         return {ok: true}
       } catch (error) {
@@ -149,21 +151,23 @@ export class Custody {
     const family = familyOf(asked)
     const context = {...this.#context, family: asked.family, treasury: this.#treasuries[asked.family], timeLeft}
     try {
-      const decision = await family.judge(context, intent)
+      const decision = await judge(context, family, intent, budget)
       if ('attempt' in decision) return {response: responseOf(family, decision.attempt)}
       const {plan} = decision
-      if (isFirst(plan)) beforeFirstSignature(context, plan.chain)
-      await budget.charge(plan)
       const signed = await family.sign(context.chains.get(plan.chain)!, this.#keys, plan)
       const more = plan.conflictKey === null ? await detailsOfNew(context, plan, signed.txid) : {}
       const draft = draftOf(plan, {...signed, details: {...signed.details, ...more}})
       return {response: responseOf(family, {...signed, amount: plan.amount}), draft}
     } catch (error) {
-      return {response: await this.#refuse(error, intent, family.subject(intent))}
+      return {response: await this.#refuse(error, intent, subjectOf(intent))}
     }
   }
 
-  async #refuse(error: unknown, request: Intent & {payout_id?: string}, subject: string): Promise<Refused> {
+  async #refuse(
+    error: unknown,
+    request: Intent | {intent: 'check' | 'authorise'; [field: string]: unknown},
+    subject: string,
+  ): Promise<Refused> {
     if (!(error instanceof Refusal)) throw error
     const {code, message, needed} = error
     await this.#context.client.query({
@@ -177,13 +181,14 @@ export class Custody {
   }
 }
 
-/** What replaces or cancels a payment under way has its conflict key: whatever else was signed for it, only one of them can be mined. */
-function isFirst({conflictKey, isForPaymentUnderWay}: Plan): boolean {
-  return conflictKey === null || !isForPaymentUnderWay
+/** Of an intent, in the log. */
+function subjectOf(intent: Intent): string {
+  if ('payout_id' in intent) return intent.payout_id
+  return 'outgoing_payment_id' in intent ? intent.outgoing_payment_id : `${intent.chain} nonce ${intent.nonce}`
 }
 
 function inPlace(asked: Asked[]): Asked[] {
-  const placeOf = (one: Asked) => familyOf(one).place(one.intent)
+  const placeOf = (one: Asked) => familyOf(one).place?.(one.intent) ?? 0
   return asked.toSorted((a, b) => placeOf(a) - placeOf(b))
 }
 

@@ -1,197 +1,121 @@
-// What custody judges alike on all chains of accounts whose transactions expire: the intents, and what is checked before a payment, a withdrawal or a
-// sweep is signed. policy.ts has what all families share; expiry.ts says when there is another transaction at all. Promises: a payment has at most one
-// transaction that can still be mined. An intent names only the row that it is for, and in some families a fee; amount, recipient and source are read here.
-// There are no cancels, because what is not signed again ends by itself.
-import {z} from 'zod'
-import {type ChainSettings, familyOf} from '../chains/families.ts'
-import type {ChainCode, Family} from '../chains/registry.ts'
-import {type Attempt, attemptsFor, checkJournal, findAttempts} from './attempts.ts'
-import {attemptToRepeat, type Lifetime} from './expiry.ts'
-import {chainOf, id} from './intents.ts'
-import type {KeyPath} from './keys.ts'
-import {
-  checkAsset,
-  checkPay,
-  checkWithdraw,
-  type Decision,
-  type FamilyContext,
-  findOutgoingPayment,
-  findPayout,
-  findWithdrawal,
-  lockOutgoingPayment,
-  type Own,
-  type OwnRow,
-  ownOf,
-  type Plan,
-  type Purpose,
-  purposeOfPayout,
-  purposeOfWithdrawal,
-} from './policy.ts'
+// Where transactions expire: what is signed for a payment that was signed for before, and how long a signature is valid. Promises: a new transaction is signed
+// only if every earlier one of the payment, by the journal, can never be mined; otherwise the earlier bytes are given again. Custody itself takes the
+// lifetime from the blocks that the indexer linked, so that nobody who asks can name a false end. If it could, it would get a second signature. There are no
+// cancels, because what is not signed again ends by itself.
+import {type ExpirySettings, lifetimeMarginMs} from '../chains/expiry-settings.ts'
+import type {Attempt, Details} from './attempts.ts'
+import type {Plan, PolicyContext} from './plan.ts'
 import {Refusal} from './refusal.ts'
 
-/** The intents of a family, whose name ends theirs, and what they name besides their row. */
-export function expiringIntents<F extends Family, More extends z.ZodRawShape>(family: F, more: More) {
-  return z.discriminatedUnion('intent', [
-    z.strictObject({intent: z.literal(`pay_${family}`), payout_id: id, ...more}),
-    z.strictObject({intent: z.literal(`sweep_${family}`), chain: chainOf(family), outgoing_payment_id: id, ...more}),
-    z.strictObject({intent: z.literal(`withdraw_${family}`), outgoing_payment_id: id, ...more}),
-  ])
+/** As in the journal (details.lifetime): no block at or below `from` can hold the transaction, and none after the first one at or past `end`. */
+export interface Lifetime {
+  from: number
+  /** A height, or the time of a block in ms. */
+  end: number
+  /** By this time the chain is past the end, unless it stands still. */
+  clock_ms: number
 }
 
-type Sweep = {chain: ChainCode; outgoing_payment_id: string}
-type Withdraw = {outgoing_payment_id: string}
-export type ExpiringIntent = {intent: string} & ({payout_id: string} | Sweep | Withdraw)
-
-/** What a family adds to a plan. */
-interface Terms {
-  maxFee: bigint
-  lifetime: Lifetime
+/**
+ * The earlier attempt whose bytes are given again; undefined if the next one is a first signature. `attempts` are all that the journal has for the
+ * payment.
+ */
+export function attemptToRepeat<A extends Attempt>(
+  attempts: A[],
+  {maxLapses}: Pick<ExpirySettings, 'maxLapses'>,
+): A | undefined {
+  const alive = attempts.filter(({fate}) => fate !== 'dead')
+  if (alive.length > 1)
+    throw new Refusal(
+      'payment_contested',
+      `${alive.length} transactions of this payment may still be mined: a rewind took back the proof that one had expired; wait until one is final`,
+    )
+  if (alive.length) return alive[0]
+  const lapses = attempts.filter(({lapsed}) => lapsed).length
+  if (lapses >= maxLapses)
+    throw new Refusal('transaction_expired', `${lapses} transactions of this payment expired before a block took them`)
+  return undefined
 }
 
-export interface ExpiringPlan extends Plan, Terms {
-  /** Of the key of the address that the money comes from. */
-  path: KeyPath
-  /** Of the key of who pays the fee: mostly the same. */
-  feePayerPath: KeyPath
+/** Where the chain stands. */
+export interface Linked {
+  headHeight: number
+  headHash: string
+  headTimeMs: number
+  finalHeight: number
+  finalHash: string
+  /** The clock of the database. */
+  nowMs: number
 }
 
-/** What the families differ in. */
-export interface Rules<T extends Terms> {
-  /** After this many transactions of a payment that expired, there is no other. */
-  maxLapses(settings: ChainSettings): number
-  /** The terms of the next transaction, which so many keys sign. Throws a Refusal. */
-  terms(context: FamilyContext, purpose: Purpose, signatures: 1 | 2): Promise<T>
-}
-
-export const subjectOf = (intent: ExpiringIntent): string =>
-  'payout_id' in intent ? intent.payout_id : intent.outgoing_payment_id
-
-export async function judgeExpiring<T extends Terms>(
-  context: FamilyContext,
-  intent: ExpiringIntent,
-  rules: Rules<T>,
-): Promise<Decision<ExpiringPlan & T>> {
-  if ('payout_id' in intent) return await judgePay(context, intent.payout_id, rules)
-  if ('chain' in intent) return await judgeSweep(context, intent, rules)
-  return await judgeWithdraw(context, intent, rules)
-}
-
-async function judgePay<T extends Terms>(context: FamilyContext, payoutId: string, rules: Rules<T>) {
-  const locked = await lockOutgoingPayment(context, {payoutId})
-  const payout = await findPayout(context, payoutId)
-  const {id: outgoingPaymentId} = await findOutgoingPayment(context, payout.chain, locked)
-  const purpose = purposeOfPayout(payout)
-  const {before, attempt} = await earlierOf(context, purpose, rules)
-  await checkPay(context, payout, before, {isFirst: !attempt})
-  if (attempt) return {attempt}
-  return await planOf(context, purpose, rules, {own: context.treasury, outgoingPaymentId, before})
-}
-
-async function judgeWithdraw<T extends Terms>(context: FamilyContext, intent: Withdraw, rules: Rules<T>) {
-  const locked = await lockOutgoingPayment(context, {id: intent.outgoing_payment_id})
-  const withdrawal = await findWithdrawal(context, locked)
-  const purpose = purposeOfWithdrawal(withdrawal)
-  const {before, attempt} = await earlierOf(context, purpose, rules)
-  await checkWithdraw(context, withdrawal, before, {isFirst: !attempt})
-  if (attempt) return {attempt}
-  return await planOf(context, purpose, rules, {own: context.treasury, outgoingPaymentId: withdrawal.id, before})
-}
-
-async function judgeSweep<T extends Terms>(
-  context: FamilyContext,
-  {chain, outgoing_payment_id}: Sweep,
-  rules: Rules<T>,
-) {
-  const locked = await lockOutgoingPayment(context, {id: outgoing_payment_id})
-  checkJournal(context, chain)
-  const {
-    id: outgoingPaymentId,
-    kind,
-    token,
-    amount,
-    source,
-    feePayer,
-  } = await findOutgoingPayment(context, chain, locked)
-  checkAsset(context, {chain, token})
-  const own = await findOwn(context, source)
-  if (kind !== 'sweep' || own.path.purpose !== 'deposit' || amount <= 0n)
-    throw new Refusal('not_ours', 'only a sweep moves money, from a deposit address to the treasury')
-  const purpose: Purpose = {
-    kind: 'sweep',
-    chain,
-    subjectId: outgoingPaymentId,
-    merchantId: own.merchantId,
-    token,
-    amount,
-    destination: context.treasury.address,
-    details: {},
-  }
-  const {attempt} = await earlierOf(context, purpose, rules)
-  if (attempt) return {attempt}
-  const payer = payerOf(context, chain, own, feePayer)
-  return await planOf(context, purpose, rules, {own, payer, outgoingPaymentId, before: []})
-}
-
-/** Who pays for a sweep as it was begun: the address itself or, where the chain lets another account pay, the treasury. */
-function payerOf({chains, treasury}: FamilyContext, chain: ChainCode, own: Own, feePayer: string): Own {
-  if (feePayer === own.address) return own
-  const {nativeSweepsPaidBy} = familyOf(chains.get(chain)!)
-  if (feePayer === treasury.address && nativeSweepsPaidBy === 'treasury') return treasury
-  throw new Refusal('not_ours', `${feePayer} pays for no sweep of ${own.address}`)
-}
-
-interface Earlier {
-  before: Attempt[]
-  /** What is given again. */
-  attempt?: Attempt
-}
-
-async function earlierOf(
-  context: FamilyContext,
-  {kind, chain, subjectId}: Purpose,
-  {maxLapses}: Pick<Rules<Terms>, 'maxLapses'>,
-): Promise<Earlier> {
-  const before = attemptsFor(await findAttempts(context, chain, [], subjectId), kind, subjectId!)
-  return {before, attempt: attemptToRepeat(before, {maxLapses: maxLapses(context.chains.get(chain)!)})}
-}
-
-interface Use {
-  /** Whose money moves. */
-  own: Own
-  /** Who pays the fee; absent: the same. */
-  payer?: Pick<Own, 'address' | 'path'>
-  outgoingPaymentId: string
-  before: Attempt[]
-}
-
-async function planOf<T extends Terms>(
-  context: FamilyContext,
-  purpose: Purpose,
-  rules: Rules<T>,
-  {own: {address, path}, payer = {address, path}, outgoingPaymentId, before}: Use,
-): Promise<{plan: ExpiringPlan & T}> {
-  const plan = {
-    ...purpose,
-    source: address,
-    feePayer: payer.address,
-    nonce: null,
-    conflictKey: null,
-    outgoingPaymentId,
-    isForPaymentUnderWay: before.length > 0,
-    path,
-    feePayerPath: payer.path,
-    ...(await rules.terms(context, purpose, payer.address === address ? 1 : 2)),
-  }
-  return {plan}
-}
-
-async function findOwn({client, family}: FamilyContext, address: string): Promise<Own> {
-  const {rows} = await client.query<OwnRow>({
-    name: 'find_own_expiring',
-    text: 'select address, purpose, derivation_index as index, merchant_id from custody.address where family = $1 and address = $2',
-    values: [family, address],
+/**
+ * Throws a Refusal that passes if the indexer linked no block for too long: what it has not seen may be long past. Where the end is a time, also if the
+ * head's time is not the clock's: a node that forges a head in the future would get a transaction that becomes valid later, without anybody asking.
+ */
+export async function linkedNow(
+  {client}: Pick<PolicyContext, 'client'>,
+  chain: string,
+  {maxHeadAgeMs}: Pick<ExpirySettings, 'maxHeadAgeMs'>,
+): Promise<Linked> {
+  const {rows} = await client.query<Linked & {headAgeMs: number; endsBy: string | null}>({
+    name: 'linked_now',
+    text: `select c.head_height as "headHeight", c.head_hash as "headHash", c.final_height as "finalHeight", c.final_hash as "finalHash", k.ends_by as "endsBy",
+        extract(epoch from c.head_time)::float8 * 1000 as "headTimeMs", extract(epoch from clock_timestamp())::float8 * 1000 as "nowMs",
+        extract(epoch from clock_timestamp() - c.head_moved_at)::float8 * 1000 as "headAgeMs"
+      from chain.cursor c join app.chain k using (chain) where c.chain = $1`,
+    values: [chain],
   })
-  const [own] = rows
-  if (!own) throw new Refusal('not_ours', `${address} is not an address of this service`)
-  return ownOf(family, own)
+  const [linked] = rows
+  if (!linked || linked.headAgeMs > maxHeadAgeMs)
+    throw new Refusal('head_stale', `the indexer of ${chain} linked no block for more than ${maxHeadAgeMs} ms`)
+  const aheadMs = linked.headTimeMs - linked.nowMs
+  if (linked.endsBy === 'time' && Math.abs(aheadMs) > lifetimeMarginMs)
+    throw new Refusal(
+      'head_stale',
+      `the time of the newest block of ${chain} is ${Math.round(Math.abs(aheadMs))} ms ${aheadMs > 0 ? 'ahead of' : 'behind'} the clock`,
+    )
+  return linked
+}
+
+/** A lifetime that ends `blocks` after the head; a block takes `blockMs` at most. */
+export function lifetimeInBlocks({finalHeight, headHeight, nowMs}: Linked, blocks: number, blockMs: number): Lifetime {
+  return {
+    from: finalHeight,
+    end: headHeight + blocks,
+    clock_ms: Math.ceil(nowMs) + blocks * blockMs + lifetimeMarginMs,
+  }
+}
+
+/** A lifetime that ends `ms` after the head's time: never further ahead of the clock than that and the margin, as linkedNow ensures. */
+export function lifetimeInTime({finalHeight, headTimeMs}: Linked, ms: number): Lifetime {
+  const end = Math.floor(headTimeMs) + ms
+  return {from: finalHeight, end, clock_ms: end + lifetimeMarginMs}
+}
+
+/** Equal transactions have the same id, and only one of them pays. Throws a Refusal if something was signed with this id. */
+async function refuseKnown({client}: PolicyContext, chain: string, txid: string): Promise<void> {
+  const {rowCount} = await client.query({
+    name: 'find_txid',
+    text: 'select from custody.journal where stream = $1 and txid = $2',
+    values: [chain, txid],
+  })
+  if (rowCount) throw new Refusal('txid_taken', `${txid} was signed before, for something else`)
+}
+
+/** The earlier transactions of the payment that are dead only because an operator decided that no block holds them. */
+async function decidedAbsent({client}: PolicyContext, {chain, subjectId}: Plan): Promise<string[]> {
+  const {rows} = await client.query<{txid: string}>({
+    name: 'decided_absent',
+    text: `select j.txid from custody.journal j join chain.lapse l on l.chain = j.stream and l.txid = j.txid
+      where j.stream = $1 and j.subject_id = $2 and l.evidence ->> 'decided' = 'absent' order by j.seq`,
+    values: [chain, subjectId],
+  })
+  return rows.map(({txid}) => txid)
+}
+
+/** What the journal says of a new signature, where transactions expire: the operator's decisions that it rests on. Throws a Refusal if it may not be made. */
+export async function detailsOfNew(context: PolicyContext, plan: Plan, txid: string): Promise<Details> {
+  await refuseKnown(context, plan.chain, txid)
+  const absent = await decidedAbsent(context, plan)
+  return absent.length ? {absent} : {}
 }

@@ -1,19 +1,21 @@
-// What a family of chains provides for custody. Each is a folder here, and one line in families.ts. A family must promise: all attempts of a
-// purpose share what makes them exclude each other (plan.conflictKey), or each expires, and the next one is signed by the rules of expiry.ts. It judges by the journal and by the rows that policy.ts names.
-// It knows no node.
+// What a family of chains provides for custody. Each is a folder here, and one line in families.ts. A family must promise: all attempts of a purpose share
+// what makes them exclude each other (conflictKey), or each expires. It plans what the judge has found (judge.ts), by the journal and by rows that only the
+// indexers and the owner of the database write. It knows no node.
 import type {z} from 'zod'
 import type {CommonSettings} from '../chains/chain-settings.ts'
 import type {ChainSettings} from '../chains/families.ts'
-import type {Details} from './attempts.ts'
+import type {Attempt, Details} from './attempts.ts'
 import type {Authorise, Intent} from './intents.ts'
 import type {Draft} from './journal.ts'
 import type {KeyFamily, KeyStore} from './keys.ts'
-import type {Decision, FamilyContext, Plan} from './policy.ts'
+import type {OutgoingPayment} from './outgoing-payments.ts'
+import type {Decision, FamilyContext, Own, Plan, Purpose} from './plan.ts'
 
+/** `T`: what the family adds to a plan, or says otherwise than the judge. */
 export interface CustodyFamily<
   S extends CommonSettings = ChainSettings,
   I extends Intent = Intent,
-  P extends Plan = Plan,
+  T extends Terms = Terms,
   D extends Details = Details,
 > extends KeyFamily {
   /** The address of a public key, in its display form. The settings are of any of the family's chains, which share the address. */
@@ -22,15 +24,15 @@ export interface CustodyFamily<
   otherNetwork?(made: string, known: string): string | undefined
   /** The family's intents. No other family uses their names. */
   intents: z.ZodDiscriminatedUnion & z.ZodType<I>
-  /** The intents of a request are judged in the order of this number, then in the order of the request. */
-  place(intent: I): number
-  /** The name of the intent's subject in the log. */
-  subject(intent: I): string
-  /** Throws a Refusal if nothing may be signed. */
-  judge(context: FamilyContext, intent: I): Promise<Decision<P>>
-  /** Throws a Refusal unless a sweep is worth its highest possible cost. */
-  checkSweep(settings: S, sweep: P): void
-  sign(settings: S, keys: KeyStore, plan: P): Promise<Signed<D>>
+  /** The intents of a request are judged in the order of this number, then in the order of the request. Absent: in that order alone. */
+  place?(intent: I): number
+  /** What the transaction would use up. Whatever was signed with one of these may still be mined in its place. Absent where attempts expire. */
+  keysOf?(intent: I, payer: Own): string[]
+  /** How the transaction is made that the case asks for, or what was signed before. Throws a Refusal if there may be none. */
+  plan(context: FamilyContext, of: Case, intent: I): Promise<Decision<T>>
+  /** Throws a Refusal unless a sweep is worth its highest possible cost. Absent: by SWEEP_FEE_PERCENT. */
+  checkSweep?(settings: S, sweep: Plan & T): void
+  sign(settings: S, keys: KeyStore, plan: Plan & T): Promise<Signed<D>>
   /**
    * The data of the call that uses the authorisation of a sweep, and its entry of the journal if it is new. Throws a Refusal if there may be none. Absent where
    * what a sweep costs is known without.
@@ -41,6 +43,29 @@ export interface CustodyFamily<
   /** What stands for its fees in the journal's entry of a transaction that was found in a block, where it cost this. Absent where nothing does. */
   found?(fee: string): Details
 }
+
+/** What an intent is for, and whose money moves. */
+export interface Matter {
+  purpose: Purpose
+  /** The address that the money comes from; where outputs exclude, their owners are found with them. */
+  from: Own
+  /** Who pays the network fee. */
+  payer: Own
+  /** The status of its payout, if it pays one. */
+  status?: string
+}
+
+/** What a family plans by. */
+export interface Case extends Matter {
+  outgoingPayment: OutgoingPayment
+  /** Everything that was signed with any of the intent's keys, or for this subject, in order. */
+  attempts: Attempt[]
+  /** Those for the same purpose. */
+  before: Attempt[]
+}
+
+/** What every family says of a plan. */
+export type Terms = Pick<Plan, 'maxFee'> & Partial<Plan>
 
 /** What was signed, and what the journal records of it besides the plan. */
 export interface Signed<D extends Details = Details> {

@@ -1,7 +1,7 @@
 // What the intents of all families share, and custody's responses. Each family's intents are in its folder. docs/custody.md explains them.
 import {z} from 'zod'
 import type {RefusalCode} from '../base/reasons.ts'
-import {chainCodes, chains, type Family} from '../chains/registry.ts'
+import {type ChainCode, chainCodes, chains, type Family} from '../chains/registry.ts'
 
 /** An amount in base units. */
 export const units = z.string().regex(/^(0|[1-9]\d{0,76})$/, 'must be a whole number in base units, as a string')
@@ -20,9 +20,33 @@ export type Trial = z.infer<typeof Trial>
 export const Authorise = z.union([OfSweep, Trial])
 export type Authorise = OfSweep | Trial
 
-/** An intent of any family. Its name says which family. */
-export interface Intent {
-  intent: string
+/** What a signature is for. */
+export type Kind = 'pay' | 'sweep' | 'withdraw' | 'cancel'
+
+/** An intent of any family, and the row that it is for. Its name says what it asks for, and which family. */
+export type Intent = {intent: string} & (
+  | {payout_id: string}
+  | {outgoing_payment_id: string; chain?: ChainCode}
+  | {chain: ChainCode; sender: string; nonce: number}
+)
+
+/** What an intent asks for: the first word of its name. A CPFP child is a sweep. */
+export function kindOf({intent}: Intent): Kind {
+  const [word] = intent.split('_') as [Kind | 'cpfp']
+  return word === 'cpfp' ? 'sweep' : word
+}
+
+/** The intents that every family has, whose names end alike, with what else they name. */
+export function intentsOf<F extends Family, E extends string, More extends z.ZodRawShape>(
+  family: F,
+  end: E,
+  more: More,
+) {
+  return [
+    z.strictObject({intent: z.literal(`pay_${end}`), payout_id: id, ...more}),
+    z.strictObject({intent: z.literal(`sweep_${end}`), chain: chainOf(family), outgoing_payment_id: id, ...more}),
+    z.strictObject({intent: z.literal(`withdraw_${end}`), outgoing_payment_id: id, ...more}),
+  ] as const
 }
 
 /** Why something is not signed. `needed`, for fee_too_low: the least that a replacement must pay. */

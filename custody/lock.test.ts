@@ -215,7 +215,7 @@ describe.each(cases)('$name', ({make}) => {
     await world.db.rows(endIt, [id])
     const higher = 'fee' in intent ? {fee: '5000'} : higherFees
     const [response] = await world.sign({...intent, ...higher})
-    expect(response.code).toBe(intent.intent === 'cpfp_outputs' ? 'unknown_settlement' : 'wrong_state')
+    expect(response.code).toBe('wrong_state')
     expect(await world.journal()).toEqual(before)
   })
 })

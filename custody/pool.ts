@@ -9,7 +9,7 @@ import type {Derive} from './addresses.ts'
 import {familyNames, familyOf} from './families.ts'
 import {type Draft, insertEntry, type Journal, missingEntries} from './journal.ts'
 import type {KeyPath} from './keys.ts'
-import type {Own} from './policy.ts'
+import type {Own} from './plan.ts'
 
 /** Notified by the API when it finds no free address. */
 export const channel = 'address_pool_low'

@@ -2,9 +2,6 @@
 import type {RefusalCode} from '../base/reasons.ts'
 import type {Refused} from './intents.ts'
 
-/** What a signature is for. */
-export type Kind = 'pay' | 'sweep' | 'withdraw' | 'cancel'
-
 export class Refusal extends Error {
   readonly code: RefusalCode
   readonly needed: Refused['needed']

@@ -4,10 +4,10 @@ import type {BitcoinSettings} from '../../chains/bitcoin/settings.ts'
 import type {CustodyFamily} from '../family.ts'
 import {secp256k1} from '../secp256k1.ts'
 import {BitcoinIntent} from './intents.ts'
-import {type BitcoinPlan, checkSweep, type Details, judge} from './judge.ts'
+import {type BitcoinTerms, checkSweep, type Details, keysOf, planOf} from './plan.ts'
 import {signTransaction} from './sign.ts'
 
-export const bitcoin: CustodyFamily<BitcoinSettings, BitcoinIntent, BitcoinPlan, Details> = {
+export const bitcoin: CustodyFamily<BitcoinSettings, BitcoinIntent, BitcoinTerms, Details> = {
   curve: secp256k1,
   branches: {deposit: "m/84'/1'/0'/0/i", treasury: "m/84'/1'/1'/0/i"}, // BIP-84, with the coin type of all test networks
   address: (publicKey, {chain, network}) => keyAddress(publicKey, chain.networks[network]),
@@ -19,9 +19,8 @@ export const bitcoin: CustodyFamily<BitcoinSettings, BitcoinIntent, BitcoinPlan,
     )
   },
   intents: BitcoinIntent,
-  place: () => 0,
-  subject: intent => (intent.intent === 'pay_outputs' ? intent.payout_id : intent.outgoing_payment_id),
-  judge,
+  keysOf,
+  plan: planOf,
   checkSweep,
   async sign(_settings, keys, plan) {
     const {txid, raw, vsize} = await signTransaction(plan, keys)

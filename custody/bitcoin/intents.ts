@@ -1,7 +1,7 @@
 // The intents that custody takes on Bitcoin. A signed transaction spends outputs; its first input identifies it. The worker has these shapes too
 // (jobs/payouts/bitcoin/).
 import {z} from 'zod'
-import {chainOf, id, units} from '../intents.ts'
+import {chainOf, id, intentsOf, units} from '../intents.ts'
 
 const chain = chainOf('bitcoin')
 /** Nodes relay transactions with up to about 1,470 inputs. */
@@ -19,17 +19,13 @@ const inputsAndFee = {
   fee: units,
 }
 
-const Pay = z.strictObject({intent: z.literal('pay_outputs'), payout_id: id, ...inputsAndFee})
-const Sweep = z.strictObject({intent: z.literal('sweep_outputs'), outgoing_payment_id: id, chain, ...inputsAndFee})
-const Cpfp = z.strictObject({intent: z.literal('cpfp_outputs'), outgoing_payment_id: id, chain, ...inputsAndFee})
-const Withdraw = z.strictObject({intent: z.literal('withdraw_outputs'), outgoing_payment_id: id, ...inputsAndFee})
-const Cancel = z.strictObject({intent: z.literal('cancel_outputs'), outgoing_payment_id: id, chain, ...inputsAndFee})
+const ofRow = {outgoing_payment_id: id, chain, ...inputsAndFee}
+const Cpfp = z.strictObject({intent: z.literal('cpfp_outputs'), ...ofRow})
+const Cancel = z.strictObject({intent: z.literal('cancel_outputs'), ...ofRow})
 
-export const BitcoinIntent = z.discriminatedUnion('intent', [Pay, Sweep, Cpfp, Withdraw, Cancel])
-
-export type Pay = z.infer<typeof Pay>
-export type Sweep = z.infer<typeof Sweep>
-export type Cpfp = z.infer<typeof Cpfp>
-export type Withdraw = z.infer<typeof Withdraw>
-export type Cancel = z.infer<typeof Cancel>
+export const BitcoinIntent = z.discriminatedUnion('intent', [
+  ...intentsOf('bitcoin', 'outputs', inputsAndFee),
+  Cpfp,
+  Cancel,
+])
 export type BitcoinIntent = z.infer<typeof BitcoinIntent>

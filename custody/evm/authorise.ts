@@ -8,10 +8,11 @@ import {checkRows} from '../attempts.ts'
 import type {Authorise, OfSweep, Trial} from '../intents.ts'
 import {type Draft, entryColumns} from '../journal.ts'
 import type {Entry} from '../journal-file.ts'
+import {begunSweep} from '../judge.ts'
 import type {KeyStore} from '../keys.ts'
-import {checkAsset, type FamilyContext, type Own} from '../policy.ts'
+import {checkAsset, type FamilyContext, findOwn, type Own} from '../plan.ts'
 import {Refusal} from '../refusal.ts'
-import {findOwn, findSweep} from './judge.ts'
+import {checkAsBegun} from './plan.ts'
 import {authorisationNonce, type Token, trialNonce} from './sign.ts'
 import {receiveData} from './sign-plan.ts'
 
@@ -21,11 +22,13 @@ export async function authorise(
   request: Authorise,
 ): Promise<{data: string; draft?: Draft}> {
   if (!('outgoing_payment_id' in request)) return {data: await trialOf(context, keys, request)}
-  const {source, isNative} = await findSweep(context, request)
-  if (isNative) throw new Refusal('unknown_settlement', `a sweep of ${request.token} needs no authorisation`)
+  const sweep = await begunSweep(context, request)
+  const source = await checkAsBegun(context, sweep, request)
+  const settings = evmSettings(context.chains.get(request.chain))
+  if (request.token === settings.chain.assets[0].token)
+    throw new Refusal('unknown_settlement', `a sweep of ${request.token} needs no authorisation`)
   const before = await find(context, request)
   if (before) return {data: sameAs(before, request, source)}
-  const settings = evmSettings(context.chains.get(request.chain))
   const data = await dataOf(settings, keys, request, source, context.treasury)
   return {data, draft: draftOf(request, source, context.treasury, data)}
 }

@@ -4,21 +4,18 @@ import type {CustodyFamily} from '../family.ts'
 import {secp256k1} from '../secp256k1.ts'
 import {authorise} from './authorise.ts'
 import {EvmIntent} from './intents.ts'
-import {checkSweep, type Details, type EvmPlan, judge} from './judge.ts'
+import {checkSweep, type Details, type EvmTerms, keysOf, planOf} from './plan.ts'
 import {addressOf} from './sign.ts'
 import {signPlan} from './sign-plan.ts'
 
-export const evm: CustodyFamily<EvmSettings, EvmIntent, EvmPlan, Details> = {
+export const evm: CustodyFamily<EvmSettings, EvmIntent, EvmTerms, Details> = {
   curve: secp256k1,
   branches: {deposit: "m/44'/60'/0'/0/i", treasury: "m/44'/60'/1'/0/i"}, // BIP-44
   address: addressOf,
   intents: EvmIntent,
   place: ({nonce}) => nonce, // lower nonces are signed first
-  subject(intent) {
-    if (intent.intent === 'cancel') return `${intent.chain} nonce ${intent.nonce}`
-    return intent.intent === 'pay' ? intent.payout_id : intent.outgoing_payment_id
-  },
-  judge,
+  keysOf,
+  plan: planOf,
   checkSweep,
   sign: signPlan,
   authorise,

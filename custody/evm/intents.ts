@@ -32,10 +32,7 @@ const Cancel = z.strictObject({intent: z.literal('cancel'), chain, sender: addre
 
 export const EvmIntent = z.discriminatedUnion('intent', [Pay, Sweep, Withdraw, Cancel])
 
-export type Pay = z.infer<typeof Pay>
-export type Sweep = z.infer<typeof Sweep>
-export type Withdraw = z.infer<typeof Withdraw>
-export type Cancel = z.infer<typeof Cancel>
+export type SweepIntent = z.infer<typeof Sweep>
 export type EvmIntent = z.infer<typeof EvmIntent>
 
 /** Fees as requests, responses and the journal have them. */

@@ -3,9 +3,12 @@ import type {Hex} from 'viem'
 import {type EvmSettings, erc20} from '../../chains/evm/settings.ts'
 import type {Signed} from '../family.ts'
 import type {KeyPath, KeyStore} from '../keys.ts'
+import type {Plan} from '../plan.ts'
 import {readSignature} from '../secp256k1.ts'
-import type {Details, EvmPlan} from './judge.ts'
+import type {Details, EvmTerms} from './plan.ts'
 import {authorisationNonce, receiveCall, type Sign, signTransaction, type Token, transferCall} from './sign.ts'
+
+type EvmPlan = Plan & EvmTerms
 
 export async function signPlan(settings: EvmSettings, keys: KeyStore, plan: EvmPlan): Promise<Signed<Details>> {
   const {maxFeePerGas, maxPriorityFeePerGas, gasLimit} = plan.fees
@@ -21,13 +24,13 @@ async function transactionOf(settings: EvmSettings, keys: KeyStore, plan: EvmPla
   const {nonce, fees, paths, source, destination, amount} = plan
   const token = tokenOf(settings, plan)
   const common = {chainId: settings.chainId, nonce, ...fees}
-  if (!token) return await signTransaction({...common, to: destination, value: amount}, signer(keys, paths.sender))
+  if (!token) return await signTransaction({...common, to: destination, value: amount}, signer(keys, paths.feePayer))
   const from = {address: source, path: paths.source}
   const data =
     plan.kind === 'sweep'
-      ? await receiveData(keys, token, {from, to: destination, amount, nonce: authorisationNonce(plan.subjectId!)})
+      ? await receiveData(keys, token, {from, to: destination, amount, nonce: authorisationNonce(plan.subjectId)})
       : transferCall(destination, amount)
-  return await signTransaction({...common, to: token.contract, value: 0n, data}, signer(keys, paths.sender))
+  return await signTransaction({...common, to: token.contract, value: 0n, data}, signer(keys, paths.feePayer))
 }
 
 interface TokenSweep {

@@ -1,23 +1,25 @@
 // The chains of Solana in custody.
+import {z} from 'zod'
 import {addressOf} from '../../chains/solana/address.ts'
 import type {SolanaSettings} from '../../chains/solana/settings.ts'
 import {ed25519} from '../ed25519.ts'
-import {subjectOf} from '../expiring.ts'
 import type {CustodyFamily} from '../family.ts'
-import {checkSweepFee} from '../policy.ts'
-import {Intent, judge, type SolanaPlan} from './judge.ts'
+import {intentsOf, units} from '../intents.ts'
+import {type SolanaTerms, termsOf} from './plan.ts'
 import {type SolanaDetails, sign} from './sign.ts'
 
-export const solana: CustodyFamily<SolanaSettings, Intent, SolanaPlan, SolanaDetails> = {
+const Intent = z.discriminatedUnion('intent', intentsOf('solana', 'solana', {priority_fee: units}))
+
+export const solana: CustodyFamily<SolanaSettings, z.infer<typeof Intent>, SolanaTerms, SolanaDetails> = {
   curve: ed25519,
   // As in wallets, whose accounts are the index. The last one is the treasury's: there are not so many deposit addresses.
   branches: {deposit: "m/44'/501'/i'/0'", treasury: "m/44'/501'/2147483647'/i'"},
   address: addressOf,
   intents: Intent,
-  place: () => 0,
-  subject: subjectOf,
-  judge,
-  checkSweep: checkSweepFee,
+  async plan(context, {purpose, from, payer}, {priority_fee}) {
+    const signatures = payer.address === from.address ? 1 : 2
+    return {plan: await termsOf(context, purpose, signatures, BigInt(priority_fee))}
+  },
   sign: async (_settings, keys, plan) => await sign(keys, plan),
   fees: ({max_fee, priority_fee}) => ({max_fee, priority_fee}),
 }

@@ -4,16 +4,17 @@ import {messageOf, type Payment, parsePayment, rawOf} from '../../chains/solana/
 import type {Details} from '../attempts.ts'
 import type {Signed} from '../family.ts'
 import type {KeyStore} from '../keys.ts'
-import type {SolanaPlan} from './judge.ts'
+import type {Plan} from '../plan.ts'
+import type {SolanaTerms} from './plan.ts'
 
 export type SolanaDetails = Details & {max_fee: string; priority_fee: string}
 
-export async function sign(keys: KeyStore, plan: SolanaPlan): Promise<Signed<SolanaDetails>> {
-  const {path, feePayerPath, source: from, destination: to, feePayer, lifetime, priorityFee, ...rest} = plan
+export async function sign(keys: KeyStore, plan: Plan & SolanaTerms): Promise<Signed<SolanaDetails>> {
+  const {paths, source: from, destination: to, feePayer, lifetime, priorityFee, ...rest} = plan
   const {amount, blockhash, computeUnitLimit} = rest
   const payment: Payment = {from, to, feePayer, amount, blockhash, computeUnitLimit, priorityFee}
   const message = messageOf(payment)
-  const signers = feePayer === from ? [path] : [feePayerPath, path] // in the order of signersOf
+  const signers = feePayer === from ? [paths.source] : [paths.feePayer, paths.source] // in the order of signersOf
   const signatures: Uint8Array[] = []
   for (const signer of signers) signatures.push(await keys.sign(signer, message))
   const raw = rawOf(message, signatures)

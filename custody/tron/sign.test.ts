@@ -9,7 +9,8 @@ import {faucetKey} from '../../devnet/tron/constants.ts'
 import {TronJournal} from '../../devnet/tron/journal.ts'
 import {families} from '../families.ts'
 import {type KeyStore, localKeys} from '../keys.ts'
-import type {TronPlan} from './judge.ts'
+import type {Plan} from '../plan.ts'
+import type {TronTerms} from './plan.ts'
 import {sign} from './sign.ts'
 
 const phrase = 'test test test test test test test test test test test junk'
@@ -21,10 +22,19 @@ beforeAll(async () => {
   keys = await localKeys(phrase, families)
 })
 
-const planOf = (more: Partial<TronPlan>) => {
+const planOf = (more: Partial<Plan & TronTerms>) => {
   const lifetime = {from: on.height, end: 1_790_000_600_000, clock_ms: 1_790_000_630_000}
-  const given = {path, source, destination: newAddress(), amount: 1n, on, lifetime, maxFee: 5n, timestamp: 1}
-  return {...given, ...more} as TronPlan
+  const given = {
+    paths: {source: path, feePayer: path},
+    source,
+    destination: newAddress(),
+    amount: 1n,
+    on,
+    lifetime,
+    maxFee: 5n,
+    timestamp: 1,
+  }
+  return {...given, ...more} as Plan & TronTerms
 }
 
 test('a payment has the bytes, the id and the signature that tronweb makes', async () => {

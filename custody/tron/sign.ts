@@ -4,16 +4,17 @@ import {rawOf, reference, transactionOf, transferData} from '../../chains/tron/t
 import type {Details} from '../attempts.ts'
 import type {Signed} from '../family.ts'
 import type {KeyStore} from '../keys.ts'
-import type {TronPlan} from './judge.ts'
+import type {Plan} from '../plan.ts'
+import type {TronTerms} from './plan.ts'
 
 export type TronDetails = Details & {max_fee: string}
 
-export async function sign(keys: KeyStore, plan: TronPlan): Promise<Signed<TronDetails>> {
-  const {path, source: from, destination: to, amount, on, lifetime, timestamp} = plan
+export async function sign(keys: KeyStore, plan: Plan & TronTerms): Promise<Signed<TronDetails>> {
+  const {paths, source: from, destination: to, amount, on, lifetime, timestamp} = plan
   const frame = {...reference(on.height, on.hash), expiration: lifetime.end, timestamp}
   const rawData = transferData(frame, {from, to, amount})
   const {txid} = transactionOf(rawData, [])
-  const signature = await keys.sign(path, Buffer.from(txid, 'hex'))
+  const signature = await keys.sign(paths.source, Buffer.from(txid, 'hex'))
   signature[64]! += 27 // as tronweb writes it; nodes take both forms
   return {
     txid,

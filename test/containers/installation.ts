@@ -67,6 +67,19 @@ export class Installation {
     return stdout
   }
 
+  /** Starts these services, or all. What goes wrong is in the logs of migrate. */
+  async start(...services: string[]): Promise<void> {
+    await this.compose('up', '--detach', ...services).catch(async error => {
+      throw new Error(`${error.message}\n${await this.compose('logs', '--tail', '20', 'migrate')}`)
+    })
+  }
+
+  /** Starts all, and resolves when they are healthy. */
+  async up(): Promise<void> {
+    await this.start()
+    await this.healthy()
+  }
+
   /** docker compose ..., which may fail. */
   async tried(...given: string[]): Promise<Ended> {
     return await this.#engine.compose(this.folder, ...given)

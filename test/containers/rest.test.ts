@@ -48,8 +48,7 @@ async function install(files = local, more: Record<string, string> = {}, tree = 
   const made = await Installation.make(engine, {files, tree, settings: {...settings, ...more}})
   sluice = made
   await made.compose('run', '--rm', 'setup')
-  await made.compose('up', '--detach')
-  await made.healthy()
+  await made.up()
   return made
 }
 
@@ -75,8 +74,7 @@ test('a filled database of an older image is upgraded while money is under way',
   await build()
   made.take(root)
   await made.compose('run', '--rm', 'setup')
-  await made.compose('up', '--detach')
-  await made.healthy()
+  await made.up()
   await business.isRight(4)
   await business.deposit()
   await business.payOut()
@@ -102,7 +100,7 @@ test('a backup of docker/backup.sh, restored into empty volumes by the guide, ha
     cpSync(path.join(made.folder, 'secrets', name), path.join(kept, name))
 
   // The machine is lost; the chains are not of it.
-  await made.compose('down')
+  await made.compose('rm', '--stop', '--force') // not the networks, in which the receiver of webhooks has its address
   for (const volume of ['postgres', 'custody', 'socket', 'dashboard'])
     expect(await engine.docker('volume', 'rm', `sluice_${volume}`)).toMatchObject({code: 0})
   rmSync(path.join(made.folder, 'secrets'), {recursive: true})
@@ -138,7 +136,7 @@ test('Caddy and nginx by the files of the guide pass on what merchants, customer
   await build()
   const made = await install(local, {DASHBOARD_URL: 'https://dashboard.example', PUBLIC_URL: 'https://api.example'})
   const business = await Business.open(made, receiver, ['ETH'])
-  const {payment_url} = await business.shop.requestPayment('ETH-USDC', 'order-1', '25')
+  const {payment_url} = await business.shop.requestPayment('ETH-USDC', 'acme-1', '25')
   const folder = mkdtempSync(path.join(tmpdir(), 'sluice-proxy-'))
   const given = [
     'req',
@@ -230,7 +228,7 @@ test('with --profile bitcoin the bitcoind of the file is followed', {timeout}, a
   })
   sluice = made
   await made.compose('run', '--rm', 'setup')
-  await made.compose('up', '--detach', 'bitcoind', 'fulcrum', 'jobs', 'api', 'indexer-btc')
+  await made.start('bitcoind', 'fulcrum', 'jobs', 'api', 'indexer-btc')
   const bitcoin = (...given: string[]) =>
     made.compose(
       'exec',

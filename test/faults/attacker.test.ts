@@ -558,7 +558,7 @@ async function beginSweeps(coin: string, of: {address: string; amount: bigint}[]
 test('sweeps go from our addresses to our treasury only, and are bound to their nonce and their outgoing payment', async () => {
   const [a, b] = [await openShop(100n * usdc), await openShop(5n * ether, 'ETH')]
   for (const address of [newAddress(), treasury, a.wallet])
-    await refused(sweep(randomUUID(), address, 'USDC', usdc, freshNonce()), 'not_ours')
+    await refused(sweep(randomUUID(), address, 'USDC', usdc, freshNonce()), 'unknown_settlement')
   const [native] = (await beginSweeps('ETH', [{address: b.address, amount: ether}])) as [ReturnType<typeof sweep>]
   for (const other of [
     {nonce: 1},

@@ -280,7 +280,7 @@ describe.each([
     const shop = await field.openShop()
     await refused(pay(randomUUID()), 'unknown_settlement')
     const id = await world.request(shop, field.token)
-    await refused(pay(id), 'unknown_settlement') // its payment has not begun
+    await refused(pay(id), 'wrong_state') // it is not swept, and its payment has not begun
     const other = await field.openShop()
     await world.api.query('select app.set_payout_address($1, $2, $3)', [other.id, world.chain, field.newAddress()])
     const {id: elsewhere} = await begun(other)
@@ -290,7 +290,7 @@ describe.each([
   test('an intent is signed for a row of its kind alone', async () => {
     const {id, payment} = await begun()
     await refused(withdraw(payment), 'unknown_settlement')
-    await refused(sweep(payment), 'not_ours')
+    await refused(sweep(payment), 'settlement_changed')
     await refused(withdraw(randomUUID()), 'unknown_settlement')
     await refused(sweep(randomUUID()), 'unknown_settlement')
     await asOwner(`update app.payout set chain = 'ETH', token = 'ETH' where id = $1`, [id])

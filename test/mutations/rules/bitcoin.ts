@@ -129,130 +129,129 @@ export const bitcoin: Mutation[] = [
   },
   {
     rule: 'An output serves one purpose',
-    file: 'custody/bitcoin/judge.ts',
+    file: 'custody/bitcoin/plan.ts',
     from: "if (attempts.some(({subjectId: other, fate}) => other !== subjectId && (fate === 'open' || fate === 'in_block')))",
     to: 'if (false)',
-    tests: ['custody/bitcoin/judge.test.ts', 'test/faults/attacker.test.ts'],
+    tests: ['custody/bitcoin/plan.test.ts', 'test/faults/attacker.test.ts'],
   },
   {
     rule: 'A replacement keeps all inputs',
-    file: 'custody/bitcoin/judge.ts',
+    file: 'custody/bitcoin/plan.ts',
     from: `  if (newest) checkInputsKept(newest, asked)
 `,
     to: '',
-    tests: ['custody/bitcoin/judge.test.ts', 'test/faults/attacker.test.ts'],
+    tests: ['custody/bitcoin/plan.test.ts', 'test/faults/attacker.test.ts'],
   },
   {
     rule: 'The first input is the one that the payment was begun with',
-    file: 'custody/bitcoin/judge.ts',
+    file: 'custody/bitcoin/plan.ts',
     from: 'if (outgoingPayment.firstInput !== asked.inputs[0])',
     to: 'if (false)',
-    tests: ['custody/bitcoin/judge.test.ts', 'test/faults/attacker.test.ts'],
+    tests: ['custody/bitcoin/plan.test.ts', 'test/faults/attacker.test.ts'],
   },
   {
     rule: 'Only outputs that are reserved are spent',
-    file: 'custody/bitcoin/judge.ts',
-    from: `  if (find === findOutputs) await checkReserved(context, purpose.chain, outgoingPayment, asked.inputs)
-`,
-    to: '',
-    tests: ['custody/bitcoin/judge.test.ts', 'test/faults/attacker.test.ts'],
+    file: 'custody/bitcoin/outputs.ts',
+    from: '  if (foreign) throw',
+    to: '  if (false) throw',
+    tests: ['custody/bitcoin/plan.test.ts', 'test/faults/attacker.test.ts'],
   },
   {
     rule: 'No output is spent that a final transaction spent',
-    file: 'custody/bitcoin/judge.ts',
+    file: 'custody/bitcoin/outputs.ts',
     from: '  if (spent) throw',
     to: '  if (false) throw',
-    tests: ['custody/bitcoin/judge.test.ts', 'test/faults/attacker.test.ts'],
+    tests: ['custody/bitcoin/plan.test.ts', 'test/faults/attacker.test.ts'],
   },
   {
     rule: 'Only final outputs are spent',
-    file: 'custody/bitcoin/judge.ts',
+    file: 'custody/bitcoin/outputs.ts',
     from: `t.token = $3 and t.block_height <= c.final_height
       join custody`,
     to: `t.token = $3
       join custody`,
-    tests: ['custody/bitcoin/judge.test.ts', 'test/faults/attacker.test.ts'],
+    tests: ['custody/bitcoin/plan.test.ts', 'test/faults/attacker.test.ts'],
   },
   {
     rule: "No merchant's money pays for another",
-    file: 'custody/bitcoin/judge.ts',
+    file: 'custody/bitcoin/outputs.ts',
     from: "    } else if (kind === 'withdraw')",
     to: `    } else if (kind !== 'withdraw') {
       continue
     } else if (kind === 'withdraw')`,
-    tests: ['custody/bitcoin/judge.test.ts', 'test/faults/attacker.test.ts'],
+    tests: ['custody/bitcoin/plan.test.ts', 'test/faults/attacker.test.ts'],
   },
   {
     rule: "A withdrawal spends the treasury's outputs only",
-    file: 'custody/bitcoin/judge.ts',
+    file: 'custody/bitcoin/outputs.ts',
     from: "    } else if (kind === 'withdraw')",
     to: `    } else if (kind === 'withdraw') continue
     else if (false)`,
-    tests: ['custody/bitcoin/judge.test.ts', 'test/faults/attacker.test.ts'],
+    tests: ['custody/bitcoin/plan.test.ts', 'test/faults/attacker.test.ts'],
   },
   {
     rule: "A sweep spends merchants' outputs only",
-    file: 'custody/bitcoin/judge.ts',
+    file: 'custody/bitcoin/outputs.ts',
     from: `      if (kind === 'sweep')
         throw`,
     to: `      if (false)
         throw`,
-    tests: ['custody/bitcoin/judge.test.ts', 'test/faults/attacker.test.ts'],
+    tests: ['custody/bitcoin/plan.test.ts', 'test/faults/attacker.test.ts'],
   },
   {
     rule: 'The fee stays below the cap',
-    file: 'custody/bitcoin/judge.ts',
+    file: 'custody/bitcoin/plan.ts',
     from: `  if (fee > cap)
 `,
     to: `  if (false)
 `,
-    tests: ['custody/bitcoin/judge.test.ts', 'test/faults/attacker.test.ts'],
+    tests: ['custody/bitcoin/plan.test.ts', 'test/faults/attacker.test.ts'],
   },
   {
     rule: 'A replacement pays what nodes ask for',
-    file: 'custody/bitcoin/judge.ts',
+    file: 'custody/bitcoin/plan.ts',
     from: '  if (fee >= needed) return {plan}',
     to: '  return {plan}',
-    tests: ['custody/bitcoin/judge.test.ts'],
+    tests: ['custody/bitcoin/plan.test.ts'],
   },
   {
     rule: 'The same request gives the same bytes',
-    file: 'custody/bitcoin/judge.ts',
+    file: 'custody/bitcoin/plan.ts',
     from: `  if (identical) return {attempt: identical}
 `,
     to: '',
-    tests: ['custody/bitcoin/judge.test.ts'],
+    tests: ['custody/bitcoin/plan.test.ts'],
   },
   {
     rule: 'No output is dust',
-    file: 'custody/bitcoin/judge.ts',
+    file: 'custody/bitcoin/plan.ts',
     from: `    if (value < dustLimit(script))
 `,
     to: `    if (false)
 `,
-    tests: ['custody/bitcoin/judge.test.ts'],
+    tests: ['custody/bitcoin/plan.test.ts'],
   },
   {
     rule: 'No more is paid than the inputs hold',
-    file: 'custody/bitcoin/judge.ts',
+    file: 'custody/bitcoin/plan.ts',
     from: `  if (rest < 0n)
 `,
     to: `  if (false)
 `,
-    tests: ['custody/bitcoin/judge.test.ts'],
+    tests: ['custody/bitcoin/plan.test.ts'],
   },
   {
     rule: 'A CPFP child spends what it was begun with',
-    file: 'custody/bitcoin/judge.ts',
-    from: 'if (cpfp.firstInput !== inputs[0] || known.size !== inputs.length || !inputs.every(input => known.has(input)))',
+    file: 'custody/bitcoin/plan.ts',
+    from: 'if (firstInput !== inputs[0] || known.size !== inputs.length || !inputs.every(input => known.has(input)))',
     to: 'if (false)',
-    tests: ['custody/bitcoin/judge.test.ts', 'db/outputs.test.ts', 'test/faults/bitcoin-payouts.test.ts'],
+    tests: ['custody/bitcoin/plan.test.ts', 'db/outputs.test.ts', 'test/faults/bitcoin-payouts.test.ts'],
   },
   {
     rule: 'A CPFP child spends outputs of one merchant',
-    file: 'custody/bitcoin/judge.ts',
+    file: 'custody/bitcoin/outputs.ts',
     from: 'if (rows.some(({txid, merchant_id}) => txid !== first!.txid || merchant_id !== first!.merchant_id))',
     to: 'if (false)',
-    tests: ['custody/bitcoin/judge.test.ts', 'test/faults/attacker.test.ts'],
+    tests: ['custody/bitcoin/plan.test.ts', 'test/faults/attacker.test.ts'],
   },
 ]

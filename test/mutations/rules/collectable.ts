@@ -154,16 +154,18 @@ export const collectable: Mutation[] = [
   },
   {
     rule: 'Custody signs the sweep of what counts, though it is below the minimum now',
-    file: 'custody/evm/judge.ts',
-    from: '  if (counts > 0n && BigInt(amount) >= counts) return\n',
+    file: 'custody/evm/plan.ts',
+    from: `  if (counts > 0n && amount >= counts) return
+`,
     to: '',
-    tests: ['custody/evm/judge.test.ts'],
+    tests: ['custody/evm/plan.test.ts'],
   },
   {
     rule: 'Custody signs no sweep of what is held back',
-    file: 'custody/evm/judge.ts',
-    from: '  if (!isNative && !earlier.length) await checkAmount(context, intent)\n',
+    file: 'custody/evm/plan.ts',
+    from: `  if (!isNative && !earlier.length) await checkAmount(context, purpose, address, amount)
+`,
     to: '',
-    tests: ['custody/evm/judge.test.ts'],
+    tests: ['custody/evm/plan.test.ts'],
   },
 ]

@@ -98,10 +98,10 @@ export const nodes: Mutation[] = [
   },
   {
     rule: "A payment may use a contract's gas, but cost no more than the limit",
-    file: 'custody/evm/judge.ts',
-    from: 'if (fee > maxPaymentFee)',
-    to: 'if (fee > maxPaymentFee * 1000n)',
-    tests: ['custody/evm/judge.test.ts'],
+    file: 'custody/evm/plan.ts',
+    from: 'if (!isSweep && fee > maxPaymentFee)',
+    to: 'if (false)',
+    tests: ['custody/evm/plan.test.ts'],
   },
   {
     rule: 'A transaction that the node has is no failure to send it',

@@ -169,55 +169,44 @@ export const payouts: Mutation[] = [
   },
   {
     rule: 'Custody signs only for the whitelist',
-    file: 'custody/policy.ts',
+    file: 'custody/payments.ts',
     from: `  if (!is_whitelisted)
-    throw new Refusal(
-      'not_whitelisted',
-      \`the destination is not on the merchant's`,
+`,
     to: `  if (false)
-    throw new Refusal(
-      'not_whitelisted',
-      \`the destination is not on the merchant's`,
+`,
     tests: ['test/faults/attacker.test.ts'],
   },
   {
     rule: 'Custody pays no address of ours',
-    file: 'custody/policy.ts',
-    from: `  if (is_ours) throw new Refusal('not_whitelisted', 'the destination is an address of this service')
-  if (!is_whitelisted)
-    throw new Refusal(
-      'not_whitelisted',
-      \`the destination is not on the merchant's`,
-    to: `  if (!is_whitelisted)
-    throw new Refusal(
-      'not_whitelisted',
-      \`the destination is not on the merchant's`,
-    tests: ['custody/evm/judge.test.ts'],
+    file: 'custody/payments.ts',
+    from: '  if (is_ours) throw',
+    to: '  if (false) throw',
+    tests: ['custody/evm/plan.test.ts'],
   },
   {
     rule: 'A payout keeps what its first signature paid, and whom',
-    file: 'custody/policy.ts',
-    from: 'if (amount !== BigInt(payout.net) || destination !== payout.address || token !== payout.token)',
-    to: 'if (false)',
+    file: 'custody/payments.ts',
+    from: '  if (before.some(was => was.amount',
+    to: '  if (before.some(was => false && was.amount',
     tests: ['test/faults/attacker.test.ts'],
   },
   {
     rule: 'Custody signs only what is gross less the fee',
-    file: 'custody/policy.ts',
+    file: 'custody/payments.ts',
     from: 'if (BigInt(net) !== BigInt(gross) - BigInt(fee) || BigInt(net) <= 0n || BigInt(fee) < 0n)',
     to: 'if (false)',
     tests: ['test/faults/attacker.test.ts'],
   },
   {
     rule: 'Custody signs nothing above the limit of one payout',
-    file: 'custody/policy.ts',
+    file: 'custody/limits.ts',
     from: 'if (limit !== undefined && amount > limit)',
     to: 'if (false)',
     tests: ['test/faults/attacker.test.ts'],
   },
   {
     rule: 'Custody signs nothing above the limit of a day',
-    file: 'custody/policy.ts',
+    file: 'custody/limits.ts',
     from: `  if (signed + amount > daily)
     throw`,
     to: `  if (false)
@@ -226,9 +215,9 @@ export const payouts: Mutation[] = [
   },
   {
     rule: 'Custody signs only known tokens',
-    file: 'custody/policy.ts',
-    from: 'if (!settings || !asset) throw',
-    to: 'if (!settings) throw',
-    tests: ['custody/evm/judge.test.ts'],
+    file: 'custody/plan.ts',
+    from: '  if (!asset) throw',
+    to: '  if (!chains) throw',
+    tests: ['custody/evm/plan.test.ts'],
   },
 ]

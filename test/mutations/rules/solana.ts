@@ -283,49 +283,49 @@ export const solana: Mutation[] = [
     file: 'chains/solana/message.ts',
     from: 'export const lifetimeBlocks = 151',
     to: 'export const lifetimeBlocks = 150',
-    tests: ['custody/solana/judge.test.ts', 'test/faults/solana-payouts.test.ts'],
+    tests: ['custody/solana/plan.test.ts', 'test/faults/solana-payouts.test.ts'],
   },
   {
     rule: 'Transactions that are equal otherwise have different limits',
-    file: 'custody/solana/judge.ts',
+    file: 'custody/solana/plan.ts',
     from: 'return leastLimit + (rows[0]!.seq % limits)',
     to: 'return leastLimit',
-    tests: ['custody/solana/judge.test.ts', 'test/faults/solana-payouts.test.ts'],
+    tests: ['custody/solana/plan.test.ts', 'test/faults/solana-payouts.test.ts'],
   },
   {
     rule: 'A transaction names the newest block that was linked',
-    file: 'custody/solana/judge.ts',
+    file: 'custody/solana/plan.ts',
     from: 'blockhash: linked.headHash,',
     to: 'blockhash: linked.finalHash,',
-    tests: ['custody/solana/judge.test.ts'],
+    tests: ['custody/solana/plan.test.ts'],
   },
   {
     rule: `Custody signs for the chain's coin only`,
-    file: 'custody/solana/judge.ts',
+    file: 'custody/solana/plan.ts',
     from: 'if (token !== settings.chain.assets[0].token)',
     to: 'if (false)',
-    tests: ['custody/solana/judge.test.ts'],
+    tests: ['custody/solana/plan.test.ts'],
   },
   {
     rule: 'Custody signs no higher fee than the operator allows',
-    file: 'custody/solana/judge.ts',
+    file: 'custody/solana/plan.ts',
     from: 'if (priorityFee > settings.maxPriorityFee)',
     to: 'if (false)',
-    tests: ['custody/solana/judge.test.ts', 'test/faults/expiring-attacker.test.ts'],
+    tests: ['custody/solana/plan.test.ts', 'test/faults/expiring-attacker.test.ts'],
   },
   {
     rule: 'Custody signs no amount that the wire would change',
-    file: 'custody/solana/judge.ts',
+    file: 'custody/solana/plan.ts',
     from: 'if (amount > largestAmount)',
     to: 'if (false)',
-    tests: ['custody/solana/judge.test.ts'],
+    tests: ['custody/solana/plan.test.ts'],
   },
   {
     rule: 'What is reserved is what a transaction can cost',
-    file: 'custody/solana/judge.ts',
+    file: 'custody/solana/plan.ts',
     from: 'maxFee: signatureFee * BigInt(signatures) + priorityFee,',
     to: 'maxFee: signatureFee * BigInt(signatures),',
-    tests: ['custody/solana/judge.test.ts'],
+    tests: ['custody/solana/plan.test.ts'],
   },
   {
     rule: 'A message has no amount that the wire would change',
@@ -449,8 +449,8 @@ export const solana: Mutation[] = [
   {
     rule: 'Both of its keys sign a sweep, who pays first',
     file: 'custody/solana/sign.ts',
-    from: '[feePayerPath, path]',
-    to: '[path, feePayerPath]',
+    from: '[paths.feePayer, paths.source]',
+    to: '[paths.source, paths.feePayer]',
     tests: ['custody/solana/sign.test.ts'],
   },
   {
@@ -477,12 +477,10 @@ export const solana: Mutation[] = [
   {
     rule: 'Nothing is signed while the family says no',
     file: 'jobs/payouts/expiring.ts',
-    from: `  const wait = await rules.notNow(to)
-  if (wait) {
-    const {reason`,
-    to: `  const wait = undefined as Wait | undefined
-  if (wait) {
-    const {reason`,
+    from: `  if (wait) {
+    for (const {id} of outgoingPayments)`,
+    to: `  if (false) {
+    for (const {id} of outgoingPayments)`,
     tests: ['test/faults/solana-payouts.test.ts', 'test/faults/tron-payouts.test.ts'],
   },
   {

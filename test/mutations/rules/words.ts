@@ -11,9 +11,9 @@ export const words: Mutation[] = [
   },
   {
     rule: 'What replaces a payment under way is signed while the journal may lack entries',
-    file: 'custody/custody.ts',
-    from: 'return conflictKey === null || !isForPaymentUnderWay',
-    to: 'return true',
+    file: 'custody/judge.ts',
+    from: '  if (expires || !isForPaymentUnderWay) checkWhole',
+    to: '  if (expires || kind) checkWhole',
     tests: ['custody/incomplete.test.ts'],
   },
   {

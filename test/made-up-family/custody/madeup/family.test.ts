@@ -6,7 +6,7 @@ import {MadeUpJournal, MadeUpLocalChain} from '../../devnet/madeup/chain.ts'
 import {newAddress, newKey, payment, publicKeyOf} from '../../devnet/madeup/client.ts'
 import {families, familyOf} from '../families.ts'
 import {localKeys} from '../keys.ts'
-import type {Plan} from '../policy.ts'
+import type {Plan} from '../plan.ts'
 
 const phrase = 'test test test test test test test test test test test junk'
 
@@ -16,7 +16,7 @@ test('made up: a node accepts what custody signs, and refuses it with a changed 
   const path = {family: 'madeup', purpose: 'treasury', index: 0} as const
   const [from, to] = [families.madeup.address(await keys.publicKey(path), settings as never), newAddress()]
   const {raw, txid} = await familyOf(settings).sign(settings, keys, {
-    path,
+    paths: {source: path, feePayer: path},
     destination: to,
     amount: 7n,
     lifetime: {from: 0, end: 2, clock_ms: 0},

@@ -1,14 +1,11 @@
-// What custody signs on chains of Solana: what all families of expiring transactions do (../expiring.ts). Promises: a transaction names the newest block
-// that the indexer linked, and its end follows from that block's height. A fork that leaves this block makes the transaction invalid, never valid for
-// longer; a final block would take away a fifth of the time. No transaction uses a durable nonce, which would have no end. Transactions of a chain that are
-// equal otherwise have different limits of compute units, because equal ones have the same id, and only one of them pays. The fee is exact.
-import type {z} from 'zod'
+// How a transaction of Solana is made. Promises: it names the newest block that the indexer linked, and its end follows from that block's height. A fork that
+// leaves this block makes the transaction invalid, never valid for longer; a final block would take away a fifth of the time. No transaction uses a durable
+// nonce, which would have no end. Transactions of a chain that are equal otherwise have different limits of compute units, because equal ones have the same
+// id, and only one of them pays. The fee is exact.
 import {blockMs, largestAmount, lifetimeBlocks, signatureFee} from '../../chains/solana/message.ts'
 import {solanaSettings} from '../../chains/solana/settings.ts'
-import {type ExpiringPlan, expiringIntents, judgeExpiring} from '../expiring.ts'
-import {lifetimeInBlocks, linkedNow} from '../expiry.ts'
-import {units} from '../intents.ts'
-import type {Decision, FamilyContext, Purpose} from '../policy.ts'
+import {type Lifetime, lifetimeInBlocks, linkedNow} from '../expiring.ts'
+import type {FamilyContext, Purpose} from '../plan.ts'
 import {Refusal} from '../refusal.ts'
 
 /** More than a payment needs (450), which fails if it has too little. */
@@ -19,30 +16,24 @@ const leastLimit = 1000
  */
 const limits = 1000
 
-/** The priority fee is in lamports, on top of the signatures'. Of a sweep whose address pays, it is what the address keeps for it, so that nothing is left. */
-export const Intent = expiringIntents('solana', {priority_fee: units})
-export type Intent = z.infer<typeof Intent>
-
-export interface SolanaPlan extends ExpiringPlan {
+export interface SolanaTerms {
+  maxFee: bigint
+  lifetime: Lifetime
   blockhash: string
   computeUnitLimit: number
   priorityFee: bigint
 }
 
-export async function judge(context: FamilyContext, intent: Intent): Promise<Decision<SolanaPlan>> {
-  return await judgeExpiring(context, intent, {
-    maxLapses: settings => solanaSettings(settings).maxLapses,
-    terms: (context, purpose, signatures) => terms(context, purpose, signatures, BigInt(intent.priority_fee)),
-  })
-}
-
-/** What the next transaction names. */
-export async function terms(
+/**
+ * `priorityFee`: in lamports, on top of the signatures', which so many keys make. Of a sweep whose address pays, it is what the address keeps for it, so that
+ * nothing is left.
+ */
+export async function termsOf(
   context: FamilyContext,
   {chain, token, amount}: Purpose,
   signatures: 1 | 2,
   priorityFee: bigint,
-) {
+): Promise<SolanaTerms> {
   const settings = solanaSettings(context.chains.get(chain))
   if (token !== settings.chain.assets[0].token)
     throw new Refusal('unknown_settlement', `custody signs nothing for ${token} on ${chain}`)

@@ -5,8 +5,8 @@ import {settingsFrom} from '../../chains/settings.ts'
 import {largestAmount} from '../../chains/tron/transaction.ts'
 import {ChainWriter} from '../../test/support/chain-writer.ts'
 import {type TestDatabase, testDatabase} from '../../test/support/database.ts'
-import type {FamilyContext, Purpose} from '../policy.ts'
-import {terms} from './judge.ts'
+import type {FamilyContext, Purpose} from '../plan.ts'
+import {termsOf as terms} from './plan.ts'
 
 let db: TestDatabase
 let chain: ChainWriter

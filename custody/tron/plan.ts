@@ -1,30 +1,22 @@
-// What custody signs on chains of Tron: what all families of expiring transactions do (../expiring.ts). Promises: the block that a transaction names is
-// one that the indexer found final, so that no fork makes the transaction invalid, or valid again; no two transactions of a chain have the same time,
-// because equal ones have the same id, and only one of them pays. Nothing in a transaction limits its fee: the settings say what is counted.
-import type {z} from 'zod'
+// How a transaction of Tron is made. Promises: the block that it names is one that the indexer found final, so that no fork makes it invalid, or valid again;
+// no two transactions of a chain have the same time, because equal ones have the same id, and only one of them pays. Nothing in a transaction limits its fee:
+// the settings say what is counted.
 import {tronSettings} from '../../chains/tron/settings.ts'
 import {largestAmount} from '../../chains/tron/transaction.ts'
-import {type ExpiringPlan, expiringIntents, judgeExpiring} from '../expiring.ts'
-import {lifetimeInTime, linkedNow} from '../expiry.ts'
-import type {Decision, FamilyContext, Purpose} from '../policy.ts'
+import {type Lifetime, lifetimeInTime, linkedNow} from '../expiring.ts'
+import type {FamilyContext, Purpose} from '../plan.ts'
 import {Refusal} from '../refusal.ts'
 
-export const Intent = expiringIntents('tron', {})
-export type Intent = z.infer<typeof Intent>
-
-export interface TronPlan extends ExpiringPlan {
+export interface TronTerms {
+  maxFee: bigint
+  lifetime: Lifetime
   /** The block that it names. */
   on: {height: number; hash: string}
   /** In ms; nodes do not check it. */
   timestamp: number
 }
 
-export async function judge(context: FamilyContext, intent: Intent): Promise<Decision<TronPlan>> {
-  return await judgeExpiring(context, intent, {maxLapses: settings => tronSettings(settings).maxLapses, terms})
-}
-
-/** What the next transaction names. */
-export async function terms(context: FamilyContext, {kind, chain, token, amount}: Purpose) {
+export async function termsOf(context: FamilyContext, {kind, chain, token, amount}: Purpose): Promise<TronTerms> {
   const settings = tronSettings(context.chains.get(chain))
   if (token !== settings.chain.assets[0].token)
     throw new Refusal('unknown_settlement', `custody signs nothing for ${token} on ${chain}`)

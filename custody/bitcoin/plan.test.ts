@@ -412,7 +412,7 @@ describe('a CPFP child', () => {
     await refused(cpfp(randomUUID(), inputs), 'unknown_settlement')
     const id = await btc.cpfp(inputs, 200)
     await btc.db.rows(`update app.outgoing_payment set status = 'final' where id = $1`, [id])
-    await refused(cpfp(id, inputs), 'unknown_settlement')
+    await refused(cpfp(id, inputs), 'wrong_state')
     const other = await btc.unconfirmed([[merchant.bitcoin, 70_000n]])
     await refused(cpfp(await btc.cpfp(other, 200, 'ETH'), other), 'unknown_settlement')
   })

@@ -5,8 +5,8 @@ import pg from 'pg'
 import {afterAll, beforeAll, beforeEach, expect, test} from 'vitest'
 import {Money} from '../test/support/money.ts'
 import type {Attempt} from './attempts.ts'
-import {attemptToRepeat, detailsOfNew, lifetimeInBlocks, lifetimeInTime, linkedNow} from './expiry.ts'
-import type {Plan, PolicyContext} from './policy.ts'
+import {attemptToRepeat, detailsOfNew, lifetimeInBlocks, lifetimeInTime, linkedNow} from './expiring.ts'
+import type {Plan, PolicyContext} from './plan.ts'
 
 let money: Money
 let client: pg.Client
