@@ -55,8 +55,10 @@ export class Installation {
 
   /** Takes the compose files of a tree, in place of those that are there. */
   take(tree: string): void {
-    for (const name of [...readdirSync(tree).filter(each => each.startsWith('docker-compose')), 'docker'])
-      cpSync(path.join(tree, name), path.join(this.folder, name), {recursive: true})
+    for (const folder of [tree, path.join(tree, 'test/containers')])
+      for (const name of readdirSync(folder).filter(each => each.startsWith('docker-compose')))
+        cpSync(path.join(folder, name), path.join(this.folder, name))
+    cpSync(path.join(tree, 'docker'), path.join(this.folder, 'docker'), {recursive: true})
   }
 
   /** docker compose ..., which must succeed. Resolves to what it printed. */

@@ -16,6 +16,7 @@ import {Installation, root} from './installation.ts'
 /** The first version whose containers were run, by its commit: what an upgrade begins with. */
 const older = process.env.OLDER_COMMIT || 'f62e3fe'
 const local = ['docker-compose.yml', 'docker-compose.local.yml']
+const second = 'docker-compose.second-local.yml'
 const settings = {WEBHOOK_ALLOW_PRIVATE: '1', ADDRESS_POOL_SIZE: '5'}
 const timeout = 1_800_000
 
@@ -254,7 +255,7 @@ test('with --profile bitcoin the bitcoind of the file is followed', {timeout}, a
 test('with the cluster file, the end of the primary loses nothing, and payouts go on', {timeout}, async () => {
   await engine.standIns(...imagesNamed(['haproxy', 'quay.io/coreos/etcd']))
   await build()
-  const made = await install([...local, 'docker-compose.cluster.yml'])
+  const made = await install([...local, 'docker-compose.cluster.yml', second])
   const business = await Business.open(made, receiver, ['ETH', 'SOL'])
   await business.deposit()
   await business.payOut()
