@@ -72,6 +72,12 @@ export function worthSweeping({sweepFeePercent}: Pick<CommonSettings, 'sweepFeeP
   return fee + (fee * 100n + percent - 1n) / percent
 }
 
+/** Whether moving an amount of the chain's coin brings enough for the highest fee that it may cost. Custody signs no other sweep. */
+export const isWorthItsFee = (
+  {sweepFeePercent}: Pick<CommonSettings, 'sweepFeePercent'>,
+  {amount, maxFee}: {amount: bigint; maxFee: bigint},
+): boolean => amount > 0n && maxFee * 100n <= BigInt(sweepFeePercent) * amount
+
 /** The amounts, none of them below `least`. */
 export const atLeast = (least: bigint, amounts: Map<string, bigint>) =>
   new Map([...amounts].map(([token, amount]) => [token, amount < least ? least : amount]))

@@ -50,7 +50,8 @@ export async function judge(
 
   const decision = await family.plan(context, {...matter, outgoingPayment, attempts, before}, intent)
   if ('attempt' in decision) return decision
-  const isForPaymentUnderWay = outgoingPayment.kind !== 'sweep' && (kind === 'cancel' || before.length > 0)
+  const isPayment = outgoingPayment.kind === 'payout' || outgoingPayment.kind === 'withdrawal'
+  const isForPaymentUnderWay = isPayment && (kind === 'cancel' || before.length > 0)
   const plan: Plan = {
     ...purpose,
     source: matter.from.address,

@@ -7,7 +7,8 @@ import {Refusal} from './refusal.ts'
 
 export interface OutgoingPayment {
   id: string
-  kind: 'payout' | 'sweep' | 'withdrawal'
+  /** A cancel is of a nonce that only has to be used up. */
+  kind: 'payout' | 'sweep' | 'withdrawal' | 'cancel'
   payoutId: string | null
   chain: ChainCode
   token: string

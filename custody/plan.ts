@@ -1,7 +1,7 @@
 // What custody signs, in the terms that all families share: whose money it is, what the transaction does, and what judging needs.
 import type pg from 'pg'
 import {formatUnits} from 'viem'
-import type {CommonSettings} from '../chains/chain-settings.ts'
+import {type CommonSettings, isWorthItsFee} from '../chains/chain-settings.ts'
 import type {ChainSettings} from '../chains/families.ts'
 import type {Asset, ChainCode, Family} from '../chains/registry.ts'
 import type {Attempt, Details} from './attempts.ts'
@@ -113,13 +113,11 @@ export async function findOwn({client, family}: FamilyContext, address: string):
 }
 
 /** Refuses a sweep of the native coin whose fee is too high for its amount. */
-export function checkSweepFee(
-  {chain: {code}, sweepFeePercent}: CommonSettings,
-  {amount, maxFee}: Pick<Plan, 'amount' | 'maxFee'>,
-): void {
-  if (maxFee * 100n > BigInt(sweepFeePercent) * amount)
-    throw new Refusal(
-      'sweep_too_dear',
-      `moving ${amount} base units may cost ${maxFee}: more than ${code}_SWEEP_FEE_PERCENT allows (${sweepFeePercent} %)`,
-    )
+export function checkSweepFee(settings: CommonSettings, sweep: Pick<Plan, 'amount' | 'maxFee'>): void {
+  if (isWorthItsFee(settings, sweep)) return
+  const {chain, sweepFeePercent} = settings
+  throw new Refusal(
+    'sweep_too_dear',
+    `moving ${sweep.amount} base units may cost ${sweep.maxFee}: more than ${chain.code}_SWEEP_FEE_PERCENT allows (${sweepFeePercent} %)`,
+  )
 }

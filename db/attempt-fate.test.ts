@@ -260,7 +260,7 @@ test('the fate of a stored attempt is that of its entry, with the kind and the s
     const payout = await money.claim(user)
     await money.db.rows('select app.begin_sweeping($1)', [payout])
     await money.topUp('USDC', 1000)
-    await money.db.rows('select app.begin_paying_from_treasury($1)', [payout])
+    await money.db.rows('select app.end_sweeping($1)', [payout])
     const txid = await money.payAndSign(payout)
     const fates = 'select kind, subject_id, fate from app.attempt_fate where chain = $1 and txid = $2'
     expect(await money.db.rows(fates, ['ETH', txid])).toEqual([{kind: 'pay', subject_id: payout, fate: 'open'}])

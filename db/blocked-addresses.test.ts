@@ -70,7 +70,7 @@ test('a payout that had claimed them does not begin its payment; what was swept 
   const refused = await money.sweepOf(frozen)
   await block(frozen)
   expect(await hasBlocked(payout)).toBe(true)
-  await money.work('begin_paying_from_treasury', payout)
+  await money.work('end_sweeping', payout)
   expect(await money.work('begin_payment', payout, 0)).toBeNull()
   expect(
     await money.db.rows(`select from app.outgoing_payment where payout_id = $1 and kind = 'payout'`, [payout]),

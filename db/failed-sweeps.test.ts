@@ -110,10 +110,10 @@ test('a payout does not count on a sweep that waits a minute for a reason of its
 test('only a payout with sweep_first waits for its sweeps before it is swept', async () => {
   for (const sweepFirst of [false, true]) {
     const {payout, sweep} = await sweeping({sweepFirst})
-    await money.work('begin_paying_from_treasury', payout)
+    await money.work('end_sweeping', payout)
     expect(await money.status(payout)).toBe(sweepFirst ? 'sweeping' : 'swept')
     await money.mineFinally([(await money.attempt(sweep))!])
-    await money.work('begin_paying_from_treasury', payout)
+    await money.work('end_sweeping', payout)
     expect(await money.status(payout)).toBe('swept')
   }
 })

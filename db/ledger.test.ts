@@ -196,7 +196,7 @@ describe('a payment', () => {
     const {user, payout} = await swept()
     await money.pay(payout)
     const refused = await money.payment(payout)
-    const setAside = () => money.work<boolean>('set_payment_aside', payout, 30_000)
+    const setAside = () => money.work<boolean>('give_nonce_back', payout, 30_000)
     expect(await setAside()).toBe(false) // it waits for nothing
     await money.work('wait_payout', payout, 'not_whitelisted', null, 1000)
     expect(await setAside()).toBe(false) // not long enough
@@ -215,13 +215,12 @@ describe('a payment', () => {
     expect([await money.status(payout), await share(user)]).toEqual(['completed', 0])
     expect(
       await money.db.rows(
-        `select is_nonce_only, count(*)::int from analytics.sweeps where is_nonce_only or address = $1 group by 1 order by 1`,
-        [user.address],
+        `select state, address = app.treasury_address('ETH') as "isTreasury", network_fee > 0 as "hasFee" from analytics.cancels where cancel_id = $1`,
+        [refused],
       ),
-    ).toEqual([
-      {is_nonce_only: false, count: 1},
-      {is_nonce_only: true, count: 1},
-    ])
+    ).toEqual([{state: 'cancelled', isTreasury: true, hasFee: true}])
+    expect(await money.db.rows('select from analytics.sweeps where address = $1', [user.address])).toHaveLength(1)
+    expect(await money.db.rows('select from analytics.sweeps where sweep_id = $1', [refused])).toEqual([])
   })
 
   test.each(['effect', 'cancel'] as const)(
@@ -233,7 +232,7 @@ describe('a payment', () => {
       await money.work('wait_payout', payout, 'not_whitelisted', null, 1000)
       await money.db.rows(`update app.payout set waiting_since = now() - interval '1 hour' where id = $1`, [payout])
       await money.journal(outgoingPayment, {kind, txid: money.newTxid(), amount: 990})
-      expect(await money.work('set_payment_aside', payout, 30_000)).toBe(false)
+      expect(await money.work('give_nonce_back', payout, 30_000)).toBe(false)
       const attempt = await money.attempt(outgoingPayment, {price: 2})
       expect(await money.db.rows('select from app.contested_payment')).toEqual([]) // the nonce serves one of them
       await money.mineFinally([attempt!])
@@ -251,7 +250,7 @@ describe('a payment', () => {
     await money.work('begin_sweeping', payout)
     expect(await sweepable()).toEqual([second.address])
     await sweepFinally(payout, second.address, 'ETH')
-    await money.work('begin_paying_from_treasury', payout)
+    await money.work('end_sweeping', payout)
     expect([await money.status(payout), await sweepable()]).toEqual(['swept', [user.address]])
   })
 
@@ -436,7 +435,7 @@ describe('a sweep', () => {
     ])
     expect(linked).toHaveLength(2)
     for (const payout of [first, second]) {
-      await money.work('begin_paying_from_treasury', payout)
+      await money.work('end_sweeping', payout)
       expect(await money.status(payout)).toBe('sweeping')
     }
     await money.db.rows('delete from graphile_worker._private_jobs')
@@ -606,7 +605,7 @@ describe('a final deposit that a reorganisation removes', () => {
     },
     async swept({payout}) {
       await money.work('begin_sweeping', payout)
-      await money.work('begin_paying_from_treasury', payout)
+      await money.work('end_sweeping', payout)
     },
     'swept, with a nonce': ({payout}) => money.pay(payout),
   }

@@ -293,7 +293,7 @@ describe('cancelling', () => {
     sweeping: payout => money.work('begin_sweeping', payout),
     async swept(payout) {
       await money.work('begin_sweeping', payout)
-      await money.work('begin_paying_from_treasury', payout)
+      await money.work('end_sweeping', payout)
     },
     allocated: payout => money.pay(payout),
     paying: payout => money.payAndSign(payout),
@@ -462,7 +462,7 @@ describe('cancelling', () => {
       await expect(money.db.rows('select app.retry_payout($1)', [payout])).rejects.toMatchObject({code: 'SL422'})
       expect(await fail(payout)).toBe(false)
       await money.work('begin_sweeping', payout)
-      await money.work('begin_paying_from_treasury', payout)
+      await money.work('end_sweeping', payout)
       expect(await money.work('begin_payment', payout, 10)).toBeNull()
       await money.work('wait_payout', payout, 'a reason', 'a detail', 1000)
       expect(await money.status(payout)).toBe(before)

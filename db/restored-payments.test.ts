@@ -43,9 +43,9 @@ test('a withdrawal whose nonce a cancel used up is continued with the nonce that
   await money.db.rows('select custody.reconcile($1)', [JSON.stringify(signed)])
   const shown = await money.db.rows('select nonce, kind, cancelling, status from app.outgoing_payment order by nonce')
   expect(shown).toEqual([
-    {nonce: 0, kind: 'sweep', cancelling: true, status: 'live'},
+    {nonce: 0, kind: 'cancel', cancelling: true, status: 'live'},
     {nonce: 1, kind: 'withdrawal', cancelling: false, status: 'live'},
-    {nonce: 2, kind: 'sweep', cancelling: true, status: 'allocated'},
+    {nonce: 2, kind: 'cancel', cancelling: true, status: 'allocated'},
   ])
 })
 

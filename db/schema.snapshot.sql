@@ -70,6 +70,33 @@ create view analytics.balances with (security_barrier=true) as
 --   held_back numeric: The part of gross that no payout collects yet, because its addresses hold too little to be worth a sweep, in whole coins. It is collected when more arrives there.
 --   held_back_base_units numeric: held_back as an integer in the smallest unit of the token.
 
+-- One row for each transaction that only uses up a nonce of ours, and moves nothing.
+create view analytics.cancels with (security_barrier=true) as
+ SELECT s.id AS cancel_id,
+    s.chain,
+    s.fee_payer AS address,
+    s.nonce,
+    COALESCE(s.outcome, s.status) AS state,
+    s.txid,
+    analytics.coins(s.fee_paid, n.decimals) AS network_fee,
+    n.token AS network_fee_token,
+    s.created_at,
+    s.final_at
+   FROM app.outgoing_payment s
+     JOIN app.chain k ON k.chain = s.chain
+     JOIN app.asset n ON n.chain = s.chain AND n.token = k.native_token
+  WHERE s.kind = 'cancel'::text;
+--   cancel_id uuid: Its id.
+--   chain text: Chain code.
+--   address text: The address whose nonce it is, mostly the treasury.
+--   nonce integer: The nonce.
+--   state text: allocated, live: under way. cancelled: it used the nonce up. conflicted: another transaction did.
+--   txid text: The final transaction; null while it is under way.
+--   network_fee numeric: What it cost, in whole native coins; null while it is under way. The operator bears it.
+--   network_fee_token text: The native coin of the chain, in which network_fee is counted.
+--   created_at timestamp with time zone: When it was begun.
+--   final_at timestamp with time zone: When it was final; null while it is under way.
+
 -- Where each chain stands now, and how far behind. A chain that was never followed has nulls.
 create view analytics.chain_lag with (security_barrier=true) as
  SELECT c.chain,
@@ -797,7 +824,7 @@ create view analytics.reorganisations with (security_barrier=true) as
 --   new_head_hash text: Hash of the newest block afterwards; null if there was none.
 --   deposits_reorged integer: How many deposits were in no block afterwards. Deposits that were in another block by then are not counted.
 
--- One row for each sweep of a deposit address to the treasury, and for each transaction that only uses up a nonce of the treasury (is_nonce_only).
+-- One row for each sweep of a deposit address to the treasury.
 create view analytics.sweeps with (security_barrier=true) as
  SELECT s.id AS sweep_id,
     app.public_id('mer'::text, s.merchant_id) AS merchant_id,
@@ -815,7 +842,7 @@ create view analytics.sweeps with (security_barrier=true) as
     n.token AS network_fee_token,
     s.created_at,
     s.final_at,
-    s.source = s.recipient AS is_nonce_only
+    false AS is_nonce_only
    FROM app.outgoing_payment s
      LEFT JOIN app.merchant m ON m.id = s.merchant_id
      JOIN app.asset a ON a.chain = s.chain AND a.token = s.token
@@ -839,7 +866,7 @@ create view analytics.sweeps with (security_barrier=true) as
 --   network_fee_token text: The native coin of the chain, in which network_fee is counted.
 --   created_at timestamp with time zone: When it was begun.
 --   final_at timestamp with time zone: When it was final; null while it is under way.
---   is_nonce_only boolean: True for a row that is no sweep: a payment that custody refused gave its nonce back, and a transaction of the treasury to itself uses that up. It moves nothing; its network_fee is real.
+--   is_nonce_only boolean: Always false. What it was true for is in analytics.cancels.
 
 -- How long deposits, receipts of payment requests included, took from the timestamp of their block until they were final, for each chain and UTC day. For other groups and longer times take percentiles of analytics.deposits.seconds_to_final: percentiles of days cannot be averaged. As of the moment that analytics.freshness names.
 create materialized view analytics.time_to_finality as
@@ -1578,10 +1605,10 @@ create table app.outgoing_attempt (
 -- Outgoing payments: what we pay for one purpose, a payout's payment, a sweep or a withdrawal.
 create table app.outgoing_payment (
   id uuid not null default uuidv7(), -- Id.
-  kind text not null, -- payout, sweep or withdrawal.
+  kind text not null, -- payout, sweep, withdrawal, or cancel: a nonce that only has to be used up, because its payout went on without it, or because nobody knows what it was for.
   chain text not null, -- Chain code.
   token text not null, -- Token that it moves.
-  amount numeric(78,0) not null, -- How much, in base units; what an attempt moves may be less for a sweep.
+  amount numeric(78,0) not null, -- How much, in base units; what an attempt moves may be less for a sweep. 0 for a cancel.
   source text not null, -- Address that the amount is taken from; on Bitcoin the treasury or, for a sweep, the address of its first input.
   recipient text not null, -- Address that it goes to.
   fee_payer text not null, -- Our address that pays the network fee. Where nonces exclude, it also sends the transaction: the source, or the treasury that relays an authorisation of the source. On Bitcoin the treasury: what a fee takes from outputs of a merchant is the operator's cost.
@@ -1606,10 +1633,10 @@ create table app.outgoing_payment (
   swept_in numeric(78,0) not null default 0, -- On chains with outputs: how much of a payout's gross its payment brings with it from the merchant's addresses; while it is under way, that much less is reserved.
   failure text, -- Why it was given up, in the words of who refused it (the node, custody); null if it was not, or nobody said.
   constraint outgoing_payment_pkey PRIMARY KEY (id),
-  constraint outgoing_payment_amount_check CHECK ((amount > (0)::numeric)),
+  constraint outgoing_payment_amount CHECK (((amount > (0)::numeric) OR ((kind = 'cancel'::text) AND (amount = (0)::numeric)))),
   constraint outgoing_payment_chain_conflict_key_key UNIQUE (chain, conflict_key),
   constraint outgoing_payment_check CHECK ((num_nonnulls(nonce, first_input) <= 1)),
-  constraint outgoing_payment_kind_check CHECK ((kind = ANY (ARRAY['payout'::text, 'sweep'::text, 'withdrawal'::text]))),
+  constraint outgoing_payment_kind CHECK ((kind = ANY (ARRAY['payout'::text, 'sweep'::text, 'withdrawal'::text, 'cancel'::text]))),
   constraint outgoing_payment_outcome_check CHECK ((outcome = ANY (ARRAY['done'::text, 'reverted'::text, 'cancelled'::text, 'conflicted'::text, 'expired'::text]))),
   constraint outgoing_payment_payout_id_fkey FOREIGN KEY (payout_id) REFERENCES app.payout(id),
   constraint outgoing_payment_status_check CHECK ((status = ANY (ARRAY['allocated'::text, 'live'::text, 'final'::text])))
@@ -3587,19 +3614,6 @@ begin
   return outgoing_payment;
 end $function$;
 
--- Takes a payout from sweeping to swept; one with sweep_first only once all its deposits are known and none of its sweeps is under way.
-CREATE OR REPLACE FUNCTION app.begin_paying_from_treasury(of_payout uuid)
- RETURNS void
- LANGUAGE plpgsql
- SECURITY DEFINER
- SET search_path TO 'pg_catalog'
-AS $function$
-begin
-  perform from app.payout p where p.id = of_payout for update;
-  if app.is_to_sweep_first(of_payout) then return; end if;
-  update app.payout p set status = 'swept' where p.id = of_payout and p.status = 'sweeping';
-end $function$;
-
 -- Takes the nonce of a payout's payment and reserves its value and highest fee; returns what is short; null if the payment has begun (now or before), or the payout is not swept, or has claimed what is blocked. Safe to run again.
 CREATE OR REPLACE FUNCTION app.begin_payment(of_payout uuid, network_fee numeric)
  RETURNS text
@@ -4677,6 +4691,19 @@ begin
   end loop;
 end $function$;
 
+-- Takes a payout from sweeping to swept; one with sweep_first only once all its deposits are known and none of its sweeps is under way.
+CREATE OR REPLACE FUNCTION app.end_sweeping(of_payout uuid)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+begin
+  perform from app.payout p where p.id = of_payout for update;
+  if app.is_to_sweep_first(of_payout) then return; end if;
+  update app.payout p set status = 'swept' where p.id = of_payout and p.status = 'sweeping';
+end $function$;
+
 -- Ends an outgoing payment that is being cancelled, without a transaction. False where something signed may still pay it, it has a nonce, or its chain is halted.
 CREATE OR REPLACE FUNCTION app.end_unsigned(of_outgoing_payment uuid)
  RETURNS boolean
@@ -5206,6 +5233,31 @@ AS $function$
   from app.ledger_entry e
   where e.account = 'treasury' and e.kind = 'network_fee' and e.chain = of_chain and e.created_at > now() - interval '7 days'
 $function$;
+
+-- Makes the payment of a swept payout a cancel, which uses its nonce up, if the payout has waited this long and nothing was signed: the payout keeps waiting without a payment.
+CREATE OR REPLACE FUNCTION app.give_nonce_back(of_payout uuid, after_ms integer)
+ RETURNS boolean
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare
+  p app.payout;
+  s app.outgoing_payment;
+begin
+  select * into p from app.payout o
+  where o.id = of_payout and o.status = 'swept' and o.waiting_since <= clock_timestamp() - after_ms * interval '1 millisecond';
+  select * into s from app.outgoing_payment x where x.payout_id = p.id and x.kind = 'payout' and x.nonce is not null and not x.cancelling;
+  s := app.lock_unsigned(s.id);
+  select * into p from app.payout o where o.id = of_payout and o.status = 'swept'; -- locked, too
+  if s.id is null or p.id is null then return false; end if;
+  perform app.unreserve_payment(p, s);
+  update app.outgoing_payment x set kind = 'cancel', payout_id = null, merchant_id = null, token = app.native_token(s.chain), amount = 0,
+    recipient = s.fee_payer, cancelling = true, next_step_at = clock_timestamp()
+  where x.id = s.id;
+  perform app.wake_outgoing_payments(s.chain);
+  return true;
+end $function$;
 
 -- Allocates a recovered payout's deposits, up to a point, and its adjustments, including its debt.
 CREATE OR REPLACE FUNCTION app.give_recovered_deposits(of_payout uuid, debt uuid, to_number bigint, to_height integer, with_held_back boolean)
@@ -6209,7 +6261,7 @@ begin
     where o.waiting_reason is not null group by o.chain, o.waiting_reason
     union all
     select 'sluice_transactions_open', json_build_object('chain', c.chain, 'kind', k.kind), count(o.chain)
-    from app.chain c cross join unnest(array['payout', 'sweep', 'withdrawal']) k (kind)
+    from app.chain c cross join unnest(array['payout', 'sweep', 'withdrawal', 'cancel']) k (kind)
     left join open_outgoing_payment o on o.chain = c.chain and o.kind = k.kind group by c.chain, k.kind
     union all
     select 'sluice_transactions_waiting', json_build_object('chain', o.chain, 'reason', o.waiting_reason), count(*) from open_outgoing_payment o
@@ -6434,7 +6486,7 @@ AS $function$
 declare
   more_fee numeric := fee - coalesce((select sum(x.fee_paid) from app.outgoing_payment x where x.txid = of_txid and x.id in (
     select p from chain.confirmed_tx i cross join lateral app.payments_of(i.chain, i.txid, i.conflict_key) p where i.chain = s.chain and i.txid = of_txid)), 0);
-  paid numeric := case when s.kind = 'sweep' then 0 else moved end;
+  paid numeric := case when s.kind in ('sweep', 'cancel') then 0 else moved end;
   lost numeric := paid;
 begin
   s.max_fee := 0; -- what was reserved for it was given back when it ended
@@ -6442,7 +6494,7 @@ begin
   if app.uses_outputs(s.chain) then
     lost := app.take_second_outputs(s, of_txid) - more_fee;
     perform app.post_network_fee(s, more_fee);
-  elsif s.kind = 'sweep' then
+  elsif s.kind in ('sweep', 'cancel') then
     perform app.post_second_sweep(s, moved, more_fee);
   else
     perform app.post_network_fee(s, more_fee);
@@ -6900,7 +6952,7 @@ AS $function$
 begin
   if app.uses_outputs(s.chain) then
     perform app.release_held_back(s.chain, array_agg(u.address), array_agg(s.token)) from app.output u where u.outgoing_payment_id = s.id;
-  elsif s.kind = 'sweep' then
+  elsif s.kind in ('sweep', 'cancel') then
     perform app.release_held_back(s.chain, array[s.source], array[s.token]);
   end if;
 end $function$;
@@ -7420,31 +7472,6 @@ AS $function$
 begin
   update app.merchant m set suspended_at = case when suspended then coalesce(m.suspended_at, clock_timestamp()) end where m.id = of_merchant;
   if not found then raise exception 'there is no merchant with this id' using errcode = 'SL404', detail = 'merchant'; end if;
-end $function$;
-
--- Takes the payment of a swept payout away from it if the payout has waited this long, the payment has a nonce, and nothing was signed: the nonce is used up by a cancel, and the payout keeps waiting without one.
-CREATE OR REPLACE FUNCTION app.set_payment_aside(of_payout uuid, after_ms integer)
- RETURNS boolean
- LANGUAGE plpgsql
- SECURITY DEFINER
- SET search_path TO 'pg_catalog'
-AS $function$
-declare
-  p app.payout;
-  s app.outgoing_payment;
-begin
-  select * into p from app.payout o
-  where o.id = of_payout and o.status = 'swept' and o.waiting_since <= clock_timestamp() - after_ms * interval '1 millisecond';
-  select * into s from app.outgoing_payment x where x.payout_id = p.id and x.kind = 'payout' and x.nonce is not null and not x.cancelling;
-  s := app.lock_unsigned(s.id);
-  select * into p from app.payout o where o.id = of_payout and o.status = 'swept'; -- locked, too
-  if s.id is null or p.id is null then return false; end if;
-  perform app.unreserve_payment(p, s);
-  update app.outgoing_payment x set kind = 'sweep', payout_id = null, merchant_id = null, token = app.native_token(s.chain), amount = 1,
-    recipient = s.fee_payer, cancelling = true, next_step_at = clock_timestamp()
-  where x.id = s.id;
-  perform app.wake_outgoing_payments(s.chain);
-  return true;
 end $function$;
 
 -- Sets how much of its new payment requests may be missing, in basis points; those that exist keep theirs.
@@ -8829,7 +8856,7 @@ UNION ALL
            FROM app.incident v
           WHERE v.subject = s.id::text AND v.kind = 'final_payment_vanished'::text AND v.resolution = 'healed'::text)));
 --   chain text: Chain code.
---   what text: deposit, or the kind of the outgoing payment: payout, sweep or withdrawal.
+--   what text: deposit, or the kind of the outgoing payment: payout, sweep, withdrawal or cancel.
 --   id uuid: Id of the deposit or the outgoing payment.
 --   status text: Its status.
 --   block_height integer: The block that holds it.
@@ -11044,7 +11071,7 @@ CREATE OR REPLACE FUNCTION custody.fill_holes(of_chains text[])
  SET search_path TO 'pg_catalog'
 AS $function$
   insert into app.outgoing_payment (kind, chain, token, amount, source, recipient, fee_payer, nonce, merchant_id, cancelling, recovered, max_fee)
-  select 'sweep', n.chain, app.native_token(n.chain), 1, n.address, app.treasury_address(n.chain), n.address, nonce, a.merchant_id, true, true, 0
+  select 'cancel', n.chain, app.native_token(n.chain), 0, n.address, n.address, n.address, nonce, a.merchant_id, true, true, 0
   from app.sender n join custody.address a on a.address = n.address cross join generate_series(0, n.next_nonce - 1) nonce
   where n.chain = any(of_chains) and (a.merchant_id is not null or a.purpose = 'treasury')
     and not exists (select from app.outgoing_payment s where s.chain = n.chain and s.fee_payer = n.address and s.nonce = nonce.nonce)
@@ -11551,8 +11578,7 @@ begin
   end if;
   insert into app.outgoing_payment (id, kind, chain, token, amount, source, recipient, fee_payer, nonce, first_input, payout_id, merchant_id, status, cancelling, recovered, max_fee)
   values (case when e.kind in ('sweep', 'withdraw') then e.subject_id else uuidv7() end,
-    case e.kind when 'pay' then 'payout' when 'withdraw' then 'withdrawal' else 'sweep' end, e.stream, e.token, greatest(e.amount, 1), e.source,
-    case e.kind when 'cancel' then treasury else e.destination end, e.sender, e.nonce, case when e.nonce is null then e.conflict_key end, p.id, merchant, 'live',
+    case e.kind when 'pay' then 'payout' when 'withdraw' then 'withdrawal' else e.kind end, e.stream, e.token, e.amount, e.source, e.destination, e.sender, e.nonce, case when e.nonce is null then e.conflict_key end, p.id, merchant, 'live',
     e.kind = 'cancel' or coalesce(p.status = 'failed', false), true, e.max_fee) -- a payout that failed in the copy must not be paid any more
   returning * into s;
   if s.fee_payer = treasury then perform app.reserve(e.stream, app.native_token(e.stream), e.max_fee); end if;
@@ -13161,6 +13187,7 @@ grant execute on function app.public_id(text,uuid) to sluice_analyst;
 grant execute on function app.unattributed_reason(integer,boolean,boolean,text,text) to sluice_analyst;
 grant select on analytics.address_utilisation to sluice_analyst;
 grant select on analytics.balances to sluice_analyst;
+grant select on analytics.cancels to sluice_analyst;
 grant select on analytics.chain_lag to sluice_analyst;
 grant select on analytics.customer_cohorts to sluice_analyst;
 grant select on analytics.daily_blocks to sluice_analyst;
@@ -13440,7 +13467,6 @@ grant execute on function app.begin_audit() to sluice_jobs;
 grant execute on function app.begin_comparison(text) to sluice_jobs;
 grant execute on function app.begin_output_payment(uuid,text[],numeric) to sluice_jobs;
 grant execute on function app.begin_output_sweep(uuid,text,uuid,text[],numeric) to sluice_jobs;
-grant execute on function app.begin_paying_from_treasury(uuid) to sluice_jobs;
 grant execute on function app.begin_payment(uuid,numeric) to sluice_jobs;
 grant execute on function app.begin_return_sweep(uuid,numeric,numeric) to sluice_jobs;
 grant execute on function app.begin_return_withdrawal(uuid,numeric) to sluice_jobs;
@@ -13453,6 +13479,7 @@ grant execute on function app.collectable_amount(text,text,text) to sluice_jobs;
 grant execute on function app.comparison_age(text) to sluice_jobs;
 grant execute on function app.decide_payment_requests(integer) to sluice_jobs;
 grant execute on function app.due_comparison(text) to sluice_jobs;
+grant execute on function app.end_sweeping(uuid) to sluice_jobs;
 grant execute on function app.end_unsigned(uuid) to sluice_jobs;
 grant execute on function app.enqueue(text,json,text) to sluice_jobs;
 grant execute on function app.event_body(json,bigint) to sluice_jobs;
@@ -13464,6 +13491,7 @@ grant execute on function app.fail_undeliverable(integer) to sluice_jobs;
 grant execute on function app.finish_audit(bigint,jsonb,text) to sluice_jobs;
 grant execute on function app.fold_balances(integer) to sluice_jobs;
 grant execute on function app.found_differences(text) to sluice_jobs;
+grant execute on function app.give_nonce_back(uuid,integer) to sluice_jobs;
 grant execute on function app.give_up_outgoing_payment(uuid,text) to sluice_jobs;
 grant execute on function app.has_blocked_deposits(uuid) to sluice_jobs;
 grant execute on function app.is_blocked(text,text,text) to sluice_jobs;
@@ -13486,7 +13514,6 @@ grant execute on function app.record_comparison(text,text,text,text,text[],jsonb
 grant execute on function app.recover_dead_pools(interval) to sluice_jobs;
 grant execute on function app.refresh_analytics(interval,double precision) to sluice_jobs;
 grant execute on function app.sequence_events(integer) to sluice_jobs;
-grant execute on function app.set_payment_aside(uuid,integer) to sluice_jobs;
 grant execute on function app.store_signed(uuid,integer,text,text,text,numeric,numeric,jsonb) to sluice_jobs;
 grant execute on function app.sweepable(uuid,numeric,integer) to sluice_jobs;
 grant execute on function app.time_out_payout(uuid,bigint) to sluice_jobs;

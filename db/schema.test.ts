@@ -27,7 +27,7 @@ test('db/schema.snapshot.sql equals the schema of a freshly migrated database', 
 test('docs/database.md has a part for each view of analysts, and names it in its list', async () => {
   const text = readFileSync(new URL('../docs/database.md', import.meta.url), 'utf8')
   const [{views} = {views: []}] = await db.rows<{views: string[]}>(
-    `select array_agg(relname::text order by 1) as views from pg_class where relnamespace = 'analytics'::regnamespace and relkind in ('v', 'm')`,
+    `select array_agg(relname::text order by relname::text collate "C") as views from pg_class where relnamespace = 'analytics'::regnamespace and relkind in ('v', 'm')`,
   )
   const parts = [...text.matchAll(/^### analytics\.(\w+)$/gm)].map(([, name]) => name)
   const listed = [...text.matchAll(/\[(\w+)\]\(#analytics(\w+)\)/g)].flatMap(([, name, target]) =>

@@ -95,7 +95,7 @@ commit;
 begin;
 select app.set_payout_address('019c0000-0000-7000-8000-00000000000b', 'ETH', '0x52908400098527886E0F7030069857D2E4169EE7');
 select app.create_payout('019c0000-0000-7000-8000-00000000000b', 'ETH', 'USDC', false, null, null);
-select app.begin_sweeping(id), app.begin_paying_from_treasury(id), app.begin_payment(id, 2600000000000000) from app.payout;
+select app.begin_sweeping(id), app.end_sweeping(id), app.begin_payment(id, 2600000000000000) from app.payout;
 select app.begin_sweeps(null, 'ETH', 'USDC', array[address], array[1200500000], array[4800000000000000]) from person where external_ref = 'carol';
 select app.store_signed(id, 1, 'effect', pg_temp.hash(kind), '0x02', amount, max_fee,
   jsonb_build_object('max_fee_per_gas', 40000000000, 'max_priority_fee_per_gas', 1000000000, 'gas_limit', max_fee::bigint / 40000000000)) from app.outgoing_payment;

@@ -119,7 +119,7 @@ async function pay(to: Context, payout: Payout, chain: PayoutChain): Promise<Out
   if (refusal) {
     // A nonce without a signed transaction holds up every payment after it, whoever is paid.
     if (!rows[0] || reasonOf(refusal.reason!).ends === 'by itself') return refusal
-    await to.pool.query('select app.set_payment_aside($1, $2)', [payout.id, heldUpMs])
+    await to.pool.query('select app.give_nonce_back($1, $2)', [payout.id, heldUpMs])
     return {...refusal, ms: heldUpMs}
   }
   if (rows[0]) return begun(rows[0])

@@ -7,7 +7,7 @@ import type {Logger} from '../../base/log.ts'
 import type {FailureCode, ReasonCode} from '../../base/reasons.ts'
 import {familyOf} from '../../chains/families.ts'
 import {chain} from '../../chains/registry.ts'
-import type {Custody, Responses} from './custody.ts'
+import type {Custody, Responses} from './custody-client.ts'
 import type {OutgoingPayment} from './outgoing-payments.ts'
 
 /** `Needed` is the least that custody accepts in a replacement. */

@@ -4,7 +4,7 @@ import type {Logger} from '../../base/log.ts'
 import {hasNode} from '../../chains/families.ts'
 import type {Settings} from '../../chains/settings.ts'
 import type {Context} from './context.ts'
-import {Custody} from './custody.ts'
+import {Custody} from './custody-client.ts'
 import {payoutFamilyOf} from './families.ts'
 
 export async function openContext(settings: Settings, pool: pg.Pool, log: Logger): Promise<Context> {

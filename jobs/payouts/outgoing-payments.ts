@@ -17,7 +17,8 @@ export interface Attempt {
 
 export interface OutgoingPayment {
   id: string
-  kind: 'payout' | 'sweep' | 'withdrawal'
+  /** A cancel is of a nonce that only has to be used up. */
+  kind: 'payout' | 'sweep' | 'withdrawal' | 'cancel'
   chain: string
   token: string
   amount: bigint

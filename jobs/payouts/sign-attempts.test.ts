@@ -2,7 +2,7 @@
 import {expect, test} from 'vitest'
 import {silent} from '../../base/log.ts'
 import type {Context, PayoutChain, PlannedAttempt} from './context.ts'
-import type {Signed} from './custody.ts'
+import type {Signed} from './custody-client.ts'
 import type {OutgoingPayment} from './outgoing-payments.ts'
 import {signAndStore} from './sign-attempts.ts'
 

@@ -3,7 +3,7 @@
 import {type FailureCode, type RefusalCode, reasonOf} from '../../base/reasons.ts'
 import {step} from '../../base/step.ts'
 import {type Context, type PayoutChain, type PlannedAttempt, retryable, type Stored, type Wait} from './context.ts'
-import type {Refusal, Signed} from './custody.ts'
+import type {Refusal, Signed} from './custody-client.ts'
 import {waitOutgoingPayment} from './outgoing-payments.ts'
 
 /** Approximate size of a request. An input of a transaction is 70 bytes, and custody signs it in a millisecond. */

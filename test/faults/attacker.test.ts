@@ -112,7 +112,7 @@ async function claim(shop: Shop, coin = 'USDC'): Promise<string> {
 /** Takes a payout to its payment like the worker; returns the nonce. */
 async function begin(payout: string): Promise<number> {
   await attacker.jobs.query('select app.begin_sweeping($1)', [payout])
-  await attacker.jobs.query('select app.begin_paying_from_treasury($1)', [payout])
+  await attacker.jobs.query('select app.end_sweeping($1)', [payout])
   await attacker.jobs.query('select app.begin_payment($1, $2)', [payout, networkFee])
   const [outgoingPayment] = await db.rows<{nonce: number}>(
     `select nonce from app.outgoing_payment where payout_id = $1 and kind = 'payout'`,

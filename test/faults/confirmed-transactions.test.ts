@@ -118,7 +118,7 @@ async function beginToPay(token: string): Promise<{payout: string; outgoingPayme
     {id: string; net: string},
   ]
   await db.rows('select app.begin_sweeping($1)', [id])
-  await db.rows('select app.begin_paying_from_treasury($1)', [id])
+  await db.rows('select app.end_sweeping($1)', [id])
   const [begun] = await db.rows('select app.begin_payment($1, $2) as short', [id, 20n * gwei * 120_000n])
   expect(begun).toEqual({short: null})
   const [{outgoingPayment}] = (await db.rows(

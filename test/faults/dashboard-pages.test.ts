@@ -130,7 +130,7 @@ describe.skipIf(!hasChromium)('the dashboard in Chromium (skipped without one: s
     await state.getByText('pending').waitFor()
     await site.money.work('begin_sweeping', payout)
     await state.getByText('sweeping').waitFor()
-    await site.money.work('begin_paying_from_treasury', payout)
+    await site.money.work('end_sweeping', payout)
     await state.getByText('swept').waitFor()
     expect(await page.getByRole('link', {name: 'Cancel this payout'}).count()).toBe(1)
     expect(await site.money.work('begin_payment', payout, 10)).toBeNull()

@@ -173,7 +173,7 @@ describe.each([
     const of = shop ?? (await field.openShop())
     const id = await world.request(of, field.token)
     await worker.query('select app.begin_sweeping($1)', [id])
-    await worker.query('select app.begin_paying_from_treasury($1)', [id])
+    await worker.query('select app.end_sweeping($1)', [id])
     await worker.query('select app.begin_payment($1, $2)', [id, String(field.reserve)])
     const [row] = await world.db.rows<{id: string}>(
       `select id from app.outgoing_payment where payout_id = $1 and kind = 'payout'`,

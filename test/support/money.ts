@@ -230,7 +230,7 @@ export class Money {
   /** Takes a pending payout to a nonce for its payment; resolves to what is short. */
   async pay(payout: string): Promise<string | null> {
     await this.work('begin_sweeping', payout)
-    await this.work('begin_paying_from_treasury', payout)
+    await this.work('end_sweeping', payout)
     return this.work<string | null>('begin_payment', payout, networkFee)
   }
 

@@ -115,7 +115,7 @@ language plpgsql set search_path = pg_catalog as $$
 begin
   if app.uses_outputs(s.chain) then
     perform app.release_held_back(s.chain, array_agg(u.address), array_agg(s.token)) from app.output u where u.outgoing_payment_id = s.id;
-  elsif s.kind = 'sweep' then
+  elsif s.kind in ('sweep', 'cancel') then
     perform app.release_held_back(s.chain, array[s.source], array[s.token]);
   end if;
 end $$;

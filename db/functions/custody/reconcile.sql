@@ -67,7 +67,7 @@ comment on function custody.reconcile is 'Imports entries of custody''s journal 
 create or replace function custody.fill_holes(of_chains text[]) returns void
 language sql set search_path = pg_catalog as $$
   insert into app.outgoing_payment (kind, chain, token, amount, source, recipient, fee_payer, nonce, merchant_id, cancelling, recovered, max_fee)
-  select 'sweep', n.chain, app.native_token(n.chain), 1, n.address, app.treasury_address(n.chain), n.address, nonce, a.merchant_id, true, true, 0
+  select 'cancel', n.chain, app.native_token(n.chain), 0, n.address, n.address, n.address, nonce, a.merchant_id, true, true, 0
   from app.sender n join custody.address a on a.address = n.address cross join generate_series(0, n.next_nonce - 1) nonce
   where n.chain = any(of_chains) and (a.merchant_id is not null or a.purpose = 'treasury')
     and not exists (select from app.outgoing_payment s where s.chain = n.chain and s.fee_payer = n.address and s.nonce = nonce.nonce)

@@ -30,8 +30,7 @@ begin
   end if;
   insert into app.outgoing_payment (id, kind, chain, token, amount, source, recipient, fee_payer, nonce, first_input, payout_id, merchant_id, status, cancelling, recovered, max_fee)
   values (case when e.kind in ('sweep', 'withdraw') then e.subject_id else uuidv7() end,
-    case e.kind when 'pay' then 'payout' when 'withdraw' then 'withdrawal' else 'sweep' end, e.stream, e.token, greatest(e.amount, 1), e.source,
-    case e.kind when 'cancel' then treasury else e.destination end, e.sender, e.nonce, case when e.nonce is null then e.conflict_key end, p.id, merchant, 'live',
+    case e.kind when 'pay' then 'payout' when 'withdraw' then 'withdrawal' else e.kind end, e.stream, e.token, e.amount, e.source, e.destination, e.sender, e.nonce, case when e.nonce is null then e.conflict_key end, p.id, merchant, 'live',
     e.kind = 'cancel' or coalesce(p.status = 'failed', false), true, e.max_fee) -- a payout that failed in the copy must not be paid any more
   returning * into s;
   if s.fee_payer = treasury then perform app.reserve(e.stream, app.native_token(e.stream), e.max_fee); end if;

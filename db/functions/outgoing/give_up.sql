@@ -56,7 +56,7 @@ comment on function app.end_without_transaction is 'Ends an outgoing payment tha
 
 -- A nonce without a transaction holds up every later one of its address. So a payment that custody refuses does not keep its nonce while its payout
 -- waits: a cancel uses the nonce up, and the payout begins another payment when custody would sign it.
-create or replace function app.set_payment_aside(of_payout uuid, after_ms int) returns boolean
+create or replace function app.give_nonce_back(of_payout uuid, after_ms int) returns boolean
 language plpgsql security definer set search_path = pg_catalog as $$
 declare
   p app.payout;
@@ -69,14 +69,14 @@ begin
   select * into p from app.payout o where o.id = of_payout and o.status = 'swept'; -- locked, too
   if s.id is null or p.id is null then return false; end if;
   perform app.unreserve_payment(p, s);
-  update app.outgoing_payment x set kind = 'sweep', payout_id = null, merchant_id = null, token = app.native_token(s.chain), amount = 1,
+  update app.outgoing_payment x set kind = 'cancel', payout_id = null, merchant_id = null, token = app.native_token(s.chain), amount = 0,
     recipient = s.fee_payer, cancelling = true, next_step_at = clock_timestamp()
   where x.id = s.id;
   perform app.wake_outgoing_payments(s.chain);
   return true;
 end $$;
-comment on function app.set_payment_aside is 'Takes the payment of a swept payout away from it if the payout has waited this long, the payment has a nonce, and nothing was signed: the nonce is used up by a cancel, and the payout keeps waiting without one.';
-grant execute on function app.set_payment_aside to sluice_jobs;
+comment on function app.give_nonce_back is 'Makes the payment of a swept payout a cancel, which uses its nonce up, if the payout has waited this long and nothing was signed: the payout keeps waiting without a payment.';
+grant execute on function app.give_nonce_back to sluice_jobs;
 
 create or replace function app.lock_unsigned(of_outgoing_payment uuid) returns app.outgoing_payment
 language plpgsql set search_path = pg_catalog as $$

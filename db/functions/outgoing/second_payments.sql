@@ -67,7 +67,7 @@ language plpgsql set search_path = pg_catalog as $$
 declare
   more_fee numeric := fee - coalesce((select sum(x.fee_paid) from app.outgoing_payment x where x.txid = of_txid and x.id in (
     select p from chain.confirmed_tx i cross join lateral app.payments_of(i.chain, i.txid, i.conflict_key) p where i.chain = s.chain and i.txid = of_txid)), 0);
-  paid numeric := case when s.kind = 'sweep' then 0 else moved end;
+  paid numeric := case when s.kind in ('sweep', 'cancel') then 0 else moved end;
   lost numeric := paid;
 begin
   s.max_fee := 0; -- what was reserved for it was given back when it ended
@@ -75,7 +75,7 @@ begin
   if app.uses_outputs(s.chain) then
     lost := app.take_second_outputs(s, of_txid) - more_fee;
     perform app.post_network_fee(s, more_fee);
-  elsif s.kind = 'sweep' then
+  elsif s.kind in ('sweep', 'cancel') then
     perform app.post_second_sweep(s, moved, more_fee);
   else
     perform app.post_network_fee(s, more_fee);

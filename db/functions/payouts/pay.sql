@@ -7,15 +7,15 @@
 -- (ledger/funds.sql).
 -- Locks: payout, treasury, sender, outgoing payment.
 
-create or replace function app.begin_paying_from_treasury(of_payout uuid) returns void
+create or replace function app.end_sweeping(of_payout uuid) returns void
 language plpgsql security definer set search_path = pg_catalog as $$
 begin
   perform from app.payout p where p.id = of_payout for update;
   if app.is_to_sweep_first(of_payout) then return; end if;
   update app.payout p set status = 'swept' where p.id = of_payout and p.status = 'sweeping';
 end $$;
-comment on function app.begin_paying_from_treasury is 'Takes a payout from sweeping to swept; one with sweep_first only once all its deposits are known and none of its sweeps is under way.';
-grant execute on function app.begin_paying_from_treasury to sluice_jobs;
+comment on function app.end_sweeping is 'Takes a payout from sweeping to swept; one with sweep_first only once all its deposits are known and none of its sweeps is under way.';
+grant execute on function app.end_sweeping to sluice_jobs;
 
 -- Other payouts are paid as soon as the treasury can pay them, so that whatever holds up a sweep does not hold them up.
 create or replace function app.is_to_sweep_first(of_payout uuid) returns boolean

@@ -6,7 +6,7 @@ select
   app.public_id('pay', s.payout_id) as payout_id, s.chain, s.token, s.source as address,
   analytics.coins(coalesce(t.amount, s.amount), a.decimals) as amount, coalesce(t.amount, s.amount) as amount_base_units,
   coalesce(s.outcome, s.status) as state, s.txid, analytics.coins(s.fee_paid, n.decimals) as network_fee, n.token as network_fee_token,
-  s.created_at, s.final_at, s.source = s.recipient as is_nonce_only
+  s.created_at, s.final_at, false as is_nonce_only
 from app.outgoing_payment s
 left join app.merchant m on m.id = s.merchant_id
 join app.asset a on a.chain = s.chain and a.token = s.token
@@ -14,7 +14,7 @@ join app.chain k on k.chain = s.chain
 join app.asset n on n.chain = s.chain and n.token = k.native_token
 left join app.outgoing_attempt t on t.chain = s.chain and t.txid = s.txid
 where s.kind = 'sweep';
-comment on view analytics.sweeps is 'One row for each sweep of a deposit address to the treasury, and for each transaction that only uses up a nonce of the treasury (is_nonce_only).';
+comment on view analytics.sweeps is 'One row for each sweep of a deposit address to the treasury.';
 comment on column analytics.sweeps.sweep_id is 'Id of the sweep.';
 comment on column analytics.sweeps.merchant_id is 'Id of the merchant that has the address.';
 comment on column analytics.sweeps.merchant_name is 'Name of the merchant.';
@@ -31,5 +31,5 @@ comment on column analytics.sweeps.network_fee is 'What it cost, in whole native
 comment on column analytics.sweeps.network_fee_token is 'The native coin of the chain, in which network_fee is counted.';
 comment on column analytics.sweeps.created_at is 'When it was begun.';
 comment on column analytics.sweeps.final_at is 'When it was final; null while it is under way.';
-comment on column analytics.sweeps.is_nonce_only is 'True for a row that is no sweep: a payment that custody refused gave its nonce back, and a transaction of the treasury to itself uses that up. It moves nothing; its network_fee is real.';
+comment on column analytics.sweeps.is_nonce_only is 'Always false. What it was true for is in analytics.cancels.';
 grant select on analytics.sweeps to sluice_analyst;

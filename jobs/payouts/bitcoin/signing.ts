@@ -1,6 +1,6 @@
 // The request to sign a Bitcoin attempt, and custody's response.
 import {z} from 'zod'
-import {responses as responsesOf, type Signed, units} from '../custody.ts'
+import {responses as responsesOf, type Signed, units} from '../custody-client.ts'
 import type {BitcoinAttempt} from './plan-attempt.ts'
 
 const Response = z

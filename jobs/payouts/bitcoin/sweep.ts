@@ -1,5 +1,6 @@
 // Moves outputs of one merchant's addresses to the treasury, in a separate transaction: for payouts with too many outputs, and for collect.ts.
 import type {BitcoinSettings} from '../../../chains/bitcoin/settings.ts'
+import {isWorthItsFee} from '../../../chains/chain-settings.ts'
 import type {Context} from '../context.ts'
 import {freeOutputs} from './outputs.ts'
 import type {Bitcoin} from './plan-attempt.ts'
@@ -19,12 +20,12 @@ export async function beginSweep(
   {id, chain, merchantId}: Of,
   outputs: Output[],
   price: Price,
-  {sweepFeePercent}: BitcoinSettings,
+  settings: BitcoinSettings,
 ): Promise<Failure | string | undefined> {
   const found = selectAll(outputs, price)
   if (!('inputs' in found)) return found
   // Custody would not sign a sweep with a higher fee.
-  if (found.fee * 100n > BigInt(sweepFeePercent) * found.change) return {aboveCap: true}
+  if (!isWorthItsFee(settings, {amount: found.change, maxFee: found.fee})) return {aboveCap: true}
   const {rows} = await pool.query<{short: string | null}>(
     'select app.begin_output_sweep($1, $2, $3, $4, $5) as short',
     [id, chain, merchantId, found.inputs.map(({outpoint}) => outpoint), String(found.fee)],

@@ -1,3 +1,2 @@
 // The payout code of EVM chains.
-export {open} from './chain.ts'
-export {beginWithdrawal} from './withdraw.ts'
+export {beginWithdrawal, open} from './chain.ts'

@@ -1,5 +1,5 @@
 import {expect, test} from 'vitest'
-import {capOf, isWorthSweeping, nativeSweep, offer, outbid, tipOf, withRoom} from './fees.ts'
+import {capOf, nativeSweep, offer, outbid, tipOf, withRoom} from './fees.ts'
 
 const gwei = 10n ** 9n
 
@@ -44,11 +44,6 @@ test('a sweep moves what is final and present, less its fee, and never a negativ
   expect(nativeSweep({balance: 100n, holding: 80n, fee: 30n})).toBe(50n)
   expect(nativeSweep({balance: 70n, holding: 80n, fee: 30n})).toBe(40n)
   expect(nativeSweep({balance: 100n, holding: 20n, fee: 30n})).toBe(0n)
-})
-
-test('an amount of at most twice the cost of moving it is left alone', () => {
-  expect(isWorthSweeping(60n, 30n, 50)).toBe(true)
-  expect(isWorthSweeping(59n, 30n, 50)).toBe(false)
 })
 
 test('an estimate gets a margin', () => {

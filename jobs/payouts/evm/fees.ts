@@ -51,11 +51,6 @@ export function nativeSweep({balance, holding, fee}: {balance: bigint; holding: 
   return most(least(balance, holding) - fee, 0n)
 }
 
-/** Native coins are worth sweeping if the highest fee is at most `percent` of the amount that arrives. Custody signs no other sweep of them. */
-export function isWorthSweeping(amount: bigint, fee: bigint, percent: number): boolean {
-  return amount > 0n && fee * 100n <= BigInt(percent) * amount
-}
-
 /** A gas estimate plus a margin, because the need may change until the transaction is mined. */
 export function withRoom(estimate: bigint, percent: bigint): bigint {
   return (estimate * (100n + percent)) / 100n

@@ -1,8 +1,9 @@
 // The fee of a first attempt now, or why nothing is begun. Throws RetryableError if the node cannot be asked.
+import type {Payment} from '../accounts/rules.ts'
 import {retryMs, type Wait} from '../context.ts'
 import {capOf, type FeeMarket, type Fees, offer} from './fees.ts'
 import type {Evm} from './node.ts'
-import {type Payment, paymentCall, paymentGas, refusedByRecipient} from './payment.ts'
+import {paymentCall, paymentGas, refusedByRecipient} from './payment.ts'
 
 export async function offered(chain: Evm): Promise<Fees | Wait> {
   const market = await chain.node.feeMarket(chain.settings.chain.leastTip)

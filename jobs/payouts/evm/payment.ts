@@ -1,15 +1,13 @@
 // A payment or a withdrawal as a call, and whether its recipient refuses it: its code does not take coins, or the token's contract does not let it have any.
 // Promises: a recipient is blamed only if the node is sure that the payment would fail, and says that the same payment to its sender would not.
 import {leastGas, mostGas} from '../../../chains/evm/gas-limits.ts'
-import {notPayable, type Payout, type Wait} from '../context.ts'
-import type {OutgoingPayment} from '../outgoing-payments.ts'
+import type {Payment} from '../accounts/rules.ts'
+import {notPayable, type Wait} from '../context.ts'
 import {least, most, withRoom} from './fees.ts'
 import {type Call, contractOf, type Estimate, type Evm, tokenTransfer} from './node.ts'
 
 /** A recipient with code may need more by the time that it is paid; a token's contract, too. */
 const roomPercent = 25n
-
-export type Payment = Pick<OutgoingPayment, 'token' | 'amount' | 'source' | 'recipient'>
 
 /** The call that a payment or a withdrawal makes. */
 export function paymentCall(chain: Evm, {token, amount, source, recipient}: Payment): Call {
@@ -36,10 +34,4 @@ export async function refusedByRecipient(chain: Evm, payment: Payment): Promise<
   const [toSender] = await chain.node.estimates([paymentCall(chain, {...payment, recipient: payment.source})])
   if ('failure' in toSender!) return undefined
   return notPayable('destination_not_payable', `the recipient refuses the payment: ${limit.failure}`)
-}
-
-/** The same before the treasury has what it will pay: for the least that can be sent. A token's transfer of nothing is one. */
-export async function unpayable(chain: Evm, {token, recipient, treasury}: Payout): Promise<Wait | undefined> {
-  const amount = contractOf(chain, token) ? 0n : 1n
-  return await refusedByRecipient(chain, {token, recipient, amount, source: treasury})
 }

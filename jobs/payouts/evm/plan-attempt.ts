@@ -1,12 +1,13 @@
 // Plans the next attempt of each outgoing payment: its kind, amount, fees and gas. Promises: the nonce never changes. A replacement outbids the
 // earlier attempt. No fee is above the operator's cap. If no attempt can be made now, the outgoing payment says why.
+import {isWorthItsFee} from '../../../chains/chain-settings.ts'
+import {tooDear} from '../accounts/flow.ts'
 import type {Context, PlannedAttempt} from '../context.ts'
 import {type OutgoingPayment, waitOutgoingPayment} from '../outgoing-payments.ts'
-import {capOf, type FeeMarket, type Fees, isWorthSweeping, least, nativeSweep, offer, outbid} from './fees.ts'
+import {capOf, type FeeMarket, type Fees, least, nativeSweep, offer, outbid} from './fees.ts'
 import {gasLimits, isNativeSweep} from './gas.ts'
 import type {Evm} from './node.ts'
 import {aboveCap} from './offered.ts'
-import {isTokenSweepTooDear, tooDear} from './sweep.ts'
 
 /** The fees and the gas limit of an earlier attempt. */
 interface Offered extends Fees {
@@ -38,7 +39,10 @@ export async function plan(to: Context, chain: Evm, outgoingPayments: OutgoingPa
     const kind = cancelling ? 'cancel' : 'effect'
     const amount = cancelling ? 0n : (newest?.amount ?? outgoingPayment.amount)
     if (fees && kind === 'effect' && isTooDear(outgoingPayment, chain, fees.maxFeePerGas * gasLimit))
-      await to.pool.query('select app.give_up_outgoing_payment($1, $2)', [id, tooDear(chain)]) // else it would hold up the treasury's nonces; a cancel costs a fraction
+      await to.pool.query('select app.give_up_outgoing_payment($1, $2)', [
+        id,
+        tooDear(chain.settings, chain.settings.tokenSweepFee),
+      ]) // else it would hold up the treasury's nonces; a cancel costs a fraction
     else if (fees) priced.push({outgoingPayment, kind, amount, fees, gasLimit, cap})
     else await waitOutgoingPayment(to, id, {...aboveCap(chain, market, gasLimit), ms: retryMs})
   }
@@ -84,8 +88,8 @@ function feesOf(
   return isChosen ? {maxFeePerGas: chosen, maxPriorityFeePerGas: priorityFee} : now
 }
 
-function isTooDear({kind, token}: OutgoingPayment, chain: Evm, fee: bigint): boolean {
-  return kind === 'sweep' && isTokenSweepTooDear(chain, token, fee)
+function isTooDear({kind, token}: OutgoingPayment, {native, settings}: Evm, fee: bigint): boolean {
+  return kind === 'sweep' && token !== native && fee > settings.tokenSweepFee
 }
 
 /** A native sweep pays its fee out of the amount that it moves. With a higher fee it moves less. If nothing is left, it is given up. */
@@ -103,7 +107,7 @@ async function withinFunds(to: Context, chain: Evm, plans: EvmAttempt[]): Promis
     const {outgoingPayment} = item
     const left = nativeSweep({balance, holding: outgoingPayment.holding, fee: feeOf(item)})
     item.amount = least(left, item.amount)
-    if (isWorthSweeping(item.amount, feeOf(item), chain.settings.sweepFeePercent)) continue
+    if (isWorthItsFee(chain.settings, {amount: item.amount, maxFee: feeOf(item)})) continue
     refused.add(item)
     if (item.amount > 0n)
       await waitOutgoingPayment(to, outgoingPayment.id, {

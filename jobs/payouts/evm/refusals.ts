@@ -4,7 +4,7 @@
 // custody gives (POST /authorise); a trial moves nothing.
 import {RetryableError} from '../../../base/errors.ts'
 import {inWords} from '../../../db/failure.ts'
-import {treasuryOf} from '../accounts.ts'
+import {treasuryOf} from '../accounts/holdings.ts'
 import {type Context, retryable, retryMs, type Wait} from '../context.ts'
 import type {OutgoingPayment} from '../outgoing-payments.ts'
 import {balancesOf, type Call, contractOf, type Evm} from './node.ts'

@@ -1,6 +1,6 @@
 // The request to sign an EVM attempt, and custody's response.
 import {z} from 'zod'
-import {responses as responsesOf, type Signed, units} from '../custody.ts'
+import {responses as responsesOf, type Signed, units} from '../custody-client.ts'
 import {most} from './fees.ts'
 import type {EvmAttempt} from './plan-attempt.ts'
 

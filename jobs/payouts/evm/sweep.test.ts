@@ -61,7 +61,7 @@ async function payoutOf(status: 'sweeping' | 'swept') {
   await money.deposit(small, 60 * unit)
   const payout = await money.claim(user)
   await money.work('begin_sweeping', payout)
-  if (status === 'swept') await money.work('begin_paying_from_treasury', payout)
+  if (status === 'swept') await money.work('end_sweeping', payout)
   return {payout, large: user.address}
 }
 

@@ -1,12 +1,16 @@
-// Payouts of Solana: what all families of accounts share whose transactions expire (../expiring.ts). A sweep leaves its address empty, because an account
+// Payouts of Solana: the flow of accounts (../accounts/flow.ts), by transactions that expire (../accounts/expiring-attempts.ts). A sweep leaves its address empty, because an account
 // holds nothing or at least the rent; for the same reason the treasury keeps that much. A transaction lives for half a minute and any leader may forget it,
 // so the same bytes are sent every two seconds.
+import type pg from 'pg'
 import {z} from 'zod'
 import {SolanaNodes} from '../../../chains/solana/client.ts'
 import type {SolanaSettings} from '../../../chains/solana/settings.ts'
+import {expiringAttempts} from '../accounts/expiring-attempts.ts'
+import {beginWithdrawalBy, flowOf} from '../accounts/flow.ts'
+import type {Now, Rules} from '../accounts/rules.ts'
 import type {PayoutChain} from '../context.ts'
-import {responses, type Signed, units} from '../custody.ts'
-import {openExpiring} from '../expiring.ts'
+import {responses, type Signed, units} from '../custody-client.ts'
+import type {Withdrawal} from '../family.ts'
 import {highestSweepFee} from './fees.ts'
 import {
   behindNow,
@@ -38,19 +42,42 @@ const Response = z
 
 export function open(settings: SolanaSettings): PayoutChain {
   const chain: Solana = {settings, nodes: new SolanaNodes(settings)}
-  return openExpiring({
-    settings,
-    notNow: to => behindNow(to, chain),
-    paymentReserve: () => paymentReserve(chain),
-    maxSweepFee: highestSweepFee(settings),
-    sweeps: (_, holdings) => sweeps(chain, holdings),
-    cannotSweep: treasury => cannotSweep(chain, treasury),
-    unpayable: to => unpayable(chain, to),
-    shortOf: (to, payout, short) => shortOf(to, chain, payout, short),
-    offers: outgoingPayments => offers(chain, outgoingPayments),
-    sweepRefusals: payments => sweepRefusals(chain, payments),
-    responses: responses(Response, z.never()),
-    resendAfterMs: () => resendMs,
-    broadcast: raws => broadcast(chain, raws),
+  return {
+    ...flowOf(rulesOf(chain)),
+    ...expiringAttempts({
+      family: settings.family,
+      notNow: to => behindNow(to, chain),
+      offers: outgoingPayments => offers(chain, outgoingPayments),
+      sweepRefusals: payments => sweepRefusals(chain, payments),
+      responses: responses(Response, z.never()),
+      resendAfterMs: () => resendMs,
+      broadcast: raws => broadcast(chain, raws),
+    }),
+  }
+}
+
+function rulesOf(chain: Solana): Rules {
+  const {settings} = chain
+  const now = async (): Promise<Now> => ({
+    reserve: await paymentReserve(chain),
+    likelySweepFee: () => highestSweepFee(settings),
+    sweeps: (_, __, holdings) => sweeps(chain, holdings),
   })
+  return {
+    settings,
+    atOnce: 20,
+    now: async to => (await behindNow(to, chain)) ?? (await now()),
+    cannotSweep: (_, {treasury}) => cannotSweep(chain, treasury),
+    unpayable: payment => unpayable(chain, payment),
+    shortOf: (to, payout, short) => shortOf(to, chain, payout, short),
+  }
+}
+
+export async function beginWithdrawal(
+  db: pg.Client,
+  settings: SolanaSettings,
+  withdrawal: Withdrawal,
+): Promise<string> {
+  const chain: Solana = {settings, nodes: new SolanaNodes(settings)}
+  return await beginWithdrawalBy(db, rulesOf(chain), withdrawal, await paymentReserve(chain))
 }

@@ -1,3 +1,1 @@
-// The family of Solana in payouts.
-export {open} from './chain.ts'
-export {beginWithdrawal} from './withdraw.ts'
+export {beginWithdrawal, open} from './chain.ts'

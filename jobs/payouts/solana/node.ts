@@ -5,7 +5,7 @@ import {systemProgram} from '../../../chains/solana/address.ts'
 import type {SolanaNodes} from '../../../chains/solana/client.ts'
 import {signatureFee, twoSignaturesFee} from '../../../chains/solana/message.ts'
 import type {SolanaSettings} from '../../../chains/solana/settings.ts'
-import type {Holding, Sweep} from '../accounts.ts'
+import type {Holding, Sweep} from '../accounts/holdings.ts'
 import {type Context, notPayable, type Payout, retryMs, shortOfFunds, type Wait} from '../context.ts'
 import type {OutgoingPayment} from '../outgoing-payments.ts'
 import {highestFee, highestSweepFee, priorityFee} from './fees.ts'
@@ -66,13 +66,15 @@ export async function shortOf({pool}: Context, {settings}: Solana, {id}: Payout,
 }
 
 /** What the treasury lacks to pay for a sweep: it must keep the rent, before the sweep arrives. */
-export async function cannotSweep({settings, nodes}: Solana, treasury: string): Promise<string | undefined> {
+export async function cannotSweep({settings, nodes}: Solana, treasury: string): Promise<Wait | undefined> {
   const [balance, rent] = await nodes.ask(node =>
     Promise.all([node.balance(treasury, 'confirmed'), node.rentMinimum()]),
   )
   const least = rent + highestSweepFee(settings)
   if (balance.lamports >= least) return undefined
-  return `the treasury ${treasury} holds ${balance.lamports} lamports; it pays for sweeps, and needs ${least} (the rent, and the fee): send it some SOL`
+  return shortOfFunds(
+    `the treasury ${treasury} holds ${balance.lamports} lamports; it pays for sweeps, and needs ${least} (the rent, and the fee): send it some SOL`,
+  )
 }
 
 /**

@@ -5,7 +5,7 @@ import {eachOf} from '../../../base/each-of.ts'
 import {storable} from '../../../base/text.ts'
 import type {Simulation} from '../../../chains/solana/client.ts'
 import {messageOf, rawOf, signersOf} from '../../../chains/solana/message.ts'
-import type {Refusal} from '../expiring.ts'
+import type {Refusal} from '../accounts/expiring-attempts.ts'
 import type {OutgoingPayment} from '../outgoing-payments.ts'
 import {type Solana, sweepPriorityFee} from './node.ts'
 

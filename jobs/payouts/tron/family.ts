@@ -1,3 +1,2 @@
 // The family of Tron in payouts.
-export {open} from './chain.ts'
-export {beginWithdrawal} from './withdraw.ts'
+export {beginWithdrawal, open} from './chain.ts'

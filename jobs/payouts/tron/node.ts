@@ -4,7 +4,7 @@
 import {eachOf} from '../../../base/each-of.ts'
 import type {TronNodes} from '../../../chains/tron/client.ts'
 import type {TronSettings} from '../../../chains/tron/settings.ts'
-import {notPayable, retryMs, type Wait} from '../context.ts'
+import {notPayable, retryMs, shortOfFunds, type Wait} from '../context.ts'
 import {bandwidthFee, tooDear, transferBytes} from './fees.ts'
 
 /** A chain of the family, and its nodes. */
@@ -39,9 +39,11 @@ export async function unpayable({nodes}: Tron, recipient: string): Promise<Wait 
 }
 
 /** Why nothing can be swept to the treasury: the first sweep would have to pay for its account. */
-export async function cannotSweep({settings, nodes}: Tron, treasury: string): Promise<string | undefined> {
+export async function cannotSweep({settings, nodes}: Tron, treasury: string): Promise<Wait | undefined> {
   if (await nodes.ask(node => node.account(treasury))) return undefined
-  return `the treasury ${treasury} has no account on ${settings.chain.displayName} yet: send it some coins`
+  return shortOfFunds(
+    `the treasury ${treasury} has no account on ${settings.chain.displayName} yet: send it some coins`,
+  )
 }
 
 /** Broadcasts signed transactions. Returns the node's error for each, undefined if it took it; neither proves anything. */

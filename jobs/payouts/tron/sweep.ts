@@ -1,5 +1,5 @@
 // How much of each address is swept. Promises: an address whose bytes are free is left empty; of another one, what its sweep may cost stays until it is paid.
-import type {Holding, Sweep} from '../accounts.ts'
+import type {Holding, Sweep} from '../accounts/holdings.ts'
 import type {Context} from '../context.ts'
 import {sweepFees, type Tron} from './node.ts'
 

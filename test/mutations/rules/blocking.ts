@@ -130,7 +130,7 @@ export const blocking: Mutation[] = [
   },
   {
     rule: 'A sweep that would fail is not signed',
-    file: 'jobs/payouts/expiring.ts',
+    file: 'jobs/payouts/accounts/expiring-attempts.ts',
     from: 'const left = outgoingPayments.filter(({id}) => !refused.has(id))',
     to: 'const left = outgoingPayments.filter(({id}) => id || !refused.has(id))',
     tests: ['test/faults/solana-payouts.test.ts', 'test/faults/solana-treasury.test.ts'],

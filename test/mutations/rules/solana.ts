@@ -476,7 +476,7 @@ export const solana: Mutation[] = [
   },
   {
     rule: 'Nothing is signed while the family says no',
-    file: 'jobs/payouts/expiring.ts',
+    file: 'jobs/payouts/accounts/expiring-attempts.ts',
     from: `  if (wait) {
     for (const {id} of outgoingPayments)`,
     to: `  if (false) {

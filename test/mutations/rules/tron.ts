@@ -470,15 +470,15 @@ export const tron: Mutation[] = [
   {
     rule: 'A payment reserves the most that it may cost',
     file: 'jobs/payouts/tron/chain.ts',
-    from: 'paymentReserve: async () => settings.maxPaymentFee,',
-    to: 'paymentReserve: async () => 0n,',
+    from: 'reserve: settings.maxPaymentFee,',
+    to: 'reserve: 0n,',
     tests: ['test/faults/tron-treasury.test.ts', 'test/faults/tron-payouts.test.ts'],
   },
   {
     rule: 'The operator withdraws to no contract',
-    file: 'jobs/payouts/tron/withdraw.ts',
-    from: '  if (why) throw',
-    to: '  if (false) throw',
+    file: 'jobs/payouts/accounts/flow.ts',
+    from: '  if (why) throw new PermanentError',
+    to: '  if (false) throw new PermanentError',
     tests: ['test/faults/tron-treasury.test.ts'],
   },
   {

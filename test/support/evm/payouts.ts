@@ -34,7 +34,7 @@ export async function beginToPay(db: TestDatabase, payout: string): Promise<stri
   const raw = hashOf(`payment ${payout}`) as Hex
   const txid = keccak256(raw)
   await db.rows('select app.begin_sweeping($1)', [payout])
-  await db.rows('select app.begin_paying_from_treasury($1)', [payout])
+  await db.rows('select app.end_sweeping($1)', [payout])
   const [begun] = await db.rows<{short: string | null}>('select app.begin_payment($1, $2) as short', [
     payout,
     networkFee.toString(),

@@ -39,7 +39,7 @@ export class WrittenEvm extends WrittenWorld {
     await this.deposit(merchant.address, amount, {token})
     const payout = await this.request(merchant, token)
     await this.db.rows('select app.begin_sweeping($1)', [payout])
-    await this.db.rows('select app.begin_paying_from_treasury($1)', [payout])
+    await this.db.rows('select app.end_sweeping($1)', [payout])
     return payout
   }
 }

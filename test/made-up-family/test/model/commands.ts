@@ -452,7 +452,7 @@ const call: Command = async (world, a, b) => {
     ['end_unsigned', one.id],
     ['expire_payment', one.id, 'transaction_expired', 'said the thief'],
     ['cancel_outgoing_payment', one.id],
-    ['set_payment_aside', one.payoutId ?? randomUUID(), 0],
+    ['give_nonce_back', one.payoutId ?? randomUUID(), 0],
     ['fail_payout', one.payoutId ?? randomUUID(), 'timed_out', 'said the thief'],
     ['wait_outgoing_payment', one.id, null, null, 1],
     ['begin_payment', one.payoutId ?? randomUUID(), String(fee)],

@@ -1,32 +1,43 @@
-// Payouts of the made-up family: what all families of accounts share whose transactions expire (../expiring.ts). Every transaction costs the same fee.
+// Payouts of the made-up family: the flow of accounts (../accounts/flow.ts), by transactions that expire. Every transaction costs the same fee.
 import type pg from 'pg'
 import {z} from 'zod'
 import {fee} from '../../../chains/madeup/block.ts'
 import {ask, NodeError} from '../../../chains/madeup/client.ts'
 import type {MadeUpSettings} from '../../../chains/madeup/settings.ts'
-import {type Holding, insertWithdrawal, type Sweep} from '../accounts.ts'
+import {expiringAttempts} from '../accounts/expiring-attempts.ts'
+import {beginWithdrawalBy, flowOf} from '../accounts/flow.ts'
+import type {Holding, Sweep} from '../accounts/holdings.ts'
+import type {Rules} from '../accounts/rules.ts'
 import {type PayoutChain, resendByAge} from '../context.ts'
-import {responses, type Signed, units} from '../custody.ts'
-import {openExpiring} from '../expiring.ts'
+import {responses, type Signed, units} from '../custody-client.ts'
 import type {Withdrawal} from '../family.ts'
 
 const Response = z
   .object({ok: z.literal(true), txid: z.string(), raw: z.string(), amount: units})
   .transform((signed): Signed => ({...signed, feeDetails: {}, maxFee: fee}))
 
+const rulesOf = (settings: MadeUpSettings): Rules => ({
+  settings,
+  atOnce: 20,
+  now: async () => ({
+    reserve: fee,
+    likelySweepFee: () => fee,
+    sweeps: async (_, __, holdings) => holdings.map(sweepOf),
+  }),
+  cannotSweep: async () => undefined,
+  unpayable: async () => undefined,
+})
+
 export function open(settings: MadeUpSettings): PayoutChain {
-  return openExpiring({
-    settings,
-    notNow: async () => undefined,
-    paymentReserve: async () => fee,
-    maxSweepFee: fee,
-    sweeps: async (_, holdings) => holdings.map(sweepOf),
-    cannotSweep: async () => undefined,
-    unpayable: async () => undefined,
-    responses: responses(Response, z.never()),
-    resendAfterMs: resendByAge,
-    broadcast: raws => Promise.all(raws.map(raw => submit(settings, raw))),
-  })
+  return {
+    ...flowOf(rulesOf(settings)),
+    ...expiringAttempts({
+      family: settings.family,
+      responses: responses(Response, z.never()),
+      resendAfterMs: resendByAge,
+      broadcast: raws => Promise.all(raws.map(raw => submit(settings, raw))),
+    }),
+  }
 }
 
 /** All of what each holds. */
@@ -43,6 +54,10 @@ async function submit(settings: MadeUpSettings, raw: string): Promise<string | u
   }
 }
 
-export async function beginWithdrawal(db: pg.Client, {chain}: MadeUpSettings, withdrawal: Withdrawal): Promise<string> {
-  return await insertWithdrawal(db, chain.code, withdrawal, fee)
+export async function beginWithdrawal(
+  db: pg.Client,
+  settings: MadeUpSettings,
+  withdrawal: Withdrawal,
+): Promise<string> {
+  return await beginWithdrawalBy(db, rulesOf(settings), withdrawal, fee)
 }

@@ -1,10 +1,10 @@
-// What families share whose chains have accounts, not outputs: beginning sweeps of addresses, and the transactions of returns. Promises: beginning is
-// safe to repeat, also concurrently. Each is one SQL function that checks whether it is due.
+// What addresses hold on chains of accounts, and the SQL that begins sweeps, payments, the transactions of returns, and withdrawals. Promises: beginning is safe
+// to repeat, also concurrently. Each is one SQL function that checks whether it is due.
 import type pg from 'pg'
-import type {ReasonCode} from '../../base/reasons.ts'
-import {step} from '../../base/step.ts'
-import {type Context, type Payout, retryMs, untilSwept, type Wait} from './context.ts'
-import type {Withdrawal} from './family.ts'
+import type {ReasonCode} from '../../../base/reasons.ts'
+import {step} from '../../../base/step.ts'
+import {type Context, type Payout, retryMs, untilSwept, type Wait} from '../context.ts'
+import type {Withdrawal} from '../family.ts'
 
 /** Addresses that are polled, and sweeps that are begun, at once. */
 export const batch = 200
@@ -69,7 +69,7 @@ export async function isPayable({pool}: Context, {id}: Payout, paymentFee: bigin
 
 /** Takes a payout from sweeping to swept. */
 export async function endSweeping({pool}: Context, {id}: Payout): Promise<'next'> {
-  await pool.query('select app.begin_paying_from_treasury($1)', [id])
+  await pool.query('select app.end_sweeping($1)', [id])
   return 'next'
 }
 
@@ -91,6 +91,20 @@ export async function untilTriedAgain({pool}: Context, {id, token}: Payout): Pro
   const {count, amount, failure, at} = rows[0]
   const detail = `${count} of its addresses, with ${amount} ${token}, could not be swept: ${failure}; tried again after ${at}`
   return {reason: 'sweeps_failed', detail, ms: retryMs.told}
+}
+
+/** What the treasury lacks for a payout whose payment may cost this much, in words; undefined if nothing: begin_payment has begun it then. */
+export async function shortage(
+  {pool}: Context,
+  call: 'payout_shortage' | 'begin_payment',
+  {id}: Payout,
+  networkFee: bigint,
+): Promise<string | undefined> {
+  const {rows} = await pool.query<{short: string | null}>(`select app.${call}($1, $2) as short`, [
+    id,
+    String(networkFee),
+  ])
+  return rows[0]!.short ?? undefined
 }
 
 /** How much of the token the treasury lacks for a payout, in base units, after what sweeps under way will probably bring. */
