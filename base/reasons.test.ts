@@ -1,5 +1,7 @@
 // The one table of reasons: whoever gives a reason, and whatever speaks of one, agrees with it.
-import {globSync, readFileSync} from 'node:fs'
+import {cpSync, globSync, mkdtempSync, readFileSync, rmSync, writeFileSync} from 'node:fs'
+import {tmpdir} from 'node:os'
+import path from 'node:path'
 import {fileURLToPath} from 'node:url'
 import {expect, test} from 'vitest'
 import {failureCodes, type Reason, reasons, waitingCodes} from './reasons.ts'
@@ -36,4 +38,33 @@ test('SQL gives no reason and no failure that the table does not have', () => {
   const failed = [...sql.matchAll(/app\.(?:fail|release)_payout\([^,]+, '(\w+)'/g)].map(([, name]) => name!)
   expect(failed.length).toBeGreaterThan(5)
   expect(failed.filter(name => !(name in failureCodes))).toEqual([])
+})
+
+test('a new reason is one entry: each file that does not have it yet is named, and npm run snapshot writes it there', async () => {
+  const tree = mkdtempSync(path.join(tmpdir(), 'sluice-reasons-'))
+  cpSync(path.join(root, 'docs'), path.join(tree, 'docs'), {recursive: true})
+  for (const name of ['reasons.ts', 'reasons-in-docs.ts'])
+    cpSync(path.join(root, 'base', name), path.join(tree, 'base', name))
+  const table = path.join(tree, 'base/reasons.ts')
+  const entry = `{isRefusal: true, ends: 'by a person', fails: 'timed_out', alarm: 'never', why: 'it is made up', do: 'nothing'}`
+  const text = readFileSync(table, 'utf8')
+  writeFileSync(
+    table,
+    text.replace('export const reasons = {', found => `${found} made_up: ${entry},`),
+  )
+  const docs: {reasonsInDocs: typeof reasonsInDocs; writeReasonsInDocs(): void} = await import(
+    path.join(tree, 'base/reasons-in-docs.ts')
+  )
+  const forgotten = () =>
+    docs
+      .reasonsInDocs()
+      .filter(({is, toBe}) => is !== toBe)
+      .map(({file}) => path.relative(tree, fileURLToPath(file)))
+  expect(forgotten()).toEqual(['docs/custody.md', 'docs/operations.md', 'docs/operations/alerts.yml'])
+  docs.writeReasonsInDocs()
+  expect(forgotten()).toEqual([])
+  expect(readFileSync(path.join(tree, 'docs/operations.md'), 'utf8')).toContain(
+    '| `made_up` | it is made up | nothing; else the payout fails in the end with `timed_out` |\n',
+  )
+  rmSync(tree, {recursive: true})
 })

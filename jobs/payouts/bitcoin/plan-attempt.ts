@@ -37,6 +37,9 @@ export interface BitcoinAttempt extends PlannedAttempt {
   price: Price
 }
 
+/** Its fee, and the inputs that pay it, follow from the price. */
+type Unpriced = Omit<BitcoinAttempt, 'fee'>
+
 const retryMs = 5000
 /** For an outgoing payment from custody's journal, a CPFP child whose parent the node does not return, or a child that is being cancelled. */
 const unknownOutputs =
@@ -75,7 +78,6 @@ export async function plan(
         kind,
         inputs,
         parentVsize,
-        fee: 0n,
         chain,
         price: {...price, ...replaces},
       })
@@ -86,7 +88,7 @@ export async function plan(
 }
 
 /** The attempt at this price, with more inputs if the change cannot pay the fee. Undefined if impossible; the outgoing payment then waits. */
-export async function priced(to: Context, item: BitcoinAttempt): Promise<BitcoinAttempt | undefined> {
+export async function priced(to: Context, item: Unpriced): Promise<BitcoinAttempt | undefined> {
   const {outgoingPayment, chain, price} = item
   const choose = await selecting(to, item)
   const selection = choose()
@@ -104,7 +106,7 @@ export async function priced(to: Context, item: BitcoinAttempt): Promise<Bitcoin
 /** The inputs, as they would be with `more` outputs of the treasury. */
 type Choose = (more?: Output[]) => Selection | Failure
 
-async function selecting(to: Context, {outgoingPayment, kind, inputs, chain, price}: BitcoinAttempt): Promise<Choose> {
+async function selecting(to: Context, {outgoingPayment, kind, inputs, chain, price}: Unpriced): Promise<Choose> {
   if (kind === 'effect' && outgoingPayment.kind === 'sweep') return () => selectAll(inputs, price)
   const {settings} = chain
   const select = (may: Output[]): Selection | Failure => {

@@ -35,7 +35,7 @@ export function tipOf(rewards: bigint[], least: bigint): bigint {
 
 /** The highest price per unit of gas at which a transaction with this gas limit costs no more than `fee`. */
 export function capOf(cap: bigint, fee: bigint, gasLimit: bigint): bigint {
-  return gasLimit === 0n ? cap : least(cap, fee / gasLimit)
+  return least(cap, fee / gasLimit)
 }
 
 /** The fees of a replacement: an eighth more of both, or the current fees if those are higher; undefined above the cap. */

@@ -373,7 +373,7 @@ export class World {
     return results
   }
 
-  async check(payoutId: string): Promise<{ok: true} | {ok: false; code: string; message: string}> {
+  async check(payoutId: string): ReturnType<CustodyClient['check']> {
     const connections = this.#custodyConnections
     if (connections.isDead) throw new RetryableError('custody is away')
     const result = await this.#custody.check(payoutId).catch(cause => {
