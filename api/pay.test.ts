@@ -81,7 +81,7 @@ test('the name of a merchant is shown as text', async () => {
   await money.db.rows('update app.merchant set name = $2 where id = $1', [merchantId, name])
   const html = await pageOf(await ask())
   expect(html).toContain(
-    `<bdi>&lt;script&gt;alert(&quot;1&quot;)&lt;/script&gt; &amp; &quot;Sons&quot; 'n' &lt;img src=x onerror=alert(1)&gt;</bdi>`,
+    `<bdi>&lt;script&gt;alert(&quot;1&quot;)&lt;/script&gt; &amp; &quot;Sons&quot; &#39;n&#39; &lt;img src=x onerror=alert(1)&gt;</bdi>`,
   )
   expect(html.match(/<script/g)).toHaveLength(1)
   expect(html).not.toContain('<img src=x')

@@ -1,6 +1,6 @@
 // Parts that pages of both processes share. Promises: a status is a word with a tone, never a colour alone; a time is in UTC.
 import {randomUUID} from 'node:crypto'
-import {type Html, html, type Part} from './html.ts'
+import {type Html, html, type Part} from '../base/html.ts'
 
 /** What went wrong, read out by screen readers; nothing if nothing did. */
 export const alert = (text: string | undefined): Html | undefined =>

@@ -1,7 +1,7 @@
 // The guides for merchants, from the repository's docs: the same text for readers of both.
 import {readFileSync} from 'node:fs'
 import {Marked} from 'marked'
-import {escaped} from '../html.ts'
+import {escaped} from '../../base/html.ts'
 import type {Section} from './section.ts'
 
 const files = ['api.md', 'payment-requests.md', 'migrating.md']

@@ -1,10 +1,11 @@
 // The documentation for people: one self-contained page of the guides and the reference. Promises: the browser loads nothing from other servers;
 // without JavaScript everything but the search works.
 import {readFileSync} from 'node:fs'
+import {escaped} from '../../base/html.ts'
 import type {App} from '../app.ts'
-import {designTokens, escaped, pageHeaders, securityPolicy} from '../html.ts'
 import {documentOf} from '../openapi.ts'
 import type {OpenApi} from '../openapi-document.ts'
+import {designTokens, pageHeaders, securityPolicy} from '../page-headers.ts'
 import {guides} from './guides.ts'
 import {introduction, referenceOf} from './reference.ts'
 import type {Section} from './section.ts'

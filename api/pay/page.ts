@@ -1,8 +1,9 @@
 // The page on which a customer pays, as HTML. Promises: without JavaScript it shows the same and reloads itself; it loads nothing from other
 // servers; a merchant's name is always shown as text, and does not change the text around it.
 import {readFileSync} from 'node:fs'
+import {escaped} from '../../base/html.ts'
 import {type ChainSettings, familyOf} from '../../chains/families.ts'
-import {designTokens, escaped, securityPolicy} from '../html.ts'
+import {designTokens, securityPolicy} from '../page-headers.ts'
 import type {Payment} from './payment.ts'
 import type {Shown} from './shown.ts'
 

@@ -1,8 +1,9 @@
 // What the pages of the sign-in process look like. They work without JavaScript, but for passkeys: static/passkeys.js finds their buttons and forms by
 // data-passkey; data-next says where to go then.
+
+import {type Html, html, type Part} from '../../base/html.ts'
 import {qrSvg} from '../../base/qr.ts'
 import {alert, copyButton, decide, field, notice, signOut, utc} from '../components.ts'
-import {type Html, html, type Part} from '../html.ts'
 import type {Factors, PasskeyRow, SessionRow} from './data.ts'
 import {passwordLength} from './sign-in.ts'
 

@@ -2,9 +2,9 @@
 // before does nothing a second time; if the second factor has to be shown first, nothing that was typed is lost.
 import type {FastifyReply, FastifyRequest} from 'fastify'
 import {z} from 'zod'
+import {html} from '../../base/html.ts'
 import {whatIsWrong} from '../../base/wrong-value.ts'
 import {notice} from '../components.ts'
-import {html} from '../html.ts'
 import {page} from '../layout.ts'
 import {doneAlready, refusalOf} from './app.ts'
 import {type Fields, fieldsOf, sentence, urlOf, type View} from './view.ts'

@@ -1,8 +1,8 @@
 // Payouts: seen, requested and cancelled.
 import type {FastifyRequest} from 'fastify'
 import {z} from 'zod'
+import {html} from '../../../base/html.ts'
 import {chainCodes} from '../../../chains/registry.ts'
-import {html} from '../../html.ts'
 import type {App, Context} from '../app.ts'
 import {chainsOf} from '../chains.ts'
 import {before, id, read, show, submit} from '../form.ts'

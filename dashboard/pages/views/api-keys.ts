@@ -1,4 +1,6 @@
 // API keys. A secret is shown once, on the page after it was made.
+
+import {type Html, html} from '../../../base/html.ts'
 import {type Scope, scopes} from '../../../base/scopes.ts'
 import {
   alert,
@@ -20,7 +22,6 @@ import {
   time,
   utc,
 } from '../../components.ts'
-import {type Html, html} from '../../html.ts'
 import type {ApiKey} from '../data.ts'
 import {type Fields, many, one, type View} from '../view.ts'
 import {question} from './notices.ts'

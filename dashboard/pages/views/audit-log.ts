@@ -1,6 +1,7 @@
 // What people did here.
+
+import {html, type Part} from '../../../base/html.ts'
 import {card, email, short, status, table, time} from '../../components.ts'
-import {html, type Part} from '../../html.ts'
 import type {AuditEntry, Page} from '../data.ts'
 import type {Fields, View} from '../view.ts'
 import {pager} from './lists.ts'

@@ -1,4 +1,6 @@
 // Deliveries of events to webhook endpoints.
+
+import {type Html, html, type Part} from '../../../base/html.ts'
 import {
   alert,
   card,
@@ -18,7 +20,6 @@ import {
   timeLine,
   utc,
 } from '../../components.ts'
-import {type Html, html, type Part} from '../../html.ts'
 import type {Delivery, DeliveryDetail, Endpoint, Event, Page} from '../data.ts'
 import {type Fields, urlOf, type View} from '../view.ts'
 import {filters, pager} from './lists.ts'

@@ -1,4 +1,6 @@
 // Deposits: the list, and one with its time line.
+
+import {type Html, html, type Part} from '../../../base/html.ts'
 import {
   card,
   copyable,
@@ -13,7 +15,6 @@ import {
   time,
   timeLine,
 } from '../../components.ts'
-import {type Html, html, type Part} from '../../html.ts'
 import type {Chains, ShownChain} from '../chains.ts'
 import type {Deposit, DepositDetail, Page} from '../data.ts'
 import {counted, type Fields, referenceOf, urlOf, type View} from '../view.ts'

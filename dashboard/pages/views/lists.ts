@@ -1,5 +1,5 @@
 // What lists share: filters, which are links and so need no JavaScript, and pages.
-import {type Html, html} from '../../html.ts'
+import {type Html, html} from '../../../base/html.ts'
 import {type Fields, urlOf} from '../view.ts'
 
 interface Filter {

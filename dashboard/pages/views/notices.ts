@@ -1,6 +1,7 @@
 // Pages that say one thing, or ask before something is done.
+
+import {html, type Part} from '../../../base/html.ts'
 import {alert, decide, formId, link, notice} from '../../components.ts'
-import {html, type Part} from '../../html.ts'
 import type {View} from '../view.ts'
 
 export const alreadyDone = (text: string, [path, name]: readonly [path: string, name: string]): View => ({

@@ -1,6 +1,7 @@
 // The first page: what there is, what moves, and what to do next.
+
+import {type Html, html} from '../../../base/html.ts'
 import {apiDocs, button, card, command, link, live, table} from '../../components.ts'
-import {type Html, html} from '../../html.ts'
 import type {Chains} from '../chains.ts'
 import type {Balance, Endpoint, Me, Overview} from '../data.ts'
 import {counted, type View} from '../view.ts'

@@ -1,7 +1,8 @@
 // How much of a new payment request may be missing.
+
+import {html} from '../../../base/html.ts'
 import {percent} from '../../../base/percent.ts'
 import {alert, button, card, decide, field, formId, notice} from '../../components.ts'
-import {html} from '../../html.ts'
 import {type Fields, one, type View} from '../view.ts'
 
 export const paymentRequestsPage = (bps: number, isSaved: boolean): View => ({

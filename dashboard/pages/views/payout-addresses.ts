@@ -1,4 +1,6 @@
 // Where payouts go, and whether the operator's whitelist has it.
+
+import {type Html, html} from '../../../base/html.ts'
 import {
   alert,
   button,
@@ -16,7 +18,6 @@ import {
   time,
   utc,
 } from '../../components.ts'
-import {type Html, html} from '../../html.ts'
 import type {Chains, ShownChain} from '../chains.ts'
 import type {Me, PayoutAddress} from '../data.ts'
 import {counted, type Fields, many, one, type View} from '../view.ts'

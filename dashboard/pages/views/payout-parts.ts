@@ -1,6 +1,7 @@
 // What a payout is made of: deposits of users, payments of payment requests, and debts.
+
+import {type Html, html, type Part} from '../../../base/html.ts'
 import {card, short, status, table, time} from '../../components.ts'
-import {type Html, html, type Part} from '../../html.ts'
 import type {Page, PayoutDetail, PayoutPart} from '../data.ts'
 import {counted, type Fields, type View} from '../view.ts'
 import {depositState, userLink} from './deposits.ts'

@@ -1,4 +1,6 @@
 // Payouts: the list, one with its steps, and the page that asks before a balance is paid out.
+
+import {type Html, html, type Part} from '../../../base/html.ts'
 import {
   alert,
   card,
@@ -16,7 +18,6 @@ import {
   timeLine,
   utc,
 } from '../../components.ts'
-import {type Html, html, type Part} from '../../html.ts'
 import type {ShownChain} from '../chains.ts'
 import type {Balance, Me, Page, Payout, PayoutAddress, PayoutDetail} from '../data.ts'
 import {counted, type Fields, sentence, urlOf, type View} from '../view.ts'

@@ -1,6 +1,7 @@
 // What a search found.
+
+import {type Html, html} from '../../../base/html.ts'
 import {apiDocs, card, table} from '../../components.ts'
-import {type Html, html} from '../../html.ts'
 import type {Found} from '../data.ts'
 import type {View} from '../view.ts'
 

@@ -1,6 +1,7 @@
 // A transaction, and where people see it.
+
+import {type Html, html} from '../../../base/html.ts'
 import {copyable} from '../../components.ts'
-import {type Html, html} from '../../html.ts'
 import type {ShownChain} from '../chains.ts'
 
 export const transaction = (txid: string, chain: ShownChain): Html => {

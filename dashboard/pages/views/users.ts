@@ -1,6 +1,7 @@
 // Users: a merchant's customers, and their addresses.
+
+import {type Html, html} from '../../../base/html.ts'
 import {apiDocs, card, command, copyable, facts, link, live, short, table, time, utc} from '../../components.ts'
-import {type Html, html} from '../../html.ts'
 import type {Chains, ShownChain} from '../chains.ts'
 import type {Deposit, Page, User} from '../data.ts'
 import {type Fields, one, referenceOf, type View} from '../view.ts'

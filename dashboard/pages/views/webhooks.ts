@@ -1,5 +1,6 @@
 // Webhook endpoints: where events are posted to, and how that goes.
 import {type EventType, eventTypes, isOnlyIfAsked} from '../../../base/event-types.ts'
+import {type Html, html} from '../../../base/html.ts'
 import {
   alert,
   apiDocs,
@@ -18,7 +19,6 @@ import {
   table,
   utc,
 } from '../../components.ts'
-import {type Html, html} from '../../html.ts'
 import type {Endpoint} from '../data.ts'
 import {type Fields, many, one, type View} from '../view.ts'
 import {question} from './notices.ts'

@@ -1,12 +1,6 @@
-// What the pages for people share. Promises: any text is shown as it is; a page runs and loads nothing that it was not
-// made with.
+// What the API's pages for people share. Promises: a page runs and loads nothing that it was not made with.
 import {createHash} from 'node:crypto'
 import {readFileSync} from 'node:fs'
-
-const entities: Record<string, string> = {'&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;'}
-
-/** For the text of an element, and for an attribute in double quotes. */
-export const escaped = (text: string) => text.replace(/[&<>"]/g, character => entities[character]!)
 
 /** Type, colour, space and radius, which the dashboard has, too. */
 export const designTokens = readFileSync(new URL('../base/design-tokens.css', import.meta.url), 'utf8')

@@ -2,6 +2,9 @@
 // payer or a webhook's response can fill becomes markup.
 const entities: Record<string, string> = {'&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;'}
 
+/** For the text of an element, and for an attribute in quotes. */
+export const escaped = (text: string) => text.replace(/[&<>"']/g, character => entities[character]!)
+
 /** Markup, made by html`` alone. */
 export class Html {
   readonly text: string
@@ -21,5 +24,5 @@ function textOf(part: Part): string {
   if (part instanceof Html) return part.text
   if (Array.isArray(part)) return part.map(textOf).join('')
   if (part === null || part === undefined || part === false) return ''
-  return String(part).replace(/[&<>"']/g, character => entities[character]!)
+  return escaped(String(part))
 }
