@@ -11361,7 +11361,7 @@ begin
   if paid.parts = 0 then entry := custody.recognise_sweep(of_chain, of_txid, key,
       case when t.fee_payer = treasury then 0 else t.fee end);
   elsif paid.parts = 1 and (has_outputs or paid.sender = treasury) then
-    entry := coalesce(custody.recognise_waiting(of_chain, paid.recipient, paid.token, paid.amount, t.block_time, key),
+    entry := coalesce(custody.waiting_payment(of_chain, paid.recipient, paid.token, paid.amount, t.block_time, key),
         custody.recognise_return(of_chain, paid.recipient, paid.token, paid.amount),
         case when not custody.may_still_be_paid(of_chain, paid.recipient, paid.token, paid.amount)
           then custody.recognise_lost(of_chain, paid.recipient, paid.token, paid.amount) end)
@@ -11445,20 +11445,6 @@ AS $function$
   from swept s cross join lateral (select custody.swept_for_return(of_chain, s.source, s.token, s.amount, own_fee) as id) r
   where app.uses_outputs(of_chain) or r.id is not null
     or exists (select from app.holding h where h.chain = of_chain and h.address = s.source and h.token = s.token and h.amount >= s.amount + own_fee)
-$function$;
-
--- The entry of the oldest payout or withdrawal that waits for exactly this amount at this address, was begun before this time, and that nothing else may pay; null if there is none.
-CREATE OR REPLACE FUNCTION custody.recognise_waiting(of_chain text, of_recipient text, of_token text, of_amount numeric, block_time timestamp with time zone, key text)
- RETURNS jsonb
- LANGUAGE sql
- STABLE
- SET search_path TO 'pg_catalog'
-AS $function$
-  select w.entry from custody.waiting(of_chain, of_recipient, of_token, of_amount) w left join app.outgoing_payment s on s.id = w.payment_id
-  where w.entry is not null and w.created_at <= block_time + interval '2 hours'
-    and not exists (select from app.attempt_fate f where f.chain = of_chain and f.subject_id = w.id and f.kind in ('pay', 'withdraw') and f.fate <> 'dead')
-    and (not custody.is_bound(s) or s.conflict_key = key)
-  order by w.created_at, w.id limit 1
 $function$;
 
 -- Imports entries of custody's journal that an older copy of the database is missing, and what follows from them. Returns how many entries and payouts there were, and for how many entries (cancels) the purpose is no longer known.
@@ -11721,6 +11707,20 @@ AS $function$
   select d.id, u.decided_at, null, 'return of ' || app.public_id('dep', d.id), null
   from app.unattributed_decision u join app.deposit d on d.id = u.deposit_id
   where u.decision = 'return' and u.withdrawal_id is null and d.chain = of_chain and d.token = of_token and u.destination = of_recipient and d.amount >= of_amount
+$function$;
+
+-- The entry of the oldest payout or withdrawal that waits for exactly this amount at this address, was begun before this time, and that nothing else may pay; null if there is none.
+CREATE OR REPLACE FUNCTION custody.waiting_payment(of_chain text, of_recipient text, of_token text, of_amount numeric, block_time timestamp with time zone, key text)
+ RETURNS jsonb
+ LANGUAGE sql
+ STABLE
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select w.entry from custody.waiting(of_chain, of_recipient, of_token, of_amount) w left join app.outgoing_payment s on s.id = w.payment_id
+  where w.entry is not null and w.created_at <= block_time + interval '2 hours'
+    and not exists (select from app.attempt_fate f where f.chain = of_chain and f.subject_id = w.id and f.kind in ('pay', 'withdraw') and f.fate <> 'dead')
+    and (not custody.is_bound(s) or s.conflict_key = key)
+  order by w.created_at, w.id limit 1
 $function$;
 
 -- Makes the indexers watch the treasury of a family on each of its chains; custody calls it at its start. Safe to run again.

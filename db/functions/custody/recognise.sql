@@ -32,7 +32,7 @@ begin
   if paid.parts = 0 then entry := custody.recognise_sweep(of_chain, of_txid, key,
       case when t.fee_payer = treasury then 0 else t.fee end);
   elsif paid.parts = 1 and (has_outputs or paid.sender = treasury) then
-    entry := coalesce(custody.recognise_waiting(of_chain, paid.recipient, paid.token, paid.amount, t.block_time, key),
+    entry := coalesce(custody.waiting_payment(of_chain, paid.recipient, paid.token, paid.amount, t.block_time, key),
         custody.recognise_return(of_chain, paid.recipient, paid.token, paid.amount),
         case when not custody.may_still_be_paid(of_chain, paid.recipient, paid.token, paid.amount)
           then custody.recognise_lost(of_chain, paid.recipient, paid.token, paid.amount) end)
@@ -95,7 +95,7 @@ $$;
 comment on function custody.waiting is 'Payouts, withdrawals and returns of a chain that are not done and are to pay exactly this amount (a return: at most what it received) to this address. payment_id: its outgoing payment, if it has one. entry: of custody''s journal; null for a return.';
 
 -- A block may have an earlier time than it was mined at (Bitcoin: up to two hours).
-create or replace function custody.recognise_waiting(of_chain text, of_recipient text, of_token text, of_amount numeric, block_time timestamptz, key text) returns jsonb
+create or replace function custody.waiting_payment(of_chain text, of_recipient text, of_token text, of_amount numeric, block_time timestamptz, key text) returns jsonb
 language sql stable set search_path = pg_catalog as $$
   select w.entry from custody.waiting(of_chain, of_recipient, of_token, of_amount) w left join app.outgoing_payment s on s.id = w.payment_id
   where w.entry is not null and w.created_at <= block_time + interval '2 hours'
@@ -103,7 +103,7 @@ language sql stable set search_path = pg_catalog as $$
     and (not custody.is_bound(s) or s.conflict_key = key)
   order by w.created_at, w.id limit 1
 $$;
-comment on function custody.recognise_waiting is 'The entry of the oldest payout or withdrawal that waits for exactly this amount at this address, was begun before this time, and that nothing else may pay; null if there is none.';
+comment on function custody.waiting_payment is 'The entry of the oldest payout or withdrawal that waits for exactly this amount at this address, was begun before this time, and that nothing else may pay; null if there is none.';
 
 create or replace function custody.is_bound(s app.outgoing_payment) returns boolean
 language sql stable set search_path = pg_catalog as $$
