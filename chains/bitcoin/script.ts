@@ -2,6 +2,8 @@
 // accepted only with a correct checksum, on its own network, and with a version that is defined today. Script and address are one to one. Tested
 // with the vectors of BIP-173, BIP-350 and BIP-341.
 import {hash} from 'node:crypto'
+import {bech32, bech32m} from '@scure/base'
+import {fromBase58, toBase58} from '../base58.ts'
 import {AddressError} from '../family.ts'
 import type {BitcoinNetworkData} from '../registry.ts'
 
@@ -75,129 +77,49 @@ function isPubKeyHash(script: Uint8Array): boolean {
   )
 }
 
-// Bech32 (BIP-173) for version 0, bech32m (BIP-350) from version 1 on. Written by hand for speed, because it runs for every output of every block.
+// Bech32 (BIP-173) for version 0, bech32m (BIP-350) from version 1 on.
 
-const charset = 'qpzry9x8gf2tvdw0s3jn54khce6mua7l'
-const checksumLength = 6
-const bech32 = 1
-const bech32m = 0x2bc830a3
-
-function step(state: number, value: number): number {
-  const top = state >>> 25
-  let next = ((state & 0x1ffffff) << 5) ^ value
-  if (top & 1) next ^= 0x3b6a57b2
-  if (top & 2) next ^= 0x26508e6d
-  if (top & 4) next ^= 0x1ea119fa
-  if (top & 8) next ^= 0x3d4233dd
-  if (top & 16) next ^= 0x2a1462b3
-  return next
-}
-
-const prefixes = new Map<string, number>()
-
-/** The checksum's state after the human-readable part. */
-function afterPrefix(hrp: string): number {
-  let state = prefixes.get(hrp)
-  if (state === undefined) {
-    const codes = [...hrp].map(letter => letter.charCodeAt(0))
-    state = [...codes.map(code => code >> 5), 0, ...codes.map(code => code & 31)].reduce(step, 1)
-    prefixes.set(hrp, state)
-  }
-  return state
-}
+const coderOf = (version: number) => (version === 0 ? bech32 : bech32m)
 
 /** The witness program of a script that is a version and one push. */
 function segwitAddress(script: Uint8Array, hrp: string): string {
   const version = script[0] === op.zero ? 0 : script[0]! - op.one + 1
-  let state = step(afterPrefix(hrp), version)
-  let text = `${hrp}1${charset[version]}`
-  const put = (value: number) => {
-    state = step(state, value)
-    text += charset[value]
-  }
-  let bits = 0
-  let pending = 0
-  for (let i = 2; i < script.length; i++) {
-    pending = ((pending << 8) | script[i]!) & 0xfff
-    bits += 8
-    while (bits >= 5) {
-      bits -= 5
-      put((pending >> bits) & 31)
-    }
-  }
-  if (bits) put((pending << (5 - bits)) & 31)
-  for (let i = 0; i < checksumLength; i++) state = step(state, 0)
-  state ^= version === 0 ? bech32 : bech32m
-  for (let shift = 25; shift >= 0; shift -= 5) text += charset[(state >> shift) & 31]
-  return text
+  const coder = coderOf(version)
+  return coder.encode(hrp, [version, ...coder.toWords(script.subarray(2))])
 }
 
 function segwitScript(address: string, {hrp}: AddressFormat): Uint8Array {
-  const lower = address.toLowerCase()
-  if (address !== lower && address !== address.toUpperCase())
+  if (address !== address.toLowerCase() && address !== address.toUpperCase())
     throw new AddressError('invalid_address', 'must not mix upper and lower case (BIP-173)')
-  const values = [...lower.slice(hrp.length + 1)].map(letter => charset.indexOf(letter))
-  if (values.includes(-1) || values.length < 1 + checksumLength)
+  if (!/^[02-9ac-hj-np-z]{7,}$/i.test(address.slice(hrp.length + 1)))
     throw new AddressError('invalid_address', 'has a letter that addresses never have, or is too short')
-  const checksum = values.reduce(step, afterPrefix(hrp))
-  if (checksum !== bech32 && checksum !== bech32m)
-    throw new AddressError('invalid_checksum', 'is mistyped: its checksum does not match (BIP-173)')
-  const version = values[0]!
-  if (checksum !== (version === 0 ? bech32 : bech32m))
+  const found = [bech32, bech32m].find(coder => coder.decodeUnsafe(address))
+  if (!found) throw new AddressError('invalid_checksum', 'is mistyped: its checksum does not match (BIP-173)')
+  const [version, ...program] = found.decode(address as `${string}1${string}`).words as [number, ...number[]]
+  if (found !== coderOf(version))
     throw new AddressError('invalid_checksum', 'has the checksum of another witness version (BIP-350)')
-  const program = bytesOf(values.slice(1, -checksumLength))
-  const isKnown =
-    (version === 0 && (program?.length === 20 || program?.length === 32)) || (version === 1 && program?.length === 32)
-  if (!program || !isKnown)
+  const bytes = found.fromWordsUnsafe(program)
+  const isKnown = (version === 0 && bytes?.length === 20) || (version <= 1 && bytes?.length === 32)
+  if (!bytes || !isKnown)
     throw new AddressError(
       'invalid_address',
       'must be P2WPKH, P2WSH or P2TR: other witness programs are not defined yet',
     )
-  return Uint8Array.from([version === 0 ? op.zero : op.one, program.length, ...program])
-}
-
-/** Converts groups of five bits to bytes; undefined if the padding is not all zero, or longer than necessary. */
-function bytesOf(values: number[]): number[] | undefined {
-  const bytes: number[] = []
-  let bits = 0
-  let pending = 0
-  for (const value of values) {
-    pending = ((pending << 5) | value) & 0xfff
-    bits += 5
-    if (bits < 8) continue
-    bits -= 8
-    bytes.push((pending >> bits) & 0xff)
-  }
-  if (bits < 5 && (pending & ((1 << bits) - 1)) === 0) return bytes
+  return Uint8Array.from([version === 0 ? op.zero : op.one, bytes.length, ...bytes])
 }
 
 // Base58 with the first four bytes of a double SHA-256 as checksum.
 
-const base58 = '123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz'
-const base58Digits = 35 // 25 bytes never need more
+/** 25 bytes never need more. */
+const mostDigits = 35
 
 function base58Check(version: number, payload: Uint8Array): string {
   const body = Uint8Array.from([version, ...payload])
-  const bytes = Buffer.concat([body, sha256d(body).subarray(0, 4)])
-  const digits = new Uint8Array(base58Digits)
-  let used = 0
-  for (const byte of bytes) {
-    let carry = byte
-    for (let i = 0; i < used || carry; i++) {
-      carry += digits[i]! << 8
-      digits[i] = carry % 58
-      carry = Math.floor(carry / 58)
-      if (i >= used) used = i + 1
-    }
-  }
-  let text = ''
-  for (let i = 0; bytes[i] === 0; i++) text += base58[0]
-  for (let i = used - 1; i >= 0; i--) text += base58[digits[i]!]
-  return text
+  return toBase58(Buffer.concat([body, sha256d(body).subarray(0, 4)]))
 }
 
 function base58Script(address: string, network: AddressFormat): Uint8Array {
-  const bytes = base58Bytes(address)
+  const bytes = address.length > mostDigits ? undefined : fromBase58(address)
   if (bytes?.length !== 25)
     throw new AddressError('invalid_address', `must be an address of this network: ${network.hrp}1…, or base58`)
   const body = bytes.subarray(0, 21)
@@ -208,17 +130,4 @@ function base58Script(address: string, network: AddressFormat): Uint8Array {
     return Uint8Array.from([op.dup, op.hash160, 20, ...payload, op.equalVerify, op.checkSig])
   if (body[0] === network.scriptHash) return Uint8Array.from([op.hash160, 20, ...payload, op.equal])
   throw new AddressError('invalid_address', 'is an address of another network')
-}
-
-function base58Bytes(text: string): Uint8Array | undefined {
-  if (text.length > base58Digits) return
-  let value = 0n
-  for (const letter of text) {
-    const digit = base58.indexOf(letter)
-    if (digit < 0) return
-    value = value * 58n + BigInt(digit)
-  }
-  const zeros = text.length - text.replace(/^1+/, '').length
-  const hex = value === 0n ? '' : value.toString(16)
-  return Buffer.from('00'.repeat(zeros) + hex.padStart(hex.length + (hex.length % 2), '0'), 'hex')
 }

@@ -49,7 +49,7 @@ test('wallets that refuse their payments once these have nonces do not hold up o
       what: 'the payment to wait',
     })
   const other = await world.request(await world.openShop('ETH', [ether]), 'ETH')
-  await world.becomes(other, 'completed', heldUpMs + 60_000)
+  await world.becomes(other, 'completed', heldUpMs + 120_000)
   for (const id of ids)
     expect(await world.payout(id)).toMatchObject({status: 'failed', error_code: 'destination_not_payable'})
 })
