@@ -4,10 +4,10 @@ import {mkdirSync, rmSync, writeFileSync} from 'node:fs'
 import pg from 'pg'
 import {afterEach, beforeEach, expect, inject, test} from 'vitest'
 import {PermanentError} from '../base/errors.ts'
+import {schemaSnapshot} from '../test/snapshot.ts'
 import {createDatabase, dropDatabase, templateName, urlOf} from '../test/support/database.ts'
 import {copySchema} from '../test/support/schema-folder.ts'
 import {migrate, roleUrl} from './migrate.ts'
-import {schemaSnapshot} from './snapshot.ts'
 
 let name: string
 let url: string

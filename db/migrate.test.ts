@@ -6,11 +6,11 @@ import {afterEach, beforeEach, expect, inject, test} from 'vitest'
 import {PermanentError, RetryableError} from '../base/errors.ts'
 import {familyOf} from '../chains/families.ts'
 import {chains} from '../chains/registry.ts'
+import {schemaSnapshot} from '../test/snapshot.ts'
 import {createDatabase, templateName, urlOf} from '../test/support/database.ts'
 import {copySchema} from '../test/support/schema-folder.ts'
 import {until} from '../test/support/until.ts'
 import {migrate, roleUrl} from './migrate.ts'
-import {schemaSnapshot} from './snapshot.ts'
 
 let name: string
 let url: string

@@ -3,8 +3,8 @@ import {existsSync, readdirSync, readFileSync} from 'node:fs'
 import pg from 'pg'
 import {afterAll, beforeAll, expect, test} from 'vitest'
 import {chainCodes, chains} from '../chains/registry.ts'
+import {schemaSnapshot, snapshotFile} from '../test/snapshot.ts'
 import {type TestDatabase, testDatabase} from '../test/support/database.ts'
-import {schemaSnapshot, snapshotFile} from './snapshot.ts'
 
 let db: TestDatabase
 

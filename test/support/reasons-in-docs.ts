@@ -1,6 +1,6 @@
-// What the docs and the alarms say of reasons, from the one table of them (reasons.ts). npm run snapshot writes it into the files; a test compares.
+// What the docs and the alarms say of reasons, from the one table of them (base/reasons.ts). npm run snapshot writes it into the files; a test compares.
 import {readFileSync, writeFileSync} from 'node:fs'
-import {failureCodes, type Reason, reasons, waitingCodes} from './reasons.ts'
+import {failureCodes, type Reason, reasons, waitingCodes} from '../../base/reasons.ts'
 
 const all = Object.entries<Reason>(reasons)
 const codes = (which: (reason: Reason) => boolean) => all.filter(([, reason]) => which(reason)).map(([code]) => code)
@@ -79,7 +79,7 @@ const files: Record<string, (text: string) => string> = {
 /** Each file, as it is and as it is to be. */
 export function reasonsInDocs(): {file: URL; is: string; toBe: string}[] {
   return Object.entries(files).map(([name, write]) => {
-    const file = new URL(`../${name}`, import.meta.url)
+    const file = new URL(`../../${name}`, import.meta.url)
     const is = readFileSync(file, 'utf8')
     return {file, is, toBe: write(is)}
   })

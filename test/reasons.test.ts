@@ -4,8 +4,8 @@ import {tmpdir} from 'node:os'
 import path from 'node:path'
 import {fileURLToPath} from 'node:url'
 import {expect, test} from 'vitest'
-import {failureCodes, type Reason, reasons, waitingCodes} from './reasons.ts'
-import {reasonsInDocs} from './reasons-in-docs.ts'
+import {failureCodes, type Reason, reasons, waitingCodes} from '../base/reasons.ts'
+import {reasonsInDocs} from './support/reasons-in-docs.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const textOf = (...patterns: string[]) =>
@@ -43,8 +43,8 @@ test('SQL gives no reason and no failure that the table does not have', () => {
 test('a new reason is one entry: each file that does not have it yet is named, and npm run snapshot writes it there', async () => {
   const tree = mkdtempSync(path.join(tmpdir(), 'sluice-reasons-'))
   cpSync(path.join(root, 'docs'), path.join(tree, 'docs'), {recursive: true})
-  for (const name of ['reasons.ts', 'reasons-in-docs.ts'])
-    cpSync(path.join(root, 'base', name), path.join(tree, 'base', name))
+  for (const name of ['base/reasons.ts', 'test/support/reasons-in-docs.ts'])
+    cpSync(path.join(root, name), path.join(tree, name))
   const table = path.join(tree, 'base/reasons.ts')
   const entry = `{isRefusal: true, ends: 'by a person', fails: 'timed_out', alarm: 'never', why: 'it is made up', do: 'nothing'}`
   const text = readFileSync(table, 'utf8')
@@ -53,7 +53,7 @@ test('a new reason is one entry: each file that does not have it yet is named, a
     text.replace('export const reasons = {', found => `${found} made_up: ${entry},`),
   )
   const docs: {reasonsInDocs: typeof reasonsInDocs; writeReasonsInDocs(): void} = await import(
-    path.join(tree, 'base/reasons-in-docs.ts')
+    path.join(tree, 'test/support/reasons-in-docs.ts')
   )
   const forgotten = () =>
     docs

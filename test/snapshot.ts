@@ -2,18 +2,18 @@
 // their owner is called; any difference in a column, constraint, index, view, function, trigger, grant, comment or setting of a role shows.
 // graphile-worker's schema is left out, and so are the partitions of partitioned tables, which come and go.
 //
-// node db/snapshot.ts (npm run snapshot) writes it to db/schema.snapshot.sql, the outputs of the examples into docs/database.md, and what the docs say of
-// reasons (base/reasons-in-docs.ts).
+// node test/snapshot.ts (npm run snapshot) writes it to db/schema.snapshot.sql, the outputs of the examples into docs/database.md, and what the docs say of
+// reasons (support/reasons-in-docs.ts).
 import {mkdtempSync, readFileSync, rmSync, writeFileSync} from 'node:fs'
 import {tmpdir} from 'node:os'
 import path from 'node:path'
 import pg from 'pg'
-import {writeReasonsInDocs} from '../base/reasons-in-docs.ts'
-import {startPostgres} from './embedded.ts'
-import {documentFile, seed, withOutputs} from './examples/examples.ts'
-import {migrate, roles, roleUrl} from './migrate.ts'
+import {startPostgres} from '../db/embedded.ts'
+import {documentFile, seed, withOutputs} from '../db/examples/examples.ts'
+import {migrate, roles, roleUrl} from '../db/migrate.ts'
+import {writeReasonsInDocs} from './support/reasons-in-docs.ts'
 
-export const snapshotFile = new URL('schema.snapshot.sql', import.meta.url)
+export const snapshotFile = new URL('../db/schema.snapshot.sql', import.meta.url)
 
 const ours = `(select oid from pg_namespace where nspname !~ '^pg_|^information_schema$|^graphile_worker$')`
 
