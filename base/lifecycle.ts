@@ -37,8 +37,13 @@ export function endWhenAsked(stop: () => Promise<void> = async () => {}): void {
   process.once('disconnect', end)
 }
 
+let ready = false
+/** Whether the process does its work, or stands by for another one that does. */
+export const isReady = (): boolean => ready
+
 /** Notifies the supervisor, if there is one, that the process does its work now. */
 export function announceReady(details: Record<string, string> = {}): void {
+  ready = true
   process.send?.({ready: true, ...details}, endIfLost)
 }
 

@@ -3,6 +3,7 @@ import {createServer, type Server} from 'node:net'
 import {promisify} from 'node:util'
 import {afterEach, expect, test} from 'vitest'
 import {freePort} from '../devnet/listen.ts'
+import {announceReady} from './lifecycle.ts'
 import {logger} from './log.ts'
 import {observe} from './observe.ts'
 
@@ -30,6 +31,17 @@ test('/metrics is in Prometheus format with metrics of the process; /livez is 20
     expect(text).toMatch(new RegExp(`^# TYPE ${name} (counter|gauge)$`, 'm'))
   const alive = await fetch(`${url}/livez?x=1`)
   expect([alive.status, await alive.json()]).toEqual([200, {alive: true}])
+})
+
+test('/readyz is 503 until the process does its work', async () => {
+  const ready = async () => {
+    const response = await fetch(`${url}/readyz`)
+    return [response.status, await response.json()]
+  }
+  const url = await serve()
+  expect(await ready()).toEqual([503, {ready: false}])
+  announceReady()
+  expect(await ready()).toEqual([200, {ready: true}])
 })
 
 test('a process that only waits is not woken to be measured', async () => {

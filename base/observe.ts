@@ -1,9 +1,10 @@
-// The metrics and liveness of every process: GET /metrics for Prometheus, and GET /livez for health checks, on HOST:METRICS_PORT if that is
-// set. Promises: no other path is served. Nothing that is served names a merchant, a user or an address. If the port is taken, the error says so.
+// The metrics and health of every process: GET /metrics for Prometheus, and for health checks GET /livez (it lives) and GET /readyz (it does its work: it
+// no longer waits for the database, or for what it needs to begin), on HOST:METRICS_PORT if that is set. Promises: no other path is served. Nothing that is served names a merchant, a user or an address. If the port is taken, the error says so.
 // The server does not keep the process from ending.
 import {createServer, type IncomingMessage, type Server, type ServerResponse} from 'node:http'
 import {collectDefaultMetrics, Registry} from 'prom-client'
 import {PermanentError} from './errors.ts'
+import {isReady} from './lifecycle.ts'
 import type {Logger} from './log.ts'
 
 /** The metrics of this process. Make each one with registers: [registry]. */
@@ -43,14 +44,18 @@ function measureProcess(): void {
     registry.removeSingleMetric(`nodejs_eventloop_lag_${name}_seconds`)
 }
 
+const json = {'content-type': 'application/json; charset=utf-8'}
+
 async function respond(request: IncomingMessage, response: ServerResponse, text: () => Promise<string>): Promise<void> {
   const path = request.url?.split('?')[0]
-  if (path !== '/metrics' && path !== '/livez') {
+  if (path !== '/metrics' && path !== '/livez' && path !== '/readyz') {
     response.writeHead(404).end('there is nothing at this path\n')
   } else if (request.method !== 'GET' && request.method !== 'HEAD') {
     response.writeHead(405, {allow: 'GET, HEAD'}).end('this path takes GET\n')
   } else if (path === '/livez') {
-    response.writeHead(200, {'content-type': 'application/json; charset=utf-8'}).end('{"alive":true}')
+    response.writeHead(200, json).end('{"alive":true}')
+  } else if (path === '/readyz') {
+    response.writeHead(isReady() ? 200 : 503, json).end(JSON.stringify({ready: isReady()}))
   } else {
     const body = await text()
     response.writeHead(200, {'content-type': registry.contentType}).end(body)

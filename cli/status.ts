@@ -95,7 +95,7 @@ function report(status: Status): Report {
       table(
         ['process', 'state', 'pid', 'since', 'restarts'],
         processes.map(({name, state, pid, started_at, restarts}) => [name, state, pid, moment(started_at), restarts]),
-        'The processes are not known: npm start did not start them.',
+        'The processes are not known: npm start did not start them. In containers: docker compose ps.',
       ),
     ].join('\n\n'),
   }
