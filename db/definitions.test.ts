@@ -256,14 +256,14 @@ test("an analyst's own view is not mistaken for one of ours that has the name of
   write(view, columns('1 as a'))
   await apply()
   expect(
-    await rows(`select from public.sluice_object where kind = 'trigger' and name like 'then_derive on %'`),
+    await rows(`select from public.sluice_object where kind = 'trigger' and name like 'derive on %'`),
   ).toHaveLength(1)
-  await client.query('create view public.then_derive as select a from analytics.plan')
+  await client.query('create view public.derive as select a from analytics.plan')
   write(view, columns('2 as b'))
   await expect(apply()).rejects.toThrow(
-    'analytics.plan has to be made again, and then_derive, which Sluice did not make',
+    'analytics.plan has to be made again, and derive, which Sluice did not make',
   )
-  expect(await rows('select * from public.then_derive')).toEqual([{a: 1}])
+  expect(await rows('select * from public.derive')).toEqual([{a: 1}])
 })
 
 test("a removed view that an analyst's view reads is not dropped, and is named", async () => {

@@ -9839,8 +9839,7 @@ create unlogged table chain.touched_chain (
   chain text not null, -- Chain code.
   constraint touched_chain_pkey PRIMARY KEY (txn, chain)
 );
-CREATE CONSTRAINT TRIGGER release AFTER INSERT ON chain.touched_chain DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION chain.release();
-CREATE CONSTRAINT TRIGGER then_derive AFTER INSERT ON chain.touched_chain DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION chain.derive();
+CREATE CONSTRAINT TRIGGER derive AFTER INSERT ON chain.touched_chain DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION chain.derive();
 
 -- Value that reached an address of ours, in a block that is on the chain now. A row disappears when its block leaves the chain.
 create table chain.transfer (
@@ -10110,6 +10109,7 @@ declare
   gone_hashes text[];
   in_doubt uuid[];
 begin
+  perform chain.release_due(new.chain);
   select * into at from chain.cursor c where c.chain = new.chain for update;
   if at.chain is not null then
     -- The store would also follow a fork below the final block, as far down as it can undo. An operator must decide about that.
@@ -10742,11 +10742,10 @@ begin
   end if;
 end $function$;
 
--- Trigger, at COMMIT, before chain.derive: ends the waiting for transfers whose time is over, and adds the deposits that are lost by it to their reorganisation.
-CREATE OR REPLACE FUNCTION chain.release()
- RETURNS trigger
+-- Ends the waiting for transfers whose time is over, and adds the deposits that are lost by it to their reorganisation.
+CREATE OR REPLACE FUNCTION chain.release_due(of_chain text)
+ RETURNS void
  LANGUAGE plpgsql
- SECURITY DEFINER
  SET search_path TO 'pg_catalog'
  SET plan_cache_mode TO 'force_custom_plan'
 AS $function$
@@ -10755,19 +10754,19 @@ declare
   head_height int;
   due text[];
 begin
-  select * into at from chain.cursor c where c.chain = new.chain for update;
-  perform from chain.awaited w where w.chain = new.chain limit 1;
-  if not found then return null; end if;
-  select max(b.height) into head_height from chain.block b where b.chain = new.chain;
+  select * into at from chain.cursor c where c.chain = of_chain for update;
+  perform from chain.awaited w where w.chain = of_chain limit 1;
+  if not found then return; end if;
+  select max(b.height) into head_height from chain.block b where b.chain = of_chain;
   with gone as (
     delete from chain.awaited w
-    where w.chain = new.chain
+    where w.chain = of_chain
       and (w.until_height <= head_height or w.block_height <= at.final_height or w.since <= clock_timestamp() - chain.longest_wait())
     returning w.id, w.since
   ), lost as ( -- they belong to the reorganisation in which they were taken away
     select g.since, count(*) as deposits from gone g
     cross join lateral (
-      select * from app.deposit d where d.txid = split_part(g.id, ':', 2) and d.output_index = split_part(g.id, ':', 3)::int and d.chain = new.chain offset 0
+      select * from app.deposit d where d.txid = split_part(g.id, ':', 2) and d.output_index = split_part(g.id, ':', 3)::int and d.chain = of_chain offset 0
     ) d
     where d.status = 'pending' and d.credited
       and not exists (select from chain.transfer t where t.id = g.id and t.recipient = d.address and t.token = d.token)
@@ -10776,11 +10775,10 @@ begin
   ), counted as (
     update chain.reorganisation r set deposits_reorged = r.deposits_reorged + l.deposits
     from lost l
-    where r.id = (select min(x.id) from chain.reorganisation x where x.chain = new.chain and x.happened_at >= l.since)
+    where r.id = (select min(x.id) from chain.reorganisation x where x.chain = of_chain and x.happened_at >= l.since)
   )
   select array_agg(g.id) into due from gone g;
-  perform chain.touch(new.chain, due);
-  return null;
+  perform chain.touch(of_chain, due);
 end $function$;
 
 -- Ends the waiting for transfers that were awaited for too long, also on chains that stand still.

@@ -2,8 +2,8 @@
 -- bring them again. If they come again, nothing changes for the merchant. Otherwise their deposits are reorged when the chain is as high as it was
 -- before, or when its final height reaches their block, or when chain.longest_wait() has passed.
 --
--- chain.rewind puts them there (chain.await_transfers). At every COMMIT that touches the chain, before chain.derive, chain.release gives back those
--- whose time is over. Where a chain stands still, the jobs worker triggers that (chain.release_overdue).
+-- chain.rewind puts them there (chain.await_transfers). At every COMMIT that touches the chain, chain.derive first calls chain.release_due, which
+-- gives back those whose time is over. Where a chain stands still, the jobs worker triggers that (chain.release_overdue).
 -- Locks: chain.cursor.
 
 -- An unconfirmed transfer is not gone, so it is derived at once.
@@ -28,26 +28,26 @@ begin
 end $$;
 comment on function chain.await_transfers is 'Takes the transfers of pending deposits out of what the calling transaction touched, and awaits them until the chain is as high as head_height.';
 
-create or replace function chain.release() returns trigger
-language plpgsql security definer set search_path = pg_catalog set plan_cache_mode = force_custom_plan as $$
+create or replace function chain.release_due(of_chain text) returns void
+language plpgsql set search_path = pg_catalog set plan_cache_mode = force_custom_plan as $$
 declare
   at chain.cursor;
   head_height int;
   due text[];
 begin
-  select * into at from chain.cursor c where c.chain = new.chain for update;
-  perform from chain.awaited w where w.chain = new.chain limit 1;
-  if not found then return null; end if;
-  select max(b.height) into head_height from chain.block b where b.chain = new.chain;
+  select * into at from chain.cursor c where c.chain = of_chain for update;
+  perform from chain.awaited w where w.chain = of_chain limit 1;
+  if not found then return; end if;
+  select max(b.height) into head_height from chain.block b where b.chain = of_chain;
   with gone as (
     delete from chain.awaited w
-    where w.chain = new.chain
+    where w.chain = of_chain
       and (w.until_height <= head_height or w.block_height <= at.final_height or w.since <= clock_timestamp() - chain.longest_wait())
     returning w.id, w.since
   ), lost as ( -- they belong to the reorganisation in which they were taken away
     select g.since, count(*) as deposits from gone g
     cross join lateral (
-      select * from app.deposit d where d.txid = split_part(g.id, ':', 2) and d.output_index = split_part(g.id, ':', 3)::int and d.chain = new.chain offset 0
+      select * from app.deposit d where d.txid = split_part(g.id, ':', 2) and d.output_index = split_part(g.id, ':', 3)::int and d.chain = of_chain offset 0
     ) d
     where d.status = 'pending' and d.credited
       and not exists (select from chain.transfer t where t.id = g.id and t.recipient = d.address and t.token = d.token)
@@ -56,16 +56,12 @@ begin
   ), counted as (
     update chain.reorganisation r set deposits_reorged = r.deposits_reorged + l.deposits
     from lost l
-    where r.id = (select min(x.id) from chain.reorganisation x where x.chain = new.chain and x.happened_at >= l.since)
+    where r.id = (select min(x.id) from chain.reorganisation x where x.chain = of_chain and x.happened_at >= l.since)
   )
   select array_agg(g.id) into due from gone g;
-  perform chain.touch(new.chain, due);
-  return null;
+  perform chain.touch(of_chain, due);
 end $$;
-comment on function chain.release is 'Trigger, at COMMIT, before chain.derive: ends the waiting for transfers whose time is over, and adds the deposits that are lost by it to their reorganisation.';
--- Deferred triggers of a row run in the order of their names: this one before chain.derive.
-create constraint trigger release after insert on chain.touched_chain deferrable initially deferred
-  for each row execute function chain.release();
+comment on function chain.release_due is 'Ends the waiting for transfers whose time is over, and adds the deposits that are lost by it to their reorganisation.';
 
 -- Anybody may run it at any time, and twice: it only makes COMMIT check.
 create or replace function chain.release_overdue() returns void

@@ -2,9 +2,9 @@
 -- within it changes nothing. It runs for each batch of an indexer, and for everything else that touches a chain: finality, a rewind, a reindex, an
 -- operator's decision.
 --
--- The order: check that the final block is still on the chain; derive deposits from the touched transfers (chain.derive_deposits); finalise what is
--- final now (chain.finalise_deposits); set the head to the newest block; record a reorganisation, with the deposits that it cost. A chain that is
--- not followed yet is skipped.
+-- The order: give back what was awaited for too long (chain.release_due), which adds to what is derived; check that the final block is still on the chain;
+-- derive deposits from the touched transfers (chain.derive_deposits); finalise what is final now (chain.finalise_deposits); set the head to the newest
+-- block; record a reorganisation, with the deposits that it cost. A chain that is not followed yet is skipped.
 -- Error: SLFRK the final block would leave the chain. Then nothing of the transaction is written; the indexer starts anew, sees the fork, and halts.
 -- Locks: chain.cursor, then the locks of the functions that it calls.
 
@@ -18,6 +18,7 @@ declare
   gone_hashes text[];
   in_doubt uuid[];
 begin
+  perform chain.release_due(new.chain);
   select * into at from chain.cursor c where c.chain = new.chain for update;
   if at.chain is not null then
     -- The store would also follow a fork below the final block, as far down as it can undo. An operator must decide about that.
@@ -53,8 +54,7 @@ begin
   return null;
 end $$;
 comment on function chain.derive is 'Trigger, at COMMIT: makes deposits, outgoing payments, balances and events agree with what the transaction did to a chain.';
--- Deferred triggers of a row run in the order of their names: this one after release (await.sql), which adds to what is derived.
-create constraint trigger then_derive after insert on chain.touched_chain deferrable initially deferred
+create constraint trigger derive after insert on chain.touched_chain deferrable initially deferred
   for each row execute function chain.derive();
 
 create or replace function chain.count_blocks(of_chain text, more_followed int, more_replaced int) returns void

@@ -1,4 +1,4 @@
--- Notes what a transaction touches, for the work at COMMIT (chain.release, chain.derive). Nothing is decided here: a block may be deleted and
+-- Notes what a transaction touches, for the work at COMMIT (chain.derive). Nothing is decided here: a block may be deleted and
 -- inserted again in the same transaction, and only the difference at the end counts.
 --
 -- Rows that are deleted or changed by hand, by a rewind or by a reindex are noted like those of the indexer. A note of a chain (chain.touched_chain)
