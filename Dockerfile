@@ -27,13 +27,12 @@ FROM base AS sources
 COPY . .
 RUN chmod +x cli/main.ts
 
-# With what the local chains run on: the optional packages, and two of those for development, in the versions of the lockfile.
-FROM node:24.21.0-slim AS local-packages
-WORKDIR /opt/sluice
-COPY package.json package-lock.json ./
+# With what the local chains run on: two of the packages for development, and bcoin, which has a lockfile of its own.
+FROM packages AS local-packages
 COPY devnet/bitcoin/bcoin devnet/bitcoin/bcoin
-RUN npm ci --omit=dev \
-  && npm install --no-save --save-prod --omit=dev $(node -p "['litesvm', 'tronweb'].map(name => name + '@' + require('./package.json').devDependencies[name]).join(' ')")
+COPY package.json /tmp/
+RUN npm ci --prefix devnet/bitcoin/bcoin \
+  && npm install --no-save $(node -p "['litesvm', 'tronweb'].map(name => name + '@' + require('/tmp/package.json').devDependencies[name]).join(' ')")
 
 FROM base AS local
 COPY --from=local-packages /opt/sluice ./

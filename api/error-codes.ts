@@ -100,6 +100,13 @@ const codes = {
 }
 export type ErrorCode = keyof typeof codes
 
+/** Those of no route. */
+const ofNoRoute = {route_not_found: 404, method_not_allowed: 405}
+export type AnyErrorCode = ErrorCode | keyof typeof ofNoRoute
+
+export const statusOf = (code: AnyErrorCode): number =>
+  code in ofNoRoute ? ofNoRoute[code as keyof typeof ofNoRoute] : codes[code as ErrorCode].status
+
 const detailsOf: Partial<Record<ErrorCode, unknown>> = {
   invalid_request: [{path: 'external_ref', code: 'invalid_type', message: 'is missing'}],
   payout_failed: [{path: '', code: 'nothing_to_pay_out', message: codes.payout_failed.message}],

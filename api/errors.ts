@@ -5,6 +5,7 @@ import type pg from 'pg'
 import type {z} from 'zod'
 import {whatIsWrong} from '../base/wrong-value.ts'
 import {failureOf} from '../db/failure.ts'
+import {type AnyErrorCode, type ErrorCode, statusOf} from './error-codes.ts'
 import {whyUnknown} from './query.ts'
 
 export interface Detail {
@@ -17,18 +18,17 @@ export interface Detail {
 export class ApiError extends Error {
   override name = 'ApiError'
   readonly status: number
-  readonly code: string
+  readonly code: AnyErrorCode
   readonly details?: Detail[]
   readonly headers: Record<string, string>
 
   constructor(
-    status: number,
-    code: string,
+    code: AnyErrorCode,
     message?: string,
     {details, headers = {}, cause}: {details?: Detail[]; headers?: Record<string, string>; cause?: unknown} = {},
   ) {
     super(message, {cause})
-    this.status = status
+    this.status = statusOf(code)
     this.code = code
     this.details = details
     this.headers = headers
@@ -40,23 +40,25 @@ export class ApiError extends Error {
   }
 }
 
-export function notFound(kind: string): ApiError {
-  return new ApiError(404, `${kind}_not_found`, `there is no ${kind.replaceAll('_', ' ')} with this id`)
+type Missing = ErrorCode extends infer C ? (C extends `${infer Kind}_not_found` ? Kind : never) : never
+
+export function notFound(kind: Missing): ApiError {
+  return new ApiError(`${kind}_not_found`, `there is no ${kind.replaceAll('_', ' ')} with this id`)
 }
 
-export const nothingDue = () => new ApiError(410, 'nothing_due', 'this payment request takes no more payments')
+export const nothingDue = () => new ApiError('nothing_due', 'this payment request takes no more payments')
 
 export const chainNotEnabled = (chain: string) =>
-  new ApiError(422, 'chain_not_enabled', `not enabled for this account: ${chain}`)
+  new ApiError('chain_not_enabled', `not enabled for this account: ${chain}`)
 
 export const tooMany = (resetSeconds: number) =>
-  new ApiError(429, 'rate_limited', `too many requests; try again in ${resetSeconds} s`, {
+  new ApiError('rate_limited', `too many requests; try again in ${resetSeconds} s`, {
     headers: {'retry-after': String(resetSeconds)},
   })
 
 /** 400 for one value that a schema cannot check. */
 export function invalid(path: string, code: string, message: string): ApiError {
-  return new ApiError(400, 'invalid_request', `${path}: ${message}`, {details: [{path, code, message}]})
+  return new ApiError('invalid_request', `${path}: ${message}`, {details: [{path, code, message}]})
 }
 
 /** What is wrong with a body, as the words of a schema's error. */
@@ -74,36 +76,36 @@ export function invalidRequest(error: z.ZodError, parameters: string[] = []): Ap
   })
   const first = details[0]
   const message = first && (first.path ? `${first.path}: ${first.message}` : first.message)
-  return new ApiError(400, 'invalid_request', message, {details})
+  return new ApiError('invalid_request', message, {details})
 }
 
 export const unavailable = (message: string, cause?: unknown) =>
-  new ApiError(503, 'unavailable', message, {headers: {'retry-after': '1'}, cause})
+  new ApiError('unavailable', message, {headers: {'retry-after': '1'}, cause})
 
 /** The error as the client sees it. `cause` is set if the log should show more. */
 export function toApiError(error: unknown): ApiError {
   if (error instanceof ApiError) return error
   const {code = '', message = '', detail, statusCode} = error as Partial<pg.DatabaseError & FastifyError>
-  if (code === 'SL404') return new ApiError(404, `${detail}_not_found`, message)
+  if (code === 'SL404') return new ApiError(`${detail as Missing}_not_found`, message)
   if (code === 'SLINV') return invalid(detail ?? '', 'invalid_value', message)
-  if (code === 'SLPFX') return new ApiError(400, 'external_id_prefix_mismatch', message)
-  if (code === 'SL409') return new ApiError(409, 'external_id_conflict', message)
-  if (code === 'SLCOL') return new ApiError(409, 'payout_collecting', message, {headers: {'retry-after': '1'}})
-  if (code === 'SL422') return new ApiError(422, 'unprocessable', message)
-  if (code === 'SL429') return new ApiError(429, 'rate_limited', message, {headers: {'retry-after': detail ?? '60'}})
+  if (code === 'SLPFX') return new ApiError('external_id_prefix_mismatch', message)
+  if (code === 'SL409') return new ApiError('external_id_conflict', message)
+  if (code === 'SLCOL') return new ApiError('payout_collecting', message, {headers: {'retry-after': '1'}})
+  if (code === 'SL422') return new ApiError('unprocessable', message)
+  if (code === 'SL429') return new ApiError('rate_limited', message, {headers: {'retry-after': detail ?? '60'}})
   if (code === 'SLPAY')
-    return new ApiError(422, 'payout_failed', message, {details: [{path: '', code: detail ?? '', message}]})
-  if (code === 'SLTOK') return new ApiError(422, 'unsupported_token', message)
-  if (code === 'SLIDK') return new ApiError(422, 'idempotency_key_reused', message)
-  if (code === 'SLCHN') return new ApiError(422, 'chain_not_enabled', message)
+    return new ApiError('payout_failed', message, {details: [{path: '', code: detail ?? '', message}]})
+  if (code === 'SLTOK') return new ApiError('unsupported_token', message)
+  if (code === 'SLIDK') return new ApiError('idempotency_key_reused', message)
+  if (code === 'SLCHN') return new ApiError('chain_not_enabled', message)
   if (code === 'SL503') return unavailable('no address is free at the moment; try again')
   if (isDatabaseGone(error)) return unavailable('the service is unavailable at the moment; try again', error)
-  if (code === 'FST_ERR_CTP_BODY_TOO_LARGE') return new ApiError(413, 'payload_too_large', 'the body is too large')
+  if (code === 'FST_ERR_CTP_BODY_TOO_LARGE') return new ApiError('payload_too_large', 'the body is too large')
   if (code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE')
-    return new ApiError(415, 'unsupported_media_type', 'send the body as application/json')
-  if (code === 'FST_ERR_BAD_URL') return new ApiError(400, 'invalid_request', 'the path is no valid URL')
-  if (statusCode && statusCode < 500) return new ApiError(400, 'invalid_request', message)
-  return new ApiError(500, 'internal_error', 'something went wrong on our side', {cause: error})
+    return new ApiError('unsupported_media_type', 'send the body as application/json')
+  if (code === 'FST_ERR_BAD_URL') return new ApiError('invalid_request', 'the path is no valid URL')
+  if (statusCode && statusCode < 500) return new ApiError('invalid_request', message)
+  return new ApiError('internal_error', 'something went wrong on our side', {cause: error})
 }
 
 // An error in a statement is our mistake. A socket error is the database's: a request uses no other connection.

@@ -167,7 +167,7 @@ export async function buildServer({
 // Authenticates a request before its body is read. Not async: a cached key costs no turn of the event loop. It goes by the matched route,
 // never by the spelling of the URL (/%76%31/users is /v1/users).
 function admission(keys: Keys, limiter: RateLimiter) {
-  const missingKey = new ApiError(401, 'invalid_api_key', howToSendKey, {headers: {'www-authenticate': 'Bearer'}})
+  const missingKey = new ApiError('invalid_api_key', howToSendKey, {headers: {'www-authenticate': 'Bearer'}})
   return (request: FastifyRequest, reply: FastifyReply, done: (error?: Error) => void): void => {
     const {url: route, config} = request.routeOptions
     reply.headers(replyHeaders(request.id))
@@ -215,12 +215,12 @@ function replyHeaders(id: string) {
 /** Refusals that HTTP itself requires. */
 function refusalOf({httpVersion, headers: {host, expect}}: IncomingMessage): ApiError | undefined {
   if (httpVersion !== '1.1') return undefined
-  if (host === undefined) return new ApiError(400, 'invalid_request', 'the header Host is missing')
+  if (host === undefined) return new ApiError('invalid_request', 'the header Host is missing')
   if (expect === undefined || /(^|\W)100-continue($|\W)/i.test(expect)) return undefined // as Node reads it
-  return new ApiError(417, 'invalid_request', 'the only value that the header Expect may have is 100-continue')
+  return new ApiError('invalid_request', 'the only value that the header Expect may have is 100-continue')
 }
 
-const cutOff = new ApiError(400, 'invalid_request', 'the body is incomplete')
+const cutOff = new ApiError('invalid_request', 'the body is incomplete')
 
 /** Whether the client went away before it had sent all of its body. */
 function isGone({raw}: FastifyRequest): boolean {
@@ -232,12 +232,12 @@ function beyond({scopes}: Holder, scope?: Scope): ApiError | undefined {
   if (!scope || scopes.includes(scope)) return undefined
   const message = `this needs a key with the scope ${scope}; this key has ${scopes.join(', ')}`
   const headers = {'www-authenticate': `Bearer error="insufficient_scope", scope="${scope}"`}
-  return new ApiError(403, 'insufficient_scope', message, {headers})
+  return new ApiError('insufficient_scope', message, {headers})
 }
 
 function misdirected(route?: string, allow?: string): ApiError | undefined {
-  if (route === undefined) return new ApiError(404, 'route_not_found', 'there is nothing at this path')
-  if (allow) return new ApiError(405, 'method_not_allowed', `this path takes ${allow}`, {headers: {allow}})
+  if (route === undefined) return new ApiError('route_not_found', 'there is nothing at this path')
+  if (allow) return new ApiError('method_not_allowed', `this path takes ${allow}`, {headers: {allow}})
   return undefined
 }
 
@@ -257,7 +257,7 @@ function acceptJson(app: App): void {
     try {
       done(null, body.length === 0 ? undefined : withoutPrototype(JSON.parse(utf8.decode(body as Buffer))))
     } catch (error) {
-      done(error instanceof ApiError ? error : new ApiError(400, 'invalid_request', 'the body is not JSON in UTF-8'))
+      done(error instanceof ApiError ? error : new ApiError('invalid_request', 'the body is not JSON in UTF-8'))
     }
   })
 }
@@ -288,11 +288,7 @@ function refuseMalformed(error: Error & {code?: string}, socket: Socket): void {
   if (error.code === 'ECONNRESET' || !socket.writable) return void socket.destroy()
   const tooLarge = error.code === 'HPE_HEADER_OVERFLOW'
   const status = tooLarge ? '431 Request Header Fields Too Large' : '400 Bad Request'
-  const {body} = new ApiError(
-    400,
-    'invalid_request',
-    tooLarge ? 'the headers are too large' : 'this is no HTTP request',
-  )
+  const {body} = new ApiError('invalid_request', tooLarge ? 'the headers are too large' : 'this is no HTTP request')
   const headers = {...replyHeaders(randomUUID()), 'content-length': Buffer.byteLength(body), connection: 'close'}
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
   socket.end(`HTTP/1.1 ${status}\r\n${lines.join('')}\r\n${body}`)

@@ -488,4 +488,5 @@ export const refusalCodes = (Object.keys(reasons) as ReasonCode[]).filter(
   (code): code is RefusalCode => 'isRefusal' in reasons[code],
 )
 
-export const reasonOf = (code: ReasonCode): Reason => reasons[code]
+/** A newer version may have noted one that this one does not know. */
+export const reasonOf = (code: ReasonCode): Reason => reasons[code] ?? reasons.error

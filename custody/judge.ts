@@ -98,11 +98,7 @@ async function matterOf(
 ): Promise<Matter> {
   const {treasury} = context
   const ofTreasury = {from: treasury, payer: treasury}
-  if ('payout_id' in intent) {
-    const {purpose, status} = await payoutPurpose(context, intent.payout_id)
-    checkJournal(context, purpose.chain)
-    return {purpose, status, ...ofTreasury}
-  }
+  if ('payout_id' in intent) return {...(await payoutPurpose(context, intent.payout_id)), ...ofTreasury}
   const kind = kindOf(intent)
   const chain = intent.chain ?? outgoingPayment?.chain
   if (chain) checkJournal(context, chain) // an older copy may lack the row

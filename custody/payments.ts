@@ -3,6 +3,7 @@
 // through functions) counts only within what its merchant received and whitelisted.
 import {noWallet} from '../chains/no-wallet.ts'
 import type {ChainCode} from '../chains/registry.ts'
+import {checkJournal} from './attempts.ts'
 import {checkLimits, checkReceived} from './limits.ts'
 import type {OutgoingPayment} from './outgoing-payments.ts'
 import {checkAsset, type PolicyContext, type Purpose} from './plan.ts'
@@ -21,7 +22,7 @@ interface Payout {
   address: string
 }
 
-/** The purpose of a payout's payment, and the payout's status. Throws a Refusal if there is no payout, or its amounts do not add up. */
+/** The purpose of a payout's payment, and the payout's status. Throws a Refusal if there is no payout, its amounts do not add up, or its journal is blocked. */
 export async function payoutPurpose(
   context: PolicyContext,
   payoutId: string,
@@ -35,6 +36,7 @@ export async function payoutPurpose(
   const [payout] = rows
   if (!payout) throw new Refusal('unknown_settlement', `there is no payout ${payoutId}`)
   checkAsset(context, payout)
+  checkJournal(context, payout.chain)
   const {id: subjectId, merchant_id, chain, token, status, gross, fee, fee_bps, net, address} = payout
   if (BigInt(net) !== BigInt(gross) - BigInt(fee) || BigInt(net) <= 0n || BigInt(fee) < 0n)
     throw new Refusal('amount_not_net', 'the net amount is not the gross amount less the fee')

@@ -45,6 +45,8 @@ test('every signature becomes an outgoing attempt again with its first input and
   await forgetEntries()
   await btc.forgetForged()
   expect(await btc.sign(sweep)).toMatchObject([{ok: false, code: 'journal_ahead'}])
+  const check = await btc.custody.ask('/check', {payout_id: payout})
+  expect(check.body).toMatchObject({ok: false, code: 'journal_ahead'}) // else the worker would begin its sweeps
   const done = await reconcile(owner, journalFile(btc.home))
   expect(done).toEqual({entries: 3, payouts: 1, without_purpose: 0})
   const attempts = await btc.db.rows(

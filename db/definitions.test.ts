@@ -260,9 +260,7 @@ test("an analyst's own view is not mistaken for one of ours that has the name of
   ).toHaveLength(1)
   await client.query('create view public.derive as select a from analytics.plan')
   write(view, columns('2 as b'))
-  await expect(apply()).rejects.toThrow(
-    'analytics.plan has to be made again, and derive, which Sluice did not make',
-  )
+  await expect(apply()).rejects.toThrow('analytics.plan has to be made again, and derive, which Sluice did not make')
   expect(await rows('select * from public.derive')).toEqual([{a: 1}])
 })
 

@@ -842,7 +842,7 @@ create view analytics.sweeps with (security_barrier=true) as
     n.token AS network_fee_token,
     s.created_at,
     s.final_at,
-    false AS is_nonce_only
+    s.source = s.recipient AS is_nonce_only
    FROM app.outgoing_payment s
      LEFT JOIN app.merchant m ON m.id = s.merchant_id
      JOIN app.asset a ON a.chain = s.chain AND a.token = s.token
@@ -866,7 +866,7 @@ create view analytics.sweeps with (security_barrier=true) as
 --   network_fee_token text: The native coin of the chain, in which network_fee is counted.
 --   created_at timestamp with time zone: When it was begun.
 --   final_at timestamp with time zone: When it was final; null while it is under way.
---   is_nonce_only boolean: Always false. What it was true for is in analytics.cancels.
+--   is_nonce_only boolean: True for a row that is no sweep, which a version before analytics.cancels wrote; else false.
 
 -- How long deposits, receipts of payment requests included, took from the timestamp of their block until they were final, for each chain and UTC day. For other groups and longer times take percentiles of analytics.deposits.seconds_to_final: percentiles of days cannot be averaged. As of the moment that analytics.freshness names.
 create materialized view analytics.time_to_finality as
@@ -3419,11 +3419,11 @@ AS $function$
   select p.id, s.id from app.payout p
   join app.outgoing_payment s on s.status <> 'final' and s.chain = p.chain and s.token = p.token and s.merchant_id = p.merchant_id
   where p.id = of_payout and p.status = 'sweeping' and case
-    when not p.sweep_first then s.kind = 'sweep'
+    when not p.sweep_first then s.kind in ('sweep', 'cancel')
     when app.uses_outputs(p.chain) then exists (
       select from app.output u join app.deposit d on d.chain = u.chain and d.txid = u.txid and d.output_index = u.vout
       where u.outgoing_payment_id = s.id and d.settlement_id = p.id)
-    else s.kind = 'sweep' and exists (select from app.deposit d where d.settlement_id = p.id and d.address = s.source) end
+    else s.kind in ('sweep', 'cancel') and exists (select from app.deposit d where d.settlement_id = p.id and d.address = s.source) end
   on conflict do nothing
 $function$;
 
@@ -5534,7 +5534,7 @@ CREATE OR REPLACE FUNCTION app.leaving(of_chain text)
  SET search_path TO 'pg_catalog'
 AS $function$
   select s.source, s.token, sum(s.amount + case when s.fee_payer = s.source then s.max_fee else 0 end) from app.outgoing_payment s
-  where s.chain = of_chain and s.status <> 'final' and s.kind = 'sweep' and s.merchant_id is not null group by s.source, s.token
+  where s.chain = of_chain and s.status <> 'final' and s.kind in ('sweep', 'cancel') and s.merchant_id is not null group by s.source, s.token
 $function$;
 
 -- What these addresses hold of each token at the final height, by the ledger, in base units.
@@ -7718,7 +7718,7 @@ AS $function$
   from app.chain c where c.chain = of_chain
 $function$;
 
--- The sweep of a merchant's money on an address that is not final; null if there is none.
+-- The sweep of a merchant's money on an address that is not final, or the cancel of one; null if there is none.
 CREATE OR REPLACE FUNCTION app.sweep_under_way(of_chain text, of_token text, of_address text)
  RETURNS uuid
  LANGUAGE sql
@@ -7726,7 +7726,7 @@ CREATE OR REPLACE FUNCTION app.sweep_under_way(of_chain text, of_token text, of_
  SET search_path TO 'pg_catalog'
 AS $function$
   select s.id from app.outgoing_payment s
-  where s.chain = of_chain and s.source = of_address and s.token = of_token and s.kind = 'sweep' and s.status <> 'final' and s.merchant_id is not null
+  where s.chain = of_chain and s.source = of_address and s.token = of_token and s.kind in ('sweep', 'cancel') and s.status <> 'final' and s.merchant_id is not null
   order by s.nonce desc limit 1
 $function$;
 

@@ -109,7 +109,7 @@ async function readAddress(
     return await displayForm(settings, chain, address, own, {allowOffCurve})
   } catch (error) {
     if (error instanceof AddressError && error.code === 'off_curve')
-      throw new ApiError(422, 'unprocessable', `the address ${error.message}: then send "allow_off_curve": true`)
+      throw new ApiError('unprocessable', `the address ${error.message}: then send "allow_off_curve": true`)
     if (error instanceof AddressError) throw invalid('address', error.code, error.message)
     if (error instanceof RetryableError) throw unavailable(error.message)
     throw error

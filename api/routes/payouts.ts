@@ -209,7 +209,7 @@ export function payouts(app: App, {db}: Context): void {
     async ({merchantId, headers, body}, reply) => {
       const {chain, token, sweep_first} = body
       if (!findChain(chain))
-        throw new ApiError(422, 'unsupported_token', `there is no chain ${chain}; there are ${chainCodes.join(', ')}`)
+        throw new ApiError('unsupported_token', `there is no chain ${chain}; there are ${chainCodes.join(', ')}`)
       const asked = [chain, token, sweep_first]
       const values = [merchantId, ...asked, ...keyAndHash(headers['idempotency-key'], asked)]
       return reply.code(202).send(await value(db.of(merchantId).change<[string]>(createPayout, values)))

@@ -7,7 +7,7 @@ alter table app.outgoing_payment drop constraint if exists outgoing_payment_kind
   add constraint outgoing_payment_amount check (amount > 0 or (kind = 'cancel' and amount = 0)) not valid;
 
 update app.outgoing_payment s set kind = 'cancel', amount = 0, recipient = s.fee_payer
-where s.kind = 'sweep' and s.amount = 1 and s.cancelling and s.nonce is not null
+where s.kind = 'sweep' and s.amount = 1 and s.cancelling
   and not exists (select from app.outgoing_attempt o where o.outgoing_payment_id = s.id and o.kind = 'effect');
 
 alter table app.outgoing_payment validate constraint outgoing_payment_kind;

@@ -29,7 +29,7 @@ export interface Signed {
 /** `needed`, with fee_too_low: the least that a replacement must pay. */
 export interface Refusal<Needed> {
   ok: false
-  code: RefusalCode
+  code: RefusalCode | 'error'
   message: string
   needed?: Needed
 }
@@ -37,7 +37,12 @@ export interface Refusal<Needed> {
 /** Responses to the intents of a family. */
 export type Responses<Needed> = z.ZodType<{results: (Signed | Refusal<Needed>)[]}>
 
-const Refused = z.object({ok: z.literal(false), code: z.enum(refusalCodes), message: z.string()})
+/** A newer custody may have a code that this worker does not know. Everything else of its response counts; this payment waits. */
+const Refused = z.object({
+  ok: z.literal(false),
+  code: z.string().transform((code): RefusalCode | 'error' => refusalCodes.find(known => known === code) ?? 'error'),
+  message: z.string(),
+})
 
 export function responses<Needed>(signed: z.ZodType<Signed>, needed: z.ZodType<Needed>): Responses<Needed> {
   return z.object({results: z.array(z.union([signed, Refused.extend({needed: needed.optional()})]))})

@@ -1,8 +1,10 @@
 // How many signatures one request to custody asks for.
 import {expect, test} from 'vitest'
+import {z} from 'zod'
 import {silent} from '../../base/log.ts'
+import {reasonOf} from '../../base/reasons.ts'
 import type {Context, PayoutChain, PlannedAttempt} from './context.ts'
-import type {Signed} from './custody-client.ts'
+import {responses, type Signed} from './custody-client.ts'
 import type {OutgoingPayment} from './outgoing-payments.ts'
 import {signAndStore} from './sign-attempts.ts'
 
@@ -52,4 +54,16 @@ test('a request to custody holds up to about 2,000 inputs, in order, and its sig
     'store e',
   ])
   expect([...stored.keys()]).toEqual(['a', 'b', 'c', 'e'])
+})
+
+test('a refusal that a newer custody has is a reason to wait, and what it signed beside it counts', () => {
+  const signed = z.object({ok: z.literal(true)}).transform((): Signed => {
+    return {ok: true, txid: 'a', raw: '', amount: '0', feeDetails: {}, maxFee: 0n}
+  })
+  const results = [{ok: true}, {ok: false, code: 'of_a_newer_version', message: 'no'}]
+  expect(responses(signed, z.never()).parse({results}).results).toMatchObject([
+    {txid: 'a'},
+    {code: 'error', message: 'no'},
+  ])
+  expect(reasonOf('of_a_newer_version' as never).ends).toBe('by itself')
 })

@@ -144,7 +144,10 @@ export async function refused(
 }
 
 /** How a payment ends whose transactions have all expired, if custody signs no other. Only the whitelist may still change. */
-function endOf({payoutTimeoutMs}: Context, code: RefusalCode): {failsAs: FailureCode | undefined; afterMs: number} {
+function endOf(
+  {payoutTimeoutMs}: Context,
+  code: RefusalCode | 'error',
+): {failsAs: FailureCode | undefined; afterMs: number} {
   if (code === 'exceeds_received') return {failsAs: 'deposit_reorged', afterMs: 0} // what it claims was there when the first one was signed
   return {failsAs: reasonOf(code).fails, afterMs: code === 'not_whitelisted' ? payoutTimeoutMs : 0}
 }

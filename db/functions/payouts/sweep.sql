@@ -24,11 +24,11 @@ language sql security definer set search_path = pg_catalog as $$
   select p.id, s.id from app.payout p
   join app.outgoing_payment s on s.status <> 'final' and s.chain = p.chain and s.token = p.token and s.merchant_id = p.merchant_id
   where p.id = of_payout and p.status = 'sweeping' and case
-    when not p.sweep_first then s.kind = 'sweep'
+    when not p.sweep_first then s.kind in ('sweep', 'cancel')
     when app.uses_outputs(p.chain) then exists (
       select from app.output u join app.deposit d on d.chain = u.chain and d.txid = u.txid and d.output_index = u.vout
       where u.outgoing_payment_id = s.id and d.settlement_id = p.id)
-    else s.kind = 'sweep' and exists (select from app.deposit d where d.settlement_id = p.id and d.address = s.source) end
+    else s.kind in ('sweep', 'cancel') and exists (select from app.deposit d where d.settlement_id = p.id and d.address = s.source) end
   on conflict do nothing
 $$;
 comment on function app.await_sweeps is 'Makes a payout wait for sweeps of its merchant''s addresses that are under way for other payouts, or for none. Safe to run again.';
@@ -37,10 +37,10 @@ grant execute on function app.await_sweeps to sluice_jobs;
 create or replace function app.sweep_under_way(of_chain text, of_token text, of_address text) returns uuid
 language sql stable set search_path = pg_catalog as $$
   select s.id from app.outgoing_payment s
-  where s.chain = of_chain and s.source = of_address and s.token = of_token and s.kind = 'sweep' and s.status <> 'final' and s.merchant_id is not null
+  where s.chain = of_chain and s.source = of_address and s.token = of_token and s.kind in ('sweep', 'cancel') and s.status <> 'final' and s.merchant_id is not null
   order by s.nonce desc limit 1
 $$;
-comment on function app.sweep_under_way is 'The sweep of a merchant''s money on an address that is not final; null if there is none.';
+comment on function app.sweep_under_way is 'The sweep of a merchant''s money on an address that is not final, or the cancel of one; null if there is none.';
 
 create or replace function app.sweepable(of_payout uuid, at_least numeric, most int) returns table (address text, amount numeric)
 language plpgsql stable security definer set search_path = pg_catalog set plan_cache_mode = force_custom_plan as $$

@@ -6,7 +6,7 @@ select
   app.public_id('pay', s.payout_id) as payout_id, s.chain, s.token, s.source as address,
   analytics.coins(coalesce(t.amount, s.amount), a.decimals) as amount, coalesce(t.amount, s.amount) as amount_base_units,
   coalesce(s.outcome, s.status) as state, s.txid, analytics.coins(s.fee_paid, n.decimals) as network_fee, n.token as network_fee_token,
-  s.created_at, s.final_at, false as is_nonce_only
+  s.created_at, s.final_at, s.source = s.recipient as is_nonce_only
 from app.outgoing_payment s
 left join app.merchant m on m.id = s.merchant_id
 join app.asset a on a.chain = s.chain and a.token = s.token
@@ -31,5 +31,5 @@ comment on column analytics.sweeps.network_fee is 'What it cost, in whole native
 comment on column analytics.sweeps.network_fee_token is 'The native coin of the chain, in which network_fee is counted.';
 comment on column analytics.sweeps.created_at is 'When it was begun.';
 comment on column analytics.sweeps.final_at is 'When it was final; null while it is under way.';
-comment on column analytics.sweeps.is_nonce_only is 'Always false. What it was true for is in analytics.cancels.';
+comment on column analytics.sweeps.is_nonce_only is 'True for a row that is no sweep, which a version before analytics.cancels wrote; else false.';
 grant select on analytics.sweeps to sluice_analyst;

@@ -66,7 +66,7 @@ async function beginPayment(to: Context, rules: Rules, payout: Payout): Promise<
   const short = await tryPayment(to, rules, now, payout)
   if (short === undefined || typeof short === 'object') return short
   const wait = await beginSweepsFor(to, rules, now, payout, now.reserve) // another payout used money that this one counted on
-  if (wait) return wait
+  if (wait && wait.reason !== 'fee_above_cap') return wait // that sweeps are too dear is not why: coins for the treasury would do
   return await whyUnpaid(to, payout, now.reserve, (await rules.shortOf?.(to, payout, short)) ?? shortOfFunds(short))
 }
 
@@ -173,9 +173,7 @@ async function beginReturn(to: Context, rules: Rules, of: ReturnStep): Promise<W
   if (of.step === 'sweep') return await beginReturnSweep(to, rules, now, of)
   const {depositId, token, amount, treasury: source, destination: recipient} = of
   const payment = {token, amount, source, recipient}
-  const unpayable = await rules.unpayable(payment)
-  if (unpayable) return unpayable
-  const fee = (await rules.estimate?.(payment)) ?? now.reserve
+  const fee = rules.estimate ? await rules.estimate(payment) : ((await rules.unpayable(payment)) ?? now.reserve)
   if (typeof fee === 'object') return fee
   return await beginReturnStep(to, 'begin_return_withdrawal($1, $2)', [depositId, String(fee)])
 }
@@ -188,16 +186,16 @@ async function beginReturnSweep(to: Context, rules: Rules, now: Now, of: ReturnS
   const least = worthwhile(rules, now, token)
   const isTooLittle =
     isTooDear(least) || amount < least || (!isNative(rules, token) && amount < settings.sweepMin.get(token)!)
-  const [sweep] = isTooLittle ? [] : await now.sweeps(to, of, [{address, amount: String(amount)}])
-  if (!isTooLittle && !sweep) return {reason: 'sweeps', detail: 'the address has just changed', ms: retryMs.soon}
-  if (!sweep || !isWorth(rules, token, sweep)) {
+  const [sweep] = await now.sweeps(to, of, [{address, amount: String(amount)}])
+  if (!sweep) return {reason: 'sweeps', detail: 'the address has just changed', ms: retryMs.soon}
+  const {holds = amount} = sweep
+  if (holds < amount)
+    return {reason: 'not_there', detail: `the address holds ${holds} base units of ${token}`, ms: retryMs.soon}
+  if (isTooLittle || !isWorth(rules, token, sweep)) {
     const limits = isNative(rules, token) ? 'SWEEP_FEE_PERCENT sets' : 'SWEEP_MIN and TOKEN_SWEEP_FEE set'
     const detail = `moving ${amount} base units costs too much for the amount now; ${settings.chain.code}_${limits} the limit`
     return {reason: 'not_worth_moving', detail, ms: retryMs.soon}
   }
-  const there = isPaidByTreasury(rules, token) ? sweep.amount : sweep.amount + sweep.maxFee
-  if (there < amount)
-    return {reason: 'not_there', detail: `the address holds ${there} base units of ${token}`, ms: retryMs.soon}
   const values = [depositId, String(sweep.amount), String(sweep.maxFee)]
   return await beginReturnStep(to, 'begin_return_sweep($1, $2, $3)', values)
 }

@@ -19,6 +19,8 @@ export interface Sweep {
   address: string
   amount: bigint
   maxFee: bigint
+  /** What the address holds of the token at the newest block, if that was asked. */
+  holds?: bigint
 }
 
 const most = 100_000
@@ -123,7 +125,7 @@ const collectableSql = `
     and app.is_sweep_due(h.chain, h.token, h.address)
     and not exists (
       select from app.outgoing_payment s
-      where s.chain = h.chain and s.source = h.address and s.token = h.token and s.kind = 'sweep' and s.status <> 'final')
+      where s.chain = h.chain and s.source = h.address and s.token = h.token and s.kind in ('sweep', 'cancel') and s.status <> 'final')
   order by h.amount desc limit ${batch}`
 
 /** Addresses that hold at least this much and are to be swept, the largest first. */

@@ -8,13 +8,14 @@ import type {Withdrawal} from '../family.ts'
 import {evm} from './node.ts'
 import {type EvmAttempt, plan} from './plan-attempt.ts'
 import {refusalOf} from './refusals.ts'
-import {rulesOf} from './rules.ts'
+import {rulesOf, unpayable} from './rules.ts'
 import {intentOf, type Offered, raised, responses} from './signing.ts'
 
 export function open(settings: EvmSettings): PayoutChain<EvmAttempt, Offered> {
   const chain = evm(settings)
   return {
     ...flowOf(rulesOf(chain)),
+    unpayable: payout => unpayable(chain, payout),
     plan: (to, outgoingPayments) => plan(to, chain, outgoingPayments),
     intentOf,
     responses,

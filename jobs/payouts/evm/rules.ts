@@ -2,8 +2,8 @@
 // token moves all of it, and the treasury pays. Amounts are by the balances of the newest block: an address that looks empty, because its sweep is in a block
 // that is not final, is not swept again.
 import type {Holding, Sweep} from '../accounts/holdings.ts'
-import type {Now, Payment, Rules, Sweeping} from '../accounts/rules.ts'
-import type {Wait} from '../context.ts'
+import type {Now, Rules, Sweeping} from '../accounts/rules.ts'
+import type {Payout, Wait} from '../context.ts'
 import {least, nativeSweep} from './fees.ts'
 import {assumedGas, likelySweepGas, sweepGas} from './gas.ts'
 import {balancesOf, contractOf, type Evm} from './node.ts'
@@ -19,7 +19,7 @@ export function rulesOf(chain: Evm): Rules {
     estimate: payment => paymentFee(chain, payment),
     maxTokenSweepFee: chain.settings.tokenSweepFee,
     cannotSweep: (to, {token}) => tokenRefusal(to, chain, token),
-    unpayable: payment => unpayable(chain, payment),
+    unpayable: payment => refusedByRecipient(chain, payment),
   }
 }
 
@@ -41,12 +41,14 @@ async function sweeps(chain: Evm, price: bigint, {token, treasury}: Sweeping, ho
   const isNative = token === chain.native
   const maxFee = price * (await sweepGas(chain, {token, from: addresses[0]!, treasury}))
   return holdings.map(({address, amount: held}, i) => {
-    const amount = nativeSweep({balance: balances[i]!, holding: BigInt(held), fee: isNative ? maxFee : 0n})
-    return {address, amount, maxFee}
+    const holds = balances[i]!
+    const amount = nativeSweep({balance: holds, holding: BigInt(held), fee: isNative ? maxFee : 0n})
+    return {address, amount, maxFee, holds}
   })
 }
 
-/** The recipient is asked about the least that can be sent: the treasury may not have yet what it will pay. A token's transfer of nothing is one. */
-async function unpayable(chain: Evm, payment: Payment): Promise<Wait | undefined> {
-  return await refusedByRecipient(chain, {...payment, amount: contractOf(chain, payment.token) ? 0n : 1n})
+/** Before the treasury has what a payout pays, the recipient is asked about the least that can be sent. A token's transfer of nothing is one. */
+export async function unpayable(chain: Evm, {token, recipient, treasury}: Payout): Promise<Wait | undefined> {
+  const amount = contractOf(chain, token) ? 0n : 1n
+  return await refusedByRecipient(chain, {token, recipient, amount, source: treasury})
 }

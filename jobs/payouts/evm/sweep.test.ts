@@ -1,25 +1,15 @@
 // Which addresses a payout's task sweeps while other sweeps begin: those of a concurrent run of the same task, or those of collect.ts.
-import {domainSeparator, numberToHex, toFunctionSelector} from 'viem'
 import {afterAll, beforeAll, expect, test} from 'vitest'
 import {silent} from '../../../base/log.ts'
 import {readSettings} from '../../../chains/settings.ts'
+import {contract, usdc} from '../../../test/support/evm/usdc-contract.ts'
 import {Money} from '../../../test/support/money.ts'
 import {RpcProxy} from '../../../test/support/rpc-proxy.ts'
 import {until} from '../../../test/support/until.ts'
 import {advancePayout} from '../advance-payout.ts'
 import {closeContext, openContext} from '../open-context.ts'
 
-const usdc = '0x1c7D4B196Cb0C7B01d743Fbc6116a902379C7238'
 const unit = 1_000_000
-
-/** The token contract's responses, by the first four bytes of the call data. */
-const contract: Record<string, string> = {
-  [toFunctionSelector('decimals()')]: numberToHex(6, {size: 32}),
-  [toFunctionSelector('DOMAIN_SEPARATOR()')]: domainSeparator({
-    domain: {name: 'USDC', version: '2', chainId: 11_155_111, verifyingContract: usdc},
-  }),
-  [toFunctionSelector('authorizationState(address,bytes32)')]: numberToHex(0, {size: 32}),
-}
 
 let money: Money
 let node: RpcProxy
