@@ -13,8 +13,6 @@ export interface ChainUnderTest {
   code: ChainCode
   /** Whether deposits are seen before they are mined. */
   showsUnconfirmed: boolean
-  /** Why this machine cannot test it. */
-  missing?: string
   /** A new chain, whose newest final block is `finalDepth` (an even number) below the head. */
   start(finalDepth: number): Promise<LocalChain>
 }

@@ -11,8 +11,7 @@ import {finalDepth, World} from './world.ts'
 const haltTimeoutMs = 120_000
 
 export function conformance(chain: ChainUnderTest): void {
-  if (chain.missing) console.log(`${chain.name} is left out: ${chain.missing}`)
-  describe.skipIf(chain.missing)(chain.name, {timeout: 600_000, concurrent: true}, () => {
+  describe(chain.name, {timeout: 600_000, concurrent: true}, () => {
     describe('a deposit', {concurrent: false}, () => life(chain))
     describe('the indexer', {concurrent: true}, () => {
       adversities(chain)

@@ -8,7 +8,7 @@ import {RpcError} from '../../../devnet/engine.ts'
 import type {BlockRef} from '../../../indexers/cursor.ts'
 import {lie} from '../../support/bitcoin/electrum-lies.ts'
 import {faults as electrumFaults, LyingElectrum} from '../../support/bitcoin/lying-electrum.ts'
-import {type BitcoinNode, hasBitcoind, startBitcoin, type TestBitcoin} from '../../support/bitcoin/node.ts'
+import {type BitcoinNode, startBitcoin, type TestBitcoin} from '../../support/bitcoin/node.ts'
 import {RpcProxy} from '../../support/rpc-proxy.ts'
 import type {ChainUnderTest, Fault, LocalChain, Output, Payment, Place, Source} from '../chain.ts'
 import {Purses} from '../purses.ts'
@@ -28,7 +28,6 @@ export function bitcoin(reading: Reading, node: BitcoinNode): ChainUnderTest {
     name: `bitcoin, from ${reading === 'electrum' ? 'an Electrum server' : 'the node'}, on ${node}`,
     code: 'BTC',
     showsUnconfirmed: true,
-    missing: node === 'bitcoind' && !hasBitcoind ? 'neither BITCOIND_BIN nor PATH has a bitcoind' : undefined,
     start: async finalDepth => {
       const bitcoin = await startBitcoin({node})
       const source = await (reading === 'electrum' ? ElectrumSource.start(bitcoin) : nodeSource(bitcoin))
