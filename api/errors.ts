@@ -25,10 +25,16 @@ export class ApiError extends Error {
   constructor(
     code: AnyErrorCode,
     message?: string,
-    {details, headers = {}, cause}: {details?: Detail[]; headers?: Record<string, string>; cause?: unknown} = {},
+    /** `status`: that of the code, except where HTTP asks for one of its own. */
+    {
+      details,
+      headers = {},
+      cause,
+      status = statusOf(code),
+    }: Partial<Pick<ApiError, 'details' | 'headers' | 'cause' | 'status'>> = {},
   ) {
     super(message, {cause})
-    this.status = statusOf(code)
+    this.status = status
     this.code = code
     this.details = details
     this.headers = headers

@@ -447,6 +447,7 @@ test('/docs has the guides; every link on it leads somewhere, and its samples in
   for (const [, sample] of samples) {
     const text = sample!
       .replaceAll('&quot;', '"')
+      .replaceAll('&#39;', "'")
       .replaceAll('&lt;', '<')
       .replaceAll('&gt;', '>')
       .replaceAll('&amp;', '&')

@@ -217,7 +217,8 @@ function refusalOf({httpVersion, headers: {host, expect}}: IncomingMessage): Api
   if (httpVersion !== '1.1') return undefined
   if (host === undefined) return new ApiError('invalid_request', 'the header Host is missing')
   if (expect === undefined || /(^|\W)100-continue($|\W)/i.test(expect)) return undefined // as Node reads it
-  return new ApiError('invalid_request', 'the only value that the header Expect may have is 100-continue')
+  const message = 'the only value that the header Expect may have is 100-continue'
+  return new ApiError('invalid_request', message, {status: 417}) // RFC 9110, section 10.1.1
 }
 
 const cutOff = new ApiError('invalid_request', 'the body is incomplete')

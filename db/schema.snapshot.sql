@@ -5526,7 +5526,7 @@ begin
     and i.details ->> 'why' <> of_why;
 end $function$;
 
--- What sweeps under way take from addresses of merchants, in base units.
+-- What sweeps and cancels under way take from addresses of merchants, in base units.
 CREATE OR REPLACE FUNCTION app.leaving(of_chain text)
  RETURNS TABLE(address text, token text, amount numeric)
  LANGUAGE sql

@@ -86,18 +86,34 @@ test('nobody can pay a contract: such a payout fails, nothing is signed, and the
   await world.untilBalance(shop, 10n * trx)
 })
 
+const dearNetwork = () => ({
+  chainParameter: Object.entries({...parameters, getTransactionFee: 2000n}).map(([key, value]) => ({
+    key,
+    value: Number(value),
+  })),
+})
+
 test('nothing is begun while the network asks for more than the operator allows', async () => {
   const shop = await world.openShop([10n * trx])
-  world.lie('/getchainparameters', () => ({
-    chainParameter: Object.entries({...parameters, getTransactionFee: 2000n}).map(([key, value]) => ({
-      key,
-      value: Number(value),
-    })),
-  }))
+  world.lie('/getchainparameters', dearNetwork)
   const id = await world.request(shop, 'TRX')
   const {waiting_detail} = await world.becomes(id, 'fee_above_cap')
   expect(waiting_detail).toMatch('TRON_MAX_SWEEP_FEE allows 300000')
   expect(await world.attempts(id)).toEqual([])
+  world.node.behave = undefined
+  await world.becomes(id, 'completed')
+})
+
+test('what was begun is not signed while the network asks for more than the operator allows', async () => {
+  const shop = await world.openShop([10n * trx])
+  await world.kill(worker)
+  const doomed = await world.startWorker({crashAt: 'send: before sign'})
+  const id = await world.request(shop, 'TRX')
+  await until(async () => doomed.signalCode, {timeoutMs: 20_000, what: 'the worker to die'})
+  world.lie('/getchainparameters', dearNetwork)
+  worker = await world.startWorker()
+  await world.becomes(id, 'fee_above_cap')
+  expect([await world.outgoingPayments(id), await world.attempts(id)]).toMatchObject([[{kind: 'payout'}], []])
   world.node.behave = undefined
   await world.becomes(id, 'completed')
 })

@@ -15,7 +15,7 @@ language sql stable set search_path = pg_catalog as $$
   select s.source, s.token, sum(s.amount + case when s.fee_payer = s.source then s.max_fee else 0 end) from app.outgoing_payment s
   where s.chain = of_chain and s.status <> 'final' and s.kind in ('sweep', 'cancel') and s.merchant_id is not null group by s.source, s.token
 $$;
-comment on function app.leaving is 'What sweeps under way take from addresses of merchants, in base units.';
+comment on function app.leaving is 'What sweeps and cancels under way take from addresses of merchants, in base units.';
 
 create or replace function app.unswept(of_chain text, of_address text, of_token text) returns numeric
 language sql stable set search_path = pg_catalog as $$

@@ -22,8 +22,8 @@ export const collectable: Mutation[] = [
   {
     rule: 'What a sweep under way takes does not count for later deposits',
     file,
-    from: `s.status <> 'final' and s.kind = 'sweep' and s.merchant_id`,
-    to: `s.status <> 'final' and s.kind = 'none' and s.merchant_id`,
+    from: `s.kind in ('sweep', 'cancel') and s.merchant_id`,
+    to: `s.kind = 'cancel' and s.merchant_id`,
     tests,
   },
   {

@@ -463,6 +463,13 @@ export const tron: Mutation[] = [
   {
     rule: 'Nothing is begun while the network asks for too much',
     file: 'jobs/payouts/tron/chain.ts',
+    from: 'now: async () => (await tooDearNow(chain)) ?? now,',
+    to: 'now: async () => now,',
+    tests: ['test/faults/tron-payouts.test.ts'],
+  },
+  {
+    rule: 'Nothing is signed while the network asks for too much',
+    file: 'jobs/payouts/tron/chain.ts',
     from: 'notNow: () => tooDearNow(chain),',
     to: 'notNow: async () => undefined,',
     tests: ['test/faults/tron-payouts.test.ts'],
