@@ -20,6 +20,7 @@ import {Progress, type ProgressOptions} from './progress.ts'
 export const views: Record<string, string | null> = {
   address_utilisation: null,
   balances: null,
+  cancels: 'created_at',
   chain_lag: null,
   customer_cohorts: 'cohort_month',
   daily_blocks: 'day',

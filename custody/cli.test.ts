@@ -432,9 +432,9 @@ test('reconcile imports what was signed after an older backup, and all of it fin
     '0 payout live',
     '1 payout live',
     '2 sweep live',
-    '3 sweep live',
+    '3 cancel live',
     '4 payout live',
-    '5 sweep allocated', // its nonce is used up: no later one can be mined before it
+    '5 cancel allocated', // its nonce is used up: no later one can be mined before it
     '6 payout allocated', // the payout that had nonce 1
   ])
   expect(outgoingPayments[6]!.payout_id).toBe(later)

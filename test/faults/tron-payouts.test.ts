@@ -99,7 +99,7 @@ test('nothing is begun while the network asks for more than the operator allows'
   const id = await world.request(shop, 'TRX')
   const {waiting_detail} = await world.becomes(id, 'fee_above_cap')
   expect(waiting_detail).toMatch('TRON_MAX_SWEEP_FEE allows 300000')
-  expect(await world.attempts(id)).toEqual([])
+  expect(await world.outgoingPayments(id)).toEqual([])
   world.node.behave = undefined
   await world.becomes(id, 'completed')
 })

@@ -78,7 +78,7 @@ export class Indexer {
     try {
       await this.#write(base, add)
     } catch (error) {
-      if ((error as {code?: string}).code === 'P0003') return false
+      if ((error as {code?: string}).code === 'SLFRK') return false
       throw error
     }
     return true
