@@ -26,12 +26,7 @@ export class ApiError extends Error {
     code: AnyErrorCode,
     message?: string,
     /** `status`: that of the code, except where HTTP asks for one of its own. */
-    {
-      details,
-      headers = {},
-      cause,
-      status = statusOf(code),
-    }: Partial<Pick<ApiError, 'details' | 'headers' | 'cause' | 'status'>> = {},
+    {details, headers = {}, cause, status = statusOf(code)}: Partial<ApiError> = {},
   ) {
     super(message, {cause})
     this.status = status
@@ -88,22 +83,27 @@ export function invalidRequest(error: z.ZodError, parameters: string[] = []): Ap
 export const unavailable = (message: string, cause?: unknown) =>
   new ApiError('unavailable', message, {headers: {'retry-after': '1'}, cause})
 
+/** Those of SQL that say no more than their message. */
+const refusals: Record<string, ErrorCode> = {
+  SLPFX: 'external_id_prefix_mismatch',
+  SL409: 'external_id_conflict',
+  SL422: 'unprocessable',
+  SLTOK: 'unsupported_token',
+  SLIDK: 'idempotency_key_reused',
+  SLCHN: 'chain_not_enabled',
+}
+
 /** The error as the client sees it. `cause` is set if the log should show more. */
 export function toApiError(error: unknown): ApiError {
   if (error instanceof ApiError) return error
   const {code = '', message = '', detail, statusCode} = error as Partial<pg.DatabaseError & FastifyError>
   if (code === 'SL404') return new ApiError(`${detail as Missing}_not_found`, message)
   if (code === 'SLINV') return invalid(detail ?? '', 'invalid_value', message)
-  if (code === 'SLPFX') return new ApiError('external_id_prefix_mismatch', message)
-  if (code === 'SL409') return new ApiError('external_id_conflict', message)
   if (code === 'SLCOL') return new ApiError('payout_collecting', message, {headers: {'retry-after': '1'}})
-  if (code === 'SL422') return new ApiError('unprocessable', message)
   if (code === 'SL429') return new ApiError('rate_limited', message, {headers: {'retry-after': detail ?? '60'}})
   if (code === 'SLPAY')
     return new ApiError('payout_failed', message, {details: [{path: '', code: detail ?? '', message}]})
-  if (code === 'SLTOK') return new ApiError('unsupported_token', message)
-  if (code === 'SLIDK') return new ApiError('idempotency_key_reused', message)
-  if (code === 'SLCHN') return new ApiError('chain_not_enabled', message)
+  if (code in refusals) return new ApiError(refusals[code]!, message)
   if (code === 'SL503') return unavailable('no address is free at the moment; try again')
   if (isDatabaseGone(error)) return unavailable('the service is unavailable at the moment; try again', error)
   if (code === 'FST_ERR_CTP_BODY_TOO_LARGE') return new ApiError('payload_too_large', 'the body is too large')

@@ -1,7 +1,7 @@
 // The API process: reads the settings, listens, and ends cleanly when it is asked to or its parent is gone.
 import type {AddressInfo} from 'node:net'
-import {PermanentError} from '../base/errors.ts'
 import {announceReady, endWhenAsked} from '../base/lifecycle.ts'
+import {listening, urlAt} from '../base/listen.ts'
 import {logger} from '../base/log.ts'
 import {observe} from '../base/observe.ts'
 import {databaseUrlOf, readSettings} from '../chains/settings.ts'
@@ -36,12 +36,8 @@ async function main({outage}: Ends): Promise<void> {
   })
   await observe({...settings, log, text: () => app.metrics()})
   endWhenAsked(() => app.close())
-  await app.listen({host, port}).catch(error => {
-    if (error.code !== 'EADDRINUSE') throw error
-    throw new PermanentError(`port ${port} of ${host} is taken by another program; set PORT to a free one`)
-  })
-  const {port: boundPort} = app.server.address() as AddressInfo
-  url = `http://${host.includes(':') ? `[${host}]` : host}:${boundPort}`
+  await listening(app.listen({host, port}), host, port, 'the API', 'PORT')
+  url = urlAt(host, (app.server.address() as AddressInfo).port)
   log.info({url}, 'the API listens')
   announceReady({url})
 }

@@ -637,6 +637,6 @@ test('a process that cannot start logs the reason and what to do', async () => {
   const {port} = squatter.address() as {port: number}
   const taken = await startProcess({PORT: String(port)})
   expect(await exitOf(taken)).toBe(1)
-  expect(taken.log()).toContain(`port ${port} of 127.0.0.1 is taken`)
+  expect(taken.log()).toContain(`the API cannot listen on 127.0.0.1:${port} (PORT): another program listens there`)
   squatter.close()
 })

@@ -75,7 +75,7 @@ test('without METRICS_PORT nothing listens; a port in use is an error that names
   await new Promise<void>(resolve => squatter.listen(metricsPort, '127.0.0.1', resolve))
   ends.push(() => squatter.close())
   await expect(observe({host: '127.0.0.1', metricsPort, log})).rejects.toThrow(
-    `metrics cannot be served on 127.0.0.1:${metricsPort} (METRICS_PORT): another program listens there`,
+    `the metrics cannot listen on 127.0.0.1:${metricsPort} (METRICS_PORT): another program listens there`,
   )
 })
 

@@ -1,10 +1,11 @@
 // The metrics and health of every process: GET /metrics for Prometheus, and for health checks GET /livez (it lives) and GET /readyz (it does its work: it
 // no longer waits for the database, or for what it needs to begin), on HOST:METRICS_PORT if that is set. Promises: no other path is served. Nothing that is served names a merchant, a user or an address. If the port is taken, the error says so.
 // The server does not keep the process from ending.
+import {once} from 'node:events'
 import {createServer, type IncomingMessage, type Server, type ServerResponse} from 'node:http'
 import {collectDefaultMetrics, Registry} from 'prom-client'
-import {PermanentError} from './errors.ts'
 import {isReady} from './lifecycle.ts'
+import {listening} from './listen.ts'
 import type {Logger} from './log.ts'
 
 /** The metrics of this process. Make each one with registers: [registry]. */
@@ -30,7 +31,8 @@ export async function observe({host, metricsPort, log, text}: ObserveOptions): P
     })
   })
   server.on('connection', socket => socket.unref())
-  await listen(server, host, metricsPort)
+  const listens = once(server.listen(metricsPort, host), 'listening')
+  await listening(listens, host, metricsPort, 'the metrics', 'METRICS_PORT')
   server.unref()
   log.info({host, port: metricsPort}, 'metrics are served')
   return () => close(server)
@@ -60,20 +62,6 @@ async function respond(request: IncomingMessage, response: ServerResponse, text:
     const body = await text()
     response.writeHead(200, {'content-type': registry.contentType}).end(body)
   }
-}
-
-async function listen(server: Server, host: string, port: number): Promise<void> {
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', (error: NodeJS.ErrnoException) => {
-      const why = error.code === 'EADDRINUSE' ? 'another program listens there' : error.message
-      reject(
-        new PermanentError(
-          `metrics cannot be served on ${host}:${port} (METRICS_PORT): ${why}; set METRICS_PORT to another port`,
-        ),
-      )
-    })
-    server.listen(port, host, resolve)
-  })
 }
 
 async function close(server: Server): Promise<void> {

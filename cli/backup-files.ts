@@ -8,13 +8,13 @@ import {execFile} from 'node:child_process'
 import {existsSync, mkdirSync, readFileSync, rmSync} from 'node:fs'
 import path from 'node:path'
 import {fileURLToPath} from 'node:url'
-import pg from 'pg'
 import {z} from 'zod'
 import {PermanentError} from '../base/errors.ts'
 import {dashboardSecretFile, lockHome, readIfThere, writeWhole} from '../base/home.ts'
 import {copyCluster, copyStopped} from '../db/base-backup.ts'
 import {findCluster, placeCluster, startPostgres} from '../db/embedded.ts'
 import {migrate} from '../db/migrate.ts'
+import {withClient} from '../db/pool.ts'
 
 const Facts = z.object({
   sluice_backup: z.literal(1),
@@ -97,13 +97,9 @@ async function restoreDatabase(directory: string, dir: string, password: string)
 /** Prepares an older copy of the database from any source, before anything uses it. */
 export async function settleIn(ownerUrl: string): Promise<void> {
   await migrate(ownerUrl)
-  const client = new pg.Client({connectionString: ownerUrl, application_name: 'sluice-restore'})
-  await client.connect()
-  try {
+  await withClient(ownerUrl, 'sluice-restore', async client => {
     await client.query('select app.after_restore()')
-  } finally {
-    await client.end()
-  }
+  })
 }
 
 /**
@@ -112,16 +108,13 @@ export async function settleIn(ownerUrl: string): Promise<void> {
  */
 export async function takeWhitelist(fromUrl: string, toUrl: string): Promise<number> {
   const columns = 'merchant_id, chain, address, added_at, active_at, removed_at'
-  const [from, to] = [fromUrl, toUrl].map(
-    url => new pg.Client({connectionString: url, application_name: 'sluice-drill'}),
-  ) as [pg.Client, pg.Client]
-  try {
-    await from.connect()
-    const {rows} = await from.query<{entries: object}>(
+  const {rows} = await withClient(fromUrl, 'sluice-drill', from =>
+    from.query<{entries: object}>(
       `select coalesce(jsonb_agg(w), '[]') as entries from (select ${columns} from custody.whitelist) w`,
-    )
-    await to.connect()
-    const {rowCount} = await to.query(
+    ),
+  )
+  const {rowCount} = await withClient(toUrl, 'sluice-drill', to =>
+    to.query(
       `insert into custody.whitelist (${columns})
        select ${columns} from jsonb_populate_recordset(null::custody.whitelist, $1) n
        where (n.merchant_id is null or exists (select from app.merchant m where m.id = n.merchant_id))
@@ -129,11 +122,9 @@ export async function takeWhitelist(fromUrl: string, toUrl: string): Promise<num
            and (w.chain, w.address, w.added_at) = (n.chain, n.address, n.added_at))
        on conflict do nothing`,
       [JSON.stringify(rows[0]!.entries)],
-    )
-    return rowCount!
-  } finally {
-    await Promise.all([from.end(), to.end()])
-  }
+    ),
+  )
+  return rowCount!
 }
 
 /** Runs `sluice custody` for a service; returns its output. Throws PermanentError with its error if it fails. */

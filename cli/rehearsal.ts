@@ -17,11 +17,12 @@ import {tmpdir} from 'node:os'
 import path from 'node:path'
 import {setTimeout as sleep} from 'node:timers/promises'
 import {fileURLToPath} from 'node:url'
-import pg from 'pg'
+import type pg from 'pg'
 import {PermanentError} from '../base/errors.ts'
 import {writeService} from '../base/home.ts'
 import {type EmbeddedPostgres, startPostgres} from '../db/embedded.ts'
 import {roleUrl} from '../db/migrate.ts'
+import {withClient} from '../db/pool.ts'
 import {custody, makeBackup, restoreBackup, settleIn, takeWhitelist} from './backup-files.ts'
 import type {Sluice} from './command.ts'
 import {Progress} from './progress.ts'
@@ -281,19 +282,8 @@ export class Rehearsal {
   }
 }
 
-async function query<T extends pg.QueryResultRow>(
-  url: string,
-  sql: string,
-  values?: unknown[],
-): Promise<pg.QueryResult<T>> {
-  const client = new pg.Client({connectionString: url, application_name: 'sluice-drill'})
-  await client.connect()
-  try {
-    return await client.query<T>(sql, values)
-  } finally {
-    await client.end()
-  }
-}
+const query = <T extends pg.QueryResultRow>(url: string, sql: string, values?: unknown[]) =>
+  withClient(url, 'sluice-drill', client => client.query<T>(sql, values))
 
 async function heightsOf(url: string): Promise<Heights[]> {
   const sql = `select chain, coalesce(head_height, 0) as head, coalesce(final_height, 0) as final, halted_at is not null as halted from chain.cursor`

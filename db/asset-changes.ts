@@ -1,5 +1,5 @@
 // What a migration run changes in the list of assets, for people: it may run with other settings than the service.
-import {Client} from './pool.ts'
+import {withClient} from './pool.ts'
 
 interface Row {
   asset: string
@@ -35,9 +35,7 @@ export interface AssetChange {
 
 /** The assets of the database of this owner's URL; none if it was never migrated. */
 export async function storedAssets(ownerUrl: string): Promise<StoredAssets> {
-  const client = new Client({connectionString: ownerUrl, application_name: 'sluice-settings'})
-  await client.connect()
-  try {
+  return await withClient(ownerUrl, 'sluice-settings', async client => {
     // The last column of those that are read here. A version before it has nothing to compare.
     const {rowCount} = await client.query(
       `select from pg_attribute where attrelid = to_regclass('app.asset') and attname = 'sweep_min'`,
@@ -52,9 +50,7 @@ export async function storedAssets(ownerUrl: string): Promise<StoredAssets> {
        order by 1`,
     )
     return new Map(rows.map(row => [row.asset, stored(row)]))
-  } finally {
-    await client.end()
-  }
+  })
 }
 
 function stored({name, display_name, decimals, contract, min_payout, sweep_min}: Row): Stored {

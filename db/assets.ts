@@ -6,14 +6,12 @@ import type pg from 'pg'
 import {PermanentError} from '../base/errors.ts'
 import type {ChainSettings} from '../chains/families.ts'
 import type {Asset, Chain} from '../chains/registry.ts'
-import {Client} from './pool.ts'
+import {withClient} from './pool.ts'
 
 /** Writes them into the database of this owner's URL. */
 export async function writeAssets(ownerUrl: string, settings: Iterable<ChainSettings>): Promise<void> {
   const chains = [...settings]
-  const client = new Client({connectionString: ownerUrl, application_name: 'sluice-settings'})
-  await client.connect()
-  try {
+  await withClient(ownerUrl, 'sluice-settings', async client => {
     await removeOthers(client, chains)
     for (const {chain, minPayout, sweepMin} of chains) {
       await upsertAssets(client, chain.code, chain.assets)
@@ -30,9 +28,7 @@ export async function writeAssets(ownerUrl: string, settings: Iterable<ChainSett
       for (const [token, amount] of sweepMin)
         await client.query('select app.set_sweep_min($1, $2, $3)', [chain.code, token, String(amount)])
     }
-  } finally {
-    await client.end()
-  }
+  })
 }
 
 interface Listed {

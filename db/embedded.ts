@@ -13,6 +13,7 @@ import {promisify} from 'node:util'
 import pg from 'pg'
 import {z} from 'zod'
 import {commandLine, signal} from '../base/process.ts'
+import {withClient} from './pool.ts'
 
 const run = promisify(execFile)
 
@@ -198,14 +199,10 @@ async function newDirectory(parent: string, user: User): Promise<string> {
 }
 
 async function createDatabase(cluster: Cluster): Promise<void> {
-  const client = new pg.Client({connectionString: urlOf(cluster, 'postgres')})
-  await client.connect()
-  try {
+  await withClient(urlOf(cluster, 'postgres'), 'sluice-settings', async client => {
     const {rowCount} = await client.query("select from pg_database where datname = 'sluice'")
     if (rowCount === 0) await client.query('create database sluice')
-  } finally {
-    await client.end()
-  }
+  })
 }
 
 // --- the server ---

@@ -4,6 +4,7 @@
 // within ten. Whoever loses it must drop the process's other connections, too: they may not have noticed.
 import {setTimeout as sleep} from 'node:timers/promises'
 import type pg from 'pg'
+import {endWhenAsked} from '../base/lifecycle.ts'
 import {inWords, isAway} from './failure.ts'
 import type {Outage} from './outage.ts'
 import {lockConnection, type Pool} from './pool.ts'
@@ -51,8 +52,25 @@ export async function untilWritable(options: Omit<HoldOptions, 'onLost'>): Promi
   await held.release()
 }
 
-/** Cuts a pool whenever the database is away: its connections may not have noticed. For a process that stays up meanwhile; until the signal is aborted. */
-export async function cutWhenAway(
+/**
+ * For a process that stays up while the database is away. Resolves when the database takes writes; from then on the pool is cut whenever it is away. When the
+ * process is asked to end, `stop` does before the pool.
+ */
+export async function stayUp(pool: Pool, to: Pick<HoldOptions, 'url' | 'name' | 'outage'>, stop: () => Promise<void>) {
+  const ending = new AbortController()
+  const options = {...to, signal: ending.signal}
+  await untilWritable(options)
+  const following = cutWhenAway(pool, options)
+  endWhenAsked(async () => {
+    ending.abort()
+    await stop()
+    await following
+    await pool.end()
+  })
+}
+
+/** Cuts a pool whenever the database is away, until the signal is aborted: its connections may not have noticed. */
+async function cutWhenAway(
   pool: Pool,
   {signal, ...options}: Omit<HoldOptions, 'onLost'> & {signal: AbortSignal},
 ): Promise<void> {

@@ -18,7 +18,7 @@ import {chains} from '../chains/registry.ts'
 import {upsertAssets} from './assets.ts'
 import {connectionLimit} from './connections.ts'
 import {applyDefinitions, dropWhatIsGone, makeRegister, readDefinitions} from './definitions.ts'
-import {Client, openPool} from './pool.ts'
+import {openPool, withClient} from './pool.ts'
 import {writeReasons} from './reasons.ts'
 import {describeServer, requireVersion} from './server.ts'
 
@@ -94,9 +94,7 @@ export async function migrate(
   folder = ownFolder,
   wait: LockWait = lockWait,
 ): Promise<{applied: string[]}> {
-  const client = new Client({connectionString: ownerUrl, application_name: 'sluice-migrate'})
-  await client.connect()
-  try {
+  return await withClient(ownerUrl, 'sluice-migrate', async client => {
     requireVersion(await describeServer(client))
     await waitForTurn(client)
     const definitions = readDefinitions(folder)
@@ -110,26 +108,20 @@ export async function migrate(
     await migrateJobs(client, ownerUrl)
     await syncRegistry(client)
     return {applied}
-  } finally {
-    await client.end()
-  }
+  })
 }
 
 /**
  * Gives the owner, and with it every role, another password in one transaction: after it the old ones do not work. Open connections stay open.
  */
 export async function changeOwnerPassword(ownerUrl: string, password: string): Promise<void> {
-  const client = new Client({connectionString: ownerUrl, application_name: 'sluice-password'})
-  await client.connect()
-  try {
+  await withClient(ownerUrl, 'sluice-password', async client => {
     await waitForTurn(client)
     await inTransaction(client, async () => {
       await client.query(`alter role current_user password ${pg.escapeLiteral(password)}`)
       await setRoles(client, withPassword(ownerUrl, password))
     })
-  } finally {
-    await client.end()
-  }
+  })
 }
 
 /** A URL with another password. */

@@ -61,6 +61,17 @@ export class Client extends pg.Client {
   }
 }
 
+/** Works with one connection to a server that takes writes, as a role that may write. */
+export async function withClient<T>(url: string, name: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
+  const client = new Client({connectionString: url, application_name: name})
+  await client.connect()
+  try {
+    return await work(client)
+  } finally {
+    await client.end()
+  }
+}
+
 interface Setting {
   parameterName: string
   parameterValue: string

@@ -1,7 +1,7 @@
 // What the database server must be: PostgreSQL of a version that has what the schema uses, with connections for every process.
 import type pg from 'pg'
 import {PermanentError} from '../base/errors.ts'
-import {Client} from './pool.ts'
+import {withClient} from './pool.ts'
 
 const oldestMajor = 18
 /** What the shares of the roles are made for (connections.ts). */
@@ -42,11 +42,7 @@ export function tooFewConnections({connections}: Server): string | undefined {
 
 /** The same, of the server of this URL. */
 export async function connectionsLacking(ownerUrl: string): Promise<string | undefined> {
-  const client = new Client({connectionString: ownerUrl, application_name: 'sluice-settings'})
-  await client.connect()
-  try {
+  return await withClient(ownerUrl, 'sluice-settings', async client => {
     return tooFewConnections(await describeServer(client))
-  } finally {
-    await client.end()
-  }
+  })
 }

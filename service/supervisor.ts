@@ -3,6 +3,7 @@
 // custody has checked the database, which may be an older copy. stop() ends them all within 10 seconds, even if one hangs. If this process
 // is killed instead, its processes end by themselves; Postgres and the local chains keep running, and the next start adopts them.
 import {randomBytes} from 'node:crypto'
+import {once} from 'node:events'
 import {mkdirSync} from 'node:fs'
 import {createServer} from 'node:net'
 import path from 'node:path'
@@ -23,6 +24,7 @@ import {
   writeService,
   writeWhole,
 } from '../base/home.ts'
+import {listening} from '../base/listen.ts'
 import {type Logger, logger} from '../base/log.ts'
 import {observe} from '../base/observe.ts'
 import {commandLine, hasVariable, signal} from '../base/process.ts'
@@ -35,7 +37,7 @@ import {inWords, isAway} from '../db/failure.ts'
 import {holdConnection} from '../db/held-connection.ts'
 import {migrate, type Role, roleUrl} from '../db/migrate.ts'
 import {Outage} from '../db/outage.ts'
-import {Client} from '../db/pool.ts'
+import {withClient} from '../db/pool.ts'
 import {warnOfUnknown} from '../db/run-process.ts'
 import {connectionsLacking} from '../db/server.ts'
 import {Child} from './child.ts'
@@ -139,8 +141,8 @@ export class Supervisor {
     this.#unlock = await lockHome(this.#home)
     await endOrphans(this.#home)
     await this.#findUsers()
-    await requireFree(host, port, ['the API', 'PORT'])
-    if (hasDashboard) await requireFree(host, dashboardPort, ['the dashboard', 'DASHBOARD_PORT'])
+    await requireFree(host, port, 'the API', 'PORT')
+    if (hasDashboard) await requireFree(host, dashboardPort, 'the dashboard', 'DASHBOARD_PORT')
     await this.#requireFreeMetrics()
     await this.#observe()
     this.#rotateLogs()
@@ -154,7 +156,7 @@ export class Supervisor {
     this.#step('the processes')
     await this.#startChildren()
     this.#step('the chains')
-    await this.#untilDone(() => this.#connected(client => this.#untilFollowed(client)))
+    await this.#untilDone(() => withClient(this.#ownerUrl, connectionName, client => this.#untilFollowed(client)))
     this.#goOn()
     await this.#fundTreasuries()
     this.#goOn()
@@ -172,18 +174,10 @@ export class Supervisor {
 
   /** Of every process that is started here. */
   async #requireFreeMetrics(): Promise<void> {
-    const {host, chains} = this.#settings
-    const names = [
-      'custody',
-      'jobs',
-      'api',
-      'dashboard-auth',
-      'dashboard-pages',
-      ...[...chains.keys()].map(indexerName),
-    ]
-    for (const name of names) {
+    for (const name of [...processes, ...this.#indexers()]) {
       const port = Number(this.#metricsPort(name))
-      if (port && this.#isWanted(name)) await requireFree(host, port, [`the metrics of ${name}`, 'METRICS_PORT'])
+      if (port && this.#isWanted(name))
+        await requireFree(this.#settings.host, port, `the metrics of ${name}`, 'METRICS_PORT')
     }
   }
 
@@ -246,17 +240,6 @@ export class Supervisor {
     }
   }
 
-  /** Works with one connection of the owner. */
-  async #connected<T>(work: (client: pg.Client) => Promise<T>): Promise<T> {
-    const client = new Client({connectionString: this.#ownerUrl, application_name: connectionName})
-    await client.connect()
-    try {
-      return await work(client)
-    } finally {
-      await client.end()
-    }
-  }
-
   async #startPostgres(): Promise<void> {
     this.#postgres = await startPostgres({dir: path.join(this.#home, 'postgres')})
     measureDisk('database', this.#postgres.dataDirectory)
@@ -310,10 +293,14 @@ export class Supervisor {
     }
   }
 
+  #localChain(code: ChainCode): LocalChain | undefined {
+    return this.#localChains.find(({chain}) => chain === code)
+  }
+
   /** As the processes read them. */
   #settingsOfChains(): ChainSettings[] {
     return [...this.#settings.chains.values()].map(settings => {
-      const local = this.#localChains.find(({chain}) => chain === settings.chain.code)
+      const local = this.#localChain(settings.chain.code)
       return local ? settingsFrom(settings.chain.code, local.identity()) : settings
     })
   }
@@ -322,7 +309,7 @@ export class Supervisor {
   #chains(): RunningService['chains'] {
     return [...this.#settings.chains.values()].flatMap(settings => {
       const {code} = settings.chain
-      const local = this.#localChains.find(candidate => candidate.chain === code)
+      const local = this.#localChain(code)
       const url = local?.url ?? familyOf(settings).endpoint(settings)
       return url ? [{chain: code, rpcUrl: url, local: local !== undefined}] : []
     })
@@ -346,10 +333,12 @@ export class Supervisor {
 
   async #startChildren(): Promise<void> {
     const chains = this.#localChains
-    const identities = () => merged(chains, chain => chain.identity())
+    const identities = () => Object.assign({}, ...chains.map(chain => chain.identity()))
     // Custody signs for a chain, and never connects to it.
     const custody = this.#child('custody', 'custody/main.ts', 'sluice_custody', identities)
-    const jobs = this.#child('jobs', 'jobs/main.ts', 'sluice_jobs', () => merged(chains, chain => chain.environment()))
+    const jobs = this.#child('jobs', 'jobs/main.ts', 'sluice_jobs', () =>
+      Object.assign({}, ...chains.map(chain => chain.environment())),
+    )
     const api = this.#child('api', 'api/main.ts', 'sluice_api', () => ({...identities(), PORT: String(this.#port)}))
     const auth = this.#child('dashboard-auth', 'dashboard/auth/main.ts', 'sluice_auth', () => ({
       DASHBOARD_PORT: String(this.#dashboardPort),
@@ -361,7 +350,7 @@ export class Supervisor {
       PUBLIC_URL: this.#settings.publicUrl ?? this.#apiUrl,
     }))
     const indexers = this.#chains().map(({chain}) => {
-      const environment = () => chains.find(local => local.chain === chain)?.environment() ?? {}
+      const environment = () => this.#localChain(chain)?.environment() ?? {}
       return this.#child(indexerName(chain), 'indexers/main.ts', 'sluice_indexer', environment, ['--chain', chain])
     })
     this.#children.push(...[custody, jobs, api, auth, pages, ...indexers].filter(child => this.#isWanted(child.name)))
@@ -399,8 +388,12 @@ export class Supervisor {
     return !this.#options.without?.includes(name)
   }
 
+  #indexers(): string[] {
+    return [...this.#settings.chains.keys()].map(indexerName)
+  }
+
   #requireKnown(names: string[]): void {
-    const known = [...processes, ...[...this.#settings.chains.keys()].map(indexerName)]
+    const known = [...processes, ...this.#indexers()]
     const unknown = names.find(name => !known.includes(name))
     if (unknown !== undefined)
       throw new PermanentError(`--without: there is no process "${unknown}"; there are ${known.join(', ')}`)
@@ -447,10 +440,10 @@ export class Supervisor {
 
   /** Each process has a port of its own, always the same, however many chains there will be. */
   #metricsPort(name: string): string {
-    const {metricsPort, chains} = this.#settings
+    const {metricsPort} = this.#settings
     if (metricsPort === undefined) return ''
-    const fromBelow = ['custody', 'jobs', ...[...chains.keys()].map(indexerName)]
-    const fromAbove = ['api', 'dashboard-auth', 'dashboard-pages'].indexOf(name)
+    const fromBelow = [...processes.slice(0, 2), ...this.#indexers()]
+    const fromAbove = processes.slice(2).indexOf(name)
     return String(metricsPort + (fromAbove >= 0 ? metricsPorts - 1 - fromAbove : fromBelow.indexOf(name)))
   }
 
@@ -492,12 +485,12 @@ export class Supervisor {
   /** Gives the treasury of each local chain its first coins, once the indexer is there to see them arrive. */
   async #fundTreasuries(): Promise<void> {
     if (!this.#localChains.length) return
-    const {rows} = await this.#connected(client =>
+    const {rows} = await withClient(this.#ownerUrl, connectionName, client =>
       client.query<{chain: ChainCode; address: string}>(
         `select c.chain, a.address from custody.address a join app.chain c using (family) where a.purpose = 'treasury'`,
       ),
     )
-    for (const {chain, address} of rows) await this.#localChains.find(local => local.chain === chain)?.fund(address)
+    for (const {chain, address} of rows) await this.#localChain(chain)?.fund(address)
   }
 
   // --- service.json and processes.json ---
@@ -523,7 +516,7 @@ export class Supervisor {
 
   /** As the processes of a chain have them. */
   #settingsOf(chain: ChainCode): ChainSettings {
-    const local = this.#localChains.find(candidate => candidate.chain === chain)
+    const local = this.#localChain(chain)
     const {chains} = local ? readSettings({...process.env, ...local.environment()}) : this.#settings
     return chains.get(chain)!
   }
@@ -592,11 +585,7 @@ export async function startService(settings: Settings, options: ServiceOptions =
   }
 }
 
-function merged<T>(items: T[], environment: (item: T) => Record<string, string>): Record<string, string> {
-  return Object.assign({}, ...items.map(environment))
-}
-
-/** What runs besides the indexers. */
+/** What runs besides the indexers. The first two have the lowest metrics ports, the others the highest. */
 const processes = ['custody', 'jobs', 'api', 'dashboard-auth', 'dashboard-pages']
 
 /** Settings for one role only: the seed's passphrase is for custody, the replica for the API, the dashboard's secret for its sign-in. */
@@ -634,17 +623,8 @@ function requireUnprivileged(variable: string, port: number, what: string): void
     )
 }
 
-async function requireFree(host: string, port: number, [what, variable]: [string, string]): Promise<void> {
+async function requireFree(host: string, port: number, what: string, setting: string): Promise<void> {
   const server = createServer()
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', (error: NodeJS.ErrnoException) => {
-      const why = error.code === 'EADDRINUSE' ? 'another program listens there' : error.message
-      reject(
-        new PermanentError(
-          `${what} cannot listen on ${host}:${port} (${variable}): ${why}; set ${variable} to a free port, or to 0 for any free port`,
-        ),
-      )
-    })
-    server.listen(port, host, () => server.close(() => resolve()))
-  })
+  await listening(once(server.listen(port, host), 'listening'), host, port, what, setting)
+  await new Promise(resolve => server.close(resolve))
 }

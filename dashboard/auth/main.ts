@@ -3,12 +3,13 @@
 import type {AddressInfo} from 'node:net'
 import {PermanentError} from '../../base/errors.ts'
 import {dashboardSocket} from '../../base/home.ts'
-import {announceReady, endWhenAsked} from '../../base/lifecycle.ts'
+import {announceReady} from '../../base/lifecycle.ts'
+import {listening, urlAt} from '../../base/listen.ts'
 import {logger} from '../../base/log.ts'
 import {observe} from '../../base/observe.ts'
 import {dashboardUrlOf, databaseUrlOf, readSettings} from '../../chains/settings.ts'
 import {connections} from '../../db/connections.ts'
-import {cutWhenAway, untilWritable} from '../../db/held-connection.ts'
+import {stayUp} from '../../db/held-connection.ts'
 import {openPool} from '../../db/pool.ts'
 import {type Ends, runProcess} from '../../db/run-process.ts'
 import {buildServer} from './server.ts'
@@ -28,28 +29,17 @@ async function main({outage}: Ends): Promise<void> {
   const pool = openPool(databaseUrlOf(settings), {name: 'sluice-auth', max, log, connectTimeoutMs})
   const app = await buildServer({pool, secret, url: () => url, socket: dashboardSocket(home), proxies, log, outage})
   await observe({...settings, log})
-  const ending = new AbortController()
-  const held = {url: databaseUrlOf(settings), name: 'sluice-auth-held', outage, signal: ending.signal}
-  await untilWritable(held)
-  const following = cutWhenAway(pool, held)
-  endWhenAsked(async () => {
-    ending.abort()
-    await app.close()
-    await following
-    await pool.end()
-  })
-  await app.listen({host, port}).catch(error => {
-    if (error.code !== 'EADDRINUSE') throw error
-    throw new PermanentError(`port ${port} of ${host} is taken by another program; set DASHBOARD_PORT to a free one`)
-  })
+  await stayUp(pool, {url: databaseUrlOf(settings), name: 'sluice-auth-held', outage}, () => app.close())
+  await listening(app.listen({host, port}), host, port, 'the dashboard', 'DASHBOARD_PORT')
   const {port: boundPort} = app.server.address() as AddressInfo
+  url = dashboardUrlOf(settings, boundPort)
   url = dashboardUrlOf(settings, boundPort)
   log.info({url}, 'the dashboard listens')
   if (url.startsWith('https:') && proxies.length === 0)
     log.warn(
       'DASHBOARD_PROXY is not set: everybody seems to come from the reverse proxy, so all share the limit of one client address',
     )
-  announceReady({url: `http://${host.includes(':') ? `[${host}]` : host}:${boundPort}`})
+  announceReady({url: urlAt(host, boundPort)})
 }
 
 runProcess(log, 'nobody can sign in to the dashboard', main)

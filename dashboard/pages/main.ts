@@ -3,12 +3,12 @@
 import {chmodSync, mkdirSync, rmSync} from 'node:fs'
 import path from 'node:path'
 import {dashboardSocket} from '../../base/home.ts'
-import {announceReady, endWhenAsked} from '../../base/lifecycle.ts'
+import {announceReady} from '../../base/lifecycle.ts'
 import {logger} from '../../base/log.ts'
 import {observe} from '../../base/observe.ts'
 import {databaseUrlOf, readSettings} from '../../chains/settings.ts'
 import {connections} from '../../db/connections.ts'
-import {cutWhenAway, untilWritable} from '../../db/held-connection.ts'
+import {stayUp} from '../../db/held-connection.ts'
 import {openPool} from '../../db/pool.ts'
 import {type Ends, runProcess} from '../../db/run-process.ts'
 import {buildServer} from './server.ts'
@@ -24,21 +24,7 @@ async function main({outage}: Ends): Promise<void> {
   const apiUrl = publicUrl ?? `http://${host}:${port}`
   const app = await buildServer({pool, log, outage, chains, webhookAllowPrivate, apiUrl, payoutTimeoutMs})
   await observe({...settings, log})
-  const ending = new AbortController()
-  const held = {
-    url: databaseUrlOf(settings),
-    name: 'sluice-dashboard-held',
-    outage,
-    signal: ending.signal,
-  }
-  await untilWritable(held)
-  const following = cutWhenAway(pool, held)
-  endWhenAsked(async () => {
-    ending.abort()
-    await app.close()
-    await following
-    await pool.end()
-  })
+  await stayUp(pool, {url: databaseUrlOf(settings), name: 'sluice-dashboard-held', outage}, () => app.close())
   const socket = dashboardSocket(settings.home)
   mkdirSync(path.dirname(socket), {recursive: true})
   rmSync(socket, {force: true}) // of a process that was killed
