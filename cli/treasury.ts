@@ -65,15 +65,7 @@ export function addTreasuryCommands(program: Command): void {
       const withdrawals = await openWithdrawals(db)
       const holdings = table(
         ['chain', 'token', 'holds', 'reserved', 'operator', "merchants'", 'address'],
-        treasuries.map(row => [
-          row.chain,
-          row.token,
-          row.balance,
-          row.reserved,
-          row.operator,
-          row.merchants,
-          row.address,
-        ]),
+        treasuries.map(t => [t.chain, t.token, t.balance, t.reserved, t.operator, t.merchants, t.address]),
         'There is no treasury yet: custody makes them at its first start.',
       )
       const underWay = table(
@@ -113,16 +105,7 @@ export function addTreasuryCommands(program: Command): void {
           json: {held_back: rows},
           text: table(
             ['chain', 'token', 'merchant', 'held back', 'deposits', 'minimum', 'missing', 'address'],
-            rows.map(row => [
-              row.chain,
-              row.token,
-              row.merchant,
-              row.held_back,
-              row.deposits,
-              row.minimum,
-              row.missing,
-              row.address,
-            ]),
+            rows.map(r => [r.chain, r.token, r.merchant, r.held_back, r.deposits, r.minimum, r.missing, r.address]),
             'Nothing is held back.',
           ),
         }

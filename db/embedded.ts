@@ -13,7 +13,6 @@ import {promisify} from 'node:util'
 import pg from 'pg'
 import {z} from 'zod'
 import {commandLine, signal} from '../base/process.ts'
-import {withClient} from './pool.ts'
 
 const run = promisify(execFile)
 
@@ -199,10 +198,14 @@ async function newDirectory(parent: string, user: User): Promise<string> {
 }
 
 async function createDatabase(cluster: Cluster): Promise<void> {
-  await withClient(urlOf(cluster, 'postgres'), 'sluice-settings', async client => {
+  const client = new pg.Client({connectionString: urlOf(cluster, 'postgres')}) // it may be a standby
+  await client.connect()
+  try {
     const {rowCount} = await client.query("select from pg_database where datname = 'sluice'")
     if (rowCount === 0) await client.query('create database sluice')
-  })
+  } finally {
+    await client.end()
+  }
 }
 
 // --- the server ---
