@@ -1,6 +1,6 @@
-// The metrics and health of every process: GET /metrics for Prometheus, and for health checks GET /livez (it lives) and GET /readyz (it does its work: it
-// no longer waits for the database, or for what it needs to begin), on HOST:METRICS_PORT if that is set. Promises: no other path is served. Nothing that is served names a merchant, a user or an address. If the port is taken, the error says so.
-// The server does not keep the process from ending.
+// The metrics and health of every process: GET /metrics for Prometheus, and for health checks GET /livez (it lives) and GET /readyz (it does its work:
+// it no longer waits for the database, or for what it needs to begin), on HOST:METRICS_PORT if that is set. Promises: no other path is served. Nothing
+// that is served names a merchant, a user or an address. If the port is taken, the error says so. The server does not keep the process from ending.
 import {once} from 'node:events'
 import {createServer, type IncomingMessage, type Server, type ServerResponse} from 'node:http'
 import {collectDefaultMetrics, Registry} from 'prom-client'
