@@ -9,8 +9,6 @@ export interface Variant {
   texts?: Record<string, string>
   /** Files with one of these in their names are left out. */
   without?: string[]
-  /** The only file to be checked; absent: all. */
-  only?: string
 }
 
 export interface Wrong {
@@ -33,7 +31,7 @@ function compile(root: string, variants: Variant[]): Wrong[][] {
   const files = new Map<string, ts.SourceFile | undefined>()
   const read = host.getSourceFile
   let last: ts.Program | undefined
-  return variants.map(({texts = {}, without = [], only}) => {
+  return variants.map(({texts = {}, without = []}) => {
     const given = new Map(Object.entries(texts).map(([file, text]) => [path.join(root, file), text]))
     host.getSourceFile = (file, version, ...how) => {
       const text = given.get(file)
@@ -43,10 +41,7 @@ function compile(root: string, variants: Variant[]): Wrong[][] {
     }
     const roots = fileNames.filter(file => !without.some(part => file.includes(part)))
     last = ts.createProgram(roots, options, host, last)
-    const found = only
-      ? last.getSemanticDiagnostics(last.getSourceFile(path.join(root, only)))
-      : ts.getPreEmitDiagnostics(last)
-    return found.map(({file, messageText}) => ({
+    return ts.getPreEmitDiagnostics(last).map(({file, messageText}) => ({
       file: path.relative(root, file?.fileName ?? root),
       message: ts.flattenDiagnosticMessageText(messageText, '\n'),
     }))

@@ -10,7 +10,7 @@ import {chain} from '../../chains/registry.ts'
 import {Shop} from '../../demo/shop.ts'
 import {newAddress} from '../../devnet/tron/client.ts'
 import {until} from '../support/until.ts'
-import type {Receiver} from '../support/webhooks.ts'
+import type {Received, Receiver} from '../support/webhooks.ts'
 import type {Installation} from './installation.ts'
 
 const evmWallet = () => privateKeyToAddress(generatePrivateKey())
@@ -32,30 +32,18 @@ export class Business {
   readonly #sluice: Installation
   readonly #chains: BusinessChain[]
   readonly #addresses: Record<string, string>
-  readonly #receiver: Receiver
-  readonly #webhookSecret: string
+  readonly #webhooks: Webhooks
 
   private constructor(
     sluice: Installation,
     shop: Shop,
-    {
-      chains,
-      addresses,
-      receiver,
-      webhookSecret,
-    }: {
-      chains: BusinessChain[]
-      addresses: Record<string, string>
-      receiver: Receiver
-      webhookSecret: string
-    },
+    {chains, addresses, webhooks}: {chains: BusinessChain[]; addresses: Record<string, string>; webhooks: Webhooks},
   ) {
     this.shop = shop
     this.#sluice = sluice
     this.#chains = chains
     this.#addresses = addresses
-    this.#receiver = receiver
-    this.#webhookSecret = webhookSecret
+    this.#webhooks = webhooks
   }
 
   /** Makes the merchant and its user, with payout addresses on its chains, and gives the treasuries coins. */
@@ -77,7 +65,8 @@ export class Business {
     )
     const user = await shop.user('alice')
     const addresses = Object.fromEntries(user.addresses.map(({chain, address}) => [chain, address]))
-    const made = new Business(sluice, shop, {chains, addresses, receiver, webhookSecret})
+    const webhooks = verifying(receiver, webhookSecret)
+    const made = new Business(sluice, shop, {chains, addresses, webhooks})
     const {treasuries} = Treasuries.parse(await sluice.cli('treasury', 'show'))
     for (const code of chains) {
       const treasury = treasuries.find(each => each.chain === code)!.address
@@ -141,13 +130,33 @@ export class Business {
         what: 'every webhook',
       },
     )
-    for (const {headers, body} of this.#receiver.received)
-      new Webhook(this.#webhookSecret).verify(body, headers as Record<string, string>)
+    expect(this.#webhooks.refused).toEqual([])
   }
 
   /** By transaction: after a restore, events are sent again with other ids. */
   #told(type: string): number {
-    const of = this.#receiver.received.filter(({event}) => event.type === type)
-    return new Set(of.map(({event}) => event.txid)).size
+    return new Set(this.#webhooks.events.filter(event => event.type === type).map(({txid}) => txid)).size
   }
+}
+
+interface Webhooks {
+  events: Received['event'][]
+  /** Why, of each whose signature is not right. */
+  refused: string[]
+}
+
+/** Verifies each webhook when it comes, as a merchant does: a signature is right for minutes only. */
+function verifying(receiver: Receiver, secret: string): Webhooks {
+  const webhooks: Webhooks = {events: [], refused: []}
+  receiver.response = ({headers, body, event}, response) => {
+    try {
+      new Webhook(secret).verify(body, headers as Record<string, string>)
+      webhooks.events.push(event)
+      response.writeHead(204).end()
+    } catch (error) {
+      webhooks.refused.push(`${event.id}: ${error}`)
+      response.writeHead(400).end()
+    }
+  }
+  return webhooks
 }
