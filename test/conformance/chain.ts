@@ -13,6 +13,8 @@ export interface ChainUnderTest {
   code: ChainCode
   /** Whether deposits are seen before they are mined. */
   showsUnconfirmed: boolean
+  /** Another chain of the suite is followed by the same code, from another source. What no source can change is tested there. */
+  isSecondSource?: boolean
   /** A new chain, whose newest final block is `finalDepth` (an even number) below the head. */
   start(finalDepth: number): Promise<LocalChain>
 }

@@ -28,6 +28,7 @@ export function bitcoin(reading: Reading, node: BitcoinNode): ChainUnderTest {
     name: `bitcoin, from ${reading === 'electrum' ? 'an Electrum server' : 'the node'}, on ${node}`,
     code: 'BTC',
     showsUnconfirmed: true,
+    isSecondSource: reading === 'electrum',
     start: async finalDepth => {
       const bitcoin = await startBitcoin({node})
       const source = await (reading === 'electrum' ? ElectrumSource.start(bitcoin) : nodeSource(bitcoin))
