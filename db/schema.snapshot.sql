@@ -931,7 +931,7 @@ create view analytics.unattributed with (security_barrier=true) as
     m.prefix AS merchant_prefix,
     app.public_id('usr'::text, d.user_id) AS user_id,
     u.external_ref AS user_external_ref,
-    app.unattributed_reason(d.output_index, a.token IS NOT NULL, w.is_provisioned, d.token, r.token) AS reason,
+    app.why_unattributed(d.transfer_kind, a.token IS NOT NULL, w.is_provisioned, d.token, r.token) AS reason,
     d.chain,
     d.token,
     analytics.coins(d.amount, a.decimals) AS amount,
@@ -963,6 +963,7 @@ create view analytics.unattributed with (security_barrier=true) as
             deposit.address,
             deposit.txid,
             deposit.output_index,
+            deposit.transfer_kind,
             deposit.block_height,
             deposit.created_at,
             deposit.finalised_at
@@ -981,6 +982,7 @@ create view analytics.unattributed with (security_barrier=true) as
             c.address,
             c.txid,
             c.output_index,
+            c.transfer_kind,
             c.block_height,
             c.created_at,
             c.finalised_at
@@ -1411,8 +1413,10 @@ create table app.deposit (
   held_back boolean not null default false, -- True while no payout can collect it, because its address does not hold enough to be worth a sweep (app.asset.sweep_min), or is blocked (app.blocked_address). Only a final, credited deposit is held back; one that was collectable once never is again, unless its address is blocked.
   released bigint, -- Number, on its chain, of the time from which it was no longer held back; null if it never was. A payout claims up to a number: this one or, without it, finalisation. While its address is blocked, a deposit that was collectable before has one.
   mined_at timestamp with time zone, -- Time of the first block that held a receipt of a payment request; null for others, and until one does.
+  transfer_kind text, -- What moved it, as chain.transfer.transfer_kind; null if an older version wrote the row, unless it is protocol.
   constraint deposit_pkey PRIMARY KEY (id),
   constraint deposit_status_check CHECK ((status = ANY (ARRAY['pending'::text, 'final'::text, 'reorged'::text]))),
+  constraint deposit_transfer_kind CHECK ((transfer_kind = ANY (ARRAY['native'::text, 'internal'::text, 'token'::text, 'protocol'::text]))),
   constraint deposit_txid_output_index_chain_address_token_key UNIQUE (txid, output_index, chain, address, token),
   constraint nobody_is_not_credited CHECK (((NOT credited) OR (merchant_id IS NOT NULL))),
   constraint only_final_is_held_back CHECK (((NOT held_back) OR ((status = 'final'::text) AND credited))) NOT VALID
@@ -1438,7 +1442,7 @@ CREATE TRIGGER never_deleted BEFORE DELETE ON app.deposit FOR EACH ROW EXECUTE F
 CREATE TRIGGER note_arrival BEFORE INSERT OR UPDATE OF block_hash ON app.deposit FOR EACH ROW WHEN ((new.payment_request_id IS NOT NULL)) EXECUTE FUNCTION app.note_arrival();
 CREATE TRIGGER note_receipt AFTER INSERT ON app.deposit FOR EACH ROW WHEN ((new.credited AND (new.payment_request_id IS NOT NULL))) EXECUTE FUNCTION app.note_receipt();
 CREATE TRIGGER note_receipt_change AFTER UPDATE OF status, amount, credited, block_hash ON app.deposit FOR EACH ROW WHEN ((new.credited AND (new.payment_request_id IS NOT NULL) AND (((((old.status IS DISTINCT FROM new.status) OR (old.amount IS DISTINCT FROM new.amount)) OR (old.credited IS DISTINCT FROM new.credited)) OR (old.came_at IS DISTINCT FROM new.came_at)) OR (old.mined_at IS DISTINCT FROM new.mined_at)))) EXECUTE FUNCTION app.note_receipt();
-CREATE TRIGGER withhold_protocol_income BEFORE INSERT ON app.deposit FOR EACH ROW WHEN ((new.credited AND (new.merchant_id IS NOT NULL) AND app.is_protocol_income(new.output_index))) EXECUTE FUNCTION app.withhold_protocol_income();
+CREATE TRIGGER withhold_protocol_income BEFORE INSERT ON app.deposit FOR EACH ROW WHEN ((new.credited AND (new.merchant_id IS NOT NULL) AND (new.transfer_kind = 'protocol'::text))) EXECUTE FUNCTION app.withhold_protocol_income();
 CREATE TRIGGER withhold_returned BEFORE INSERT ON app.deposit FOR EACH ROW WHEN ((new.credited AND (new.merchant_id IS NOT NULL))) EXECUTE FUNCTION app.withhold_returned();
 
 -- Unattributed value that is not shown to operators any more: all of a token that Sluice does not support, also what is still to come, or one deposit.
@@ -2758,7 +2762,7 @@ create view app.receipt as
    FROM app.payment_request r
      JOIN app.deposit d ON d.payment_request_id = r.id AND d.chain = r.chain AND d.token = r.token
      LEFT JOIN chain.cursor k ON k.chain = r.chain
-  WHERE d.credited AND d.status <> 'reorged'::text AND NOT app.is_protocol_income(d.output_index);
+  WHERE d.credited AND d.status <> 'reorged'::text AND d.transfer_kind IS DISTINCT FROM 'protocol'::text;
 --   payment_request_id uuid: The payment request.
 --   deposit_id uuid: The deposit.
 --   seq bigint: Order in which deposits were first seen.
@@ -5473,13 +5477,6 @@ AS $function$
     or (select count(*) from app.outgoing_attempt o where o.outgoing_payment_id = s.id) >= 3
 $function$;
 
--- Whether a transfer at this output index was made by the rules of its chain, without a transaction.
-CREATE OR REPLACE FUNCTION app.is_protocol_income(output_index integer)
- RETURNS boolean
- LANGUAGE sql
- IMMUTABLE PARALLEL SAFE
-RETURN (output_index >= 2000000);
-
 -- Whether an address may be swept now, by what its last sweeps ended with.
 CREATE OR REPLACE FUNCTION app.is_sweep_due(of_chain text, of_token text, of_address text)
  RETURNS boolean
@@ -8019,13 +8016,6 @@ AS $function$
   select pg_try_advisory_lock(hashtextextended('send_transactions:' || of_chain, 0))
 $function$;
 
--- Why value is credited to no merchant: protocol, unsupported_token, chain_not_requested, wrong_token or enabled_later. is_asked_for: the address was asked for on its chain; asked_token: the token that its payment request asked for, null for a user's.
-CREATE OR REPLACE FUNCTION app.unattributed_reason(output_index integer, is_known boolean, is_asked_for boolean, token text, asked_token text)
- RETURNS text
- LANGUAGE sql
- IMMUTABLE PARALLEL SAFE
-RETURN CASE WHEN (NOT is_known) THEN 'unsupported_token'::text WHEN app.is_protocol_income(output_index) THEN 'protocol'::text WHEN (NOT is_asked_for) THEN 'chain_not_requested'::text WHEN (token <> asked_token) THEN 'wrong_token'::text ELSE 'enabled_later'::text END;
-
 -- Ends the blocking of an address: payouts can collect its deposits again. how: the resolution of its incident. False if it was not blocked.
 CREATE OR REPLACE FUNCTION app.unblock(of_chain text, of_token text, of_address text, how text)
  RETURNS boolean
@@ -8548,6 +8538,13 @@ AS $function$
     select 4, p.waiting_reason, p.waiting_detail, p.waiting_since where p.waiting_reason is not null
   ) w where p.status not in ('completed', 'failed') order by w.depth limit 1
 $function$;
+
+-- Why value is credited to no merchant: protocol, unsupported_token, chain_not_requested, wrong_token or enabled_later. is_asked_for: the address was asked for on its chain; asked_token: the token that its payment request asked for, null for a user's.
+CREATE OR REPLACE FUNCTION app.why_unattributed(transfer_kind text, is_known boolean, is_asked_for boolean, token text, asked_token text)
+ RETURNS text
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+RETURN CASE WHEN (transfer_kind = 'protocol'::text) THEN 'protocol'::text WHEN (NOT is_known) THEN 'unsupported_token'::text WHEN (NOT is_asked_for) THEN 'chain_not_requested'::text WHEN (token <> asked_token) THEN 'wrong_token'::text ELSE 'enabled_later'::text END;
 
 -- Trigger: a new deposit that is protocol income is not credited.
 CREATE OR REPLACE FUNCTION app.withhold_protocol_income()
@@ -9262,7 +9259,7 @@ UNION ALL
    FROM app.deposit d
      JOIN app.payment_request r ON r.id = d.payment_request_id
      LEFT JOIN app.unattributed_decision u ON u.deposit_id = d.id
-  WHERE d.credited <> (d.chain = r.chain AND d.token = r.token AND NOT app.is_protocol_income(d.output_index)) AND u.deposit_id IS NULL;
+  WHERE d.credited <> (d.chain = r.chain AND d.token = r.token AND d.transfer_kind IS DISTINCT FROM 'protocol'::text) AND u.deposit_id IS NULL;
 --   payment_request_id uuid: The payment request; null if a user's deposit names another owner than its address.
 --   address text: The address.
 --   wrong text: What is wrong with it.
@@ -9846,7 +9843,7 @@ create table chain.transfer (
   id text not null, -- <chain>:<txid>:<output_index>.
   chain text not null, -- Chain code, such as ETH.
   txid text not null, -- Transaction id; the hash of the block for what a chain's rules pay without a transaction.
-  output_index integer not null, -- Position inside the transaction. EVM chains: 0 the transaction's own value, 1 + n the n-th log, 1000000 + n the n-th internal call; without a transaction, 2000000 + n the fees of the block (of its n-th recipient), 3000000 + n its n-th withdrawal. Bitcoin: the vout.
+  output_index integer not null, -- Position inside the transaction, or, without one, inside the block: the same wherever the transaction is mined. Which number stands for what is only known to the indexer of the family, and on Bitcoin it is the vout.
   block_height integer not null, -- Height of the block that holds the transaction.
   block_hash text not null, -- Hash of that block.
   block_time timestamp with time zone not null, -- Timestamp of that block.
@@ -9854,9 +9851,11 @@ create table chain.transfer (
   amount numeric(78,0) not null, -- Amount in the smallest unit of the token (wei, for ether).
   sender text not null, -- Address that the value came from; for new coins the value of app.chain.coinbase_sender.
   recipient text not null, -- Our address that the value went to.
+  transfer_kind text, -- What moved it: native, the transaction itself, in the native coin; internal, a call inside it, in the native coin; token, a token's contract or program; protocol, the rules of the chain, without a transaction. Null if an older version wrote the row.
   constraint transfer_pkey PRIMARY KEY (id),
   constraint transfer_amount_check CHECK ((amount > (0)::numeric)),
-  constraint transfer_check CHECK ((id = ((((chain || ':'::text) || txid) || ':'::text) || output_index)))
+  constraint transfer_check CHECK ((id = ((((chain || ':'::text) || txid) || ':'::text) || output_index))),
+  constraint transfer_kind CHECK ((transfer_kind = ANY (ARRAY['native'::text, 'internal'::text, 'token'::text, 'protocol'::text])))
 );
 CREATE INDEX transfer_block ON chain.transfer USING btree (chain, block_height);
 CREATE INDEX transfer_recipient ON chain.transfer USING btree (recipient, chain, token) INCLUDE (block_height, amount);
@@ -10062,10 +10061,10 @@ begin
       or (t.sender <> w.sender and w.sender <> 'unknown')
   ), written as (
     insert into chain.transfer as t
-      (id, chain, txid, output_index, block_height, block_hash, block_time, token, amount, sender, recipient)
-    select id, chain, txid, output_index, block_height, block_hash, block_time, token, amount, sender, recipient from differs
+      (id, chain, txid, output_index, block_height, block_hash, block_time, token, amount, sender, recipient, transfer_kind)
+    select id, chain, txid, output_index, block_height, block_hash, block_time, token, amount, sender, recipient, transfer_kind from differs
     on conflict (id) do update set block_height = excluded.block_height, block_hash = excluded.block_hash, block_time = excluded.block_time,
-      token = excluded.token, amount = excluded.amount, recipient = excluded.recipient,
+      token = excluded.token, transfer_kind = excluded.transfer_kind, amount = excluded.amount, recipient = excluded.recipient,
       sender = case when excluded.sender = 'unknown' then t.sender else excluded.sender end
   )
   select array(select id from differs where is_new), array(select id from differs where not is_new), (select count(*) from gone),
@@ -10175,17 +10174,19 @@ begin
       select * from app.deposit d where d.txid = key.txid and d.output_index = key.output_index and d.chain = of_chain offset 0
     ) d
   ), transfer as (
-    select t.id, t.txid, t.output_index, t.recipient, t.sender, t.token, t.amount, t.block_height, t.block_hash
+    select t.id, t.txid, t.output_index, t.recipient, t.sender, t.token, t.amount, t.block_height, t.block_hash,
+      -- null: an indexer of the version before wrote it, which marks protocol income by its index
+      coalesce(t.transfer_kind, case when t.output_index >= 2000000 and t.token not like 'TRC10:%' then 'protocol' end) as transfer_kind
     from key cross join lateral (select * from chain.transfer t where t.id = key.id offset 0) t
     union all
-    select u.id, u.txid, u.output_index, u.recipient, u.sender, u.token, u.amount, null, null
+    select u.id, u.txid, u.output_index, u.recipient, u.sender, u.token, u.amount, null, null, 'native'
     from key cross join lateral (select * from chain.unconfirmed u where u.id = key.id offset 0) u
     where not exists (select from chain.transfer t where t.id = key.id)
   ), net as (
     select d.id as deposit_id, d.status, d.credited, d.version, t.id is not null and (t.block_hash is not null or d.status is distinct from 'final') as alive, d.transfer_id,
       d.amount is distinct from t.amount as changed,
       (d.block_height, d.block_hash) is distinct from (t.block_height, t.block_hash) as moved,
-      d.amount as old_amount, t.txid, t.output_index, t.recipient, t.sender,
+      d.amount as old_amount, t.txid, t.output_index, t.transfer_kind, t.recipient, t.sender,
       coalesce(t.token, d.token) as token, coalesce(t.amount, d.amount) as amount,
       case when t.id is null then d.block_height else t.block_height end as block_height,
       case when t.id is null then d.block_hash else t.block_hash end as block_hash, t.id as live_id
@@ -10195,9 +10196,9 @@ begin
     where n.alive and (n.deposit_id is null or n.status = 'reorged')
       and exists (select from deposit d where d.transfer_id = n.live_id and d.status = 'final')
   ), created as (
-    insert into app.deposit (chain, txid, output_index, address, merchant_id, user_id, payment_request_id, token, amount, sender, block_height,
+    insert into app.deposit (chain, txid, output_index, transfer_kind, address, merchant_id, user_id, payment_request_id, token, amount, sender, block_height,
       block_hash, status, credited, version)
-    select of_chain, n.txid, n.output_index, a.address, a.merchant_id, a.user_id, a.payment_request_id, n.token, n.amount, n.sender, n.block_height,
+    select of_chain, n.txid, n.output_index, n.transfer_kind, a.address, a.merchant_id, a.user_id, a.payment_request_id, n.token, n.amount, n.sender, n.block_height,
       n.block_hash, 'pending', a.is_provisioned and s.token is not null
         and coalesce((select r.token from app.payment_request r where r.id = a.payment_request_id) = n.token, true), 1
     from net n
@@ -13179,10 +13180,9 @@ alter role sluice_analyst set statement_timeout = '60s';
 alter role sluice_analyst set temp_file_limit = '10GB';
 grant execute on function analytics.coins(numeric,integer) to sluice_analyst;
 grant execute on function analytics.id(text) to sluice_analyst;
-grant execute on function app.is_protocol_income(integer) to sluice_analyst;
 grant execute on function app.match_key(text,boolean) to sluice_analyst;
 grant execute on function app.public_id(text,uuid) to sluice_analyst;
-grant execute on function app.unattributed_reason(integer,boolean,boolean,text,text) to sluice_analyst;
+grant execute on function app.why_unattributed(text,boolean,boolean,text,text) to sluice_analyst;
 grant select on analytics.address_utilisation to sluice_analyst;
 grant select on analytics.balances to sluice_analyst;
 grant select on analytics.cancels to sluice_analyst;
@@ -13231,7 +13231,6 @@ grant execute on function app.event_body(json,bigint) to sluice_api;
 grant execute on function app.event_id(uuid,boolean) to sluice_api;
 grant execute on function app.fill_way_out(text,text,bigint[]) to sluice_api;
 grant execute on function app.held_back_of(app.deposit) to sluice_api;
-grant execute on function app.is_protocol_income(integer) to sluice_api;
 grant execute on function app.iso(timestamp with time zone) to sluice_api;
 grant execute on function app.listed_payout(uuid,uuid) to sluice_api;
 grant execute on function app.match_key(text,boolean) to sluice_api;

@@ -361,10 +361,17 @@ describe('a transfer to the address of a payment request in another token, on an
     return row
   }
 
-  test('whose token Sluice does not support says so, also at an output index of the protocol (TRC-10 in an internal transaction of Tron)', async () => {
+  test('whose token Sluice does not support says so, also as an older indexer wrote it, at an output index that means the protocol on other chains', async () => {
     const {merchantId} = await money.merchant()
     const {address: recipient} = await money.user(merchantId, ['ETH'])
-    const transfer = {txid: 'internal-trc10', outputIndex: 2_000_000, token: 'TRC10:1002000', amount: 6n, recipient}
+    const transfer = {
+      txid: 'internal-trc10',
+      outputIndex: 2_000_000,
+      kind: null,
+      token: 'TRC10:1002000',
+      amount: 6n,
+      recipient,
+    }
     await money.eth.write({add: [[transfer]]})
     await money.eth.finalize(money.eth.head.height)
     const shown = await money.db.rows(`select reason, token from analytics.unattributed where txid = 'internal-trc10'`)
@@ -376,8 +383,8 @@ describe('a transfer to the address of a payment request in another token, on an
     const user = await money.user(merchantId, ['ETH'])
     const request = await requests.create(money.db.pool, await makeMerchant(money.db), {currency: 'ETH', amount: '3'})
     const before = await treasury('ETH')
-    const income = (txid: string, recipient: string, outputIndex: number) => {
-      return {txid, outputIndex, token: 'ETH', amount: 1000n, recipient, sender: `0x${'0'.repeat(40)}`}
+    const income = (txid: string, recipient: string, outputIndex: number, kind: 'protocol' | null = 'protocol') => {
+      return {txid, outputIndex, kind, token: 'ETH', amount: 1000n, recipient, sender: `0x${'0'.repeat(40)}`}
     }
     const treasuryAddress = (
       await money.db.rows<{address: string}>(`select app.treasury_address('ETH') as address`)
@@ -385,7 +392,7 @@ describe('a transfer to the address of a payment request in another token, on an
     await money.eth.write({
       add: [
         [income('block-fee', user.address, 2_000_000)],
-        [income('block-withdrawal', request.address, 3_000_005)],
+        [income('block-withdrawal', request.address, 3_000_005, null)], // by an indexer of the version before
         [income('block-own', treasuryAddress, 2_000_000)],
       ],
     })

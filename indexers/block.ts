@@ -16,9 +16,17 @@ export interface ReadBlock {
   sendersOf?(txids: string[]): Promise<Map<string, string>>
 }
 
+/**
+ * What moved value: the transaction itself, or a call inside it, in the native coin; the contract or program of a token; the rules of the chain, without a
+ * transaction.
+ */
+export type TransferKind = 'native' | 'internal' | 'token' | 'protocol'
+
 export interface Candidate {
   txid: string
+  /** Its position in the transaction. Only the family's reader knows which number stands for what. */
   outputIndex: number
+  kind: TransferKind
   /** Token code, or the contract's address if the token is not in the settings. */
   token: string
   /** In base units, above 0. */

@@ -3,6 +3,7 @@
 import {readFileSync} from 'node:fs'
 import {Kind, parse, type TypeNode} from 'graphql'
 import {EntitySchema, type EntitySchemaColumnOptions} from 'typeorm'
+import type {TransferKind} from './block.ts'
 
 class Row<T> {
   constructor(values?: T) {
@@ -24,6 +25,7 @@ export class Transfer extends Row<Values<Transfer>> {
   declare amount: bigint
   declare sender: string
   declare recipient: string
+  declare transferKind: TransferKind
 }
 
 export class ConfirmedTx extends Row<Values<ConfirmedTx>> {

@@ -37,7 +37,15 @@ const blockAt = (height: number, candidates: Candidate[] = [], parent = `${heigh
 }
 
 const paying = (address: string, txid = 'tx'): Candidate => {
-  return {txid, outputIndex: 0, token: 'ETH', amount: 1n, sender: '0xPayer', recipientKey: address.toLowerCase()}
+  return {
+    txid,
+    outputIndex: 0,
+    kind: 'native',
+    token: 'ETH',
+    amount: 1n,
+    sender: '0xPayer',
+    recipientKey: address.toLowerCase(),
+  }
 }
 
 /** One transaction of the store, above its newest block. */
@@ -114,7 +122,14 @@ describe('a transaction of an address of ours', () => {
   }
 
   const moving = (txid: string, more: Partial<Candidate> = {}): Candidate => {
-    const transfer = {txid, outputIndex: 1, token: 'USDC', amount: 5n, sender: ours.toLowerCase()}
+    const transfer = {
+      txid,
+      outputIndex: 1,
+      kind: 'token' as const,
+      token: 'USDC',
+      amount: 5n,
+      sender: ours.toLowerCase(),
+    }
     return {...transfer, recipientKey: theirs.toLowerCase(), ...more}
   }
 

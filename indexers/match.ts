@@ -38,12 +38,25 @@ export function transfersIn(
 ): Transfer[] {
   return blocks.flatMap(block =>
     block.candidates.flatMap(candidate => {
-      const {txid, outputIndex, token, amount, recipientKey} = candidate
+      const {txid, outputIndex, kind, token, amount, recipientKey} = candidate
       const recipient = addresses[recipientKey]
       if (!recipient) return []
       const id = `${chain}:${txid}:${outputIndex}`
       const sender = display(askedSenders.get(txid) ?? candidate.sender)
-      return [new Transfer({id, chain, txid, outputIndex, ...at(block), token, amount, sender, recipient})]
+      return [
+        new Transfer({
+          id,
+          chain,
+          txid,
+          outputIndex,
+          ...at(block),
+          token,
+          amount,
+          sender,
+          recipient,
+          transferKind: kind,
+        }),
+      ]
     }),
   )
 }

@@ -112,7 +112,15 @@ class Source implements HistorySource {
       parentHash,
       time: new Date(height * 1000),
       candidates: transfers.map(({txid, outputIndex = 0, token = 'USDC', amount, recipient, sender = '0xSender'}) => {
-        return {txid, outputIndex, token, amount, sender, recipientKey: recipient.toLowerCase()}
+        return {
+          txid,
+          outputIndex,
+          kind: 'native' as const,
+          token,
+          amount,
+          sender,
+          recipientKey: recipient.toLowerCase(),
+        }
       }),
       sent: confirmedTxs.map(({txid, account, nonce, fee = 0n}) => {
         return {txid, senderKey: account!.toLowerCase(), nonce: nonce!, executed: true, fee}

@@ -64,9 +64,9 @@ begin
   insert into chain.block (id, chain, height, hash, parent_hash, time)
   select of_chain || ':' || of_height, of_chain, of_height, block_hash, parent.hash, at
   from chain.block parent where parent.chain = of_chain and parent.height = of_height - 1;
-  insert into chain.transfer (id, chain, txid, output_index, block_height, block_hash, block_time, token, amount, sender, recipient)
+  insert into chain.transfer (id, chain, txid, output_index, block_height, block_hash, block_time, token, amount, sender, recipient, transfer_kind)
   select of_chain || ':' || txid || ':0', of_chain, txid, 0, of_height, block_hash, at, token, amount,
-    '0x086708766EB97dCB6FDE6EC9fCA2F6e415433Ea4', address
+    '0x086708766EB97dCB6FDE6EC9fCA2F6e415433Ea4', address, case when token = 'USDC' then 'token' else 'native' end
   from (
     select pg_temp.hash(of_chain || at || n) as txid, t->>1 as token, (t->>2)::numeric as amount, r.address
     from json_array_elements(transfers) with ordinality as e (t, n) join recipient r on r.name = t->>0

@@ -42,7 +42,7 @@ export function candidatesOf(
   for (let outputIndex = 0; outputIndex < outputs.length; outputIndex++) {
     const {script, value: amount} = outputs[outputIndex]!
     const recipientKey = amount > 0n ? addressOfScript(script, format) : undefined
-    if (recipientKey) found.push({txid, outputIndex, token, amount, sender, recipientKey})
+    if (recipientKey) found.push({txid, outputIndex, kind: 'native', token, amount, sender, recipientKey})
   }
   return found
 }

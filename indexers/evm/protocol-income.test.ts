@@ -39,7 +39,7 @@ function blockOf({
 
 const income = (contents: Contents) => protocolIncome(blockOf(contents), 'ETH')
 const at = (outputIndex: number, amount: bigint, recipientKey: string) => {
-  return {txid: hash, outputIndex, token: 'ETH', amount, sender: nobody, recipientKey}
+  return {txid: hash, outputIndex, kind: 'protocol', token: 'ETH', amount, sender: nobody, recipientKey}
 }
 
 describe('the fees of a block', () => {

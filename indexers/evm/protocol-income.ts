@@ -1,7 +1,6 @@
 // Protocol income: what the protocol itself pays in a block, without a transaction. These are the fees of the block's transactions, to one recipient,
 // and withdrawals of validators. Promises: income of an address of ours is a transfer whose txid is the block's hash, so it is removed with its block
-// in a reorganisation. Only these transfers have output indexes from 2000000 up. Such value is never credited automatically
-// (app.withhold_protocol_income).
+// in a reorganisation. Such value is never credited automatically (app.withhold_protocol_income).
 //
 // The recipient gets what the senders paid above the base fee; the base fee is burnt. Nothing is read from a block without a base fee: on such
 // chains, or at that time, other rules applied. On Polygon (Bor) the header does not name the recipient. Instead, each paying transaction has a log
@@ -30,6 +29,7 @@ export function protocolIncome(block: FetchedBlock, native: string): Candidate[]
       return {
         txid: block.header.hash,
         outputIndex,
+        kind: 'protocol' as const,
         token: native,
         amount,
         sender: nobody,

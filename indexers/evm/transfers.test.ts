@@ -64,7 +64,7 @@ const root = call([], 9n, {to: contract})
 describe('the value of a transaction itself', () => {
   test('is output 0, in the native token, from the sender of the transaction', () => {
     expect(read({hash: '0xa', transaction: {to: ours, value: 5n}})).toEqual([
-      {txid: '0xa', outputIndex: 0, token: 'ETH', amount: 5n, sender: payer, recipientKey: ours},
+      {txid: '0xa', outputIndex: 0, kind: 'native', token: 'ETH', amount: 5n, sender: payer, recipientKey: ours},
     ])
   })
 
@@ -101,8 +101,8 @@ describe('a token transfer', () => {
   test('has output index 1 + its log index in its transaction, whatever the other logs are', () => {
     const approval = {address: usdc, topics: [`0x${'8c'.repeat(32)}`, topic(payer), topic(ours)], data: word(1n)}
     expect(read({hash: '0xa', logs: [approval, erc20(7n), approval, erc20(8n, {to: other})]})).toEqual([
-      {txid: '0xa', outputIndex: 2, token: 'USDC', amount: 7n, sender: payer, recipientKey: ours},
-      {txid: '0xa', outputIndex: 4, token: 'USDC', amount: 8n, sender: payer, recipientKey: other},
+      {txid: '0xa', outputIndex: 2, kind: 'token', token: 'USDC', amount: 7n, sender: payer, recipientKey: ours},
+      {txid: '0xa', outputIndex: 4, kind: 'token', token: 'USDC', amount: 8n, sender: payer, recipientKey: other},
     ])
   })
 
@@ -140,8 +140,24 @@ describe('value moved by a contract', () => {
   test('has output index 1000000 + its position among all calls of its transaction, which itself is the first', () => {
     const frames = [root, call([0], 0n), call([0, 0], 3n), call([1], 4n, {to: other})]
     expect(read({hash: '0xa', frames})).toEqual([
-      {txid: '0xa', outputIndex: 1_000_002, token: 'ETH', amount: 3n, sender: contract, recipientKey: ours},
-      {txid: '0xa', outputIndex: 1_000_003, token: 'ETH', amount: 4n, sender: contract, recipientKey: other},
+      {
+        txid: '0xa',
+        outputIndex: 1_000_002,
+        kind: 'internal',
+        token: 'ETH',
+        amount: 3n,
+        sender: contract,
+        recipientKey: ours,
+      },
+      {
+        txid: '0xa',
+        outputIndex: 1_000_003,
+        kind: 'internal',
+        token: 'ETH',
+        amount: 4n,
+        sender: contract,
+        recipientKey: other,
+      },
     ])
   })
 

@@ -63,19 +63,20 @@ export function transfersOf(block: EvmBlock, native: string, tokens: Map<string,
     succeeded.set(transaction.transactionIndex, transaction)
     const {hash: txid, from: sender, to, value: amount} = transaction
     if (to && amount > 0n)
-      found.push({txid, outputIndex: 0, token: native, amount, sender, recipientKey: to.toLowerCase()})
+      found.push({txid, outputIndex: 0, kind: 'native', token: native, amount, sender, recipientKey: to.toLowerCase()})
   }
   inTransactions(block.logs, succeeded, (log, {hash: txid}, position) => {
     const transfer = tokenTransfer(log)
     if (!transfer) return
     const contract = log.address.toLowerCase()
     if (contract === systemAddress) return // its logs keep their positions: the roots in headers cover them
-    found.push({txid, outputIndex: 1 + position, token: tokens.get(contract) ?? contract, ...transfer})
+    const token = tokens.get(contract) ?? contract
+    found.push({txid, outputIndex: 1 + position, kind: 'token', token, ...transfer})
   })
   const reverted = revertedFrames(block.traces)
   inTransactions(block.traces, succeeded, (frame, {hash: txid}, position) => {
     const moved = frame.traceAddress.length > 0 && !reverted.has(frame) ? valueMoved(frame) : undefined
-    if (moved) found.push({txid, outputIndex: firstInternal + position, token: native, ...moved})
+    if (moved) found.push({txid, outputIndex: firstInternal + position, kind: 'internal', token: native, ...moved})
   })
   return found
 }

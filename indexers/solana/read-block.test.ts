@@ -36,7 +36,7 @@ test('a block has its height, not its slot', () => {
 
 test('each account whose balance rose received the difference, from the account that lost most', () => {
   const {candidates} = read({after: [900_000, 60_000, 35_007, 1]})
-  const common = {txid: 'tx', token: 'SOL', sender: 'payer'}
+  const common = {txid: 'tx', kind: 'native', token: 'SOL', sender: 'payer'}
   expect(candidates).toEqual([
     {...common, outputIndex: 1, amount: 60_000n, recipientKey: 'a'},
     {...common, outputIndex: 2, amount: 35_000n, recipientKey: 'b'},
@@ -71,7 +71,7 @@ test('the fee does not make an account the sender, though it is more than what a
 test('an account that pays the fee of what it receives received all of it', () => {
   const {candidates} = read({signers: ['payer', 'a'], before: [1_000_000, 700_000, 0, 1], after: [1_695_000, 0, 0, 1]})
   expect(candidates).toEqual([
-    {txid: 'tx', outputIndex: 0, token: 'SOL', amount: 700_000n, sender: 'a', recipientKey: 'payer'},
+    {txid: 'tx', outputIndex: 0, kind: 'native', token: 'SOL', amount: 700_000n, sender: 'a', recipientKey: 'payer'},
   ])
 })
 
@@ -107,7 +107,7 @@ test('tokens belong to the owner of their account, at positions of their own', (
     ],
   })
   expect(candidates).toEqual([
-    {txid: 'tx', token: 'usd', outputIndex: 1002, amount: 10n, sender: 'alice', recipientKey: 'bob'},
-    {txid: 'tx', token: 'eur', outputIndex: 1003, amount: 4n, sender: 'payer', recipientKey: 'carol'},
+    {txid: 'tx', kind: 'token', token: 'usd', outputIndex: 1002, amount: 10n, sender: 'alice', recipientKey: 'bob'},
+    {txid: 'tx', kind: 'token', token: 'eur', outputIndex: 1003, amount: 4n, sender: 'payer', recipientKey: 'carol'},
   ])
 })

@@ -37,7 +37,7 @@ function coinsIn(transaction: Transaction, token: string): Candidate[] {
     const amount = -lostBy(transaction, outputIndex)
     if (amount <= 0n) return []
     sender ??= senderOf(transaction)
-    return [{txid, outputIndex, token, amount, sender, recipientKey}]
+    return [{txid, outputIndex, kind: 'native', token, amount, sender, recipientKey}]
   })
 }
 
@@ -68,7 +68,7 @@ function tokensIn({txid, keys, tokensBefore, tokensAfter}: Transaction): Candida
     const losers = tokensBefore.filter(({mint}) => mint === token)
     const lost = losers.map(each => each.amount - amountAt(each, tokensAfter))
     const sender = losers[onlyLargest(lost)]?.owner ?? keys[0]!
-    return [{txid, outputIndex: tokenOffset + index, token, amount, sender, recipientKey}]
+    return [{txid, outputIndex: tokenOffset + index, kind: 'token', token, amount, sender, recipientKey}]
   })
 }
 

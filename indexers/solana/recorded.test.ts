@@ -21,7 +21,9 @@ async function read(name: string) {
   const block = await new SolanaNode({url: proxy.httpUrl}, 2000).block(request.params[0], 'finalized')
   const {candidates, sent} = readBlock(block!, 'SOL')
   return {
-    moved: candidates.filter(({txid}) => txid === about).map(({txid: _, ...moved}) => Object.values(moved)),
+    moved: candidates
+      .filter(({txid}) => txid === about)
+      .map(({txid: _, kind: _kind, ...moved}) => Object.values(moved)),
     sent: sent.filter(({txid}) => txid === about).map(({senderKey, executed, fee}) => [senderKey, executed, fee]),
     others: candidates.filter(({txid}) => txid !== about).length,
   }

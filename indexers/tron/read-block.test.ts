@@ -55,7 +55,9 @@ test('a payment of a TRC-10 token is no TRX', () => {
     [4, 7n],
   ])
   const {candidates, sent} = read(one)
-  expect(candidates).toEqual([{txid: one.txid, outputIndex: 0, token: 'TRC10:1002000', amount: 7n, ...names}])
+  expect(candidates).toEqual([
+    {txid: one.txid, outputIndex: 0, kind: 'token', token: 'TRC10:1002000', amount: 7n, ...names},
+  ])
   expect(sent).toMatchObject([{senderKey: names.sender}])
   const named = transaction(contractTypes.transferAsset, [
     [1, Buffer.from('a\0')],
@@ -90,8 +92,8 @@ test('a token and TRX that a contract moves have positions of their own', () => 
     {internals},
   )
   expect(candidates).toMatchObject([
-    {outputIndex: 1, token: 'TRX', amount: 5n, ...names},
-    {outputIndex: 2_000_000, token: 'TRC10:1002000', amount: 6n, ...names},
+    {outputIndex: 1, kind: 'internal', token: 'TRX', amount: 5n, ...names},
+    {outputIndex: 2_000_000, kind: 'token', token: 'TRC10:1002000', amount: 6n, ...names},
   ])
 })
 
@@ -116,7 +118,9 @@ test('a log of a TRC-20 token is a payment of that token, if it has the form of 
     {contract, logs},
   )
   const amount = 2n ** 256n - 1n
-  expect(candidates).toMatchObject([{outputIndex: 1_000_006, token: addressOf(contract), amount, ...names}])
+  expect(candidates).toMatchObject([
+    {outputIndex: 1_000_006, kind: 'token', token: addressOf(contract), amount, ...names},
+  ])
 })
 
 test.each<[ContractResult, boolean, boolean]>([

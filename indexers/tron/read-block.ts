@@ -12,7 +12,7 @@ import {
   parseRawData,
   type Transaction,
 } from '../../chains/tron/transaction.ts'
-import type {Candidate, ReadBlock} from '../block.ts'
+import type {Candidate, ReadBlock, TransferKind} from '../block.ts'
 
 const logOffset = 1_000_000
 const assetOffset = 2_000_000
@@ -63,10 +63,10 @@ function candidatesOf(
       .flatMap((internal, n) => (internal.isRejected ? [] : movedBy(internal, n, native))),
     ...info.logs.flatMap((log, n) => logged(log, n)),
   ]
-  return moved.flatMap(({from, to, outputIndex, token, amount}): Candidate[] => {
+  return moved.flatMap(({from, to, outputIndex, kind, token, amount}): Candidate[] => {
     const recipientKey = addressOrNone(to)
     if (!recipientKey || amount <= 0n || amount > maxAmount) return []
-    return [{txid, outputIndex, token, amount, sender: addressOrNone(from) ?? 'unknown', recipientKey}]
+    return [{txid, outputIndex, kind, token, amount, sender: addressOrNone(from) ?? 'unknown', recipientKey}]
   })
 }
 
@@ -74,6 +74,7 @@ interface Moved {
   from: Uint8Array
   to: Uint8Array
   outputIndex: number
+  kind: TransferKind
   token: string
   amount: bigint
 }
@@ -81,19 +82,30 @@ interface Moved {
 /** What a transaction itself pays. Value that comes with a call goes to the contract. */
 function own({type, message}: Contract, native: string): Moved[] {
   if (type === contractTypes.transfer)
-    return [{from: message.bytes(1), to: message.bytes(2), outputIndex: 0, token: native, amount: message.integer(3)}]
+    return [
+      {
+        from: message.bytes(1),
+        to: message.bytes(2),
+        outputIndex: 0,
+        kind: 'native',
+        token: native,
+        amount: message.integer(3),
+      },
+    ]
   if (type !== contractTypes.transferAsset) return []
   const token = assetCode(Buffer.from(message.bytes(1)).toString())
-  return [{from: message.bytes(2), to: message.bytes(3), outputIndex: 0, token, amount: message.integer(4)}]
+  return [
+    {from: message.bytes(2), to: message.bytes(3), outputIndex: 0, kind: 'token', token, amount: message.integer(4)},
+  ]
 }
 
 function movedBy({from, to, values}: Internal, n: number, native: string): Moved[] {
   const coins = values.reduce((sum, {amount, token}) => (token ? sum : sum + amount), 0n)
   const assets = values.filter(({token}) => token)
   return [
-    {from, to, outputIndex: 1 + n, token: native, amount: coins},
+    {from, to, outputIndex: 1 + n, kind: 'internal', token: native, amount: coins},
     ...assets.slice(0, 1).map(({token, amount}) => {
-      return {from, to, outputIndex: assetOffset + n, token: assetCode(token), amount}
+      return {from, to, outputIndex: assetOffset + n, kind: 'token' as const, token: assetCode(token), amount}
     }),
   ]
 }
@@ -106,7 +118,16 @@ function logged({address, topics, data}: Log, n: number): Moved[] {
   const token = addressOrNone(Uint8Array.of(0x41, ...address))
   if (!token || !topic || !from || !to || others.length || hex(topic) !== transferTopic || data.length !== 32) return []
   const ofWord = (word: Uint8Array) => Uint8Array.of(0x41, ...word.subarray(12))
-  return [{from: ofWord(from), to: ofWord(to), outputIndex: logOffset + n, token, amount: BigInt(`0x${hex(data)}`)}]
+  return [
+    {
+      from: ofWord(from),
+      to: ofWord(to),
+      outputIndex: logOffset + n,
+      kind: 'token',
+      token,
+      amount: BigInt(`0x${hex(data)}`),
+    },
+  ]
 }
 
 /**

@@ -82,7 +82,7 @@ describe('what a block has', () => {
     const [block] = await source.blocksAbove(1, 5)
     expect(block).toMatchObject({height: 2, hash: chain.head.hash, parentHash: on.hash, spends: []})
     expect(block!.candidates).toEqual([
-      {txid, outputIndex: 0, token: 'TRX', amount: 7n, sender: faucet, recipientKey: to},
+      {txid, outputIndex: 0, kind: 'native', token: 'TRX', amount: 7n, sender: faucet, recipientKey: to},
     ])
     expect(block!.sent).toEqual([{txid, senderKey: faucet, executed: true, fee: 1_100_000n}])
   })
@@ -96,7 +96,7 @@ describe('what a block has', () => {
     ]
     const txid = chain.submit(rawOf(dispersal({key: faucetKey, on}, outputs, 20n)))
     chain.mine()
-    const common = {txid, token: 'TRX', sender: contracts.disperse}
+    const common = {txid, kind: 'internal', token: 'TRX', sender: contracts.disperse}
     const [block] = await source.blocksAbove(1, 5)
     expect(block!.candidates).toEqual([
       {...common, outputIndex: 1, amount: 5n, recipientKey: a},

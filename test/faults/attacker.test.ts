@@ -439,7 +439,7 @@ test('a payment that arrived does not fail because the worker stored it with ano
   const lie = [outgoingPayment!.id, txid, raw, `${1n * usdc}`, cheapest]
   await attacker.jobs.query(`select app.store_signed($1, 1, 'effect', $2, $3, $4, 1, $5)`, lie)
   const sent = {txid: txid!, senderKey: treasury.toLowerCase(), nonce, executed: true, fee: 1n}
-  const transfer = {txid: txid!, outputIndex: 1, token: 'USDC', sender: treasury.toLowerCase()}
+  const transfer = {txid: txid!, outputIndex: 1, kind: 'token' as const, token: 'USDC', sender: treasury.toLowerCase()}
   const paid = {...transfer, amount: 99n * usdc, recipientKey: shop.wallet.toLowerCase()}
   expect(await indexed({sent: [sent], candidates: [paid]})).toMatchObject([{txid, success: true}])
   expect(await indexed({sent: [sent], candidates: [{...paid, amount: 1n * usdc}]})).toMatchObject([

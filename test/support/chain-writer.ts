@@ -2,11 +2,14 @@
 // left, inserts those of the new blocks, and updates the store's status row last. For tests that need no node.
 import {createHash} from 'node:crypto'
 import pg from 'pg'
+import type {TransferKind} from '../../indexers/block.ts'
 import type {TestDatabase} from './database.ts'
 
 export interface TestTransfer {
   txid: string
   outputIndex?: number
+  /** Null: as an indexer of the version before. */
+  kind?: TransferKind | null
   token?: string
   amount: bigint
   recipient: string
@@ -157,10 +160,11 @@ export class ChainWriter {
       'insert into chain.block (id, chain, height, hash, parent_hash, time) values ($1, $2, $3, $4, $5, coalesce($6, now()))',
       [`${chain}:${height}`, chain, height, hash, parentHash, time],
     )
-    for (const {txid, outputIndex = 0, token = 'USDC', amount, recipient, sender = '0xSender'} of transfers) {
+    for (const transfer of transfers) {
+      const {txid, outputIndex = 0, kind = 'native', token = 'USDC', amount, recipient, sender = '0xSender'} = transfer
       await this.#client.query(
-        `insert into chain.transfer (id, chain, txid, output_index, block_height, block_hash, block_time, token, amount, sender, recipient)
-         values ($1, $2, $3, $4, $5, $6, coalesce($11, now()), $7, $8, $9, $10)`,
+        `insert into chain.transfer (id, chain, txid, output_index, block_height, block_hash, block_time, token, amount, sender, recipient, transfer_kind)
+         values ($1, $2, $3, $4, $5, $6, coalesce($11, now()), $7, $8, $9, $10, $12)`,
         [
           `${chain}:${txid}:${outputIndex}`,
           chain,
@@ -173,6 +177,7 @@ export class ChainWriter {
           sender,
           recipient,
           time,
+          kind,
         ],
       )
     }

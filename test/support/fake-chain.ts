@@ -97,7 +97,8 @@ export class FakeChain {
       for (let outputIndex = 0; outputIndex < 1 + Math.floor(random() * 3); outputIndex++) {
         const token = random() < 0.5 ? 'ETH' : 'USDC'
         const recipientKey = await this.#recipient()
-        outputs.push({txid, outputIndex, token, amount: this.#amount(), sender: 'someone', recipientKey})
+        const kind = token === 'ETH' ? 'native' : 'token'
+        outputs.push({txid, outputIndex, kind, token, amount: this.#amount(), sender: 'someone', recipientKey})
       }
       this.#pool.push({txid, ours: random() < 0.2, fee: 1000n, outputs, lastHeight})
     }

@@ -29,10 +29,10 @@ begin
       or (t.sender <> w.sender and w.sender <> 'unknown')
   ), written as (
     insert into chain.transfer as t
-      (id, chain, txid, output_index, block_height, block_hash, block_time, token, amount, sender, recipient)
-    select id, chain, txid, output_index, block_height, block_hash, block_time, token, amount, sender, recipient from differs
+      (id, chain, txid, output_index, block_height, block_hash, block_time, token, amount, sender, recipient, transfer_kind)
+    select id, chain, txid, output_index, block_height, block_hash, block_time, token, amount, sender, recipient, transfer_kind from differs
     on conflict (id) do update set block_height = excluded.block_height, block_hash = excluded.block_hash, block_time = excluded.block_time,
-      token = excluded.token, amount = excluded.amount, recipient = excluded.recipient,
+      token = excluded.token, transfer_kind = excluded.transfer_kind, amount = excluded.amount, recipient = excluded.recipient,
       sender = case when excluded.sender = 'unknown' then t.sender else excluded.sender end
   )
   select array(select id from differs where is_new), array(select id from differs where not is_new), (select count(*) from gone),

@@ -41,17 +41,19 @@ begin
       select * from app.deposit d where d.txid = key.txid and d.output_index = key.output_index and d.chain = of_chain offset 0
     ) d
   ), transfer as (
-    select t.id, t.txid, t.output_index, t.recipient, t.sender, t.token, t.amount, t.block_height, t.block_hash
+    select t.id, t.txid, t.output_index, t.recipient, t.sender, t.token, t.amount, t.block_height, t.block_hash,
+      -- null: an indexer of the version before wrote it, which marks protocol income by its index
+      coalesce(t.transfer_kind, case when t.output_index >= 2000000 and t.token not like 'TRC10:%' then 'protocol' end) as transfer_kind
     from key cross join lateral (select * from chain.transfer t where t.id = key.id offset 0) t
     union all
-    select u.id, u.txid, u.output_index, u.recipient, u.sender, u.token, u.amount, null, null
+    select u.id, u.txid, u.output_index, u.recipient, u.sender, u.token, u.amount, null, null, 'native'
     from key cross join lateral (select * from chain.unconfirmed u where u.id = key.id offset 0) u
     where not exists (select from chain.transfer t where t.id = key.id)
   ), net as (
     select d.id as deposit_id, d.status, d.credited, d.version, t.id is not null and (t.block_hash is not null or d.status is distinct from 'final') as alive, d.transfer_id,
       d.amount is distinct from t.amount as changed,
       (d.block_height, d.block_hash) is distinct from (t.block_height, t.block_hash) as moved,
-      d.amount as old_amount, t.txid, t.output_index, t.recipient, t.sender,
+      d.amount as old_amount, t.txid, t.output_index, t.transfer_kind, t.recipient, t.sender,
       coalesce(t.token, d.token) as token, coalesce(t.amount, d.amount) as amount,
       case when t.id is null then d.block_height else t.block_height end as block_height,
       case when t.id is null then d.block_hash else t.block_hash end as block_hash, t.id as live_id
@@ -61,9 +63,9 @@ begin
     where n.alive and (n.deposit_id is null or n.status = 'reorged')
       and exists (select from deposit d where d.transfer_id = n.live_id and d.status = 'final')
   ), created as (
-    insert into app.deposit (chain, txid, output_index, address, merchant_id, user_id, payment_request_id, token, amount, sender, block_height,
+    insert into app.deposit (chain, txid, output_index, transfer_kind, address, merchant_id, user_id, payment_request_id, token, amount, sender, block_height,
       block_hash, status, credited, version)
-    select of_chain, n.txid, n.output_index, a.address, a.merchant_id, a.user_id, a.payment_request_id, n.token, n.amount, n.sender, n.block_height,
+    select of_chain, n.txid, n.output_index, n.transfer_kind, a.address, a.merchant_id, a.user_id, a.payment_request_id, n.token, n.amount, n.sender, n.block_height,
       n.block_hash, 'pending', a.is_provisioned and s.token is not null
         and coalesce((select r.token from app.payment_request r where r.id = a.payment_request_id) = n.token, true), 1
     from net n

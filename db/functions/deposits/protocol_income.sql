@@ -3,14 +3,8 @@
 -- protocol, and only an operator credits or returns it. The ledger has it like any unattributed value, so that it explains what the address holds.
 -- At a treasury it is the operator's own, like everything there.
 --
--- The indexer writes it as transfers whose txid is the hash of their block, with output indexes from 2000000 up, which no transaction has.
+-- The indexer writes it as transfers of the kind protocol, whose txid is the hash of their block.
 -- Invariants: it is never credited when it is first seen, whatever was asked for at its address, and counts for no payment request.
-
-create or replace function app.is_protocol_income(output_index int) returns boolean
-language sql immutable parallel safe
-return output_index >= 2000000;
-comment on function app.is_protocol_income is 'Whether a transfer at this output index was made by the rules of its chain, without a transaction.';
-grant execute on function app.is_protocol_income to sluice_analyst, sluice_api;
 
 create or replace function app.withhold_protocol_income() returns trigger
 language plpgsql set search_path = pg_catalog as $$
@@ -21,4 +15,4 @@ end $$;
 comment on function app.withhold_protocol_income is 'Trigger: a new deposit that is protocol income is not credited.';
 -- A treasury has no merchant to credit.
 create or replace trigger withhold_protocol_income before insert on app.deposit for each row
-  when (new.credited and new.merchant_id is not null and app.is_protocol_income(new.output_index)) execute function app.withhold_protocol_income();
+  when (new.credited and new.merchant_id is not null and new.transfer_kind = 'protocol') execute function app.withhold_protocol_income();

@@ -1,13 +1,13 @@
 -- Why value at an address of ours is credited to no merchant: the first reason that applies. analytics.unattributed reads it.
 
-create or replace function app.unattributed_reason(output_index int, is_known boolean, is_asked_for boolean, token text, asked_token text) returns text
+create or replace function app.why_unattributed(transfer_kind text, is_known boolean, is_asked_for boolean, token text, asked_token text) returns text
 language sql immutable parallel safe
 return case
-  when not is_known then 'unsupported_token' -- first: Tron's TRC-10 in internal transactions has such output indexes, too, and what a protocol pays is the coin
-  when app.is_protocol_income(output_index) then 'protocol'
+  when transfer_kind = 'protocol' then 'protocol'
+  when not is_known then 'unsupported_token'
   when not is_asked_for then 'chain_not_requested'
   when token <> asked_token then 'wrong_token'
   else 'enabled_later'
 end;
-comment on function app.unattributed_reason is 'Why value is credited to no merchant: protocol, unsupported_token, chain_not_requested, wrong_token or enabled_later. is_asked_for: the address was asked for on its chain; asked_token: the token that its payment request asked for, null for a user''s.';
-grant execute on function app.unattributed_reason to sluice_analyst;
+comment on function app.why_unattributed is 'Why value is credited to no merchant: protocol, unsupported_token, chain_not_requested, wrong_token or enabled_later. is_asked_for: the address was asked for on its chain; asked_token: the token that its payment request asked for, null for a user''s.';
+grant execute on function app.why_unattributed to sluice_analyst;

@@ -1,4 +1,4 @@
--- Value that is credited to no merchant, with the reason (app.unattributed_reason) and an operator's decision.
+-- Value that is credited to no merchant, with the reason (app.why_unattributed) and an operator's decision.
 --
 -- Value that was credited at a user's address is a deposit and is not here. Value that was credited at a payment request's address is neither a
 -- deposit of a user nor a receipt. It stays here, because otherwise no view would show it.
@@ -7,18 +7,18 @@ select
   app.public_id('dep', d.id) as deposit_id,
   app.public_id('mer', d.merchant_id) as merchant_id, m.name as merchant_name, m.prefix as merchant_prefix,
   app.public_id('usr', d.user_id) as user_id, u.external_ref as user_external_ref,
-  app.unattributed_reason(d.output_index, a.token is not null, w.is_provisioned, d.token, r.token) as reason,
+  app.why_unattributed(d.transfer_kind, a.token is not null, w.is_provisioned, d.token, r.token) as reason,
   d.chain, d.token, analytics.coins(d.amount, a.decimals) as amount, d.amount as amount_base_units,
   d.status, d.sender, d.address, d.txid, d.output_index, d.block_height, d.created_at, d.finalised_at,
   o.decision, o.decided_at, o.destination as returned_to, s.txid as return_txid, s.final_at as returned_at,
   r.external_id as payment_request_external_id,
   x.deposit_id is not null or y.token is not null and a.token is null as dismissed
 from (
-  select id, merchant_id, user_id, payment_request_id, chain, token, amount, status, sender, address, txid, output_index, block_height, created_at,
+  select id, merchant_id, user_id, payment_request_id, chain, token, amount, status, sender, address, txid, output_index, transfer_kind, block_height, created_at,
     finalised_at
   from app.deposit where not credited
   union all
-  select c.id, c.merchant_id, c.user_id, c.payment_request_id, c.chain, c.token, c.amount, c.status, c.sender, c.address, c.txid, c.output_index,
+  select c.id, c.merchant_id, c.user_id, c.payment_request_id, c.chain, c.token, c.amount, c.status, c.sender, c.address, c.txid, c.output_index, c.transfer_kind,
     c.block_height, c.created_at, c.finalised_at
   from app.unattributed_decision o join app.deposit c on c.id = o.deposit_id where o.decision = 'credit' and c.payment_request_id is not null
 ) d

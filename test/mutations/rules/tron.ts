@@ -190,7 +190,7 @@ export const tron: Mutation[] = [
     file: 'indexers/tron/read-block.ts',
     from: '  if (type !== contractTypes.transferAsset) return []',
     to: `  if (type === contractTypes.trigger)
-    return [{from: message.bytes(1), to: message.bytes(2), outputIndex: 0, token: native, amount: message.integer(3)}]
+    return [{from: message.bytes(1), to: message.bytes(2), outputIndex: 0, kind: 'native', token: native, amount: message.integer(3)}]
   if (type !== contractTypes.transferAsset) return []`,
     tests: ['indexers/tron/source.test.ts', 'indexers/tron/read-block.test.ts'],
   },

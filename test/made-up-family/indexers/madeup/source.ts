@@ -87,7 +87,7 @@ export class MadeUpSource implements ChainSource {
     const read = transactions.map(parseTransaction).map(one => ({...one, executed: !failed.includes(one.txid)}))
     const candidates = read.flatMap(({txid, executed, from: sender, outputs}) =>
       (executed ? outputs : []).map(({to: recipientKey, amount}, outputIndex) => {
-        return {txid, outputIndex, token, amount: BigInt(amount), sender, recipientKey}
+        return {txid, outputIndex, kind: 'native' as const, token, amount: BigInt(amount), sender, recipientKey}
       }),
     )
     const sent = read.map(({txid, from: senderKey, executed}) => ({txid, senderKey, executed, fee}))
