@@ -25,7 +25,7 @@ import {ChainCursor} from '../indexers/cursor.ts'
 import {advanceFinality} from '../indexers/finality.ts'
 import {Follower} from '../indexers/follow.ts'
 import {writeBlocks} from '../indexers/match.ts'
-import {ChainDatabase} from '../indexers/store.ts'
+import {ChainDatabase} from '../indexers/subsquid/store.ts'
 import {type Bench, provisionMade, withDatabase} from './database.ts'
 import type {Result} from './result.ts'
 

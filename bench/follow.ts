@@ -10,7 +10,7 @@ import {ChainCursor} from '../indexers/cursor.ts'
 import {advanceFinality} from '../indexers/finality.ts'
 import {type ChainSource, Follower, type FollowOptions, follow as followUntil} from '../indexers/follow.ts'
 import {writeBlocks} from '../indexers/match.ts'
-import {ChainDatabase} from '../indexers/store.ts'
+import {ChainDatabase} from '../indexers/subsquid/store.ts'
 import {type Bench, provisionMade, withDatabase} from './database.ts'
 import type {Result} from './result.ts'
 

@@ -81,7 +81,7 @@ export function entitySchemas(sdl: string): EntitySchema[] {
     return new EntitySchema({
       name: target.name,
       target,
-      tableName: snakeCase(target.name), // no schema: the store's rollback writes bare names (see store.ts)
+      tableName: snakeCase(target.name), // no schema: the store's rollback writes bare names (see subsquid/store.ts)
       columns: Object.fromEntries(columns),
     })
   })

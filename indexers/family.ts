@@ -8,7 +8,7 @@ import type {ReadBlock} from './block.ts'
 import type {BlockRef, ChainCursor} from './cursor.ts'
 import type {FinalitySource} from './finality.ts'
 import type {LapseSource} from './lapses.ts'
-import type {ChainDatabase} from './store.ts'
+import type {ChainDatabase} from './subsquid/store.ts'
 
 export interface IndexerFamily<Settings = ChainSettings> {
   openReader(settings: Settings, options: ReaderOptions): ChainReader

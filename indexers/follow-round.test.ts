@@ -11,7 +11,7 @@ import {threshold} from './finality.ts'
 import {CannotFollow, type ChainSource, Follower, type FollowOptions, follow} from './follow.ts'
 import {writeBlocks} from './match.ts'
 import {resume} from './resume.ts'
-import {ChainDatabase} from './store.ts'
+import {ChainDatabase} from './subsquid/store.ts'
 
 const chain = 'ETH'
 const horizon = 4

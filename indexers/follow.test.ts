@@ -17,7 +17,7 @@ import {advanceFinality, threshold} from './finality.ts'
 import {CannotFollow, Follower, type FollowOptions, follow} from './follow.ts'
 import {writeBlocks} from './match.ts'
 import {resume} from './resume.ts'
-import {ChainDatabase} from './store.ts'
+import {ChainDatabase} from './subsquid/store.ts'
 
 const chain = 'ETH'
 const seeds = Number(process.env.FOLLOW_SEEDS ?? 4)

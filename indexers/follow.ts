@@ -22,7 +22,7 @@ import type {BlockRef, ChainCursor, Cursor} from './cursor.ts'
 import type {ChainView} from './family.ts'
 import {threshold} from './finality.ts'
 import {failedRounds} from './metrics.ts'
-import type {ChainDatabase} from './store.ts'
+import type {ChainDatabase} from './subsquid/store.ts'
 import {whyOf} from './waits.ts'
 
 /** What a chain must provide to be followed. Every call ends within a timeout of its own; any response may be stale or wrong. */

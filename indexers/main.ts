@@ -19,7 +19,7 @@ import {writeBlocks} from './match.ts'
 import {active, beginCounting, reorgCounter} from './metrics.ts'
 import {resume} from './resume.ts'
 import {becomeActive, openLock} from './standby.ts'
-import {ChainDatabase} from './store.ts'
+import {ChainDatabase} from './subsquid/store.ts'
 import {watch} from './watch.ts'
 
 /** Exit code that asks the supervisor for a restart. */

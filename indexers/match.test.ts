@@ -7,7 +7,7 @@ import {type TestDatabase, testDatabase} from '../test/support/database.ts'
 import {makeMerchant, makeUser} from '../test/support/people.ts'
 import type {Candidate, ReadBlock, SentTransaction} from './block.ts'
 import {writeBlocks} from './match.ts'
-import {ChainDatabase} from './store.ts'
+import {ChainDatabase} from './subsquid/store.ts'
 
 let db: TestDatabase
 let merchantId: string

@@ -2,19 +2,19 @@
 // writing transaction (look-up.ts), and nothing else is stored. If a block does not link to the one below it, nothing of its batch is written.
 // Changes to unconfirmed payments are written together with the block that causes them.
 import type {Store} from '@subsquid/typeorm-store'
-import type {EntityManager} from 'typeorm'
 import {RetryableError} from '../base/errors.ts'
 import {at, type ReadBlock, spendsIn, type WriteOptions} from './block.ts'
 import {confirmedTxsIn, noteMoved} from './confirmed-txs.ts'
 import {Block, Transfer} from './entities.ts'
 import {type Found, lookUp, type Query} from './look-up.ts'
+import {queryOf} from './subsquid/store.ts'
 
 /** Inserts blocks, in ascending order and without holes, through the store. Throws RetryableError if they do not link. */
 export async function writeBlocks(store: Store, blocks: ReadBlock[], options: WriteOptions): Promise<void> {
   const first = blocks[0]
   if (!first) return
   const {chain} = options
-  const query: Query = (sql, values) => (store as unknown as {em(): EntityManager}).em().query(sql, values) // private; we only read through it
+  const query = queryOf(store)
   const found = await lookUp(query, chain, blocks)
   assertLinked(blocks, found.parentHash)
 

@@ -12,7 +12,7 @@ import type {HistorySource} from './family.ts'
 import {writeBlocks} from './match.ts'
 import type {Reindexed} from './reindex/runs.ts'
 import {type ReindexOptions, reindex} from './reindex.ts'
-import {ChainDatabase} from './store.ts'
+import {ChainDatabase} from './subsquid/store.ts'
 
 const chain = 'ETH'
 const heights = 30

@@ -17,7 +17,7 @@ import {ChainCursor} from '../cursor.ts'
 import {advanceFinality} from '../finality.ts'
 import {Follower} from '../follow.ts'
 import {writeBlocks} from '../match.ts'
-import {ChainDatabase} from '../store.ts'
+import {ChainDatabase} from '../subsquid/store.ts'
 import {AddressFeed} from './addresses.ts'
 import {ElectrumSource} from './electrum-source.ts'
 

@@ -7,30 +7,10 @@ import type {RpcClient} from '@subsquid/rpc-client'
 import {RetryableError} from '../../base/errors.ts'
 import type {Logger} from '../../base/log.ts'
 import type {BlockRef} from '../cursor.ts'
+import {type BlockSource, isInconsistent, type Navigate, replace} from '../subsquid/source.ts'
 import type {FetchedBlock, StreamedBlock} from './block.ts'
 import {type Header, headerCall, readHeader} from './header.ts'
 import type {Reading} from './reading.ts'
-
-/** Reads the blocks up to a head and writes them. Rejects with a consistency error if the node contradicts itself; the node is then asked again. */
-type Navigate = (head: BlockRef) => Promise<void>
-
-interface Place {
-  height: number
-  top: {height: number}[]
-}
-
-/** The source of evm-processor's blocks; private in 1.27.3. */
-export interface HeadSource {
-  /** The height N blocks below the head. Blocks above it can be undone. */
-  getFinalizedHeight(): Promise<number>
-  processHotBlocks(requests: object[], from: Place, write: (update: Update) => Promise<void>): Promise<void>
-  subscribeNewHeads(): {take(): Promise<BlockRef | Error | undefined>}
-}
-
-interface Update {
-  blocks: StreamedBlock[]
-  baseHead: {height: number}
-}
 
 export interface HeadOptions {
   client: RpcClient
@@ -43,19 +23,21 @@ export interface HeadOptions {
   log: Logger
 }
 
+type Source = BlockSource<StreamedBlock>
+
 /** How many blocks above the newest one are read at once; the processor reads as many. */
 const stepBlocks = 10
 
 /** Replaces the processor's own polling of heads, while it catches up and afterwards. */
-export function followBelievedHeads(source: HeadSource, options: HeadOptions): void {
+export function followBelievedHeads(source: Source, options: HeadOptions): void {
   const getFinalizedHeight = finalizedHeights(options)
   const read = source.processHotBlocks.bind(source)
   const {complete, reading} = options
-  const processHotBlocks: HeadSource['processHotBlocks'] = (requests, from, write) => {
+  const processHotBlocks: Source['processHotBlocks'] = (requests, from, write) => {
     let newest = from.top.at(-1)?.height ?? from.height
     const follow = (navigate: Navigate) => followHeads(source, navigate, () => newest, options)
-    Object.assign(source, {
-      subscription: follow, // the processor's own two loops; private, too
+    replace(source, {
+      subscription: follow, // the processor's own two loops
       polling: follow,
       getFinalizedHeight: async () => newest - options.horizonBlocks, // used only by a metric that is not served
     })
@@ -65,7 +47,7 @@ export function followBelievedHeads(source: HeadSource, options: HeadOptions): v
       newest = (update.blocks.at(-1)?.header ?? update.baseHead).height
     })
   }
-  Object.assign(source, {getFinalizedHeight, processHotBlocks})
+  replace(source, {getFinalizedHeight, processHotBlocks})
 }
 
 /** While the processor catches up: N below the highest head that had N linked blocks below it. */
@@ -85,7 +67,7 @@ function finalizedHeights(options: HeadOptions): () => Promise<number> {
 
 /** Once it has caught up. */
 async function followHeads(
-  source: HeadSource,
+  source: Source,
   navigate: Navigate,
   newest: () => number,
   options: HeadOptions,
@@ -117,7 +99,7 @@ async function followHeads(
 }
 
 /** A subscription reports only the next head, and may end, noticed or not. So the head is also polled now and then. */
-async function* namedHeads(source: HeadSource, options: HeadOptions): AsyncGenerator<BlockRef> {
+async function* namedHeads(source: Source, options: HeadOptions): AsyncGenerator<BlockRef> {
   const {client, intervalMs, log} = options
   let subscription = client.supportsNotifications() ? source.subscribeNewHeads() : undefined
   let next = subscription?.take()
@@ -184,8 +166,4 @@ async function quietly<T>(asked: Promise<T>, {reading}: HeadOptions): Promise<T 
 function doubt({height}: BlockRef, {reading}: HeadOptions): Promise<void> {
   const what = `the node reports the head ${height} but lacks the blocks below it; the head is ignored`
   return reading.fails(new RetryableError(what))
-}
-
-function isInconsistent(error: unknown): boolean {
-  return error instanceof Error && '__sqd_data_consistency_error' in error
 }

@@ -2,7 +2,6 @@
 // receipts, logs, withdrawals and, if enabled, call traces. An incomplete block (whole.ts) is refused and read again.
 
 import {EvmBatchProcessor} from '@subsquid/evm-processor'
-import {setRootSink} from '@subsquid/logger'
 import type {RpcClient} from '@subsquid/rpc-client'
 import {RetryableError} from '../../base/errors.ts'
 import type {Logger} from '../../base/log.ts'
@@ -10,12 +9,12 @@ import {openRpc} from '../../chains/evm/client.ts'
 import type {EvmSettings} from '../../chains/evm/settings.ts'
 import type {ReadBlock} from '../block.ts'
 import type {ReaderOptions} from '../family.ts'
-import {nodeErrors} from '../metrics.ts'
+import {asInconsistent, type BlockSource, openSource, replace, routeLogs} from '../subsquid/source.ts'
 import {type FetchedBlock, type RpcWithdrawals, readWithdrawals, type StreamedBlock} from './block.ts'
 import {fetchRange} from './catch-up.ts'
-import {followBelievedHeads, type HeadSource} from './heads.ts'
+import {followBelievedHeads} from './heads.ts'
 import {protocolIncome} from './protocol-income.ts'
-import {type FinalSource, Reading, readFinalPatiently} from './reading.ts'
+import {Reading, readFinalPatiently} from './reading.ts'
 import {sentIn, transfersOf} from './transfers.ts'
 import {assertWhole} from './whole.ts'
 
@@ -59,8 +58,8 @@ export function runProcessor(
 ): void {
   const {chain, traces} = settings
   const client = openStream(settings, attemptsOfStream)
-  const processor = processorOf(settings, client, log).setFinalityConfirmation(chain.rollbackHorizonBlocks)
-  const source = sourceOf(processor)
+  const processor = processorOf(settings, log).setFinalityConfirmation(chain.rollbackHorizonBlocks)
+  const {source} = openSource<StreamedBlock>(processor, client)
   const complete = (blocks: StreamedBlock[]) => completed(client, blocks, settings)
   const {rollbackHorizonBlocks: horizonBlocks, pollIntervalMs: intervalMs} = chain
   const reading = new Reading(cursor, log)
@@ -87,10 +86,10 @@ export async function* readTraced(
   log: Logger,
 ): AsyncIterable<ReadBlock[]> {
   const client = openStream(settings, 5)
-  const processor = processorOf(settings, client, log).setFinalityConfirmation(0).setBlockRange(range)
-  const {getBatchRequests} = processor as unknown as Internals
+  const processor = processorOf(settings, log).setFinalityConfirmation(0).setBlockRange(range)
+  const {source, requests} = openSource<StreamedBlock>(processor, client)
   try {
-    for await (const {blocks} of sourceOf(processor).getFinalizedBlocks(getBatchRequests.call(processor), true)) {
+    for await (const {blocks} of source.getFinalizedBlocks(requests, true)) {
       const fetched = await completed(client, blocks, settings)
       yield fetched.map(block => readBlock(block, settings))
     }
@@ -107,7 +106,7 @@ function openStream({rpcUrl}: EvmSettings, retryAttempts: number): RpcClient {
   return openRpc(rpcUrl!, {timeoutMs: 30_000, capacity: 10, retryAttempts, log: undefined})
 }
 
-function processorOf({chain, rpcUrl, traces}: EvmSettings, client: RpcClient, log: Logger) {
+function processorOf({chain, rpcUrl, traces}: EvmSettings, log: Logger) {
   routeLogs(log, chain.code)
   const processor = new EvmBatchProcessor()
     .setRpcEndpoint(rpcUrl!)
@@ -120,8 +119,6 @@ function processorOf({chain, rpcUrl, traces}: EvmSettings, client: RpcClient, lo
     .addTransaction({})
     .addLog({})
   if (traces !== 'off') processor.addTrace({type: ['call', 'create', 'suicide']})
-  withoutMetricsServer(processor)
-  Object.assign(processor, {getChainRpcClient: () => client}) // private in 1.27.3; its own client asks for batches that nodes refuse
   return processor
 }
 
@@ -152,32 +149,13 @@ async function completed(client: RpcClient, blocks: StreamedBlock[], {traces}: E
     )
     return blocks.map(block => added.get(block) ?? (block as FetchedBlock))
   } catch (error) {
-    throw Object.assign(error as Error, {__sqd_data_consistency_error: true}) // near the head, the processor then reads the block again
+    throw asInconsistent(error) // near the head, the processor then reads the block again
   }
 }
 
-// run() would serve its own metrics on a random port of every interface.
-function withoutMetricsServer(processor: object): void {
-  const silent = {addChainRpcMetrics() {}, addRunnerMetrics() {}, serve: async () => ({port: 0})}
-  Object.assign(processor, {getPrometheusServer: () => silent}) // private in 1.27.3
-}
-
-// The interface between evm-processor's runner and its source of blocks; private in 1.27.3.
-interface Internals {
-  getHotDataSource(): HeadSource & FinalSource & {rpc: {props: object}}
-  getBatchRequests(): {range: {from: number}}[]
-}
-
-// evm-processor finds out once whether the node has receipts by block, and takes any failure for a no: then it asks for each receipt alone, for ever.
-function sourceOf(processor: object): HeadSource & FinalSource {
-  const source = (processor as Internals).getHotDataSource()
-  Object.assign(source.rpc.props, {getReceiptsMethod: async () => 'eth_getBlockReceipts'})
-  return source
-}
-
 // Replaces the stage that fetches blocks below the rollback horizon (see catch-up.ts).
-function withLeanCatchUp(source: HeadSource & FinalSource, client: RpcClient): void {
-  const getFinalizedBlocks = async function* ([request]: {range: {from: number}}[]) {
+function withLeanCatchUp(source: BlockSource<StreamedBlock>, client: RpcClient): void {
+  const getFinalizedBlocks: typeof source.getFinalizedBlocks = async function* ([request]) {
     let from = request!.range.from
     for (let to = await source.getFinalizedHeight(); from <= to; to = await source.getFinalizedHeight()) {
       for await (const blocks of fetchRange(client, from, to)) {
@@ -186,16 +164,5 @@ function withLeanCatchUp(source: HeadSource & FinalSource, client: RpcClient): v
       }
     }
   }
-  Object.assign(source, {getFinalizedBlocks})
-}
-
-function routeLogs(log: Logger, chain: string): void {
-  setRootSink(({level, msg, ns, err, time: _, ...rest}) => {
-    const detail = {subsquid: ns, ...rest, ...(err ? {error: String((err as Error).message ?? err)} : {})}
-    if (level >= 3) nodeErrors.inc({chain})
-    if (level >= 5) throw err // otherwise Subsquid would end the process with code 1; so it ends as with any other error
-    if (level === 4) log.error(detail, msg)
-    else if (level === 3) log.warn(detail, msg)
-    else log.debug(detail, msg)
-  })
+  replace(source, {getFinalizedBlocks})
 }

@@ -1,11 +1,11 @@
 // What happens when blocks of an EVM chain cannot be read. Promises: a failure of the node ends nothing: it is what the chain waits for (waits.ts), until
 // blocks are read again. A failure to write is none of the node's, and is thrown.
-import {AssertionError} from 'node:assert'
 import {setTimeout as sleep} from 'node:timers/promises'
 import type {Logger} from '../../base/log.ts'
 import {failureOf} from '../../db/failure.ts'
 import type {ChainCursor} from '../cursor.ts'
 import {nodeErrors} from '../metrics.ts'
+import {type BatchRequest, type BlockSource, isTooDeepFork, replace} from '../subsquid/source.ts'
 import {whyOf} from '../waits.ts'
 import type {FetchedBlock, StreamedBlock} from './block.ts'
 import {refusalIn} from './refusals.ts'
@@ -31,7 +31,7 @@ export class Reading {
 
   /** Resolves when the failure is told; throws it if it is not the node's. `above`: the newest block that was read. */
   async fails(error: unknown, above?: number): Promise<void> {
-    if (this.#ofWriting.has(error as object) || failureOf(error) || needsAnotherStart(error)) throw error
+    if (this.#ofWriting.has(error as object) || failureOf(error) || isTooDeepFork(error)) throw error // the next start sees how deep (resume.ts)
     const {chain} = this.#cursor
     const refusal = refusalIn(error, chain, above)
     nodeErrors.inc({chain})
@@ -50,31 +50,14 @@ export class Reading {
   }
 }
 
-/**
- * evm-processor asserts that a fork is no deeper than it can undo; the next start sees how deep it is (resume.ts). Whatever else goes wrong while blocks are
- * read comes from what the node sent, however evm-processor says it.
- */
-function needsAnotherStart(error: unknown): boolean {
-  return error instanceof AssertionError && /util-internal-ingest-tools/.test(error.stack ?? '')
-}
-
-interface Batch {
-  blocks: StreamedBlock[]
-}
-
-/** evm-processor's source of blocks below the rollback horizon; private in 1.27.3. */
-export interface FinalSource {
-  getFinalizedBlocks(requests: {range: {from: number}}[], stopOnHead?: boolean): AsyncIterable<Batch>
-}
-
 /** Reads these blocks, completed, for as long as it takes: after each failure of the node, from where it was. */
 export function readFinalPatiently(
-  source: FinalSource,
+  source: BlockSource<StreamedBlock>,
   complete: (blocks: StreamedBlock[]) => Promise<FetchedBlock[]>,
   {reading, retryMs}: {reading: Reading; retryMs: number},
 ): void {
   const read = source.getFinalizedBlocks.bind(source)
-  const getFinalizedBlocks: FinalSource['getFinalizedBlocks'] = async function* (requests, stopOnHead) {
+  const getFinalizedBlocks: typeof source.getFinalizedBlocks = async function* (requests, stopOnHead) {
     let next = requests[0]!.range.from
     for (let pauseMs = retryMs; ; pauseMs = Math.min(2 * pauseMs, longestPauseMs)) {
       try {
@@ -92,9 +75,9 @@ export function readFinalPatiently(
       }
     }
   }
-  Object.assign(source, {getFinalizedBlocks})
+  replace(source, {getFinalizedBlocks})
 }
 
-function from(requests: {range: {from: number}}[], height: number): {range: {from: number}}[] {
+function from(requests: BatchRequest[], height: number): BatchRequest[] {
   return requests.map(request => ({...request, range: {...request.range, from: Math.max(request.range.from, height)}}))
 }

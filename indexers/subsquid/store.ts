@@ -1,13 +1,21 @@
 // The store of one chain: Subsquid's typeorm-store on tables that db/ owns. Promises: one transaction writes the rows of a block, the cursor, and
-// what is needed to undo the block. The isolation level is READ COMMITTED, guarded by the status row's nonce.
+// what is needed to undo the block. The isolation level is READ COMMITTED, guarded by the status row's nonce. README.md lists what is private.
 import {Store, TypeormDatabase} from '@subsquid/typeorm-store'
 import {DataSource, type EntityManager} from 'typeorm'
-import {fromDatabase, noteOfDatabase} from '../db/failure.ts'
-import {Client} from '../db/pool.ts'
-import {entities} from './entities.ts'
-import {batchDuration, noteInserts} from './metrics.ts'
+import {fromDatabase, noteOfDatabase} from '../../db/failure.ts'
+import {Client} from '../../db/pool.ts'
+import {entities} from '../entities.ts'
+import type {Query} from '../look-up.ts'
+import {batchDuration, noteInserts} from '../metrics.ts'
 
-/** Runs a transaction and retries it if necessary; private in 1.9.2. */
+/** Private in typeorm-store. */
+interface Internals {
+  /** Reads where the store is, and makes its tables. */
+  initTransaction(manager: EntityManager): Promise<unknown>
+  getState(manager: EntityManager): Promise<unknown>
+  /** Runs a transaction, and retries it if necessary. */
+  submit: Submit
+}
 type Submit = (work: (manager: EntityManager) => Promise<void>) => Promise<void>
 
 /** The schema of the store's bookkeeping for a chain (chain.install makes it). */
@@ -21,15 +29,16 @@ export class ChainDatabase extends TypeormDatabase {
     super({supportHotBlocks: true, stateSchema: stateSchema(chain), isolationLevel: 'READ COMMITTED'})
     this.#url = url
     this.#chain = chain
-    // The original runs CREATE and ALTER statements. Our role may not run them, and the tables do not need them: only the state is read.
-    Object.assign(this, {initTransaction: (manager: EntityManager) => this.#readState(manager)})
-    const {submit} = this as unknown as {submit: Submit}
-    Object.assign(this, {submit: (work => this.#counted(submit, work)) satisfies Submit})
+    const {submit} = this.#inside
+    Object.assign(this, {
+      // The original runs CREATE and ALTER statements. Our role may not run them, and the tables do not need them: only the state is read.
+      initTransaction: manager => this.#inside.getState(manager),
+      submit: work => this.#counted(submit, work),
+    } satisfies Partial<Internals>)
   }
 
-  #readState(manager: EntityManager): Promise<unknown> {
-    const store = this as unknown as {getState(manager: EntityManager): Promise<unknown>} // private in 1.9.2
-    return store.getState(manager)
+  get #inside(): Internals {
+    return this as unknown as Internals
   }
 
   /**
@@ -37,8 +46,7 @@ export class ChainDatabase extends TypeormDatabase {
    * have no effect.
    */
   async replace(heights: number[], write: (store: Store) => Promise<void>): Promise<void> {
-    const {submit} = this as unknown as {submit: Submit}
-    await submit(async manager => {
+    await this.#inside.submit(async manager => {
       for (const [table, height] of [
         ['transfer', 'block_height'],
         ['confirmed_tx', 'block_height'],
@@ -74,4 +82,10 @@ export class ChainDatabase extends TypeormDatabase {
     })
     return fromDatabase(source.initialize())
   }
+}
+
+/** Runs statements in the transaction in which this store writes. */
+export function queryOf(store: Store): Query {
+  const {em} = store as unknown as {em(): EntityManager} // private
+  return (sql, values) => em.call(store).query(sql, values)
 }
