@@ -4,7 +4,7 @@
 // be away, within five seconds.
 import pg from 'pg'
 import type {Logger} from '../base/log.ts'
-import {openPool, type Pool} from '../db/pool.ts'
+import {openPool, type Pool} from '../db/client/pool.ts'
 
 export interface Statement {
   readonly name: string

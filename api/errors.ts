@@ -4,7 +4,7 @@ import type {FastifyError} from 'fastify'
 import type pg from 'pg'
 import type {z} from 'zod'
 import {whatIsWrong} from '../base/wrong-value.ts'
-import {failureOf} from '../db/failure.ts'
+import {failureOf} from '../db/client/failure.ts'
 import {type AnyErrorCode, type ErrorCode, statusOf} from './error-codes.ts'
 import {whyUnknown} from './query.ts'
 

@@ -7,9 +7,9 @@ import type {IncomingHttpHeaders} from 'node:http'
 import {setTimeout as sleep} from 'node:timers/promises'
 import type {Logger} from '../base/log.ts'
 import type {Scope} from '../base/scopes.ts'
-import {inWords} from '../db/failure.ts'
-import {type Held, holdConnection} from '../db/held-connection.ts'
-import type {Outage} from '../db/outage.ts'
+import {inWords} from '../db/client/failure.ts'
+import {type Held, holdConnection} from '../db/client/held-connection.ts'
+import type {Outage} from '../db/client/outage.ts'
 import {type Database, statement} from './database.ts'
 
 const cacheMs = 5_000

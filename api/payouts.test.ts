@@ -2,7 +2,7 @@
 // take its steps (test/support/payouts.ts).
 import {afterAll, beforeAll, expect, test} from 'vitest'
 import {readSettings} from '../chains/settings.ts'
-import {writeAssets} from '../db/assets.ts'
+import {writeAssets} from '../db/migrate/assets.ts'
 import {type Api, Client, fillPool, makeKey, type Reply, startApi} from '../test/support/api.ts'
 import {ChainWriter} from '../test/support/chain-writer.ts'
 import {type TestDatabase, testDatabase} from '../test/support/database.ts'

@@ -1,5 +1,5 @@
 // Why a payment waits, is refused, or fails: one entry for each reason, and nothing else knows what a reason means. From here come the types of reasons in
-// the code, the table app.reason (db/reasons.ts writes it), `waiting` and `error` of the API, what `payout show` says, the tables in docs/, and the lists in the
+// the code, the table app.reason (db/migrate/reasons.ts writes it), `waiting` and `error` of the API, what `payout show` says, the tables in docs/, and the lists in the
 // alarms (npm run snapshot writes these; a test compares them).
 
 /** What a merchant reads while a payout waits: the code, and its message. About the treasury it says that it is short, never by how much. */

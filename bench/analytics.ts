@@ -6,7 +6,7 @@
 import {readFileSync} from 'node:fs'
 import pg from 'pg'
 import {documentFile, queriesOf} from '../db/examples/examples.ts'
-import {roleUrl} from '../db/migrate.ts'
+import {roleUrl} from '../db/migrate/migrate.ts'
 import {fillYear} from './analytics-data.ts'
 import {withDatabase} from './database.ts'
 import type {Result} from './result.ts'

@@ -15,7 +15,7 @@ import {columnsOf} from '../api/page.ts'
 import {balancesOf} from '../api/routes/balances.ts'
 import {depositFields, depositJoins} from '../api/routes/deposits.ts'
 import {newKey} from '../base/api-key.ts'
-import {roleUrl} from '../db/migrate.ts'
+import {roleUrl} from '../db/migrate/migrate.ts'
 import {withDatabase} from './database.ts'
 import {type Result, ratio} from './result.ts'
 

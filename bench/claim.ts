@@ -3,7 +3,7 @@
 // the claimed rows. In transactions like the worker's, with fsync on.
 import {setTimeout as sleep} from 'node:timers/promises'
 import pg from 'pg'
-import {roleUrl} from '../db/migrate.ts'
+import {roleUrl} from '../db/migrate/migrate.ts'
 import {type Bench, provision, withDatabase} from './database.ts'
 
 const perTransaction = 10_000

@@ -13,7 +13,7 @@ import {addressOfScript, scripthashOf, scriptOfAddress} from '../chains/bitcoin/
 import {bitcoinSettings} from '../chains/bitcoin/settings.ts'
 import type {ChainSettings} from '../chains/families.ts'
 import {readSettings} from '../chains/settings.ts'
-import {roleUrl} from '../db/migrate.ts'
+import {roleUrl} from '../db/migrate/migrate.ts'
 import {families} from '../devnet/families.ts'
 import {startDevnet} from '../devnet/start.ts'
 import {compareAll} from '../jobs/audit/compare.ts'

@@ -3,8 +3,8 @@ import {chmodSync, mkdtempSync, rmSync} from 'node:fs'
 import {tmpdir} from 'node:os'
 import path from 'node:path'
 import pg from 'pg'
-import {startPostgres} from '../db/embedded.ts'
-import {migrate} from '../db/migrate.ts'
+import {migrate} from '../db/migrate/migrate.ts'
+import {startPostgres} from '../db/server/embedded.ts'
 
 export interface Bench {
   ownerUrl: string

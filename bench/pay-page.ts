@@ -8,7 +8,7 @@ import {setTimeout as sleep} from 'node:timers/promises'
 import autocannon from 'autocannon'
 import {z} from 'zod'
 import {newKey} from '../base/api-key.ts'
-import {roleUrl} from '../db/migrate.ts'
+import {roleUrl} from '../db/migrate/migrate.ts'
 import {withDatabase} from './database.ts'
 import type {Result} from './result.ts'
 

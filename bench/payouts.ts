@@ -14,7 +14,7 @@ import {encodeFunctionData, erc20Abi, getAddress, type Hex, keccak256} from 'vie
 import {z} from 'zod'
 import {newKey} from '../base/api-key.ts'
 import {readSettings} from '../chains/settings.ts'
-import {roleUrl} from '../db/migrate.ts'
+import {roleUrl} from '../db/migrate/migrate.ts'
 import type {EvmClient} from '../devnet/evm/client.ts'
 import {accounts, chainIds, multisendAddress, usdcAddress} from '../devnet/evm/constants.ts'
 import {families} from '../devnet/families.ts'

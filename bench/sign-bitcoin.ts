@@ -7,7 +7,7 @@ import {payments, script, Transaction} from 'bitcoinjs-lib'
 import * as secp256k1 from 'tiny-secp256k1'
 import {type Input, signTransaction} from '../custody/bitcoin/sign.ts'
 import {families} from '../custody/families.ts'
-import {type KeyPath, localKeys} from '../custody/keys.ts'
+import {type KeyPath, localKeys} from '../custody/keys/key-store.ts'
 import type {Result} from './result.ts'
 
 const phrase = 'test test test test test test test test test test test junk'

@@ -2,7 +2,7 @@
 // older than its database; restoring never overwrites anything.
 //
 //   backup.json     when it was made, the password of the database's owner, and the dashboard's secret, if npm start made one. Mode 0600
-//   data/           the database: a copy of the cluster (db/base-backup.ts)
+//   data/           the database: a copy of the cluster (db/server/base-backup.ts)
 //   custody.backup  the encrypted seed and the journal of what was signed (sluice custody backup)
 import {execFile} from 'node:child_process'
 import {existsSync, mkdirSync, readFileSync, rmSync} from 'node:fs'
@@ -11,10 +11,10 @@ import {fileURLToPath} from 'node:url'
 import {z} from 'zod'
 import {PermanentError} from '../base/errors.ts'
 import {dashboardSecretFile, lockHome, readIfThere, writeWhole} from '../base/home.ts'
-import {copyCluster, copyStopped} from '../db/base-backup.ts'
-import {findCluster, placeCluster, startPostgres} from '../db/embedded.ts'
-import {migrate} from '../db/migrate.ts'
-import {withClient} from '../db/pool.ts'
+import {withClient} from '../db/client/pool.ts'
+import {migrate} from '../db/migrate/migrate.ts'
+import {copyCluster, copyStopped} from '../db/server/base-backup.ts'
+import {findCluster, placeCluster, startPostgres} from '../db/server/embedded.ts'
 
 const Facts = z.object({
   sluice_backup: z.literal(1),

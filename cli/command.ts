@@ -11,7 +11,7 @@ import {type ChainSettings, hasNode} from '../chains/families.ts'
 import {AddressError} from '../chains/family.ts'
 import {type Asset, type ChainCode, chainCodes} from '../chains/registry.ts'
 import {factsOf, readSettings, type Settings, settingsFrom} from '../chains/settings.ts'
-import {fromDatabase, inWords} from '../db/failure.ts'
+import {fromDatabase, inWords} from '../db/client/failure.ts'
 import {type Report, show} from './output.ts'
 
 /** How long a command waits for a service that starts. */

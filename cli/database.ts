@@ -42,7 +42,7 @@ export function addDatabaseCommands(program: Command): void {
 async function rotateNamed(ownerUrl: string, to: string | undefined): Promise<void> {
   if (to === undefined)
     throw new PermanentError('give --to FILE: the new DATABASE_URL, with the password, is written to it')
-  const {changeOwnerPassword, withPassword} = await import('../db/migrate.ts') // takes longer to load than most commands to run
+  const {changeOwnerPassword, withPassword} = await import('../db/migrate/migrate.ts') // takes longer to load than most commands to run
   const password = randomBytes(24).toString('hex')
   try {
     writeFileSync(to, `${withPassword(ownerUrl, password)}\n`, {flag: 'wx', mode: 0o600, flush: true}) // before the server has it: else a failure would lose it
@@ -56,8 +56,8 @@ async function rotateNamed(ownerUrl: string, to: string | undefined): Promise<vo
 }
 
 async function rotateEmbedded(home: string): Promise<void> {
-  const {findCluster, renewPassword, startPostgres} = await import('../db/embedded.ts')
-  const {changeOwnerPassword} = await import('../db/migrate.ts')
+  const {findCluster, renewPassword, startPostgres} = await import('../db/server/embedded.ts')
+  const {changeOwnerPassword} = await import('../db/migrate/migrate.ts')
   const dir = path.join(home, 'postgres')
   if (!(await findCluster(dir)))
     throw new PermanentError(

@@ -17,10 +17,10 @@ export function addMigrateCommand(program: Command): void {
     ].join('\n'),
     'sluice migrate',
   ).action(async ({json = false}: {json?: boolean}) => {
-    const {migrate} = await import('../db/migrate.ts') // takes longer to load than most commands to run
-    const {writeAssets} = await import('../db/assets.ts')
-    const {assetChanges, changesInWords, storedAssets} = await import('../db/asset-changes.ts')
-    const {connectionsLacking} = await import('../db/server.ts')
+    const {migrate} = await import('../db/migrate/migrate.ts') // takes longer to load than most commands to run
+    const {writeAssets} = await import('../db/migrate/assets.ts')
+    const {assetChanges, changesInWords, storedAssets} = await import('../db/migrate/asset-changes.ts')
+    const {connectionsLacking} = await import('../db/server/requirements.ts')
     const settings = readSettings()
     const url = databaseUrlOf(settings)
     const before = await storedAssets(url)

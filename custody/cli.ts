@@ -11,17 +11,18 @@ import {awaitService, type ChainFacts, readService} from '../base/home.ts'
 import {type ChainSettings, hasNode} from '../chains/families.ts'
 import {type ChainCode, chains, type Family} from '../chains/registry.ts'
 import {loadEnvironmentFile, readSettings, type Settings, settingsFrom} from '../chains/settings.ts'
-import {deriver} from './addresses.ts'
-import {readBackup, restoreBackup, writeBackup} from './backup.ts'
-import {mostOf, spentToday} from './budget.ts'
 import {families, familyNames, familyOf} from './families.ts'
-import {enterFound} from './found.ts'
-import {incompleteMark} from './incomplete.ts'
-import {journalFile, readHeads, readKnown} from './journal-file.ts'
-import {localKeys} from './keys.ts'
-import type {Known} from './known.ts'
-import {reconcile} from './reconcile.ts'
-import {type Seal, sealOf} from './seal.ts'
+import {readBackup, restoreBackup, writeBackup} from './journal/backup.ts'
+import {journalFile, readHeads, readKnown} from './journal/file.ts'
+import {enterFound} from './journal/found.ts'
+import {incompleteMark} from './journal/incomplete.ts'
+import type {Known} from './journal/known.ts'
+import {reconcile} from './journal/reconcile.ts'
+import {foundInWords, unknowable} from './journal/unknowable.ts'
+import {mostOf, spentToday} from './judge/budget.ts'
+import {deriver} from './keys/addresses.ts'
+import {localKeys} from './keys/key-store.ts'
+import {type Seal, sealOf} from './keys/seal.ts'
 import {
   changePassphrase,
   createSeed,
@@ -34,10 +35,9 @@ import {
   placeSeed,
   readSeed,
   seedFile,
-} from './seed.ts'
-import {foundInWords, unknowable} from './unknowable.ts'
-import {verifyAddresses} from './verify.ts'
-import {phraseIn, readWords} from './words.ts'
+} from './keys/seed.ts'
+import {verifyAddresses} from './keys/verify.ts'
+import {phraseIn, readWords} from './keys/words.ts'
 
 const program = new Command('sluice custody')
   .description('The seed, the journal of signed transactions, and the fee budget.')

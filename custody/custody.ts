@@ -1,4 +1,4 @@
-// Custody's work, one turn at a time: judge (judge.ts), sign (family.ts), write the journal (journal.ts), and only then respond. Promises: signed bytes
+// Custody's work, one turn at a time: judge (judge/judge.ts), sign (family.ts), write the journal (journal/journal.ts), and only then respond. Promises: signed bytes
 // in a response are in the journal, in the database and on disk. Every refusal is a row of custody.refusal and a log line. A failed turn
 // returns nothing, and the request can be repeated safely.
 import type pg from 'pg'
@@ -6,19 +6,19 @@ import type {Logger} from '../base/log.ts'
 import {step} from '../base/step.ts'
 import type {ChainSettings} from '../chains/families.ts'
 import {type ChainCode, type Family, chain as registered} from '../chains/registry.ts'
-import type {Attempt} from './attempts.ts'
-import {Budget} from './budget.ts'
-import {detailsOfNew} from './expiring.ts'
 import {familyOf} from './families.ts'
 import type {CustodyFamily, Signed} from './family.ts'
 import type {Authorise, AuthoriseResult, CheckResult, Intent, Refused, SignedResult, SignResult} from './intents.ts'
-import type {Draft, Journal} from './journal.ts'
-import {checkWhole, judge} from './judge.ts'
-import type {KeyStore} from './keys.ts'
+import type {Draft, Journal} from './journal/journal.ts'
+import type {Attempt} from './judge/attempts.ts'
+import {Budget} from './judge/budget.ts'
+import {detailsOfNew} from './judge/expiring.ts'
+import {checkWhole, judge} from './judge/judge.ts'
+import {checkPayout} from './judge/payments.ts'
+import type {Own, Plan, PolicyContext, TimeLeft} from './judge/plan.ts'
+import {Refusal} from './judge/refusal.ts'
+import type {KeyStore} from './keys/key-store.ts'
 import {refusals, signatures} from './metrics.ts'
-import {checkPayout} from './payments.ts'
-import type {Own, Plan, PolicyContext, TimeLeft} from './plan.ts'
-import {Refusal} from './refusal.ts'
 import type {Asked} from './requests.ts'
 
 /** How long a turn waits, in all, for outgoing payments that others are changing. Others may be waiting for what it has locked. */

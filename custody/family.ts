@@ -1,15 +1,15 @@
 // What a family of chains provides for custody. Each is a folder here, and one line in families.ts. A family must promise: all attempts of a purpose share
-// what makes them exclude each other (conflictKey), or each expires. It plans what the judge has found (judge.ts), by the journal and by rows that only the
+// what makes them exclude each other (conflictKey), or each expires. It plans what the judge has found (judge/judge.ts), by the journal and by rows that only the
 // indexers and the owner of the database write. It knows no node.
 import type {z} from 'zod'
 import type {CommonSettings} from '../chains/chain-settings.ts'
 import type {ChainSettings} from '../chains/families.ts'
-import type {Attempt, Details} from './attempts.ts'
 import type {Authorise, Intent} from './intents.ts'
-import type {Draft} from './journal.ts'
-import type {KeyFamily, KeyStore} from './keys.ts'
-import type {OutgoingPayment} from './outgoing-payments.ts'
-import type {Decision, FamilyContext, Own, Plan, Purpose} from './plan.ts'
+import type {Draft} from './journal/journal.ts'
+import type {Attempt, Details} from './judge/attempts.ts'
+import type {OutgoingPayment} from './judge/outgoing-payments.ts'
+import type {Decision, FamilyContext, Own, Plan, Purpose} from './judge/plan.ts'
+import type {KeyFamily, KeyStore} from './keys/key-store.ts'
 
 /** `T`: what the family adds to a plan, or says otherwise than the judge. */
 export interface CustodyFamily<

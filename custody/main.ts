@@ -13,18 +13,31 @@ import {logger} from '../base/log.ts'
 import {observe} from '../base/observe.ts'
 import {chains} from '../chains/registry.ts'
 import {databaseUrlOf, readSettings, type Settings} from '../chains/settings.ts'
-import {requireSameAssets} from '../db/assets.ts'
-import {inWords} from '../db/failure.ts'
-import {holdConnection} from '../db/held-connection.ts'
-import {lockConnection} from '../db/pool.ts'
-import {type Ends, runProcess} from '../db/run-process.ts'
-import {deriver} from './addresses.ts'
+import {inWords} from '../db/client/failure.ts'
+import {holdConnection} from '../db/client/held-connection.ts'
+import {lockConnection} from '../db/client/pool.ts'
+import {type Ends, runProcess} from '../db/client/run-process.ts'
+import {requireSameAssets} from '../db/migrate/assets.ts'
 import {Custody} from './custody.ts'
 import {families, familyNames} from './families.ts'
-import {markIncomplete} from './incomplete.ts'
-import {Journal} from './journal.ts'
-import {journalFile} from './journal-file.ts'
-import {localKeys} from './keys.ts'
+import {journalFile} from './journal/file.ts'
+import {markIncomplete} from './journal/incomplete.ts'
+import {Journal} from './journal/journal.ts'
+import {deriver} from './keys/addresses.ts'
+import {localKeys} from './keys/key-store.ts'
+import {sealOf} from './keys/seal.ts'
+import {
+  createSeed,
+  findPassphrase,
+  hasSeed,
+  isLocal,
+  isNewSeed,
+  namesPassphrase,
+  noteUse,
+  passphraseFile,
+  readSeed,
+  seedFile,
+} from './keys/seed.ts'
 import {active, addressesMade, journalChanged, journalCompared} from './metrics.ts'
 import {
   channel,
@@ -38,19 +51,6 @@ import {
   Supply,
   tryLockPool,
 } from './pool.ts'
-import {sealOf} from './seal.ts'
-import {
-  createSeed,
-  findPassphrase,
-  hasSeed,
-  isLocal,
-  isNewSeed,
-  namesPassphrase,
-  noteUse,
-  passphraseFile,
-  readSeed,
-  seedFile,
-} from './seed.ts'
 import {openSocket} from './server.ts'
 
 const checkIntervalMs = 1000

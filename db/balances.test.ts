@@ -4,7 +4,7 @@ import {afterAll, beforeAll, expect, test} from 'vitest'
 import {ChainWriter} from '../test/support/chain-writer.ts'
 import {type TestDatabase, testDatabase} from '../test/support/database.ts'
 import {makeMerchant, makeUser} from '../test/support/people.ts'
-import {openPool} from './pool.ts'
+import {openPool} from './client/pool.ts'
 
 let db: TestDatabase
 

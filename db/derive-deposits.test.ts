@@ -8,7 +8,7 @@ import {ChainWriter} from '../test/support/chain-writer.ts'
 import {type TestDatabase, testDatabase} from '../test/support/database.ts'
 import {makeMerchant, makeUser, type TestUser} from '../test/support/people.ts'
 import {until} from '../test/support/until.ts'
-import {isForkBelowFinal} from './failure.ts'
+import {isForkBelowFinal} from './client/failure.ts'
 
 let db: TestDatabase
 let user: TestUser

@@ -8,7 +8,7 @@ import {afterAll, beforeAll, expect, test} from 'vitest'
 import {ChainWriter} from '../test/support/chain-writer.ts'
 import {type TestDatabase, testDatabase} from '../test/support/database.ts'
 import {makeMerchant, makeUser} from '../test/support/people.ts'
-import {type Role, roles} from './migrate.ts'
+import {type Role, roles} from './migrate/migrate.ts'
 
 let db: TestDatabase
 const clients = new Map<Role, pg.Client>()
@@ -509,7 +509,7 @@ test('an analyst starts read only, in UTC, with a time limit for a statement and
 
 test('npm run database-url prints the URL of the analyst, or of the named role, and refuses another name', async () => {
   const print = async (...names: string[]) => {
-    const script = fileURLToPath(new URL('url.ts', import.meta.url))
+    const script = fileURLToPath(new URL('client/url.ts', import.meta.url))
     const env = {...process.env, DATABASE_URL: db.ownerUrl}
     return (await promisify(execFile)(process.execPath, [script, ...names], {env})).stdout
   }

@@ -4,7 +4,7 @@ import {afterAll, beforeAll, describe, expect, test} from 'vitest'
 import {type ReasonCode, reasonOf, reasons, waitingCodes} from '../base/reasons.ts'
 import {assertBooks} from '../test/support/books.ts'
 import {Money} from '../test/support/money.ts'
-import {writeReasons} from './reasons.ts'
+import {writeReasons} from './migrate/reasons.ts'
 
 let money: Money
 

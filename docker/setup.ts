@@ -9,7 +9,7 @@ import path from 'node:path'
 import {fileURLToPath} from 'node:url'
 import {parseArgs} from 'node:util'
 import {readSettings} from '../chains/settings.ts'
-import {type Role, roleUrl} from '../db/migrate.ts'
+import {type Role, roleUrl} from '../db/migrate/migrate.ts'
 import {thisMachine, tooSmall} from './machine.ts'
 
 const usage = 'usage: docker compose run --rm setup [--no-seed | --show-phrase]'

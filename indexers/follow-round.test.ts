@@ -2,7 +2,7 @@
 // layers below catch much of it, too.)
 import pino from 'pino'
 import {afterEach, beforeEach, expect, test} from 'vitest'
-import {openPool} from '../db/pool.ts'
+import {openPool} from '../db/client/pool.ts'
 import {type TestDatabase, testDatabase} from '../test/support/database.ts'
 import {until} from '../test/support/until.ts'
 import type {ReadBlock} from './block.ts'

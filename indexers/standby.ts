@@ -3,8 +3,8 @@
 import {setTimeout as sleep} from 'node:timers/promises'
 import type pg from 'pg'
 import type {Logger} from '../base/log.ts'
-import {holdConnection} from '../db/held-connection.ts'
-import type {Ends} from '../db/run-process.ts'
+import {holdConnection} from '../db/client/held-connection.ts'
+import type {Ends} from '../db/client/run-process.ts'
 
 const retryMs = 1000
 

@@ -2,7 +2,7 @@
 import {pino} from 'pino'
 import {expect, test} from 'vitest'
 import type {Logger} from '../base/log.ts'
-import {noteOfDatabase} from '../db/failure.ts'
+import {noteOfDatabase} from '../db/client/failure.ts'
 import {Waiting, Waits, type Why, whyOf} from './waits.ts'
 
 const behind: Why = {reason: 'node_behind', message: 'it lacks a block'}

@@ -3,7 +3,7 @@
 // ends or restarts a process for it.
 import {RetryableError} from '../base/errors.ts'
 import type {Logger} from '../base/log.ts'
-import {type Failure, failureOf, inWords} from '../db/failure.ts'
+import {type Failure, failureOf, inWords} from '../db/client/failure.ts'
 
 /** As a code for programs. docs/operations.md says what to do about each. */
 export type WaitingReason =

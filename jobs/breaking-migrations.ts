@@ -5,7 +5,7 @@ import {EventEmitter} from 'node:events'
 import type {WorkerEvents} from 'graphile-worker'
 import type pg from 'pg'
 import type {Logger} from '../base/log.ts'
-import {inWords} from '../db/failure.ts'
+import {inWords} from '../db/client/failure.ts'
 import {coalesce} from './coalesce.ts'
 
 /** The events of the pool to be started. `onBreaking` is called when a migration that it cannot work with was done after this call. */

@@ -1,11 +1,11 @@
 // A worker's proof of life: advisory locks on one separate connection. Promises: a worker holds its jobs and webhook endpoints exactly as long as
 // its process lives and reaches the database. A worker that loses this connection must end at once, because others take over what it held
-// Postgres notices a vanished machine within 25 seconds, the worker a vanished Postgres within 10 (db/held-connection.ts).
+// Postgres notices a vanished machine within 25 seconds, the worker a vanished Postgres within 10 (db/client/held-connection.ts).
 import type pg from 'pg'
 
 import type {Logger} from '../base/log.ts'
-import {holdConnection} from '../db/held-connection.ts'
-import type {Ends} from '../db/run-process.ts'
+import {holdConnection} from '../db/client/held-connection.ts'
+import type {Ends} from '../db/client/run-process.ts'
 
 // app.recover_dead_pools knows the connection by this name.
 const applicationName = 'sluice-jobs-liveness'

@@ -4,7 +4,7 @@ import {announceReady, endWhenAsked} from '../base/lifecycle.ts'
 import {logger} from '../base/log.ts'
 import {observe} from '../base/observe.ts'
 import {databaseUrlOf, readSettings} from '../chains/settings.ts'
-import {type Ends, runProcess} from '../db/run-process.ts'
+import {type Ends, runProcess} from '../db/client/run-process.ts'
 import {startWorker} from './worker.ts'
 
 // A slow DNS lookup blocks one of libuv's threads (four by default) until its name server responds. libuv reads the variable at first use.

@@ -2,7 +2,7 @@
 // was lost just then: it never takes a job again, and says so only to its debug log. Promises: a pool that fails to take jobs for `longestMs` without
 // a success between is told of. (A database that is away ends the process by itself: liveness.ts.)
 import type {WorkerEvents} from 'graphile-worker'
-import {inWords} from '../db/failure.ts'
+import {inWords} from '../db/client/failure.ts'
 
 const longestMs = 5000
 

@@ -2,8 +2,8 @@
 // takes long holds up no other part. Each part is safe to run twice and beside another worker. Together they repair what a lost job or a dead
 // worker left undone.
 import type {Logger} from '../base/log.ts'
-import {inWords, isAway} from '../db/failure.ts'
-import type {Outage} from '../db/outage.ts'
+import {inWords, isAway} from '../db/client/failure.ts'
+import type {Outage} from '../db/client/outage.ts'
 import {tickFailures} from './metrics.ts'
 
 export interface Part {

@@ -18,7 +18,7 @@ const firstWaitMs = 250
 const longestWaitMs = 30_000
 const longestBlamelessWaitMs = 1000
 const healthyAfterMs = 10_000
-/** A process that has worked for this long has said that the database is back (db/outage.ts). */
+/** A process that has worked for this long has said that the database is back (db/client/outage.ts). */
 const saidBackAfterMs = 4000
 
 /**

@@ -4,10 +4,10 @@ import {setTimeout as sleep} from 'node:timers/promises'
 import pg from 'pg'
 import {measureDisk} from '../base/disk.ts'
 import type {Logger} from '../base/log.ts'
-import {type EmbeddedPostgres, startPostgres} from '../db/embedded.ts'
-import {inWords, isAway} from '../db/failure.ts'
-import {holdConnection} from '../db/held-connection.ts'
-import {Outage} from '../db/outage.ts'
+import {inWords, isAway} from '../db/client/failure.ts'
+import {holdConnection} from '../db/client/held-connection.ts'
+import {Outage} from '../db/client/outage.ts'
+import {type EmbeddedPostgres, startPostgres} from '../db/server/embedded.ts'
 
 const againMs = 1000
 const longestWaitMs = 30_000

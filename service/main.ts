@@ -6,7 +6,7 @@ import {onInterrupt} from '../base/interrupt.ts'
 import {familyOf} from '../chains/families.ts'
 import {chains as known} from '../chains/registry.ts'
 import {loadEnvironmentFile, readSettings} from '../chains/settings.ts'
-import {inWords} from '../db/failure.ts'
+import {inWords} from '../db/client/failure.ts'
 import {type RunningService, Supervisor} from './supervisor.ts'
 
 async function main(): Promise<void> {

@@ -3,7 +3,7 @@ import {randomBytes} from 'node:crypto'
 import {dashboardSecretFile, readIfThere, writeWhole} from '../base/home.ts'
 import type {ChainCode} from '../chains/registry.ts'
 import {metricsPorts, type Settings} from '../chains/settings.ts'
-import type {Role} from '../db/migrate.ts'
+import type {Role} from '../db/migrate/migrate.ts'
 import type {LocalChains} from './local-chains.ts'
 import type {ProcessRole} from './users.ts'
 

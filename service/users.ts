@@ -9,7 +9,7 @@ import {fileURLToPath} from 'node:url'
 import {promisify} from 'node:util'
 import {custodySocket, dashboardSocket} from '../base/home.ts'
 import {settingNames} from '../chains/settings.ts'
-import type {Role} from '../db/migrate.ts'
+import type {Role} from '../db/migrate/migrate.ts'
 
 export interface User {
   uid: number

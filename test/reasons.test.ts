@@ -14,7 +14,7 @@ const textOf = (...patterns: string[]) =>
     .map(name => readFileSync(`${root}${name}`, 'utf8'))
     .join('\n')
 const sql = textOf('db/functions/**/*.sql', 'db/views/**/*.sql')
-const code = textOf('custody/**/*.ts', 'jobs/payouts/**/*.ts', 'db/failure.ts')
+const code = textOf('custody/**/*.ts', 'jobs/payouts/**/*.ts', 'db/client/failure.ts')
 
 test.each(reasonsInDocs())('$file says of reasons what the table says; npm run snapshot writes it', ({is, toBe}) => {
   expect(is).toBe(toBe)

@@ -8,9 +8,9 @@ import {mkdtempSync, readFileSync, rmSync, writeFileSync} from 'node:fs'
 import {tmpdir} from 'node:os'
 import path from 'node:path'
 import pg from 'pg'
-import {startPostgres} from '../db/embedded.ts'
 import {documentFile, seed, withOutputs} from '../db/examples/examples.ts'
-import {migrate, roles, roleUrl} from '../db/migrate.ts'
+import {migrate, roles, roleUrl} from '../db/migrate/migrate.ts'
+import {startPostgres} from '../db/server/embedded.ts'
 import {writeReasonsInDocs} from './support/reasons-in-docs.ts'
 
 export const snapshotFile = new URL('../db/schema.snapshot.sql', import.meta.url)

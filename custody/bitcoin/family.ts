@@ -2,7 +2,7 @@
 import {keyAddress} from '../../chains/bitcoin/script.ts'
 import type {BitcoinSettings} from '../../chains/bitcoin/settings.ts'
 import type {CustodyFamily} from '../family.ts'
-import {secp256k1} from '../secp256k1.ts'
+import {secp256k1} from '../keys/secp256k1.ts'
 import {BitcoinIntent} from './intents.ts'
 import {type BitcoinTerms, checkSweep, type Details, keysOf, planOf} from './plan.ts'
 import {signTransaction} from './sign.ts'

@@ -1,8 +1,8 @@
 // The outputs that a transaction may spend. Promises: they are ours, final and unspent, by what the indexer saw, and reserved for the outgoing payment; only a
 // CPFP child spends unconfirmed ones. No merchant's money pays for another merchant.
-import type {OutgoingPayment} from '../outgoing-payments.ts'
-import {type FamilyContext, type Own, type OwnRow, ownOf, type Purpose} from '../plan.ts'
-import {Refusal} from '../refusal.ts'
+import type {OutgoingPayment} from '../judge/outgoing-payments.ts'
+import {type FamilyContext, type Own, type OwnRow, ownOf, type Purpose} from '../judge/plan.ts'
+import {Refusal} from '../judge/refusal.ts'
 
 export interface OwnOutput {
   outpoint: string

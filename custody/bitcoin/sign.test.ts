@@ -5,7 +5,7 @@ import {sign} from 'tiny-secp256k1'
 import {expect, test} from 'vitest'
 import {hash160} from '../../chains/bitcoin/script.ts'
 import {families} from '../families.ts'
-import {localKeys} from '../keys.ts'
+import {localKeys} from '../keys/key-store.ts'
 import {digestsOf, largestVsize, signTransaction} from './sign.ts'
 
 const junk = 'test test test test test test test test test test test junk'

@@ -3,7 +3,7 @@
 // faster than the number of inputs.
 import {script, Transaction} from 'bitcoinjs-lib'
 import {hash160, sha256d} from '../../chains/bitcoin/script.ts'
-import type {KeyPath, KeyStore} from '../keys.ts'
+import type {KeyPath, KeyStore} from '../keys/key-store.ts'
 
 /** The output that an input spends, and the key that it needs. */
 export interface Input {

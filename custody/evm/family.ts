@@ -1,7 +1,7 @@
 // The EVM chains in custody: one key, and one address, on all of them.
 import type {EvmSettings} from '../../chains/evm/settings.ts'
 import type {CustodyFamily} from '../family.ts'
-import {secp256k1} from '../secp256k1.ts'
+import {secp256k1} from '../keys/secp256k1.ts'
 import {authorise} from './authorise.ts'
 import {EvmIntent} from './intents.ts'
 import {checkSweep, type Details, type EvmTerms, keysOf, planOf} from './plan.ts'

@@ -2,12 +2,12 @@
 // purpose, or is cancelled. No nonce is used before the one below it. A sweep moves no more than it was begun with. No fee is above the operator's caps.
 import {leastGas} from '../../chains/evm/gas-limits.ts'
 import {type EvmSettings, evmSettings} from '../../chains/evm/settings.ts'
-import {type Attempt, checkRows} from '../attempts.ts'
 import type {Case} from '../family.ts'
-import {entryColumns} from '../journal.ts'
-import type {Entry} from '../journal-file.ts'
-import {checkSweepFee, type Decision, type FamilyContext, findOwn, type Own, type Plan} from '../plan.ts'
-import {Refusal} from '../refusal.ts'
+import type {Entry} from '../journal/file.ts'
+import {entryColumns} from '../journal/journal.ts'
+import {type Attempt, checkRows} from '../judge/attempts.ts'
+import {checkSweepFee, type Decision, type FamilyContext, findOwn, type Own, type Plan} from '../judge/plan.ts'
+import {Refusal} from '../judge/refusal.ts'
 import type {EvmIntent, SweepIntent, WireFees} from './intents.ts'
 import type {Fees} from './sign.ts'
 

@@ -2,9 +2,9 @@
 import type {Hex} from 'viem'
 import {type EvmSettings, erc20} from '../../chains/evm/settings.ts'
 import type {Signed} from '../family.ts'
-import type {KeyPath, KeyStore} from '../keys.ts'
-import type {Plan} from '../plan.ts'
-import {readSignature} from '../secp256k1.ts'
+import type {Plan} from '../judge/plan.ts'
+import type {KeyPath, KeyStore} from '../keys/key-store.ts'
+import {readSignature} from '../keys/secp256k1.ts'
 import type {Details, EvmTerms} from './plan.ts'
 import {authorisationNonce, receiveCall, type Sign, signTransaction, type Token, transferCall} from './sign.ts'
 

@@ -15,8 +15,8 @@ import {afterAll, beforeAll, expect, test} from 'vitest'
 import {accounts} from '../../devnet/evm/constants.ts'
 import {Anvil, localChainId} from '../../test/support/evm/anvil.ts'
 import {families} from '../families.ts'
-import {type KeyPath, localKeys} from '../keys.ts'
-import {readSignature} from '../secp256k1.ts'
+import {type KeyPath, localKeys} from '../keys/key-store.ts'
+import {readSignature} from '../keys/secp256k1.ts'
 import {
   addressOf,
   authorisationDigest,

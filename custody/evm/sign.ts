@@ -15,7 +15,7 @@ import {
   serializeTransaction,
   stringToHex,
 } from 'viem/utils'
-import type {Signature} from '../secp256k1.ts'
+import type {Signature} from '../keys/secp256k1.ts'
 
 export interface Fees {
   maxFeePerGas: bigint

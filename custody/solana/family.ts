@@ -2,9 +2,9 @@
 import {z} from 'zod'
 import {addressOf} from '../../chains/solana/address.ts'
 import type {SolanaSettings} from '../../chains/solana/settings.ts'
-import {ed25519} from '../ed25519.ts'
 import type {CustodyFamily} from '../family.ts'
 import {intentsOf, units} from '../intents.ts'
+import {ed25519} from '../keys/ed25519.ts'
 import {type SolanaTerms, termsOf} from './plan.ts'
 import {type SolanaDetails, sign} from './sign.ts'
 

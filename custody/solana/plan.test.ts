@@ -5,7 +5,7 @@ import {settingsFrom} from '../../chains/settings.ts'
 import {largestAmount} from '../../chains/solana/message.ts'
 import {ChainWriter} from '../../test/support/chain-writer.ts'
 import {type TestDatabase, testDatabase} from '../../test/support/database.ts'
-import type {FamilyContext, Purpose} from '../plan.ts'
+import type {FamilyContext, Purpose} from '../judge/plan.ts'
 import {termsOf as terms} from './plan.ts'
 
 let db: TestDatabase

@@ -4,9 +4,9 @@
 // id, and only one of them pays. The fee is exact.
 import {blockMs, largestAmount, lifetimeBlocks, signatureFee} from '../../chains/solana/message.ts'
 import {solanaSettings} from '../../chains/solana/settings.ts'
-import {type Lifetime, lifetimeInBlocks, linkedNow} from '../expiring.ts'
-import type {FamilyContext, Purpose} from '../plan.ts'
-import {Refusal} from '../refusal.ts'
+import {type Lifetime, lifetimeInBlocks, linkedNow} from '../judge/expiring.ts'
+import type {FamilyContext, Purpose} from '../judge/plan.ts'
+import {Refusal} from '../judge/refusal.ts'
 
 /** More than a payment needs (450), which fails if it has too little. */
 const leastLimit = 1000

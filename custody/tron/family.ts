@@ -4,7 +4,7 @@ import {addressOf, keyBytes} from '../../chains/tron/address.ts'
 import type {TronSettings} from '../../chains/tron/settings.ts'
 import type {CustodyFamily} from '../family.ts'
 import {intentsOf} from '../intents.ts'
-import {secp256k1} from '../secp256k1.ts'
+import {secp256k1} from '../keys/secp256k1.ts'
 import {type TronTerms, termsOf} from './plan.ts'
 import {sign, type TronDetails} from './sign.ts'
 

@@ -3,9 +3,9 @@
 // the settings say what is counted.
 import {tronSettings} from '../../chains/tron/settings.ts'
 import {largestAmount} from '../../chains/tron/transaction.ts'
-import {type Lifetime, lifetimeInTime, linkedNow} from '../expiring.ts'
-import type {FamilyContext, Purpose} from '../plan.ts'
-import {Refusal} from '../refusal.ts'
+import {type Lifetime, lifetimeInTime, linkedNow} from '../judge/expiring.ts'
+import type {FamilyContext, Purpose} from '../judge/plan.ts'
+import {Refusal} from '../judge/refusal.ts'
 
 export interface TronTerms {
   maxFee: bigint

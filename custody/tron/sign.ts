@@ -1,10 +1,10 @@
 // Builds and signs payments of Tron's coin. Promises: equal plans give equal bytes; the bytes are those that tronweb makes, which sign.test.ts compares.
 // tronweb is not used, because custody's process would have to load it: 51 packages, and 50 to 120 MB, next to the keys, for a message of 130 bytes.
 import {rawOf, reference, transactionOf, transferData} from '../../chains/tron/transaction.ts'
-import type {Details} from '../attempts.ts'
 import type {Signed} from '../family.ts'
-import type {KeyStore} from '../keys.ts'
-import type {Plan} from '../plan.ts'
+import type {Details} from '../judge/attempts.ts'
+import type {Plan} from '../judge/plan.ts'
+import type {KeyStore} from '../keys/key-store.ts'
 import type {TronTerms} from './plan.ts'
 
 export type TronDetails = Details & {max_fee: string}

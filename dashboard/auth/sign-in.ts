@@ -13,7 +13,7 @@ import type {FastifyRequest} from 'fastify'
 import type pg from 'pg'
 import {z} from 'zod'
 import type {Logger} from '../../base/log.ts'
-import {failureOf} from '../../db/failure.ts'
+import {failureOf} from '../../db/client/failure.ts'
 
 const addressHeader = 'x-sluice-address'
 const cookiePrefix = '__Host-sluice'

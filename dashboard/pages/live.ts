@@ -4,8 +4,8 @@
 import type {ServerResponse} from 'node:http'
 import type pg from 'pg'
 import type {Logger} from '../../base/log.ts'
-import {inWords, isAway} from '../../db/failure.ts'
-import type {Outage} from '../../db/outage.ts'
+import {inWords, isAway} from '../../db/client/failure.ts'
+import type {Outage} from '../../db/client/outage.ts'
 
 const pollMs = 1000
 const quietMs = 15_000

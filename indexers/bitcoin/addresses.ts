@@ -2,7 +2,7 @@
 // notification is lost, it is handed on within a minute, or when the connection is opened again.
 import type pg from 'pg'
 import type {ChainCode} from '../../chains/registry.ts'
-import {lockConnection} from '../../db/pool.ts'
+import {lockConnection} from '../../db/client/pool.ts'
 
 const readAgainMs = 60_000
 

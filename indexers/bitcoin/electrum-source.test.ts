@@ -6,7 +6,7 @@ import {afterAll, afterEach, beforeAll, beforeEach, expect, test, vi} from 'vite
 import {Electrum} from '../../chains/bitcoin/electrum.ts'
 import {addressOfScript, scripthashOf, scriptOfAddress} from '../../chains/bitcoin/script.ts'
 import {chain} from '../../chains/registry.ts'
-import {openPool} from '../../db/pool.ts'
+import {openPool} from '../../db/client/pool.ts'
 import {lie as lieLike} from '../../test/support/bitcoin/electrum-lies.ts'
 import {faults, LyingElectrum} from '../../test/support/bitcoin/lying-electrum.ts'
 import {startBitcoin, type TestBitcoin} from '../../test/support/bitcoin/node.ts'

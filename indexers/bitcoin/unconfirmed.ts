@@ -3,7 +3,7 @@
 import {setTimeout as sleep} from 'node:timers/promises'
 import type pg from 'pg'
 import type {Logger} from '../../base/log.ts'
-import {inWords} from '../../db/failure.ts'
+import {inWords} from '../../db/client/failure.ts'
 import type {ChainCursor} from '../cursor.ts'
 import {candidatesOf, type KnownTransaction, type Network} from './read-block.ts'
 

@@ -49,7 +49,7 @@ const fields = {
 } as const
 
 /**
- * Follows the chain until the process ends. An error that is not the node's ends it (db/run-process.ts); the next start continues from what was
+ * Follows the chain until the process ends. An error that is not the node's ends it (db/client/run-process.ts); the next start continues from what was
  * committed.
  */
 export function runProcessor(

@@ -2,7 +2,7 @@
 // blocks are read again. A failure to write is none of the node's, and is thrown.
 import {setTimeout as sleep} from 'node:timers/promises'
 import type {Logger} from '../../base/log.ts'
-import {failureOf} from '../../db/failure.ts'
+import {failureOf} from '../../db/client/failure.ts'
 import type {ChainCursor} from '../cursor.ts'
 import {nodeErrors} from '../metrics.ts'
 import {type BatchRequest, type BlockSource, isTooDeepFork, replace} from '../subsquid/source.ts'

@@ -2,8 +2,8 @@
 // what is needed to undo the block. The isolation level is READ COMMITTED, guarded by the status row's nonce. README.md lists what is private.
 import {Store, TypeormDatabase} from '@subsquid/typeorm-store'
 import {DataSource, type EntityManager} from 'typeorm'
-import {fromDatabase, noteOfDatabase} from '../../db/failure.ts'
-import {Client} from '../../db/pool.ts'
+import {fromDatabase, noteOfDatabase} from '../../db/client/failure.ts'
+import {Client} from '../../db/client/pool.ts'
 import {entities} from '../entities.ts'
 import type {Query} from '../look-up.ts'
 import {batchDuration, noteInserts} from '../metrics.ts'

@@ -8,7 +8,7 @@ import type {Block, Info, TronNode, TronNodes} from '../../chains/tron/client.ts
 import {isExecuted} from '../../chains/tron/responses.ts'
 import type {TronSettings} from '../../chains/tron/settings.ts'
 import {contractTypes, parseRawData, type Transaction} from '../../chains/tron/transaction.ts'
-import {inWords} from '../../db/failure.ts'
+import {inWords} from '../../db/client/failure.ts'
 import type {ChainCursor} from '../cursor.ts'
 
 /** So many calls, and none of them called another contract or paid somebody: that is no chance. */

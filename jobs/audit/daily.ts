@@ -4,7 +4,7 @@ import type pg from 'pg'
 import type {Logger} from '../../base/log.ts'
 import {hasNode} from '../../chains/families.ts'
 import type {Settings} from '../../chains/settings.ts'
-import {lockConnection} from '../../db/pool.ts'
+import {lockConnection} from '../../db/client/pool.ts'
 import {longWork} from '../long-work.ts'
 import type {Nodes} from './audit.ts'
 

@@ -9,7 +9,7 @@ import {z} from 'zod'
 import {type ReasonCode, reasonOf} from '../../base/reasons.ts'
 import {step} from '../../base/step.ts'
 import {storable} from '../../base/text.ts'
-import {failureOf, inWords} from '../../db/failure.ts'
+import {failureOf, inWords} from '../../db/client/failure.ts'
 import {
   type Context,
   noNode,

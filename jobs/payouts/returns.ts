@@ -3,7 +3,7 @@
 //
 // Safe to run twice, and beside another worker: if two begin the same transaction, one does. A return that cannot begin records why, and is
 // tried again at the next tick.
-import {failureOf, inWords} from '../../db/failure.ts'
+import {failureOf, inWords} from '../../db/client/failure.ts'
 import {
   type Context,
   noNode,

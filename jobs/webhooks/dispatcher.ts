@@ -3,7 +3,7 @@
 // something due are locked, and their pumps woken; endpoints that are done are unlocked.
 import type pg from 'pg'
 import type {Logger} from '../../base/log.ts'
-import {inWords} from '../../db/failure.ts'
+import {inWords} from '../../db/client/failure.ts'
 import {coalesce} from '../coalesce.ts'
 import {Pump} from './pump.ts'
 import type {Sender} from './send.ts'

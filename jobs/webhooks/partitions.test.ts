@@ -2,7 +2,7 @@
 import pg from 'pg'
 import {afterEach, beforeEach, expect, test} from 'vitest'
 import {logger} from '../../base/log.ts'
-import {openPool} from '../../db/pool.ts'
+import {openPool} from '../../db/client/pool.ts'
 import {Client, makeKey, startApi} from '../../test/support/api.ts'
 import {type TestDatabase, testDatabase} from '../../test/support/database.ts'
 import {createEndpoint, createMerchant, deposit, type Merchant} from '../../test/support/webhooks.ts'

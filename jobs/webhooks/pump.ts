@@ -6,7 +6,7 @@
 // webhook-id. Two pumps of one endpoint at the same time (which the lock prevents) would send twice and count one attempt.
 import type pg from 'pg'
 import type {Logger} from '../../base/log.ts'
-import {inWords} from '../../db/failure.ts'
+import {inWords} from '../../db/client/failure.ts'
 import {countAttempt} from '../metrics.ts'
 import {waitAfterMs} from './schedule.ts'
 import type {Outcome, Sender} from './send.ts'

@@ -4,7 +4,7 @@
 import type {TestContext} from 'vitest'
 import {chain as registered} from '../../chains/registry.ts'
 import {readSettings} from '../../chains/settings.ts'
-import {writeAssets} from '../../db/assets.ts'
+import {writeAssets} from '../../db/migrate/assets.ts'
 import type {BlockRef} from '../../indexers/cursor.ts'
 import {type TestDatabase, testDatabase} from '../support/database.ts'
 import {Indexer} from '../support/indexer.ts'

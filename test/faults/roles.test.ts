@@ -5,9 +5,9 @@ import {tmpdir} from 'node:os'
 import path from 'node:path'
 import pg from 'pg'
 import {afterAll, beforeAll, expect, test} from 'vitest'
-import {connectionLimit, connections} from '../../db/connections.ts'
-import {type EmbeddedPostgres, startPostgres} from '../../db/embedded.ts'
-import {migrate, type Role, roles, roleUrl} from '../../db/migrate.ts'
+import {connectionLimit, connections} from '../../db/client/connections.ts'
+import {migrate, type Role, roles, roleUrl} from '../../db/migrate/migrate.ts'
+import {type EmbeddedPostgres, startPostgres} from '../../db/server/embedded.ts'
 
 const maxConnections = 100 // the default of PostgreSQL, and of most managed databases
 

@@ -3,9 +3,9 @@ import {appendFileSync, chmodSync, mkdtempSync, rmSync, writeFileSync} from 'nod
 import {tmpdir} from 'node:os'
 import path from 'node:path'
 import pg from 'pg'
-import {copyCluster} from '../../db/base-backup.ts'
-import {type EmbeddedPostgres, findCluster, placeCluster, startPostgres} from '../../db/embedded.ts'
-import {migrate, type Role, roleUrl} from '../../db/migrate.ts'
+import {migrate, type Role, roleUrl} from '../../db/migrate/migrate.ts'
+import {copyCluster} from '../../db/server/base-backup.ts'
+import {type EmbeddedPostgres, findCluster, placeCluster, startPostgres} from '../../db/server/embedded.ts'
 
 const flags = ['-c fsync=off']
 const slot = 'standby'

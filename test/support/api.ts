@@ -13,7 +13,7 @@ import {newKey} from '../../base/api-key.ts'
 import {logger} from '../../base/log.ts'
 import {scopes as allScopes, type Scope} from '../../base/scopes.ts'
 import {readSettings} from '../../chains/settings.ts'
-import {Outage} from '../../db/outage.ts'
+import {Outage} from '../../db/client/outage.ts'
 import type {TestDatabase} from './database.ts'
 
 export interface Api {

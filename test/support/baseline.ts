@@ -7,8 +7,8 @@ import {tmpdir} from 'node:os'
 import path from 'node:path'
 import {gunzipSync, gzipSync} from 'node:zlib'
 import pg from 'pg'
-import {startPostgres} from '../../db/embedded.ts'
-import {migrate} from '../../db/migrate.ts'
+import {migrate} from '../../db/migrate/migrate.ts'
+import {startPostgres} from '../../db/server/embedded.ts'
 
 const dumpFile = new URL('baseline.sql.gz', import.meta.url)
 

@@ -22,7 +22,7 @@ import {fileURLToPath} from 'node:url'
 import pg from 'pg'
 import {parse, stringify} from 'yaml'
 import {z} from 'zod'
-import {binaries, serverUser} from '../../db/embedded.ts'
+import {binaries, serverUser} from '../../db/server/embedded.ts'
 import {kill, treeOf} from './processes.ts'
 import {until} from './until.ts'
 

@@ -3,7 +3,7 @@ import {randomBytes} from 'node:crypto'
 import {setTimeout as sleep} from 'node:timers/promises'
 import pg from 'pg'
 import {inject} from 'vitest'
-import {type Role, roleUrl} from '../../db/migrate.ts'
+import {type Role, roleUrl} from '../../db/migrate/migrate.ts'
 
 export const templateName = 'sluice_template'
 

@@ -1,7 +1,7 @@
 // For parts of a process that run inside a test: whatever would end the process fails the test.
 import type {Logger} from '../../base/log.ts'
-import {Outage} from '../../db/outage.ts'
-import type {Ends} from '../../db/run-process.ts'
+import {Outage} from '../../db/client/outage.ts'
+import type {Ends} from '../../db/client/run-process.ts'
 
 export function endsOf(log: Logger): Ends {
   return {

@@ -5,8 +5,8 @@ import {tmpdir} from 'node:os'
 import path from 'node:path'
 import pg from 'pg'
 import type {TestProject} from 'vitest/node'
-import {startPostgres} from '../../db/embedded.ts'
-import {migrate} from '../../db/migrate.ts'
+import {migrate} from '../../db/migrate/migrate.ts'
+import {startPostgres} from '../../db/server/embedded.ts'
 import {createDatabase, templateName, urlOf} from './database.ts'
 
 declare module 'vitest' {

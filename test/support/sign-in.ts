@@ -9,8 +9,8 @@ import path from 'node:path'
 import {logger} from '../../base/log.ts'
 import {buildServer} from '../../dashboard/auth/server.ts'
 import {codeAt} from '../../dashboard/auth/totp.ts'
-import {Outage} from '../../db/outage.ts'
-import {openPool} from '../../db/pool.ts'
+import {Outage} from '../../db/client/outage.ts'
+import {openPool} from '../../db/client/pool.ts'
 import type {TestDatabase} from './database.ts'
 
 export interface SignInServer {

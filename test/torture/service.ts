@@ -9,7 +9,7 @@ import {promisify} from 'node:util'
 import pg from 'pg'
 import {readProcesses, readService} from '../../base/home.ts'
 import {type ChainCode, chains} from '../../chains/registry.ts'
-import {roleUrl} from '../../db/migrate.ts'
+import {roleUrl} from '../../db/migrate/migrate.ts'
 import {readDevnet} from '../../devnet/file.ts'
 import {kill} from '../support/processes.ts'
 

@@ -3,7 +3,7 @@
 // address is blamed only if its refusal stands at a final block, so that no reorganisation takes it back. The calls are those of a sweep, whose authorisation
 // custody gives (POST /authorise); a trial moves nothing.
 import {RetryableError} from '../../../base/errors.ts'
-import {inWords} from '../../../db/failure.ts'
+import {inWords} from '../../../db/client/failure.ts'
 import {treasuryOf} from '../accounts/holdings.ts'
 import {type Context, retryable, retryMs, type Wait} from '../context.ts'
 import type {OutgoingPayment} from '../outgoing-payments.ts'

@@ -4,7 +4,7 @@ import type {Mutation} from '../mutation.ts'
 export const evm: Mutation[] = [
   {
     rule: 'Custody pays nobody where it would be lost, whatever a whitelist says',
-    file: 'custody/payments.ts',
+    file: 'custody/judge/payments.ts',
     from: '  const what = noWallet(chains.values(), chain, destination)',
     to: '  const what = undefined as string | undefined; void noWallet(chains.values(), chain, destination)',
     tests: ['custody/evm/plan.test.ts'],
@@ -224,7 +224,7 @@ export const evm: Mutation[] = [
   },
   {
     rule: 'Only deposit addresses are swept',
-    file: 'custody/judge.ts',
+    file: 'custody/judge/judge.ts',
     from: `if (from.path.purpose !== 'deposit') throw`,
     to: 'if (false) throw',
     tests: ['custody/evm/plan.test.ts', 'test/faults/attacker.test.ts'],
@@ -285,7 +285,7 @@ export const evm: Mutation[] = [
   },
   {
     rule: "Only the operator's cancels use up a nonce",
-    file: 'custody/judge.ts',
+    file: 'custody/judge/judge.ts',
     from: `  if (outgoingPayment.cancelling !== cancelling)
 `,
     to: `  if (outgoingPayment.cancelling && !cancelling)
@@ -294,47 +294,47 @@ export const evm: Mutation[] = [
   },
   {
     rule: 'The highest fee of a nonce counts until it is mined',
-    file: 'custody/budget.ts',
+    file: 'custody/judge/budget.ts',
     from: '          p.fee)), 0)::text as cost',
     to: '          0)), 0)::text as cost',
     tests: ['custody/evm/plan.test.ts', 'test/faults/attacker.test.ts', 'custody/main.test.ts'],
   },
   {
     rule: 'What is new may not use the reserve',
-    file: 'custody/budget.ts',
+    file: 'custody/judge/budget.ts',
     from: 'return budget + raised - (isForPaymentUnderWay ? 0n : reserve)',
     to: 'return budget + raised',
     tests: ['custody/evm/plan.test.ts', 'test/faults/attacker.test.ts', 'custody/main.test.ts'],
   },
   {
     rule: 'Nothing is signed on a halted chain',
-    file: 'custody/budget.ts',
+    file: 'custody/judge/budget.ts',
     from: 'if (halted !== null && !(await this.#isDecided(outgoingPaymentId))) throw',
     to: 'if (false) throw',
     tests: ['custody/evm/plan.test.ts', 'test/faults/attacker.test.ts', 'custody/main.test.ts'],
   },
   {
     rule: 'Attempts are those of the file',
-    file: 'custody/attempts.ts',
+    file: 'custody/judge/attempts.ts',
     from: `  checkRows(journal.checkAttempts(rows, chain, subjectId))
 `,
     to: '',
-    tests: ['custody/attempts.test.ts', 'test/faults/attacker.test.ts', 'custody/journal.test.ts'],
+    tests: ['custody/judge/attempts.test.ts', 'test/faults/attacker.test.ts', 'custody/journal/journal.test.ts'],
   },
   {
     rule: 'What was signed on one chain is not signed on another',
-    file: 'custody/attempts.ts',
+    file: 'custody/judge/attempts.ts',
     from: '  if (other) throw',
     to: '  if (false) throw',
-    tests: ['custody/attempts.test.ts', 'custody/evm/plan.test.ts', 'test/faults/attacker.test.ts'],
+    tests: ['custody/judge/attempts.test.ts', 'custody/evm/plan.test.ts', 'test/faults/attacker.test.ts'],
   },
   {
     rule: 'The seed gives every address that was made',
-    file: 'custody/verify.ts',
+    file: 'custody/keys/verify.ts',
     from: `      if (seed === address) continue
 `,
     to: `      if (address) continue
 `,
-    tests: ['custody/cli.test.ts', 'custody/seed.test.ts', 'custody/main.test.ts'],
+    tests: ['custody/cli.test.ts', 'custody/keys/seed.test.ts', 'custody/main.test.ts'],
   },
 ]

@@ -169,7 +169,7 @@ export const payouts: Mutation[] = [
   },
   {
     rule: 'Custody signs only for the whitelist',
-    file: 'custody/payments.ts',
+    file: 'custody/judge/payments.ts',
     from: `  if (!is_whitelisted)
 `,
     to: `  if (false)
@@ -178,35 +178,35 @@ export const payouts: Mutation[] = [
   },
   {
     rule: 'Custody pays no address of ours',
-    file: 'custody/payments.ts',
+    file: 'custody/judge/payments.ts',
     from: '  if (is_ours) throw',
     to: '  if (false) throw',
     tests: ['custody/evm/plan.test.ts'],
   },
   {
     rule: 'A payout keeps what its first signature paid, and whom',
-    file: 'custody/payments.ts',
+    file: 'custody/judge/payments.ts',
     from: '  if (before.some(was => was.amount',
     to: '  if (before.some(was => false && was.amount',
     tests: ['test/faults/attacker.test.ts'],
   },
   {
     rule: 'Custody signs only what is gross less the fee',
-    file: 'custody/payments.ts',
+    file: 'custody/judge/payments.ts',
     from: 'if (BigInt(net) !== BigInt(gross) - BigInt(fee) || BigInt(net) <= 0n || BigInt(fee) < 0n)',
     to: 'if (false)',
     tests: ['test/faults/attacker.test.ts'],
   },
   {
     rule: 'Custody signs nothing above the limit of one payout',
-    file: 'custody/limits.ts',
+    file: 'custody/judge/limits.ts',
     from: 'if (limit !== undefined && amount > limit)',
     to: 'if (false)',
     tests: ['test/faults/attacker.test.ts'],
   },
   {
     rule: 'Custody signs nothing above the limit of a day',
-    file: 'custody/limits.ts',
+    file: 'custody/judge/limits.ts',
     from: `  if (signed + amount > daily)
     throw`,
     to: `  if (false)
@@ -215,7 +215,7 @@ export const payouts: Mutation[] = [
   },
   {
     rule: 'Custody signs only known tokens',
-    file: 'custody/plan.ts',
+    file: 'custody/judge/plan.ts',
     from: '  if (!asset) throw',
     to: '  if (!chains) throw',
     tests: ['custody/evm/plan.test.ts'],

@@ -357,17 +357,17 @@ export const solana: Mutation[] = [
   },
   {
     rule: 'Every step of a derivation path is hardened',
-    file: 'custody/ed25519.ts',
+    file: 'custody/keys/ed25519.ts',
     from: 'data.writeUInt32BE(step + 2 ** 31, 33)',
     to: 'data.writeUInt32BE(step, 33)',
-    tests: ['custody/ed25519.test.ts'],
+    tests: ['custody/keys/ed25519.test.ts'],
   },
   {
     rule: 'The treasury has another key than any deposit address',
     file: 'custody/solana/family.ts',
     from: `treasury: "m/44'/501'/2147483647'/i'"`,
     to: `treasury: "m/44'/501'/i'/0'"`,
-    tests: ['custody/keys.test.ts', 'custody/main.test.ts', 'test/faults/solana-payouts.test.ts'],
+    tests: ['custody/keys/key-store.test.ts', 'custody/main.test.ts', 'test/faults/solana-payouts.test.ts'],
   },
   {
     rule: 'Nothing is signed while the indexer is far behind the node',

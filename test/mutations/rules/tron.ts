@@ -416,7 +416,7 @@ export const tron: Mutation[] = [
     file: 'custody/tron/family.ts',
     from: `treasury: "m/44'/195'/1'/0/i"`,
     to: `treasury: "m/44'/195'/0'/0/i"`,
-    tests: ['custody/keys.test.ts', 'custody/tron/sign.test.ts', 'custody/tron/plan.test.ts'],
+    tests: ['custody/keys/key-store.test.ts', 'custody/tron/sign.test.ts', 'custody/tron/plan.test.ts'],
   },
   {
     rule: "Nothing is begun while a sweep's bytes cost more than allowed",

@@ -5,8 +5,8 @@ import {settingsFrom} from '../../chains/settings.ts'
 import {MadeUpJournal, MadeUpLocalChain} from '../../devnet/madeup/chain.ts'
 import {newAddress, newKey, payment, publicKeyOf} from '../../devnet/madeup/client.ts'
 import {families, familyOf} from '../families.ts'
-import {localKeys} from '../keys.ts'
-import type {Plan} from '../plan.ts'
+import type {Plan} from '../judge/plan.ts'
+import {localKeys} from '../keys/key-store.ts'
 
 const phrase = 'test test test test test test test test test test test junk'
 

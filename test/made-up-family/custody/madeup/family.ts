@@ -11,12 +11,12 @@ import {
   rawTransaction,
 } from '../../chains/madeup/block.ts'
 import {type MadeUpSettings, madeUpSettings} from '../../chains/madeup/settings.ts'
-import {type Lifetime, lifetimeInBlocks, lifetimeInTime, linkedNow} from '../expiring.ts'
 import type {CustodyFamily, Signed} from '../family.ts'
 import {intentsOf} from '../intents.ts'
-import type {KeyStore} from '../keys.ts'
-import type {FamilyContext, Plan, Purpose} from '../plan.ts'
-import {secp256k1} from '../secp256k1.ts'
+import {type Lifetime, lifetimeInBlocks, lifetimeInTime, linkedNow} from '../judge/expiring.ts'
+import type {FamilyContext, Plan, Purpose} from '../judge/plan.ts'
+import type {KeyStore} from '../keys/key-store.ts'
+import {secp256k1} from '../keys/secp256k1.ts'
 
 const Intent = z.discriminatedUnion('intent', intentsOf('madeup', 'madeup', {}))
 

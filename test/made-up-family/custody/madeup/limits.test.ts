@@ -7,8 +7,8 @@ import {newAddress} from '../../devnet/madeup/client.ts'
 import {assertBooks} from '../../test/support/books.ts'
 import {MadeUpWorld} from '../../test/support/madeup/world.ts'
 import {until} from '../../test/support/until.ts'
-import {spentToday} from '../budget.ts'
-import {journalFile, readKnown} from '../journal-file.ts'
+import {journalFile, readKnown} from '../journal/file.ts'
+import {spentToday} from '../judge/budget.ts'
 
 const net = 990n
 

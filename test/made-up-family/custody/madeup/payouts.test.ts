@@ -8,7 +8,7 @@ import {assertBooks} from '../../test/support/books.ts'
 import {killCustody} from '../../test/support/custody.ts'
 import {gross, MadeUpWorld} from '../../test/support/madeup/world.ts'
 import {until} from '../../test/support/until.ts'
-import {journalFile} from '../journal-file.ts'
+import {journalFile} from '../journal/file.ts'
 
 let world: MadeUpWorld
 beforeEach(() => {

@@ -3,7 +3,7 @@
 // of all tables that the service writes.
 import {createHash, randomBytes} from 'node:crypto'
 import pg from 'pg'
-import {migrate, type Role, roleUrl} from '../../db/migrate.ts'
+import {migrate, type Role, roleUrl} from '../../db/migrate/migrate.ts'
 
 const clock = `
   alter function pg_catalog.clock_timestamp() rename to real_clock_timestamp;

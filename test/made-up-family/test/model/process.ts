@@ -2,7 +2,7 @@
 // happens, and nothing that still runs in its name can open another one.
 import type {Socket} from 'node:net'
 import pg from 'pg'
-import type {Role} from '../../db/migrate.ts'
+import type {Role} from '../../db/migrate/migrate.ts'
 import {type ModelDatabase, prepareEach} from './database.ts'
 
 class Dead extends Error {
