@@ -211,7 +211,7 @@ test('metadata of a user is set at creation, replaced by PATCH, and echoed in it
     expect((await client.call('PATCH', user, body)).body.metadata).toEqual({plan: 'silver'})
   expect((await client.get(user)).body.metadata).toEqual({plan: 'silver'})
   expect((await client.get('/v1/users?external_ref=m')).body.users).toMatchObject([{metadata: {plan: 'silver'}}])
-  await eth.finalize(eth.head.height)
+  await eth.finalise(eth.head.height)
   await db.rows('select app.sequence_events()')
   const {events} = (await client.get('/v1/events')).body
   expect(events.map((event: {user: {metadata: object}}) => event.user.metadata)).toEqual([{plan: 'silver'}, noted])
@@ -423,7 +423,7 @@ test('GET /v1/deposits shows a pending deposit, then final, or reorged', async (
     held_back: null,
   })
 
-  await eth.finalize(height)
+  await eth.finalise(height)
   const {body: final} = await client.get(path)
   expect(final).toEqual({
     ...pending,
@@ -451,7 +451,7 @@ test('GET /v1/deposits filters by status, chain, token, user, address, transacti
     ] as const) {
       await deposit(writer, user.address, 10n ** 6n, token)
       await deposit(writer, user.address, 10n ** 6n, token)
-      await writer.finalize(writer.head.height)
+      await writer.finalise(writer.head.height)
       await deposit(writer, user.address, 10n ** 6n, token)
       await writer.write({drop: 1, add: [[]]})
       await deposit(writer, user.address, 10n ** 6n, token)
@@ -625,10 +625,10 @@ test('GET /v1/balances sums final deposits per chain and token; the fee is floor
   await deposit(eth, user.address, 199n) // each alone would bear a fee of 1, together 3
   await deposit(eth, user.address, 199n)
   await deposit(eth, user.address, 10n ** 18n, 'ETH')
-  await eth.finalize(eth.head.height)
+  await eth.finalise(eth.head.height)
   await deposit(eth, user.address, 777n) // pending: does not count
   await deposit(polygon, user.address, 99n, 'POL')
-  await polygon.finalize(polygon.head.height)
+  await polygon.finalise(polygon.head.height)
   const expected = {
     fee_bps: 100,
     balances: [
@@ -666,7 +666,7 @@ test('what is not worth a sweep is held back from the net, and the deposit says 
   await db.rows(`select app.set_sweep_min('POLYGON', 'POL', 1000)`)
   const small = await deposit(polygon, user.address, 600n, 'POL')
   await deposit(polygon, other.address, 5000n, 'POL')
-  await polygon.finalize(polygon.head.height)
+  await polygon.finalise(polygon.head.height)
   const balance = async () => (await client.get('/v1/balances')).body.balances
   const units = (amount: string) => `0.${amount.padStart(18, '0').replace(/0+$/, '')}`
   expect(await balance()).toEqual([
@@ -684,7 +684,7 @@ test('what is not worth a sweep is held back from the net, and the deposit says 
   const shown = async () => (await client.get(`/v1/deposits/${listed.id}`)).body.held_back
   expect(await shown()).toEqual({reason: 'below_minimum', minimum: units('1000'), missing: units('400')})
   await deposit(polygon, user.address, 400n, 'POL')
-  await polygon.finalize(polygon.head.height)
+  await polygon.finalise(polygon.head.height)
   expect(await shown()).toBeNull()
   expect(await balance()).toMatchObject([{gross: units('6000'), net: units('5940'), held_back: '0'}])
   await db.rows(`select app.set_sweep_min('POLYGON', 'POL', 0)`)
@@ -709,7 +709,7 @@ test('GET /v1/events shows each event as webhooks deliver it, newest first, filt
   const {id, client} = await newMerchant()
   const user = await makeUser(db, id)
   const txids = [await deposit(eth, user.address, 1_500_000n), await deposit(eth, user.address, 2_000_000n)]
-  await eth.finalize(eth.head.height)
+  await eth.finalise(eth.head.height)
   expect((await client.get('/v1/events')).body.events).toEqual([]) // until the sequencer has allocated them
   await db.rows('select app.sequence_events()')
 

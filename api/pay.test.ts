@@ -160,7 +160,7 @@ test('a paid request is shown with the transaction, asks for nothing, and stops 
   const made = await ask(1_000_000)
   const txid = `0x${'ab'.repeat(32)}`
   await money.block([{txid, amount: 1_000_000n, recipient: made.address}], [])
-  await money.finalize()
+  await money.finalise()
   expect(await stateOf(made)).toEqual({
     state: 'paid',
     heading: 'Paid',

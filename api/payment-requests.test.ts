@@ -62,7 +62,7 @@ let txids = 0
 async function pay({address}: {address: string}, amount: bigint, {final = true, token = 'USDC'} = {}): Promise<string> {
   const txid = `0xtx${++txids}`
   await eth.write({add: [[{txid, amount, token, recipient: address}]]})
-  if (final) await eth.finalize(eth.head.height)
+  if (final) await eth.finalise(eth.head.height)
   return txid
 }
 
@@ -206,7 +206,7 @@ test('a request that is awaiting can be cancelled, once or again; what comes all
 
   await pay(made, 24_000_000n, {final: false})
   expect(await stateOf(merchant, made.external_id)).toMatchObject({status: 'detected', receipts: [{late: true}]})
-  await eth.finalize(eth.head.height)
+  await eth.finalise(eth.head.height)
   expect(await stateOf(merchant, made.external_id)).toMatchObject({
     status: 'underpaid',
     amount_received: '24',

@@ -151,7 +151,7 @@ test('a lost deposit that comes back with another amount counts in its payout as
   await money.block([{txid: lost, amount: 12_000_000n, recipient: shop.address}], [])
   expect((await client.get('/v1/deposits')).body.deposits).toMatchObject([{status: 'pending', amount: '12'}])
   expect(await amountsOf(first)).toEqual(['10'])
-  await money.finalize()
+  await money.finalise()
   expect(await amountsOf(first)).toEqual(['10'])
   const second = await claim()
   expect(await amountsOf(second)).toEqual(['12', '-10'])

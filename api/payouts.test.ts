@@ -50,7 +50,7 @@ async function newMerchant(chains = ['ETH', 'POLYGON']): Promise<Merchant> {
 let txids = 0
 async function deposit({user}: Merchant, amount: bigint, token = 'USDC'): Promise<void> {
   await eth.write({add: [[{txid: `0xtx${++txids}`, amount, token, recipient: user.address}]]})
-  await eth.finalize(eth.head.height)
+  await eth.finalise(eth.head.height)
 }
 
 /** A merchant with a payout address and this much USDC. */

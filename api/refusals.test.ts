@@ -367,7 +367,7 @@ test('ids of another merchant are 404, as if they did not exist, and its objects
   const user = await makeUser(db, merchantId)
   const eth = await ChainWriter.open(db, 'ETH')
   await eth.write({add: [[{txid: '0xA', amount: 5n, recipient: user.address}]]})
-  await eth.finalize(1)
+  await eth.finalise(1)
   await eth.close()
   const {body: endpoint} = await client.post('/v1/webhook-endpoints', {url: 'http://127.0.0.1:9/hook'})
   const {body: delivery} = await client.post(`/v1/webhook-endpoints/${endpoint.id}/test`)

@@ -71,7 +71,7 @@ async function write(pool: pg.Pool, from: number, count: number): Promise<void> 
       [from, count, height, hash],
     )
     await client.query('commit')
-    await client.query(`select chain.finalize('ETH', $1, $2)`, [height, hash])
+    await client.query(`select chain.finalise('ETH', $1, $2)`, [height, hash])
   } finally {
     client.release()
   }

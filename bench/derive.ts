@@ -60,7 +60,7 @@ async function measure(client: pg.PoolClient, count: number, perTransaction: num
     await rowsOf(client, 'app.event', eventColumns, 'app.event', 'position', perTransaction),
     await rowsOf(client, 'app.delivery', deliveryColumns, 'app.delivery', 'id', perTransaction),
   ]
-  const toFinal = await time(() => client.query(`select chain.finalize('ETH', 1000000, '0xfinal')`))
+  const toFinal = await time(() => client.query(`select chain.finalise('ETH', 1000000, '0xfinal')`))
   const confirmed = `(select * from app.event where type = 'deposit.confirmed') e`
   const followed = [
     await rowsOf(client, 'app.event', eventColumns, confirmed, 'position', count),
@@ -89,7 +89,7 @@ async function measure(client: pg.PoolClient, count: number, perTransaction: num
   await client.query('set session_replication_role = replica') // no triggers
   const byHand = await inTransactions(client, count / perTransaction, async n => {
     for (const rows of made) await insert(client, rows, n)
-    await client.query(`select app.enqueue('deliver_webhooks')`)
+    await client.query(`select app.enqueue('sequence_events')`)
   })
   const toFinalByHand = await inTransactions(client, 1, async () => {
     await client.query(
@@ -98,7 +98,7 @@ async function measure(client: pg.PoolClient, count: number, perTransaction: num
       finalised.values[0],
     )
     for (const rows of followed) await insert(client, rows, 0)
-    await client.query(`select app.enqueue('deliver_webhooks')`)
+    await client.query(`select app.enqueue('sequence_events')`)
   })
   await empty(client)
   await client.query('set session_replication_role = replica')

@@ -10,7 +10,7 @@ import {chain, type Erc20, type EvmChain} from '../chains/registry.ts'
 import {readWithdrawals} from '../indexers/evm/block.ts'
 import {logsBloom} from '../indexers/evm/bloom.ts'
 import {orderedTrieRoot} from '../indexers/evm/trie.ts'
-import {encodedReceipts, encodedWithdrawals} from '../indexers/evm/whole.ts'
+import {encodedReceipts, encodedWithdrawals} from '../indexers/evm/verify-block.ts'
 
 export const usdc = `0x${'c0ffee'.padEnd(40, '0')}`
 /** The n-th provisioned address, in lower case. */

@@ -20,7 +20,7 @@ export function benchSize(count = 20_000): Promise<Size[]> {
     const merchant = await createMerchant(pool)
     await createEndpoint(pool, merchant, {url: 'https://example.com/hook'})
     for (let made = 0; made < count; made += perTransaction) await deposit(pool, merchant, perTransaction)
-    await pool.query(`select chain.finalize('ETH', 1000000, '0xfinal')`)
+    await pool.query(`select chain.finalise('ETH', 1000000, '0xfinal')`)
     await pool.query('select app.sequence_events($1)', [4 * count])
     await deliver(pool)
     await pool.query('select app.fold_balances($1)', [4 * count])

@@ -39,7 +39,7 @@ beforeAll(async () => {
       ],
     ],
   })
-  await eth.finalize(eth.head.height)
+  await eth.finalise(eth.head.height)
   await db.rows(`select app.set_payout_address($1, 'ETH', '0x52908400098527886E0F7030069857D2E4169EE7')`, [merchant])
   await db.rows(`select app.create_payout($1, 'ETH', 'ETH', false, 'key', 'request')`, [merchant])
   const [payout] = await db.rows<{id: string}>('select id from app.payout')
@@ -48,7 +48,7 @@ beforeAll(async () => {
   const paid = await requests.create(db.pool, merchant, {currency: 'ETH', amount: '1'})
   await requests.create(db.pool, merchant, {currency: 'ETH', amount: '2'})
   await eth.write({add: [[{txid: '0xpaid', token: 'ETH', amount: ether, recipient: paid.address}]]})
-  await eth.finalize(eth.head.height)
+  await eth.finalise(eth.head.height)
 
   await setBalance(paid.address, ether)
   await setBalance(treasury, 100n * ether - 99n * 10n ** 17n - networkFee)
@@ -70,7 +70,7 @@ const setBalance = (address: string, amount: bigint) => anvil.call('anvil_setBal
 /** Empty blocks up to this height, final. */
 async function growTo(height: number): Promise<void> {
   await eth.write({add: Array.from({length: height - eth.head.height}, () => [])})
-  await eth.finalize(height)
+  await eth.finalise(height)
 }
 
 /** Neither the worker nor custody knows a transaction of ours any more. */
@@ -302,7 +302,7 @@ test('with a node that does not respond nothing fails and nothing is compared: t
 
 test('slow and unattributed deposits are listed and do not fail the audit, nor does a chain without a node', async () => {
   await eth.write({add: [[{txid: '0x3', token: '0xFake', amount: 7n, recipient: user.address}]]})
-  await eth.finalize(eth.head.height)
+  await eth.finalise(eth.head.height)
   await db.rows(`
     insert into app.claim (kind, payout_id, merchant_id, chain, token, cutoff, deposit_count, amount, created_at)
     select 'release', id, merchant_id, 'ETH', 'ETH', 0, 0, 0, now() - interval '2 hours' from app.payout`)

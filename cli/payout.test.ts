@@ -43,7 +43,7 @@ async function requestPayout(): Promise<{merchant: string; prefix: string; id: s
   const merchant = await makeMerchant(db)
   const {address} = await makeUser(db, merchant)
   await eth.write({add: [[{txid: `0xtx${++txids}`, amount: 250_000_000n, recipient: address}]]})
-  await eth.finalize(eth.head.height)
+  await eth.finalise(eth.head.height)
   await db.rows(`select app.set_payout_address($1, 'ETH', $2)`, [merchant, destination])
   const [row] = await db.rows<{id: string; uuid: string; prefix: string}>(
     `select p.id, m.prefix, substr(p.id, 5)::uuid as uuid from app.merchant m

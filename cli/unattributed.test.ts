@@ -37,7 +37,7 @@ beforeAll(async () => {
     {txid: 'top-up', amount: 9n, recipient: treasury},
   ]
   await eth.write({add: transfers.map(transfer => [transfer])})
-  await eth.finalize(eth.head.height)
+  await eth.finalise(eth.head.height)
   const rows = await db.rows<{txid: string; id: string}>(`select txid, app.public_id('dep', id) as id from app.deposit`)
   for (const {txid, id} of rows) ids[txid] = id
 })
@@ -162,7 +162,7 @@ test('what is dismissed leaves the list and the counts, also what still comes of
   await json('unattributed', 'dismiss', ...token) // again
   await eth.write({add: [[{txid: 'more spam', token: '0xfa15e', amount: 1n, recipient: user.address}]]})
   await eth.write({add: [[{txid: 'dust', amount: 1n, recipient: user.address}]]})
-  await eth.finalize(eth.head.height)
+  await eth.finalise(eth.head.height)
   const [dust] = await list()
   expect(dust).toMatchObject({token: 'USDC', dismissed: false})
   await json('unattributed', 'dismiss', dust!.id)

@@ -463,7 +463,7 @@ test('reconcile imports what was signed after an older backup, and all of it fin
   }))
   const ofC = [swept0, swept1].map((txid, nonce) => ({txid, account: c.address, nonce, fee: 10n}))
   await world.writer.write({add: [{confirmedTxs: [...mined, ...ofC].map(one => ({...one, txid: one.txid!}))}]})
-  await world.finalize()
+  await world.finalise()
   expect(await world.db.rows(`select kind from app.incident where resolved_at is null`)).toEqual([])
   expect(await Promise.all([kept, gone, early, later].map(status))).toEqual(Array(4).fill('completed'))
   expect(await world.db.rows(`select count(*)::int as open from app.outgoing_payment where status <> 'final'`)).toEqual(
@@ -488,7 +488,7 @@ test('reconcile enters what it recognises on the chain only where the journal ma
     '0xforgotten': [{sender: world.treasury, recipient: merchant.payoutAddress, token: 'ETH', amount: '990'}],
   }
   await world.db.rows(`select chain.note_moved('ETH', $1)`, [JSON.stringify(moved)])
-  await world.finalize()
+  await world.finalise()
   const shown = `payout pay_${payout.replaceAll('-', '')}`
   expect((await custody(['reconcile'])).stdout).toBe('The database has every entry of the journal.\n')
   expect(await status(payout)).toBe('pending')

@@ -57,7 +57,7 @@ test('each reorganisation has its own row: depth, old and new head, and the depo
 
 test('each materialised view is refreshed in turn, shows what was committed before, and waits until it is due again', async () => {
   await writer.write({add: [paid('one')]})
-  await writer.finalize(1)
+  await writer.finalise(1)
   const views = await db.rows<{name: string}>(
     `select relname as name from pg_class where relnamespace = 'analytics'::regnamespace and relkind = 'm' order by 1`,
   )

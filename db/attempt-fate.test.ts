@@ -61,7 +61,7 @@ async function include(chain: Chain, confirmedTxs: TestConfirmedTx[], {final = f
 
 async function finalise(chain: Chain): Promise<void> {
   const writer = writers.get(chain)!
-  expect(await writer.finalize(writer.head.height)).toBe(true)
+  expect(await writer.finalise(writer.head.height)).toBe(true)
 }
 
 /** A Bitcoin transaction: a row for each output of ours that it spends. */
@@ -265,7 +265,7 @@ test('the fate of a stored attempt is that of its entry, with the kind and the s
     const fates = 'select kind, subject_id, fate from app.attempt_fate where chain = $1 and txid = $2'
     expect(await money.db.rows(fates, ['ETH', txid])).toEqual([{kind: 'pay', subject_id: payout, fate: 'open'}])
     await money.mine([txid])
-    await money.finalize()
+    await money.finalise()
     expect(await money.db.rows(fates, ['ETH', txid])).toEqual([{kind: 'pay', subject_id: payout, fate: 'final'}])
   } finally {
     await money.close()

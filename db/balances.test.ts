@@ -35,7 +35,7 @@ test('balances are exact at every moment while workers fold and deposits become 
         })),
       )
       await writer.write({add: [transfers]})
-      await writer.finalize(height)
+      await writer.finalise(height)
     }
     done = true
   }

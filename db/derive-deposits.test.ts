@@ -153,7 +153,7 @@ test('after every commit deposits, events and balances are what the chain implie
         model.moveTo(writer.blocks, finalHeight)
         await writer.readAgain(Math.min(again, writer.head.height - finalHeight))
         const height = Math.min(finalHeight + final, writer.head.height)
-        expect(await writer.finalize(height)).toBe(true)
+        expect(await writer.finalise(height)).toBe(true)
         finalHeight = height
         model.moveTo(writer.blocks, finalHeight)
         expect(await stored()).toEqual(model.rows())
@@ -216,7 +216,7 @@ test('deposits removed by a rewind are notified after a while even if the chain 
   await writer.rewind(writer.head.height - 3)
   await writer.write({add: [[]]})
   expect(await historyOf('passed')).toMatchObject({status: 'pending'})
-  await writer.finalize(writer.head.height)
+  await writer.finalise(writer.head.height)
   expect(await historyOf('passed')).toMatchObject({status: 'reorged', events: ['pending', 'reorged']})
   expect(await awaited()).toEqual([])
 })
@@ -227,7 +227,7 @@ test('a final deposit that only moved opens one incident, changes no balance, an
   })
   await writer.write({add: [[], [moves!, flips!], [goes!]]})
   const {height} = writer.head
-  await writer.finalize(height)
+  await writer.finalise(height)
   const open = () =>
     db.rows<{id: string; kind: string; txid: string}>(
       `select i.id, kind, txid from app.incident i join app.deposit d on d.id::text = subject
@@ -269,7 +269,7 @@ test('a final deposit that only moved opens one incident, changes no balance, an
 test('when an operator takes a vanished final deposit back, it is reorged, with one event and a lower balance', async () => {
   await writer.write({add: [[{txid: 'lost', amount: 5n, recipient: user.address}], []]})
   const {height} = writer.head
-  await writer.finalize(height)
+  await writer.finalise(height)
   const before = await db.rows('select amount::text, deposit_count from app.balance_now')
   await rewind(height - 2)
   await writer.write({add: [[], []]})
@@ -294,7 +294,7 @@ test('when an operator takes a vanished final deposit back, it is reorged, with 
 test('a vanished final deposit that is read again in the same block closes its incident, without an event', async () => {
   await writer.write({add: [[{txid: 'back', amount: 7n, recipient: user.address}]]})
   const {height, hash} = writer.head
-  await writer.finalize(height)
+  await writer.finalise(height)
   await writer.query(`delete from chain.transfer where txid = 'back'`)
   expect(await db.rows(`select kind from app.incident where resolved_at is null`)).toEqual([
     {kind: 'final_deposit_vanished'},
@@ -313,7 +313,7 @@ test('a vanished final deposit that is read again in the same block closes its i
 test('a payment to another recipient at the position of a final deposit is held back until an operator decides', async () => {
   const other = await makeUser(db, user.merchantId, ['ETH'])
   await writer.write({add: [[{txid: 'moved', amount: 3n, recipient: user.address}]]})
-  await writer.finalize(writer.head.height)
+  await writer.finalise(writer.head.height)
   await rewind(writer.head.height - 1)
   await writer.write({add: [[{txid: 'moved', amount: 3n, recipient: other.address}]]})
   const byAddress = () => db.rows(`select address, status from app.deposit where txid = 'moved' order by seq`)
@@ -323,7 +323,7 @@ test('a payment to another recipient at the position of a final deposit is held 
   )
   await db.rows(`select app.resolve_incident($1, 'reorged')`, [incident!.id])
   expect((await byAddress())[0]).toEqual({address: user.address, status: 'reorged'})
-  await writer.finalize(writer.head.height)
+  await writer.finalise(writer.head.height)
   expect((await byAddress())[1]).toEqual({address: other.address, status: 'final'})
   expect(await db.rows('select * from app.incident where resolved_at is null')).toEqual([])
   expect(await db.rows('select * from app.balance_audit')).toEqual([])
@@ -341,7 +341,7 @@ test('a transfer on a chain or in a token that is not enabled is unattributed: n
       ],
     ],
   })
-  await writer.finalize(writer.head.height)
+  await writer.finalise(writer.head.height)
   expect(await db.rows('select txid, status, credited from app.deposit where not credited order by txid')).toEqual([
     {txid: 'fake-token', status: 'final', credited: false},
     {txid: 'wrong-chain', status: 'final', credited: false},
@@ -376,11 +376,11 @@ test('finality never falls, never accepts a block that is not on our chain, and 
   const finalHeight = () => db.rows(`select final_height from chain.cursor where chain = 'ETH'`)
   await writer.write({add: [[], []]})
   const before = await finalHeight()
-  expect(await writer.finalize(writer.head.height, '0xother')).toBe(false)
-  expect(await writer.finalize(1)).toBe(true)
+  expect(await writer.finalise(writer.head.height, '0xother')).toBe(false)
+  expect(await writer.finalise(1)).toBe(true)
   expect(await finalHeight()).toEqual(before)
   await db.rows(`update chain.cursor set halted_at = now() where chain = 'ETH'`)
-  expect(await writer.finalize(writer.head.height)).toBe(false)
+  expect(await writer.finalise(writer.head.height)).toBe(false)
   await db.rows(`update chain.cursor set halted_at = null where chain = 'ETH'`)
   expect(await finalHeight()).toEqual(before)
   await expect(writer.query(`select chain.rewind('ETH', 1, $1)`, [writer.blocks[1]!.hash])).rejects.toThrow(
@@ -390,7 +390,7 @@ test('finality never falls, never accepts a block that is not on our chain, and 
 
 test('a transaction that would take the final block off the chain is refused, and nothing of it is written', async () => {
   await writer.write({add: [[{txid: 'safe', amount: 1n, recipient: user.address}], []]})
-  await writer.finalize(writer.head.height - 1)
+  await writer.finalise(writer.head.height - 1)
   const everything = () =>
     db.rows(`select (select json_agg(b) from chain.block b) as blocks, (select json_agg(t) from chain.transfer t) as transfers,
       (select json_agg(d) from app.deposit d) as deposits, (select json_agg(e) from app.event e) as events,
@@ -442,7 +442,7 @@ test('an unknown token that becomes a supported one when its transaction runs ag
       ],
     ],
   })
-  await writer.finalize(writer.head.height)
+  await writer.finalise(writer.head.height)
   const rows = await db.rows(
     `select txid, token, status, credited, version, array(select type from app.event e where e.subject_id = d.id order by position) as events
      from app.deposit d where txid like 'first-%' order by txid, token collate "C"`,
@@ -475,10 +475,10 @@ test("a payment that returns to an earlier recipient, beside another's final dep
   const to = (recipient: string) => [[{txid: 'back-and-forth', amount: 100n, recipient}]]
   await writer.write({add: to(other.address)})
   await writer.write({drop: 1, add: to(user.address)})
-  await writer.finalize(writer.head.height)
+  await writer.finalise(writer.head.height)
   await rewind(writer.head.height - 1)
   await writer.write({add: to(other.address)})
-  await writer.finalize(writer.head.height)
+  await writer.finalise(writer.head.height)
   const statuses = () => db.rows(`select address, status from app.deposit where txid = 'back-and-forth' order by seq`)
   expect(await statuses()).toEqual([
     {address: other.address, status: 'reorged'},
@@ -499,7 +499,7 @@ test("a payment that returns to an earlier recipient, beside another's final dep
 
 test('an operator and the indexer take locks in the same order', async () => {
   await writer.write({add: [[{txid: 'locked', amount: 1n, recipient: user.address}]]})
-  await writer.finalize(writer.head.height)
+  await writer.finalise(writer.head.height)
   await rewind(writer.head.height - 1)
   await writer.write({add: [[]]})
   const [incident] = await db.rows<{id: string}>('select id from app.incident where resolved_at is null')
@@ -523,7 +523,7 @@ test('an operator and the indexer take locks in the same order', async () => {
 test('a deposit that was lost after a payout collected it is not counted again when it returns', async () => {
   const paid = {txid: 'paid-out', amount: 9n, recipient: user.address}
   await writer.write({add: [[paid]]})
-  await writer.finalize(writer.head.height)
+  await writer.finalise(writer.head.height)
   const [deposit] = await db.rows<{id: string; merchant_id: string}>(
     `update app.deposit set settlement_id = gen_random_uuid() where txid = 'paid-out' returning id, merchant_id`,
   )
@@ -538,7 +538,7 @@ test('a deposit that was lost after a payout collected it is not counted again w
     [deposit!.id],
   )
   await writer.write({add: [[paid]]})
-  await writer.finalize(writer.head.height)
+  await writer.finalise(writer.head.height)
   expect(await db.rows('select status from app.deposit where id = $1', [deposit!.id])).toEqual([{status: 'final'}])
   expect(await db.rows('select * from app.balance_audit')).toEqual([])
 })

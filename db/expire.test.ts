@@ -52,7 +52,7 @@ async function lapse(of: string, number = 1): Promise<string> {
   const txid = await journal(of, end)
   expect(await store(of, number, txid)).toBe(true)
   while (money.eth.head.height < end) await money.block([], [])
-  await money.finalize()
+  await money.finalise()
   expect(await money.db.rows(`select chain.note_lapse('ETH', $1, '{}') as done`, [txid])).toEqual([{done: true}])
   return txid
 }
@@ -99,7 +99,7 @@ test('a payout does not fail while what custody signed for it, and the worker ne
   const fail = () => money.work<boolean>('fail_payout', payout, 'cancelled', 'because')
   expect([await fail(), await money.status(payout), await money.balance(user)]).toEqual([false, 'swept', 0])
   while (money.eth.head.height < end) await money.block([], [])
-  await money.finalize()
+  await money.finalise()
   expect(await money.db.rows(`select chain.note_lapse('ETH', $1, '{}') as done`, [txid])).toEqual([{done: true}])
   expect([await fail(), await money.status(payout), await money.balance(user)]).toEqual([
     true,
@@ -211,7 +211,7 @@ test('what the worker never stored ends its payment only once its block is final
   const txid = await journal(id)
   await money.block([], [{txid, account: money.treasury, success: true, fee: 7n}])
   expect(await money.db.rows('select from app.outgoing_attempt where txid = $1', [txid])).toEqual([])
-  await money.finalize()
+  await money.finalise()
   expect(await ended(id)).toEqual({status: 'final', outcome: 'done'})
   await money.resolve('kept')
 })
@@ -274,7 +274,7 @@ test('each step of a return begins anew when it is given up, and nothing is lost
     [{txid, token: 'USDC', amount: 100n, recipient: money.treasury}],
     [{txid, account: money.treasury, success: true, fee: 7n}],
   )
-  await money.finalize()
+  await money.finalise()
   expect([await ended(sweep), await due()]).toEqual([
     {status: 'final', outcome: 'done'},
     {step: 'withdrawal', amount: '100'},

@@ -23,7 +23,7 @@ beforeAll(async () => {
   const {address} = await makeUser(db, await makeMerchant(db))
   eth = await ChainWriter.open(db, 'ETH')
   await eth.write({add: [[{txid: 'gone', amount: 1n, recipient: address}]]})
-  await eth.finalize(eth.head.height)
+  await eth.finalise(eth.head.height)
   await eth.query(`delete from chain.transfer`)
   deposit = (await db.rows<{id: string}>('select id from app.deposit'))[0]!.id
   await db.rows('delete from app.incident')

@@ -77,7 +77,7 @@ const outcome = async () =>
 /** Final blocks without transactions of ours, up to a height. */
 async function reach(height: number): Promise<void> {
   while (money.eth.head.height < height) await money.block([], [])
-  await money.finalize()
+  await money.finalise()
 }
 
 /** A block with this attempt. */
@@ -114,7 +114,7 @@ test('an attempt lapses when a final block is at its end, and the clock is past 
   ])
   await money.block([], []) // at the end, not final
   expect([await lapsable(), await noteLapse(txid)]).toEqual([[], false])
-  await money.finalize()
+  await money.finalise()
   expect(await lapsable()).toEqual([txid])
   expect([await noteLapse(txid), await noteLapse(txid)]).toEqual([true, true])
   expect([await fate(txid), await lapsable()]).toEqual([{fate: 'dead', lapsed: true}, []])
@@ -145,18 +145,18 @@ describe('where a time is the end', () => {
 
   test('an attempt lapses when the time of a final block is at its end', async () => {
     await blockAt(at - 1)
-    await money.finalize()
+    await money.finalise()
     const txid = await sign(at)
     expect([await isLapsable(txid), await noteLapse(txid)]).toEqual([false, false])
     await blockAt(at) // not final
     expect([await isLapsable(txid), await noteLapse(txid)]).toEqual([false, false])
-    await money.finalize()
+    await money.finalise()
     expect([await isLapsable(txid), await noteLapse(txid)]).toEqual([true, true])
   })
 
   test('no attempt lapses by the block to which a chain was rewound, if its time is not known', async () => {
     await blockAt(at - 10)
-    await money.finalize()
+    await money.finalise()
     const txid = await sign(at, {from: 0})
     const {height} = money.eth.head
     await money.db.rows(`delete from chain.block where chain = 'ETH' and height = $1`, [height - 1])
@@ -232,7 +232,7 @@ test('an attempt that is in a block does not lapse, nor does any while the chain
   const end = money.eth.head.height + 1
   const [held, other] = [await sign(end), await sign(end)]
   await include(held)
-  await money.finalize()
+  await money.finalise()
   expect(await noteLapse(held)).toBe(false)
   await money.db.rows(`update chain.cursor set halted_at = now() where chain = 'ETH'`)
   expect(await noteLapse(other)).toBe(false)
@@ -257,7 +257,7 @@ test('a rewind below its final block takes a lapse back; with a later attempt th
   expect(await money.db.rows('select app.why_halted($1) as why', ['ETH'])).toEqual([{why: null}]) // others are paid
   await include(second)
   expect(await money.incidents()).toEqual(['contested_payment'])
-  await money.finalize()
+  await money.finalise()
   expect([await contested(), await money.incidents()]).toEqual([[], []])
   expect([await money.status(payment.payout), await outcome()]).toEqual([
     'completed',
@@ -283,7 +283,7 @@ test('a failed attempt ends its payment only when no other attempt can pay', asy
   const end = money.eth.head.height + 3
   const [failed, open] = [await sign(end), await sign(end)]
   await include(failed, {success: false})
-  await money.finalize()
+  await money.finalise()
   expect(await outcome()).toEqual({status: 'live', outcome: null})
   await reach(end)
   expect(await noteLapse(open)).toBe(true)
@@ -298,7 +298,7 @@ test('a failed attempt ends its payment in the moment in which the last other on
   const end = money.eth.head.height + 3
   const [failed, open] = [await sign(end), await sign(end)]
   await include(failed, {success: false})
-  await money.finalize()
+  await money.finalise()
   await reach(end)
   expect(await outcome()).toEqual({status: 'live', outcome: null})
   expect(await noteLapse(open)).toBe(true)
@@ -315,7 +315,7 @@ test('the fee of a failed attempt is in the books, also if another attempt pays'
   const before = await money.operatorFunds('ETH')
   await include(failed, {success: false})
   await include(paid)
-  await money.finalize()
+  await money.finalise()
   expect([await outcome(), await money.status(payment.payout)]).toEqual([
     {status: 'final', outcome: 'done'},
     'completed',
@@ -348,7 +348,7 @@ describe('a transaction that was proven to have expired, and is in a block all t
     const before = await money.operatorFunds()
     await include(txid)
     expect(await contested()).toEqual([{attempts: 2}])
-    await money.finalize()
+    await money.finalise()
     expect([await outcome(), await money.status(payment.payout)]).toEqual([
       {status: 'final', outcome: 'done'},
       'completed',
@@ -365,10 +365,10 @@ describe('a transaction that was proven to have expired, and is in a block all t
     const txid = await lapsed()
     const later = await sign(money.eth.head.height + 50)
     await include(later)
-    await money.finalize()
+    await money.finalise()
     const before = await money.operatorFunds()
     await include(txid)
-    await money.finalize()
+    await money.finalise()
     expect(await money.operatorFunds()).toBe(before - 990)
     await isShown()
   })
@@ -382,7 +382,7 @@ describe('a transaction that was proven to have expired, and is in a block all t
     expect(await outcome()).toEqual({status: 'final', outcome: ended})
     const before = await money.operatorFunds()
     await include(txid)
-    await money.finalize()
+    await money.finalise()
     expect(await money.operatorFunds()).toBe(before - 990)
     await isShown()
   })
@@ -432,7 +432,7 @@ test('a cancelled payment does not end without a transaction while its chain is 
 test('what failed in a final block decides its payment, also if the journal came back only then', async () => {
   const txid = money.newTxid()
   await include(txid, {success: false})
-  await money.finalize()
+  await money.finalise()
   await money.resolve('kept')
   await money.db.rows('update app.outgoing_payment set cancelling = true where id = $1', [payment.id])
   await journal(txid, {from: 0, end: money.eth.head.height + 2, clock_ms: Date.now() - 60_000})
@@ -453,7 +453,7 @@ test('a withdrawal does not end while its transaction may be mined; one that fai
   const [failed, open] = [await sign(end), await sign(end)]
   expect(await money.work('expire_payment', payment.id, 'transaction_expired', 'it expired')).toBe(false)
   await include(failed, {success: false})
-  await money.finalize()
+  await money.finalise()
   expect(await outcome()).toEqual({status: 'live', outcome: null})
   await reach(end)
   await noteLapse(open)
@@ -538,7 +538,7 @@ test.each([
     const txid = await sign(money.eth.head.height + 3, {stored: false})
     await money.db.rows('select app.cancel_payout_by_operator($1)', [payment.payout])
     await include(txid, {success: ended.success})
-    await money.finalize()
+    await money.finalise()
     expect([await money.status(payment.payout), await outcome()]).toEqual([
       ended.status,
       {status: 'final', outcome: ended.outcome},

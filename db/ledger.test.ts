@@ -84,7 +84,7 @@ describe('a payment', () => {
     const txid = await money.payAndSign(payout)
     await money.mine([txid])
     expect([await money.status(payout), await eventsOf(payout)]).toEqual(['paying', []])
-    await money.finalize()
+    await money.finalise()
     expect([await money.status(payout), await eventsOf(payout)]).toEqual(['completed', ['payout.completed']])
     const [row] = await money.db.rows('select txid, net::int, network_fee::int from app.payout where id = $1', [payout])
     expect(row).toEqual({txid, net: 990, network_fee: 14}) // the sweep and the payment
@@ -96,7 +96,7 @@ describe('a payment', () => {
     const txid = await money.payAndSign(payout)
     await money.mine([txid])
     await money.eth.write({drop: 1, add: [[], []]})
-    await money.finalize()
+    await money.finalise()
     expect(await money.status(payout)).toBe('paying')
     await money.mineFinally([txid])
     expect([await money.status(payout), await eventsOf(payout)]).toEqual(['completed', ['payout.completed']])
@@ -162,7 +162,7 @@ describe('a payment', () => {
         /^incident \d+ \(unknown_transaction\) waits for the operator$/,
       )
       expect(await money.status(payout)).toBe(state)
-      await money.finalize()
+      await money.finalise()
       expect([await money.status(payout), await money.balance(user)]).toEqual([state, 0])
       await money.resolve('kept')
       await money.eth.readAgain(1)
@@ -320,7 +320,7 @@ describe('a sweep', () => {
     await money.mine([(await money.attempt(await money.sweepOf(user.address)))!])
     const topUps = () => money.db.rows('select id from app.deposit where address = $1', [money.treasury])
     const before = await topUps()
-    await money.finalize()
+    await money.finalise()
     expect(await topUps()).toEqual(before)
   })
 
@@ -377,7 +377,7 @@ describe('a sweep', () => {
         {txid, account: money.treasury, nonce: row!.nonce, fee: 8n},
       ]
       await money.block([{txid, token: 'ETH', amount: 1000n, recipient: money.treasury}], signers)
-      await money.finalize()
+      await money.finalise()
       expect(await money.operatorFunds('ETH')).toBe(before - 8)
       expect(await money.db.rows('select fee::int from app.attempt_fate where txid = $1', [txid])).toEqual([{fee: 8}])
     })
@@ -460,7 +460,7 @@ describe('a sweep', () => {
     expect(await underWay()).toEqual([])
     expect(await begin()).toBeNull()
     expect(await underWay()).toHaveLength(1)
-    await money.finalize()
+    await money.finalise()
     const sweepable = async () =>
       (await money.jobs.query('select * from app.sweepable($1, 1, 100)', [payout])).rows.map(({amount}) =>
         Number(amount),
@@ -647,7 +647,7 @@ describe('a final deposit that a reorganisation removes', () => {
     try {
       await other.query('begin')
       await other.query(`select app.lock_treasury('ETH')`) // as app.fail_payout does
-      const finalizing = money.finalize().catch((error: Error) => error)
+      const finalising = money.finalise().catch((error: Error) => error)
       const waits = async () =>
         (
           await money.db.rows(
@@ -657,7 +657,7 @@ describe('a final deposit that a reorganisation removes', () => {
       await until(waits, {timeoutMs: 5000, what: 'finality to wait for the treasury'})
       await other.query(`select app.lock_pair($1, 'ETH', 'USDC')`, [user.merchantId])
       await other.query('commit')
-      expect(await finalizing).toBeUndefined()
+      expect(await finalising).toBeUndefined()
     } finally {
       other.release(true)
     }
@@ -708,10 +708,10 @@ describe('a final deposit that a reorganisation removes', () => {
     await money.resolve('reorged')
     await money.mine([effect], {success: false})
     await money.block([{txid: deposit, amount: 1000n, recipient: user.address}], [])
-    await money.finalize(money.eth.head.height - 1)
+    await money.finalise(money.eth.head.height - 1)
     expect(await money.balance(user)).toBe(500)
     await assertBooks(money.db)
-    await money.finalize()
+    await money.finalise()
     expect(await money.balance(user)).toBe(1500)
   })
 
@@ -814,7 +814,7 @@ describe('the treasury', () => {
     expect(await money.operatorFunds()).toBe(before)
     await money.eth.write({drop: 1, add: [[], [{txid, amount: 300n, recipient: money.treasury}]]})
     await money.eth.readAgain(2)
-    await money.finalize()
+    await money.finalise()
     expect(await topUps(txid)).toEqual([
       {account: 'treasury', amount: 300},
       {account: 'operator', amount: -300},
@@ -847,7 +847,7 @@ describe('a final transaction of ours that a rewind removes', () => {
     await money.rewindBelow(money.eth.head.height)
     expect(await money.incidents()).toEqual(['final_payment_vanished'])
     await money.block([], [])
-    await money.finalize()
+    await money.finalise()
     expect(await money.status(payout)).toBe('completed')
     await money.mineFinally([txid])
     expect(await money.incidents()).toEqual([])
@@ -876,7 +876,7 @@ describe('a final transaction of ours that a rewind removes', () => {
     const tail = money.eth.blocks.slice(-3)
     await money.rewindBelow(tail[0]!.height)
     await money.eth.write({add: tail})
-    await money.finalize()
+    await money.finalise()
     await money.resolve('kept')
     expect(await state()).toEqual(before)
   })
@@ -899,5 +899,5 @@ test('an indexer that reads a transaction of ours again and an operator take loc
   } finally {
     holder.release()
   }
-  await money.finalize()
+  await money.finalise()
 })

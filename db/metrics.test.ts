@@ -70,7 +70,7 @@ test('a reorganisation is counted with depth and age; unattributed deposits are 
   await eth.write({add: [[], [stray], []]})
   expect((await metrics()).get('sluice_unattributed_deposits ETH')).toBe(0) // it is not final
   await eth.write({drop: 2, add: [[stray], [], []]})
-  await eth.finalize(eth.head.height)
+  await eth.finalise(eth.head.height)
   await topUp(eth, await makeTreasury(db), 'ETH', 7n) // belongs to the operator
   await eth.close()
   const seen = await metrics()
@@ -92,7 +92,7 @@ test('payment requests that wait for money are counted by status', async () => {
   const ask = () => requests.create(own.pool, merchant, {})
   const [paid, seen, over] = [await ask(), await ask(), await ask(), await ask()]
   await eth.write({add: [[{txid: '0x1', amount: 100n, recipient: paid.address}]]})
-  await eth.finalize(1)
+  await eth.finalise(1)
   await eth.write({add: [[{txid: '0x2', amount: 100n, recipient: seen.address}]]})
   await requests.expire([over.id])
   const rows = await own.rows(

@@ -95,8 +95,8 @@ class World {
         [{txid: money.newTxid(), token: pick(tokens, a)!, amount: BigInt(50 + b), recipient: money.treasury}],
         [],
       ),
-    finalise: async a => money.finalize(Math.min((await this.#finalHeight()) + 1 + (a % 4), money.eth.head.height)),
-    finaliseAll: async () => money.finalize(),
+    finalise: async a => money.finalise(Math.min((await this.#finalHeight()) + 1 + (a % 4), money.eth.head.height)),
+    finaliseAll: async () => money.finalise(),
     depositToStranger: async (a, b, c) => {
       const {address: recipient} = pick(this.strangers, a)!
       await money.block(
@@ -258,7 +258,7 @@ class World {
       for (const outgoingPayment of open) await this.#attempt(outgoingPayment, 0)
       for (let next = await this.#minable(); next.length; next = await this.#minable())
         await money.mine([next.at(-1)!.txid])
-      await money.finalize()
+      await money.finalise()
     }
     for (const [user] of this.merchants) for (const token of tokens) while (await money.allocate(user!, 100, token));
   }

@@ -87,7 +87,7 @@ class Coins {
   async deposit(recipient: string, amount: bigint): Promise<string> {
     const txid = this.name('in')
     await this.block([{txid, token: 'BTC', amount, recipient}])
-    await this.finalize()
+    await this.finalise()
     return `${txid}:0`
   }
 
@@ -125,8 +125,8 @@ class Coins {
     return row!.id
   }
 
-  async finalize(): Promise<void> {
-    await this.chain.finalize(this.chain.head.height)
+  async finalise(): Promise<void> {
+    await this.chain.finalise(this.chain.head.height)
   }
 
   /** A payout that is sweeping; resolves to its id. */
@@ -206,7 +206,7 @@ class Coins {
 
   async mineFinally(txid: string): Promise<void> {
     await this.mine(txid)
-    await this.finalize()
+    await this.finalise()
   }
 
   async status(payout: string): Promise<string> {
@@ -427,7 +427,7 @@ describe('a payment from outputs', () => {
       [],
       outputs.map((outpoint, input) => ({txid: theft, outpoint, input})),
     )
-    await coins.finalize()
+    await coins.finalise()
     const open = () => coins.db.rows(`select kind, subject, details from app.incident where resolved_at is null`)
     const [sender] = [...merchant.addresses].sort() // both did, and one stands for the transaction
     expect(await open()).toMatchObject([
@@ -436,7 +436,7 @@ describe('a payment from outputs', () => {
     expect(await coins.status(payout)).toBe('paying')
     await coins.db.rows(`select app.resolve_incident(id, 'kept') from app.incident where resolved_at is null`)
     await coins.block([])
-    await coins.finalize()
+    await coins.finalise()
     expect(await coins.status(payout)).toBe('failed')
   })
 
@@ -450,10 +450,10 @@ describe('a payment from outputs', () => {
     const first = await coins.attempt(outgoingPayment, 300n)
     expect(await coins.work('add_inputs', outgoingPayment, 2, [top])).toBe(true)
     await coins.block([], [{txid: coins.name('theft'), outpoint: top, input: 0}])
-    await coins.finalize()
+    await coins.finalise()
     await coins.db.rows(`select app.resolve_incident(id, 'kept') from app.incident where resolved_at is null`)
     await coins.block([])
-    await coins.finalize()
+    await coins.finalise()
     expect(await coins.status(payout)).toBe('paying')
     await coins.mineFinally(first!)
     expect(await coins.status(payout)).toBe('completed')
@@ -478,7 +478,7 @@ test('new coins are in the books when they are final, and can be spent after 100
   const merchant = await other.merchant()
   const [address] = merchant.addresses
   await other.block([{txid: 'mined', token: 'BTC', amount: 100_000n, recipient: address!, sender: 'coinbase'}])
-  await other.finalize()
+  await other.finalise()
   const payout = await other.claim(merchant)
   const begin = () => other.work<string | null>('begin_output_payment', payout, ['mined:0'], 300)
   await other.chain.write({add: Array.from({length: 99}, () => [])})
@@ -655,7 +655,7 @@ describe('a CPFP child', () => {
       else {
         await coins.mineParent(parent)
         if (how.endsWith('other')) {
-          await coins.finalize()
+          await coins.finalise()
           await assertBooks(coins.db)
           expect(
             await coins.db.rows('select outgoing_payment_id from app.output where txid = $1', [parent.txid]),
@@ -664,7 +664,7 @@ describe('a CPFP child', () => {
         await coins.block(madeBy(child), confirmedTxsOf(child))
       }
       expect(await outcome(outgoingPayment)).toEqual({status: 'live', outcome: null})
-      await coins.finalize()
+      await coins.finalise()
       await assertBooks(coins.db)
       expect(await outcome(outgoingPayment)).toEqual({status: 'final', outcome: 'done'})
       expect(await events(parent.txid)).toEqual(Array(2).fill(['deposit.pending', 'deposit.confirmed']).flat())
@@ -685,7 +685,7 @@ describe('a CPFP child', () => {
     const parent = await stuck([treasury, 70_000n])
     const child = (await coins.attempt(await coins.cpfp([`${parent.txid}:0`], 2000), 2000n))!
     await coins.mineParent(parent, confirmedTxsOf(child), madeBy(child))
-    await coins.finalize()
+    await coins.finalise()
     await assertBooks(coins.db)
     expect(await coins.treasurys()).toContain(`${child}:0`)
     expect(await coins.treasurys()).not.toContain(`${parent.txid}:0`)
@@ -697,7 +697,7 @@ describe('a CPFP child', () => {
     const parent = await stuck([merchant.addresses[0]!, 60_000n])
     const outgoingPayment = await coins.cpfp([`${parent.txid}:0`], 3000)
     await coins.mineParent(parent)
-    await coins.finalize()
+    await coins.finalise()
     await assertBooks(coins.db)
     const payout = await coins.claim(merchant)
     expect(await coins.work('begin_output_payment', payout, [`${parent.txid}:0`], 300)).toMatch('not free')
@@ -719,12 +719,12 @@ describe('a CPFP child', () => {
     await coins.db.rows(`update chain.unconfirmed set missed_since = missed_since - interval '30 seconds'`)
     await coins.poll()
     await coins.block([])
-    await coins.finalize()
+    await coins.finalise()
     expect(await events(parent.txid)).toEqual(['deposit.pending', 'deposit.reorged'])
     expect(await outcome(outgoingPayment)).toEqual({status: 'live', outcome: null})
     await assertBooks(coins.db)
     await coins.mineParent(parent, confirmedTxsOf(child), madeBy(child))
-    await coins.finalize()
+    await coins.finalise()
     expect(await outcome(outgoingPayment)).toEqual({status: 'final', outcome: 'done'})
     await assertBooks(coins.db)
   })
@@ -739,7 +739,7 @@ describe('a CPFP child', () => {
     const replacement = {...parent, txid: coins.name('replacement')}
     await coins.mineParent(replacement)
     expect(await outcome(outgoingPayment)).toEqual({status: 'live', outcome: null})
-    await coins.finalize()
+    await coins.finalise()
     expect(await outcome(outgoingPayment)).toEqual({status: 'final', outcome: 'conflicted'})
     expect(await reserved()).toBe(before)
     await assertBooks(coins.db)
@@ -766,7 +766,7 @@ describe('a CPFP child', () => {
     try {
       await storing.query('begin')
       await storing.query('select from app.payout where id = $1 for update', [payout]) // as app.store_signed does first
-      const finalizing = coins.finalize().catch((error: Error) => error)
+      const finalising = coins.finalise().catch((error: Error) => error)
       const waits = async () =>
         (
           await coins.db.rows(
@@ -781,7 +781,7 @@ describe('a CPFP child', () => {
         feeDetails,
       ])
       await storing.query('commit')
-      expect(await finalizing).toBeUndefined()
+      expect(await finalising).toBeUndefined()
     } finally {
       storing.release(true)
     }

@@ -264,8 +264,8 @@ class World {
       const count = Math.min(1 + (a % 4), money.eth.head.height - this.model.finalHeight)
       if (count) await money.eth.readAgain(count)
     },
-    finalise: async a => this.#finalize(Math.min(this.model.finalHeight + 1 + (a % 3), money.eth.head.height)),
-    finaliseAll: async () => this.#finalize(money.eth.head.height),
+    finalise: async a => this.#finalise(Math.min(this.model.finalHeight + 1 + (a % 3), money.eth.head.height)),
+    finaliseAll: async () => this.#finalise(money.eth.head.height),
 
     /** The request expires; the worker has noticed, or not yet. */
     expire: async (a, b) => {
@@ -321,7 +321,7 @@ class World {
       const [payout] = await money.db.rows<{id: string}>(`select id from app.payout where status = 'pending' limit 1`)
       if (!payout) return
       await money.mine([await money.payAndSign(payout.id)])
-      await this.#finalize(money.eth.head.height)
+      await this.#finalise(money.eth.head.height)
     },
     credit: async a => {
       const all = await money.db.rows<{id: string; place: string}>(
@@ -347,8 +347,8 @@ class World {
     return money.block(transfers, [])
   }
 
-  async #finalize(height: number): Promise<void> {
-    await money.finalize(height)
+  async #finalise(height: number): Promise<void> {
+    await money.finalise(height)
     this.model.finalHeight = height
   }
 

@@ -55,7 +55,7 @@ test('a request that expires at the moment its last payment becomes final ends p
     // Has derived deposits, and has not committed.
     await deriving.query('begin')
     const {height, hash} = money.eth.head
-    await deriving.query('select chain.finalize($1, $2, $3)', ['ETH', height, hash])
+    await deriving.query('select chain.finalise($1, $2, $3)', ['ETH', height, hash])
     await deriving.query('set constraints all immediate')
     expect(await money.work('decide_payment_requests')).toBe(0)
     // A caller that locks the request itself waits, and then sees the payment.
@@ -99,7 +99,7 @@ test("concurrent expiring, deriving deposits and merchants' reads cause no deadl
       [60n, 40n].slice(0, k % 3).map(amount => ({txid: money.newTxid(), amount, recipient})),
     )
     await money.block(transfers.toReversed(), [])
-    await Promise.all([endTimeOf(some), money.finalize()])
+    await Promise.all([endTimeOf(some), money.finalise()])
   }
   const due = `select from app.payment_request where expires_at <= clock_timestamp() and expired_at is null and status in ('awaiting', 'detected')`
   const nothingIsDue = async () => (await money.db.rows(due)).length === 0
@@ -117,7 +117,7 @@ test('crediting a deposit on another chain does not wait for the request, which 
   const {id, address} = await ask()
   const polygon = await ChainWriter.open(money.db, 'POLYGON')
   await polygon.write({add: [[{txid: '0xother', token: 'POL', amount: 100n, recipient: address}]]})
-  await polygon.finalize(polygon.head.height)
+  await polygon.finalise(polygon.head.height)
   await connection(async deriving => {
     await deriving.query('begin')
     await deriving.query('select from app.payment_request where id = $1 for update', [id])

@@ -99,7 +99,7 @@ describe('the status of a request', () => {
     expect(await requests.state(id)).toMatchObject({status: 'awaiting', received: '0', pending: '0', position: null})
     const txid = await money.deposit(address, 100, {final: false})
     expect(await requests.state(id)).toMatchObject({status: 'detected', received: '0', pending: '100', txid: null})
-    await money.finalize()
+    await money.finalise()
     expect(await requests.state(id)).toMatchObject({status: 'paid', received: '100', pending: '0', txid, late: false})
   })
 
@@ -130,7 +130,7 @@ describe('the status of a request', () => {
     await money.deposit(address, 60, {final: false})
     await requests.expire([id])
     expect(await requests.state(id)).toMatchObject({status: 'detected', late: false})
-    await money.finalize()
+    await money.finalise()
     expect(await requests.state(id)).toMatchObject({status: 'paid', late: false})
   })
 
@@ -142,7 +142,7 @@ describe('the status of a request', () => {
     await money.deposit(part.address, 70, {final: false})
     expect(await requests.state(none.id)).toMatchObject({status: 'detected', late: false})
     expect(await requests.state(part.id)).toMatchObject({status: 'underpaid', received: '30', pending: '70'})
-    await money.finalize()
+    await money.finalise()
     expect(await requests.state(none.id)).toMatchObject({status: 'paid', late: true})
     expect(await requests.state(part.id)).toMatchObject({status: 'paid', late: true})
   })
@@ -157,7 +157,7 @@ describe('the status of a request', () => {
     await money.eth.write({drop: 1, add: [{transfers: [transfer], time: new Date(Date.now() - 60_000)}]})
     expect(await requests.state(id)).toMatchObject({status: 'detected', pending: '70'})
     await money.eth.write({drop: 1, add: [[transfer]]})
-    await money.finalize()
+    await money.finalise()
     expect(await requests.state(id)).toMatchObject({status: 'paid', late: false})
   })
 
@@ -172,7 +172,7 @@ describe('the status of a request', () => {
     await requests.expire([id])
     expect(await requests.state(id)).toMatchObject({status: 'expired'})
     await money.eth.write({add: [[{txid, amount: 100n, recipient: address}]]})
-    await money.finalize()
+    await money.finalise()
     expect(await requests.state(id)).toMatchObject({status: 'paid', late: false})
     expect(await receipts()).toMatchObject([{txid, status: 'final'}])
   })
@@ -231,7 +231,7 @@ describe('a tolerance', () => {
     expect(await shown(made)).toMatchObject({status: 'detected', shortfall: '0.000006', amount_missing: '0.000006'})
     await money.deposit(made.address, 1, {final: false})
     expect(await shown(made)).toMatchObject({status: 'detected', shortfall: '0.000006', amount_missing: '0'})
-    await money.finalize()
+    await money.finalise()
     expect(await shown(made)).toMatchObject({
       status: 'paid',
       amount_received: '0.000995',

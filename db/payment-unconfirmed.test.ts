@@ -70,7 +70,7 @@ test('an unconfirmed payment is detected without confirmations, and pays when it
   expect(JSON.parse(found!.body).receipts).toMatchObject([{txid, status: 'pending', confirmations: 0, late: false}])
   await mine([txid])
   expect(await state()).toMatchObject({status: 'detected', pending: '1000'})
-  await writer.finalize(writer.head.height)
+  await writer.finalise(writer.head.height)
   expect(await state()).toMatchObject({status: 'paid', txid, late: false})
 })
 
@@ -89,7 +89,7 @@ test('a payment that was seen in time is not late, even if its request expired b
   await requests.expire([made.id])
   expect(await state()).toMatchObject({status: 'detected'})
   await mine([txid])
-  await writer.finalize(writer.head.height)
+  await writer.finalise(writer.head.height)
   expect(await state()).toMatchObject({status: 'paid', late: false})
 })
 
@@ -113,7 +113,7 @@ test('a payment that was seen in time is late if no block has it two hours after
   await expiredAgo('121 minutes')
   expect(await state()).toMatchObject({status: 'detected', late: false}) // seen, and not final
   await mine([txid])
-  await writer.finalize(writer.head.height)
+  await writer.finalise(writer.head.height)
   expect(await state()).toMatchObject({status: 'paid', late: true})
   expect(await requests.events(made.id)).toEqual(['detected', 'paid'])
 })
@@ -122,7 +122,7 @@ test('the worker decides when money that no block takes becomes late: what is fi
   const [part, rest] = [newTxid(), newTxid()]
   await mine([part], [], new Date(Date.now() - 3 * 3_600_000))
   await db.rows('update app.payment_request set amount = 1500 where id = $1', [made.id])
-  await writer.finalize(writer.head.height)
+  await writer.finalise(writer.head.height)
   await poll(rest)
   await expiredAgo('119 minutes')
   expect(await state()).toMatchObject({status: 'detected', received: '1000', pending: '1000'})
@@ -135,7 +135,7 @@ test('the worker decides when money that no block takes becomes late: what is fi
   expect(await state()).toMatchObject({status: 'underpaid', late: false})
   expect(await requests.events(made.id)).toEqual(['detected', 'partially_paid', 'underpaid'])
   await mine([rest])
-  await writer.finalize(writer.head.height)
+  await writer.finalise(writer.head.height)
   expect(await state()).toMatchObject({status: 'paid', late: true})
 })
 
@@ -143,14 +143,14 @@ test('what no block that was read has is not late while blocks may not have been
   const [part, rest] = [newTxid(), newTxid()]
   await mine([part], [], new Date(Date.now() - 20 * 3_600_000))
   await db.rows('update app.payment_request set amount = 1500 where id = $1', [made.id])
-  await writer.finalize(writer.head.height)
+  await writer.finalise(writer.head.height)
   await poll(rest)
   await db.rows(`update chain.cursor set head_time = clock_timestamp() - interval '9 hours' where chain = 'BTC'`)
   await expiredAgo('8 hours')
   expect(await state()).toMatchObject({status: 'detected', decide_at: expect.any(Date)})
   expect((await state()).decide_at!.getTime()).toBeGreaterThan(Date.now() + 5000) // and is asked about again, not all the time
   await mine([rest], [], new Date(Date.now() - 7 * 3_600_000))
-  await writer.finalize(writer.head.height)
+  await writer.finalise(writer.head.height)
   expect(await state()).toMatchObject({status: 'paid', late: false})
   expect(await requests.events(made.id)).toEqual(['detected', 'partially_paid', 'paid'])
 })
@@ -165,7 +165,7 @@ test('a payment whose block came within two hours stays in time when a reorganis
   await writer.write({drop: 1, add: [[]]})
   await poll(txid)
   await mine([txid])
-  await writer.finalize(writer.head.height)
+  await writer.finalise(writer.head.height)
   expect(await state()).toMatchObject({status: 'paid', late: false})
 })
 
@@ -176,7 +176,7 @@ test('a request from before waits for its money without an end', async () => {
   await expiredAgo('3 days')
   expect(await state()).toMatchObject({status: 'detected', decide_at: null})
   await mine([txid])
-  await writer.finalize(writer.head.height)
+  await writer.finalise(writer.head.height)
   expect(await state()).toMatchObject({status: 'paid', late: false})
 })
 
@@ -184,14 +184,14 @@ test('a payment that a restored older database reads again, long after, is in ti
   await requests.expire([made.id])
   expect(await state()).toMatchObject({status: 'expired'})
   await mine([newTxid()], [], new Date(Date.now() - 3_600_000))
-  await writer.finalize(writer.head.height)
+  await writer.finalise(writer.head.height)
   expect(await state()).toMatchObject({status: 'paid', late: false})
 })
 
 test('a block with a false time can make a payment in time, and never late', async () => {
   await mine([newTxid()], [], new Date(Date.now() + 86_400_000))
   await requests.expire([made.id])
-  await writer.finalize(writer.head.height)
+  await writer.finalise(writer.head.height)
   expect(await state()).toMatchObject({status: 'paid', late: false})
 })
 
@@ -207,6 +207,6 @@ test('a payment whose amount is corrected counts with the right one', async () =
   await correct(500n)
   expect(await state()).toMatchObject({status: 'detected', pending: '500'})
   await correct(1000n)
-  await writer.finalize(writer.head.height)
+  await writer.finalise(writer.head.height)
   expect(await state()).toMatchObject({status: 'paid', received: '1000'})
 })

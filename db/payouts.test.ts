@@ -26,7 +26,7 @@ async function more(user: TestUser, amount = 1000, deposits = 1): Promise<void> 
     return {txid: money.newTxid(), amount: each, recipient: user.address}
   })
   await money.block(transfers, [])
-  await money.finalize()
+  await money.finalise()
 }
 
 /** What a payout collected so far: deposits, and their sum. */
@@ -81,7 +81,7 @@ describe('a claim', () => {
     await money.deposit(user.address, 5, {final: false})
     expect(await collected(await money.claim(user))).toEqual([1, 1000])
     expect(await money.balance(other)).toBe(1000)
-    await money.finalize()
+    await money.finalise()
     expect(await money.balance(user)).toBe(5)
   })
 

@@ -22,7 +22,7 @@ beforeAll(async () => {
   await db.rows(`select app.create_api_key($1, sha256('secret'))`, [merchant])
   const writer = await ChainWriter.open(db, 'ETH')
   await writer.write({add: [[{txid: 'one', amount: 1n, recipient: address}]]})
-  await writer.finalize(1)
+  await writer.finalise(1)
   await writer.close()
   await db.rows('do $$ begin while app.refresh_analytics() is not null loop end loop; end $$')
   for (const role of roles) {
@@ -68,7 +68,7 @@ const may: Record<Role, string[]> = {
     'delete from chain.transfer',
     `update chain.block set hash = hash where chain = 'ETH'`,
     `update squid_eth.status set nonce = nonce + 1`,
-    `select chain.finalize('ETH', 1, '0x1')`,
+    `select chain.finalise('ETH', 1, '0x1')`,
     `select chain.halt('ETH', '{}')`,
     `select chain.try_lock('ETH')`,
     'select address from app.address',
@@ -115,7 +115,7 @@ const may: Record<Role, string[]> = {
     `select app.begin_return_sweep('${someone}', 1, 1), app.begin_return_withdrawal('${someone}', 1), app.wait_return('${someone}', 'x', 'x')`,
     'select * from app.due_job',
     `select app.enqueue('allocate_deposits')`,
-    `select graphile_worker.add_job('deliver_webhooks')`,
+    `select graphile_worker.add_job('sequence_events')`,
     'select id, breaking from graphile_worker.migrations',
     'select app.audit_is_due(), app.finish_audit(app.begin_audit(), to_json(array(select c from app.audit_checks() c))::jsonb, null)',
     `select app.ledger_holdings('ETH', '{}'), app.ledger_outputs('BTC', '{}')`,

@@ -3062,7 +3062,7 @@ begin
     case when w.disabled_at is null then at end, case when w.disabled_at is not null then at end
   from app.webhook_endpoint w where w.merchant_id = of_merchant and w.deleted_at is null and of_type = any(w.event_types);
   if current_setting('app.woke_deliveries', true) is distinct from pg_current_xact_id()::text then -- one job for all events of a transaction
-    perform app.enqueue('deliver_webhooks');
+    perform app.enqueue('sequence_events');
     perform set_config('app.woke_deliveries', pg_current_xact_id()::text, true);
   end if;
 end $function$;
@@ -4626,7 +4626,7 @@ begin
     case when w.disabled_at is null then s.at end, case when w.disabled_at is not null then s.at end
   from step s join app.webhook_endpoint w on w.merchant_id = s.merchant_id and w.deleted_at is null and s.type = any(w.event_types)
   order by s.n;
-  perform app.enqueue('deliver_webhooks');
+  perform app.enqueue('sequence_events');
 end $function$;
 
 -- Adds the events of a change from what a payment request was to its new status, and to what is final now.
@@ -6742,7 +6742,7 @@ begin
   end if;
   perform app.refuse_disabled(own);
   update app.delivery d set status = 'pending', attempts = 0, next_attempt_at = clock_timestamp(), finished_at = null where d.id = delivery;
-  perform app.enqueue('deliver_webhooks');
+  perform app.enqueue('sequence_events');
 end $function$;
 
 -- Sends every event again whose delivery failed and that happened at or after a time; returns how many.
@@ -6760,7 +6760,7 @@ begin
   update app.delivery d set status = 'pending', attempts = 0, next_attempt_at = clock_timestamp(), finished_at = null
   where d.endpoint_id = own.id and d.status = 'failed' and d.created_at >= since;
   get diagnostics redelivered = row_count;
-  if redelivered > 0 then perform app.enqueue('deliver_webhooks'); end if;
+  if redelivered > 0 then perform app.enqueue('sequence_events'); end if;
   return redelivered;
 end $function$;
 
@@ -7926,7 +7926,7 @@ begin
   values (event, of_merchant, of_type, own.id,
     app.next_version(own.id), now, app.example_event(event, of_type, now), true);
   insert into app.delivery as d (event_id, endpoint_id) values (event, own.id) returning d.id into delivery;
-  perform app.enqueue('deliver_webhooks');
+  perform app.enqueue('sequence_events');
   return delivery;
 end $function$;
 
@@ -10254,6 +10254,26 @@ begin
   perform app.emit_deposit_events(ids, types, versions, tokens, amounts);
 end $function$;
 
+-- Moves finality to a block that the node calls final. True if the final height is at this block now, or was above it already (its hash is then not compared); false if nothing could be changed.
+CREATE OR REPLACE FUNCTION chain.finalise(of_chain text, height integer, hash text)
+ RETURNS boolean
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare at chain.cursor;
+begin
+  select * into at from chain.cursor c where c.chain = of_chain for update;
+  if at.final_height >= height then return at.final_height > height or at.final_hash = hash; end if;
+  if at.halted_at is not null then return false; end if;
+  perform from chain.block b where b.chain = of_chain and b.height = $2 and b.hash = $3;
+  if not found then return false; end if;
+  update chain.cursor c set final_height = $2, final_hash = $3, final_moved_at = clock_timestamp() where c.chain = of_chain;
+  delete from chain.block b where b.chain = of_chain and b.height < $2 - 1024; -- the rest is for finding a fork below the final block
+  insert into chain.touched_chain values (pg_current_xact_id(), of_chain) on conflict do nothing;
+  return true;
+end $function$;
+
 -- Makes final what is pending at or below the final height: outgoing payments first, then deposits, with balances, ledger and events.
 CREATE OR REPLACE FUNCTION chain.finalise_deposits(of_chain text, final_height integer)
  RETURNS void
@@ -10306,26 +10326,6 @@ begin
     perform app.adjust(back, back.amount, 'deposit_back');
   end loop;
   perform app.emit_deposit_events(ids, array_fill('deposit.confirmed'::text, array[coalesce(cardinality(ids), 0)]), versions, tokens, amounts);
-end $function$;
-
--- Moves finality to a block that the node calls final. True if the final height is at this block now, or was above it already (its hash is then not compared); false if nothing could be changed.
-CREATE OR REPLACE FUNCTION chain.finalize(of_chain text, height integer, hash text)
- RETURNS boolean
- LANGUAGE plpgsql
- SECURITY DEFINER
- SET search_path TO 'pg_catalog'
-AS $function$
-declare at chain.cursor;
-begin
-  select * into at from chain.cursor c where c.chain = of_chain for update;
-  if at.final_height >= height then return at.final_height > height or at.final_hash = hash; end if;
-  if at.halted_at is not null then return false; end if;
-  perform from chain.block b where b.chain = of_chain and b.height = $2 and b.hash = $3;
-  if not found then return false; end if;
-  update chain.cursor c set final_height = $2, final_hash = $3, final_moved_at = clock_timestamp() where c.chain = of_chain;
-  delete from chain.block b where b.chain = of_chain and b.height < $2 - 1024; -- the rest is for finding a fork below the final block
-  insert into chain.touched_chain values (pg_current_xact_id(), of_chain) on conflict do nothing;
-  return true;
 end $function$;
 
 -- No address of ours on this chain was paid before this time; -infinity if the time is unknown, null while custody has made no address.
@@ -13417,7 +13417,7 @@ grant delete, insert, select, update on squid_tron.template_registry to sluice_i
 grant execute on function app.way_out(text) to sluice_indexer;
 grant execute on function chain.anchor(text,text,integer,text,timestamp with time zone) to sluice_indexer;
 grant execute on function chain.configure(text) to sluice_indexer;
-grant execute on function chain.finalize(text,integer,text) to sluice_indexer;
+grant execute on function chain.finalise(text,integer,text) to sluice_indexer;
 grant execute on function chain.first_address_at(text) to sluice_indexer;
 grant execute on function chain.halt(text,jsonb) to sluice_indexer;
 grant execute on function chain.is_past_end(custody.journal) to sluice_indexer;

@@ -59,16 +59,16 @@ type Order =
 /** Mines the transaction that ends a payment and a second one; nothing happens before the second is final. */
 async function mineBoth(forge: Forge, ending: () => Promise<void>, second: string, order: Order): Promise<void> {
   await ending()
-  if (order === 'after the first is final') await forge.finalize()
+  if (order === 'after the first is final') await forge.finalise()
   const endedAt = forge.writer.head.height
   await forge.mine([second])
-  if (order === 'in a block before the first is final') await forge.finalize(endedAt)
+  if (order === 'in a block before the first is final') await forge.finalise(endedAt)
   if (!order.includes('one block') && !order.includes('at once')) {
     expect((await forge.incidents()).filter(({kind}) => kind === 'second_payment')).toEqual([])
     expect([await forge.isHalted(), await forge.doublePays()]).toEqual([false, []])
     await assertBooks(forge.db)
   }
-  await forge.finalize()
+  await forge.finalise()
 }
 
 /** A second payment is final: everything says so, an operator decides, and the chain goes on. */
@@ -98,7 +98,7 @@ async function decide(
   expect(await forge.doublePays()).toMatchObject([{id: payment.payout ?? payment.id, kind, status: outcome}])
   await assertTruth(forge)
   await forge.writer.write({add: [[]]})
-  expect(await forge.finalize()).toBe(false)
+  expect(await forge.finalise()).toBe(false)
 
   const before = await forge.db.rows('select count(*) from app.ledger_entry')
   for (const other of ['kept', 'reorged']) await expect(forge.resolve(other)).rejects.toThrow('cannot be resolved as')
@@ -118,7 +118,7 @@ async function decide(
     'is resolved already',
   )
   expect([await forge.isHalted(), await forge.doublePays()]).toEqual([false, []])
-  expect(await forge.finalize()).toBe(true)
+  expect(await forge.finalise()).toBe(true)
   await assertTruth(forge)
   await assertSilence(forge)
 }
@@ -143,7 +143,7 @@ describe.each(scenarios)('on %s, of a %s of %s', (chain, kind, token) => {
       const attempts = [await forge.sign(payment), await forge.sign(payment, {stored, ...(await extraFor())})]
       if (order === 'in one block') {
         await forge.mine(attempts)
-        await forge.finalize()
+        await forge.finalise()
         const [row] = await forge.db.rows<{txid: string}>('select txid from app.outgoing_payment where id = $1', [
           payment.id,
         ])
@@ -171,11 +171,11 @@ describe.each(scenarios)('on %s, of a %s of %s', (chain, kind, token) => {
     const payment = await forge.begin(kind, token)
     const effect = await forge.sign(payment, await extraFor())
     await forge.writer.write({add: [{confirmedTxs: [await forge.theft(payment)]}]})
-    await forge.finalize()
+    await forge.finalise()
     await forge.resolve('kept', 'unknown_transaction')
     await forge.writer.readAgain(1)
     await forge.mine([effect])
-    await forge.finalize()
+    await forge.finalise()
     expect((await forge.incidents()).map(one => one.kind)).toEqual(['second_payment'])
     expect(await forge.doublePays()).toMatchObject([{status: 'conflicted', paid: '1'}])
     if (chain === 'ETH') await assertTruth(forge)
@@ -197,7 +197,7 @@ describe.each(scenarios)('on %s, of a %s of %s', (chain, kind, token) => {
       const unstored = await forge.sign(payment, {kind: what, stored: false})
       await forge.mine([unstored])
       expect([await forge.incidents(), await forge.isHalted()]).toEqual([[], false])
-      await forge.finalize()
+      await forge.finalise()
       const ended = await forge.db.rows('select txid, outcome from app.outgoing_payment where id = $1', [payment.id])
       expect(ended).toEqual([{txid: unstored, outcome: what === 'cancel' ? 'cancelled' : 'done'}])
       expect([await forge.incidents(), await forge.doublePays()]).toEqual([[], []])
@@ -212,9 +212,9 @@ describe.each(scenarios)('on %s, of a %s of %s', (chain, kind, token) => {
     await forge.stop(payment)
     const cancel = await forge.sign(payment, {kind: 'cancel'})
     await forge.mine([effect])
-    await forge.finalize()
+    await forge.finalise()
     await forge.mine([cancel])
-    await forge.finalize()
+    await forge.finalise()
     expect([await forge.incidents(), await forge.isHalted(), await forge.doublePays()]).toEqual([[], false, []])
     expect(await bookings(forge)).toContainEqual({txid: cancel, amount: 0, fee: chain === 'ETH' ? 7 : 400, pays: false})
     await assertTruth(forge)
@@ -226,13 +226,13 @@ describe.each(scenarios)('on %s, of a %s of %s', (chain, kind, token) => {
       const payment = await evm.begin(kind, token)
       const attempts = [await evm.sign(payment), await evm.sign(payment), await evm.sign(payment)]
       await evm.mine([attempts[0]!], {success: false})
-      await evm.finalize()
+      await evm.finalise()
       await evm.mine([attempts[1]!], {success: false})
-      await evm.finalize()
+      await evm.finalise()
       expect([await evm.incidents(), await evm.isHalted(), await evm.doublePays()]).toEqual([[], false, []])
       await assertTruth(evm)
       await evm.mine([attempts[2]!])
-      await evm.finalize()
+      await evm.finalise()
       await decide(evm, payment, attempts[2]!, {stored: true, outcome: 'reverted'})
     })
 })
@@ -245,14 +245,14 @@ describe.each(['ETH', 'BTC'] as const)('on %s', chain => {
     const txids: string[] = []
     for (let n = 0; n < attempts; n += 1) txids.push(await forge.sign(payment))
     await forge.mine([txids[0]!])
-    await forge.finalize()
+    await forge.finalise()
     return {forge, payment, txids}
   }
 
   test('several second payments are in one incident, and the debt is for each; a later one is decided on its own', async () => {
     const {forge, payment, txids} = await paid(4)
     await forge.mine([txids[1]!, txids[2]!])
-    await forge.finalize()
+    await forge.finalise()
     const [open] = await forge.incidents()
     expect(open!.details).toMatchObject({
       txids: [txids[1], txids[2]],
@@ -264,7 +264,7 @@ describe.each(['ETH', 'BTC'] as const)('on %s', chain => {
     expect(await balance(forge, payment)).toBe(0)
     await assertTruth(forge)
     await forge.mine([txids[3]!])
-    await forge.finalize()
+    await forge.finalise()
     expect((await forge.incidents()).map(one => one.details)).toMatchObject([
       {txids: [txids[3]], amount: String(payment.pays)},
     ])
@@ -277,7 +277,7 @@ describe.each(['ETH', 'BTC'] as const)('on %s', chain => {
     expect(await forge.db.rows('select from app.second_payment where txid = any($1)', [again.txids])).toEqual([]) // replaced, and in no block
     await forge.mine([again.txids[1]!])
     await forge.mine([again.txids[2]!])
-    await forge.finalize()
+    await forge.finalise()
     await forge.resolve('debt')
     expect(await balance(forge, again.payment)).toBe(-2 * payment.pays)
     await assertTruth(forge)
@@ -289,12 +289,12 @@ describe.each(['ETH', 'BTC'] as const)('on %s', chain => {
     const before = await bookings(forge)
     await forge.mine([txids[1]!])
     await forge.writer.write({drop: 1, add: [[], []]})
-    await forge.finalize()
+    await forge.finalise()
     expect([await forge.incidents(), await bookings(forge)]).toEqual([[], before])
     await assertTruth(forge)
     await forge.mine([txids[1]!])
     await forge.writer.readAgain(1)
-    await forge.finalize()
+    await forge.finalise()
     const booked = await bookings(forge)
     expect(booked.length).toBe(before.length + 1)
     const height = forge.writer.head.height
@@ -307,7 +307,7 @@ describe.each(['ETH', 'BTC'] as const)('on %s', chain => {
     await forge.reindex(1, height, () => true)
     await forge.rewind(height - 1)
     expect((await forge.incidents()).map(({kind}) => kind)).toEqual([])
-    await forge.finalize()
+    await forge.finalise()
     expect(await bookings(forge)).toEqual(booked)
     await assertTruth(forge)
     await assertSilence(forge)
@@ -318,7 +318,7 @@ describe.each(['ETH', 'BTC'] as const)('on %s', chain => {
     async how => {
       const {forge, payment, txids} = await paid(2)
       await forge.mine([txids[1]!])
-      await forge.finalize()
+      await forge.finalise()
       await forge.resolve('loss')
       const booked = await bookings(forge)
       const height = forge.writer.head.height
@@ -340,7 +340,7 @@ describe.each(['ETH', 'BTC'] as const)('on %s', chain => {
           height,
           JSON.stringify(rows.map(({row}) => row)),
         ])
-      await forge.finalize()
+      await forge.finalise()
       expect([await forge.incidents(), await bookings(forge)]).toEqual([[], booked])
       await assertTruth(forge)
       await assertSilence(forge)
@@ -350,7 +350,7 @@ describe.each(['ETH', 'BTC'] as const)('on %s', chain => {
   test('a rewind takes away both; the incident closes only when both are there again', async () => {
     const {forge, txids} = await paid(2)
     await forge.mine([txids[1]!])
-    await forge.finalize()
+    await forge.finalise()
     await forge.resolve('loss')
     const kinds = async () => (await forge.incidents()).map(({kind}) => kind)
     await forge.rewind(forge.writer.head.height - 2, {without: txids})
@@ -359,7 +359,7 @@ describe.each(['ETH', 'BTC'] as const)('on %s', chain => {
     expect(await kinds()).toEqual(['final_payment_vanished'])
     await forge.mine([txids[1]!])
     expect(await kinds()).toEqual([])
-    await forge.finalize()
+    await forge.finalise()
     await assertTruth(forge)
     await assertSilence(forge)
   })
@@ -368,11 +368,11 @@ describe.each(['ETH', 'BTC'] as const)('on %s', chain => {
     const {forge, payment, txids} = await paid(3)
     await forge.rewind(forge.writer.head.height - 1, {without: [txids[0]!]})
     await forge.mine([txids[1]!])
-    await forge.finalize()
+    await forge.finalise()
     expect((await forge.incidents()).map(({kind}) => kind)).toEqual(['final_payment_vanished'])
     expect([await forge.isHalted(), await forge.doublePays()]).toEqual([false, []])
     await forge.mine([txids[2]!])
-    await forge.finalize()
+    await forge.finalise()
     expect(await forge.incidents()).toMatchObject([
       {},
       {kind: 'second_payment', subject: payment.id, details: {txids: [txids[2]]}},
@@ -381,7 +381,7 @@ describe.each(['ETH', 'BTC'] as const)('on %s', chain => {
     await forge.resolve('loss')
     expect(await forge.doublePays()).toEqual([])
     await forge.mine([txids[0]!])
-    await forge.finalize()
+    await forge.finalise()
     expect(await forge.incidents()).toMatchObject([{kind: 'second_payment', details: {txids: [txids[1]]}}])
     await forge.resolve('debt')
     await assertTruth(forge)
@@ -395,7 +395,7 @@ describe.each(['ETH', 'BTC'] as const)('on %s', chain => {
     await forge.db.rows('update app.outgoing_payment set cancelling = false where id = $1', [payment.id])
     const effect = await forge.sign(payment)
     await forge.mine([effect])
-    await forge.finalize()
+    await forge.finalise()
     const owned = await balance(forge, payment)
     expect(await forge.incidents()).toMatchObject([
       {kind: 'second_payment', details: {txids: [effect], outcome: 'done'}},
@@ -426,11 +426,11 @@ describe.each(['ETH', 'BTC'] as const)('on %s', chain => {
     )
     client.release()
     await forge.writer.write({add: [contents]})
-    await forge.finalize()
+    await forge.finalise()
     expect((await forge.incidents()).map(({kind}) => kind)).toEqual(['unknown_transaction'])
     await forge.db.rows('select custody.reconcile($1)', [JSON.stringify([row!.entry])])
     await forge.writer.write({add: [[]]})
-    await forge.finalize()
+    await forge.finalise()
     expect(await forge.incidents()).toMatchObject([
       {kind: 'second_payment', details: {txids: [entry], ended_by: txids[0]}},
     ])
@@ -475,7 +475,7 @@ test('signed with another nonce than its payment has, and only in the journal: i
   client.release()
   await evm.mine([attempts[1]!])
   await evm.mine([attempts[0]!])
-  await evm.finalize()
+  await evm.finalise()
   await decide(evm, payment, attempts[0]!, {stored: true, outcome: 'done'})
 })
 
@@ -489,11 +489,11 @@ test('a cancel that custody signed before anything else, so that its entry names
   await client.query('reset session_replication_role')
   client.release()
   await evm.writer.write({add: [{confirmedTxs: [await evm.theft(payment)]}]})
-  await evm.finalize()
+  await evm.finalise()
   await evm.resolve('kept', 'unknown_transaction')
   await evm.writer.readAgain(1)
   await evm.mine([cancel])
-  await evm.finalize()
+  await evm.finalise()
   expect([await evm.incidents(), await evm.doublePays()]).toEqual([[], []])
   expect(await bookings(evm)).toContainEqual({txid: cancel, amount: 0, fee: 7, pays: false})
   await assertTruth(evm)
@@ -505,7 +505,7 @@ test('on BTC, an output that it spends was reserved for another payment: that on
   const extra = await bitcoin.topUp(150_000n)
   const second = await bitcoin.sign(payment, {extra})
   await bitcoin.mine([first])
-  await bitcoin.finalize() // and extra is free
+  await bitcoin.finalise() // and extra is free
   const [row] = await bitcoin.db.rows<{id: string}>(
     `select app.begin_output_withdrawal('BTC', 60000, 'bcrt1qoperator', $1, 300) as id`,
     [[extra]],
@@ -513,7 +513,7 @@ test('on BTC, an output that it spends was reserved for another payment: that on
   const other: Payment = {id: row!.id, kind: 'withdrawal', token: 'BTC', pays: 60_000}
   await bitcoin.sign(other)
   await bitcoin.mine([second])
-  await bitcoin.finalize()
+  await bitcoin.finalise()
   await assertTruth(bitcoin)
   expect(await bitcoin.db.rows('select status, outcome from app.outgoing_payment where id = $1', [other.id])).toEqual([
     {status: 'final', outcome: 'conflicted'},
@@ -529,15 +529,15 @@ test('on BTC, an output that another payment had added as a second input: that o
   const extra = await bitcoin.topUp(150_000n)
   const second = await bitcoin.sign(payment, {extra})
   await bitcoin.mine([first])
-  await bitcoin.finalize()
+  await bitcoin.finalise()
   const other = await bitcoin.begin('sweep')
   const alone = await bitcoin.sign(other)
   await bitcoin.db.rows('select app.add_inputs($1, 2, $2)', [other.id, [extra]])
   await bitcoin.mine([second])
-  await bitcoin.finalize()
+  await bitcoin.finalise()
   await bitcoin.resolve('loss')
   await bitcoin.mine([alone])
-  await bitcoin.finalize()
+  await bitcoin.finalise()
   await assertTruth(bitcoin)
   await assertSilence(bitcoin)
 })
@@ -550,8 +550,8 @@ const step = fc.record({
     'mine',
     'mine two',
     'drop',
-    'finalize',
-    'finalize',
+    'finalise',
+    'finalise',
     'again',
     'decide',
     'decide',
@@ -563,7 +563,7 @@ const step = fc.record({
 const finalToo = (n: number) =>
   [0, n].flatMap(nth => [
     {what: 'mine', n: nth},
-    {what: 'finalize', n: 0},
+    {what: 'finalise', n: 0},
   ])
 const [paidTwice, cancelledAfterPaid] = [finalToo(1), finalToo(3)]
 
@@ -601,8 +601,8 @@ test.each(['ETH', 'BTC'])(
           const drop = Math.min(1 + (n % 3), forge.writer.head.height - Math.max(from, await finalHeight()))
           if (drop > 0) await forge.writer.write({drop, add: Array.from({length: drop + 1}, () => [])})
         },
-        async finalize(n) {
-          await forge.finalize(Math.max(forge.writer.head.height - (n % 3), await finalHeight()))
+        async finalise(n) {
+          await forge.finalise(Math.max(forge.writer.head.height - (n % 3), await finalHeight()))
         },
         again: n => forge.writer.readAgain(1 + (n % 4)),
         async decide(n) {
@@ -643,7 +643,7 @@ test.each(['ETH', 'BTC'])(
       }
       for (let again = 0; again < 5; again += 1) {
         await forge.writer.write({add: [[]]}) // the next history begins on a chain that goes on
-        await forge.finalize()
+        await forge.finalise()
         await actions.decide!(0)
       }
     }

@@ -153,7 +153,7 @@ describe('a credit', () => {
     await expect(giveBack(id)).rejects.toThrow('is credited to its merchant already')
     const {id: pending} = await arrived(1, 'USDC', {final: false})
     await expect(credit(pending)).rejects.toThrow('is pending; only a final deposit can be credited or returned')
-    await money.finalize()
+    await money.finalise()
     const {id: unsupported} = await arrived(1, '0xfa15e')
     await expect(credit(unsupported)).rejects.toThrow('has a token that Sluice does not support')
     await expect(giveBack(unsupported)).rejects.toThrow('has a token that Sluice does not support')
@@ -373,7 +373,7 @@ describe('a transfer to the address of a payment request in another token, on an
       recipient,
     }
     await money.eth.write({add: [[transfer]]})
-    await money.eth.finalize(money.eth.head.height)
+    await money.eth.finalise(money.eth.head.height)
     const shown = await money.db.rows(`select reason, token from analytics.unattributed where txid = 'internal-trc10'`)
     expect(shown).toEqual([{reason: 'unsupported_token', token: 'TRC10:1002000'}])
   })
@@ -396,7 +396,7 @@ describe('a transfer to the address of a payment request in another token, on an
         [income('block-own', treasuryAddress, 2_000_000)],
       ],
     })
-    await money.eth.finalize(money.eth.head.height)
+    await money.eth.finalise(money.eth.head.height)
 
     const found = await money.db.rows<{id: string; txid: string}>(
       `select id, txid, status, credited, exists (select from app.event e where e.subject_id = d.id) as notified
@@ -471,7 +471,7 @@ describe('a transfer to the address of a payment request in another token, on an
   test('is returned, and the money that pays the request stays', async () => {
     const {id, who, request} = await mispaid('ETH', 1000, 'USDC')
     await money.block([{txid: money.newTxid(), token: 'ETH', amount: 10n ** 18n, recipient: who.address}], [])
-    await money.finalize()
+    await money.finalise()
     await giveBack(id)
     await swept(id, 1000)
     expect(await sent(await withdrawn(id))).toEqual({token: 'USDC', recipient: destination, amount: 1000})
@@ -640,7 +640,7 @@ test('an output credited on a chain with outputs can be spent from then on; it c
   await watchAddress(money.db, merchantId, {address: 'bcrt1nobody', family: 'bitcoin', watched: ['BTC'], chains: []})
   const txid = 'ab'.repeat(32)
   await btc.write({add: [[{txid, token: 'BTC', amount: 700n, recipient: 'bcrt1nobody'}]]})
-  await btc.finalize(btc.head.height)
+  await btc.finalise(btc.head.height)
   await btc.close()
   const [row] = await money.db.rows<{id: string}>('select id from app.deposit where txid = $1', [txid])
   await expect(giveBack(row!.id)).rejects.toThrow('Sluice cannot return value that arrived on BTC')

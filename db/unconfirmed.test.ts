@@ -71,7 +71,7 @@ test('an unconfirmed transaction is a pending deposit, and mining it causes no e
   expect(await deposit(txid)).toEqual(['pending', 'no block', 'pending'])
   await mine([txid])
   expect(await deposit(txid)).toEqual(['pending', 'a block', 'pending'])
-  await writer.finalize(writer.head.height)
+  await writer.finalise(writer.head.height)
   expect(await deposit(txid)).toEqual(['final', 'a block', 'pending confirmed'])
   expect(await db.rows('select from chain.unconfirmed')).toEqual([])
 })
@@ -88,7 +88,7 @@ test('a block that leaves the chain removes no deposit with it, seen unconfirmed
   expect(await deposit(txid)).toEqual(['pending', 'no block', 'pending'])
   await poll(txid)
   await mine([txid], {drop: 1})
-  await writer.finalize(writer.head.height)
+  await writer.finalise(writer.head.height)
   expect(await deposit(txid)).toEqual(['final', 'a block', 'pending confirmed'])
 })
 
@@ -141,7 +141,7 @@ test('a mined deposit that a double spend replaces on the winning branch is reor
 test('a final deposit that a rewind removed has vanished even if it is unconfirmed again, and only an operator decides', async () => {
   const txid = newTxid()
   await mine([txid])
-  await writer.finalize(writer.head.height)
+  await writer.finalise(writer.head.height)
   const block = writer.blocks.at(-1)!
   await db.rows(`select app.request_rewind('BTC', $1)`, [block.height - 1])
   await writer.rewind(block.height - 1)

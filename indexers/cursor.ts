@@ -111,8 +111,8 @@ export class ChainCursor {
   }
 
   /** True if the block with this hash is on our chain and final now. */
-  async finalize(height: number, hash: string): Promise<boolean> {
-    const {rows} = await this.#db.query<{done: boolean}>('select chain.finalize($1, $2, $3) as done', [
+  async finalise(height: number, hash: string): Promise<boolean> {
+    const {rows} = await this.#db.query<{done: boolean}>('select chain.finalise($1, $2, $3) as done', [
       this.chain,
       height,
       hash,

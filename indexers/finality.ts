@@ -27,14 +27,14 @@ export async function advanceFinality(source: FinalitySource, cursor: ChainCurso
   // Our own chain must be long enough too: behind a balancer, head and final block may come from two nodes on two forks.
   const confirmed = at.headHeight - source.confirmations + 1
   if (final.height <= confirmed) {
-    await cursor.finalize(final.height, final.hash)
+    await cursor.finalise(final.height, final.hash)
     return
   }
   const deep = final.height <= at.headHeight ? confirmed : Math.min(confirmed, final.height - burialBlocks)
   const buried = await cursor.newestBlock(deep)
   if (!buried || buried.height <= at.finalHeight) return
   if ((await source.hashAt(final.height)) !== final.hash) return // otherwise a height that is far too high would make everything final
-  if ((await source.hashAt(buried.height)) === buried.hash) await cursor.finalize(buried.height, buried.hash)
+  if ((await source.hashAt(buried.height)) === buried.hash) await cursor.finalise(buried.height, buried.hash)
 }
 
 /** The node's block at our final height. If the node has no block there, it lags, which proves nothing. */

@@ -104,7 +104,7 @@ test('another block at the height of the head is a fork', async () => {
 })
 
 test('a fork below the final block, and one that the store cannot undo, cannot be followed', async () => {
-  await cursor.finalize(8, 'a8')
+  await cursor.finalise(8, 'a8')
   source.blocks = branch(12, 8)
   await expect(follower.round()).rejects.toThrow(CannotFollow)
   source.blocks = branch(12, 2)
@@ -157,7 +157,7 @@ async function resumed(shown: ReadBlock[]): Promise<void> {
 }
 
 test('a fork below the final block halts the chain only if it is seen several times in a row', async () => {
-  await cursor.finalize(8, 'a8')
+  await cursor.finalise(8, 'a8')
   await resumed(branch(12, 8))
   expect(await cursor.read()).toMatchObject({halted: null, headHash: 'a10'})
 })

@@ -29,7 +29,7 @@ beforeAll(async () => {
   )
   writer = await ChainWriter.open(db, 'ETH')
   await writer.write({add: [[], [], [], []]})
-  await writer.finalize(writer.head.height)
+  await writer.finalise(writer.head.height)
   cursor = new ChainCursor(pool, 'ETH')
 })
 afterAll(async () => {

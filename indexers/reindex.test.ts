@@ -38,7 +38,7 @@ beforeAll(async () => {
     const sent = height % 5 ? [] : [{txid: `0xsent${height}`, account: sender, nonce: height / 5, fee: 3n}]
     await writer.write({add: [{transfers: payments, confirmedTxs: sent}]})
   }
-  await writer.finalize(heights - 4)
+  await writer.finalise(heights - 4)
   for (const table of ['transfer', 'confirmed_tx'])
     await db.rows(`update chain.${table} set block_time = to_timestamp(block_height)`)
   await db.rows(`update app.incident set resolved_at = now(), resolution = 'kept'`) // nobody here signed these transactions
@@ -528,7 +528,7 @@ test('a row added at a height that the live indexer can undo is written again af
     await database.disconnect()
   }
   await write(readable.map(block => (block.height === 2 ? {...block, candidates: []} : block)))
-  await db.rows('select chain.finalize($1, 3, $2)', [code, hashOf('3')])
+  await db.rows('select chain.finalise($1, 3, $2)', [code, hashOf('3')])
   expect(await readAgain(source, {chain: code})).toMatchObject({...nothing, added: 1})
   const eventRows = () => db.rows('select id, type from app.event order by position')
   const before = await eventRows()

@@ -25,11 +25,11 @@ import {sendTransactions} from './payouts/send-transactions.ts'
 import {type AnalyticsRefresh, analyticsRefresh} from './refresh-analytics.ts'
 import {watchTaking} from './taking-jobs.ts'
 import {startTick} from './tick.ts'
-import {deliverWebhooks} from './webhooks/deliver-webhooks.ts'
 import {type Dispatcher, startDispatcher} from './webhooks/dispatcher.ts'
 import {failAll, failUndeliverable} from './webhooks/fail-undeliverable.ts'
 import {maintainPartitions} from './webhooks/partitions.ts'
 import {openSender} from './webhooks/send.ts'
+import {sequenceEvents} from './webhooks/sequence-events.ts'
 import {channel, type Sequencer, startSequencer} from './webhooks/sequencer.ts'
 
 const foldBatch = 20_000
@@ -128,7 +128,8 @@ function startRunner({pool, sequencer, liveness, payouts, events, log}: Tasks): 
   return run({
     pgPool: pool,
     taskList: countJobs({
-      deliver_webhooks: deliverWebhooks(sequencer),
+      sequence_events: sequenceEvents(sequencer),
+      deliver_webhooks: sequenceEvents(sequencer), // its name in the version before, whose jobs may still wait
       fail_undeliverable: failUndeliverable(pool),
       advance_payout: advancePayout(payouts),
       send_transactions: sendTransactions(payouts),

@@ -34,7 +34,7 @@ afterEach(async () => {
   await world.db.rows(
     `select app.resolve_incident(id, 'kept') from app.incident where resolved_at is null and kind = 'unknown_transaction'`,
   )
-  await world.finalize()
+  await world.finalise()
   await assertBooks(world.db)
 })
 
@@ -73,7 +73,7 @@ async function send(
     amount: String(amount),
   }))
   await world.db.rows(`select chain.note_moved('ETH', $1)`, [JSON.stringify({[txid]: parts})])
-  if (isFinal) await world.finalize()
+  if (isFinal) await world.finalise()
   return txid
 }
 
@@ -98,7 +98,7 @@ const payoutsOf = ({id}: Merchant) =>
 /** The next block comes: what is final ends its payment. */
 const nextBlock = async () => {
   await world.writer.write({add: [[]]})
-  await world.finalize()
+  await world.finalise()
 }
 
 test('a payout that waits for exactly this is completed by it, of equal ones the oldest; what paid more often is a payout that the copy does not have', async () => {
@@ -125,7 +125,7 @@ test('what is in no final block is left, and entered when it is', async () => {
   expect((await enter()).left).toMatchObject([
     {txid, isFinal: false, paid: `0.00000000000000099 ETH to ${shop.payoutAddress}`},
   ])
-  await world.finalize()
+  await world.finalise()
   expect((await found()).entered).toEqual({[txid]: named(payout)})
 })
 
@@ -419,7 +419,7 @@ test('on Bitcoin, what brought outputs of one merchant alone to the treasury is 
     await chain.writer.write({add: [{confirmedTxs, transfers: [transfer]}]})
     const moved = [{sender: outpoints[0]![0], recipient: chain.treasury, token: 'BTC', amount: String(amount)}]
     await chain.db.rows(`select chain.note_moved('BTC', $1)`, [JSON.stringify({[txid]: moved})])
-    await chain.finalize()
+    await chain.finalise()
     return txid
   }
   const [one, two, three] = await chain.outputs(shop.bitcoin, [100_000n, 200_000n, 300_000n])
@@ -448,7 +448,7 @@ test('on Bitcoin, what brought outputs of one merchant alone to the treasury is 
   expect(found.entered.map(({txid, what}) => [txid, what])).toEqual([[swept, 'a sweep']])
   expect(found.left.map(({txid}) => txid).toSorted()).toEqual(left.toSorted())
   await chain.writer.write({add: [[]]})
-  await chain.finalize()
+  await chain.finalise()
   const outputs = `select txid || ':' || vout as outpoint, spent_by, merchant_id is null as ours from app.output where spent_by = $1 or txid = $1 order by amount`
   expect(await chain.db.rows(outputs, [swept])).toEqual([
     {outpoint: one, spent_by: swept, ours: false},

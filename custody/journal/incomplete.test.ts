@@ -165,7 +165,7 @@ describe('an incomplete journal', () => {
   }
   const finalBlocks = async (count: number, time = new Date(Date.now() + 1000)) => {
     await writer.write({add: Array.from({length: count}, () => ({time}))})
-    await writer.finalize(writer.head.height)
+    await writer.finalise(writer.head.height)
   }
   /** As if it had been noted this long ago. */
   const age = (seconds: number) =>
@@ -182,7 +182,7 @@ describe('an incomplete journal', () => {
       /a test\); nothing new is signed until a block made after .*Z, and 3 blocks after it, is final, it is .*Z, and no incident/,
     )
     await age(61)
-    await writer.finalize(writer.head.height)
+    await writer.finalise(writer.head.height)
     expect(await why()).toContain('a block made after')
     await finalBlocks(9, new Date(Date.now() - 3_600_000)) // read now, and made long before
     expect(await why()).toContain('a block made after')
@@ -194,7 +194,7 @@ describe('an incomplete journal', () => {
     await writer.write({add: [{}]}) // not final
     expect(await why()).toBeDefined()
     await openUnknown()
-    await writer.finalize(writer.head.height)
+    await writer.finalise(writer.head.height)
     expect(await why()).toBeDefined()
     await db.rows('delete from app.incident')
     await age(-30)
@@ -343,11 +343,11 @@ test('custody signs nothing new until it is proven, and gives what it signed bef
   await world.startCustody()
   await world.db.rows(`update custody.unproven_copy set noted_at = noted_at - interval '1 minute'`)
   await world.writer.write({add: [{}]})
-  await world.finalize()
+  await world.finalise()
   const next = await signs(0)
   expect(await world.sign(next)).toMatchObject([{code: 'copy_unproven'}])
   await world.writer.write({add: [{}, {}, {}]})
-  await world.finalize()
+  await world.finalise()
   expect(await world.sign(next)).toMatchObject([{ok: true}])
   expect(existsSync(path.join(path.dirname(journalFile(world.home)), 'journal.incomplete'))).toBe(true)
   await world.close()

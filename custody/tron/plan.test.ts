@@ -16,7 +16,7 @@ beforeAll(async () => {
   db = await testDatabase()
   chain = await ChainWriter.open(db, 'TRON')
   await chain.write({add: [[], [], []]})
-  await chain.finalize(1)
+  await chain.finalise(1)
   client = new pg.Client({connectionString: db.url('sluice_custody')})
   await client.connect()
 })

@@ -75,8 +75,8 @@ begin
 end $$;
 
 -- The node calls the block at this height final.
-create function pg_temp.finalize(of_chain text, of_height int) returns boolean
-language sql return chain.finalize(of_chain, of_height, (select hash from chain.block where chain = of_chain and height = of_height));
+create function pg_temp.finalise(of_chain text, of_height int) returns boolean
+language sql return chain.finalise(of_chain, of_height, (select hash from chain.block where chain = of_chain and height = of_height));
 
 select chain.anchor('ETH', 'eip155:11155111', 8100000, pg_temp.hash('ETH'), '2026-06-30 09:11:59Z');
 select chain.anchor('POLYGON', 'eip155:80002', 24500000, pg_temp.hash('POLYGON'), '2026-06-30 14:00:00Z');
@@ -88,7 +88,7 @@ select pg_temp.write_block('ETH', 8100003, '2026-06-30 23:59:47Z', '[["carol", "
 select pg_temp.write_block('ETH', 8100004, '2026-07-01 00:00:11Z', '[["alice", "ETH", 123456789012345678], ["nord-77", "USDC", 120000000]]');
 commit;
 begin;
-select pg_temp.finalize('ETH', 8100004);
+select pg_temp.finalise('ETH', 8100004);
 commit;
 
 -- Nordwind is paid what carol brought; her address is swept without waiting for it.
@@ -109,7 +109,7 @@ select 'ETH:' || o.txid, 'ETH', o.txid, b.height, b.hash, b.time, s.fee_payer, s
 from app.outgoing_attempt o join app.outgoing_payment s on s.id = o.outgoing_payment_id join chain.block b on b.id = 'ETH:8100005';
 commit;
 begin;
-select pg_temp.finalize('ETH', 8100005);
+select pg_temp.finalise('ETH', 8100005);
 commit;
 
 -- A reorganisation: bob's block is replaced by one that does not hold his transaction.
@@ -128,7 +128,7 @@ select pg_temp.write_block('POLYGON', 24500003, '2026-07-01 08:00:06Z', '[["caro
 select pg_temp.write_block('POLYGON', 24500004, '2026-07-01 12:00:36Z', '[]');
 commit;
 begin;
-select pg_temp.finalize('POLYGON', 24500003);
+select pg_temp.finalise('POLYGON', 24500003);
 commit;
 
 -- Acme's payout address is on no whitelist.

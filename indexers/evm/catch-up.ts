@@ -1,6 +1,6 @@
 // Fetches blocks for evm-processor while an EVM chain catches up. It requests plain batches of blocks and receipts, checks them, and returns only
 // the few fields that we read. A database transaction takes all blocks that were fetched during the previous commit. Promises: the blocks
-// have exactly the requested heights, in order. Each is complete (whole.ts); an incomplete one is requested again. Why not evm-processor's own
+// have exactly the requested heights, in order. Each is complete (verify-block.ts); an incomplete one is requested again. Why not evm-processor's own
 // stage: it validates and maps every field of every transaction, ten blocks per transaction (both rates are in bench/RESULTS.md).
 // evm-processor still reads the blocks near the head, and call traces.
 
@@ -9,7 +9,7 @@ import type {RpcClient} from '@subsquid/rpc-client'
 import {RetryableError} from '../../base/errors.ts'
 import {type FetchedBlock, type RpcWithdrawals, readWithdrawals} from './block.ts'
 import type {EvmLog} from './transfers.ts'
-import {assertWhole} from './whole.ts'
+import {verifyBlock} from './verify-block.ts'
 
 const blocksPerCall = 25
 const callsInFlight = 5
@@ -129,6 +129,6 @@ function assemble(height: number, block: RpcBlock | null, receipts: RpcReceipt[]
     traces: [],
     withdrawals,
   }
-  assertWhole(fetched, false)
+  verifyBlock(fetched, false)
   return fetched
 }

@@ -1,5 +1,5 @@
 // Streams the blocks of an EVM chain into the store, driven by Subsquid's evm-processor. Promises: every block is read with all its transactions,
-// receipts, logs, withdrawals and, if enabled, call traces. An incomplete block (whole.ts) is refused and read again.
+// receipts, logs, withdrawals and, if enabled, call traces. An incomplete block (verify-block.ts) is refused and read again.
 
 import {EvmBatchProcessor} from '@subsquid/evm-processor'
 import type {RpcClient} from '@subsquid/rpc-client'
@@ -16,7 +16,7 @@ import {followBelievedHeads} from './heads.ts'
 import {protocolIncome} from './protocol-income.ts'
 import {Reading, readFinalPatiently} from './reading.ts'
 import {sentIn, transfersOf} from './transfers.ts'
-import {assertWhole} from './whole.ts'
+import {verifyBlock} from './verify-block.ts'
 
 const fields = {
   block: {timestamp: true, receiptsRoot: true, miner: true, baseFeePerGas: true},
@@ -143,7 +143,7 @@ async function completed(client: RpcClient, blocks: StreamedBlock[], {traces}: E
           throw new RetryableError(`the node has no block ${block.header.hash} any more`)
         const {withdrawals, withdrawalsRoot} = readWithdrawals(response)
         const fetched = {...block, withdrawals, header: {...block.header, withdrawalsRoot}}
-        assertWhole(fetched, traces !== 'off')
+        verifyBlock(fetched, traces !== 'off')
         return [block, fetched]
       }),
     )

@@ -100,7 +100,7 @@ describe('on an EVM chain', () => {
   /** Final blocks without any payment to us, up to this height. */
   async function growTo(height: number): Promise<void> {
     await eth.write({add: Array.from({length: height - eth.head.height}, () => [])})
-    await eth.finalize(height)
+    await eth.finalise(height)
   }
 
   const missBlock = async () => growTo((await anvil.mine()).height)
@@ -136,7 +136,7 @@ describe('on an EVM chain', () => {
       ],
     })
     await anvil.mine()
-    await eth.finalize(eth.head.height)
+    await eth.finalise(eth.head.height)
     await passOf(settings)
     expect(await incidents('ETH')).toEqual([])
     expect(await db.rows('select resolution from app.incident')).toEqual([{resolution: 'healed'}])
@@ -236,7 +236,7 @@ describe('on an EVM chain', () => {
     await passOf(settings)
     expect(await incidents('ETH')).toEqual([])
     await eth.write({add: [[{txid: '0x8', token: 'ETH', amount: 8n, recipient: address}]]})
-    await eth.finalize(height)
+    await eth.finalise(height)
     await passOf(settings)
     expect(await incidents('ETH')).toEqual([])
 
@@ -350,7 +350,7 @@ describe('on Bitcoin', () => {
   async function growToHead(): Promise<void> {
     const {height} = await bitcoin.client.head()
     await btc.write({add: Array.from({length: height - btc.head.height}, () => [])})
-    await btc.finalize(height)
+    await btc.finalise(height)
   }
 
   test('an output of 0 sat, which any miner can create, is no difference', async () => {

@@ -94,7 +94,7 @@ async function openShop(amount: bigint, coin = 'USDC'): Promise<Shop> {
 
 async function arrive(recipient: string, coin: string, amount: bigint): Promise<void> {
   await chain.write({add: [[{txid: newTxid(), token: coin, amount, recipient}]]})
-  await chain.finalize(chain.head.height)
+  await chain.finalise(chain.head.height)
 }
 
 const whitelist = (shop: Shop, address: string) =>
@@ -487,7 +487,7 @@ async function include(txid: string, nonce: number, success: boolean): Promise<v
      values ('ETH:' || $1, 'ETH', $1, $2, $3, now(), $4, $5, $6, 1)`,
     [txid, height, hash, treasury, nonce, success],
   )
-  await chain.finalize(height)
+  await chain.finalise(height)
 }
 
 test('transactions with unknown nonces that nobody here stored open one incident for their sender, which counts them', async () => {
@@ -698,7 +698,7 @@ test('money that is not final counts for no merchant', async () => {
   const payout = await forgePayout(shop, 100n * usdc)
   const intent = await payForged(payout)
   await refused(intent, 'exceeds_received')
-  await chain.finalize(chain.head.height)
+  await chain.finalise(chain.head.height)
   expect(await sign(intent)).toMatchObject({ok: true})
 })
 
@@ -873,7 +873,7 @@ test('Bitcoin cannot be burned as fees: sweeps that were not begun, or cost more
     recipient: user!.address,
   }))
   await bitcoin.write({add: [outputs]})
-  await bitcoin.finalize(bitcoin.head.height)
+  await bitcoin.finalise(bitcoin.head.height)
   const intent = (outgoing_payment_id: string, inputs: string[], kind = 'sweep') => ({
     intent: `${kind}_outputs`,
     outgoing_payment_id,
@@ -900,7 +900,7 @@ async function arriveInTreasury(bitcoin: ChainWriter): Promise<void> {
     `select address from custody.address where purpose = 'treasury' and family = 'bitcoin'`,
   )
   await bitcoin.write({add: [[{txid: newTxid().slice(2), token: 'BTC', amount: 100_000n, recipient: row!.address}]]})
-  await bitcoin.finalize(bitcoin.head.height)
+  await bitcoin.finalise(bitcoin.head.height)
 }
 
 test('on a halted chain custody signs only what the owner of the database decided about a payment', async () => {
@@ -966,7 +966,7 @@ test('with all rights of the worker, network fees of a day stay within the budge
   await chain.write({
     add: [users.map(({address}) => ({txid: newTxid(), token: 'ETH', amount: ether, recipient: address}))],
   })
-  await chain.finalize(chain.head.height)
+  await chain.finalise(chain.head.height)
   const burning = await beginSweeps(
     'ETH',
     users.map(({address}) => ({address, amount: ether / 20n})),

@@ -108,7 +108,7 @@ test('a worker finds a missed payment to an unused address between two audits', 
   await anvil.call('anvil_setBalance', [address, numberToHex(3n)])
   await eth.write({add: [[], []]})
   await anvil.mine(1 + eth.head.height)
-  await eth.finalize(eth.head.height)
+  await eth.finalise(eth.head.height)
   await db.rows(`update app.comparison set began_at = now() - interval '25 hours', next_at = now()`)
   await startWorker()
   const [found] = await until(

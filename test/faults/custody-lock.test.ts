@@ -62,7 +62,7 @@ describe('custody stopped between judging and the commit', () => {
     const waits = `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`
     await until(async () => (await world.db.rows(waits)).length, {timeoutMs: 5000, what: 'the end to wait for custody'})
     await bitcoin.write({add: [[]]}) // other chains go on, with a payment of this one waiting
-    expect(await bitcoin.finalize(bitcoin.head.height)).toBe(true)
+    expect(await bitcoin.finalise(bitcoin.head.height)).toBe(true)
     expect(isOver.ended).toBe(false)
     await ended
     expect(performance.now() - stoppedAt).toBeLessThan(patienceMs)

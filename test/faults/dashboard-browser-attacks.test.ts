@@ -125,7 +125,7 @@ describe.skipIf(!hasChromium)('the dashboard in Chromium (skipped without one: s
     await money.eth.write({
       add: [[{txid: attack('txid'), sender: attack('sender'), amount: 3_000_000n, recipient: shop.address}]],
     })
-    await money.finalize()
+    await money.finalise()
     const [payer] = await money.db.rows<{id: string}>(
       `select app.public_id('dep', id) as id from app.deposit where txid like '%x-ss%'`,
     )

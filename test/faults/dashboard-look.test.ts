@@ -141,7 +141,7 @@ describe.skipIf(!hasChromium)('the dashboard in Chromium (skipped without one: s
     const paid = async (recipient = shop.address) => {
       const txid = money.newTxid()
       await money.block([{txid, token: 'ETH', amount: longAmount.units, recipient}], [])
-      await money.finalize()
+      await money.finalise()
       return txid
     }
     const txid = await paid()

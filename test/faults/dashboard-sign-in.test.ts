@@ -94,7 +94,7 @@ describe.skipIf(!hasChromium)('the dashboard in Chromium (skipped without one: s
     const row = page.getByRole('row', {name: '12.5 USDC'})
     await row.getByText('pending', {exact: true}).waitFor()
     expect(await row.textContent()).toContain('customer-42')
-    await site.money.finalize()
+    await site.money.finalise()
     await row.getByText('final', {exact: true}).waitFor()
     await page.locator('#balance-ETH-USDC').getByText('12.375', {exact: true}).waitFor()
     expect(await page.evaluate('window.isTheSame')).toBe(true)

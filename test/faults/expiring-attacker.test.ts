@@ -265,7 +265,7 @@ describe.each([
       `insert into chain.lapse (chain, txid, final_height, final_hash, evidence) values ('${chain}', '${first!.txid}', 1, '', '{}')`,
       `update chain.cursor set head_time = now() + interval '1 hour' where chain = '${chain}'`,
       `update chain.cursor set head_hash = 'forged', head_height = 1 where chain = '${chain}'`,
-      `select chain.finalize('${chain}', 1000000, '')`,
+      `select chain.finalise('${chain}', 1000000, '')`,
     ]) {
       await worker
         .query(sql)
@@ -381,7 +381,7 @@ describe.each([
        where c.chain = $1`,
       [chain],
     )
-    const last = `select chain.finalize($1, b.height, b.hash) as is_final from chain.block b where b.chain = $1 order by b.height desc limit 1`
+    const last = `select chain.finalise($1, b.height, b.hash) as is_final from chain.block b where b.chain = $1 order by b.height desc limit 1`
     expect((await indexer.query(last, [chain])).rows).toEqual([{is_final: true}])
     const lapse = await indexer.query(`select chain.note_lapse($1, $2, '{}') as has_lapsed`, [chain, signed!.txid])
     expect(lapse.rows).toEqual([{has_lapsed: false}])

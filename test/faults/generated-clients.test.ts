@@ -195,7 +195,7 @@ test.each([
       prefix,
       pay: async recipient => {
         await eth.write({add: [[{txid: `0x${name}`, amount: 250_000_000n, recipient}]]})
-        await eth.finalize(eth.head.height)
+        await eth.finalise(eth.head.height)
       },
     })
     expect(done).toMatchObject({

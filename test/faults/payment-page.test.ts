@@ -125,7 +125,7 @@ describe.skipIf(!hasChromium)('the page in Chromium (skipped without one: set CH
     expect(await page.getByRole('link', {name: 'Open in wallet'}).isVisible()).toBe(false)
     await money.block([], [])
     await page.getByText('with 2 confirmations').waitFor()
-    await money.finalize()
+    await money.finalise()
     await heading(page, 'Paid')
     expect(await text(page, '#txid')).toBe('0xcdcdcdcd…cdcdcdcd')
     expect(await page.locator('#txid').getAttribute('href')).toBe(`https://sepolia.etherscan.io/tx/${txid}`)

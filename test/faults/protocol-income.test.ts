@@ -3,7 +3,7 @@
 import {numberToHex} from 'viem'
 import {expect, test} from 'vitest'
 import {orderedTrieRoot} from '../../indexers/evm/trie.ts'
-import {encodedWithdrawals} from '../../indexers/evm/whole.ts'
+import {encodedWithdrawals} from '../../indexers/evm/verify-block.ts'
 import {CommandLine} from '../support/command-line.ts'
 import {IndexedEvm} from '../support/evm/indexed-world.ts'
 import {depositsOf} from '../support/indexer.ts'

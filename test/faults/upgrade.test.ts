@@ -119,7 +119,7 @@ test('upgrading the database while the service works fails no request, loses or 
       const txid = hashOf(`deposit ${round}`)
       await eth.write({add: [[{txid, amount: 5_000_000n, recipient: address.address}]]})
       sent.push(txid)
-      if (round % 3 === 2) await eth.finalize(eth.head.height - 1)
+      if (round % 3 === 2) await eth.finalise(eth.head.height - 1)
     }),
     new Loop('users', async round => {
       const {id} = await ok('POST', '/v1/users', {external_ref: `user ${round % 400}`})
@@ -161,7 +161,7 @@ test('upgrading the database while the service works fails no request, loses or 
     await Promise.all(loops.map(loop => loop.stop()))
     expect(loops.flatMap(loop => loop.failures)).toEqual([])
 
-    await eth.finalize(eth.head.height)
+    await eth.finalise(eth.head.height)
     await until(async () => (await db.rows(`select from app.delivery where status = 'pending'`)).length === 0, {
       timeoutMs: 30_000,
       what: 'every webhook to be delivered',

@@ -117,8 +117,8 @@ export class ChainWriter {
   }
 
   /** Finalises the block at this height, as a node would. */
-  async finalize(height: number, hash = this.blocks[height]!.hash): Promise<boolean> {
-    const {rows} = await this.#client.query('select chain.finalize($1, $2, $3) as done', [this.#chain, height, hash])
+  async finalise(height: number, hash = this.blocks[height]!.hash): Promise<boolean> {
+    const {rows} = await this.#client.query('select chain.finalise($1, $2, $3) as done', [this.#chain, height, hash])
     return rows[0].done
   }
 

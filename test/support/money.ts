@@ -79,7 +79,7 @@ export class Money {
   async deposit(address: string, amount: number, {token = 'USDC', final = true} = {}): Promise<string> {
     const txid = this.newTxid()
     await this.block([{txid, token, amount: BigInt(amount), recipient: address}], [])
-    if (final) await this.finalize()
+    if (final) await this.finalise()
     return txid
   }
 
@@ -92,8 +92,8 @@ export class Money {
     return this.eth.write({add: [{transfers, confirmedTxs}]})
   }
 
-  async finalize(height = this.eth.head.height): Promise<void> {
-    if (!(await this.eth.finalize(height))) throw new Error(`block ${height} cannot be final`)
+  async finalise(height = this.eth.head.height): Promise<void> {
+    if (!(await this.eth.finalise(height))) throw new Error(`block ${height} cannot be final`)
   }
 
   /**
@@ -108,7 +108,7 @@ export class Money {
       return {transfers: transfers.filter(transfer => transfer.txid !== txid), confirmedTxs}
     })
     await this.eth.write({add})
-    await this.finalize(finalHeight)
+    await this.finalise(finalHeight)
     await this.db.rows(
       `select app.resolve_incident(i.id, 'kept') from app.incident i
        where i.resolved_at is null and i.chain is not null and i.subject not in (select d.id::text from app.deposit d where d.txid = $1)`,
@@ -124,7 +124,7 @@ export class Money {
   /** The transfer is there again, in a new block that is final. */
   async giveBack(txid: string, address: string, amount: number): Promise<void> {
     await this.block([{txid, amount: BigInt(amount), recipient: address}], [])
-    await this.finalize()
+    await this.finalise()
   }
 
   /** The operator's decision about every open incident of a chain. */
@@ -305,7 +305,7 @@ export class Money {
 
   async mineFinally(txids: string[], mined?: Mined): Promise<void> {
     await this.mine(txids, mined)
-    await this.finalize()
+    await this.finalise()
   }
 
   // Results ----------------------------------------------------------------------------------------------------------------------------

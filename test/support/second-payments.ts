@@ -55,8 +55,8 @@ export abstract class Forge {
     })
   }
 
-  finalize(height = this.writer.head.height): Promise<boolean> {
-    return this.writer.finalize(height)
+  finalise(height = this.writer.head.height): Promise<boolean> {
+    return this.writer.finalise(height)
   }
 
   /** Stops a payment, so that custody would sign a cancel. */
@@ -208,7 +208,7 @@ export class EvmForge extends Forge {
     const sweep = {id: (await decision()).sweep_id, kind, token, pays: 0}
     if (kind === "return's sweep") return sweep
     await this.mine([await this.sign(sweep)])
-    await this.finalize()
+    await this.finalise()
     await this.db.rows('select app.begin_return_withdrawal($1, 10)', [deposit!.id])
     const {withdrawal_id, amount} = await decision()
     return {id: withdrawal_id, kind, token, pays: Number(amount)}
@@ -325,7 +325,7 @@ export class BitcoinForge extends Forge {
   async deposit(recipient: string, amount: bigint): Promise<string> {
     const txid = this.#name('in')
     await this.writer.write({add: [[{txid, token: 'BTC', amount, recipient}]]})
-    await this.finalize()
+    await this.finalise()
     return `${txid}:0`
   }
 

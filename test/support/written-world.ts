@@ -104,8 +104,8 @@ export abstract class WrittenWorld extends World {
     return {id, address: addressOn('ETH'), payoutAddress, bitcoin: addressOn('BTC')}
   }
 
-  async finalize(): Promise<void> {
-    if (!(await this.writer.finalize(this.writer.head.height))) throw new Error('the head cannot be final')
+  async finalise(): Promise<void> {
+    if (!(await this.writer.finalise(this.writer.head.height))) throw new Error('the head cannot be final')
   }
 
   /** Transactions of ours in a block. */
@@ -113,7 +113,7 @@ export abstract class WrittenWorld extends World {
     await this.writer.write({add: [{confirmedTxs}]})
     // No worker stored it, so it opens an incident; these tests are not about that.
     await this.db.rows(`select app.resolve_incident(id, 'kept') from app.incident where resolved_at is null`)
-    if (final) await this.finalize()
+    if (final) await this.finalise()
   }
 
   // biome-ignore lint/suspicious/noExplicitAny: the tests say what they expect of it

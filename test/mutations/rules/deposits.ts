@@ -215,21 +215,21 @@ export const deposits: Mutation[] = [
   },
   {
     rule: 'Finality takes the hash',
-    file: 'db/functions/chains/finalize.sql',
+    file: 'db/functions/chains/finalise.sql',
     from: 'perform from chain.block b where b.chain = of_chain and b.height = $2 and b.hash = $3;',
     to: 'perform from chain.block b where b.chain = of_chain and b.height = $2;',
     tests: ['db/derive-deposits.test.ts'],
   },
   {
     rule: 'The final height never falls',
-    file: 'db/functions/chains/finalize.sql',
+    file: 'db/functions/chains/finalise.sql',
     from: 'if at.final_height >= height then return at.final_height > height or at.final_hash = hash; end if;',
     to: '',
     tests: ['db/derive-deposits.test.ts'],
   },
   {
     rule: 'Nothing becomes final while the chain is halted',
-    file: 'db/functions/chains/finalize.sql',
+    file: 'db/functions/chains/finalise.sql',
     from: `  if at.halted_at is not null then return false; end if;
 `,
     to: '',

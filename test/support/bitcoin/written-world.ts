@@ -54,7 +54,7 @@ export class WrittenBitcoin extends WrittenWorld {
     const txid = newTxid()
     const transfers = values.map((amount, outputIndex) => ({txid, outputIndex, token, amount, recipient: to}))
     await this.writer.write({add: [transfers]})
-    if (final) await this.finalize()
+    if (final) await this.finalise()
     return values.map((value, vout) => {
       const outpoint = `${txid}:${vout}`
       this.#outputs.set(outpoint, {outpoint, address: to, value})
@@ -101,7 +101,7 @@ export class WrittenBitcoin extends WrittenWorld {
       return {txid, outputIndex: Number(vout), token: 'BTC', amount, recipient}
     })
     await this.writer.write({add: [transfers]})
-    if (final) await this.finalize()
+    if (final) await this.finalise()
   }
 
   /** Begins it like the operator's command, without the checks. Resolves to the id of the outgoing payment. */

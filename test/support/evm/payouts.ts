@@ -26,7 +26,7 @@ export async function makeTreasury(db: TestDatabase): Promise<string> {
 export async function topUp(writer: ChainWriter, treasury: string, token: string, amount: bigint): Promise<void> {
   const txid = hashOf(`top-up ${randomBytes(8).toString('hex')}`)
   await writer.write({add: [[{txid, amount, token, recipient: treasury}]]})
-  await writer.finalize(writer.head.height)
+  await writer.finalise(writer.head.height)
 }
 
 /** Takes a pending payout to paying, from the treasury only, with a journal entry; returns the transaction that pays it. */
@@ -80,5 +80,5 @@ export async function includeFinally(
      from app.outgoing_attempt o join app.outgoing_payment s on s.id = o.outgoing_payment_id where o.txid = $1`,
     [txid, height, hash, success],
   )
-  await writer.finalize(height)
+  await writer.finalise(height)
 }

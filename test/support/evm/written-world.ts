@@ -22,7 +22,7 @@ export class WrittenEvm extends WrittenWorld {
   async deposit(address: string, amount: bigint, {token = 'ETH', final = true} = {}): Promise<void> {
     number += 1
     await this.writer.write({add: [[{txid: hashOf(`deposit ${number}`), token, amount, recipient: address}]]})
-    if (final) await this.finalize()
+    if (final) await this.finalise()
   }
 
   /** A transaction of the treasury in a block that is final by default. */

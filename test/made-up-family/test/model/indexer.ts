@@ -191,7 +191,7 @@ export class Indexer {
   }
 
   /** As the node's statements have it. */
-  async finalize(chain: NodeView): Promise<void> {
+  async finalise(chain: NodeView): Promise<void> {
     await advanceFinality(viewOf(chain), this.cursor)
   }
 

@@ -33,7 +33,7 @@ export async function follow(
     return
   }
   await indexer.read(node, most)
-  await indexer.finalize(node)
+  await indexer.finalise(node)
 }
 
 export async function rewindTo(world: World, height: number): Promise<void> {

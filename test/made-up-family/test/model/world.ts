@@ -142,7 +142,7 @@ export class Base {
     chain.head = chain.add(chain.head, [], this.began)
     chain.final = chain.head
     await indexer.read(chain)
-    await indexer.finalize(chain)
+    await indexer.finalise(chain)
     return {head: chain.head, merchants, treasury}
   }
 

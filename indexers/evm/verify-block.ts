@@ -15,7 +15,7 @@ import {emptyRoot, keccak256, orderedTrieRoot, rlp} from './trie.ts'
 const bridgeHashPrefix = Buffer.from('matic-bor-receipt-').toString('hex')
 
 /** Throws RetryableError if the node returned an incomplete block. */
-export function assertWhole(block: FetchedBlock, isTraced: boolean): void {
+export function verifyBlock(block: FetchedBlock, isTraced: boolean): void {
   if (!haveReceiptsRoot(block)) refuse('receipts', block)
   const root = bare(block.header.withdrawalsRoot ?? emptyRoot)
   if (orderedTrieRoot(encodedWithdrawals(block)) !== root) refuse('withdrawals', block)

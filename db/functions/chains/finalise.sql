@@ -6,7 +6,7 @@
 -- processes.
 -- Locks: chain.cursor.
 
-create or replace function chain.finalize(of_chain text, height int, hash text) returns boolean
+create or replace function chain.finalise(of_chain text, height int, hash text) returns boolean
 language plpgsql security definer set search_path = pg_catalog as $$
 declare at chain.cursor;
 begin
@@ -20,5 +20,5 @@ begin
   insert into chain.touched_chain values (pg_current_xact_id(), of_chain) on conflict do nothing;
   return true;
 end $$;
-comment on function chain.finalize is 'Moves finality to a block that the node calls final. True if the final height is at this block now, or was above it already (its hash is then not compared); false if nothing could be changed.';
-grant execute on function chain.finalize to sluice_indexer;
+comment on function chain.finalise is 'Moves finality to a block that the node calls final. True if the final height is at this block now, or was above it already (its hash is then not compared); false if nothing could be changed.';
+grant execute on function chain.finalise to sluice_indexer;

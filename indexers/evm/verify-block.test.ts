@@ -7,7 +7,7 @@ import {Anvil, localChainId} from '../../test/support/evm/anvil.ts'
 import type {FetchedBlock} from './block.ts'
 import {fetchRange} from './catch-up.ts'
 import {orderedTrieRoot} from './trie.ts'
-import {assertWhole, bridgeHash, encodedReceipts} from './whole.ts'
+import {bridgeHash, encodedReceipts, verifyBlock} from './verify-block.ts'
 
 let block: FetchedBlock
 
@@ -49,7 +49,7 @@ beforeAll(async () => {
 const check =
   (changed: FetchedBlock, isTraced = false) =>
   () =>
-    assertWhole(changed, isTraced)
+    verifyBlock(changed, isTraced)
 const without = <T>(list: T[], at: number): T[] => list.toSpliced(at, 1)
 
 test('a block with receipts of every type, failed ones, and many of them is complete', () => {
