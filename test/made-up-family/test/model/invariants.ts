@@ -129,10 +129,11 @@ async function assertEndedIsUnpaid({db, kind, chain, signed, forgotten}: World):
   for (const {id, how} of ended) assertThat(!paid.has(id), `${id} ended (${how}), and a final block pays it`)
 }
 
-/** A payment that was final left the chain, and no block holds it again, or it failed there: an operator who keeps it pays it by hand. */
-async function lacksFinalPayment({db, kind, chain}: World): Promise<boolean> {
+/** What was final left the chain, and no block holds it again, or it failed there: an operator who keeps it makes up for it by hand. */
+async function lacksWhatWasFinal({db, kind, chain}: World): Promise<boolean> {
   const rows = await db.rows<{txid: string}>(
-    `select txid from app.outgoing_payment where chain = $1 and outcome = 'done'`,
+    `select txid from app.outgoing_payment where chain = $1 and outcome = 'done'
+     union all select txid from app.deposit where chain = $1 and status = 'final'`,
     [kind.chain],
   )
   return chain.isBroken && rows.some(({txid}) => chain.find(chain.final, txid)?.failed ?? true)
@@ -151,7 +152,7 @@ export async function checkEnd(world: World): Promise<void> {
   }
   // Nothing is booked of what is in no journal: an operator writes it off by what the audit of balances shows.
   for (const txid of world.forgotten) if (chain.find(chain.final, txid)) return
-  if (await lacksFinalPayment(world)) return
+  if (await lacksWhatWasFinal(world)) return
   const balances = balancesAt(chain.final, kind.token)
   const addresses = [start.treasury, ...start.merchants.map(({address}) => address)]
   const held = await db.rows<{address: string; token: string; amount: string}>(
