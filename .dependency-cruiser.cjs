@@ -1,5 +1,5 @@
-// The import rules: who may know of whom. Processes meet in Postgres and nowhere else, what is below knows nothing of what is above, and a family of
-// chains is a plug. docs/architecture.md says why.
+// The import rules: who may know of whom. Processes meet in Postgres and nowhere else, what is below knows nothing of
+// what is above, and a family of chains is a plug. docs/architecture.md says why.
 const {readdirSync} = require('node:fs')
 const path = require('node:path')
 

@@ -2,8 +2,9 @@ import path from 'node:path'
 import {defineConfig} from 'vitest/config'
 import {BaseSequencer, type TestSpecification} from 'vitest/node'
 
-// Two suites. quick (npm test): everything that a change may break, within minutes. faults (npm run test:faults): whole services, real chains and
-// lying nodes, each step of a payout with a process that dies there, and what needs many processes or rows. test/torture is neither: npm run torture.
+// Two suites. quick (npm test): everything that a change may break, within minutes. faults (npm run test:faults): whole
+// services, real chains and lying nodes, each step of a payout with a process that dies there, and what needs many
+// processes or rows. test/torture is neither: npm run torture.
 const faults = [
   'test/faults/**/*.test.ts',
   'test/conformance/**/*.test.ts',
@@ -97,7 +98,10 @@ const slow = [
   'jobs/webhooks/send',
 ].map(name => path.resolve(`${name}.test.ts`))
 
-/** What takes longest begins first, so that the others end beside it. A fresh checkout knows no durations: vitest would go by the size of files. */
+/**
+ * What takes longest begins first, so that the others end beside it. A fresh checkout knows no durations: vitest would
+ * go by the size of files.
+ */
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const rank = ({moduleId}: TestSpecification) => (slow.includes(moduleId) ? slow.indexOf(moduleId) : slow.length)
@@ -114,7 +118,8 @@ export default defineConfig({
     sequence: {sequencer: LongestFirst},
     projects: [
       {extends: true, test: {name: 'quick', include: ['**/*.test.ts'], exclude: [...never, ...faults]}},
-      // These mostly wait, for conditions that have limits of their own: more of them run at once, and a test's own limit only ends what hangs.
+      // These mostly wait, for conditions that have limits of their own: more of them run at once, and a test's own
+      // limit only ends what hangs.
       {
         extends: true,
         test: {

@@ -1,5 +1,6 @@
-// Runs both suites of tests. Files in which a test failed run once more, alone: a machine that stood still for a while is told from broken code, and
-// what failed beside others is named at the end. More failing files than `fewFiles` are broken code. Ends with the number of tests; exit code 1 if any failed.
+// Runs both suites of tests. Files in which a test failed run once more, alone: a machine that stood still for a while
+// is told from broken code, and what failed beside others is named at the end. More failing files than `fewFiles` are
+// broken code. Ends with the number of tests; exit code 1 if any failed.
 import {spawnSync} from 'node:child_process'
 import {existsSync, mkdtempSync, readFileSync} from 'node:fs'
 import {tmpdir} from 'node:os'

@@ -1,5 +1,5 @@
-// The types that routes use. Promises: a handler returns the finished text of its reply, usually JSON built by Postgres, and Fastify sends it
-// unchanged. The zod schema beside the handler has checked the request.
+// The types that routes use. Promises: a handler returns the finished text of its reply, usually JSON built by
+// Postgres, and Fastify sends it unchanged. The zod schema beside the handler has checked the request.
 import type {IncomingMessage, ServerResponse} from 'node:http'
 import type {FastifyBaseLogger, FastifyInstance, FastifyTypeProvider, RawServerDefault} from 'fastify'
 import type {z} from 'zod'

@@ -1,4 +1,5 @@
-// The contract, line by line: users, addresses, deposits, balances, events and payout addresses, over HTTP, on the real database.
+// The contract, line by line: users, addresses, deposits, balances, events and payout addresses, over HTTP, on the real
+// database.
 import pg from 'pg'
 import {afterAll, beforeAll, describe, expect, test} from 'vitest'
 import {addressOfScript} from '../chains/bitcoin/script.ts'

@@ -1,5 +1,5 @@
-// Cursors of list pages. Promises: a cursor is a position in one list with one set of filters, and is refused anywhere else. Any string that was
-// not made here, down to the last bit, is refused.
+// Cursors of list pages. Promises: a cursor is a position in one list with one set of filters, and is refused anywhere
+// else. Any string that was not made here, down to the last bit, is refused.
 import {hash} from 'node:crypto'
 import {invalid} from './errors.ts'
 
@@ -16,7 +16,10 @@ export function encodeCursor(list: string, position: bigint): string {
   return bytes.toString('base64url')
 }
 
-/** The position, up to `end`, of a cursor that encodeCursor made for this list. Throws 400 invalid_request for any other string. */
+/**
+ * The position, up to `end`, of a cursor that encodeCursor made for this list. Throws 400 invalid_request for any other
+ * string.
+ */
 export function decodeCursor(list: string, cursor: string, end: bigint): bigint {
   const bytes = Buffer.from(cursor, 'base64url')
   if (bytes.length === cursorLength) {

@@ -1,7 +1,7 @@
-// Reads and changes through named prepared statements; the server parses each once per connection. Promises: identical reads that wait for a
-// connection share one execution. It begins after all their requests, so no reply is older than its request. (Merchants poll, so many ask for the same
-// page at once.) A refusal by the database costs no connection. A database that does not respond is an error within half a minute; once it is known to
-// be away, within five seconds.
+// Reads and changes through named prepared statements; the server parses each once per connection. Promises: identical
+// reads that wait for a connection share one execution. It begins after all their requests, so no reply is older than
+// its request. (Merchants poll, so many ask for the same page at once.) A refusal by the database costs no connection.
+// A database that does not respond is an error within half a minute; once it is known to be away, within five seconds.
 import pg from 'pg'
 import type {Logger} from '../base/log.ts'
 import {openPool, type Pool} from '../db/client/pool.ts'
@@ -94,7 +94,8 @@ export class Database {
     try {
       return (await client.query<unknown[]>({name, text, values, rowMode: 'array'})).rows
     } catch (error) {
-      // A refusal, even by our own functions, leaves the connection usable. (pool.query would close it after any error.)
+      // A refusal, even by our own functions, leaves the connection usable. (pool.query would close it after any
+      // error.)
       isBroken = !(error instanceof pg.DatabaseError && error.severity === 'ERROR')
       throw error
     } finally {

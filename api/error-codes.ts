@@ -1,5 +1,5 @@
-// The errors of the API: the status of each code, when it comes, and an example of its message. A route names those that it can give, for the
-// reference; the tests hold each reply against that.
+// The errors of the API: the status of each code, when it comes, and an example of its message. A route names those
+// that it can give, for the reference; the tests hold each reply against that.
 import {z} from 'zod'
 
 export const howToSendKey =

@@ -1,5 +1,5 @@
-// The errors of the contract. Promises: every error while a request is served becomes {error, message?, details?} with the contract's status. An
-// unexpected error becomes 500 internal_error and reveals nothing about its cause.
+// The errors of the contract. Promises: every error while a request is served becomes {error, message?, details?} with
+// the contract's status. An unexpected error becomes 500 internal_error and reveals nothing about its cause.
 import type {FastifyError} from 'fastify'
 import type pg from 'pg'
 import type {z} from 'zod'

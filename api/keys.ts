@@ -1,7 +1,9 @@
-// Finds whom an API key acts for, and what it may do. Promises: the key is read from either of two headers; if they differ, there is no key. Only the SHA-256 of a key
-// is compared, stored or cached. A revoked key, and every key of a suspended merchant, stops working here within milliseconds of the commit, because
-// the database announces it on a connection that only listens. While that connection is down, every key is looked up in the database, and nothing is
-// cached for longer than 5 seconds. It is the held connection of this process: when it is lost, all others are cut, too. The day on which a key was last used is recorded once a day, in parallel with the request.
+// Finds whom an API key acts for, and what it may do. Promises: the key is read from either of two headers; if they
+// differ, there is no key. Only the SHA-256 of a key is compared, stored or cached. A revoked key, and every key of a
+// suspended merchant, stops working here within milliseconds of the commit, because the database announces it on a
+// connection that only listens. While that connection is down, every key is looked up in the database, and nothing is
+// cached for longer than 5 seconds. It is the held connection of this process: when it is lost, all others are cut,
+// too. The day on which a key was last used is recorded once a day, in parallel with the request.
 import {hash} from 'node:crypto'
 import type {IncomingHttpHeaders} from 'node:http'
 import {setTimeout as sleep} from 'node:timers/promises'

@@ -1,5 +1,6 @@
-// The metrics for Prometheus: requests served by this process, and the state of chains, jobs and webhooks, read from the database at each scrape. No
-// label names a merchant, a user or an address. A label names a transaction only if servers contradict themselves about it.
+// The metrics for Prometheus: requests served by this process, and the state of chains, jobs and webhooks, read from
+// the database at each scrape. No label names a merchant, a user or an address. A label names a transaction only if
+// servers contradict themselves about it.
 import {Counter, Gauge, Histogram, Registry} from 'prom-client'
 import {registry as process_} from '../base/observe.ts'
 import {type Database, statement} from './database.ts'

@@ -1,5 +1,5 @@
-// The parts of an OpenAPI document, and of its JSON schemas, that are made or read here; what its references name; and examples, made from those of the
-// fields.
+// The parts of an OpenAPI document, and of its JSON schemas, that are made or read here; what its references name; and
+// examples, made from those of the fields.
 export interface Schema {
   $ref?: string
   type?: string | string[]
@@ -66,7 +66,9 @@ export function resolve(document: OpenApi, schema: Schema): Schema {
   return (name && document.components.schemas[name]) || schema
 }
 
-/** A value that the schema allows, from the examples of its parts. Optional fields are left out, unless they have one. */
+/**
+ * A value that the schema allows, from the examples of its parts. Optional fields are left out, unless they have one.
+ */
 export function exampleOf(document: OpenApi, schema: Schema): unknown {
   const target = {...resolve(document, schema), ...schema}
   if (target.examples) return target.examples[0]

@@ -1,14 +1,18 @@
-// Pages of a list. Promises: one statement per combination of filters, which walks one index from the cursor on (or the index of a few parts, all of
-// them at once) and builds the JSON of the items; a page never repeats or skips an item because others were added meanwhile.
+// Pages of a list. Promises: one statement per combination of filters, which walks one index from the cursor on (or the
+// index of a few parts, all of them at once) and builds the JSON of the items; a page never repeats or skips an item
+// because others were added meanwhile.
 //
-// (Optional filters as `$1 is null or …` took 3 s on 10 million rows, and ordering by an id whose index spans all merchants walks the
-// whole table: measured. So each list pages by a number that is indexed behind its merchant, and by no other index. Whether there is more is
-// asked in that order, too: a mere `exists` read the whole table.)
+// (Optional filters as `$1 is null or …` took 3 s on 10 million rows, and ordering by an id whose index spans all
+// merchants walks the whole table: measured. So each list pages by a number that is indexed behind its merchant, and by
+// no other index. Whether there is more is asked in that order, too: a mere `exists` read the whole table.)
 import {decodeCursor, encodeCursor} from './cursor.ts'
 import {type Statement, statement} from './database.ts'
 import type {Queries} from './replica.ts'
 
-/** SQL of a field: of any type; or, faster, of text that is never null and needs no escaping; or of a number that is never null. */
+/**
+ * SQL of a field: of any type; or, faster, of text that is never null and needs no escaping; or of a number that is
+ * never null.
+ */
 export type Field = string | {plain: string} | {number: string}
 export type Fields = Record<string, Field>
 
@@ -33,7 +37,10 @@ export interface PageSource {
   name: string
   /** The owner's rows, filtered: a select with $1 and $4… that ends within its where clause. */
   rows: string
-  /** A few parts of the rows (a select), where an index has each part in order, and none has all: `rows` has the columns of one `part`. */
+  /**
+   * A few parts of the rows (a select), where an index has each part in order, and none has all: `rows` has the columns
+   * of one `part`.
+   */
   parts?: string
   /** The column that orders the list. */
   position: string
@@ -44,8 +51,9 @@ export interface PageSource {
 }
 
 /**
- * The statement of a list. $1 the owner's id, $2 the position to go on from (exclusive), $3 the size of the page, $4… the filters.
- * One row: the items' JSON joined by commas, the position of the last one if the page is full, whether there are more.
+ * The statement of a list. $1 the owner's id, $2 the position to go on from (exclusive), $3 the size of the page, $4…
+ * the filters. One row: the items' JSON joined by commas, the position of the last one if the page is full, whether
+ * there are more.
  */
 export function pageStatement({name, rows, parts, position, ascending, item, joins = ''}: PageSource): Statement {
   const [order, beyond] = ascending ? ['asc', '>'] : ['desc', '<']
@@ -68,8 +76,8 @@ export function pageStatement({name, rows, parts, position, ascending, item, joi
 }
 
 /**
- * A select that has at most one row, as a source for `rows`. OFFSET keeps the planner from looking for that row in the order of the list, through all
- * that the owner has.
+ * A select that has at most one row, as a source for `rows`. OFFSET keeps the planner from looking for that row in the
+ * order of the list, through all that the owner has.
  */
 export const oneRow = (select: string): string => `(${select} offset 0) one`
 

@@ -1,5 +1,5 @@
-// The contract of payment requests, line by line, and every refusal of it, over HTTP, on the real database. The states of a request are
-// tested in db/payment-requests.test.ts; these tests check what a merchant sees of them.
+// The contract of payment requests, line by line, and every refusal of it, over HTTP, on the real database. The states
+// of a request are tested in db/payment-requests.test.ts; these tests check what a merchant sees of them.
 import {afterAll, beforeAll, expect, test} from 'vitest'
 import {type Api, Client, makeKey, type Reply, startApi} from '../test/support/api.ts'
 import {ChainWriter} from '../test/support/chain-writer.ts'

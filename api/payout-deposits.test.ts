@@ -1,4 +1,5 @@
-// What a payout is made of, over HTTP: deposits of users, receipts of payment requests and adjustments. Their sum is the gross, in every state.
+// What a payout is made of, over HTTP: deposits of users, receipts of payment requests and adjustments. Their sum is
+// the gross, in every state.
 import {afterAll, beforeAll, beforeEach, expect, test} from 'vitest'
 import {type Api, Client, makeKey, startApi} from '../test/support/api.ts'
 import {assertBooks} from '../test/support/books.ts'

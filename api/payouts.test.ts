@@ -1,5 +1,5 @@
-// The contract of payouts, line by line, and every refusal of it, over HTTP, on the real database. The worker's own functions
-// take its steps (test/support/payouts.ts).
+// The contract of payouts, line by line, and every refusal of it, over HTTP, on the real database. The worker's own
+// functions take its steps (test/support/payouts.ts).
 import {afterAll, beforeAll, expect, test} from 'vitest'
 import {readSettings} from '../chains/settings.ts'
 import {writeAssets} from '../db/migrate/assets.ts'

@@ -1,4 +1,5 @@
-// Calls that hand out addresses of the pool. Promises: if the pool is empty, a call waits a few seconds for custody to fill it, then returns 503.
+// Calls that hand out addresses of the pool. Promises: if the pool is empty, a call waits a few seconds for custody to
+// fill it, then returns 503.
 import {setTimeout as sleep} from 'node:timers/promises'
 import type {DatabaseError} from 'pg'
 import {type Database, type Statement, statement} from './database.ts'
@@ -9,7 +10,10 @@ const pollMs = 50
 
 const askForAddresses = statement('ask_for_addresses', `select pg_notify('address_pool_low', '')`)
 
-/** The row of a call that changes nothing if it finds no free address. If so, custody is notified, and the call is repeated until there is one. */
+/**
+ * The row of a call that changes nothing if it finds no free address. If so, custody is notified, and the call is
+ * repeated until there is one.
+ */
 export async function withAddresses<Row extends unknown[]>(
   db: Queries,
   query: Statement,

@@ -1,5 +1,5 @@
-// Parameters of a query that a route does not know. They are refused: a shop that misspells a filter, and ships because the list is not empty, would
-// ship for the orders of others. (Unknown fields of a body are ignored.)
+// Parameters of a query that a route does not know. They are refused: a shop that misspells a filter, and ships because
+// the list is not empty, would ship for the orders of others. (Unknown fields of a body are ignored.)
 import {closest, distance} from 'fastest-levenshtein'
 
 /** Why a parameter is refused, with the nearest of those that the route knows. */

@@ -1,8 +1,11 @@
-// The rate limit of a merchant: no span of 60 seconds, wherever it begins, allows more requests than the limit. Each request is returned to the
-// allowance after 60 seconds, or up to a second later if others followed it closely. Each API process counts alone and allows the full limit.
+// The rate limit of a merchant: no span of 60 seconds, wherever it begins, allows more requests than the limit. Each
+// request is returned to the allowance after 60 seconds, or up to a second later if others followed it closely. Each
+// API process counts alone and allows the full limit.
 
 const windowMs = 60_000
-/** Requests that are so close together come back together: a merchant takes no more memory than this makes of a window. */
+/**
+ * Requests that are so close together come back together: a merchant takes no more memory than this makes of a window.
+ */
 const grainMs = 1_000
 
 export interface Allowance {

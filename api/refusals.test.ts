@@ -1,5 +1,5 @@
-// What the API refuses: keys that do not work, merchants beyond their limit, other merchants' ids, and input of every wrong kind. Each gets
-// the contract's error, never a 500, and changes nothing.
+// What the API refuses: keys that do not work, merchants beyond their limit, other merchants' ids, and input of every
+// wrong kind. Each gets the contract's error, never a 500, and changes nothing.
 import {once} from 'node:events'
 import {type IncomingMessage, request} from 'node:http'
 import {connect, createServer, type Socket} from 'node:net'
@@ -508,7 +508,8 @@ test('a body over 64 KiB is 413 payload_too_large, however large it is and howev
     expect(refusal(await new Client(api).post('/v1/users', {external_ref}))).toEqual([401, 'invalid_api_key'])
   }
   expect(await everything()).toBe(before)
-  // The connection stays open. If it were closed while the body still comes, the client would see a reset instead of the reply.
+  // The connection stays open. If it were closed while the body still comes, the client would see a reset instead of
+  // the reply.
   const {secret} = await makeKey(db, merchantId)
   const headers = {authorization: `Bearer ${secret}`, 'content-type': 'application/json', connection: 'keep-alive'}
   const sent = request(`${api.url}/v1/users`, {method: 'POST', headers: {...headers, 'content-length': '3000000'}})

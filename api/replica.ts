@@ -1,10 +1,11 @@
-// The databases that serve requests: the primary and, if one is set, a streaming replica that takes the reads. Promises: every change goes to the
-// primary. A merchant's later reads see its own changes, and a merchant never sees an older state than before (within this process; across several
-// processes, while the replica is less than a second behind). What the replica lacks is looked up on the primary. A replica that fails, is more than
-// 10 seconds behind, or is no replica, serves nothing; the primary takes its place.
+// The databases that serve requests: the primary and, if one is set, a streaming replica that takes the reads.
+// Promises: every change goes to the primary. A merchant's later reads see its own changes, and a merchant never sees
+// an older state than before (within this process; across several processes, while the replica is less than a second
+// behind). What the replica lacks is looked up on the primary. A replica that fails, is more than 10 seconds behind, or
+// is no replica, serves nothing; the primary takes its place.
 //
-// A position is a place in the primary's WAL. A merchant is held if its reads must see a position that the replica may not have reached: its reads
-// go to the primary until the replica has reached it.
+// A position is a place in the primary's WAL. A merchant is held if its reads must see a position that the replica may
+// not have reached: its reads go to the primary until the replica has reached it.
 import {setTimeout as sleep} from 'node:timers/promises'
 import pg from 'pg'
 import {Gauge} from 'prom-client'
@@ -178,7 +179,10 @@ export class Databases {
     }
   }
 
-  /** After a refusal, such as a read that the replica's replay cancelled, the primary is asked. Any other error ends the replica's service. */
+  /**
+   * After a refusal, such as a read that the replica's replay cancelled, the primary is asked. Any other error ends the
+   * replica's service.
+   */
   #fail(error: unknown): undefined {
     if (this.#closing.signal.aborted || (error instanceof pg.DatabaseError && error.severity === 'ERROR')) return
     if (this.#isUp)

@@ -33,7 +33,10 @@ export const failureCode = z.enum(Object.keys(failureCodes) as FailureCode[])
 /** Why a payout waits. */
 export const waitingCode = z.enum(Object.keys(waitingCodes) as WaitingCode[])
 export const chainCode = z.enum(chainCodes)
-/** A chain that a request names: any other text is refused by what the request asks for, because it is a matter of what is supported. */
+/**
+ * A chain that a request names: any other text is refused by what the request asks for, because it is a matter of what
+ * is supported.
+ */
 export const requestedChain = text(64).meta({enum: [...chainCodes], examples: ['ETH']})
 export const chainList = z.array(requestedChain).min(1).max(50)
 export const token = z.string().meta({description: 'Native coin or token of the chain.', examples: ['USDC']})

@@ -1,6 +1,7 @@
-// The HTTP server of the API. Promises: a route needs a key unless it is marked open. Every reply, except those of open routes, states what the
-// rate limit leaves. Every refusal has the contract's format, even where Node would refuse by itself. Every reply and every log line of a request
-// has the request's id. A request is authenticated before a byte of its body is read. No secret is logged.
+// The HTTP server of the API. Promises: a route needs a key unless it is marked open. Every reply, except those of open
+// routes, states what the rate limit leaves. Every refusal has the contract's format, even where Node would refuse by
+// itself. Every reply and every log line of a request has the request's id. A request is authenticated before a byte of
+// its body is read. No secret is logged.
 import {randomUUID} from 'node:crypto'
 import type {IncomingMessage} from 'node:http'
 import type {Socket} from 'node:net'
@@ -143,7 +144,8 @@ export async function buildServer({
     else if (known.cause)
       known.message += `; the operator finds the cause in the log by the id ${logCause(known.cause, request)}`
     reply.code(known.status).headers(known.headers).header('content-type', 'application/json; charset=utf-8')
-    // After a body that is too large, Fastify would close the connection, and the client would see a reset instead of the reply.
+    // After a body that is too large, Fastify would close the connection, and the client would see a reset instead of
+    // the reply.
     reply.removeHeader('connection').send(known.body)
   }
 
@@ -164,8 +166,8 @@ export async function buildServer({
   }
 }
 
-// Authenticates a request before its body is read. Not async: a cached key costs no turn of the event loop. It goes by the matched route,
-// never by the spelling of the URL (/%76%31/users is /v1/users).
+// Authenticates a request before its body is read. Not async: a cached key costs no turn of the event loop. It goes by
+// the matched route, never by the spelling of the URL (/%76%31/users is /v1/users).
 function admission(keys: Keys, limiter: RateLimiter) {
   const missingKey = new ApiError('invalid_api_key', howToSendKey, {headers: {'www-authenticate': 'Bearer'}})
   return (request: FastifyRequest, reply: FastifyReply, done: (error?: Error) => void): void => {
@@ -242,7 +244,8 @@ function misdirected(route?: string, allow?: string): ApiError | undefined {
   return undefined
 }
 
-// JavaScript takes this name for the prototype of an object: what a client noted under it would be lost. (Elsewhere it is an unknown field.)
+// JavaScript takes this name for the prototype of an object: what a client noted under it would be lost. (Elsewhere it
+// is an unknown field.)
 function withoutPrototype(body: unknown): unknown {
   const {metadata} = (body ?? {}) as {metadata?: unknown}
   if (typeof metadata === 'object' && metadata !== null && Object.hasOwn(metadata, '__proto__'))

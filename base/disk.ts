@@ -1,5 +1,6 @@
-// The free space of the disks that Sluice needs, for Prometheus (docs/operations/monitoring.md). Promises: each disk is measured at
-// every scrape. A directory that does not exist, or cannot be read, has no numbers, because a 0 would be taken for a full disk.
+// The free space of the disks that Sluice needs, for Prometheus (docs/operations/monitoring.md). Promises: each disk is
+// measured at every scrape. A directory that does not exist, or cannot be read, has no numbers, because a 0 would be
+// taken for a full disk.
 import type {StatsFs} from 'node:fs'
 import {statfs} from 'node:fs/promises'
 import {Gauge} from 'prom-client'

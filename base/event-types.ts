@@ -16,5 +16,8 @@ export const eventTypes = [
 ] as const
 export type EventType = (typeof eventTypes)[number]
 
-/** Whether only those who name the type get such events: lists leave them out, and new endpoints do, unless they are asked for. */
+/**
+ * Whether only those who name the type get such events: lists leave them out, and new endpoints do, unless they are
+ * asked for.
+ */
 export const isOnlyIfAsked = (type: string): boolean => !/^(deposit|payout)\./.test(type)

@@ -1,6 +1,6 @@
-// Checks the health of a process: node base/healthcheck.ts URL, or unix:PATH for a socket. Exit code 0 if the URL responds with a status of
-// 200 to 299, or a process listens at the socket, within five seconds; else 1, with the reason on stderr. It is for containers, whose image then
-// needs no program like curl.
+// Checks the health of a process: node base/healthcheck.ts URL, or unix:PATH for a socket. Exit code 0 if the URL
+// responds with a status of 200 to 299, or a process listens at the socket, within five seconds; else 1, with the
+// reason on stderr. It is for containers, whose image then needs no program like curl.
 import {once} from 'node:events'
 import {connect} from 'node:net'
 

@@ -1,6 +1,6 @@
-// The files of one running service in SLUICE_HOME. Promises: service.json says how to reach the service; it is written whole or not at all, and
-// only its owner can read it (it has the database password); one service at a time has the directory, and however it was killed, the next
-// one can take it.
+// The files of one running service in SLUICE_HOME. Promises: service.json says how to reach the service; it is written
+// whole or not at all, and only its owner can read it (it has the database password); one service at a time has the
+// directory, and however it was killed, the next one can take it.
 import {
   chmodSync,
   existsSync,
@@ -54,7 +54,9 @@ const Process = z.object({
 })
 export type Process = z.infer<typeof Process>
 
-/** How to reach the service of this directory, even if it was killed; undefined if none was started, or it was stopped. */
+/**
+ * How to reach the service of this directory, even if it was killed; undefined if none was started, or it was stopped.
+ */
 export function readService(home: string): Service | undefined {
   const text = readIfThere(path.join(home, 'service.json'))
   return text === undefined ? undefined : Service.parse(JSON.parse(text))
@@ -62,7 +64,10 @@ export function readService(home: string): Service | undefined {
 
 const startingTimeoutMs = 60_000
 
-/** The service that runs in this directory, once it can be reached: waits while one starts there. Undefined if none runs. */
+/**
+ * The service that runs in this directory, once it can be reached: waits while one starts there. Undefined if none
+ * runs.
+ */
 export async function awaitService(home: string): Promise<Service | undefined> {
   for (const deadline = Date.now() + startingTimeoutMs; ; await sleep(50)) {
     const service = readService(home)
@@ -103,7 +108,10 @@ async function holderOf(lock: string): Promise<Holder | undefined> {
   return holder && (await commandLine(holder.pid)) === holder.command ? holder : undefined
 }
 
-/** Throws PermanentError for a directory with a seed in plain text, as versions before the first release made it. Changes nothing. */
+/**
+ * Throws PermanentError for a directory with a seed in plain text, as versions before the first release made it.
+ * Changes nothing.
+ */
 export function refuseOldHome(home: string): void {
   if (existsSync(path.join(home, 'seed')))
     throw new PermanentError(
@@ -112,9 +120,9 @@ export function refuseOldHome(home: string): void {
 }
 
 /**
- * Takes the directory for this process, until the returned function is called or the process ends in any way. If another process has it, throws a
- * PermanentError that names that process. (Two processes that find a dead holder in the same instant may both take it; the port and the
- * database then stop one of them.)
+ * Takes the directory for this process, until the returned function is called or the process ends in any way. If
+ * another process has it, throws a PermanentError that names that process. (Two processes that find a dead holder in
+ * the same instant may both take it; the port and the database then stop one of them.)
  */
 export async function lockHome(home: string): Promise<() => void> {
   refuseOldHome(home)
@@ -144,8 +152,8 @@ export async function lockHome(home: string): Promise<() => void> {
 }
 
 /**
- * Makes a directory of SLUICE_HOME, with those above it. Throws PermanentError if it cannot. (Node's recursive mkdir never returns where the system says
- * that a parent is missing although it is there, as below /proc.)
+ * Makes a directory of SLUICE_HOME, with those above it. Throws PermanentError if it cannot. (Node's recursive mkdir
+ * never returns where the system says that a parent is missing although it is there, as below /proc.)
  */
 export function makeDirectory(directory: string): void {
   const whole = path.resolve(directory)
@@ -196,13 +204,19 @@ export function writeWhole(file: string, text: string, mode = 0o600): void {
   renameSync(temporary, file)
 }
 
-/** Where custody listens (a unix socket), and the token that it requires. Processes that may ask custody share this directory with it. */
+/**
+ * Where custody listens (a unix socket), and the token that it requires. Processes that may ask custody share this
+ * directory with it.
+ */
 export function custodySocket(home: string): {socket: string; tokenFile: string} {
   const directory = path.join(path.resolve(home), 'run')
   return {socket: path.join(directory, 'custody.sock'), tokenFile: path.join(directory, 'custody.token')}
 }
 
-/** Where the dashboard's pages listen: a unix socket. Only the process that signs people in may use it: both share this directory. */
+/**
+ * Where the dashboard's pages listen: a unix socket. Only the process that signs people in may use it: both share this
+ * directory.
+ */
 export function dashboardSocket(home: string): string {
   return path.join(path.resolve(home), 'dashboard', 'pages.sock')
 }

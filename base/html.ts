@@ -1,5 +1,5 @@
-// HTML as tagged templates. Promises: whatever is put into a template is shown as text, unless html`` itself made it. So no field that a merchant, a
-// payer or a webhook's response can fill becomes markup.
+// HTML as tagged templates. Promises: whatever is put into a template is shown as text, unless html`` itself made it.
+// So no field that a merchant, a payer or a webhook's response can fill becomes markup.
 const entities: Record<string, string> = {'&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;'}
 
 /** For the text of an element, and for an attribute in quotes. */

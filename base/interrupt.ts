@@ -1,12 +1,12 @@
-// How a program in a terminal is interrupted. Promises: Ctrl-C, SIGTERM, a closed terminal, and the death of the npm that started the
-// program all ask it to end; asking again a while later ends it at once.
+// How a program in a terminal is interrupted. Promises: Ctrl-C, SIGTERM, a closed terminal, and the death of the npm
+// that started the program all ask it to end; asking again a while later ends it at once.
 
 const secondAfterMs = 700
 const parentIntervalMs = 500
 
 /**
- * Calls `first` when the process is asked to end, and `again` each later time. Requests in the same moment count as one: npm passes on the
- * Ctrl-C that the terminal has sent to the process already.
+ * Calls `first` when the process is asked to end, and `again` each later time. Requests in the same moment count as
+ * one: npm passes on the Ctrl-C that the terminal has sent to the process already.
  */
 export function onInterrupt({first, again}: {first(): void; again(): void}): void {
   let askedAt: number | undefined

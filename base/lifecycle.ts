@@ -1,12 +1,18 @@
-// How a process of the service ends. Promises: SIGTERM, SIGINT and the death of the supervisor (its IPC channel closes) all end it, and
-// it ends within `graceMs` even if `stop` hangs.
+// How a process of the service ends. Promises: SIGTERM, SIGINT and the death of the supervisor (its IPC channel closes)
+// all end it, and it ends within `graceMs` even if `stop` hangs.
 
 const graceMs = 5000
 
-/** Exit code of a process that lost the database, which is no fault of its own: the next one waits inside until the database is back. */
+/**
+ * Exit code of a process that lost the database, which is no fault of its own: the next one waits inside until the
+ * database is back.
+ */
 export const exitLost = 70
 
-/** In the environment of a process, if the one before it ended with exitLost: since when the database is away, in milliseconds since 1970. */
+/**
+ * In the environment of a process, if the one before it ended with exitLost: since when the database is away, in
+ * milliseconds since 1970.
+ */
 const awaySinceVariable = 'DATABASE_AWAY_SINCE_MS'
 
 /** The environment that tells a process since when the database is away; empty if it is there. */

@@ -1,6 +1,7 @@
-// The metrics and health of every process: GET /metrics for Prometheus, and for health checks GET /livez (it lives) and GET /readyz (it does its work:
-// it no longer waits for the database, or for what it needs to begin), on HOST:METRICS_PORT if that is set. Promises: no other path is served. Nothing
-// that is served names a merchant, a user or an address. If the port is taken, the error says so. The server does not keep the process from ending.
+// The metrics and health of every process: GET /metrics for Prometheus, and for health checks GET /livez (it lives) and
+// GET /readyz (it does its work: it no longer waits for the database, or for what it needs to begin), on
+// HOST:METRICS_PORT if that is set. Promises: no other path is served. Nothing that is served names a merchant, a user
+// or an address. If the port is taken, the error says so. The server does not keep the process from ending.
 import {once} from 'node:events'
 import {createServer, type IncomingMessage, type Server, type ServerResponse} from 'node:http'
 import {collectDefaultMetrics, Registry} from 'prom-client'
@@ -38,8 +39,9 @@ export async function observe({host, metricsPort, log, text}: ObserveOptions): P
   return () => close(server)
 }
 
-// Samples of the event loop's delay would wake each process 100 times a second, also one that has nothing to do. So the delay is measured only when
-// metrics are read (nodejs_eventloop_lag_seconds): the sampling cannot be left out, but made so rare that it never happens.
+// Samples of the event loop's delay would wake each process 100 times a second, also one that has nothing to do. So the
+// delay is measured only when metrics are read (nodejs_eventloop_lag_seconds): the sampling cannot be left out, but
+// made so rare that it never happens.
 function measureProcess(): void {
   collectDefaultMetrics({register: registry, eventLoopMonitoringPrecision: 2 ** 31 - 1})
   for (const name of ['min', 'max', 'mean', 'stddev', 'p50', 'p90', 'p99'])

@@ -1,4 +1,5 @@
-// Which addresses webhooks may go to. Promise: an address counts as public only if it is certainly on the public internet.
+// Which addresses webhooks may go to. Promise: an address counts as public only if it is certainly on the public
+// internet.
 import {isIP} from 'node:net'
 import ipaddr from 'ipaddr.js'
 
@@ -11,7 +12,10 @@ export function isPublicAddress(text: string): boolean {
   return address.kind() === 'ipv4' || address.match(ipaddr.parse('2000::'), 3)
 }
 
-/** Why an endpoint cannot have this URL; undefined if it can. A host name is resolved and checked only when something is sent to it. */
+/**
+ * Why an endpoint cannot have this URL; undefined if it can. A host name is resolved and checked only when something is
+ * sent to it.
+ */
 export function refusalOfWebhook(url: string, allowPrivate: boolean): string | undefined {
   if (allowPrivate) return undefined
   if (/^http:/i.test(url)) return 'must be https'

@@ -1,5 +1,5 @@
-// QR codes. Promises: one SVG document that needs nothing else, dark on white whatever is behind it, with the four modules of white
-// around it that readers rely on (ISO/IEC 18004).
+// QR codes. Promises: one SVG document that needs nothing else, dark on white whatever is behind it, with the four
+// modules of white around it that readers rely on (ISO/IEC 18004).
 import {encodeQR} from 'qr'
 
 export function qrSvg(text: string): string {

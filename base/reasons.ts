@@ -1,8 +1,12 @@
-// Why a payment waits, is refused, or fails: one entry for each reason, and nothing else knows what a reason means. From here come the types of reasons in
-// the code, the table app.reason (db/migrate/reasons.ts writes it), `waiting` and `error` of the API, what `payout show` says, the tables in docs/, and the lists in the
-// alarms (npm run snapshot writes these; a test compares them).
+// Why a payment waits, is refused, or fails: one entry for each reason, and nothing else knows what a reason means.
+// From here come the types of reasons in the code, the table app.reason (db/migrate/reasons.ts writes it), `waiting`
+// and `error` of the API, what `payout show` says, the tables in docs/, and the lists in the alarms (npm run snapshot
+// writes these; a test compares them).
 
-/** What a merchant reads while a payout waits: the code, and its message. About the treasury it says that it is short, never by how much. */
+/**
+ * What a merchant reads while a payout waits: the code, and its message. About the treasury it says that it is short,
+ * never by how much.
+ */
 export const waitingCodes = {
   address_not_whitelisted: 'the operator has to put the payout address on the whitelist',
   limit_reached: 'it would exceed a limit for payouts',
@@ -55,20 +59,30 @@ export type FailureCode = keyof typeof failureCodes
 export interface Reason {
   /** Custody refuses to sign for it. Every other one is noted by the worker, or by SQL. */
   isRefusal?: true
-  /** What is in the way: the chain as a whole, which may be told to everybody; what others do, or the treasury has; or (by default) the payment itself. */
+  /**
+   * What is in the way: the chain as a whole, which may be told to everybody; what others do, or the treasury has; or
+   * (by default) the payment itself.
+   */
   liesWith?: 'chain' | 'others'
   /**
-   * How it ends. `by itself`: it is no fault of the payment, which waits. `by a person`: a payout waits for PAYOUT_TIMEOUT_MS. `never`: a payout whose payment has
-   * begun fails after 30 s; any other transaction is given up, if nothing was signed for it.
+   * How it ends. `by itself`: it is no fault of the payment, which waits. `by a person`: a payout waits for
+   * PAYOUT_TIMEOUT_MS. `never`: a payout whose payment has begun fails after 30 s; any other transaction is given up,
+   * if nothing was signed for it.
    */
   ends: 'by itself' | 'by a person' | 'never'
   /** Its end takes long: it is asked again every five minutes. */
   isSlow?: true
-  /** What the merchant of a payout reads; absent: nothing, because it passes within seconds, or is of no payout that waits. */
+  /**
+   * What the merchant of a payout reads; absent: nothing, because it passes within seconds, or is of no payout that
+   * waits.
+   */
   merchant?: WaitingCode
   /** With what a payout fails that waited for it too long; absent: timed_out. */
   fails?: FailureCode
-  /** When it is no reason to wake somebody up after an hour: `never`. When it is one as soon as custody refuses for it: `at once`. */
+  /**
+   * When it is no reason to wake somebody up after an hour: `never`. When it is one as soon as custody refuses for it:
+   * `at once`.
+   */
   alarm?: 'never' | 'at once'
   /** It is of the returns of unattributed value alone (docs/operations/unattributed.md). */
   isOfReturns?: true

@@ -1,5 +1,5 @@
-// Labels for the steps between which a process may die. Promises: they cost nothing and change nothing unless there is a subscriber, which only
-// tests have (test/support/crash.ts ends the process at a label).
+// Labels for the steps between which a process may die. Promises: they cost nothing and change nothing unless there is
+// a subscriber, which only tests have (test/support/crash.ts ends the process at a label).
 import {channel} from 'node:diagnostics_channel'
 
 const steps = channel('sluice:step')

@@ -1,7 +1,10 @@
 // Text of others.
 import {z} from 'zod'
 
-/** Text that Postgres can store as it is: no NUL, no half of a surrogate pair. From `min` to `max` characters (code points). */
+/**
+ * Text that Postgres can store as it is: no NUL, no half of a surrogate pair. From `min` to `max` characters (code
+ * points).
+ */
 export function text(max: number, min = 1) {
   return z
     .string()

@@ -1,6 +1,6 @@
-// Environment variables, and how they are checked. Promises: every value is accepted, or gives a problem. A problem names the variable, its value
-// (unless it may be a secret), the allowed values, and an example. A variable that may have a password can also be read from a file: the variable
-// of the same name with _FILE then has the name of the file.
+// Environment variables, and how they are checked. Promises: every value is accepted, or gives a problem. A problem
+// names the variable, its value (unless it may be a secret), the allowed values, and an example. A variable that may
+// have a password can also be read from a file: the variable of the same name with _FILE then has the name of the file.
 import {existsSync, readFileSync} from 'node:fs'
 import path from 'node:path'
 import {z} from 'zod'

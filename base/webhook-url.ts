@@ -3,8 +3,9 @@ import {refusalOfWebhook} from './public-address.ts'
 import {text} from './text.ts'
 
 /**
- * URLs that events may be posted to: https, and to no private address; http and any address, too, where private receivers are allowed; no user
- * name or password in them. A host name is resolved and checked when something is sent to it.
+ * URLs that events may be posted to: https, and to no private address; http and any address, too, where private
+ * receivers are allowed; no user name or password in them. A host name is resolved and checked when something is sent
+ * to it.
  */
 export function webhookUrl(allowPrivate: boolean) {
   return text(2048)

@@ -1,5 +1,6 @@
-// What is wrong with a value that somebody sent or typed, in words that go behind the name of its field. zod's own words are for programmers, and reach
-// neither merchants nor people; a schema's words for its own rules are kept. `schema.safeParse(value, {error: whatIsWrong})` uses these.
+// What is wrong with a value that somebody sent or typed, in words that go behind the name of its field. zod's own
+// words are for programmers, and reach neither merchants nor people; a schema's words for its own rules are kept.
+// `schema.safeParse(value, {error: whatIsWrong})` uses these.
 import type {z} from 'zod'
 
 type Issue = z.core.$ZodRawIssue

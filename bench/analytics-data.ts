@@ -1,5 +1,6 @@
-// A year of data, made by SQL: merchants, users, deposits with their transfers, events and deliveries, weekly payouts, sweeps, ledger and
-// holdings; events and deliveries of the last 90 days. Promises: the same shape at every size; one merchant (bench0) has half of everything.
+// A year of data, made by SQL: merchants, users, deposits with their transfers, events and deliveries, weekly payouts,
+// sweeps, ledger and holdings; events and deliveries of the last 90 days. Promises: the same shape at every size; one
+// merchant (bench0) has half of everything.
 import type pg from 'pg'
 
 /** Days that the deposits are spread over, up to now. */

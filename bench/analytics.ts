@@ -1,6 +1,6 @@
-// Analysts at BENCH_DEPOSITS deposits (10 million): every query of docs/database.md, in milliseconds, over the same query at 10 thousand;
-// half of the deposits belong to the queried merchant. And the refresh of each materialised view, in seconds, over one bare scan of
-// app.deposit. The deposits are spread evenly over the days of a year.
+// Analysts at BENCH_DEPOSITS deposits (10 million): every query of docs/database.md, in milliseconds, over the same
+// query at 10 thousand; half of the deposits belong to the queried merchant. And the refresh of each materialised view,
+// in seconds, over one bare scan of app.deposit. The deposits are spread evenly over the days of a year.
 //
 // node bench/analytics.ts prints the results.
 import {readFileSync} from 'node:fs'

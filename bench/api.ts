@@ -1,8 +1,8 @@
-// The API: requests/s of GET /v1/balances and GET /v1/deposits?limit=50, with key and rate limit, from the API's process, over bare
-// node:http and a named statement of pg that returns the same rows, JSON.stringify'd; 20 connections each. Once with all connections
-// requesting one merchant's page, where waiting requests share one execution, and once with a merchant each, where
-// nothing is shared. And the time of the deposits page at BENCH_DEPOSITS deposits (10 million) over the same page at 10 thousand; half
-// of them belong to one merchant.
+// The API: requests/s of GET /v1/balances and GET /v1/deposits?limit=50, with key and rate limit, from the API's
+// process, over bare node:http and a named statement of pg that returns the same rows, JSON.stringify'd; 20 connections
+// each. Once with all connections requesting one merchant's page, where waiting requests share one execution, and once
+// with a merchant each, where nothing is shared. And the time of the deposits page at BENCH_DEPOSITS deposits (10
+// million) over the same page at 10 thousand; half of them belong to one merchant.
 //
 // node bench/api.ts prints the results; node bench/api.ts floor is the bare server.
 import {fork} from 'node:child_process'
@@ -81,7 +81,9 @@ async function makeMerchants(pool: pg.Pool): Promise<Merchant[]> {
   return merchants.map(({id, secret: key}) => ({id, key}))
 }
 
-/** Adds deposits until there are `total`: every second one of the first merchant; 98 % final, 1 % pending, 1 % reorged. */
+/**
+ * Adds deposits until there are `total`: every second one of the first merchant; 98 % final, 1 % pending, 1 % reorged.
+ */
 async function makeDeposits(pool: pg.Pool, total: number): Promise<void> {
   await pool.query(
     `insert into app.deposit (merchant_id, user_id, chain, token, amount, sender, address, txid, output_index, block_height, block_hash,

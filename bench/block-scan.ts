@@ -1,7 +1,8 @@
-// Scanning Bitcoin blocks: outputs/s through the real indexer code (blocks from the node, parsed and checked, matched in SQL against
-// 1,000,000 addresses, written and committed by the loop) over requesting the same blocks from the same bitcoind by RPC, decoded (getblock
-// with verbosity 2), and ignoring them. Once with payers in the bytes (P2WPKH), and once with payers that the node must return, one more
-// request for each block, because each has an output of ours (P2TR). Needs a bitcoind with a wallet (BITCOIND_BIN).
+// Scanning Bitcoin blocks: outputs/s through the real indexer code (blocks from the node, parsed and checked, matched
+// in SQL against 1,000,000 addresses, written and committed by the loop) over requesting the same blocks from the same
+// bitcoind by RPC, decoded (getblock with verbosity 2), and ignoring them. Once with payers in the bytes (P2WPKH), and
+// once with payers that the node must return, one more request for each block, because each has an output of ours
+// (P2TR). Needs a bitcoind with a wallet (BITCOIND_BIN).
 import {spawn} from 'node:child_process'
 import {randomBytes} from 'node:crypto'
 import {once} from 'node:events'

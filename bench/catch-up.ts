@@ -1,6 +1,6 @@
-// Catching up with a chain: blocks/s of the real indexer process over a bare loop that only fetches and parses the same blocks and
-// receipts from the same server, with 1,000,000 provisioned addresses. Also how many blocks a second one core can verify against their
-// roots, which is part of the indexer's work.
+// Catching up with a chain: blocks/s of the real indexer process over a bare loop that only fetches and parses the same
+// blocks and receipts from the same server, with 1,000,000 provisioned addresses. Also how many blocks a second one
+// core can verify against their roots, which is part of the indexer's work.
 import {type ChildProcess, execFile, fork, spawn} from 'node:child_process'
 import {once} from 'node:events'
 import {readFileSync} from 'node:fs'

@@ -1,6 +1,6 @@
-// Claiming: how long POST /v1/payouts takes at 500 and at a million unclaimed deposits (the statement of the API,
-// with the API's role), and how long another writer of deposits of the same merchant and token waits meanwhile, and while a job allocates
-// the claimed rows. In transactions like the worker's, with fsync on.
+// Claiming: how long POST /v1/payouts takes at 500 and at a million unclaimed deposits (the statement of the API, with
+// the API's role), and how long another writer of deposits of the same merchant and token waits meanwhile, and while a
+// job allocates the claimed rows. In transactions like the worker's, with fsync on.
 import {setTimeout as sleep} from 'node:timers/promises'
 import pg from 'pg'
 import {roleUrl} from '../db/migrate/migrate.ts'
@@ -15,7 +15,10 @@ export interface ClaimBench {
   claimMs: number
   /** Seconds until every claimed row was allocated. */
   allocationSeconds: number
-  /** The longest time of the other writer for a deposit that became final at once, before the claim, and until the last allocation. */
+  /**
+   * The longest time of the other writer for a deposit that became final at once, before the claim, and until the last
+   * allocation.
+   */
   writerMs: {before: number; during: number}
 }
 

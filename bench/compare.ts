@@ -1,6 +1,7 @@
-// The comparison of every address with its chain, as in sluice audit: addresses/s, each for the coin and for USDC on a local EVM chain, and
-// over a local Electrum server, without differences. The floor: the same requests to the same node or server, from a bare client that
-// does not read the ledger and writes nothing. (A worker is slower on purpose: it takes one batch a minute.)
+// The comparison of every address with its chain, as in sluice audit: addresses/s, each for the coin and for USDC on a
+// local EVM chain, and over a local Electrum server, without differences. The floor: the same requests to the same node
+// or server, from a bare client that does not read the ledger and writes nothing. (A worker is slower on purpose: it
+// takes one batch a minute.)
 import {mkdtempSync, rmSync} from 'node:fs'
 import {tmpdir} from 'node:os'
 import path from 'node:path'

@@ -1,5 +1,6 @@
-// What open pages of the dashboard cost merchants: milliseconds of GET /v1/balances, one request at a time, beside 200 open live pages, over the same
-// without them. The pages belong to 20 merchants; each second something happens to one of these, so its ten pages load their live part again.
+// What open pages of the dashboard cost merchants: milliseconds of GET /v1/balances, one request at a time, beside 200
+// open live pages, over the same without them. The pages belong to 20 merchants; each second something happens to one
+// of these, so its ten pages load their live part again.
 //
 // node bench/dashboard.ts pages URL COOKIE… is the program that holds the pages open: ten for each cookie.
 import {type ChildProcess, fork} from 'node:child_process'
@@ -111,7 +112,10 @@ function happen(pool: pg.Pool, ids: string[]): NodeJS.Timeout {
   }, 1000)
 }
 
-/** As a browser: a stream, and after news the live part, within a second. Resolves once the first news, which every page gets, is shown. */
+/**
+ * As a browser: a stream, and after news the live part, within a second. Resolves once the first news, which every page
+ * gets, is shown.
+ */
 function openPage(url: string, cookie: string): Promise<void> {
   return new Promise((resolve, reject) => {
     const request = get(`${url}/live`, {headers: {cookie}}, response => {

@@ -1,4 +1,5 @@
-// The database of a bench: an embedded Postgres in a temporary directory, with fsync on as in production, and a fresh migrated database.
+// The database of a bench: an embedded Postgres in a temporary directory, with fsync on as in production, and a fresh
+// migrated database.
 import {chmodSync, mkdtempSync, rmSync} from 'node:fs'
 import {tmpdir} from 'node:os'
 import path from 'node:path'
@@ -27,7 +28,10 @@ export async function withDatabase<T>(work: (bench: Bench) => Promise<T>): Promi
   }
 }
 
-/** One merchant with one user who owns `count` addresses on a chain, made by SQL. `address`: an expression of n, in lower case. */
+/**
+ * One merchant with one user who owns `count` addresses on a chain, made by SQL. `address`: an expression of n, in
+ * lower case.
+ */
 export async function provision(
   pool: pg.Pool,
   chain: string,

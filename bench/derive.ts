@@ -1,7 +1,8 @@
-// Deriving deposits: deposits/s when a client inserts transfers and the rest follows at COMMIT (deposit, event, delivery, job),
-// over a client that inserts the same rows itself, prepared beforehand, with the triggers off; both by one
-// unnest statement per table. Then over COPY of the bare transfers. The last: finalisation of all of them (deposits, events,
-// deliveries, balances, ledger and holdings follow), over a client that writes the same rows itself in one transaction.
+// Deriving deposits: deposits/s when a client inserts transfers and the rest follows at COMMIT (deposit, event,
+// delivery, job), over a client that inserts the same rows itself, prepared beforehand, with the triggers off; both by
+// one unnest statement per table. Then over COPY of the bare transfers. The last: finalisation of all of them
+// (deposits, events, deliveries, balances, ledger and holdings follow), over a client that writes the same rows itself
+// in one transaction.
 import {randomBytes} from 'node:crypto'
 import {tmpdir} from 'node:os'
 import path from 'node:path'

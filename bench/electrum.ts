@@ -1,6 +1,7 @@
-// Subscribing to an Electrum server: scripthashes/s of the client, at first and again after the server was away, over a bare socket that
-// writes the same calls, as many at a time, to the same local server and counts the response lines. The scripts are unused, except
-// one that is paid while the server is away: subscribing again is over when that is noticed, which is requested last.
+// Subscribing to an Electrum server: scripthashes/s of the client, at first and again after the server was away, over a
+// bare socket that writes the same calls, as many at a time, to the same local server and counts the response lines.
+// The scripts are unused, except one that is paid while the server is away: subscribing again is over when that is
+// noticed, which is requested last.
 import {createHash, randomBytes} from 'node:crypto'
 import {once} from 'node:events'
 import {mkdtempSync, rmSync} from 'node:fs'

@@ -1,6 +1,7 @@
-// How long writes are away when the primary of a cluster fails, and how long until every process of the service works again: a whole service on a real
-// cluster (Patroni, three etcd, HAProxy, three servers with fsync on), under load, through each fault of test/support/cluster-faults.ts. And what
-// the quorum costs: one-row commits with pgbench. Needs CLUSTER_BIN: the folder that test/install-cluster fills.
+// How long writes are away when the primary of a cluster fails, and how long until every process of the service works
+// again: a whole service on a real cluster (Patroni, three etcd, HAProxy, three servers with fsync on), under load,
+// through each fault of test/support/cluster-faults.ts. And what the quorum costs: one-row commits with pgbench. Needs
+// CLUSTER_BIN: the folder that test/install-cluster fills.
 import {execFile} from 'node:child_process'
 import {writeFileSync} from 'node:fs'
 import {tmpdir} from 'node:os'

@@ -1,5 +1,5 @@
-// From a block to the merchant: milliseconds between the moment a local chain announces a block (on Tron and Solana: has it) and the arrival of the
-// deposit.pending webhook at a receiver, through the whole service.
+// From a block to the merchant: milliseconds between the moment a local chain announces a block (on Tron and Solana:
+// has it) and the arrival of the deposit.pending webhook at a receiver, through the whole service.
 import {chmodSync, mkdtempSync, rmSync} from 'node:fs'
 import {createServer} from 'node:http'
 import type {AddressInfo} from 'node:net'

@@ -1,5 +1,5 @@
-// npm run bench [name ...]: runs all benches, or the named ones, and writes bench/RESULTS.md. Every number is a ratio to a floor
-// that was measured in the same run on the same machine. Run nothing else on the machine meanwhile.
+// npm run bench [name ...]: runs all benches, or the named ones, and writes bench/RESULTS.md. Every number is a ratio
+// to a floor that was measured in the same run on the same machine. Run nothing else on the machine meanwhile.
 import {execFileSync} from 'node:child_process'
 import {writeFileSync} from 'node:fs'
 import {cpus, totalmem} from 'node:os'

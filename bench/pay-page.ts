@@ -1,5 +1,5 @@
-// What loops on payment pages cost merchants: milliseconds of GET /v1/balances, one request at a time, while 50 connections ask for one payment page as
-// fast as they get replies, over the same without them.
+// What loops on payment pages cost merchants: milliseconds of GET /v1/balances, one request at a time, while 50
+// connections ask for one payment page as fast as they get replies, over the same without them.
 //
 // node bench/pay-page.ts loops URL is the program that asks.
 import {fork} from 'node:child_process'

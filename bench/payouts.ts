@@ -1,6 +1,7 @@
-// Payouts, through the whole service on a local chain (a block a second, final eight blocks later): payouts/s from the first request to the
-// last final payout, over a client that signs the same number of transfers with one key, sends them and waits until the last is final; a
-// payout that sweeps 1, 100 and 1,000 addresses; and the time from the kill -9 of a worker in the middle of a step to the next step.
+// Payouts, through the whole service on a local chain (a block a second, final eight blocks later): payouts/s from the
+// first request to the last final payout, over a client that signs the same number of transfers with one key, sends
+// them and waits until the last is final; a payout that sweeps 1, 100 and 1,000 addresses; and the time from the kill
+// -9 of a worker in the middle of a step to the next step.
 import {type ChildProcess, fork} from 'node:child_process'
 import {randomBytes} from 'node:crypto'
 import {once} from 'node:events'
@@ -99,7 +100,10 @@ async function sweep(world: World, shop: Shop, token: Token): Promise<Omit<Sweep
 }
 
 export interface Recovery {
-  /** Milliseconds to the next step: with one worker, which the supervisor restarts, and with two, of which the other takes over. */
+  /**
+   * Milliseconds to the next step: with one worker, which the supervisor restarts, and with two, of which the other
+   * takes over.
+   */
   restarted: number[]
   takenOver: number[]
 }

@@ -1,5 +1,6 @@
-// What each process of a service with five local chains costs: how long it takes from its start until it is ready, after kill -9, and the memory (resident
-// set) that it has some seconds later. The supervisor, the local chains and Postgres are not counted.
+// What each process of a service with five local chains costs: how long it takes from its start until it is ready,
+// after kill -9, and the memory (resident set) that it has some seconds later. The supervisor, the local chains and
+// Postgres are not counted.
 import {chmodSync, mkdtempSync, readFileSync, rmSync} from 'node:fs'
 import {tmpdir} from 'node:os'
 import path from 'node:path'

@@ -1,7 +1,8 @@
-// A chain that is replayed from memory, over HTTP: node bench/replay-server.ts <blocks> <transactions per block>. It responds like a node,
-// with text that is ready before the first request, so that the bench measures the client. Every 50th transaction pays
-// an address that the bench provisioned; half of the transactions are USDC transfers; large blocks have sixteen withdrawals, like those of
-// Ethereum. The roots of receipts and withdrawals and the filters over logs are true; unused data is made up.
+// A chain that is replayed from memory, over HTTP: node bench/replay-server.ts <blocks> <transactions per block>. It
+// responds like a node, with text that is ready before the first request, so that the bench measures the client. Every
+// 50th transaction pays an address that the bench provisioned; half of the transactions are USDC transfers; large
+// blocks have sixteen withdrawals, like those of Ethereum. The roots of receipts and withdrawals and the filters over
+// logs are true; unused data is made up.
 import {createHash} from 'node:crypto'
 import http from 'node:http'
 import {domainSeparator} from 'viem'

@@ -1,7 +1,8 @@
-// What a second process, and the quorum, do to the rates of a service on a cluster (Patroni, three etcd, HAProxy, three servers with fsync on): requests/s
-// of POST /v1/users and GET /v1/balances with 20 connections to one API process and to two, and deliveries/s of one worker and of two, to four endpoints.
-// Once without a standby that is waited for, and once with the quorum. Everything shares the cores of this machine, so two processes win only what one
-// leaves of them. Needs CLUSTER_BIN: the folder that test/install-cluster fills.
+// What a second process, and the quorum, do to the rates of a service on a cluster (Patroni, three etcd, HAProxy, three
+// servers with fsync on): requests/s of POST /v1/users and GET /v1/balances with 20 connections to one API process and
+// to two, and deliveries/s of one worker and of two, to four endpoints. Once without a standby that is waited for, and
+// once with the quorum. Everything shares the cores of this machine, so two processes win only what one leaves of them.
+// Needs CLUSTER_BIN: the folder that test/install-cluster fills.
 import {type ChildProcess, fork} from 'node:child_process'
 import {randomUUID} from 'node:crypto'
 import {once} from 'node:events'

@@ -1,6 +1,7 @@
-// Signing on Bitcoin: transactions/s of a sweep with 500 inputs from 500 addresses, as custody builds and signs it, with keys derived
-// meanwhile, over a client with a bare bitcoinjs-lib Transaction and keys derived beforehand (the floor, which
-// hashes the whole transaction again for every input). Then over the 500 signatures alone, an upper limit for any client.
+// Signing on Bitcoin: transactions/s of a sweep with 500 inputs from 500 addresses, as custody builds and signs it,
+// with keys derived meanwhile, over a client with a bare bitcoinjs-lib Transaction and keys derived beforehand (the
+// floor, which hashes the whole transaction again for every input). Then over the 500 signatures alone, an upper limit
+// for any client.
 import {mnemonicToSeed} from '@scure/bip39'
 import {BIP32Factory} from 'bip32'
 import {payments, script, Transaction} from 'bitcoinjs-lib'

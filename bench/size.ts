@@ -1,6 +1,6 @@
-// The disk space of a deposit: final deposits with their two webhooks, each delivered at the first attempt, written like the indexer, the
-// node's finality and the worker do. Bytes of each table with its indexes, and of the indexes alone, for each deposit. Tables
-// with a row for each block, user or payout are left out.
+// The disk space of a deposit: final deposits with their two webhooks, each delivered at the first attempt, written
+// like the indexer, the node's finality and the worker do. Bytes of each table with its indexes, and of the indexes
+// alone, for each deposit. Tables with a row for each block, user or payout are left out.
 import {createEndpoint, createMerchant, deposit} from '../test/support/webhooks.ts'
 import {type Bench, withDatabase} from './database.ts'
 

@@ -1,6 +1,7 @@
-// Catching up with a Solana chain: blocks/s through the real indexer code over requesting the same blocks from the same server, and parsing the JSON. Blocks
-// are as large as on a busy main network: 1,500 transactions, of which 60 % are votes, some 4 MB as `accounts`; a slot in twenty is skipped. Then following
-// it at its head, with five slots a second: half as long as those of 400 ms, so blocks of half the size. The server is a process of its own.
+// Catching up with a Solana chain: blocks/s through the real indexer code over requesting the same blocks from the same
+// server, and parsing the JSON. Blocks are as large as on a busy main network: 1,500 transactions, of which 60 % are
+// votes, some 4 MB as `accounts`; a slot in twenty is skipped. Then following it at its head, with five slots a second:
+// half as long as those of 400 ms, so blocks of half the size. The server is a process of its own.
 import {createHash} from 'node:crypto'
 import {createServer} from 'node:http'
 import type {AddressInfo} from 'node:net'
@@ -73,7 +74,8 @@ async function bareLoop(url: string): Promise<void> {
   await Promise.all(Array.from({length: lanes}, lane))
 }
 
-// The server ----------------------------------------------------------------------------------------------------------------------------------
+// The server
+// ---------------------------------------------------------------------------------------------------------------------
 
 const hashOf = (height: number) => (height ? keyFor(`block ${height}`) : genesisHash)
 const voteProgram = 'Vote111111111111111111111111111111111111111'

@@ -1,5 +1,5 @@
-// Unmodified evm-processor, for comparison: it reads the same blocks with the same fields, finds transfers, and stores nothing.
-// node bench/subsquid.ts <url> <from> <to>; prints blocks/s between the two heights.
+// Unmodified evm-processor, for comparison: it reads the same blocks with the same fields, finds transfers, and stores
+// nothing. node bench/subsquid.ts <url> <from> <to>; prints blocks/s between the two heights.
 import {EvmBatchProcessor} from '@subsquid/evm-processor'
 import {transferTopic} from '../indexers/evm/transfers.ts'
 

@@ -1,6 +1,7 @@
-// Catching up with a Tron chain: blocks/s through the real indexer code (blocks and what came of their transactions, checked, with their ids and roots,
-// matched in SQL against 1,000,000 addresses, written and committed by the loop) over requesting the same from the same server, and parsing the JSON. The
-// server is a process of its own, which has each response ready after the first time: node bench/tron.ts serve <blocks> <transactions per block>.
+// Catching up with a Tron chain: blocks/s through the real indexer code (blocks and what came of their transactions,
+// checked, with their ids and roots, matched in SQL against 1,000,000 addresses, written and committed by the loop)
+// over requesting the same from the same server, and parsing the JSON. The server is a process of its own, which has
+// each response ready after the first time: node bench/tron.ts serve <blocks> <transactions per block>.
 import {createHash} from 'node:crypto'
 import {createServer} from 'node:http'
 import type {AddressInfo} from 'node:net'
@@ -68,7 +69,8 @@ async function bareLoop(url: string, blocks: number): Promise<void> {
   await Promise.all(Array.from({length: lanes}, lane))
 }
 
-// The server ----------------------------------------------------------------------------------------------------------------------------------
+// The server
+// ---------------------------------------------------------------------------------------------------------------------
 
 /** Payments are not executed, so their signatures are any bytes; ids and roots are true. */
 function makeBlock(parent: LocalBlock, perBlock: number): LocalBlock {

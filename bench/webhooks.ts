@@ -1,6 +1,7 @@
-// Webhooks: deliveries/s of the real worker process, from pending rows to recorded results, over a bare loop of undici and HMAC that sends
-// the same bodies to the same receiver process and stores nothing; 50 requests in flight in both. The receiver reads each body and
-// responds 200. And the time from a commit to the request's arrival, one event at a time.
+// Webhooks: deliveries/s of the real worker process, from pending rows to recorded results, over a bare loop of undici
+// and HMAC that sends the same bodies to the same receiver process and stores nothing; 50 requests in flight in both.
+// The receiver reads each body and responds 200. And the time from a commit to the request's arrival, one event at a
+// time.
 import {type ChildProcess, fork} from 'node:child_process'
 import {createHmac} from 'node:crypto'
 import {once} from 'node:events'
@@ -79,7 +80,9 @@ async function bareLoop(url: string, messages: {id: string; body: string}[]): Pr
   return messages.length / seconds
 }
 
-/** Deliveries/s of a worker with `count` due ones when it starts; from the first arrival to the last recorded result. */
+/**
+ * Deliveries/s of a worker with `count` due ones when it starts; from the first arrival to the last recorded result.
+ */
 async function pump(bench: Bench, receiver: ChildProcess, count: number): Promise<number> {
   return withWorker(bench, receiver, async () => {
     const [{arrivedAt}] = await once(receiver, 'message')

@@ -1,4 +1,5 @@
-// The user and password of a node's URL (RFC 3986). They go into a header (RFC 7617), because fetch refuses URLs that have them.
+// The user and password of a node's URL (RFC 3986). They go into a header (RFC 7617), because fetch refuses URLs that
+// have them.
 
 export function basicAuth({username, password}: Pick<URL, 'username' | 'password'>): string {
   const pair = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`

@@ -16,7 +16,10 @@ export interface CommonSettings<C extends Chain = Chain> {
   collectAbove: Map<string, bigint>
   /** The smallest net amount of a payout of each asset. */
   minPayout: Map<string, bigint>
-  /** The least final money on an address (on chains with outputs: in an output) that is worth a sweep, of each asset. Less is held back. */
+  /**
+   * The least final money on an address (on chains with outputs: in an output) that is worth a sweep, of each asset.
+   * Less is held back.
+   */
   sweepMin: Map<string, bigint>
   /** The most that all network fees signed by custody in a day (UTC) may add up to, in the native coin's base units. */
   feeBudget: bigint
@@ -66,13 +69,19 @@ function minPayoutOf({token, minPayout = 1n, usualMinPayout}: Asset, given: Map<
   return wanted < minPayout ? minPayout : wanted
 }
 
-/** The least amount that is worth sweeping from an address that pays for it, together with the fee. Custody signs no sweep of less. */
+/**
+ * The least amount that is worth sweeping from an address that pays for it, together with the fee. Custody signs no
+ * sweep of less.
+ */
 export function worthSweeping({sweepFeePercent}: Pick<CommonSettings, 'sweepFeePercent'>, fee: bigint): bigint {
   const percent = BigInt(sweepFeePercent)
   return fee + (fee * 100n + percent - 1n) / percent
 }
 
-/** Whether moving an amount of the chain's coin brings enough for the highest fee that it may cost. Custody signs no other sweep. */
+/**
+ * Whether moving an amount of the chain's coin brings enough for the highest fee that it may cost. Custody signs no
+ * other sweep.
+ */
 export const isWorthItsFee = (
   {sweepFeePercent}: Pick<CommonSettings, 'sweepFeePercent'>,
   {amount, maxFee}: {amount: bigint; maxFee: bigint},
@@ -121,7 +130,10 @@ function readAmounts(chain: Chain, text: string): Map<string, bigint> | string {
   return found
 }
 
-/** An amount in whole coins, such as 0.5, converted to base units; undefined if it is not an amount or has too many decimals. */
+/**
+ * An amount in whole coins, such as 0.5, converted to base units; undefined if it is not an amount or has too many
+ * decimals.
+ */
 export function unitsOf(amount: string, decimals: number): bigint | undefined {
   const [, coins, fraction = ''] = /^(\d{1,30})(?:\.(\d+))?$/.exec(amount) ?? []
   if (coins === undefined || fraction.length > decimals) return undefined

@@ -1,5 +1,5 @@
-// The node clients of each family. They are separate from families.ts, because custody and the database must not reach a node
-// (.dependency-cruiser.cjs).
+// The node clients of each family. They are separate from families.ts, because custody and the database must not reach
+// a node (.dependency-cruiser.cjs).
 import type {ChainSettings, SettingsOf} from './families.ts'
 import type {NodeHead} from './family.ts'
 import type {Family} from './registry.ts'

@@ -9,7 +9,9 @@ export interface ExpirySettings {
   maxLapses: number
 }
 
-/** How far the time of a block may be from the clock, and how late the last block may be that can hold a transaction. */
+/**
+ * How far the time of a block may be from the clock, and how late the last block may be that can hold a transaction.
+ */
 export const lifetimeMarginMs = 30_000
 
 /** The variables of these settings. Each family adds them to its own. */

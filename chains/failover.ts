@@ -1,5 +1,5 @@
-// Several nodes of one chain, of which one is asked. Promises: it is asked as long as it works, because two nodes may show two forks, or lag behind each
-// other; after some failures in a row the next one is.
+// Several nodes of one chain, of which one is asked. Promises: it is asked as long as it works, because two nodes may
+// show two forks, or lag behind each other; after some failures in a row the next one is.
 
 /** After as many failures in a row the next node is asked. */
 const failuresBeforeNext = 5
@@ -22,7 +22,10 @@ export class Failover<Node> {
     return this.#nodes.filter((_, i) => i !== this.#at)
   }
 
-  /** Asks the node that is asked now. If `ask` rejects, also because it does not believe a response, that counts as a failure of the node. */
+  /**
+   * Asks the node that is asked now. If `ask` rejects, also because it does not believe a response, that counts as a
+   * failure of the node.
+   */
   async ask<T>(ask: (node: Node) => Promise<T>): Promise<T> {
     const node = this.#nodes[this.#at]!
     try {

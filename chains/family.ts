@@ -1,5 +1,5 @@
-// The interface of a family of chains, for code that is independent of the family. Each family is a folder here and one line in families.ts. Its
-// node client is one more line in clients.ts.
+// The interface of a family of chains, for code that is independent of the family. Each family is a folder here and one
+// line in families.ts. Its node client is one more line in clients.ts.
 import type {Variables} from '../base/variables.ts'
 import type {CommonSettings} from './chain-settings.ts'
 import type {Chain} from './registry.ts'
@@ -11,7 +11,10 @@ export interface ChainFamily<C extends Chain = Chain, S extends CommonSettings =
   endpoint(settings: S): string | undefined
   /** The variable that names it, for messages. */
   endpointVariable(chain: C): string
-  /** What a setting needs that is not set, so that the chain has no node although one is meant; undefined if nothing is lacking. */
+  /**
+   * What a setting needs that is not set, so that the chain has no node although one is meant; undefined if nothing is
+   * lacking.
+   */
   lacking?(settings: S): string | undefined
   /** The variables that make another process read the chain with these settings; '' for each that is not set. */
   reading(settings: S): Record<string, string>
@@ -22,21 +25,30 @@ export interface ChainFamily<C extends Chain = Chain, S extends CommonSettings =
   /** How many confirmations make a payment final, where a number decides that. */
   confirmations?(settings: S): number
   /**
-   * What keeps two attempts of an outgoing payment from being mined: they share a nonce or an output; or each expires, and custody signs another one
-   * only when those before can never be mined.
+   * What keeps two attempts of an outgoing payment from being mined: they share a nonce or an output; or each expires,
+   * and custody signs another one only when those before can never be mined.
    */
   attemptsExcludeBy: 'nonce' | 'output' | 'expiry'
   /** Set where attempts expire. */
   expiry?: Expiry
   /** Whether its indexer shows unconfirmed payments. */
   showsUnconfirmed: boolean
-  /** Set if newly mined coins arrive as transfers: the text that stands for their sender, and the number of blocks before they can be spent. */
+  /**
+   * Set if newly mined coins arrive as transfers: the text that stands for their sender, and the number of blocks
+   * before they can be spent.
+   */
   coinbase?: {sender: string; maturity: number}
-  /** Whether the case of letters in an address of ours has no meaning. If so, it is looked up in lower case (app.match_key). */
+  /**
+   * Whether the case of letters in an address of ours has no meaning. If so, it is looked up in lower case
+   * (app.match_key).
+   */
   foldsAddresses: boolean
   /** Who pays for a sweep of the native coin: the address that is swept, or the treasury. */
   nativeSweepsPaidBy: 'address' | 'treasury'
-  /** What an address is, in its display form, if it is certainly no wallet. `chains`: the settings of all chains of the family. */
+  /**
+   * What an address is, in its display form, if it is certainly no wallet. `chains`: the settings of all chains of the
+   * family.
+   */
   noWallet?(address: string, chains: S[]): string | undefined
   /** Loaded only when needed, because loading takes longer than most commands run. */
   forms(): Promise<Forms<C, S>>
@@ -46,7 +58,10 @@ export interface ChainFamily<C extends Chain = Chain, S extends CommonSettings =
 export interface Expiry {
   /** What gives the last block that may hold one. */
   endsBy: 'height' | 'time'
-  /** The most blocks, or ms by the time of the blocks, from the newest block when one is signed to its end, as custody signs or the protocol allows. */
+  /**
+   * The most blocks, or ms by the time of the blocks, from the newest block when one is signed to its end, as custody
+   * signs or the protocol allows.
+   */
   longest: number
   /** By this many ms after one is signed, the chain is past its end, unless it stands still. */
   longestMs: number
@@ -55,12 +70,15 @@ export interface Expiry {
 /** How a family writes addresses, payments and ids. No I/O. */
 export interface Forms<C extends Chain = Chain, S extends CommonSettings = CommonSettings> {
   /**
-   * Converts an address as people write it to its display form, the only form in which it is stored and compared. `own`: an address of ours on
-   * that chain; both must be on the same network. Throws AddressError if it is not an address of the chain, RetryableError if `own` is needed and
-   * does not exist yet.
+   * Converts an address as people write it to its display form, the only form in which it is stored and compared.
+   * `own`: an address of ours on that chain; both must be on the same network. Throws AddressError if it is not an
+   * address of the chain, RetryableError if `own` is needed and does not exist yet.
    */
   displayForm(chain: C, address: string, own: string | undefined): string
-  /** Why an address is rather mistyped than meant, if it is not sure: where addresses have no checksum. It follows the address in a sentence. */
+  /**
+   * Why an address is rather mistyped than meant, if it is not sure: where addresses have no checksum. It follows the
+   * address in a sentence.
+   */
   doubt?(address: string): Promise<string | undefined>
   /** The display form of an address that came from the chain itself. */
   display(address: string): string

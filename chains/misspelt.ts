@@ -1,5 +1,6 @@
-// Names of variables that are no setting. Promises: a line of the file .env that has no effect is refused, because a limit or a minimum whose name is
-// misspelt would silently be the default; nothing of a line is shown unless it is a name in capitals, because it may be a part of a secret.
+// Names of variables that are no setting. Promises: a line of the file .env that has no effect is refused, because a
+// limit or a minimum whose name is misspelt would silently be the default; nothing of a line is shown unless it is a
+// name in capitals, because it may be a part of a secret.
 import {closest, distance} from 'fastest-levenshtein'
 import type {Environment} from '../base/variables.ts'
 

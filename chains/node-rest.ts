@@ -1,4 +1,5 @@
-// Rest for a node that asks for fewer requests. Promises: while it rests it gets none, and each rest that follows another at once is twice as long.
+// Rest for a node that asks for fewer requests. Promises: while it rests it gets none, and each rest that follows
+// another at once is twice as long.
 import {RetryableError} from '../base/errors.ts'
 
 /** HTTP: we ask too often, or the node has too much to do. */

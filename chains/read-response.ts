@@ -2,7 +2,10 @@
 import {z} from 'zod'
 import {RetryableError} from '../base/errors.ts'
 
-/** Why fetch got no response: the system's code (ECONNREFUSED), else the error's name (TimeoutError). Neither has the URL. */
+/**
+ * Why fetch got no response: the system's code (ECONNREFUSED), else the error's name (TimeoutError). Neither has the
+ * URL.
+ */
 export function whyUnanswered(error: unknown): string {
   const {name, cause} = error as Error & {cause?: {code?: string}}
   return cause?.code ?? name

@@ -1,5 +1,6 @@
-// Every chain and asset that Sluice knows, as data. Promises: no I/O, no settings. Values that differ between a public and a local network
-// (RPC address, chain id, token contracts) are in the settings of the family (evm/settings.ts, for example).
+// Every chain and asset that Sluice knows, as data. Promises: no I/O, no settings. Values that differ between a public
+// and a local network (RPC address, chain id, token contracts) are in the settings of the family (evm/settings.ts, for
+// example).
 
 /** The chain codes of the API contract. Each has an entry in `chains`. */
 export const chainCodes = ['ETH', 'SOL', 'TRON', 'BTC', 'POLYGON'] as const
@@ -11,13 +12,19 @@ export interface Asset {
   name: string
   displayName: string
   decimals: number
-  /** A token's contract: here on the public test network, in settings on the network that is followed. Absent if it is not known there. */
+  /**
+   * A token's contract: here on the public test network, in settings on the network that is followed. Absent if it is
+   * not known there.
+   */
   contract?: string
   /** The smallest net amount of a payout that the chain allows, in base units; absent: 1. */
   minPayout?: bigint
   /** The default of the setting *_MIN_PAYOUT, in base units: as a rule more than the network fee of a payout. */
   usualMinPayout: bigint
-  /** The default of the setting *_SWEEP_MIN, in base units: about what its dearest way of sweeping costs at usual prices. */
+  /**
+   * The default of the setting *_SWEEP_MIN, in base units: about what its dearest way of sweeping costs at usual
+   * prices.
+   */
   usualSweepMin: bigint
   /** The smallest amount that an address without coins can receive, in base units; absent: 1. */
   smallestPayment?: bigint
@@ -34,9 +41,9 @@ export interface Erc20 extends Asset {
 }
 
 /**
- * How a token leaves an address that has no coins for fees. eip3009: the address signs an authorisation (EIP-712), and the treasury uses it to take
- * the token (receiveWithAuthorization). A new way needs another member here, its own signature in custody, and its own checks of the contract at
- * start.
+ * How a token leaves an address that has no coins for fees. eip3009: the address signs an authorisation (EIP-712), and
+ * the treasury uses it to take the token (receiveWithAuthorization). A new way needs another member here, its own
+ * signature in custody, and its own checks of the contract at start.
  */
 export interface Sweep {
   by: 'eip3009'
@@ -335,7 +342,9 @@ const mainNetworks = [
   'solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp',
 ]
 
-/** Whether the coins of a network, given by its CAIP-2 id, are worth money. The networks in this file are test networks. */
+/**
+ * Whether the coins of a network, given by its CAIP-2 id, are worth money. The networks in this file are test networks.
+ */
 export function isMainNetwork(network: string): boolean {
   return mainNetworks.includes(network)
 }

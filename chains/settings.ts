@@ -1,6 +1,7 @@
-// Every setting, read from the environment and checked once, at the start of a process: the settings of the service, and those of each chain, which
-// its family reads. Promises: all wrong variables are reported at once, as in base/variables.ts. .env.example lists exactly these variables (a test
-// compares them). Main networks, whose coins are worth money, are refused unless SLUICE_MAINNET allows them.
+// Every setting, read from the environment and checked once, at the start of a process: the settings of the service,
+// and those of each chain, which its family reads. Promises: all wrong variables are reported at once, as in
+// base/variables.ts. .env.example lists exactly these variables (a test compares them). Main networks, whose coins are
+// worth money, are refused unless SLUICE_MAINNET allows them.
 import {existsSync, readFileSync, statSync} from 'node:fs'
 import path from 'node:path'
 import ipaddr from 'ipaddr.js'
@@ -23,7 +24,10 @@ import {type ChainSettings, familyOf} from './families.ts'
 import {unknownInWords, unknownVariables, wrongLines} from './misspelt.ts'
 import {type ChainCode, chain, chainCodes, chains} from './registry.ts'
 
-/** npm start serves metrics at METRICS_PORT and up to this many ports above it: the supervisor at the highest, the API one below. */
+/**
+ * npm start serves metrics at METRICS_PORT and up to this many ports above it: the supervisor at the highest, the API
+ * one below.
+ */
 export const metricsPorts = 20
 
 const exampleDatabase = 'postgres://owner:password@host:5432/sluice'
@@ -135,7 +139,10 @@ export interface Settings {
   /** The API also serves its metrics at /metrics of its own port, to everybody who reaches that port. */
   metricsOnApiPort: boolean
   dashboardPort: number
-  /** The URL at which browsers reach the dashboard, without a path; absent: http://localhost and its port (dashboardUrlOf). */
+  /**
+   * The URL at which browsers reach the dashboard, without a path; absent: http://localhost and its port
+   * (dashboardUrlOf).
+   */
   dashboardUrl?: string
   /** Signs the dashboard's cookies, and encrypts the secrets of authenticators. */
   dashboardSecret?: string
@@ -179,7 +186,10 @@ export function settingNames(): string[] {
   return [...general.names, ...chains.flatMap(chain => familyOf(chain).variables(chain, false).names)]
 }
 
-/** Reads the file .env of the current directory, if there is one, into the environment. What is set already stays. Throws if a line has no effect. */
+/**
+ * Reads the file .env of the current directory, if there is one, into the environment. What is set already stays.
+ * Throws if a line has no effect.
+ */
 export function loadEnvironmentFile(folder = '.'): void {
   const file = path.join(folder, '.env')
   if (!existsSync(file)) return
@@ -273,7 +283,10 @@ export function factsOf(settings: ChainSettings): ChainFacts {
   }
 }
 
-/** The settings of a chain that another process reads, from that process's facts (factsOf); the rest comes from the environment. */
+/**
+ * The settings of a chain that another process reads, from that process's facts (factsOf); the rest comes from the
+ * environment.
+ */
 export function settingsFrom(code: ChainCode, facts: ChainFacts['settings'] = {}): ChainSettings {
   const known = chain(code)
   const problems: string[] = []

@@ -1,5 +1,6 @@
-// sluice audit finds what it claims to find. On a real database with a paid payout each check finds nothing, and finds a row once its
-// invariant is broken. A coin more or less on a real chain is a difference. Its findings are stored, and its exit code shows them.
+// sluice audit finds what it claims to find. On a real database with a paid payout each check finds nothing, and finds
+// a row once its invariant is broken. A coin more or less on a real chain is a difference. Its findings are stored, and
+// its exit code shows them.
 import {encodeFunctionData, numberToHex} from 'viem'
 import {afterAll, beforeAll, describe, expect, test} from 'vitest'
 import {ChainWriter} from '../test/support/chain-writer.ts'
@@ -18,7 +19,8 @@ let commandLine: CommandLine
 let user: TestUser
 let treasury: string
 
-// A deposit of 10 ether and one of 250 USDC; 9.9 ether were paid out, from the operator's own money. One payment request was paid, another waits.
+// A deposit of 10 ether and one of 250 USDC; 9.9 ether were paid out, from the operator's own money. One payment
+// request was paid, another waits.
 beforeAll(async () => {
   db = await testDatabase()
   anvil = await Anvil.start()

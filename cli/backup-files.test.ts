@@ -1,4 +1,5 @@
-// A drill adds newer whitelist entries to an older copy, so that the audit of the copy does not report what is right in the service.
+// A drill adds newer whitelist entries to an older copy, so that the audit of the copy does not report what is right in
+// the service.
 import {randomUUID} from 'node:crypto'
 import {afterAll, beforeAll, expect, test} from 'vitest'
 import {type TestDatabase, testDatabase} from '../test/support/database.ts'

@@ -1,7 +1,8 @@
-// A backup of a whole service, as a directory. Promises: a backup with a backup.json is whole, and on disk; its journal of custody is not
-// older than its database; restoring never overwrites anything.
+// A backup of a whole service, as a directory. Promises: a backup with a backup.json is whole, and on disk; its journal
+// of custody is not older than its database; restoring never overwrites anything.
 //
-//   backup.json     when it was made, the password of the database's owner, and the dashboard's secret, if npm start made one. Mode 0600
+//   backup.json     when it was made, the password of the database's owner, and the dashboard's secret, if npm start
+//                   made one. Mode 0600
 //   data/           the database: a copy of the cluster (db/server/base-backup.ts)
 //   custody.backup  the encrypted seed and the journal of what was signed (sluice custody backup)
 import {execFile} from 'node:child_process'
@@ -60,8 +61,9 @@ export async function makeBackup(home: string, databaseUrl: string, directory: s
 }
 
 /**
- * Copies the database of a backup into `home`, and the files of custody and the dashboard's secret, too, if `home` has none. Leaves nothing running: the
- * service is started as always. Throws PermanentError if `home` has a database, or belongs to another service.
+ * Copies the database of a backup into `home`, and the files of custody and the dashboard's secret, too, if `home` has
+ * none. Leaves nothing running: the service is started as always. Throws PermanentError if `home` has a database, or
+ * belongs to another service.
  */
 export async function restoreBackup(directory: string, home: string): Promise<void> {
   const {owner_password: password, dashboard_secret: secret} = factsOf(directory)
@@ -103,8 +105,9 @@ export async function settleIn(ownerUrl: string): Promise<void> {
 }
 
 /**
- * Adds whitelist entries that the original database has and its copy lacks, for merchants that the copy knows. The newest journal has what custody
- * signed to them since; without the entries an audit of the copy would report them as not whitelisted. Resolves to their number.
+ * Adds whitelist entries that the original database has and its copy lacks, for merchants that the copy knows. The
+ * newest journal has what custody signed to them since; without the entries an audit of the copy would report them as
+ * not whitelisted. Resolves to their number.
  */
 export async function takeWhitelist(fromUrl: string, toUrl: string): Promise<number> {
   const columns = 'merchant_id, chain, address, added_at, active_at, removed_at'

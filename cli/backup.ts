@@ -1,4 +1,5 @@
-// sluice backup and sluice restore: makes a copy of a whole service, and a service from that copy. sluice drill, which tests both, is in drill.ts.
+// sluice backup and sluice restore: makes a copy of a whole service, and a service from that copy. sluice drill, which
+// tests both, is in drill.ts.
 import {existsSync} from 'node:fs'
 import path from 'node:path'
 import type {Command} from 'commander'

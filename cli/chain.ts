@@ -1,5 +1,5 @@
-// sluice chain: what an operator decides about a chain that is halted by a reorganisation below the final block, or that cannot start at
-// the block where it should.
+// sluice chain: what an operator decides about a chain that is halted by a reorganisation below the final block, or
+// that cannot start at the block where it should.
 import os from 'node:os'
 import type {Command} from 'commander'
 import {PermanentError} from '../base/errors.ts'

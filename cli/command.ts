@@ -1,5 +1,6 @@
-// What all commands share: how they are declared, find the service, talk to its database, and fail. Promises: the exit code is 0 when the
-// command succeeded, 1 when it failed, 2 when the command line was wrong; an error says what happened, why, and what to do next.
+// What all commands share: how they are declared, find the service, talk to its database, and fail. Promises: the exit
+// code is 0 when the command succeeded, 1 when it failed, 2 when the command line was wrong; an error says what
+// happened, why, and what to do next.
 import path from 'node:path'
 import {createInterface} from 'node:readline/promises'
 import {type Command, InvalidArgumentError} from 'commander'
@@ -15,7 +16,10 @@ import {fromDatabase, inWords} from '../db/client/failure.ts'
 import {type Report, show} from './output.ts'
 
 /** How long a command waits for a service that starts. */
-/** What commands know of the service. If its processes run elsewhere, such as in containers, pid and start time are not known. */
+/**
+ * What commands know of the service. If its processes run elsewhere, such as in containers, pid and start time are not
+ * known.
+ */
 type Facts = Omit<Service, 'pid' | 'started_at' | 'running'> & Partial<Service>
 
 /** The running service, and a connection to its database as the owner. */
@@ -36,7 +40,10 @@ export function leaf(parent: Command, name: string, about: string, example: stri
     .addHelpText('after', `\nExample:\n  ${example.replaceAll('\n', '\n  ')}`)
 }
 
-/** What a command does: takes its options and its argument, and returns a report, unless the result is on standard output already. */
+/**
+ * What a command does: takes its options and its argument, and returns a report, unless the result is on standard
+ * output already.
+ */
 type Work<Options> = (sluice: Sluice, options: Options, argument: string) => Promise<Report | undefined>
 
 /** Wraps what a command does: finds the service, runs the command, shows its report. */
@@ -54,7 +61,9 @@ export function action<Options extends object>(work: Work<Options>): (...given: 
   }
 }
 
-/** Asks on the terminal before a step that cannot be undone. Throws if the reply is not yes, or if there is no terminal. */
+/**
+ * Asks on the terminal before a step that cannot be undone. Throws if the reply is not yes, or if there is no terminal.
+ */
 export async function confirm(what: string, yes: boolean): Promise<void> {
   if (yes) return
   if (!process.stdin.isTTY)
@@ -130,7 +139,10 @@ export function requireAsset({chain: {code, assets}}: ChainSettings, token: stri
   throw new PermanentError(`${code} has no token ${token}; it has ${assets.map(each => each.token).join(', ')}`)
 }
 
-/** An amount in whole coins, such as 1.5, converted to base units. Throws if it is no amount, or has more decimals than the asset. */
+/**
+ * An amount in whole coins, such as 1.5, converted to base units. Throws if it is no amount, or has more decimals than
+ * the asset.
+ */
 export function baseUnits({token, decimals}: Asset, amount: string): bigint {
   const [, whole, fraction = ''] = amount.match(/^(\d{1,60})(?:\.(\d+))?$/) ?? []
   if (whole === undefined)
@@ -142,7 +154,10 @@ export function baseUnits({token, decimals}: Asset, amount: string): bigint {
   return units
 }
 
-/** An address on the chain that is not the service's own, in its display form. Throws if it is not an address, or is the service's own. */
+/**
+ * An address on the chain that is not the service's own, in its display form. Throws if it is not an address, or is the
+ * service's own.
+ */
 export async function foreignAddress(
   {db, service}: Sluice,
   chain: ChainCode,
@@ -202,7 +217,10 @@ export function time(text: string): Date {
   return at
 }
 
-/** Whether the text is a day that exists, such as 2026-11-20: a Date takes the 31st of a shorter month for a day of the next one. */
+/**
+ * Whether the text is a day that exists, such as 2026-11-20: a Date takes the 31st of a shorter month for a day of the
+ * next one.
+ */
 export function isDay(text: string): boolean {
   const at = new Date(`${text}T00:00Z`)
   return !Number.isNaN(at.getTime()) && at.toISOString().startsWith(text)

@@ -1,5 +1,5 @@
-// Rows of a query as CSV, for programs or for spreadsheets. Promises: amounts are exact and times in UTC; no text becomes a formula, unless all are
-// to stay as they are; memory use does not grow with the number of rows.
+// Rows of a query as CSV, for programs or for spreadsheets. Promises: amounts are exact and times in UTC; no text
+// becomes a formula, unless all are to stay as they are; memory use does not grow with the number of rows.
 import {Transform, type Writable} from 'node:stream'
 import {pipeline} from 'node:stream/promises'
 import type pg from 'pg'
@@ -15,11 +15,17 @@ const asTime = (name: string, format: string) => `to_char(${name} at time zone '
 /** What a formula begins with, in quotes or not; some spreadsheets take the wide forms of East Asia, too. */
 const formula = String.raw`[ "]*[-=+@\uff1d\uff0b\uff0d\uff20]`
 
-/** With a ' before what would run: also after a semicolon, a tab or a line break, where a spreadsheet may begin another cell. */
+/**
+ * With a ' before what would run: also after a semicolon, a tab or a line break, where a spreadsheet may begin another
+ * cell.
+ */
 const harmless: Sql = name =>
   String.raw`regexp_replace(${name}, '(?<![^;\t\r\n])(?=${formula})|^(?=[\t\r\n])', '''', 'g')`
 
-/** Whether it may become a number, a date, a time or a truth value: 00123, 1e5, 1-2, MARCH1, TRUE. Months have other names in other languages. */
+/**
+ * Whether it may become a number, a date, a time or a truth value: 00123, 1e5, 1-2, MARCH1, TRUE. Months have other
+ * names in other languages.
+ */
 const isConvertible: Sql = name =>
   String.raw`${name} ~ '\d' and ${name} !~ '^${formula}'
     and (length(${name}) <= 30 and ${name} !~ '[_";[:cntrl:]]' or ${name} !~ '[^-+\d.,:/ eE]') or lower(${name}) in ('true', 'false')`
@@ -46,10 +52,15 @@ const spreadsheet: Record<string, Sql> = {
 }
 const styles = {raw, csv, spreadsheet}
 
-/** raw has all texts as they are; csv is for programs, and runs nothing in a spreadsheet; spreadsheet leaves texts texts in Excel and the like. */
+/**
+ * raw has all texts as they are; csv is for programs, and runs nothing in a spreadsheet; spreadsheet leaves texts texts
+ * in Excel and the like.
+ */
 export type CsvStyle = keyof typeof styles
 
-/** The columns as they are selected for CSV. A spreadsheet keeps 15 digits of a number, so it gets base units as texts. */
+/**
+ * The columns as they are selected for CSV. A spreadsheet keeps 15 digits of a number, so it gets base units as texts.
+ */
 export function csvColumns(columns: Column[], style: CsvStyle): string {
   const cell = ({name, type}: Column): Sql | undefined =>
     style === 'spreadsheet' && name.endsWith('_base_units') ? textCell : styles[style][type]

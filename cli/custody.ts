@@ -1,5 +1,5 @@
-// sluice custody: the seed, the journal, and what signing may cost. It starts custody/cli.ts, a separate program: only custody imports
-// custody/.
+// sluice custody: the seed, the journal, and what signing may cost. It starts custody/cli.ts, a separate program: only
+// custody imports custody/.
 import {spawn} from 'node:child_process'
 import {fileURLToPath} from 'node:url'
 import type {Command} from 'commander'

@@ -1,6 +1,6 @@
-// sluice drill: tests a backup. It restores the backup beside the running service and does what an operator does after a loss, up to the
-// audit; the steps are in rehearsal.ts. Promises: each step is shown with its result and time; the service's database records the result,
-// which alarms use; the exit code is 0 if all steps succeeded, else 1.
+// sluice drill: tests a backup. It restores the backup beside the running service and does what an operator does after
+// a loss, up to the audit; the steps are in rehearsal.ts. Promises: each step is shown with its result and time; the
+// service's database records the result, which alarms use; the exit code is 0 if all steps succeeded, else 1.
 import {existsSync} from 'node:fs'
 import path from 'node:path'
 import type {Command} from 'commander'

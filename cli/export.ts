@@ -1,6 +1,6 @@
-// sluice export: writes a view of analytics as CSV, for programs or for spreadsheets, or as Parquet. Promises: rows are streamed, so memory use does
-// not grow with their number; a file is written as a whole or not at all; amounts are exact and times in UTC; the rows are what the role
-// sluice_analyst may read, at one moment.
+// sluice export: writes a view of analytics as CSV, for programs or for spreadsheets, or as Parquet. Promises: rows are
+// streamed, so memory use does not grow with their number; a file is written as a whole or not at all; amounts are
+// exact and times in UTC; the rows are what the role sluice_analyst may read, at one moment.
 import {createWriteStream} from 'node:fs'
 import {rename, rm, stat} from 'node:fs/promises'
 import path from 'node:path'
@@ -160,7 +160,10 @@ async function parquetOf(client: pg.Client, view: string, wanted: Wanted): Promi
   return {select, copy: target => copyAsParquet(client, {select, columns, ...target})}
 }
 
-/** The query for the rows of a view, as they are written to CSV. Throws if the view is not known, or has no column for --from and --to. */
+/**
+ * The query for the rows of a view, as they are written to CSV. Throws if the view is not known, or has no column for
+ * --from and --to.
+ */
 export async function selectOf(
   client: pg.ClientBase,
   view: string,
@@ -184,7 +187,9 @@ function conditionOf(view: string, {from, to}: Wanted): string {
   return bounds.length ? `where ${bounds.join(' and ')}` : ''
 }
 
-/** Connects as the role sluice_analyst, without its time limit. The server ends the query soon after this program ends. */
+/**
+ * Connects as the role sluice_analyst, without its time limit. The server ends the query soon after this program ends.
+ */
 async function connect(ownerUrl: string): Promise<pg.Client> {
   const client = new pg.Client({
     connectionString: roleUrl(ownerUrl, 'sluice_analyst'),
@@ -224,7 +229,10 @@ async function progressOf(
   return new Progress({what: `exporting ${view}`, unit: 'rows', total: estimate(rows[0]!['QUERY PLAN'][0].Plan), to})
 }
 
-/** The estimate for the view's main table: the planner overestimates how many of its rows have no match in the joined tables. */
+/**
+ * The estimate for the view's main table: the planner overestimates how many of its rows have no match in the joined
+ * tables.
+ */
 function estimate(plan: PlanNode): number {
   const below = (plan.Plans ?? []).filter(({'Parent Relationship': side}) => side === 'Outer' || side === 'Subquery')
   const isSum = plan['Node Type'].includes('Aggregate')

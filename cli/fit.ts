@@ -1,5 +1,6 @@
-// Fits a report to a terminal. Promises: no line is longer than the terminal is wide, and there are fewer lines than it is high; sections have
-// the order in which they were given, the most important first; the last lines say what was left out.
+// Fits a report to a terminal. Promises: no line is longer than the terminal is wide, and there are fewer lines than it
+// is high; sections have the order in which they were given, the most important first; the last lines say what was left
+// out.
 
 export interface Size {
   columns: number
@@ -40,7 +41,10 @@ export function clip(text: string, columns: number): string {
   return text.length > columns ? `${text.slice(0, columns - 1)}…` : text
 }
 
-/** Wraps a text between words; all lines but the first are indented. A text that needs more than `most` lines ends with an ellipsis. */
+/**
+ * Wraps a text between words; all lines but the first are indented. A text that needs more than `most` lines ends with
+ * an ellipsis.
+ */
 export function wrap(text: string, columns: number, most: number): string[] {
   const lines = ['']
   for (const word of text.split(/\s+/)) {

@@ -1,4 +1,5 @@
-// sluice invite: links by which people sign in to the dashboard. A link is shown once and never stored; it works once, for a day.
+// sluice invite: links by which people sign in to the dashboard. A link is shown once and never stored; it works once,
+// for a day.
 import {createHash, randomBytes} from 'node:crypto'
 import type {Command} from 'commander'
 import {PermanentError} from '../base/errors.ts'

@@ -1,4 +1,5 @@
-// The command line: its promises about output, errors and exit codes, and the commands about merchants, webhooks and chains.
+// The command line: its promises about output, errors and exit codes, and the commands about merchants, webhooks and
+// chains.
 import {spawn} from 'node:child_process'
 import {createHash} from 'node:crypto'
 import {once} from 'node:events'

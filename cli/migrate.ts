@@ -1,4 +1,5 @@
-// sluice migrate: brings the database up to date. npm start does this itself; the command is for operators who start the processes one by one.
+// sluice migrate: brings the database up to date. npm start does this itself; the command is for operators who start
+// the processes one by one.
 import type {Command} from 'commander'
 import {databaseUrlOf, readSettings} from '../chains/settings.ts'
 import {leaf} from './command.ts'

@@ -1,5 +1,5 @@
-// The newest block of each chain's node, for sluice status. Promises: all nodes are asked at once, for at most two seconds; a node that does
-// not respond has null, whatever the reason, and is asked again the next time.
+// The newest block of each chain's node, for sluice status. Promises: all nodes are asked at once, for at most two
+// seconds; a node that does not respond has null, whatever the reason, and is asked again the next time.
 import {setTimeout as sleep} from 'node:timers/promises'
 import {openHead} from '../chains/clients.ts'
 import type {NodeHead} from '../chains/family.ts'

@@ -17,7 +17,10 @@ export function show({json, text}: Report, asJson: boolean): void {
 
 type Cell = string | number | null | undefined
 
-/** Rows under headings, in columns: numbers to the right, everything else to the left. Returns `empty` if there are no rows. */
+/**
+ * Rows under headings, in columns: numbers to the right, everything else to the left. Returns `empty` if there are no
+ * rows.
+ */
 export function table(headings: string[], rows: Cell[][], empty: string): string {
   if (!rows.length) return empty
   const lines = [headings, ...rows.map(row => row.map(cell => String(cell ?? '')))]

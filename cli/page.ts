@@ -25,7 +25,8 @@ export function paged(command: Command, limit = 200): Command {
 }
 
 /**
- * A page of what a query selects, the highest `position` first: a column of it whose order never changes. The position is no part of the rows.
+ * A page of what a query selects, the highest `position` first: a column of it whose order never changes. The position
+ * is no part of the rows.
  */
 export async function pageOf<Row extends object>(
   db: pg.Client,

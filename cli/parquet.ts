@@ -1,6 +1,6 @@
-// Rows of a query as a Parquet file. Promises: amounts are DECIMAL and exact, and what no DECIMAL holds is a text in the column beside it; times are
-// TIMESTAMP in UTC with microseconds; a view's files have the same columns, whatever its rows are; all rows are of one moment; memory use does not
-// grow with their number.
+// Rows of a query as a Parquet file. Promises: amounts are DECIMAL and exact, and what no DECIMAL holds is a text in
+// the column beside it; times are TIMESTAMP in UTC with microseconds; a view's files have the same columns, whatever
+// its rows are; all rows are of one moment; memory use does not grow with their number.
 import {Readable, type Writable} from 'node:stream'
 import {pipeline} from 'node:stream/promises'
 import {ByteWriter, ParquetWriter} from 'hyparquet-writer'
@@ -55,7 +55,10 @@ const formOf = ({type}: Column) => forms[type] ?? text
 const fieldsOf = (column: Column): Field[] =>
   column.type === 'numeric' ? decimal(column.name) : [{name: column.name, ...formOf(column)}]
 
-/** Base units are integers; no coin has more than 18 decimals. Whoever makes a token chooses how large its amounts are: some fit no DECIMAL. */
+/**
+ * Base units are integers; no coin has more than 18 decimals. Whoever makes a token chooses how large its amounts are:
+ * some fit no DECIMAL.
+ */
 function decimal(name: string): Field[] {
   const scale = name.endsWith('_base_units') ? 0 : 18
   const read = (value: string) => {

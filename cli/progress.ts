@@ -1,5 +1,5 @@
-// The progress bar of a long command, with rate and time left. Promises: it is on stderr, so that stdout holds only the result; if stderr is
-// not a terminal, it is a line now and then, for a log.
+// The progress bar of a long command, with rate and time left. Promises: it is on stderr, so that stdout holds only the
+// result; if stderr is not a terminal, it is a line now and then, for a log.
 
 const redrawMs = 200
 const lineMs = 10_000
@@ -44,7 +44,10 @@ export class Progress {
     if (this.#now() - this.#drawnAt >= everyMs) this.#draw()
   }
 
-  /** Draws the last state; the next output begins on a new line. `all`: everything is done, and this is how much it was, if at() was only told estimates. */
+  /**
+   * Draws the last state; the next output begins on a new line. `all`: everything is done, and this is how much it was,
+   * if at() was only told estimates.
+   */
   end(all?: number): void {
     if (all !== undefined) {
       this.#done = all

@@ -1,6 +1,6 @@
-// The rehearsal of a loss: restores a backup into its own directory and its own database server, lets it catch up with the chains, and audits it.
-// Promises: only indexers run on the copy, so nothing is signed, sent or delivered; the running service is only read; end() removes everything
-// that was made, whatever happened.
+// The rehearsal of a loss: restores a backup into its own directory and its own database server, lets it catch up with
+// the chains, and audits it. Promises: only indexers run on the copy, so nothing is signed, sent or delivered; the
+// running service is only read; end() removes everything that was made, whatever happened.
 import {type ChildProcess, execFile, fork} from 'node:child_process'
 import {
   chmodSync,
@@ -184,7 +184,10 @@ export class Rehearsal {
     return `${blocks} blocks of ${targets.map(({chain}) => chain).join(', ')}`
   }
 
-  /** Imports what is signed meanwhile before the indexers see it on a chain; else it would be taken for a foreign transaction. */
+  /**
+   * Imports what is signed meanwhile before the indexers see it on a chain; else it would be taken for a foreign
+   * transaction.
+   */
   async #followJournal(): Promise<void> {
     if (sizeOf(path.join(this.#sluice.home, 'custody', 'journal.jsonl')) === this.#journalSize) return
     this.#copyCustody()
@@ -244,7 +247,9 @@ export class Rehearsal {
 
   // --- the end ---
 
-  /** The indexers run meanwhile: some nodes keep no balances of the past, and are compared at the newest final block. */
+  /**
+   * The indexers run meanwhile: some nodes keep no balances of the past, and are compared at the newest final block.
+   */
   async #audit(): Promise<string> {
     const over = new AbortController()
     const following = this.#keepUp(over.signal)

@@ -40,7 +40,9 @@ export interface ChainStatus {
   last_reorg_depth: number | null
   halted: boolean
   standstill: Standstill | null
-  /** The blocks that an operator accepted to miss: from `missing_from` (if known) up to, not including, `follow_from`. */
+  /**
+   * The blocks that an operator accepted to miss: from `missing_from` (if known) up to, not including, `follow_from`.
+   */
   accepted_gap: {missing_from: number | null; follow_from: number; accepted_by: string; accepted_at: string} | null
   reindexing: Reindex[]
   /** Custody's journal may lack entries of the chain, so it signs nothing new there yet. */

@@ -1,5 +1,5 @@
-// sluice status, on a real database beside a real node: the heights of each chain and its node, what waits and why, jobs, failing webhooks,
-// treasuries and the last audit. With --watch it repeats the report.
+// sluice status, on a real database beside a real node: the heights of each chain and its node, what waits and why,
+// jobs, failing webhooks, treasuries and the last audit. With --watch it repeats the report.
 import {type ChildProcess, spawn} from 'node:child_process'
 import {once} from 'node:events'
 import {fileURLToPath} from 'node:url'

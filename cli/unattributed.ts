@@ -1,5 +1,5 @@
-// sluice unattributed: deposits that no merchant was credited with, because their chain or token was not requested, or because no transaction
-// paid them. The operator credits or returns them.
+// sluice unattributed: deposits that no merchant was credited with, because their chain or token was not requested, or
+// because no transaction paid them. The operator credits or returns them.
 import type {Command} from 'commander'
 import type pg from 'pg'
 import {PermanentError} from '../base/errors.ts'
@@ -239,7 +239,9 @@ function saidOf({id, amount, token, chain, merchant, payment_request: request}: 
 
 type Creditable = Credited & {uuid: string}
 
-/** The deposits with these ids, in the order in which chains are locked. Throws if one of them can never be credited. */
+/**
+ * The deposits with these ids, in the order in which chains are locked. Throws if one of them can never be credited.
+ */
 async function creditable(db: pg.Client, ids: string[]): Promise<Creditable[]> {
   const wanted = ids.map(id => requireId('dep', 'deposit', id))
   const {rows} = await db.query<Creditable>(
@@ -281,7 +283,9 @@ interface Returned {
   to: string
 }
 
-/** Records the decision; the worker carries it out. Custody checks the whitelist and the limits again before it signs. */
+/**
+ * Records the decision; the worker carries it out. Custody checks the whitelist and the limits again before it signs.
+ */
 async function giveBack(sluice: Sluice, id: string, address: string): Promise<Returned> {
   const {db, service} = sluice
   const {rows} = await db.query<{uuid: string; chain: ChainCode; token: string; amount: string | null; units: string}>(

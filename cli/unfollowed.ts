@@ -1,4 +1,5 @@
-// Chains that merchants may use although no process follows them: addresses may be handed out there, and what is paid to them is not seen.
+// Chains that merchants may use although no process follows them: addresses may be handed out there, and what is paid
+// to them is not seen.
 import type pg from 'pg'
 import type {Sluice} from './command.ts'
 

@@ -1,5 +1,6 @@
-// Repeats a report until it is stopped. Promises: on a terminal each report replaces the one before and fits the screen; elsewhere reports
-// follow each other, with --json one line each; Ctrl-C, SIGTERM or a closed pipe ends it, and that is no failure.
+// Repeats a report until it is stopped. Promises: on a terminal each report replaces the one before and fits the
+// screen; elsewhere reports follow each other, with --json one line each; Ctrl-C, SIGTERM or a closed pipe ends it, and
+// that is no failure.
 import {setTimeout as sleep} from 'node:timers/promises'
 import {terminalSize} from './fit.ts'
 import {type Report, show} from './output.ts'

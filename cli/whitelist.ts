@@ -1,5 +1,5 @@
-// sluice whitelist: where money may go. Custody signs a payout only to an address on its merchant's list, and a withdrawal only to an
-// address on the operator's list.
+// sluice whitelist: where money may go. Custody signs a payout only to an address on its merchant's list, and a
+// withdrawal only to an address on the operator's list.
 import type {Command} from 'commander'
 import type pg from 'pg'
 import {PermanentError} from '../base/errors.ts'
@@ -156,7 +156,10 @@ async function ownerOf(
   return {id, publicId, name: prefix}
 }
 
-/** Throws unless withdrawals may go to this address now. Custody checks, too, but after the nonce is taken: its refusal blocks later transactions. */
+/**
+ * Throws unless withdrawals may go to this address now. Custody checks, too, but after the nonce is taken: its refusal
+ * blocks later transactions.
+ */
 export async function requireWhitelisted(db: pg.Client, chain: string, address: string): Promise<void> {
   const {rows} = await db.query<{active_at: Date; waits: boolean}>(
     `select active_at, active_at > clock_timestamp() as waits from custody.whitelist

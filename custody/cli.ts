@@ -1,6 +1,6 @@
-// sluice custody: the seed and the journal, for operators. It is a separate program (cli/custody.ts starts it), because no other code may touch
-// keys. Promises: it prints no secret, except the phrase with --show-phrase. Exit code 0 means that all is well, 1 that it is not, 2 that the
-// command line was wrong.
+// sluice custody: the seed and the journal, for operators. It is a separate program (cli/custody.ts starts it), because
+// no other code may touch keys. Promises: it prints no secret, except the phrase with --show-phrase. Exit code 0 means
+// that all is well, 1 that it is not, 2 that the command line was wrong.
 import {existsSync, readFileSync} from 'node:fs'
 import path from 'node:path'
 import {Command, CommanderError} from 'commander'
@@ -232,7 +232,10 @@ async function init({showPhrase, fromPhrase}: {showPhrase?: boolean; fromPhrase?
   )
 }
 
-/** Whether the addresses of a family are sure: where they differ by network, one without a node may be a local chain with a network of its own. */
+/**
+ * Whether the addresses of a family are sure: where they differ by network, one without a node may be a local chain
+ * with a network of its own.
+ */
 async function isNetworkKnown(settings: Settings, family: Family): Promise<boolean> {
   if (!familyOf({family}).otherNetwork || !settings.devnet) return true
   const followed = (await findService(settings))?.chains ?? {}
@@ -241,7 +244,10 @@ async function isNetworkKnown(settings: Settings, family: Family): Promise<boole
   )
 }
 
-/** The seed of words that somebody enters. Nothing is written if the addresses of the database, where there is one, are others. */
+/**
+ * The seed of words that somebody enters. Nothing is written if the addresses of the database, where there is one, are
+ * others.
+ */
 async function enterSeed(settings: Settings, passphrase: string, file: string | undefined): Promise<string> {
   const {home} = settings
   const before = await readSeed(home, passphrase)
@@ -326,7 +332,9 @@ function readPassphrase(file: string): string {
   return passphrase
 }
 
-/** The settings of the service that runs here: a local chain has a network of its own, and addresses differ by network. */
+/**
+ * The settings of the service that runs here: a local chain has a network of its own, and addresses differ by network.
+ */
 async function settingsOfService(): Promise<Settings> {
   const settings = readSettings()
   const followed = (await findService(settings))?.chains ?? {}

@@ -1,6 +1,7 @@
-// Custody's work, one turn at a time: judge (judge/judge.ts), sign (family.ts), write the journal (journal/journal.ts), and only then respond. Promises: signed bytes
-// in a response are in the journal, in the database and on disk. Every refusal is a row of custody.refusal and a log line. A failed turn
-// returns nothing, and the request can be repeated safely.
+// Custody's work, one turn at a time: judge (judge/judge.ts), sign (family.ts), write the journal (journal/journal.ts),
+// and only then respond. Promises: signed bytes in a response are in the journal, in the database and on disk. Every
+// refusal is a row of custody.refusal and a log line. A failed turn returns nothing, and the request can be repeated
+// safely.
 import type pg from 'pg'
 import type {Logger} from '../base/log.ts'
 import {step} from '../base/step.ts'
@@ -21,7 +22,10 @@ import type {KeyStore} from './keys/key-store.ts'
 import {refusals, signatures} from './metrics.ts'
 import type {Asked} from './requests.ts'
 
-/** How long a turn waits, in all, for outgoing payments that others are changing. Others may be waiting for what it has locked. */
+/**
+ * How long a turn waits, in all, for outgoing payments that others are changing. Others may be waiting for what it has
+ * locked.
+ */
 const lockWaitMs = 500
 
 /** The result of an intent. Without a draft, nothing new was signed. */
@@ -53,7 +57,10 @@ export class Custody {
     this.#log = log
   }
 
-  /** Runs `work` after all earlier requests are done: only one at a time may use the connection and the end of the journal. */
+  /**
+   * Runs `work` after all earlier requests are done: only one at a time may use the connection and the end of the
+   * journal.
+   */
   inTurn<T>(work: () => Promise<T>): Promise<T> {
     const mine = this.#turn.then(work, work)
     this.#turn = mine

@@ -1,4 +1,5 @@
-// The custody code of each family of chains. Without an entry here for each family of the registry, the code does not compile.
+// The custody code of each family of chains. Without an entry here for each family of the registry, the code does not
+// compile.
 import type {SettingsOf} from '../chains/families.ts'
 import {chains, type Family} from '../chains/registry.ts'
 import {bitcoin} from './bitcoin/family.ts'

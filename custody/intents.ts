@@ -1,4 +1,5 @@
-// What the intents of all families share, and custody's responses. Each family's intents are in its folder. docs/custody.md explains them.
+// What the intents of all families share, and custody's responses. Each family's intents are in its folder.
+// docs/custody.md explains them.
 import {z} from 'zod'
 import type {RefusalCode} from '../base/reasons.ts'
 import {type ChainCode, chainCodes, chains, type Family} from '../chains/registry.ts'

@@ -1,5 +1,6 @@
-// Ending an outgoing payment and signing for it exclude each other (custody.lock_outgoing_payment): a real custody, asked over its socket, while
-// others hold or change the rows. test/faults/custody-lock.test.ts has what happens when custody is stopped while it holds them.
+// Ending an outgoing payment and signing for it exclude each other (custody.lock_outgoing_payment): a real custody,
+// asked over its socket, while others hold or change the rows. test/faults/custody-lock.test.ts has what happens when
+// custody is stopped while it holds them.
 import {randomUUID} from 'node:crypto'
 import {setTimeout as sleep} from 'node:timers/promises'
 import pg from 'pg'
@@ -11,7 +12,10 @@ import type {WrittenWorld} from '../test/support/written-world.ts'
 
 type Intent = Record<string, unknown>
 
-/** An intent that custody signs, the id of its outgoing payment, and a change of that payment after which nothing may be signed. */
+/**
+ * An intent that custody signs, the id of its outgoing payment, and a change of that payment after which nothing may be
+ * signed.
+ */
 interface Case {
   name: string
   make(): Promise<{world: WrittenWorld; intent: Intent; id: string; end: string}>

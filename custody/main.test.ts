@@ -1,4 +1,5 @@
-// Custody as a process, on a real database: what it creates at its start, how it fills the pool, and when it refuses to run.
+// Custody as a process, on a real database: what it creates at its start, how it fills the pool, and when it refuses to
+// run.
 import {once} from 'node:events'
 import {existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync} from 'node:fs'
 import {tmpdir} from 'node:os'

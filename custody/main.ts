@@ -1,7 +1,9 @@
-// Custody as a process. Promises: it reports ready once it takes requests and addresses are free, or once another custody does so. It refuses to
-// run with a seed that did not make the database's addresses, and never makes a new seed for a database with addresses. With an older copy of the
-// database, or a journal that may lack entries, it hands out nothing before it has retired the addresses that may have been handed out since. While the
-// database is away at its start, it waits. It ends with exit code 70 when it loses the database, also because it was stopped while it held locks.
+// Custody as a process. Promises: it reports ready once it takes requests and addresses are free, or once another
+// custody does so. It refuses to run with a seed that did not make the database's addresses, and never makes a new seed
+// for a database with addresses. With an older copy of the database, or a journal that may lack entries, it hands out
+// nothing before it has retired the addresses that may have been handed out since. While the database is away at its
+// start, it waits. It ends with exit code 70 when it loses the database, also because it was stopped while it held
+// locks.
 import {existsSync} from 'node:fs'
 import path from 'node:path'
 import {setTimeout as sleep} from 'node:timers/promises'
@@ -55,9 +57,10 @@ import {openSocket} from './server.ts'
 
 const checkIntervalMs = 1000
 /**
- * Custody holds locks from judging an outgoing payment to the journal's commit. If it is stopped meanwhile, what ends that payment waits: the indexer,
- * or an operator's cancel. After this time Postgres ends the connection. Nothing is in the journal then, and custody ends. Signing the largest
- * transaction takes about a second; what waits gives up after half a minute.
+ * Custody holds locks from judging an outgoing payment to the journal's commit. If it is stopped meanwhile, what ends
+ * that payment waits: the indexer, or an operator's cancel. After this time Postgres ends the connection. Nothing is in
+ * the journal then, and custody ends. Signing the largest transaction takes about a second; what waits gives up after
+ * half a minute.
  */
 const idleInTransactionMs = 10_000
 
@@ -135,7 +138,10 @@ async function main(ends: Ends): Promise<never> {
   })
 }
 
-/** The connection that custody works with, whose statements may wait for others, and one beside it that notices when the database is away. */
+/**
+ * The connection that custody works with, whose statements may wait for others, and one beside it that notices when the
+ * database is away.
+ */
 async function connect(url: string, {outage, lose}: Ends): Promise<pg.Client> {
   await holdConnection({url, name: 'sluice-custody-watch', outage, onLost: lose})
   const client = lockConnection(url, 'sluice-custody', {idle_in_transaction_session_timeout: idleInTransactionMs})

@@ -1,6 +1,7 @@
-// The addresses of the seed in custody.address, for each family of chains: the treasury, and free deposit addresses. Promises: each address is what this
-// seed derives at its index, and indexes have no gaps but those that giveUpUnsure leaves. Every fill is in the journal, so an older copy of the database is
-// noticed: addresses that it would hand out a second time are retired before anything is handed out. One process fills at a time.
+// The addresses of the seed in custody.address, for each family of chains: the treasury, and free deposit addresses.
+// Promises: each address is what this seed derives at its index, and indexes have no gaps but those that giveUpUnsure
+// leaves. Every fill is in the journal, so an older copy of the database is noticed: addresses that it would hand out a
+// second time are retired before anything is handed out. One process fills at a time.
 import {randomInt} from 'node:crypto'
 import type pg from 'pg'
 import {PermanentError} from '../base/errors.ts'
@@ -17,7 +18,10 @@ export const channel = 'address_pool_low'
 export const poolStream = (family: Family) => `pool:${family}`
 /** Nobody hands out so many addresses between two copies of the database. */
 const indexesSkipped = 100_000
-/** A place for the next addresses: after a second loss, the same copy must not lead to those that were handed out after the first. Indexes go up to 2^31. */
+/**
+ * A place for the next addresses: after a second loss, the same copy must not lead to those that were handed out after
+ * the first. Indexes go up to 2^31.
+ */
 const farthestPlace = 2 ** 30
 /** Addresses per INSERT: the first batch can be handed out while the rest is derived. */
 const batch = 100
@@ -34,7 +38,10 @@ export async function hasAddresses(client: pg.Client): Promise<boolean> {
   return rowCount !== 0
 }
 
-/** Throws PermanentError if the treasury, or the lowest or highest deposit address in the database, is of another seed or network. */
+/**
+ * Throws PermanentError if the treasury, or the lowest or highest deposit address in the database, is of another seed
+ * or network.
+ */
 export async function checkPool(client: pg.Client, derive: Derive, family: Family): Promise<void> {
   const {rows} = await client.query<{address: string; purpose: KeyPath['purpose']; index: string}>(
     `select address, purpose, derivation_index as index from custody.address p
@@ -56,9 +63,10 @@ export async function checkPool(client: pg.Client, derive: Derive, family: Famil
 }
 
 /**
- * Inserts the treasury of each family, and has it watched on each chain of the family. `isNewSeed`: nothing was ever paid to an address of the
- * seed. If that is not known and the database has no treasury yet, or if it has addresses of the family already, the treasury's created_at is
- * -infinity: the time at which the first address was handed out is unknown then (chain.first_address_at).
+ * Inserts the treasury of each family, and has it watched on each chain of the family. `isNewSeed`: nothing was ever
+ * paid to an address of the seed. If that is not known and the database has no treasury yet, or if it has addresses of
+ * the family already, the treasury's created_at is -infinity: the time at which the first address was handed out is
+ * unknown then (chain.first_address_at).
  */
 export async function openTreasuries(
   client: pg.Client,
@@ -85,9 +93,10 @@ export async function openTreasuries(
 }
 
 /**
- * If the file has fills that the database lacks, the database is an older copy, and its free addresses may have been handed out since. So they
- * are retired, all indexes that the file has filled are inserted as retired, and the missing entries are added to the journal. Resolves to the number
- * of retired addresses, or undefined if the database is no older copy. Comes before giveUpUnsure, which begins behind what is known.
+ * If the file has fills that the database lacks, the database is an older copy, and its free addresses may have been
+ * handed out since. So they are retired, all indexes that the file has filled are inserted as retired, and the missing
+ * entries are added to the journal. Resolves to the number of retired addresses, or undefined if the database is no
+ * older copy. Comes before giveUpUnsure, which begins behind what is known.
  */
 export async function recoverPool(
   client: pg.Client,
@@ -124,9 +133,11 @@ export async function recoverPool(
 }
 
 /**
- * If the journal may lack entries, nobody knows which addresses were handed out since the database was copied: the free ones in their order, and then those
- * that were made meanwhile. So the free ones are retired, and the next indexes are skipped, to a place at random: the last of them is inserted as retired,
- * and all others follow it. Resolves to the number of retired addresses, or undefined if nothing is unsure. Once for each time that the journal is found incomplete.
+ * If the journal may lack entries, nobody knows which addresses were handed out since the database was copied: the free
+ * ones in their order, and then those that were made meanwhile. So the free ones are retired, and the next indexes are
+ * skipped, to a place at random: the last of them is inserted as retired, and all others follow it. Resolves to the
+ * number of retired addresses, or undefined if nothing is unsure. Once for each time that the journal is found
+ * incomplete.
  */
 export async function giveUpUnsure(client: pg.Client, derive: Derive, family: Family): Promise<number | undefined> {
   const {rows} = await client.query<{unsure: boolean}>('select custody.is_pool_unsure($1) as unsure', [family])
@@ -150,8 +161,8 @@ async function retireFree(client: pg.Client, family: Family): Promise<number> {
 }
 
 /**
- * How many addresses of a family to keep free: a given number, and at least as many as were taken in the busiest minute since the start, so that the
- * pool lasts for a minute without custody.
+ * How many addresses of a family to keep free: a given number, and at least as many as were taken in the busiest minute
+ * since the start, so that the pool lasts for a minute without custody.
  */
 export class Supply {
   size: number
@@ -179,7 +190,10 @@ export class Supply {
   }
 }
 
-/** Adds addresses until the supply is there; none while its stream of the journal is blocked. Resolves to the number of added addresses. */
+/**
+ * Adds addresses until the supply is there; none while its stream of the journal is blocked. Resolves to the number of
+ * added addresses.
+ */
 export async function fillPool(
   client: pg.Client,
   derive: Derive,

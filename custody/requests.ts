@@ -1,4 +1,5 @@
-// The requests that the socket takes: intents of every family, distinguished by name. Two families must not use the same name.
+// The requests that the socket takes: intents of every family, distinguished by name. Two families must not use the
+// same name.
 import {z} from 'zod'
 import type {Family} from '../chains/registry.ts'
 import {families, familyNames} from './families.ts'

@@ -1,6 +1,7 @@
-// Custody's socket: HTTP on a unix socket in $SLUICE_HOME/run, for processes that can read the token beside it. Promises: only the owner of the
-// directory can use socket and token, and its group if the directory's mode lets the group in. Each start makes a new token. A request without
-// the token is refused before its body is read. A request with an unknown intent is refused as a whole.
+// Custody's socket: HTTP on a unix socket in $SLUICE_HOME/run, for processes that can read the token beside it.
+// Promises: only the owner of the directory can use socket and token, and its group if the directory's mode lets the
+// group in. Each start makes a new token. A request without the token is refused before its body is read. A request
+// with an unknown intent is refused as a whole.
 import {randomBytes, timingSafeEqual} from 'node:crypto'
 import {chmodSync, mkdirSync, rmSync, statSync} from 'node:fs'
 import path from 'node:path'

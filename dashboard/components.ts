@@ -1,4 +1,5 @@
-// Parts that pages of both processes share. Promises: a status is a word with a tone, never a colour alone; a time is in UTC.
+// Parts that pages of both processes share. Promises: a status is a word with a tone, never a colour alone; a time is
+// in UTC.
 import {randomUUID} from 'node:crypto'
 import {type Html, html, type Part} from '../base/html.ts'
 
@@ -127,8 +128,8 @@ interface Table {
 }
 
 /**
- * A row is a card where the page is narrow. Its first cell names it, and its link opens it. The roles repeat what the elements are: browsers forget that when
- * a style displays them as something else.
+ * A row is a card where the page is narrow. Its first cell names it, and its link opens it. The roles repeat what the
+ * elements are: browsers forget that when a style displays them as something else.
  */
 export function table({caption, columns, rows, empty}: Table): Html {
   if (rows.length === 0) return html`<div class="empty">${empty}</div>`

@@ -1,5 +1,6 @@
-// The frame of every page, of both processes. Promises: no inline code and nothing from elsewhere, so the strictest Content-Security-Policy holds; a
-// page works without JavaScript: the menus of narrow pages are popovers, which need none.
+// The frame of every page, of both processes. Promises: no inline code and nothing from elsewhere, so the strictest
+// Content-Security-Policy holds; a page works without JavaScript: the menus of narrow pages are popovers, which need
+// none.
 
 import {type Html, html, type Part} from '../base/html.ts'
 import {apiDocs, signOut} from './components.ts'

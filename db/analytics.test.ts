@@ -1,5 +1,5 @@
-// What analysts read that is stored: reorganisations, noted one by one, and the materialised views, refreshed in turn. Each view shows one
-// moment, and does not depend on the others.
+// What analysts read that is stored: reorganisations, noted one by one, and the materialised views, refreshed in turn.
+// Each view shows one moment, and does not depend on the others.
 import {afterEach, beforeEach, expect, test} from 'vitest'
 import {ChainWriter} from '../test/support/chain-writer.ts'
 import {type TestDatabase, testDatabase} from '../test/support/database.ts'

@@ -1,6 +1,6 @@
-// What becomes of each transaction that custody signed (app.attempt_fate), and which transactions decide about an outgoing payment
-// (app.outgoing_confirmed_tx). The first is asked before each signature (its plan there: custody/judge/attempts.test.ts), the second at each COMMIT of
-// an indexer, so their plans are tested, too.
+// What becomes of each transaction that custody signed (app.attempt_fate), and which transactions decide about an
+// outgoing payment (app.outgoing_confirmed_tx). The first is asked before each signature (its plan there:
+// custody/judge/attempts.test.ts), the second at each COMMIT of an indexer, so their plans are tested, too.
 import {randomUUID} from 'node:crypto'
 import type pg from 'pg'
 import {afterAll, beforeAll, describe, expect, test} from 'vitest'

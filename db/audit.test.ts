@@ -1,5 +1,5 @@
-// The stored audits and what follows from them: when the next one is due, which incidents open, stay silent and heal; what takes too long; and
-// how long a treasury can pay network fees.
+// The stored audits and what follows from them: when the next one is due, which incidents open, stay silent and heal;
+// what takes too long; and how long a treasury can pay network fees.
 import {afterAll, beforeAll, beforeEach, describe, expect, test} from 'vitest'
 import {ChainWriter} from '../test/support/chain-writer.ts'
 import {type TestDatabase, testDatabase} from '../test/support/database.ts'

@@ -1,4 +1,5 @@
-// Balances and amounts: exact at every moment, while workers fold them and deposits become final, and exact to the last digit.
+// Balances and amounts: exact at every moment, while workers fold them and deposits become final, and exact to the last
+// digit.
 import fc from 'fast-check'
 import {afterAll, beforeAll, expect, test} from 'vitest'
 import {ChainWriter} from '../test/support/chain-writer.ts'

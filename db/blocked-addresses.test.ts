@@ -1,4 +1,5 @@
-// Addresses that the chain does not let a token leave. The minimum for a sweep is 100. The books are checked after every test.
+// Addresses that the chain does not let a token leave. The minimum for a sweep is 100. The books are checked after
+// every test.
 import {afterAll, afterEach, beforeAll, expect, test} from 'vitest'
 import {assertBooks} from '../test/support/books.ts'
 import {Money} from '../test/support/money.ts'

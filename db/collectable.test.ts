@@ -1,5 +1,6 @@
-// What a payout can collect: final deposits on addresses that are worth a sweep. The rest is held back: it is in the balance, but in no payout. The
-// minimum is 100 of a token that the treasury sweeps, and of the coin, whose sweeps cost 10. The books are checked after every test.
+// What a payout can collect: final deposits on addresses that are worth a sweep. The rest is held back: it is in the
+// balance, but in no payout. The minimum is 100 of a token that the treasury sweeps, and of the coin, whose sweeps cost
+// 10. The books are checked after every test.
 import {afterAll, afterEach, beforeAll, beforeEach, describe, expect, test} from 'vitest'
 import {assertBooks} from '../test/support/books.ts'
 import {Money} from '../test/support/money.ts'

@@ -1,5 +1,6 @@
-// Deriving deposits, against a model: whatever an indexer writes in one transaction (blocks dropped, replaced, re-included, read again, finality
-// moved), deposits, events, balances and incidents are exactly what the chain implies, after every commit.
+// Deriving deposits, against a model: whatever an indexer writes in one transaction (blocks dropped, replaced,
+// re-included, read again, finality moved), deposits, events, balances and incidents are exactly what the chain
+// implies, after every commit.
 
 import {createHash} from 'node:crypto'
 import fc from 'fast-check'
@@ -37,7 +38,10 @@ interface Row {
 /** What the database must hold, derived from the blocks alone. */
 class Model {
   readonly deposits = new Map<string, Row>()
-  /** Transfers that a rewind removed and that were not read again yet, by transaction: their block, and the height at which they are given up. */
+  /**
+   * Transfers that a rewind removed and that were not read again yet, by transaction: their block, and the height at
+   * which they are given up.
+   */
   readonly #awaited = new Map<string, {height: number; until: number}>()
 
   /** The blocks above a height are to be read again. */

@@ -1,5 +1,6 @@
-// Payments whose transactions expire: what is stored of them (app.store_signed), and what follows when custody signs no other (app.expire_payment).
-// The tests make Ethereum's transactions expire by height and by time, so that these tests need no chain that does.
+// Payments whose transactions expire: what is stored of them (app.store_signed), and what follows when custody signs no
+// other (app.expire_payment). The tests make Ethereum's transactions expire by height and by time, so that these tests
+// need no chain that does.
 import {setTimeout} from 'node:timers/promises'
 import {afterAll, afterEach, beforeAll, expect, test} from 'vitest'
 import {assertBooks} from '../test/support/books.ts'
@@ -161,7 +162,10 @@ test('a payment with a nonce is not given up: a cancel uses the nonce up', async
   expect(await expire(id)).toBe(true)
 })
 
-/** Ends a cancelled payment while somebody else has begun a transaction with these statements, which commits a moment later. */
+/**
+ * Ends a cancelled payment while somebody else has begun a transaction with these statements, which commits a moment
+ * later.
+ */
 async function endDuring(
   id: string,
   statements: string,

@@ -1,5 +1,5 @@
-// Each kind of incident has a way out that is written down once, and nothing else resolves it. The functions accept and refuse what
-// app.incident_kind says, and docs/operations.md says the same.
+// Each kind of incident has a way out that is written down once, and nothing else resolves it. The functions accept and
+// refuse what app.incident_kind says, and docs/operations.md says the same.
 import {readFileSync} from 'node:fs'
 import {afterAll, beforeAll, expect, test} from 'vitest'
 import {ChainWriter} from '../test/support/chain-writer.ts'

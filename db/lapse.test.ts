@@ -1,5 +1,6 @@
-// Transactions that expire (chain.lapse, app.attempt_fate): what proves that one can never pay, what takes the proof back, and what follows for its
-// payment. The tests make Ethereum's transactions expire by height and by time, so that these tests need no chain that does.
+// Transactions that expire (chain.lapse, app.attempt_fate): what proves that one can never pay, what takes the proof
+// back, and what follows for its payment. The tests make Ethereum's transactions expire by height and by time, so that
+// these tests need no chain that does.
 import {randomUUID} from 'node:crypto'
 import {setTimeout} from 'node:timers/promises'
 import {afterAll, afterEach, beforeAll, beforeEach, describe, expect, test} from 'vitest'

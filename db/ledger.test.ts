@@ -1,5 +1,6 @@
-// What follows when a transaction of ours is final: the ledger, the owners of the treasury's money, and payouts whose final transaction the chain
-// takes back. The tests use the role of the worker, and write the chain themselves; the books are checked after every test.
+// What follows when a transaction of ours is final: the ledger, the owners of the treasury's money, and payouts whose
+// final transaction the chain takes back. The tests use the role of the worker, and write the chain themselves; the
+// books are checked after every test.
 import {afterAll, afterEach, beforeAll, beforeEach, describe, expect, test} from 'vitest'
 import {assertBooks} from '../test/support/books.ts'
 import {gasAt, type Mined, Money} from '../test/support/money.ts'

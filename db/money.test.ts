@@ -1,6 +1,7 @@
-// Everything that moves money, in any order: deposits, reorganisations, claims, allocation, sweeps, payments with every outcome, failures,
-// cancels, withdrawals, and an operator's decisions about final deposits that are gone. After every step the books are right, and ledger and
-// chain agree about each address. MONEY_STEPS=5000 takes more steps than the quick suite.
+// Everything that moves money, in any order: deposits, reorganisations, claims, allocation, sweeps, payments with every
+// outcome, failures, cancels, withdrawals, and an operator's decisions about final deposits that are gone. After every
+// step the books are right, and ledger and chain agree about each address. MONEY_STEPS=5000 takes more steps than the
+// quick suite.
 import fc from 'fast-check'
 import {parseUnits} from 'viem'
 import {afterAll, beforeAll, expect, test} from 'vitest'
@@ -272,8 +273,9 @@ class World {
   }
 
   /**
-   * No payout has claimed what is held back. What was collectable stays so, and what has become so was worth a sweep, or was swept: its address has
-   * received the minimum (with what was lost since), or been swept. (The books have the reverse.) Only on a blocked address is held back again what is still there, claimed or not.
+   * No payout has claimed what is held back. What was collectable stays so, and what has become so was worth a sweep,
+   * or was swept: its address has received the minimum (with what was lost since), or been swept. (The books have the
+   * reverse.) Only on a blocked address is held back again what is still there, claimed or not.
    */
   async checkCollectable(): Promise<void> {
     const rows = await money.db.rows<{
@@ -301,7 +303,10 @@ class World {
     }
   }
 
-  /** As merchants read it, page by page, what a payout is made of adds up to its gross; of one that still collects there is no list, not even a part. */
+  /**
+   * As merchants read it, page by page, what a payout is made of adds up to its gross; of one that still collects there
+   * is no list, not even a part.
+   */
   async checkParts(): Promise<void> {
     const payouts = await money.db.rows<{
       id: string

@@ -1,5 +1,5 @@
-// Outputs, and the transactions that spend them: what is reserved, paid, swept and returned as change. Each step runs with the role of its
-// process; a ChainWriter is the chain. After each step the books must balance.
+// Outputs, and the transactions that spend them: what is reserved, paid, swept and returned as change. Each step runs
+// with the role of its process; a ChainWriter is the chain. After each step the books must balance.
 import fc from 'fast-check'
 import pg from 'pg'
 import {afterAll, beforeAll, describe, expect, test} from 'vitest'
@@ -154,7 +154,10 @@ class Coins {
     return outgoingPayment!.id
   }
 
-  /** Signs and stores the next attempt of an outgoing payment; resolves to its txid, or to nothing if it came too late, or its inputs hold too little. */
+  /**
+   * Signs and stores the next attempt of an outgoing payment; resolves to its txid, or to nothing if it came too late,
+   * or its inputs hold too little.
+   */
   async attempt(
     outgoingPayment: string,
     fee: bigint,

@@ -1,6 +1,6 @@
-// Payment requests against a model that was written without reading the SQL. Payers, the chain, operators, merchants and the clock act in any
-// order. After every commit the state of every request follows from its payments, the balance is what was received, and there is no event about
-// it. LIFE_STEPS=20000 takes more steps than the quick suite.
+// Payment requests against a model that was written without reading the SQL. Payers, the chain, operators, merchants
+// and the clock act in any order. After every commit the state of every request follows from its payments, the balance
+// is what was received, and there is no event about it. LIFE_STEPS=20000 takes more steps than the quick suite.
 import fc from 'fast-check'
 import {afterAll, beforeAll, expect, test} from 'vitest'
 import {assertBooks} from '../test/support/books.ts'

@@ -1,5 +1,5 @@
-// Payment requests and their receipts, with the roles of the API and the worker and a chain that the test writes. The books are checked after
-// every test.
+// Payment requests and their receipts, with the roles of the API and the worker and a chain that the test writes. The
+// books are checked after every test.
 import {afterAll, afterEach, beforeAll, beforeEach, describe, expect, test} from 'vitest'
 import {assertBooks} from '../test/support/books.ts'
 import {ChainWriter} from '../test/support/chain-writer.ts'

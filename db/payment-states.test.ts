@@ -1,6 +1,6 @@
-// Every state that a payment request can be in: all combinations of tolerance, time, and of two payments, in the database and in a model that was written
-// without reading the SQL. A status follows from these alone, so that all orders in which they come about end in one of them (payment-life.property.test.ts
-// takes such orders).
+// Every state that a payment request can be in: all combinations of tolerance, time, and of two payments, in the
+// database and in a model that was written without reading the SQL. A status follows from these alone, so that all
+// orders in which they come about end in one of them (payment-life.property.test.ts takes such orders).
 import {afterAll, beforeAll, expect, test} from 'vitest'
 import {type TestDatabase, testDatabase} from '../test/support/database.ts'
 import {makeMerchant} from '../test/support/people.ts'
@@ -8,7 +8,10 @@ import {makeMerchant} from '../test/support/people.ts'
 const amount = 100
 const smallest = 10
 const tolerances = [0, 5, 20]
-/** Of the request: it goes on, has expired an hour or three hours ago, or was cancelled an hour ago. Late is what no block has two hours later. */
+/**
+ * Of the request: it goes on, has expired an hour or three hours ago, or was cancelled an hour ago. Late is what no
+ * block has two hours later.
+ */
 const ends = ['none', '1 hour', '3 hours', 'cancelled'] as const
 const amounts = [3, 9, 10, 79, 80, 90, 95, 98, 99, 100, 107]
 /** Seen before the end or after it; in a block before, within two hours, later, or in none; pending or final. */

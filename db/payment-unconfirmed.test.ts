@@ -1,5 +1,5 @@
-// Payment requests that are paid in bitcoin: payments that are in no block yet, payments that were read late, and payments that were read again
-// from another source.
+// Payment requests that are paid in bitcoin: payments that are in no block yet, payments that were read late, and
+// payments that were read again from another source.
 import pg from 'pg'
 import {afterAll, beforeAll, beforeEach, expect, test} from 'vitest'
 import {ChainWriter} from '../test/support/chain-writer.ts'

@@ -1,5 +1,6 @@
-// Claims: a payout takes the whole balance of one moment, once, and gives it back when it fails, whatever is claimed, allocated, deposited or
-// cancelled meanwhile. The tests use the roles of the API and the worker; the books are checked after every test.
+// Claims: a payout takes the whole balance of one moment, once, and gives it back when it fails, whatever is claimed,
+// allocated, deposited or cancelled meanwhile. The tests use the roles of the API and the worker; the books are checked
+// after every test.
 import {afterAll, afterEach, beforeAll, describe, expect, test} from 'vitest'
 import {assertBooks} from '../test/support/books.ts'
 import {Money} from '../test/support/money.ts'

@@ -1,5 +1,5 @@
-// What each role may do: statements of its own work, which succeed, and statements of others' work, which are refused, on the real roles;
-// and rules over all tables at once, so that a new table or grant cannot slip past them.
+// What each role may do: statements of its own work, which succeed, and statements of others' work, which are refused,
+// on the real roles; and rules over all tables at once, so that a new table or grant cannot slip past them.
 import {execFile} from 'node:child_process'
 import {fileURLToPath} from 'node:url'
 import {promisify} from 'node:util'
@@ -38,8 +38,8 @@ afterAll(async () => {
 })
 
 /**
- * The statements that the role is allowed to run; their changes are undone. Read-only mode is lifted first: the test is about the role's
- * rights, not its settings.
+ * The statements that the role is allowed to run; their changes are undone. Read-only mode is lifted first: the test is
+ * about the role's rights, not its settings.
  */
 async function allowed(role: Role, statements: string[]): Promise<string[]> {
   const client = clients.get(role)!

@@ -1,5 +1,5 @@
-// Payouts that an older copy of the database has forgotten and that custody's journal brings back. Their deposits are allocated only if there is
-// exactly one solution; no balance depends on it. Every test ends with books that agree.
+// Payouts that an older copy of the database has forgotten and that custody's journal brings back. Their deposits are
+// allocated only if there is exactly one solution; no balance depends on it. Every test ends with books that agree.
 import {afterAll, afterEach, beforeAll, describe, expect, test} from 'vitest'
 import {assertBooks} from '../test/support/books.ts'
 import {Money} from '../test/support/money.ts'
@@ -21,8 +21,8 @@ interface Recovered {
 }
 
 /**
- * sluice custody reconcile, for payouts of these gross amounts, in the order in which they were signed. They were claimed so much later than now:
- * what the test has the chain read again afterwards came before them.
+ * sluice custody reconcile, for payouts of these gross amounts, in the order in which they were signed. They were
+ * claimed so much later than now: what the test has the chain read again afterwards came before them.
  */
 async function recover(user: TestUser, grosses: number[], claimed = '1 hour'): Promise<Recovered[]> {
   const [{signed, nonce}] = (await money.db.rows(

@@ -3249,7 +3249,8 @@ CREATE OR REPLACE FUNCTION app.after_restore()
  LANGUAGE sql
  SET search_path TO 'pg_catalog'
 AS $function$
-  -- Far more than were ever given in the time between two backups. Gaps are allowed, and JSON's numbers are exact up to 9 * 10^15.
+  -- Far more than were ever given in the time between two backups. Gaps are allowed, and JSON's numbers are exact up to
+  -- 9 * 10^15.
   select setval('app.event_sequence', nextval('app.event_sequence') + 1000000000)
 $function$;
 
@@ -4850,8 +4851,8 @@ declare
 begin
   select * into p from app.payout o where o.id = of_payout and o.status in ('pending', 'sweeping', 'swept') for update;
   if p.id is null then return false; end if;
-  -- Without a payment it has nothing in the treasury, and none begins while its row is locked: whoever cancels it, and leaves the transaction open,
-  -- must not keep others from being paid.
+  -- Without a payment it has nothing in the treasury, and none begins while its row is locked: whoever cancels it, and
+  -- leaves the transaction open, must not keep others from being paid.
   if not app.is_cancellable(p) then perform app.lock_treasury(p.chain); end if;
   select * into s from app.outgoing_payment x where x.payout_id = p.id and x.kind = 'payout' and x.status <> 'final' for update;
   -- Only now, with the lock: custody may have signed while this waited for it.
@@ -10111,7 +10112,8 @@ begin
   perform chain.release_due(new.chain);
   select * into at from chain.cursor c where c.chain = new.chain for update;
   if at.chain is not null then
-    -- The store would also follow a fork below the final block, as far down as it can undo. An operator must decide about that.
+    -- The store would also follow a fork below the final block, as far down as it can undo. An operator must decide
+    -- about that.
     perform from chain.block b where b.chain = new.chain and b.height = at.final_height and b.hash = at.final_hash;
     if not found then
       raise exception '%: its final block % (%) would leave the chain; nothing was written', new.chain, at.final_height, at.final_hash
@@ -11546,7 +11548,8 @@ declare
   treasury text := app.treasury_address(e.stream);
 begin
   if e.kind = 'pay' then p := custody.recover_payout(e); end if;
-  -- A cancel that the copy does not know may have used up the nonce that it has for this payment; it was signed with another one since.
+  -- A cancel that the copy does not know may have used up the nonce that it has for this payment; it was signed with
+  -- another one since.
   update app.outgoing_payment x set nonce = e.nonce
   where x.status = 'allocated' and x.nonce is not null and case e.kind when 'pay' then x.payout_id = p.id and x.kind = 'payout'
     when 'cancel' then false else x.id = e.subject_id end;

@@ -1,4 +1,5 @@
-// The schema after all migrations: it equals the snapshot, everything in it has a comment, and its functions are safe to call.
+// The schema after all migrations: it equals the snapshot, everything in it has a comment, and its functions are safe
+// to call.
 import {existsSync, readdirSync, readFileSync} from 'node:fs'
 import pg from 'pg'
 import {afterAll, beforeAll, expect, test} from 'vitest'

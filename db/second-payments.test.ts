@@ -1,5 +1,6 @@
-// Second payments: a transaction of ours that pays although its payment had ended by another one. On Ethereum and Bitcoin no honest chain allows it, so
-// the tests write the blocks. After each step the books must hold, and the ledger must say what the chain holds.
+// Second payments: a transaction of ours that pays although its payment had ended by another one. On Ethereum and
+// Bitcoin no honest chain allows it, so the tests write the blocks. After each step the books must hold, and the ledger
+// must say what the chain holds.
 import fc from 'fast-check'
 import {afterAll, beforeAll, describe, expect, test} from 'vitest'
 import {assertBooks} from '../test/support/books.ts'

@@ -9,7 +9,9 @@ beforeAll(async () => {
 })
 afterAll(() => db.drop())
 
-/** What Unicode calls a control, ignorable or a mark of direction; interlinear annotations, and the blank of Braille. */
+/**
+ * What Unicode calls a control, ignorable or a mark of direction; interlinear annotations, and the blank of Braille.
+ */
 const unseen = /[\p{Cc}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\p{Bidi_Control}\ufff9-\ufffb\u2800]/u
 const joiner = /[\p{Join_Control}\p{Variation_Selector}]/u
 const mongolian = /[\u180b-\u180f]/u // variation selectors of one script: no name needs them to be told apart

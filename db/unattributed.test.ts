@@ -1,5 +1,5 @@
-// Unattributed value, and what an operator decides about it: with the role of the worker and a chain that a test writes; the books are checked after
-// every test.
+// Unattributed value, and what an operator decides about it: with the role of the worker and a chain that a test
+// writes; the books are checked after every test.
 import {afterAll, afterEach, beforeAll, describe, expect, test} from 'vitest'
 import {assertBooks} from '../test/support/books.ts'
 import {ChainWriter} from '../test/support/chain-writer.ts'

@@ -1,4 +1,5 @@
-// Blocks whose transactions have not the root in their header: each is noted once, one incident for the chain counts them, and no lapse rests on one.
+// Blocks whose transactions have not the root in their header: each is noted once, one incident for the chain counts
+// them, and no lapse rests on one.
 import {afterAll, beforeAll, expect, test} from 'vitest'
 import {type TestDatabase, testDatabase} from '../test/support/database.ts'
 

@@ -1,4 +1,5 @@
-// What a payout really waits for, and how long: the innermost reason is shown to everybody, and before its payment a payout ends by itself.
+// What a payout really waits for, and how long: the innermost reason is shown to everybody, and before its payment a
+// payout ends by itself.
 import pg from 'pg'
 import {afterAll, beforeAll, describe, expect, test} from 'vitest'
 import {type ReasonCode, reasonOf, reasons, waitingCodes} from '../base/reasons.ts'

@@ -1,6 +1,6 @@
-// npm run demo: shows the whole service on local chains, with a merchant, deposits, reorganisations, a payment request, payouts and webhooks. Then
-// the service keeps running. With --once it ends instead; with --json the result is one JSON object on the last line of stdout, and the progress is
-// on stderr.
+// npm run demo: shows the whole service on local chains, with a merchant, deposits, reorganisations, a payment request,
+// payouts and webhooks. Then the service keeps running. With --once it ends instead; with --json the result is one JSON
+// object on the last line of stdout, and the progress is on stderr.
 import path from 'node:path'
 import {parseArgs} from 'node:util'
 import {PermanentError} from '../base/errors.ts'

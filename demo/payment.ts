@@ -1,5 +1,6 @@
-// Between deposits and payouts: the shop requests a payment, and a customer, who is no user of it, pays the payment URI. Promises:
-// it ends when GET /payments has the payment. If that takes too long or differs, it throws an error that says what is missing.
+// Between deposits and payouts: the shop requests a payment, and a customer, who is no user of it, pays the payment
+// URI. Promises: it ends when GET /payments has the payment. If that takes too long or differs, it throws an error that
+// says what is missing.
 import {randomBytes} from 'node:crypto'
 import {facts} from '../cli/output.ts'
 import type {PaymentState} from './shop.ts'

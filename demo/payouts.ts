@@ -1,6 +1,7 @@
-// The last part of the story: every balance is paid out to a wallet that the operator has whitelisted, and one more payout goes to an
-// address off the whitelist. Promises: it ends when the payments are final, their webhooks have come and the wallet holds exactly the
-// net amounts, while the last payout still waits. If something is late, it throws an error that says what is missing.
+// The last part of the story: every balance is paid out to a wallet that the operator has whitelisted, and one more
+// payout goes to an address off the whitelist. Promises: it ends when the payments are final, their webhooks have come
+// and the wallet holds exactly the net amounts, while the last payout still waits. If something is late, it throws an
+// error that says what is missing.
 import {formatUnits, parseUnits} from 'viem'
 import {addressLines, type ChainCode, chainCodes, newWallet} from './chains.ts'
 import type {Payout, PayoutStatus} from './shop.ts'

@@ -1,5 +1,5 @@
-// A merchant's webhook receiver, as a merchant would write it: verifies each signature with the standardwebhooks package, responds 204,
-// and handles an event once, however often it is delivered.
+// A merchant's webhook receiver, as a merchant would write it: verifies each signature with the standardwebhooks
+// package, responds 204, and handles an event once, however often it is delivered.
 import {createServer, type IncomingMessage, type Server} from 'node:http'
 import type {AddressInfo} from 'node:net'
 import {Webhook} from 'standardwebhooks'

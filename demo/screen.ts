@@ -1,5 +1,5 @@
-// The screen of the demo: lines that stay, and below them, on a terminal, lines that change in place. Without a terminal the changing lines
-// are not shown; the caller reports changes in lines that stay.
+// The screen of the demo: lines that stay, and below them, on a terminal, lines that change in place. Without a
+// terminal the changing lines are not shown; the caller reports changes in lines that stay.
 import {styleText} from 'node:util'
 
 type Style = 'bold' | 'dim' | 'green' | 'yellow' | 'red'

@@ -1,6 +1,7 @@
-// The first part of the story that the demo plays: deposits of every asset that become final, one that a reorganisation drops, and one that a
-// reorganisation moves into another block. Promises: it ends when every deposit has its expected state and every expected webhook has arrived. If
-// something is late or wrong, it throws an error that says what is missing.
+// The first part of the story that the demo plays: deposits of every asset that become final, one that a reorganisation
+// drops, and one that a reorganisation moves into another block. Promises: it ends when every deposit has its expected
+// state and every expected webhook has arrived. If something is late or wrong, it throws an error that says what is
+// missing.
 import {PermanentError} from '../base/errors.ts'
 import {addressLines, type ChainCode, type Chains} from './chains.ts'
 import type {Receiver} from './receiver.ts'
@@ -77,8 +78,9 @@ export class Story {
   }
 
   /**
-   * A new deposit that a reorganisation can take, with a block on top of it: so one that moves is there again when there are as many new blocks as there were
-   * old ones. Where the machine is so slow that it is nearly final when that is seen, another one is sent: a reorganisation of final blocks halts a chain.
+   * A new deposit that a reorganisation can take, with a block on top of it: so one that moves is there again when
+   * there are as many new blocks as there were old ones. Where the machine is so slow that it is nearly final when that
+   * is seen, another one is sent: a reorganisation of final blocks halts a chain.
    */
   async #shallow(chain: ChainCode, token: string, amount: string): Promise<PlayedDeposit> {
     for (let tries = 0; tries < mostTries; tries++) {
@@ -175,7 +177,9 @@ export class Story {
     )
   }
 
-  /** No event twice, and no deposit.reorged for a deposit that stayed, unless its removal was seen before its return. */
+  /**
+   * No event twice, and no deposit.reorged for a deposit that stayed, unless its removal was seen before its return.
+   */
   #check(dropped: PlayedDeposit): void {
     for (const deposit of this.deposits) {
       const had = this.#cast.receiver.typesOf('txid', deposit.txid)

@@ -1,5 +1,6 @@
-// Waits in the demo. Promises: the condition is polled; what takes long is said while it takes long, and an error says what did not happen in time. The limit
-// is for what never comes: a slow machine takes minutes for what another one does in seconds.
+// Waits in the demo. Promises: the condition is polled; what takes long is said while it takes long, and an error says
+// what did not happen in time. The limit is for what never comes: a slow machine takes minutes for what another one
+// does in seconds.
 import {setTimeout as sleep} from 'node:timers/promises'
 import {PermanentError} from '../base/errors.ts'
 import type {Screen} from './screen.ts'

@@ -1,6 +1,6 @@
-// sluice devnet: pays from the faucet of a local chain, mines, reorganises. `node devnet/cli.ts --help`
-// Promises: with --json exactly one line of JSON on stdout; errors on stderr, with exit code 2 if the command line is wrong, else 1. It finds the
-// chains only by SLUICE_HOME.
+// sluice devnet: pays from the faucet of a local chain, mines, reorganises. `node devnet/cli.ts --help` Promises: with
+// --json exactly one line of JSON on stdout; errors on stderr, with exit code 2 if the command line is wrong, else 1.
+// It finds the chains only by SLUICE_HOME.
 import path from 'node:path'
 import {Command, CommanderError, InvalidArgumentError} from 'commander'
 import {chains, findChain} from '../chains/registry.ts'

@@ -1,5 +1,5 @@
-// The client of a local chain, whatever its family, for the command line, the demo and the tests: pays from the faucet, mines, reorganises.
-// Each family adds what only its chains have.
+// The client of a local chain, whatever its family, for the command line, the demo and the tests: pays from the faucet,
+// mines, reorganises. Each family adds what only its chains have.
 import {setTimeout as sleep} from 'node:timers/promises'
 import {z} from 'zod'
 import {type ChainCode, chainCodes, chain as registered} from '../chains/registry.ts'
@@ -34,7 +34,9 @@ export interface Payment {
 }
 
 export interface ReorgOptions {
-  /** The transactions of the replaced blocks are mined again, each one block later than before; otherwise they are gone. */
+  /**
+   * The transactions of the replaced blocks are mined again, each one block later than before; otherwise they are gone.
+   */
   keepTransactions?: boolean
   /** Another transaction with the inputs of this one, the faucet's, is mined instead. */
   doubleSpend?: string

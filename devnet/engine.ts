@@ -1,5 +1,6 @@
-// Common parts of the engines of all local chains: a child process that executes blocks and has no data that is not in the journal.
-// Promises: it never outlives the next start (its pid is on disk before it runs), nor the process that started it.
+// Common parts of the engines of all local chains: a child process that executes blocks and has no data that is not in
+// the journal. Promises: it never outlives the next start (its pid is on disk before it runs), nor the process that
+// started it.
 import {type ChildProcess, spawn} from 'node:child_process'
 import {once} from 'node:events'
 import {readFile, rm} from 'node:fs/promises'

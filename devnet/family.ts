@@ -12,7 +12,10 @@ export interface DevnetFamily<Client extends LocalClient = LocalClient> {
   blockIntervalMs: number
   /** Connects to a chain by its control_url. Rejects if there is none, or another server. */
   connect(url: string): Promise<Client>
-  /** Opens the journal of a chain, to be served on this node, or on any available one. Rejects with JournalInUse if another process has it. */
+  /**
+   * Opens the journal of a chain, to be served on this node, or on any available one. Rejects with JournalInUse if
+   * another process has it.
+   */
   open(chain: ChainCode, file: string, node?: string): Promise<Opened>
 }
 

@@ -25,7 +25,9 @@ export function parseDevnet(text: string): Devnet {
   return Devnet.parse(JSON.parse(text))
 }
 
-/** The entry of the chain served from this directory, or of one whose process was killed; undefined if there is none. */
+/**
+ * The entry of the chain served from this directory, or of one whose process was killed; undefined if there is none.
+ */
 export function readDevnet(dir: string): Devnet | undefined {
   let text: string
   try {

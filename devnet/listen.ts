@@ -2,7 +2,9 @@
 import {type AddressInfo, createServer, type Server} from 'node:net'
 import type {JournalFile} from './sqlite.ts'
 
-/** Makes a server of a chain listen on its previous port (stored under this name) if that is free. Resolves to the port. */
+/**
+ * Makes a server of a chain listen on its previous port (stored under this name) if that is free. Resolves to the port.
+ */
 export async function listenAgain(journal: JournalFile, name: string, server: Listens): Promise<number> {
   const port = await server.listen(Number(journal.meta(name) ?? Number.NaN) || undefined)
   journal.setMeta(name, String(port))

@@ -1,7 +1,7 @@
 // The process of one local chain: node devnet/main.ts --chain ETH --dir DIR [--block-interval-ms 1000] [--node NODE]
-// Promises: DIR/devnet.json says where the chain is, and is there only while it serves; a second process for the same DIR
-// prints what the first one serves and ends; SIGTERM and SIGINT end it and its engine within 5 s; after any kill -9 the next
-// start continues with exactly the same blocks. With an interval of 0 it mines on request only.
+// Promises: DIR/devnet.json says where the chain is, and is there only while it serves; a second process for the same
+// DIR prints what the first one serves and ends; SIGTERM and SIGINT end it and its engine within 5 s; after any kill -9
+// the next start continues with exactly the same blocks. With an interval of 0 it mines on request only.
 import {mkdirSync, realpathSync, rmSync} from 'node:fs'
 import path from 'node:path'
 import {setTimeout as sleep} from 'node:timers/promises'

@@ -1,5 +1,5 @@
-// The parts of a local chain's JSON-RPC server that all families share: HTTP on a port of 127.0.0.1, control of the chain (devnet_*), and
-// errors. No family serves methods that would change a node without the journal.
+// The parts of a local chain's JSON-RPC server that all families share: HTTP on a port of 127.0.0.1, control of the
+// chain (devnet_*), and errors. No family serves methods that would change a node without the journal.
 import {createServer, type IncomingMessage, type Server, type ServerResponse} from 'node:http'
 import {z} from 'zod'
 import type {Logger} from '../base/log.ts'

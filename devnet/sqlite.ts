@@ -1,5 +1,6 @@
-// The journal file of one chain: SQLite, written with fsync. The data common to all families is here; a family adds its tables, and
-// its columns of blocks. The open file is locked: one process at a time has the chain, and a killed one leaves no lock behind.
+// The journal file of one chain: SQLite, written with fsync. The data common to all families is here; a family adds its
+// tables, and its columns of blocks. The open file is locked: one process at a time has the chain, and a killed one
+// leaves no lock behind.
 import path from 'node:path'
 import {DatabaseSync, type SQLInputValue, type SQLOutputValue, type StatementSync} from 'node:sqlite'
 import {z} from 'zod'
@@ -77,7 +78,10 @@ export class JournalFile {
     return row && HeadRow.parse(row)
   }
 
-  /** The height of the block that stays when the newest `depth` are replaced. Throws RangeError unless 1 <= depth <= height of the head. */
+  /**
+   * The height of the block that stays when the newest `depth` are replaced. Throws RangeError unless 1 <= depth <=
+   * height of the head.
+   */
   below(depth: number): number {
     const height = this.#head?.height ?? 0
     if (depth < 1 || depth > height)

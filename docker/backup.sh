@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Copies what a restore needs into FOLDER/TIME: docker/backup.sh FOLDER [KEPT]. Promises: a folder with a time in its name is whole; the newest KEPT (14) stay.
-# The passphrase is not in it: docs/operations/containers.md.
+# Copies what a restore needs into FOLDER/TIME: docker/backup.sh FOLDER [KEPT]. Promises: a folder with a time in its
+# name is whole; the newest KEPT (14) stay. The passphrase is not in it: docs/operations/containers.md.
 set -euo pipefail
 [[ $# -ge 1 && -d $1 ]] || { echo 'usage: docker/backup.sh FOLDER [KEPT], with a folder that is there' >&2 && exit 2; }
 folder=$(cd "$1" && pwd)
@@ -12,7 +12,8 @@ umask 077
 mkdir "$part"
 trap 'rm -rf "$part"' EXIT
 
-# The database first: the journal then has everything that the dump has. What it has more, sluice custody reconcile imports.
+# The database first: the journal then has everything that the dump has. What it has more, sluice custody reconcile
+# imports.
 docker compose exec -T postgres pg_dump -U sluice -Fc sluice >"$part/sluice.dump"
 docker compose exec -T postgres pg_restore --list <"$part/sluice.dump" >/dev/null # it is whole
 docker compose exec -T custody sluice custody backup --to "/var/lib/sluice/.backup-$name" >/dev/null

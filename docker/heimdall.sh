@@ -1,6 +1,6 @@
 #!/bin/sh
-# Starts heimdall for Amoy. At its first start it makes its home, takes the network's own configuration (with the nodes to begin with) and
-# genesis, which no image carries, and names its neighbours.
+# Starts heimdall for Amoy. At its first start it makes its home, takes the network's own configuration (with the nodes
+# to begin with) and genesis, which no image carries, and names its neighbours.
 set -eu
 version=v0.11.0
 home=/var/lib/heimdall

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Starts java-tron for Nile. At its first start it takes the network's own configuration (with its first block and the nodes to begin with), which the
-# image does not carry, and adds what Sluice needs: what is set last counts.
+# Starts java-tron for Nile. At its first start it takes the network's own configuration (with its first block and the
+# nodes to begin with), which the image does not carry, and adds what Sluice needs: what is set last counts.
 set -eu
 config=/java-tron/output-directory/nile.conf
 source=https://raw.githubusercontent.com/tron-nile-testnet/nile-testnet/master/framework/src/main/resources/config-nile.conf

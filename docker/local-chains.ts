@@ -1,5 +1,6 @@
-// The local test chains, in a container of their own: docker-compose.local.yml. Promises: it says when each is at its port; after a restart each has the
-// same blocks; when one of them ends this process does, and the engine starts it again.
+// The local test chains, in a container of their own: docker-compose.local.yml. Promises: it says when each is at its
+// port; after a restart each has the same blocks; when one of them ends this process does, and the engine starts it
+// again.
 import {connect, createServer} from 'node:net'
 import path from 'node:path'
 import {logger} from '../base/log.ts'
@@ -9,7 +10,10 @@ import {readSettings} from '../chains/settings.ts'
 import {familyOf} from '../devnet/families.ts'
 import {startDevnet} from '../devnet/start.ts'
 
-/** Where the other containers reach each chain: docker/local/ has these URLs. A chain itself listens on 127.0.0.1, on a port that it chooses. */
+/**
+ * Where the other containers reach each chain: docker/local/ has these URLs. A chain itself listens on 127.0.0.1, on a
+ * port that it chooses.
+ */
 const ports: Record<string, number> = {ETH: 8545, POLYGON: 8546, BTC: 50001, TRON: 8090, SOL: 8899}
 
 const log = logger('local-chains')

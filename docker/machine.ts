@@ -1,5 +1,5 @@
-// What is too small on this machine for Sluice and its database, as lines of the log: node docker/machine.ts. It never fails: a service that
-// runs must be able to start again where somebody filled the disk.
+// What is too small on this machine for Sluice and its database, as lines of the log: node docker/machine.ts. It never
+// fails: a service that runs must be able to start again where somebody filled the disk.
 import {statfsSync} from 'node:fs'
 import {availableParallelism, totalmem} from 'node:os'
 import {logger} from '../base/log.ts'

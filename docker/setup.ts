@@ -1,7 +1,9 @@
-// Writes the files that docker-compose.yml mounts as secrets, and makes the seed: node docker/setup.ts FOLDER [--no-seed] [--show-phrase]
-// Promises: a file that is there stays as it is, so it can be run again after an upgrade; a seed is made only with a new passphrase, in a volume that
-// has none; nothing secret is printed, but for the words with --show-phrase; the folder is closed to everybody but its owner. (The files in it are not:
-// each is mounted alone into the containers that need it, whose users have other numbers than the owner.) It says what is too small on this machine.
+// Writes the files that docker-compose.yml mounts as secrets, and makes the seed: node docker/setup.ts FOLDER
+// [--no-seed] [--show-phrase] Promises: a file that is there stays as it is, so it can be run again after an upgrade; a
+// seed is made only with a new passphrase, in a volume that has none; nothing secret is printed, but for the words with
+// --show-phrase; the folder is closed to everybody but its owner. (The files in it are not: each is mounted alone into
+// the containers that need it, whose users have other numbers than the owner.) It says what is too small on this
+// machine.
 import {spawnSync} from 'node:child_process'
 import {createHmac, randomBytes} from 'node:crypto'
 import {chmodSync, chownSync, existsSync, readFileSync, statSync, writeFileSync} from 'node:fs'

@@ -1,4 +1,5 @@
-// The units in docs/operations/systemd as texts: what they start is there, what they set is a setting, and custody's user is custody's alone.
+// The units in docs/operations/systemd as texts: what they start is there, what they set is a setting, and custody's
+// user is custody's alone.
 import {existsSync, readdirSync, readFileSync} from 'node:fs'
 import path from 'node:path'
 import {fileURLToPath} from 'node:url'

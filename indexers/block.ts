@@ -1,4 +1,5 @@
-// What every chain's reader returns: blocks, and everything in them that may concern addresses of ours. SQL decides what does (look-up.ts).
+// What every chain's reader returns: blocks, and everything in them that may concern addresses of ours. SQL decides
+// what does (look-up.ts).
 
 /** A block as every chain's reader returns it. */
 export interface ReadBlock {
@@ -12,13 +13,16 @@ export interface ReadBlock {
   sent: SentTransaction[]
   /** On chains where transactions spend outputs: each transaction that may concern us. */
   spends: SpendingTransaction[]
-  /** The senders of these transactions, if the source must ask for them. A missing one keeps its candidate's sender. Slow, so asked only for ours. */
+  /**
+   * The senders of these transactions, if the source must ask for them. A missing one keeps its candidate's sender.
+   * Slow, so asked only for ours.
+   */
   sendersOf?(txids: string[]): Promise<Map<string, string>>
 }
 
 /**
- * What moved value: the transaction itself, or a call inside it, in the native coin; the contract or program of a token; the rules of the chain, without a
- * transaction.
+ * What moved value: the transaction itself, or a call inside it, in the native coin; the contract or program of a
+ * token; the rules of the chain, without a transaction.
  */
 export type TransferKind = 'native' | 'internal' | 'token' | 'protocol'
 

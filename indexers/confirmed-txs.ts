@@ -1,6 +1,6 @@
-// Confirmed transactions: what used the authority of addresses of ours. Promises: transactions that are not ours are left out. A transaction of ours succeeded only
-// if it moved what it was signed for. On a chain with outputs, each output of ours that a block spends is one row, including outputs that the same
-// blocks created.
+// Confirmed transactions: what used the authority of addresses of ours. Promises: transactions that are not ours are
+// left out. A transaction of ours succeeded only if it moved what it was signed for. On a chain with outputs, each
+// output of ours that a block spends is one row, including outputs that the same blocks created.
 import {at, type ReadBlock, spendsIn, type WriteOptions} from './block.ts'
 import {ConfirmedTx} from './entities.ts'
 import type {Found, Query} from './look-up.ts'
@@ -63,7 +63,10 @@ async function spentIn(query: Query, chain: string, blocks: ReadBlock[]): Promis
   })
 }
 
-/** Tells the database what these transactions of ours moved; it keeps that of the unknown ones. Their blocks must be written first. */
+/**
+ * Tells the database what these transactions of ours moved; it keeps that of the unknown ones. Their blocks must be
+ * written first.
+ */
 export async function noteMoved(
   query: Query,
   blocks: ReadBlock[],
@@ -87,7 +90,8 @@ interface Purpose {
   amount: string
 }
 
-// Read from custody's journal, which is written before a signature leaves custody. The worker's rows may lag, and a payment would seem failed.
+// Read from custody's journal, which is written before a signature leaves custody. The worker's rows may lag, and a
+// payment would seem failed.
 async function purposesOf(query: Query, chain: string, txids: string[]): Promise<Map<string, Purpose>> {
   const rows = await query<Purpose>(
     'select txid, token, source, destination as recipient, amount from custody.journal where stream = $1 and txid = any($2)',
@@ -96,7 +100,10 @@ async function purposesOf(query: Query, chain: string, txids: string[]): Promise
   return new Map(rows.map(row => [row.txid, row]))
 }
 
-/** Whether a block has exactly the transfer that a transaction in it was signed for. Execution alone proves nothing: a token need not revert. */
+/**
+ * Whether a block has exactly the transfer that a transaction in it was signed for. Execution alone proves nothing: a
+ * token need not revert.
+ */
 function isFulfilled(
   {txid, token, source, recipient, amount}: Purpose,
   {candidates}: Pick<ReadBlock, 'candidates'>,

@@ -1,5 +1,5 @@
-// The position of a chain, as an indexer reads and moves it. Promises: every change goes through the functions of db/functions/chains, which
-// keep the invariants.
+// The position of a chain, as an indexer reads and moves it. Promises: every change goes through the functions of
+// db/functions/chains, which keep the invariants.
 import type pg from 'pg'
 import {Waits, type Why} from './waits.ts'
 
@@ -74,7 +74,10 @@ export class ChainCursor {
     await this.#db.query('select chain.tell_waiting($1, $2, $3, $4)', [this.chain, reason, message, firstHeight])
   }
 
-  /** The earliest time at which an address of ours can have been paid; -Infinity: unknown; undefined: there is no address. */
+  /**
+   * The earliest time at which an address of ours can have been paid; -Infinity: unknown; undefined: there is no
+   * address.
+   */
   async firstAddressAt(): Promise<number | undefined> {
     const {rows} = await this.#db.query<{at: number | null}>(
       `select (1000 * extract(epoch from chain.first_address_at($1)))::float8 as at`,
@@ -164,7 +167,10 @@ export class ChainCursor {
     await this.#db.query('select chain.halt($1, $2)', [this.chain, details])
   }
 
-  /** Records that a response of the chain's servers cannot be true. Status and an alarm show it while nothing else can be written because of it. */
+  /**
+   * Records that a response of the chain's servers cannot be true. Status and an alarm show it while nothing else can
+   * be written because of it.
+   */
   async noteContradiction({txid, message}: {txid?: string; message: string}): Promise<void> {
     await this.#db.query('select chain.note_contradiction($1, $2, $3)', [this.chain, txid ?? null, message])
   }

@@ -1,5 +1,6 @@
-// Every family of chains that can be followed. Promises: a family's code is loaded only when one of its chains is needed (loading takes most of the
-// start time). Without an entry here for each family of the registry, the code does not compile.
+// Every family of chains that can be followed. Promises: a family's code is loaded only when one of its chains is
+// needed (loading takes most of the start time). Without an entry here for each family of the registry, the code does
+// not compile.
 import type {SettingsOf} from '../chains/families.ts'
 import type {Family} from '../chains/registry.ts'
 import type {IndexerFamily} from './family.ts'

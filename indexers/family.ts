@@ -1,5 +1,6 @@
-// What a family of chains provides to follow its chains (main.ts) and to read their final blocks again (reindex.ts). Each family is a folder here,
-// and one line in families.ts. All families return blocks in one form (ReadBlock, block.ts).
+// What a family of chains provides to follow its chains (main.ts) and to read their final blocks again (reindex.ts).
+// Each family is a folder here, and one line in families.ts. All families return blocks in one form (ReadBlock,
+// block.ts).
 import type {Store} from '@subsquid/typeorm-store'
 import type pg from 'pg'
 import type {Logger} from '../base/log.ts'
@@ -16,7 +17,8 @@ export interface IndexerFamily<Settings = ChainSettings> {
   openHistory(settings: Settings, options: HistoryOptions): Promise<HistorySource>
 }
 
-// Following ---------------------------------------------------------------------------------------------------------------------------------
+// Following
+// ---------------------------------------------------------------------------------------------------------------------
 
 export interface ReaderOptions {
   /** The database, and connections to it. */
@@ -34,7 +36,9 @@ export interface ChainReader {
   /** CAIP-2 id of the network that must be read, and the settings that decide the source's network. */
   network: string
   networkSettings: string
-  /** Reads blocks into the database until the process ends. Rejects when the source must be judged again (resume.ts). */
+  /**
+   * Reads blocks into the database until the process ends. Rejects when the source must be judged again (resume.ts).
+   */
   read(): Promise<never>
 }
 
@@ -46,10 +50,16 @@ export interface ChainView extends FinalitySource, LapseSource {
   blockAt(height: number): Promise<(BlockRef & {time: Date}) | undefined>
   /** The hashes at several heights; undefined where the source has no block. */
   hashesAt(heights: number[]): Promise<(string | undefined)[]>
-  /** The source's own reason why it cannot give a block with all that is read from it; undefined if it can. Rejects if the source fails. */
+  /**
+   * The source's own reason why it cannot give a block with all that is read from it; undefined if it can. Rejects if
+   * the source fails.
+   */
   lacks(height: number): Promise<string | undefined>
   blockTimes: BlockTimes
-  /** Why the chain must not be followed with these settings, according to its contracts; undefined if it may be. Absent where none are asked. */
+  /**
+   * Why the chain must not be followed with these settings, according to its contracts; undefined if it may be. Absent
+   * where none are asked.
+   */
   refusal?(): Promise<string | undefined>
 }
 
@@ -61,7 +71,8 @@ export interface BlockTimes {
   marginMs: number
 }
 
-// Reading again -----------------------------------------------------------------------------------------------------------------------------
+// Reading again
+// ---------------------------------------------------------------------------------------------------------------------
 
 export interface HistoryOptions {
   db: pg.Pool
@@ -69,7 +80,10 @@ export interface HistoryOptions {
   log: Logger
 }
 
-/** Every call ends within a timeout of its own, and rejects with RetryableError if the source fails. No response is believed unchecked. */
+/**
+ * Every call ends within a timeout of its own, and rejects with RetryableError if the source fails. No response is
+ * believed unchecked.
+ */
 export interface HistorySource extends Pick<ChainView, 'network' | 'hashAt' | 'lacks'> {
   /** Token code by contract; absent where tokens have no contracts. */
   tokens?: ReadonlyMap<string, string>

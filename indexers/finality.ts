@@ -1,13 +1,17 @@
-// Moves the final height of a chain. Promises: a block becomes final only if the node returns its hash and ours is the same. Time alone, or a
-// height alone, makes nothing final. A fork below our final block is believed only after several observations in a row, because a lagging
-// node behind a balancer can look the same once.
+// Moves the final height of a chain. Promises: a block becomes final only if the node returns its hash and ours is the
+// same. Time alone, or a height alone, makes nothing final. A fork below our final block is believed only after several
+// observations in a row, because a lagging node behind a balancer can look the same once.
 import type {BlockRef, ChainCursor, Cursor} from './cursor.ts'
 
 /** What a chain's node must provide. */
 export interface FinalitySource {
-  /** The newest block that the node, or the chain's rule of N confirmations, calls final; undefined if it cannot say. */
+  /**
+   * The newest block that the node, or the chain's rule of N confirmations, calls final; undefined if it cannot say.
+   */
   finalBlock(): Promise<BlockRef | undefined>
-  /** The confirmations that a final block needs on our own chain, itself included; 1 if the node's statement is enough. */
+  /**
+   * The confirmations that a final block needs on our own chain, itself included; 1 if the node's statement is enough.
+   */
   confirmations: number
   /** The hash at a height; undefined if the node has no block there. */
   hashAt(height: number): Promise<string | undefined>
@@ -24,7 +28,8 @@ export async function advanceFinality(source: FinalitySource, cursor: ChainCurso
   const final = await source.finalBlock()
   const at = await cursor.read()
   if (!final || !at || final.height <= at.finalHeight) return
-  // Our own chain must be long enough too: behind a balancer, head and final block may come from two nodes on two forks.
+  // Our own chain must be long enough too: behind a balancer, head and final block may come from two nodes on two
+  // forks.
   const confirmed = at.headHeight - source.confirmations + 1
   if (final.height <= confirmed) {
     await cursor.finalise(final.height, final.hash)

@@ -1,5 +1,5 @@
-// Single rounds of the loop that follows a chain, each with a source that breaks one rule. (follow.test.ts has them all at once, at random; there the
-// layers below catch much of it, too.)
+// Single rounds of the loop that follows a chain, each with a source that breaks one rule. (follow.test.ts has them all
+// at once, at random; there the layers below catch much of it, too.)
 import pino from 'pino'
 import {afterEach, beforeEach, expect, test} from 'vitest'
 import {openPool} from '../db/client/pool.ts'

@@ -1,6 +1,7 @@
-// For every seed: after every commit, deposits, their events and our confirmed transactions match the fake chain. This holds through forks, re-runs,
-// late addresses, late contents, a source that lies, connections cut inside the transaction, commits whose response was lost, and restarts.
-// FOLLOW_SEEDS=200 npx vitest run indexers/follow.test.ts runs more seeds; FOLLOW_FIRST_SEED sets the first one.
+// For every seed: after every commit, deposits, their events and our confirmed transactions match the fake chain. This
+// holds through forks, re-runs, late addresses, late contents, a source that lies, connections cut inside the
+// transaction, commits whose response was lost, and restarts. FOLLOW_SEEDS=200 npx vitest run indexers/follow.test.ts
+// runs more seeds; FOLLOW_FIRST_SEED sets the first one.
 import type {Store} from '@subsquid/typeorm-store'
 import pino from 'pino'
 import {expect, test} from 'vitest'
@@ -36,7 +37,10 @@ interface Deposit {
 class Expected {
   readonly deposits = new Map<string, Deposit>()
   confirmedTxs = new Map<string, string>()
-  /** Transfers that a rewind removed and that were not read again yet: their block, and the height up to which they are expected. */
+  /**
+   * Transfers that a rewind removed and that were not read again yet: their block, and the height up to which they are
+   * expected.
+   */
   readonly #awaited = new Map<string, {height: number; until: number}>()
   readonly #world: FakeChain
   readonly #ours: ReadonlySet<string>

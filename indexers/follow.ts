@@ -1,17 +1,22 @@
-// Follows a chain: a short loop that copies blocks from any ChainSource into the store. Promises: at every moment, the stored blocks are one linked
-// chain that the source has shown; whatever the source does, the loop continues from what is stored, or ends and says why.
+// Follows a chain: a short loop that copies blocks from any ChainSource into the store. Promises: at every moment, the
+// stored blocks are one linked chain that the source has shown; whatever the source does, the loop continues from what
+// is stored, or ends and says why.
 //
-// These invariants hold for any source, even one that lags, repeats itself, returns nothing, fails, mixes forks, or is on another network:
-//   1. `#tracked` mirrors the store: first the newest block that the store cannot undo, then the blocks that it can. On any error it is
-//      cleared and read again. So only the store decides whether a commit happened.
-//   2. A block is written only if it links to the block before it, down to the first block that was followed. So each round compares the
-//      stored head with the source: by its hash, or by the parent hash of the block above it.
-//   3. One transaction removes blocks and inserts their replacements. A replacement ends no lower than the blocks that it replaces.
-//   4. A final block stays. Nothing is written on a fork without the final block, on another network, or on a fork deeper than the store
-//      can undo. Repeated observations of one end the loop; resume.ts then judges it at the next start.
-//   5. What the source learns late about a block is written at that block's height, in the same order, final or not. The rows that were
-//      there before are written again in the same transaction, which makes no event.
-// Finality is decided elsewhere, by one rule for all chains (finality.ts). chain.cursor has the head, its age and the reorganisations.
+// These invariants hold for any source, even one that lags, repeats itself, returns nothing, fails, mixes forks, or is
+// on another network:
+//   1. `#tracked` mirrors the store: first the newest block that the store cannot undo, then the blocks that it can. On
+//      any error it is cleared and read again. So only the store decides whether a commit happened.
+//   2. A block is written only if it links to the block before it, down to the first block that was followed. So each
+//      round compares the stored head with the source: by its hash, or by the parent hash of the block above it.
+//   3. One transaction removes blocks and inserts their replacements. A replacement ends no lower than the blocks that
+//      it replaces.
+//   4. A final block stays. Nothing is written on a fork without the final block, on another network, or on a fork
+//      deeper than the store can undo. Repeated observations of one end the loop; resume.ts then judges it at the next
+//      start.
+//   5. What the source learns late about a block is written at that block's height, in the same order, final or not.
+//      The rows that were there before are written again in the same transaction, which makes no event.
+// Finality is decided elsewhere, by one rule for all chains (finality.ts). chain.cursor has the head, its age and the
+// reorganisations.
 import assert from 'node:assert/strict'
 import {setTimeout as sleep} from 'node:timers/promises'
 import type {Store} from '@subsquid/typeorm-store'
@@ -25,7 +30,10 @@ import {failedRounds} from './metrics.ts'
 import type {ChainDatabase} from './subsquid/store.ts'
 import {whyOf} from './waits.ts'
 
-/** What a chain must provide to be followed. Every call ends within a timeout of its own; any response may be stale or wrong. */
+/**
+ * What a chain must provide to be followed. Every call ends within a timeout of its own; any response may be stale or
+ * wrong.
+ */
 export interface ChainSource extends ChainView {
   /** The newest block. */
   head(): Promise<BlockRef>
@@ -57,7 +65,9 @@ export interface FollowOptions {
   quietMs?: number
   /** Blocks per transaction, at most 199. */
   batch?: number
-  /** The store can undo this many blocks below the source's head, or all blocks that are not final if those are fewer. */
+  /**
+   * The store can undo this many blocks below the source's head, or all blocks that are not final if those are fewer.
+   */
   horizon?: number
 }
 
@@ -147,7 +157,10 @@ export class Follower {
     this.#tracked = [{height, hash}, ...top.map(ref)]
   }
 
-  /** The blocks to write next, and `base`: the index in `#tracked` of the newest block that the source has too and that stays as it is. */
+  /**
+   * The blocks to write next, and `base`: the index in `#tracked` of the newest block that the source has too and that
+   * stays as it is.
+   */
   async #next(head: BlockRef): Promise<{base: number; blocks: ReadBlock[]}> {
     const {source, batch = 100} = this.#options
     const base = this.#tracked.length - 1
@@ -161,7 +174,9 @@ export class Follower {
     return {base, blocks: linked(tip, blocks)}
   }
 
-  /** The blocks that replace ours above the newest block, at index `highest` or lower, that is on the source's chain. */
+  /**
+   * The blocks that replace ours above the newest block, at index `highest` or lower, that is on the source's chain.
+   */
   async #replacement(highest: number): Promise<{base: number; blocks: ReadBlock[]}> {
     const {source} = this.#options
     const theirs = await source.hashesAt(this.#tracked.slice(0, highest + 1).map(({height}) => height))

@@ -1,5 +1,6 @@
-// Which transactions of ours are noted as expired, and what becomes of those of which it is not proven. The tests make Ethereum's and Polygon's
-// transactions expire by height and by time, so that these tests need no chain that does. The indexer has the rights of its role.
+// Which transactions of ours are noted as expired, and what becomes of those of which it is not proven. The tests make
+// Ethereum's and Polygon's transactions expire by height and by time, so that these tests need no chain that does. The
+// indexer has the rights of its role.
 import pg from 'pg'
 import {afterAll, beforeAll, beforeEach, expect, test} from 'vitest'
 import {silent} from '../base/log.ts'

@@ -1,5 +1,6 @@
-// Finds what is ours in blocks. Promises: addresses are looked up in the transaction that writes the blocks, so an address that was handed out a
-// moment before its first deposit is found. A source is asked for the sender only if the payment is to us.
+// Finds what is ours in blocks. Promises: addresses are looked up in the transaction that writes the blocks, so an
+// address that was handed out a moment before its first deposit is found. A source is asked for the sender only if the
+// payment is to us.
 import type {ReadBlock} from './block.ts'
 
 /** Queries the database in the transaction that writes. */
@@ -15,8 +16,8 @@ export interface Found {
   askedSenders: Map<string, string>
 }
 
-// Each key is looked up by index. "lateral … offset 0" keeps the planner from scanning all addresses: without it, it does so with 20,000 keys and
-// a million addresses, and takes ten times as long (measured).
+// Each key is looked up by index. "lateral … offset 0" keeps the planner from scanning all addresses: without it, it
+// does so with 20,000 keys and a million addresses, and takes ten times as long (measured).
 export async function lookUp(query: Query, chain: string, blocks: ReadBlock[]): Promise<Found> {
   const recipientKeys = new Set(blocks.flatMap(block => block.candidates.map(candidate => candidate.recipientKey)))
   const senderKeys = new Set(blocks.flatMap(block => block.sent.map(transaction => transaction.senderKey)))

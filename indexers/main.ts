@@ -1,7 +1,8 @@
-// One indexer: node indexers/main.ts --chain ETH. Promises: one indexer per chain is active, the others stand by. From the first start on, the
-// database says that the chain should be followed, and if it is not, why. While the database is away at its start, it waits. On any failure the process ends, and the next start
-// continues from what was committed. After a fork below the final block it waits for an operator instead of restarting again and again. A head
-// that does not move is logged, and the process restarts.
+// One indexer: node indexers/main.ts --chain ETH. Promises: one indexer per chain is active, the others stand by. From
+// the first start on, the database says that the chain should be followed, and if it is not, why. While the database is
+// away at its start, it waits. On any failure the process ends, and the next start continues from what was committed.
+// After a fork below the final block it waits for an operator instead of restarting again and again. A head that does
+// not move is logged, and the process restarts.
 import {parseArgs} from 'node:util'
 import {PermanentError} from '../base/errors.ts'
 import {announceReady, endWhenAsked} from '../base/lifecycle.ts'

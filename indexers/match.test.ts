@@ -1,5 +1,5 @@
-// Writing blocks through the real store: linked blocks are written, only our transfers are stored, the newest addresses count, and a transaction of
-// ours succeeded only if it moved what it was signed for.
+// Writing blocks through the real store: linked blocks are written, only our transfers are stored, the newest addresses
+// count, and a transaction of ours succeeded only if it moved what it was signed for.
 
 import {afterAll, afterEach, beforeAll, beforeEach, describe, expect, test} from 'vitest'
 import {hashOf} from '../test/support/chain-writer.ts'

@@ -1,6 +1,7 @@
-// Writes a batch of blocks, what they moved to addresses of ours, and what addresses of ours sent. Promises: what is ours is looked up in the
-// writing transaction (look-up.ts), and nothing else is stored. If a block does not link to the one below it, nothing of its batch is written.
-// Changes to unconfirmed payments are written together with the block that causes them.
+// Writes a batch of blocks, what they moved to addresses of ours, and what addresses of ours sent. Promises: what is
+// ours is looked up in the writing transaction (look-up.ts), and nothing else is stored. If a block does not link to
+// the one below it, nothing of its batch is written. Changes to unconfirmed payments are written together with the
+// block that causes them.
 import type {Store} from '@subsquid/typeorm-store'
 import {RetryableError} from '../base/errors.ts'
 import {at, type ReadBlock, spendsIn, type WriteOptions} from './block.ts'
@@ -9,7 +10,9 @@ import {Block, Transfer} from './entities.ts'
 import {type Found, lookUp, type Query} from './look-up.ts'
 import {queryOf} from './subsquid/store.ts'
 
-/** Inserts blocks, in ascending order and without holes, through the store. Throws RetryableError if they do not link. */
+/**
+ * Inserts blocks, in ascending order and without holes, through the store. Throws RetryableError if they do not link.
+ */
 export async function writeBlocks(store: Store, blocks: ReadBlock[], options: WriteOptions): Promise<void> {
   const first = blocks[0]
   if (!first) return
@@ -61,7 +64,10 @@ export function transfersIn(
   )
 }
 
-/** Updates unconfirmed payments after these blocks. `isTracked` says, by id, which transfers to us must stay tracked until they are final. */
+/**
+ * Updates unconfirmed payments after these blocks. `isTracked` says, by id, which transfers to us must stay tracked
+ * until they are final.
+ */
 export async function noteMined(
   query: Query,
   chain: string,

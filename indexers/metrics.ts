@@ -1,4 +1,5 @@
-// An indexer's metrics for Prometheus (docs/operations/monitoring.md). Promises: rows count only after their transaction is committed.
+// An indexer's metrics for Prometheus (docs/operations/monitoring.md). Promises: rows count only after their
+// transaction is committed.
 import {Counter, Gauge, Histogram} from 'prom-client'
 import type {EntityManager} from 'typeorm'
 import {registry} from '../base/observe.ts'
@@ -64,7 +65,9 @@ export function noteInserts(manager: EntityManager, chain: string): () => void {
   }
 }
 
-/** The returned function takes the chain's position at each poll, and counts each reorganisation after the first call. */
+/**
+ * The returned function takes the chain's position at each poll, and counts each reorganisation after the first call.
+ */
 export function reorgCounter(chain: string): (at: Cursor | undefined) => void {
   let last: string | null | undefined
   return at => {

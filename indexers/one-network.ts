@@ -1,11 +1,14 @@
-// The nodes of a chain must be of one network. The first is compared with the settings (resume.ts); here the others are compared with it, because the
-// word of each counts for a transaction that expired.
+// The nodes of a chain must be of one network. The first is compared with the settings (resume.ts); here the others are
+// compared with it, because the word of each counts for a transaction that expired.
 import type {Failover} from '../chains/failover.ts'
 import {Waiting} from './waits.ts'
 
 type NetworkOf<Node> = (node: Node) => Promise<string>
 
-/** The network of a node that is on another one than the node that is asked now; undefined if there is none. Rejects if a node is away. */
+/**
+ * The network of a node that is on another one than the node that is asked now; undefined if there is none. Rejects if
+ * a node is away.
+ */
 export async function otherNetwork<Node>(
   nodes: Failover<Node>,
   networkOf: NetworkOf<Node>,

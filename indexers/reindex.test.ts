@@ -1,5 +1,5 @@
-// Reading final blocks again, compared with a model. Whatever rows were damaged, they match the chain afterwards, and nothing else changes. Whatever
-// false response a source returns, nothing is written.
+// Reading final blocks again, compared with a model. Whatever rows were damaged, they match the chain afterwards, and
+// nothing else changes. Whatever false response a source returns, nothing is written.
 import fc from 'fast-check'
 import pg from 'pg'
 import {afterAll, beforeAll, describe, expect, test} from 'vitest'

@@ -1,12 +1,15 @@
-// Reads final blocks again and makes the database agree with the chain, in the same way for every chain, while the live indexer runs.
+// Reads final blocks again and makes the database agree with the chain, in the same way for every chain, while the live
+// indexer runs.
 //
 // Promises:
-//   1. Before anything is written, the blocks of the range and those above it are linked, up to the block that is final here. Every block that is
-//      read has its hash in that chain.
-//   2. Only differences to the stored data are written, some blocks per transaction, together with the progress. So a run can be stopped or killed
-//      at any moment and resumed, and it changes nothing if nothing is wrong. Deposits are derived at COMMIT, as for the live indexer.
+//   1. Before anything is written, the blocks of the range and those above it are linked, up to the block that is final
+//      here. Every block that is read has its hash in that chain.
+//   2. Only differences to the stored data are written, some blocks per transaction, together with the progress. So a
+//      run can be stopped or killed at any moment and resumed, and it changes nothing if nothing is wrong. Deposits are
+//      derived at COMMIT, as for the live indexer.
 //   3. Stored data is deleted or changed only if the complete block was read twice: an empty response proves nothing.
-//   4. Nothing is written above the final block, or while the chain is halted or due for a rewind, or on another chain than the proven one.
+//   4. Nothing is written above the final block, or while the chain is halted or due for a rewind, or on another chain
+//      than the proven one.
 //   5. One process at a time reads a chain again (an advisory lock, held by the connection that writes).
 import {setTimeout as sleep} from 'node:timers/promises'
 import type pg from 'pg'
@@ -88,7 +91,8 @@ class Reindex {
     return await finish(query, run)
   }
 
-  // Linking the chain ------------------------------------------------------------------------------------------------------------------------
+  // Linking the chain
+  // -------------------------------------------------------------------------------------------------------------------
 
   /** The hashes of the chain from the next height to read up to our final block. */
   async #link(run: Run, final: BlockRef): Promise<Hashes> {
@@ -117,7 +121,8 @@ class Reindex {
     }
   }
 
-  // Reading --------------------------------------------------------------------------------------------------------------------------------
+  // Reading
+  // -------------------------------------------------------------------------------------------------------------------
 
   async #read(run: Run, hashes: Hashes): Promise<void> {
     this.#options.onProgress?.('reading', run.next - run.from, run.to - run.from + 1)
@@ -158,7 +163,10 @@ class Reindex {
     this.#options.onProgress?.('reading', run.next - run.from, run.to - run.from + 1)
   }
 
-  /** Runs one transaction. If it would delete or change stored data of blocks that were read once, those blocks are read again first. */
+  /**
+   * Runs one transaction. If it would delete or change stored data of blocks that were read once, those blocks are read
+   * again first.
+   */
   async #correct(run: Run, blocks: ReadBlock[], next: Place): Promise<void> {
     const confirmed = new Set<number>()
     for (let attempt = 1; ; attempt++) {

@@ -1,7 +1,8 @@
-// The checks before blocks are read: is this the right network, and are our blocks still on it? Promises: nothing is written if the node is on
-// another network, or on a main network without permission, if a token's contract contradicts the settings, or if the database has other
-// tokens. If a fork above the final block is too deep for the store to undo, the chain is rewound to it. A fork below the final block halts the
-// chain after `threshold` observations in a row, and nothing moves until an operator decides. While blocks cannot be read, the database says why.
+// The checks before blocks are read: is this the right network, and are our blocks still on it? Promises: nothing is
+// written if the node is on another network, or on a main network without permission, if a token's contract contradicts
+// the settings, or if the database has other tokens. If a fork above the final block is too deep for the store to undo,
+// the chain is rewound to it. A fork below the final block halts the chain after `threshold` observations in a row, and
+// nothing moves until an operator decides. While blocks cannot be read, the database says why.
 import {setTimeout as sleep} from 'node:timers/promises'
 import {RetryableError} from '../base/errors.ts'
 import type {Logger} from '../base/log.ts'

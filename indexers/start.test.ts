@@ -1,5 +1,6 @@
-// Where following a chain begins. The search, on made-up times; what counts as the first address, and what an operator may decide, on a real
-// database. (That no deposit is lost on real chains: test/conformance and test/faults/following.test.ts.)
+// Where following a chain begins. The search, on made-up times; what counts as the first address, and what an operator
+// may decide, on a real database. (That no deposit is lost on real chains: test/conformance and
+// test/faults/following.test.ts.)
 import fc from 'fast-check'
 import pg from 'pg'
 import {afterAll, afterEach, beforeAll, beforeEach, describe, expect, test} from 'vitest'
@@ -29,7 +30,9 @@ function headers(times: number[], blockTimes: BlockTimes, pruned = 0) {
 describe('the newest block that surely existed before a moment', () => {
   const median = (times: number[]) => times.toSorted((a, b) => a - b)[Math.floor(times.length / 2)]!
 
-  /** Real moments at which blocks were mined, and the times that miners wrote into them, within the rules of Bitcoin. */
+  /**
+   * Real moments at which blocks were mined, and the times that miners wrote into them, within the rules of Bitcoin.
+   */
   const bitcoin = fc
     .array(
       fc.record({

@@ -1,10 +1,12 @@
-// Where following a chain begins at its first start. Promises: it begins at the newest block that existed before the first address of the chain's
-// family was handed out, or lower. So no payment to an address is missed, however long the node was away or the chain was not configured. It begins
-// higher only if an operator accepted that (sluice chain start --accept-gap). If neither is possible, it does not begin, and says why.
+// Where following a chain begins at its first start. Promises: it begins at the newest block that existed before the
+// first address of the chain's family was handed out, or lower. So no payment to an address is missed, however long the
+// node was away or the chain was not configured. It begins higher only if an operator accepted that (sluice chain start
+// --accept-gap). If neither is possible, it does not begin, and says why.
 //
-// The time of the first address is known; a height is needed. A search through headers finds it with few requests. A block is early enough if the
-// median time of it and the blocks below it (the chain says how many) is before that time, minus a margin. Medians never fall; single times may.
-// One honest miner among those whose time is not above the median is enough: the chosen block is not above any of them.
+// The time of the first address is known; a height is needed. A search through headers finds it with few requests. A
+// block is early enough if the median time of it and the blocks below it (the chain says how many) is before that time,
+// minus a margin. Medians never fall; single times may. One honest miner among those whose time is not above the median
+// is enough: the chosen block is not above any of them.
 import type {BlockRef, ChainCursor} from './cursor.ts'
 import type {ChainView} from './family.ts'
 import {Waiting} from './waits.ts'
@@ -90,7 +92,9 @@ interface Found {
   isMissing: boolean
 }
 
-/** The highest block, at most `top`, that existed before a moment according to the times of blocks; 0 if there is none. */
+/**
+ * The highest block, at most `top`, that existed before a moment according to the times of blocks; 0 if there is none.
+ */
 export async function newestSurelyBefore(
   source: Pick<ChainView, 'blockAt' | 'blockTimes'>,
   top: number,
@@ -110,8 +114,9 @@ export async function newestSurelyBefore(
 }
 
 /**
- * The highest height, at most `top`, whose time is not after `before`; 0 if there is none (height 0 is never asked for). Times never fall as heights
- * rise. A block without a time is missing at the node; missing blocks are assumed to lie below all others.
+ * The highest height, at most `top`, whose time is not after `before`; 0 if there is none (height 0 is never asked
+ * for). Times never fall as heights rise. A block without a time is missing at the node; missing blocks are assumed to
+ * lie below all others.
  */
 async function newestBefore(
   timeOf: (height: number) => Promise<number | undefined>,

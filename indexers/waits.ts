@@ -1,6 +1,6 @@
-// Why the chain is not followed now: for status, /readyz and the metrics, and for the log, at once and then once a minute. Promises: parts of an indexer
-// that wait at the same time do not overwrite each other's reasons. A reason is there from when a part finds it until that part works again; nobody
-// ends or restarts a process for it.
+// Why the chain is not followed now: for status, /readyz and the metrics, and for the log, at once and then once a
+// minute. Promises: parts of an indexer that wait at the same time do not overwrite each other's reasons. A reason is
+// there from when a part finds it until that part works again; nobody ends or restarts a process for it.
 import {RetryableError} from '../base/errors.ts'
 import type {Logger} from '../base/log.ts'
 import {type Failure, failureOf, inWords} from '../db/client/failure.ts'

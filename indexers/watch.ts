@@ -1,6 +1,7 @@
-// Runs beside the stream of blocks: moves the final height, and notices what the stream cannot. Promises: it returns a reason when the stream must
-// be restarted: the head does not move although nothing is waited for, the final block is no longer on the node's chain, the chain is halted, or an
-// operator asked for a rewind. A node that has fallen below our final block is told as what the chain waits for.
+// Runs beside the stream of blocks: moves the final height, and notices what the stream cannot. Promises: it returns a
+// reason when the stream must be restarted: the head does not move although nothing is waited for, the final block is
+// no longer on the node's chain, the chain is halted, or an operator asked for a rewind. A node that has fallen below
+// our final block is told as what the chain waits for.
 import {setTimeout as sleep} from 'node:timers/promises'
 import type {Logger} from '../base/log.ts'
 import type {ChainCursor, Cursor} from './cursor.ts'

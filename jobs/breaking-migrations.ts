@@ -1,6 +1,7 @@
-// Whether graphile-worker's tables became newer than this worker can work with. graphile-worker ends for a message on a channel that every role of the
-// database can send to, so that anybody could keep the workers from working. Promises: the message is believed only if the table of its migrations says
-// the same; it is looked up once, however many messages arrive meanwhile.
+// Whether graphile-worker's tables became newer than this worker can work with. graphile-worker ends for a message on a
+// channel that every role of the database can send to, so that anybody could keep the workers from working. Promises:
+// the message is believed only if the table of its migrations says the same; it is looked up once, however many
+// messages arrive meanwhile.
 import {EventEmitter} from 'node:events'
 import type {WorkerEvents} from 'graphile-worker'
 import type pg from 'pg'
@@ -8,7 +9,10 @@ import type {Logger} from '../base/log.ts'
 import {inWords} from '../db/client/failure.ts'
 import {coalesce} from './coalesce.ts'
 
-/** The events of the pool to be started. `onBreaking` is called when a migration that it cannot work with was done after this call. */
+/**
+ * The events of the pool to be started. `onBreaking` is called when a migration that it cannot work with was done after
+ * this call.
+ */
 export async function believeNoMessage(pool: pg.Pool, onBreaking: () => void, log: Logger): Promise<WorkerEvents> {
   const known = await newestBreaking(pool)
   const check = coalesce(async () => {

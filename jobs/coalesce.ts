@@ -1,5 +1,5 @@
-// Many callers share few runs. Promises: work never runs concurrently with itself. Each caller waits for a run that began after its call, and
-// shares it with all who called meanwhile.
+// Many callers share few runs. Promises: work never runs concurrently with itself. Each caller waits for a run that
+// began after its call, and shares it with all who called meanwhile.
 
 /** Wraps `work` in this way. The returned promise rejects if that run does. */
 export function coalesce(work: () => Promise<void>): () => Promise<void> {

@@ -1,6 +1,7 @@
-// A worker's proof of life: advisory locks on one separate connection. Promises: a worker holds its jobs and webhook endpoints exactly as long as
-// its process lives and reaches the database. A worker that loses this connection must end at once, because others take over what it held
-// Postgres notices a vanished machine within 25 seconds, the worker a vanished Postgres within 10 (db/client/held-connection.ts).
+// A worker's proof of life: advisory locks on one separate connection. Promises: a worker holds its jobs and webhook
+// endpoints exactly as long as its process lives and reaches the database. A worker that loses this connection must end
+// at once, because others take over what it held Postgres notices a vanished machine within 25 seconds, the worker a
+// vanished Postgres within 10 (db/client/held-connection.ts).
 import type pg from 'pg'
 
 import type {Logger} from '../base/log.ts'

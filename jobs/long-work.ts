@@ -1,5 +1,5 @@
-// Work that may take minutes, on a separate connection, because the worker's other connections limit the time of a query. Promises: a worker that
-// stops does not wait for it.
+// Work that may take minutes, on a separate connection, because the worker's other connections limit the time of a
+// query. Promises: a worker that stops does not wait for it.
 import type pg from 'pg'
 
 export interface LongWork {

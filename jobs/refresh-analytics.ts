@@ -1,5 +1,5 @@
-// Refreshes the analysts' materialised views. Promises: one view at a time, and each takes at most a small share of the time
-// (app.refresh_analytics). A worker that ends does not wait for it.
+// Refreshes the analysts' materialised views. Promises: one view at a time, and each takes at most a small share of the
+// time (app.refresh_analytics). A worker that ends does not wait for it.
 import pg from 'pg'
 import {longWork} from './long-work.ts'
 

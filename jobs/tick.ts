@@ -1,6 +1,6 @@
-// The periodic work of a worker. Promises: each part runs at once and then at its interval, never concurrently with itself. A part that fails or
-// takes long holds up no other part. Each part is safe to run twice and beside another worker. Together they repair what a lost job or a dead
-// worker left undone.
+// The periodic work of a worker. Promises: each part runs at once and then at its interval, never concurrently with
+// itself. A part that fails or takes long holds up no other part. Each part is safe to run twice and beside another
+// worker. Together they repair what a lost job or a dead worker left undone.
 import type {Logger} from '../base/log.ts'
 import {inWords, isAway} from '../db/client/failure.ts'
 import type {Outage} from '../db/client/outage.ts'

@@ -1,5 +1,6 @@
-// One jobs worker: graphile-worker's tasks (webhooks, payouts), the webhook dispatcher and the tick. It lives as long as its liveness connection.
-// Promises: several workers may run. If one dies, others take over what it held within three seconds.
+// One jobs worker: graphile-worker's tasks (webhooks, payouts), the webhook dispatcher and the tick. It lives as long
+// as its liveness connection. Promises: several workers may run. If one dies, others take over what it held within
+// three seconds.
 import {Logger as GraphileLogger, makeWorkerUtils, type Runner, run, type WorkerEvents} from 'graphile-worker'
 import type pg from 'pg'
 import type {Logger} from '../base/log.ts'

@@ -1,6 +1,7 @@
-// One supervised process of the service. Promises: it runs while it is wanted; when it dies it is restarted after a wait. The wait doubles from
-// 0.25 s to 30 s, or to 1 s if the process was killed or lost the database, and starts from 0.25 s again once it has run for 10 s. A process that loses
-// the database knows at its next start since when that is away. When it is not wanted, it ends within the given grace.
+// One supervised process of the service. Promises: it runs while it is wanted; when it dies it is restarted after a
+// wait. The wait doubles from 0.25 s to 30 s, or to 1 s if the process was killed or lost the database, and starts from
+// 0.25 s again once it has run for 10 s. A process that loses the database knows at its next start since when that is
+// away. When it is not wanted, it ends within the given grace.
 import {type ChildProcess, fork, type StdioOptions} from 'node:child_process'
 import {closeSync, openSync} from 'node:fs'
 import {Counter, Gauge} from 'prom-client'
@@ -22,8 +23,8 @@ const healthyAfterMs = 10_000
 const saidBackAfterMs = 4000
 
 /**
- * Ends for which a process is not to blame: signals from outside (a process that is asked to end exits with code 0), and the loss of the
- * database, for which the next process waits inside.
+ * Ends for which a process is not to blame: signals from outside (a process that is asked to end exits with code 0),
+ * and the loss of the database, for which the next process waits inside.
  */
 const blameless = new Set(['SIGKILL', 'SIGTERM', 'SIGINT', 'SIGHUP', 'exit code 0', lost])
 
@@ -101,8 +102,8 @@ export class Child {
   }
 
   /**
-   * Starts it for the first time. Resolves when it is ready, however long that takes. Rejects if it ends before, for another reason than that it
-   * lost the database.
+   * Starts it for the first time. Resolves when it is ready, however long that takes. Rejects if it ends before, for
+   * another reason than that it lost the database.
    */
   async start(): Promise<Ready> {
     const {log, logFile} = this.#options

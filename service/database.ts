@@ -1,5 +1,6 @@
-// The database of the service: the server that the settings name, or else one that is started here. Promises: a server that was started here is started
-// again whenever it ends. What needs the database is done again if it is away meanwhile, however long that lasts.
+// The database of the service: the server that the settings name, or else one that is started here. Promises: a server
+// that was started here is started again whenever it ends. What needs the database is done again if it is away
+// meanwhile, however long that lasts.
 import {setTimeout as sleep} from 'node:timers/promises'
 import pg from 'pg'
 import {measureDisk} from '../base/disk.ts'

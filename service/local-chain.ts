@@ -1,5 +1,6 @@
-// A local chain, for a chain that has no node. Promises: the chain's process outlives this one, unless it is stopped, and the next supervisor
-// adopts it; when it dies it is restarted. It is reached only by its path and its devnet.json: production imports nothing of devnet/.
+// A local chain, for a chain that has no node. Promises: the chain's process outlives this one, unless it is stopped,
+// and the next supervisor adopts it; when it dies it is restarted. It is reached only by its path and its devnet.json:
+// production imports nothing of devnet/.
 import {spawn} from 'node:child_process'
 import {closeSync, mkdirSync, openSync, readFileSync} from 'node:fs'
 import path from 'node:path'
@@ -91,7 +92,10 @@ export class LocalChain {
     return {...this.identity(), ...this.#serving().source, [`${this.chain}_START_HEIGHT`]: '1'}
   }
 
-  /** Sends 100 coins to an address that has none. If the node does not respond, that is logged: the service also runs without them. */
+  /**
+   * Sends 100 coins to an address that has none. If the node does not respond, that is logged: the service also runs
+   * without them.
+   */
   async fund(address: string): Promise<void> {
     try {
       if (await fund(this.#serving(), address))

@@ -1,5 +1,5 @@
-// npm start: runs the service on this machine until it is interrupted; --without leaves out the processes that it names. What runs where
-// is printed on stdout, for a person; logs are JSON lines on stderr.
+// npm start: runs the service on this machine until it is interrupted; --without leaves out the processes that it
+// names. What runs where is printed on stdout, for a person; logs are JSON lines on stderr.
 import {parseArgs} from 'node:util'
 import {PermanentError} from '../base/errors.ts'
 import {onInterrupt} from '../base/interrupt.ts'

@@ -1,4 +1,5 @@
-// The processes of a service, as data: what runs, in which order, with which role, on which port, and with which settings of its own.
+// The processes of a service, as data: what runs, in which order, with which role, on which port, and with which
+// settings of its own.
 import {randomBytes} from 'node:crypto'
 import {dashboardSecretFile, readIfThere, writeWhole} from '../base/home.ts'
 import type {ChainCode} from '../chains/registry.ts'
@@ -106,7 +107,10 @@ export function processesOf(settings: Settings): ServiceProcess[] {
   return [...fixed, ...[...settings.chains.keys()].map(indexerOf)]
 }
 
-/** Where a process shows its metrics; undefined without metrics. Always the same for each, however many chains there will be. */
+/**
+ * Where a process shows its metrics; undefined without metrics. Always the same for each, however many chains there
+ * will be.
+ */
 export function metricsPortOf(name: string, settings: Settings): number | undefined {
   if (settings.metricsPort === undefined) return
   const names = processesOf(settings).map(each => each.name)
@@ -115,7 +119,10 @@ export function metricsPortOf(name: string, settings: Settings): number | undefi
   return settings.metricsPort + (fromAbove >= 0 ? metricsPorts - 1 - fromAbove : fromBelow)
 }
 
-/** Settings for one role only: the seed's passphrase is for custody, the replica for the API, the dashboard's secret for its sign-in. */
+/**
+ * Settings for one role only: the seed's passphrase is for custody, the replica for the API, the dashboard's secret for
+ * its sign-in.
+ */
 const belongings: [prefix: string, role: Role][] = [
   ['CUSTODY_PASSPHRASE', 'sluice_custody'],
   ['DATABASE_REPLICA_URL', 'sluice_api'],

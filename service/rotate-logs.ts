@@ -1,6 +1,7 @@
-// Keeps the logs of npm start from filling the disk. Promises: a file *.log of these directories that is over the limit becomes NAME.1, NAME.1
-// becomes NAME.2, and so on up to `kept`. Its writers, such as Postgres and processes of an earlier start, are not disturbed: every writer appends,
-// so the file is copied and emptied instead of renamed. A line that is written between the two is lost.
+// Keeps the logs of npm start from filling the disk. Promises: a file *.log of these directories that is over the limit
+// becomes NAME.1, NAME.1 becomes NAME.2, and so on up to `kept`. Its writers, such as Postgres and processes of an
+// earlier start, are not disturbed: every writer appends, so the file is copied and emptied instead of renamed. A line
+// that is written between the two is lost.
 import {copyFileSync, existsSync, readdirSync, renameSync, statSync, truncateSync} from 'node:fs'
 import path from 'node:path'
 

@@ -1,7 +1,8 @@
-// The whole service on one machine: the database, local chains for chains without a node, and the processes of processes.ts. Promises: once startService
-// resolves, each of them runs, and is restarted when it dies. The others start only after custody has checked the database, which may be an older copy.
-// stop() ends them all within 10 seconds, even if one hangs. If this process is killed instead, its processes end by themselves; Postgres and the local
-// chains keep running, and the next start adopts them.
+// The whole service on one machine: the database, local chains for chains without a node, and the processes of
+// processes.ts. Promises: once startService resolves, each of them runs, and is restarted when it dies. The others
+// start only after custody has checked the database, which may be an older copy. stop() ends them all within 10
+// seconds, even if one hangs. If this process is killed instead, its processes end by themselves; Postgres and the
+// local chains keep running, and the next start adopts them.
 import {once} from 'node:events'
 import {mkdirSync} from 'node:fs'
 import {createServer} from 'node:net'
@@ -62,7 +63,10 @@ export interface ServiceOptions {
   quiet?: boolean
   /** Called with a few words about what the start waits for. */
   onStep?(what: string): void
-  /** Names of processes that are not started: custody, jobs, api, dashboard-auth, dashboard-pages, indexer-eth and so on. */
+  /**
+   * Names of processes that are not started: custody, jobs, api, dashboard-auth, dashboard-pages, indexer-eth and so
+   * on.
+   */
   without?: string[]
 }
 
@@ -80,8 +84,8 @@ export interface RunningService {
 }
 
 /**
- * A service that can be stopped at any moment, while it still starts, too. Use startService, or this when a signal may come early:
- * start() rejects when stop() or kill() was called meanwhile.
+ * A service that can be stopped at any moment, while it still starts, too. Use startService, or this when a signal may
+ * come early: start() rejects when stop() or kill() was called meanwhile.
  */
 export class Supervisor {
   readonly #settings: Settings
@@ -337,7 +341,9 @@ export class Supervisor {
     return path.join(directory, `${name}.log`)
   }
 
-  /** Waits until every chain is followed, so that what is sent next is seen; not for ever, as a public node may be down. */
+  /**
+   * Waits until every chain is followed, so that what is sent next is seen; not for ever, as a public node may be down.
+   */
   async #untilFollowed(client: pg.Client): Promise<void> {
     const names = this.#children.map(({name}) => name)
     let missing: string[] = this.#localChains
@@ -429,7 +435,10 @@ export class Supervisor {
   }
 }
 
-/** Starts everything, and resolves when all of it runs. If a part does not start, stops the rest and rejects with the reason. */
+/**
+ * Starts everything, and resolves when all of it runs. If a part does not start, stops the rest and rejects with the
+ * reason.
+ */
 export async function startService(settings: Settings, options: ServiceOptions = {}): Promise<RunningService> {
   const supervisor = new Supervisor(settings, options)
   try {

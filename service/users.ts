@@ -1,7 +1,9 @@
-// The users that the processes of npm start run as. Promises: if the supervisor is root, custody, the jobs, the API, the indexers, the dashboard's sign-in
-// and its pages have one user each, none of them root: none can read another's memory, environment or files, and only custody can read the seed's files;
-// only the jobs share a group with custody, for its socket and its token, and only the sign-in one with the pages, for their socket. If the supervisor is not root, or such users could not reach the program or SLUICE_HOME,
-// all processes run as the supervisor's user, and the reason is logged: code that runs in one of them can then read the seed.
+// The users that the processes of npm start run as. Promises: if the supervisor is root, custody, the jobs, the API,
+// the indexers, the dashboard's sign-in and its pages have one user each, none of them root: none can read another's
+// memory, environment or files, and only custody can read the seed's files; only the jobs share a group with custody,
+// for its socket and its token, and only the sign-in one with the pages, for their socket. If the supervisor is not
+// root, or such users could not reach the program or SLUICE_HOME, all processes run as the supervisor's user, and the
+// reason is logged: code that runs in one of them can then read the seed.
 import {execFile} from 'node:child_process'
 import {chmodSync, chownSync, lchownSync, mkdirSync, readdirSync, readFileSync, realpathSync} from 'node:fs'
 import path from 'node:path'

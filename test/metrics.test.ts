@@ -1,5 +1,5 @@
-// The metrics of each process. Each process starts as in production, and its metrics show what happens. The served metrics are those in
-// docs/operations/; alarms and dashboard use no others.
+// The metrics of each process. Each process starts as in production, and its metrics show what happens. The served
+// metrics are those in docs/operations/; alarms and dashboard use no others.
 import {type ChildProcess, execFile, fork} from 'node:child_process'
 import {once} from 'node:events'
 import {readFileSync} from 'node:fs'
@@ -177,7 +177,9 @@ test('no label is a name, an address or an id of a merchant', async () => {
 // --- docs, alarms and dashboard ---
 
 const file = (name: string) => readFileSync(new URL(`../docs/operations/${name}`, import.meta.url), 'utf8')
-/** Metrics of Prometheus, node_exporter and Node that our pages do not list, with the labels that a rule or a case uses. */
+/**
+ * Metrics of Prometheus, node_exporter and Node that our pages do not list, with the labels that a rule or a case uses.
+ */
 const foreign: Record<string, string[]> = {
   up: [],
   process_start_time_seconds: [],

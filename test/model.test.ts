@@ -1,5 +1,6 @@
-// The model test (test/model.ts) with a new seed each time: histories of payments on chains where transactions expire, by height or by time, or exclude each
-// other by nonces or outputs, with everything that may go wrong, on the real SQL and the real custody. A failure names its seed, and how to run it again.
+// The model test (test/model.ts) with a new seed each time: histories of payments on chains where transactions expire,
+// by height or by time, or exclude each other by nonces or outputs, with everything that may go wrong, on the real SQL
+// and the real custody. A failure names its seed, and how to run it again.
 import {expect, test} from 'vitest'
 import {runModel} from './support/made-up-tree.ts'
 

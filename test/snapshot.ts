@@ -1,9 +1,10 @@
-// The whole schema as text, for people to read and for a test to compare. Promises: two databases with the same schema give the same text, whatever
-// their owner is called; any difference in a column, constraint, index, view, function, trigger, grant, comment or setting of a role shows.
-// graphile-worker's schema is left out, and so are the partitions of partitioned tables, which come and go.
+// The whole schema as text, for people to read and for a test to compare. Promises: two databases with the same schema
+// give the same text, whatever their owner is called; any difference in a column, constraint, index, view, function,
+// trigger, grant, comment or setting of a role shows. graphile-worker's schema is left out, and so are the partitions
+// of partitioned tables, which come and go.
 //
-// node test/snapshot.ts (npm run snapshot) writes it to db/schema.snapshot.sql, the outputs of the examples into docs/database.md, and what the docs say of
-// reasons (support/reasons-in-docs.ts).
+// node test/snapshot.ts (npm run snapshot) writes it to db/schema.snapshot.sql, the outputs of the examples into
+// docs/database.md, and what the docs say of reasons (support/reasons-in-docs.ts).
 import {mkdtempSync, readFileSync, rmSync, writeFileSync} from 'node:fs'
 import {tmpdir} from 'node:os'
 import path from 'node:path'
@@ -96,7 +97,8 @@ const functions = `
   where n.oid in ${ours} and p.prokind in ('f', 'p')
   order by p.oid::regprocedure::text collate "C"`
 
-// The rights of each role besides what it owns. The owner of the database is called owner, so that its name makes no difference.
+// The rights of each role besides what it owns. The owner of the database is called owner, so that its name makes no
+// difference.
 const grants = `
   with granted as (
     select format('schema %I', nspname) as object, nspowner as owner, acl.* from pg_namespace n,

@@ -1,5 +1,5 @@
-// The documentation for people: one self-contained page of the guides and the reference. Promises: the browser loads nothing from other servers;
-// without JavaScript everything but the search works.
+// The documentation for people: one self-contained page of the guides and the reference. Promises: the browser loads
+// nothing from other servers; without JavaScript everything but the search works.
 import {readFileSync} from 'node:fs'
 import {escaped} from '../../base/html.ts'
 import type {App} from '../app.ts'

@@ -1,4 +1,5 @@
-// The reference: each operation with its parameters, body, replies, and samples in curl and TypeScript; and the webhooks. Made from the OpenAPI document.
+// The reference: each operation with its parameters, body, replies, and samples in curl and TypeScript; and the
+// webhooks. Made from the OpenAPI document.
 import {escaped} from '../../base/html.ts'
 import {type OpenApi, type Operation, resolve, responseOf, type Schema} from '../openapi-document.ts'
 import type {Section} from './section.ts'

@@ -1,5 +1,5 @@
-// The page on which a customer pays, as HTML. Promises: without JavaScript it shows the same and reloads itself; it loads nothing from other
-// servers; a merchant's name is always shown as text, and does not change the text around it.
+// The page on which a customer pays, as HTML. Promises: without JavaScript it shows the same and reloads itself; it
+// loads nothing from other servers; a merchant's name is always shown as text, and does not change the text around it.
 import {readFileSync} from 'node:fs'
 import {escaped} from '../../base/html.ts'
 import {type ChainSettings, familyOf} from '../../chains/families.ts'

@@ -1,4 +1,5 @@
-// What the page shows where a number of confirmations makes a payment final, and where no public site shows transactions.
+// What the page shows where a number of confirmations makes a payment final, and where no public site shows
+// transactions.
 import {expect, test} from 'vitest'
 import {readSettings} from '../../chains/settings.ts'
 import {type Payment, shownOf} from './payment.ts'

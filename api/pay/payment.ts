@@ -1,5 +1,5 @@
-// The text of the page of a payment request. Promises: the page asks for nothing that is paid or seen already, and for nothing after the
-// request has expired; amounts are exact.
+// The text of the page of a payment request. Promises: the page asks for nothing that is paid or seen already, and for
+// nothing after the request has expired; amounts are exact.
 import {formatUnits, parseUnits} from 'viem/utils'
 import {z} from 'zod'
 import {type ChainSettings, familyOf, formsOf} from '../../chains/families.ts'
@@ -64,8 +64,9 @@ export async function shownOf(payment: Payment, settings: ChainSettings): Promis
 }
 
 /**
- * What a QR code should hold: the payment URI, or the address alone. The link of a token (EIP-681) begins with its contract, and wallets that read no further send the money there, where it
- * is lost; others take base units for coins (docs/payment-requests.md has the sources). So a token has the address alone.
+ * What a QR code should hold: the payment URI, or the address alone. The link of a token (EIP-681) begins with its
+ * contract, and wallets that read no further send the money there, where it is lost; others take base units for coins
+ * (docs/payment-requests.md has the sources). So a token has the address alone.
  */
 export function codeFor(
   {chain}: ChainSettings,

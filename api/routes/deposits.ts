@@ -47,7 +47,8 @@ export const depositFields: Fields = {
 export const depositJoins =
   'join app.asset a on a.chain = p.chain and a.token = p.token join app.user u on u.id = p.user_id left join chain.cursor c on c.chain = p.chain'
 
-// $4 is the lowest position, $5… the status, the chain and the token, or null. Indexes have the deposits of each status, chain and token in order.
+// $4 is the lowest position, $5… the status, the chain and the token, or null. Indexes have the deposits of each
+// status, chain and token in order.
 const list = {position: 'position', item: jsonOf(depositFields), joins: depositJoins}
 const rowsOf = (owner: string, source = 'app.deposit') =>
   `select * from ${source} where ${owner} = $1 and credited and user_id is not null and position >= $4`
@@ -78,8 +79,8 @@ export const lists = {
     parts: `select s.status from app.payout a, ${statusPart} where a.id = $8 and a.merchant_id = $1 and ${isAsked}`,
     rows: `${rowsOf('merchant_id')} and settlement_id = $8 and status = part.status`,
   }),
-  // $8: the address. $9: the user. $10: the transaction. $11: the payout. (`offset 0`, because the planner would rather walk the merchant's page: it
-  // cannot know $4.)
+  // $8: the address. $9: the user. $10: the transaction. $11: the payout. (`offset 0`, because the planner would rather
+  // walk the merchant's page: it cannot know $4.)
   ofTransaction: pageStatement({
     ...list,
     name: 'list_deposits_of_transaction',
@@ -232,7 +233,9 @@ export function deposits(app: App, {db}: Context): void {
     },
   )
 
-  /** The statement that has what is asked for, and its filters; undefined if the address is of no user of the merchant. */
+  /**
+   * The statement that has what is asked for, and its filters; undefined if the address is of no user of the merchant.
+   */
   async function sourceOf(merchantId: string, query: Query) {
     const {status = null, chain = null, token = null, txid} = query
     const lowest = query.created_from === undefined ? 0n : positionAt(query.created_from)

@@ -1,5 +1,6 @@
-// For operators and their tools: /livez, /readyz and, if METRICS_ON_API_PORT is set, /metrics. They need no key, and show nothing of a merchant.
-// /metrics shows what the treasuries hold, so by default it is not on this port, which is open to everybody.
+// For operators and their tools: /livez, /readyz and, if METRICS_ON_API_PORT is set, /metrics. They need no key, and
+// show nothing of a merchant. /metrics shows what the treasuries hold, so by default it is not on this port, which is
+// open to everybody.
 import {z} from 'zod'
 import type {App, Context} from '../app.ts'
 import {statement, value} from '../database.ts'

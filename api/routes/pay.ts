@@ -1,5 +1,6 @@
-// The page on which a customer pays a payment request. Its token is enough to see it: no key, no cookie. Promises: browsers and search
-// engines store nothing of it, and send its URL to no other site; a customer never sees a bare error; a loop on a page slows nobody else.
+// The page on which a customer pays a payment request. Its token is enough to see it: no key, no cookie. Promises:
+// browsers and search engines store nothing of it, and send its URL to no other site; a customer never sees a bare
+// error; a loop on a page slows nobody else.
 import {hash} from 'node:crypto'
 import {setTimeout as sleep} from 'node:timers/promises'
 import type {FastifyReply, FastifyRequest} from 'fastify'
@@ -17,7 +18,10 @@ const readPayment = statement('read_payment_page', 'select body from app.payment
 
 const headers = pageHeaders(policy)
 
-/** A page asks every few seconds, and may be open in several browsers. One allowance is for each of 4,096 groups of pages, and one for all unknown tokens. */
+/**
+ * A page asks every few seconds, and may be open in several browsers. One allowance is for each of 4,096 groups of
+ * pages, and one for all unknown tokens.
+ */
 const requestsPerMinute = 240
 const refusalMs = 1_000
 

@@ -1,5 +1,5 @@
-// Payment requests: an exact amount to an address of its own, paid once, by a payer who is no user. Replies have the form of the contract's
-// second group: the result is in `data`, and the status in `code`.
+// Payment requests: an exact amount to an address of its own, paid once, by a payer who is no user. Replies have the
+// form of the contract's second group: the result is in `data`, and the status in `code`.
 import {z} from 'zod'
 import {qrSvg} from '../../base/qr.ts'
 import {text} from '../../base/text.ts'
@@ -125,13 +125,15 @@ const requestItem = jsonOf({
 const requestJoins = `join app.asset a on a.chain = p.chain and a.token = p.token
   join app.address w on w.payment_request_id = p.id and w.chain = p.chain`
 
-// $4 status, $5 chain, $6 token, $7 and $8 from when to when they were made: each may be null. An index has the requests of each status, chain and token in
-// the order of seq, which is that of created_at but for what is made at the same moment; so a range of time is found by its place in that order.
+// $4 status, $5 chain, $6 token, $7 and $8 from when to when they were made: each may be null. An index has the
+// requests of each status, chain and token in the order of seq, which is that of created_at but for what is made at the
+// same moment; so a range of time is found by its place in that order.
 const isAsked = 'coalesce(s.status = $4, true) and coalesce(a.chain = $5, true) and coalesce(a.token = $6, true)'
 const wasMade = `created_at >= coalesce($7::timestamptz, '-infinity') and created_at < coalesce($8::timestamptz, 'infinity')`
 const nearest = (beyond: string, order: string) =>
   `(select seq from app.payment_request where merchant_id = $1 and created_at ${beyond} order by created_at ${order} limit 1)`
-// $9 and $10 from when to when they were paid, $11 the address, $12 the transaction: few requests, all of which are looked at.
+// $9 and $10 from when to when they were paid, $11 the address, $12 the transaction: few requests, all of which are
+// looked at.
 const isOne = `coalesce(status = $4, true) and coalesce(chain = $5, true) and coalesce(token = $6, true) and ${wasMade}
   and coalesce(paid_at >= $9::timestamptz, $9 is null) and coalesce(paid_at < $10::timestamptz, $10 is null)`
 const hasAddress = (address: string) => `select r.* from app.chain c

@@ -1,6 +1,7 @@
-// Parses raw blocks, headers and transactions, and checks the proofs between them. Promises: ids and hashes are computed from the bytes, so the
-// result is what the chain committed to (except witnesses: neither a transaction's id nor a block's merkle root covers them). Bytes that end too
-// early or too late are refused. This code is fast, because it reads every byte of every block.
+// Parses raw blocks, headers and transactions, and checks the proofs between them. Promises: ids and hashes are
+// computed from the bytes, so the result is what the chain committed to (except witnesses: neither a transaction's id
+// nor a block's merkle root covers them). Bytes that end too early or too late are refused. This code is fast, because
+// it reads every byte of every block.
 import {sha256d} from './script.ts'
 
 /** The bytes are invalid: their sender is broken or lies. */
@@ -51,7 +52,10 @@ const coinbaseOutpoint = `${'00'.repeat(32)}:4294967295`
 export const coinbaseSender = 'coinbase'
 /** The size of inner nodes of the merkle tree. A transaction of this size can pose as one. */
 const nodeSize = 64
-/** Witnesses with more items than a signature and a key are not read: a block may have millions of empty items, and each would be an object. */
+/**
+ * Witnesses with more items than a signature and a key are not read: a block may have millions of empty items, and each
+ * would be an object.
+ */
 const witnessItemsKept = 3
 /** A block of 4 MB has at most 2^17 transactions. */
 const proofLengthMax = 20
@@ -78,7 +82,10 @@ export function parseHeader(bytes: Uint8Array): BlockHeader {
   }
 }
 
-/** Throws MalformedError if a header takes less work than its network's minimum: anybody could make any number of such headers. */
+/**
+ * Throws MalformedError if a header takes less work than its network's minimum: anybody could make any number of such
+ * headers.
+ */
 export function assertWork({hash, bits}: BlockHeader, easiestBits: number): void {
   if (targetOf(bits) > targetOf(easiestBits))
     throw new MalformedError(`block ${hash} takes less work than its network allows`)
@@ -109,15 +116,18 @@ export function parseTransaction(bytes: Uint8Array): Transaction {
   return transactions[0]!
 }
 
-/** The siblings of a transaction on the way up to the merkle root, the lowest first; `position` is its index in the block. */
+/**
+ * The siblings of a transaction on the way up to the merkle root, the lowest first; `position` is its index in the
+ * block.
+ */
 export interface MerkleProof {
   siblings: string[]
   position: number
 }
 
 /**
- * Throws MalformedError unless the proof leads from the transaction to the root. It also refuses 64 bytes that could be both a transaction and
- * an inner node (CVE-2017-12842), and a position that only repeats another one (CVE-2012-2459).
+ * Throws MalformedError unless the proof leads from the transaction to the root. It also refuses 64 bytes that could be
+ * both a transaction and an inner node (CVE-2017-12842), and a position that only repeats another one (CVE-2012-2459).
  */
 export function assertInBlock(transaction: Transaction, {siblings, position}: MerkleProof, root: string): void {
   const refuse = (why: string): never => {
@@ -142,8 +152,8 @@ export function assertInBlock(transaction: Transaction, {siblings, position}: Me
 }
 
 /**
- * Throws MalformedError unless these are all transactions of a block, in order. `first` is the first of them; it must be a coinbase, because
- * otherwise the list could be a level of inner nodes (CVE-2017-12842).
+ * Throws MalformedError unless these are all transactions of a block, in order. `first` is the first of them; it must
+ * be a coinbase, because otherwise the list could be a level of inner nodes (CVE-2017-12842).
  */
 export function assertContents(txids: string[], first: Transaction, header: BlockHeader): void {
   const isWhole =
@@ -151,7 +161,9 @@ export function assertContents(txids: string[], first: Transaction, header: Bloc
   if (!isWhole) throw new MalformedError(`these are not the transactions of block ${header.hash}`)
 }
 
-/** The merkle root over transaction ids in stored byte order. Throws MalformedError if another list has the same root. */
+/**
+ * The merkle root over transaction ids in stored byte order. Throws MalformedError if another list has the same root.
+ */
 function merkleRoot(hashes: Buffer[]): string {
   let level = hashes
   while (level.length > 1) {

@@ -1,6 +1,7 @@
-// One connection to one Electrum server. electrum-client numbers calls, matches responses, and emits notifications; the rest is here. Promises: the
-// connection ends once, with a reason, if the server closes it, hangs, is on another network, or sends something too long or outside the protocol.
-// Every call gets a response or an error that the connection ended. TLS always verifies certificates. Reading takes linear time.
+// One connection to one Electrum server. electrum-client numbers calls, matches responses, and emits notifications; the
+// rest is here. Promises: the connection ends once, with a reason, if the server closes it, hangs, is on another
+// network, or sends something too long or outside the protocol. Every call gets a response or an error that the
+// connection ended. TLS always verifies certificates. Reading takes linear time.
 import {createHash} from 'node:crypto'
 import {once} from 'node:events'
 import {readFile} from 'node:fs/promises'
@@ -105,7 +106,10 @@ export class ElectrumConnection extends ElectrumClient {
     return this.#asked.size
   }
 
-  /** Sends a call; all calls of one turn of the event loop are sent together. `responded` is called once, while the response is read. */
+  /**
+   * Sends a call; all calls of one turn of the event loop are sent together. `responded` is called once, while the
+   * response is read.
+   */
   ask(method: string, params: unknown[], responded: (error: unknown, result?: unknown) => void): void {
     if (this.#isOver) return void responded(new Error('the connection is over'))
     const id = ++this.id

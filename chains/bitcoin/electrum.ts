@@ -1,7 +1,8 @@
-// The only client of Electrum servers. Promises: every request gets a result or an error within its timeout, also while there is no connection.
-// There is one connection at a time; when it ends, the next server is tried, with backoff and jitter. Subscriptions are renewed on a new connection,
-// and only differences are reported. The number of calls in flight is limited. Responses are checked only for their shape, and the server for its
-// network. A caller that detects a false response calls drop().
+// The only client of Electrum servers. Promises: every request gets a result or an error within its timeout, also while
+// there is no connection. There is one connection at a time; when it ends, the next server is tried, with backoff and
+// jitter. Subscriptions are renewed on a new connection, and only differences are reported. The number of calls in
+// flight is limited. Responses are checked only for their shape, and the server for its network. A caller that detects
+// a false response calls drop().
 import {EventEmitter, once} from 'node:events'
 import {setTimeout as sleep} from 'node:timers/promises'
 import {z} from 'zod'
@@ -61,7 +62,9 @@ export class Electrum {
   readonly #statuses = new Map<string, string | null>()
   readonly #changed = new Set<string>()
 
-  /** Connects at once, and stays connected until close(). `genesis` is the hash of block 0, `ca` the path of a PEM file. */
+  /**
+   * Connects at once, and stays connected until close(). `genesis` is the hash of block 0, `ca` the path of a PEM file.
+   */
   constructor({
     urls,
     log,
@@ -93,7 +96,10 @@ export class Electrum {
     })
   }
 
-  /** Sends all calls, a limited number at a time. A refused call has its error in its place; any other failure rejects all. */
+  /**
+   * Sends all calls, a limited number at a time. A refused call has its error in its place; any other failure rejects
+   * all.
+   */
   async batch<T>(calls: ElectrumCall[], schema: z.ZodType<T>): Promise<(T | ElectrumError)[]> {
     return await inWindow(calls, ({method, params}) =>
       this.request(method, params, schema).catch(error => {
@@ -103,7 +109,10 @@ export class Electrum {
     )
   }
 
-  /** Subscribes to scripthashes that are not subscribed, and asks for the status of the others again. Rejects if the server refuses one. */
+  /**
+   * Subscribes to scripthashes that are not subscribed, and asks for the status of the others again. Rejects if the
+   * server refuses one.
+   */
   async subscribeScripthashes(scripthashes: string[]): Promise<void> {
     const before = this.#statuses.size
     await inWindow(scripthashes, scripthash => this.#subscribe(scripthash))
@@ -121,8 +130,8 @@ export class Electrum {
   }
 
   /**
-   * The scripthashes whose status has changed since the last call, each once; a status is null at first. A status that changed and changed back
-   * counts too: the caller may hold a history that it read in between.
+   * The scripthashes whose status has changed since the last call, each once; a status is null at first. A status that
+   * changed and changed back counts too: the caller may hold a history that it read in between.
    */
   takeChanged(): string[] {
     const changed = [...this.#changed]
@@ -130,13 +139,19 @@ export class Electrum {
     return changed
   }
 
-  /** Resolves at the next notification or connection, when `signal` aborts, and on close; never rejects. It only wakes the caller up. */
+  /**
+   * Resolves at the next notification or connection, when `signal` aborts, and on close; never rejects. It only wakes
+   * the caller up.
+   */
   async changed(signal?: AbortSignal): Promise<void> {
     if (this.#closing.signal.aborted) return
     await once(this.#events, 'change', {signal}).catch(() => {})
   }
 
-  /** Ends the connection because of a false response; with `generation`, only if that connection is still the current one. */
+  /**
+   * Ends the connection because of a false response; with `generation`, only if that connection is still the current
+   * one.
+   */
   drop(reason: string, generation = this.#generation): void {
     if (generation === this.#generation) this.#connection?.end(reason)
   }
@@ -201,7 +216,8 @@ export class Electrum {
     const call = {method: 'blockchain.scripthash.subscribe', params: [scripthash]}
     await new Promise<void>((resolve, reject) => {
       const take = (result: unknown) => {
-        // Stored at once, not when the promise is awaited: the next line may already be a notification of a newer status.
+        // Stored at once, not when the promise is awaited: the next line may already be a notification of a newer
+        // status.
         this.#note(scripthash, Status.parse(result))
         resolve()
       }

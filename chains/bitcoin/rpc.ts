@@ -1,5 +1,6 @@
-// The client of bitcoind: JSON-RPC and, for blocks, REST. Promises: within its timeout, every request gets a response of the expected shape, the
-// node's error as an RpcError, or a RetryableError. No message contains the password of the URL.
+// The client of bitcoind: JSON-RPC and, for blocks, REST. Promises: within its timeout, every request gets a response
+// of the expected shape, the node's error as an RpcError, or a RetryableError. No message contains the password of the
+// URL.
 import {Pool} from 'undici'
 import {z} from 'zod'
 import {PermanentError, RetryableError} from '../../base/errors.ts'

@@ -1,6 +1,6 @@
-// Output scripts and their addresses. Promises: only the five standard kinds have an address (P2PKH, P2SH, P2WPKH, P2WSH, P2TR). An address is
-// accepted only with a correct checksum, on its own network, and with a version that is defined today. Script and address are one to one. Tested
-// with the vectors of BIP-173, BIP-350 and BIP-341.
+// Output scripts and their addresses. Promises: only the five standard kinds have an address (P2PKH, P2SH, P2WPKH,
+// P2WSH, P2TR). An address is accepted only with a correct checksum, on its own network, and with a version that is
+// defined today. Script and address are one to one. Tested with the vectors of BIP-173, BIP-350 and BIP-341.
 import {hash} from 'node:crypto'
 import {bech32, bech32m} from '@scure/base'
 import {fromBase58, toBase58} from '../base58.ts'

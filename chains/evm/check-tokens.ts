@@ -1,6 +1,7 @@
-// Checks with the tokens' contracts that tokens can be moved as the settings say, before anything is moved. Promises: a token is refused only because
-// of its contract's response, and the message names the token, the request and what to do. A node that does not respond proves nothing. Requests
-// depend only on the contract's code, so a token that its issuer has paused is not refused.
+// Checks with the tokens' contracts that tokens can be moved as the settings say, before anything is moved. Promises: a
+// token is refused only because of its contract's response, and the message names the token, the request and what to
+// do. A node that does not respond proves nothing. Requests depend only on the contract's code, so a token that its
+// issuer has paused is not refused.
 import {domainSeparator} from 'viem'
 import {getAddress} from 'viem/utils'
 import {RetryableError} from '../../base/errors.ts'
@@ -17,7 +18,10 @@ interface TokenQuestion {
   name: string
   method: string
   params: unknown[]
-  /** Takes the response in hex, or undefined if the contract refused. Returns why the token is refused; undefined if it is not. */
+  /**
+   * Takes the response in hex, or undefined if the contract refused. Returns why the token is refused; undefined if it
+   * is not.
+   */
   judge(response: string | undefined): string | undefined
 }
 
@@ -38,7 +42,10 @@ export async function refusedToken(settings: EvmSettings): Promise<string | unde
 
 const againMs = 10_000
 
-/** The returned function resolves if no token is refused, and otherwise rejects with RetryableError. It asks again until all are accepted. */
+/**
+ * The returned function resolves if no token is refused, and otherwise rejects with RetryableError. It asks again until
+ * all are accepted.
+ */
 export function tokenGuard(settings: EvmSettings): () => Promise<void> {
   let isRight = false
   let last: {at: number; response: Promise<string | undefined>} | undefined
@@ -101,7 +108,10 @@ function questionsOf({contract, decimals, sweep}: Token, {chainId}: EvmSettings)
   ]
 }
 
-/** The result in hex; undefined if the contract itself refused. Throws RetryableError if the contract was not asked, or the response is invalid. */
+/**
+ * The result in hex; undefined if the contract itself refused. Throws RetryableError if the contract was not asked, or
+ * the response is invalid.
+ */
 function hexOf(response: Response, name: string): string | undefined {
   if ('message' in response) {
     if (meaningOf(response) === 'call_fails') return undefined

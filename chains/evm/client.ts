@@ -39,8 +39,9 @@ export interface Question {
 export type Response = {result: unknown} | {code: number; message: string}
 
 /**
- * A node that is asked now and then. Promises: a request gets a response or a RetryableError within the timeout. Nothing waits for a node that is
- * offline: after any failure the connection is closed, and the next request opens another.
+ * A node that is asked now and then. Promises: a request gets a response or a RetryableError within the timeout.
+ * Nothing waits for a node that is offline: after any failure the connection is closed, and the next request opens
+ * another.
  */
 export class Questions {
   readonly #url: string
@@ -93,7 +94,10 @@ export class Questions {
 const connectLimitMs = 2000
 const ports: Record<string, number> = {'ws:': 80, 'http:': 80, 'wss:': 443, 'https:': 443}
 
-/** The error with which the system refuses a connection to the host of a URL; undefined if one can be made, or nothing comes back in time. */
+/**
+ * The error with which the system refuses a connection to the host of a URL; undefined if one can be made, or nothing
+ * comes back in time.
+ */
 export async function whyUnreachable(url: string): Promise<string | undefined> {
   const {hostname, port, protocol} = new URL(url)
   const socket = connect(Number(port) || ports[protocol]!, hostname.replaceAll(/^\[|\]$/g, ''))

@@ -16,7 +16,8 @@ export function displayForm(_chain: EvmChain, address: string): string {
 
 export const display = (address: string): string => getAddress(address)
 
-// The scheme is "ethereum" on every EVM chain; the number after the @ says which one. Without that number a wallet uses its current chain.
+// The scheme is "ethereum" on every EVM chain; the number after the @ says which one. Without that number a wallet uses
+// its current chain.
 export function paymentUri({chain, chainId, tokens}: EvmSettings, {token, address, amount}: Payment): string {
   if (token === chain.assets[0].token) return `ethereum:${address}@${chainId}?value=${amount}`
   const [contract] = [...tokens].find(([, code]) => code === token) ?? []

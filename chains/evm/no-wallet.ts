@@ -1,7 +1,10 @@
 // Addresses of EVM chains that are no wallets.
 import type {EvmSettings} from './settings.ts'
 
-/** Below are the zero address, precompiles (1 to 0x11, and 0x100: RIP-7212), Polygon's own contracts (0x1000, 0x1001, 0x1010), and 0x…dead. */
+/**
+ * Below are the zero address, precompiles (1 to 0x11, and 0x100: RIP-7212), Polygon's own contracts (0x1000, 0x1001,
+ * 0x1010), and 0x…dead.
+ */
 const lowest = 0x10000n
 
 const known: Record<string, string> = {

@@ -1,6 +1,7 @@
-// What the errors of EVM nodes mean: the only place that knows their words. JSON-RPC fixes few codes, so each program, and each provider in front of one,
-// says the same thing in its own words; a code alone may mean one thing at one node and another at the next. Promises: an error in words that are not
-// here means nothing in particular, and nobody concludes anything from it.
+// What the errors of EVM nodes mean: the only place that knows their words. JSON-RPC fixes few codes, so each program,
+// and each provider in front of one, says the same thing in its own words; a code alone may mean one thing at one node
+// and another at the next. Promises: an error in words that are not here means nothing in particular, and nobody
+// concludes anything from it.
 import {storable} from '../../base/text.ts'
 
 export type Meaning =
@@ -116,7 +117,9 @@ export function meaningOf(error: unknown): Meaning | undefined {
   return code === -32_601 ? 'method_missing' : undefined // JSON-RPC 2.0: method not found
 }
 
-/** The node's own words, shortened, as they can be stored: a contract may put anything into the reason of its revert. */
+/**
+ * The node's own words, shortened, as they can be stored: a contract may put anything into the reason of its revert.
+ */
 export function wordsOf(error: unknown): string {
   return storable(said(error).message.slice(0, 200))
 }

@@ -1,7 +1,8 @@
-// Batches of calls to an EVM node. Nodes limit how many calls a batch has, and how large its responses are together; each has limits of its own, which it
-// does not tell. Promises: a batch that is too large for a node is asked in halves, down to single calls, which have no such limits; so is one that
-// fails again and again, as if the node could not finish it. A limit on calls is remembered. If a node refuses a batch as a whole, each of its calls
-// gets the node's error, over HTTP and websocket.
+// Batches of calls to an EVM node. Nodes limit how many calls a batch has, and how large its responses are together;
+// each has limits of its own, which it does not tell. Promises: a batch that is too large for a node is asked in
+// halves, down to single calls, which have no such limits; so is one that fails again and again, as if the node could
+// not finish it. A limit on calls is remembered. If a node refuses a batch as a whole, each of its calls gets the
+// node's error, over HTTP and websocket.
 import {type CallOptions, RpcClient, type RpcClientOptions, RpcError} from '@subsquid/rpc-client'
 import {meaningOf} from './node-errors.ts'
 
@@ -49,8 +50,8 @@ export class BatchingClient extends RpcClient {
 }
 
 /**
- * A caller that takes the errors of calls as responses does not get those that are about the batch. Nor those of traces that say what the node lacks:
- * evm-processor takes whatever says "not found" for a block that is gone.
+ * A caller that takes the errors of calls as responses does not get those that are about the batch. Nor those of traces
+ * that say what the node lacks: evm-processor takes whatever says "not found" for a block that is gone.
  */
 function refusing<T>({validateError}: CallOptions<T>): CallOptions<T> {
   if (!validateError) return {}
@@ -89,8 +90,8 @@ interface Websocket {
 }
 
 /**
- * A node that refuses a batch sends one error: in a list that names the first call (geth), or alone, without an id. rpc-client waits for the other
- * responses until the timeout (websocket), or loses the node's words (HTTP).
+ * A node that refuses a batch sends one error: in a list that names the first call (geth), or alone, without an id.
+ * rpc-client waits for the other responses until the timeout (websocket), or loses the node's words (HTTP).
  */
 function spreadRefusals(client: RpcClient): void {
   const {con} = client as unknown as {con: HttpConnection | Websocket}
@@ -113,14 +114,18 @@ function spreadRefusals(client: RpcClient): void {
         call.resolve({id, error})
       }
     }
-    // A response to a batch that another batch's refusal without an id ended, too: rpc-client would end the connection for it.
+    // A response to a batch that another batch's refusal without an id ended, too: rpc-client would end the connection
+    // for it.
     con.handleResponse = response => {
       if (!givenUp.delete(response.id)) handleResponse(response)
     }
   }
 }
 
-/** The response to each call of a batch, if the body that was sent is a batch that the node refused; else the response as it is. */
+/**
+ * The response to each call of a batch, if the body that was sent is a batch that the node refused; else the response
+ * as it is.
+ */
 function spread(sent: unknown, response: unknown): unknown {
   const calls = typeof sent === 'string' && sent.startsWith('[') ? (JSON.parse(sent) as {id: number}[]) : []
   const [first, ...others] = [response].flat() as (Response | undefined)[]
@@ -128,7 +133,10 @@ function spread(sent: unknown, response: unknown): unknown {
   return calls.map(({id}) => ({jsonrpc: '2.0', id, error: first.error}))
 }
 
-/** The calls that a message leaves without a response, though it ends their batch; an error without an id ends every batch under way. */
+/**
+ * The calls that a message leaves without a response, though it ends their batch; an error without an id ends every
+ * batch under way.
+ */
 function refusedBatches(requests: Map<number, Pending>, data: unknown) {
   const [first, ...others] = parsed(data)
   if (!first?.error || others.length) return []

@@ -30,7 +30,10 @@ export function evmSettings(settings: CommonSettings | undefined): EvmSettings {
   return settings as EvmSettings
 }
 
-/** A token of the chain, with its contract. Throws if the chain has no such token, or the token has no contract on this network. */
+/**
+ * A token of the chain, with its contract. Throws if the chain has no such token, or the token has no contract on this
+ * network.
+ */
 export function erc20({chain, chainId}: EvmSettings, code: string): Erc20 & {contract: string} {
   const [, ...tokens] = chain.assets
   const token = tokens.find(token => token.token === code)

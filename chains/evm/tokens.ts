@@ -1,6 +1,6 @@
-// An operator's own tokens: the setting <CHAIN>_TOKENS, a JSON list whose entries have the same data as those of the registry. Promises: an accepted
-// entry has every field, amounts that its decimals can express, and a code, a name and a contract of its own on the chain. Each problem names the
-// entry and its field.
+// An operator's own tokens: the setting <CHAIN>_TOKENS, a JSON list whose entries have the same data as those of the
+// registry. Promises: an accepted entry has every field, amounts that its decimals can express, and a code, a name and
+// a contract of its own on the chain. Each problem names the entry and its field.
 import {z} from 'zod'
 import {unitsOf} from '../chain-settings.ts'
 import {chains, type Erc20, type EvmChain} from '../registry.ts'

@@ -6,8 +6,9 @@ const wallet = 'HAgk14JpMQLgt6rVgv7cBQFJWFto5Dqxi472uT3DKpqk'
 /** As wallets of several signers have: no key signs for it. */
 const vault = '5SHQQrjzHCMkZZJzYNhx9szLeYsVCYw4NNr8p7xT9BAY'
 
-// The hex of the last three was written by getAddressEncoder() of @solana/kit 6.10.0. The last one is no point of the curve: the program derived address
-// (getProgramDerivedAddress) of SQDS4ep65T869zMMBKyuUq6aD6EgTu8psMjkvj52pCf and the seeds 'multisig', 'vault' and 0.
+// The hex of the last three was written by getAddressEncoder() of @solana/kit 6.10.0. The last one is no point of the
+// curve: the program derived address (getProgramDerivedAddress) of SQDS4ep65T869zMMBKyuUq6aD6EgTu8psMjkvj52pCf and the
+// seeds 'multisig', 'vault' and 0.
 test.each([
   ['00'.repeat(32), systemProgram],
   ['ff'.repeat(32), 'JEKNVnkbo3jma5nREBBJCDoXFVeKkD56V3xKrvRmWxFG'],

@@ -1,6 +1,6 @@
-// Addresses of Solana: 32 bytes, as a rule a public key, written in base58 without a checksum. Promises: a text that is accepted is the only one of its
-// address, and so its display form. Addresses that are no point of the curve are accepted: no key signs for them, but multisignature wallets have such
-// addresses and receive there.
+// Addresses of Solana: 32 bytes, as a rule a public key, written in base58 without a checksum. Promises: a text that is
+// accepted is the only one of its address, and so its display form. Addresses that are no point of the curve are
+// accepted: no key signs for them, but multisignature wallets have such addresses and receive there.
 import {fromBase58, toBase58} from '../base58.ts'
 import {AddressError} from '../family.ts'
 
@@ -67,7 +67,8 @@ const notWallets: [address: string, what: string][] = [
   ['ATokenGPvbdGVxr1b2hvZbsiqW5xWH25efTNsLJA8knL', 'the Associated Token Account program'],
   ['Memo1UhkJRfHyvLMcVucJwxXeuD728EqVDDwQDxFMNo', 'the Memo program'],
   ['MemoSq4gqABAXKb96qnH8TysNcWxMyWCqXgDLGmfcHr', 'the Memo program'],
-  // Mints that people take for wallets: of wrapped SOL; Circle's (https://developers.circle.com, addresses of USDC on mainnet and devnet); Tether's.
+  // Mints that people take for wallets: of wrapped SOL; Circle's (https://developers.circle.com, addresses of USDC on
+  // mainnet and devnet); Tether's.
   ['So11111111111111111111111111111111111111112', 'the mint of wrapped SOL'],
   ['EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v', 'the mint of USDC'],
   ['4zMMC9srt5Ri5X14GAgXhaHii3GnPAEERYPJgZJDncDU', 'the mint of USDC on devnet'],

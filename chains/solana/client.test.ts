@@ -1,5 +1,5 @@
-// The client of Solana nodes, against a local chain and against servers that answer wrongly: amounts are exact, every failure is of a known kind, and no
-// message has a key.
+// The client of Solana nodes, against a local chain and against servers that answer wrongly: amounts are exact, every
+// failure is of a known kind, and no message has a key.
 import {createServer, type Server} from 'node:http'
 import type {AddressInfo} from 'node:net'
 import {afterEach, beforeEach, describe, expect, test} from 'vitest'

@@ -1,7 +1,9 @@
-// The only code that calls Solana nodes: helius-sdk, which works with every standard RPC URL. Promises: every request ends in time, with a response of the
-// expected shape or an error of a known kind; no message has the URL or the key. A node that asks for fewer requests gets none for a while.
+// The only code that calls Solana nodes: helius-sdk, which works with every standard RPC URL. Promises: every request
+// ends in time, with a response of the expected shape or an error of a known kind; no message has the URL or the key. A
+// node that asks for fewer requests gets none for a while.
 //
-// Blocks are read through the SDK's transport, without its conversion of responses: that takes 20 times as long for a busy block (measured).
+// Blocks are read through the SDK's transport, without its conversion of responses: that takes 20 times as long for a
+// busy block (measured).
 import {setTimeout as sleep} from 'node:timers/promises'
 import {
   address,
@@ -55,12 +57,15 @@ export class Pruned extends PermanentError {
 }
 
 /**
- * The node shows no block in this slot: it was skipped there, is not confirmed yet, is not there after a snapshot, or is not in the node's archive. The
- * codes do not tell these apart reliably.
+ * The node shows no block in this slot: it was skipped there, is not confirmed yet, is not there after a snapshot, or
+ * is not in the node's archive. The codes do not tell these apart reliably.
  */
 const notShown = [-32004, -32007, -32009, -32014]
 const pruned = -32001
-/** The node does not know transactions of this version, although every version was allowed; or it does not know the method or its parameters. */
+/**
+ * The node does not know transactions of this version, although every version was allowed; or it does not know the
+ * method or its parameters.
+ */
 const misused = [-32015, -32600, -32601, -32602]
 /** A node takes no longer range of slots (getBlocks). */
 const slotsPerRequest = 500_000
@@ -116,7 +121,10 @@ export class SolanaNode {
     return slots.map(Number).filter(slot => slot >= from && slot <= last)
   }
 
-  /** The block of a slot, without its transactions; undefined if the node shows none, which proves nothing. Throws Pruned. */
+  /**
+   * The block of a slot, without its transactions; undefined if the node shows none, which proves nothing. Throws
+   * Pruned.
+   */
   async header(slot: number, commitment: Commitment): Promise<Header | undefined> {
     const header = await this.#inSlot(slot, {commitment, transactionDetails: 'none'}, RawHeader)
     return header && {slot, ...header}
@@ -162,7 +170,10 @@ export class SolanaNode {
     return statuses
   }
 
-  /** The newest final transactions that name an account, the newest first; below another one if it is given. Nodes leave some out. */
+  /**
+   * The newest final transactions that name an account, the newest first; below another one if it is given. Nodes leave
+   * some out.
+   */
   async mentions(of: string, before?: string): Promise<Mention[]> {
     const options = {
       commitment: 'finalized',
@@ -173,7 +184,10 @@ export class SolanaNode {
     return await this.#ask('getSignaturesForAddress', asked, Mentions)
   }
 
-  /** The balances of an account before and after a final transaction; undefined if the node does not show it, or it does not name the account. */
+  /**
+   * The balances of an account before and after a final transaction; undefined if the node does not show it, or it does
+   * not name the account.
+   */
   async effect(txid: string, on: string): Promise<{before: bigint; after: bigint} | undefined> {
     const options = {commitment: 'finalized', encoding: 'json', maxSupportedTransactionVersion: 255 as 0} as const // the type is of the past
     const asked = this.#helius.getTransaction(txid as Signature, options)
@@ -188,13 +202,19 @@ export class SolanaNode {
     return await this.#ask('getMinimumBalanceForRentExemption', asked, Amount)
   }
 
-  /** What was paid in each of the last blocks for a compute unit, at least, in millionths of a lamport, by transactions that change these accounts. */
+  /**
+   * What was paid in each of the last blocks for a compute unit, at least, in millionths of a lamport, by transactions
+   * that change these accounts.
+   */
   async recentFees(accounts: string[]): Promise<bigint[]> {
     const asked = this.#helius.getRecentPrioritizationFees(accounts.map(each => address(each)))
     return await this.#ask('getRecentPrioritizationFees', asked, RecentFees)
   }
 
-  /** How a transaction, in base64, would end in the next block, whoever signed it and whichever block it names. A proof of nothing. */
+  /**
+   * How a transaction, in base64, would end in the next block, whoever signed it and whichever block it names. A proof
+   * of nothing.
+   */
   async simulate(raw: string): Promise<Simulation> {
     const options = {
       encoding: 'base64',
@@ -206,7 +226,10 @@ export class SolanaNode {
     return await this.#ask('simulateTransaction', asked, Simulated)
   }
 
-  /** Gives a signed transaction, in base64, to the network, unchecked. Returns the node's error; undefined if it has it. Neither proves anything. */
+  /**
+   * Gives a signed transaction, in base64, to the network, unchecked. Returns the node's error; undefined if it has it.
+   * Neither proves anything.
+   */
   async send(raw: string): Promise<string | undefined> {
     const options = {encoding: 'base64', skipPreflight: true, maxRetries: 0n} as const
     try {
@@ -302,7 +325,10 @@ export class SolanaNodes extends Failover<SolanaNode> {
 
 const connectAgainMs = 2000
 
-/** Tells of the slots that a node announces over its websocket. Promises: a connection that fails is made again; what was missed meanwhile is not told. */
+/**
+ * Tells of the slots that a node announces over its websocket. Promises: a connection that fails is made again; what
+ * was missed meanwhile is not told.
+ */
 export class SlotFeed {
   readonly #waiting = new Set<() => void>()
 

@@ -138,7 +138,10 @@ test.each([
     expect(() => parsePayment(other)).toThrow(RangeError)
   const bytes = Buffer.from(raw, 'hex')
   const message = 1 + 64 * signers
-  /** The places of the signatures, the two accounts, the blockhash, the limit and the amount: the rest is the same in all such payments. */
+  /**
+   * The places of the signatures, the two accounts, the blockhash, the limit and the amount: the rest is the same in
+   * all such payments.
+   */
   const spans = [
     [1, message],
     [message + 4, message + 68],

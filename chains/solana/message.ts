@@ -1,6 +1,6 @@
-// Payments of Solana, from and to bytes: a legacy message that transfers lamports, and says what its place in a block is worth. Promises: equal
-// payments have equal bytes, and these are the only bytes of the payment; what a payment is read as is all that its signature covers. Nothing else is read:
-// blocks come as JSON.
+// Payments of Solana, from and to bytes: a legacy message that transfers lamports, and says what its place in a block
+// is worth. Promises: equal payments have equal bytes, and these are the only bytes of the payment; what a payment is
+// read as is all that its signature covers. Nothing else is read: blocks come as JSON.
 //
 // Every array here has fewer than 128 items, so that its length (a compact-u16) is one byte.
 import {fromBase58, toBase58} from '../base58.ts'
@@ -8,7 +8,9 @@ import {addressOf, bytesOf, computeBudgetProgram, systemProgram} from './address
 
 /** The last block that may hold a transaction is this many above the one that the transaction names. */
 export const lifetimeBlocks = 151 // a hash is valid for 150, and its age is counted up to the parent
-/** The longest that a block takes, if leaders miss no more of their slots than the margin of every lifetime allows for. */
+/**
+ * The longest that a block takes, if leaders miss no more of their slots than the margin of every lifetime allows for.
+ */
 export const blockMs = 400
 
 /** What a signature costs, in lamports. */
@@ -23,17 +25,24 @@ export interface Payment {
   /** It signs. */
   from: string
   to: string
-  /** Who pays the fee: `from`, or `to`, which signs, too. Only then may nothing be left at `from`: who pays a fee must keep the rent until it is paid. */
+  /**
+   * Who pays the fee: `from`, or `to`, which signs, too. Only then may nothing be left at `from`: who pays a fee must
+   * keep the rent until it is paid.
+   */
   feePayer: string
   /** In lamports. */
   amount: bigint
   /** The hash of a recent block. */
   blockhash: string
-  /** How much the transaction may compute; it needs 450 units. Payments that are equal otherwise need different limits: only one of equal messages pays. */
+  /**
+   * How much the transaction may compute; it needs 450 units. Payments that are equal otherwise need different limits:
+   * only one of equal messages pays.
+   */
   computeUnitLimit: number
   /**
-   * What is paid for its place in a block, in lamports, on top of the signature. The limit does not change it: a message names a price for each unit, and it
-   * is the price that makes this fee. Leaders sort by the fee over all that a transaction costs them, some 17,700 units besides the limit.
+   * What is paid for its place in a block, in lamports, on top of the signature. The limit does not change it: a
+   * message names a price for each unit, and it is the price that makes this fee. Leaders sort by the fee over all that
+   * a transaction costs them, some 17,700 units besides the limit.
    */
   priorityFee: bigint
 }
@@ -81,7 +90,10 @@ export function rawOf(message: Uint8Array, signatures: Uint8Array[]): string {
   return Buffer.concat([Uint8Array.of(signatures.length), ...signatures, message]).toString('hex')
 }
 
-/** The payment in a transaction, given in hex. Throws RangeError if it is not what rawOf makes of one. The signature is not checked. */
+/**
+ * The payment in a transaction, given in hex. Throws RangeError if it is not what rawOf makes of one. The signature is
+ * not checked.
+ */
 export function parsePayment(raw: string): SignedPayment {
   const bytes = Buffer.from(raw, 'hex')
   const signers = bytes[0] ?? 0

@@ -1,5 +1,6 @@
-// The client of Solana nodes, on what agave really answers (test/recorded/README.md): blocks link, amounts are exact, and what a node does not show, or does
-// not take, is neither an error nor a fact. indexers/solana/recorded.test.ts reads the blocks.
+// The client of Solana nodes, on what agave really answers (test/recorded/README.md): blocks link, amounts are exact,
+// and what a node does not show, or does not take, is neither an error nor a fact. indexers/solana/recorded.test.ts
+// reads the blocks.
 import {afterEach, describe, expect, test} from 'vitest'
 import {z} from 'zod'
 import {RetryableError} from '../../base/errors.ts'

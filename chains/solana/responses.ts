@@ -1,5 +1,5 @@
-// What a node's JSON-RPC API sends, as far as it is read here. Promises: amounts are exact; in a block, each key of a transaction has its balance before
-// and after it.
+// What a node's JSON-RPC API sends, as far as it is read here. Promises: amounts are exact; in a block, each key of a
+// transaction has its balance before and after it.
 import {z} from 'zod'
 import {exactly} from '../../base/json.ts'
 

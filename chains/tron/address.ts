@@ -1,5 +1,6 @@
-// Addresses of Tron: 21 bytes, 0x41 and the last 20 bytes of the hash of a public key, or of what made a contract. People write them in base58check;
-// nodes, and the chain itself, use the bytes. Promises: a text that is accepted is the only one of its address.
+// Addresses of Tron: 21 bytes, 0x41 and the last 20 bytes of the hash of a public key, or of what made a contract.
+// People write them in base58check; nodes, and the chain itself, use the bytes. Promises: a text that is accepted is
+// the only one of its address.
 import {createHash} from 'node:crypto'
 import {pointCompress} from 'tiny-secp256k1'
 import {keccak256} from 'viem/utils'

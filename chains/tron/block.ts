@@ -1,5 +1,6 @@
-// Headers of Tron's blocks, and what they commit to. Promises: a block's id is computed from its header; its first eight bytes are the height. The root
-// in a header covers the block's whole transactions, with their signatures and results, and says nothing of internal transactions, logs and fees.
+// Headers of Tron's blocks, and what they commit to. Promises: a block's id is computed from its header; its first
+// eight bytes are the height. The root in a header covers the block's whole transactions, with their signatures and
+// results, and says nothing of internal transactions, logs and fees.
 import {sha256} from './address.ts'
 import {encode} from './protobuf.ts'
 import {encodeTransaction, type Transaction} from './transaction.ts'

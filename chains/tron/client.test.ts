@@ -1,4 +1,5 @@
-// The client of Tron nodes: what a node sends is checked, what it leaves out is there, and a node that does not work is not asked for ever.
+// The client of Tron nodes: what a node sends is checked, what it leaves out is there, and a node that does not work is
+// not asked for ever.
 import {createServer, type Server} from 'node:http'
 import type {AddressInfo} from 'node:net'
 import {afterEach, beforeEach, expect, test, vi} from 'vitest'

@@ -1,6 +1,7 @@
-// The only code that calls Tron nodes, over their HTTP API. Promises: every request ends in time, with a response of the expected shape or a
-// RetryableError; no message has the URL or the key. A node that asks for fewer requests gets none for a while. One node is asked as long as it
-// works, because two may show two forks, or lag behind each other; after some failures in a row the other one is.
+// The only code that calls Tron nodes, over their HTTP API. Promises: every request ends in time, with a response of
+// the expected shape or a RetryableError; no message has the URL or the key. A node that asks for fewer requests gets
+// none for a while. One node is asked as long as it works, because two may show two forks, or lag behind each other;
+// after some failures in a row the other one is.
 import {z} from 'zod'
 import {RetryableError} from '../../base/errors.ts'
 import {parseJson} from '../../base/json.ts'
@@ -69,12 +70,18 @@ export class TronNode {
     return (await this.#find('walletsolidity/gettransactionbyid', {value: txid}, Found)) !== undefined
   }
 
-  /** An account, by its address in base58check; undefined if there is none. Not only of blocks: with what waits for one, unless `solid`. */
+  /**
+   * An account, by its address in base58check; undefined if there is none. Not only of blocks: with what waits for one,
+   * unless `solid`.
+   */
   async account(address: string, {solid} = {solid: false}): Promise<Account | undefined> {
     return await this.#find(`${solid ? 'walletsolidity' : 'wallet'}/getaccount`, inHex(address), Account)
   }
 
-  /** Whether an account may send a transaction of so many bytes now that costs nothing. Bytes of one kind must pay for all of it. */
+  /**
+   * Whether an account may send a transaction of so many bytes now that costs nothing. Bytes of one kind must pay for
+   * all of it.
+   */
   async isFree(address: string, bytes: bigint): Promise<boolean> {
     const found = await this.#find('wallet/getaccountresource', inHex(address), FreeBytes)
     return found !== undefined && (found.daily >= bytes || found.staked >= bytes)
@@ -84,7 +91,10 @@ export class TronNode {
     return await this.#ask('wallet/getchainparameters', {}, Prices)
   }
 
-  /** Gives a signed transaction, in hex, to the network. Returns the node's error; undefined if it has it. Neither proves anything. */
+  /**
+   * Gives a signed transaction, in hex, to the network. Returns the node's error; undefined if it has it. Neither
+   * proves anything.
+   */
   async broadcast(raw: string): Promise<string | undefined> {
     return await this.#ask('wallet/broadcasthex', {transaction: raw}, Broadcast)
   }

@@ -1,4 +1,5 @@
-// How Tron writes addresses (base58check), payments and the ids of transactions. Wallets have no common form of a payment: it is the address.
+// How Tron writes addresses (base58check), payments and the ids of transactions. Wallets have no common form of a
+// payment: it is the address.
 import type {Payment} from '../family.ts'
 import type {TronChain} from '../registry.ts'
 import {addressOf, bytesOf} from './address.ts'

@@ -1,5 +1,6 @@
-// As much of protobuf's wire format as Tron's messages need: fields with integers, and fields with bytes. Promises: `encode` writes fields in the given
-// order and leaves out defaults, as the nodes do, so equal messages have equal bytes. `decode` refuses bytes that end too early.
+// As much of protobuf's wire format as Tron's messages need: fields with integers, and fields with bytes. Promises:
+// `encode` writes fields in the given order and leaves out defaults, as the nodes do, so equal messages have equal
+// bytes. `decode` refuses bytes that end too early.
 
 /** The bytes are no message: their sender is broken or lies. */
 export class MalformedError extends Error {

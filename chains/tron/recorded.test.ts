@@ -1,5 +1,5 @@
-// The client of Tron nodes, on what java-tron really answers (test/recorded/README.md): ids and roots are computed, and nothing of what is not there is
-// taken for something.
+// The client of Tron nodes, on what java-tron really answers (test/recorded/README.md): ids and roots are computed, and
+// nothing of what is not there is taken for something.
 import {afterEach, describe, expect, test} from 'vitest'
 import {z} from 'zod'
 import {recorded, replay} from '../../test/support/recorded.ts'

@@ -1,5 +1,6 @@
-// What a node's HTTP API sends, as far as it is read here. Promises: the id of a block is computed from its header, and the id of a transaction from its
-// raw data; a response that names another one is refused. Fields that a node leaves out because they have their default are there.
+// What a node's HTTP API sends, as far as it is read here. Promises: the id of a block is computed from its header, and
+// the id of a transaction from its raw data; a response that names another one is refused. Fields that a node leaves
+// out because they have their default are there.
 import {z} from 'zod'
 import {sha256} from './address.ts'
 import {blockId, type Header} from './block.ts'
@@ -165,7 +166,9 @@ export const Account = z
   .object({balance: LongOrZero, type: z.string().default('Normal')})
   .transform(({balance, type}): Account => ({balance, isContract: type === 'Contract'}))
 
-/** How many bytes an account may send for nothing: those that come back each day, and those that coins are staked for. */
+/**
+ * How many bytes an account may send for nothing: those that come back each day, and those that coins are staked for.
+ */
 export const FreeBytes = z
   .object({freeNetLimit: LongOrZero, freeNetUsed: LongOrZero, NetLimit: LongOrZero, NetUsed: LongOrZero})
   .transform(free => ({daily: free.freeNetLimit - free.freeNetUsed, staked: free.NetLimit - free.NetUsed}))

@@ -11,7 +11,10 @@ export interface TronEndpoint {
   solidityUrl: string
 }
 
-/** The longest that a transaction may be mined, by the time of the blocks: 18 blocks for finality, and time for a node that refuses requests. */
+/**
+ * The longest that a transaction may be mined, by the time of the blocks: 18 blocks for finality, and time for a node
+ * that refuses requests.
+ */
 export const longestLifetimeMs = 600_000
 
 export interface TronSettings extends CommonSettings<TronChain>, ExpirySettings {
@@ -22,7 +25,10 @@ export interface TronSettings extends CommonSettings<TronChain>, ExpirySettings 
   apiKey?: string
   /** How long a transaction may be mined, by the time of the blocks. */
   lifetimeMs: number
-  /** The most that a sweep may cost, in sun, and a payment, whose recipient may have no account yet. (The treasury has one.) */
+  /**
+   * The most that a sweep may cost, in sun, and a payment, whose recipient may have no account yet. (The treasury has
+   * one.)
+   */
   maxSweepFee: bigint
   maxPaymentFee: bigint
 }

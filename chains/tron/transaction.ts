@@ -1,5 +1,5 @@
-// Transactions of Tron, from and to bytes. Promises: the id is the hash of the raw data, which covers everything but signatures and results; what a
-// transaction does is read from these bytes alone, never from a node's words about them.
+// Transactions of Tron, from and to bytes. Promises: the id is the hash of the raw data, which covers everything but
+// signatures and results; what a transaction does is read from these bytes alone, never from a node's words about them.
 import {addressOf, bytesOf, sha256} from './address.ts'
 import {encode, MalformedError, Message} from './protobuf.ts'
 
@@ -45,7 +45,10 @@ export interface Transaction {
 
 /** What a transaction says. */
 export interface RawData {
-  /** The low two bytes of the height of the block that it names, and eight bytes of that block's hash: only chains with that block can hold it. */
+  /**
+   * The low two bytes of the height of the block that it names, and eight bytes of that block's hash: only chains with
+   * that block can hold it.
+   */
   refBytes: Uint8Array
   refHash: Uint8Array
   /** In ms: no block may hold it whose parent's time is at or past this. */
@@ -130,7 +133,8 @@ export function addressOrNone(bytes: Uint8Array): string | undefined {
   return bytes.length === 21 && bytes[0] === 0x41 ? addressOf(bytes) : undefined
 }
 
-// Making them --------------------------------------------------------------------------------------------------------------------------------
+// Making them
+// ---------------------------------------------------------------------------------------------------------------------
 
 /** What every transaction names. */
 export type Frame = Pick<RawData, 'refBytes' | 'refHash' | 'expiration' | 'timestamp'> &

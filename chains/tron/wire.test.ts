@@ -150,7 +150,8 @@ test('the root of several transactions pairs them from the left; one that is lef
   expect(txTrieRoot(all)).toBe(hex(pair(pair(pair(a!, b!), pair(c!, d!)), e!)))
 })
 
-// tronweb ----------------------------------------------------------------------------------------------------------------------------------
+// tronweb
+// ---------------------------------------------------------------------------------------------------------------------
 
 const anyBytes = (length: number) => fc.uint8Array({minLength: length, maxLength: length})
 const anyAddress = anyBytes(20).map(tail => Uint8Array.of(0x41, ...tail))
@@ -254,7 +255,8 @@ test('calls have the bytes of those that tronweb encodes, signatures included', 
   fc.assert(check, {numRuns: 100})
 })
 
-// Protobuf ---------------------------------------------------------------------------------------------------------------------------------
+// Protobuf
+// ---------------------------------------------------------------------------------------------------------------------
 
 test('bytes that are no message are refused', () => {
   const whole = encodeTransaction(transactionOf(bytes(payment.raw), [bytes(payment.signature)]))

@@ -1,5 +1,5 @@
-// The intents that custody takes on Bitcoin. A signed transaction spends outputs; its first input identifies it. The worker has these shapes too
-// (jobs/payouts/bitcoin/).
+// The intents that custody takes on Bitcoin. A signed transaction spends outputs; its first input identifies it. The
+// worker has these shapes too (jobs/payouts/bitcoin/).
 import {z} from 'zod'
 import {chainOf, id, intentsOf, units} from '../intents.ts'
 

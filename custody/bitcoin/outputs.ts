@@ -1,5 +1,6 @@
-// The outputs that a transaction may spend. Promises: they are ours, final and unspent, by what the indexer saw, and reserved for the outgoing payment; only a
-// CPFP child spends unconfirmed ones. No merchant's money pays for another merchant.
+// The outputs that a transaction may spend. Promises: they are ours, final and unspent, by what the indexer saw, and
+// reserved for the outgoing payment; only a CPFP child spends unconfirmed ones. No merchant's money pays for another
+// merchant.
 import type {OutgoingPayment} from '../judge/outgoing-payments.ts'
 import {type FamilyContext, type Own, type OwnRow, ownOf, type Purpose} from '../judge/plan.ts'
 import {Refusal} from '../judge/refusal.ts'
@@ -15,7 +16,10 @@ interface OutputRow extends OwnRow {
   value: string
 }
 
-/** The outputs, in the order of the request. Refuses those that are not ours, not final, already spent, not reserved, or that may not serve this purpose. */
+/**
+ * The outputs, in the order of the request. Refuses those that are not ours, not final, already spent, not reserved, or
+ * that may not serve this purpose.
+ */
 export async function findOutputs(
   {client}: FamilyContext,
   purpose: Purpose,
@@ -48,7 +52,10 @@ export async function findOutputs(
   return outputs
 }
 
-/** The same for a CPFP child: outputs of one transaction that is not final yet. Once it is final, its outputs are like any others. */
+/**
+ * The same for a CPFP child: outputs of one transaction that is not final yet. Once it is final, its outputs are like
+ * any others.
+ */
 export async function findUnconfirmed(
   {client}: FamilyContext,
   {chain, token}: Purpose,

@@ -1,5 +1,5 @@
-// What custody signs on Bitcoin and what it refuses: a real custody, asked over its socket, on a real database. Each refusal is recorded, and
-// nothing is signed. The tests have the token, and the worker's rights in the database.
+// What custody signs on Bitcoin and what it refuses: a real custody, asked over its socket, on a real database. Each
+// refusal is recorded, and nothing is signed. The tests have the token, and the worker's rights in the database.
 import {randomUUID} from 'node:crypto'
 import {afterAll, beforeAll, describe, expect, test} from 'vitest'
 import {destinations, newTxid, WrittenBitcoin} from '../../test/support/bitcoin/written-world.ts'

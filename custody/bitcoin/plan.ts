@@ -1,6 +1,7 @@
-// How a Bitcoin transaction is made. Promises: all signatures of a subject spend the same first input, so at most one of them can ever be mined. An output
-// serves one subject until every signature that spends it is dead or final (app.attempt_fate). Money leaves only for the destination; the rest, minus a
-// network fee within the cap, goes to the treasury. outputs.ts says what may be spent.
+// How a Bitcoin transaction is made. Promises: all signatures of a subject spend the same first input, so at most one
+// of them can ever be mined. An output serves one subject until every signature that spends it is dead or final
+// (app.attempt_fate). Money leaves only for the destination; the rest, minus a network fee within the cap, goes to the
+// treasury. outputs.ts says what may be spent.
 import {dustLimit, scriptOfAddress} from '../../chains/bitcoin/script.ts'
 import {type BitcoinSettings, bitcoinSettings} from '../../chains/bitcoin/settings.ts'
 import {AddressError} from '../../chains/family.ts'
@@ -32,7 +33,10 @@ const detailsOf = ({details}: Attempt) => details as Details
 
 export const keysOf = ({inputs}: BitcoinIntent): string[] => inputs
 
-/** Compares with earlier attempts for this subject and with these outputs: repeats the same one, replaces it for more, or refuses another subject. */
+/**
+ * Compares with earlier attempts for this subject and with these outputs: repeats the same one, replaces it for more,
+ * or refuses another subject.
+ */
 export async function planOf(context: FamilyContext, of: Case, asked: BitcoinIntent): Promise<Decision<BitcoinTerms>> {
   const {purpose, outgoingPayment, attempts} = of
   const {kind, subjectId} = purpose
@@ -82,7 +86,10 @@ interface Begun {
   parentVsize: number
 }
 
-/** What a CPFP child was begun with; undefined if the outgoing payment is none. Only the owner of the database can make the row. */
+/**
+ * What a CPFP child was begun with; undefined if the outgoing payment is none. Only the owner of the database can make
+ * the row.
+ */
 async function findCpfp({client}: FamilyContext, id: string): Promise<Begun | undefined> {
   const {rows} = await client.query<Begun>({
     name: 'find_cpfp',
@@ -125,7 +132,10 @@ function hasSameInputs(attempt: Attempt, asked: BitcoinIntent): boolean {
   )
 }
 
-/** All signatures of a subject exclude each other, and an output that one of them spends serves nothing else in the meantime. */
+/**
+ * All signatures of a subject exclude each other, and an output that one of them spends serves nothing else in the
+ * meantime.
+ */
 function checkInputsKept(newest: Attempt, {inputs}: BitcoinIntent): void {
   const kept = new Set(inputs)
   const before = detailsOf(newest).inputs
@@ -136,7 +146,10 @@ function checkInputsKept(newest: Attempt, {inputs}: BitcoinIntent): void {
   )
 }
 
-/** The least fee for which nodes replace a transaction: a higher rate per virtual byte, plus the relay fee of the replacement. */
+/**
+ * The least fee for which nodes replace a transaction: a higher rate per virtual byte, plus the relay fee of the
+ * replacement.
+ */
 function leastFee(newest: Details, vsize: number): bigint {
   const fee = BigInt(newest.network_fee)
   const relayed = fee + BigInt(Math.ceil(1.02 * vsize)) // with exactly 1 sat/vB more, rounding may make nodes refuse it

@@ -1,6 +1,6 @@
-// Signs Bitcoin transactions: version 2, all inputs are P2WPKH outputs of ours, replaceable, valid at once. Promises: pure, except for keys and
-// signatures from the key store; no I/O. The same input gives the same bytes, and signatures do not change the txid. Time and memory grow no
-// faster than the number of inputs.
+// Signs Bitcoin transactions: version 2, all inputs are P2WPKH outputs of ours, replaceable, valid at once. Promises:
+// pure, except for keys and signatures from the key store; no I/O. The same input gives the same bytes, and signatures
+// do not change the txid. Time and memory grow no faster than the number of inputs.
 import {script, Transaction} from 'bitcoinjs-lib'
 import {hash160, sha256d} from '../../chains/bitcoin/script.ts'
 import type {KeyPath, KeyStore} from '../keys/key-store.ts'
@@ -60,8 +60,8 @@ export async function signTransaction(
 }
 
 /**
- * The digest that the key of each P2WPKH input signs (BIP-143, SIGHASH_ALL). Prevouts, sequences and outputs are hashed once, not for every
- * input as bitcoinjs-lib does.
+ * The digest that the key of each P2WPKH input signs (BIP-143, SIGHASH_ALL). Prevouts, sequences and outputs are hashed
+ * once, not for every input as bitcoinjs-lib does.
  */
 export function digestsOf(
   transaction: Transaction,

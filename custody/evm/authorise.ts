@@ -1,8 +1,9 @@
-// Hands out the authorisation of a token's sweep (EIP-3009, receiveWithAuthorization) before the sweep's transaction is signed: how much gas the call needs
-// can be estimated only with a valid one. Promises: only the treasury can use it, for the amount and from the address that the sweep was begun with, and
-// once: the sweep's own transaction has the same one. It is in the journal before it leaves custody; a repeated request gets the same.
-// A trial is an authorisation of nothing, from an address of ours to the treasury. It is not in the journal: it can move nothing, only the treasury can use
-// it, and custody never signs a transaction that does.
+// Hands out the authorisation of a token's sweep (EIP-3009, receiveWithAuthorization) before the sweep's transaction is
+// signed: how much gas the call needs can be estimated only with a valid one. Promises: only the treasury can use it,
+// for the amount and from the address that the sweep was begun with, and once: the sweep's own transaction has the same
+// one. It is in the journal before it leaves custody; a repeated request gets the same. A trial is an authorisation of
+// nothing, from an address of ours to the treasury. It is not in the journal: it can move nothing, only the treasury
+// can use it, and custody never signs a transaction that does.
 import {type EvmSettings, erc20, evmSettings} from '../../chains/evm/settings.ts'
 import type {Authorise, OfSweep, Trial} from '../intents.ts'
 import type {Entry} from '../journal/file.ts'

@@ -1,5 +1,5 @@
-// The intents that custody takes on EVM chains. A signed transaction uses a nonce of an address. The worker has these shapes too
-// (jobs/payouts/evm/).
+// The intents that custody takes on EVM chains. A signed transaction uses a nonce of an address. The worker has these
+// shapes too (jobs/payouts/evm/).
 import {z} from 'zod'
 import {mostGas} from '../../chains/evm/gas-limits.ts'
 import {chainOf, id, units} from '../intents.ts'

@@ -1,4 +1,5 @@
-// What custody signs and what it refuses: a real custody, asked over its socket, on a real database. Each refusal is recorded, and nothing is signed.
+// What custody signs and what it refuses: a real custody, asked over its socket, on a real database. Each refusal is
+// recorded, and nothing is signed.
 import {randomUUID} from 'node:crypto'
 import {readFileSync} from 'node:fs'
 import path from 'node:path'

@@ -1,5 +1,6 @@
-// How a transaction of an EVM chain is made. Promises: a payment keeps one nonce for ever, so at most one of its signatures can be mined. A nonce serves one
-// purpose, or is cancelled. No nonce is used before the one below it. A sweep moves no more than it was begun with. No fee is above the operator's caps.
+// How a transaction of an EVM chain is made. Promises: a payment keeps one nonce for ever, so at most one of its
+// signatures can be mined. A nonce serves one purpose, or is cancelled. No nonce is used before the one below it. A
+// sweep moves no more than it was begun with. No fee is above the operator's caps.
 import {leastGas} from '../../chains/evm/gas-limits.ts'
 import {type EvmSettings, evmSettings} from '../../chains/evm/settings.ts'
 import type {Case} from '../family.ts'
@@ -11,7 +12,9 @@ import {Refusal} from '../judge/refusal.ts'
 import type {EvmIntent, SweepIntent, WireFees} from './intents.ts'
 import type {Fees} from './sign.ts'
 
-/** The fee payer signs the transaction. If the source is another address, it signs an authorisation to take its tokens. */
+/**
+ * The fee payer signs the transaction. If the source is another address, it signs an authorisation to take its tokens.
+ */
 export interface EvmTerms {
   amount: bigint
   nonce: number
@@ -78,8 +81,8 @@ export async function checkAsBegun(
 }
 
 /**
- * Less than the minimum is signed only if it is all on its address that counts in the balance: it was worth a sweep once. Otherwise another sweep is to
- * be begun, so the worker gives this one's nonce up.
+ * Less than the minimum is signed only if it is all on its address that counts in the balance: it was worth a sweep
+ * once. Otherwise another sweep is to be begun, so the worker gives this one's nonce up.
  */
 async function checkAmount(
   {client, chains}: FamilyContext,
@@ -115,8 +118,9 @@ export function checkSweep(settings: EvmSettings, sweep: Plan): void {
 }
 
 /**
- * A transaction signed with a nonce far ahead cannot be mined, and cannot be revoked. So a nonce is signed only after the one below it was signed
- * (custody knows) or is in a block (the indexer knows). A request that comes too early is repeated.
+ * A transaction signed with a nonce far ahead cannot be mined, and cannot be revoked. So a nonce is signed only after
+ * the one below it was signed (custody knows) or is in a block (the indexer knows). A request that comes too early is
+ * repeated.
  */
 async function checkNext(
   {client, journal}: FamilyContext,
@@ -149,7 +153,10 @@ function checkNonce(nonce: number, before: {nonce: number | null}[]): void {
     throw new Refusal('settlement_changed', 'an outgoing payment must be signed with the nonce that it was begun with')
 }
 
-/** Compares with earlier attempts with this nonce: refuses another purpose, repeats the same one, or replaces it for at least an eighth more. */
+/**
+ * Compares with earlier attempts with this nonce: refuses another purpose, repeats the same one, or replaces it for at
+ * least an eighth more.
+ */
 function decide({purpose: {kind, subjectId}, attempts}: Case, plan: EvmTerms): Decision<EvmTerms> {
   const atNonce = attempts.filter(({nonce}) => nonce === plan.nonce)
   const isSame = (attempt: Attempt) => attempt.kind === kind && (kind === 'cancel' || attempt.subjectId === subjectId)
@@ -187,7 +194,10 @@ function anEighthMore(fee: bigint): bigint {
   return (fee * 9n + 7n) / 8n
 }
 
-/** The recipient of a payment may be a contract, which uses what gas it is given: the limit is what it may cost, not how much gas it may use. */
+/**
+ * The recipient of a payment may be a contract, which uses what gas it is given: the limit is what it may cost, not how
+ * much gas it may use.
+ */
 function checkFees(settings: EvmSettings, asked: WireFees, {isSweep}: {isSweep: boolean}): Fees {
   const {chain, maxFeePerGas: cap, maxPaymentFee} = settings
   const fees = feesIn(asked)
@@ -216,8 +226,9 @@ function feesIn({max_fee_per_gas, max_priority_fee_per_gas, gas_limit}: WireFees
 }
 
 /**
- * With less gas than its own bytes need (EIP-2028, EIP-7623), no block can hold a transaction. Signed at the highest price, it could not be replaced
- * either, and its nonce would hold up all later ones for ever. What the call itself needs is not known here; without enough for that it fails in a block.
+ * With less gas than its own bytes need (EIP-2028, EIP-7623), no block can hold a transaction. Signed at the highest
+ * price, it could not be replaced either, and its nonce would hold up all later ones for ever. What the call itself
+ * needs is not known here; without enough for that it fails in a block.
  */
 function checkGas({gasLimit}: Fees, {isNative, isSweep}: {isNative: boolean; isSweep: boolean}): void {
   const least = isNative ? leastGas.transfer : isSweep ? leastGas.tokenSweep : leastGas.tokenTransfer

@@ -1,5 +1,6 @@
-// Builds what is signed on EVM chains: EIP-1559 transactions, and the authorisation with which the treasury takes a token from an address that
-// has no gas (EIP-3009). Promises: pure, except for the signature from `sign`; no I/O. The same input gives the same bytes.
+// Builds what is signed on EVM chains: EIP-1559 transactions, and the authorisation with which the treasury takes a
+// token from an address that has no gas (EIP-3009). Promises: pure, except for the signature from `sign`; no I/O. The
+// same input gives the same bytes.
 import {pointCompress} from 'tiny-secp256k1'
 import type {Address, Hex, TransactionSerializableEIP1559} from 'viem'
 import {publicKeyToAddress} from 'viem/accounts'

@@ -1,6 +1,6 @@
-// A backup of what only custody has: the encrypted seed and the journal, in one file. Promises: the backup is on disk in full under its name,
-// or does not exist. Neither a backup nor a restore overwrites an existing file. A backup contains no secret except those that are
-// encrypted in the seed file.
+// A backup of what only custody has: the encrypted seed and the journal, in one file. Promises: the backup is on disk
+// in full under its name, or does not exist. Neither a backup nor a restore overwrites an existing file. A backup
+// contains no secret except those that are encrypted in the seed file.
 import {createReadStream, existsSync, linkSync, readFileSync, unlinkSync} from 'node:fs'
 import path from 'node:path'
 import {createInterface} from 'node:readline'
@@ -70,8 +70,9 @@ export async function readBackup(file: string): Promise<Backup> {
 }
 
 /**
- * Restores the seed and the journal of a backup to custody's directory. Existing files stay, because they are newer. Resolves to what was
- * restored. Throws PermanentError if the directory has another seed. A restored journal is marked: something may have been signed since.
+ * Restores the seed and the journal of a backup to custody's directory. Existing files stay, because they are newer.
+ * Resolves to what was restored. Throws PermanentError if the directory has another seed. A restored journal is marked:
+ * something may have been signed since.
  */
 export async function restoreBackup(home: string, file: string): Promise<('seed' | 'journal')[]> {
   const {seed} = await readBackup(file)

@@ -1,6 +1,7 @@
-// The journal outside the database: one JSON line per entry in $SLUICE_HOME/custody/journal.jsonl, for all streams. Promises: once append()
-// returns, the entries are on disk. The entries of a stream have no gaps, and each carries the hash of the one before it. A last line that a
-// crash cut short is removed (its signature was never given out). Any other error in the file stops the process.
+// The journal outside the database: one JSON line per entry in $SLUICE_HOME/custody/journal.jsonl, for all streams.
+// Promises: once append() returns, the entries are on disk. The entries of a stream have no gaps, and each carries the
+// hash of the one before it. A last line that a crash cut short is removed (its signature was never given out). Any
+// other error in the file stops the process.
 import {createHash} from 'node:crypto'
 import {
   chmodSync,
@@ -88,7 +89,10 @@ export function parseEntry(line: string): Entry | undefined {
   }
 }
 
-/** Every entry of a journal file in order, checked, with the offset where its line ends. A line without an end is left out. */
+/**
+ * Every entry of a journal file in order, checked, with the offset where its line ends. A line without an end is left
+ * out.
+ */
 export function* readEntries(file: string): Generator<{entry: Entry; end: number}> {
   const heads = new Map<string, Head>()
   let number = 0

@@ -1,4 +1,5 @@
-// What sluice custody reconcile recognises of transactions that a lost journal had, and what it leaves to an operator. The tests write the chain.
+// What sluice custody reconcile recognises of transactions that a lost journal had, and what it leaves to an operator.
+// The tests write the chain.
 import {readFileSync} from 'node:fs'
 import pg from 'pg'
 import {afterAll, afterEach, beforeAll, expect, test} from 'vitest'

@@ -1,6 +1,7 @@
-// Rebuilds entries of a lost journal from the chains: what custody signed after the copy of the database was made is in blocks, as unknown transactions,
-// and db/functions/custody/recognise.sql says which of them were what. Promises: an entry is sealed and continues the database's journal, so custody takes
-// it over into its file; each is entered with all that follows from it, or not at all. Running it again enters only what has become recognisable.
+// Rebuilds entries of a lost journal from the chains: what custody signed after the copy of the database was made is in
+// blocks, as unknown transactions, and db/functions/custody/recognise.sql says which of them were what. Promises: an
+// entry is sealed and continues the database's journal, so custody takes it over into its file; each is entered with
+// all that follows from it, or not at all. Running it again enters only what has become recognisable.
 import type pg from 'pg'
 import {PermanentError} from '../../base/errors.ts'
 import {type ChainCode, chain} from '../../chains/registry.ts'
@@ -28,7 +29,9 @@ export interface Found {
   left: (Unknown & {why?: string})[]
 }
 
-/** Throws PermanentError if another one is at it. Also a killed one holds the lock until its last statement has ended. */
+/**
+ * Throws PermanentError if another one is at it. Also a killed one holds the lock until its last statement has ended.
+ */
 export async function enterFound(client: pg.Client, seal: () => Promise<Seal>): Promise<Found> {
   const {rows} = await client.query<{taken: boolean}>('select pg_try_advisory_lock($1, $2) as taken', lock)
   if (!rows[0]!.taken) throw new PermanentError('sluice custody reconcile runs already; wait until it has ended')

@@ -1,5 +1,6 @@
-// A journal that may lack entries: when custody finds that, and what it waits for before it signs for the first time. The tests make Ethereum's
-// transactions expire by height and by time, so that these tests need no chain that does; Polygon's exclude each other by their nonces.
+// A journal that may lack entries: when custody finds that, and what it waits for before it signs for the first time.
+// The tests make Ethereum's transactions expire by height and by time, so that these tests need no chain that does;
+// Polygon's exclude each other by their nonces.
 import {existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync} from 'node:fs'
 import {tmpdir} from 'node:os'
 import path from 'node:path'

@@ -1,6 +1,7 @@
-// A mark beside the journal's file: the journal may lack entries, because it came from a backup, was missing, or was far behind the database. It stays as
-// long as the file, so that an older copy of the database, which does not know, is told again. Custody then waits before it signs for the first time
-// (db/functions/custody/unproven_copy.sql). The conflict key does not exclude a second payment: an older copy gives a payment another nonce, or other outputs.
+// A mark beside the journal's file: the journal may lack entries, because it came from a backup, was missing, or was
+// far behind the database. It stays as long as the file, so that an older copy of the database, which does not know, is
+// told again. Custody then waits before it signs for the first time (db/functions/custody/unproven_copy.sql). The
+// conflict key does not exclude a second payment: an older copy gives a payment another nonce, or other outputs.
 import {readFileSync, renameSync, rmSync} from 'node:fs'
 import path from 'node:path'
 import {syncDirectory, writeDurably} from '../keys/seed.ts'

@@ -1,4 +1,5 @@
-// The journal on disk and the journal in the database, made to differ in every way that a crash, a restored copy or a manual change can.
+// The journal on disk and the journal in the database, made to differ in every way that a crash, a restored copy or a
+// manual change can.
 import {randomUUID} from 'node:crypto'
 import {
   appendFileSync,
@@ -490,7 +491,8 @@ test('a change among thousands of entries, compared at a thousand per second, is
   await world.forgeOutgoingPayment(pay(0))
   expect(await world.sign(pay(0))).toMatchObject([{ok: true}])
 
-  // Later it takes seconds until the last entry is compared again. The check of the entries that a decision reads finds the change.
+  // Later it takes seconds until the last entry is compared again. The check of the entries that a decision reads finds
+  // the change.
   await asOwner(`update custody.journal set nonce = 1 where subject_id = '${payout}'`, world.db)
   expect(await world.sign(pay(1))).toMatchObject([{ok: false, code: 'journal_changed'}])
   await asOwner(`update custody.journal set nonce = 0 where subject_id = '${payout}'`, world.db)

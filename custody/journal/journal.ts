@@ -1,13 +1,15 @@
-// What custody signed, recorded twice: in custody.journal, and in a file outside the database (file.ts). Promises: an entry is committed
-// to the database first, then written to disk in the file, and only then is the signature given out. So after a crash the file may lag, and the
-// missing lines are appended if custody wrote them (keys/seal.ts). A file that is ahead means that the database is an older copy. Its stream then
-// signs nothing until an operator has imported the missing entries (sluice custody reconcile).
+// What custody signed, recorded twice: in custody.journal, and in a file outside the database (file.ts). Promises: an
+// entry is committed to the database first, then written to disk in the file, and only then is the signature given out.
+// So after a crash the file may lag, and the missing lines are appended if custody wrote them (keys/seal.ts). A file
+// that is ahead means that the database is an older copy. Its stream then signs nothing until an operator has imported
+// the missing entries (sluice custody reconcile).
 //
-// Others can write to the table; only custody writes to the file. So each row is compared with the file before it is used to judge (check), and
-// all rows are compared page by page in the background (compareSome). A row that was changed, is missing, or is not custody's blocks its stream
-// until the whole stream is right again.
+// Others can write to the table; only custody writes to the file. So each row is compared with the file before it is
+// used to judge (check), and all rows are compared page by page in the background (compareSome). A row that was
+// changed, is missing, or is not custody's blocks its stream until the whole stream is right again.
 //
-// One process writes at a time (it holds the advisory lock), one turn at a time. The connection is the one that holds the lock.
+// One process writes at a time (it holds the advisory lock), one turn at a time. The connection is the one that holds
+// the lock.
 import type pg from 'pg'
 import {PermanentError} from '../../base/errors.ts'
 import {step} from '../../base/step.ts'
@@ -76,14 +78,18 @@ export class Journal {
     return this.file.known
   }
 
-  /** Why nothing may be signed for the first time where transactions expire; undefined if something may. True as of the last level(). */
+  /**
+   * Why nothing may be signed for the first time where transactions expire; undefined if something may. True as of the
+   * last level().
+   */
   whyUnproven(chain: string): string | undefined {
     return this.#unproven.get(chain)
   }
 
   /**
-   * Compares the last entries of database and file, and appends to the file what only the database has. A file that lacks more than a crash explains is
-   * marked as incomplete first, and the database is told before anything else is done.
+   * Compares the last entries of database and file, and appends to the file what only the database has. A file that
+   * lacks more than a crash explains is marked as incomplete first, and the database is told before anything else is
+   * done.
    */
   async level(): Promise<void> {
     this.file.refresh()
@@ -100,9 +106,9 @@ export class Journal {
   }
 
   /**
-   * A crash keeps at most the entries of one turn from the file, which are of one transaction. An older file lacks those of several; or all of them, and
-   * others, have the transaction that restored the database. If in doubt, it is more than a turn. What sluice custody reconcile found in blocks, and
-   * entered, does not count.
+   * A crash keeps at most the entries of one turn from the file, which are of one transaction. An older file lacks
+   * those of several; or all of them, and others, have the transaction that restored the database. If in doubt, it is
+   * more than a turn. What sluice custody reconcile found in blocks, and entered, does not count.
    */
   async #lacksMoreThanATurn(heads: Map<string, Head>): Promise<boolean> {
     const {streams} = this
@@ -158,7 +164,10 @@ export class Journal {
     return rows[0]?.hash
   }
 
-  /** Appends the entries that custody wrote and the file lacks. An entry that custody did not write is not appended, and blocks the stream. */
+  /**
+   * Appends the entries that custody wrote and the file lacks. An entry that custody did not write is not appended, and
+   * blocks the stream.
+   */
   async #append(stream: string, after: number, isSealed: boolean): Promise<void> {
     for (let last = after, mustBeSealed = isSealed; ; ) {
       const rows = await this.#read(stream, last, page)
@@ -234,7 +243,10 @@ export class Journal {
     while (!(await this.compareSome()));
   }
 
-  /** Compares a page of the table with the file, and unblocks each stream that is right. True once all entries were compared. */
+  /**
+   * Compares a page of the table with the file, and unblocks each stream that is right. True once all entries were
+   * compared.
+   */
   async compareSome(): Promise<boolean> {
     for (let left = page; left > 0; ) {
       const {streams} = this
@@ -268,8 +280,9 @@ export class Journal {
   }
 
   /**
-   * The first entry whose conflict keys, there or in custody.journal_key, do not follow from what is compared with the file. With one missing, a search
-   * by that nonce or output would not find the entry; with one too many, it would seem dead.
+   * The first entry whose conflict keys, there or in custody.journal_key, do not follow from what is compared with the
+   * file. With one missing, a search by that nonce or output would not find the entry; with one too many, it would seem
+   * dead.
    */
   async #wrongKeys(stream: string, after: number, last: number): Promise<number | undefined> {
     const {rows} = await this.#client.query<{seq: number}>({
@@ -286,8 +299,8 @@ export class Journal {
   }
 
   /**
-   * Runs `work` in a transaction that can add entries. Resolves to its result once all entries are in the database and on disk in the file.
-   * If it throws, nothing was added.
+   * Runs `work` in a transaction that can add entries. Resolves to its result once all entries are in the database and
+   * on disk in the file. If it throws, nothing was added.
    */
   async write<T>(work: (add: (draft: Draft) => Promise<void>) => Promise<T>): Promise<T> {
     await this.level()
@@ -341,7 +354,10 @@ export async function headsOf(client: pg.ClientBase, streams: string[]): Promise
   return new Map(rows.map(({stream, seq, hash}) => [stream, {seq, hash}]))
 }
 
-/** The wanted entries of the file that the database lacks. Throws PermanentError if they do not continue the database's entries. */
+/**
+ * The wanted entries of the file that the database lacks. Throws PermanentError if they do not continue the database's
+ * entries.
+ */
 export async function missingEntries(
   client: pg.ClientBase,
   file: string,

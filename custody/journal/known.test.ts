@@ -1,5 +1,5 @@
-// What custody keeps in memory of its journal, on chains whose transactions expire: each attempt is a first signature on its day, because those
-// before are dead.
+// What custody keeps in memory of its journal, on chains whose transactions expire: each attempt is a first signature
+// on its day, because those before are dead.
 import {expect, test} from 'vitest'
 import {Known} from './known.ts'
 

@@ -1,8 +1,10 @@
-// The part of the journal's file that judging needs, in memory. Write access to the database cannot change it. Promises: a row of custody.journal
-// can be compared with the file's entry of the same number. What was signed for a merchant, or on a day, is the sum over the file, and so are the
-// fees that may be paid for it: a changed or missing row makes neither smaller nor larger. The number of attempts is known for every payment.
+// The part of the journal's file that judging needs, in memory. Write access to the database cannot change it.
+// Promises: a row of custody.journal can be compared with the file's entry of the same number. What was signed for a
+// merchant, or on a day, is the sum over the file, and so are the fees that may be paid for it: a changed or missing
+// row makes neither smaller nor larger. The number of attempts is known for every payment.
 //
-// A million payments take some 120 MB. An entry of the open transaction is noted before it is in the file, and removed if the transaction fails.
+// A million payments take some 120 MB. An entry of the open transaction is noted before it is in the file, and removed
+// if the transaction fails.
 import {createHash} from 'node:crypto'
 
 const hashBytes = 32
@@ -24,7 +26,10 @@ interface Entry {
   hash: string
 }
 
-/** The highest fee that may be paid for what was signed with a conflict key; where attempts expire, for one attempt: its key is the txid. */
+/**
+ * The highest fee that may be paid for what was signed with a conflict key; where attempts expire, for one attempt: its
+ * key is the txid.
+ */
 export interface Promised {
   conflictKey: string
   fee: bigint
@@ -32,7 +37,10 @@ export interface Promised {
 
 export class Known {
   readonly #hashes = new Map<string, Hashes>()
-  /** Attempts for each payout or withdrawal, by a number made from its id: as text, a million ids would take twice the memory. */
+  /**
+   * Attempts for each payout or withdrawal, by a number made from its id: as text, a million ids would take twice the
+   * memory.
+   */
   readonly #attempts = new Map<number, number>()
   readonly #paid = new Map<string, bigint>()
   readonly #days = new Map<string, Day>()
@@ -97,7 +105,10 @@ export class Known {
     if (day.firstExpiring! > this.#hashes.get(stream)!.count) day.firstExpiring = undefined
   }
 
-  /** The highest fees of all attempts signed on the entry's day with the entry's conflict key. The list is created if it does not exist. */
+  /**
+   * The highest fees of all attempts signed on the entry's day with the entry's conflict key. The list is created if it
+   * does not exist.
+   */
   #feesOf(entry: Entry): bigint[] | undefined {
     const conflictKey = conflictKeyOf(entry)
     if (conflictKey === undefined) return undefined
@@ -111,7 +122,9 @@ export class Known {
     return fees
   }
 
-  /** What was signed on the day (UTC) of that moment, or later: for each conflict key, the highest fee of its attempts. */
+  /**
+   * What was signed on the day (UTC) of that moment, or later: for each conflict key, the highest fee of its attempts.
+   */
   promisedOn(moment: string, stream: string): Promised[] {
     const day = this.#fees.get(stream)
     if (!day || day.date < dateOf(moment)) return []
@@ -136,8 +149,8 @@ export class Known {
   }
 
   /**
-   * The sum of what was signed for the first time on the day (UTC) of that moment, without this subject. Where attempts expire: of what was signed on
-   * that day, expired or not.
+   * The sum of what was signed for the first time on the day (UTC) of that moment, without this subject. Where attempts
+   * expire: of what was signed on that day, expired or not.
    */
   paidOn(moment: string, stream: string, token: string, exceptSubject: string): bigint {
     const except = numberOf(exceptSubject)
@@ -176,13 +189,19 @@ const isPaid = ({kind}: Entry) => kind === 'pay' || kind === 'withdraw'
 const expires = ({details}: Entry) => details.lifetime !== undefined
 const dateOf = (moment: string) => moment.slice(0, 10)
 
-/** As custody.journal.conflict_key: the first input, or sender:nonce; without either the txid; undefined for an entry about addresses. */
+/**
+ * As custody.journal.conflict_key: the first input, or sender:nonce; without either the txid; undefined for an entry
+ * about addresses.
+ */
 function conflictKeyOf({details: {inputs}, sender, nonce, txid}: Entry): string | undefined {
   if (Array.isArray(inputs)) return String(inputs[0])
   return nonce === null ? (txid ?? undefined) : `${sender}:${nonce}`
 }
 
-/** 53 bits of a hash. Of 18,000 services with a million payments each, one has two payments with the same number, and signs no more for these two. */
+/**
+ * 53 bits of a hash. Of 18,000 services with a million payments each, one has two payments with the same number, and
+ * signs no more for these two.
+ */
 function numberOf(subjectId: string | null): number {
   return Number(createHash('sha256').update(String(subjectId)).digest().readBigUInt64BE() >> 11n)
 }

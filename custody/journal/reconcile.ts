@@ -1,5 +1,6 @@
-// Imports journal entries that a restored, older database is missing. Promises: it imports all of them or none, and only entries that continue
-// the database's own. Running it again changes nothing. db/functions/custody says what follows from an entry.
+// Imports journal entries that a restored, older database is missing. Promises: it imports all of them or none, and
+// only entries that continue the database's own. Running it again changes nothing. db/functions/custody says what
+// follows from an entry.
 import type pg from 'pg'
 import {missingEntries} from './journal.ts'
 

@@ -1,4 +1,5 @@
-// What sluice custody reconcile says where custody's journal may lack signatures: what was recognised on the chains, what was not, and what no chain shows.
+// What sluice custody reconcile says where custody's journal may lack signatures: what was recognised on the chains,
+// what was not, and what no chain shows.
 import type pg from 'pg'
 import type {Found, Unknown} from './found.ts'
 

@@ -1,5 +1,5 @@
-// Earlier attempts, from the journal, and what becomes of each (app.attempt_fate). Promises: the rows read from the table match the file, and no
-// attempt of a payout or a withdrawal is missing; otherwise nothing is signed.
+// Earlier attempts, from the journal, and what becomes of each (app.attempt_fate). Promises: the rows read from the
+// table match the file, and no attempt of a payout or a withdrawal is missing; otherwise nothing is signed.
 import type pg from 'pg'
 import type {Kind} from '../intents.ts'
 import type {Entry} from '../journal/file.ts'
@@ -25,7 +25,10 @@ export interface Attempt<D extends Details = Details> {
   lapsed: boolean
 }
 
-/** As in app.attempt_fate. Only an attempt that is dead can certainly never have its effect; only one that is open or in a block can still change. */
+/**
+ * As in app.attempt_fate. Only an attempt that is dead can certainly never have its effect; only one that is open or in
+ * a block can still change.
+ */
 export type Fate = 'open' | 'in_block' | 'final' | 'dead'
 
 /** A journal row (entryColumns) that signs something. */
@@ -65,7 +68,10 @@ export async function findAttempts<D extends Details>(
   }))
 }
 
-/** What the attempt uses up, so that no other one with it can be mined: its nonce, or its first input. Null if it expires. */
+/**
+ * What the attempt uses up, so that no other one with it can be mined: its nonce, or its first input. Null if it
+ * expires.
+ */
 export function conflictKeyOf({sender, nonce, details}: Attempt): string | null {
   if (nonce !== null) return `${sender}:${nonce}`
   const {inputs} = details

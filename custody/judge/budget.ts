@@ -1,12 +1,12 @@
-// The fee budget of custody's signatures. Promises: on each chain, the signatures of a day (UTC) cost no more in network fees than the chain's
-// budget plus what the owner of the database added for that day. A quarter of the budget is reserved for replacing and cancelling payments
-// under way. A sweep costs no more than what it brings is worth. On a halted chain nothing new is signed, except what the owner of the
-// database decided about one payment.
+// The fee budget of custody's signatures. Promises: on each chain, the signatures of a day (UTC) cost no more in
+// network fees than the chain's budget plus what the owner of the database added for that day. A quarter of the budget
+// is reserved for replacing and cancelling payments under way. A sweep costs no more than what it brings is worth. On a
+// halted chain nothing new is signed, except what the owner of the database decided about one payment.
 //
-// Attempts with the same conflict key exclude each other. So for each key the highest fee counts until a final block shows what was paid. Attempts that
-// expire have no key: each counts alone, and nothing once it has expired in no block. The inputs are
-// the journal's file (journal/known.ts), what the indexers write (chain.confirmed_tx), and rows of the database's owner. So nothing that the worker
-// writes lowers a cost, nor does a changed row of custody.journal.
+// Attempts with the same conflict key exclude each other. So for each key the highest fee counts until a final block
+// shows what was paid. Attempts that expire have no key: each counts alone, and nothing once it has expired in no
+// block. The inputs are the journal's file (journal/known.ts), what the indexers write (chain.confirmed_tx), and rows
+// of the database's owner. So nothing that the worker writes lowers a cost, nor does a changed row of custody.journal.
 import type pg from 'pg'
 import type {ChainSettings} from '../../chains/families.ts'
 import type {ChainCode} from '../../chains/registry.ts'
@@ -61,7 +61,10 @@ export async function spentToday(
   return {budget, raised: BigInt(rows[0]!.raised), used, reserve: budget / reservePart}
 }
 
-/** For one turn of custody, in which nobody else signs: the used budget is read once for each chain, then counted in memory. */
+/**
+ * For one turn of custody, in which nobody else signs: the used budget is read once for each chain, then counted in
+ * memory.
+ */
 export class Budget {
   readonly #client: pg.Client
   readonly #chains: Map<ChainCode, ChainSettings>
@@ -93,8 +96,8 @@ export class Budget {
   }
 
   /**
-   * Throws a Refusal if a payout on this chain cannot get its first signature now. Payments that have begun and are not signed yet come first: a
-   * payment with a nonce and no signature before tomorrow would hold up every later one.
+   * Throws a Refusal if a payout on this chain cannot get its first signature now. Payments that have begun and are not
+   * signed yet come first: a payment with a nonce and no signature before tomorrow would hold up every later one.
    */
   async check(chain: ChainCode, payoutId: string): Promise<void> {
     const spent = await this.#read(chain)

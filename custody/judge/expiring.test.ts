@@ -1,5 +1,6 @@
-// What custody signs where transactions expire: the earlier bytes or new ones, for how long, and on which decisions of an operator it rests. The tests
-// make Ethereum's transactions expire by height and by time, so that these tests need no chain that does.
+// What custody signs where transactions expire: the earlier bytes or new ones, for how long, and on which decisions of
+// an operator it rests. The tests make Ethereum's transactions expire by height and by time, so that these tests need
+// no chain that does.
 import {randomUUID} from 'node:crypto'
 import pg from 'pg'
 import {afterAll, beforeAll, beforeEach, expect, test} from 'vitest'

@@ -1,13 +1,17 @@
-// Where transactions expire: what is signed for a payment that was signed for before, and how long a signature is valid. Promises: a new transaction is signed
-// only if every earlier one of the payment, by the journal, can never be mined; otherwise the earlier bytes are given again. Custody itself takes the
-// lifetime from the blocks that the indexer linked, so that nobody who asks can name a false end. If it could, it would get a second signature. There are no
-// cancels, because what is not signed again ends by itself.
+// Where transactions expire: what is signed for a payment that was signed for before, and how long a signature is
+// valid. Promises: a new transaction is signed only if every earlier one of the payment, by the journal, can never be
+// mined; otherwise the earlier bytes are given again. Custody itself takes the lifetime from the blocks that the
+// indexer linked, so that nobody who asks can name a false end. If it could, it would get a second signature. There are
+// no cancels, because what is not signed again ends by itself.
 import {type ExpirySettings, lifetimeMarginMs} from '../../chains/expiry-settings.ts'
 import type {Attempt, Details} from './attempts.ts'
 import type {Plan, PolicyContext} from './plan.ts'
 import {Refusal} from './refusal.ts'
 
-/** As in the journal (details.lifetime): no block at or below `from` can hold the transaction, and none after the first one at or past `end`. */
+/**
+ * As in the journal (details.lifetime): no block at or below `from` can hold the transaction, and none after the first
+ * one at or past `end`.
+ */
 export interface Lifetime {
   from: number
   /** A height, or the time of a block in ms. */
@@ -17,8 +21,8 @@ export interface Lifetime {
 }
 
 /**
- * The earlier attempt whose bytes are given again; undefined if the next one is a first signature. `attempts` are all that the journal has for the
- * payment.
+ * The earlier attempt whose bytes are given again; undefined if the next one is a first signature. `attempts` are all
+ * that the journal has for the payment.
  */
 export function attemptToRepeat<A extends Attempt>(
   attempts: A[],
@@ -49,8 +53,9 @@ export interface Linked {
 }
 
 /**
- * Throws a Refusal that passes if the indexer linked no block for too long: what it has not seen may be long past. Where the end is a time, also if the
- * head's time is not the clock's: a node that forges a head in the future would get a transaction that becomes valid later, without anybody asking.
+ * Throws a Refusal that passes if the indexer linked no block for too long: what it has not seen may be long past.
+ * Where the end is a time, also if the head's time is not the clock's: a node that forges a head in the future would
+ * get a transaction that becomes valid later, without anybody asking.
  */
 export async function linkedNow(
   {client}: Pick<PolicyContext, 'client'>,
@@ -86,13 +91,19 @@ export function lifetimeInBlocks({finalHeight, headHeight, nowMs}: Linked, block
   }
 }
 
-/** A lifetime that ends `ms` after the head's time: never further ahead of the clock than that and the margin, as linkedNow ensures. */
+/**
+ * A lifetime that ends `ms` after the head's time: never further ahead of the clock than that and the margin, as
+ * linkedNow ensures.
+ */
 export function lifetimeInTime({finalHeight, headTimeMs}: Linked, ms: number): Lifetime {
   const end = Math.floor(headTimeMs) + ms
   return {from: finalHeight, end, clock_ms: end + lifetimeMarginMs}
 }
 
-/** Equal transactions have the same id, and only one of them pays. Throws a Refusal if something was signed with this id. */
+/**
+ * Equal transactions have the same id, and only one of them pays. Throws a Refusal if something was signed with this
+ * id.
+ */
 async function refuseKnown({client}: PolicyContext, chain: string, txid: string): Promise<void> {
   const {rowCount} = await client.query({
     name: 'find_txid',
@@ -113,7 +124,10 @@ async function decidedAbsent({client}: PolicyContext, {chain, subjectId}: Plan):
   return rows.map(({txid}) => txid)
 }
 
-/** What the journal says of a new signature, where transactions expire: the operator's decisions that it rests on. Throws a Refusal if it may not be made. */
+/**
+ * What the journal says of a new signature, where transactions expire: the operator's decisions that it rests on.
+ * Throws a Refusal if it may not be made.
+ */
 export async function detailsOfNew(context: PolicyContext, plan: Plan, txid: string): Promise<Details> {
   await refuseKnown(context, plan.chain, txid)
   const absent = await decidedAbsent(context, plan)

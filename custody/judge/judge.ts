@@ -1,11 +1,14 @@
-// May this be signed? One judge for all families, in this order: the row that it is for, locked; whose money it is; what was signed before; whether it may
-// be paid; how its family would do that; whether the chain is halted, the journal whole, and the fee worth it and within the budget. custody.ts then signs,
-// and writes the journal. Custody trusts no other process. An intent names only a row, and what it offers for its place in a block. Everything else is read
-// here, from rows that neither the API nor the worker can write (custody.*, chain.*), or from rows that do no harm if they are forged.
+// May this be signed? One judge for all families, in this order: the row that it is for, locked; whose money it is;
+// what was signed before; whether it may be paid; how its family would do that; whether the chain is halted, the
+// journal whole, and the fee worth it and within the budget. custody.ts then signs, and writes the journal. Custody
+// trusts no other process. An intent names only a row, and what it offers for its place in a block. Everything else is
+// read here, from rows that neither the API nor the worker can write (custody.*, chain.*), or from rows that do no harm
+// if they are forged.
 //
-// Promises: the signatures of a purpose exclude each other, by a nonce or an output that all of them use (the family's plan), or each expires, and the next
-// one is signed only if every earlier one is proven dead (expiring.ts). So at most one of them can be mined. Sweeps and cancels go only to the treasury, or
-// nowhere. payments.ts and limits.ts say to whom, and how much, may leave.
+// Promises: the signatures of a purpose exclude each other, by a nonce or an output that all of them use (the family's
+// plan), or each expires, and the next one is signed only if every earlier one is proven dead (expiring.ts). So at most
+// one of them can be mined. Sweeps and cancels go only to the treasury, or nowhere. payments.ts and limits.ts say to
+// whom, and how much, may leave.
 import {type ChainSettings, familyOf as chainFamilyOf} from '../../chains/families.ts'
 import type {CustodyFamily, Matter} from '../family.ts'
 import {type Intent, kindOf} from '../intents.ts'
@@ -63,7 +66,8 @@ export async function judge(
     isForPaymentUnderWay,
     ...decision.plan,
   }
-  // What replaces or cancels a payment under way has its conflict key: whatever else was signed for it, only one of them can be mined.
+  // What replaces or cancels a payment under way has its conflict key: whatever else was signed for it, only one of
+  // them can be mined.
   if (expires || !isForPaymentUnderWay) checkWhole(context, chain)
   await budget.checkHalt(chain, outgoingPayment.id)
   if (kind === 'sweep') (family.checkSweep ?? checkSweepFee)(settings, plan)
@@ -83,8 +87,9 @@ export async function begunSweep(
 }
 
 /**
- * Throws a Refusal that passes while the journal may lack a transaction that a block holds unknown to us or, where transactions expire, that may still be
- * mined. It is asked before each first signature; where transactions expire, each new one is a first one.
+ * Throws a Refusal that passes while the journal may lack a transaction that a block holds unknown to us or, where
+ * transactions expire, that may still be mined. It is asked before each first signature; where transactions expire,
+ * each new one is a first one.
  */
 export function checkWhole({journal}: Pick<FamilyContext, 'journal'>, chain: string): void {
   const why = journal.whyUnproven(chain)
@@ -133,7 +138,10 @@ async function sweepOf(context: FamilyContext, outgoingPayment: OutgoingPayment)
   return {purpose, from, payer}
 }
 
-/** An address pays for its own coins. For those of some chains, and for tokens, the treasury does: an address has none to pay with. */
+/**
+ * An address pays for its own coins. For those of some chains, and for tokens, the treasury does: an address has none
+ * to pay with.
+ */
 async function sweptAddress(
   context: FamilyContext,
   {chain, token, source, feePayer}: OutgoingPayment,

@@ -1,6 +1,7 @@
-// How much may be signed. Promises: the sum of what is signed for a merchant, chain and token, and not dead, never exceeds the final amount that the indexers
-// saw arrive on addresses handed to that merchant; a payment, and all payments of a day (UTC), stay within the operator's limits. Sums come from the
-// journal's file. The table only says what to subtract: each payment with all its entries, compared with the file, or not at all.
+// How much may be signed. Promises: the sum of what is signed for a merchant, chain and token, and not dead, never
+// exceeds the final amount that the indexers saw arrive on addresses handed to that merchant; a payment, and all
+// payments of a day (UTC), stay within the operator's limits. Sums come from the journal's file. The table only says
+// what to subtract: each payment with all its entries, compared with the file, or not at all.
 import type {ChainCode} from '../../chains/registry.ts'
 import type {Entry} from '../journal/file.ts'
 import {entryColumns, type Journal} from '../journal/journal.ts'
@@ -9,8 +10,8 @@ import {inCoins, type PolicyContext, type Purpose} from './plan.ts'
 import {Refusal} from './refusal.ts'
 
 /**
- * `withBegun` also counts payments that have a nonce and are not signed yet: a payment with a nonce and no signature before tomorrow would
- * hold up every later one.
+ * `withBegun` also counts payments that have a nonce and are not signed yet: a payment with a nonce and no signature
+ * before tomorrow would hold up every later one.
  */
 export async function checkLimits(
   context: PolicyContext,
@@ -114,7 +115,10 @@ function amountsOf(
   })
 }
 
-/** The sum of all payments, without this subject, that have a nonce and were never signed according to the journal's file. */
+/**
+ * The sum of all payments, without this subject, that have a nonce and were never signed according to the journal's
+ * file.
+ */
 async function begunBy(
   {client, journal}: PolicyContext,
   chain: ChainCode,

@@ -1,5 +1,6 @@
-// The row that each signature is for: app.outgoing_payment. The worker creates it through functions that bind it to a payout, to what an address holds, or
-// to an operator's decision. A forged row yields only a signature that is allowed anyway and counts in the budget.
+// The row that each signature is for: app.outgoing_payment. The worker creates it through functions that bind it to a
+// payout, to what an address holds, or to an operator's decision. A forged row yields only a signature that is allowed
+// anyway and counts in the budget.
 import type {ChainCode} from '../../chains/registry.ts'
 import type {Intent} from '../intents.ts'
 import {type FamilyContext, findOwn} from './plan.ts'
@@ -24,9 +25,9 @@ export interface OutgoingPayment {
 }
 
 /**
- * The outgoing payment of an intent, which is kept from ending until custody's transaction does: what is judged from here on is still true when the journal
- * is committed. So the judge calls it before it reads anything that may change. Undefined if there is none. Throws a Refusal that passes if somebody else is
- * changing the payment.
+ * The outgoing payment of an intent, which is kept from ending until custody's transaction does: what is judged from
+ * here on is still true when the journal is committed. So the judge calls it before it reads anything that may change.
+ * Undefined if there is none. Throws a Refusal that passes if somebody else is changing the payment.
  */
 export async function lockOutgoingPayment(
   context: FamilyContext,

@@ -1,6 +1,7 @@
-// What may leave: payouts, which rows of app.payout describe, and withdrawals of the operator's own money. Promises: the first signature needs an entry of
-// the whitelist and room in the limits; later ones cannot pay more, or somebody else. A payout row that is forged (the worker may write none, the API only
-// through functions) counts only within what its merchant received and whitelisted.
+// What may leave: payouts, which rows of app.payout describe, and withdrawals of the operator's own money. Promises:
+// the first signature needs an entry of the whitelist and room in the limits; later ones cannot pay more, or somebody
+// else. A payout row that is forged (the worker may write none, the API only through functions) counts only within what
+// its merchant received and whitelisted.
 import {noWallet} from '../../chains/no-wallet.ts'
 import type {ChainCode} from '../../chains/registry.ts'
 import {checkJournal} from './attempts.ts'
@@ -22,7 +23,10 @@ interface Payout {
   address: string
 }
 
-/** The purpose of a payout's payment, and the payout's status. Throws a Refusal if there is no payout, its amounts do not add up, or its journal is blocked. */
+/**
+ * The purpose of a payout's payment, and the payout's status. Throws a Refusal if there is no payout, its amounts do
+ * not add up, or its journal is blocked.
+ */
 export async function payoutPurpose(
   context: PolicyContext,
   payoutId: string,
@@ -70,9 +74,9 @@ export function withdrawalPurpose({id, chain, token, amount, recipient}: Outgoin
 }
 
 /**
- * Throws a Refusal unless the payment may be signed now. Earlier attempts (`before`) fix its destination, token and amount. Only the first signature checks
- * whitelist and limits: later ones cannot pay more, and the money may be on its way. Where attempts expire, the next one is a first signature again once
- * every earlier one is dead.
+ * Throws a Refusal unless the payment may be signed now. Earlier attempts (`before`) fix its destination, token and
+ * amount. Only the first signature checks whitelist and limits: later ones cannot pay more, and the money may be on its
+ * way. Where attempts expire, the next one is a first signature again once every earlier one is dead.
  */
 export async function checkPayment(
   context: PolicyContext,
@@ -98,8 +102,9 @@ export function checkStatus(status: string, {isSigned}: {isSigned: boolean}): vo
 }
 
 /**
- * Throws a Refusal if the payout would not be signed now. It cannot check the nonce, outputs and fees, which are not known yet. One that is signed
- * passes: its payment may have been signed since the worker read it. Resolves to its chain.
+ * Throws a Refusal if the payout would not be signed now. It cannot check the nonce, outputs and fees, which are not
+ * known yet. One that is signed passes: its payment may have been signed since the worker read it. Resolves to its
+ * chain.
  */
 export async function checkPayout(context: PolicyContext, payoutId: string): Promise<ChainCode> {
   const {purpose, status} = await payoutPurpose(context, payoutId)
@@ -115,7 +120,10 @@ async function checkFirst(context: PolicyContext, payment: Purpose, counts = {wi
   if (payment.kind === 'pay') await checkReceived(context, payment)
 }
 
-/** The destination must be on the whitelist; what is paid to ourselves, or where it is lost, is refused whatever the whitelist says. */
+/**
+ * The destination must be on the whitelist; what is paid to ourselves, or where it is lost, is refused whatever the
+ * whitelist says.
+ */
 async function checkDestination(
   {client, chains}: PolicyContext,
   {chain, merchantId, destination}: Purpose,

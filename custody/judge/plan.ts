@@ -1,4 +1,5 @@
-// What custody signs, in the terms that all families share: whose money it is, what the transaction does, and what judging needs.
+// What custody signs, in the terms that all families share: whose money it is, what the transaction does, and what
+// judging needs.
 import type pg from 'pg'
 import {formatUnits} from 'viem'
 import {type CommonSettings, isWorthItsFee} from '../../chains/chain-settings.ts'
@@ -40,7 +41,10 @@ export interface Plan extends Purpose {
   paths: Record<'source' | 'feePayer', KeyPath>
   /** Null where attempts do not exclude each other by nonces. */
   nonce: number | null
-  /** What all attempts use, and only one transaction can use up: feePayer:nonce, or the first input. Null where attempts expire. */
+  /**
+   * What all attempts use, and only one transaction can use up: feePayer:nonce, or the first input. Null where attempts
+   * expire.
+   */
   conflictKey: string | null
   /** The highest network fee that it may cost. */
   maxFee: bigint
@@ -67,12 +71,18 @@ export interface FamilyContext extends PolicyContext {
   timeLeft: TimeLeft
 }
 
-/** How long this turn may still wait for rows that others hold. Meanwhile others wait for the rows that it has locked itself. */
+/**
+ * How long this turn may still wait for rows that others hold. Meanwhile others wait for the rows that it has locked
+ * itself.
+ */
 export interface TimeLeft {
   ms: number
 }
 
-/** Only known tokens are signed for: a forged row could name a worthless token that the attacker has sent to us in any amount. */
+/**
+ * Only known tokens are signed for: a forged row could name a worthless token that the attacker has sent to us in any
+ * amount.
+ */
 export function checkAsset({chains}: PolicyContext, {chain, token}: {chain: ChainCode; token: string}): Asset {
   const asset = chains.get(chain)?.chain.assets.find(known => known.token === token)
   if (!asset) throw new Refusal('unknown_settlement', `there is no token ${token} on ${chain}`)

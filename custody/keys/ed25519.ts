@@ -1,5 +1,6 @@
-// The curve of Solana, from Node's own cryptography. Promises: keys follow SLIP-0010, where every step of a path is hardened: nobody derives another
-// address from a public key. Signatures are those of RFC 8032 over the whole message, so the same message gives the same bytes.
+// The curve of Solana, from Node's own cryptography. Promises: keys follow SLIP-0010, where every step of a path is
+// hardened: nobody derives another address from a public key. Signatures are those of RFC 8032 over the whole message,
+// so the same message gives the same bytes.
 import {createHmac, createPrivateKey, createPublicKey, type KeyObject, sign} from 'node:crypto'
 import type {Curve} from './key-store.ts'
 

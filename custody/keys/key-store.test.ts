@@ -19,7 +19,8 @@ const abandon = 'abandon abandon abandon abandon abandon abandon abandon abandon
 const addressOf = async (phrase: string, path: KeyPath, settings: Record<string, string> = {}) =>
   await deriver(await localKeys(phrase, families), readSettings(settings).chains)(path)
 
-// The first two vectors of BIP-39's reference implementation, with the passphrase TREZOR. They would show a broken library.
+// The first two vectors of BIP-39's reference implementation, with the passphrase TREZOR. They would show a broken
+// library.
 test.each([
   [
     abandon,
@@ -33,8 +34,8 @@ test.each([
   expect(hex(await mnemonicToSeed(phrase, 'TREZOR'))).toBe(seed)
 })
 
-// The first is the phrase of anvil and Hardhat, whose accounts their documentation lists; the second is the first one of the BIP-39 test
-// vectors, whose Ethereum accounts are as widely known.
+// The first is the phrase of anvil and Hardhat, whose accounts their documentation lists; the second is the first one
+// of the BIP-39 test vectors, whose Ethereum accounts are as widely known.
 test.each([
   [
     junk,
@@ -60,7 +61,8 @@ test('the treasury is on account 1, apart from every deposit address', async () 
   expect(await addressOf(junk, {family: 'evm', purpose: 'treasury', index: 0})).toBe(treasury)
 })
 
-// The mainnet addresses of this phrase are the vectors of BIP-84; these are those of the test networks' coin, as every wallet shows them.
+// The mainnet addresses of this phrase are the vectors of BIP-84; these are those of the test networks' coin, as every
+// wallet shows them.
 test("BIP-84: Bitcoin addresses are those of m/84'/1'/0'/0 in every wallet, with the prefix of their network", async () => {
   const deposit = {family: 'bitcoin', purpose: 'deposit'} as const
   expect(await addressOf(abandon, {...deposit, index: 0})).toBe('tb1q6rz28mcfaxtmd6v789l9rrlrusdprr9pqcpvkl')
@@ -113,7 +115,8 @@ test('a signature is made with the key of its path, with a low s, and the same e
   }
 })
 
-// Signatures of @scure/bip32 and @noble/curves, which earlier versions used. A signature that is repeated must have the same bytes.
+// Signatures of @scure/bip32 and @noble/curves, which earlier versions used. A signature that is repeated must have the
+// same bytes.
 test('RFC 6979: signatures equal those of other implementations, byte for byte', async () => {
   const keys = await localKeys(junk, families)
   const hash = createHash('sha256')

@@ -1,6 +1,6 @@
-// The key store. Only this file knows where keys are. Policy decides and signers build; both see only this interface, so a hosted or hardware
-// key store can replace the local one. Promises: a private key leaves this file only for its curve, which stores none. The same message gives
-// the same signature.
+// The key store. Only this file knows where keys are. Policy decides and signers build; both see only this interface,
+// so a hosted or hardware key store can replace the local one. Promises: a private key leaves this file only for its
+// curve, which stores none. The same message gives the same signature.
 import {mnemonicToSeed} from '@scure/bip39'
 import type {Family} from '../../chains/registry.ts'
 
@@ -19,7 +19,9 @@ export interface KeyStore {
 
 /** Derives keys from a seed and signs with them. */
 export interface Curve {
-  /** The private keys of a branch by their index. The caller must wipe each key. Nothing refers to the seed afterwards. */
+  /**
+   * The private keys of a branch by their index. The caller must wipe each key. Nothing refers to the seed afterwards.
+   */
   branch(seed: Uint8Array, path: string): (index: number) => Uint8Array
   publicKey(key: Uint8Array): Uint8Array
   sign(key: Uint8Array, message: Uint8Array): Uint8Array

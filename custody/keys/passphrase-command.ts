@@ -1,12 +1,16 @@
-// The passphrase from another program, such as the client of a secret manager. Promises: no shell reads the command, so nothing in it is more than a name or
-// a word; what the program prints, also on stderr, is in no log and no error; it has half a minute. It runs when the seed is opened, and never again.
+// The passphrase from another program, such as the client of a secret manager. Promises: no shell reads the command, so
+// nothing in it is more than a name or a word; what the program prints, also on stderr, is in no log and no error; it
+// has half a minute. It runs when the seed is opened, and never again.
 import {spawnSync} from 'node:child_process'
 import {PermanentError} from '../../base/errors.ts'
 
 const timeoutMs = 30_000
 const mostBytes = 4096
 
-/** The first line that it prints. Throws PermanentError if there is none. `command`: its file and arguments, with spaces between. */
+/**
+ * The first line that it prints. Throws PermanentError if there is none. `command`: its file and arguments, with spaces
+ * between.
+ */
 export function askForPassphrase(command: string): string {
   const [file = '', ...given] = command.split(' ').filter(Boolean)
   const ended = spawnSync(file, given, {

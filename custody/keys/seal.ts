@@ -1,5 +1,6 @@
-// The seal of a journal entry: a mark that nobody can make without the seed. The file needs no seals: writing to it takes access to custody's
-// machine. But if custody dies before an entry is in the file, only the database has the entry. Its seal proves that custody wrote it.
+// The seal of a journal entry: a mark that nobody can make without the seed. The file needs no seals: writing to it
+// takes access to custody's machine. But if custody dies before an entry is in the file, only the database has the
+// entry. Its seal proves that custody wrote it.
 import {createHash, createHmac} from 'node:crypto'
 import type {KeyPath, KeyStore} from './key-store.ts'
 import {readSignature} from './secp256k1.ts'

@@ -1,5 +1,5 @@
-// The curve of EVM chains and Bitcoin. Promises: keys follow BIP-32. Signatures are deterministic (RFC 6979) and have a low s, so the same
-// digest gives the same bytes.
+// The curve of EVM chains and Bitcoin. Promises: keys follow BIP-32. Signatures are deterministic (RFC 6979) and have a
+// low s, so the same digest gives the same bytes.
 import {BIP32Factory} from 'bip32'
 import * as ecc from 'tiny-secp256k1'
 import type {Curve} from './key-store.ts'

@@ -1,7 +1,8 @@
-// The seed that every address comes from: a BIP-39 phrase of 24 words in $SLUICE_HOME/custody/seed.json, encrypted with scrypt and AES-256-GCM.
-// Promises: the complete file is on disk before its first address is used. An existing file is never overwritten, except by the same phrase under
-// another passphrase, after that was read back from the disk. A wrong passphrase or a changed file is an error; decryption never returns garbage.
-// Neither phrase nor passphrase is in any log or error. A seed that was not made by createSeed counts as one that may have been used.
+// The seed that every address comes from: a BIP-39 phrase of 24 words in $SLUICE_HOME/custody/seed.json, encrypted with
+// scrypt and AES-256-GCM. Promises: the complete file is on disk before its first address is used. An existing file is
+// never overwritten, except by the same phrase under another passphrase, after that was read back from the disk. A
+// wrong passphrase or a changed file is an error; decryption never returns garbage. Neither phrase nor passphrase is in
+// any log or error. A seed that was not made by createSeed counts as one that may have been used.
 import {createCipheriv, createDecipheriv, randomBytes, scrypt} from 'node:crypto'
 import {
   appendFileSync,
@@ -109,14 +110,20 @@ export async function readSeed(home: string, passphrase: string): Promise<string
   return text === undefined ? undefined : await decryptPhrase(text, passphrase, seedFile(home))
 }
 
-/** Makes the seed of this directory and returns its phrase. If two processes do this at once, both return the same phrase. */
+/**
+ * Makes the seed of this directory and returns its phrase. If two processes do this at once, both return the same
+ * phrase.
+ */
 export async function createSeed(home: string, passphrase: string): Promise<string> {
   if (!hasSeed(home)) placeFile(newSeedFile(home), ['This seed was never used.'])
   await writeSeed(home, generateMnemonic(wordlist, bits), passphrase)
   return (await readSeed(home, passphrase))!
 }
 
-/** Makes the seed of this directory from a phrase that was used before. Throws PermanentError if there is another seed by now. */
+/**
+ * Makes the seed of this directory from a phrase that was used before. Throws PermanentError if there is another seed
+ * by now.
+ */
 export async function placeSeed(home: string, phrase: string, passphrase: string): Promise<void> {
   noteUse(home) // left by a killed process, which had not made its seed yet
   await writeSeed(home, phrase, passphrase)
@@ -139,7 +146,10 @@ export async function writeSeed(home: string, phrase: string, passphrase: string
   placeFile(seedFile(home), [await encryptPhrase(phrase, passphrase, n)])
 }
 
-/** Encrypts the seed of this directory with another passphrase. If killed at any moment, the file is complete and opens with one of the two. */
+/**
+ * Encrypts the seed of this directory with another passphrase. If killed at any moment, the file is complete and opens
+ * with one of the two.
+ */
 export async function changePassphrase(home: string, before: string, after: string): Promise<void> {
   const phrase = await readSeed(home, before)
   if (phrase === undefined) throw new PermanentError(`there is no seed in ${home}; sluice custody init makes one`)
@@ -156,8 +166,9 @@ export async function changePassphrase(home: string, before: string, after: stri
 }
 
 /**
- * The passphrase: from the settings, from the program or the file that they name, or from the file beside the seed. `mayMake` creates the file beside the
- * seed; it is for local chains, whose coins are worth nothing. Undefined if there is no passphrase.
+ * The passphrase: from the settings, from the program or the file that they name, or from the file beside the seed.
+ * `mayMake` creates the file beside the seed; it is for local chains, whose coins are worth nothing. Undefined if there
+ * is no passphrase.
  */
 export function findPassphrase(settings: Settings, mayMake: boolean): string | undefined {
   const {home, custodyPassphrase, custodyPassphraseFile, custodyPassphraseCommand} = settings

@@ -1,5 +1,5 @@
-// Checks whether the seed, or a backup of it, still gives every address that was ever made. Promises: it derives each address again and
-// changes nothing.
+// Checks whether the seed, or a backup of it, still gives every address that was ever made. Promises: it derives each
+// address again and changes nothing.
 import type pg from 'pg'
 import type {Derive} from './addresses.ts'
 import type {KeyPath} from './key-store.ts'

@@ -1,5 +1,6 @@
-// The 24 words of a seed, as people enter them: from paper at a terminal, where nothing is shown, or from a file. Promises: only words of the English list of
-// BIP-39 with the right checksum are a phrase. An error says at which place a word is wrong, and repeats none: it may stay on a screen or in a log.
+// The 24 words of a seed, as people enter them: from paper at a terminal, where nothing is shown, or from a file.
+// Promises: only words of the English list of BIP-39 with the right checksum are a phrase. An error says at which place
+// a word is wrong, and repeats none: it may stay on a screen or in a log.
 import {readFileSync} from 'node:fs'
 import {createInterface} from 'node:readline'
 import {Writable} from 'node:stream'
@@ -10,7 +11,10 @@ import {PermanentError} from '../../base/errors.ts'
 
 const count = 24
 
-/** The phrase in what was entered: case, spaces and line breaks do not matter, nor do numbers before the words, as in a list. */
+/**
+ * The phrase in what was entered: case, spaces and line breaks do not matter, nor do numbers before the words, as in a
+ * list.
+ */
 export function phraseIn(entered: string): string {
   const words = wordsIn(entered)
   if (words.length !== count)
@@ -28,7 +32,10 @@ function wordsIn(entered: string): string[] {
   return words.map(word => word.replace(/^\d+[.):]?/, '')).filter(word => word !== '')
 }
 
-/** What is entered: the content of the file; without one, of standard input. At a terminal it asks, and shows nothing of what is typed. */
+/**
+ * What is entered: the content of the file; without one, of standard input. At a terminal it asks, and shows nothing of
+ * what is typed.
+ */
 export async function readWords(file: string | undefined): Promise<string> {
   if (file === undefined) return process.stdin.isTTY ? await prompt() : await text(process.stdin)
   try {

@@ -12,7 +12,8 @@ const Intent = z.discriminatedUnion('intent', intentsOf('solana', 'solana', {pri
 
 export const solana: CustodyFamily<SolanaSettings, z.infer<typeof Intent>, SolanaTerms, SolanaDetails> = {
   curve: ed25519,
-  // As in wallets, whose accounts are the index. The last one is the treasury's: there are not so many deposit addresses.
+  // As in wallets, whose accounts are the index. The last one is the treasury's: there are not so many deposit
+  // addresses.
   branches: {deposit: "m/44'/501'/i'/0'", treasury: "m/44'/501'/2147483647'/i'"},
   address: addressOf,
   intents: Intent,

@@ -1,7 +1,8 @@
-// How a transaction of Solana is made. Promises: it names the newest block that the indexer linked, and its end follows from that block's height. A fork that
-// leaves this block makes the transaction invalid, never valid for longer; a final block would take away a fifth of the time. No transaction uses a durable
-// nonce, which would have no end. Transactions of a chain that are equal otherwise have different limits of compute units, because equal ones have the same
-// id, and only one of them pays. The fee is exact.
+// How a transaction of Solana is made. Promises: it names the newest block that the indexer linked, and its end follows
+// from that block's height. A fork that leaves this block makes the transaction invalid, never valid for longer; a
+// final block would take away a fifth of the time. No transaction uses a durable nonce, which would have no end.
+// Transactions of a chain that are equal otherwise have different limits of compute units, because equal ones have the
+// same id, and only one of them pays. The fee is exact.
 import {blockMs, largestAmount, lifetimeBlocks, signatureFee} from '../../chains/solana/message.ts'
 import {solanaSettings} from '../../chains/solana/settings.ts'
 import {type Lifetime, lifetimeInBlocks, linkedNow} from '../judge/expiring.ts'
@@ -11,8 +12,8 @@ import {Refusal} from '../judge/refusal.ts'
 /** More than a payment needs (450), which fails if it has too little. */
 const leastLimit = 1000
 /**
- * The limits begin again after this many signatures; only those of one block's time could meet. The highest limit costs nothing, and one twentieth of what
- * the fee is worth to a leader.
+ * The limits begin again after this many signatures; only those of one block's time could meet. The highest limit costs
+ * nothing, and one twentieth of what the fee is worth to a leader.
  */
 const limits = 1000
 
@@ -25,8 +26,8 @@ export interface SolanaTerms {
 }
 
 /**
- * `priorityFee`: in lamports, on top of the signatures', which so many keys make. Of a sweep whose address pays, it is what the address keeps for it, so that
- * nothing is left.
+ * `priorityFee`: in lamports, on top of the signatures', which so many keys make. Of a sweep whose address pays, it is
+ * what the address keeps for it, so that nothing is left.
  */
 export async function termsOf(
   context: FamilyContext,

@@ -1,5 +1,6 @@
-// Builds and signs payments of SOL. Promises: equal plans give equal bytes, and these say what the plan says. They are the bytes that @solana/kit makes,
-// which is not used: custody's process would have to load it, next to the keys, for a message of 202 bytes.
+// Builds and signs payments of SOL. Promises: equal plans give equal bytes, and these say what the plan says. They are
+// the bytes that @solana/kit makes, which is not used: custody's process would have to load it, next to the keys, for a
+// message of 202 bytes.
 import {messageOf, type Payment, parsePayment, rawOf} from '../../chains/solana/message.ts'
 import type {Signed} from '../family.ts'
 import type {Details} from '../judge/attempts.ts'

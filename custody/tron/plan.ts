@@ -1,6 +1,6 @@
-// How a transaction of Tron is made. Promises: the block that it names is one that the indexer found final, so that no fork makes it invalid, or valid again;
-// no two transactions of a chain have the same time, because equal ones have the same id, and only one of them pays. Nothing in a transaction limits its fee:
-// the settings say what is counted.
+// How a transaction of Tron is made. Promises: the block that it names is one that the indexer found final, so that no
+// fork makes it invalid, or valid again; no two transactions of a chain have the same time, because equal ones have the
+// same id, and only one of them pays. Nothing in a transaction limits its fee: the settings say what is counted.
 import {tronSettings} from '../../chains/tron/settings.ts'
 import {largestAmount} from '../../chains/tron/transaction.ts'
 import {type Lifetime, lifetimeInTime, linkedNow} from '../judge/expiring.ts'

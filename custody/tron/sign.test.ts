@@ -1,4 +1,5 @@
-// Custody's signatures for Tron: the bytes that tronweb makes of the same payment and key, and a local chain takes them.
+// Custody's signatures for Tron: the bytes that tronweb makes of the same payment and key, and a local chain takes
+// them.
 import {TronWeb, utils} from 'tronweb'
 import {beforeAll, expect, test} from 'vitest'
 import {settingsFrom} from '../../chains/settings.ts'

@@ -1,5 +1,6 @@
-// Builds and signs payments of Tron's coin. Promises: equal plans give equal bytes; the bytes are those that tronweb makes, which sign.test.ts compares.
-// tronweb is not used, because custody's process would have to load it: 51 packages, and 50 to 120 MB, next to the keys, for a message of 130 bytes.
+// Builds and signs payments of Tron's coin. Promises: equal plans give equal bytes; the bytes are those that tronweb
+// makes, which sign.test.ts compares. tronweb is not used, because custody's process would have to load it: 51
+// packages, and 50 to 120 MB, next to the keys, for a message of 130 bytes.
 import {rawOf, reference, transactionOf, transferData} from '../../chains/tron/transaction.ts'
 import type {Signed} from '../family.ts'
 import type {Details} from '../judge/attempts.ts'

@@ -1,5 +1,5 @@
-// What the sign-in process asks the database, with the role sluice_auth. What changes second factors, passwords or invitations is a function of
-// db/functions/dashboard, whole or not at all.
+// What the sign-in process asks the database, with the role sluice_auth. What changes second factors, passwords or
+// invitations is a function of db/functions/dashboard, whole or not at all.
 import type pg from 'pg'
 
 export interface Invitation {
@@ -70,7 +70,9 @@ export class Data {
     return (await this.#row<{id: string}>('select id from auth."user" where email = $1', [email]))?.id
   }
 
-  /** What the mark of a browser belongs to: a person, with the present password. undefined if there is no such person. */
+  /**
+   * What the mark of a browser belongs to: a person, with the present password. undefined if there is no such person.
+   */
   async markOf(email: string): Promise<string | undefined> {
     const text = `select u.id || ' ' || a."updatedAt" as mark from auth."user" u join auth.account a on a."userId" = u.id and a."providerId" = 'credential'
       where u.email = $1`

@@ -1,7 +1,8 @@
-// Everything that is no page of this process goes to the pages process, over its unix socket. Promises: of a request it gets the method, the path, the body
-// and a few headers, and the token of a session in which a second factor was shown; never a cookie or an address. Of its response the browser gets the
-// status, the body and a few headers; so no page can set a cookie, or weaken a security header. Bodies stream both ways. When the browser goes, the
-// forwarded request ends.
+// Everything that is no page of this process goes to the pages process, over its unix socket. Promises: of a request it
+// gets the method, the path, the body and a few headers, and the token of a session in which a second factor was shown;
+// never a cookie or an address. Of its response the browser gets the status, the body and a few headers; so no page can
+// set a cookie, or weaken a security header. Bodies stream both ways. When the browser goes, the forwarded request
+// ends.
 import {request as ask, type IncomingMessage} from 'node:http'
 import type {Readable} from 'node:stream'
 import type {FastifyReply, FastifyRequest} from 'fastify'

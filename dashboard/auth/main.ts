@@ -1,5 +1,6 @@
-// The process that signs people in, and the only one of the dashboard that browsers reach: it owns the port, and forwards requests for pages to the pages
-// process (dashboard/pages). It ends cleanly when it is asked to or its parent is gone.
+// The process that signs people in, and the only one of the dashboard that browsers reach: it owns the port, and
+// forwards requests for pages to the pages process (dashboard/pages). It ends cleanly when it is asked to or its parent
+// is gone.
 import type {AddressInfo} from 'node:net'
 import {PermanentError} from '../../base/errors.ts'
 import {dashboardSocket} from '../../base/home.ts'

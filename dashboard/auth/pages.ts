@@ -1,5 +1,5 @@
-// What the pages of the sign-in process look like. They work without JavaScript, but for passkeys: static/passkeys.js finds their buttons and forms by
-// data-passkey; data-next says where to go then.
+// What the pages of the sign-in process look like. They work without JavaScript, but for passkeys: static/passkeys.js
+// finds their buttons and forms by data-passkey; data-next says where to go then.
 
 import {type Html, html, type Part} from '../../base/html.ts'
 import {qrSvg} from '../../base/qr.ts'

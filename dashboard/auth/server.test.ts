@@ -1,4 +1,5 @@
-// What holds for every request: where changes come from, the headers of responses, and what passes between the two processes.
+// What holds for every request: where changes come from, the headers of responses, and what passes between the two
+// processes.
 import {once} from 'node:events'
 import {connect} from 'node:net'
 import {afterAll, beforeAll, expect, test} from 'vitest'

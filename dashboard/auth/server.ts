@@ -1,6 +1,6 @@
-// The HTTP server that browsers reach. Promises: every response has the strictest headers, those of forwarded pages, too; a change comes from a page of
-// ours, or is refused; whoever may see no page is led to where it becomes possible; an error is a page that says what to do next. Nothing about a person
-// or a secret is logged.
+// The HTTP server that browsers reach. Promises: every response has the strictest headers, those of forwarded pages,
+// too; a change comes from a page of ours, or is refused; whoever may see no page is led to where it becomes possible;
+// an error is a page that says what to do next. Nothing about a person or a secret is logged.
 import {randomUUID} from 'node:crypto'
 import Fastify, {type FastifyInstance, type FastifyReply, type FastifyRequest} from 'fastify'
 import type pg from 'pg'

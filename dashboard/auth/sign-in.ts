@@ -1,7 +1,8 @@
-// better-auth, which signs people in: passwords, sessions and their cookies, passkeys, and limits for each client address. Promises: nobody signs up; a
-// change goes through its handler, so past its checks of the origin and its limits (auth.api.* skips both); it sees only the headers that are named here,
-// and the client's address in one that no client can set. What it does not do well is ours: second factors by codes (totp.ts), invitations, and the
-// limit for each person (db/functions/dashboard).
+// better-auth, which signs people in: passwords, sessions and their cookies, passkeys, and limits for each client
+// address. Promises: nobody signs up; a change goes through its handler, so past its checks of the origin and its
+// limits (auth.api.* skips both); it sees only the headers that are named here, and the client's address in one that no
+// client can set. What it does not do well is ours: second factors by codes (totp.ts), invitations, and the limit for
+// each person (db/functions/dashboard).
 import {AsyncLocalStorage} from 'node:async_hooks'
 import {createHmac, randomBytes} from 'node:crypto'
 import {passkey} from '@better-auth/passkey'
@@ -111,8 +112,8 @@ export class SignIn {
   }
 
   /**
-   * For a cookie that shows that this person, with the present password, was signed in by this browser before. Others' wrong passwords and codes then do
-   * not keep the person out. `person`: Data.markOf.
+   * For a cookie that shows that this person, with the present password, was signed in by this browser before. Others'
+   * wrong passwords and codes then do not keep the person out. `person`: Data.markOf.
    */
   browserMark(person: string, browser = randomBytes(16).toString('base64url')): string {
     return `${browser}.${createHmac('sha256', this.#secret).update(`browser ${browser} ${person}`).digest('base64url')}`
@@ -132,7 +133,10 @@ export class SignIn {
 
 const causes = new AsyncLocalStorage<{cause?: unknown}>()
 
-/** better-auth reports a failure of the database as its own, and the cause to its logger alone. Rejects with the database's error if it was one. */
+/**
+ * better-auth reports a failure of the database as its own, and the cause to its logger alone. Rejects with the
+ * database's error if it was one.
+ */
 async function withCause<T>(work: () => Promise<T>): Promise<T> {
   const told: {cause?: unknown} = {}
   try {
@@ -203,7 +207,9 @@ function open({pool, secret, url, log}: Options) {
   })
 }
 
-/** A passkey counts as both factors, so the device must have verified the person. (The plugin itself only prefers that.) */
+/**
+ * A passkey counts as both factors, so the device must have verified the person. (The plugin itself only prefers that.)
+ */
 function passkeys(url: string) {
   const requireVerified = (isVerified: boolean | undefined) => {
     if (!isVerified) throw new APIError('BAD_REQUEST', {message: 'Your device has to verify that it is you.'})

@@ -12,7 +12,10 @@ export function secretUri(secret: string, account: string): string {
   return `otpauth://totp/Sluice:${encodeURIComponent(account)}?${query}`
 }
 
-/** The half minute since 1970 of which the code is: the present one, or one beside it, because clocks differ. Undefined if it is none of them. */
+/**
+ * The half minute since 1970 of which the code is: the present one, or one beside it, because clocks differ. Undefined
+ * if it is none of them.
+ */
 export function stepOf(secret: string, code: string, now = Date.now()): number | undefined {
   const present = Math.floor(now / stepMs)
   return [present, present - 1, present + 1].find(step => isEqual(codeAt(secret, step), code))

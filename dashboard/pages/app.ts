@@ -1,4 +1,5 @@
-// The types that the routes of the pages use, and what a refusal of the database means for a form. A handler returns the text of a page.
+// The types that the routes of the pages use, and what a refusal of the database means for a form. A handler returns
+// the text of a page.
 
 import type {IncomingMessage, ServerResponse} from 'node:http'
 import type {FastifyBaseLogger, FastifyInstance, RawServerDefault} from 'fastify'
@@ -13,7 +14,10 @@ declare module 'fastify' {
     /** What the session may see and do. */
     data: Data
     me: Me
-    /** Of a form that was sent: its own URL, with what was typed in its query. If the second factor has to be shown first, the form is shown again. */
+    /**
+     * Of a form that was sent: its own URL, with what was typed in its query. If the second factor has to be shown
+     * first, the form is shown again.
+     */
     formUrl: string
   }
 }

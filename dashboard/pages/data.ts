@@ -1,5 +1,6 @@
-// What the pages read and change, through the functions of db/functions/dashboard. Promises: each call carries the token of a session, and the database
-// decides by it; this process can name no merchant. What a function returns is checked before it is used.
+// What the pages read and change, through the functions of db/functions/dashboard. Promises: each call carries the
+// token of a session, and the database decides by it; this process can name no merchant. What a function returns is
+// checked before it is used.
 import type pg from 'pg'
 import {z} from 'zod'
 

@@ -1,5 +1,6 @@
-// How the pages read requests and carry out forms. Promises: a form that is refused is shown again, with what was typed and why; a form that was sent
-// before does nothing a second time; if the second factor has to be shown first, nothing that was typed is lost.
+// How the pages read requests and carry out forms. Promises: a form that is refused is shown again, with what was typed
+// and why; a form that was sent before does nothing a second time; if the second factor has to be shown first, nothing
+// that was typed is lost.
 import type {FastifyReply, FastifyRequest} from 'fastify'
 import {z} from 'zod'
 import {html} from '../../base/html.ts'
@@ -15,7 +16,9 @@ export type Sent = string | FastifyReply
 export const show = ({me}: FastifyRequest, view: View): string =>
   page({...view, person: {email: me.email, merchant: me.merchant_name}})
 
-/** A form that fills itself from the query: after the second factor was shown, or by a link that anybody may have made. */
+/**
+ * A form that fills itself from the query: after the second factor was shown, or by a link that anybody may have made.
+ */
 export const showForm = (request: FastifyRequest, view: View): string =>
   show(
     request,

@@ -1,6 +1,6 @@
-// Live parts: a stream of server-sent events for each open page. Promises: a stream says only that there is news, never what, and the page then asks
-// for its part as whoever it is by then; a stream ends with its session; one query a second serves all open pages, however many there are; nothing of
-// this is in the path of money.
+// Live parts: a stream of server-sent events for each open page. Promises: a stream says only that there is news, never
+// what, and the page then asks for its part as whoever it is by then; a stream ends with its session; one query a
+// second serves all open pages, however many there are; nothing of this is in the path of money.
 import type {ServerResponse} from 'node:http'
 import type pg from 'pg'
 import type {Logger} from '../../base/log.ts'

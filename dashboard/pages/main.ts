@@ -1,5 +1,5 @@
-// The process that shows the pages. It listens on a unix socket for the sign-in process (dashboard/auth), which alone can reach it, and sees no
-// password, code or cookie. It ends cleanly when it is asked to or its parent is gone.
+// The process that shows the pages. It listens on a unix socket for the sign-in process (dashboard/auth), which alone
+// can reach it, and sees no password, code or cookie. It ends cleanly when it is asked to or its parent is gone.
 import {chmodSync, mkdirSync, rmSync} from 'node:fs'
 import path from 'node:path'
 import {dashboardSocket} from '../../base/home.ts'

@@ -1,4 +1,5 @@
-// The server of the pages on a real socket and a real database: what becomes of requests that show no page, and the streams of live pages.
+// The server of the pages on a real socket and a real database: what becomes of requests that show no page, and the
+// streams of live pages.
 import {mkdtempSync, rmSync} from 'node:fs'
 import {type IncomingMessage, request} from 'node:http'
 import {tmpdir} from 'node:os'

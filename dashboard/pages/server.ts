@@ -1,6 +1,7 @@
-// The HTTP server of the pages, on a unix socket that the sign-in process forwards to. Promises: a request comes with the token of a session and nothing
-// else of a person; the database decides by the token what it may see and do. A person never sees a bare error: each is a page that says what
-// to do next. Nothing about a person or a secret is logged.
+// The HTTP server of the pages, on a unix socket that the sign-in process forwards to. Promises: a request comes with
+// the token of a session and nothing else of a person; the database decides by the token what it may see and do. A
+// person never sees a bare error: each is a page that says what to do next. Nothing about a person or a secret is
+// logged.
 import {randomUUID} from 'node:crypto'
 import Fastify, {type FastifyReply, type FastifyRequest} from 'fastify'
 import type pg from 'pg'

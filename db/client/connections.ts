@@ -1,6 +1,7 @@
-// How many connections to Postgres each role may have open at once, and how many each of its processes opens. Promises: with the
-// password of one role, a program cannot keep the other roles or the owner from connecting; the shares leave a tenth of the server's connections to the owner
-// (migrations, the command line, backups). sluice migrate sets the limits anew, by the server's max_connections.
+// How many connections to Postgres each role may have open at once, and how many each of its processes opens. Promises:
+// with the password of one role, a program cannot keep the other roles or the owner from connecting; the shares leave a
+// tenth of the server's connections to the owner (migrations, the command line, backups). sluice migrate sets the
+// limits anew, by the server's max_connections.
 
 interface Connections {
   /** Of the server's max_connections. */

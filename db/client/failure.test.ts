@@ -1,4 +1,5 @@
-// Errors of a real Postgres that has no free connection, is away, or cannot write are recognised as the database's. Other errors are not.
+// Errors of a real Postgres that has no free connection, is away, or cannot write are recognised as the database's.
+// Other errors are not.
 import {execFileSync, spawnSync} from 'node:child_process'
 import {mkdtempSync, readFileSync, rmSync} from 'node:fs'
 import {writeFile} from 'node:fs/promises'

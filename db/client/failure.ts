@@ -1,6 +1,6 @@
-// Recognises errors of the database, so that an operator checks the database and not the chain's node. Promises: an error that Postgres sends is
-// classified by its SQLSTATE, never by its words; an error of a connection of ours counts as one of the database, whatever it is; for any other
-// error the result is undefined.
+// Recognises errors of the database, so that an operator checks the database and not the chain's node. Promises: an
+// error that Postgres sends is classified by its SQLSTATE, never by its words; an error of a connection of ours counts
+// as one of the database, whatever it is; for any other error the result is undefined.
 import pg from 'pg'
 
 export interface Failure {
@@ -47,7 +47,10 @@ export class NoPrimaryError extends Error {
   readonly code = '25006'
 }
 
-/** What was written would have taken the final block off its chain (chain.derive): the node's chain has another one. No failure of the database. */
+/**
+ * What was written would have taken the final block off its chain (chain.derive): the node's chain has another one. No
+ * failure of the database.
+ */
 export function isForkBelowFinal(error: unknown): boolean {
   return (error as {code?: string} | undefined)?.code === 'SLFRK'
 }
@@ -58,8 +61,8 @@ export function isNoPrimary(code: string | undefined): boolean {
 }
 
 /**
- * The database is there and refuses us, or we refuse it: the role, its password, the name of the database or the certificate is wrong. pg itself
- * refuses a missing password and a missing or untrusted TLS, without SQLSTATE.
+ * The database is there and refuses us, or we refuse it: the role, its password, the name of the database or the
+ * certificate is wrong. pg itself refuses a missing password and a missing or untrusted TLS, without SQLSTATE.
  */
 export function isRefusal(error: unknown): boolean {
   const {code = '', message = ''} = error as {code?: string; message?: string}
@@ -71,8 +74,8 @@ export function isRefusal(error: unknown): boolean {
 }
 
 /**
- * The database cannot be used now, and may be later without anybody's help; also if that is the cause of the error. A statement that takes too long
- * (57014) and damaged files (58) do not mend themselves.
+ * The database cannot be used now, and may be later without anybody's help; also if that is the cause of the error. A
+ * statement that takes too long (57014) and damaged files (58) do not mend themselves.
  */
 export function isAway(error: unknown): boolean {
   if (!(error instanceof Error) || isRefusal(error)) return false

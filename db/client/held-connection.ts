@@ -1,7 +1,8 @@
-// The connection that a process holds for as long as it works: for locks, for notifications, and to notice that the database is away. Promises: it is
-// opened only to a server that takes writes; until there is one, the process waits inside and tries again, so it works within a second of the
-// database. A server that dies is noticed at once, one that is no primary any more within a second, and one that is silent (frozen, or cut off)
-// within ten. Whoever loses it must drop the process's other connections, too: they may not have noticed.
+// The connection that a process holds for as long as it works: for locks, for notifications, and to notice that the
+// database is away. Promises: it is opened only to a server that takes writes; until there is one, the process waits
+// inside and tries again, so it works within a second of the database. A server that dies is noticed at once, one that
+// is no primary any more within a second, and one that is silent (frozen, or cut off) within ten. Whoever loses it must
+// drop the process's other connections, too: they may not have noticed.
 import {setTimeout as sleep} from 'node:timers/promises'
 import type pg from 'pg'
 import {endWhenAsked} from '../../base/lifecycle.ts'
@@ -29,7 +30,10 @@ export interface HoldOptions {
   signal?: AbortSignal
 }
 
-/** Resolves once the connection is open, however long the database is away. Rejects if the database refuses us, or the signal is aborted. */
+/**
+ * Resolves once the connection is open, however long the database is away. Rejects if the database refuses us, or the
+ * signal is aborted.
+ */
 export async function holdConnection({url, name, outage, onLost, signal}: HoldOptions): Promise<Held> {
   for (;;) {
     signal?.throwIfAborted()
@@ -53,8 +57,8 @@ export async function untilWritable(options: Omit<HoldOptions, 'onLost'>): Promi
 }
 
 /**
- * For a process that stays up while the database is away. Resolves when the database takes writes; from then on the pool is cut whenever it is away. When the
- * process is asked to end, `stop` does before the pool.
+ * For a process that stays up while the database is away. Resolves when the database takes writes; from then on the
+ * pool is cut whenever it is away. When the process is asked to end, `stop` does before the pool.
  */
 export async function stayUp(pool: Pool, to: Pick<HoldOptions, 'url' | 'name' | 'outage'>, stop: () => Promise<void>) {
   const ending = new AbortController()

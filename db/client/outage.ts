@@ -1,5 +1,6 @@
-// One outage of the database, however many statements fail in it. Promises: an outage is logged once when it begins, with the cause, and once when it
-// is over, with its length and the number of failures. One in which the process before this one ended goes on, and is not logged again.
+// One outage of the database, however many statements fail in it. Promises: an outage is logged once when it begins,
+// with the cause, and once when it is over, with its length and the number of failures. One in which the process before
+// this one ended goes on, and is not logged again.
 import type {Logger} from '../../base/log.ts'
 
 /** A failure that comes this soon after another one belongs to the same outage. */

@@ -1,6 +1,8 @@
-// Connections to Postgres. Promises: every connection names its process. A connection lost while idle never ends the process; a pool replaces it. An
-// error of a connection is recognised as one of the database (failure.ts). No connection is made to a server that takes no writes, unless it is for
-// reads only; one to a server that is no primary any more is closed, never used again. A database that does not respond gives an error within half a minute, unless held-connection.ts has noticed it before.
+// Connections to Postgres. Promises: every connection names its process. A connection lost while idle never ends the
+// process; a pool replaces it. An error of a connection is recognised as one of the database (failure.ts). No
+// connection is made to a server that takes no writes, unless it is for reads only; one to a server that is no primary
+// any more is closed, never used again. A database that does not respond gives an error within half a minute, unless
+// held-connection.ts has noticed it before.
 import pg from 'pg'
 import type {Logger} from '../../base/log.ts'
 import {fromDatabase, isNoPrimary, NoPrimaryError, noteOfDatabase} from './failure.ts'
@@ -21,8 +23,9 @@ interface PoolOptions {
 const readOnlySettings = ['in_hot_standby', 'default_transaction_read_only']
 
 /**
- * Connects to a server that takes writes only: a proxy may lead to a standby for a moment, which answers, and may be behind. Ends when the server
- * says that it is no primary any more. Whoever made the statement may not know what the error means.
+ * Connects to a server that takes writes only: a proxy may lead to a standby for a moment, which answers, and may be
+ * behind. Ends when the server says that it is no primary any more. Whoever made the statement may not know what the
+ * error means.
  */
 export class Client extends pg.Client {
   #refusal: NoPrimaryError | undefined
@@ -145,8 +148,9 @@ class SharedClient extends Client {
 }
 
 /**
- * A connection that holds advisory locks for as long as its process lives and reaches the database. Several parts of the process use it. Postgres frees them within 25 seconds
- * after the machine vanished (with its defaults it would take two hours). Not connected yet.
+ * A connection that holds advisory locks for as long as its process lives and reaches the database. Several parts of
+ * the process use it. Postgres frees them within 25 seconds after the machine vanished (with its defaults it would take
+ * two hours). Not connected yet.
  */
 export function lockConnection(url: string, name: string, more: pg.ClientConfig = {}): pg.Client {
   return new SharedClient({

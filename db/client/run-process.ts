@@ -1,7 +1,7 @@
-// Runs a process of the service until an error ends it. Promises: whatever part of it notices that the database is lost, also a library whose error nobody
-// catches, the process ends with exit code 70; the supervisor starts it again soon, and the next one waits inside. An outage is one line when it begins and
-// one when it is over, across such a restart. What only an operator can mend is told to the supervisor.
-// What Node warns of is a line of the log.
+// Runs a process of the service until an error ends it. Promises: whatever part of it notices that the database is
+// lost, also a library whose error nobody catches, the process ends with exit code 70; the supervisor starts it again
+// soon, and the next one waits inside. An outage is one line when it begins and one when it is over, across such a
+// restart. What only an operator can mend is told to the supervisor. What Node warns of is a line of the log.
 import {PermanentError} from '../../base/errors.ts'
 import {announceFailure, databaseAwaySince, exitLost} from '../../base/lifecycle.ts'
 import type {Logger} from '../../base/log.ts'
@@ -15,7 +15,10 @@ export interface Ends {
   lose(reason: string): void
   /** Ends the process with an error. */
   fail(error: unknown): void
-  /** Ends the process, which was told to end and must not stay away: the supervisor starts it again soon, however often that happens. */
+  /**
+   * Ends the process, which was told to end and must not stay away: the supervisor starts it again soon, however often
+   * that happens.
+   */
   startAgain(reason: string): void
 }
 

@@ -1,4 +1,5 @@
-// Prints the URL with which a role of the database connects, or its owner: node db/client/url.ts [role] (default: sluice_analyst). It contains the password.
+// Prints the URL with which a role of the database connects, or its owner: node db/client/url.ts [role] (default:
+// sluice_analyst). It contains the password.
 import {z} from 'zod'
 import {PermanentError} from '../../base/errors.ts'
 import {readService} from '../../base/home.ts'

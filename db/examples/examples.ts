@@ -1,5 +1,6 @@
-// The examples of docs/database.md: each block of SQL that is followed by a block of text is a query and its output. Promise: the document shows
-// what the analyst's role gets, on the data of seed.sql in a database that holds nothing else.
+// The examples of docs/database.md: each block of SQL that is followed by a block of text is a query and its output.
+// Promise: the document shows what the analyst's role gets, on the data of seed.sql in a database that holds nothing
+// else.
 import {readFileSync} from 'node:fs'
 import pg from 'pg'
 

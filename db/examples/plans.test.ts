@@ -1,5 +1,6 @@
-// The plans of the queries of docs/database.md at 10 million deposits. The tables are small, but have the statistics of a large year, so the
-// planner plans as it would there. No query reads all deposits, from the table or from an index. npm run bench analytics measures the times.
+// The plans of the queries of docs/database.md at 10 million deposits. The tables are small, but have the statistics of
+// a large year, so the planner plans as it would there. No query reads all deposits, from the table or from an index.
+// npm run bench analytics measures the times.
 import {readFileSync} from 'node:fs'
 import pg from 'pg'
 import {afterAll, beforeAll, expect, test} from 'vitest'
@@ -41,7 +42,10 @@ afterAll(async () => {
   await db.drop()
 })
 
-/** Deposits of other merchants: an index of few pages would cost nothing to read as a whole, whatever the statistics say. */
+/**
+ * Deposits of other merchants: an index of few pages would cost nothing to read as a whole, whatever the statistics
+ * say.
+ */
 async function fill(): Promise<void> {
   await db.rows(
     `insert into app.merchant (name, prefix, fee_bps) select 'M', 'm' || n, 0 from generate_series(1, 98) n`,
@@ -73,7 +77,10 @@ async function planOf(sql: string): Promise<Plan> {
   return rows[0]!['QUERY PLAN'][0].Plan
 }
 
-/** Plan nodes that read all deposits: the whole table, or a whole index, except indexes of few rows. All of a merchant counts as well. */
+/**
+ * Plan nodes that read all deposits: the whole table, or a whole index, except indexes of few rows. All of a merchant
+ * counts as well.
+ */
 function fullScans(plan: Plan): string[] {
   const {'Node Type': type, 'Relation Name': table, 'Index Name': index = '', 'Index Cond': condition = ''} = plan
   const isFull =

@@ -1,7 +1,7 @@
--- The data of the examples in docs/database.md: two merchants, one of them with a webhook, four users, three payment requests, two days on two
--- chains, a payout that was paid and one that waits. Rows are written as the indexers, the API and the worker write them, so that chain.derive makes
--- the deposits and finishes the payout; only the times are set afterwards, because those come from the clock. For an empty, migrated database; run
--- by its owner.
+-- The data of the examples in docs/database.md: two merchants, one of them with a webhook, four users, three payment
+-- requests, two days on two chains, a payout that was paid and one that waits. Rows are written as the indexers, the
+-- API and the worker write them, so that chain.derive makes the deposits and finishes the payout; only the times are
+-- set afterwards, because those come from the clock. For an empty, migrated database; run by its owner.
 
 insert into app.merchant (id, name, prefix, fee_bps, created_at) values
   ('019c0000-0000-7000-8000-00000000000a', 'Acme Games', 'acme', 100, '2026-06-29 14:20:00Z'),
@@ -53,7 +53,8 @@ union all select r.external_id, w.address from app.payment_request r join app.ad
 -- A hash for a name, as long as those of the chains.
 create function pg_temp.hash(name text) returns text language sql return '0x' || encode(sha256(name::bytea), 'hex');
 
--- One block as an indexer writes it, with these transfers of [recipient, token, amount in base units]. A block at this height goes first.
+-- One block as an indexer writes it, with these transfers of [recipient, token, amount in base units]. A block at this
+-- height goes first.
 create function pg_temp.write_block(of_chain text, of_height int, at timestamptz, transfers json) returns void
 language plpgsql as $$
 declare
@@ -174,7 +175,8 @@ update app.ledger_entry e set created_at = coalesce(
   (select s.final_at from app.outgoing_payment s where s.id::text = e.reference));
 alter table app.ledger_entry enable trigger append_only;
 
--- Nordwind's receiver took each event at the first attempt, but for the payout's, which it took at the third, and the last one.
+-- Nordwind's receiver took each event at the first attempt, but for the payout's, which it took at the third, and the
+-- last one.
 update app.delivery v set status = case when d.status = 'pending' then 'failed' else 'delivered' end, attempts = case e.type when 'payout.completed' then 3 else 1 end,
   next_attempt_at = null, created_at = e.created_at,
   finished_at = e.created_at + case e.type when 'payout.completed' then interval '41 seconds' else interval '120 milliseconds' end

@@ -1,7 +1,8 @@
-// Writes the assets of the settings into the database (app.asset), which credits tokens and checks payouts by them. So every process decides alike.
-// Promises: once this resolves, the assets are those of the settings, including the operator's own tokens, with their smallest payouts and sweeps. What was
-// accepted before stays. Decimals change, and an asset is removed, only if no amount of it was ever stored. A process whose settings name other
-// assets does not start.
+// Writes the assets of the settings into the database (app.asset), which credits tokens and checks payouts by them. So
+// every process decides alike. Promises: once this resolves, the assets are those of the settings, including the
+// operator's own tokens, with their smallest payouts and sweeps. What was accepted before stays. Decimals change, and
+// an asset is removed, only if no amount of it was ever stored. A process whose settings name other assets does not
+// start.
 import type pg from 'pg'
 import {PermanentError} from '../../base/errors.ts'
 import type {ChainSettings} from '../../chains/families.ts'
@@ -103,8 +104,9 @@ export async function upsertAssets(client: pg.Client, chain: string, assets: rea
 }
 
 /**
- * The smallest amount that is a payment, in base units: what an address can receive at all or, where that may be next to nothing, a hundredth of what is worth
- * sweeping. Less moves no payment request, is not asked for, and may be missing.
+ * The smallest amount that is a payment, in base units: what an address can receive at all or, where that may be next
+ * to nothing, a hundredth of what is worth sweeping. Less moves no payment request, is not asked for, and may be
+ * missing.
  */
 function leastPayment({smallestPayment = 1n, usualSweepMin}: Asset): bigint {
   const part = usualSweepMin / 100n

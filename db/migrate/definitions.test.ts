@@ -1,4 +1,5 @@
-// Functions, triggers and views as files that are applied again when they change: what takes effect, what is dropped, and what is refused.
+// Functions, triggers and views as files that are applied again when they change: what takes effect, what is dropped,
+// and what is refused.
 import {randomBytes} from 'node:crypto'
 import {mkdirSync, rmSync, writeFileSync} from 'node:fs'
 import pg from 'pg'

@@ -1,12 +1,14 @@
-// Functions, triggers and views. Each is defined once, in a file of db/functions or db/views, and the file is applied again when it changes.
+// Functions, triggers and views. Each is defined once, in a file of db/functions or db/views, and the file is applied
+// again when it changes.
 //
-// Promises: all changes come into force in one transaction, or none does. What a file needs exists before it is applied. Rights that a file no
-// longer gives are taken back. Every function is checked against the current tables. A view is replaced if its columns stay; otherwise it is dropped
-// and made again, with our views that read it, but never with objects that Sluice did not make and that depend on it.
+// Promises: all changes come into force in one transaction, or none does. What a file needs exists before it is
+// applied. Rights that a file no longer gives are taken back. Every function is checked against the current tables. A
+// view is replaced if its columns stay; otherwise it is dropped and made again, with our views that read it, but never
+// with objects that Sluice did not make and that depend on it.
 //
-// An object that no file defines any more is dropped one version later, so that the version before keeps serving while this one is installed;
-// triggers, which nobody calls, are dropped at once. For the same reason a function whose arguments change takes a new name. db/README.md says how
-// to change something.
+// An object that no file defines any more is dropped one version later, so that the version before keeps serving while
+// this one is installed; triggers, which nobody calls, are dropped at once. For the same reason a function whose
+// arguments change takes a new name. db/README.md says how to change something.
 import {createHash} from 'node:crypto'
 import {readdirSync, readFileSync} from 'node:fs'
 import type pg from 'pg'
@@ -62,7 +64,10 @@ function readDefinition(folder: URL, file: string): Definition {
   return {file, sql, checksum: createHash('sha256').update(sql).digest('hex'), makes, needs: new Set(bare.match(names))}
 }
 
-/** Which file makes a function or a view of this name. Triggers' names have no schema, so a view that Sluice did not make may have the same name. */
+/**
+ * Which file makes a function or a view of this name. Triggers' names have no schema, so a view that Sluice did not
+ * make may have the same name.
+ */
 function makersOf(definitions: Definition[]): Map<string, Definition> {
   const named = (definition: Definition) => definition.makes.filter(({kind}) => kind !== 'trigger')
   return new Map(definitions.flatMap(definition => named(definition).map(({name}) => [name, definition])))
@@ -92,8 +97,9 @@ export async function makeRegister(client: pg.Client): Promise<void> {
 }
 
 /**
- * Applies changed files, by the checksums of those applied before, as a part of the caller's transaction. Resolves to the applied files. Throws
- * PermanentError if a view that Sluice did not make is in the way, or a function has other arguments than before.
+ * Applies changed files, by the checksums of those applied before, as a part of the caller's transaction. Resolves to
+ * the applied files. Throws PermanentError if a view that Sluice did not make is in the way, or a function has other
+ * arguments than before.
  */
 export async function applyDefinitions(
   client: pg.Client,
@@ -276,8 +282,9 @@ async function noteWhatIsGone(client: pg.Client, definitions: Definition[]): Pro
 }
 
 /**
- * Drops objects for which neither the version before nor this one has a file, as a part of the caller's transaction. This runs before the tables
- * change, so that they may lose columns that only a dropped view read. Throws PermanentError if a view that Sluice did not make depends on one.
+ * Drops objects for which neither the version before nor this one has a file, as a part of the caller's transaction.
+ * This runs before the tables change, so that they may lose columns that only a dropped view read. Throws
+ * PermanentError if a view that Sluice did not make depends on one.
  */
 export async function dropWhatIsGone(client: pg.Client, definitions: Definition[]): Promise<void> {
   const {rows} = await client.query<{kind: string; name: string}>(

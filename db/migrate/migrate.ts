@@ -1,13 +1,14 @@
-// Migrates a database while the service works on it. Promises: each file of db/tables runs once, in order, in a transaction of its own, under an
-// advisory lock, and never changes afterwards (its checksum is stored). Then the changed functions and views are replaced, all together
-// (db/migrate/definitions.ts). A statement that has to wait for a lock gives up at once, so that nothing queues behind it, and is tried again for some
-// minutes. graphile-worker's schema, the registry of chains and assets, the state tables of each chain, and the passwords, connection limits and
+// Migrates a database while the service works on it. Promises: each file of db/tables runs once, in order, in a
+// transaction of its own, under an advisory lock, and never changes afterwards (its checksum is stored). Then the
+// changed functions and views are replaced, all together (db/migrate/definitions.ts). A statement that has to wait for
+// a lock gives up at once, so that nothing queues behind it, and is tried again for some minutes. graphile-worker's
+// schema, the registry of chains and assets, the state tables of each chain, and the passwords, connection limits and
 // settings of the roles are updated, too. Running it again changes nothing.
 //
-// Work that takes long on a big table, and must not block others, stands at the top of a file, above the line `-- Transaction`: steps with blank
-// lines between them, each in a transaction of its own, and each safe to repeat, because a file that failed starts from its top. A step that works
-// CONCURRENTLY blocks no other statement while it waits, so it has no time limit. db/README.md says how to change something, docs/operations/upgrade.md
-// what a migration may do.
+// Work that takes long on a big table, and must not block others, stands at the top of a file, above the line `--
+// Transaction`: steps with blank lines between them, each in a transaction of its own, and each safe to repeat, because
+// a file that failed starts from its top. A step that works CONCURRENTLY blocks no other statement while it waits, so
+// it has no time limit. db/README.md says how to change something, docs/operations/upgrade.md what a migration may do.
 import {createHash, createHmac} from 'node:crypto'
 import {readdirSync, readFileSync} from 'node:fs'
 import {setTimeout as sleep} from 'node:timers/promises'
@@ -67,8 +68,8 @@ function readMigrations(folder: URL): Migration[] {
 }
 
 /**
- * The URL with which a process connects as its own role. The role's password is derived from the owner's, so nothing more has to be
- * stored, and none of them reveals another.
+ * The URL with which a process connects as its own role. The role's password is derived from the owner's, so nothing
+ * more has to be stored, and none of them reveals another.
  */
 export function roleUrl(ownerUrl: string, role: Role): string {
   const url = new URL(ownerUrl)
@@ -84,10 +85,11 @@ function rolePassword(ownerUrl: string, role: Role): string {
 }
 
 /**
- * Migrates the database that an owner's URL names, from a folder with tables, functions and views (by default Sluice's own). Resolves to the
- * files that were applied now. Throws PermanentError if the server is too old, if a file of tables that already ran was edited since or is gone, if the database is from
- * before this layout, or if something that Sluice did not make depends on what has to change. Throws RetryableError if others held the locks
- * that a file needs for longer than it may wait.
+ * Migrates the database that an owner's URL names, from a folder with tables, functions and views (by default Sluice's
+ * own). Resolves to the files that were applied now. Throws PermanentError if the server is too old, if a file of
+ * tables that already ran was edited since or is gone, if the database is from before this layout, or if something that
+ * Sluice did not make depends on what has to change. Throws RetryableError if others held the locks that a file needs
+ * for longer than it may wait.
  */
 export async function migrate(
   ownerUrl: string,
@@ -112,7 +114,8 @@ export async function migrate(
 }
 
 /**
- * Gives the owner, and with it every role, another password in one transaction: after it the old ones do not work. Open connections stay open.
+ * Gives the owner, and with it every role, another password in one transaction: after it the old ones do not work. Open
+ * connections stay open.
  */
 export async function changeOwnerPassword(ownerUrl: string, password: string): Promise<void> {
   await withClient(ownerUrl, 'sluice-password', async client => {
@@ -166,7 +169,10 @@ async function applyMigrations(
   return applied
 }
 
-/** The checksums of the files that ran here, by their names. Throws, and changes nothing, if the database has the layout before this one. */
+/**
+ * The checksums of the files that ran here, by their names. Throws, and changes nothing, if the database has the layout
+ * before this one.
+ */
 async function appliedBefore(client: pg.Client): Promise<Map<string, string>> {
   const {rows: exists} = await client.query(
     `select from pg_tables where (schemaname, tablename) = ('public', 'sluice_migration')`,
@@ -245,7 +251,8 @@ async function oldestTransaction(client: pg.Client): Promise<string> {
     : 'start again'
 }
 
-// Roles belong to the whole server: two databases migrated at once may collide on the same catalog row, hence the retry.
+// Roles belong to the whole server: two databases migrated at once may collide on the same catalog row, hence the
+// retry.
 async function setRoles(client: pg.Client, ownerUrl: string): Promise<void> {
   const {rows} = await client.query<{max: number}>(`select current_setting('max_connections')::int as max`)
   for (const role of roles) {
@@ -268,7 +275,8 @@ const habits = {
   search_path: 'analytics',
 }
 
-// PostgreSQL lets every role change its own settings for later sessions. The statements that set the analyst's back; none if nothing changed.
+// PostgreSQL lets every role change its own settings for later sessions. The statements that set the analyst's back;
+// none if nothing changed.
 async function analystHabits(client: pg.Client): Promise<string[]> {
   const {rows} = await client.query<{here: boolean; settings: string[]}>(
     `select d.oid is not null as here, s.setconfig as settings from pg_db_role_setting s left join pg_database d on d.oid = s.setdatabase
@@ -283,8 +291,9 @@ async function analystHabits(client: pg.Client): Promise<string[]> {
     : again
 }
 
-// The owner owns graphile-worker's schema, too, because functions of the owner add jobs: another role that owned what they call could replace its
-// code, and so act as the owner. Only their owner can use its tables (row security without a policy), so the worker gets policies.
+// The owner owns graphile-worker's schema, too, because functions of the owner add jobs: another role that owned what
+// they call could replace its code, and so act as the owner. Only their owner can use its tables (row security without
+// a policy), so the worker gets policies.
 async function migrateJobs(client: pg.Client, ownerUrl: string): Promise<void> {
   const {makeWorkerUtils} = await import('graphile-worker') // loaded only here: the URL of a role does not need it
   const pool = openPool(ownerUrl, {name: 'sluice-migrate', max: 1, queryTimeoutMs: 0})

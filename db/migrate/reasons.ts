@@ -1,4 +1,5 @@
-// Writes the table of reasons (base/reasons.ts) into app.reason, where SQL reads it. Safe to repeat: it changes only what differs.
+// Writes the table of reasons (base/reasons.ts) into app.reason, where SQL reads it. Safe to repeat: it changes only
+// what differs.
 import type pg from 'pg'
 import {type Reason, reasons, waitingCodes} from '../../base/reasons.ts'
 

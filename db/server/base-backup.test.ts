@@ -35,7 +35,10 @@ async function connect(url: string): Promise<pg.Client> {
   return opened
 }
 
-/** Commits rows, each with the next number, and makes the server recycle its log, until it is asked to end. Resolves to the last number. */
+/**
+ * Commits rows, each with the next number, and makes the server recycle its log, until it is asked to end. Resolves to
+ * the last number.
+ */
 async function write(isOver: () => boolean): Promise<number> {
   const writer = await connect(primary.url)
   let last = 0

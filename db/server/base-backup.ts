@@ -1,6 +1,7 @@
-// A file-by-file copy of a running cluster on this machine, while it is written to: the equivalent of pg_basebackup, which the embedded PostgreSQL
-// lacks. Promises: the copy is the database as it was when the copying ended, including everything committed meanwhile. A directory that exists is a
-// whole copy, on disk. The server continues undisturbed, and keeps nothing of the backup.
+// A file-by-file copy of a running cluster on this machine, while it is written to: the equivalent of pg_basebackup,
+// which the embedded PostgreSQL lacks. Promises: the copy is the database as it was when the copying ended, including
+// everything committed meanwhile. A directory that exists is a whole copy, on disk. The server continues undisturbed,
+// and keeps nothing of the backup.
 import {randomBytes} from 'node:crypto'
 import {existsSync} from 'node:fs'
 import {constants, copyFile, mkdir, open, readdir, readFile, rename, rm, writeFile} from 'node:fs/promises'

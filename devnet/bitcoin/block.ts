@@ -1,5 +1,5 @@
-// Blocks of the local Bitcoin chain. They are made here and not by the node, so that they are in the journal before the node, and
-// all clients, see them, and so that a reorganisation has exactly the requested blocks.
+// Blocks of the local Bitcoin chain. They are made here and not by the node, so that they are in the journal before the
+// node, and all clients, see them, and so that a reorganisation has exactly the requested blocks.
 import {Block, crypto, script, Transaction} from 'bitcoinjs-lib'
 
 const halvingInterval = 150 // of regtest

@@ -1,8 +1,9 @@
-// A local Bitcoin chain: a node checks blocks, the journal stores them. Blocks are made here (block.ts), committed to the journal, and only then
-// given to the node. After every change and at every start the node is made to agree with the journal: missing blocks are submitted, extra ones are
-// invalidated, and its mempool gets exactly the unconfirmed transactions. So both a bitcoind that lost unwritten blocks to kill -9 and a bcoin that
-// has only its memory return with the state that clients saw.
-// Promises: the journal is the chain. Changes happen one at a time; each resolves when the node and the index show it.
+// A local Bitcoin chain: a node checks blocks, the journal stores them. Blocks are made here (block.ts), committed to
+// the journal, and only then given to the node. After every change and at every start the node is made to agree with
+// the journal: missing blocks are submitted, extra ones are invalidated, and its mempool gets exactly the unconfirmed
+// transactions. So both a bitcoind that lost unwritten blocks to kill -9 and a bcoin that has only its memory return
+// with the state that clients saw. Promises: the journal is the chain. Changes happen one at a time; each resolves when
+// the node and the index show it.
 import {EventEmitter} from 'node:events'
 import {Transaction} from 'bitcoinjs-lib'
 import {z} from 'zod'
@@ -205,7 +206,10 @@ export class BitcoinChain extends EventEmitter<{change: [Change]}> {
     return output
   }
 
-  /** Replaces an unconfirmed transaction of the faucet by one with a higher fee, which pays the same, or the given outputs. */
+  /**
+   * Replaces an unconfirmed transaction of the faucet by one with a higher fee, which pays the same, or the given
+   * outputs.
+   */
   async replace(txid: string, payees?: Payee[], feeRate?: number): Promise<{txid: string; raw: string}> {
     return await this.#change(async () => {
       const {raw} = this.#conflict(txid, payees, feeRate)
@@ -253,7 +257,10 @@ export class BitcoinChain extends EventEmitter<{change: [Change]}> {
 
   // --- blocks ---
 
-  /** Mines this many blocks. The first has `include`, then the unconfirmed transactions, or `only` these. Coinbases pay the faucet, or `script`. */
+  /**
+   * Mines this many blocks. The first has `include`, then the unconfirmed transactions, or `only` these. Coinbases pay
+   * the faucet, or `script`.
+   */
   async mine(count: number, options: MineOptions = {}): Promise<Head> {
     return await this.#change(() => this.#mine(count, options))
   }
@@ -286,7 +293,10 @@ export class BitcoinChain extends EventEmitter<{change: [Change]}> {
       })
   }
 
-  /** Replaces the top `depth` blocks by `depth + 1` new ones. Rejects with RangeError unless 1 <= depth <= height of the head. */
+  /**
+   * Replaces the top `depth` blocks by `depth + 1` new ones. Rejects with RangeError unless 1 <= depth <= height of the
+   * head.
+   */
   async reorg(
     depth: number,
     {transactions = 'dropped', include = [], only, rest = 'dropped'}: Reorg = {},
@@ -493,7 +503,10 @@ async function offer(node: BitcoinNode, raw: string): Promise<void> {
   }
 }
 
-/** Splits transactions into those compatible with `include`, and those that conflict with it, are excluded, or descend from such a one. */
+/**
+ * Splits transactions into those compatible with `include`, and those that conflict with it, are excluded, or descend
+ * from such a one.
+ */
 function separate<T extends Waiting>(list: T[], include: string[], excluded = new Set<string>()) {
   const taken = new Set(include.flatMap(raw => outpointsSpent(decode(raw))))
   const included = new Set(include.map(raw => decode(raw).getId()))

@@ -1,5 +1,5 @@
-// The client of a local Bitcoin chain. Besides the common functions it has payments with several outputs, the mempool, and all events of a payment
-// there.
+// The client of a local Bitcoin chain. Besides the common functions it has payments with several outputs, the mempool,
+// and all events of a payment there.
 import {randomBytes} from 'node:crypto'
 import {z} from 'zod'
 import {addressOfScript} from '../../chains/bitcoin/script.ts'
@@ -16,8 +16,9 @@ export type Output = {to: string; amount: bigint} | {script: string; amount: big
 
 interface BitcoinReorgOptions extends ReorgOptions {
   /**
-   * What happens to the transactions of the replaced blocks. dropped (the default): they are in no block and not in the mempool; unconfirmed:
-   * in the mempool; same-height: in the new block of their height; later: one block later than before.
+   * What happens to the transactions of the replaced blocks. dropped (the default): they are in no block and not in the
+   * mempool; unconfirmed: in the mempool; same-height: in the new block of their height; later: one block later than
+   * before.
    */
   transactions?: 'dropped' | 'unconfirmed' | 'same-height' | 'later'
   /** Raw transactions for the first new block; what conflicts with them is not mined again. */
@@ -50,8 +51,8 @@ export class BitcoinClient extends LocalClient<string> {
   }
 
   /**
-   * Pays from the faucet in one unconfirmed transaction: these outputs in this order, the change last. It spends at least the faucet's
-   * outpoints in `inputs`; those that it chooses itself are in blocks.
+   * Pays from the faucet in one unconfirmed transaction: these outputs in this order, the change last. It spends at
+   * least the faucet's outpoints in `inputs`; those that it chooses itself are in blocks.
    */
   async pay(outputs: Output[], options: {feeRate?: number; inputs?: string[]} = {}): Promise<Made> {
     return Made.parse(await this.rpc('devnet_pay', [outputs.map(onWire), options]))
@@ -67,14 +68,16 @@ export class BitcoinClient extends LocalClient<string> {
   }
 
   /**
-   * Replaces a transaction of the faucet in the mempool by one with a higher fee: it pays the same, or `outputs` instead, which makes it a
-   * double spend ([]: everything goes back to the faucet).
+   * Replaces a transaction of the faucet in the mempool by one with a higher fee: it pays the same, or `outputs`
+   * instead, which makes it a double spend ([]: everything goes back to the faucet).
    */
   async replace(txid: string, {outputs, feeRate}: {outputs?: Output[]; feeRate?: number} = {}): Promise<Made> {
     return Made.parse(await this.rpc('devnet_replace', [txid, outputs?.map(onWire) ?? null, feeRate]))
   }
 
-  /** A double spend of any transaction of the faucet, in a block or not. It is not sent: mine and reorg can include it. */
+  /**
+   * A double spend of any transaction of the faucet, in a block or not. It is not sent: mine and reorg can include it.
+   */
   async conflict(txid: string, outputs: Output[] = []): Promise<Made> {
     return Made.parse(await this.rpc('devnet_conflict', [txid, outputs.map(onWire)]))
   }
@@ -93,8 +96,9 @@ export class BitcoinClient extends LocalClient<string> {
   }
 
   /**
-   * Mines this many blocks at once, at most 10,000. The first has the raw transactions in `include`, then the unconfirmed ones, or `only` these.
-   * Those in `include` remove conflicting ones from the mempool. Coinbases pay the faucet, or the address `to`.
+   * Mines this many blocks at once, at most 10,000. The first has the raw transactions in `include`, then the
+   * unconfirmed ones, or `only` these. Those in `include` remove conflicting ones from the mempool. Coinbases pay the
+   * faucet, or the address `to`.
    */
   override async mine(blocks = 1, options: {only?: string[]; include?: string[]; to?: string} = {}): Promise<Head> {
     return await super.mine(blocks, options)

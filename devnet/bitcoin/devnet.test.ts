@@ -1,5 +1,5 @@
-// The local Bitcoin chain on each available node: data that a client has seen survives any kill; reorganisations have the requested effect; the
-// Electrum server agrees with the node.
+// The local Bitcoin chain on each available node: data that a client has seen survives any kill; reorganisations have
+// the requested effect; the Electrum server agrees with the node.
 import type {ChildProcess} from 'node:child_process'
 import {createHash} from 'node:crypto'
 import {once} from 'node:events'

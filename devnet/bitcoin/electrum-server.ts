@@ -1,6 +1,7 @@
-// A small Electrum server, protocol 1.4, over a local Bitcoin chain: TCP, a JSON value per line, requests and batches of them. It reads the
-// chain's index and, while nothing changes, its journal. A transaction in a history exists, or another request shows that it has left the
-// history, whatever is killed. It notifies as soon as the chain has changed. For development and tests: it has no limits.
+// A small Electrum server, protocol 1.4, over a local Bitcoin chain: TCP, a JSON value per line, requests and batches
+// of them. It reads the chain's index and, while nothing changes, its journal. A transaction in a history exists, or
+// another request shows that it has left the history, whatever is killed. It notifies as soon as the chain has changed.
+// For development and tests: it has no limits.
 import {createServer, type Server, type Socket} from 'node:net'
 import {crypto} from 'bitcoinjs-lib'
 import {z} from 'zod'

@@ -42,8 +42,9 @@ export function isOurs({scripthash}: {scripthash: string}): boolean {
 }
 
 /**
- * A signed transaction of the faucet that spends at least `inputs`, pays in this order, and returns the rest to the faucet as its last
- * output. `fee` computes the fee from the size in vB. Throws RangeError if the faucet has too little.
+ * A signed transaction of the faucet that spends at least `inputs`, pays in this order, and returns the rest to the
+ * faucet as its last output. `fee` computes the fee from the size in vB. Throws RangeError if the faucet has too
+ * little.
  */
 export function pay(
   ledger: Ledger,
@@ -65,7 +66,10 @@ export function pay(
   return sign(spent, change >= dustSat ? [...payees, {script: faucetScript, amount: change}] : payees)
 }
 
-/** The oldest sufficient output, so that payments do not depend on each other as long as there are coinbases; else the largest. */
+/**
+ * The oldest sufficient output, so that payments do not depend on each other as long as there are coinbases; else the
+ * largest.
+ */
 function nextInput(ledger: Ledger, spent: Output[], needed: bigint): Output | undefined {
   const candidates = ledger
     .spendable(faucetScripthash)

@@ -1,6 +1,6 @@
-// Everything that clients of the local Bitcoin chain have seen: its blocks, and the unconfirmed transactions. Each is committed
-// here with fsync before any client sees it, and a reorganisation is one transaction. So whatever is killed, the chain
-// continues from what clients saw last.
+// Everything that clients of the local Bitcoin chain have seen: its blocks, and the unconfirmed transactions. Each is
+// committed here with fsync before any client sees it, and a reorganisation is one transaction. So whatever is killed,
+// the chain continues from what clients saw last.
 import {Block} from 'bitcoinjs-lib'
 import {z} from 'zod'
 import {JournalFile, type Waiting} from '../sqlite.ts'
@@ -34,8 +34,8 @@ export class BitcoinJournal extends JournalFile {
   }
 
   /**
-   * Makes `blocks` follow the block at height `fork` in one transaction; blocks above it are gone. `pool` is unconfirmed, without what
-   * the blocks have. Throws if they do not link to each other and to the block below.
+   * Makes `blocks` follow the block at height `fork` in one transaction; blocks above it are gone. `pool` is
+   * unconfirmed, without what the blocks have. Throws if they do not link to each other and to the block below.
    */
   commit(fork: number, blocks: Buffer[], pool: Waiting[]): void {
     this.transaction(() => {

@@ -1,5 +1,6 @@
-// The scripts of the local Bitcoin chain: their histories and unspent outputs, in memory, made from the blocks of
-// the journal and the unconfirmed transactions. Promises: after connect, disconnect and setUnconfirmed it equals the whole chain.
+// The scripts of the local Bitcoin chain: their histories and unspent outputs, in memory, made from the blocks of the
+// journal and the unconfirmed transactions. Promises: after connect, disconnect and setUnconfirmed it equals the whole
+// chain.
 import {createHash} from 'node:crypto'
 import {Block, Transaction} from 'bitcoinjs-lib'
 import {scripthashOf} from '../../chains/bitcoin/script.ts'
@@ -15,7 +16,10 @@ export interface Output {
   coinbase: boolean
 }
 
-/** An entry of a script's history, as Electrum has it: unconfirmed ones have height 0, or -1 if one of their parents is unconfirmed, too. */
+/**
+ * An entry of a script's history, as Electrum has it: unconfirmed ones have height 0, or -1 if one of their parents is
+ * unconfirmed, too.
+ */
 export interface Entry {
   txid: string
   height: number

@@ -1,6 +1,6 @@
-// One Bitcoin node as an engine: it checks transactions and blocks, and has no data that is not in the journal. bitcoind has a data
-// directory, which is a cache: data lost in a kill returns from the journal. bcoin has only its memory.
-// Promises: a call returns the node's response, or the node's error, or says that the engine is gone.
+// One Bitcoin node as an engine: it checks transactions and blocks, and has no data that is not in the journal.
+// bitcoind has a data directory, which is a cache: data lost in a kill returns from the journal. bcoin has only its
+// memory. Promises: a call returns the node's response, or the node's error, or says that the engine is gone.
 import type {ChildProcess} from 'node:child_process'
 import {accessSync, constants, existsSync, mkdirSync} from 'node:fs'
 import path from 'node:path'
@@ -25,7 +25,10 @@ const Response = z.object({
   error: z.object({code: z.number(), message: z.string()}).nullish(),
 })
 
-/** The bitcoind of BITCOIND_BIN, or the one on PATH; undefined if there is none. Throws if BITCOIND_BIN is not an executable file. */
+/**
+ * The bitcoind of BITCOIND_BIN, or the one on PATH; undefined if there is none. Throws if BITCOIND_BIN is not an
+ * executable file.
+ */
 export function findBitcoind(): string | undefined {
   const named = process.env.BITCOIND_BIN
   if (named && !isProgram(named)) throw new Error(`BITCOIND_BIN is ${named}, which is not an executable file`)

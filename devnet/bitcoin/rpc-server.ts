@@ -1,5 +1,6 @@
-// The JSON-RPC server of a local Bitcoin chain, HTTP on a port of 127.0.0.1: control of the chain (devnet_*), the node's own methods, and
-// whole blocks at /rest/block/<hash>.bin. Methods that would change the node without the journal are not served. Any password is accepted.
+// The JSON-RPC server of a local Bitcoin chain, HTTP on a port of 127.0.0.1: control of the chain (devnet_*), the
+// node's own methods, and whole blocks at /rest/block/<hash>.bin. Methods that would change the node without the
+// journal are not served. Any password is accepted.
 import {z} from 'zod'
 import type {Logger} from '../../base/log.ts'
 import {scripthashOf} from '../../chains/bitcoin/script.ts'

@@ -1,5 +1,5 @@
-// One anvil process as an engine: it executes transactions and builds blocks, and has no data that is not in the journal.
-// Promises: a call returns anvil's response, or anvil's error, or says that the engine is gone.
+// One anvil process as an engine: it executes transactions and builds blocks, and has no data that is not in the
+// journal. Promises: a call returns anvil's response, or anvil's error, or says that the engine is gone.
 import type {ChildProcess} from 'node:child_process'
 import {createRequire} from 'node:module'
 import path from 'node:path'
@@ -75,7 +75,9 @@ export class Anvil extends Engine {
   }
 }
 
-/** The anvil binary itself. npm's `anvil` is a Node program around it, and killing that would leave the binary running. */
+/**
+ * The anvil binary itself. npm's `anvil` is a Node program around it, and killing that would leave the binary running.
+ */
 function binary(): string {
   const architecture = process.arch === 'x64' ? 'amd64' : process.arch
   const name = `@foundry-rs/anvil-${process.platform}-${architecture}`

@@ -1,16 +1,17 @@
 // A local EVM chain: anvil executes blocks, the journal stores them. Why not anvil alone, as measured on anvil 1.7.1:
-// - it traces (debug_traceBlockByHash) from the states of old blocks, and forgets them after 3,000 to 4,000 blocks ("Resource
-//   not found"), with --prune-history at once; without that, 15,000 almost empty blocks put 6 GB on disk, and mining fell from
-//   940 to 76 blocks/s;
-// - a chain loaded from its own --state file traces none of the blocks before, and the file is written on exit, or every so
-//   many seconds: after kill -9 the chain would restart below blocks that were final;
+// - it traces (debug_traceBlockByHash) from the states of old blocks, and forgets them after 3,000 to 4,000 blocks
+//   ("Resource not found"), with --prune-history at once; without that, 15,000 almost empty blocks put 6 GB on disk,
+//   and mining fell from 940 to 76 blocks/s;
+// - a chain loaded from its own --state file traces none of the blocks before, and the file is written on exit, or
+//   every so many seconds: after kill -9 the chain would restart below blocks that were final;
 // - anvil_rollback leaves the base fee of the dropped blocks behind, so that the chain could not be executed again.
-// Invariant: a block is a function of its parent, timestamp, coinbase and transactions in order, down to the hash. So each
-// block is committed to the journal before any client sees it. A lost engine is started from a snapshot (1 KB each) some
-// hundred blocks below the head, executes the blocks above it again, and must arrive at the same hash. A reorganisation
-// does the same from a lower block. The engine is replaced every few thousand blocks, to limit its memory.
-// Measured on 2 cores: 900 to 1,900 blocks/s at any height up to 60,000, 0.8 KB of disk per empty block, anvil at 40 to 90
-// MB, 0.2 s from kill -9 of anvil to the next response, 0.6 s to start, 0.2 to 0.3 s for a shallow reorganisation.
+// Invariant: a block is a function of its parent, timestamp, coinbase and transactions in order, down to the hash. So
+// each block is committed to the journal before any client sees it. A lost engine is started from a snapshot (1 KB
+// each) some hundred blocks below the head, executes the blocks above it again, and must arrive at the same hash. A
+// reorganisation does the same from a lower block. The engine is replaced every few thousand blocks, to limit its
+// memory. Measured on 2 cores: 900 to 1,900 blocks/s at any height up to 60,000, 0.8 KB of disk per empty block, anvil
+// at 40 to 90 MB, 0.2 s from kill -9 of anvil to the next response, 0.6 s to start, 0.2 to 0.3 s for a shallow
+// reorganisation.
 //
 // Promises: the journal is the chain. Changes happen one at a time; a read of state waits for the change before it.
 // Contracts must not depend on BLOCKHASH: anvil forgets the hashes before a snapshot (a chain that does not give the
@@ -176,7 +177,10 @@ export class LocalChain extends EventEmitter<{block: [Block]}> {
     }
   }
 
-  /** The transactions that the new block at fork + offset takes from the old chain. The contracts of block 1 stay in block 1. */
+  /**
+   * The transactions that the new block at fork + offset takes from the old chain. The contracts of block 1 stay in
+   * block 1.
+   */
   #transactionsAgain(fork: number, offset: number, keepTransactions: boolean): string[] {
     if (fork + offset === 1) return this.#block(1).raw
     const old = fork + offset - 1
@@ -201,7 +205,10 @@ export class LocalChain extends EventEmitter<{block: [Block]}> {
 
   // --- one change after the other ---
 
-  /** Runs `work` after all changes before it, with an engine at the head. A lost engine is replaced and `work` runs again. */
+  /**
+   * Runs `work` after all changes before it, with an engine at the head. A lost engine is replaced and `work` runs
+   * again.
+   */
   async #change<T>(work: (engine: Anvil) => Promise<T>): Promise<T> {
     return await this.#turns.take(() => this.#attempt(work))
   }

@@ -24,7 +24,9 @@ const Receipt = z.looseObject({
 })
 type Receipt = z.infer<typeof Receipt>
 
-/** A transaction of the faucet; value in wei, gas in units. With a given gas it is not tried first, and may then fail. */
+/**
+ * A transaction of the faucet; value in wei, gas in units. With a given gas it is not tried first, and may then fail.
+ */
 export type Transaction = {to?: string; data?: Hex; value?: bigint; gas?: bigint}
 
 export async function connect(url: string): Promise<EvmClient> {
@@ -36,7 +38,9 @@ export class EvmClient extends LocalClient<Receipt> {
     return await this.transact(this.payment(payment))
   }
 
-  /** The transaction that pays; throws on an unknown token, a bad address, or an amount that the token cannot express. */
+  /**
+   * The transaction that pays; throws on an unknown token, a bad address, or an amount that the token cannot express.
+   */
   payment({token, to, amount, feeRate}: Payment): Transaction {
     if (feeRate !== undefined) throw new Error(`a payment on ${this.chain} has no fee rate`)
     if (!isAddress(to)) throw new Error(`${to} is not an EVM address, or its capital letters are not its checksum`)
@@ -52,7 +56,10 @@ export class EvmClient extends LocalClient<Receipt> {
     return [registered(this.chain).assets[0], ...tokens]
   }
 
-  /** Sends a transaction of the faucet to the mempool, with the next nonce; the next block takes it. Resolves to the txid. */
+  /**
+   * Sends a transaction of the faucet to the mempool, with the next nonce; the next block takes it. Resolves to the
+   * txid.
+   */
   async transact({to, data, value, gas}: Transaction): Promise<string> {
     return z.string().parse(await this.rpc('eth_sendTransaction', [{to, data, value: hex(value), gas: hex(gas)}]))
   }
@@ -67,7 +74,9 @@ export class EvmClient extends LocalClient<Receipt> {
     return {to: multisendAddress, data, value}
   }
 
-  /** Deploys a contract of devnet/evm/contracts from the faucet, such as a second, false USDC. Resolves to its address. */
+  /**
+   * Deploys a contract of devnet/evm/contracts from the faucet, such as a second, false USDC. Resolves to its address.
+   */
   async deploy(name: keyof typeof contracts, args: unknown[]): Promise<string> {
     const {abi, bytecode} = contracts[name]
     const receipt = await this.mined(

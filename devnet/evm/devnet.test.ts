@@ -1,4 +1,5 @@
-// Local chains on the real anvil: data that a client has seen survives any kill, and reorganisations have the requested effect.
+// Local chains on the real anvil: data that a client has seen survives any kill, and reorganisations have the requested
+// effect.
 import type {ChildProcess} from 'node:child_process'
 import {once} from 'node:events'
 import {mkdtemp, readFile, rm} from 'node:fs/promises'

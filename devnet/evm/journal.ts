@@ -1,6 +1,7 @@
-// Everything that clients of a local chain have seen: its blocks with their transactions, receipts and traces, the unconfirmed
-// transactions, and states to restart from. One SQLite file. A block is committed here with fsync before any client sees it,
-// and a reorganisation is one transaction. So whatever is killed, the chain continues from what clients saw last.
+// Everything that clients of a local chain have seen: its blocks with their transactions, receipts and traces, the
+// unconfirmed transactions, and states to restart from. One SQLite file. A block is committed here with fsync before
+// any client sees it, and a reorganisation is one transaction. So whatever is killed, the chain continues from what
+// clients saw last.
 import type {SQLOutputValue} from 'node:sqlite'
 import {deflateRawSync, inflateRawSync} from 'node:zlib'
 import {z} from 'zod'

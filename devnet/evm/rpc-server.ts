@@ -1,6 +1,6 @@
-// The JSON-RPC server of a local EVM chain, HTTP and WebSocket on one port of 127.0.0.1. Blocks, transactions, receipts, logs and
-// traces come from the journal, for the whole life of the chain; state (calls, balances, gas) comes from anvil. Methods that would
-// change the engine without the journal are not served.
+// The JSON-RPC server of a local EVM chain, HTTP and WebSocket on one port of 127.0.0.1. Blocks, transactions,
+// receipts, logs and traces come from the journal, for the whole life of the chain; state (calls, balances, gas) comes
+// from anvil. Methods that would change the engine without the journal are not served.
 import {type Hex, isAddress, numberToHex} from 'viem'
 import {type WebSocket, WebSocketServer} from 'ws'
 import {z} from 'zod'

@@ -1,5 +1,5 @@
-// The tokens of the local EVM chains: one contract (contracts/TestToken.sol), deployed once for each of them in block 1 of every chain. The
-// settings of a service say which of them it knows, as on any other chain.
+// The tokens of the local EVM chains: one contract (contracts/TestToken.sol), deployed once for each of them in block 1
+// of every chain. The settings of a service say which of them it knows, as on any other chain.
 import {type Abi, encodeDeployData, getContractAddress, type Hex} from 'viem'
 import {chain as registered} from '../../chains/registry.ts'
 import {deployer, type LocalChainCode, usdcAddress} from './constants.ts'

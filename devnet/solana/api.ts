@@ -1,5 +1,6 @@
-// The JSON-RPC API of a Solana node, served from a local chain: what is read here, and what wallets need to build and send a payment. Promises: responses
-// and error codes are those of Agave. Blocks are shown at commitment confirmed or finalized (the default) alone.
+// The JSON-RPC API of a Solana node, served from a local chain: what is read here, and what wallets need to build and
+// send a payment. Promises: responses and error codes are those of Agave. Blocks are shown at commitment confirmed or
+// finalized (the default) alone.
 import {getBase58Decoder, getBase58Encoder} from '@solana/kit'
 import {z} from 'zod'
 import {RpcError} from '../engine.ts'

@@ -1,10 +1,14 @@
-// A local Solana chain. Promises: real transactions, signatures and programs (litesvm); each transaction is in one block at most; a blockhash is good for
-// as many blocks as on a network; what a client saw survives any kill. It differs from a real network in this:
-//     blocks come when they are asked for, nobody signs them or votes, and no fee goes to anybody; a slot is skipped when a test asks for it;
-//     the newest block is confirmed at once, or a constant later; the finalized block trails it by a constant, also where blocks below it are
+// A local Solana chain. Promises: real transactions, signatures and programs (litesvm); each transaction is in one
+// block at most; a blockhash is good for as many blocks as on a network; what a client saw survives any kill. It
+// differs from a real network in this:
+//     blocks come when they are asked for, nobody signs them or votes, and no fee goes to anybody; a slot is skipped
+//     when a test asks for it;
+//     the newest block is confirmed at once, or a constant later; the finalized block trails it by a constant, also
+//     where blocks below it are
 //     replaced, which a test may ask for;
 //     a blockhash is a hash of the block below, the slot and the transactions' ids, and not of entries;
-//     a transaction waits until it fits into a block or its blockhash is too old, and nobody forgets it before; no lookup table is checked for its age;
+//     a transaction waits until it fits into a block or its blockhash is too old, and nobody forgets it before; no
+//     lookup table is checked for its age;
 //     there are no nonces, epochs and rewards, and no transactions of version 1;
 //     a balance is known at every commitment, also where a network knows those of the newest blocks alone.
 import {z} from 'zod'
@@ -31,9 +35,15 @@ interface Options {
   /** How many blocks the newest confirmed one is below the newest. */
   confirmed: number
   finalized: number
-  /** The last block that may hold a transaction is this much above that of its blockhash: its age is checked against the block below. */
+  /**
+   * The last block that may hold a transaction is this much above that of its blockhash: its age is checked against the
+   * block below.
+   */
   validFor: number
-  /** Lamports for each byte of an account, twice a year: on the network since 2026, where an account without data needs 650 240. */
+  /**
+   * Lamports for each byte of an account, twice a year: on the network since 2026, where an account without data needs
+   * 650 240.
+   */
   rent: bigint
 }
 
@@ -113,7 +123,10 @@ export class SolanaLocalChain {
     return height === undefined ? undefined : height + this.#options.validFor
   }
 
-  /** Throws Rejected if the next block must not hold the transaction, or it would fail there; if that is asked, whoever signed it and whichever block it names. */
+  /**
+   * Throws Rejected if the next block must not hold the transaction, or it would fail there; if that is asked, whoever
+   * signed it and whichever block it names.
+   */
   check(transaction: Transaction, {signatures = true, blockhash = true} = {}): void {
     if (blockhash) this.#assertFits(transaction, this.head.height, [])
     this.#current().simulate(transaction, signatures)
@@ -146,8 +159,9 @@ export class SolanaLocalChain {
   }
 
   /**
-   * Replaces the newest blocks by one more, in later slots; their own slots are then skipped. Their transactions are gone, or each is in a block one
-   * higher than before. With `inside`, by as many blocks as it has, with these transactions, as far as they may hold them.
+   * Replaces the newest blocks by one more, in later slots; their own slots are then skipped. Their transactions are
+   * gone, or each is in a block one higher than before. With `inside`, by as many blocks as it has, with these
+   * transactions, as far as they may hold them.
    */
   reorg(depth: number, options: z.input<typeof Reorg> = {}): Head {
     const {inside, keepTransactions} = Reorg.parse(options)

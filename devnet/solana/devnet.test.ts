@@ -1,5 +1,5 @@
-// The local Solana chain: the network's own library pays on it; what a block must not hold is not in one; data that a client has seen is there after a
-// restart; reorganisations and troubles have the requested effect.
+// The local Solana chain: the network's own library pays on it; what a block must not hold is not in one; data that a
+// client has seen is there after a restart; reorganisations and troubles have the requested effect.
 import {mkdtemp, rm} from 'node:fs/promises'
 import {tmpdir} from 'node:os'
 import path from 'node:path'

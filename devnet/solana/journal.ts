@@ -1,5 +1,6 @@
-// Everything that clients of a local Solana chain have seen: its blocks with what came of their transactions, the accounts after each block, and the
-// transactions that wait. Each is committed with fsync before any client sees it, and a reorganisation is one transaction.
+// Everything that clients of a local Solana chain have seen: its blocks with what came of their transactions, the
+// accounts after each block, and the transactions that wait. Each is committed with fsync before any client sees it,
+// and a reorganisation is one transaction.
 import {deserialize, serialize} from 'node:v8'
 import {z} from 'zod'
 import {JournalFile} from '../sqlite.ts'

@@ -1,5 +1,6 @@
-// The virtual machine that executes transactions: litesvm, the network's own code for transactions and programs. It holds the accounts after one block;
-// the journal has those of every block, so that a machine can be made for any of them.
+// The virtual machine that executes transactions: litesvm, the network's own code for transactions and programs. It
+// holds the accounts after one block; the journal has those of every block, so that a machine can be made for any of
+// them.
 import {createRequire} from 'node:module'
 import {type Address, getAddressDecoder} from '@solana/kit'
 import {
@@ -67,8 +68,8 @@ export class Machine {
   }
 
   /**
-   * Who pays a fee must hold nothing or the rent after it, before the instructions run: a leader takes no other transaction, whatever its end would be
-   * (Agave's check_rent_state). litesvm looks at the end alone.
+   * Who pays a fee must hold nothing or the rent after it, before the instructions run: a leader takes no other
+   * transaction, whatever its end would be (Agave's check_rent_state). litesvm looks at the end alone.
    */
   #assertPayerKeepsRent(transaction: Transaction): void {
     const payer = this.get(transaction.keys[0]!)
@@ -78,7 +79,9 @@ export class Machine {
     if (left > 0n && left < rent && !hadLess) throw new Rejected({InsufficientFundsForRent: {account_index: 0}})
   }
 
-  /** Executes a transaction. One that fails, but pays its fee, is executed. Throws Rejected if a block must not hold it. */
+  /**
+   * Executes a transaction. One that fails, but pays its fee, is executed. Throws Rejected if a block must not hold it.
+   */
   execute(transaction: Transaction): Omit<Included, 'raw'> {
     const {keys, txid} = transaction
     this.#assertPayerKeepsRent(transaction)

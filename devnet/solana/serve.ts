@@ -1,4 +1,5 @@
-// Serves a local Solana chain: the JSON-RPC API of a node and the control of the chain, and a websocket that tells each slot, at one port.
+// Serves a local Solana chain: the JSON-RPC API of a node and the control of the chain, and a websocket that tells each
+// slot, at one port.
 import type {Server} from 'node:http'
 import {type WebSocket, WebSocketServer} from 'ws'
 import {z} from 'zod'

@@ -84,7 +84,10 @@ export function parseTransaction(raw: Uint8Array, table: (address: string) => Ui
 
 const computeBudget = 'ComputeBudget111111111111111111111111111111'
 
-/** What a transaction pays, in lamports: 5000 for each signature, and the price that it names for each unit of its limit. */
+/**
+ * What a transaction pays, in lamports: 5000 for each signature, and the price that it names for each unit of its
+ * limit.
+ */
 export function feeOf({message, signatures}: Transaction): bigint {
   const orders = message.instructions.filter(each => message.staticAccounts[each.programAddressIndex] === computeBudget)
   const dataOf = (kind: number) => orders.map(({data}) => Buffer.from(data ?? [])).find(([first]) => first === kind)

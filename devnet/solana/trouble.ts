@@ -1,5 +1,6 @@
-// What goes wrong with a node of a local Solana chain when a test asks for it: errors by method, answers of some blocks ago, slots that getBlocks
-// leaves out, and transactions that it does not know. Promises: the same seed makes the same trouble.
+// What goes wrong with a node of a local Solana chain when a test asks for it: errors by method, answers of some blocks
+// ago, slots that getBlocks leaves out, and transactions that it does not know. Promises: the same seed makes the same
+// trouble.
 import {z} from 'zod'
 import {RpcError} from '../engine.ts'
 

@@ -3,7 +3,10 @@
 export interface Account {
   /** In sun. */
   balance: bigint
-  /** Free bandwidth that was used, and the time of the block below the one that used it last, in ms. It comes back within a day. */
+  /**
+   * Free bandwidth that was used, and the time of the block below the one that used it last, in ms. It comes back
+   * within a day.
+   */
   used: number
   usedAt: number
 }

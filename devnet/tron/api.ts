@@ -1,6 +1,6 @@
-// The HTTP API of a Tron node, served from a local chain: what is read here, and what wallets need to build and send a payment. Promises: responses
-// have the shapes of java-tron. Fields with their defaults are left out; what is not found is an empty object, or an empty list, with status 200, and so
-// is an error, as {"Error": …}; addresses are in hex.
+// The HTTP API of a Tron node, served from a local chain: what is read here, and what wallets need to build and send a
+// payment. Promises: responses have the shapes of java-tron. Fields with their defaults are left out; what is not found
+// is an empty object, or an empty list, with status 200, and so is an error, as {"Error": …}; addresses are in hex.
 import {z} from 'zod'
 import {bytesOf as addressBytes, addressOf} from '../../chains/tron/address.ts'
 import {contractTypes, parseRawData, parseTransaction, type Transaction} from '../../chains/tron/transaction.ts'

@@ -1,7 +1,8 @@
-// A local Tron chain. Promises: real transactions, signatures, ids and roots, by the rules in execute.ts; each transaction is in one block at most; what a
-// client saw survives any kill. It differs from a real network in this:
+// A local Tron chain. Promises: real transactions, signatures, ids and roots, by the rules in execute.ts; each
+// transaction is in one block at most; what a client saw survives any kill. It differs from a real network in this:
 //     blocks come when they are asked for, at any time after the one below, and nobody signs them;
-//     the solidified block trails the head by a constant, also where it replaces blocks below it, which a test may ask for;
+//     the solidified block trails the head by a constant, also where it replaces blocks below it, which a test may ask
+//     for;
 //     a transaction that cannot be in the next block is forgotten.
 import {z} from 'zod'
 import {sha256} from '../../chains/tron/address.ts'
@@ -36,7 +37,10 @@ export class TronLocalChain {
   readonly #solidLag: number
   /** The accounts after the waiting transactions. */
   #pending: Accounts | undefined
-  /** False: what contracts move in the next blocks is not saved, and never shown, as by a node without vm.saveInternalTx. */
+  /**
+   * False: what contracts move in the next blocks is not saved, and never shown, as by a node without
+   * vm.saveInternalTx.
+   */
   savesInternals = true
 
   constructor(journal: TronJournal, lag = solidLag) {
@@ -95,8 +99,8 @@ export class TronLocalChain {
   }
 
   /**
-   * Replaces the newest blocks by one more; their transactions are gone, or each is in a block one higher than before. With `inside`, by as many
-   * blocks as it has, with these transactions, as far as they may hold them.
+   * Replaces the newest blocks by one more; their transactions are gone, or each is in a block one higher than before.
+   * With `inside`, by as many blocks as it has, with these transactions, as far as they may hold them.
    */
   reorg(depth: number, options: z.input<typeof Reorg> = {}): Head {
     const {inside, keepTransactions} = Reorg.parse(options)
@@ -193,7 +197,9 @@ function tryToInclude(transaction: Transaction, accounts: Accounts, place: Place
   }
 }
 
-/** 27 witnesses in turn; others after each fork, so that an empty block differs from the empty block that it replaces. */
+/**
+ * 27 witnesses in turn; others after each fork, so that an empty block differs from the empty block that it replaces.
+ */
 function witnessOf(height: number, forks: number): string {
   return `41${sha256(Buffer.from(`witness ${height % 27} ${forks}`))
     .toString('hex')

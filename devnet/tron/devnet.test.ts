@@ -1,5 +1,5 @@
-// The local Tron chain: a wallet that knows nothing of it (tronweb) pays on it; what a block must not hold is refused; data that a client has seen
-// survives any kill; reorganisations have the requested effect.
+// The local Tron chain: a wallet that knows nothing of it (tronweb) pays on it; what a block must not hold is refused;
+// data that a client has seen survives any kill; reorganisations have the requested effect.
 import {once} from 'node:events'
 import {mkdtemp, rm} from 'node:fs/promises'
 import {tmpdir} from 'node:os'

@@ -1,10 +1,13 @@
-// What a transaction does to the accounts of a local Tron chain, and what it costs. Promises: a transaction that a block must not hold throws Rejected,
-// with the node's code, and changes nothing. The rules are java-tron's, as far as a wallet meets them:
-//     the block that it names is on the chain (TAPOS), its expiration is after the parent's time and at most a day ahead, the owner's key signed it;
-//     its bytes are paid for with free bandwidth, which comes back within a day, or in sun; a payment to a new account activates it, for a fee;
+// What a transaction does to the accounts of a local Tron chain, and what it costs. Promises: a transaction that a
+// block must not hold throws Rejected, with the node's code, and changes nothing. The rules are java-tron's, as far as
+// a wallet meets them:
+//     the block that it names is on the chain (TAPOS), its expiration is after the parent's time and at most a day
+//     ahead, the owner's key signed it;
+//     its bytes are paid for with free bandwidth, which comes back within a day, or in sun; a payment to a new account
+//     activates it, for a fee;
 //     a failed call costs its fee and moves nothing.
-// They differ in this: no staked bandwidth and no energy for nothing, no other permissions, contracts, tokens (TRC-10) and types of transactions than
-// here; free bandwidth comes back linearly; fees of accounts and energy are constants.
+// They differ in this: no staked bandwidth and no energy for nothing, no other permissions, contracts, tokens (TRC-10)
+// and types of transactions than here; free bandwidth comes back linearly; fees of accounts and energy are constants.
 import {addressOf} from '../../chains/tron/address.ts'
 import {MalformedError} from '../../chains/tron/protobuf.ts'
 import type {Internal, Log} from '../../chains/tron/responses.ts'

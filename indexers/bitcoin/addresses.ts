@@ -1,5 +1,5 @@
-// The watched addresses, including new ones. Promises: a committed address is handed on at once, by a notification of the database. If the
-// notification is lost, it is handed on within a minute, or when the connection is opened again.
+// The watched addresses, including new ones. Promises: a committed address is handed on at once, by a notification of
+// the database. If the notification is lost, it is handed on within a minute, or when the connection is opened again.
 import type pg from 'pg'
 import type {ChainCode} from '../../chains/registry.ts'
 import {lockConnection} from '../../db/client/pool.ts'

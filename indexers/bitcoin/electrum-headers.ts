@@ -1,5 +1,6 @@
-// The chain of headers that Electrum servers show, down to a known block. Promises: a header is accepted only if it has its proof of work and links
-// to the one below it (headers.ts). After a reorganisation, the caller is notified as soon as the old branch is dropped.
+// The chain of headers that Electrum servers show, down to a known block. Promises: a header is accepted only if it has
+// its proof of work and links to the one below it (headers.ts). After a reorganisation, the caller is notified as soon
+// as the old branch is dropped.
 import {z} from 'zod'
 import {RetryableError} from '../../base/errors.ts'
 import {type BlockHeader, MalformedError} from '../../chains/bitcoin/block.ts'

@@ -1,5 +1,6 @@
-// Which transactions Electrum servers list for our addresses. Promises: the history of an address is accepted only if it matches the status that
-// the server gave for it. Every status is asked for again now and then, because events can be lost. A listed transaction is not yet proven.
+// Which transactions Electrum servers list for our addresses. Promises: the history of an address is accepted only if
+// it matches the status that the server gave for it. Every status is asked for again now and then, because events can
+// be lost. A listed transaction is not yet proven.
 import {createHash} from 'node:crypto'
 import {z} from 'zod'
 import type {Logger} from '../../base/log.ts'
@@ -77,13 +78,18 @@ export class ElectrumHistories {
     for (const scripthash of this.#addresses.keys()) this.#outdated.add(scripthash)
   }
 
-  /** The chain changed above this height. Transactions may be in it at the same height as before, and nothing shows which. */
+  /**
+   * The chain changed above this height. Transactions may be in it at the same height as before, and nothing shows
+   * which.
+   */
   outdateAbove(fork: number): void {
     for (const [scripthash, history] of this.#histories)
       if (history.some(({height}) => height > fork)) this.#outdated.add(scripthash)
   }
 
-  /** Reads what changed. Returns the scripthashes whose history changed, or whose transactions may be in other blocks. */
+  /**
+   * Reads what changed. Returns the scripthashes whose history changed, or whose transactions may be in other blocks.
+   */
   async poll(): Promise<string[]> {
     for (const scripthash of this.#electrum.takeChanged()) this.#outdated.add(scripthash)
     const changed: string[] = []
@@ -119,7 +125,10 @@ export class ElectrumHistories {
     return {taken, doubtful}
   }
 
-  /** Logs a refused history once. A history that is too long for the server must not hold up the others; each poll requests it again. */
+  /**
+   * Logs a refused history once. A history that is too long for the server must not hold up the others; each poll
+   * requests it again.
+   */
   #sayRefused(scripthash: string, {message}: ElectrumError): void {
     if (this.#refused.has(scripthash)) return
     this.#refused.add(scripthash)

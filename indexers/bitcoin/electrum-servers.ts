@@ -1,5 +1,5 @@
-// Electrum servers. Each is believed as long as it does not contradict itself. Promises: a server whose response cannot be true is dropped, and
-// another one is asked. The contradiction is recorded, because all servers may be like that.
+// Electrum servers. Each is believed as long as it does not contradict itself. Promises: a server whose response cannot
+// be true is dropped, and another one is asked. The contradiction is recorded, because all servers may be like that.
 import {RetryableError} from '../../base/errors.ts'
 import {MalformedError} from '../../chains/bitcoin/block.ts'
 import type {Electrum} from '../../chains/bitcoin/electrum.ts'

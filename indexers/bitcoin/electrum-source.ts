@@ -1,9 +1,10 @@
-// Bitcoin from Electrum servers: blocks for the loop, and unconfirmed transactions. Promises: a transaction counts as mined only with a merkle
-// proof that leads to a header of our own chain of headers, and it is read from bytes that have its id (electrum-transactions.ts,
-// electrum-headers.ts). A server that contradicts itself, or gives a false proof, is dropped, and nothing is written; status shows this while the
-// chain stands still because of it (electrum-servers.ts). A transaction that is in no block and that the server does not have is absent, whatever a
-// history says. New addresses are subscribed before anything else is asked, and a history is accepted only with its status (electrum-histories.ts).
-// A server can hide transactions by omission, but in no other way.
+// Bitcoin from Electrum servers: blocks for the loop, and unconfirmed transactions. Promises: a transaction counts as
+// mined only with a merkle proof that leads to a header of our own chain of headers, and it is read from bytes that
+// have its id (electrum-transactions.ts, electrum-headers.ts). A server that contradicts itself, or gives a false
+// proof, is dropped, and nothing is written; status shows this while the chain stands still because of it
+// (electrum-servers.ts). A transaction that is in no block and that the server does not have is absent, whatever a
+// history says. New addresses are subscribed before anything else is asked, and a history is accepted only with its
+// status (electrum-histories.ts). A server can hide transactions by omission, but in no other way.
 import type pg from 'pg'
 import {RetryableError} from '../../base/errors.ts'
 import type {Logger} from '../../base/log.ts'
@@ -152,12 +153,16 @@ export class ElectrumSource implements ChainSource, UnconfirmedSource {
     const {known, none} = await this.#transactions.fetch(claims.map(({txid}) => txid))
     const missing = claims.filter(({txid}) => !known.has(txid))
     for (const {scripthash} of missing) this.#histories.outdate(scripthash)
-    // A transaction that is in no block and that the server lacks does not exist. One in a block that is not written yet does exist.
+    // A transaction that is in no block and that the server lacks does not exist. One in a block that is not written
+    // yet does exist.
     if (missing.every(({txid, height}) => none.has(txid) && height <= 0))
       return {head, transactions: [...known.values()]}
   }
 
-  /** Reads what the server shows now: first it subscribes our new addresses, then it reads the chain, then the histories of our addresses. */
+  /**
+   * Reads what the server shows now: first it subscribes our new addresses, then it reads the chain, then the histories
+   * of our addresses.
+   */
   async #poll(): Promise<void> {
     const {electrum, addresses, readsAgainAbove} = this.#options
     this.#polledAt = undefined
@@ -187,7 +192,10 @@ export class ElectrumSource implements ChainSource, UnconfirmedSource {
     }
   }
 
-  /** What histories place in these blocks, and what has a row in the same block: a row was proven once, whatever a server says now. */
+  /**
+   * What histories place in these blocks, and what has a row in the same block: a row was proven once, whatever a
+   * server says now.
+   */
   async #claimed(blocks: Place[]): Promise<Claims> {
     const claims: Claims = new Map(blocks.map(({height}) => [height, new Set()]))
     for (const history of this.#histories.all.values())
@@ -199,7 +207,10 @@ export class ElectrumSource implements ChainSource, UnconfirmedSource {
     return claims
   }
 
-  /** The stored transactions, without those that the server proves to be in none of these blocks. Histories do not count here. */
+  /**
+   * The stored transactions, without those that the server proves to be in none of these blocks. Histories do not count
+   * here.
+   */
   async #stillThere(stored: {txid: string; height: number}[], blocks: Place[]) {
     const contents: Claims = new Map()
     for (const place of blocks)

@@ -1,6 +1,7 @@
-// Transactions from Electrum servers. Promises: a transaction is read from bytes that have its id. It counts as mined only with a merkle proof that
-// leads to a header of our own chain of headers. It counts as missing from a block only if the block's whole contents are proven. "The server does
-// not have it" is distinguished from "the server refuses to say".
+// Transactions from Electrum servers. Promises: a transaction is read from bytes that have its id. It counts as mined
+// only with a merkle proof that leads to a header of our own chain of headers. It counts as missing from a block only
+// if the block's whole contents are proven. "The server does not have it" is distinguished from "the server refuses to
+// say".
 import {z} from 'zod'
 import {RetryableError} from '../../base/errors.ts'
 import {
@@ -108,7 +109,10 @@ export class ElectrumTransactions {
     return known
   }
 
-  /** The ids of all transactions in a block, proven by its header. Nothing else can show that a transaction is not in the block. */
+  /**
+   * The ids of all transactions in a block, proven by its header. Nothing else can show that a transaction is not in
+   * the block.
+   */
   contentsOf({height, header}: Place): Promise<Set<string>> {
     return this.#servers.trusting(async electrum => {
       const txids: string[] = []

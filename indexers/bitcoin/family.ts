@@ -1,5 +1,5 @@
-// How Bitcoin is followed and read again: the source that the operator chose, the loop that follows it, and the polls for unconfirmed
-// transactions.
+// How Bitcoin is followed and read again: the source that the operator chose, the loop that follows it, and the polls
+// for unconfirmed transactions.
 import {openBitcoind, openElectrum} from '../../chains/bitcoin/client.ts'
 import type {BitcoinSettings} from '../../chains/bitcoin/settings.ts'
 import {caip2} from '../../chains/registry.ts'

@@ -1,5 +1,6 @@
-// The chain of headers that one source shows, in memory. Promises: every header has the proof of work that it claims, and at least the lowest
-// difficulty that its network allows. It links to the header below it, down to a block that is in the database.
+// The chain of headers that one source shows, in memory. Promises: every header has the proof of work that it claims,
+// and at least the lowest difficulty that its network allows. It links to the header below it, down to a block that is
+// in the database.
 import {assertWork, type BlockHeader, MalformedError} from '../../chains/bitcoin/block.ts'
 import type {BlockRef} from '../cursor.ts'
 
@@ -27,7 +28,10 @@ export class HeaderChain {
     return height === this.base.height ? this.base.hash : this.at(height)?.hash
   }
 
-  /** Adds headers on top. Throws MalformedError if they do not link to each other or are too easy; false if the first one does not link. */
+  /**
+   * Adds headers on top. Throws MalformedError if they do not link to each other or are too easy; false if the first
+   * one does not link.
+   */
   extend(headers: BlockHeader[]): boolean {
     if (headers[0]?.parentHash !== this.top.hash) return false
     for (let i = 1; i < headers.length; i++) {

@@ -1,5 +1,6 @@
-// Reads final blocks of Bitcoin again, from the source that the operator chose. Promises: the hash of every block is computed from its bytes. From
-// Electrum servers it reads what the histories of all addresses place in a block, and what is stored there as long as a server can prove it.
+// Reads final blocks of Bitcoin again, from the source that the operator chose. Promises: the hash of every block is
+// computed from its bytes. From Electrum servers it reads what the histories of all addresses place in a block, and
+// what is stored there as long as a server can prove it.
 import type pg from 'pg'
 import {RetryableError} from '../../base/errors.ts'
 import {openBitcoind, openElectrum} from '../../chains/bitcoin/client.ts'

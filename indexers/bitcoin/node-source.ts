@@ -1,6 +1,7 @@
-// Bitcoin from the operator's own bitcoind: whole blocks, and the mempool. Promises: the hash and the merkle root of every block are computed from
-// its bytes. SQL decides which of its outputs are to us, so any number of addresses can be watched. Only then the node is asked for the senders,
-// once per block: a block does not contain the outputs that it spends, and a node returns them only in slow JSON.
+// Bitcoin from the operator's own bitcoind: whole blocks, and the mempool. Promises: the hash and the merkle root of
+// every block are computed from its bytes. SQL decides which of its outputs are to us, so any number of addresses can
+// be watched. Only then the node is asked for the senders, once per block: a block does not contain the outputs that it
+// spends, and a node returns them only in slow JSON.
 import type pg from 'pg'
 import {z} from 'zod'
 import {RetryableError} from '../../base/errors.ts'
@@ -26,7 +27,10 @@ import {Hash, Hex, headerOf} from './shapes.ts'
 import type {Unconfirmed, UnconfirmedSource} from './unconfirmed.ts'
 
 const Script = z.object({hex: Hex})
-/** The response to `getblock` with verbosity 3. A node that has pruned a block's undo data, or is older than 23.0, gives no prevout. */
+/**
+ * The response to `getblock` with verbosity 3. A node that has pruned a block's undo data, or is older than 23.0, gives
+ * no prevout.
+ */
 const WithPrevouts = z.object({
   hash: Hash,
   tx: z.array(z.object({txid: Hash, vin: z.array(z.object({prevout: z.object({scriptPubKey: Script}).optional()}))})),
@@ -217,7 +221,10 @@ export class NodeSource implements ChainSource, UnconfirmedSource {
     for (const one of await this.#withSenders(found)) this.#mempool.get(one.transaction.txid)!.ours = one
   }
 
-  /** Adds senders to unconfirmed transactions, as far as the node can say: it knows their inputs as unspent outputs of the chain or the mempool. */
+  /**
+   * Adds senders to unconfirmed transactions, as far as the node can say: it knows their inputs as unspent outputs of
+   * the chain or the mempool.
+   */
   async #withSenders(transactions: KnownTransaction[]): Promise<KnownTransaction[]> {
     const {node} = this.#options
     return await Promise.all(

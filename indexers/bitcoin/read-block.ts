@@ -1,4 +1,5 @@
-// What a Bitcoin block, or an unconfirmed transaction, says about addresses: which outputs pay which address, and what was spent.
+// What a Bitcoin block, or an unconfirmed transaction, says about addresses: which outputs pay which address, and what
+// was spent.
 import {type BlockHeader, coinbaseSender, isCoinbase, type Transaction} from '../../chains/bitcoin/block.ts'
 import {type AddressFormat, addressOfScript, keyAddress} from '../../chains/bitcoin/script.ts'
 import type {BitcoinSettings} from '../../chains/bitcoin/settings.ts'
@@ -64,7 +65,10 @@ export function senderOfScript(script: Uint8Array | undefined, format: AddressFo
   return (script && addressOfScript(script, format)) ?? unknownSender
 }
 
-/** The sender as far as the transaction itself shows it; undefined if only its parent can. (No txid covers witnesses: prefer the parent.) */
+/**
+ * The sender as far as the transaction itself shows it; undefined if only its parent can. (No txid covers witnesses:
+ * prefer the parent.)
+ */
 export function senderInWitness(transaction: Transaction, format: AddressFormat): string | undefined {
   if (isCoinbase(transaction)) return coinbaseSender
   const {scriptSig, witness} = transaction.inputs[0]!

@@ -1,5 +1,5 @@
-// Who sent a payment: the same from an Electrum server and from a node, on each kind of node, for payers of every kind, unconfirmed and mined. Both
-// sources follow the same chain, each into a database of its own.
+// Who sent a payment: the same from an Electrum server and from a node, on each kind of node, for payers of every kind,
+// unconfirmed and mined. Both sources follow the same chain, each into a database of its own.
 import {createHash} from 'node:crypto'
 import {initEccLib, payments as kinds, networks, type Payment, Psbt, Transaction} from 'bitcoinjs-lib'
 import pino from 'pino'

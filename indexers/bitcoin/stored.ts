@@ -10,7 +10,10 @@ export interface Named {
   hash: string
 }
 
-/** Which of these transactions in stored blocks have no row there, neither for a payment to the address nor for an output of it that they spend. */
+/**
+ * Which of these transactions in stored blocks have no row there, neither for a payment to the address nor for an
+ * output of it that they spend.
+ */
 export async function withoutRow<N extends Named>(db: pg.Pool, chain: string, named: N[]): Promise<N[]> {
   if (!named.length) return []
   const {rows} = await db.query<{n: string}>(

@@ -1,4 +1,5 @@
-// Polls of unconfirmed transactions, on a real database: when a poll may report that one is gone. (The effects: db/unconfirmed.test.ts.)
+// Polls of unconfirmed transactions, on a real database: when a poll may report that one is gone. (The effects:
+// db/unconfirmed.test.ts.)
 import pg from 'pg'
 import pino from 'pino'
 import {afterAll, beforeAll, expect, test} from 'vitest'

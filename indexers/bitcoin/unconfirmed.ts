@@ -1,5 +1,6 @@
-// Unconfirmed payments to us. Promises: each write to the database holds everything that the source shows at one moment, or nothing is written. A
-// source that does not respond makes no payment absent, nor does a block that is not written yet.
+// Unconfirmed payments to us. Promises: each write to the database holds everything that the source shows at one
+// moment, or nothing is written. A source that does not respond makes no payment absent, nor does a block that is not
+// written yet.
 import {setTimeout as sleep} from 'node:timers/promises'
 import type pg from 'pg'
 import type {Logger} from '../../base/log.ts'
@@ -8,7 +9,10 @@ import type {ChainCursor} from '../cursor.ts'
 import {candidatesOf, type KnownTransaction, type Network} from './read-block.ts'
 
 export interface Unconfirmed {
-  /** Hash of the newest block. Every transaction that may pay us is in a block up to this one, or in this list, or does not exist. */
+  /**
+   * Hash of the newest block. Every transaction that may pay us is in a block up to this one, or in this list, or does
+   * not exist.
+   */
   head: string
   transactions: KnownTransaction[]
 }

@@ -1,4 +1,5 @@
-// A block of an EVM chain as it is fetched: the fields that transfers.ts matches, and the fields that prove that the block is complete (verify-block.ts).
+// A block of an EVM chain as it is fetched: the fields that transfers.ts matches, and the fields that prove that the
+// block is complete (verify-block.ts).
 import type {EvmBlock, EvmTransaction} from './transfers.ts'
 
 /** The zero address: the sender of value that no account sent, and the recipient of value that no account receives. */

@@ -18,9 +18,10 @@ test('the filter over the logs of a block equals the one in its header', async (
   }
 })
 
-// Why logs are not checked against the block's filter: other logs can cover the bits of a missing one. If others transfer the same token, only the
-// bits of two topics remain, 6 of 2048. With n logs, all 6 are covered with a probability of (1 - (2047/2048)^6n)^6, which is one in 3,700 with 100
-// logs, one in 130 with 200, 4 % with 300, 21 % with 500 and 72 % with 1,000.
+// Why logs are not checked against the block's filter: other logs can cover the bits of a missing one. If others
+// transfer the same token, only the bits of two topics remain, 6 of 2048. With n logs, all 6 are covered with a
+// probability of (1 - (2047/2048)^6n)^6, which is one in 3,700 with 100 logs, one in 130 with 200, 4 % with 300, 21 %
+// with 500 and 72 % with 1,000.
 test.each([100, 500])('of %i logs, the filter misses a left-out one as often as expected', count => {
   const seed = 7
   let state = seed

@@ -1,8 +1,9 @@
-// Fetches blocks for evm-processor while an EVM chain catches up. It requests plain batches of blocks and receipts, checks them, and returns only
-// the few fields that we read. A database transaction takes all blocks that were fetched during the previous commit. Promises: the blocks
-// have exactly the requested heights, in order. Each is complete (verify-block.ts); an incomplete one is requested again. Why not evm-processor's own
-// stage: it validates and maps every field of every transaction, ten blocks per transaction (both rates are in bench/RESULTS.md).
-// evm-processor still reads the blocks near the head, and call traces.
+// Fetches blocks for evm-processor while an EVM chain catches up. It requests plain batches of blocks and receipts,
+// checks them, and returns only the few fields that we read. A database transaction takes all blocks that were fetched
+// during the previous commit. Promises: the blocks have exactly the requested heights, in order. Each is complete
+// (verify-block.ts); an incomplete one is requested again. Why not evm-processor's own stage: it validates and maps
+// every field of every transaction, ten blocks per transaction (both rates are in bench/RESULTS.md). evm-processor
+// still reads the blocks near the head, and call traces.
 
 import {setTimeout as sleep} from 'node:timers/promises'
 import type {RpcClient} from '@subsquid/rpc-client'

@@ -1,4 +1,5 @@
-// How EVM chains are followed and read again: evm-processor streams the blocks; everything else is requested from a node.
+// How EVM chains are followed and read again: evm-processor streams the blocks; everything else is requested from a
+// node.
 import type {EvmSettings} from '../../chains/evm/settings.ts'
 import {caip2} from '../../chains/registry.ts'
 import type {ChainCursor} from '../cursor.ts'
@@ -31,7 +32,10 @@ export function openReader(settings: EvmSettings, {cursor, database, write, log}
   }
 }
 
-/** Throws Waiting if the chain was read with another tracer before. Without any, it is read on: an incident says from where (chain.note_untraced). */
+/**
+ * Throws Waiting if the chain was read with another tracer before. Without any, it is read on: an incident says from
+ * where (chain.note_untraced).
+ */
 async function assertTracer({chain: {code}, traces}: EvmSettings, cursor: ChainCursor): Promise<void> {
   const tracer = await cursor.tracer()
   if (!tracer || traces === 'off' || tracer === traces) return

@@ -1,5 +1,5 @@
-// Requests EVM nodes for blocks without their transactions, and parses the responses. Promises: every response is checked for its shape. "No such
-// block" is a response (undefined), never an error.
+// Requests EVM nodes for blocks without their transactions, and parses the responses. Promises: every response is
+// checked for its shape. "No such block" is a response (undefined), never an error.
 import {z} from 'zod'
 import {quantity} from '../../chains/evm/client.ts'
 import type {BlockRef} from '../cursor.ts'

@@ -1,7 +1,8 @@
-// Decides which heads evm-processor follows. By itself, it believes any head height that a node returns: it waits until the chain is that high, and
-// drops what it would need to undo its blocks. Promises: the undoable range is counted from blocks that were read and that link. A head that is too
-// high is dropped as soon as the node returns another. A head that goes back, as behind a balancer, undoes nothing. What the node refuses is told as what
-// the chain waits for (reading.ts), and asked for again with the next head; only what cannot be written ends the stream.
+// Decides which heads evm-processor follows. By itself, it believes any head height that a node returns: it waits until
+// the chain is that high, and drops what it would need to undo its blocks. Promises: the undoable range is counted from
+// blocks that were read and that link. A head that is too high is dropped as soon as the node returns another. A head
+// that goes back, as behind a balancer, undoes nothing. What the node refuses is told as what the chain waits for
+// (reading.ts), and asked for again with the next head; only what cannot be written ends the stream.
 import {setTimeout as sleep} from 'node:timers/promises'
 import type {RpcClient} from '@subsquid/rpc-client'
 import {RetryableError} from '../../base/errors.ts'

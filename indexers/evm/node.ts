@@ -1,5 +1,6 @@
-// Direct requests to an EVM node, beside the stream of blocks. Promises: every response is checked against its schema. A request ends in a response,
-// in what the node refuses (refusals.ts), or in a RetryableError, within its timeout. "No such block" is a response (undefined), never an error.
+// Direct requests to an EVM node, beside the stream of blocks. Promises: every response is checked against its schema.
+// A request ends in a response, in what the node refuses (refusals.ts), or in a RetryableError, within its timeout. "No
+// such block" is a response (undefined), never an error.
 import type {RpcClient} from '@subsquid/rpc-client'
 import {z} from 'zod'
 import {RetryableError} from '../../base/errors.ts'
@@ -53,8 +54,8 @@ export class Node {
   }
 
   /**
-   * Why the node cannot give a block with its receipts and, where they are read, call traces; undefined if it can. Throws Waiting if it serves no method for
-   * that, whatever the block.
+   * Why the node cannot give a block with its receipts and, where they are read, call traces; undefined if it can.
+   * Throws Waiting if it serves no method for that, whatever the block.
    */
   async lacks(height: number, traces: 'off' | 'debug' | 'trace'): Promise<string | undefined> {
     const at = `0x${height.toString(16)}`

@@ -1,5 +1,6 @@
-// Streams the blocks of an EVM chain into the store, driven by Subsquid's evm-processor. Promises: every block is read with all its transactions,
-// receipts, logs, withdrawals and, if enabled, call traces. An incomplete block (verify-block.ts) is refused and read again.
+// Streams the blocks of an EVM chain into the store, driven by Subsquid's evm-processor. Promises: every block is read
+// with all its transactions, receipts, logs, withdrawals and, if enabled, call traces. An incomplete block
+// (verify-block.ts) is refused and read again.
 
 import {EvmBatchProcessor} from '@subsquid/evm-processor'
 import type {RpcClient} from '@subsquid/rpc-client'
@@ -49,8 +50,8 @@ const fields = {
 } as const
 
 /**
- * Follows the chain until the process ends. An error that is not the node's ends it (db/client/run-process.ts); the next start continues from what was
- * committed.
+ * Follows the chain until the process ends. An error that is not the node's ends it (db/client/run-process.ts); the
+ * next start continues from what was committed.
  */
 export function runProcessor(
   settings: EvmSettings,
@@ -77,8 +78,8 @@ export function runProcessor(
 }
 
 /**
- * The final blocks of these heights, read by the processor as if live with traces on. So calls inside transactions have the same output indexes
- * as before.
+ * The final blocks of these heights, read by the processor as if live with traces on. So calls inside transactions have
+ * the same output indexes as before.
  */
 export async function* readTraced(
   settings: EvmSettings,
@@ -129,7 +130,10 @@ export function readBlock(block: FetchedBlock, {chain, tokens}: EvmSettings): Re
   return {height, hash, parentHash, time: new Date(timestamp), candidates, sent: sentIn(block), spends: []}
 }
 
-/** Adds withdrawals to blocks that evm-processor itself fetched, and refuses an incomplete one. catch-up.ts has already done both. */
+/**
+ * Adds withdrawals to blocks that evm-processor itself fetched, and refuses an incomplete one. catch-up.ts has already
+ * done both.
+ */
 async function completed(client: RpcClient, blocks: StreamedBlock[], {traces}: EvmSettings): Promise<FetchedBlock[]> {
   const streamed = blocks.filter(block => !('withdrawals' in block))
   try {

@@ -1,5 +1,5 @@
-// Protocol income of a block, without a node: amounts and ids. test/faults/protocol-income.test.ts compares the amounts with the balances of
-// addresses.
+// Protocol income of a block, without a node: amounts and ids. test/faults/protocol-income.test.ts compares the amounts
+// with the balances of addresses.
 import {describe, expect, test} from 'vitest'
 import type {FetchedBlock} from './block.ts'
 import {protocolIncome} from './protocol-income.ts'

@@ -1,10 +1,12 @@
-// Protocol income: what the protocol itself pays in a block, without a transaction. These are the fees of the block's transactions, to one recipient,
-// and withdrawals of validators. Promises: income of an address of ours is a transfer whose txid is the block's hash, so it is removed with its block
-// in a reorganisation. Such value is never credited automatically (app.withhold_protocol_income).
+// Protocol income: what the protocol itself pays in a block, without a transaction. These are the fees of the block's
+// transactions, to one recipient, and withdrawals of validators. Promises: income of an address of ours is a transfer
+// whose txid is the block's hash, so it is removed with its block in a reorganisation. Such value is never credited
+// automatically (app.withhold_protocol_income).
 //
-// The recipient gets what the senders paid above the base fee; the base fee is burnt. Nothing is read from a block without a base fee: on such
-// chains, or at that time, other rules applied. On Polygon (Bor) the header does not name the recipient. Instead, each paying transaction has a log
-// that names it, by a contract whose address no other chain uses.
+// The recipient gets what the senders paid above the base fee; the base fee is burnt. Nothing is read from a block
+// without a base fee: on such chains, or at that time, other rules applied. On Polygon (Bor) the header does not name
+// the recipient. Instead, each paying transaction has a log that names it, by a contract whose address no other chain
+// uses.
 import type {Candidate} from '../block.ts'
 import {type FetchedBlock, nobody} from './block.ts'
 
@@ -12,7 +14,10 @@ const firstFee = 2_000_000
 const firstWithdrawal = 3_000_000
 const weiPerGwei = 10n ** 9n
 
-/** LogFeeTransfer(address indexed token, address indexed from, address indexed to, uint256 amount, …), of Bor's native token. */
+/**
+ * LogFeeTransfer(address indexed token, address indexed from, address indexed to, uint256 amount, …), of Bor's native
+ * token.
+ */
 const feeLog = {
   address: '0x0000000000000000000000000000000000001010',
   topic: '0x4dfe1bbbcf077ddc3e01291eea2d5c70c2b422b415d95645b9adcfd678cb1d63',

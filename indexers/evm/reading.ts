@@ -1,5 +1,5 @@
-// What happens when blocks of an EVM chain cannot be read. Promises: a failure of the node ends nothing: it is what the chain waits for (waits.ts), until
-// blocks are read again. A failure to write is none of the node's, and is thrown.
+// What happens when blocks of an EVM chain cannot be read. Promises: a failure of the node ends nothing: it is what the
+// chain waits for (waits.ts), until blocks are read again. A failure to write is none of the node's, and is thrown.
 import {setTimeout as sleep} from 'node:timers/promises'
 import type {Logger} from '../../base/log.ts'
 import {failureOf} from '../../db/client/failure.ts'

@@ -1,5 +1,6 @@
-// What blocks of geth say about addresses (test/recorded/README.md), as both stages fetch them: without call traces (catch-up.ts) and with geth's own
-// (evm-processor). Every root agrees; deposits and fees are those that the recordings show.
+// What blocks of geth say about addresses (test/recorded/README.md), as both stages fetch them: without call traces
+// (catch-up.ts) and with geth's own (evm-processor). Every root agrees; deposits and fees are those that the recordings
+// show.
 import {afterEach, describe, expect, test} from 'vitest'
 import {z} from 'zod'
 import {silent} from '../../base/log.ts'

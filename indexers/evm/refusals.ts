@@ -1,5 +1,5 @@
-// What an EVM node refuses while a chain is read, as what the chain waits for: the node's own words, and what an operator can do. Promises: only an
-// error that the node sent is a refusal; without a response, nothing is known.
+// What an EVM node refuses while a chain is read, as what the chain waits for: the node's own words, and what an
+// operator can do. Promises: only an error that the node sent is a refusal; without a response, nothing is known.
 import {RpcError, RpcProtocolError} from '@subsquid/rpc-client'
 import {type Meaning, meaningOf, wordsOf} from '../../chains/evm/node-errors.ts'
 import {Waiting, type WaitingReason} from '../waits.ts'

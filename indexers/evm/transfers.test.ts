@@ -1,5 +1,5 @@
-// The rules for transfers in an EVM block and their output indexes, without a node. test/faults/deposits.test.ts checks that real nodes return blocks
-// of this shape.
+// The rules for transfers in an EVM block and their output indexes, without a node. test/faults/deposits.test.ts checks
+// that real nodes return blocks of this shape.
 import fc from 'fast-check'
 import {describe, expect, test} from 'vitest'
 import {
@@ -244,7 +244,8 @@ test('a block without transactions moves nothing', () => {
 test('the transfers of a transaction, and their output indexes, do not depend on the rest of the block', () => {
   const log = fc.constantFrom(erc20(1n), erc20(0n), erc20(2n, {token: fake}), {address: fake, topics: [], data: '0x'})
   const error = fc.constantFrom(undefined, undefined, 'execution reverted')
-  // Frames as a depth-first walk over a random tree gives them: the depth of each is at most one more than that of the one before.
+  // Frames as a depth-first walk over a random tree gives them: the depth of each is at most one more than that of the
+  // one before.
   const frames = fc.array(fc.record({depth: fc.nat(3), value: fc.bigInt(0n, 2n), error}), {maxLength: 8}).map(list => {
     const path: number[] = []
     return [

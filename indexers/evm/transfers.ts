@@ -1,11 +1,15 @@
-// Finds the transfers and the sent transactions in an EVM block. Promises: value counts only if the transaction succeeded and, for internal calls, no
-// enclosing call was reverted. The output index depends only on the position inside the transaction, so it stays the same if the transaction is mined
-// again in another block. Zero amounts, delegate calls and ERC-721 transfers are ignored.
+// Finds the transfers and the sent transactions in an EVM block. Promises: value counts only if the transaction
+// succeeded and, for internal calls, no enclosing call was reverted. The output index depends only on the position
+// inside the transaction, so it stays the same if the transaction is mined again in another block. Zero amounts,
+// delegate calls and ERC-721 transfers are ignored.
 import type {Candidate, SentTransaction} from '../block.ts'
 
 /** topic0 of Transfer(address,address,uint256), ERC-20 (EIP-20). */
 export const transferTopic = '0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef'
-/** The system address. It logs each movement of the native coin as a Transfer (EIP-7708), which is read from transactions and calls already. */
+/**
+ * The system address. It logs each movement of the native coin as a Transfer (EIP-7708), which is read from
+ * transactions and calls already.
+ */
 const systemAddress = '0xfffffffffffffffffffffffffffffffffffffffe'
 
 export interface EvmTransaction {
@@ -27,7 +31,9 @@ export interface EvmLog {
   data: string
 }
 
-/** A frame of a call trace. All frames of a transaction are needed, the outermost first, in the order of their calls. */
+/**
+ * A frame of a call trace. All frames of a transaction are needed, the outermost first, in the order of their calls.
+ */
 export interface EvmFrame {
   transactionIndex: number
   traceAddress: number[]
@@ -54,7 +60,9 @@ export interface EvmBlock {
 
 const firstInternal = 1_000_000
 
-/** Every transfer of a block: values of transactions, ERC-20 logs, and internal calls. `tokens`: token code by contract. */
+/**
+ * Every transfer of a block: values of transactions, ERC-20 logs, and internal calls. `tokens`: token code by contract.
+ */
 export function transfersOf(block: EvmBlock, native: string, tokens: Map<string, string>): Candidate[] {
   const succeeded = new Map<number, EvmTransaction>()
   const found: Candidate[] = []
@@ -114,7 +122,8 @@ function tokenTransfer({topics, data}: EvmLog): Moved | undefined {
   if (amount > 0n) return {amount, sender: `0x${from!.slice(26)}`, recipientKey: `0x${to!.slice(26).toLowerCase()}`}
 }
 
-// A call inside a reverted one has no error of its own, neither in callTracer nor in trace_block. So its ancestors are checked.
+// A call inside a reverted one has no error of its own, neither in callTracer nor in trace_block. So its ancestors are
+// checked.
 function revertedFrames(frames: EvmFrame[]): Set<EvmFrame> {
   const reverted = new Set<EvmFrame>()
   let index = -1

@@ -1,4 +1,5 @@
-// Roots of lists, compared with known ones. verify-block.test.ts checks that whole blocks have the roots in their headers.
+// Roots of lists, compared with known ones. verify-block.test.ts checks that whole blocks have the roots in their
+// headers.
 import {expect, test} from 'vitest'
 import {Anvil} from '../../test/support/evm/anvil.ts'
 import {orderedTrieRoot, rlp} from './trie.ts'

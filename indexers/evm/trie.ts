@@ -1,5 +1,6 @@
-// The root of a list as in a block's header: of a Merkle-Patricia trie (Yellow Paper, appendix D) that has each item under the RLP of its index.
-// Bytes are hex without 0x here, as nodes return them. So RLP only puts lengths in front of existing text, and bytes are copied only to be hashed.
+// The root of a list as in a block's header: of a Merkle-Patricia trie (Yellow Paper, appendix D) that has each item
+// under the RLP of its index. Bytes are hex without 0x here, as nodes return them. So RLP only puts lengths in front of
+// existing text, and bytes are copied only to be hashed.
 import {createKeccak} from 'hash-wasm'
 
 const hasher = await createKeccak(256) // viem's function takes nine times as long per receipt (measured), and a block has hundreds
@@ -37,7 +38,10 @@ interface Entry {
   value: string
 }
 
-/** The node above these entries, which are sorted by path and whose paths agree up to a depth. No path is a prefix of another. */
+/**
+ * The node above these entries, which are sorted by path and whose paths agree up to a depth. No path is a prefix of
+ * another.
+ */
 function node(entries: Entry[], depth: number): string {
   const [first] = entries as [Entry]
   if (entries.length === 1) return rlp.list(steps(first.path.slice(depth), true), rlp.bytes(first.value))

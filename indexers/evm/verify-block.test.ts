@@ -1,4 +1,5 @@
-// Incomplete and changed blocks are refused: blocks of anvil, which computes their roots itself, and blocks in the form of Polygon's bridge.
+// Incomplete and changed blocks are refused: blocks of anvil, which computes their roots itself, and blocks in the form
+// of Polygon's bridge.
 import {RpcClient} from '@subsquid/rpc-client'
 import {concat, keccak256, numberToHex, stringToHex, zeroAddress} from 'viem'
 import {beforeAll, describe, expect, test} from 'vitest'
@@ -13,7 +14,9 @@ let block: FetchedBlock
 
 const somebody = `0x${'77'.repeat(20)}`
 
-/** One transaction of each type that anvil takes without blobs, one that fails, and so many that indexes have two bytes. */
+/**
+ * One transaction of each type that anvil takes without blobs, one that fails, and so many that indexes have two bytes.
+ */
 async function mineEveryType(anvil: Anvil): Promise<number> {
   const signer = accounts[3]!
   const fees = {maxFeePerGas: 10n ** 11n, maxPriorityFeePerGas: 10n ** 9n}

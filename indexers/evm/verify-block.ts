@@ -1,11 +1,13 @@
-// Checks whether a node returned a complete block. Promises: anything omitted, added or changed in a receipt's status or logs, in their order, or in
-// the withdrawals is found, because the header has the roots of both. If call traces are read, it checks that every transaction has one.
+// Checks whether a node returned a complete block. Promises: anything omitted, added or changed in a receipt's status
+// or logs, in their order, or in the withdrawals is found, because the header has the roots of both. If call traces are
+// read, it checks that every transaction has one.
 //
-// The bridge to Polygon (Bor's state sync) writes logs without a sent transaction. Nodes return them in a last transaction, from and to the zero
-// address. Since PIP-74 this transaction has type 0x7f, and the root covers its receipt like any other. Before PIP-74, neither root nor bloom cover
-// it, and its hash is computed from the block's. So if the last transaction has that hash, the root may also be that of the receipts without it.
-// This is as strong as a fixed fork height for each network: from the fork on, the header commits to the bridge's receipt, so the other receipts
-// alone do not have the header's root. A bridge receipt from before the fork is believed: no header proves it.
+// The bridge to Polygon (Bor's state sync) writes logs without a sent transaction. Nodes return them in a last
+// transaction, from and to the zero address. Since PIP-74 this transaction has type 0x7f, and the root covers its
+// receipt like any other. Before PIP-74, neither root nor bloom cover it, and its hash is computed from the block's. So
+// if the last transaction has that hash, the root may also be that of the receipts without it. This is as strong as a
+// fixed fork height for each network: from the fork on, the header commits to the bridge's receipt, so the other
+// receipts alone do not have the header's root. A bridge receipt from before the fork is believed: no header proves it.
 import {RetryableError} from '../../base/errors.ts'
 import {type FetchedBlock, nobody} from './block.ts'
 import {logsBloom} from './bloom.ts'

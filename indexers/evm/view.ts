@@ -1,5 +1,5 @@
-// What an EVM node says about its chain, beside the stream of blocks. The final block is the node's finalized block. If the node does not serve that
-// tag, the operator can set N confirmations instead.
+// What an EVM node says about its chain, beside the stream of blocks. The final block is the node's finalized block. If
+// the node does not serve that tag, the operator can set N confirmations instead.
 import {refusedToken} from '../../chains/evm/check-tokens.ts'
 import type {EvmSettings} from '../../chains/evm/settings.ts'
 import {caip2} from '../../chains/registry.ts'
@@ -7,8 +7,9 @@ import type {ChainView} from '../family.ts'
 import type {Node} from './node.ts'
 
 /**
- * A block is later than the one below it, and the chain's rules bind its time to the moment when it is made. Only the database's clock may differ.
- * (Many nodes cannot trace calls that are an hour old, so with a larger margin some chains could not be followed at all.)
+ * A block is later than the one below it, and the chain's rules bind its time to the moment when it is made. Only the
+ * database's clock may differ. (Many nodes cannot trace calls that are an hour old, so with a larger margin some chains
+ * could not be followed at all.)
  */
 const blockTimes = {medianOf: 1, marginMs: 600_000}
 

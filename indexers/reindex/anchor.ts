@@ -1,5 +1,6 @@
-// The anchor: the final block that proves that a source is on the stored chain. Promises: nothing is read from another chain or written for it, nor
-// while our chain is halted or due for a rewind. If a node no longer has old blocks, the error says so, with the lowest block that it has.
+// The anchor: the final block that proves that a source is on the stored chain. Promises: nothing is read from another
+// chain or written for it, nor while our chain is halted or due for a rewind. If a node no longer has old blocks, the
+// error says so, with the lowest block that it has.
 import {PermanentError, RetryableError} from '../../base/errors.ts'
 import type {BlockRef} from '../cursor.ts'
 import type {HistorySource} from '../family.ts'
@@ -31,8 +32,8 @@ export class Anchor {
   }
 
   /**
-   * Moves the anchor to the current final block, because only the newest final blocks are stored. Throws unless the chain is still the proven one
-   * and may be written to.
+   * Moves the anchor to the current final block, because only the newest final blocks are stored. Throws unless the
+   * chain is still the proven one and may be written to.
    */
   async hold(lock: '' | 'for update'): Promise<void> {
     const chain = this.#chain

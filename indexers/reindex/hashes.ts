@@ -1,4 +1,5 @@
-// The hashes of a chain of blocks, each linked to the one below. Promises: a block that does not link is refused, whatever a node says.
+// The hashes of a chain of blocks, each linked to the one below. Promises: a block that does not link is refused,
+// whatever a node says.
 import {createHash} from 'node:crypto'
 import {RetryableError} from '../../base/errors.ts'
 import type {Link} from '../family.ts'

@@ -1,5 +1,5 @@
-// The runs of a reindex (app.reindex): the blocks to read again, and the progress. Promises: only final blocks are read. Only a chain's newest run
-// can be resumed.
+// The runs of a reindex (app.reindex): the blocks to read again, and the progress. Promises: only final blocks are
+// read. Only a chain's newest run can be resumed.
 import {PermanentError} from '../../base/errors.ts'
 import type {Query} from '../look-up.ts'
 

@@ -1,5 +1,6 @@
-// One transaction of a reindex: makes the stored data of some final blocks agree with the blocks. Promises: only the difference is written, together
-// with the run's progress. If stored data would be deleted or changed in a block that was not read twice, nothing is written.
+// One transaction of a reindex: makes the stored data of some final blocks agree with the blocks. Promises: only the
+// difference is written, together with the run's progress. If stored data would be deleted or changed in a block that
+// was not read twice, nothing is written.
 import type pg from 'pg'
 import {PermanentError} from '../../base/errors.ts'
 import type {ReadBlock} from '../block.ts'
@@ -21,7 +22,10 @@ export interface Target {
   anchor: Anchor
 }
 
-/** Resolves to the heights where stored data would be deleted or changed and the block is not confirmed; if there are any, nothing was written. */
+/**
+ * Resolves to the heights where stored data would be deleted or changed and the block is not confirmed; if there are
+ * any, nothing was written.
+ */
 export async function write(
   to: Target,
   run: Run,
@@ -75,8 +79,9 @@ async function correctRows(
 }
 
 /**
- * A row may name a token by its contract, because the token was not in the settings then. The row stays so: adding a token to the settings credits
- * nothing. In the opposite case a setting is missing, and every deposit of the token would seem to have disappeared.
+ * A row may name a token by its contract, because the token was not in the settings then. The row stays so: adding a
+ * token to the settings credits nothing. In the opposite case a setting is missing, and every deposit of the token
+ * would seem to have disappeared.
  */
 async function withStoredTokens<T extends {id: string; token: string; blockHeight: number}>(
   {query, chain, source}: Target,

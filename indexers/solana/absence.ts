@@ -1,10 +1,11 @@
-// Whether a transaction that expired is in no block, beyond the blocks that were followed: a node may have left it out of one. Promises: nothing is
-// concluded from a node that fails, that is not past the end, or that keeps no history.
+// Whether a transaction that expired is in no block, beyond the blocks that were followed: a node may have left it out
+// of one. Promises: nothing is concluded from a node that fails, that is not past the end, or that keeps no history.
 //
-// Nothing in a block commits to its transactions over RPC. But one that pays changes the balance of the account whose coins it moves. So if the balances of
-// that account follow one another from before the transaction could be in a block up to a balance after its end, no other transaction that moved its coins
-// is missing between them; and no node may know it. A node without history knows nothing: it must know an older transaction of the account. (A node that
-// lies consistently is believed. One whose fee another account pays, and that failed, could be left out; it moved nothing.)
+// Nothing in a block commits to its transactions over RPC. But one that pays changes the balance of the account whose
+// coins it moves. So if the balances of that account follow one another from before the transaction could be in a block
+// up to a balance after its end, no other transaction that moved its coins is missing between them; and no node may
+// know it. A node without history knows nothing: it must know an older transaction of the account. (A node that lies
+// consistently is believed. One whose fee another account pays, and that failed, could be left out; it moved nothing.)
 import {eachOf} from '../../base/each-of.ts'
 import {mentionsPerRequest, type SolanaNode, type SolanaNodes} from '../../chains/solana/client.ts'
 import type {Latest, Mention} from '../../chains/solana/responses.ts'
@@ -13,7 +14,10 @@ import type {Expired} from '../cursor.ts'
 /** A busy treasury has some hundred in the few minutes that matter. */
 const mostTransactions = 5 * mentionsPerRequest
 
-/** `fromSlot`: of the newest block that cannot hold the transaction. Resolves to the evidence, or to why there is none, in words for operators. */
+/**
+ * `fromSlot`: of the newest block that cannot hold the transaction. Resolves to the evidence, or to why there is none,
+ * in words for operators.
+ */
 export async function proveAbsent(nodes: SolanaNodes, expired: Expired, fromSlot: number): Promise<object | string> {
   const account = await nodes.ask(node => accountOf(node, expired, fromSlot))
   if (typeof account === 'string') return account
@@ -59,7 +63,10 @@ interface Effect extends Mention {
   after?: bigint
 }
 
-/** The first transaction, from the newest on, that does not lead to the balance above it. Nodes may order those of one slot in any way. */
+/**
+ * The first transaction, from the newest on, that does not lead to the balance above it. Nodes may order those of one
+ * slot in any way.
+ */
 function gapIn(effects: Effect[], balance: bigint): string | undefined {
   const left = [...effects]
   while (left[0]) {
@@ -72,7 +79,10 @@ function gapIn(effects: Effect[], balance: bigint): string | undefined {
   return undefined
 }
 
-/** The final transactions that name an account, the newest first, down to the newest one at or below a slot; or why they cannot be had. */
+/**
+ * The final transactions that name an account, the newest first, down to the newest one at or below a slot; or why they
+ * cannot be had.
+ */
 async function mentionsSince(node: SolanaNode, address: string, slot: number): Promise<Mention[] | string> {
   const found: Mention[] = []
   while (found.length < mostTransactions) {

@@ -1,5 +1,6 @@
-// Finds the block of a height, whose slot the node alone knows. Promises: what is found has this height by the node's own word; nothing is concluded from
-// what a node leaves out. Heights rise by one, slots by one or more, so two blocks of a chain bound the slots of those between them.
+// Finds the block of a height, whose slot the node alone knows. Promises: what is found has this height by the node's
+// own word; nothing is concluded from what a node leaves out. Heights rise by one, slots by one or more, so two blocks
+// of a chain bound the slots of those between them.
 import {eachOf} from '../../base/each-of.ts'
 import {RetryableError} from '../../base/errors.ts'
 import {type Commitment, type Header, Pruned, type SolanaNode} from '../../chains/solana/client.ts'
@@ -32,7 +33,8 @@ export class BlockFinder {
   }
 
   /**
-   * Undefined if the node's chain is not as high. Throws RetryableError if the node does not show the block now, and Pruned if it no longer has it.
+   * Undefined if the node's chain is not as high. Throws RetryableError if the node does not show the block now, and
+   * Pruned if it no longer has it.
    */
   async find(height: number): Promise<Header | undefined> {
     const known = this.#line.at(height)

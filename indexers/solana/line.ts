@@ -1,5 +1,5 @@
-// Blocks that were seen, by height, each with its slot. Promises: what is said to be below a block is linked to it by hashes, so it is on the chain of
-// whoever shows that block. The slot of a height alone is a hint: forks have others.
+// Blocks that were seen, by height, each with its slot. Promises: what is said to be below a block is linked to it by
+// hashes, so it is on the chain of whoever shows that block. The slot of a height alone is a hint: forks have others.
 import type {Header} from '../../chains/solana/responses.ts'
 
 const mostBlocks = 4000

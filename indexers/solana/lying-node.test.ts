@@ -1,5 +1,5 @@
-// Solana nodes that contradict themselves, hide something for ever, or answer from different times: what is read is one chain all the same, and nothing
-// is proven by them. The chain is a local one, the node a proxy before it.
+// Solana nodes that contradict themselves, hide something for ever, or answer from different times: what is read is one
+// chain all the same, and nothing is proven by them. The chain is a local one, the node a proxy before it.
 import {afterEach, beforeEach, expect, test} from 'vitest'
 import {RetryableError} from '../../base/errors.ts'
 import {SolanaNodes} from '../../chains/solana/client.ts'

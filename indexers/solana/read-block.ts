@@ -1,8 +1,10 @@
-// What a Solana block says about addresses. Promises: what an account received is what its balance rose by in a successful transaction, besides the fee if it
-// pays that, however that came about: a program may credit an account without a transfer (closeAccount). A failed transaction moves nothing but its fee.
+// What a Solana block says about addresses. Promises: what an account received is what its balance rose by in a
+// successful transaction, besides the fee if it pays that, however that came about: a program may credit an account
+// without a transfer (closeAccount). A failed transaction moves nothing but its fee.
 //
-// The position of a transfer in its transaction: the account's place among the transaction's keys; 1000 more for a token, with the place of the token
-// account. So two transfers to one account in one transaction are one deposit of their sum, and a position stays the same in another block.
+// The position of a transfer in its transaction: the account's place among the transaction's keys; 1000 more for a
+// token, with the place of the token account. So two transfers to one account in one transaction are one deposit of
+// their sum, and a position stays the same in another block.
 import type {Block, TokenBalance, Transaction} from '../../chains/solana/responses.ts'
 import type {Candidate, ReadBlock, SentTransaction} from '../block.ts'
 

@@ -1,4 +1,5 @@
-// What blocks of agave say about addresses (test/recorded/README.md): deposits, fees and positions are those that the recordings show.
+// What blocks of agave say about addresses (test/recorded/README.md): deposits, fees and positions are those that the
+// recordings show.
 import {afterEach, expect, test} from 'vitest'
 import {z} from 'zod'
 import {SolanaNode} from '../../chains/solana/client.ts'

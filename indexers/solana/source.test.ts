@@ -1,5 +1,5 @@
-// A Solana chain as its nodes show it: heights are those of blocks, whatever slots are skipped; a node that lags and leaves blocks out causes no fork; a
-// fork is seen by its hashes. The node is a local chain.
+// A Solana chain as its nodes show it: heights are those of blocks, whatever slots are skipped; a node that lags and
+// leaves blocks out causes no fork; a fork is seen by its hashes. The node is a local chain.
 import {afterEach, beforeEach, describe, expect, test, vi} from 'vitest'
 import {RetryableError} from '../../base/errors.ts'
 import {silent} from '../../base/log.ts'
@@ -52,7 +52,10 @@ async function mineWithSkips(blocks: number): Promise<void> {
   for (let i = 0; i < blocks; i++) await client.mine(1, {skip: (i * 7) % 5 === 0 ? 0 : (i * 13) % 4})
 }
 
-/** Follows the source from a block until its head, as follow.ts does, and counts how often a block did not link to the one below. */
+/**
+ * Follows the source from a block until its head, as follow.ts does, and counts how often a block did not link to the
+ * one below.
+ */
 async function followFrom(tip: BlockRef, to: number): Promise<{blocks: ReadBlock[]; forks: number}> {
   const blocks: ReadBlock[] = []
   let forks = 0

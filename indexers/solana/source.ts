@@ -1,6 +1,7 @@
-// A Solana chain as its nodes show it. Promises: heights are the heights of blocks; slots stay in here. Each list of blocks is one chain, linked by hashes,
-// slots and heights. What a node leaves out, skips or does not show yet proves nothing: fewer blocks are returned then, or none. A block counts as ours
-// at the node only if the node shows its hash, or that of a block that we linked to it.
+// A Solana chain as its nodes show it. Promises: heights are the heights of blocks; slots stay in here. Each list of
+// blocks is one chain, linked by hashes, slots and heights. What a node leaves out, skips or does not show yet proves
+// nothing: fewer blocks are returned then, or none. A block counts as ours at the node only if the node shows its hash,
+// or that of a block that we linked to it.
 import {eachOf} from '../../base/each-of.ts'
 import {RetryableError} from '../../base/errors.ts'
 import {caip2} from '../../chains/registry.ts'
@@ -29,7 +30,10 @@ const blocksPerCall = 20
 /** Further than so many blocks below what a node lists, nothing is read from parent to parent. */
 const longestWalk = 200
 const checkEveryMs = 3_600_000
-/** What a single node says of a transaction that expired is believed only so long after its end: there is time to see that it lies. */
+/**
+ * What a single node says of a transaction that expired is believed only so long after its end: there is time to see
+ * that it lies.
+ */
 const aloneMs = 180_000
 
 interface Options {
@@ -187,7 +191,10 @@ export class SolanaSource implements ChainSource {
     return await node.slots(slot + 1, newest, this.#commitment)
   }
 
-  /** One chain of these blocks and those between them that were not listed, from the height above `below` on, as far as it is shown. */
+  /**
+   * One chain of these blocks and those between them that were not listed, from the height above `below` on, as far as
+   * it is shown.
+   */
   async #linked(node: SolanaNode, below: number, listed: Block[]): Promise<Block[]> {
     const chain: Block[] = []
     for (const block of listed.filter(({height}) => height > below)) {
@@ -212,7 +219,10 @@ export class SolanaSource implements ChainSource {
     return path
   }
 
-  /** The blocks at these heights on one chain, without those above it. Throws RetryableError if the node does not show all of them now. */
+  /**
+   * The blocks at these heights on one chain, without those above it. Throws RetryableError if the node does not show
+   * all of them now.
+   */
   async #headers(node: SolanaNode, heights: number[]): Promise<Map<number, Header>> {
     const finder = this.#finder(node)
     const found = new Map<number, Header>()
@@ -229,7 +239,10 @@ export class SolanaSource implements ChainSource {
     return found
   }
 
-  /** Custody takes a transaction's end from the height of its blockhash: a node that counts in another way must not be followed. */
+  /**
+   * Custody takes a transaction's end from the height of its blockhash: a node that counts in another way must not be
+   * followed.
+   */
   async #checkLifetime(node: SolanaNode, latest: Latest): Promise<void> {
     const header = await node.header(latest.slot, this.#commitment)
     if (!header) throw new RetryableError(`the node does not show its newest block, in slot ${latest.slot}`)

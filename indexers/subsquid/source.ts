@@ -1,4 +1,5 @@
-// The inside of evm-processor: its source of blocks, whose parts can be replaced, and what it must not do by itself. README.md lists what is private.
+// The inside of evm-processor: its source of blocks, whose parts can be replaced, and what it must not do by itself.
+// README.md lists what is private.
 import {AssertionError} from 'node:assert'
 import type {EvmBatchProcessor} from '@subsquid/evm-processor'
 import {setRootSink} from '@subsquid/logger'
@@ -18,7 +19,10 @@ export interface BlockSource<Block> {
   getFinalizedHeight(): Promise<number>
   /** Blocks below the rollback horizon. */
   getFinalizedBlocks(requests: BatchRequest[], stopOnHead?: boolean): AsyncIterable<{blocks: Block[]}>
-  /** Follows the head from a place, with `subscription`, or with `polling` if the connection has no notifications, until they resolve. */
+  /**
+   * Follows the head from a place, with `subscription`, or with `polling` if the connection has no notifications, until
+   * they resolve.
+   */
   processHotBlocks(
     requests: BatchRequest[],
     from: Place,
@@ -39,7 +43,10 @@ export interface Update<Block> {
   baseHead: {height: number}
 }
 
-/** Reads the blocks up to a head and writes them. Rejects with a consistency error if the node contradicts itself; the node is then asked again. */
+/**
+ * Reads the blocks up to a head and writes them. Rejects with a consistency error if the node contradicts itself; the
+ * node is then asked again.
+ */
 export type Navigate = (head: BlockRef) => Promise<void>
 
 /** Private in evm-processor. */
@@ -63,7 +70,8 @@ export function openSource<Block>(
     getPrometheusServer: () => ({addChainRpcMetrics() {}, addRunnerMetrics() {}, serve: async () => ({port: 0})}),
   } satisfies Partial<Internals<Block>>)
   const source = inside.getHotDataSource()
-  // It finds out once whether the node has receipts by block, and takes any failure for a no: then it asks for each receipt alone, for ever.
+  // It finds out once whether the node has receipts by block, and takes any failure for a no: then it asks for each
+  // receipt alone, for ever.
   Object.assign(source.rpc.props, {getReceiptsMethod: async () => 'eth_getBlockReceipts'})
   return {source, requests: inside.getBatchRequests()}
 }
@@ -85,7 +93,10 @@ export const isInconsistent = (error: unknown): boolean => error instanceof Erro
 export const isTooDeepFork = (error: unknown): boolean =>
   error instanceof AssertionError && /util-internal-ingest-tools/.test(error.stack ?? '')
 
-/** Its log becomes ours. What it ends the process for is thrown instead, so that the process ends as with any other error. */
+/**
+ * Its log becomes ours. What it ends the process for is thrown instead, so that the process ends as with any other
+ * error.
+ */
 export function routeLogs(log: Logger, chain: string): void {
   setRootSink(({level, msg, ns, err, time: _, ...rest}) => {
     const detail = {subsquid: ns, ...rest, ...(err ? {error: String((err as Error).message ?? err)} : {})}

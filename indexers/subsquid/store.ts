@@ -1,5 +1,6 @@
-// The store of one chain: Subsquid's typeorm-store on tables that db/ owns. Promises: one transaction writes the rows of a block, the cursor, and
-// what is needed to undo the block. The isolation level is READ COMMITTED, guarded by the status row's nonce. README.md lists what is private.
+// The store of one chain: Subsquid's typeorm-store on tables that db/ owns. Promises: one transaction writes the rows
+// of a block, the cursor, and what is needed to undo the block. The isolation level is READ COMMITTED, guarded by the
+// status row's nonce. README.md lists what is private.
 import {Store, TypeormDatabase} from '@subsquid/typeorm-store'
 import {DataSource, type EntityManager} from 'typeorm'
 import {fromDatabase, noteOfDatabase} from '../../db/client/failure.ts'
@@ -31,7 +32,8 @@ export class ChainDatabase extends TypeormDatabase {
     this.#chain = chain
     const {submit} = this.#inside
     Object.assign(this, {
-      // The original runs CREATE and ALTER statements. Our role may not run them, and the tables do not need them: only the state is read.
+      // The original runs CREATE and ALTER statements. Our role may not run them, and the tables do not need them: only
+      // the state is read.
       initTransaction: manager => this.#inside.getState(manager),
       submit: work => this.#counted(submit, work),
     } satisfies Partial<Internals>)
@@ -42,8 +44,8 @@ export class ChainDatabase extends TypeormDatabase {
   }
 
   /**
-   * For blocks that the store can no longer undo: deletes their rows, and `write` inserts them again, in one transaction. Rows that end up unchanged
-   * have no effect.
+   * For blocks that the store can no longer undo: deletes their rows, and `write` inserts them again, in one
+   * transaction. Rows that end up unchanged have no effect.
    */
   async replace(heights: number[], write: (store: Store) => Promise<void>): Promise<void> {
     await this.#inside.submit(async manager => {

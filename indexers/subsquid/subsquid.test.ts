@@ -1,4 +1,5 @@
-// A new version of evm-processor or typeorm-store that moves what README.md lists fails here, with a sentence that says what.
+// A new version of evm-processor or typeorm-store that moves what README.md lists fails here, with a sentence that says
+// what.
 import {createRequire} from 'node:module'
 import {EvmBatchProcessor} from '@subsquid/evm-processor'
 import {Store, TypeormDatabase} from '@subsquid/typeorm-store'

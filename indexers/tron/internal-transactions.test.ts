@@ -1,4 +1,5 @@
-// Nodes of local chains that save internal transactions, or do not: an operator is told, the chain is followed meanwhile, and it goes away by itself.
+// Nodes of local chains that save internal transactions, or do not: an operator is told, the chain is followed
+// meanwhile, and it goes away by itself.
 import {afterEach, beforeEach, describe, expect, test} from 'vitest'
 import {silent} from '../../base/log.ts'
 import {settingsFrom} from '../../chains/settings.ts'

@@ -1,7 +1,8 @@
-// Whether nodes show what contracts pay. java-tron saves internal transactions only if it is told to (vm.saveInternalTx), and no root covers them: a node
-// that does not looks like one on whose chain contracts pay nobody. Promises: at the start, and then daily, each node is looked at with a bound on
-// requests. If it shows no internal transaction of many calls that coins came with, that is logged, and an incident is open until a later look finds
-// some. The chain is followed meanwhile: nothing here is a proof, because a contract may keep what it gets.
+// Whether nodes show what contracts pay. java-tron saves internal transactions only if it is told to
+// (vm.saveInternalTx), and no root covers them: a node that does not looks like one on whose chain contracts pay
+// nobody. Promises: at the start, and then daily, each node is looked at with a bound on requests. If it shows no
+// internal transaction of many calls that coins came with, that is logged, and an incident is open until a later look
+// finds some. The chain is followed meanwhile: nothing here is a proof, because a contract may keep what it gets.
 import {setTimeout as sleep} from 'node:timers/promises'
 import type {Logger} from '../../base/log.ts'
 import type {Block, Info, TronNode, TronNodes} from '../../chains/tron/client.ts'

@@ -1,9 +1,10 @@
-// What a Tron block says about addresses. Promises: what a transaction does is read from its bytes; what came of it, and what contracts moved, is what
-// the node says, because nothing in a block commits to it. A failed transaction moves nothing.
+// What a Tron block says about addresses. Promises: what a transaction does is read from its bytes; what came of it,
+// and what contracts moved, is what the node says, because nothing in a block commits to it. A failed transaction moves
+// nothing.
 //
-// The position of a transfer in its transaction: 0 for what the transaction itself pays; 1 + n for the n-th internal transaction that can move value,
-// rejected ones included, so that a position never depends on what came of others; 1 000 000 + n for the n-th log; 2 000 000 + n for a TRC-10 token of the
-// n-th internal transaction.
+// The position of a transfer in its transaction: 0 for what the transaction itself pays; 1 + n for the n-th internal
+// transaction that can move value, rejected ones included, so that a position never depends on what came of others; 1
+// 000 000 + n for the n-th log; 2 000 000 + n for a TRC-10 token of the n-th internal transaction.
 import {type Block, type Info, type Internal, isExecuted, type Log} from '../../chains/tron/responses.ts'
 import {
   addressOrNone,
@@ -131,8 +132,8 @@ function logged({address, topics, data}: Log, n: number): Moved[] {
 }
 
 /**
- * Whether a node left internal transactions out: a contract other than the called one wrote a log, so there was a call, and none is named. (A node
- * saves internal transactions only if it is told to.)
+ * Whether a node left internal transactions out: a contract other than the called one wrote a log, so there was a call,
+ * and none is named. (A node saves internal transactions only if it is told to.)
  */
 export function hidesInternals({hasFailed, contract, internals, logs}: Info): boolean {
   if (hasFailed || internals.length || contract.length !== 21) return false

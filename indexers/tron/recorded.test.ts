@@ -1,5 +1,5 @@
-// What blocks of java-tron say about addresses (test/recorded/README.md): deposits, fees and positions are those that the recordings show, and every root
-// agrees.
+// What blocks of java-tron say about addresses (test/recorded/README.md): deposits, fees and positions are those that
+// the recordings show, and every root agrees.
 import {afterEach, describe, expect, test} from 'vitest'
 import {z} from 'zod'
 import {settingsFrom} from '../../chains/settings.ts'

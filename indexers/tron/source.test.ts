@@ -1,4 +1,5 @@
-// A Tron chain as its nodes show it: only whole blocks are believed, and what is in them is found. The node is a local chain behind a proxy that lies.
+// A Tron chain as its nodes show it: only whole blocks are believed, and what is in them is found. The node is a local
+// chain behind a proxy that lies.
 
 import {afterEach, beforeEach, describe, expect, test} from 'vitest'
 import {settingsFrom} from '../../chains/settings.ts'

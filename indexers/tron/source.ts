@@ -1,6 +1,8 @@
-// A Tron chain as its nodes show it. Promises: each block is whole, or it is refused: its id and the ids of its transactions are computed; it links; each
-// of its transactions has what came of it, and nothing else has; and its transactions have the root in its header. Where only the root is wrong, the node
-// is asked again, and then the other one; if no node has a block with the root, it is believed, and noted. What contracts moved is covered by no root: there the node is believed.
+// A Tron chain as its nodes show it. Promises: each block is whole, or it is refused: its id and the ids of its
+// transactions are computed; it links; each of its transactions has what came of it, and nothing else has; and its
+// transactions have the root in its header. Where only the root is wrong, the node is asked again, and then the other
+// one; if no node has a block with the root, it is believed, and noted. What contracts moved is covered by no root:
+// there the node is believed.
 import {eachOf} from '../../base/each-of.ts'
 import {RetryableError} from '../../base/errors.ts'
 import {caip2} from '../../chains/registry.ts'
@@ -40,7 +42,10 @@ export class TronSource implements ChainSource {
   /** A block's time is that of its slot; each slot is later than the one before. */
   readonly blockTimes: BlockTimes = {medianOf: 1, marginMs: 60_000}
 
-  /** `noteUnproven` is called with each block that is believed although its transactions have not the root in its header. */
+  /**
+   * `noteUnproven` is called with each block that is believed although its transactions have not the root in its
+   * header.
+   */
   constructor(nodes: TronNodes, {chain}: TronSettings, noteUnproven: (block: BlockRef) => Promise<void>) {
     this.#nodes = nodes
     this.#noteUnproven = noteUnproven
@@ -119,8 +124,8 @@ export class TronSource implements ChainSource {
   }
 
   /**
-   * What both nodes, if there are two, say of a transaction that no block of ours holds: each is past its end, and has not solidified it. A node that is
-   * away proves nothing.
+   * What both nodes, if there are two, say of a transaction that no block of ours holds: each is past its end, and has
+   * not solidified it. A node that is away proves nothing.
    */
   readonly proveAbsent = async ({txid, lifetimeEnd}: Expired): Promise<object | string> => {
     const other = await otherNetwork(this.#nodes, networkOf)
@@ -163,7 +168,10 @@ export class TronSource implements ChainSource {
 
 const hasRoot = ({txTrieRoot: root, transactions}: Block) => txTrieRoot(transactions) === (root || emptyRoot)
 
-/** Nodes under load send an empty list for a block that has transactions, and one that changes its chain may send those of another block. */
+/**
+ * Nodes under load send an empty list for a block that has transactions, and one that changes its chain may send those
+ * of another block.
+ */
 function assertComplete({height, time, transactions}: Block, infos: Info[]): void {
   const known = new Set(infos.map(({txid}) => txid))
   const isOfBlock = infos.every(info => info.height === height && info.time === time)

@@ -1,6 +1,7 @@
-// The audit: the checks of the database (db/views/audit), the bytes of stored transactions, and a comparison of the ledger with the chains, a few
-// addresses at a time (compare.ts). Promises: it changes nothing but its own record. What could not be compared is reported as not compared,
-// neither right nor wrong. The database checks all see one moment, and wait for no node.
+// The audit: the checks of the database (db/views/audit), the bytes of stored transactions, and a comparison of the
+// ledger with the chains, a few addresses at a time (compare.ts). Promises: it changes nothing but its own record. What
+// could not be compared is reported as not compared, neither right nor wrong. The database checks all see one moment,
+// and wait for no node.
 import type pg from 'pg'
 import type {ChainSettings} from '../../chains/families.ts'
 import {type ChainCode, chain as chainOf} from '../../chains/registry.ts'
@@ -54,8 +55,8 @@ export interface Audit {
 export type OnCompared = (chain: ChainCode, done: number, total: number) => void
 
 /**
- * Audits, and stores the findings. `db` does nothing else meanwhile, and has no time limit for a query. With `onCompared`, every address is
- * compared with its chain now; without it, the worker's findings count.
+ * Audits, and stores the findings. `db` does nothing else meanwhile, and has no time limit for a query. With
+ * `onCompared`, every address is compared with its chain now; without it, the worker's findings count.
  */
 export async function audit(db: pg.Client, nodes: Nodes, onCompared?: OnCompared): Promise<Audit> {
   const {rows: runs} = await db.query<{run: string}>('select app.begin_audit() as run')

@@ -1,5 +1,5 @@
-// Every address that was handed out is compared with its chain, on a real node. Some of its blocks were never read here, so their payments are
-// missing in a real database.
+// Every address that was handed out is compared with its chain, on a real node. Some of its blocks were never read
+// here, so their payments are missing in a real database.
 import type pg from 'pg'
 import {encodeFunctionData, getAddress, numberToHex} from 'viem'
 import {afterAll, afterEach, beforeAll, describe, expect, test} from 'vitest'

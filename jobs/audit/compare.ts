@@ -1,7 +1,8 @@
-// Compares every address that was handed out with its chain, in batches: a missed payment may be at an address where nothing was ever seen.
-// Promises: at most one pass over all addresses a day. The node is busy for no more than a quarter of the time. Findings and progress are written
-// in one transaction (app.record_comparison), so after a crash a batch is simply repeated. Two workers at once find the same, and the position
-// moves once. A difference counts when two observations find it.
+// Compares every address that was handed out with its chain, in batches: a missed payment may be at an address where
+// nothing was ever seen. Promises: at most one pass over all addresses a day. The node is busy for no more than a
+// quarter of the time. Findings and progress are written in one transaction (app.record_comparison), so after a crash a
+// batch is simply repeated. Two workers at once find the same, and the position moves once. A difference counts when
+// two observations find it.
 import type pg from 'pg'
 import {RetryableError} from '../../base/errors.ts'
 import type {ChainSettings} from '../../chains/families.ts'
@@ -90,7 +91,8 @@ async function compareNext(db: pg.Client, settings: ChainSettings, asked: Asked,
   ])
 }
 
-// The chain is asked a moment after the ledger was read. A payment in between is no longer a difference at the second observation.
+// The chain is asked a moment after the ledger was read. A payment in between is no longer a difference at the second
+// observation.
 async function observeTwice(db: pg.Client, chain: string, asked: Asked, addresses: string[]): Promise<Observation> {
   const poll = async (some: string[]) => {
     const {rows} = await db.query<{why: string | null}>('select app.why_not_comparable($1) as why', [chain])
@@ -109,7 +111,10 @@ async function observeTwice(db: pg.Client, chain: string, asked: Asked, addresse
   }
 }
 
-/** For addresses where the ledger lacks something: a height at or below the missing block. There, the address was right or not handed out yet. */
+/**
+ * For addresses where the ledger lacks something: a height at or below the missing block. There, the address was right
+ * or not handed out yet.
+ */
 async function heightsBelow(
   asked: Asked,
   rows: Address[],

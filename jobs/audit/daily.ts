@@ -1,5 +1,6 @@
-// Runs the audit once a day, in the worker that comes first, and compares addresses with their chains in between. Promises: one worker at a time,
-// once a day over all workers and restarts (app.audit_is_due). A worker that ends does not wait for it. Findings become incidents.
+// Runs the audit once a day, in the worker that comes first, and compares addresses with their chains in between.
+// Promises: one worker at a time, once a day over all workers and restarts (app.audit_is_due). A worker that ends does
+// not wait for it. Findings become incidents.
 import type pg from 'pg'
 import type {Logger} from '../../base/log.ts'
 import {hasNode} from '../../chains/families.ts'

@@ -1,4 +1,5 @@
-// One observation of what some of our addresses hold on a chain, the same for every family. families.ts has each family's code.
+// One observation of what some of our addresses hold on a chain, the same for every family. families.ts has each
+// family's code.
 import type pg from 'pg'
 import type {CommonSettings} from '../../chains/chain-settings.ts'
 

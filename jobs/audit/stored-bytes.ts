@@ -1,4 +1,5 @@
-// Checks whether the id of each stored transaction is the hash of its bytes, which SQL cannot compute. One that custody reconcile found in a block has none.
+// Checks whether the id of each stored transaction is the hash of its bytes, which SQL cannot compute. One that custody
+// reconcile found in a block has none.
 import type pg from 'pg'
 import {formsOf} from '../../chains/families.ts'
 import {chain} from '../../chains/registry.ts'

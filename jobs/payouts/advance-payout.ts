@@ -1,9 +1,9 @@
-// Task advance_payout: takes a payout step by step until it has to wait. Once its payment has begun, send-transactions.ts carries it on,
-// and only what the indexers see ends it.
+// Task advance_payout: takes a payout step by step until it has to wait. Once its payment has begun,
+// send-transactions.ts carries it on, and only what the indexers see ends it.
 //
-// Safe to run twice, or concurrently: each step is one SQL function that takes the payout's row lock and does nothing in another status.
-// What is decided before a step (fees, which addresses to sweep) is decided again when the task runs again. Nothing here signs or
-// broadcasts. After a crash, the payout's row makes it due again.
+// Safe to run twice, or concurrently: each step is one SQL function that takes the payout's row lock and does nothing
+// in another status. What is decided before a step (fees, which addresses to sweep) is decided again when the task runs
+// again. Nothing here signs or broadcasts. After a crash, the payout's row makes it due again.
 import type {Task} from 'graphile-worker'
 import {z} from 'zod'
 import {type ReasonCode, reasonOf} from '../../base/reasons.ts'
@@ -25,7 +25,10 @@ import {
   whyHalted,
 } from './context.ts'
 
-/** How long a payment that custody refuses may hold up others, and how long it is tried if its own transaction is at fault. */
+/**
+ * How long a payment that custody refuses may hold up others, and how long it is tried if its own transaction is at
+ * fault.
+ */
 const heldUpMs = 30_000
 const blocked =
   'the chain does not let some of its deposits leave their addresses, and they are held back; another payout pays the rest'
@@ -130,7 +133,10 @@ async function pay(to: Context, payout: Payout, chain: PayoutChain): Promise<Out
   )
 }
 
-/** The nonce is taken; the payout waits for whatever its payment waits for. Its status is paying once the payment is signed and stored. */
+/**
+ * The nonce is taken; the payout waits for whatever its payment waits for. Its status is paying once the payment is
+ * signed and stored.
+ */
 function begun({reason, detail}: {reason: ReasonCode | null; detail: string | null}): Wait {
   const common = {reason, detail: detail ?? undefined, ms: retryMs.soon}
   if (reason === null) return common

@@ -1,6 +1,6 @@
-// Task allocate_deposits: writes which deposits belong to which payout, for claims and releases that were too large to do so at once. Safe to
-// run twice, or concurrently: one run at a time works on a (merchant, chain, token). Each batch is a transaction that records its progress.
-// The tick adds the task again until nothing is left.
+// Task allocate_deposits: writes which deposits belong to which payout, for claims and releases that were too large to
+// do so at once. Safe to run twice, or concurrently: one run at a time works on a (merchant, chain, token). Each batch
+// is a transaction that records its progress. The tick adds the task again until nothing is left.
 import type {Task} from 'graphile-worker'
 import type pg from 'pg'
 import {z} from 'zod'

@@ -1,5 +1,6 @@
-// Asks again, once a day, about addresses that a chain does not let a token leave, and unblocks those that it lets go. Part of the tick. Safe to run twice,
-// and beside another worker: each answer is written by one SQL function that may run again. What cannot be asked is asked again in five minutes.
+// Asks again, once a day, about addresses that a chain does not let a token leave, and unblocks those that it lets go.
+// Part of the tick. Safe to run twice, and beside another worker: each answer is written by one SQL function that may
+// run again. What cannot be asked is asked again in five minutes.
 import {type Context, retryable} from './context.ts'
 
 const dayMs = 86_400_000

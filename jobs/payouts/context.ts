@@ -1,6 +1,7 @@
-// What the payout tasks share, and the interface between this folder (the same for every chain) and a family's folder (evm/, bitcoin/): a
-// PayoutChain. A PayoutChain chooses what a payout pays with and plans the transactions. Scheduling, signing, storing, waiting and recovery
-// after a worker's death are the same for all chains. The tasks call the PayoutChain; it calls none of them.
+// What the payout tasks share, and the interface between this folder (the same for every chain) and a family's folder
+// (evm/, bitcoin/): a PayoutChain. A PayoutChain chooses what a payout pays with and plans the transactions.
+// Scheduling, signing, storing, waiting and recovery after a worker's death are the same for all chains. The tasks call
+// the PayoutChain; it calls none of them.
 import type pg from 'pg'
 import {RetryableError} from '../../base/errors.ts'
 import type {Logger} from '../../base/log.ts'
@@ -12,37 +13,55 @@ import type {OutgoingPayment} from './outgoing-payments.ts'
 
 /** `Needed` is the least that custody accepts in a replacement. */
 export interface PayoutChain<P extends PlannedAttempt = PlannedAttempt, Needed = unknown> {
-  /** Why the recipient of a payout cannot be paid, as far as that is known before there is a payment. Absent where every address can be paid. */
+  /**
+   * Why the recipient of a payout cannot be paid, as far as that is known before there is a payment. Absent where every
+   * address can be paid.
+   */
   unpayable?(payout: Payout): Promise<Wait | undefined>
-  /** The step of a payout in status sweeping that has no sweep under way: begins the sweeps that it needs, or takes it to swept. */
+  /**
+   * The step of a payout in status sweeping that has no sweep under way: begins the sweeps that it needs, or takes it
+   * to swept.
+   */
   sweep(to: Context, payout: Payout): Promise<Outcome>
-  /** Begins the payment of a swept payout that has none yet; undefined once it has begun. Absent where `sweep` begins both at once. */
+  /**
+   * Begins the payment of a swept payout that has none yet; undefined once it has begun. Absent where `sweep` begins
+   * both at once.
+   */
   beginPayment?(to: Context, payout: Payout): Promise<Wait | undefined>
-  /** The next attempts of those outgoing payments that can be made now; the others wait. Where attempts expire, none of them is being cancelled. */
+  /**
+   * The next attempts of those outgoing payments that can be made now; the others wait. Where attempts expire, none of
+   * them is being cancelled.
+   */
   plan(to: Context, outgoingPayments: OutgoingPayment[]): Promise<P[]>
   /** The intent that asks custody to sign the attempt. */
   intentOf(planned: P): object
   /** Custody's responses to such intents. */
   responses: Responses<Needed>
   /**
-   * The attempt with the least that custody accepts, after custody signed one that is not stored here; undefined if that costs too much. Absent where
-   * attempts expire: nothing is outbid.
+   * The attempt with the least that custody accepts, after custody signed one that is not stored here; undefined if
+   * that costs too much. Absent where attempts expire: nothing is outbid.
    */
   raise?(to: Context, planned: P, needed: Needed): Promise<P | undefined>
   /**
-   * Whether the newest attempt needs another one in its place. An operator's decision to replace it is not asked here. Absent where attempts expire: only
-   * one that is dead needs another.
+   * Whether the newest attempt needs another one in its place. An operator's decision to replace it is not asked here.
+   * Absent where attempts expire: only one that is dead needs another.
    */
   isStuck?(outgoingPayment: OutgoingPayment): boolean
   /** How long after a broadcast the same bytes are sent again, by their age. */
   resendAfterMs(ageMs: number): number
-  /** Broadcasts signed transactions. Returns the node's error for each, undefined if it took it; neither proves anything. */
+  /**
+   * Broadcasts signed transactions. Returns the node's error for each, undefined if it took it; neither proves
+   * anything.
+   */
   broadcast(raws: string[]): Promise<(string | undefined)[]>
-  /** Begins the next transaction of a return. Returns what prevents it, or undefined once it has begun. Absent where nothing is returned. */
+  /**
+   * Begins the next transaction of a return. Returns what prevents it, or undefined once it has begun. Absent where
+   * nothing is returned.
+   */
   beginReturn?(to: Context, step: ReturnStep): Promise<Wait | undefined>
   /**
-   * Why the chain does not let a token leave an address now; undefined if it does. `holds`: what the ledger has there, in base units. Throws
-   * RetryableError if that cannot be asked. Absent where nothing can refuse a sweep.
+   * Why the chain does not let a token leave an address now; undefined if it does. `holds`: what the ledger has there,
+   * in base units. Throws RetryableError if that cannot be asked. Absent where nothing can refuse a sweep.
    */
   refusal?(to: Context, of: {token: string; address: string; holds: bigint}): Promise<string | undefined>
   /** Begins sweeps that no payout needs, if the operator has set that. */
@@ -108,7 +127,10 @@ export interface Wait {
   reason: ReasonCode | null
   detail?: string
   ms: number
-  /** The payout fails with this code if it waits so long for the same reason; every other one does after PAYOUT_TIMEOUT_MS. */
+  /**
+   * The payout fails with this code if it waits so long for the same reason; every other one does after
+   * PAYOUT_TIMEOUT_MS.
+   */
   fails?: {as: FailureCode; afterMs: number}
 }
 
@@ -143,7 +165,10 @@ export const unreachable = (code: string, detail: string): {reason: 'node_unreac
 
 export const noNode = (code: string): string => `${code} has no node; set ${endpointOf(code)} for the jobs worker`
 
-/** The wait of a payout while one of its sweeps is not final. What that waits for is found where it is shown (app.why_payout_waits). */
+/**
+ * The wait of a payout while one of its sweeps is not final. What that waits for is found where it is shown
+ * (app.why_payout_waits).
+ */
 export async function untilSwept({pool}: Context, {id}: Payout): Promise<Wait | undefined> {
   const {rows} = await pool.query(
     `select from app.payout_sweep l join app.outgoing_payment s on s.id = l.outgoing_payment_id where l.payout_id = $1 and s.status <> 'final' limit 1`,

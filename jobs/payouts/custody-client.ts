@@ -1,6 +1,6 @@
-// Custody's client, over the unix socket in SLUICE_HOME. Promises: every response is checked against its schema; anything else ends in a
-// RetryableError within the timeout. The token is read again for each request, because custody makes a new one at each start. The same
-// request gives the same bytes.
+// Custody's client, over the unix socket in SLUICE_HOME. Promises: every response is checked against its schema;
+// anything else ends in a RetryableError within the timeout. The token is read again for each request, because custody
+// makes a new one at each start. The same request gives the same bytes.
 import {readFile} from 'node:fs/promises'
 import {Agent} from 'undici'
 import {z} from 'zod'
@@ -37,7 +37,10 @@ export interface Refusal<Needed> {
 /** Responses to the intents of a family. */
 export type Responses<Needed> = z.ZodType<{results: (Signed | Refusal<Needed>)[]}>
 
-/** A newer custody may have a code that this worker does not know. Everything else of its response counts; this payment waits. */
+/**
+ * A newer custody may have a code that this worker does not know. Everything else of its response counts; this payment
+ * waits.
+ */
 const Refused = z.object({
   ok: z.literal(false),
   code: z.string().transform((code): RefusalCode | 'error' => refusalCodes.find(known => known === code) ?? 'error'),

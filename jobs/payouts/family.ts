@@ -1,4 +1,5 @@
-// What a family of chains provides for payouts, and for operators who move their own money: a folder here, and one line in families.ts.
+// What a family of chains provides for payouts, and for operators who move their own money: a folder here, and one line
+// in families.ts.
 import type pg from 'pg'
 import type {Logger} from '../../base/log.ts'
 import type {CommonSettings} from '../../chains/chain-settings.ts'
@@ -7,11 +8,14 @@ import type {PayoutChain} from './context.ts'
 export interface PayoutFamily<S extends CommonSettings> {
   /** For a chain that has a node. */
   open(settings: S, log: Logger): PayoutChain
-  /** Begins a withdrawal of the operator's own money, after the node was asked whether that can be paid; returns its id. Custody checks the whitelist again, and the limits. */
+  /**
+   * Begins a withdrawal of the operator's own money, after the node was asked whether that can be paid; returns its id.
+   * Custody checks the whitelist again, and the limits.
+   */
   beginWithdrawal(db: pg.Client, settings: S, withdrawal: Withdrawal): Promise<string>
   /**
-   * Speeds up an unconfirmed incoming payment with a child transaction (CPFP). Custody checks again whose money it is, and that it is not
-   * final. Absent where no transaction can pay for another one.
+   * Speeds up an unconfirmed incoming payment with a child transaction (CPFP). Custody checks again whose money it is,
+   * and that it is not final. Absent where no transaction can pay for another one.
    */
   beginCpfp?(db: pg.Client, settings: S, of: {txid: string; feeRate: number}): Promise<Cpfp>
 }

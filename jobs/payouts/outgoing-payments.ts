@@ -44,7 +44,9 @@ export interface OutgoingPayment {
   isContested: boolean
   /** The chain has moved long enough since its newest attempt was stored, and none is in a block. */
   isOverdue: boolean
-  /** Where nonces exclude: a lower nonce of the fee payer is in no block yet, so this one cannot be mined at any fee. */
+  /**
+   * Where nonces exclude: a lower nonce of the fee payer is in no block yet, so this one cannot be mined at any fee.
+   */
   isBehind: boolean
   /** An operator wants its newest attempt replaced. */
   isToReplace: boolean
@@ -61,8 +63,8 @@ interface Row extends Omit<OutgoingPayment, 'amount' | 'maxFee' | 'holding' | 'n
   newest: (Omit<Attempt, 'amount'> & {amount: string}) | null
 }
 
-// While a chain or its indexer stands still, nothing is overdue: a replacement would change nothing. (offset 0: else the
-// planner may compute the view over all payments that ever were.)
+// While a chain or its indexer stands still, nothing is overdue: a replacement would change nothing. (offset 0: else
+// the planner may compute the view over all payments that ever were.)
 const due = `
   select s.id, s.kind, s.chain, s.token, s.amount, s.source, s.recipient, s.fee_payer as "feePayer", s.nonce, s.first_input as "firstInput", s.payout_id as "payoutId", s.cancelling,
     s.max_fee as "maxFee", coalesce(r.amount, h.amount, 0) as holding, s.status = 'final' as "isFinal",
@@ -106,7 +108,10 @@ export async function dueOutgoingPayments(
   }))
 }
 
-/** The lowest unsigned nonce of each fee payer, except those of `outgoingPayments` themselves. Custody signs no nonce above it. */
+/**
+ * The lowest unsigned nonce of each fee payer, except those of `outgoingPayments` themselves. Custody signs no nonce
+ * above it.
+ */
 export async function lowestUnsigned(
   {pool}: {pool: pg.Pool},
   outgoingPayments: OutgoingPayment[],

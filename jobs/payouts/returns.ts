@@ -1,8 +1,8 @@
-// Carries out the returns that an operator decided (sluice unattributed return): begins each of the two transactions of a return when it is
-// due. Their outcome is recorded like that of any outgoing payment. Part of the tick.
+// Carries out the returns that an operator decided (sluice unattributed return): begins each of the two transactions of
+// a return when it is due. Their outcome is recorded like that of any outgoing payment. Part of the tick.
 //
-// Safe to run twice, and beside another worker: if two begin the same transaction, one does. A return that cannot begin records why, and is
-// tried again at the next tick.
+// Safe to run twice, and beside another worker: if two begin the same transaction, one does. A return that cannot begin
+// records why, and is tried again at the next tick.
 import {failureOf, inWords} from '../../db/client/failure.ts'
 import {
   type Context,

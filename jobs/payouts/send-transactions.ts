@@ -1,9 +1,10 @@
-// Task send_transactions: has custody sign the outgoing payments that are due on a chain, stores the bytes, and broadcasts them until they are
-// in a block.
+// Task send_transactions: has custody sign the outgoing payments that are due on a chain, stores the bytes, and
+// broadcasts them until they are in a block.
 //
-// Safe to run twice, or concurrently (an advisory lock keeps that rare): an outgoing payment's nonce is in a committed row before custody is
-// asked. Custody returns the same bytes for a repeated intent. Only stored bytes are broadcast, and only while they may be mined. app.store_signed takes
-// one attempt per number. A node may be given the same bytes any number of times. After a crash, the row makes the outgoing payment due again.
+// Safe to run twice, or concurrently (an advisory lock keeps that rare): an outgoing payment's nonce is in a committed
+// row before custody is asked. Custody returns the same bytes for a repeated intent. Only stored bytes are broadcast,
+// and only while they may be mined. app.store_signed takes one attempt per number. A node may be given the same bytes
+// any number of times. After a crash, the row makes the outgoing payment due again.
 import type {Task} from 'graphile-worker'
 import {z} from 'zod'
 import type {ReasonCode} from '../../base/reasons.ts'
@@ -75,7 +76,10 @@ async function pass(to: Context, code: string, due: OutgoingPayment[]): Promise<
   )
 }
 
-/** Ends cancelled payments that need no transaction for that: nothing that was signed can be mined, and no nonce is taken. Returns the others. */
+/**
+ * Ends cancelled payments that need no transaction for that: nothing that was signed can be mined, and no nonce is
+ * taken. Returns the others.
+ */
 async function withoutEnded({pool}: Context, outgoingPayments: OutgoingPayment[]): Promise<OutgoingPayment[]> {
   const ended = new Set<string>()
   for (const {id, newest, cancelling, nonce, isIncluded} of outgoingPayments) {
@@ -122,8 +126,8 @@ function needsAttempt(chain: PayoutChain, outgoingPayment: OutgoingPayment): boo
 }
 
 /**
- * What is broadcast again. Not what can never be mined. Not a payment that is being cancelled: its cancel follows, and an unseen payment should stay
- * unseen.
+ * What is broadcast again. Not what can never be mined. Not a payment that is being cancelled: its cancel follows, and
+ * an unseen payment should stay unseen.
  */
 function stillWanted({id, newest, cancelling, isFinal}: OutgoingPayment): Stored[] {
   if (!newest || newest.fate === 'dead' || (cancelling && newest.kind === 'effect' && !isFinal)) return []

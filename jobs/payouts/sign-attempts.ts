@@ -1,5 +1,5 @@
-// Has custody sign planned attempts and stores the results. Promises: only stored attempts are returned. If a response of custody was lost,
-// custody returns the same signature again, and it is stored then.
+// Has custody sign planned attempts and stores the results. Promises: only stored attempts are returned. If a response
+// of custody was lost, custody returns the same signature again, and it is stored then.
 import {type FailureCode, type RefusalCode, reasonOf} from '../../base/reasons.ts'
 import {step} from '../../base/step.ts'
 import {type Context, type PayoutChain, type PlannedAttempt, retryable, type Stored, type Wait} from './context.ts'
@@ -12,13 +12,21 @@ const bytesAtOnce = 140_000
 const unreachableRetryMs = 2000
 /** Long, because custody records each refusal. */
 const refusedRetryMs = 10_000
-/** A cancel is refused while fees are too high, or when custody signed something with its nonce that is not stored here. */
+/**
+ * A cancel is refused while fees are too high, or when custody signed something with its nonce that is not stored here.
+ */
 const cancelRetryMs = 3000
-/** For limits that end with the day (raising the fee budget wakes the payment), and for a journal that may lack signatures. */
+/**
+ * For limits that end with the day (raising the fee budget wakes the payment), and for a journal that may lack
+ * signatures.
+ */
 const slowRetryMs = 300_000
 const lateRetryMs = 1000
 
-/** The stored attempts by id of the outgoing payment. An outgoing payment whose attempt was not signed or not stored waits. */
+/**
+ * The stored attempts by id of the outgoing payment. An outgoing payment whose attempt was not signed or not stored
+ * waits.
+ */
 export async function signAndStore(
   to: Context,
   chain: PayoutChain,
@@ -131,7 +139,8 @@ export async function refused(
   const ms = isSlow ? slowRetryMs : kind === 'cancel' ? cancelRetryMs : refusedRetryMs
   await waitOutgoingPayment(to, outgoingPayment.id, {reason: code, detail: message, ms})
   if (outgoingPayment.cancelling || ends === 'by itself') return
-  // What custody refuses for good is given up: it holds up later nonces, or keeps outputs. (For a payout, advance-payout.ts decides.)
+  // What custody refuses for good is given up: it holds up later nonces, or keeps outputs. (For a payout,
+  // advance-payout.ts decides.)
   if (outgoingPayment.expires && (outgoingPayment.newest || code === 'transaction_expired')) {
     const {failsAs, afterMs} = endOf(to, code)
     await to.pool.query('select app.expire_payment($1, $2, $3, $4)', [outgoingPayment.id, failsAs, message, afterMs])
@@ -143,7 +152,10 @@ export async function refused(
   }
 }
 
-/** How a payment ends whose transactions have all expired, if custody signs no other. Only the whitelist may still change. */
+/**
+ * How a payment ends whose transactions have all expired, if custody signs no other. Only the whitelist may still
+ * change.
+ */
 function endOf(
   {payoutTimeoutMs}: Context,
   code: RefusalCode | 'error',

@@ -1,6 +1,7 @@
-// Keeps webhooks away from private networks (server-side request forgery). Promises: the checked addresses are exactly those that the connection
-// uses, so neither an unusual spelling nor a name that changes its addresses bypasses the check. If any address of a name is private, the name is
-// refused. A slow name takes one lookup, however many messages wait for it.
+// Keeps webhooks away from private networks (server-side request forgery). Promises: the checked addresses are exactly
+// those that the connection uses, so neither an unusual spelling nor a name that changes its addresses bypasses the
+// check. If any address of a name is private, the name is refused. A slow name takes one lookup, however many messages
+// wait for it.
 import {type LookupAddress, lookup} from 'node:dns'
 import type {LookupFunction} from 'node:net'
 import {buildConnector} from 'undici'

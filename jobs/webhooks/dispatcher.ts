@@ -1,6 +1,7 @@
-// Decides which endpoints this worker sends to. Promises: one worker at a time sends to an endpoint, the one that holds its advisory lock. A worker
-// that dies, or is cut from the database, loses the lock at once. No endpoint waits for another. One pass finds every due delivery: endpoints with
-// something due are locked, and their pumps woken; endpoints that are done are unlocked.
+// Decides which endpoints this worker sends to. Promises: one worker at a time sends to an endpoint, the one that holds
+// its advisory lock. A worker that dies, or is cut from the database, loses the lock at once. No endpoint waits for
+// another. One pass finds every due delivery: endpoints with something due are locked, and their pumps woken; endpoints
+// that are done are unlocked.
 import type pg from 'pg'
 import type {Logger} from '../../base/log.ts'
 import {inWords} from '../../db/client/failure.ts'
@@ -11,9 +12,9 @@ import type {Sender} from './send.ts'
 /** How long requests in flight may take when the worker stops. */
 const stopGraceMs = 2000
 
-// Endpoints with something due. It walks the index of pending deliveries from one endpoint to the next, so endpoints without deliveries cost nothing,
-// however many weeks (tables) of deliveries there are. (The inner LIMITs keep the planner on the indexes, however wrong its estimates are. OFFSET
-// keeps it from reading all endpoints.)
+// Endpoints with something due. It walks the index of pending deliveries from one endpoint to the next, so endpoints
+// without deliveries cost nothing, however many weeks (tables) of deliveries there are. (The inner LIMITs keep the
+// planner on the indexes, however wrong its estimates are. OFFSET keeps it from reading all endpoints.)
 export const due = `
   with recursive waiting as (
     (select d.endpoint_id from app.delivery d where d.status = 'pending' order by d.endpoint_id limit 1)
@@ -30,7 +31,9 @@ export const due = `
     order by d.next_attempt_at limit 1
   ) first_due
   where w.disabled_at is null and w.deleted_at is null`
-/** Of these endpoints ($1) those that are held already ($2), and those that nobody held and that this statement locks. */
+/**
+ * Of these endpoints ($1) those that are held already ($2), and those that nobody held and that this statement locks.
+ */
 const acquire = 'select id from unnest($1::uuid[]) as due (id) where id = any($2::uuid[]) or app.try_lock_endpoint(id)'
 const release = 'select app.unlock_endpoint(id) from unnest($1::uuid[]) as held (id)'
 
@@ -42,8 +45,8 @@ export interface Dispatcher {
 }
 
 /**
- * `locks` is the liveness connection. When it is lost, the process ends, so nothing is sent without the lock. It takes nothing that may last: a worker
- * that does not hear from the database on it for some seconds ends.
+ * `locks` is the liveness connection. When it is lost, the process ends, so nothing is sent without the lock. It takes
+ * nothing that may last: a worker that does not hear from the database on it for some seconds ends.
  */
 export function startDispatcher(to: {locks: pg.Client; pool: pg.Pool; sender: Sender; log: Logger}): Dispatcher {
   const pumps = new Map<string, Pump>()
@@ -55,8 +58,8 @@ export function startDispatcher(to: {locks: pg.Client; pool: pg.Pool; sender: Se
     for (const id of idle) pumps.delete(id)
     if (idle.length) await to.locks.query({name: 'release_endpoints', text: release, values: [idle]})
     if (isStopping) return
-    // After the release, because other workers saw these endpoints locked. Without a name, so that it is planned each time: a plan of the time when the
-    // tables were empty would read all of them, again and again.
+    // After the release, because other workers saw these endpoints locked. Without a name, so that it is planned each
+    // time: a plan of the time when the tables were empty would read all of them, again and again.
     const {rows} = await to.pool.query<{id: string}>(due)
     const values = [rows.map(({id}) => id), [...pumps.keys()]]
     const held = await to.locks.query<{id: string}>({name: 'acquire_endpoints', text: acquire, values})

@@ -1,5 +1,6 @@
-// Task fail_undeliverable: an endpoint was disabled or deleted, so its pending deliveries fail. Safe to run twice, or concurrently: it changes only
-// rows that are still pending, and skips rows that are locked. The tick does the same each minute.
+// Task fail_undeliverable: an endpoint was disabled or deleted, so its pending deliveries fail. Safe to run twice, or
+// concurrently: it changes only rows that are still pending, and skips rows that are locked. The tick does the same
+// each minute.
 import type {Task} from 'graphile-worker'
 import type pg from 'pg'
 

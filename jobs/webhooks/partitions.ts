@@ -1,5 +1,6 @@
-// Keeps deliveries for as long as the operator wants: creates the tables of future weeks and drops tables that are too old. Promises: one short
-// transaction for each table. If a table is locked, it stops, and the next run continues. Safe to run in several places.
+// Keeps deliveries for as long as the operator wants: creates the tables of future weeks and drops tables that are too
+// old. Promises: one short transaction for each table. If a table is locked, it stops, and the next run continues. Safe
+// to run in several places.
 import type pg from 'pg'
 import type {Logger} from '../../base/log.ts'
 

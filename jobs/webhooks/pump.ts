@@ -1,9 +1,11 @@
-// Sends what is due at one endpoint while this worker holds it. Promises: at most 50 requests are in flight. The delivery that is due first is
-// claimed first, and a batch is sent in order of sequence. Only events that have a sequence are sent. A hanging request takes one of the 50 places
-// and holds up nothing else. Results are stored in batches; a result that could not be stored waits in memory until it can be.
+// Sends what is due at one endpoint while this worker holds it. Promises: at most 50 requests are in flight. The
+// delivery that is due first is claimed first, and a batch is sent in order of sequence. Only events that have a
+// sequence are sent. A hanging request takes one of the 50 places and holds up nothing else. Results are stored in
+// batches; a result that could not be stored waits in memory until it can be.
 //
-// Safe to repeat: a delivery stays pending until its result is stored. After a crash, the next holder of the endpoint sends it again with the same
-// webhook-id. Two pumps of one endpoint at the same time (which the lock prevents) would send twice and count one attempt.
+// Safe to repeat: a delivery stays pending until its result is stored. After a crash, the next holder of the endpoint
+// sends it again with the same webhook-id. Two pumps of one endpoint at the same time (which the lock prevents) would
+// send twice and count one attempt.
 import type pg from 'pg'
 import type {Logger} from '../../base/log.ts'
 import {inWords} from '../../db/client/failure.ts'
@@ -13,7 +15,9 @@ import type {Outcome, Sender} from './send.ts'
 
 const inFlightMax = 50
 const batchMax = 200
-/** Claimed deliveries older than this are claimed again: the endpoint may have been changed, disabled or deleted since. */
+/**
+ * Claimed deliveries older than this are claimed again: the endpoint may have been changed, disabled or deleted since.
+ */
 const claimMaxAgeMs = 2000
 /** How long results wait for others while requests are in flight. */
 const lingerMs = 20

@@ -1,5 +1,5 @@
-// When a failed delivery is tried again. Promises: ten attempts over about 75 hours, never earlier than the schedule. A receiver that asks for more
-// time gets it.
+// When a failed delivery is tried again. Promises: ten attempts over about 75 hours, never earlier than the schedule. A
+// receiver that asks for more time gets it.
 
 const second = 1000
 const minute = 60 * second
@@ -11,7 +11,9 @@ const waitsMs = [5 * second, 5 * minute, 30 * minute, 2 * hour, 5 * hour, 10 * h
 const jitter = 0.1
 const retryAfterMaxMs = 24 * hour
 
-/** Milliseconds from the end of the attempt with this number (1 is the first) to the next; undefined after the last one. */
+/**
+ * Milliseconds from the end of the attempt with this number (1 is the first) to the next; undefined after the last one.
+ */
 export function waitAfterMs(attempt: number, retryAfterMs = 0, random = Math.random()): number | undefined {
   const wait = waitsMs[attempt - 1]
   if (wait === undefined) return undefined

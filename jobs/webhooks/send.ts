@@ -1,6 +1,7 @@
-// One HTTP exchange with a merchant's endpoint. Promises: the exchange and its connection end within 15 seconds, whatever the other side does. Only
-// a 2xx status is success, decided when the headers arrive. No redirect is followed. At most 16 kB of the response are read. Connections are kept
-// alive and shared between endpoints, but a hanging endpoint never keeps another from opening one.
+// One HTTP exchange with a merchant's endpoint. Promises: the exchange and its connection end within 15 seconds,
+// whatever the other side does. Only a 2xx status is success, decided when the headers arrive. No redirect is followed.
+// At most 16 kB of the response are read. Connections are kept alive and shared between endpoints, but a hanging
+// endpoint never keeps another from opening one.
 import {Agent} from 'undici'
 import packageJson from '../../package.json' with {type: 'json'}
 import {guardedConnector} from './address.ts'
@@ -43,7 +44,8 @@ export interface Sender {
 export function openSender({allowPrivate}: {allowPrivate: boolean}): Sender {
   const agent = new Agent({
     connect: guardedConnector({timeoutMs: connectTimeoutMs, allowPrivate}),
-    // The timer below limits the whole exchange. undici's own limits are on pauses, so a slowly dripping response would never end.
+    // The timer below limits the whole exchange. undici's own limits are on pauses, so a slowly dripping response would
+    // never end.
     headersTimeout: 0,
     bodyTimeout: 0,
   })

@@ -1,6 +1,6 @@
-// Gives committed events their sequence (app.sequence_events) and notifies every worker that deliveries may be due. Promises: when run() resolves,
-// every event that was committed before the call has its number, and its deliveries are announced. Several workers may do this at once; the
-// function lets one in at a time.
+// Gives committed events their sequence (app.sequence_events) and notifies every worker that deliveries may be due.
+// Promises: when run() resolves, every event that was committed before the call has its number, and its deliveries are
+// announced. Several workers may do this at once; the function lets one in at a time.
 import type pg from 'pg'
 import {coalesce} from '../coalesce.ts'
 

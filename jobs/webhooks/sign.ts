@@ -1,5 +1,5 @@
-// Signs webhooks as Standard Webhooks 1.0 defines. Promises: the `standardwebhooks` packages can verify the signatures, with the current secret and,
-// during a rotation, with the previous one.
+// Signs webhooks as Standard Webhooks 1.0 defines. Promises: the `standardwebhooks` packages can verify the signatures,
+// with the current secret and, during a rotation, with the previous one.
 import {createHmac, createSecretKey, type KeyObject} from 'node:crypto'
 
 // Importing a key costs five times as much as signing.
@@ -16,8 +16,9 @@ function keyOf(secret: string): KeyObject {
 }
 
 /**
- * The headers that identify and sign one message. `secrets` are whsec_<base64>, the current one first; each gives a signature.
- * `at` is the time of this attempt in milliseconds: receivers refuse a message whose timestamp is minutes off.
+ * The headers that identify and sign one message. `secrets` are whsec_<base64>, the current one first; each gives a
+ * signature. `at` is the time of this attempt in milliseconds: receivers refuse a message whose timestamp is minutes
+ * off.
  */
 export function signedHeaders(id: string, body: string, secrets: string[], at = Date.now()): Record<string, string> {
   const timestamp = String(Math.floor(at / 1000))

@@ -1,9 +1,10 @@
 // What the conformance suite needs of a chain. A new chain is done when it passes the suite. To add one:
-//     1. write its driver: a ChainUnderTest on its real local chain, with a proxy in front of its node that can misbehave (evm/driver.ts and
-//           bitcoin/driver.ts are two);
+//     1. write its driver: a ChainUnderTest on its real local chain, with a proxy in front of its node that can
+//        misbehave (evm/driver.ts and bitcoin/driver.ts are two);
 //   2. name the driver in families.ts.
-// The suite starts the chain's real indexer (indexers/main.ts) against real Postgres, and knows nothing else of the chain. A driver holds
-// the truth: it reads its node, never the indexer's source. Nothing in it happens automatically: blocks come on request.
+// The suite starts the chain's real indexer (indexers/main.ts) against real Postgres, and knows nothing else of the
+// chain. A driver holds the truth: it reads its node, never the indexer's source. Nothing in it happens automatically:
+// blocks come on request.
 import type {ChainCode} from '../../chains/registry.ts'
 import type {BlockRef} from '../../indexers/cursor.ts'
 
@@ -13,7 +14,10 @@ export interface ChainUnderTest {
   code: ChainCode
   /** Whether deposits are seen before they are mined. */
   showsUnconfirmed: boolean
-  /** Another chain of the suite is followed by the same code, from another source. What no source can change is tested there. */
+  /**
+   * Another chain of the suite is followed by the same code, from another source. What no source can change is tested
+   * there.
+   */
   isSecondSource?: boolean
   /** A new chain, whose newest final block is `finalDepth` (an even number) below the head. */
   start(finalDepth: number): Promise<LocalChain>
@@ -29,7 +33,10 @@ export interface Output {
 export interface Payment {
   txid: string
   raw: string
-  /** On some chains, one for each recipient. `index` is the output index of our rows; `token` is the paid token, if it is not the native coin. */
+  /**
+   * On some chains, one for each recipient. `index` is the output index of our rows; `token` is the paid token, if it
+   * is not the native coin.
+   */
   outputs: (Output & {index: number; token?: string})[]
 }
 
@@ -42,7 +49,9 @@ export interface LocalChain {
   source: Source
   /** A new address that was never paid, in display form. */
   newAddress(): string
-  /** Signs one transaction in an asset of its choice, without sending it. Either it or the one it replaces can be mined. */
+  /**
+   * Signs one transaction in an asset of its choice, without sending it. Either it or the one it replaces can be mined.
+   */
   sign(outputs: Output[], insteadOf?: Payment): Promise<Payment>
   /** Sends it to the mempool, from which the next block takes it. */
   send(payment: Payment): Promise<void>
@@ -51,8 +60,8 @@ export interface LocalChain {
   /** Mines this many blocks. The first takes the whole mempool. Resolves to the head. */
   mine(blocks?: number): Promise<BlockRef>
   /**
-   * Replaces the newest `depth` blocks by as many others. They hold only `again`: payments by the index of their block, 0 being the
-   * lowest. Other payments are gone, from the mempool too, and so are those that conflict with `again`.
+   * Replaces the newest `depth` blocks by as many others. They hold only `again`: payments by the index of their block,
+   * 0 being the lowest. Other payments are gone, from the mempool too, and so are those that conflict with `again`.
    */
   reorg(depth: number, again?: Record<number, Payment[]>): Promise<BlockRef>
   head(): Promise<BlockRef>

@@ -1,5 +1,5 @@
-// Type-checks variants of a tree like tsc, and prints the errors of each. Stdin has the variants. It reads their common files only once, which is
-// faster than several runs of tsc: node test/conformance/compile.ts FOLDER <variants.json
+// Type-checks variants of a tree like tsc, and prints the errors of each. Stdin has the variants. It reads their common
+// files only once, which is faster than several runs of tsc: node test/conformance/compile.ts FOLDER <variants.json
 import {readFileSync} from 'node:fs'
 import path from 'node:path'
 import ts from 'typescript'

@@ -1,4 +1,5 @@
-// What every chain's indexer must do, on all chains in parallel, since most of the time is waiting. Run one chain by name: -t bitcoin
+// What every chain's indexer must do, on all chains in parallel, since most of the time is waiting. Run one chain by
+// name: -t bitcoin
 import {families} from './families.ts'
 import {conformance} from './suite.ts'
 

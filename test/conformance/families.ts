@@ -1,5 +1,5 @@
-// The chains of the conformance suite: for each family the chains that test it, with each way to read them. A family of the registry
-// that is missing here does not compile.
+// The chains of the conformance suite: for each family the chains that test it, with each way to read them. A family of
+// the registry that is missing here does not compile.
 import type {Family} from '../../chains/registry.ts'
 import {hasBitcoind} from '../support/bitcoin/node.ts'
 import {bitcoin} from './bitcoin/driver.ts'

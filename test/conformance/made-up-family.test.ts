@@ -1,6 +1,7 @@
-// A family of chains is a plug-in. A copy of this tree gets an unknown family (test/made-up-family: a fake chain, and the folders of a family). Its
-// name and a chain are added to the registry, and a line to each list of families. With all lines, the copy compiles, keeps the import rules, and
-// passes the conformance suite. Without the lines it does not compile, and the compiler names each list.
+// A family of chains is a plug-in. A copy of this tree gets an unknown family (test/made-up-family: a fake chain, and
+// the folders of a family). Its name and a chain are added to the registry, and a line to each list of families. With
+// all lines, the copy compiles, keeps the import rules, and passes the conformance suite. Without the lines it does not
+// compile, and the compiler names each list.
 import {execFile} from 'node:child_process'
 import {readFileSync, rmSync} from 'node:fs'
 import path from 'node:path'

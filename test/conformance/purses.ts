@@ -1,4 +1,5 @@
-// The money of payments: each payment has its own purse, so that each can be mined without the others. Two payments of one purse exclude each other.
+// The money of payments: each payment has its own purse, so that each can be mined without the others. Two payments of
+// one purse exclude each other.
 import type {Payment} from './chain.ts'
 
 export class Purses {

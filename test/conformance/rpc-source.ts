@@ -1,5 +1,5 @@
-// The source of a chain that is read from its node by JSON-RPC: a proxy in front of the node. It has the faults that are the same on every
-// chain; the chain's driver adds the rest.
+// The source of a chain that is read from its node by JSON-RPC: a proxy in front of the node. It has the faults that
+// are the same on every chain; the chain's driver adds the rest.
 import {type Behaviour, faults, type RpcProxy} from '../support/rpc-proxy.ts'
 import type {Fault, Source} from './chain.ts'
 

@@ -1,5 +1,5 @@
-// The first start of a chain. Earlier payments to addresses that were handed out are found. If they cannot be found, the chain does not start until
-// an operator accepts the gap.
+// The first start of a chain. Earlier payments to addresses that were handed out are found. If they cannot be found,
+// the chain does not start until an operator accepts the gap.
 import {test} from 'vitest'
 import {until} from '../support/until.ts'
 import type {ChainUnderTest} from './chain.ts'

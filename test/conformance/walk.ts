@@ -1,6 +1,7 @@
-// The random walk: payments, blocks, reorganisations of every kind, wrong sources, crashes of the indexer and lost connections, in an order that a
-// seed chooses. At quiet points, and at the end, the database must equal the chain. SEED is the first seed, SEEDS the number of seeds. The name of a
-// test says what to set to repeat its walk. The error of a failed test lists its steps.
+// The random walk: payments, blocks, reorganisations of every kind, wrong sources, crashes of the indexer and lost
+// connections, in an order that a seed chooses. At quiet points, and at the end, the database must equal the chain.
+// SEED is the first seed, SEEDS the number of seeds. The name of a test says what to set to repeat its walk. The error
+// of a failed test lists its steps.
 import {Random} from '../torture/random.ts'
 import {faults, type Payment} from './chain.ts'
 import {finalDepth, type World} from './world.ts'
@@ -162,7 +163,10 @@ class Walker {
     return payment
   }
 
-  /** Down to the final block at most. Each payment of the replaced blocks stays at its height, moves, is replaced by another, or is gone. */
+  /**
+   * Down to the final block at most. Each payment of the replaced blocks stays at its height, moves, is replaced by
+   * another, or is gone.
+   */
   async #reorg(): Promise<void> {
     const {height} = await this.#world.chain.head()
     const depth = this.#random.between(1, finalDepth)

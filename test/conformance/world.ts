@@ -1,6 +1,6 @@
-// The parts of a conformance test: a chain, a database, the chain's indexer as a process, and a ledger of everything that was
-// signed. Promises: `settled` resolves only when the database equals the chain, and each change of a deposit was notified
-// exactly once since it resolved the last time.
+// The parts of a conformance test: a chain, a database, the chain's indexer as a process, and a ledger of everything
+// that was signed. Promises: `settled` resolves only when the database equals the chain, and each change of a deposit
+// was notified exactly once since it resolved the last time.
 import type {TestContext} from 'vitest'
 import {chain as registered} from '../../chains/registry.ts'
 import {readSettings} from '../../chains/settings.ts'
@@ -16,7 +16,10 @@ import type {ChainUnderTest, LocalChain, Output, Payment, Place} from './chain.t
 export const finalDepth = 6
 
 const settleTimeoutMs = 120_000
-/** How long an unconfirmed deposit may be missing before it counts as gone. Tests do not wait for it: they move the clock. */
+/**
+ * How long an unconfirmed deposit may be missing before it counts as gone. Tests do not wait for it: they move the
+ * clock.
+ */
 const graceMs = 30_000
 
 export interface WorldOptions {
@@ -221,7 +224,10 @@ export class World {
     for (const signed of this.#signed.values()) signed.losses = 0
   }
 
-  /** Lets the time pass after which a missing unconfirmed deposit counts as gone. Deposits that a double spend excludes need no wait. */
+  /**
+   * Lets the time pass after which a missing unconfirmed deposit counts as gone. Deposits that a double spend excludes
+   * need no wait.
+   */
   async #moveClock(): Promise<void> {
     if (!this.under.showsUnconfirmed) return
     const all = [...this.#signed.values()]

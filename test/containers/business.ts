@@ -103,7 +103,10 @@ export class Business {
     }
   }
 
-  /** Waits until this many payouts are there and ended: each paid by one transaction, all together every deposit once, and each told by a signed webhook. */
+  /**
+   * Waits until this many payouts are there and ended: each paid by one transaction, all together every deposit once,
+   * and each told by a signed webhook.
+   */
   async isRight(count: number): Promise<void> {
     const payouts = await until(
       async () => {

@@ -1,4 +1,5 @@
-// docker-compose.yml on a real engine, with the local chains of docker-compose.local.yml, on stand-ins for the images that it names (base-images).
+// docker-compose.yml on a real engine, with the local chains of docker-compose.local.yml, on stand-ins for the images
+// that it names (base-images).
 import {lookup} from 'node:dns/promises'
 import {afterAll, beforeAll, expect, test} from 'vitest'
 import {z} from 'zod'

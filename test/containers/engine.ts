@@ -1,4 +1,5 @@
-// A Docker engine of its own, for tests: nothing of this machine's containers is seen or touched. It needs root, and the folder that install-engine made.
+// A Docker engine of its own, for tests: nothing of this machine's containers is seen or touched. It needs root, and
+// the folder that install-engine made.
 import {type ChildProcess, execFile, spawn} from 'node:child_process'
 import {once} from 'node:events'
 import {createWriteStream, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync} from 'node:fs'

@@ -1,4 +1,5 @@
-// npm run containers: what containers.test.ts leaves out, because it takes long. Each test has an installation of its own.
+// npm run containers: what containers.test.ts leaves out, because it takes long. Each test has an installation of its
+// own.
 import {execFileSync} from 'node:child_process'
 import {cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync} from 'node:fs'
 import {get} from 'node:https'

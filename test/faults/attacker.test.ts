@@ -1,7 +1,8 @@
-// An attacker with the full database rights of the API, of the worker and of both processes of the dashboard, and custody's token; and then one who
-// writes rows as the owner of the database. Runs on a real database, with the real custody process and its socket. Promises: every refusal has the right
-// code and is recorded. In the end every journal entry pays an address on its merchant's whitelist, or our treasury,
-// and no merchant was paid more than its addresses received.
+// An attacker with the full database rights of the API, of the worker and of both processes of the dashboard, and
+// custody's token; and then one who writes rows as the owner of the database. Runs on a real database, with the real
+// custody process and its socket. Promises: every refusal has the right code and is recorded. In the end every journal
+// entry pays an address on its merchant's whitelist, or our treasury, and no merchant was paid more than its addresses
+// received.
 import {randomBytes, randomUUID} from 'node:crypto'
 import {once} from 'node:events'
 import type {Store} from '@subsquid/typeorm-store'

@@ -1,4 +1,5 @@
-// The audit that a worker runs automatically: a worker process on a real database and a real node, which starts its audit at once.
+// The audit that a worker runs automatically: a worker process on a real database and a real node, which starts its
+// audit at once.
 import {type ChildProcess, fork} from 'node:child_process'
 import {once} from 'node:events'
 import {numberToHex} from 'viem'

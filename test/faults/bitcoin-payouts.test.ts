@@ -1,5 +1,5 @@
-// Payouts on Bitcoin, with all processes and a real node: the inputs, the amounts that arrive, and the effects of reorganisations, mempool
-// changes and the operator's decisions.
+// Payouts on Bitcoin, with all processes and a real node: the inputs, the amounts that arrive, and the effects of
+// reorganisations, mempool changes and the operator's decisions.
 import type {ChildProcess} from 'node:child_process'
 import {pino} from 'pino'
 import {afterAll, afterEach, beforeAll, describe, expect, test} from 'vitest'

@@ -1,6 +1,7 @@
-// A whole service on a cluster of three servers that fails over, under load, through every fault of test/support/cluster-faults.ts; in each, a process
-// stands at a step of a payout and goes on when another server is the primary. Nothing that was acknowledged is lost, nothing is there twice, nobody is
-// told that an old primary has stored something, and no answer is 500. Needs CLUSTER_BIN: the folder that test/install-cluster fills.
+// A whole service on a cluster of three servers that fails over, under load, through every fault of
+// test/support/cluster-faults.ts; in each, a process stands at a step of a payout and goes on when another server is
+// the primary. Nothing that was acknowledged is lost, nothing is there twice, nobody is told that an old primary has
+// stored something, and no answer is 500. Needs CLUSTER_BIN: the folder that test/install-cluster fills.
 import {afterAll, beforeAll, describe, expect, test} from 'vitest'
 import {Cluster, clusterPrograms, query} from '../support/cluster.ts'
 import {type FaultName, faults} from '../support/cluster-faults.ts'

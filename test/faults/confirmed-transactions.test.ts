@@ -1,6 +1,7 @@
-// Our own transactions on a real chain, read by the real indexer. Each is seen with its effect and its cost, through reorganisations, and is
-// posted once when it is final. An unknown one stops the chain's payouts. Transfers to the treasury belong to the operator, once. The test
-// replaces the worker and custody: it signs with keys that the node knows, and stores the rows that they would store.
+// Our own transactions on a real chain, read by the real indexer. Each is seen with its effect and its cost, through
+// reorganisations, and is posted once when it is final. An unknown one stops the chain's payouts. Transfers to the
+// treasury belong to the operator, once. The test replaces the worker and custody: it signs with keys that the node
+// knows, and stores the rows that they would store.
 import {encodeFunctionData, type Hex, keccak256} from 'viem'
 import {afterAll, afterEach, beforeAll, expect, test} from 'vitest'
 import {accounts} from '../../devnet/evm/constants.ts'
@@ -68,7 +69,10 @@ interface Call {
   data?: Hex
 }
 
-/** Signs a transaction of an outgoing payment and stores it, in custody's journal and as an attempt, before broadcasting it. */
+/**
+ * Signs a transaction of an outgoing payment and stores it, in custody's journal and as an attempt, before broadcasting
+ * it.
+ */
 async function sign(
   outgoingPayment: string,
   account: typeof treasury,

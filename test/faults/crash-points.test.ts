@@ -1,5 +1,6 @@
-// A worker, or custody, is killed between any two steps of a payout. What it leaves behind is right, and the next process pays each
-// merchant once. All payouts sweep first, so that each reaches every step of its chain. ROUNDS=100 kills at each step a hundred times.
+// A worker, or custody, is killed between any two steps of a payout. What it leaves behind is right, and the next
+// process pays each merchant once. All payouts sweep first, so that each reaches every step of its chain. ROUNDS=100
+// kills at each step a hundred times.
 import type {ChildProcess} from 'node:child_process'
 import {once} from 'node:events'
 import {afterAll, beforeAll, describe, expect, test} from 'vitest'
@@ -54,7 +55,8 @@ interface Field {
 
 async function onEthereum(): Promise<Field> {
   const world = await EvmWorld.open(budget)
-  // Alternates both ways of sweeping: by the address itself, and relayed by the treasury, for a token of 6 decimals and one of 18.
+  // Alternates both ways of sweeping: by the address itself, and relayed by the treasury, for a token of 6 decimals and
+  // one of 18.
   const kinds = [
     {token: 'USDC', amounts: [10n * usdc, 20n * usdc]},
     {token: 'ETH', amounts: [ether]},

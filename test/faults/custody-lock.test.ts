@@ -1,5 +1,6 @@
-// Custody is stopped between judging and the journal's commit, while it holds locks; or somebody else holds the row that it wants. Nobody waits for
-// ever, nothing is signed for a payment that has ended, and the worker goes on by itself. custody/lock.test.ts has what each intent does.
+// Custody is stopped between judging and the journal's commit, while it holds locks; or somebody else holds the row
+// that it wants. Nobody waits for ever, nothing is signed for a payment that has ended, and the worker goes on by
+// itself. custody/lock.test.ts has what each intent does.
 import {once} from 'node:events'
 import {readFileSync} from 'node:fs'
 import path from 'node:path'
@@ -43,8 +44,8 @@ describe('custody stopped between judging and the commit', () => {
   })
 
   /**
-   * Stops custody after it has judged this intent, and ends the payment. Custody goes on once the end has gone through, and dies without a
-   * signature. Resolves once another custody runs.
+   * Stops custody after it has judged this intent, and ends the payment. Custody goes on once the end has gone through,
+   * and dies without a signature. Resolves once another custody runs.
    */
   async function stopWhile(intent: object, end: () => Promise<unknown>, meanwhile: () => Promise<unknown>) {
     await world.filled() // so that the next transaction of custody is ours

@@ -1,5 +1,6 @@
-// Custody's machine is lost, and custody starts on another one: with a copy of its journal file, or with the seed alone. The database, a cluster, has lost
-// nothing. Payouts go on, each is paid once, and how long custody needs is printed.
+// Custody's machine is lost, and custody starts on another one: with a copy of its journal file, or with the seed
+// alone. The database, a cluster, has lost nothing. Payouts go on, each is paid once, and how long custody needs is
+// printed.
 import {rmSync} from 'node:fs'
 import path from 'node:path'
 import {afterEach, expect, test} from 'vitest'

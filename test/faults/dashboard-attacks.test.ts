@@ -1,4 +1,5 @@
-// Attacks on the dashboard by HTTP: forms of other sites, others' ids, and requests that no browser of ours sends, on every route.
+// Attacks on the dashboard by HTTP: forms of other sites, others' ids, and requests that no browser of ours sends, on
+// every route.
 import {request as ask, type IncomingMessage} from 'node:http'
 import {afterAll, beforeAll, expect, test} from 'vitest'
 import {changesOf, fill, filled, form, routesOf, stateOf, things} from '../support/dashboard-routes.ts'

@@ -1,5 +1,5 @@
-// Attacks on the people who use the dashboard, in a real browser: forms and frames of other sites, planted sessions, and markup in every field that a
-// merchant, a payer or an endpoint's response can fill.
+// Attacks on the people who use the dashboard, in a real browser: forms and frames of other sites, planted sessions,
+// and markup in every field that a merchant, a payer or an endpoint's response can fill.
 import {createServer, type Server} from 'node:http'
 import type {AddressInfo} from 'node:net'
 import type {Browser} from 'playwright-core'

@@ -1,5 +1,6 @@
-// Every page of the dashboard in a real browser, with much data: nothing overflows or sticks out of its card, at five widths; axe finds nothing, at three
-// of them and in two schemes; the browser has no complaint. The pages are asked of the servers, so that a new one is looked at, too.
+// Every page of the dashboard in a real browser, with much data: nothing overflows or sticks out of its card, at five
+// widths; axe finds nothing, at three of them and in two schemes; the browser has no complaint. The pages are asked of
+// the servers, so that a new one is looked at, too.
 import {readFileSync} from 'node:fs'
 import type {Browser, Page} from 'playwright-core'
 import {afterAll, afterEach, beforeAll, describe, expect, test} from 'vitest'

@@ -1,4 +1,5 @@
-// What merchants do in the dashboard, in a real browser: keys, payout addresses, payouts, webhooks; and pages that stay right while they are open.
+// What merchants do in the dashboard, in a real browser: keys, payout addresses, payouts, webhooks; and pages that stay
+// right while they are open.
 import type {Browser, Page, Route} from 'playwright-core'
 import {afterAll, afterEach, beforeAll, beforeEach, describe, expect, test} from 'vitest'
 import {eventTypes} from '../../base/event-types.ts'

@@ -1,4 +1,5 @@
-// People in a real browser: from an invitation to the first money, second factors, passkeys, without a mouse and without JavaScript.
+// People in a real browser: from an invitation to the first money, second factors, passkeys, without a mouse and
+// without JavaScript.
 import type {Browser, Page} from 'playwright-core'
 import {afterAll, afterEach, beforeAll, describe, expect, test} from 'vitest'
 import {codeAt} from '../../dashboard/auth/totp.ts'

@@ -1,6 +1,7 @@
-// Every process of the service while its database dies, freezes, or takes no writes: each notices, waits without crashing, and works again once the database is
-// back (`npm run bench failover` measures how soon). Meanwhile the API answers 503 with Retry-After, the dashboard shows a page that says so, and an outage is
-// logged once. Real processes, as the supervisor starts them, on a Postgres of their own.
+// Every process of the service while its database dies, freezes, or takes no writes: each notices, waits without
+// crashing, and works again once the database is back (`npm run bench failover` measures how soon). Meanwhile the API
+// answers 503 with Retry-After, the dashboard shows a page that says so, and an outage is logged once. Real processes,
+// as the supervisor starts them, on a Postgres of their own.
 import {randomBytes} from 'node:crypto'
 import {mkdirSync, readFileSync} from 'node:fs'
 import path from 'node:path'
@@ -123,7 +124,10 @@ const createUser = (ref = crypto.randomUUID()) =>
 /** The status of a page, for which both processes of the dashboard ask the database. */
 const pageStatus = async () => (await person.get('/')).status
 
-/** The API hands out an address, custody makes the next one, the worker runs a job, and the indexer has its lock: all within this time. */
+/**
+ * The API hands out an address, custody makes the next one, the worker runs a job, and the indexer has its lock: all
+ * within this time.
+ */
 async function allWork(timeoutMs: number): Promise<void> {
   const began = performance.now()
   const within = (what: string, condition: () => Promise<unknown>) =>
@@ -172,8 +176,8 @@ async function allWait(before: Record<string, number>, timeoutMs: number): Promi
 }
 
 /**
- * One line for the begin and one for the end, in every process, and no line for what failed meanwhile, but for one of graphile-worker.
- * That the chain has no node here, the indexer says now and then.
+ * One line for the begin and one for the end, in every process, and no line for what failed meanwhile, but for one of
+ * graphile-worker. That the chain has no node here, the indexer says now and then.
  */
 async function expectLoggedOnce(before: Record<string, number>): Promise<void> {
   for (const name of names) {

@@ -1,5 +1,5 @@
-// Every way in which value reaches an address, on a real node, read by real indexers with both tracers: the credited amounts equal
-// those of the chain, to the last wei.
+// Every way in which value reaches an address, on a real node, read by real indexers with both tracers: the credited
+// amounts equal those of the chain, to the last wei.
 import {afterAll, beforeAll, expect, test} from 'vitest'
 import {type TestDatabase, testDatabase} from '../support/database.ts'
 import {Anvil} from '../support/evm/anvil.ts'
@@ -14,8 +14,8 @@ let indexers: Indexer[] = []
 beforeAll(async () => {
   ;[db, anvil] = await Promise.all([testDatabase(), Anvil.start()])
   merchantId = await makeMerchant(db)
-  // The same chain twice: as ETH by debug_traceBlockByHash over a websocket, and as POLYGON, where USDC is not supported, by trace_block
-  // over HTTP.
+  // The same chain twice: as ETH by debug_traceBlockByHash over a websocket, and as POLYGON, where USDC is not
+  // supported, by trace_block over HTTP.
   indexers = [
     Indexer.start({db, rpcUrl: anvil.wsUrl, settings: {USDC_CONTRACT: anvil.usdc, TRACES: 'debug'}}),
     Indexer.start({db, rpcUrl: anvil.httpUrl, chain: 'POLYGON', settings: {TRACES: 'trace'}}),

@@ -1,5 +1,5 @@
-// A logical copy of the database, as in docs/operations/backup.md: pg_dump, pg_dumpall, pg_restore and psql of version 18, onto another
-// server. They must be on the PATH or in PG_CLIENT_BIN; otherwise the test is skipped.
+// A logical copy of the database, as in docs/operations/backup.md: pg_dump, pg_dumpall, pg_restore and psql of version
+// 18, onto another server. They must be on the PATH or in PG_CLIENT_BIN; otherwise the test is skipped.
 import {execFile, execFileSync} from 'node:child_process'
 import {chmodSync, mkdtempSync, rmSync} from 'node:fs'
 import {tmpdir} from 'node:os'

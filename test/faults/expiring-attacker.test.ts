@@ -1,6 +1,7 @@
-// An attacker with the full database rights of the worker and of the API, and custody's token, on the chains whose transactions expire; and then one who
-// writes rows as the owner of the database. The chain, its indexer and custody are real; there is no worker but the attacker. Promises: at most one
-// transaction of a payment can be mined at any time, whatever is asked; each pays an address on its merchant's whitelist, or our treasury, in the chain's coin.
+// An attacker with the full database rights of the worker and of the API, and custody's token, on the chains whose
+// transactions expire; and then one who writes rows as the owner of the database. The chain, its indexer and custody
+// are real; there is no worker but the attacker. Promises: at most one transaction of a payment can be mined at any
+// time, whatever is asked; each pays an address on its merchant's whitelist, or our treasury, in the chain's coin.
 import {randomUUID} from 'node:crypto'
 import pg from 'pg'
 import {afterAll, afterEach, beforeAll, describe, expect, test} from 'vitest'
@@ -372,7 +373,8 @@ describe.each([
     ])
       await expect(indexer.query(sql)).rejects.toMatchObject({code: '42501'})
 
-    // It links blocks of the future (far above those that the real indexer writes now), and says that the last of them is final.
+    // It links blocks of the future (far above those that the real indexer writes now), and says that the last of them
+    // is final.
     await world.moveClock(-1) // now it is that of the machine
     await indexer.query('begin')
     await indexer.query(

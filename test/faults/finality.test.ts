@@ -1,4 +1,5 @@
-// What makes a block final, and what happens when the chain forks below what the store can undo, or below the final block.
+// What makes a block final, and what happens when the chain forks below what the store can undo, or below the final
+// block.
 import {describe, test} from 'vitest'
 import {IndexedEvm} from '../support/evm/indexed-world.ts'
 import type {Behaviour, Call} from '../support/rpc-proxy.ts'

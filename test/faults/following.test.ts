@@ -1,5 +1,6 @@
-// A whole service whose node is away at its first start: how that is reported, and that nothing is lost. Also a chain that is
-// configured later, with addresses that were in use for a while. (test/conformance/start.ts tests each kind of chain.)
+// A whole service whose node is away at its first start: how that is reported, and that nothing is lost. Also a chain
+// that is configured later, with addresses that were in use for a while. (test/conformance/start.ts tests each kind of
+// chain.)
 import {execFile} from 'node:child_process'
 import {promisify} from 'node:util'
 import {expect, test} from 'vitest'

@@ -1,5 +1,6 @@
-// The database is an older copy, and custody's journal is lost: all that is left are the words of the seed. What was signed since the copy was made is only
-// on the chains. Everything starts at once, in the worst order: custody and the worker before the indexer. Nobody is paid twice, on any chain.
+// The database is an older copy, and custody's journal is lost: all that is left are the words of the seed. What was
+// signed since the copy was made is only on the chains. Everything starts at once, in the worst order: custody and the
+// worker before the indexer. Nobody is paid twice, on any chain.
 import {execFile} from 'node:child_process'
 import {rmSync} from 'node:fs'
 import path from 'node:path'

@@ -1,5 +1,6 @@
-// docs/operations/from-the-words.md, step by step, with the commands of that page and real processes: the machine is lost, and what is left are the 24 words
-// on paper and an older copy of the database. Every command that is used is on the page.
+// docs/operations/from-the-words.md, step by step, with the commands of that page and real processes: the machine is
+// lost, and what is left are the 24 words on paper and an older copy of the database. Every command that is used is on
+// the page.
 import {readFileSync, renameSync, rmSync, writeFileSync} from 'node:fs'
 import path from 'node:path'
 import {afterAll, beforeAll, expect, test} from 'vitest'

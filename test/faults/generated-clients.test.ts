@@ -1,5 +1,5 @@
-// Clients that others' tools generate from /openapi.json: they compile in strict mode, and carry a merchant through the whole API: user, endpoint,
-// webhook, deposit, balance, payout and payment request.
+// Clients that others' tools generate from /openapi.json: they compile in strict mode, and carry a merchant through the
+// whole API: user, endpoint, webhook, deposit, balance, payout and payment request.
 import {spawnSync} from 'node:child_process'
 import {mkdtempSync, rmSync, writeFileSync} from 'node:fs'
 import path from 'node:path'
@@ -42,7 +42,8 @@ interface Done {
   cancelled: string
 }
 
-// The same steps with each client, as a merchant's developer would write them. The types of the replies come from the generated code alone.
+// The same steps with each client, as a merchant's developer would write them. The types of the replies come from the
+// generated code alone.
 const flows = {
   'openapi-typescript': `
 import createClient from 'openapi-fetch'

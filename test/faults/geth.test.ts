@@ -1,4 +1,5 @@
-// The whole service on a real geth, under the rules of the main network, and under those of its next fork: deposits, kills, reorganisations, payouts.
+// The whole service on a real geth, under the rules of the main network, and under those of its next fork: deposits,
+// kills, reorganisations, payouts.
 import {afterEach, describe, expect, test} from 'vitest'
 import {checkNode} from '../conformance/node/run.ts'
 import {Geth, hasGeth, rules} from '../support/evm/geth.ts'

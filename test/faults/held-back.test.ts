@@ -1,5 +1,6 @@
-// What is not worth a sweep holds up no payout, on a chain of each family, by real processes: small payments are in no payout, one of a stranger keeps
-// nobody from being paid, and what has reached the minimum is paid, swept from its address.
+// What is not worth a sweep holds up no payout, on a chain of each family, by real processes: small payments are in no
+// payout, one of a stranger keeps nobody from being paid, and what has reached the minimum is paid, swept from its
+// address.
 import {afterEach, describe, expect, test} from 'vitest'
 import {BitcoinWorld, btc} from '../support/bitcoin/world.ts'
 import {assertBooks} from '../support/books.ts'
@@ -13,7 +14,9 @@ type OpenWorld = World & {close(): Promise<void>}
 interface Field {
   world: OpenWorld
   token: string
-  /** The minimum, an amount that is worth a sweep, and one that is not; of three of these two together are the minimum. */
+  /**
+   * The minimum, an amount that is worth a sweep, and one that is not; of three of these two together are the minimum.
+   */
   amounts: {least: bigint; large: bigint; small: bigint}
   open(amounts: bigint[]): Promise<Shop>
   pay(address: string, amount: bigint): Promise<unknown>

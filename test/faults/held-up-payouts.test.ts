@@ -1,4 +1,5 @@
-// What a merchant's wallet, which may be a contract, can do to the payouts of everybody else once its payment has a nonce.
+// What a merchant's wallet, which may be a contract, can do to the payouts of everybody else once its payment has a
+// nonce.
 import {afterAll, afterEach, beforeAll, expect, test} from 'vitest'
 import {EvmWorld, ether, type Shop} from '../support/evm/world.ts'
 import {faults} from '../support/rpc-proxy.ts'

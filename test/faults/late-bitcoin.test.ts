@@ -1,5 +1,5 @@
-// A payment request in bitcoin whose payment offers so little that no block takes it for long, on a real node with its indexer and workers: the price of an
-// order is no free option.
+// A payment request in bitcoin whose payment offers so little that no block takes it for long, on a real node with its
+// indexer and workers: the price of an order is no free option.
 import {afterAll, beforeAll, expect, test} from 'vitest'
 import {BitcoinWorld} from '../support/bitcoin/world.ts'
 import {assertBooks} from '../support/books.ts'

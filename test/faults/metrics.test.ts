@@ -28,7 +28,8 @@ test('blocks, transfers and reorganisations of a chain are counted as they are w
   await anvil.send({to: user.address, value: 5n})
   await mined()
   const {height} = await anvil.block()
-  // Heights from 1 on: START_HEIGHT. The counts include what was committed, and rewritten rows only after a reorganisation.
+  // Heights from 1 on: START_HEIGHT. The counts include what was committed, and rewritten rows only after a
+  // reorganisation.
   await until(async () => (await read('blocks_total')) === height, {
     timeoutMs: 10_000,
     what: 'each block to be counted',

@@ -1,5 +1,6 @@
-// A node that misbehaves, over HTTP and over a websocket. Whatever it returns, indexed data is on the chain, and nothing is
-// final that the chain does not call final. Once the node behaves well, nothing is missing and no event was sent twice.
+// A node that misbehaves, over HTTP and over a websocket. Whatever it returns, indexed data is on the chain, and
+// nothing is final that the chain does not call final. Once the node behaves well, nothing is missing and no event was
+// sent twice.
 import {describe, type ExpectStatic, test} from 'vitest'
 import {IndexedEvm} from '../support/evm/indexed-world.ts'
 import {type Behaviour, type Block, type Call, faults, type Receipt} from '../support/rpc-proxy.ts'

@@ -1,5 +1,5 @@
-// Payment requests from the POST to the payout, in a whole service on local chains whose processes are killed meanwhile.
-// The status of each matches the chain, and custody moves their money like any other.
+// Payment requests from the POST to the payout, in a whole service on local chains whose processes are killed
+// meanwhile. The status of each matches the chain, and custody moves their money like any other.
 import {execFile} from 'node:child_process'
 import {promisify} from 'node:util'
 import pg from 'pg'

@@ -1,5 +1,5 @@
-// Payouts on a real chain, by real processes: a requested payout arrives once, exactly, whatever the chain, the node, custody and the
-// workers do meanwhile. After each test the books are right.
+// Payouts on a real chain, by real processes: a requested payout arrives once, exactly, whatever the chain, the node,
+// custody and the workers do meanwhile. After each test the books are right.
 import type {ChildProcess} from 'node:child_process'
 import {afterAll, afterEach, beforeAll, expect, test} from 'vitest'
 import {Client, makeKey, startApi} from '../support/api.ts'

@@ -1,10 +1,13 @@
-// Indexers that die, and connections that break, at the worst moments: one indexer writes at a time, and nothing is lost or notified twice.
+// Indexers that die, and connections that break, at the worst moments: one indexer writes at a time, and nothing is
+// lost or notified twice.
 import {describe, test} from 'vitest'
 import {IndexedEvm} from '../support/evm/indexed-world.ts'
 import {Indexer} from '../support/indexer.ts'
 import {until} from '../support/until.ts'
 
-/** The pid of the server process with the indexer's open write transaction; it waits at COMMIT for the lock of `held`. */
+/**
+ * The pid of the server process with the indexer's open write transaction; it waits at COMMIT for the lock of `held`.
+ */
 const writing = ({db}: IndexedEvm) =>
   until(
     async () => {

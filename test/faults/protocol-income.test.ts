@@ -1,5 +1,5 @@
-// Block fees and validator withdrawals to addresses of ours: a real indexer sees them at the head and while it catches up, stores them
-// uncredited, and the books equal the chain.
+// Block fees and validator withdrawals to addresses of ours: a real indexer sees them at the head and while it catches
+// up, stores them uncredited, and the books equal the chain.
 import {numberToHex} from 'viem'
 import {expect, test} from 'vitest'
 import {orderedTrieRoot} from '../../indexers/evm/trie.ts'
@@ -17,7 +17,10 @@ interface Paid {
   gwei: bigint
 }
 
-/** Anvil makes no withdrawals. The proxy adds them to blocks for the indexer, with their root, and the test adds the money to the addresses. */
+/**
+ * Anvil makes no withdrawals. The proxy adds them to blocks for the indexer, with their root, and the test adds the
+ * money to the addresses.
+ */
 class Withdrawals {
   readonly #world: IndexedEvm
   readonly #blocks = new Map<string, {withdrawals: object[]; withdrawalsRoot: string}>()
@@ -44,7 +47,8 @@ class Withdrawals {
       return {...hex, address: address.toLowerCase(), amount: numberToHex(amount)}
     })
     const root = orderedTrieRoot(encodedWithdrawals({withdrawals}))
-    // The hash of a block is known only when it is there, and then the indexer may have read it: so the block is held back until then.
+    // The hash of a block is known only when it is there, and then the indexer may have read it: so the block is held
+    // back until then.
     const behave = this.#world.node.behave!
     let release = () => {}
     const mined = new Promise<void>(resolve => (release = resolve))

@@ -1,5 +1,5 @@
-// A node that refuses what the indexer asks, in the words of real nodes (chains/evm/node-errors.ts). The chain waits, says why, and goes on by itself when
-// the cause is gone. The process never ends for it.
+// A node that refuses what the indexer asks, in the words of real nodes (chains/evm/node-errors.ts). The chain waits,
+// says why, and goes on by itself when the cause is gone. The process never ends for it.
 import {describe, type ExpectStatic, test} from 'vitest'
 import {IndexedEvm} from '../support/evm/indexed-world.ts'
 import {type Behaviour, type Block, faults} from '../support/rpc-proxy.ts'

@@ -1,4 +1,5 @@
-// A chain with deposits, sweeps and payouts is read again while it is in use: events, API data and books stay the same to the byte.
+// A chain with deposits, sweeps and payouts is read again while it is in use: events, API data and books stay the same
+// to the byte.
 import pg from 'pg'
 import {afterAll, beforeAll, describe, expect, test} from 'vitest'
 import {factsOf, readSettings} from '../../chains/settings.ts'

@@ -1,5 +1,5 @@
-// The API reads from a streaming replica that pauses, stops and comes back, on real servers. While the replica is paused, rows that the test writes
-// directly are on the primary only. So each read shows which server it came from.
+// The API reads from a streaming replica that pauses, stops and comes back, on real servers. While the replica is
+// paused, rows that the test writes directly are on the primary only. So each read shows which server it came from.
 import {randomBytes} from 'node:crypto'
 import pg from 'pg'
 import {afterAll, beforeAll, beforeEach, expect, test} from 'vitest'

@@ -1,5 +1,5 @@
-// The database is lost, and an older copy replaces it: a real backup of a whole service, and everything that happened since. The payouts are
-// in a token that only the service's settings name.
+// The database is lost, and an older copy replaces it: a real backup of a whole service, and everything that happened
+// since. The payouts are in a token that only the service's settings name.
 import {readFileSync} from 'node:fs'
 import path from 'node:path'
 import pg from 'pg'

@@ -1,5 +1,5 @@
-// How a role without rights on tables can affect the whole server: by taking connections, changing its own limits, or sending notifications. These
-// tests use separate servers, because roles and connections belong to the whole server.
+// How a role without rights on tables can affect the whole server: by taking connections, changing its own limits, or
+// sending notifications. These tests use separate servers, because roles and connections belong to the whole server.
 import {chmodSync, mkdtempSync, rmSync} from 'node:fs'
 import {tmpdir} from 'node:os'
 import path from 'node:path'

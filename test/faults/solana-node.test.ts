@@ -1,5 +1,5 @@
-// Deposits on Solana while the node lags in a third of its answers, leaves out a quarter of the slots and hides blocks: without a fork none is ever reorged,
-// and with forks each ends as the chain has it.
+// Deposits on Solana while the node lags in a third of its answers, leaves out a quarter of the slots and hides blocks:
+// without a fork none is ever reorged, and with forks each ends as the chain has it.
 import {afterEach, expect, test} from 'vitest'
 import {newAddress} from '../../devnet/solana/client.ts'
 import {faucetKey} from '../../devnet/solana/constants.ts'

@@ -1,5 +1,6 @@
-// Payouts on Solana, by real processes: a requested payout arrives once, exactly, whatever the chain, the node and the workers do meanwhile. After each test
-// the books are right. What is common to chains whose transactions expire is tested with the made-up family.
+// Payouts on Solana, by real processes: a requested payout arrives once, exactly, whatever the chain, the node and the
+// workers do meanwhile. After each test the books are right. What is common to chains whose transactions expire is
+// tested with the made-up family.
 import type {ChildProcess} from 'node:child_process'
 import {afterAll, afterEach, beforeAll, expect, test} from 'vitest'
 import {settingsFrom} from '../../chains/settings.ts'

@@ -1,5 +1,5 @@
-// The operator's own money on Solana, by real processes: a treasury without an account, one that would hold less than the rent, withdrawals, returns of what
-// is credited to nobody, and sweeps without a payout.
+// The operator's own money on Solana, by real processes: a treasury without an account, one that would hold less than
+// the rent, withdrawals, returns of what is credited to nobody, and sweeps without a payout.
 import pg from 'pg'
 import {afterAll, afterEach, beforeAll, expect, test} from 'vitest'
 import {settingsFrom} from '../../chains/settings.ts'

@@ -1,5 +1,6 @@
-// npm start while the database of DATABASE_URL is away, or dies meanwhile: it waits, says so once, and then works. One that refuses us ends it with the
-// reason. A real Postgres, and a real service on it without custody, which would need a seed.
+// npm start while the database of DATABASE_URL is away, or dies meanwhile: it waits, says so once, and then works. One
+// that refuses us ends it with the reason. A real Postgres, and a real service on it without custody, which would need
+// a seed.
 import {readFileSync} from 'node:fs'
 import path from 'node:path'
 import pg from 'pg'

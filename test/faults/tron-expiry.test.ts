@@ -1,5 +1,6 @@
-// Payments on Tron that no block takes in time, by real processes: each is signed again once it can never pay, and arrives once. After each test the books are
-// right. What is common to chains whose transactions expire is tested with the made-up family.
+// Payments on Tron that no block takes in time, by real processes: each is signed again once it can never pay, and
+// arrives once. After each test the books are right. What is common to chains whose transactions expire is tested with
+// the made-up family.
 import {setTimeout as sleep} from 'node:timers/promises'
 import {afterAll, afterEach, beforeAll, expect, test} from 'vitest'
 import {parseTransaction} from '../../chains/tron/transaction.ts'

@@ -1,5 +1,6 @@
-// Payouts on Tron, by real processes: a requested payout arrives once, exactly, whatever the chain, the node and the workers do meanwhile. After each test
-// the books are right. No transaction expires here: tron-expiry.test.ts has those.
+// Payouts on Tron, by real processes: a requested payout arrives once, exactly, whatever the chain, the node and the
+// workers do meanwhile. After each test the books are right. No transaction expires here: tron-expiry.test.ts has
+// those.
 import type {ChildProcess} from 'node:child_process'
 import {afterAll, afterEach, beforeAll, expect, test} from 'vitest'
 import {settingsFrom} from '../../chains/settings.ts'

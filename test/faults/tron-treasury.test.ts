@@ -1,4 +1,5 @@
-// The operator's own money on Tron, by real processes: an empty treasury, withdrawals, returns of what is credited to nobody, and sweeps without a payout.
+// The operator's own money on Tron, by real processes: an empty treasury, withdrawals, returns of what is credited to
+// nobody, and sweeps without a payout.
 import pg from 'pg'
 import {afterAll, afterEach, beforeAll, expect, test} from 'vitest'
 import {settingsFrom} from '../../chains/settings.ts'

@@ -1,5 +1,6 @@
-// Unattributed deposits on a real chain, with real processes and the command line. A credited one is paid out like any deposit; a returned
-// one arrives exactly where the operator said, even if processes die; and a merchant keeps its money on the same address.
+// Unattributed deposits on a real chain, with real processes and the command line. A credited one is paid out like any
+// deposit; a returned one arrives exactly where the operator said, even if processes die; and a merchant keeps its
+// money on the same address.
 import {randomBytes} from 'node:crypto'
 import {once} from 'node:events'
 import {getAddress} from 'viem'

@@ -1,5 +1,6 @@
-// An upgrade while the service works: a database restored from a dump of the baseline is migrated to this version and then to a made-up next
-// version, while an API gets requests, a worker sends webhooks, an analyst reads and an indexer writes blocks.
+// An upgrade while the service works: a database restored from a dump of the baseline is migrated to this version and
+// then to a made-up next version, while an API gets requests, a worker sends webhooks, an analyst reads and an indexer
+// writes blocks.
 import {mkdirSync, readFileSync, rmSync, writeFileSync} from 'node:fs'
 import pg from 'pg'
 import {expect, test} from 'vitest'
@@ -19,8 +20,9 @@ import {until} from '../support/until.ts'
 import {startReceiver} from '../support/webhooks.ts'
 
 /**
- * The next version, as a folder like db/, with one change of every kind that the previous version must not notice. Its processes would
- * call app.set_destination in place of app.set_payout_address, which still exists for those of this version.
+ * The next version, as a folder like db/, with one change of every kind that the previous version must not notice. Its
+ * processes would call app.set_destination in place of app.set_payout_address, which still exists for those of this
+ * version.
  */
 function makeNextVersion(): URL {
   const folder = copySchema()

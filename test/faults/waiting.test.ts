@@ -1,5 +1,6 @@
-// Each reason for which a payout waits, made to happen with real processes on real local chains: what its merchant and the operator are shown, and that it
-// goes on by itself once the cause is gone. (What only rows can show is in db/waiting.test.ts.)
+// Each reason for which a payout waits, made to happen with real processes on real local chains: what its merchant and
+// the operator are shown, and that it goes on by itself once the cause is gone. (What only rows can show is in
+// db/waiting.test.ts.)
 import type {ChildProcess} from 'node:child_process'
 import {randomUUID} from 'node:crypto'
 import {afterAll, beforeAll, describe, expect, test} from 'vitest'

@@ -1,5 +1,6 @@
-// npm run mutations [LIST ...] [-- --only PATTERN]: takes each rule of the lists (all, or those named: rules/) out of a copy of the code, in turn, and runs the
-// tests that guard it. Writes which test failed to results/LIST.md; ends with 1 if no test noticed that a rule was missing. Two run at a time.
+// npm run mutations [LIST ...] [-- --only PATTERN]: takes each rule of the lists (all, or those named: rules/) out of a
+// copy of the code, in turn, and runs the tests that guard it. Writes which test failed to results/LIST.md; ends with 1
+// if no test noticed that a rule was missing. Two run at a time.
 import {spawn} from 'node:child_process'
 import {once} from 'node:events'
 import {cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync} from 'node:fs'
@@ -78,7 +79,10 @@ async function failuresOf(tests: string[], copy: string): Promise<string[]> {
 const none = '**none**'
 const cell = (text: string) => text.replaceAll('|', '\\|').replaceAll('\n', ' ')
 
-/** The result of a list, in Markdown: its rules in order, of which those that were not run now keep their rows of before. */
+/**
+ * The result of a list, in Markdown: its rules in order, of which those that were not run now keep their rows of
+ * before.
+ */
 function page(list: string, mutations: Mutation[], outcomes: Outcome[], before: string): string {
   const known = new Map(before.split('\n').map(row => [row.split(' | ').slice(0, 2).join(' | '), row]))
   const rows = mutations.map(({rule, file}) => {

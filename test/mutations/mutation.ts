@@ -1,4 +1,5 @@
-// A rule that keeps money safe, and the change to the code that takes it out. The tests must notice: npm run mutations makes each change in a copy.
+// A rule that keeps money safe, and the change to the code that takes it out. The tests must notice: npm run mutations
+// makes each change in a copy.
 import path from 'node:path'
 
 export const root = path.resolve(import.meta.dirname, '../..')

@@ -1,5 +1,5 @@
-// The API on a real socket, and its clients. Promises: each response that passes through a client is checked against the OpenAPI
-// document: the status is documented, and the body has exactly the documented fields.
+// The API on a real socket, and its clients. Promises: each response that passes through a client is checked against
+// the OpenAPI document: the status is documented, and the body has exactly the documented fields.
 import {randomBytes} from 'node:crypto'
 import type {AddressInfo} from 'node:net'
 import {getAddress} from 'viem'

@@ -1,5 +1,5 @@
-// Writes chain rows like an indexer's store, with the indexer's role: one transaction deletes the rows of the blocks that
-// left, inserts those of the new blocks, and updates the store's status row last. For tests that need no node.
+// Writes chain rows like an indexer's store, with the indexer's role: one transaction deletes the rows of the blocks
+// that left, inserts those of the new blocks, and updates the store's status row last. For tests that need no node.
 import {createHash} from 'node:crypto'
 import pg from 'pg'
 import type {TransferKind} from '../../indexers/block.ts'
@@ -71,7 +71,10 @@ export class ChainWriter {
     return this.blocks.at(-1)!
   }
 
-  /** One transaction: the newest `drop` blocks leave, and each list of transfers becomes a block. Rows that stay may be written again. */
+  /**
+   * One transaction: the newest `drop` blocks leave, and each list of transfers becomes a block. Rows that stay may be
+   * written again.
+   */
   async write({
     drop = 0,
     add = [],

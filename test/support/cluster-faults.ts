@@ -43,7 +43,8 @@ export const faults = {
     }
     const next = await until(promoted, {timeoutMs: 60_000, what: 'a new primary', intervalMs: 50})
     cluster.killNode(next)
-    // It and the one after it may both have begun a timeline of the same number: then Patroni does not notice that they differ.
+    // It and the one after it may both have begun a timeline of the same number: then Patroni does not notice that they
+    // differ.
     return () => cluster.remakeNode(next)
   },
 } satisfies Record<string, Fault>

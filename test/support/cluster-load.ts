@@ -1,5 +1,6 @@
-// A whole service on a cluster, under load: clients make users, pay them, and request payouts, without a pause. Promises: every acknowledged answer is
-// recorded, and verify() compares each of them with the database and the chain at the end.
+// A whole service on a cluster, under load: clients make users, pay them, and request payouts, without a pause.
+// Promises: every acknowledged answer is recorded, and verify() compares each of them with the database and the chain
+// at the end.
 import {execFile} from 'node:child_process'
 import {randomBytes} from 'node:crypto'
 import {chmodSync, mkdtempSync, rmSync, writeFileSync} from 'node:fs'
@@ -142,7 +143,10 @@ export class ClusterLoad {
     this.#merchants.push({id, key: secret, wallet})
   }
 
-  /** Repeats a request until it is neither 5xx nor lost. Resolves to the body of a success, or undefined after a refusal. */
+  /**
+   * Repeats a request until it is neither 5xx nor lost. Resolves to the body of a success, or undefined after a
+   * refusal.
+   */
   async #call(
     merchant: Merchant,
     target: string,
@@ -239,7 +243,9 @@ export class ClusterLoad {
     return () => kill(pid, 'SIGCONT')
   }
 
-  /** The longest time without an acknowledged user since then, in seconds; Infinity until there was one after a pause. */
+  /**
+   * The longest time without an acknowledged user since then, in seconds; Infinity until there was one after a pause.
+   */
   longestPauseSince(began: number): number {
     const times = [began, ...this.acknowledged.filter(at => at >= began)]
     return Math.max(...times.map((at, n) => ((times[n + 1] ?? performance.now()) - at) / 1000))
@@ -261,7 +267,10 @@ export class ClusterLoad {
     })
   }
 
-  /** Ends the load, waits until everything is over, and compares it with what was acknowledged. Resolves to what is wrong, in words. */
+  /**
+   * Ends the load, waits until everything is over, and compares it with what was acknowledged. Resolves to what is
+   * wrong, in words.
+   */
   async verify(): Promise<string[]> {
     this.#over.abort()
     await Promise.all(this.#lanes)
@@ -352,7 +361,10 @@ export class ClusterLoad {
     }
   }
 
-  /** Does what waits for the service. An error says what everything else did meanwhile: nobody can tell what stood still from a limit that passed. */
+  /**
+   * Does what waits for the service. An error says what everything else did meanwhile: nobody can tell what stood still
+   * from a limit that passed.
+   */
   async explained(work: () => Promise<void>): Promise<void> {
     try {
       await work()

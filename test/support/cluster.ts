@@ -1,6 +1,7 @@
-// A cluster of three PostgreSQL servers that fails over, on this machine: etcd, Patroni with the settings of docker/cluster, and HAProxy. Every machine of a
-// real cluster is an address of the loopback here, with the usual ports. Whatever goes from or to a node passes through links that can be cut.
-// CLUSTER_BIN names the folder that test/install-cluster has filled. Linux only.
+// A cluster of three PostgreSQL servers that fails over, on this machine: etcd, Patroni with the settings of
+// docker/cluster, and HAProxy. Every machine of a real cluster is an address of the loopback here, with the usual
+// ports. Whatever goes from or to a node passes through links that can be cut. CLUSTER_BIN names the folder that
+// test/install-cluster has filled. Linux only.
 import {spawn} from 'node:child_process'
 import {randomBytes} from 'node:crypto'
 import {
@@ -142,7 +143,10 @@ export class Cluster {
     return undefined
   }
 
-  /** Waits until writes work, and each standby may take the primary's place: Patroni promotes none that it has not confirmed before. */
+  /**
+   * Waits until writes work, and each standby may take the primary's place: Patroni promotes none that it has not
+   * confirmed before.
+   */
   async healthy(): Promise<void> {
     const role = this.#options.quorum === false ? 'replica' : 'quorum_standby'
     const isHealthy = async () => {
@@ -239,7 +243,10 @@ export class Cluster {
     })
   }
 
-  /** Starts a node, and once it runs, has Patroni copy the primary's data to it, as patronictl reinit does. Resolves when it runs on the copy. */
+  /**
+   * Starts a node, and once it runs, has Patroni copy the primary's data to it, as patronictl reinit does. Resolves
+   * when it runs on the copy.
+   */
   async remakeNode(name: string): Promise<void> {
     const runningSince = async () => {
       const {state, postmaster_start_time: since} = Running.parse(

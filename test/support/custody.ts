@@ -1,4 +1,5 @@
-// Custody as a process, as the supervisor starts it, and a client of its socket. Promises: each start waits until the socket responds.
+// Custody as a process, as the supervisor starts it, and a client of its socket. Promises: each start waits until the
+// socket responds.
 import {type ChildProcess, fork} from 'node:child_process'
 import {once} from 'node:events'
 import {readFileSync} from 'node:fs'

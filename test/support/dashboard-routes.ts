@@ -1,4 +1,5 @@
-// The routes of the dashboard, asked of its servers, so that a test that goes through all of them meets a new one, too; and what to fill them with.
+// The routes of the dashboard, asked of its servers, so that a test that goes through all of them meets a new one, too;
+// and what to fill them with.
 import {randomUUID} from 'node:crypto'
 import type {FastifyInstance} from 'fastify'
 import type {Person, Site} from './dashboard-site.ts'

@@ -1,5 +1,5 @@
-// The dashboard as people meet it: both of its processes and the API, on real sockets and one real database; people with a second factor; and browsers
-// in which they are signed in, of which every complaint and every request is kept.
+// The dashboard as people meet it: both of its processes and the API, on real sockets and one real database; people
+// with a second factor; and browsers in which they are signed in, of which every complaint and every request is kept.
 import {randomBytes} from 'node:crypto'
 import {mkdtempSync, rmSync} from 'node:fs'
 import type {AddressInfo} from 'node:net'
@@ -182,7 +182,10 @@ export class Site {
 
 type Stop = () => Promise<void>
 
-/** What the jobs worker does with events: numbers them, and posts them to endpoints. A payout takes its steps only when a test says so. */
+/**
+ * What the jobs worker does with events: numbers them, and posts them to endpoints. A payout takes its steps only when
+ * a test says so.
+ */
 async function startEvents(db: TestDatabase): Promise<Stop> {
   const log = logger('jobs')
   log.level = 'fatal'

@@ -1,4 +1,5 @@
-// People of the dashboard for tests, made as the owner of the database: signing in is tested with real requests elsewhere (dashboard/auth).
+// People of the dashboard for tests, made as the owner of the database: signing in is tested with real requests
+// elsewhere (dashboard/auth).
 import {randomBytes} from 'node:crypto'
 import type {TestDatabase} from './database.ts'
 

@@ -59,7 +59,10 @@ async function newDatabase(template?: string): Promise<TestDatabase> {
   }
 }
 
-/** Connections that are being closed may take a moment longer: ended by force, they would be errors that nobody expects any more. */
+/**
+ * Connections that are being closed may take a moment longer: ended by force, they would be errors that nobody expects
+ * any more.
+ */
 export async function dropDatabase(serverUrl: string, name: string): Promise<void> {
   const inUse = 'select from pg_stat_activity where datname = $1'
   await onServer(serverUrl, async client => {

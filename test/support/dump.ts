@@ -1,5 +1,5 @@
-// A copy of a database, and the way back to it, as when a dump is restored: all rows come back in one transaction. Nothing else may use the database
-// meanwhile.
+// A copy of a database, and the way back to it, as when a dump is restored: all rows come back in one transaction.
+// Nothing else may use the database meanwhile.
 import type {TestDatabase} from './database.ts'
 
 const tables = `select format('%I.%I', n.nspname, c.relname) as name, 'copy.t' || row_number() over (order by c.oid) as copy, (

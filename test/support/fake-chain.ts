@@ -1,5 +1,6 @@
-// A chain in memory for the property test of the follow loop: random forks, transactions that are mined again elsewhere or run again with
-// another result, and addresses handed out just before. It has several sources, and one of them makes every error that sources make.
+// A chain in memory for the property test of the follow loop: random forks, transactions that are mined again elsewhere
+// or run again with another result, and addresses handed out just before. It has several sources, and one of them makes
+// every error that sources make.
 
 import type {Candidate, ReadBlock} from '../../indexers/block.ts'
 import type {BlockRef} from '../../indexers/cursor.ts'

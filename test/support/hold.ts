@@ -1,6 +1,6 @@
-// Stops a process at a step, for tests of what happens when it goes on later. NODE_OPTIONS=--import=<this file> loads it into a process of the service.
-// Promises: the first process that reaches the step named in the file SLUICE_HOLD_FILE gets SIGSTOP there. The file is gone then, and
-// SLUICE_HOLD_FILE.held has its pid.
+// Stops a process at a step, for tests of what happens when it goes on later. NODE_OPTIONS=--import=<this file> loads
+// it into a process of the service. Promises: the first process that reaches the step named in the file
+// SLUICE_HOLD_FILE gets SIGSTOP there. The file is gone then, and SLUICE_HOLD_FILE.held has its pid.
 import {subscribe} from 'node:diagnostics_channel'
 import {readFileSync, renameSync, writeFileSync} from 'node:fs'
 

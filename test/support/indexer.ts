@@ -1,4 +1,5 @@
-// The real indexer process, as the supervisor runs it: with the role of an indexer only, and restarted when it ends unexpectedly.
+// The real indexer process, as the supervisor runs it: with the role of an indexer only, and restarted when it ends
+// unexpectedly.
 import {type ChildProcess, spawn} from 'node:child_process'
 import {once} from 'node:events'
 import {createInterface} from 'node:readline'

@@ -1,4 +1,5 @@
-// A copy of this tree with the made-up family (test/made-up-family) in it: its folders, a chain in the registry, and a line in each list of families.
+// A copy of this tree with the made-up family (test/made-up-family) in it: its folders, a chain in the registry, and a
+// line in each list of families.
 import {spawn} from 'node:child_process'
 import {once} from 'node:events'
 import {cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync} from 'node:fs'

@@ -1,4 +1,5 @@
-// A database with 40,000 payments, to see which pages a statement reads. For tests that a query stays fast when a service is old.
+// A database with 40,000 payments, to see which pages a statement reads. For tests that a query stays fast when a
+// service is old.
 import type pg from 'pg'
 import {type TestDatabase, testDatabase} from './database.ts'
 

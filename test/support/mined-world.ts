@@ -1,5 +1,5 @@
-// A world whose local chain runs in this process and mines all the time, behind a node that can lie, with the chain's indexer. The clock of the proofs is an
-// hour ahead, so that only the chain decides when something has expired.
+// A world whose local chain runs in this process and mines all the time, behind a node that can lie, with the chain's
+// indexer. The clock of the proofs is an hour ahead, so that only the chain decides when something has expired.
 import {setTimeout as sleep} from 'node:timers/promises'
 import {ExpiringWorld} from './expiring-world.ts'
 import type {Indexer} from './indexer.ts'

@@ -1,5 +1,6 @@
-// Money without a node: merchants with deposits, their payouts, and the transactions, each made with the role of the process that
-// does it in production. A ChainWriter is the chain. Amounts are small: gas costs 1, a transaction takes 10 gas, the service fee is 1 %.
+// Money without a node: merchants with deposits, their payouts, and the transactions, each made with the role of the
+// process that does it in production. A ChainWriter is the chain. Amounts are small: gas costs 1, a transaction takes
+// 10 gas, the service fee is 1 %.
 
 import {randomBytes} from 'node:crypto'
 import pg from 'pg'
@@ -97,8 +98,8 @@ export class Money {
   }
 
   /**
-   * As an operator requests it: a final transfer is gone, everything after it is there again, and final blocks are final
-   * again. Whether the transfer is really gone is left to decide.
+   * As an operator requests it: a final transfer is gone, everything after it is there again, and final blocks are
+   * final again. Whether the transfer is really gone is left to decide.
    */
   async lose(txid: string, finalHeight = this.eth.head.height): Promise<void> {
     const at = this.eth.blocks.findIndex(({transfers}) => transfers.some(transfer => transfer.txid === txid))
@@ -141,7 +142,8 @@ export class Money {
     return open.map(({kind}) => kind)
   }
 
-  // What the API does ------------------------------------------------------------------------------------------------------------------
+  // What the API does
+  // ------------------------------------------------------------------------------------------------------------------
 
   /** Resolves to the id of the payout. */
   async claim({merchantId}: TestUser, token = 'USDC', {sweepFirst = false} = {}): Promise<string> {
@@ -184,7 +186,8 @@ export class Money {
     }
   }
 
-  // What the worker does ---------------------------------------------------------------------------------------------------------------
+  // What the worker does
+  // ---------------------------------------------------------------------------------------------------------------
 
   /** Calls a function as the worker. */
   async work<T = null>(name: string, ...values: unknown[]): Promise<T> {
@@ -250,7 +253,10 @@ export class Money {
     return (await this.work<boolean>('store_signed', outgoingPayment, row!.next, ...signed)) ? txid : undefined
   }
 
-  /** The entry that custody writes before it gives a signature out. It would not pay to an address that is not whitelisted. */
+  /**
+   * The entry that custody writes before it gives a signature out. It would not pay to an address that is not
+   * whitelisted.
+   */
   async journal(
     outgoingPayment: string,
     {kind, txid, amount}: {kind: 'effect' | 'cancel'; txid: string; amount: string | number},
@@ -280,7 +286,8 @@ export class Money {
     return (await this.attempt(await this.payment(payout)))!
   }
 
-  // What the chain does ----------------------------------------------------------------------------------------------------------------
+  // What the chain does
+  // ----------------------------------------------------------------------------------------------------------------
 
   /** Mines transactions of ours in one block, as the indexer would write them. */
   async mine(txids: string[], {success = true, fee = 7}: Mined = {}): Promise<void> {
@@ -308,7 +315,8 @@ export class Money {
     await this.finalise()
   }
 
-  // Results ----------------------------------------------------------------------------------------------------------------------------
+  // Results
+  // -------------------------------------------------------------------------------------------------------------------
 
   async status(payout: string): Promise<string> {
     const [row] = await this.db.rows<{status: string}>(

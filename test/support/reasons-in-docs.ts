@@ -1,4 +1,5 @@
-// What the docs and the alarms say of reasons, from the one table of them (base/reasons.ts). npm run snapshot writes it into the files; a test compares.
+// What the docs and the alarms say of reasons, from the one table of them (base/reasons.ts). npm run snapshot writes it
+// into the files; a test compares.
 import {readFileSync, writeFileSync} from 'node:fs'
 import {failureCodes, type Reason, reasons, waitingCodes} from '../../base/reasons.ts'
 

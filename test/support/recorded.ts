@@ -1,5 +1,5 @@
-// What real nodes said (test/recorded/README.md), and a node that says it again. Promises: a request that was recorded gets its very response; any other
-// gets an error.
+// What real nodes said (test/recorded/README.md), and a node that says it again. Promises: a request that was recorded
+// gets its very response; any other gets an error.
 import {readFileSync} from 'node:fs'
 import {isDeepStrictEqual} from 'node:util'
 import {z} from 'zod'
@@ -28,7 +28,10 @@ export function recorded<T>(name: string, schema: z.ZodType<T>): T {
   return schema.parse(parseJson(readFileSync(new URL(`${name}.json`, recordings), 'utf8')))
 }
 
-/** A node that knows these exchanges alone. In JSON-RPC, options make no other request of it: they are what we ask for now. */
+/**
+ * A node that knows these exchanges alone. In JSON-RPC, options make no other request of it: they are what we ask for
+ * now.
+ */
 export async function replay(...names: string[]): Promise<RpcProxy> {
   const exchanges = names.map(name => recorded(name, Exchange))
   return await RpcProxy.start({

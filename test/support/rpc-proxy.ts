@@ -1,5 +1,6 @@
-// A node with a behaviour that the test chooses: a proxy in front of a real node, over HTTP and, if the node has one, websocket. It passes every call
-// on by default. It also counts calls, so that a test can wait until an indexer has polled this many times.
+// A node with a behaviour that the test chooses: a proxy in front of a real node, over HTTP and, if the node has one,
+// websocket. It passes every call on by default. It also counts calls, so that a test can wait until an indexer has
+// polled this many times.
 import {randomBytes} from 'node:crypto'
 import {once} from 'node:events'
 import {createServer, type IncomingMessage, type Server, type ServerResponse} from 'node:http'
@@ -13,8 +14,8 @@ export interface Upstream {
   /** The websocket with its new heads. */
   wsUrl?: string
   /**
-   * Rejects with the node's error, and its `code` and `data` if it has them. A GET request arrives as {method: 'GET', params: [path]}, and a POST to another path
-   * than / as {method: path, params: [body]}.
+   * Rejects with the node's error, and its `code` and `data` if it has them. A GET request arrives as {method: 'GET',
+   * params: [path]}, and a POST to another path than / as {method: path, params: [body]}.
    */
   call(method: string, params: unknown[]): Promise<unknown>
 }
@@ -25,7 +26,9 @@ export interface Call {
   params: unknown[]
 }
 
-/** Makes the response to a call, or throws a fault below. `pass` calls the real node, with other parameters if given. */
+/**
+ * Makes the response to a call, or throws a fault below. `pass` calls the real node, with other parameters if given.
+ */
 export type Behaviour = (call: Call, pass: (params?: unknown[]) => Promise<unknown>) => unknown
 
 export interface Block {

@@ -1,5 +1,6 @@
-// Outgoing payments that a test signs and mines as it likes, also in ways that no honest chain allows: for second payments, on each family.
-// Promises: what the chain holds is computed from the written blocks alone, so that a test can compare the ledger with it.
+// Outgoing payments that a test signs and mines as it likes, also in ways that no honest chain allows: for second
+// payments, on each family. Promises: what the chain holds is computed from the written blocks alone, so that a test
+// can compare the ledger with it.
 import {expect} from 'vitest'
 import type {ChainWriter, TestConfirmedTx, TestTransfer} from './chain-writer.ts'
 import {ChainWriter as Writer} from './chain-writer.ts'

@@ -1,4 +1,5 @@
-// A whole service as npm start runs it, in its own SLUICE_HOME, and the command line that operates it. removeHome ends what still runs.
+// A whole service as npm start runs it, in its own SLUICE_HOME, and the command line that operates it. removeHome ends
+// what still runs.
 import {type ChildProcess, execFile, spawn} from 'node:child_process'
 import {tmpdir} from 'node:os'
 import path from 'node:path'
@@ -36,7 +37,9 @@ export function spawnService(home: string, port = 0, more: NodeJS.ProcessEnv = {
   return {child, output: () => said}
 }
 
-/** Starts the service of a home and waits until it reports that it runs. On a machine that is too busy it tries again. */
+/**
+ * Starts the service of a home and waits until it reports that it runs. On a machine that is too busy it tries again.
+ */
 export async function start(
   home: string,
   more?: NodeJS.ProcessEnv,

@@ -1,4 +1,5 @@
-// What everybody is shown of a payout that waits: its merchant by the API and the dashboard, the operator by the command line.
+// What everybody is shown of a payout that waits: its merchant by the API and the dashboard, the operator by the
+// command line.
 
 import {expect} from 'vitest'
 import {Payout} from '../../dashboard/pages/data.ts'

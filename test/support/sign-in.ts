@@ -1,5 +1,5 @@
-// The sign-in process on a real socket, with a stand-in for the pages process that records what it is asked; and browsers, which keep cookies and send
-// the origin with every form as browsers do.
+// The sign-in process on a real socket, with a stand-in for the pages process that records what it is asked; and
+// browsers, which keep cookies and send the origin with every form as browsers do.
 import {createHash, randomBytes} from 'node:crypto'
 import {mkdtempSync, rmSync} from 'node:fs'
 import {createServer, type IncomingMessage, type ServerResponse} from 'node:http'

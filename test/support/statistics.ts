@@ -1,7 +1,10 @@
 // Statistics of large tables for small ones, so that PostgreSQL plans as it would for the large ones.
 import type {TestDatabase} from './database.ts'
 
-/** Gives a table the statistics of so many rows: how many values each column has (-1: all different), times spread evenly over two years. */
+/**
+ * Gives a table the statistics of so many rows: how many values each column has (-1: all different), times spread
+ * evenly over two years.
+ */
 export async function grow(
   db: Pick<TestDatabase, 'rows'>,
   table: string,

@@ -2,10 +2,10 @@
 import {setTimeout as sleep} from 'node:timers/promises'
 
 /**
- * Resolves to the first truthy result of `condition`, which is polled every `intervalMs`; less often the longer it takes, up to ten times as long, since
- * tests that wait must leave the machine to what they wait for.
- * A condition that throws counts as "not yet": parts that are starting refuse connections.
- * Rejects after `timeoutMs` with an error that names `what` and has the last thrown error as its cause.
+ * Resolves to the first truthy result of `condition`, which is polled every `intervalMs`; less often the longer it
+ * takes, up to ten times as long, since tests that wait must leave the machine to what they wait for. A condition that
+ * throws counts as "not yet": parts that are starting refuse connections. Rejects after `timeoutMs` with an error that
+ * names `what` and has the last thrown error as its cause.
  */
 export async function until<T>(
   condition: () => Promise<T | undefined | null | false>,

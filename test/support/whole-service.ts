@@ -1,4 +1,5 @@
-// A whole service on local chains, as npm start runs it, with a merchant and its wallet: what tests of a loss share. Its chains outlive the loss.
+// A whole service on local chains, as npm start runs it, with a merchant and its wallet: what tests of a loss share.
+// Its chains outlive the loss.
 import {execFile} from 'node:child_process'
 import {readFileSync, rmSync} from 'node:fs'
 import {tmpdir} from 'node:os'
@@ -39,7 +40,10 @@ export class WholeService {
     this.#environment = environment
   }
 
-  /** Started, with a merchant whose fee is 1 %, and whose payout addresses on these chains are its wallet; whitelisted is none. */
+  /**
+   * Started, with a merchant whose fee is 1 %, and whose payout addresses on these chains are its wallet; whitelisted
+   * is none.
+   */
   static async open(chains: ChainCode[], environment: NodeJS.ProcessEnv = {}): Promise<WholeService> {
     const service = new WholeService(environment)
     await service.start()

@@ -1,5 +1,6 @@
-// Common parts of test worlds on every chain: a database, custody and workers as processes, each with its role, and merchants
-// with payouts. The world of a family adds its chain: world.ts one that runs, written-world.ts one that the test writes.
+// Common parts of test worlds on every chain: a database, custody and workers as processes, each with its role, and
+// merchants with payouts. The world of a family adds its chain: world.ts one that runs, written-world.ts one that the
+// test writes.
 import {type ChildProcess, fork} from 'node:child_process'
 import {randomBytes} from 'node:crypto'
 import {once} from 'node:events'
@@ -111,7 +112,10 @@ export class World {
 
   // --- processes ---
 
-  /** A worker, once it is ready. With `crashAt` it is killed when it reaches that step (it may be dead already); with `stopAt` it is stopped there. */
+  /**
+   * A worker, once it is ready. With `crashAt` it is killed when it reaches that step (it may be dead already); with
+   * `stopAt` it is stopped there.
+   */
   async startWorker({settings, ...at}: Start = {}): Promise<ChildProcess> {
     const worker = fork(jobs, {
       env: {

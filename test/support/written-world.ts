@@ -1,5 +1,5 @@
-// A world whose chain the test writes, with merchants whose addresses custody made and a real custody. For tests of what it signs. The
-// world of a family writes the contents of its blocks.
+// A world whose chain the test writes, with merchants whose addresses custody made and a real custody. For tests of
+// what it signs. The world of a family writes the contents of its blocks.
 import {mkdirSync, writeFileSync} from 'node:fs'
 import path from 'node:path'
 import {type ChainCode, chain as chainOf, chains} from '../../chains/registry.ts'
@@ -83,7 +83,10 @@ export abstract class WrittenWorld extends World {
     await until(isFull, {timeoutMs: 30_000, what: 'the pool to be full'})
   }
 
-  /** A merchant with a user, whose addresses come from custody, and with a payout address on these chains, by default whitelisted. */
+  /**
+   * A merchant with a user, whose addresses come from custody, and with a payout address on these chains, by default
+   * whitelisted.
+   */
   protected async merchantPaidTo(payoutAddress: string, paidOn: ChainCode[], whitelisted = true): Promise<Merchant> {
     const id = await makeMerchant(this.db, ['ETH', 'POLYGON', 'BTC'])
     const [user] = await this.db.rows<{id: string}>(

@@ -1,5 +1,5 @@
-// The assets that can be paid, and paid out: the coins and tokens of the chains. They come from the service's settings and from the chains, and are
-// compared with its registry and its tables.
+// The assets that can be paid, and paid out: the coins and tokens of the chains. They come from the service's settings
+// and from the chains, and are compared with its registry and its tables.
 import type pg from 'pg'
 import {formatUnits} from 'viem'
 import type {ChainCode} from '../../chains/registry.ts'

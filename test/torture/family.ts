@@ -1,5 +1,5 @@
-// A family of chains under torture: a folder here, and one line in families.ts. That folder holds everything about how its chains pay, fail, and
-// are read at the end.
+// A family of chains under torture: a folder here, and one line in families.ts. That folder holds everything about how
+// its chains pay, fail, and are read at the end.
 import type {ChainCode} from '../../chains/registry.ts'
 import type {Asset} from './asset.ts'
 import type {GoBetween} from './go-between.ts'
@@ -18,7 +18,9 @@ export interface Cast {
 }
 
 export interface TortureFamily {
-  /** Before the service starts: sets what makes the chain fast enough for a run. Returns the proxies before its nodes. */
+  /**
+   * Before the service starts: sets what makes the chain fast enough for a run. Returns the proxies before its nodes.
+   */
   prepare(chain: ChainCode, service: Service, random: Random): GoBetween[]
   /** Once it runs: the assets that the chain has and the service knows. */
   assets(chain: ChainCode, service: Service): Promise<Asset[]>

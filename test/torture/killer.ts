@@ -1,5 +1,5 @@
-// Ends processes (with SIGKILL) and database connections at random moments. For half of the processes that write, it waits until they have an open
-// transaction.
+// Ends processes (with SIGKILL) and database connections at random moments. For half of the processes that write, it
+// waits until they have an open transaction.
 import {setTimeout as sleep} from 'node:timers/promises'
 import {kill} from '../support/processes.ts'
 import type {Random} from './random.ts'
@@ -83,7 +83,10 @@ export class Killer {
     })
   }
 
-  /** Ends the server's side of a connection: with a function of the server, or with SIGKILL, which makes Postgres restart all of them. */
+  /**
+   * Ends the server's side of a connection: with a function of the server, or with SIGKILL, which makes Postgres
+   * restart all of them.
+   */
   async #endServerProcess(how: 'a connection' | 'a server process of postgres'): Promise<void> {
     await this.#service.inDatabase(async db => {
       const {rows} = await db.query<{pid: number}>(

@@ -1,7 +1,7 @@
-// npm run torture [-- --seed N --seconds 60]: the whole service, on real chains, with deposits and payouts of two merchants, while processes,
-// connections, blocks and responses of nodes fail at random. Afterwards everything must equal the chains. Prints the seed,
-// the faults, and the errors; ends with 1 if anything differs. The choices of a run come from its seed; their timing depends on
-// the machine.
+// npm run torture [-- --seed N --seconds 60]: the whole service, on real chains, with deposits and payouts of two
+// merchants, while processes, connections, blocks and responses of nodes fail at random. Afterwards everything must
+// equal the chains. Prints the seed, the faults, and the errors; ends with 1 if anything differs. The choices of a run
+// come from its seed; their timing depends on the machine.
 
 import {setTimeout as sleep} from 'node:timers/promises'
 import {parseArgs} from 'node:util'

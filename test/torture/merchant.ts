@@ -1,5 +1,5 @@
-// A merchant under torture: its key, its webhook receiver, and its API calls. It repeats calls until they get a response, as a
-// merchant does when the API dies during a request.
+// A merchant under torture: its key, its webhook receiver, and its API calls. It repeats calls until they get a
+// response, as a merchant does when the API dies during a request.
 import {setTimeout as sleep} from 'node:timers/promises'
 import {z} from 'zod'
 import {eventTypes} from '../../base/event-types.ts'

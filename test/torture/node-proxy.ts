@@ -1,5 +1,5 @@
-// A proxy in front of a local chain, for the worker, or for its indexer. Until `calm` is called, its responses are sometimes late, cut off, or false. Most
-// often it accepts a transaction without a response.
+// A proxy in front of a local chain, for the worker, or for its indexer. Until `calm` is called, its responses are
+// sometimes late, cut off, or false. Most often it accepts a transaction without a response.
 import {createServer, type IncomingMessage, type Server, type ServerResponse} from 'node:http'
 import type {AddressInfo} from 'node:net'
 import {setTimeout as sleep} from 'node:timers/promises'

@@ -1,5 +1,5 @@
-// Reads chains again, from any height, while everything goes on. Sometimes it is killed in the middle, and resumes later.
-// When all is calm, reading all of them again must change nothing.
+// Reads chains again, from any height, while everything goes on. Sometimes it is killed in the middle, and resumes
+// later. When all is calm, reading all of them again must change nothing.
 import {setTimeout as sleep} from 'node:timers/promises'
 import type pg from 'pg'
 import type {ChainCode} from '../../chains/registry.ts'

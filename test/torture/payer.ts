@@ -8,7 +8,10 @@ import type {Ours, Truth} from './truth.ts'
 export interface Payer {
   readonly chain: ChainCode
   readonly counts: Record<string, number>
-  /** Prepares accounts, makes the first payments final, and gives the treasury what it needs besides the supervisor's coins. */
+  /**
+   * Prepares accounts, makes the first payments final, and gives the treasury what it needs besides the supervisor's
+   * coins.
+   */
   begin(treasury: string): Promise<void>
   /** Pays and makes faults until `stopped`. */
   actors(stopped: AbortSignal): Promise<void>[]
@@ -18,11 +21,16 @@ export interface Payer {
   lastHeight(): Promise<number | undefined>
   /** The truth of the chain. It no longer changes: none of our transactions waits, and all of them are final. */
   truth(ours: Ours): Promise<Truth>
-  /** Whether the chain may have made the service believe that a payment would never confirm, or no longer be confirmed. */
+  /**
+   * Whether the chain may have made the service believe that a payment would never confirm, or no longer be confirmed.
+   */
   mayBeReorged(txid: string): boolean
 }
 
-/** Runs `work` again and again until `stopped`, with pauses of at most `mostMs`, and counts it. A chain that is down is no mistake. */
+/**
+ * Runs `work` again and again until `stopped`, with pauses of at most `mostMs`, and counts it. A chain that is down is
+ * no mistake.
+ */
 export async function often(
   {counts}: Pick<Payer, 'counts'>,
   what: string,

@@ -1,5 +1,6 @@
-// The merchants' payment requests, made by the API while everything is being killed, and repeated in every way; and their payments:
-// exact, in two parts, too little, too much, next to nothing, in another token, on another chain, in time and late.
+// The merchants' payment requests, made by the API while everything is being killed, and repeated in every way; and
+// their payments: exact, in two parts, too little, too much, next to nothing, in another token, on another chain, in
+// time and late.
 import {setTimeout as sleep} from 'node:timers/promises'
 import {formatUnits} from 'viem'
 import {z} from 'zod'

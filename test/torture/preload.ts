@@ -1,6 +1,6 @@
-// Loaded into the processes of the service before their own code. They reach nodes through the proxies of the torture. A
-// process that reaches a labelled step (base/step.ts) is sometimes killed there, as by kill -9, until the torture is over. The
-// seed gives the probability for each label, so each run kills at some labels more often.
+// Loaded into the processes of the service before their own code. They reach nodes through the proxies of the torture.
+// A process that reaches a labelled step (base/step.ts) is sometimes killed there, as by kill -9, until the torture is
+// over. The seed gives the probability for each label, so each run kills at some labels more often.
 import {subscribe} from 'node:diagnostics_channel'
 import {existsSync, writeSync} from 'node:fs'
 import {Random} from './random.ts'

@@ -1,4 +1,5 @@
-// The merchant's other source of events: GET /v1/events, of one type or of all that it has without a type, always read forward. It has the events of a merchant that never reads backwards.
+// The merchant's other source of events: GET /v1/events, of one type or of all that it has without a type, always read
+// forward. It has the events of a merchant that never reads backwards.
 import {setTimeout as sleep} from 'node:timers/promises'
 import {z} from 'zod'
 import type {EventType} from '../../base/event-types.ts'

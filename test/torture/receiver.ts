@@ -1,5 +1,5 @@
-// A merchant's webhook receiver: verifies every signature, and stores the bytes. Until `calm` is called, it sometimes fails in the ways of real
-// receivers.
+// A merchant's webhook receiver: verifies every signature, and stores the bytes. Until `calm` is called, it sometimes
+// fails in the ways of real receivers.
 import {createServer, type IncomingMessage, type Server, type ServerResponse} from 'node:http'
 import type {AddressInfo} from 'node:net'
 import {Webhook} from 'standardwebhooks'

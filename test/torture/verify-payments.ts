@@ -1,5 +1,5 @@
-// What must hold of payment requests when everything is calm again and all of them have expired: compared with the chains'
-// payments to their addresses, and with the API's responses. Each function returns the errors, in words.
+// What must hold of payment requests when everything is calm again and all of them have expired: compared with the
+// chains' payments to their addresses, and with the API's responses. Each function returns the errors, in words.
 import {formatUnits} from 'viem'
 import {z} from 'zod'
 import type {Merchant} from './merchant.ts'
@@ -123,7 +123,10 @@ function differences(request: Requested, state: State, came: Came[], smallest: b
   return wrong
 }
 
-/** Undefined if it was made in time and mined later, or nearly so: the result depends on when it was seen, and on lost blocks. */
+/**
+ * Undefined if it was made in time and mined later, or nearly so: the result depends on when it was seen, and on lost
+ * blocks.
+ */
 function isLate({expiresAt}: Requested, {minedAt, madeAt}: Came): boolean | undefined {
   if (minedAt <= expiresAt) return false
   return madeAt !== undefined && madeAt > expiresAt + toleranceMs ? true : undefined

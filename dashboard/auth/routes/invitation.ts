@@ -1,5 +1,6 @@
-// Accepting an invitation: a new person joins a merchant, or somebody gets a new password. Promises: opening the link changes nothing and signs nobody in;
-// the database accepts it once; whoever accepts it is signed in with a session of a token that nobody knew before, and sets up a second factor next.
+// Accepting an invitation: a new person joins a merchant, or somebody gets a new password. Promises: opening the link
+// changes nothing and signs nobody in; the database accepts it once; whoever accepts it is signed in with a session of
+// a token that nobody knew before, and sets up a second factor next.
 import {createHash} from 'node:crypto'
 import type {FastifyReply, FastifyRequest} from 'fastify'
 import type {DatabaseError} from 'pg'

@@ -1,6 +1,6 @@
-// Passkeys, for dashboard/static/passkeys.js: the four paths of better-auth that are open to browsers, as JSON. Promises: no other path of it can be
-// reached; a passkey is added only by whoever may change second factors, and signs in only if the device verified the person; what it signs in is a new
-// session, and the one before it ends.
+// Passkeys, for dashboard/static/passkeys.js: the four paths of better-auth that are open to browsers, as JSON.
+// Promises: no other path of it can be reached; a passkey is added only by whoever may change second factors, and signs
+// in only if the device verified the person; what it signs in is a new session, and the one before it ends.
 import type {FastifyReply, FastifyRequest} from 'fastify'
 import type {DatabaseError} from 'pg'
 import {z} from 'zod'

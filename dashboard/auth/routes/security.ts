@@ -1,6 +1,6 @@
-// The security page: second factors, sessions, the password. Promises: a second factor or the password is changed only by whoever has no second factor
-// yet, or showed one within ten minutes (the database checks it); the last one cannot be removed; recovery codes are shown once; a changed password ends
-// all other sessions.
+// The security page: second factors, sessions, the password. Promises: a second factor or the password is changed only
+// by whoever has no second factor yet, or showed one within ten minutes (the database checks it); the last one cannot
+// be removed; recovery codes are shown once; a changed password ends all other sessions.
 import type {FastifyReply, FastifyRequest} from 'fastify'
 import type {DatabaseError} from 'pg'
 import {z} from 'zod'
@@ -141,7 +141,10 @@ function authenticatorRoutes(context: Context, post: (path: string, handler: Han
   })
 }
 
-/** The secret is stored only once a code of it was shown: until then the form carries it, sealed for this person and half an hour. */
+/**
+ * The secret is stored only once a code of it was shown: until then the form carries it, sealed for this person and
+ * half an hour.
+ */
 async function showSetUp(
   {signIn}: Context,
   who: Who,

@@ -1,6 +1,7 @@
-// Signing in: e-mail and password, then a second factor; or a passkey alone. Promises: an unknown e-mail address and a wrong password give the same
-// message in the same time; after ten wrong passwords for an address, or codes of a person, within 15 minutes, no further one is looked at; browsers
-// in which that person signed in before are counted apart, each by itself; each sign-in begins a new session, and the one before it ends.
+// Signing in: e-mail and password, then a second factor; or a passkey alone. Promises: an unknown e-mail address and a
+// wrong password give the same message in the same time; after ten wrong passwords for an address, or codes of a
+// person, within 15 minutes, no further one is looked at; browsers in which that person signed in before are counted
+// apart, each by itself; each sign-in begins a new session, and the one before it ends.
 import type {FastifyReply, FastifyRequest} from 'fastify'
 import {z} from 'zod'
 import {

@@ -31,7 +31,10 @@ export const auditLogPage = (query: Fields, page: Page<AuditEntry>): View => ({
 const outcomes: Record<string, string> = {used_code: 'code used before'}
 const outcomeOf = ({outcome}: AuditEntry) => outcomes[outcome] ?? outcome.replaceAll('_', ' ')
 
-/** An invitation or a reset, which only the command line makes (dashboard.invite): its person, if there is one, is who it is for. */
+/**
+ * An invitation or a reset, which only the command line makes (dashboard.invite): its person, if there is one, is who
+ * it is for.
+ */
 const isByOperator = ({action}: AuditEntry) => ['invitation.create', 'reset.create'].includes(action)
 
 function toWhat(entry: AuditEntry): Part {

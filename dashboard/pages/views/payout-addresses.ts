@@ -31,7 +31,10 @@ const states: Record<NonNullable<PayoutAddress['whitelist']>, [text: string, ton
 export const whitelistState = ({whitelist}: PayoutAddress): Html | undefined =>
   whitelist === null ? undefined : status(...states[whitelist])
 
-/** What has to be done before something is paid there. Only the operator can: nobody who gets into this dashboard can add an address. */
+/**
+ * What has to be done before something is paid there. Only the operator can: nobody who gets into this dashboard can
+ * add an address.
+ */
 export function whitelistText(row: PayoutAddress, me: Me, payoutTimeoutMs: number): Html | undefined {
   const {chain, address, whitelist, active_at} = row
   if (whitelist === 'waiting' && active_at)

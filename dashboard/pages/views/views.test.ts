@@ -1,4 +1,5 @@
-// Whatever a merchant, a payer or a webhook's response puts into a field is shown as text: the markup of a page does not depend on it. And what pages say.
+// Whatever a merchant, a payer or a webhook's response puts into a field is shown as text: the markup of a page does
+// not depend on it. And what pages say.
 import fc from 'fast-check'
 import {describe, expect, test} from 'vitest'
 import {page} from '../../layout.ts'

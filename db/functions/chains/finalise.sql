@@ -1,10 +1,9 @@
--- Moves the final height of a chain. The indexer calls it in a transaction of its own when the node names a final block. What became final by it is
--- finalised at COMMIT (chain.derive).
+-- Moves the final height of a chain. The indexer calls it in a transaction of its own when the node names a final
+-- block. What became final by it is finalised at COMMIT (chain.derive).
 --
--- Finality takes the hash: a height becomes final only if the block with this hash is on our chain. If it is not, the node may be ahead of us,
--- behind us, or on another fork, and nothing is changed. Nothing is changed while the chain is halted, either. Safe to call again, and from two
--- processes.
--- Locks: chain.cursor.
+-- Finality takes the hash: a height becomes final only if the block with this hash is on our chain. If it is not, the
+-- node may be ahead of us, behind us, or on another fork, and nothing is changed. Nothing is changed while the chain is
+-- halted, either. Safe to call again, and from two processes. Locks: chain.cursor.
 
 create or replace function chain.finalise(of_chain text, height int, hash text) returns boolean
 language plpgsql security definer set search_path = pg_catalog as $$

@@ -1,11 +1,12 @@
--- Corrects final blocks by reading them from the node again (`sluice reindex`): adds what the chain has and we missed, and removes what we have and
--- the chain does not. The caller (indexers/reindex.ts) has proven that the blocks are of our chain and below its final block, and holds
--- chain.cursor. The live indexer continues above.
+-- Corrects final blocks by reading them from the node again (`sluice reindex`): adds what the chain has and we missed,
+-- and removes what we have and the chain does not. The caller (indexers/reindex.ts) has proven that the blocks are of
+-- our chain and below its final block, and holds chain.cursor. The live indexer continues above.
 --
--- Only differences are written. What follows from them is derived at COMMIT, as always: a missed deposit is pending and at once final; a final
--- deposit that the chain does not have opens an incident and stays.
--- Invariants: only rows at or below the final height are touched; chain.block, chain.cursor and the store's status are not. What is written at a
--- height that the store can still undo is entered in its log, so that the live indexer can write the block again after a restart.
+-- Only differences are written. What follows from them is derived at COMMIT, as always: a missed deposit is pending and
+-- at once final; a final deposit that the chain does not have opens an incident and stays. Invariants: only rows at or
+-- below the final height are touched; chain.block, chain.cursor and the store's status are not. What is written at a
+-- height that the store can still undo is entered in its log, so that the live indexer can write the block again after
+-- a restart.
 
 -- A source that does not know a sender (unknown) does not contradict one that did.
 create or replace function chain.correct_transfers(of_chain text, from_height int, to_height int, wanted jsonb,
@@ -50,8 +51,8 @@ begin
 end $$;
 comment on function chain.correct_transfers is 'Makes the transfers of these blocks exactly those of wanted (rows of chain.transfer as JSON). Returns the ids that were added, how many were removed and changed, and the heights at which something stored was missing or different.';
 
--- A final transaction of ours that is not there, or had no effect, opens the incident final_payment_vanished, as a rewind does. One that is not
--- there is broadcast again.
+-- A final transaction of ours that is not there, or had no effect, opens the incident final_payment_vanished, as a
+-- rewind does. One that is not there is broadcast again.
 create or replace function chain.correct_confirmed_txs(of_chain text, from_height int, to_height int, wanted jsonb,
   out added text[], out removed int, out changed int, out heights int[])
 language plpgsql set search_path = pg_catalog set plan_cache_mode = force_custom_plan as $$

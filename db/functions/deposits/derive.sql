@@ -1,21 +1,24 @@
--- Derives deposits from the transfers that a transaction touched: the one step in which facts of the chain become deposits. chain.derive calls it,
--- at COMMIT.
+-- Derives deposits from the transfers that a transaction touched: the one step in which facts of the chain become
+-- deposits. chain.derive calls it, at COMMIT.
 --
--- It compares the net state of every touched transfer, however often it was deleted and inserted meanwhile, with the deposit at its place:
---   * a transfer without a deposit: the deposit is made, pending. It is credited if its address was asked for on the chain, the token is supported,
---     and, at a payment request's address, is the requested one. Triggers withhold protocol income, and what is being returned. What one of our
---     addresses sends to the treasury is no deposit;
---   * a pending deposit without a transfer is reorged; a reorged one that has it again is pending. One whose amount changed is reorged, with the old
---     amount, and pending, with the new one. One that only moved to another block is updated without an event;
---   * a final deposit is never changed. If it vanished, moved or changed, an incident opens, which closes by itself when its statement is no longer
---     true. (One that vanished and is there again in another block has moved: that is one incident, not two.) A different payment at a place that
---     holds a final deposit is held back, as an incident (payment_replaced), until an operator decides.
--- Deposit and transfer belong together when key, address and token agree. The caller holds the chain's row in chain.cursor. Events are written in
--- the order of blocks, lost deposits before new ones.
+-- It compares the net state of every touched transfer, however often it was deleted and inserted meanwhile, with the
+-- deposit at its place:
+--   * a transfer without a deposit: the deposit is made, pending. It is credited if its address was asked for on the
+--     chain, the token is supported, and, at a payment request's address, is the requested one. Triggers withhold
+--     protocol income, and what is being returned. What one of our addresses sends to the treasury is no deposit;
+--   * a pending deposit without a transfer is reorged; a reorged one that has it again is pending. One whose amount
+--     changed is reorged, with the old amount, and pending, with the new one. One that only moved to another block is
+--     updated without an event;
+--   * a final deposit is never changed. If it vanished, moved or changed, an incident opens, which closes by itself
+--     when its statement is no longer true. (One that vanished and is there again in another block has moved: that is
+--     one incident, not two.) A different payment at a place that holds a final deposit is held back, as an incident
+--     (payment_replaced), until an operator decides.
+-- Deposit and transfer belong together when key, address and token agree. The caller holds the chain's row in
+-- chain.cursor. Events are written in the order of blocks, lost deposits before new ones.
 
--- A few keys meet tables of any size, whose statistics may be old. So each key is looked up by index (lateral with offset 0, which the planner
--- cannot turn into a join over the whole table), and no plan is kept from when the tables were small. Both were measured: 2 to 10 times slower
--- without.
+-- A few keys meet tables of any size, whose statistics may be old. So each key is looked up by index (lateral with
+-- offset 0, which the planner cannot turn into a join over the whole table), and no plan is kept from when the tables
+-- were small. Both were measured: 2 to 10 times slower without.
 create or replace function chain.derive_deposits(of_chain text) returns void
 language plpgsql set search_path = pg_catalog
 set plan_cache_mode = force_custom_plan set random_page_cost = 1.1 as $$

@@ -1,11 +1,12 @@
--- Writes the events about deposits for merchants, in the transaction that changes the deposits. Called when deposits are derived or finalised
--- (chain.derive_deposits, chain.finalise_deposits) and when an operator decides (app.take_back, app.credit_unattributed).
+-- Writes the events about deposits for merchants, in the transaction that changes the deposits. Called when deposits
+-- are derived or finalised (chain.derive_deposits, chain.finalise_deposits) and when an operator decides
+-- (app.take_back, app.credit_unattributed).
 --
--- Receipts of payment requests have no user, and so no event. Deliveries to a disabled endpoint are failed from the start; a merchant can have them
--- sent again. The job only wakes the pump, so nothing is lost if the job is lost.
+-- Receipts of payment requests have no user, and so no event. Deliveries to a disabled endpoint are failed from the
+-- start; a merchant can have them sent again. The job only wakes the pump, so nothing is lost if the job is lost.
 
--- A deposit whose amount changed by a reorganisation is reorged with the old amount and pending with the new one. So neither amount can be read from
--- its row.
+-- A deposit whose amount changed by a reorganisation is reorged with the old amount and pending with the new one. So
+-- neither amount can be read from its row.
 create or replace function app.emit_deposit_events(ids uuid[], types text[], versions int[], tokens text[], amounts numeric[]) returns void
 language plpgsql set search_path = pg_catalog
 set plan_cache_mode = force_custom_plan set random_page_cost = 1.1 as $$

@@ -1,10 +1,11 @@
--- Protocol income: what a chain's own rules pay to an address of ours in a block, without a transaction (the fees of the block, a validator's
--- withdrawals). Anybody can have it paid to the address of a merchant's user, and no merchant asked for it. So it is unattributed, with the reason
--- protocol, and only an operator credits or returns it. The ledger has it like any unattributed value, so that it explains what the address holds.
--- At a treasury it is the operator's own, like everything there.
+-- Protocol income: what a chain's own rules pay to an address of ours in a block, without a transaction (the fees of
+-- the block, a validator's withdrawals). Anybody can have it paid to the address of a merchant's user, and no merchant
+-- asked for it. So it is unattributed, with the reason protocol, and only an operator credits or returns it. The ledger
+-- has it like any unattributed value, so that it explains what the address holds. At a treasury it is the operator's
+-- own, like everything there.
 --
--- The indexer writes it as transfers of the kind protocol, whose txid is the hash of their block.
--- Invariants: it is never credited when it is first seen, whatever was asked for at its address, and counts for no payment request.
+-- The indexer writes it as transfers of the kind protocol, whose txid is the hash of their block. Invariants: it is
+-- never credited when it is first seen, whatever was asked for at its address, and counts for no payment request.
 
 create or replace function app.withhold_protocol_income() returns trigger
 language plpgsql set search_path = pg_catalog as $$

@@ -1,5 +1,6 @@
--- Adds an event for a merchant, its deliveries to the endpoints that subscribed to its type, and the job that sends them, in the transaction that changes
--- what it is about. The job only wakes the pump, so nothing is lost if the job is lost.
+-- Adds an event for a merchant, its deliveries to the endpoints that subscribed to its type, and the job that sends
+-- them, in the transaction that changes what it is about. The job only wakes the pump, so nothing is lost if the job is
+-- lost.
 --
 -- Deliveries to a disabled endpoint are failed from the start, so a redelivery of failed ones sends them. Locks: none.
 

@@ -1,4 +1,5 @@
--- Why value at an address of ours is credited to no merchant: the first reason that applies. analytics.unattributed reads it.
+-- Why value at an address of ours is credited to no merchant: the first reason that applies. analytics.unattributed
+-- reads it.
 
 create or replace function app.why_unattributed(transfer_kind text, is_known boolean, is_asked_for boolean, token text, asked_token text) returns text
 language sql immutable parallel safe

@@ -1,9 +1,8 @@
 -- Sends events again because a merchant (the API) or an operator (the command line) asks for it.
 --
--- A redelivery is the same delivery, pending again with the whole schedule of attempts before it. It has the same webhook-id of its event, so a
--- receiver that checks that id recognises the event.
--- Locks: endpoint, then its deliveries.
--- Errors: SL404 there is no such endpoint or delivery; SL422 the endpoint is disabled.
+-- A redelivery is the same delivery, pending again with the whole schedule of attempts before it. It has the same
+-- webhook-id of its event, so a receiver that checks that id recognises the event. Locks: endpoint, then its
+-- deliveries. Errors: SL404 there is no such endpoint or delivery; SL422 the endpoint is disabled.
 
 create or replace function app.redeliver(of_merchant uuid, endpoint uuid, delivery uuid) returns void
 language plpgsql security definer set search_path = pg_catalog as $$

@@ -1,7 +1,8 @@
 -- Value that is credited to no merchant, with the reason (app.why_unattributed) and an operator's decision.
 --
--- Value that was credited at a user's address is a deposit and is not here. Value that was credited at a payment request's address is neither a
--- deposit of a user nor a receipt. It stays here, because otherwise no view would show it.
+-- Value that was credited at a user's address is a deposit and is not here. Value that was credited at a payment
+-- request's address is neither a deposit of a user nor a receipt. It stays here, because otherwise no view would show
+-- it.
 create or replace view analytics.unattributed with (security_barrier) as
 select
   app.public_id('dep', d.id) as deposit_id,

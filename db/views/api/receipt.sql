@@ -1,7 +1,8 @@
--- What counts for a payment request: a deposit at the request's address, on its chain, in its token, credited and not reorged. The status of the
--- request, the API, analysts and the audit all use this one definition.
+-- What counts for a payment request: a deposit at the request's address, on its chain, in its token, credited and not
+-- reorged. The status of the request, the API, analysts and the audit all use this one definition.
 --
--- What is in no block is late only once the chain was read up to that time: a block that was not read yet may hold it. The time is that of the statement, because a volatile function would keep the planner from looking into this view.
+-- What is in no block is late only once the chain was read up to that time: a block that was not read yet may hold it.
+-- The time is that of the statement, because a volatile function would keep the planner from looking into this view.
 -- Protocol income is left out, even if an operator credited it: nobody paid the request with it.
 create or replace view app.receipt as
 select d.payment_request_id, d.id as deposit_id, d.seq, d.txid, d.output_index, d.amount, d.status, d.block_height, d.settlement_id,

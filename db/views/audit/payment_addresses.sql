@@ -1,6 +1,7 @@
--- A row is a payment request or an address that breaks one of these rules. The request has one address, from the pool, asked for only on its chain.
--- No other owner has that address, on any chain. A deposit belongs to the owner of its address. A deposit at it counts if it came by a transaction,
--- on the requested chain and in the requested token, unless an operator decided otherwise.
+-- A row is a payment request or an address that breaks one of these rules. The request has one address, from the pool,
+-- asked for only on its chain. No other owner has that address, on any chain. A deposit belongs to the owner of its
+-- address. A deposit at it counts if it came by a transaction, on the requested chain and in the requested token,
+-- unless an operator decided otherwise.
 create or replace view audit.payment_addresses as
 select r.id as payment_request_id, min(a.address) as address, 'has not one address from the pool, asked for on its chain alone' as wrong
 from app.payment_request r

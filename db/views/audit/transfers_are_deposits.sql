@@ -1,5 +1,6 @@
--- A row is value on the chain that reached an address of ours and has no deposit. Left out: what reached the treasury (an address without a
--- merchant) by a transaction of ours or from an address of ours; what an incident holds back because another payment at its position is final.
+-- A row is value on the chain that reached an address of ours and has no deposit. Left out: what reached the treasury
+-- (an address without a merchant) by a transaction of ours or from an address of ours; what an incident holds back
+-- because another payment at its position is final.
 create or replace view audit.transfers_are_deposits as
 select t.id, t.recipient, t.token, t.amount, t.block_height from chain.transfer t
 join app.address a on a.chain = t.chain and a.address = t.recipient

@@ -1,6 +1,6 @@
-// bcoin as the node of a local chain, in memory: node main.cjs --port PORT --dir DIR, with NODE_BACKEND=js in its environment.
-// (DIR only identifies the process.) Differences from bcoin's own RPC: sendrawtransaction gives the reason of a refusal, and
-// replaces by fee, like bitcoind; `forget` removes transactions from the mempool.
+// bcoin as the node of a local chain, in memory: node main.cjs --port PORT --dir DIR, with NODE_BACKEND=js in its
+// environment. (DIR only identifies the process.) Differences from bcoin's own RPC: sendrawtransaction gives the reason
+// of a refusal, and replaces by fee, like bitcoind; `forget` removes transactions from the mempool.
 const {parseArgs} = require('node:util')
 const bcoin = require('bcoin')
 

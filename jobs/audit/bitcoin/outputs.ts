@@ -1,6 +1,7 @@
-// Compares our unspent outputs on a chain with the ledger: at or below the ledger's final block, each output of ours that is unspent at the source
-// must be unspent in the ledger, and the other way round. Promises: it asks the source and changes nothing. A source that does not respond is a
-// RetryableError, never a match. An address that the source refuses is reported as not read.
+// Compares our unspent outputs on a chain with the ledger: at or below the ledger's final block, each output of ours
+// that is unspent at the source must be unspent in the ledger, and the other way round. Promises: it asks the source
+// and changes nothing. A source that does not respond is a RetryableError, never a match. An address that the source
+// refuses is reported as not read.
 import type pg from 'pg'
 import {z} from 'zod'
 import {RetryableError} from '../../../base/errors.ts'
@@ -11,7 +12,10 @@ import {scripthashOf, scriptOfAddress} from '../../../chains/bitcoin/script.ts'
 import type {BitcoinSettings} from '../../../chains/bitcoin/settings.ts'
 import type {Asked, AuditFamily, Difference} from '../observation.ts'
 
-/** A server reads the history of each address. A bitcoind scans its whole set of outputs for minutes, however many addresses are asked for. */
+/**
+ * A server reads the history of each address. A bitcoind scans its whole set of outputs for minutes, however many
+ * addresses are asked for.
+ */
 const batches = {electrum: 2000, node: 100_000}
 const scanTimeoutMs = 600_000
 const sats = 1e8

@@ -1,6 +1,7 @@
-// Compares the balances of our addresses on an EVM chain with the ledger, at the ledger's final block. Promises: it asks a node and changes nothing.
-// A node that does not respond, or responds for another block, is a RetryableError, never a match. If a token's contract does not return balances,
-// the token is reported as not read, and the others are compared.
+// Compares the balances of our addresses on an EVM chain with the ledger, at the ledger's final block. Promises: it
+// asks a node and changes nothing. A node that does not respond, or responds for another block, is a RetryableError,
+// never a match. If a token's contract does not return balances, the token is reported as not read, and the others are
+// compared.
 import type pg from 'pg'
 import {z} from 'zod'
 import {RetryableError} from '../../../base/errors.ts'
@@ -109,7 +110,10 @@ async function held(node: Questions, contract: string | undefined, addresses: {a
   throw new RetryableError(`the node refused to give balances at block ${height}: ${why}`)
 }
 
-/** The highest block up to `to` that was made before a time; undefined if the node does not give the times of its blocks. */
+/**
+ * The highest block up to `to` that was made before a time; undefined if the node does not give the times of its
+ * blocks.
+ */
 async function lastBlockBefore(node: Questions, time: number, to: number): Promise<number | undefined> {
   let [low, high] = [1, to]
   while (low < high) {

@@ -1,9 +1,11 @@
-// An EVM program that returns the balances of many addresses in one token, by one eth_call: the call has no recipient, so its data runs as code,
-// nothing is stored, and the return data is the result. Promises: it returns the number of the block that was read, then one word for each
-// address, in order. A balance that could not be read is all ones, which no balance can be, and affects no other one.
+// An EVM program that returns the balances of many addresses in one token, by one eth_call: the call has no recipient,
+// so its data runs as code, nothing is stored, and the return data is the result. Promises: it returns the number of
+// the block that was read, then one word for each address, in order. A balance that could not be read is all ones,
+// which no balance can be, and affects no other one.
 //
-// Limits of nodes for such a call: it returns at most 24,576 bytes (EIP-170), which is 768 words. The first byte returned is not 0xEF (EIP-3541);
-// the first byte of a block number never is. The code has at most 49,152 bytes (EIP-3860). 760 addresses are 15,323 bytes of code, and return 24,352.
+// Limits of nodes for such a call: it returns at most 24,576 bytes (EIP-170), which is 768 words. The first byte
+// returned is not 0xEF (EIP-3541); the first byte of a block number never is. The code has at most 49,152 bytes
+// (EIP-3860). 760 addresses are 15,323 bytes of code, and return 24,352.
 import {z} from 'zod'
 import {RetryableError} from '../../../base/errors.ts'
 
@@ -11,7 +13,8 @@ export const addressesMax = 760
 
 /** The memory: 0x00 the call data, 0x40 the response to that call, 0x60 the token, from 0x80 on the return data. */
 const program = [
-  // After the program come the token (20 zeros for the native coin) and the addresses. Brackets show the stack, its top last.
+  // After the program come the token (20 zeros for the native coin) and the addresses. Brackets show the stack, its top
+  // last.
   '6014 6067 606c 39', //                 CODECOPY(to 0x6c, from 0x67 = the end of the program, 20 bytes): the token's word
   '6370a08231 60e0 1b 6000 52', //        MSTORE(0x00, the selector of balanceOf(address), at the word's left)
   '43 6080 52', //                        MSTORE(0x80, NUMBER)
@@ -48,7 +51,10 @@ export function heldCode(contract: string | undefined, addresses: string[]): str
   return `0x${program}${[contract ?? none, ...addresses].map(address => address.slice(2)).join('')}`.toLowerCase()
 }
 
-/** The balance of each address; null if the token did not return it. Throws RetryableError if the response is of another block, or has no block. */
+/**
+ * The balance of each address; null if the token did not return it. Throws RetryableError if the response is of another
+ * block, or has no block.
+ */
 export function readHeld(response: unknown, {height, count}: {height: number; count: number}): (bigint | null)[] {
   const [number, ...balances] = Words.safeParse(response).data ?? []
   if (number === undefined || balances.length !== count)

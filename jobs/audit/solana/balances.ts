@@ -1,6 +1,7 @@
-// Compares the balances of our addresses on Solana with the ledger. Promises: it asks a node and changes nothing. Nodes keep no balances of the past, so they
-// are read at the node's newest final block, all at once, and compared when the ledger has this block, for each address that nothing has moved since.
-// The others are read again; if they never rest, a RetryableError, never a match.
+// Compares the balances of our addresses on Solana with the ledger. Promises: it asks a node and changes nothing. Nodes
+// keep no balances of the past, so they are read at the node's newest final block, all at once, and compared when the
+// ledger has this block, for each address that nothing has moved since. The others are read again; if they never rest,
+// a RetryableError, never a match.
 import {setTimeout as sleep} from 'node:timers/promises'
 import type pg from 'pg'
 import {RetryableError} from '../../../base/errors.ts'

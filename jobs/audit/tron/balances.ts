@@ -1,5 +1,6 @@
-// Compares the balances of our addresses on Tron with the ledger. Promises: it asks a node and changes nothing. Nodes keep no balances of the past, so
-// they are read between two equal final blocks, and compared only if the ledger is at that block; else a RetryableError, never a match.
+// Compares the balances of our addresses on Tron with the ledger. Promises: it asks a node and changes nothing. Nodes
+// keep no balances of the past, so they are read between two equal final blocks, and compared only if the ledger is at
+// that block; else a RetryableError, never a match.
 import {setTimeout as sleep} from 'node:timers/promises'
 import type pg from 'pg'
 import {eachOf} from '../../../base/each-of.ts'

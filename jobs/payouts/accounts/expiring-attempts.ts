@@ -1,5 +1,5 @@
-// The attempts of chains of accounts whose transactions expire: each is signed once, and again only after it has expired; nothing is replaced. Promises: nothing
-// is signed while the family says that it would fail or be too dear.
+// The attempts of chains of accounts whose transactions expire: each is signed once, and again only after it has
+// expired; nothing is replaced. Promises: nothing is signed while the family says that it would fail or be too dear.
 import type {Family} from '../../../chains/registry.ts'
 import type {Context, PayoutChain, PlannedAttempt, Wait} from '../context.ts'
 import type {Responses} from '../custody-client.ts'

@@ -1,7 +1,8 @@
-// How money leaves on chains of accounts, alike in all their families: what is on deposit addresses is swept to the treasury, and the treasury pays it out,
-// returns it, or an operator withdraws it. rules.ts says what the families differ in; Bitcoin, whose money is outputs, has a way of its own. Promises: nothing
-// is begun while the family says that it would fail or be too dear; an address is swept only if that brings enough for what it may cost. Beginning is safe to
-// repeat, also concurrently: each is one SQL function that checks whether it is due (holdings.ts).
+// How money leaves on chains of accounts, alike in all their families: what is on deposit addresses is swept to the
+// treasury, and the treasury pays it out, returns it, or an operator withdraws it. rules.ts says what the families
+// differ in; Bitcoin, whose money is outputs, has a way of its own. Promises: nothing is begun while the family says
+// that it would fail or be too dear; an address is swept only if that brings enough for what it may cost. Beginning is
+// safe to repeat, also concurrently: each is one SQL function that checks whether it is due (holdings.ts).
 import type pg from 'pg'
 import {PermanentError} from '../../../base/errors.ts'
 import {step} from '../../../base/step.ts'
@@ -87,7 +88,10 @@ async function tryPayment(
   return lacks
 }
 
-/** Begins sweeps for a payout: the largest first, until they bring what it lacks besides `reserve`, or all without one. Resolves to what prevents some. */
+/**
+ * Begins sweeps for a payout: the largest first, until they bring what it lacks besides `reserve`, or all without one.
+ * Resolves to what prevents some.
+ */
 async function beginSweepsFor(
   to: Context,
   rules: Rules,
@@ -140,7 +144,10 @@ const isNative = ({settings}: Rules, token: string) => token === settings.chain.
 const isPaidByTreasury = (rules: Rules, token: string) =>
   !isNative(rules, token) || familyOf(rules.settings).nativeSweepsPaidBy === 'treasury'
 
-/** The least that an address must hold to be swept now; or that sweeping a token costs too much. Which holdings of a token are too small, SQL decides. */
+/**
+ * The least that an address must hold to be swept now; or that sweeping a token costs too much. Which holdings of a
+ * token are too small, SQL decides.
+ */
 function worthwhile(rules: Rules, now: Now, token: string): bigint | Wait {
   const fee = now.likelySweepFee(token)
   if (isNative(rules, token)) return worthSweeping(rules.settings, fee)
@@ -166,7 +173,9 @@ function broughtBy(rules: Rules, token: string, {amount, maxFee}: Sweep): bigint
 
 // --- returns, collecting, withdrawals ---
 
-/** An unattributed deposit is swept to the treasury like a merchant's, then goes to its destination like a withdrawal. */
+/**
+ * An unattributed deposit is swept to the treasury like a merchant's, then goes to its destination like a withdrawal.
+ */
 async function beginReturn(to: Context, rules: Rules, of: ReturnStep): Promise<Wait | undefined> {
   const now = await rules.now(to)
   if (isWait(now)) return now
@@ -235,8 +244,8 @@ async function collectToken(
 }
 
 /**
- * Begins a withdrawal of the operator's own money, and reserves the amount and the most that it may cost; its id. The node is asked first: a recipient that
- * cannot be paid would hold up the treasury's nonces, or waste its attempts.
+ * Begins a withdrawal of the operator's own money, and reserves the amount and the most that it may cost; its id. The
+ * node is asked first: a recipient that cannot be paid would hold up the treasury's nonces, or waste its attempts.
  */
 export async function beginWithdrawalBy(
   db: pg.Client,

@@ -1,5 +1,6 @@
-// What addresses hold on chains of accounts, and the SQL that begins sweeps, payments, the transactions of returns, and withdrawals. Promises: beginning is safe
-// to repeat, also concurrently. Each is one SQL function that checks whether it is due.
+// What addresses hold on chains of accounts, and the SQL that begins sweeps, payments, the transactions of returns, and
+// withdrawals. Promises: beginning is safe to repeat, also concurrently. Each is one SQL function that checks whether
+// it is due.
 import type pg from 'pg'
 import type {ReasonCode} from '../../../base/reasons.ts'
 import {step} from '../../../base/step.ts'
@@ -36,8 +37,8 @@ export async function sweepable({pool}: Context, {id}: {id: string}, atLeast: bi
 }
 
 /**
- * Takes the nonces, and begins the sweeps. With `paymentFee`, they bring no more than the payout lacks by then. Resolves to what the treasury lacks
- * for network fees; the sweeps before that point were begun.
+ * Takes the nonces, and begins the sweeps. With `paymentFee`, they bring no more than the payout lacks by then.
+ * Resolves to what the treasury lacks for network fees; the sweeps before that point were begun.
  */
 export async function beginSweeps(
   pool: pg.Pool,
@@ -75,7 +76,10 @@ export async function endSweeping({pool}: Context, {id}: Payout): Promise<'next'
   return 'next'
 }
 
-/** What a payout waits for that lacks money (`short`): if it lacks what is to be paid, for sweeps that are under way or failed. */
+/**
+ * What a payout waits for that lacks money (`short`): if it lacks what is to be paid, for sweeps that are under way or
+ * failed.
+ */
 export async function whyUnpaid(to: Context, payout: Payout, paymentFee: bigint, short: Wait): Promise<Wait> {
   if (await isPayable(to, payout, paymentFee)) return short
   return (await untilSwept(to, payout)) ?? (await untilTriedAgain(to, payout)) ?? short
@@ -95,7 +99,10 @@ export async function untilTriedAgain({pool}: Context, {id, token}: Payout): Pro
   return {reason: 'sweeps_failed', detail, ms: retryMs.told}
 }
 
-/** What the treasury lacks for a payout whose payment may cost this much, in words; undefined if nothing: begin_payment has begun it then. */
+/**
+ * What the treasury lacks for a payout whose payment may cost this much, in words; undefined if nothing: begin_payment
+ * has begun it then.
+ */
 export async function shortage(
   {pool}: Context,
   call: 'payout_shortage' | 'begin_payment',
@@ -109,7 +116,10 @@ export async function shortage(
   return rows[0]!.short ?? undefined
 }
 
-/** How much of the token the treasury lacks for a payout, in base units, after what sweeps under way will probably bring. */
+/**
+ * How much of the token the treasury lacks for a payout, in base units, after what sweeps under way will probably
+ * bring.
+ */
 export async function shortfall({pool}: Context, {id}: {id: string}, paymentFee: bigint): Promise<bigint> {
   const {rows} = await pool.query<{missing: string}>('select app.payout_shortfall($1, $2) as missing', [
     id,
@@ -152,7 +162,10 @@ export async function beginReturnStep({pool}: Context, call: string, values: str
   return reason === null ? undefined : {reason, detail, ms: retryMs.soon}
 }
 
-/** Begins a withdrawal of the operator's own money; `reserve`: the most that it costs, and what must stay. Returns the id of its outgoing payment. */
+/**
+ * Begins a withdrawal of the operator's own money; `reserve`: the most that it costs, and what must stay. Returns the
+ * id of its outgoing payment.
+ */
 export async function insertWithdrawal(
   db: pg.Client,
   chain: string,

@@ -24,11 +24,17 @@ export interface Rules {
 export interface Now {
   /** What the treasury must have besides the amount of a payment, in the chain's coin. */
   reserve: bigint
-  /** No payment costs less: the node need not be asked for an estimate if the treasury lacks this. Absent without estimates. */
+  /**
+   * No payment costs less: the node need not be asked for an estimate if the treasury lacks this. Absent without
+   * estimates.
+   */
   leastFee?: bigint
   /** What a sweep of an address is likely to cost, before a node is asked about it. */
   likelySweepFee(token: string): bigint
-  /** What a sweep of each holding moves and may cost; undefined for one that has just changed. It may be too little to be worth it. */
+  /**
+   * What a sweep of each holding moves and may cost; undefined for one that has just changed. It may be too little to
+   * be worth it.
+   */
   sweeps(to: Context, of: Sweeping, holdings: Holding[]): Promise<(Sweep | undefined)[]>
 }
 

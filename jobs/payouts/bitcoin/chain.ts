@@ -1,6 +1,6 @@
-// The payout chain of the Bitcoin family: outputs instead of accounts. One transaction spends final outputs of the merchant's addresses, plus the
-// treasury's for what is missing, and pays the merchant; the rest goes to the treasury. So no sweep comes first, unless the payment would need too
-// many inputs.
+// The payout chain of the Bitcoin family: outputs instead of accounts. One transaction spends final outputs of the
+// merchant's addresses, plus the treasury's for what is missing, and pays the merchant; the rest goes to the treasury.
+// So no sweep comes first, unless the payment would need too many inputs.
 
 import type {Logger} from '../../../base/log.ts'
 import {step} from '../../../base/step.ts'
@@ -100,7 +100,10 @@ async function candidates({pool}: Context, payout: Payout, {rate}: Price): Promi
   return {must, may: [...merchants.filter(({outpoint}) => !taken.has(outpoint)), ...treasurys]}
 }
 
-/** For too many inputs for one transaction: each sweep turns 500 of the merchant's outputs into one of the treasury's, as often as needed. */
+/**
+ * For too many inputs for one transaction: each sweep turns 500 of the merchant's outputs into one of the treasury's,
+ * as often as needed.
+ */
 async function sweepFirst(
   to: Context,
   payout: Payout,

@@ -1,4 +1,5 @@
-// Speeds up an unconfirmed incoming payment with a child transaction (CPFP): the child spends the payment, with a fee that makes both worth mining.
+// Speeds up an unconfirmed incoming payment with a child transaction (CPFP): the child spends the payment, with a fee
+// that makes both worth mining.
 import type pg from 'pg'
 import {PermanentError} from '../../../base/errors.ts'
 import type {BitcoinSettings} from '../../../chains/bitcoin/settings.ts'

@@ -1,5 +1,6 @@
-// What payouts need from the Bitcoin network, through an Electrum server or a bitcoind: fee rates and broadcasting. Only the indexer decides what
-// became of a transaction. Promises: a request ends in a response, or a RetryableError, within its timeout.
+// What payouts need from the Bitcoin network, through an Electrum server or a bitcoind: fee rates and broadcasting.
+// Only the indexer decides what became of a transaction. Promises: a request ends in a response, or a RetryableError,
+// within its timeout.
 import {z} from 'zod'
 import {PermanentError} from '../../../base/errors.ts'
 import {type Logger, silent} from '../../../base/log.ts'

@@ -2,7 +2,9 @@
 import type pg from 'pg'
 import type {Output} from './select.ts'
 
-/** The most outputs of one owner that are read at once: enough for forty sweeps. The others follow when those are final. */
+/**
+ * The most outputs of one owner that are read at once: enough for forty sweeps. The others follow when those are final.
+ */
 const most = 20_000
 
 interface Row {
@@ -66,7 +68,10 @@ export interface Reserved {
   parentVsize: number
 }
 
-/** What each outgoing payment has reserved, by its id, in the order of the inputs: its first input, and the others by txid and vout. */
+/**
+ * What each outgoing payment has reserved, by its id, in the order of the inputs: its first input, and the others by
+ * txid and vout.
+ */
 export async function reservedOutputs(pool: pg.Pool, outgoingPaymentIds: string[]): Promise<Map<string, Reserved>> {
   const {rows} = await pool.query<Row & {outgoing_payment_id: string; parent_vsize: number}>(
     `select ${columns}, u.outgoing_payment_id, u.parent_vsize from (

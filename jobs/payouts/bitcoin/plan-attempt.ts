@@ -1,6 +1,6 @@
-// Plans the next attempt of each outgoing payment: its inputs and its fee. Promises: every attempt has all inputs of the earlier ones. A replacement
-// pays enough more for every node to take it. The first attempt pays what was reserved for it, however often it is planned. If no attempt can be made
-// now, the outgoing payment says why.
+// Plans the next attempt of each outgoing payment: its inputs and its fee. Promises: every attempt has all inputs of
+// the earlier ones. A replacement pays enough more for every node to take it. The first attempt pays what was reserved
+// for it, however often it is planned. If no attempt can be made now, the outgoing payment says why.
 import {scriptOfAddress} from '../../../chains/bitcoin/script.ts'
 import type {BitcoinSettings} from '../../../chains/bitcoin/settings.ts'
 import type {Context, PlannedAttempt, Wait} from '../context.ts'
@@ -41,7 +41,10 @@ export interface BitcoinAttempt extends PlannedAttempt {
 type Unpriced = Omit<BitcoinAttempt, 'fee'>
 
 const retryMs = 5000
-/** For an outgoing payment from custody's journal, a CPFP child whose parent the node does not return, or a child that is being cancelled. */
+/**
+ * For an outgoing payment from custody's journal, a CPFP child whose parent the node does not return, or a child that
+ * is being cancelled.
+ */
 const unknownOutputs =
   'the outputs that it spends are not known, or not final: the indexer must read their blocks first'
 const lateRetryMs = 1000
@@ -87,7 +90,10 @@ export async function plan(
   return plans
 }
 
-/** The attempt at this price, with more inputs if the change cannot pay the fee. Undefined if impossible; the outgoing payment then waits. */
+/**
+ * The attempt at this price, with more inputs if the change cannot pay the fee. Undefined if impossible; the outgoing
+ * payment then waits.
+ */
 export async function priced(to: Context, item: Unpriced): Promise<BitcoinAttempt | undefined> {
   const {outgoingPayment, chain, price} = item
   const choose = await selecting(to, item)

@@ -1,6 +1,7 @@
-// Chooses the outputs that a transaction spends, and its fee. Promises: no I/O. Every required output is an input. The fee is never above the cap,
-// never below the rate, and never below what a replacement needs. There is no change, or the change is no dust. An optional output that costs more
-// than it brings is never used. The computed size is at least the size of the signed bytes, and only slightly larger.
+// Chooses the outputs that a transaction spends, and its fee. Promises: no I/O. Every required output is an input. The
+// fee is never above the cap, never below the rate, and never below what a replacement needs. There is no change, or
+// the change is no dust. An optional output that costs more than it brings is never used. The computed size is at least
+// the size of the signed bytes, and only slightly larger.
 
 export interface Output {
   /** '<txid>:<vout>' */
@@ -16,7 +17,10 @@ export interface Price {
   rate: number
   /** Sat per virtual byte, at most. */
   cap: number
-  /** The fee of the replaced transaction. Nodes require at least this fee, plus the relay fee of the replacement (BIP-125). */
+  /**
+   * The fee of the replaced transaction. Nodes require at least this fee, plus the relay fee of the replacement
+   * (BIP-125).
+   */
   replaces?: bigint
   /** The lowest fee that custody accepts, because of its earlier signatures. */
   least?: bigint
@@ -78,9 +82,9 @@ export interface Payment {
 export type Failure = {short: bigint} | {aboveCap: true}
 
 /**
- * Selects the inputs of a payment: all of `must`, and as many of `may` as it needs. The merchant's outputs come before the treasury's, and larger
- * ones before smaller ones. The last output of the treasury is the smallest that is enough, so that its large outputs stay free for others. The
- * number of inputs has no limit here.
+ * Selects the inputs of a payment: all of `must`, and as many of `may` as it needs. The merchant's outputs come before
+ * the treasury's, and larger ones before smaller ones. The last output of the treasury is the smallest that is enough,
+ * so that its large outputs stay free for others. The number of inputs has no limit here.
  */
 export function selectPayment(payment: Payment, must: Output[], may: Output[], price: Price): Selection | Failure {
   const worth = may.filter(({amount}) => amount > costOfInput(price.rate)).sort(byAmount)
@@ -106,7 +110,10 @@ function byAmount(a: Output, b: Output): number {
   return a.amount < b.amount ? 1 : a.amount > b.amount ? -1 : a.outpoint < b.outpoint ? -1 : 1
 }
 
-/** The selection with the smallest output that is enough. The outputs are in descending order, and the first one is enough. */
+/**
+ * The selection with the smallest output that is enough. The outputs are in descending order, and the first one is
+ * enough.
+ */
 function smallest(outputs: Output[], tryWith: (last: Output) => Selection | Failure): Selection | undefined {
   let [low, high] = [0, outputs.length - 1]
   let smallest: Selection | undefined
@@ -142,7 +149,10 @@ export function selectAll(inputs: Output[], price: Price): Selection | Failure {
   return left >= change.dust ? {inputs, fee, change: left} : {short: change.dust - left}
 }
 
-/** Like selectAll, with as many of the treasury's outputs as the fee needs: a cancel that its inputs cannot pay for could never be signed. */
+/**
+ * Like selectAll, with as many of the treasury's outputs as the fee needs: a cancel that its inputs cannot pay for
+ * could never be signed.
+ */
 export function selectCancel(must: Output[], may: Output[], price: Price): Selection | Failure {
   const inputs = [...must]
   let found = selectAll(inputs, price)
@@ -154,7 +164,10 @@ export function selectCancel(must: Output[], may: Output[], price: Price): Selec
   return found
 }
 
-/** The highest fee rate of a sweep (sat per virtual byte of the sweep itself) whose fee also pays for a parent of `parentVsize` virtual bytes. */
+/**
+ * The highest fee rate of a sweep (sat per virtual byte of the sweep itself) whose fee also pays for a parent of
+ * `parentVsize` virtual bytes.
+ */
 export function sweepCap(inputs: number, parentVsize: number, maxFeeRate: number): number {
   return parentVsize ? (maxFeeRate * (sweepSize(inputs) + parentVsize)) / sweepSize(inputs) : maxFeeRate
 }

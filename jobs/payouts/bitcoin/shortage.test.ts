@@ -1,4 +1,5 @@
-// What a transaction waits for if free outputs are not enough, on a real database: money, or the block from which on new coins can be spent.
+// What a transaction waits for if free outputs are not enough, on a real database: money, or the block from which on
+// new coins can be spent.
 import {randomBytes} from 'node:crypto'
 import pg from 'pg'
 import {afterAll, beforeAll, beforeEach, expect, test} from 'vitest'

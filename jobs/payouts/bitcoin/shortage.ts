@@ -1,5 +1,5 @@
-// What a Bitcoin transaction waits for if the free outputs are not enough: money, or only blocks. New coins (coinbase outputs) are final, and count
-// as ours, long before nodes let them be spent (100 blocks).
+// What a Bitcoin transaction waits for if the free outputs are not enough: money, or only blocks. New coins (coinbase
+// outputs) are final, and count as ours, long before nodes let them be spent (100 blocks).
 import type {Context, Wait} from '../context.ts'
 import {immatureOutputs} from './outputs.ts'
 import type {Failure, Output, Selection} from './select.ts'

@@ -1,4 +1,5 @@
-// Moves outputs of one merchant's addresses to the treasury, in a separate transaction: for payouts with too many outputs, and for collect.ts.
+// Moves outputs of one merchant's addresses to the treasury, in a separate transaction: for payouts with too many
+// outputs, and for collect.ts.
 import type {BitcoinSettings} from '../../../chains/bitcoin/settings.ts'
 import {isWorthItsFee} from '../../../chains/chain-settings.ts'
 import type {Context} from '../context.ts'

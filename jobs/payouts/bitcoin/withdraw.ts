@@ -1,4 +1,5 @@
-// Begins a withdrawal on a chain with outputs: chooses outputs of the treasury and a fee, like a payout, and reserves the outputs.
+// Begins a withdrawal on a chain with outputs: chooses outputs of the treasury and a fee, like a payout, and reserves
+// the outputs.
 import type pg from 'pg'
 import {PermanentError} from '../../../base/errors.ts'
 import {dustLimit, scriptOfAddress} from '../../../chains/bitcoin/script.ts'

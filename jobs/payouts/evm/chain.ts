@@ -1,5 +1,5 @@
-// The payout chain of the EVM family: the flow of accounts (../accounts/flow.ts). Each transaction takes the next nonce of its sender, and is replaced by one
-// that offers more while no block takes it.
+// The payout chain of the EVM family: the flow of accounts (../accounts/flow.ts). Each transaction takes the next nonce
+// of its sender, and is replaced by one that offers more while no block takes it.
 import type pg from 'pg'
 import type {EvmSettings} from '../../../chains/evm/settings.ts'
 import {beginWithdrawalBy, flowOf} from '../accounts/flow.ts'

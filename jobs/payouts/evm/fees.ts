@@ -1,5 +1,6 @@
-// The fees of a transaction (EIP-1559), and how much of an address can be swept. Promises: no I/O. No fee is above the operator's cap. A replacement
-// pays enough more for every node to take it. A sweep of native coins never moves more than the address can pay together with the fee.
+// The fees of a transaction (EIP-1559), and how much of an address can be swept. Promises: no I/O. No fee is above the
+// operator's cap. A replacement pays enough more for every node to take it. A sweep of native coins never moves more
+// than the address can pay together with the fee.
 
 export interface Fees {
   /** The highest price, in wei per unit of gas. */
@@ -15,8 +16,9 @@ export interface FeeMarket {
 }
 
 /**
- * The fees of a first attempt: twice the current base fee, so that the transaction stays valid through some full blocks. Undefined while the chain
- * is too expensive. The fee stays so far below the cap that two replacements are possible. A transaction that cannot be replaced cannot be cancelled.
+ * The fees of a first attempt: twice the current base fee, so that the transaction stays valid through some full
+ * blocks. Undefined while the chain is too expensive. The fee stays so far below the cap that two replacements are
+ * possible. A transaction that cannot be replaced cannot be cancelled.
  */
 export function offer({baseFee, priorityFee}: FeeMarket, cap: bigint): Fees | undefined {
   const firstMost = (cap * 64n) / 81n
@@ -25,8 +27,9 @@ export function offer({baseFee, priorityFee}: FeeMarket, cap: bigint): Fees | un
 }
 
 /**
- * The priority fee that gets into a block now: the median of what the recent blocks that hold transactions were paid, at least what nodes take. A node's own
- * suggestion stays as high as in the last busy block for as long as blocks are empty.
+ * The priority fee that gets into a block now: the median of what the recent blocks that hold transactions were paid,
+ * at least what nodes take. A node's own suggestion stays as high as in the last busy block for as long as blocks are
+ * empty.
  */
 export function tipOf(rewards: bigint[], least: bigint): bigint {
   const sorted = rewards.toSorted((a, b) => (a < b ? -1 : 1))
@@ -38,7 +41,9 @@ export function capOf(cap: bigint, fee: bigint, gasLimit: bigint): bigint {
   return least(cap, fee / gasLimit)
 }
 
-/** The fees of a replacement: an eighth more of both, or the current fees if those are higher; undefined above the cap. */
+/**
+ * The fees of a replacement: an eighth more of both, or the current fees if those are higher; undefined above the cap.
+ */
 export function outbid(earlier: Fees, now: Fees | undefined, cap: bigint): Fees | undefined {
   const maxFeePerGas = most(eighthMore(earlier.maxFeePerGas), now?.maxFeePerGas ?? 0n)
   if (maxFeePerGas > cap) return

@@ -1,6 +1,7 @@
-// How much gas transactions need: asked of the node at the newest block, for each kind, because forks change it (EIP-8037 multiplied it for whatever makes
-// the state grow). Promises: no limit is fixed here; what a transaction may cost is limited in coins, by the settings and again by custody. A transaction
-// that the node says would fail is not made; a sweep of a token is given up then (refusals.ts), because it would hold up the treasury's nonces.
+// How much gas transactions need: asked of the node at the newest block, for each kind, because forks change it
+// (EIP-8037 multiplied it for whatever makes the state grow). Promises: no limit is fixed here; what a transaction may
+// cost is limited in coins, by the settings and again by custody. A transaction that the node says would fail is not
+// made; a sweep of a token is given up then (refusals.ts), because it would hold up the treasury's nonces.
 import {leastGas} from '../../../chains/evm/gas-limits.ts'
 import {type Context, retryable} from '../context.ts'
 import {type OutgoingPayment, waitOutgoingPayment} from '../outgoing-payments.ts'
@@ -41,8 +42,8 @@ export const isNativeSweep = ({kind, token}: Pick<OutgoingPayment, 'kind' | 'tok
   kind === 'sweep' && token === native
 
 /**
- * The gas limit of the next attempt of each of these, by id. `earlier`: the gas limits of their newest attempts; a replacement has at least as much. Those
- * without a limit wait, or were given up.
+ * The gas limit of the next attempt of each of these, by id. `earlier`: the gas limits of their newest attempts; a
+ * replacement has at least as much. Those without a limit wait, or were given up.
  */
 export async function gasLimits(
   to: Context,
@@ -66,7 +67,10 @@ export async function gasLimits(
   return limits
 }
 
-/** What the node is asked to estimate, by id. The call of a token's sweep needs the address's signature; what custody does not give waits. */
+/**
+ * What the node is asked to estimate, by id. The call of a token's sweep needs the address's signature; what custody
+ * does not give waits.
+ */
 async function callsOf(to: Context, chain: Evm, outgoingPayments: OutgoingPayment[]): Promise<Map<string, Call>> {
   const calls = new Map<string, Call>()
   const ofTokens: OutgoingPayment[] = []

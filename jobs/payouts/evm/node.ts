@@ -1,5 +1,6 @@
-// What payouts need from a node: balances, gas, fees and broadcasting. Only the indexers decide what became of a transaction. Promises: every
-// response is checked against its schema. A request ends in a response, or a RetryableError, within its timeout.
+// What payouts need from a node: balances, gas, fees and broadcasting. Only the indexers decide what became of a
+// transaction. Promises: every response is checked against its schema. A request ends in a response, or a
+// RetryableError, within its timeout.
 import {z} from 'zod'
 import {RetryableError} from '../../../base/errors.ts'
 import {tokenGuard} from '../../../chains/evm/check-tokens.ts'
@@ -99,7 +100,10 @@ export class EvmNode {
     })
   }
 
-  /** What the node says of a call that fails at this height; undefined if it succeeds. `isSure`: that is the call's fault, and not the node's. */
+  /**
+   * What the node says of a call that fails at this height; undefined if it succeeds. `isSure`: that is the call's
+   * fault, and not the node's.
+   */
   async refusal({from, to, data}: Call, at: number | 'latest'): Promise<{words: string; isSure: boolean} | undefined> {
     const block = at === 'latest' ? at : `0x${at.toString(16)}`
     const [response] = await this.#questions.ask([{method: 'eth_call', params: [{from, to, data}, block]}])
@@ -107,7 +111,10 @@ export class EvmNode {
     return {words: wordsOf(response), isSure: meaningOf(response) === 'call_fails'}
   }
 
-  /** Broadcasts signed transactions. Returns the node's error for each, undefined if it took it or had it; neither proves anything. */
+  /**
+   * Broadcasts signed transactions. Returns the node's error for each, undefined if it took it or had it; neither
+   * proves anything.
+   */
   async broadcast(raws: string[]): Promise<(string | undefined)[]> {
     const responses = await this.#questions.ask(raws.map(raw => ({method: 'eth_sendRawTransaction', params: [raw]})))
     return responses.map(response => {

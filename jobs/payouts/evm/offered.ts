@@ -10,7 +10,10 @@ export async function offered(chain: Evm): Promise<Fees | Wait> {
   return offer(market, chain.settings.maxFeePerGas) ?? {...aboveCap(chain, market), ms: retryMs.soon}
 }
 
-/** The most that a payment may cost now, in wei; or why it is not begun: it would fail, or cost more than the operator allows for one. */
+/**
+ * The most that a payment may cost now, in wei; or why it is not begun: it would fail, or cost more than the operator
+ * allows for one.
+ */
 export async function paymentFee(chain: Evm, payment: Payment): Promise<bigint | Wait> {
   const {chain: registered, maxFeePerGas, maxPaymentFee} = chain.settings
   const [estimate] = await chain.node.estimates([paymentCall(chain, payment)])

@@ -1,5 +1,6 @@
-// A payment or a withdrawal as a call, and whether its recipient refuses it: its code does not take coins, or the token's contract does not let it have any.
-// Promises: a recipient is blamed only if the node is sure that the payment would fail, and says that the same payment to its sender would not.
+// A payment or a withdrawal as a call, and whether its recipient refuses it: its code does not take coins, or the
+// token's contract does not let it have any. Promises: a recipient is blamed only if the node is sure that the payment
+// would fail, and says that the same payment to its sender would not.
 import {leastGas, mostGas} from '../../../chains/evm/gas-limits.ts'
 import type {Payment} from '../accounts/rules.ts'
 import {notPayable, type Wait} from '../context.ts'
@@ -26,7 +27,10 @@ export function paymentGas(estimate: Estimate, bytesNeed: bigint = leastGas.tran
   return {gas: least(most(withRoom(gas, roomPercent), bytesNeed), mostGas)}
 }
 
-/** The wait of a payment that its recipient refuses; undefined if it does not, or nobody can say. Throws RetryableError if the node cannot be asked. */
+/**
+ * The wait of a payment that its recipient refuses; undefined if it does not, or nobody can say. Throws RetryableError
+ * if the node cannot be asked.
+ */
 export async function refusedByRecipient(chain: Evm, payment: Payment): Promise<Wait | undefined> {
   const [estimate] = await chain.node.estimates([paymentCall(chain, payment)])
   const limit = paymentGas(estimate!)

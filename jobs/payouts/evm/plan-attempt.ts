@@ -1,5 +1,6 @@
-// Plans the next attempt of each outgoing payment: its kind, amount, fees and gas. Promises: the nonce never changes. A replacement outbids the
-// earlier attempt. No fee is above the operator's cap. If no attempt can be made now, the outgoing payment says why.
+// Plans the next attempt of each outgoing payment: its kind, amount, fees and gas. Promises: the nonce never changes. A
+// replacement outbids the earlier attempt. No fee is above the operator's cap. If no attempt can be made now, the
+// outgoing payment says why.
 import {isWorthItsFee} from '../../../chains/chain-settings.ts'
 import {tooDear} from '../accounts/flow.ts'
 import type {Context, PlannedAttempt} from '../context.ts'
@@ -92,7 +93,10 @@ function isTooDear({kind, token}: OutgoingPayment, {native, settings}: Evm, fee:
   return kind === 'sweep' && token !== native && fee > settings.tokenSweepFee
 }
 
-/** A native sweep pays its fee out of the amount that it moves. With a higher fee it moves less. If nothing is left, it is given up. */
+/**
+ * A native sweep pays its fee out of the amount that it moves. With a higher fee it moves less. If nothing is left, it
+ * is given up.
+ */
 async function withinFunds(to: Context, chain: Evm, plans: EvmAttempt[]): Promise<EvmAttempt[]> {
   const feeOf = ({fees, gasLimit}: EvmAttempt) => fees.maxFeePerGas * gasLimit
   const tight = plans.filter(

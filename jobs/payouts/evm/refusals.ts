@@ -1,6 +1,7 @@
-// What a refusal of a token's sweep is about: the token as a whole, or one address. Promises: nothing is concluded from an error that a node says of itself
-// (../../../chains/evm/node-errors.ts). The same call is asked for an address that is known to be good, the treasury, before an address is blamed; and an
-// address is blamed only if its refusal stands at a final block, so that no reorganisation takes it back. The calls are those of a sweep, whose authorisation
+// What a refusal of a token's sweep is about: the token as a whole, or one address. Promises: nothing is concluded from
+// an error that a node says of itself (../../../chains/evm/node-errors.ts). The same call is asked for an address that
+// is known to be good, the treasury, before an address is blamed; and an address is blamed only if its refusal stands
+// at a final block, so that no reorganisation takes it back. The calls are those of a sweep, whose authorisation
 // custody gives (POST /authorise); a trial moves nothing.
 import {RetryableError} from '../../../base/errors.ts'
 import {inWords} from '../../../db/client/failure.ts'
@@ -9,7 +10,9 @@ import {type Context, retryable, retryMs, type Wait} from '../context.ts'
 import type {OutgoingPayment} from '../outgoing-payments.ts'
 import {balancesOf, type Call, contractOf, type Evm} from './node.ts'
 
-/** Why no sweep of a token is begun now: its contract would refuse the treasury's, too. Native coins have no contract. */
+/**
+ * Why no sweep of a token is begun now: its contract would refuse the treasury's, too. Native coins have no contract.
+ */
 export async function tokenRefusal(to: Context, chain: Evm, token: string): Promise<Wait | undefined> {
   if (token === chain.native) return
   const treasury = await treasuryOf(to.pool, chain.settings.chain.code)
@@ -66,8 +69,8 @@ async function refusedAtFinal(to: Context, {node, settings}: Evm, call: Call): P
 }
 
 /**
- * Why the chain does not let a token leave an address; undefined if it does. `holds`: what the ledger has there, in base units. Throws RetryableError if
- * that cannot be asked now.
+ * Why the chain does not let a token leave an address; undefined if it does. `holds`: what the ledger has there, in
+ * base units. Throws RetryableError if that cannot be asked now.
  */
 export async function refusalOf(
   to: Context,
@@ -82,7 +85,10 @@ export async function refusalOf(
     : undefined
 }
 
-/** What the contract says if the treasury takes nothing from an address now. Throws RetryableError if custody, or the node, does not say. */
+/**
+ * What the contract says if the treasury takes nothing from an address now. Throws RetryableError if custody, or the
+ * node, does not say.
+ */
 async function tryOut(to: Context, chain: Evm, token: string, address: string): Promise<string | undefined> {
   const given = await askCustody(to, chain, token, address)
   if (!given.ok) throw new RetryableError(`custody gives no trial of ${token}: ${given.message}`)

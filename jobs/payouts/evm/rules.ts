@@ -1,6 +1,6 @@
-// What the flow of accounts (../accounts/flow.ts) must know of EVM chains. A sweep of the native coin leaves its fee on the address, which pays it; a sweep of a
-// token moves all of it, and the treasury pays. Amounts are by the balances of the newest block: an address that looks empty, because its sweep is in a block
-// that is not final, is not swept again.
+// What the flow of accounts (../accounts/flow.ts) must know of EVM chains. A sweep of the native coin leaves its fee on
+// the address, which pays it; a sweep of a token moves all of it, and the treasury pays. Amounts are by the balances of
+// the newest block: an address that looks empty, because its sweep is in a block that is not final, is not swept again.
 import type {Holding, Sweep} from '../accounts/holdings.ts'
 import type {Now, Rules, Sweeping} from '../accounts/rules.ts'
 import type {Payout, Wait} from '../context.ts'
@@ -47,7 +47,10 @@ async function sweeps(chain: Evm, price: bigint, {token, treasury}: Sweeping, ho
   })
 }
 
-/** Before the treasury has what a payout pays, the recipient is asked about the least that can be sent. A token's transfer of nothing is one. */
+/**
+ * Before the treasury has what a payout pays, the recipient is asked about the least that can be sent. A token's
+ * transfer of nothing is one.
+ */
 export async function unpayable(chain: Evm, {token, recipient, treasury}: Payout): Promise<Wait | undefined> {
   const amount = contractOf(chain, token) ? 0n : 1n
   return await refusedByRecipient(chain, {token, recipient, amount, source: treasury})

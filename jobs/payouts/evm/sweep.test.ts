@@ -1,4 +1,5 @@
-// Which addresses a payout's task sweeps while other sweeps begin: those of a concurrent run of the same task, or those of collect.ts.
+// Which addresses a payout's task sweeps while other sweeps begin: those of a concurrent run of the same task, or those
+// of collect.ts.
 import {afterAll, beforeAll, expect, test} from 'vitest'
 import {silent} from '../../../base/log.ts'
 import {readSettings} from '../../../chains/settings.ts'
@@ -43,7 +44,10 @@ function response(method: string, params: unknown[], holds: Holds): unknown {
   return holds(`0x${data.slice(-40)}`).then(amount => `0x${amount.toString(16).padStart(64, '0')}`)
 }
 
-/** A payout of 158.4 in this status. One address has 100, another 60. The operator has 70, so sweeping the larger one is enough. */
+/**
+ * A payout of 158.4 in this status. One address has 100, another 60. The operator has 70, so sweeping the larger one is
+ * enough.
+ */
 async function payoutOf(status: 'sweeping' | 'swept') {
   const user = await money.merchant()
   const {address: small} = await money.user(user.merchantId)

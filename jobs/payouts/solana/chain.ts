@@ -1,6 +1,7 @@
-// Payouts of Solana: the flow of accounts (../accounts/flow.ts), by transactions that expire (../accounts/expiring-attempts.ts). A sweep leaves its
-// address empty, because an account holds nothing or at least the rent; for the same reason the treasury keeps that much. A transaction lives for
-// half a minute and any leader may forget it, so the same bytes are sent every two seconds.
+// Payouts of Solana: the flow of accounts (../accounts/flow.ts), by transactions that expire
+// (../accounts/expiring-attempts.ts). A sweep leaves its address empty, because an account holds nothing or at least
+// the rent; for the same reason the treasury keeps that much. A transaction lives for half a minute and any leader may
+// forget it, so the same bytes are sent every two seconds.
 import type pg from 'pg'
 import {z} from 'zod'
 import {SolanaNodes} from '../../../chains/solana/client.ts'

@@ -1,9 +1,13 @@
-// What transactions of Solana cost. Promises: no I/O. A signature has a fixed price; on top of it a transaction offers a fee for its place in a block, never
-// more than the operator allows. Each further transaction of a payment offers twice as much as the one before.
+// What transactions of Solana cost. Promises: no I/O. A signature has a fixed price; on top of it a transaction offers
+// a fee for its place in a block, never more than the operator allows. Each further transaction of a payment offers
+// twice as much as the one before.
 import {signatureFee, twoSignaturesFee} from '../../../chains/solana/message.ts'
 import type {SolanaSettings} from '../../../chains/solana/settings.ts'
 
-/** What a leader counts for one of our payments, in compute units: its signature, its accounts, their data, and what it computes. */
+/**
+ * What a leader counts for one of our payments, in compute units: its signature, its accounts, their data, and what it
+ * computes.
+ */
 const cost = 20_000n
 const microLamports = 1_000_000n
 /** A further transaction offers at least twice this. */
@@ -13,7 +17,10 @@ const share = 0.75
 
 type Bound = Pick<SolanaSettings, 'maxPriorityFee'>
 
-/** In lamports: what most transactions of the last blocks paid; `prices` are in micro-lamports for a compute unit. Doubled for each earlier attempt. */
+/**
+ * In lamports: what most transactions of the last blocks paid; `prices` are in micro-lamports for a compute unit.
+ * Doubled for each earlier attempt.
+ */
 export function priorityFee({maxPriorityFee}: Bound, prices: bigint[], attempts: number): bigint {
   const sorted = prices.toSorted((a, b) => (a < b ? -1 : 1))
   const price = sorted[Math.ceil(share * sorted.length) - 1] ?? 0n

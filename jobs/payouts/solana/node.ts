@@ -1,5 +1,5 @@
-// The node, as payouts ask it. Promises: a response is checked; a request ends in one, or in a RetryableError. What it says is never a proof: it only
-// decides what is tried.
+// The node, as payouts ask it. Promises: a response is checked; a request ends in one, or in a RetryableError. What it
+// says is never a proof: it only decides what is tried.
 import {eachOf} from '../../../base/each-of.ts'
 import {systemProgram} from '../../../chains/solana/address.ts'
 import type {SolanaNodes} from '../../../chains/solana/client.ts'
@@ -31,7 +31,10 @@ export async function behindNow({pool}: Context, {settings, nodes}: Solana): Pro
   return {reason: 'head_stale', detail: `the indexer of ${code} is ${behind} blocks behind the node`, ms: retryMs.soon}
 }
 
-/** What the treasury must have besides the amount of a payment: the fee, and what an account must hold at least, which stays. */
+/**
+ * What the treasury must have besides the amount of a payment: the fee, and what an account must hold at least, which
+ * stays.
+ */
 export async function paymentReserve({settings, nodes}: Solana): Promise<bigint> {
   return highestFee(settings) + (await nodes.ask(node => node.rentMinimum()))
 }
@@ -78,8 +81,8 @@ export async function cannotSweep({settings, nodes}: Solana, treasury: string): 
 }
 
 /**
- * Sweeps that leave each address empty, or with what has just arrived there. An address whose balance is not what the ledger says cannot be swept if too
- * little would stay: an account holds nothing, or at least the rent.
+ * Sweeps that leave each address empty, or with what has just arrived there. An address whose balance is not what the
+ * ledger says cannot be swept if too little would stay: an account holds nothing, or at least the rent.
  */
 export async function sweeps(chain: Solana, holdings: Holding[]): Promise<(Sweep | undefined)[]> {
   const addresses = holdings.map(({address}) => address)
@@ -94,7 +97,10 @@ export async function sweeps(chain: Solana, holdings: Holding[]): Promise<(Sweep
   })
 }
 
-/** What a sweep offers for its place in a block, in lamports: all that was reserved for it, or kept on its address, when it was begun. */
+/**
+ * What a sweep offers for its place in a block, in lamports: all that was reserved for it, or kept on its address, when
+ * it was begun.
+ */
 export const sweepPriorityFee = ({source, feePayer, maxFee}: OutgoingPayment): bigint =>
   maxFee - (feePayer === source ? signatureFee : twoSignaturesFee)
 
@@ -112,7 +118,10 @@ export async function offers(
   }))
 }
 
-/** Broadcasts signed transactions, in hex. Returns the node's error for each, undefined if it took it; neither proves anything. */
+/**
+ * Broadcasts signed transactions, in hex. Returns the node's error for each, undefined if it took it; neither proves
+ * anything.
+ */
 export async function broadcast({nodes}: Solana, raws: string[]): Promise<(string | undefined)[]> {
   return await nodes.ask(node => eachOf(raws, raw => node.send(Buffer.from(raw, 'hex').toString('base64'))))
 }

@@ -1,5 +1,6 @@
-// How a sweep would end, by a node, before custody signs it. Promises: nothing is proven by it, and nothing is signed for it; a sweep is only said to fail if
-// its own address makes it fail. What the treasury lacks, or the node does not know yet, may pass.
+// How a sweep would end, by a node, before custody signs it. Promises: nothing is proven by it, and nothing is signed
+// for it; a sweep is only said to fail if its own address makes it fail. What the treasury lacks, or the node does not
+// know yet, may pass.
 import {z} from 'zod'
 import {eachOf} from '../../../base/each-of.ts'
 import {storable} from '../../../base/text.ts'
@@ -15,7 +16,10 @@ const anyBlockhash = '1'.repeat(32)
 const anyLimit = 2000
 const unsigned = Buffer.alloc(64)
 
-/** What prevents each sweep, in the same order; undefined if nothing does, or no node says. Payouts must not wait for that. */
+/**
+ * What prevents each sweep, in the same order; undefined if nothing does, or no node says. Payouts must not wait for
+ * that.
+ */
 export async function sweepRefusals({nodes}: Solana, sweeps: OutgoingPayment[]): Promise<(Refusal | undefined)[]> {
   const refusals = new Map<string, Refusal | undefined>()
   try {
@@ -24,7 +28,8 @@ export async function sweepRefusals({nodes}: Solana, sweeps: OutgoingPayment[]):
       refusals.set(sweep.id, refusalOf(end, sweep))
     })
   } catch {
-    // A node that has had enough requests, or that simulates nothing: what is left is signed as it is, and expires if it fails.
+    // A node that has had enough requests, or that simulates nothing: what is left is signed as it is, and expires if
+    // it fails.
   }
   return sweeps.map(({id}) => refusals.get(id))
 }

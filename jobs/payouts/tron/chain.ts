@@ -1,5 +1,6 @@
-// Payouts of Tron: the flow of accounts (../accounts/flow.ts), by transactions that expire (../accounts/expiring-attempts.ts). A payment reserves the
-// most that it may cost, because only the block that takes it shows whether its recipient had an account.
+// Payouts of Tron: the flow of accounts (../accounts/flow.ts), by transactions that expire
+// (../accounts/expiring-attempts.ts). A payment reserves the most that it may cost, because only the block that takes
+// it shows whether its recipient had an account.
 import type pg from 'pg'
 import {z} from 'zod'
 import {TronNodes} from '../../../chains/tron/client.ts'

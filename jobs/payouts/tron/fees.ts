@@ -1,5 +1,5 @@
-// What transactions of Tron cost, and how much of an address can be swept. Promises: no I/O. Nothing in a transaction limits its fee, so nothing is begun
-// while the network asks for more than the operator's settings allow.
+// What transactions of Tron cost, and how much of an address can be swept. Promises: no I/O. Nothing in a transaction
+// limits its fee, so nothing is begun while the network asks for more than the operator's settings allow.
 import type {Prices} from '../../../chains/tron/client.ts'
 import type {TronSettings} from '../../../chains/tron/settings.ts'
 import {

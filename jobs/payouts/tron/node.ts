@@ -1,6 +1,6 @@
-// The node, as payouts ask it. Promises: a response is checked; a request ends in one, or in a RetryableError. What it says is never a proof: it only
-// decides what is tried. (The client of chains/tron is used, not tronweb: tronweb takes some of a node's errors for results, and takes a second and 50 to
-// 120 MB to load.)
+// The node, as payouts ask it. Promises: a response is checked; a request ends in one, or in a RetryableError. What it
+// says is never a proof: it only decides what is tried. (The client of chains/tron is used, not tronweb: tronweb takes
+// some of a node's errors for results, and takes a second and 50 to 120 MB to load.)
 import {eachOf} from '../../../base/each-of.ts'
 import type {TronNodes} from '../../../chains/tron/client.ts'
 import type {TronSettings} from '../../../chains/tron/settings.ts'
@@ -19,7 +19,10 @@ export async function tooDearNow({settings, nodes}: Tron): Promise<Wait | undefi
   return detail === undefined ? undefined : {reason: 'fee_above_cap', detail, ms: retryMs.soon}
 }
 
-/** What a sweep of each address costs: nothing, if it has bytes for nothing and is none of `paying`; else it burns coins. */
+/**
+ * What a sweep of each address costs: nothing, if it has bytes for nothing and is none of `paying`; else it burns
+ * coins.
+ */
 export async function sweepFees({nodes}: Tron, addresses: string[], paying: Set<string>): Promise<bigint[]> {
   return await nodes.ask(async node => {
     const fee = bandwidthFee(await node.prices())
@@ -46,7 +49,9 @@ export async function cannotSweep({settings, nodes}: Tron, treasury: string): Pr
   )
 }
 
-/** Broadcasts signed transactions. Returns the node's error for each, undefined if it took it; neither proves anything. */
+/**
+ * Broadcasts signed transactions. Returns the node's error for each, undefined if it took it; neither proves anything.
+ */
 export async function broadcast({nodes}: Tron, raws: string[]): Promise<(string | undefined)[]> {
   return await nodes.ask(node => eachOf(raws, raw => node.broadcast(raw)))
 }

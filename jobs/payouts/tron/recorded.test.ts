@@ -1,5 +1,5 @@
-// What payouts make of what java-tron really answers (test/recorded/README.md): a refusal is never a success, and what is not there is no reason to pay or
-// not to pay.
+// What payouts make of what java-tron really answers (test/recorded/README.md): a refusal is never a success, and what
+// is not there is no reason to pay or not to pay.
 import {afterEach, expect, test} from 'vitest'
 import {z} from 'zod'
 import {settingsFrom} from '../../../chains/settings.ts'

@@ -1,4 +1,5 @@
-// How much of each address is swept. Promises: an address whose bytes are free is left empty; of another one, what its sweep may cost stays until it is paid.
+// How much of each address is swept. Promises: an address whose bytes are free is left empty; of another one, what its
+// sweep may cost stays until it is paid.
 import type {Holding, Sweep} from '../accounts/holdings.ts'
 import type {Context} from '../context.ts'
 import {sweepFees, type Tron} from './node.ts'
@@ -9,7 +10,10 @@ export async function sweeps(to: Context, chain: Tron, holdings: Holding[]): Pro
   return holdings.map(({address, amount}, i) => ({address, amount: BigInt(amount) - fees[i]!, maxFee: fees[i]!}))
 }
 
-/** Those of which a sweep expired within a day: they pay, whatever the node says. All accounts share a limit of free bytes, too. */
+/**
+ * Those of which a sweep expired within a day: they pay, whatever the node says. All accounts share a limit of free
+ * bytes, too.
+ */
 async function paying({pool}: Context, {settings}: Tron, addresses: string[]): Promise<Set<string>> {
   const {rows} = await pool.query<{source: string}>(
     `select distinct source from app.outgoing_payment

@@ -1,5 +1,6 @@
-// Bitcoin for the conformance suite, read from an Electrum server or from a node, each behind a proxy that can misbehave. Each payment spends
-// its own output, so that each can be mined without the others; two with the same output exclude each other.
+// Bitcoin for the conformance suite, read from an Electrum server or from a node, each behind a proxy that can
+// misbehave. Each payment spends its own output, so that each can be mined without the others; two with the same output
+// exclude each other.
 import {randomBytes} from 'node:crypto'
 import {address, payments as kinds, networks, Psbt, Transaction} from 'bitcoinjs-lib'
 import * as ecc from 'tiny-secp256k1'

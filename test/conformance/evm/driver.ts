@@ -1,6 +1,7 @@
-// Ethereum for the conformance suite: anvil, behind a proxy, read by the indexer of ETH over a websocket, with call traces. Each payment is
-// the first transaction of its own account, so that each can be mined without the others; two of one account exclude each other. The accounts
-// have ether and one of several tokens in turn, and pay one recipient in one asset.
+// Ethereum for the conformance suite: anvil, behind a proxy, read by the indexer of ETH over a websocket, with call
+// traces. Each payment is the first transaction of its own account, so that each can be mined without the others; two
+// of one account exclude each other. The accounts have ether and one of several tokens in turn, and pay one recipient
+// in one asset.
 import {randomBytes} from 'node:crypto'
 import {encodeFunctionData, getAddress, type Hex, keccak256, toHex} from 'viem'
 import {mnemonicToAccount, privateKeyToAccount} from 'viem/accounts'

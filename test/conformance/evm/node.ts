@@ -1,5 +1,6 @@
-// An EVM node as the checks of nodes use it. Before the service starts, the funded account deploys a token with EIP-3009 and the contract that pays
-// several addresses at once (devnet/evm/contracts). Gas is estimated, because it is not the same under every fork's rules.
+// An EVM node as the checks of nodes use it. Before the service starts, the funded account deploys a token with
+// EIP-3009 and the contract that pays several addresses at once (devnet/evm/contracts). Gas is estimated, because it is
+// not the same under every fork's rules.
 import {
   type Abi,
   encodeDeployData,

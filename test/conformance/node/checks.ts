@@ -1,5 +1,5 @@
-// What is checked with a node that nobody here wrote. Each check has a name that says what holds. A check throws an error that says what does not, or
-// NotPossible. The checks of one act run at the same time; acts follow one another.
+// What is checked with a node that nobody here wrote. Each check has a name that says what holds. A check throws an
+// error that says what does not, or NotPossible. The checks of one act run at the same time; acts follow one another.
 import {setTimeout as sleep} from 'node:timers/promises'
 import {isDeepStrictEqual} from 'node:util'
 import {reindexingChangesNothing} from '../../torture/operator.ts'

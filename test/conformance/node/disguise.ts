@@ -1,5 +1,5 @@
-// A proxy before the node of a private network, which makes it look like the local chain: the service refuses a network that it does not know. It
-// passes bytes on as they are, so that no amount loses a digit.
+// A proxy before the node of a private network, which makes it look like the local chain: the service refuses a network
+// that it does not know. It passes bytes on as they are, so that no amount loses a digit.
 import {createServer} from 'node:http'
 import type {AddressInfo} from 'node:net'
 

@@ -1,5 +1,6 @@
-// npm run conformance -- --chain ETH --url http://… : checks the service against any node, with a funded account of its network. Prints a line for each
-// check; ends with 1 if anything is wrong. The key of the account is never printed. docs/operations/node.md says more.
+// npm run conformance -- --chain ETH --url http://… : checks the service against any node, with a funded account of its
+// network. Prints a line for each check; ends with 1 if anything is wrong. The key of the account is never printed.
+// docs/operations/node.md says more.
 import {parseArgs} from 'node:util'
 import {onInterrupt} from '../../../base/interrupt.ts'
 import {chainCodes, findChain, chain as registered} from '../../../chains/registry.ts'

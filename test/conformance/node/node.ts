@@ -1,5 +1,6 @@
-// What the checks of a node need of it, whoever wrote it. To add a family: write its driver (../evm/node.ts is one), and name it in families.ts. A
-// driver holds the truth: it asks the node by itself, or through the clients of chains/, and never the indexer. It pays from the account of one key.
+// What the checks of a node need of it, whoever wrote it. To add a family: write its driver (../evm/node.ts is one),
+// and name it in families.ts. A driver holds the truth: it asks the node by itself, or through the clients of chains/,
+// and never the indexer. It pays from the account of one key.
 import {type ChainCode, isMainNetwork} from '../../../chains/registry.ts'
 import type {BlockRef} from '../../../indexers/cursor.ts'
 

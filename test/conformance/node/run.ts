@@ -1,4 +1,5 @@
-// Runs the checks against one node. Promises: what cannot be checked is named with its reason, and a check that fails stops no other one.
+// Runs the checks against one node. Promises: what cannot be checked is named with its reason, and a check that fails
+// stops no other one.
 
 import {type ChainCode, chain as registered} from '../../../chains/registry.ts'
 import {readSettings} from '../../../chains/settings.ts'

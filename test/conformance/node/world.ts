@@ -1,4 +1,5 @@
-// The real service, in a home of its own with its own PostgreSQL, which follows one chain by the node under check; a merchant of it, and what they do.
+// The real service, in a home of its own with its own PostgreSQL, which follows one chain by the node under check; a
+// merchant of it, and what they do.
 import {execFile} from 'node:child_process'
 import {randomBytes, randomUUID} from 'node:crypto'
 import {writeFileSync} from 'node:fs'

@@ -1,5 +1,6 @@
-// Solana for the conformance suite: its local chain in this process, behind a proxy that is its node. Blocks skip slots. An account may hold any amount, and a
-// transaction stays valid for ever, so that the suite's amounts and branches do for all chains.
+// Solana for the conformance suite: its local chain in this process, behind a proxy that is its node. Blocks skip
+// slots. An account may hold any amount, and a transaction stays valid for ever, so that the suite's amounts and
+// branches do for all chains.
 import {randomInt} from 'node:crypto'
 import {exactly} from '../../../base/json.ts'
 import {SolanaApi} from '../../../devnet/solana/api.ts'
@@ -33,7 +34,9 @@ async function start(finalDepth: number): Promise<LocalChain> {
     environment: {[`${code}_NETWORK`]: 'local', [`${code}_RPC_URL`]: proxy.httpUrl},
     source,
     newAddress,
-    /** A payer has money for one payment, which takes all of it, so of two payments with its key only one can be mined. */
+    /**
+     * A payer has money for one payment, which takes all of it, so of two payments with its key only one can be mined.
+     */
     async sign(outputs, insteadOf) {
       const key = insteadOf ? keys.get(insteadOf.txid)! : newKey()
       const from = addressOfKey(key)

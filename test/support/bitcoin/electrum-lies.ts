@@ -6,13 +6,18 @@ import type {Behaviour} from '../rpc-proxy.ts'
 import {type Ask, faults, type LyingElectrum} from './lying-electrum.ts'
 
 export type Lie =
-  /** Shows the chain and the unconfirmed transactions as they were when this began, like a server whose node is cut off. */
+  /**
+   * Shows the chain and the unconfirmed transactions as they were when this began, like a server whose node is cut off.
+   */
   | 'lags'
   /** Repeats its previous response to every second request. */
   | 'repeats itself'
   /** Returns empty results. */
   | 'returns nothing'
-  /** Sends errors, broken connections, half responses and invalid JSON in turn. Sometimes it responds, and always to the handshake. */
+  /**
+   * Sends errors, broken connections, half responses and invalid JSON in turn. Sometimes it responds, and always to the
+   * handshake.
+   */
   | 'fails'
   | 'hangs'
   /** Has another block 0. Connected clients do not ask for it again. */

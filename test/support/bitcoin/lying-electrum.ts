@@ -1,5 +1,6 @@
-// An Electrum server with a behaviour that the test chooses: a proxy in front of a real server that passes every call on by default. Without a real
-// server, a function makes the responses. It also counts calls, so that a test can wait for them.
+// An Electrum server with a behaviour that the test chooses: a proxy in front of a real server that passes every call
+// on by default. Without a real server, a function makes the responses. It also counts calls, so that a test can wait
+// for them.
 import {once} from 'node:events'
 import {type AddressInfo, connect, createServer as createTcpServer, type Server, type Socket} from 'node:net'
 import {createInterface} from 'node:readline'
@@ -58,7 +59,9 @@ interface Session {
   scripthashes: Set<string>
 }
 
-/** The URL of the real server (tcp://host:port), or a function that returns it; or a function that makes the responses. */
+/**
+ * The URL of the real server (tcp://host:port), or a function that returns it; or a function that makes the responses.
+ */
 type Honest = string | {readonly url: string} | Behaviour
 
 export class LyingElectrum {

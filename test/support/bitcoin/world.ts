@@ -1,5 +1,5 @@
-// Payouts on Bitcoin with everything they need, like EvmWorld: a local chain, its indexer, custody and workers as separate
-// processes, and Postgres. Blocks are mined when a transaction waits, unless a test mines them itself.
+// Payouts on Bitcoin with everything they need, like EvmWorld: a local chain, its indexer, custody and workers as
+// separate processes, and Postgres. Blocks are mined when a transaction waits, unless a test mines them itself.
 import {randomBytes} from 'node:crypto'
 import {setTimeout as sleep} from 'node:timers/promises'
 import {parseTransaction, type Transaction} from '../../../chains/bitcoin/block.ts'
@@ -53,7 +53,10 @@ export class BitcoinWorld extends World {
     return this.bitcoin.client
   }
 
-  /** Starts everything but workers, and gives the treasury its coins, in one output each. `settings` go to custody and the workers. */
+  /**
+   * Starts everything but workers, and gives the treasury its coins, in one output each. `settings` go to custody and
+   * the workers.
+   */
   static async open({
     node,
     treasury = [btc],

@@ -1,5 +1,5 @@
-// A real Ethereum chain for tests: anvil itself. It mines on request and forks to any depth on request, and tests compare
-// results with it. (devnet/ is the chain for users; these tests need direct control of the engine.)
+// A real Ethereum chain for tests: anvil itself. It mines on request and forks to any depth on request, and tests
+// compare results with it. (devnet/ is the chain for users; these tests need direct control of the engine.)
 import {type ChildProcess, spawn} from 'node:child_process'
 import {randomBytes} from 'node:crypto'
 import {once} from 'node:events'
@@ -35,8 +35,8 @@ export interface Head {
 }
 
 /**
- * With call traces on, do not mine without a pause while an indexer follows: anvil 1.7.1 may stand still for good. (Tracing a transaction takes the lock of
- * its blocks twice, and a block that is being mined waits for it in between.)
+ * With call traces on, do not mine without a pause while an indexer follows: anvil 1.7.1 may stand still for good.
+ * (Tracing a transaction takes the lock of its blocks twice, and a block that is being mined waits for it in between.)
  */
 export class Anvil {
   readonly #child: ChildProcess
@@ -58,7 +58,10 @@ export class Anvil {
     this.wsUrl = `ws://${address}`
   }
 
-  /** `finalized` trails the head by twice `slotsInAnEpoch` blocks. Block 1 holds the contracts. `rich` accounts have ether. */
+  /**
+   * `finalized` trails the head by twice `slotsInAnEpoch` blocks. Block 1 holds the contracts. `rich` accounts have
+   * ether.
+   */
   static async start({
     slotsInAnEpoch = 4,
     chainId = localChainId,
@@ -171,8 +174,8 @@ export class Anvil {
   }
 
   /**
-   * Replaces the top `depth` blocks by as many others, which are empty but for `keep`: signed transactions by the index of their new
-   * block, 0 being the lowest. All other transactions leave the mempool, too.
+   * Replaces the top `depth` blocks by as many others, which are empty but for `keep`: signed transactions by the index
+   * of their new block, 0 being the lowest. All other transactions leave the mempool, too.
    */
   async reorg(depth: number, keep: Record<number, string[]> = {}): Promise<Head> {
     // Otherwise a block with the same content could get the same hash.
@@ -193,12 +196,15 @@ export class Anvil {
 }
 
 // Pays one of two: recipients in words 0 and 1 of the call's data, amounts in words 2 and 3, chosen by NUMBER & 1.
-//   PUSH 0 (4 times: no output, no input); amount: CALLDATALOAD(64 + 32 * (NUMBER & 1)); recipient: CALLDATALOAD(32 * (NUMBER & 1));
+//   PUSH 0 (4 times: no output, no input); amount: CALLDATALOAD(64 + 32 * (NUMBER & 1)); recipient: CALLDATALOAD(32 *
+//   (NUMBER & 1));
 //   GAS; CALL; STOP
 const switchRuntime = '60006000600060004360011660051b604001354360011660051b355af100'
 const switchCode: Hex = `0x601e600c600039601e6000f3${switchRuntime}` // copies the 30 bytes above
 
-/** The anvil binary itself. npm's `anvil` is a Node program around it, and killing that would leave the binary running. */
+/**
+ * The anvil binary itself. npm's `anvil` is a Node program around it, and killing that would leave the binary running.
+ */
 function binary(): string {
   const name = `@foundry-rs/anvil-${process.platform}-${process.arch === 'x64' ? 'amd64' : process.arch}`
   const require = createRequire(createRequire(import.meta.url).resolve('@foundry-rs/anvil/package.json'))

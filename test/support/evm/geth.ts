@@ -1,5 +1,5 @@
-// A real geth on a private chain of its own, with a block each second. GETH_BIN names the program; test/install-geth builds it. Its development mode
-// has rules of its own choice, so the chain begins with a first block that says which.
+// A real geth on a private chain of its own, with a block each second. GETH_BIN names the program; test/install-geth
+// builds it. Its development mode has rules of its own choice, so the chain begins with a first block that says which.
 import {type ChildProcess, execFile, spawn} from 'node:child_process'
 import {once} from 'node:events'
 import {existsSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync} from 'node:fs'
@@ -100,7 +100,10 @@ function flags(data: string, port: number): string[] {
   ]
 }
 
-/** The first block of the development mode, with other forks, a rich account, and the main network's room: from Amsterdam on, code takes more of it. */
+/**
+ * The first block of the development mode, with other forks, a rich account, and the main network's room: from
+ * Amsterdam on, code takes more of it.
+ */
 async function genesis(forks: Record<string, number>, key: Hex): Promise<object> {
   const {stdout} = await promisify(execFile)(program, ['--dev', 'dumpgenesis'], {maxBuffer: 2 ** 26})
   const {config, alloc, ...rest} = JSON.parse(stdout)

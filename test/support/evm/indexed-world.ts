@@ -13,7 +13,9 @@ interface Options {
   settings?: Record<string, string>
 }
 
-/** Everything one test needs: a database, a chain behind a node that can misbehave, a user to pay, an indexer of ETH. */
+/**
+ * Everything one test needs: a database, a chain behind a node that can misbehave, a user to pay, an indexer of ETH.
+ */
 export class IndexedEvm {
   readonly db: TestDatabase
   readonly anvil: Anvil

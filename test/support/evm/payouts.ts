@@ -1,6 +1,6 @@
-// Payouts without a node: a treasury with money, and a payment through the worker's own functions, with the journal entries of custody,
-// up to its final block, which a ChainWriter writes. For tests of what others see of payouts. test/faults/payouts.test.ts tests payouts
-// on a real chain.
+// Payouts without a node: a treasury with money, and a payment through the worker's own functions, with the journal
+// entries of custody, up to its final block, which a ChainWriter writes. For tests of what others see of payouts.
+// test/faults/payouts.test.ts tests payouts on a real chain.
 import {randomBytes} from 'node:crypto'
 import {getAddress, type Hex, keccak256} from 'viem'
 import type {ChainWriter} from '../chain-writer.ts'
@@ -29,7 +29,9 @@ export async function topUp(writer: ChainWriter, treasury: string, token: string
   await writer.finalise(writer.head.height)
 }
 
-/** Takes a pending payout to paying, from the treasury only, with a journal entry; returns the transaction that pays it. */
+/**
+ * Takes a pending payout to paying, from the treasury only, with a journal entry; returns the transaction that pays it.
+ */
 export async function beginToPay(db: TestDatabase, payout: string): Promise<string> {
   const raw = hashOf(`payment ${payout}`) as Hex
   const txid = keccak256(raw)

@@ -1,6 +1,6 @@
-// Payouts with everything they need, as in production: a chain, its indexer, custody and workers as separate processes, each
-// with its role, and Postgres. The workers reach the chain through a node that can misbehave; the indexer reads it directly.
-// Blocks are mined when a transaction waits, unless a test mines them itself.
+// Payouts with everything they need, as in production: a chain, its indexer, custody and workers as separate processes,
+// each with its role, and Postgres. The workers reach the chain through a node that can misbehave; the indexer reads it
+// directly. Blocks are mined when a transaction waits, unless a test mines them itself.
 import {randomBytes} from 'node:crypto'
 import {setTimeout as sleep} from 'node:timers/promises'
 import {encodeFunctionData, getAddress} from 'viem'

@@ -1,4 +1,5 @@
-// Instructions of the System and Token programs for tests: accounts that are no wallets, and lamports that arrive without a transfer.
+// Instructions of the System and Token programs for tests: accounts that are no wallets, and lamports that arrive
+// without a transfer.
 import {AccountRole, type Address, address, getAddressEncoder, type Instruction} from '@solana/kit'
 import {systemProgram} from '../../../devnet/solana/transaction.ts'
 

@@ -1,5 +1,5 @@
-// Payouts on Solana with everything they need: its local chain, whose blocks skip slots, its indexer, custody and workers as processes. There are two
-// endpoints, so what expired is proved at once.
+// Payouts on Solana with everything they need: its local chain, whose blocks skip slots, its indexer, custody and
+// workers as processes. There are two endpoints, so what expired is proved at once.
 import type {Instruction} from '@solana/kit'
 import type {SolanaApi} from '../../../devnet/solana/api.ts'
 import {SolanaLocalChain} from '../../../devnet/solana/chain.ts'
@@ -33,7 +33,10 @@ export class SolanaWorld extends MinedWorld {
     this.endpoint = endpoint
   }
 
-  /** Starts everything but workers, and gives the treasury this much. A transaction lives for 151 blocks: 23 s, but `mineEmpty` is faster. */
+  /**
+   * Starts everything but workers, and gives the treasury this much. A transaction lives for 151 blocks: 23 s, but
+   * `mineEmpty` is faster.
+   */
   static async open({treasury = 100n * sol, settings: more = {}} = {}): Promise<SolanaWorld> {
     const db = await testDatabase()
     const home = newHome()
@@ -118,7 +121,10 @@ export class SolanaWorld extends MinedWorld {
     await until(async () => this.solana.heightAt('finalized') > height, {timeoutMs: 30_000, what: `block ${height}`})
   }
 
-  /** Waits until it is known why a transaction's end is not proven. The database says so 10 minutes after the end; here at once. */
+  /**
+   * Waits until it is known why a transaction's end is not proven. The database says so 10 minutes after the end; here
+   * at once.
+   */
   async untilUnproven(txid: string, why: string): Promise<void> {
     const [{sql} = {sql: ''}] = await this.db.rows<{sql: string}>(
       `select pg_get_functiondef('chain.note_unproven'::regproc) as sql`,

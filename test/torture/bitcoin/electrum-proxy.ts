@@ -1,6 +1,6 @@
-// Electrum servers for the processes of the service: proxies in front of the local chain's server. They misbehave until `calm` is called. Two lie to
-// the indexer in turn, in every way. The worker's proxy misbehaves call by call. Most often it accepts a transaction without a response, or reports
-// a transaction as accepted without passing it on.
+// Electrum servers for the processes of the service: proxies in front of the local chain's server. They misbehave until
+// `calm` is called. Two lie to the indexer in turn, in every way. The worker's proxy misbehaves call by call. Most
+// often it accepts a transaction without a response, or reports a transaction as accepted without passing it on.
 import {setTimeout as sleep} from 'node:timers/promises'
 import {Transaction} from 'bitcoinjs-lib'
 import {type Lie, lie} from '../../support/bitcoin/electrum-lies.ts'

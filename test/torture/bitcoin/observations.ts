@@ -1,5 +1,5 @@
-// What a local Bitcoin chain showed during the run: its heights over time, and for how long each payment was missing, neither
-// in a block nor in the mempool.
+// What a local Bitcoin chain showed during the run: its heights over time, and for how long each payment was missing,
+// neither in a block nor in the mempool.
 import {setTimeout as sleep} from 'node:timers/promises'
 import type {BitcoinClient} from '../../../devnet/bitcoin/client.ts'
 

@@ -1,6 +1,6 @@
-// Pays on Bitcoin, where a payment can be seen unconfirmed, and there are more faults: payments are replaced by others that keep or
-// drop our outputs, leave the mempool, return much later, or are double-spent by blocks that replace others. Our own
-// transactions leave the mempool, too, and older attempts are mined in place of newer ones.
+// Pays on Bitcoin, where a payment can be seen unconfirmed, and there are more faults: payments are replaced by others
+// that keep or drop our outputs, leave the mempool, return much later, or are double-spent by blocks that replace
+// others. Our own transactions leave the mempool, too, and older attempts are mined in place of newer ones.
 import {randomBytes} from 'node:crypto'
 import {setTimeout as sleep} from 'node:timers/promises'
 import {address, networks, Transaction} from 'bitcoinjs-lib'
@@ -160,7 +160,10 @@ export class BitcoinPayer implements Payer {
     this.#count('sent')
   }
 
-  /** From an output of the faucet that no other payment uses: a lost payment can be sent again, unless it is double-spent on purpose. */
+  /**
+   * From an output of the faucet that no other payment uses: a lost payment can be sent again, unless it is
+   * double-spent on purpose.
+   */
   async #payAlone(client: BitcoinClient, outputs: Output[]): Promise<Made> {
     for (;;) {
       const {txids} = await client.block(++this.#coinbases)

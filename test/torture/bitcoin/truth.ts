@@ -1,5 +1,6 @@
-// The truth of a local Bitcoin chain: every output to our addresses, and every transaction that spends one. Also checks everything that custody
-// signed, mined or not: it spends only final outputs, and no two signatures of a purpose could both be mined.
+// The truth of a local Bitcoin chain: every output to our addresses, and every transaction that spends one. Also checks
+// everything that custody signed, mined or not: it spends only final outputs, and no two signatures of a purpose could
+// both be mined.
 import {address, Block, initEccLib, networks, Transaction} from 'bitcoinjs-lib'
 import type pg from 'pg'
 import * as ecc from 'tiny-secp256k1'

@@ -1,5 +1,5 @@
-// Pays on an EVM chain, and makes reorganisations. Each transaction is recorded with the effect that it has if it succeeds. At the end, the chain
-// shows whether it succeeded.
+// Pays on an EVM chain, and makes reorganisations. Each transaction is recorded with the effect that it has if it
+// succeeds. At the end, the chain shows whether it succeeded.
 import {setTimeout as sleep} from 'node:timers/promises'
 import {type Abi, encodeFunctionData, erc20Abi, type Hex, keccak256} from 'viem'
 import {generatePrivateKey, privateKeyToAddress} from 'viem/accounts'
@@ -89,7 +89,8 @@ export class EvmPayer implements Payer {
     await client.mine(1)
     for (let i = 0; i < firstPayments; i++) await this.#payOnce(client)
     await client.mine(deepest + 2)
-    // Amounts too small to be swept are advanced from the operator's own tokens, or a payout that claims them would wait for ever.
+    // Amounts too small to be swept are advanced from the operator's own tokens, or a payout that claims them would
+    // wait for ever.
     for (const {contract, usual, isKnown} of this.#tokens)
       if (isKnown) await client.mined(await client.transact({to: contract, data: transfer(treasury, float * usual)}))
   }
@@ -126,7 +127,10 @@ export class EvmPayer implements Payer {
     }
   }
 
-  /** Pays, sometimes several at once, until `stopped`. Never more than one at a time per account, so that nonces are in order. */
+  /**
+   * Pays, sometimes several at once, until `stopped`. Never more than one at a time per account, so that nonces are in
+   * order.
+   */
   async #pay(stopped: AbortSignal): Promise<void> {
     while (!stopped.aborted) {
       try {
@@ -255,7 +259,9 @@ export class EvmPayer implements Payer {
     return plans[kind]()
   }
 
-  /** Of the native coin: amounts not worth moving, amounts that are, and sometimes more than the treasury can advance. */
+  /**
+   * Of the native coin: amounts not worth moving, amounts that are, and sometimes more than the treasury can advance.
+   */
   #coins(): bigint {
     const unit = {dust: 1n, usual: 10n ** 12n, large: 2n * 10n ** 13n}[
       this.#random.weighted({dust: 2, usual: 6, large: 2})
@@ -288,7 +294,10 @@ export class EvmPayer implements Payer {
     }
   }
 
-  /** As the issuer of a token, freezes an address of ours for a while, or pauses the token, until `stopped`; then everything is free again. */
+  /**
+   * As the issuer of a token, freezes an address of ours for a while, or pauses the token, until `stopped`; then
+   * everything is free again.
+   */
   async #freeze(stopped: AbortSignal): Promise<void> {
     while (!stopped.aborted) {
       await sleep(this.#random.between(1000, 5000))

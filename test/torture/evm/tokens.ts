@@ -1,5 +1,5 @@
-// The assets of a local EVM chain: its coin, the tokens in the service's settings, and USDC if they do not name it. The settings have the name of
-// a token; its contract has the decimals.
+// The assets of a local EVM chain: its coin, the tokens in the service's settings, and USDC if they do not name it. The
+// settings have the name of a token; its contract has the decimals.
 import {decodeFunctionResult, encodeFunctionData, erc20Abi, getAddress, type Hex, parseUnits} from 'viem'
 import {z} from 'zod'
 import type {ChainCode} from '../../../chains/registry.ts'

@@ -1,4 +1,5 @@
-// Solana under torture: transactions expire when blocks come fast, nodes lose answers, and most accounts are new and take no less than the rent.
+// Solana under torture: transactions expire when blocks come fast, nodes lose answers, and most accounts are new and
+// take no less than the rent.
 import type {TortureFamily} from '../family.ts'
 import {NodeProxy} from '../node-proxy.ts'
 import {SolanaPayer} from './payer.ts'

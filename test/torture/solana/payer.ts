@@ -1,4 +1,5 @@
-// Pays on a Solana chain in each way that credits an account, lets slots be skipped and transactions expire, and replaces blocks.
+// Pays on a Solana chain in each way that credits an account, lets slots be skipped and transactions expire, and
+// replaces blocks.
 import {getBase58Decoder, type Instruction} from '@solana/kit'
 import {z} from 'zod'
 import type {ChainCode} from '../../../chains/registry.ts'

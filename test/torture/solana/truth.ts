@@ -1,5 +1,5 @@
-// The truth of a local Solana chain, from the bytes of its transactions: what their instructions move. A node only says which of them failed, what they
-// cost, and what our addresses hold.
+// The truth of a local Solana chain, from the bytes of its transactions: what their instructions move. A node only says
+// which of them failed, what they cost, and what our addresses hold.
 import {getAddressDecoder} from '@solana/kit'
 import {z} from 'zod'
 import {systemProgram} from '../../../chains/solana/address.ts'
@@ -62,7 +62,10 @@ export async function readChain(client: SolanaClient, made: Map<string, number>)
 
 type Credit = Pick<Came, 'outputIndex' | 'address' | 'token' | 'amount'>
 
-/** What each account has more than before, and what the owners of new token accounts have. `rent`: what such an account holds besides. */
+/**
+ * What each account has more than before, and what the owners of new token accounts have. `rent`: what such an account
+ * holds besides.
+ */
 function credited({message, keys}: Transaction, rent: bigint): Credit[] {
   const gained = new Map<string, bigint>()
   const owners = new Map<string, string>()

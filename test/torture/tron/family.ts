@@ -1,4 +1,5 @@
-// Tron under torture: transactions expire within seconds, and nodes say of transactions that they took that they refused them.
+// Tron under torture: transactions expire within seconds, and nodes say of transactions that they took that they
+// refused them.
 import type {TortureFamily} from '../family.ts'
 import {NodeProxy} from '../node-proxy.ts'
 import {TronPayer} from './payer.ts'

@@ -1,4 +1,5 @@
-// Pays on a Tron chain, with transfers and by a contract, and replaces its blocks. At the end it reads the chain from its bytes, without the code under test.
+// Pays on a Tron chain, with transfers and by a contract, and replaces its blocks. At the end it reads the chain from
+// its bytes, without the code under test.
 import type {ChainCode} from '../../../chains/registry.ts'
 import {addressOf} from '../../../chains/tron/address.ts'
 import {type Block, type Info, TronNode} from '../../../chains/tron/client.ts'

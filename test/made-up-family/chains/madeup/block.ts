@@ -1,5 +1,5 @@
-// The wire format: blocks and transactions are JSON, identified by their hash. An account is a key of secp256k1. It may sign any number of
-// transactions, each of which expires. Nodes refuse wrong signatures.
+// The wire format: blocks and transactions are JSON, identified by their hash. An account is a key of secp256k1. It may
+// sign any number of transactions, each of which expires. Nodes refuse wrong signatures.
 import {createHash} from 'node:crypto'
 import * as ecc from 'tiny-secp256k1'
 import {z} from 'zod'

@@ -1,4 +1,5 @@
-// What custody counts, and what it refuses, after transactions expired: limits, the fee budget, the whitelist and what was received.
+// What custody counts, and what it refuses, after transactions expired: limits, the fee budget, the whitelist and what
+// was received.
 import type pg from 'pg'
 import {afterAll, afterEach, beforeAll, expect, test} from 'vitest'
 import {fee} from '../../chains/madeup/block.ts'

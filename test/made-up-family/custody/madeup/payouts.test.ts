@@ -1,4 +1,5 @@
-// Payouts on a chain whose transactions expire, with everything they need: a local chain, its indexer, custody and a worker as processes.
+// Payouts on a chain whose transactions expire, with everything they need: a local chain, its indexer, custody and a
+// worker as processes.
 import {rmSync} from 'node:fs'
 import {setTimeout as sleep} from 'node:timers/promises'
 import {afterAll, beforeAll, beforeEach, expect, test} from 'vitest'

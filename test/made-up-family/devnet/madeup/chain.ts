@@ -1,5 +1,6 @@
-// A local chain of the made-up family. Promises: each transaction is signed with the key of its account, and is in one block at most, within its
-// lifetime. An account that received something spends no more than that: what it cannot pay fails. An account that received nothing is a faucet.
+// A local chain of the made-up family. Promises: each transaction is signed with the key of its account, and is in one
+// block at most, within its lifetime. An account that received something spends no more than that: what it cannot pay
+// fails. An account that received nothing is a faucet.
 import {z} from 'zod'
 import {
   fee,
@@ -176,7 +177,10 @@ function book(balances: Balances, {from, outputs, hasFailed}: Pick<Included, 'fr
 
 const sumOf = (moved: {amount: bigint}[]) => moved.reduce((sum, {amount}) => sum + amount, 0n)
 
-/** What a block of this height takes of these, and which of them fail. It leaves out what it must not hold, and who cannot pay the fee. */
+/**
+ * What a block of this height takes of these, and which of them fail. It leaves out what it must not hold, and who
+ * cannot pay the fee.
+ */
 function takenOf(blocks: readonly string[], height: number, wanted: string[], toFail: string[]) {
   const transactions: string[] = []
   const failed: string[] = []

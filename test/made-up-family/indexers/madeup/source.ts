@@ -1,4 +1,5 @@
-// A chain of the made-up family as its node shows it. Promises: a block has the hash of its text, and the requested height.
+// A chain of the made-up family as its node shows it. Promises: a block has the hash of its text, and the requested
+// height.
 import {z} from 'zod'
 import {RetryableError} from '../../base/errors.ts'
 import {fee, genesis, hashOf, parseBlock, parseTransaction} from '../../chains/madeup/block.ts'

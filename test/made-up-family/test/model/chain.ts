@@ -1,5 +1,6 @@
-// The chain of the model: a tree of blocks, and what its nodes know. It is the truth that the model compares with. Promises: a block holds a transaction
-// only if the rules of its family allow it there; a branch holds no transaction twice; nothing is forgotten, so a block that left may be looked at.
+// The chain of the model: a tree of blocks, and what its nodes know. It is the truth that the model compares with.
+// Promises: a block holds a transaction only if the rules of its family allow it there; a branch holds no transaction
+// twice; nothing is forgotten, so a block that left may be looked at.
 import {createHash} from 'node:crypto'
 
 export interface Output {
@@ -43,11 +44,17 @@ export interface Block {
 
 /** What the rules of a family say about one transaction. */
 export interface Rules {
-  /** Why no block directly above `parent` can hold it; undefined if one can. `block` is that block, as far as it is filled. */
+  /**
+   * Why no block directly above `parent` can hold it; undefined if one can. `block` is that block, as far as it is
+   * filled.
+   */
   refuses(parent: Block, transaction: Transaction, block: Block | undefined): string | undefined
   /** Whether some block above `final`, on whatever branch, can still hold it; the branch up to `final` holds it not. */
   mayFollow(final: Block, transaction: Transaction): boolean
-  /** How many blocks above `head` the last one is that may hold it, if blocks come each second; undefined if there is no last one. */
+  /**
+   * How many blocks above `head` the last one is that may hold it, if blocks come each second; undefined if there is no
+   * last one.
+   */
   lastAfter(head: Block, transaction: Transaction): number | undefined
   /** Whether a block may hold what its sender cannot pay: it fails, and costs its fee. */
   holdsUnpayable: boolean
@@ -193,7 +200,10 @@ export class ModelChain implements NodeView {
     return undefined
   }
 
-  /** A block above `parent` with those of these transactions that it may hold. `fails`: those that fail even if they could be paid. */
+  /**
+   * A block above `parent` with those of these transactions that it may hold. `fails`: those that fail even if they
+   * could be paid.
+   */
   add(parent: Block, wanted: Transaction[], time: number, fails: (txid: string) => boolean = () => false): Block {
     this.#count += 1
     const block: Block = {

@@ -1,6 +1,7 @@
-// What may happen in a history: what users, operators, the service's processes, the chain, and a thief in the worker's place do. Each command has two
-// numbers, which choose among what there is at that moment, so that a shorter history is still one. Promises: a command that finds nothing to do
-// does nothing; what the service refuses is counted, not an error.
+// What may happen in a history: what users, operators, the service's processes, the chain, and a thief in the worker's
+// place do. Each command has two numbers, which choose among what there is at that moment, so that a shorter history is
+// still one. Promises: a command that finds nothing to do does nothing; what the service refuses is counted, not an
+// error.
 import {randomUUID} from 'node:crypto'
 import type {LapseSource} from '../../indexers/lapses.ts'
 import {faucet, spendsOutputs, type Transaction} from './chain.ts'
@@ -312,7 +313,10 @@ const lastBlock: Command = async (world, a, b) => {
   assertThat(late.included.length === 0, 'a block past the end of a transaction held it')
 }
 
-/** Just before the last block that may hold a transaction: the block below it is final, or only the newest, clocks are late, and sources lie. */
+/**
+ * Just before the last block that may hold a transaction: the block below it is final, or only the newest, clocks are
+ * late, and sources lie.
+ */
 async function edge(world: World, b: number): Promise<void> {
   if (b % 2 && world.chain.head.height > world.chain.final.height) world.chain.final = world.chain.head
   await world.pass(70_000)
@@ -541,7 +545,10 @@ async function isInBlock({db}: World, {id}: Wanted): Promise<boolean> {
   return found.length > 0
 }
 
-/** The worker's rows of a payment are gone, as if custody's answer had not arrived; or the network has forgotten a transaction. */
+/**
+ * The worker's rows of a payment are gone, as if custody's answer had not arrived; or the network has forgotten a
+ * transaction.
+ */
 const lose: Command = async (world, a, b) => {
   const forgotten = pick(
     [...world.chain.pool.values()].filter(({from}) => from !== faucet),
@@ -571,7 +578,10 @@ const restore: Command = async (world, a) => {
   world.count('copies restored')
 }
 
-/** The clock is right then: what waits is told by it. Where nothing expires, an operator has to find what such a copy forgot by the audit of balances. */
+/**
+ * The clock is right then: what waits is told by it. Where nothing expires, an operator has to find what such a copy
+ * forgot by the audit of balances.
+ */
 const restoreBoth: Command = async (world, a) => {
   if (!world.hasBackup || a % 2 || !world.kind.expires) return
   await world.skew(0)

@@ -1,6 +1,6 @@
-// The database of the model: the real schema, on a clock that the model moves, with copies of its rows that can be restored. Promises: everything in it
-// that asks for the time gets the model's, because the clock was exchanged before the schema was made. A copy has all rows
-// of all tables that the service writes.
+// The database of the model: the real schema, on a clock that the model moves, with copies of its rows that can be
+// restored. Promises: everything in it that asks for the time gets the model's, because the clock was exchanged before
+// the schema was made. A copy has all rows of all tables that the service writes.
 import {createHash, randomBytes} from 'node:crypto'
 import pg from 'pg'
 import {migrate, type Role, roleUrl} from '../../db/migrate/migrate.ts'

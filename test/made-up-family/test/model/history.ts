@@ -1,5 +1,6 @@
-// One history: its commands, then quiet. Promises: after every command the invariants hold; once the chain is quiet, clocks are right, and operators have
-// decided what waits for them, everything ends and the ledger agrees with the chain.
+// One history: its commands, then quiet. Promises: after every command the invariants hold; once the chain is quiet,
+// clocks are right, and operators have decided what waits for them, everything ends and the ledger agrees with the
+// chain.
 
 import {type Command, commands, mostSkewMs, prove, whitelistAll} from './commands.ts'
 import {check, checkEnd, unfinished, Violation} from './invariants.ts'
@@ -64,7 +65,10 @@ async function quiet(world: World): Promise<void> {
   throw new Violation(`the chain is quiet, and this never ends:\n${left.join('\n')}`)
 }
 
-/** A block with everything that may be in one, then time and empty blocks; all of it is final and read; then the service and the operator work. */
+/**
+ * A block with everything that may be in one, then time and empty blocks; all of it is final and read; then the service
+ * and the operator work.
+ */
 async function round(world: World): Promise<void> {
   const {chain} = world
   await world.mine([...chain.pool.values()])

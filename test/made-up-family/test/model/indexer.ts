@@ -1,6 +1,6 @@
-// The indexer of the model's chain: it writes blocks with the real SQL as the store does. Finality, a fork below the final block, and where a chain begins
-// are the real indexer's own doing. Promises: it writes what the node's chain holds, and nothing else, but for the transactions that the node omits; only
-// what is said about absence may be a lie.
+// The indexer of the model's chain: it writes blocks with the real SQL as the store does. Finality, a fork below the
+// final block, and where a chain begins are the real indexer's own doing. Promises: it writes what the node's chain
+// holds, and nothing else, but for the transactions that the node omits; only what is said about absence may be a lie.
 import type pg from 'pg'
 import {silent} from '../../base/log.ts'
 import {ChainCursor, type Cursor} from '../../indexers/cursor.ts'
@@ -32,7 +32,10 @@ export class Indexer {
   /** The highest block below those that were skipped by an accepted gap. */
   #gapAbove: number | undefined
 
-  /** Where an operator reads again to have all that the node had omitted, or that was skipped; undefined if nothing is missing. */
+  /**
+   * Where an operator reads again to have all that the node had omitted, or that was skipped; undefined if nothing is
+   * missing.
+   */
   get missingAbove(): number | undefined {
     const all = [this.#missingFrom === undefined ? undefined : this.#missingFrom - 1, this.#gapAbove]
     const known = all.filter(height => height !== undefined)
@@ -66,7 +69,10 @@ export class Indexer {
   /** All blocks that were read, by hash. */
   readonly seen = new Map<string, Block>()
 
-  /** Reads up to so many blocks of the node's chain. False if nothing was written, because nothing is new, or the final block is not on it. */
+  /**
+   * Reads up to so many blocks of the node's chain. False if nothing was written, because nothing is new, or the final
+   * block is not on it.
+   */
   async read(chain: NodeView, most = Number.POSITIVE_INFINITY): Promise<boolean> {
     const theirs = new Set([...branch(chain.head)])
     let base = this.head
@@ -214,7 +220,10 @@ export class Indexer {
     return await Promise.race([resume(view, cursor, options).then(() => true), halted.promise])
   }
 
-  /** In a database without the chain, an operator accepts that the blocks above our final one, up to this one, are never read. */
+  /**
+   * In a database without the chain, an operator accepts that the blocks above our final one, up to this one, are never
+   * read.
+   */
   async skipTo(to: Block, chain: NodeView, owner: pg.Pool): Promise<void> {
     const {finalHeight} = await this.at()
     const code = this.#kind.chain

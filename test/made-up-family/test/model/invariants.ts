@@ -38,7 +38,10 @@ function assertPaidOnce({chain, signed}: World): void {
     }
 }
 
-/** Of all that was signed for a payment, one transaction at most can still be mined, or has had its effect in a final block. Sweeps move our own money. */
+/**
+ * Of all that was signed for a payment, one transaction at most can still be mined, or has had its effect in a final
+ * block. Sweeps move our own money.
+ */
 function assertOneCanPay({chain, kind, signed}: World): void {
   const able = new Map<string, string>()
   for (const [txid, {subject_id, raw, kind: of}] of signed) {
@@ -105,8 +108,9 @@ export async function unfinished({db, kind: {chain}}: World): Promise<string[]> 
 }
 
 /**
- * Where finality holds, what ended without a payment is not paid by what was signed for it. Where nonces or outputs exclude, that rests on a worker that
- * stores what it has signed; what a thief did not store is booked as a second payment, once its incident is decided.
+ * Where finality holds, what ended without a payment is not paid by what was signed for it. Where nonces or outputs
+ * exclude, that rests on a worker that stores what it has signed; what a thief did not store is booked as a second
+ * payment, once its incident is decided.
  */
 async function assertEndedIsUnpaid({db, kind, chain, signed, forgotten}: World): Promise<void> {
   const ended = await db.rows<{id: string; how: string}>(
@@ -129,7 +133,10 @@ async function assertEndedIsUnpaid({db, kind, chain, signed, forgotten}: World):
   for (const {id, how} of ended) assertThat(!paid.has(id), `${id} ended (${how}), and a final block pays it`)
 }
 
-/** What was final left the chain, and no block holds it again, or it failed there: an operator who keeps it makes up for it by hand. */
+/**
+ * What was final left the chain, and no block holds it again, or it failed there: an operator who keeps it makes up for
+ * it by hand.
+ */
 async function lacksWhatWasFinal({db, kind, chain}: World): Promise<boolean> {
   const rows = await db.rows<{txid: string}>(
     `select txid from app.outgoing_payment where chain = $1 and outcome = 'done'

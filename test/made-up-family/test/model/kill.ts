@@ -1,5 +1,5 @@
-// Loaded into custody and the worker: a process dies at the step that is in its file, as by kill -9. Promises: the file is gone then, so that
-// the next process goes on.
+// Loaded into custody and the worker: a process dies at the step that is in its file, as by kill -9. Promises: the file
+// is gone then, so that the next process goes on.
 import {subscribe} from 'node:diagnostics_channel'
 import {readFileSync, unlinkSync} from 'node:fs'
 import path from 'node:path'

@@ -1,5 +1,6 @@
-// Histories with real processes: custody and a worker are killed with kill -9, at steps and at any moment, while blocks take nothing, fail transactions
-// and are replaced. `npm run model -- --kill` runs it. After each history everything ends, and the chain paid what the database says, once.
+// Histories with real processes: custody and a worker are killed with kill -9, at steps and at any moment, while blocks
+// take nothing, fail transactions and are replaced. `npm run model -- --kill` runs it. After each history everything
+// ends, and the chain paid what the database says, once.
 import {setTimeout as sleep} from 'node:timers/promises'
 import {expect, onTestFinished, test} from 'vitest'
 import {newAddress} from '../../devnet/madeup/client.ts'
@@ -187,7 +188,10 @@ class Killing {
     })
   }
 
-  /** What custody signed and nobody stored is in a block: the chain waits for an operator, who looks at the block and goes on. */
+  /**
+   * What custody signed and nobody stored is in a block: the chain waits for an operator, who looks at the block and
+   * goes on.
+   */
   async #decide(): Promise<void> {
     const open = `select id from app.incident where kind = 'unknown_transaction' and resolved_at is null`
     for (const {id} of await this.world.db.rows(open)) {

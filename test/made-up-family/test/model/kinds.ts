@@ -1,5 +1,5 @@
-// The kinds of chains of the model, one for each way in which attempts end. Each gives the rules of its chain, reads signed bytes, and has the part of
-// the worker that belongs to its family, with a network that is the model's chain.
+// The kinds of chains of the model, one for each way in which attempts end. Each gives the rules of its chain, reads
+// signed bytes, and has the part of the worker that belongs to its family, with a network that is the model's chain.
 import {height, time} from './kinds/expiry.ts'
 import type {Kind} from './kinds/kind.ts'
 import {nonce} from './kinds/nonce.ts'

@@ -1,7 +1,8 @@
-// Runs histories of the model: node test/model/main.ts --seed N --histories M [--path P] [--kinds height,time] [--processes N]. It runs in a copy of the tree
-// with the made-up family (test/model.ts makes it). Each process has its share of the histories, a seed that follows from the one given, and a database.
-// The exit code is 1 if a history failed; the shortest one that still fails is printed then, with how to run it again. With --kill custody and the worker
-// are real processes that are killed (kills.test.ts); --path is the number of a history then.
+// Runs histories of the model: node test/model/main.ts --seed N --histories M [--path P] [--kinds height,time]
+// [--processes N]. It runs in a copy of the tree with the made-up family (test/model.ts makes it). Each process has its
+// share of the histories, a seed that follows from the one given, and a database. The exit code is 1 if a history
+// failed; the shortest one that still fails is printed then, with how to run it again. With --kill custody and the
+// worker are real processes that are killed (kills.test.ts); --path is the number of a history then.
 import {fork, spawn} from 'node:child_process'
 import {once} from 'node:events'
 import {chmodSync, mkdirSync, mkdtempSync, rmSync} from 'node:fs'

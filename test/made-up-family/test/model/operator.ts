@@ -1,5 +1,5 @@
-// What an operator does who follows the docs: decides incidents, and has read again what is missing. Promises: an operator knows what other nodes show, and
-// nothing else; what cannot be decided yet stays.
+// What an operator does who follows the docs: decides incidents, and has read again what is missing. Promises: an
+// operator knows what other nodes show, and nothing else; what cannot be decided yet stays.
 import {branch} from './chain.ts'
 import {follow, rewindTo, tryTo} from './reading.ts'
 import type {World} from './world.ts'
@@ -32,7 +32,9 @@ export async function decide(world: World): Promise<void> {
   }
 }
 
-/** Balances and other nodes show what the node had omitted, and a gap is no secret: the chain is read again from below. */
+/**
+ * Balances and other nodes show what the node had omitted, and a gap is no secret: the chain is read again from below.
+ */
 async function readMissing(world: World): Promise<void> {
   const {missingAbove, omitted} = world.indexer
   if (missingAbove === undefined || (await world.indexer.at()).halted !== null) return

@@ -1,5 +1,5 @@
-// A process of the service as the model has it: a role's connections, and memory. Promises: when it dies, its connections are gone before anything else
-// happens, and nothing that still runs in its name can open another one.
+// A process of the service as the model has it: a role's connections, and memory. Promises: when it dies, its
+// connections are gone before anything else happens, and nothing that still runs in its name can open another one.
 import type {Socket} from 'node:net'
 import pg from 'pg'
 import type {Role} from '../../db/migrate/migrate.ts'

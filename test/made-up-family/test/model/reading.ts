@@ -1,5 +1,5 @@
-// What the service does again and again in a history, and an operator has it do: it reads blocks, and is rewound. Promises: what the database refuses is
-// counted, not an error.
+// What the service does again and again in a history, and an operator has it do: it reads blocks, and is rewound.
+// Promises: what the database refuses is counted, not an error.
 import type {NodeView} from './chain.ts'
 import {assertThat} from './invariants.ts'
 import type {World} from './world.ts'

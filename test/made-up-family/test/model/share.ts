@@ -1,5 +1,5 @@
-// A process of the model: it runs its share of the histories on a database of its own. main.ts starts it, and gets its counts. Promises: a history that
-// fails is printed as short as it still fails, with how to run it again.
+// A process of the model: it runs its share of the histories on a database of its own. main.ts starts it, and gets its
+// counts. Promises: a history that fails is printed as short as it still fails, with how to run it again.
 import fc from 'fast-check'
 import {ModelDatabase} from './database.ts'
 import {names, run, type Step} from './history.ts'

@@ -1,4 +1,5 @@
-// Custody and a worker that are killed with kill -9, and start again. Promises: each death is one that was wanted, and is counted by its place.
+// Custody and a worker that are killed with kill -9, and start again. Promises: each death is one that was wanted, and
+// is counted by its place.
 import type {ChildProcess} from 'node:child_process'
 import {once} from 'node:events'
 import {existsSync, rmSync, writeFileSync} from 'node:fs'

@@ -1,5 +1,6 @@
-// The world of a history: the model's chain, and the real service on the real SQL: custody with its journal file, the worker's tasks, and the cursor of
-// the indexer. Promises: each history begins with the same rows and the same journal, and a process that dies leaves only what is in them.
+// The world of a history: the model's chain, and the real service on the real SQL: custody with its journal file, the
+// worker's tasks, and the cursor of the indexer. Promises: each history begins with the same rows and the same journal,
+// and a process that dies leaves only what is in them.
 import {subscribe} from 'node:diagnostics_channel'
 import {mkdirSync, readFileSync, rmSync, writeFileSync} from 'node:fs'
 import path from 'node:path'
@@ -219,7 +220,10 @@ export class World {
   deposits = 0
   /** What was signed, and is in no journal any more. */
   readonly forgotten = new Set<string>()
-  /** A thief called whatever the worker may call: what is owed and when it ends is not to be relied on any more, only that nothing is paid twice. */
+  /**
+   * A thief called whatever the worker may call: what is owed and when it ends is not to be relied on any more, only
+   * that nothing is paid twice.
+   */
   isRobbed = false
 
   private constructor(base: Base, kind: Kind) {
@@ -466,7 +470,10 @@ export class World {
     }
   }
 
-  /** Database and journal are the older copies: no first signature until all that may have been signed since is in a final block, or has expired. */
+  /**
+   * Database and journal are the older copies: no first signature until all that may have been signed since is in a
+   * final block, or has expired.
+   */
   async restoreWithoutJournal(): Promise<void> {
     await this.#restore(() => {
       const file = journalFile(this.base.home)

@@ -1,4 +1,5 @@
-// Payouts of the made-up family: the flow of accounts (../accounts/flow.ts), by transactions that expire. Every transaction costs the same fee.
+// Payouts of the made-up family: the flow of accounts (../accounts/flow.ts), by transactions that expire. Every
+// transaction costs the same fee.
 import type pg from 'pg'
 import {z} from 'zod'
 import {fee} from '../../../chains/madeup/block.ts'

@@ -1,5 +1,5 @@
-// A node of the model's chain, as far as the worker's part of a family asks one: JSON-RPC by HTTP. Promises: it answers at once, from what the chain of the
-// history holds; it decides nothing.
+// A node of the model's chain, as far as the worker's part of a family asks one: JSON-RPC by HTTP. Promises: it answers
+// at once, from what the chain of the history holds; it decides nothing.
 import {once} from 'node:events'
 import {createServer} from 'node:http'
 import type {AddressInfo} from 'node:net'

@@ -1,5 +1,5 @@
-// Chains on which a nonce serves one transaction: Ethereum, with the native coin alone. The worker's part is the real one; its node is the model's, which has
-// the fees.
+// Chains on which a nonce serves one transaction: Ethereum, with the native coin alone. The worker's part is the real
+// one; its node is the model's, which has the fees.
 import {recover} from 'tiny-secp256k1'
 import {
   bytesToHex,

@@ -1,4 +1,5 @@
-// Chains on which an output is spent once: Bitcoin. The worker's part is the real one; its node is the model's, which has the fee rates.
+// Chains on which an output is spent once: Bitcoin. The worker's part is the real one; its node is the model's, which
+// has the fee rates.
 import {address, initEccLib, networks, Transaction} from 'bitcoinjs-lib'
 import * as secp256k1 from 'tiny-secp256k1'
 import {PermanentError} from '../../../base/errors.ts'

@@ -1,5 +1,5 @@
-// A world on the made-up family: a local chain that mines all the time, its indexer, custody and a worker as processes. The clock of the proofs is an
-// hour ahead, so that only the chain decides when something has expired.
+// A world on the made-up family: a local chain that mines all the time, its indexer, custody and a worker as processes.
+// The clock of the proofs is an hour ahead, so that only the chain decides when something has expired.
 import type {ChildProcess} from 'node:child_process'
 import path from 'node:path'
 import {setTimeout as sleep} from 'node:timers/promises'

@@ -1,0 +1,17 @@
+// Comments wrap at the width of the code, which the formatter does not see to.
+import {globSync, readFileSync} from 'node:fs'
+import path from 'node:path'
+import {expect, test} from 'vitest'
+
+const root = path.resolve(import.meta.dirname, '..')
+const width = 120
+
+test('comments wrap at 120 columns', () => {
+  // A file of db/tables never changes once it ran.
+  const exclude = ['**/node_modules/**', '.sluice/**', 'db/tables/**', 'db/schema.snapshot.sql']
+  const files = globSync('**/*.{ts,sql}', {cwd: root, exclude})
+  expect(files.length).toBeGreaterThan(500)
+  const isTooLong = (line: string) => /^\s*(\/\/|\/\*\*|--) (?!biome-ignore)/.test(line) && line.length > width
+  const tooLong = files.filter(file => readFileSync(path.join(root, file), 'utf8').split('\n').some(isTooLong))
+  expect(tooLong).toEqual([])
+})
