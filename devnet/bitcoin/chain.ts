@@ -1,30 +1,26 @@
 // A local Bitcoin chain: a node checks blocks, the journal stores them. Blocks are made here (block.ts), committed to
 // the journal, and only then given to the node. After every change and at every start the node is made to agree with
-// the journal: missing blocks are submitted, extra ones are invalidated, and its mempool gets exactly the unconfirmed
-// transactions. So both a bitcoind that lost unwritten blocks to kill -9 and a bcoin that has only its memory return
-// with the state that clients saw. Promises: the journal is the chain. Changes happen one at a time; each resolves when
-// the node and the index show it.
+// the journal (agreed-node.ts). Promises: the journal is the chain. Changes happen one at a time; each resolves when the
+// node and the index show it.
 import {EventEmitter} from 'node:events'
-import {Transaction} from 'bitcoinjs-lib'
+import type {Transaction} from 'bitcoinjs-lib'
 import {z} from 'zod'
-import {scripthashOf} from '../../chains/bitcoin/script.ts'
 import type {Head} from '../client.ts'
-import {EngineGone, RpcError, Turns} from '../engine.ts'
+import {RpcError, Turns} from '../engine.ts'
 import type {Waiting} from '../sqlite.ts'
-import {displayed, hashOf, makeBlock, maxWeight} from './block.ts'
-import {faucet, isOurs, type Payee, pay} from './faucet.ts'
+import {AgreedNode, Rejected, Txids} from './agreed-node.ts'
+import {displayed, maxWeight} from './block.ts'
+import {newBranch} from './branch.ts'
+import {type Payee, pay} from './faucet.ts'
 import type {BitcoinJournal} from './journal.ts'
-import {Ledger, type Output, outpointsSpent} from './ledger.ts'
-import {BitcoinNode, type NodeKind} from './node.ts'
+import {Ledger, outpointsSpent} from './ledger.ts'
+import type {BitcoinNode, NodeKind} from './node.ts'
+import {decode, feeOf, ownOutput, replacementOf} from './replacement.ts'
 
 /** Enough for segregated witness to be active on bcoin, and for the faucet to be rich. */
 const firstBlocks = 440
 const commitBlocks = 50
-const medianBlocks = 11
-const attempts = 3
 const defaultFeeRate = 2
-
-const Txids = z.array(z.string())
 
 /** What happens to the transactions of replaced blocks. */
 export type Fate = 'dropped' | 'unconfirmed' | 'same-height' | 'later'
@@ -51,23 +47,24 @@ export interface Change {
   head: boolean
 }
 
-/** The node refuses a block. */
-class Rejected extends Error {}
-
 export class BitcoinChain extends EventEmitter<{change: [Change]}> {
   readonly kind: NodeKind
   readonly journal: BitcoinJournal
   readonly ledger = new Ledger()
-  readonly #directory: string
-  #node: BitcoinNode | undefined
+  readonly #node: AgreedNode
   readonly #turns = new Turns()
-  #closed = false
 
   private constructor(kind: NodeKind, directory: string, journal: BitcoinJournal) {
     super()
     this.kind = kind
-    this.#directory = directory
     this.journal = journal
+    this.#node = new AgreedNode({
+      kind,
+      directory,
+      journal,
+      onAgreed: () => this.#index(),
+      onDeath: () => this.#change(() => this.#node.agree()).catch(() => {}), // a killed node is replaced at once
+    })
   }
 
   /** Continues the chain of the journal, or begins it. */
@@ -84,11 +81,11 @@ export class BitcoinChain extends EventEmitter<{change: [Change]}> {
 
   async #begin(): Promise<void> {
     if (!this.journal.head) {
-      const node = await this.#start()
+      const node = await this.#node.start()
       const raw = await node.call('getblock', [await node.call('getblockhash', [0]), false])
       this.journal.commit(-1, [Buffer.from(z.string().parse(raw), 'hex')], [])
     }
-    await this.#settle()
+    await this.#node.agree()
     if (this.head.height < firstBlocks) await this.#mine(firstBlocks - this.head.height, {})
   }
 
@@ -111,16 +108,8 @@ export class BitcoinChain extends EventEmitter<{change: [Change]}> {
   }
 
   async #read<T>(work: (node: BitcoinNode) => Promise<T>): Promise<T> {
-    for (let attempt = 1; ; attempt++) {
-      await this.#turns.over()
-      try {
-        if (!this.#node?.alive) await this.#change(() => this.#settle())
-        return await work(this.#node!)
-      } catch (error) {
-        if (!(error instanceof EngineGone) || attempt === attempts || this.#closed) throw error
-        await this.#node?.kill()
-      }
-    }
+    await this.#turns.over()
+    return await this.#node.with(work, () => this.#change(() => this.#node.agree()))
   }
 
   /** Reads the journal and the index between two changes, so that they agree. */
@@ -163,15 +152,15 @@ export class BitcoinChain extends EventEmitter<{change: [Change]}> {
     if (this.ledger.unconfirmed(txid)) return txid
     this.journal.addToPool({txid, raw: raw.toLowerCase()})
     try {
-      await this.#ask('sendrawtransaction', [raw, ...more])
+      await this.#node.ask('sendrawtransaction', [raw, ...more])
     } catch (error) {
       if (error instanceof RpcError) {
         this.journal.removeFromPool([txid])
-        if (this.ledger.unconfirmed(txid)) await this.#settle() // the node died in between; the next one got all unconfirmed transactions
+        if (this.ledger.unconfirmed(txid)) await this.#node.agree() // the node died in between; the next one got all unconfirmed transactions
       }
       throw error
     }
-    if (outpointsSpent(transaction).some(outpoint => this.ledger.spender(outpoint))) await this.#settle()
+    if (outpointsSpent(transaction).some(outpoint => this.ledger.spender(outpoint))) await this.#node.agree()
     else {
       this.ledger.addUnconfirmed(raw)
       this.#tell(false)
@@ -184,9 +173,9 @@ export class BitcoinChain extends EventEmitter<{change: [Change]}> {
     return await this.#change(async () => {
       for (const raw of raws) this.journal.addToPool({txid: decode(raw).getId(), raw})
       try {
-        return await this.#ask('submitpackage', [raws, ...more])
+        return await this.#node.ask('submitpackage', [raws, ...more])
       } finally {
-        await this.#settle()
+        await this.#node.agree()
       }
     })
   }
@@ -194,16 +183,10 @@ export class BitcoinChain extends EventEmitter<{change: [Change]}> {
   /** Pays from the faucet, in the mempool. Inputs are outpoints of the faucet. */
   async pay(payees: Payee[], {feeRate = defaultFeeRate, inputs = []}: {feeRate?: number; inputs?: string[]}) {
     return await this.#change(async () => {
-      const spent = inputs.map(outpoint => this.#ours(outpoint))
+      const spent = inputs.map(outpoint => ownOutput(this.ledger, outpoint))
       const raw = pay(this.ledger, payees, vsize => feeOf(vsize, feeRate), spent).toHex()
       return {txid: await this.#submit(raw, [0]), raw}
     })
-  }
-
-  #ours(outpoint: string): Output {
-    const output = this.ledger.output(outpoint)
-    if (!output || !isOurs(output)) throw new RangeError(`${outpoint} is not an unspent output of the faucet`)
-    return output
   }
 
   /**
@@ -212,46 +195,21 @@ export class BitcoinChain extends EventEmitter<{change: [Change]}> {
    */
   async replace(txid: string, payees?: Payee[], feeRate?: number): Promise<{txid: string; raw: string}> {
     return await this.#change(async () => {
-      const {raw} = this.#conflict(txid, payees, feeRate)
+      const {raw} = replacementOf(txid, this, payees, feeRate)
       return {txid: await this.#submit(raw, [0]), raw}
     })
   }
 
   /** The transaction that replace would send, without sending it. */
   conflict(txid: string, payees?: Payee[], feeRate?: number): Promise<{txid: string; raw: string}> {
-    return this.#change(async () => this.#conflict(txid, payees, feeRate))
-  }
-
-  #conflict(txid: string, payees?: Payee[], feeRate?: number): {txid: string; raw: string} {
-    const known = this.journal.rawTransaction(txid)
-    if (known === undefined) throw new RangeError(`the chain and its mempool have no transaction ${txid}`)
-    const old = decode(known)
-    const spent = outpointsSpent(old).flatMap(outpoint => this.#output(outpoint) ?? [])
-    const inputs = spent.filter(isOurs)
-    if (inputs.length === 0) throw new RangeError(`${txid} has no input of the faucet`)
-    const outputs = old.outs.map(({script, value}) => ({script, amount: value}))
-    const isChange = ({script}: Payee) => Buffer.compare(script, faucet.script) === 0
-    const oldFee = spent.reduce((sum, {value}) => sum + value, 0n) - outputs.reduce((sum, {amount}) => sum + amount, 0n)
-    const oldRate = Number(oldFee) / old.virtualSize()
-    const fee = (vsize: number) => (feeRate ? feeOf(vsize, feeRate) : oldFee + feeOf(vsize, oldRate + 2))
-    const transaction = pay(this.ledger, payees ?? outputs.filter(output => !isChange(output)), fee, inputs)
-    return {txid: transaction.getId(), raw: transaction.toHex()}
-  }
-
-  /** An output of any known transaction, spent or not. */
-  #output(outpoint: string): Output | undefined {
-    const [txid, vout] = outpoint.split(':')
-    const raw = this.journal.rawTransaction(txid!)
-    const output = raw && decode(raw).outs[Number(vout)]
-    if (!output) return undefined
-    return {outpoint, scripthash: scripthashOf(output.script), value: output.value, height: 0, coinbase: false}
+    return this.#change(async () => replacementOf(txid, this, payees, feeRate))
   }
 
   /** Removes unconfirmed transactions and their descendants from the mempool. */
   async forget(txids: string[]): Promise<void> {
     await this.#change(async () => {
       this.journal.removeFromPool(txids)
-      await this.#settle()
+      await this.#node.agree()
     })
   }
 
@@ -270,7 +228,7 @@ export class BitcoinChain extends EventEmitter<{change: [Change]}> {
     let transactions = [...include.map(decode), ...(await this.#toMine(only, include))]
     while (this.head.height < target) {
       const blocks: Buffer[] = []
-      const branch = this.#branch(this.head.height, script)
+      const branch = newBranch(this.journal, this.head.height, script)
       while (branch.height < target && blocks.length < commitBlocks) {
         blocks.push(branch.extend(transactions, target - branch.height - 1))
         transactions = []
@@ -281,7 +239,7 @@ export class BitcoinChain extends EventEmitter<{change: [Change]}> {
   }
 
   async #toMine(only: string[] | undefined, include: string[]): Promise<Transaction[]> {
-    const inMempool = new Set(Txids.parse(await this.#ask('getrawmempool', [])))
+    const inMempool = new Set(Txids.parse(await this.#node.ask('getrawmempool', [])))
     const waiting = this.journal.pool().filter(({txid}) => inMempool.has(txid) && (only?.includes(txid) ?? true))
     const {kept} = separate(waiting, include)
     let weight = include.reduce((total, raw) => total + decode(raw).weight(), 0)
@@ -308,7 +266,7 @@ export class BitcoinChain extends EventEmitter<{change: [Change]}> {
       const excluded = mined.filter(({txid}) => !again || (only && !only.includes(txid)))
       const {kept, others} = separate(mined, include, new Set(excluded.map(({txid}) => txid)))
       const shift = transactions === 'later' ? 1 : 0
-      const branch = this.#branch(fork)
+      const branch = newBranch(this.journal, fork)
       const blocks: Buffer[] = []
       for (let height = fork + 1; height <= fork + depth + 1; height++) {
         const again = kept.filter(one => one.height + shift === height).map(({raw}) => decode(raw))
@@ -344,100 +302,23 @@ export class BitcoinChain extends EventEmitter<{change: [Change]}> {
     return mined
   }
 
-  /** Makes blocks, each on the one before, the first on the chain's block at `height`. */
-  #branch(height: number, script = faucet.script) {
-    if (height < this.head.height) this.journal.countFork()
-    const {forks: fork} = this.journal
-    let parent = {height, hash: this.journal.find(height)!.hash}
-    const times = Array.from({length: Math.min(height + 1, medianBlocks)}, (_, i) => {
-      return this.journal.find(height - i)!.timestamp
-    }).reverse()
-    return {
-      get height() {
-        return parent.height
-      },
-      /** `after` more blocks follow: their times end with now, or run ahead of it. */
-      extend(transactions: Transaction[], after: number): Buffer {
-        const recent = times.slice(-medianBlocks).sort((a, b) => a - b)
-        const median = recent[Math.floor(recent.length / 2)]!
-        const timestamp = Math.max(median + 1, Math.floor(Date.now() / 1000) - after)
-        const block = makeBlock({parent, timestamp, script, fork, transactions})
-        times.push(timestamp)
-        parent = {height: parent.height + 1, hash: hashOf(block)}
-        return block
-      },
-    }
-  }
-
   /** Makes the blocks the end of the chain, above `fork`. If the node refuses them, everything stays as before. */
   async #commit(fork: number, blocks: Buffer[], pool: Waiting[]): Promise<void> {
     const before = {pool: this.journal.pool(), blocks: [] as Buffer[]}
     for (let height = fork + 1; height <= this.head.height; height++) before.blocks.push(this.journal.rawBlock(height)!)
     this.journal.commit(fork, blocks, pool)
     try {
-      await this.#settle()
+      await this.#node.agree()
     } catch (error) {
       if (!(error instanceof Rejected)) throw error
       this.journal.commit(fork, before.blocks, before.pool)
-      await this.#node?.stop() // a bcoin stays where it left its branch for an invalid one
-      await this.#settle()
+      await this.#node.stop() // a bcoin stays where it left its branch for an invalid one
+      await this.#node.agree()
       throw new RangeError(error.message)
     }
   }
 
-  // --- the node ---
-
-  /** Makes the node and the index agree with the journal, and notifies of changes. */
-  async #settle(): Promise<void> {
-    for (let attempt = 1; ; attempt++) {
-      try {
-        await this.#agree(this.#node?.alive ? this.#node : await this.#start())
-        break
-      } catch (error) {
-        if (!(error instanceof EngineGone) || attempt === attempts || this.#closed) throw error
-        await this.#node?.kill()
-      }
-    }
-    this.#index()
-  }
-
-  async #agree(given: BitcoinNode): Promise<void> {
-    let node = given
-    await this.#agreeOnBlocks(node)
-    const waiting = this.journal.pool()
-    let has = new Set(Txids.parse(await node.call('getrawmempool', [])))
-    const ours = new Set(waiting.map(({txid}) => txid))
-    const surplus = [...has].filter(txid => !ours.has(txid))
-    if (surplus.length && !(await node.forget(surplus))) {
-      await node.stop()
-      node = await this.#start()
-      await this.#agreeOnBlocks(node)
-      has = new Set()
-    }
-    if (waiting.every(({txid}) => has.has(txid))) return
-    for (const {txid, raw} of waiting) if (!has.has(txid)) await offer(node, raw)
-    has = new Set(Txids.parse(await node.call('getrawmempool', [])))
-    this.journal.removeFromPool(waiting.map(({txid}) => txid).filter(txid => !has.has(txid)))
-  }
-
-  async #agreeOnBlocks(node: BitcoinNode): Promise<void> {
-    const {height: top, hash} = this.head
-    const hashAt = async (height: number) => await node.call('getblockhash', [height])
-    const height = async () => z.int().parse(await node.call('getblockcount', []))
-    while ((await node.call('getbestblockhash', [])) !== hash) {
-      let common = Math.min(await height(), top)
-      while ((await hashAt(common)) !== this.journal.find(common)!.hash) common--
-      for (let from = common + 1; from <= top; from += commitBlocks) {
-        const heights = Array.from({length: Math.min(commitBlocks, top - from + 1)}, (_, i) => from + i)
-        const refused = await node.submitBlocks(heights.map(height => this.journal.rawBlock(height)!.toString('hex')))
-        if (refused) throw new Rejected(`the node refuses a block up to height ${top}: ${refused}`)
-      }
-      if ((await node.call('getbestblockhash', [])) === hash) return
-      if ((await height()) < top) throw new Rejected(`the node refuses the blocks from height ${common + 1} on`)
-      // The node has its own branch that is as long as ours or longer, and there may be another one behind that.
-      await node.call('invalidateblock', [await hashAt(common + 1)])
-    }
-  }
+  // --- the index ---
 
   #index(): void {
     const before = this.ledger.block(this.ledger.height)?.hash
@@ -456,50 +337,13 @@ export class BitcoinChain extends EventEmitter<{change: [Change]}> {
     this.emit('change', {touched: this.ledger.takeTouched(), head})
   }
 
-  async #ask(method: string, params: unknown[]): Promise<unknown> {
-    for (let attempt = 1; ; attempt++) {
-      try {
-        if (!this.#node?.alive) await this.#settle()
-        return await this.#node!.call(method, params)
-      } catch (error) {
-        if (!(error instanceof EngineGone) || attempt === attempts || this.#closed) throw error
-        await this.#node?.kill()
-      }
-    }
-  }
-
-  async #start(): Promise<BitcoinNode> {
-    if (this.#closed) throw new EngineGone('the chain is closed')
-    await this.#node?.kill()
-    const node = await BitcoinNode.start(this.#directory, this.kind)
-    this.#node = node
-    node.onExit(() => {
-      // A killed node is replaced at once.
-      if (this.#node === node && !this.#closed) this.#change(() => this.#settle()).catch(() => {})
-    })
-    if (this.#closed) await node.kill()
-    return node
-  }
-
   /** Ends the node. */
   async close(): Promise<void> {
-    this.#closed = true
-    await this.#node?.stop()
-    await this.#turns.over()
-    await this.#node?.kill()
+    await this.#node.close(() => this.#turns.over())
   }
 
   async #change<T>(work: () => Promise<T>): Promise<T> {
     return await this.#turns.take(work)
-  }
-}
-
-/** Sends a transaction to the mempool. Ignores a refusal: it may be invalid by now. */
-async function offer(node: BitcoinNode, raw: string): Promise<void> {
-  try {
-    await node.call('sendrawtransaction', [raw, 0])
-  } catch (error) {
-    if (!(error instanceof RpcError)) throw error
   }
 }
 
@@ -517,16 +361,4 @@ function separate<T extends Waiting>(list: T[], include: string[], excluded = ne
       out.add(txid)
   }
   return {kept: list.filter(({txid}) => !out.has(txid)), others: list.filter(({txid}) => out.has(txid))}
-}
-
-function decode(raw: string): Transaction {
-  try {
-    return Transaction.fromHex(raw)
-  } catch {
-    throw new RpcError({code: -22, message: 'TX decode failed. Make sure the tx has at least one input.'})
-  }
-}
-
-function feeOf(vsize: number, rate: number): bigint {
-  return BigInt(Math.ceil(vsize * rate))
 }
