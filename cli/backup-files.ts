@@ -15,7 +15,8 @@ import {dashboardSecretFile, lockHome, readIfThere, writeWhole} from '../base/ho
 import {withClient} from '../db/client/pool.ts'
 import {migrate} from '../db/migrate/migrate.ts'
 import {copyCluster, copyStopped} from '../db/server/base-backup.ts'
-import {findCluster, placeCluster, startPostgres} from '../db/server/embedded.ts'
+import {findCluster} from '../db/server/cluster-file.ts'
+import {placeCluster, startPostgres} from '../db/server/embedded.ts'
 
 const Facts = z.object({
   sluice_backup: z.literal(1),

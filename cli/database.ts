@@ -56,7 +56,8 @@ async function rotateNamed(ownerUrl: string, to: string | undefined): Promise<vo
 }
 
 async function rotateEmbedded(home: string): Promise<void> {
-  const {findCluster, renewPassword, startPostgres} = await import('../db/server/embedded.ts')
+  const {renewPassword, startPostgres} = await import('../db/server/embedded.ts')
+  const {findCluster} = await import('../db/server/cluster-file.ts')
   const {changeOwnerPassword} = await import('../db/migrate/migrate.ts')
   const dir = path.join(home, 'postgres')
   if (!(await findCluster(dir)))

@@ -5,7 +5,8 @@ import path from 'node:path'
 import pg from 'pg'
 import {afterAll, beforeAll, expect, test} from 'vitest'
 import {copyCluster, copyStopped} from './base-backup.ts'
-import {type EmbeddedPostgres, findCluster, placeCluster, startPostgres} from './embedded.ts'
+import {findCluster} from './cluster-file.ts'
+import {type EmbeddedPostgres, placeCluster, startPostgres} from './embedded.ts'
 
 const flags = ['-c fsync=off', '-c wal_keep_size=0', '-c min_wal_size=32MB', '-c max_wal_size=32MB']
 let directory: string

@@ -5,7 +5,8 @@ import path from 'node:path'
 import pg from 'pg'
 import {migrate, type Role, roleUrl} from '../../db/migrate/migrate.ts'
 import {copyCluster} from '../../db/server/base-backup.ts'
-import {type EmbeddedPostgres, findCluster, placeCluster, startPostgres} from '../../db/server/embedded.ts'
+import {findCluster} from '../../db/server/cluster-file.ts'
+import {type EmbeddedPostgres, placeCluster, startPostgres} from '../../db/server/embedded.ts'
 
 const flags = ['-c fsync=off']
 const slot = 'standby'
