@@ -52,6 +52,13 @@ export class Journal extends JournalFile {
     return row && unpack(row.body)
   }
 
+  /** A block that the chain has. */
+  mustHave(height: number): FullBlock {
+    const block = this.block(height)
+    if (!block) throw new Error(`the journal has no block ${height}`)
+    return block
+  }
+
   /** The blocks from `from` to `to` that have transactions. */
   *blocksWithTransactions(from: number, to: number): Generator<FullBlock> {
     const sql = 'select body from block where height between ? and ? and transaction_count > 0 order by height'
