@@ -122,22 +122,37 @@ const schema = z.object({
   LOG_LEVEL: choice(logLevels).default('info'),
 })
 
+/** By the processes that read them; npm start reads those of the whole service. */
 export interface Settings {
+  // every process
   home: string
   devnet: boolean
   /** Main networks are allowed. */
   mainnet: boolean
   databaseUrl?: string
-  /** A replica that serves the API's reads; connected with the API's role. */
-  databaseReplicaUrl?: string
   host: string
-  port: number
-  /** The URL at which customers' browsers reach the API; absent: its own address. */
-  publicUrl?: string
   /** The port of this process's metrics; for npm start: of its first process. Absent: no metrics are served. */
   metricsPort?: number
+  chains: Map<ChainCode, ChainSettings>
+
+  // api
+  port: number
+  /** The URL at which customers' browsers reach the API; absent: its own address. dashboard-pages shows it, too. */
+  publicUrl?: string
+  /** A replica that serves the API's reads; connected with the API's role. */
+  databaseReplicaUrl?: string
   /** The API also serves its metrics at /metrics of its own port, to everybody who reaches that port. */
   metricsOnApiPort: boolean
+  rateLimitPerMinute: number
+  /** How long a payment request waits to be paid before it expires. */
+  paymentExpiryMs: number
+  /** What was seen in time, and is in no block so long after the expiry, is late. */
+  paymentLateAfterMs: number
+
+  // api and dashboard-pages, which take endpoints of webhooks, and jobs, which call them
+  webhookAllowPrivate: boolean
+
+  // dashboard-auth
   dashboardPort: number
   /**
    * The URL at which browsers reach the dashboard, without a path; absent: http://localhost and its port
@@ -148,24 +163,24 @@ export interface Settings {
   dashboardSecret?: string
   /** Reverse proxies before the dashboard, whose X-Forwarded-For is believed. */
   dashboardProxies: string[]
-  rateLimitPerMinute: number
-  webhookAllowPrivate: boolean
+
+  // custody
   addressPoolSize: number
   custodyPassphrase?: string
   custodyPassphraseFile?: string
   /** The path of a program that prints it, and its arguments, with spaces between. */
   custodyPassphraseCommand?: string
+
+  // jobs
   /** The least time for which deliveries of webhooks and their attempts are stored; pending ones stay longer. */
   deliveryRetentionDays: number
-  /** How long a payout may wait before its payment begins, whatever for, without halts of its chain; then it fails. */
+  /**
+   * How long a payout may wait before its payment begins, whatever for, without halts of its chain; then it fails.
+   * dashboard-pages says so.
+   */
   payoutTimeoutMs: number
-  /** How long a payment request waits to be paid before it expires. */
-  paymentExpiryMs: number
-  /** What was seen in time, and is in no block so long after the expiry, is late. */
-  paymentLateAfterMs: number
   /** How long a transaction may stay unconfirmed before it is replaced by one with a higher fee. */
   replaceAfterMs: number
-  chains: Map<ChainCode, ChainSettings>
 }
 
 const general = variables({
