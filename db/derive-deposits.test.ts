@@ -546,3 +546,11 @@ test('a deposit that was lost after a payout collected it is not counted again w
   expect(await db.rows('select status from app.deposit where id = $1', [deposit!.id])).toEqual([{status: 'final'}])
   expect(await db.rows('select * from app.balance_audit')).toEqual([])
 })
+
+test('what an address of ours sends is no deposit, whoever wrote it, and though nothing else knows of it', async () => {
+  const other = await makeUser(db, await makeMerchant(db), ['ETH'])
+  const sent = {txid: 'from-us', amount: 5n, recipient: user.address, sender: other.address}
+  await writer.write({add: [[sent, {...sent, txid: 'from-a-stranger', sender: '0xStranger'}]]})
+  const rows = await db.rows(`select txid from app.deposit where txid like 'from-%'`)
+  expect(rows).toEqual([{txid: 'from-a-stranger'}])
+})

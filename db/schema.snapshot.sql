@@ -10210,8 +10210,8 @@ begin
     ) a
     left join app.asset s on s.chain = of_chain and s.token = n.token
     where n.deposit_id is null and not exists (select from held_back h where h.live_id = n.live_id)
-      and not (a.merchant_id is null and (exists (select from app.outgoing_attempt o where o.chain = of_chain and o.txid = n.txid)
-        or exists (select from custody.address own where own.address = n.sender)))
+      and not exists (select from custody.address own where own.address = n.sender)
+      and not (a.merchant_id is null and exists (select from app.outgoing_attempt o where o.chain = of_chain and o.txid = n.txid))
     order by n.block_height, n.txid, n.output_index
     returning id, credited, version, block_height, txid, output_index, token, amount, amount as old_amount,
       array['deposit.pending'] as steps

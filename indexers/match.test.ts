@@ -91,12 +91,34 @@ test('transfers to our addresses are stored in display form; others are not stor
   expect(await heights()).toEqual([100, 101, 102])
 })
 
+test('what an address of ours sends is not stored where it pays a user, only where it pays the treasury', async () => {
+  const [one, other] = [await makeUser(db, merchantId), await makeUser(db, merchantId)]
+  const treasury = `0x${'7e'.repeat(20)}`
+  await db.rows(
+    `insert into custody.address (address, family, derivation_index, purpose) values ($1, 'evm', 0, 'treasury')`,
+    [treasury],
+  )
+  await db.rows(`select custody.watch_treasury('evm')`)
+  const sentBy = (sender: string, to: string, txid: string) => ({...paying(to, txid), sender})
+  const candidates = [
+    sentBy(treasury, one.address, 'gas'),
+    sentBy(other.address.toLowerCase(), one.address, 'among users'),
+    sentBy(one.address, treasury, 'sweep'),
+    sentBy('0xStranger', one.address, 'deposit'),
+  ]
+  await write([blockAt(103, candidates)], address => address)
+  const stored = await db.rows('select txid from chain.transfer where block_height = 103 order by txid')
+  expect(stored).toEqual([{txid: 'deposit'}, {txid: 'sweep'}])
+  const deposits = await db.rows('select txid from app.deposit where block_height = 103')
+  expect(deposits).toEqual([{txid: 'deposit'}])
+})
+
 test('an address that was handed out after a block was read, and before it was written, is matched', async () => {
   const state = await database.connect()
-  const newBlocks = [blockAt(103)]
+  const newBlocks = [blockAt(104)]
   await database.transactHot2({finalizedHead: state, baseHead: state.top.at(-1)!, newBlocks}, async store => {
     const user = await makeUser(db, merchantId) // committed by another connection while this transaction is open
-    const block = blockAt(103, [paying(user.address, 'late')])
+    const block = blockAt(104, [paying(user.address, 'late')])
     await writeBlocks(store, [block], {chain: 'ETH', display: address => address})
   })
   expect(await db.rows(`select status from app.deposit where txid = 'late'`)).toEqual([{status: 'pending'}])
@@ -105,7 +127,7 @@ test('an address that was handed out after a block was read, and before it was w
 test('an address of another chain is not matched', async () => {
   const user = await makeUser(db, merchantId)
   await db.rows(`delete from app.address where chain = 'ETH' and address = $1`, [user.address])
-  await write([blockAt(104, [paying(user.address, 'elsewhere')])])
+  await write([blockAt(105, [paying(user.address, 'elsewhere')])])
   expect(await db.rows(`select from chain.transfer where txid = 'elsewhere'`)).toEqual([])
 })
 

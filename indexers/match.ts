@@ -34,32 +34,15 @@ export async function writeBlocks(store: Store, blocks: ReadBlock[], options: Wr
 }
 
 /** What moved to addresses of ours. */
-export function transfersIn(
-  blocks: ReadBlock[],
-  {addresses, askedSenders}: Found,
-  {chain, display}: WriteOptions,
-): Transfer[] {
+export function transfersIn(blocks: ReadBlock[], {paid}: Found, {chain, display}: WriteOptions): Transfer[] {
   return blocks.flatMap(block =>
     block.candidates.flatMap(candidate => {
-      const {txid, outputIndex, kind, token, amount, recipientKey} = candidate
-      const recipient = addresses[recipientKey]
-      if (!recipient) return []
-      const id = `${chain}:${txid}:${outputIndex}`
-      const sender = display(askedSenders.get(txid) ?? candidate.sender)
-      return [
-        new Transfer({
-          id,
-          chain,
-          txid,
-          outputIndex,
-          ...at(block),
-          token,
-          amount,
-          sender,
-          recipient,
-          transferKind: kind,
-        }),
-      ]
+      const ours = paid(candidate)
+      if (!ours) return []
+      const {txid, outputIndex, kind: transferKind, token, amount} = candidate
+      const {recipient} = ours
+      const place = {id: `${chain}:${txid}:${outputIndex}`, chain, txid, outputIndex, ...at(block)}
+      return [new Transfer({...place, token, amount, sender: display(ours.sender), recipient, transferKind})]
     }),
   )
 }

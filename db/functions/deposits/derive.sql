@@ -5,7 +5,8 @@
 -- deposit at its place:
 --   * a transfer without a deposit: the deposit is made, pending. It is credited if its address was asked for on the
 --     chain, the token is supported, and, at a payment request's address, is the requested one. Triggers withhold
---     protocol income, and what is being returned. What one of our addresses sends to the treasury is no deposit;
+--     protocol income, and what is being returned. What one of our addresses sends is no deposit, by custody's list,
+--     which a restored copy has; nor is what arrives in the treasury by a transaction of ours;
 --   * a pending deposit without a transfer is reorged; a reorged one that has it again is pending. One whose amount
 --     changed is reorged, with the old amount, and pending, with the new one. One that only moved to another block is
 --     updated without an event;
@@ -78,8 +79,8 @@ begin
     ) a
     left join app.asset s on s.chain = of_chain and s.token = n.token
     where n.deposit_id is null and not exists (select from held_back h where h.live_id = n.live_id)
-      and not (a.merchant_id is null and (exists (select from app.outgoing_attempt o where o.chain = of_chain and o.txid = n.txid)
-        or exists (select from custody.address own where own.address = n.sender)))
+      and not exists (select from custody.address own where own.address = n.sender)
+      and not (a.merchant_id is null and exists (select from app.outgoing_attempt o where o.chain = of_chain and o.txid = n.txid))
     order by n.block_height, n.txid, n.output_index
     returning id, credited, version, block_height, txid, output_index, token, amount, amount as old_amount,
       array['deposit.pending'] as steps
