@@ -12,3 +12,5 @@ export async function listening(started: Promise<unknown>, host: string, port: n
 
 /** The URL at which another process on this machine, or in this network, reaches a port. */
 export const urlAt = (host: string, port: number): string => `http://${host.includes(':') ? `[${host}]` : host}:${port}`
+
+export const portIn = (httpUrl: string): number => Number(new URL(httpUrl).port || 80)

@@ -39,7 +39,7 @@ interface Unattributed {
 const listed = `
   select d.seq as position, app.public_id('dep', d.id) as id, m.prefix as merchant, u.external_ref, p.external_id as payment_request, d.chain, d.token,
     app.decimal(d.amount, a.decimals) as amount, d.amount::text as amount_base_units,
-    app.why_unattributed(d.transfer_kind, a.token is not null, w.is_provisioned, d.token, p.token) as reason,
+    app.why_unattributed(app.is_from_protocol(d.transfer_kind, d.output_index, d.token), a.token is not null, w.is_provisioned, d.token, p.token) as reason,
     d.status, d.address, d.txid, app.iso(d.created_at) as created_at, r.decision, r.destination,
     case when r.decision = 'return' then case
       when t.status <> 'final' then 'leaving the treasury'

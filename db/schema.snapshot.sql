@@ -931,7 +931,7 @@ create view analytics.unattributed with (security_barrier=true) as
     m.prefix AS merchant_prefix,
     app.public_id('usr'::text, d.user_id) AS user_id,
     u.external_ref AS user_external_ref,
-    app.why_unattributed(d.transfer_kind, a.token IS NOT NULL, w.is_provisioned, d.token, r.token) AS reason,
+    app.why_unattributed(app.is_from_protocol(d.transfer_kind, d.output_index, d.token), a.token IS NOT NULL, w.is_provisioned, d.token, r.token) AS reason,
     d.chain,
     d.token,
     analytics.coins(d.amount, a.decimals) AS amount,
@@ -1413,7 +1413,7 @@ create table app.deposit (
   held_back boolean not null default false, -- True while no payout can collect it, because its address does not hold enough to be worth a sweep (app.asset.sweep_min), or is blocked (app.blocked_address). Only a final, credited deposit is held back; one that was collectable once never is again, unless its address is blocked.
   released bigint, -- Number, on its chain, of the time from which it was no longer held back; null if it never was. A payout claims up to a number: this one or, without it, finalisation. While its address is blocked, a deposit that was collectable before has one.
   mined_at timestamp with time zone, -- Time of the first block that held a receipt of a payment request; null for others, and until one does.
-  transfer_kind text, -- What moved it, as chain.transfer.transfer_kind; null if an older version wrote the row, unless it is protocol.
+  transfer_kind text, -- What moved it, as chain.transfer.transfer_kind; null if an older version wrote it.
   constraint deposit_pkey PRIMARY KEY (id),
   constraint deposit_status_check CHECK ((status = ANY (ARRAY['pending'::text, 'final'::text, 'reorged'::text]))),
   constraint deposit_transfer_kind CHECK ((transfer_kind = ANY (ARRAY['native'::text, 'internal'::text, 'token'::text, 'protocol'::text]))),
@@ -1442,7 +1442,7 @@ CREATE TRIGGER never_deleted BEFORE DELETE ON app.deposit FOR EACH ROW EXECUTE F
 CREATE TRIGGER note_arrival BEFORE INSERT OR UPDATE OF block_hash ON app.deposit FOR EACH ROW WHEN ((new.payment_request_id IS NOT NULL)) EXECUTE FUNCTION app.note_arrival();
 CREATE TRIGGER note_receipt AFTER INSERT ON app.deposit FOR EACH ROW WHEN ((new.credited AND (new.payment_request_id IS NOT NULL))) EXECUTE FUNCTION app.note_receipt();
 CREATE TRIGGER note_receipt_change AFTER UPDATE OF status, amount, credited, block_hash ON app.deposit FOR EACH ROW WHEN ((new.credited AND (new.payment_request_id IS NOT NULL) AND (((((old.status IS DISTINCT FROM new.status) OR (old.amount IS DISTINCT FROM new.amount)) OR (old.credited IS DISTINCT FROM new.credited)) OR (old.came_at IS DISTINCT FROM new.came_at)) OR (old.mined_at IS DISTINCT FROM new.mined_at)))) EXECUTE FUNCTION app.note_receipt();
-CREATE TRIGGER withhold_protocol_income BEFORE INSERT ON app.deposit FOR EACH ROW WHEN ((new.credited AND (new.merchant_id IS NOT NULL) AND (new.transfer_kind = 'protocol'::text))) EXECUTE FUNCTION app.withhold_protocol_income();
+CREATE TRIGGER withhold_protocol_income BEFORE INSERT ON app.deposit FOR EACH ROW WHEN ((new.credited AND (new.merchant_id IS NOT NULL) AND app.is_from_protocol(new.transfer_kind, new.output_index, new.token))) EXECUTE FUNCTION app.withhold_protocol_income();
 CREATE TRIGGER withhold_returned BEFORE INSERT ON app.deposit FOR EACH ROW WHEN ((new.credited AND (new.merchant_id IS NOT NULL))) EXECUTE FUNCTION app.withhold_returned();
 
 -- Unattributed value that is not shown to operators any more: all of a token that Sluice does not support, also what is still to come, or one deposit.
@@ -2762,7 +2762,7 @@ create view app.receipt as
    FROM app.payment_request r
      JOIN app.deposit d ON d.payment_request_id = r.id AND d.chain = r.chain AND d.token = r.token
      LEFT JOIN chain.cursor k ON k.chain = r.chain
-  WHERE d.credited AND d.status <> 'reorged'::text AND d.transfer_kind IS DISTINCT FROM 'protocol'::text;
+  WHERE d.credited AND d.status <> 'reorged'::text AND NOT app.is_from_protocol(d.transfer_kind, d.output_index, d.token);
 --   payment_request_id uuid: The payment request.
 --   deposit_id uuid: The deposit.
 --   seq bigint: Order in which deposits were first seen.
@@ -3062,7 +3062,7 @@ begin
     case when w.disabled_at is null then at end, case when w.disabled_at is not null then at end
   from app.webhook_endpoint w where w.merchant_id = of_merchant and w.deleted_at is null and of_type = any(w.event_types);
   if current_setting('app.woke_deliveries', true) is distinct from pg_current_xact_id()::text then -- one job for all events of a transaction
-    perform app.enqueue('sequence_events');
+    perform app.enqueue('deliver_webhooks');
     perform set_config('app.woke_deliveries', pg_current_xact_id()::text, true);
   end if;
 end $function$;
@@ -3249,8 +3249,7 @@ CREATE OR REPLACE FUNCTION app.after_restore()
  LANGUAGE sql
  SET search_path TO 'pg_catalog'
 AS $function$
-  -- Far more than were ever given in the time between two backups. Gaps are allowed, and JSON's numbers are exact up to
-  -- 9 * 10^15.
+  -- Far more than were ever given in the time between two backups. Gaps are allowed, and JSON's numbers are exact up to 9 * 10^15.
   select setval('app.event_sequence', nextval('app.event_sequence') + 1000000000)
 $function$;
 
@@ -4627,7 +4626,7 @@ begin
     case when w.disabled_at is null then s.at end, case when w.disabled_at is not null then s.at end
   from step s join app.webhook_endpoint w on w.merchant_id = s.merchant_id and w.deleted_at is null and s.type = any(w.event_types)
   order by s.n;
-  perform app.enqueue('sequence_events');
+  perform app.enqueue('deliver_webhooks');
 end $function$;
 
 -- Adds the events of a change from what a payment request was to its new status, and to what is final now.
@@ -4851,8 +4850,8 @@ declare
 begin
   select * into p from app.payout o where o.id = of_payout and o.status in ('pending', 'sweeping', 'swept') for update;
   if p.id is null then return false; end if;
-  -- Without a payment it has nothing in the treasury, and none begins while its row is locked: whoever cancels it, and
-  -- leaves the transaction open, must not keep others from being paid.
+  -- Without a payment it has nothing in the treasury, and none begins while its row is locked: whoever cancels it, and leaves the transaction open,
+  -- must not keep others from being paid.
   if not app.is_cancellable(p) then perform app.lock_treasury(p.chain); end if;
   select * into s from app.outgoing_payment x where x.payout_id = p.id and x.kind = 'payout' and x.status <> 'final' for update;
   -- Only now, with the lock: custody may have signed while this waited for it.
@@ -5453,6 +5452,13 @@ CREATE OR REPLACE FUNCTION app.is_dismissed(d app.deposit)
  LANGUAGE sql
  STABLE
 RETURN ((EXISTS (SELECT FROM app.dismissed x WHERE (x.deposit_id = (is_dismissed.d).id))) OR ((EXISTS (SELECT FROM app.dismissed x WHERE ((x.chain = (is_dismissed.d).chain) AND (x.token = (is_dismissed.d).token)))) AND (NOT (EXISTS (SELECT FROM app.asset a WHERE ((a.chain = (is_dismissed.d).chain) AND (a.token = (is_dismissed.d).token)))))));
+
+-- Whether a transfer was made by the rules of its chain, without a transaction. Without a kind, as older versions wrote it, the output index says so.
+CREATE OR REPLACE FUNCTION app.is_from_protocol(transfer_kind text, output_index integer, token text)
+ RETURNS boolean
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+RETURN COALESCE((transfer_kind = 'protocol'::text), ((output_index >= 2000000) AND (token !~~ 'TRC10:%'::text)));
 
 -- Whether the treasury holds the amount of a return: it was swept, and no withdrawal of it is under way or done.
 CREATE OR REPLACE FUNCTION app.is_held(r app.unattributed_decision)
@@ -6743,7 +6749,7 @@ begin
   end if;
   perform app.refuse_disabled(own);
   update app.delivery d set status = 'pending', attempts = 0, next_attempt_at = clock_timestamp(), finished_at = null where d.id = delivery;
-  perform app.enqueue('sequence_events');
+  perform app.enqueue('deliver_webhooks');
 end $function$;
 
 -- Sends every event again whose delivery failed and that happened at or after a time; returns how many.
@@ -6761,7 +6767,7 @@ begin
   update app.delivery d set status = 'pending', attempts = 0, next_attempt_at = clock_timestamp(), finished_at = null
   where d.endpoint_id = own.id and d.status = 'failed' and d.created_at >= since;
   get diagnostics redelivered = row_count;
-  if redelivered > 0 then perform app.enqueue('sequence_events'); end if;
+  if redelivered > 0 then perform app.enqueue('deliver_webhooks'); end if;
   return redelivered;
 end $function$;
 
@@ -7927,7 +7933,7 @@ begin
   values (event, of_merchant, of_type, own.id,
     app.next_version(own.id), now, app.example_event(event, of_type, now), true);
   insert into app.delivery as d (event_id, endpoint_id) values (event, own.id) returning d.id into delivery;
-  perform app.enqueue('sequence_events');
+  perform app.enqueue('deliver_webhooks');
   return delivery;
 end $function$;
 
@@ -8541,11 +8547,11 @@ AS $function$
 $function$;
 
 -- Why value is credited to no merchant: protocol, unsupported_token, chain_not_requested, wrong_token or enabled_later. is_asked_for: the address was asked for on its chain; asked_token: the token that its payment request asked for, null for a user's.
-CREATE OR REPLACE FUNCTION app.why_unattributed(transfer_kind text, is_known boolean, is_asked_for boolean, token text, asked_token text)
+CREATE OR REPLACE FUNCTION app.why_unattributed(from_protocol boolean, is_known boolean, is_asked_for boolean, token text, asked_token text)
  RETURNS text
  LANGUAGE sql
  IMMUTABLE PARALLEL SAFE
-RETURN CASE WHEN (transfer_kind = 'protocol'::text) THEN 'protocol'::text WHEN (NOT is_known) THEN 'unsupported_token'::text WHEN (NOT is_asked_for) THEN 'chain_not_requested'::text WHEN (token <> asked_token) THEN 'wrong_token'::text ELSE 'enabled_later'::text END;
+RETURN CASE WHEN from_protocol THEN 'protocol'::text WHEN (NOT is_known) THEN 'unsupported_token'::text WHEN (NOT is_asked_for) THEN 'chain_not_requested'::text WHEN (token <> asked_token) THEN 'wrong_token'::text ELSE 'enabled_later'::text END;
 
 -- Trigger: a new deposit that is protocol income is not credited.
 CREATE OR REPLACE FUNCTION app.withhold_protocol_income()
@@ -9260,7 +9266,7 @@ UNION ALL
    FROM app.deposit d
      JOIN app.payment_request r ON r.id = d.payment_request_id
      LEFT JOIN app.unattributed_decision u ON u.deposit_id = d.id
-  WHERE d.credited <> (d.chain = r.chain AND d.token = r.token AND d.transfer_kind IS DISTINCT FROM 'protocol'::text) AND u.deposit_id IS NULL;
+  WHERE d.credited <> (d.chain = r.chain AND d.token = r.token AND NOT app.is_from_protocol(d.transfer_kind, d.output_index, d.token)) AND u.deposit_id IS NULL;
 --   payment_request_id uuid: The payment request; null if a user's deposit names another owner than its address.
 --   address text: The address.
 --   wrong text: What is wrong with it.
@@ -9496,7 +9502,7 @@ UNION ALL
 --   id uuid: The outgoing payment, or the payout.
 --   wrong text: What is wrong with it.
 
--- everything that the chain shows to have reached an address of ours is a deposit, or what we sent to the treasury ourselves
+-- everything that the chain shows to have reached an address of ours is a deposit, or what we sent ourselves
 create view audit.transfers_are_deposits as
  SELECT t.id,
     t.recipient,
@@ -9507,11 +9513,11 @@ create view audit.transfers_are_deposits as
      JOIN app.address a ON a.chain = t.chain AND a.address = t.recipient
   WHERE NOT (EXISTS ( SELECT
            FROM app.deposit d
-          WHERE d.txid = t.txid AND d.output_index = t.output_index AND d.chain = t.chain AND d.address = t.recipient AND d.token = t.token AND d.status <> 'reorged'::text)) AND NOT (a.merchant_id IS NULL AND ((EXISTS ( SELECT
-           FROM app.outgoing_attempt o
-          WHERE o.chain = t.chain AND o.txid = t.txid)) OR (EXISTS ( SELECT
+          WHERE d.txid = t.txid AND d.output_index = t.output_index AND d.chain = t.chain AND d.address = t.recipient AND d.token = t.token AND d.status <> 'reorged'::text)) AND NOT (EXISTS ( SELECT
            FROM custody.address own
-          WHERE own.address = t.sender)))) AND NOT (EXISTS ( SELECT
+          WHERE own.address = t.sender)) AND NOT (a.merchant_id IS NULL AND (EXISTS ( SELECT
+           FROM app.outgoing_attempt o
+          WHERE o.chain = t.chain AND o.txid = t.txid))) AND NOT (EXISTS ( SELECT
            FROM app.known_incident k
           WHERE k.subject = t.id AND k.kind = 'payment_replaced'::text));
 --   id text: The transfer: <chain>:<txid>:<output index>.
@@ -9856,7 +9862,7 @@ create table chain.transfer (
   constraint transfer_pkey PRIMARY KEY (id),
   constraint transfer_amount_check CHECK ((amount > (0)::numeric)),
   constraint transfer_check CHECK ((id = ((((chain || ':'::text) || txid) || ':'::text) || output_index))),
-  constraint transfer_kind CHECK ((transfer_kind = ANY (ARRAY['native'::text, 'internal'::text, 'token'::text, 'protocol'::text])))
+  constraint transfer_transfer_kind CHECK ((transfer_kind = ANY (ARRAY['native'::text, 'internal'::text, 'token'::text, 'protocol'::text])))
 );
 CREATE INDEX transfer_block ON chain.transfer USING btree (chain, block_height);
 CREATE INDEX transfer_recipient ON chain.transfer USING btree (recipient, chain, token) INCLUDE (block_height, amount);
@@ -10112,8 +10118,7 @@ begin
   perform chain.release_due(new.chain);
   select * into at from chain.cursor c where c.chain = new.chain for update;
   if at.chain is not null then
-    -- The store would also follow a fork below the final block, as far down as it can undo. An operator must decide
-    -- about that.
+    -- The store would also follow a fork below the final block, as far down as it can undo. An operator must decide about that.
     perform from chain.block b where b.chain = new.chain and b.height = at.final_height and b.hash = at.final_hash;
     if not found then
       raise exception '%: its final block % (%) would leave the chain; nothing was written', new.chain, at.final_height, at.final_hash
@@ -10176,9 +10181,7 @@ begin
       select * from app.deposit d where d.txid = key.txid and d.output_index = key.output_index and d.chain = of_chain offset 0
     ) d
   ), transfer as (
-    select t.id, t.txid, t.output_index, t.recipient, t.sender, t.token, t.amount, t.block_height, t.block_hash,
-      -- null: an indexer of the version before wrote it, which marks protocol income by its index
-      coalesce(t.transfer_kind, case when t.output_index >= 2000000 and t.token not like 'TRC10:%' then 'protocol' end) as transfer_kind
+    select t.id, t.txid, t.output_index, t.recipient, t.sender, t.token, t.amount, t.block_height, t.block_hash, t.transfer_kind
     from key cross join lateral (select * from chain.transfer t where t.id = key.id offset 0) t
     union all
     select u.id, u.txid, u.output_index, u.recipient, u.sender, u.token, u.amount, null, null, 'native'
@@ -11548,8 +11551,7 @@ declare
   treasury text := app.treasury_address(e.stream);
 begin
   if e.kind = 'pay' then p := custody.recover_payout(e); end if;
-  -- A cancel that the copy does not know may have used up the nonce that it has for this payment; it was signed with
-  -- another one since.
+  -- A cancel that the copy does not know may have used up the nonce that it has for this payment; it was signed with another one since.
   update app.outgoing_payment x set nonce = e.nonce
   where x.status = 'allocated' and x.nonce is not null and case e.kind when 'pay' then x.payout_id = p.id and x.kind = 'payout'
     when 'cancel' then false else x.id = e.subject_id end;
@@ -13183,9 +13185,10 @@ alter role sluice_analyst set statement_timeout = '60s';
 alter role sluice_analyst set temp_file_limit = '10GB';
 grant execute on function analytics.coins(numeric,integer) to sluice_analyst;
 grant execute on function analytics.id(text) to sluice_analyst;
+grant execute on function app.is_from_protocol(text,integer,text) to sluice_analyst;
 grant execute on function app.match_key(text,boolean) to sluice_analyst;
 grant execute on function app.public_id(text,uuid) to sluice_analyst;
-grant execute on function app.why_unattributed(text,boolean,boolean,text,text) to sluice_analyst;
+grant execute on function app.why_unattributed(boolean,boolean,boolean,text,text) to sluice_analyst;
 grant select on analytics.address_utilisation to sluice_analyst;
 grant select on analytics.balances to sluice_analyst;
 grant select on analytics.cancels to sluice_analyst;
@@ -13234,6 +13237,7 @@ grant execute on function app.event_body(json,bigint) to sluice_api;
 grant execute on function app.event_id(uuid,boolean) to sluice_api;
 grant execute on function app.fill_way_out(text,text,bigint[]) to sluice_api;
 grant execute on function app.held_back_of(app.deposit) to sluice_api;
+grant execute on function app.is_from_protocol(text,integer,text) to sluice_api;
 grant execute on function app.iso(timestamp with time zone) to sluice_api;
 grant execute on function app.listed_payout(uuid,uuid) to sluice_api;
 grant execute on function app.match_key(text,boolean) to sluice_api;

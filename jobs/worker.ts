@@ -129,8 +129,8 @@ function startRunner({pool, sequencer, liveness, payouts, events, log}: Tasks): 
   return run({
     pgPool: pool,
     taskList: countJobs({
+      deliver_webhooks: sequenceEvents(sequencer), // as SQL calls it, until every worker knows the other name
       sequence_events: sequenceEvents(sequencer),
-      deliver_webhooks: sequenceEvents(sequencer), // its name in the version before, whose jobs may still wait
       fail_undeliverable: failUndeliverable(pool),
       advance_payout: advancePayout(payouts),
       send_transactions: sendTransactions(payouts),

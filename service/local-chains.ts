@@ -18,19 +18,27 @@ export interface Endpoint {
 
 export class LocalChains {
   readonly #settings: Settings
-  readonly #chains: LocalChain[]
+  readonly #home: string
+  readonly #log: Logger
+  /** Empty until they are started: a start that fails before leaves those alone that outlived a service. */
+  #chains: LocalChain[] = []
 
   constructor(settings: Settings, home: string, log: Logger) {
     this.#settings = settings
-    const without = settings.devnet ? [...settings.chains.values()].filter(each => !hasNode(each)) : []
-    this.#chains = without.map(({chain}) => new LocalChain({chain, home, log}))
+    this.#home = home
+    this.#log = log
   }
 
-  get areAny(): boolean {
-    return this.#chains.length > 0
+  get areWanted(): boolean {
+    return this.#withoutNode.length > 0
+  }
+
+  get #withoutNode(): ChainSettings[] {
+    return this.#settings.devnet ? [...this.#settings.chains.values()].filter(each => !hasNode(each)) : []
   }
 
   async start(): Promise<void> {
+    this.#chains = this.#withoutNode.map(({chain}) => new LocalChain({chain, home: this.#home, log: this.#log}))
     await Promise.all(this.#chains.map(chain => chain.start()))
   }
 

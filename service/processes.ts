@@ -2,6 +2,7 @@
 // settings of its own.
 import {randomBytes} from 'node:crypto'
 import {dashboardSecretFile, readIfThere, writeWhole} from '../base/home.ts'
+import {portIn} from '../base/listen.ts'
 import type {ChainCode} from '../chains/registry.ts'
 import {metricsPorts, type Settings} from '../chains/settings.ts'
 import type {Role} from '../db/migrate/migrate.ts'
@@ -45,7 +46,6 @@ export const dashboard: Listener = {
   variable: 'DASHBOARD_PORT',
   portOf: ({dashboardPort}) => dashboardPort,
 }
-const portIn = (url: string) => String(new URL(url).port || 80)
 
 /** What runs besides the indexers. The first two have the lowest metrics ports, the others the highest. */
 const fixed: ServiceProcess[] = [
@@ -66,7 +66,7 @@ const fixed: ServiceProcess[] = [
     module: 'api/main.ts',
     role: 'sluice_api',
     listener: api,
-    variables: ({localChains, urlOf}) => ({...localChains.identities(), PORT: portIn(urlOf(api))}),
+    variables: ({localChains, urlOf}) => ({...localChains.identities(), PORT: String(portIn(urlOf(api)))}),
   },
   {
     name: 'dashboard-auth',
@@ -74,7 +74,7 @@ const fixed: ServiceProcess[] = [
     role: 'sluice_auth',
     listener: dashboard,
     variables: ({home, settings, urlOf}) => ({
-      DASHBOARD_PORT: portIn(urlOf(dashboard)),
+      DASHBOARD_PORT: String(portIn(urlOf(dashboard))),
       DASHBOARD_SECRET: settings.dashboardSecret ?? dashboardSecret(home),
       DASHBOARD_SECRET_FILE: '',
     }),

@@ -20,7 +20,7 @@ import {
   writeProcesses,
   writeService,
 } from '../base/home.ts'
-import {listening, urlAt} from '../base/listen.ts'
+import {listening, portIn, urlAt} from '../base/listen.ts'
 import {type Logger, logger} from '../base/log.ts'
 import {observe} from '../base/observe.ts'
 import {commandLine, hasVariable, signal} from '../base/process.ts'
@@ -143,14 +143,14 @@ export class Supervisor {
     await database.start()
     await database.untilDone(() => migrate(database.url))
     await database.untilDone(() => this.#warnOfServer())
-    if (this.#localChains.areAny) await this.#startLocalChains()
+    if (this.#localChains.areWanted) await this.#startLocalChains()
     await database.untilDone(() => writeAssets(database.url, this.#localChains.settingsOfAll()))
     this.#step('the processes')
     await this.#startProcesses(users)
     this.#step('the chains')
     await database.untilDone(() => withClient(database.url, connectionName, client => this.#untilFollowed(client)))
     this.#goOn()
-    if (this.#localChains.areAny)
+    if (this.#localChains.areWanted)
       await withClient(database.url, connectionName, client => this.#localChains.fundTreasuries(client))
     this.#goOn()
     this.#state = 'running'
@@ -332,7 +332,7 @@ export class Supervisor {
 
   #dashboardUrl(): string | undefined {
     const url = this.#urls.get(dashboard)
-    return url && dashboardUrlOf(this.#settings, Number(new URL(url).port))
+    return url && dashboardUrlOf(this.#settings, portIn(url))
   }
 
   #logFile(name: string): string {

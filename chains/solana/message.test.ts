@@ -12,15 +12,19 @@ const payer = 'J2xccRtuG43drESLYznHhLhQkLTdfepcKYbiQ9BsJVaf'
 const blockhash = 'EETubP5AKHgjPAhzPAFcb8BAY1hMH639CWCFTqi3hq1k'
 
 /*
- * Written by @solana/kit 6.10.0, @solana-program/system 0.12.2 and @solana-program/compute-budget 0.15.0, in a folder of their own. For each payment:
+ * Written by @solana/kit 6.10.0, @solana-program/system 0.12.2 and @solana-program/compute-budget 0.15.0, in a folder
+ * of their own. For each payment:
  *   const source = await createKeyPairSignerFromPrivateKeyBytes(new Uint8Array(32).fill(7))
- *   const message = pipe(createTransactionMessage({version: 'legacy'}), m => setTransactionMessageFeePayerSigner(source, m),
+ *   const message = pipe(createTransactionMessage({version: 'legacy'}),
+ *     m => setTransactionMessageFeePayerSigner(source, m),
  *     m => setTransactionMessageLifetimeUsingBlockhash({blockhash, lastValidBlockHeight: 0n}, m),
- *     m => appendTransactionMessageInstructions([getSetComputeUnitLimitInstruction({units}), getSetComputeUnitPriceInstruction({microLamports}),
+ *     m => appendTransactionMessageInstructions([getSetComputeUnitLimitInstruction({units}),
+ *       getSetComputeUnitPriceInstruction({microLamports}),
  *       getTransferSolInstruction({source, destination: address(to), amount})], m))
  *   const signed = await signTransactionMessageWithSigners(message)
  *   getSignatureFromTransaction(signed), Buffer.from(getBase64EncodedWireTransaction(signed), 'base64').toString('hex')
- * The prices (microLamports) were 0, 5,002,501 and 18,446,744,073,709; of the last two, whose fee payer is another signer, 0 and 5,002,501.
+ * The prices (microLamports) were 0, 5,002,501 and 18,446,744,073,709; of the last two, whose fee payer is another
+ * signer, 0 and 5,002,501.
  */
 const made: [
   more: Omit<Payment, 'from' | 'feePayer' | 'blockhash'> & {feePayer?: string},

@@ -59,6 +59,19 @@ test('a changed function is replaced, and nothing else is touched', async () => 
   expect(await apply()).toEqual([])
 })
 
+test('a file of which only comments changed is not applied again, also after the version that counted them', async () => {
+  write(plan, `-- Why.\n${planned('one')}`)
+  expect(await apply()).toEqual([plan])
+  write(plan, `-- Why,\n  -- in other words.\n${planned('one')}`)
+  expect(await apply()).toEqual([])
+  const text = `-- Counted.\n${planned('one')}`
+  write(plan, text)
+  await rows(
+    `update public.sluice_migration set checksum = encode(sha256('${text.replaceAll("'", "''")}'), 'hex') where name = '${plan}'`,
+  )
+  expect(await apply()).toEqual([])
+})
+
 test('a right that a file no longer grants is revoked, for functions and for columns of views', async () => {
   write(plan, planned('one'))
   const view = 'views/api/plan.sql'

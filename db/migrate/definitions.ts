@@ -30,7 +30,10 @@ interface Definition {
   /** Path below db/. */
   file: string
   sql: string
+  /** Without comments, which change nothing in the database. */
   checksum: string
+  /** With them, as the version before recorded it. */
+  fullChecksum: string
   makes: Made[]
   /** Names of functions and views that must be there before. */
   needs: Set<string>
@@ -61,8 +64,11 @@ function readDefinition(folder: URL, file: string): Definition {
     ...(trigger && {table: table!, isConstraint: constraint !== undefined}),
   }))
   if (makes.length === 0) throw new Error(`db/${file} makes no function, view or trigger`)
-  return {file, sql, checksum: createHash('sha256').update(sql).digest('hex'), makes, needs: new Set(bare.match(names))}
+  const needs = new Set(bare.match(names))
+  return {file, sql, checksum: sumOf(sql.replace(/^\s*--.*\n/gm, '')), fullChecksum: sumOf(sql), makes, needs}
 }
+
+const sumOf = (text: string) => createHash('sha256').update(text).digest('hex')
 
 /**
  * Which file makes a function or a view of this name. Triggers' names have no schema, so a view that Sluice did not
@@ -107,7 +113,9 @@ export async function applyDefinitions(
   checksums: Map<string, string>,
 ): Promise<string[]> {
   const makers = makersOf(definitions)
-  const due = new Set(definitions.filter(({file, checksum}) => checksums.get(file) !== checksum))
+  const isApplied = ({file, checksum, fullChecksum}: Definition) =>
+    [checksum, fullChecksum].includes(checksums.get(file) ?? '')
+  const due = new Set(definitions.filter(definition => !isApplied(definition)))
   await dropTriggers(client, definitions)
   await client.query('set local check_function_bodies = off') // what a body names may be made by a later file
   const applied: string[] = []

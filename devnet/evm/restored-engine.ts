@@ -1,6 +1,6 @@
-// The engine of a local EVM chain: an anvil at a block of the journal. A lost one is started from a snapshot (1 KB each)
-// some hundred blocks below that block, executes the blocks above it again, and must arrive at the same hash. It is
-// replaced every few thousand blocks, to limit its memory. Why not anvil alone, as measured on anvil 1.7.1:
+// The engine of a local EVM chain: an anvil at a block of the journal. A lost one is started from a snapshot (1 KB
+// each) some hundred blocks below that block, executes the blocks above it again, and must arrive at the same hash. It
+// is replaced every few thousand blocks, to limit its memory. Why not anvil alone, as measured on anvil 1.7.1:
 // - it traces (debug_traceBlockByHash) from the states of old blocks, and forgets them after 3,000 to 4,000 blocks
 //   ("Resource not found"), with --prune-history at once; without that, 15,000 almost empty blocks put 6 GB on disk,
 //   and mining fell from 940 to 76 blocks/s;

@@ -33,12 +33,12 @@ export interface BlockSource<Block> {
   subscribeNewHeads(): {take(): Promise<BlockRef | Error | undefined>}
 }
 
-export interface Place {
+interface Place {
   height: number
   top: {height: number}[]
 }
 
-export interface Update<Block> {
+interface Update<Block> {
   blocks: Block[]
   baseHead: {height: number}
 }

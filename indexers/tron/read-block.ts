@@ -3,8 +3,8 @@
 // nothing.
 //
 // The position of a transfer in its transaction: 0 for what the transaction itself pays; 1 + n for the n-th internal
-// transaction that can move value, rejected ones included, so that a position never depends on what came of others; 1
-// 000 000 + n for the n-th log; 2 000 000 + n for a TRC-10 token of the n-th internal transaction.
+// transaction that can move value, rejected ones included, so that a position never depends on what came of others;
+// 1000000 + n for the n-th log; 2000000 + n for a TRC-10 token of the n-th internal transaction.
 import {type Block, type Info, type Internal, isExecuted, type Log} from '../../chains/tron/responses.ts'
 import {
   addressOrNone,

@@ -1,5 +1,5 @@
 // What the conformance suite needs of a chain. A new chain is done when it passes the suite. To add one:
-//     1. write its driver: a ChainUnderTest on its real local chain, with a proxy in front of its node that can
+//   1. write its driver: a ChainUnderTest on its real local chain, with a proxy in front of its node that can
 //        misbehave (evm/driver.ts and bitcoin/driver.ts are two);
 //   2. name the driver in families.ts.
 // The suite starts the chain's real indexer (indexers/main.ts) against real Postgres, and knows nothing else of the

@@ -8,7 +8,23 @@ import {finalDepth, World} from './world.ts'
 export function starting(chain: ChainUnderTest): void {
   const {code} = chain
 
-  if (!chain.isSecondSource) findsNoNode(chain)
+  test('that finds no node at its first start misses no payment that becomes final before it finds one', async ({
+    expect,
+    ...context
+  }) => {
+    const world = await World.forTest(chain, context, {startHeight: ''})
+    const {source} = world.chain
+    await world.mine(2)
+    await source.behave('hangs')
+    world.indexer.start()
+    await waits(world, 'node_unavailable')
+    const payment = await world.pay({to: await world.newAddress(), amount: 5000n})
+    await world.mine(finalDepth + 3)
+    await source.behave()
+    await world.settled()
+    expect(await world.deposit(payment)).toMatchObject({status: 'final', events: 'pending confirmed'})
+    expect(await world.db.rows('select waiting_reason from chain.configured')).toEqual([{waiting_reason: null}])
+  })
 
   test('refuses to begin above blocks that may hold payments to us, and says where to begin', async ({
     expect,
@@ -46,26 +62,6 @@ export function starting(chain: ChainUnderTest): void {
     expect(await db.rows('select min(height) from chain.block')).toEqual([{min: height + 1}])
     expect(await db.rows('select txid, status from app.deposit')).toEqual([{txid: found.txid, status: 'final'}])
     expect(indexer.ends).toEqual([])
-  })
-}
-
-function findsNoNode(chain: ChainUnderTest): void {
-  test('that finds no node at its first start misses no payment that becomes final before it finds one', async ({
-    expect,
-    ...context
-  }) => {
-    const world = await World.forTest(chain, context, {startHeight: ''})
-    const {source} = world.chain
-    await world.mine(2)
-    await source.behave('hangs')
-    world.indexer.start()
-    await waits(world, 'node_unavailable')
-    const payment = await world.pay({to: await world.newAddress(), amount: 5000n})
-    await world.mine(finalDepth + 3)
-    await source.behave()
-    await world.settled()
-    expect(await world.deposit(payment)).toMatchObject({status: 'final', events: 'pending confirmed'})
-    expect(await world.db.rows('select waiting_reason from chain.configured')).toEqual([{waiting_reason: null}])
   })
 }
 

@@ -257,59 +257,6 @@ function following(chain: ChainUnderTest): void {
     expect(await world.deposit(other)).toMatchObject({status: 'final', events: 'pending confirmed'})
     expect(indexer.ends).toEqual([])
   })
-
-  test('halts at a reorganisation below the final block and writes nothing, until an operator rewinds the chain', async ({
-    expect,
-    ...context
-  }) => {
-    const world = await World.forTest(chain, context)
-    const {db, indexer} = world
-    indexer.start()
-    const to = await world.newAddress()
-    const stays = await world.pay({to, amount: 1000n})
-    const {height} = await world.mine()
-    const vanishes = await world.pay({to, amount: 2000n})
-    await world.mine()
-    const moves = await world.pay({to, amount: 4000n})
-    await world.mine(finalDepth + 1)
-    await world.settled()
-    const before = await world.everything()
-    await world.reorg(finalDepth + 2, {2: [moves]})
-    await world.mine(2)
-    const isHalted = async () => (await db.rows('select from chain.cursor where halted_at is not null')).length
-    await until(isHalted, {timeoutMs: haltTimeoutMs, what: 'the chain to be halted'})
-    const incidents = await db.rows('select kind, subject from app.incident')
-    expect(incidents).toEqual([{kind: 'fork_below_final', subject: chain.code}])
-    await world.mine()
-    const saysSo = async () => indexer.said('is halted: incident')
-    await until(saysSo, {timeoutMs: haltTimeoutMs, what: 'the indexer to say that it waits'})
-    await world.chain.source.asked(2)
-    expect(await world.everything()).toEqual(before)
-
-    await db.rows('select app.request_rewind($1, $2)', [chain.code, height - 1])
-    const head = await world.chain.head()
-    await indexer.reaches(head)
-    await indexer.finalises(head.height - finalDepth)
-    // Final deposits stay final until an operator decides, on the chain or not.
-    for (const payment of [stays, vanishes, moves])
-      expect(await world.deposit(payment)).toMatchObject({status: 'final', events: 'pending confirmed'})
-    const open = await db.rows(
-      `select kind, txid from app.incident i join app.deposit d on d.id::text = i.subject where resolved_at is null
-       order by kind, d.seq`,
-    )
-    expect(open).toEqual([
-      {kind: 'final_deposit_moved', txid: moves.txid},
-      {kind: 'final_deposit_vanished', txid: vanishes.txid},
-    ])
-    const takeBack = (kind: string) =>
-      db.rows(`select app.resolve_incident(id, 'reorged') from app.incident where kind = $1 and resolved_at is null`, [
-        kind,
-      ])
-    await expect(takeBack('final_deposit_moved')).rejects.toThrow('is on the chain')
-    await takeBack('final_deposit_vanished')
-    expect(await world.deposit(vanishes)).toMatchObject({status: 'reorged', events: 'pending confirmed reorged'})
-    expect(await db.rows('select * from app.balance_audit')).toEqual([])
-  })
 }
 
 /** Faults of the source and the chain, each on its own chain. */
@@ -380,6 +327,59 @@ function adversities(chain: ChainUnderTest): void {
     await world.mine(finalDepth)
     await world.settled()
     expect(await world.balance()).toBe(sum)
+  })
+
+  test('halts at a reorganisation below the final block and writes nothing, until an operator rewinds the chain', async ({
+    expect,
+    ...context
+  }) => {
+    const world = await World.forTest(chain, context)
+    const {db, indexer} = world
+    indexer.start()
+    const to = await world.newAddress()
+    const stays = await world.pay({to, amount: 1000n})
+    const {height} = await world.mine()
+    const vanishes = await world.pay({to, amount: 2000n})
+    await world.mine()
+    const moves = await world.pay({to, amount: 4000n})
+    await world.mine(finalDepth + 1)
+    await world.settled()
+    const before = await world.everything()
+    await world.reorg(finalDepth + 2, {2: [moves]})
+    await world.mine(2)
+    const isHalted = async () => (await db.rows('select from chain.cursor where halted_at is not null')).length
+    await until(isHalted, {timeoutMs: haltTimeoutMs, what: 'the chain to be halted'})
+    const incidents = await db.rows('select kind, subject from app.incident')
+    expect(incidents).toEqual([{kind: 'fork_below_final', subject: chain.code}])
+    await world.mine()
+    const saysSo = async () => indexer.said('is halted: incident')
+    await until(saysSo, {timeoutMs: haltTimeoutMs, what: 'the indexer to say that it waits'})
+    await world.chain.source.asked(2)
+    expect(await world.everything()).toEqual(before)
+
+    await db.rows('select app.request_rewind($1, $2)', [chain.code, height - 1])
+    const head = await world.chain.head()
+    await indexer.reaches(head)
+    await indexer.finalises(head.height - finalDepth)
+    // Final deposits stay final until an operator decides, on the chain or not.
+    for (const payment of [stays, vanishes, moves])
+      expect(await world.deposit(payment)).toMatchObject({status: 'final', events: 'pending confirmed'})
+    const open = await db.rows(
+      `select kind, txid from app.incident i join app.deposit d on d.id::text = i.subject where resolved_at is null
+       order by kind, d.seq`,
+    )
+    expect(open).toEqual([
+      {kind: 'final_deposit_moved', txid: moves.txid},
+      {kind: 'final_deposit_vanished', txid: vanishes.txid},
+    ])
+    const takeBack = (kind: string) =>
+      db.rows(`select app.resolve_incident(id, 'reorged') from app.incident where kind = $1 and resolved_at is null`, [
+        kind,
+      ])
+    await expect(takeBack('final_deposit_moved')).rejects.toThrow('is on the chain')
+    await takeBack('final_deposit_vanished')
+    expect(await world.deposit(vanishes)).toMatchObject({status: 'reorged', events: 'pending confirmed reorged'})
+    expect(await db.rows('select * from app.balance_audit')).toEqual([])
   })
 
   test.for(seeds)(

@@ -1,6 +1,7 @@
 // A database at the baseline of the schema: test/support/baseline.sql.gz, a dump of PostgreSQL 18. Released versions
-// are upgraded from there. Before the first release it is written again whenever the baseline is edited: node
-// test/support/baseline.ts, with pg_dump 18 on the PATH or in PG_CLIENT_BIN.
+// are upgraded from there. Before the first release it is written again whenever the baseline is edited, with pg_dump
+// 18 on the PATH or in PG_CLIENT_BIN:
+//   node test/support/baseline.ts
 import {execFileSync} from 'node:child_process'
 import {mkdtempSync, readFileSync, rmSync, writeFileSync} from 'node:fs'
 import {tmpdir} from 'node:os'

@@ -125,7 +125,7 @@ const rules: Record<string, string> = {
     cross join lateral (
       select coalesce(sum(d.amount) filter (where d.status = 'final'), 0) as final, coalesce(sum(d.amount) filter (where d.status = 'pending'), 0) as pending
       from app.deposit d join app.address a on a.chain = d.chain and a.address = d.address
-      where a.payment_request_id = r.id and (d.chain, d.token) = (r.chain, r.token) and d.transfer_kind is distinct from 'protocol'
+      where a.payment_request_id = r.id and (d.chain, d.token) = (r.chain, r.token) and not app.is_from_protocol(d.transfer_kind, d.output_index, d.token)
     ) came
     where (r.received, r.pending) <> (came.final, came.pending) or (r.status = 'paid') <> (r.amount - came.final <= greatest(r.tolerance, least(r.detected_from - 1, div(r.amount, 100))) and came.final >= least(r.detected_from, r.amount))
       or (r.status = 'awaiting' and came.final + came.pending >= r.detected_from) or (r.status = 'underpaid' and came.final < r.detected_from)

@@ -1,13 +1,11 @@
--- Addresses that a chain does not let a token leave (app.blocked_address). The worker blocks one when its sweep is
--- refused at the final block, and that of an address known to be good is not (jobs/payouts/evm/refusals.ts). Final
--- deposits that are there are held back, claimed or not, so a payout that had claimed them fails before its payment
--- begins, and the next one pays everything else. Once a day the worker asks again.
+-- Addresses that a chain does not let a token leave (app.blocked_address). The worker blocks one when its sweep is refused at the final block, and that of
+-- an address known to be good is not (jobs/payouts/evm/refusals.ts). Final deposits that are there are held back, claimed or not, so a
+-- payout that had claimed them fails before its payment begins, and the next one pays everything else. Once a day the worker asks again.
 --
--- Invariants: a blocked address is not swept. Money that was swept before is not held back. Nothing is blocked for
--- ever: when the chain lets go, when a sweep is final after all, or when an operator says so, what was collectable
--- before is collectable again, with the chain's newest number. The worker may block any deposit address: it could leave
--- it unswept just as well. What it lies about is asked again after a day at the latest. Locks: chain.cursor, then those
--- of allocation (payouts/allocate.sql), the pair of the address's merchant, deposits.
+-- Invariants: a blocked address is not swept. Money that was swept before is not held back. Nothing is blocked for ever: when the chain lets go, when
+-- a sweep is final after all, or when an operator says so, what was collectable before is collectable again, with the chain's newest number.
+-- The worker may block any deposit address: it could leave it unswept just as well. What it lies about is asked again after a day at the latest.
+-- Locks: chain.cursor, then those of allocation (payouts/allocate.sql), the pair of the address's merchant, deposits.
 
 create or replace function app.is_blocked(of_chain text, of_token text, of_address text) returns boolean
 language sql stable set search_path = pg_catalog as $$
@@ -16,8 +14,8 @@ $$;
 comment on function app.is_blocked is 'Whether an address is not swept because the chain refuses it.';
 grant execute on function app.is_blocked to sluice_jobs;
 
--- No claim of the pair may be under way: it would miss what is held back meanwhile. Payouts that are completed keep
--- their deposits, also if their money is still on the address: the operator has advanced it.
+-- No claim of the pair may be under way: it would miss what is held back meanwhile. Payouts that are completed keep their deposits, also if their
+-- money is still on the address: the operator has advanced it.
 create or replace function app.block_address(of_chain text, of_token text, of_address text, of_why text) returns boolean
 language plpgsql security definer set search_path = pg_catalog set plan_cache_mode = force_custom_plan as $$
 declare

@@ -1,11 +1,11 @@
 -- Hands out deposit addresses from the pool that custody fills, to users (merchants/users.sql) and to payment requests.
 --
--- An address belongs to one user, or one payment request, for ever. custody.address records once which merchant got it;
--- custody decides by this record what it may sign. From then on the address is watched on every chain of its family.
--- Deposits are credited on the chains where the address was asked for (is_provisioned); what arrives on other chains is
--- unattributed. Locks: the caller's user or payment request, then the address of the pool. An address that another
--- transaction is taking is skipped, so no caller waits. Errors: SLCHN a chain is not enabled for the merchant; SL503
--- the pool is empty, try again in a moment.
+-- An address belongs to one user, or one payment request, for ever. custody.address records once which merchant got it; custody decides by this
+-- record what it may sign. From then on the address is watched on every chain of its family. Deposits are credited on the chains where the address
+-- was asked for (is_provisioned); what arrives on other chains is unattributed.
+-- Locks: the caller's user or payment request, then the address of the pool. An address that another transaction is taking is skipped, so no
+-- caller waits.
+-- Errors: SLCHN a chain is not enabled for the merchant; SL503 the pool is empty, try again in a moment.
 
 create or replace function app.add_addresses(of_merchant uuid, of_user uuid, chains text[]) returns void
 language plpgsql set search_path = pg_catalog as $$
@@ -28,8 +28,7 @@ begin
 end $$;
 comment on function app.add_addresses is 'Gives a user an address on each of the chains. The caller has locked the user''s row. Chains of one family share one address.';
 
--- A user has one address of a family, for ever. When a chain was added to the family later, the user's address is
--- watched there, too.
+-- A user has one address of a family, for ever. When a chain was added to the family later, the user's address is watched there, too.
 create or replace function app.take_address(of_merchant uuid, of_user uuid, of_family text) returns void
 language plpgsql set search_path = pg_catalog as $$
 declare taken text;

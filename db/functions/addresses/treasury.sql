@@ -1,7 +1,6 @@
 -- The treasury's address: one for each family of chains. Sweeps go to it, and payouts come from it. Custody derives it.
 --
--- It is watched like any other address, and belongs to no merchant. What it receives without a sweep of ours is a
--- top-up, the operator's own money.
+-- It is watched like any other address, and belongs to no merchant. What it receives without a sweep of ours is a top-up, the operator's own money.
 
 create or replace function app.treasury_address(of_chain text) returns text
 language sql stable set search_path = pg_catalog as $$

@@ -1,16 +1,13 @@
--- Which final deposits a payout can collect. Every final deposit is in the balance. It is held back
--- (app.deposit.held_back) until it is worth a sweep: until the final money on its address, less what a sweep under way
--- takes, reaches the asset's minimum (app.asset.sweep_min), or it was swept. On chains with outputs each output is
--- compared by itself, because each is an input of its own.
+-- Which final deposits a payout can collect. Every final deposit is in the balance. It is held back (app.deposit.held_back) until it is worth a sweep:
+-- until the final money on its address, less what a sweep under way takes, reaches the asset's minimum (app.asset.sweep_min), or it was swept. On
+-- chains with outputs each output is compared by itself, because each is an input of its own.
 --
--- Called when deposits become final, when a sweep ends, when an operator credits a deposit, and when the minimum is
--- set. Payouts claim exactly the deposits that are not held back (payouts/create.sql, payouts/allocate.sql). What is on
--- a blocked address is held back, too (addresses/block.sql). Invariants: a deposit that was collectable is never held
--- back again, whatever is swept, taken back or set afterwards, and today's fees change nothing; only blocking its
--- address does. It then has the chain's newest number (app.deposit.released), which is above the cutoff of every claim
--- made before. The balance's held_back is the sum of the unclaimed deposits that are held back, at every COMMIT. Locks:
--- the caller holds chain.cursor; then pairs of merchants whose payouts had claimed what was held back later, and
--- deposits.
+-- Called when deposits become final, when a sweep ends, when an operator credits a deposit, and when the minimum is set. Payouts claim exactly the
+-- deposits that are not held back (payouts/create.sql, payouts/allocate.sql). What is on a blocked address is held back, too (addresses/block.sql).
+-- Invariants: a deposit that was collectable is never held back again, whatever is swept, taken back or set afterwards, and today's fees change
+-- nothing; only blocking its address does. It then has the chain's newest number (app.deposit.released), which is above the cutoff of every claim made before. The balance's
+-- held_back is the sum of the unclaimed deposits that are held back, at every COMMIT.
+-- Locks: the caller holds chain.cursor; then pairs of merchants whose payouts had claimed what was held back later, and deposits.
 
 -- max_fee counts where the address itself pays for its sweep.
 create or replace function app.leaving(of_chain text) returns table (address text, token text, amount numeric)
@@ -67,9 +64,8 @@ language sql stable security definer set search_path = pg_catalog as $$
 $$;
 comment on function app.why_held_back is 'Why this much of a merchant''s balance (in base units) is held back, for people; null if nothing is.';
 
--- What was swept first was there first. Of a blocked address, only what was swept is freed. (An address holds less than
--- nothing only where a final deposit was taken back after its sweep.) Without a number, the chain's next one is taken,
--- if there is anything to do. What a payout had claimed before anything was held back is in the balance only once that
+-- What was swept first was there first. Of a blocked address, only what was swept is freed. (An address holds less than nothing only where a final deposit was taken back after its sweep.) Without a number,
+-- the chain's next one is taken, if there is anything to do. What a payout had claimed before anything was held back is in the balance only once that
 -- payout has failed; its merchant's pair is locked, so that it does not fail meanwhile.
 create or replace function app.release_held_back(of_chain text, addresses text[], tokens text[], number bigint default null) returns void
 language plpgsql set search_path = pg_catalog set plan_cache_mode = force_custom_plan set random_page_cost = 1.1 as $$
@@ -125,9 +121,8 @@ begin
 end $$;
 comment on function app.release_after_sweep is 'Makes collectable what a payment that has ended swept, or no longer takes from its address. Called when that is posted.';
 
--- A lower minimum makes more collectable; a higher one changes nothing that is. The first one is set in a database from
--- before there was any: what no sweep would bring is held back then, also of payouts under way, so that one that fails
--- does not give it back as collectable.
+-- A lower minimum makes more collectable; a higher one changes nothing that is. The first one is set in a database from before there was any: what
+-- no sweep would bring is held back then, also of payouts under way, so that one that fails does not give it back as collectable.
 create or replace function app.set_sweep_min(of_chain text, of_token text, of_amount numeric) returns void
 language plpgsql set search_path = pg_catalog as $$
 declare before numeric;

@@ -1,9 +1,8 @@
--- Adds changes of balances to the balances. The jobs worker calls this each second, batch after batch, until a batch
--- was not full.
+-- Adds changes of balances to the balances. The jobs worker calls this each second, batch after batch, until a batch was not full.
 --
--- Each change is a row of its own (app.balance_delta), so two deposits of one merchant never wait for each other.
--- Readers add the deltas that are not folded yet (app.balance_now), so the balance is exact at every moment. Locks: the
--- deltas that it folds, skipping those that another caller folds; then the balances, in the order of their key.
+-- Each change is a row of its own (app.balance_delta), so two deposits of one merchant never wait for each other. Readers add the deltas that are
+-- not folded yet (app.balance_now), so the balance is exact at every moment.
+-- Locks: the deltas that it folds, skipping those that another caller folds; then the balances, in the order of their key.
 
 create or replace function app.fold_balances(batch int default 20000) returns int
 language plpgsql security definer set search_path = pg_catalog as $$

@@ -1,5 +1,5 @@
--- Notifies indexers that show unconfirmed payments of a new address: an Electrum source has to subscribe to each
--- address. Sent at COMMIT (channel address_added).
+-- Notifies indexers that show unconfirmed payments of a new address: an Electrum source has to subscribe to each address. Sent at COMMIT (channel
+-- address_added).
 
 -- Addresses of other chains are not announced, because each notification holds up other commits for a moment.
 create or replace function app.announce_address() returns trigger

@@ -1,11 +1,10 @@
--- After a rewind, transfers of pending deposits that are gone are awaited for a while (chain.awaited), because the next
--- transactions are expected to bring them again. If they come again, nothing changes for the merchant. Otherwise their
--- deposits are reorged when the chain is as high as it was before, or when its final height reaches their block, or
--- when chain.longest_wait() has passed.
+-- After a rewind, transfers of pending deposits that are gone are awaited for a while (chain.awaited), because the next transactions are expected to
+-- bring them again. If they come again, nothing changes for the merchant. Otherwise their deposits are reorged when the chain is as high as it was
+-- before, or when its final height reaches their block, or when chain.longest_wait() has passed.
 --
--- chain.rewind puts them there (chain.await_transfers). At every COMMIT that touches the chain, chain.derive first
--- calls chain.release_due, which gives back those whose time is over. Where a chain stands still, the jobs worker
--- triggers that (chain.release_overdue). Locks: chain.cursor.
+-- chain.rewind puts them there (chain.await_transfers). At every COMMIT that touches the chain, chain.derive first calls chain.release_due, which
+-- gives back those whose time is over. Where a chain stands still, the jobs worker triggers that (chain.release_overdue).
+-- Locks: chain.cursor.
 
 -- An unconfirmed transfer is not gone, so it is derived at once.
 create or replace function chain.await_transfers(of_chain text, head_height int) returns void

@@ -1,6 +1,7 @@
--- Which chains are configured to be followed, and what keeps a chain from being followed (chain.configured). An indexer
--- writes this at its start, and each time that the reason changes; status, /readyz and the metrics show it. An operator
--- removes a chain that was never followed and is no longer configured. Error: SL422 the chain was followed.
+-- Which chains are configured to be followed, and what keeps a chain from being followed (chain.configured). An indexer writes this at its start,
+-- and each time that the reason changes; status, /readyz and the metrics show it. An operator removes a chain that was never followed and is no
+-- longer configured.
+-- Error: SL422 the chain was followed.
 
 create or replace function chain.configure(of_chain text) returns void
 language sql security definer set search_path = pg_catalog as $$

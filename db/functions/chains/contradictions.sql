@@ -1,6 +1,5 @@
--- Servers of a chain that contradict themselves (chain.contradiction). The indexer notes this each time that it drops a
--- server for it, and continues with another server. chain.standing_contradiction shows the chains where other servers
--- did not help.
+-- Servers of a chain that contradict themselves (chain.contradiction). The indexer notes this each time that it drops a server for it, and continues
+-- with another server. chain.standing_contradiction shows the chains where other servers did not help.
 
 create or replace function chain.note_contradiction(at_chain text, at_txid text, what text) returns void
 language sql security definer set search_path = pg_catalog as $$

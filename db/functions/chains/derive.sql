@@ -1,13 +1,12 @@
--- Derives everything that follows from a transaction that touched a chain: once for each chain, at its COMMIT, so that
--- a row that only came and went within it changes nothing. It runs for each batch of an indexer, and for everything
--- else that touches a chain: finality, a rewind, a reindex, an operator's decision.
+-- Derives everything that follows from a transaction that touched a chain: once for each chain, at its COMMIT, so that a row that only came and went
+-- within it changes nothing. It runs for each batch of an indexer, and for everything else that touches a chain: finality, a rewind, a reindex, an
+-- operator's decision.
 --
--- The order: give back what was awaited for too long (chain.release_due), which adds to what is derived; check that the
--- final block is still on the chain; derive deposits from the touched transfers (chain.derive_deposits); finalise what
--- is final now (chain.finalise_deposits); set the head to the newest block; record a reorganisation, with the deposits
--- that it cost. A chain that is not followed yet is skipped. Error: SLFRK the final block would leave the chain. Then
--- nothing of the transaction is written; the indexer starts anew, sees the fork, and halts. Locks: chain.cursor, then
--- the locks of the functions that it calls.
+-- The order: give back what was awaited for too long (chain.release_due), which adds to what is derived; check that the final block is still on the chain;
+-- derive deposits from the touched transfers (chain.derive_deposits); finalise what is final now (chain.finalise_deposits); set the head to the newest
+-- block; record a reorganisation, with the deposits that it cost. A chain that is not followed yet is skipped.
+-- Error: SLFRK the final block would leave the chain. Then nothing of the transaction is written; the indexer starts anew, sees the fork, and halts.
+-- Locks: chain.cursor, then the locks of the functions that it calls.
 
 create or replace function chain.derive() returns trigger
 language plpgsql security definer set search_path = pg_catalog as $$
@@ -22,8 +21,7 @@ begin
   perform chain.release_due(new.chain);
   select * into at from chain.cursor c where c.chain = new.chain for update;
   if at.chain is not null then
-    -- The store would also follow a fork below the final block, as far down as it can undo. An operator must decide
-    -- about that.
+    -- The store would also follow a fork below the final block, as far down as it can undo. An operator must decide about that.
     perform from chain.block b where b.chain = new.chain and b.height = at.final_height and b.hash = at.final_hash;
     if not found then
       raise exception '%: its final block % (%) would leave the chain; nothing was written', new.chain, at.final_height, at.final_hash

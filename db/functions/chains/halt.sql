@@ -1,10 +1,9 @@
--- A chain that is halted for an operator. The indexer halts it (chain.halt) after it saw, several times in a row, that
--- our final block is not on the node's chain. Then nothing is read, nothing becomes final, and nothing leaves. An
--- operator decides: resume the chain as it is, because the node was wrong (app.resume_chain), or read it again from a
--- lower block (app.request_rewind, in rewind.sql). Custody halts a chain, too, when the database is an older copy
--- (custody.halt_chain); both decisions are refused then. A chain is resumed when no incident that halts it is open.
--- Payouts and custody ask app.why_halted before they let anything leave: an open incident of the chain is enough to
--- stop them. Error: P0003 the chain is halted for another reason; the message has the way out (app.incident_kind).
+-- A chain that is halted for an operator. The indexer halts it (chain.halt) after it saw, several times in a row, that our final block is not on the
+-- node's chain. Then nothing is read, nothing becomes final, and nothing leaves. An operator decides: resume the chain as it is, because the node
+-- was wrong (app.resume_chain), or read it again from a lower block (app.request_rewind, in rewind.sql). Custody halts a chain, too, when the
+-- database is an older copy (custody.halt_chain); both decisions are refused then. A chain is resumed when no incident that halts it is open.
+-- Payouts and custody ask app.why_halted before they let anything leave: an open incident of the chain is enough to stop them.
+-- Error: P0003 the chain is halted for another reason; the message has the way out (app.incident_kind).
 -- Locks: chain.cursor, then incidents.
 
 create or replace function chain.halt(of_chain text, details jsonb) returns void

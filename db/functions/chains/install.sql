@@ -1,6 +1,6 @@
--- The tables in which typeorm-store keeps an indexer's place on a chain, and the log that undoes its newest blocks:
--- schema squid_<chain>. Every migration run calls this for every chain of the registry. The migration makes them, not
--- the store, so that the indexer's role needs no right to create anything.
+-- The tables in which typeorm-store keeps an indexer's place on a chain, and the log that undoes its newest blocks: schema squid_<chain>. Every
+-- migration run calls this for every chain of the registry. The migration makes them, not the store, so that the indexer's role needs no right to
+-- create anything.
 
 create or replace function chain.install(of_chain text) returns void
 language plpgsql set search_path = pg_catalog as $$
@@ -21,8 +21,7 @@ begin
 end $$;
 comment on function chain.install is 'Makes the tables in which an indexer keeps its place on a chain. Safe to run again.';
 
--- Every transaction of the store updates that row last, so chain.derive runs at the COMMIT of each, also if it has no
--- transfer.
+-- Every transaction of the store updates that row last, so chain.derive runs at the COMMIT of each, also if it has no transfer.
 create or replace function chain.note_status() returns trigger
 language plpgsql security definer set search_path = pg_catalog as $$
 begin

@@ -1,6 +1,5 @@
--- Nodes that seem to save no internal transactions: no root covers these, so what contracts pay would be missed without
--- a trace. The indexer looks at its nodes daily (indexers/tron/internal-transactions.ts). The chain is followed
--- meanwhile, because nothing proves it.
+-- Nodes that seem to save no internal transactions: no root covers these, so what contracts pay would be missed without a trace. The indexer looks at
+-- its nodes daily (indexers/tron/internal-transactions.ts). The chain is followed meanwhile, because nothing proves it.
 
 create or replace function chain.note_no_internals(of_chain text, missing jsonb) returns void
 language plpgsql security definer set search_path = pg_catalog as $$

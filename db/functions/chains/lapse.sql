@@ -1,11 +1,11 @@
--- Proof that a transaction which expires can never pay (chain.lapse). The indexer of the chain asks for what may be
--- proven (chain.lapsable), has its family complete the evidence, and notes it here, in a transaction of its own.
+-- Proof that a transaction which expires can never pay (chain.lapse). The indexer of the chain asks for what may be proven (chain.lapsable), has its
+-- family complete the evidence, and notes it here, in a transaction of its own.
 --
--- Promises: what SQL can know is checked again, under the lock of the cursor. Custody signed it; a final block is past
--- its end; every block that could have held it was read, and proven to be whole as far as its family can; none of our
--- blocks holds it; the chain is not halted; and the clock is past the time by which its end must have come, so that a
--- node which shows blocks of the future proves nothing. Noting it again changes nothing. Errors: P0003 custody signed
--- no such transaction, or one that does not expire. Locks: chain.cursor, then those of app.finish_outgoing_payments.
+-- Promises: what SQL can know is checked again, under the lock of the cursor. Custody signed it; a final block is past its end; every block that could
+-- have held it was read, and proven to be whole as far as its family can; none of our blocks holds it; the chain is not halted; and the clock is past
+-- the time by which its end must have come, so that a node which shows blocks of the future proves nothing. Noting it again changes nothing.
+-- Errors: P0003 custody signed no such transaction, or one that does not expire.
+-- Locks: chain.cursor, then those of app.finish_outgoing_payments.
 
 create or replace function chain.is_past_end(j custody.journal) returns boolean
 language sql stable security definer set search_path = pg_catalog as $$
@@ -39,8 +39,8 @@ end $$;
 comment on function chain.note_lapse is 'Notes that a transaction expired in no block, with what the indexer''s family found. False if that is not proven.';
 grant execute on function chain.note_lapse to sluice_indexer;
 
--- Another attempt may have failed in a final block: now that this one cannot pay either, the payment has ended. That
--- comes first, so that nothing more is signed for it.
+-- Another attempt may have failed in a final block: now that this one cannot pay either, the payment has ended. That comes first, so that nothing more is
+-- signed for it.
 create or replace function chain.lapse(signed custody.journal, at chain.cursor, evidence jsonb) returns void
 language plpgsql set search_path = pg_catalog as $$
 begin
@@ -53,8 +53,8 @@ begin
 end $$;
 comment on function chain.lapse is 'Stores the lapse of a transaction; ends its payment if that is decided now, else wakes it.';
 
--- Custody may be judging by one of them at this moment. It holds the row of the payment until its signature is in the
--- journal; then the payment is contested, which the view says.
+-- Custody may be judging by one of them at this moment. It holds the row of the payment until its signature is in the journal; then the payment is
+-- contested, which the view says.
 create or replace function chain.take_back_lapses(of_chain text, to_height int) returns void
 language plpgsql set search_path = pg_catalog as $$
 declare reopened uuid[];
@@ -80,9 +80,8 @@ language sql set search_path = pg_catalog set plan_cache_mode = force_custom_pla
 $$;
 comment on function app.close_expiry_incidents is 'Closes the incidents about transactions that expire whose reason is gone: the payment is not contested any more, or it is known what became of the transaction.';
 
--- What stays unproven is for an operator: the indexer cannot tell, because nodes contradict each other or keep no
--- history, or because blocks were not read. The indexer says it again at each poll; it is shown at once, but is no
--- incident while the chain may just be late.
+-- What stays unproven is for an operator: the indexer cannot tell, because nodes contradict each other or keep no history, or because blocks were not
+-- read. The indexer says it again at each poll; it is shown at once, but is no incident while the chain may just be late.
 create or replace function chain.note_unproven(of_chain text, of_txid text, why text) returns void
 language sql security definer set search_path = pg_catalog as $$
   update app.outgoing_attempt o set unproven = why, unproven_since = coalesce(o.unproven_since, clock_timestamp())

@@ -1,8 +1,8 @@
--- Notes what a transaction touches, for the work at COMMIT (chain.derive). Nothing is decided here: a block may be
--- deleted and inserted again in the same transaction, and only the difference at the end counts.
+-- Notes what a transaction touches, for the work at COMMIT (chain.derive). Nothing is decided here: a block may be deleted and
+-- inserted again in the same transaction, and only the difference at the end counts.
 --
--- Rows that are deleted or changed by hand, by a rewind or by a reindex are noted like those of the indexer. A note of
--- a chain (chain.touched_chain) makes chain.derive run once for it, however many notes there are.
+-- Rows that are deleted or changed by hand, by a rewind or by a reindex are noted like those of the indexer. A note of a chain (chain.touched_chain)
+-- makes chain.derive run once for it, however many notes there are.
 
 create or replace function chain.note_transfers() returns trigger
 language plpgsql security definer set search_path = pg_catalog as $$

@@ -1,13 +1,12 @@
--- What a confirmed transaction of an address of ours means at once, before deposits are derived: a trigger on
--- chain.confirmed_tx, for the indexer and for a reindex.
+-- What a confirmed transaction of an address of ours means at once, before deposits are derived: a trigger on chain.confirmed_tx, for the indexer
+-- and for a reindex.
 --
--- A transaction that is neither stored here nor in custody's journal: another party has the key, or a copy of this
--- database lived on elsewhere. It opens an incident for its sender, or is added to the open one, and nothing more
--- leaves the chain until an operator has decided. (What custody signed and the worker kept to itself ends its payment:
--- outgoing/finish_payments.sql. A stolen worker must not halt a chain.) A transaction that was final, was taken away by
--- a rewind, and is there again with its effect: its incident (final_payment_vanished) closes, and it is no longer
--- broadcast. One that may be a second payment is noted (outgoing/second_payments.sql). Locks: chain.cursor of every
--- chain in question, before incidents.
+-- A transaction that is neither stored here nor in custody's journal: another party has the key, or a copy of this database lived on elsewhere. It
+-- opens an incident for its sender, or is added to the open one, and nothing more leaves the chain until an operator has decided. (What custody signed
+-- and the worker kept to itself ends its payment: outgoing/finish_payments.sql. A stolen worker must not halt a chain.) A transaction that was final, was taken away
+-- by a rewind, and is there again with its effect: its incident (final_payment_vanished) closes, and it is no longer broadcast. One that may be a second
+-- payment is noted (outgoing/second_payments.sql).
+-- Locks: chain.cursor of every chain in question, before incidents.
 
 create or replace function chain.note_confirmed_txs() returns trigger
 language plpgsql security definer set search_path = pg_catalog as $$

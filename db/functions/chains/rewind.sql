@@ -1,15 +1,14 @@
--- Goes back to a lower block: everything above it is deleted and will be read again. Above the final height the indexer
--- does so by itself, to follow a fork that the store cannot undo. Below it only an operator can ask for it
--- (app.request_rewind, `sluice chain rewind`). The indexer, which knows the node's hash there, carries it out at its
--- start.
+-- Goes back to a lower block: everything above it is deleted and will be read again. Above the final height the indexer does so by itself, to follow
+-- a fork that the store cannot undo. Below it only an operator can ask for it (app.request_rewind, `sluice chain rewind`). The indexer, which knows
+-- the node's hash there, carries it out at its start.
 --
--- Pending deposits above are awaited (await.sql): merchants are not notified of what is only gone until it is read
--- again. Final deposits stay, and an incident opens for each; it closes when the deposit is read again in the same
--- block. Outgoing payments that were final stay final, each with an incident (final_payment_vanished), and are
--- broadcast again. A halted chain is resumed, and a rewind that an operator asked for resolves fork_below_final.
--- Errors: P0003 a rewind that cannot be asked for, or that does not resolve what halts the chain; P0001 the height is
--- below the final one and no operator asked for it. Locks: chain.cursor. The indexer of the chain must not be reading
--- blocks.
+-- Pending deposits above are awaited (await.sql): merchants are not notified of what is only gone until it is read again. Final deposits stay, and
+-- an incident opens for each; it closes when the deposit is read again in the same block. Outgoing payments that were final stay final, each with an
+-- incident (final_payment_vanished), and are broadcast again. A halted chain is resumed, and a rewind that an operator asked for resolves
+-- fork_below_final.
+-- Errors: P0003 a rewind that cannot be asked for, or that does not resolve what halts the chain; P0001 the height is below the final one and no
+-- operator asked for it.
+-- Locks: chain.cursor. The indexer of the chain must not be reading blocks.
 
 create or replace function chain.rewind(of_chain text, to_height int, to_hash text) returns void
 language plpgsql security definer set search_path = pg_catalog as $$

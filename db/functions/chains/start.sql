@@ -1,15 +1,13 @@
--- The first start of a chain. Its indexer asks when an address of ours can have been paid first
--- (chain.first_address_at), finds the newest block from before that time, and anchors the chain there (chain.anchor).
--- From then on the store has a place to continue from. If no such block can be found or read, an operator may accept
--- that payments are missed (app.accept_gap, `sluice chain start --accept-gap`).
+-- The first start of a chain. Its indexer asks when an address of ours can have been paid first (chain.first_address_at), finds the newest block
+-- from before that time, and anchors the chain there (chain.anchor). From then on the store has a place to continue from. If no such block can be
+-- found or read, an operator may accept that payments are missed (app.accept_gap, `sluice chain start --accept-gap`).
 --
--- Invariant: a chain is followed from a block that is older than the first address of its family, or app.accepted_gap
--- says what is missing. Errors: SL422 the operator's decision is refused; P0003 the chain was read with another tracer.
+-- Invariant: a chain is followed from a block that is older than the first address of its family, or app.accepted_gap says what is missing.
+-- Errors: SL422 the operator's decision is refused; P0003 the chain was read with another tracer.
 
--- When the first address of the family was handed out, to a user or for a payment request; or when the treasury was
--- made, which may be paid from then on. The chains of a family share their addresses, so it does not matter on which of
--- them one was handed out. If the seed is older than this database, custody enters its treasury as made at -infinity:
--- addresses of the seed were handed out before, at an unknown time.
+-- When the first address of the family was handed out, to a user or for a payment request; or when the treasury was made, which may be paid from
+-- then on. The chains of a family share their addresses, so it does not matter on which of them one was handed out. If the seed is older than this
+-- database, custody enters its treasury as made at -infinity: addresses of the seed were handed out before, at an unknown time.
 create or replace function chain.first_address_at(of_chain text) returns timestamptz
 language sql stable security definer set search_path = pg_catalog as $$
   select min(at) from app.chain c cross join lateral (
@@ -62,8 +60,8 @@ begin
 end $$;
 comment on function app.accept_gap is 'An operator''s decision to follow a chain from this block on, though payments below it are missed. The chain was never followed before. Returns what is missing; deciding again replaces it.';
 
--- Tracers of a node may number the calls inside a transaction differently, and the number is part of a deposit's
--- identity. So a chain that was read with one tracer is never read with another.
+-- Tracers of a node may number the calls inside a transaction differently, and the number is part of a deposit's identity. So a chain that was read
+-- with one tracer is never read with another.
 create or replace function chain.pin_tracer(of_chain text, tracer text) returns void
 language plpgsql security definer set search_path = pg_catalog as $$
 declare pinned text;
@@ -77,8 +75,7 @@ end $$;
 comment on function chain.pin_tracer is 'Records which tracer numbers the internal calls of a chain, and refuses another one afterwards.';
 grant execute on function chain.pin_tracer to sluice_indexer;
 
--- Payouts go on (the incident names no chain): what is missing can only be too little. One incident for each time that
--- the calls stop being read.
+-- Payouts go on (the incident names no chain): what is missing can only be too little. One incident for each time that the calls stop being read.
 create or replace function chain.note_untraced(of_chain text) returns void
 language plpgsql security definer set search_path = pg_catalog as $$
 declare at chain.cursor;

@@ -1,12 +1,11 @@
--- Payments to us that are in no block yet (chain.unconfirmed), on chains that show them. The indexer calls two
--- functions: chain.note_unconfirmed, again and again, with everything that its source shows at one moment; and
--- chain.note_mined, in the transaction that writes blocks, with what they spend. chain.derive makes deposits of it, at
--- COMMIT, and forgets what is final.
+-- Payments to us that are in no block yet (chain.unconfirmed), on chains that show them. The indexer calls two functions: chain.note_unconfirmed,
+-- again and again, with everything that its source shows at one moment; and chain.note_mined, in the transaction that writes blocks, with what they
+-- spend. chain.derive makes deposits of it, at COMMIT, and forgets what is final.
 --
--- A row is deleted in two cases: a block has another transaction that spends one of the same outputs; or polls that are
--- 30 seconds apart did not show it while it was in no block. A payment in a block keeps its row until it is final, so a
--- fork that removes the block does not remove the deposit. Locks: chain.cursor, before a row of chain.unconfirmed is
--- written. All are safe to run twice.
+-- A row is deleted in two cases: a block has another transaction that spends one of the same outputs; or polls that are 30 seconds apart did not
+-- show it while it was in no block. A payment in a block keeps its row until it is final, so a fork that removes the block does not remove the
+-- deposit.
+-- Locks: chain.cursor, before a row of chain.unconfirmed is written. All are safe to run twice.
 
 create or replace function chain.note_unconfirmed(of_chain text, seen jsonb) returns void
 language plpgsql security definer set search_path = pg_catalog set plan_cache_mode = force_custom_plan as $$

@@ -1,6 +1,5 @@
--- Blocks whose transactions have not the root in their header, whichever node is asked, although all else agrees
--- (chain.unproven_block). They are read: a node's form of a transaction may lose what the root covers. The indexer
--- notes each before it is written. One incident for the chain counts them.
+-- Blocks whose transactions have not the root in their header, whichever node is asked, although all else agrees (chain.unproven_block). They are read: a
+-- node's form of a transaction may lose what the root covers. The indexer notes each before it is written. One incident for the chain counts them.
 
 create or replace function chain.note_unproven_block(of_chain text, of_height int, of_hash text) returns void
 language plpgsql security definer set search_path = pg_catalog as $$

@@ -1,6 +1,5 @@
--- Wakes what waited for an operator's decision, in the transaction that writes the decision: an address on the
--- whitelist (custody.whitelist), or a higher budget for today's network fees (custody.budget_raise). What is woken asks
--- custody again, and custody decides.
+-- Wakes what waited for an operator's decision, in the transaction that writes the decision: an address on the whitelist (custody.whitelist), or a
+-- higher budget for today's network fees (custody.budget_raise). What is woken asks custody again, and custody decides.
 
 create or replace function custody.announce_entry() returns trigger
 language plpgsql security definer set search_path = pg_catalog as $$

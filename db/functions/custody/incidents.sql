@@ -1,6 +1,5 @@
--- Incidents about what custody finds wrong before it signs: the database is older than custody's journal, or somebody
--- changed the journal's table. Custody calls these at its start, and while it compares the table with its file. Safe to
--- call again and again: there is one open incident.
+-- Incidents about what custody finds wrong before it signs: the database is older than custody's journal, or somebody changed the journal's table.
+-- Custody calls these at its start, and while it compares the table with its file. Safe to call again and again: there is one open incident.
 
 create or replace function custody.halt_chain(of_chain text, why text) returns void
 language plpgsql security definer set search_path = pg_catalog as $$

@@ -1,9 +1,9 @@
--- Triggers that protect what custody wrote down. Custody writes custody.address and custody.journal; app.draw_address
--- writes which merchant got an address.
+-- Triggers that protect what custody wrote down. Custody writes custody.address and custody.journal; app.draw_address writes which merchant got an
+-- address.
 --
--- Invariants: an address is handed to one merchant, once, for ever, and is never deleted; a retired address stays
--- retired. Entries are only added to the journal. What its transactions use up (custody.journal_key) follows from the
--- journal alone. Error: P0003 for every other change by anybody.
+-- Invariants: an address is handed to one merchant, once, for ever, and is never deleted; a retired address stays retired. Entries are only added to
+-- the journal. What its transactions use up (custody.journal_key) follows from the journal alone.
+-- Error: P0003 for every other change by anybody.
 
 create or replace function custody.refuse_change() returns trigger
 language plpgsql set search_path = pg_catalog as $$

@@ -1,8 +1,7 @@
--- Handles what an older copy of the database began since with nonces or outputs that custody's journal shows were
--- signed for something else. custody.reconcile calls it before entries are imported. Where the journal shows that
--- nothing was signed for an outgoing payment, nothing of it can be mined. With accounts it gets another nonce. With
--- outputs it is given up, or continues with the outputs of the journal. One that the journal signed stays what it is,
--- also if it was cancelled since: either of the two may be mined.
+-- Handles what an older copy of the database began since with nonces or outputs that custody's journal shows were signed for something else.
+-- custody.reconcile calls it before entries are imported. Where the journal shows that nothing was signed for an outgoing payment, nothing of it can be
+-- mined. With accounts it gets another nonce. With outputs it is given up, or continues with the outputs of the journal. One that the journal signed
+-- stays what it is, also if it was cancelled since: either of the two may be mined.
 
 create or replace function custody.free_nonces(entries custody.journal[]) returns void
 language plpgsql set search_path = pg_catalog as $$

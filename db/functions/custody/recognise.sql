@@ -1,17 +1,14 @@
--- What custody signed and neither its journal nor this copy of the database knows, recognised by what it did on the
--- chain. sluice custody reconcile asks here for each unknown transaction (custody/journal/found.ts), seals what comes
--- back as an entry of the journal, and imports it (custody.reconcile): so what has paid a payout ends it, and it is not
--- paid again.
+-- What custody signed and neither its journal nor this copy of the database knows, recognised by what it did on the chain. sluice custody reconcile asks
+-- here for each unknown transaction (custody/found.ts), seals what comes back as an entry of the journal, and imports it (custody.reconcile): so what has
+-- paid a payout ends it, and it is not paid again.
 --
--- Promises: only a final transaction that had its effect is recognised, and only if it took nothing but money of ours,
--- and all of it went to one place where custody would have sent it: to the treasury, or from there to an address on a
--- whitelist. It paid a payout, or a withdrawal, if that has its address, token and amount, was requested before, and
--- nothing else may pay it. Of equal ones the oldest is taken: as much was paid, whichever it was. Where attempts
--- expire, it is left while an attempt of an equal one may still be mined. A return of unattributed value is known by
--- its sweep, which took exactly what the withdrawal paid. What this cannot know is the id and the gross of a payout
--- that the copy does not have: it gets a new id, and the largest gross with this net at the merchant's fee. Cancels,
--- and what failed, are left to an operator. Locks: none. One sluice custody reconcile at a time enters what it answers
--- (enterFound in custody/journal/found.ts).
+-- Promises: only a final transaction that had its effect is recognised, and only if it took nothing but money of ours, and all of it went to one place
+-- where custody would have sent it: to the treasury, or from there to an address on a whitelist. It paid a payout, or a withdrawal, if that has its
+-- address, token and amount, was requested before, and nothing else may pay it. Of equal ones the oldest is taken: as much was paid, whichever it was.
+-- Where attempts expire, it is left while an attempt of an equal one may still be mined. A return of unattributed value is known by its sweep, which
+-- took exactly what the withdrawal paid. What this cannot know is the id and the gross of a payout that the copy does not have: it gets a new id, and
+-- the largest gross with this net at the merchant's fee. Cancels, and what failed, are left to an operator.
+-- Locks: none. One sluice custody reconcile at a time enters what it answers (enterFound in custody/found.ts).
 
 create or replace function custody.recognise(of_chain text, of_txid text) returns jsonb
 language plpgsql stable set search_path = pg_catalog as $$
@@ -47,8 +44,7 @@ begin
 end $$;
 comment on function custody.recognise is 'The entry of custody''s journal for an unknown transaction, without its number and hash; null if it is not recognised.';
 
--- On chains with outputs every output of the transaction; elsewhere what left addresses of ours, because contracts may
--- have moved more.
+-- On chains with outputs every output of the transaction; elsewhere what left addresses of ours, because contracts may have moved more.
 create or replace function custody.moved_by(of_chain text, of_txid text) returns table (sender text, recipient text, token text, amount numeric, stays boolean)
 language sql stable set search_path = pg_catalog as $$
   select m.sender, m.recipient, m.token, m.amount, exists (select from custody.address o where o.address = m.recipient)
@@ -65,8 +61,7 @@ language sql stable set search_path = pg_catalog as $$
 $$;
 comment on function custody.paid_in_words is 'What an unknown transaction took out of our addresses, such as "0.5 ETH to 0x…"; null if nothing.';
 
--- More than recognise() takes for sure: whatever it may have paid, as far as the copy knows, also while it is in no
--- final block, or in none any more.
+-- More than recognise() takes for sure: whatever it may have paid, as far as the copy knows, also while it is in no final block, or in none any more.
 create or replace function custody.paid_again(of_chain text, of_txid text) returns text
 language sql stable set search_path = pg_catalog as $$
   select w.name
@@ -183,8 +178,7 @@ language sql stable set search_path = pg_catalog as $$
 $$;
 comment on function custody.recognise_lost is 'The entry of a payout that this copy does not have, to the one merchant that has or had this address on its whitelist; of a withdrawal if only the operator had it; else null.';
 
--- For the ledger, what a sweep took (and the fee, if its address paid it) is still on the address. A sweep that the
--- copy has begun may be this one.
+-- For the ledger, what a sweep took (and the fee, if its address paid it) is still on the address. A sweep that the copy has begun may be this one.
 create or replace function custody.recognise_sweep(of_chain text, of_txid text, key text, own_fee numeric) returns jsonb
 language sql stable set search_path = pg_catalog as $$
   with moved as (

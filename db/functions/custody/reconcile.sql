@@ -1,19 +1,16 @@
 -- Imports what custody's journal has and an older copy of the database is missing.
 --
--- The file beside custody's seed has what was signed since the copy was made; any of it may be mined, now or later.
--- Until it is imported, nothing may be signed, and the indexers must not read on: they would treat our own transactions
--- as foreign ones. So custody, which starts first, halts the chain (custody.halt_chain). An operator's `sluice custody
--- reconcile` then imports the missing entries here, as the owner of the database, and resumes the chain. From then on
--- they are broadcast, watched and completed like everything else.
+-- The file beside custody's seed has what was signed since the copy was made; any of it may be mined, now or later. Until it is imported, nothing
+-- may be signed, and the indexers must not read on: they would treat our own transactions as foreign ones. So custody, which starts first, halts
+-- the chain (custody.halt_chain). An operator's `sluice custody reconcile` then imports the missing entries here, as the owner of the database, and
+-- resumes the chain. From then on they are broadcast, watched and completed like everything else.
 --
--- Invariants: afterwards every signature of the journal is an attempt of an outgoing payment (app.outgoing_payment)
--- with its nonce, so the one that is mined is always known. A payout that was missing is there again, and its merchant
--- owes its gross. (The deposits that it had claimed are unsettled in the copy, or will be read again;
--- payouts/after_restore.sql finds them if it can.) app.balance_audit and app.ledger_audit stay empty. Locks:
--- chain.cursor of the chains, before all else, as chain.derive does; then payouts, treasuries, senders and outgoing
--- payments as whole tables, so that nothing is planned or derived meanwhile. All or nothing; only missing entries may
--- be passed. Error: P0003 the file and the database signed one nonce, or one output, for two purposes; or what was
--- found on a chain is in the journal already.
+-- Invariants: afterwards every signature of the journal is an attempt of an outgoing payment (app.outgoing_payment) with its nonce, so the one
+-- that is mined is always known. A payout that was missing is there again, and its merchant owes its gross. (The deposits that it had claimed are
+-- unsettled in the copy, or will be read again; payouts/after_restore.sql finds them if it can.) app.balance_audit and app.ledger_audit stay empty.
+-- Locks: chain.cursor of the chains, before all else, as chain.derive does; then payouts, treasuries, senders and outgoing payments as whole tables,
+-- so that nothing is planned or derived meanwhile. All or nothing; only missing entries may be passed.
+-- Error: P0003 the file and the database signed one nonce, or one output, for two purposes; or what was found on a chain is in the journal already.
 
 create or replace function custody.reconcile(entries jsonb) returns jsonb
 language plpgsql set search_path = pg_catalog as $$

@@ -1,10 +1,8 @@
--- Recreates what custody signed and an older copy of the database does not know: the outgoing payment
--- (app.outgoing_payment) of an entry of the journal, its payout, its merchant, and the transaction as an attempt.
--- custody.reconcile calls it for each entry, in the order of the journal.
+-- Recreates what custody signed and an older copy of the database does not know: the outgoing payment (app.outgoing_payment) of an entry of the
+-- journal, its payout, its merchant, and the transaction as an attempt. custody.reconcile calls it for each entry, in the order of the journal.
 --
--- Promises: existing rows are used as they are. A recreated outgoing payment reserves what the signed transaction may
--- still take, and is marked as recovered. The trigger adopt_return on app.outgoing_payment finds out whether it belongs
--- to a return (unattributed/recover.sql).
+-- Promises: existing rows are used as they are. A recreated outgoing payment reserves what the signed transaction may still take, and is marked as
+-- recovered. The trigger adopt_return on app.outgoing_payment finds out whether it belongs to a return (unattributed/recover.sql).
 
 create or replace function custody.recover_outgoing_payment(e custody.journal) returns app.outgoing_payment
 language plpgsql set search_path = pg_catalog as $$
@@ -15,8 +13,7 @@ declare
   treasury text := app.treasury_address(e.stream);
 begin
   if e.kind = 'pay' then p := custody.recover_payout(e); end if;
-  -- A cancel that the copy does not know may have used up the nonce that it has for this payment; it was signed with
-  -- another one since.
+  -- A cancel that the copy does not know may have used up the nonce that it has for this payment; it was signed with another one since.
   update app.outgoing_payment x set nonce = e.nonce
   where x.status = 'allocated' and x.nonce is not null and case e.kind when 'pay' then x.payout_id = p.id and x.kind = 'payout'
     when 'cancel' then false else x.id = e.subject_id end;

@@ -1,14 +1,11 @@
--- After a journal that may lack entries (custody/journal/incomplete.ts): when custody may sign for the first time
--- again. What the missing entries may have signed has paid, or may still, and the database, which may be an older copy,
--- does not know it either.
+-- After a journal that may lack entries (custody/incomplete.ts): when custody may sign for the first time again. What the missing entries may have signed
+-- has paid, or may still, and the database, which may be an older copy, does not know it either.
 --
--- Promises: a chain is proven only if a block that was made and read after the journal was found incomplete is there,
--- the chain is not halted, and each unknown transaction is decided. So what was in a block by then is known, and
--- nothing that it has paid is paid again unasked: with another nonce, or other outputs, nothing on the chain would
--- prevent it. Where transactions expire, that block has to be final, the final block past it by the longest lifetime of
--- a transaction, and the clock, too: then nothing else can be mined any more. (It is taken from a final block, because
--- a fork may be shorter than the chain on which something was signed.) Elsewhere nothing ends what is in no block yet:
--- docs/operations/from-the-words.md. What is proven stays so.
+-- Promises: a chain is proven only if a block that was made and read after the journal was found incomplete is there, the chain is not halted, and each
+-- unknown transaction is decided. So what was in a block by then is known, and nothing that it has paid is paid again unasked: with another nonce, or
+-- other outputs, nothing on the chain would prevent it. Where transactions expire, that block has to be final, the final block past it by the longest
+-- lifetime of a transaction, and the clock, too: then nothing else can be mined any more. (It is taken from a final block, because a fork may be shorter
+-- than the chain on which something was signed.) Elsewhere nothing ends what is in no block yet: docs/operations/from-the-words.md. What is proven stays so.
 
 create or replace function custody.why_unproven(u custody.unproven_copy) returns text
 language sql stable set search_path = pg_catalog as $$
@@ -25,8 +22,7 @@ language sql stable set search_path = pg_catalog as $$
 $$;
 comment on function custody.why_unproven is 'What custody waits for before it signs for the first time on this chain, for operators.';
 
--- Custody calls this in its turn, and waits for nobody: a payment that somebody is changing is asked about a little
--- later.
+-- Custody calls this in its turn, and waits for nobody: a payment that somebody is changing is asked about a little later.
 create or replace function custody.announce_proven(of_chain text) returns void
 language sql set search_path = pg_catalog as $$
   update app.outgoing_payment s set next_step_at = clock_timestamp() where s.id in (

@@ -1,8 +1,7 @@
 -- What the dashboard shows of deposits and users. It reads, and changes nothing.
 --
--- Lists go through the same indexes as those of the API (api/routes/deposits.ts), which have the deposits of each
--- status, chain and token in order. Errors: SLAUT there is no such session; SL404 there is nothing with this id, or it
--- belongs to another merchant.
+-- Lists go through the same indexes as those of the API (api/routes/deposits.ts), which have the deposits of each status, chain and token in order.
+-- Errors: SLAUT there is no such session; SL404 there is nothing with this id, or it belongs to another merchant.
 
 create or replace function dashboard.deposit_item(d app.deposit) returns json
 language sql stable set search_path = pg_catalog as $$

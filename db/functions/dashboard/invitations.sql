@@ -1,10 +1,10 @@
--- Invitations: links by which a person joins a merchant, or gets a new password and second factor. The command line
--- makes them, as the owner of the database (sluice invite); sluice_auth accepts them.
+-- Invitations: links by which a person joins a merchant, or gets a new password and second factor. The command line makes them, as the owner of the
+-- database (sluice invite); sluice_auth accepts them.
 --
--- Promises: an invitation is used once, within a day, and all that follows from it is one transaction: of two people
--- who use it at the same time one wins, and nothing of the other stays. A reset removes the authenticator, the recovery
--- codes and the passkeys, and ends all sessions. Locks: the invitation, then the person. Errors: SL404 there is no such
--- invitation, merchant or person; SL410 it was used, or is too old; SL422 refused, the message says why.
+-- Promises: an invitation is used once, within a day, and all that follows from it is one transaction: of two people who use it at the same time one
+-- wins, and nothing of the other stays. A reset removes the authenticator, the recovery codes and the passkeys, and ends all sessions.
+-- Locks: the invitation, then the person.
+-- Errors: SL404 there is no such invitation, merchant or person; SL410 it was used, or is too old; SL422 refused, the message says why.
 
 create or replace function dashboard.invite(of_merchant uuid, of_token_hash bytea, of_email text default null) returns timestamptz
 language plpgsql security definer set search_path = pg_catalog as $$

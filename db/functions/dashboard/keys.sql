@@ -1,9 +1,7 @@
--- API keys in the dashboard: listed, made and revoked. The secret is made by the pages, shown once, and only its
--- SHA-256 comes here.
+-- API keys in the dashboard: listed, made and revoked. The secret is made by the pages, shown once, and only its SHA-256 comes here.
 --
--- A new key needs the second factor again. A revoked one stops working with the commit
--- (db/functions/merchants/keys.sql). Errors: those of dashboard.begin_change and app.create_api_key; SLSTP, SLSUS;
--- SL404 there is no such key, or it belongs to another merchant.
+-- A new key needs the second factor again. A revoked one stops working with the commit (db/functions/merchants/keys.sql).
+-- Errors: those of dashboard.begin_change and app.create_api_key; SLSTP, SLSUS; SL404 there is no such key, or it belongs to another merchant.
 
 create or replace function dashboard.api_keys(token text) returns json
 language plpgsql stable security definer set search_path = pg_catalog as $$

@@ -102,8 +102,7 @@ end $$;
 comment on function dashboard.audit_log is 'A page of the merchant''s entries of the audit log, the newest first.';
 grant execute on function dashboard.audit_log to sluice_dashboard;
 
--- One query a second for all open pages. While a deposit is pending, its confirmations count up: there is news every
--- four seconds.
+-- One query a second for all open pages. While a deposit is pending, its confirmations count up: there is news every four seconds.
 create or replace function dashboard.news(tokens text[]) returns table (token text, news text)
 language sql stable security definer set search_path = pg_catalog rows 100 as $$
   with session as materialized (

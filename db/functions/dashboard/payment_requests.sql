@@ -1,7 +1,6 @@
 -- What the dashboard shows and changes of payment requests: how much of a new one may be missing.
 --
--- Locks: change_request, merchant. Errors: those of dashboard.begin_change and of app.set_payment_tolerance; SLSTP,
--- SLSUS.
+-- Locks: change_request, merchant. Errors: those of dashboard.begin_change and of app.set_payment_tolerance; SLSTP, SLSUS.
 
 create or replace function dashboard.payment_tolerance(token text) returns int
 language sql stable security definer set search_path = pg_catalog as $$

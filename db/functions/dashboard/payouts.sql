@@ -1,10 +1,9 @@
--- What the dashboard shows of balances, payouts and payout addresses, and what it asks for: a payout, its cancelling,
--- another payout address.
+-- What the dashboard shows of balances, payouts and payout addresses, and what it asks for: a payout, its cancelling, another payout address.
 --
--- A payout and another address need the second factor again. What may be paid, and where, is decided by the functions
--- that the API calls, too; the whitelist belongs to custody and the operator, and nothing here can touch it. Locks:
--- change_request, then those of app.create_payout, app.cancel_payout and app.set_payout_address. Errors: those of
--- dashboard.begin_change and of these functions; SLSTP, SLSUS.
+-- A payout and another address need the second factor again. What may be paid, and where, is decided by the functions that the API calls, too; the
+-- whitelist belongs to custody and the operator, and nothing here can touch it.
+-- Locks: change_request, then those of app.create_payout, app.cancel_payout and app.set_payout_address.
+-- Errors: those of dashboard.begin_change and of these functions; SLSTP, SLSUS.
 
 create or replace function dashboard.balance_item(b app.merchant_balance) returns json
 language sql stable set search_path = pg_catalog as $$

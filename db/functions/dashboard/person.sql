@@ -1,13 +1,12 @@
 -- Who is behind a session, and what a form may do. Every function that sluice_dashboard may call begins here.
 --
--- The process of the pages has no access to any table: a function takes the token of a session, and finds the person
--- and the merchant by it. So without a live session, in which a second factor was shown, nothing is read or changed,
--- whatever the process sends. A form that changes something has an id of its own (dashboard.change_request): the same
--- form sent again, as by reloading a page, is refused. Locks: change_request, then those of the function that does the
--- work. What moves money, gives access, or decides who learns of it (dashboard.require_full_rights) also needs a second
--- factor of the last ten minutes, and a merchant who is not suspended; what ends something (a key, an endpoint) does
--- not. Errors: SLAUT there is no such session; SLSTP the second factor was shown too long ago; SLSUS the merchant is
--- suspended; SLDUP the form was sent already.
+-- The process of the pages has no access to any table: a function takes the token of a session, and finds the person and the merchant by it. So
+-- without a live session, in which a second factor was shown, nothing is read or changed, whatever the process sends.
+-- A form that changes something has an id of its own (dashboard.change_request): the same form sent again, as by reloading a page, is refused.
+-- Locks: change_request, then those of the function that does the work.
+-- What moves money, gives access, or decides who learns of it (dashboard.require_full_rights) also needs a second factor of the last ten minutes, and a
+-- merchant who is not suspended; what ends something (a key, an endpoint) does not.
+-- Errors: SLAUT there is no such session; SLSTP the second factor was shown too long ago; SLSUS the merchant is suspended; SLDUP the form was sent already.
 
 create or replace function dashboard.person(token text, out user_id uuid, out merchant_id uuid, out ip text, out is_fresh boolean)
 language plpgsql stable set search_path = pg_catalog as $$

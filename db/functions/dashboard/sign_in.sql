@@ -1,13 +1,11 @@
--- Signing in, called by sluice_auth: the limit of attempts, codes that count once, the second factor of a session, and
--- the audit log.
+-- Signing in, called by sluice_auth: the limit of attempts, codes that count once, the second factor of a session, and the audit log.
 --
--- Promises: an attempt counts before it is checked, so a hundred guesses at once are no more than ten in a row;
--- restarts and further processes change nothing about that. A code is accepted once. Showing a second factor, or
--- changing the password, gives the session another token, and the old one is dead with the commit. A session ends a
--- week after the person signed in, however it is used. A person who has a second factor changes it, and the password,
--- only in a session that showed it within ten minutes. Locks: the person (auth."user"); an advisory lock for each
--- subject of attempts. Errors: SLAUT no live session; SLSTP the second factor has to be shown again; SL404 there is no
--- such passkey; SL422 refused, the message says why.
+-- Promises: an attempt counts before it is checked, so a hundred guesses at once are no more than ten in a row; restarts and further processes change
+-- nothing about that. A code is accepted once. Showing a second factor, or changing the password, gives the session another token, and the old one is
+-- dead with the commit. A session ends a week after the person signed in, however it is used. A person who has a second factor changes it, and the
+-- password, only in a session that showed it within ten minutes.
+-- Locks: the person (auth."user"); an advisory lock for each subject of attempts. Errors: SLAUT no live session; SLSTP the second factor has to be shown
+-- again; SL404 there is no such passkey; SL422 refused, the message says why.
 
 create or replace function dashboard.begin_attempt(of_subject text) returns bigint
 language plpgsql security definer set search_path = pg_catalog as $$

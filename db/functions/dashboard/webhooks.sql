@@ -1,11 +1,9 @@
--- Webhook endpoints and deliveries in the dashboard. What is allowed is decided by the functions that the API calls,
--- too.
+-- Webhook endpoints and deliveries in the dashboard. What is allowed is decided by the functions that the API calls, too.
 --
--- What decides who learns of the merchant's money, or is believed to be us, needs the second factor again: a new
--- endpoint, another URL, a new secret. A delivery has no index by its event. Both are made in one transaction, and the
--- id of a delivery carries its time: so the deliveries of an event are looked for at the merchant's endpoints, within a
--- minute of the event. Errors: those of dashboard.begin_change and of db/functions/webhooks; SLSTP, SLSUS; SL404 there
--- is nothing with this id, or it belongs to another merchant.
+-- What decides who learns of the merchant's money, or is believed to be us, needs the second factor again: a new endpoint, another URL, a new secret.
+-- A delivery has no index by its event. Both are made in one transaction, and the id of a delivery carries its time: so the deliveries of an event are
+-- looked for at the merchant's endpoints, within a minute of the event.
+-- Errors: those of dashboard.begin_change and of db/functions/webhooks; SLSTP, SLSUS; SL404 there is nothing with this id, or it belongs to another merchant.
 
 create or replace function dashboard.endpoint_item(w app.webhook_endpoint) returns json
 language sql stable set search_path = pg_catalog as $$

@@ -45,9 +45,7 @@ begin
       select * from app.deposit d where d.txid = key.txid and d.output_index = key.output_index and d.chain = of_chain offset 0
     ) d
   ), transfer as (
-    select t.id, t.txid, t.output_index, t.recipient, t.sender, t.token, t.amount, t.block_height, t.block_hash,
-      -- null: an indexer of the version before wrote it, which marks protocol income by its index
-      coalesce(t.transfer_kind, case when t.output_index >= 2000000 and t.token not like 'TRC10:%' then 'protocol' end) as transfer_kind
+    select t.id, t.txid, t.output_index, t.recipient, t.sender, t.token, t.amount, t.block_height, t.block_hash, t.transfer_kind
     from key cross join lateral (select * from chain.transfer t where t.id = key.id offset 0) t
     union all
     select u.id, u.txid, u.output_index, u.recipient, u.sender, u.token, u.amount, null, null, 'native'

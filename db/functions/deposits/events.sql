@@ -1,12 +1,11 @@
--- Writes the events about deposits for merchants, in the transaction that changes the deposits. Called when deposits
--- are derived or finalised (chain.derive_deposits, chain.finalise_deposits) and when an operator decides
--- (app.take_back, app.credit_unattributed).
+-- Writes the events about deposits for merchants, in the transaction that changes the deposits. Called when deposits are derived or finalised
+-- (chain.derive_deposits, chain.finalise_deposits) and when an operator decides (app.take_back, app.credit_unattributed).
 --
--- Receipts of payment requests have no user, and so no event. Deliveries to a disabled endpoint are failed from the
--- start; a merchant can have them sent again. The job only wakes the pump, so nothing is lost if the job is lost.
+-- Receipts of payment requests have no user, and so no event. Deliveries to a disabled endpoint are failed from the start; a merchant can have them
+-- sent again. The job only wakes the pump, so nothing is lost if the job is lost.
 
--- A deposit whose amount changed by a reorganisation is reorged with the old amount and pending with the new one. So
--- neither amount can be read from its row.
+-- A deposit whose amount changed by a reorganisation is reorged with the old amount and pending with the new one. So neither amount can be read from
+-- its row.
 create or replace function app.emit_deposit_events(ids uuid[], types text[], versions int[], tokens text[], amounts numeric[]) returns void
 language plpgsql set search_path = pg_catalog
 set plan_cache_mode = force_custom_plan set random_page_cost = 1.1 as $$
@@ -32,6 +31,6 @@ begin
     case when w.disabled_at is null then s.at end, case when w.disabled_at is not null then s.at end
   from step s join app.webhook_endpoint w on w.merchant_id = s.merchant_id and w.deleted_at is null and s.type = any(w.event_types)
   order by s.n;
-  perform app.enqueue('sequence_events');
+  perform app.enqueue('deliver_webhooks');
 end $$;
 comment on function app.emit_deposit_events is 'Inserts events of users'' deposits in the order given, with their deliveries, and the job that sends them. The arrays are parallel; token and amount are those of the event.';

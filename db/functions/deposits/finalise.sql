@@ -1,16 +1,14 @@
--- Finalises every pending deposit at or below the final height, in one statement. chain.derive calls it, at COMMIT,
--- after deposits were derived, so that it sees this transaction's rows, whether blocks came or finality moved
--- (chain.finalise).
+-- Finalises every pending deposit at or below the final height, in one statement. chain.derive calls it, at COMMIT, after deposits were derived, so
+-- that it sees this transaction's rows, whether blocks came or finality moved (chain.finalize).
 --
--- Each finalisation gets the chain's next number, which its deposits carry: a payout claims up to a number. Balance
--- deltas, the ledger and events are written with it. If nothing became final, nothing is written. Locks: the caller
--- holds the chain's row in chain.cursor; then outputs (app.add_outputs), those of outgoing payments that become final
--- (app.finish_outgoing_payments, app.end_conflicted_cpfp), deposits, holdings and treasury (app.post_final_deposits),
--- the pair of a deposit that is back (app.adjust).
+-- Each finalisation gets the chain's next number, which its deposits carry: a payout claims up to a number. Balance deltas, the ledger and events
+-- are written with it. If nothing became final, nothing is written.
+-- Locks: the caller holds the chain's row in chain.cursor; then outputs (app.add_outputs), those of outgoing payments that become final
+-- (app.finish_outgoing_payments, app.end_conflicted_cpfp), deposits, holdings and treasury (app.post_final_deposits), the pair of a deposit that is
+-- back (app.adjust).
 
--- Outputs are added before outgoing payments that spend them are finished: an older copy of the database may read both
--- at once. A deposit that was lost after a payout had claimed it, and is final again, adds no balance: it cancels the
--- debt that replaced it.
+-- Outputs are added before outgoing payments that spend them are finished: an older copy of the database may read both at once. A deposit that was
+-- lost after a payout had claimed it, and is final again, adds no balance: it cancels the debt that replaced it.
 create or replace function chain.finalise_deposits(of_chain text, final_height int) returns void
 language plpgsql set search_path = pg_catalog set plan_cache_mode = force_custom_plan as $$
 declare

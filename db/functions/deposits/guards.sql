@@ -1,10 +1,9 @@
--- What no code may do to a deposit: triggers that refuse it (SQLSTATE P0001). They protect what merchants rely on, even
--- if chain.derive_deposits were wrong.
+-- What no code may do to a deposit: triggers that refuse it (SQLSTATE P0001). They protect what merchants rely on, even if chain.derive_deposits
+-- were wrong.
 --
--- A deposit is never deleted, and never becomes another one. A final one keeps its status and its amount. A reorged one
--- has to be pending before it is final. A credited one stays credited. Only within an operator's decision may a final
--- deposit be reorged (app.take_back), or one that is not credited be credited (app.credit_unattributed): they set
--- app.decided_by_operator just around that update.
+-- A deposit is never deleted, and never becomes another one. A final one keeps its status and its amount. A reorged one has to be pending before it
+-- is final. A credited one stays credited. Only within an operator's decision may a final deposit be reorged (app.take_back), or one that is not
+-- credited be credited (app.credit_unattributed): they set app.decided_by_operator just around that update.
 
 create or replace function app.refuse_change() returns trigger
 language plpgsql set search_path = pg_catalog as $$

@@ -1,9 +1,7 @@
--- The id of a deposit follows from what it is: chain, transaction, position, address, token. A trigger sets it when the
--- row is inserted.
+-- The id of a deposit follows from what it is: chain, transaction, position, address, token. A trigger sets it when the row is inserted.
 --
--- Merchants keep the ids that they received, and credit once for each. If an older copy of the database replaces a lost
--- one, a deposit that is read again from the chain must have the same id, or they would credit it twice.
--- (app.after_restore does the same for the sequence of events.)
+-- Merchants keep the ids that they received, and credit once for each. If an older copy of the database replaces a lost one, a deposit that is read
+-- again from the chain must have the same id, or they would credit it twice. (app.after_restore does the same for the sequence of events.)
 
 create or replace function app.name_deposit() returns trigger
 language plpgsql set search_path = pg_catalog as $$

@@ -7,6 +7,12 @@
 -- The indexer writes it as transfers of the kind protocol, whose txid is the hash of their block. Invariants: it is
 -- never credited when it is first seen, whatever was asked for at its address, and counts for no payment request.
 
+create or replace function app.is_from_protocol(transfer_kind text, output_index int, token text) returns boolean
+language sql immutable parallel safe
+return coalesce(transfer_kind = 'protocol', output_index >= 2000000 and token not like 'TRC10:%');
+comment on function app.is_from_protocol is 'Whether a transfer was made by the rules of its chain, without a transaction. Without a kind, as older versions wrote it, the output index says so.';
+grant execute on function app.is_from_protocol to sluice_analyst, sluice_api;
+
 create or replace function app.withhold_protocol_income() returns trigger
 language plpgsql set search_path = pg_catalog as $$
 begin
@@ -16,4 +22,4 @@ end $$;
 comment on function app.withhold_protocol_income is 'Trigger: a new deposit that is protocol income is not credited.';
 -- A treasury has no merchant to credit.
 create or replace trigger withhold_protocol_income before insert on app.deposit for each row
-  when (new.credited and new.merchant_id is not null and new.transfer_kind = 'protocol') execute function app.withhold_protocol_income();
+  when (new.credited and new.merchant_id is not null and app.is_from_protocol(new.transfer_kind, new.output_index, new.token)) execute function app.withhold_protocol_income();

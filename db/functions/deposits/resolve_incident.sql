@@ -1,14 +1,12 @@
--- An operator's decision about an incident (sluice incident resolve). kept: everything stays as it is; a deposit that
--- moved gets the block that holds it now. reorged: a final deposit that is gone is taken back (app.take_back), and
--- deposits are derived again at its place on the chain. loss and debt: who bears a second payment
--- (app.decide_second_payment); the chain goes on.
+-- An operator's decision about an incident (sluice incident resolve). kept: everything stays as it is; a deposit that moved gets the block that
+-- holds it now. reorged: a final deposit that is gone is taken back (app.take_back), and deposits are derived again at its place on the chain. loss and
+-- debt: who bears a second payment (app.decide_second_payment); the chain goes on.
 --
--- Errors: SL422 there is no such decision; P0002 there is no such incident; P0003 it is resolved already, has another
--- way out, its deposit is on the chain or not read that far yet, or what it paid would be paid again; 40001 a payout
--- claims the deposit at this moment: try again. After any error nothing was changed. Locks: chain.cursor; to take a
--- deposit back, also its payout, the treasury, the pair of its merchant, and allocations of the pair; then the
--- incident. Under the pair's lock all allocations are carried out. So a claim that counted the deposit has allocated it
--- by then, or counts without it.
+-- Errors: SL422 there is no such decision; P0002 there is no such incident; P0003 it is resolved already, has another way out, its deposit is on
+-- the chain or not read that far yet, or what it paid would be paid again; 40001 a payout claims the deposit at this moment: try again. After any error nothing was changed.
+-- Locks: chain.cursor; to take a deposit back, also its payout, the treasury, the pair of its merchant, and allocations of the pair; then the
+-- incident. Under the pair's lock all allocations are carried out. So a claim that counted the deposit has allocated it by then, or counts without
+-- it.
 
 create or replace function app.resolve_incident(incident_id bigint, decision text) returns void
 language plpgsql security definer set search_path = pg_catalog as $$
@@ -92,8 +90,8 @@ begin
 end $$;
 comment on function app.refuse_to_keep is 'Raises P0003 if an unknown transaction of an incident may have paid what a payout, a withdrawal or a return still waits to pay: it would be paid again.';
 
--- What waits with one of them, unsigned, gets another, if it is known what the transaction moved (and refuse_to_keep
--- found nothing); else its payout fails, as that of what was signed: its nonce is used up.
+-- What waits with one of them, unsigned, gets another, if it is known what the transaction moved (and refuse_to_keep found nothing); else its payout fails,
+-- as that of what was signed: its nonce is used up.
 create or replace function app.pass_nonces(of_incident app.incident) returns void
 language plpgsql set search_path = pg_catalog as $$
 begin

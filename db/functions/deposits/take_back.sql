@@ -1,13 +1,12 @@
--- Takes back a final deposit that left the chain, for app.resolve_incident, which holds chain.cursor, the payout, the
--- treasury and the pair.
+-- Takes back a final deposit that left the chain, for app.resolve_incident, which holds chain.cursor, the payout, the treasury and the pair.
 --
 -- What follows depends on how far its money is:
 --   - no payout has claimed it: the balance falls by its amount;
 --   - a payout that has not begun to pay has claimed it: that payout fails, and gives back what is left;
---   - a payout that is paying or completed has claimed it: the merchant owes the amount (app.adjustment, deposit_lost),
---     and its next payout is smaller by it.
--- The ledger, what its address holds, a treasury's balance and an output that nothing spends yet change with it. The
--- merchant is notified (deposit.reorged).
+--   - a payout that is paying or completed has claimed it: the merchant owes the amount (app.adjustment, deposit_lost), and its next payout is
+--     smaller by it.
+-- The ledger, what its address holds, a treasury's balance and an output that nothing spends yet change with it. The merchant is notified
+-- (deposit.reorged).
 
 create or replace function app.take_back(of_deposit uuid) returns void
 language plpgsql set search_path = pg_catalog as $$
@@ -49,8 +48,7 @@ begin
 end $$;
 comment on function app.take_back is 'Makes a final deposit reorged, with all that follows for balance, payout, ledger and merchant. Only app.resolve_incident calls it.';
 
--- A deposit that is on the chain, perhaps in another block, is not taken back. Nor is one whose block was not read
--- again yet.
+-- A deposit that is on the chain, perhaps in another block, is not taken back. Nor is one whose block was not read again yet.
 create or replace function app.refuse_to_take_back(incident_id bigint, deposit app.deposit) returns void
 language plpgsql set search_path = pg_catalog as $$
 declare there int;

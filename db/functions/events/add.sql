@@ -1,6 +1,5 @@
--- Adds an event for a merchant, its deliveries to the endpoints that subscribed to its type, and the job that sends
--- them, in the transaction that changes what it is about. The job only wakes the pump, so nothing is lost if the job is
--- lost.
+-- Adds an event for a merchant, its deliveries to the endpoints that subscribed to its type, and the job that sends them, in the transaction that changes
+-- what it is about. The job only wakes the pump, so nothing is lost if the job is lost.
 --
 -- Deliveries to a disabled endpoint are failed from the start, so a redelivery of failed ones sends them. Locks: none.
 
@@ -13,7 +12,7 @@ begin
     case when w.disabled_at is null then at end, case when w.disabled_at is not null then at end
   from app.webhook_endpoint w where w.merchant_id = of_merchant and w.deleted_at is null and of_type = any(w.event_types);
   if current_setting('app.woke_deliveries', true) is distinct from pg_current_xact_id()::text then -- one job for all events of a transaction
-    perform app.enqueue('sequence_events');
+    perform app.enqueue('deliver_webhooks');
     perform set_config('app.woke_deliveries', pg_current_xact_id()::text, true);
   end if;
 end $$;

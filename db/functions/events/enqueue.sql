@@ -1,8 +1,8 @@
 -- Jobs for the worker, added by SQL in the transaction that makes them necessary.
 --
--- A job is a wake-up call, not the state: the work to do stands in rows, each task may run twice, and the worker adds
--- again what was dropped (app.due_job; for deliveries it polls by itself). A job that every writer adds has no key,
--- because with one all writers would wait for each other at its row.
+-- A job is a wake-up call, not the state: the work to do stands in rows, each task may run twice, and the worker adds again what was dropped
+-- (app.due_job; for deliveries it polls by itself). A job that every writer adds has no key, because with one all writers would wait for each other
+-- at its row.
 
 -- Only their owner can use the tables of graphile_worker; it owns this function, too.
 create or replace function app.enqueue(task text, payload json default '{}', key text default null) returns void

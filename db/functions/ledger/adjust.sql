@@ -1,6 +1,5 @@
--- A balance changes by something other than a deposit: the debt of a deposit that was lost after a payout had claimed
--- it (app.take_back), and what cancels the debt when the deposit is final again (chain.finalise_deposits). The next
--- payout claims adjustments with the deposits.
+-- A balance changes by something other than a deposit: the debt of a deposit that was lost after a payout had claimed it (app.take_back), and what
+-- cancels the debt when the deposit is final again (chain.finalise_deposits). The next payout claims adjustments with the deposits.
 --
 -- The balance and the reason of the change are written together; the caller posts the movement.
 -- Locks: the pair's (app.lock_pair).

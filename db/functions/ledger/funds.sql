@@ -1,13 +1,12 @@
--- What the treasury can pay for. A function that begins a payment, a sweep or a withdrawal asks here before it reserves
--- money and takes a nonce or outputs.
+-- What the treasury can pay for. A function that begins a payment, a sweep or a withdrawal asks here before it reserves money and takes a nonce or
+-- outputs.
 --
--- A merchant is paid from its own money in the treasury (its share, app.treasury_share) and from the operator's, never
--- from another merchant's: a payment is allowed if the operator's own money is not below zero after it. Amounts are in
--- base units. Locks: none. The result stays true while the caller holds the treasury's locks (app.lock_treasury);
--- without them it is a forecast.
+-- A merchant is paid from its own money in the treasury (its share, app.treasury_share) and from the operator's, never from another merchant's: a
+-- payment is allowed if the operator's own money is not below zero after it. Amounts are in base units.
+-- Locks: none. The result stays true while the caller holds the treasury's locks (app.lock_treasury); without them it is a forecast.
 
--- A share below zero, or below what is reserved of it, is not set off: money that the operator advanced to a merchant
--- is back only when the merchant's addresses are swept.
+-- A share below zero, or below what is reserved of it, is not set off: money that the operator advanced to a merchant is back only when the
+-- merchant's addresses are swept.
 create or replace function app.operator_funds(of_chain text, of_token text) returns numeric
 language sql stable set search_path = pg_catalog as $$
   select coalesce((select balance - reserved from app.treasury where chain = of_chain and token = of_token), 0)
@@ -15,8 +14,8 @@ language sql stable set search_path = pg_catalog as $$
 $$;
 comment on function app.operator_funds is 'The operator''s own free money in the treasury, in base units: fees earned and top-ups, less network fees and what was advanced to merchants whose addresses are not swept yet. Below zero after unforeseen losses.';
 
--- The merchant's own share pays as much of the gross as it can; the operator's money pays the rest, and the network
--- fee. Without a merchant (a withdrawal) there is no share.
+-- The merchant's own share pays as much of the gross as it can; the operator's money pays the rest, and the network fee. Without a merchant (a
+-- withdrawal) there is no share.
 create or replace function app.funds_after(of_chain text, of_token text, of_merchant uuid, amount numeric, gross numeric,
   network_fee numeric) returns numeric
 language sql stable set search_path = pg_catalog as $$

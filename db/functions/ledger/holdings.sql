@@ -1,12 +1,10 @@
--- What each address and the treasury hold, and how much of the treasury belongs to each merchant. These are sums over
--- entries of the ledger, stored beside them because payouts decide by them. A function that posts a movement calls
--- these in the same transaction, and app.ledger_audit compares.
+-- What each address and the treasury hold, and how much of the treasury belongs to each merchant. These are sums over entries of the ledger, stored
+-- beside them because payouts decide by them. A function that posts a movement calls these in the same transaction, and app.ledger_audit compares.
 --
 -- Amounts are in base units; a negative amount is subtracted.
 -- Locks: the caller holds those of the treasury (app.lock_treasury), or, for app.add_holding alone, chain.cursor.
 
--- The row may be missing after an older copy of the database was restored: the deposits that it stands for become final
--- a moment later.
+-- The row may be missing after an older copy of the database was restored: the deposits that it stands for become final a moment later.
 create or replace function app.add_holding(of_chain text, of_address text, of_token text, of_merchant uuid, more numeric) returns void
 language sql set search_path = pg_catalog as $$
   insert into app.holding as h (chain, address, token, merchant_id, amount) values (of_chain, of_address, of_token, of_merchant, more)

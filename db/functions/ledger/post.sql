@@ -1,10 +1,8 @@
--- The ledger: every movement of money is a posting, written in the transaction that causes it. Callers: deposits that
--- became final or are taken back, claims and releases of payouts, outgoing payments that are final, decisions about
--- unattributed value, custody's reconciliation.
+-- The ledger: every movement of money is a posting, written in the transaction that causes it. Callers: deposits that became final or are taken
+-- back, claims and releases of payouts, outgoing payments that are final, decisions about unattributed value, custody's reconciliation.
 --
 -- Accounts, each for a chain and token; a positive amount is a debit, a negative one a credit:
---   address       + what final transfers brought to a deposit address, - what left it (with the address; merchant null:
---                 unattributed)
+--   address       + what final transfers brought to a deposit address, - what left it (with the address; merchant null: unattributed)
 --   treasury      + what the treasury holds
 --   merchant      - what a merchant can be paid (app.balance_now, with the sign turned)
 --   payout        - what payouts under way have claimed
@@ -12,8 +10,8 @@
 --   network       + network fees paid
 --   operator      - top-ups of the treasury, less withdrawals and second payments
 --   unattributed  - value at our addresses that is credited to no merchant
--- Invariants: the entries of a posting add up to zero for each chain and token; entries are never changed or deleted.
--- Triggers refuse the rest (P0003).
+-- Invariants: the entries of a posting add up to zero for each chain and token; entries are never changed or deleted. Triggers refuse the rest
+-- (P0003).
 
 -- For single movements. app.post_final_deposits posts deposits that became final, which come in thousands.
 create or replace function app.post(of_kind text, of_reference text, of_chain text, entries jsonb) returns void

@@ -1,10 +1,9 @@
--- Posts deposits that became final to the ledger, all of one finalisation as one posting. chain.finalise_deposits calls
--- this, with chain.cursor locked.
+-- Posts deposits that became final to the ledger, all of one finalisation as one posting. chain.finalise_deposits calls this, with chain.cursor
+-- locked.
 --
--- What arrived for a merchant is owed to it, or is unattributed if it is not credited. What has no merchant arrived at
--- the treasury: a top-up, the operator's own. Tokens that are not supported are not in the ledger: anybody can make
--- one, and claim that any amount of it was moved. Locks: chain.cursor, then rows of app.holding by address and token,
--- and of app.treasury by token.
+-- What arrived for a merchant is owed to it, or is unattributed if it is not credited. What has no merchant arrived at the treasury: a top-up, the
+-- operator's own. Tokens that are not supported are not in the ledger: anybody can make one, and claim that any amount of it was moved.
+-- Locks: chain.cursor, then rows of app.holding by address and token, and of app.treasury by token.
 
 create or replace function app.post_final_deposits(of_chain text, ids uuid[], of_finalisation bigint) returns void
 language plpgsql set search_path = pg_catalog set plan_cache_mode = force_custom_plan as $$

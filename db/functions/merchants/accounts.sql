@@ -1,10 +1,10 @@
--- Merchant accounts: created, changed, given chains and suspended by the operator. The command line calls these as the
--- owner of the database; no other role can.
+-- Merchant accounts: created, changed, given chains and suspended by the operator. The command line calls these as the owner of the database; no
+-- other role can.
 --
--- Each call does all of its work or none. While an account is suspended none of its keys works, including keys made
--- meanwhile; each API process is notified at the commit. A suspension touches nothing else: deposits are credited,
--- payouts under way end, webhooks are delivered, the pages of payment requests are shown. Errors: SL404 there is no
--- such merchant; SL422 refused, the message says why.
+-- Each call does all of its work or none. While an account is suspended none of its keys works, including keys made meanwhile; each API process is
+-- notified at the commit. A suspension touches nothing else: deposits are credited, payouts under way end, webhooks are delivered, the pages of
+-- payment requests are shown.
+-- Errors: SL404 there is no such merchant; SL422 refused, the message says why.
 
 create or replace function app.create_merchant(name text, prefix text, chains text[], fee_bps int) returns uuid
 language plpgsql security definer set search_path = pg_catalog as $$

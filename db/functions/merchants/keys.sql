@@ -1,8 +1,7 @@
--- API keys. The command line makes and revokes them, as the owner of the database. The API looks them up, and notes the
--- day of their use.
+-- API keys. The command line makes and revokes them, as the owner of the database. The API looks them up, and notes the day of their use.
 --
--- The secret is never stored here, only its SHA-256. A revoked key stops working in every API process with the commit,
--- because each process listens for it (api/keys.ts). A key of a suspended account does not work either (accounts.sql).
+-- The secret is never stored here, only its SHA-256. A revoked key stops working in every API process with the commit, because each process listens
+-- for it (api/keys.ts). A key of a suspended account does not work either (accounts.sql).
 -- Errors: SL404 there is no such merchant or key; SL422 refused, the message says why.
 
 create or replace function app.create_api_key(of_merchant uuid, secret_hash bytea, label text default null,

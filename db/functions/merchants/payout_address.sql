@@ -1,9 +1,9 @@
 -- Where payouts of a merchant go, one address for each chain. PUT /v1/payout-address calls this.
 --
--- It only says where the merchant wants its money: custody pays only to the whitelist, and a payout keeps the address
--- that was registered when it was made. An address of this service is refused here, and again when a payout is made.
--- What is left on a chain that was disabled can still be paid, so its address can be set. Errors: SLCHN the chain is
--- not enabled for the merchant, and nothing is left there; SL422 the address is one of this service.
+-- It only says where the merchant wants its money: custody pays only to the whitelist, and a payout keeps the address that was registered when it
+-- was made. An address of this service is refused here, and again when a payout is made.
+-- What is left on a chain that was disabled can still be paid, so its address can be set.
+-- Errors: SLCHN the chain is not enabled for the merchant, and nothing is left there; SL422 the address is one of this service.
 
 create or replace function app.set_payout_address(of_merchant uuid, of_chain text, of_address text) returns text
 language plpgsql security definer set search_path = pg_catalog as $$

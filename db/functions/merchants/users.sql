@@ -1,10 +1,9 @@
 -- Users and their deposit addresses. POST /v1/users, PATCH /v1/users/:id and POST /v1/users/:id/addresses call these.
 --
--- The same reference of a merchant is the same user, also among requests of the same moment, and in each Unicode form:
--- it is kept as it came first. Calling again adds the addresses that are missing and nothing else. A merchant sees
--- nothing of another merchant's. The response's body is built here; `created` decides between 201 and 200. Locks:
--- reference, user, address of the pool. Errors: SL404 there is no such user; SLINV a new reference looks like another
--- one; SLCHN a chain is not enabled for the merchant; SL503 the pool is empty, try again in a moment.
+-- The same reference of a merchant is the same user, also among requests of the same moment, and in each Unicode form: it is kept as it came first. Calling again adds the addresses that are missing and
+-- nothing else. A merchant sees nothing of another merchant's. The response's body is built here; `created` decides between 201 and 200.
+-- Locks: reference, user, address of the pool.
+-- Errors: SL404 there is no such user; SLINV a new reference looks like another one; SLCHN a chain is not enabled for the merchant; SL503 the pool is empty, try again in a moment.
 
 create or replace function app.user_ref(of_merchant uuid, given text) returns text
 language sql stable set search_path = pg_catalog as $$

@@ -1,11 +1,11 @@
--- The audit: what must always hold. Each check is a view of the schema audit, which is empty if all is right. The
--- worker runs the checks once a day, `sluice audit` whenever an operator asks: app.begin_audit, app.audit_checks, and
--- app.finish_audit with the findings of these and the other checks.
+-- The audit: what must always hold. Each check is a view of the schema audit, which is empty if all is right. The worker runs the checks once a day,
+-- `sluice audit` whenever an operator asks: app.begin_audit, app.audit_checks, and app.finish_audit with the findings of these and the other checks.
 --
--- Promises: the checks all see one moment, that of the caller's transaction. A check that finds something opens an
--- incident, which halts no chain, or updates the open one; a check that finds nothing closes it. A finding that an
--- operator decided to keep stays silent as long as the check finds exactly the same. Runs are kept for a year. Locks:
--- an advisory lock (app.finish_audit), so that incidents of the audit are opened and closed one after the other.
+-- Promises: the checks all see one moment, that of the caller's transaction. A check that finds something opens an incident, which halts no chain,
+-- or updates the open one; a check that finds nothing closes it. A finding that an operator decided to keep stays silent as long as the check finds
+-- exactly the same.
+-- Runs are kept for a year.
+-- Locks: an advisory lock (app.finish_audit), so that incidents of the audit are opened and closed one after the other.
 
 -- Not due before there is something to check. A run whose process died is repeated after an hour.
 create or replace function app.audit_is_due() returns boolean

@@ -1,6 +1,6 @@
--- The record of backups and of drills, which alarms count from. `sluice backup`, or the cron job that runs another
--- backup tool, calls app.note_backup after it has finished; `sluice drill` calls app.note_drill. The record says that
--- it was done and when, not that the copy still exists.
+-- The record of backups and of drills, which alarms count from. `sluice backup`, or the cron job that runs another backup tool, calls
+-- app.note_backup after it has finished; `sluice drill` calls app.note_drill. The record says that it was done and when, not that the copy still
+-- exists.
 
 create or replace function app.note_backup(made_with text) returns void
 language sql set search_path = pg_catalog as $$

@@ -1,11 +1,10 @@
--- Compares what the chains hold with the ledger, for every address that was handed out, also where nothing was ever
--- seen: a missed payment is at such an address. The worker goes through all of them once a day, some at a time, so that
--- neither a node nor the database is asked for a million at once. `sluice audit` goes through all of them now. The
--- audit and the metrics read what was found.
+-- Compares what the chains hold with the ledger, for every address that was handed out, also where nothing was ever seen: a missed payment is at
+-- such an address. The worker goes through all of them once a day, some at a time, so that neither a node nor the database is asked for a million at
+-- once. `sluice audit` goes through all of them now. The audit and the metrics read what was found.
 --
--- Invariants: app.chain_difference has what the newest comparison of an address found. Every address that was handed
--- out before app.comparison.since was compared at or after that time. An incident of the kind audit is open on the
--- chain's check while there are differences. Two comparisons at once find the same, and the position moves once.
+-- Invariants: app.chain_difference has what the newest comparison of an address found. Every address that was handed out before app.comparison.since
+-- was compared at or after that time. An incident of the kind audit is open on the chain's check while there are differences. Two comparisons at
+-- once find the same, and the position moves once.
 
 -- A pass begins a day after the one before began.
 create or replace function app.due_comparison(of_chain text) returns text

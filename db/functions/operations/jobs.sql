@@ -1,12 +1,11 @@
 -- Jobs of graphile-worker: frees those of dead workers, and reports how long due ones have waited.
 --
--- A pool of workers holds the advisory lock of its id on its liveness connection from before its first job until it
--- ends. A pool without that lock is dead. Safe to run at any time and in several places. The worker calls this each
--- second, so the jobs of a dead one continue within seconds.
+-- A pool of workers holds the advisory lock of its id on its liveness connection from before its first job until it ends. A pool without that lock
+-- is dead. Safe to run at any time and in several places. The worker calls this each second, so the jobs of a dead one continue within seconds.
 
--- A worker asks for something on its liveness connection each second. If it has asked for nothing for hung_after, it
--- hangs. Then its connection is cut, which frees its locks here and ends the worker (exit code 70) as soon as it runs
--- again. Runs as sluice_jobs, which owns these tables and connections.
+-- A worker asks for something on its liveness connection each second. If it has asked for nothing for hung_after, it hangs. Then its connection is
+-- cut, which frees its locks here and ends the worker (exit code 70) as soon as it runs again. Runs as sluice_jobs, which owns these tables and
+-- connections.
 create or replace function app.recover_dead_pools(hung_after interval default '30 seconds') returns int
 language plpgsql set search_path = pg_catalog as $$
 declare
@@ -36,8 +35,7 @@ end $$;
 comment on function app.recover_dead_pools is 'Makes the jobs and queues of dead workers available again; returns how many jobs did.';
 grant execute on function app.recover_dead_pools to sluice_jobs;
 
--- In plpgsql, because its body is not parsed before it runs: graphile-worker makes its tables after this file is
--- applied for the first time.
+-- In plpgsql, because its body is not parsed before it runs: graphile-worker makes its tables after this file is applied for the first time.
 create or replace function app.oldest_due_jobs() returns table (task text, age_seconds double precision)
 language plpgsql stable set search_path = pg_catalog as $$
 begin

@@ -1,6 +1,5 @@
--- What the ledger says about addresses, for the comparison with the chain (operations/compare.sql), and when a
--- comparison would prove nothing. Reads only. The caller compares twice, because a movement in between differs only
--- once.
+-- What the ledger says about addresses, for the comparison with the chain (operations/compare.sql), and when a comparison would prove nothing. Reads
+-- only. The caller compares twice, because a movement in between differs only once.
 
 create or replace function app.ledger_holdings(of_chain text, addresses text[]) returns table (address text, token text, amount numeric)
 language sql stable security definer set search_path = pg_catalog set plan_cache_mode = force_custom_plan as $$

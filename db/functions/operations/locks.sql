@@ -1,12 +1,10 @@
--- By which processes agree who does a thing that one of them may do at a time: follow a chain, hold the keys, send to
--- an endpoint, send a chain's payments, audit. Session locks of PostgreSQL (advisory locks), each in a function that
--- only the role with that work may call: no role may take another lock (tables/014_locks.sql), so none can keep another
--- kind of process from its work.
+-- By which processes agree who does a thing that one of them may do at a time: follow a chain, hold the keys, send to an endpoint, send a chain's
+-- payments, audit. Session locks of PostgreSQL (advisory locks), each in a function that only the role with that work may call: no role may take
+-- another lock (tables/014_locks.sql), so none can keep another kind of process from its work.
 --
--- Promises: a lock is held until its connection ends, however it ends, or until it is given back. Nothing here waits
--- for another process. What a function of the owner needs for itself (numbering events, allocating deposits) it locks
--- itself, until the end of its transaction. Safe to call again: a lock that a connection holds already is taken once
--- more, and must be given back as often.
+-- Promises: a lock is held until its connection ends, however it ends, or until it is given back. Nothing here waits for another process. What a
+-- function of the owner needs for itself (numbering events, allocating deposits) it locks itself, until the end of its transaction.
+-- Safe to call again: a lock that a connection holds already is taken once more, and must be given back as often.
 
 create or replace function chain.try_lock(of_chain text) returns boolean
 language sql security definer set search_path = pg_catalog as $$

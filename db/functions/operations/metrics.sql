@@ -1,9 +1,9 @@
--- What /metrics shows of the database, for alarms. The API calls app.metrics at each scrape.
--- operations/metrics_of_chains.sql, operations/metrics_of_payouts.sql and operations/metrics_of_copies.sql have the
--- other parts. The names, their help and their labels are in the API, which knows all of them.
+-- What /metrics shows of the database, for alarms. The API calls app.metrics at each scrape. operations/metrics_of_chains.sql,
+-- operations/metrics_of_payouts.sql and operations/metrics_of_copies.sql have the other parts. The names, their help and their labels are in the
+-- API, which knows all of them.
 --
--- Promises: counts are read from an index that holds little else; nothing reads a whole table that grows with deposits.
--- No label names a merchant, a user or an address. An age is in seconds.
+-- Promises: counts are read from an index that holds little else; nothing reads a whole table that grows with deposits. No label names a merchant, a
+-- user or an address. An age is in seconds.
 
 create or replace function app.metrics() returns table (metric text, labels json, value double precision)
 language plpgsql stable security definer set search_path = pg_catalog as $$

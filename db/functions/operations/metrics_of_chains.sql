@@ -1,5 +1,4 @@
--- The parts of /metrics (operations/metrics.sql) about chains: how far each one is, what stops it, and what waits on it
--- for an operator.
+-- The parts of /metrics (operations/metrics.sql) about chains: how far each one is, what stops it, and what waits on it for an operator.
 
 -- Chains that were never followed are included: when they were configured, and what they wait for.
 create or replace function app.chain_metrics() returns table (metric text, labels json, value double precision)

@@ -1,7 +1,6 @@
--- The part of /metrics (operations/metrics.sql) about copies of the database: its replicas, the archive of its
--- write-ahead log, backups and drills. What an installation never had is absent: a replica appears once it has a slot,
--- the archive while archive_mode is on, the age of a backup or a drill from the first one on. So no alarm fires for
--- what was never set up.
+-- The part of /metrics (operations/metrics.sql) about copies of the database: its replicas, the archive of its write-ahead log, backups and drills.
+-- What an installation never had is absent: a replica appears once it has a slot, the archive while archive_mode is on, the age of a backup or a
+-- drill from the first one on. So no alarm fires for what was never set up.
 
 create or replace function app.copy_metrics() returns table (metric text, labels json, value double precision)
 language sql stable set search_path = pg_catalog as $$

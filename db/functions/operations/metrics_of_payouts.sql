@@ -1,5 +1,4 @@
--- The parts of /metrics (operations/metrics.sql) about money under way: payouts and their transactions, treasuries,
--- payment requests.
+-- The parts of /metrics (operations/metrics.sql) about money under way: payouts and their transactions, treasuries, payment requests.
 
 create or replace function app.payout_metrics() returns table (metric text, labels json, value double precision)
 language plpgsql stable set search_path = pg_catalog as $$
@@ -44,8 +43,7 @@ end $$;
 comment on function app.payout_metrics is 'Payouts and outgoing payments under way, by what they wait for, those that failed, and what treasuries hold (in coins).';
 
 
--- Underpaid and expired requests stay for ever, so their number only grows. It says nothing about open requests, so
--- they are left out.
+-- Underpaid and expired requests stay for ever, so their number only grows. It says nothing about open requests, so they are left out.
 create or replace function app.payment_metrics() returns table (metric text, labels json, value double precision)
 language sql stable set search_path = pg_catalog as $$
   select 'sluice_payment_requests_open', json_build_object('chain', c.chain, 'status', s.status), n.count

@@ -1,10 +1,8 @@
--- Computes the materialised views of the schema analytics again and again, each for at most a share of the time: a slow
--- one is computed less often. The worker calls this twice a minute. app.analytics_refresh says which moment each view
--- shows (analysts: analytics.freshness).
+-- Computes the materialised views of the schema analytics again and again, each for at most a share of the time: a slow one is computed less often.
+-- The worker calls this twice a minute. app.analytics_refresh says which moment each view shows (analysts: analytics.freshness).
 --
--- Promises: of several callers one works (an advisory lock). A view is computed beside its readers, who see the old
--- rows until then; the first time, when there are no rows, they wait. A view that fails is noted, and does not keep the
--- others waiting.
+-- Promises: of several callers one works (an advisory lock). A view is computed beside its readers, who see the old rows until then; the first time,
+-- when there are no rows, they wait. A view that fails is noted, and does not keep the others waiting.
 
 create or replace function app.refresh_analytics(at_least interval default '1 minute', share double precision default 0.02) returns text
 language plpgsql security definer set search_path = pg_catalog as $$

@@ -1,10 +1,9 @@
--- What follows when an outgoing payment (app.outgoing_payment) is final: the ledger, what was reserved, and the payout.
--- app.finish_outgoing_payments calls these, once for each payment, with chain.cursor, the payout and the treasury
--- locked. On chains with outputs, outputs/finish.sql replaces app.finish_sweep.
+-- What follows when an outgoing payment (app.outgoing_payment) is final: the ledger, what was reserved, and the payout. app.finish_outgoing_payments
+-- calls these, once for each payment, with chain.cursor, the payout and the treasury locked. On chains with outputs, outputs/finish.sql replaces
+-- app.finish_sweep.
 --
--- Invariants: only a final transaction completes a payout, and a payout fails here only if its payment can provably
--- never pay any more. Whatever the outcome, what was reserved is given back, except what is held for a return. Each
--- posting adds up to zero.
+-- Invariants: only a final transaction completes a payout, and a payout fails here only if its payment can provably never pay any more. Whatever the
+-- outcome, what was reserved is given back, except what is held for a return. Each posting adds up to zero.
 
 -- A payout that failed before its payment was broadcast has given its reservation back already.
 create or replace function app.finish_payment(s app.outgoing_payment, outcome text, txid text, code text default null, message text default null)
@@ -96,9 +95,9 @@ end $$;
 comment on function app.finish_withdrawal is 'Posts a final withdrawal; if its outcome was not done, gives back what was reserved for it.';
 
 
--- The operator bears the fee either way: the fee that a swept address paid is added to its merchant's share of the
--- treasury. The fee of a return's sweep is different: it is taken out of what is returned. (The operator bears what
--- exceeds that amount, which only a cancel spends while fees rise.)
+-- The operator bears the fee either way: the fee that a swept address paid is added to its merchant's share of the treasury. The fee of a return's
+-- sweep is different: it is taken out of what is returned. (The operator bears what exceeds that amount, which only a cancel spends while fees
+-- rise.)
 create or replace function app.post_network_fee(s app.outgoing_payment, fee numeric) returns void
 language plpgsql set search_path = pg_catalog as $$
 declare

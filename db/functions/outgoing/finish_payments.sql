@@ -1,17 +1,15 @@
--- Ends outgoing payments (app.outgoing_payment) of which an attempt is final, or whose conflict key a final transaction
--- used up. chain.finalise_deposits calls it at COMMIT of every transaction that touches a chain, before deposits become
--- final.
+-- Ends outgoing payments (app.outgoing_payment) of which an attempt is final, or whose conflict key a final transaction used up. chain.finalise_deposits calls it
+-- at COMMIT of every transaction that touches a chain, before deposits become final.
 --
--- Promises: only a block at or below the final height ends an outgoing payment, and each ends once. The transaction
--- decides the outcome: done (an attempt that had its effect), reverted (an attempt that had none), cancelled (the
--- cancel), conflicted (no attempt of it). A transaction that is neither stored here nor in custody's journal conflicts
--- with nothing until an operator has kept its incident, or it is booked as a second payment: an older copy of the
--- database may just not remember it. What follows from the outcome is in outgoing/finish.sql and outputs/finish.sql;
--- what pays although its payment ended before, in outgoing/second_payments.sql. Payouts that waited for a sweep are
--- woken. The open payments are looked up one by one (lateral, offset 0): else the view is computed over all payments
--- that ever were, at each COMMIT. Locks: chain.cursor (held by the caller), payouts in the order of their ids,
--- treasury, outgoing payment; then its outputs and holdings, and, if its payout fails or was paid after all, the pair,
--- adjustments and deposits.
+-- Promises: only a block at or below the final height ends an outgoing payment, and each ends once. The transaction decides the outcome: done (an
+-- attempt that had its effect), reverted (an attempt that had none), cancelled (the cancel), conflicted (no attempt of it). A transaction that is
+-- neither stored here nor in custody's journal conflicts with nothing until an operator has kept its incident, or it is booked as a second payment: an
+-- older copy of the database may just not remember it.
+-- What follows from the outcome is in outgoing/finish.sql and outputs/finish.sql; what pays although its payment ended before, in
+-- outgoing/second_payments.sql. Payouts that waited for a sweep are woken. The open payments are looked up one by one (lateral, offset 0): else the
+-- view is computed over all payments that ever were, at each COMMIT.
+-- Locks: chain.cursor (held by the caller), payouts in the order of their ids, treasury, outgoing payment; then its outputs and holdings, and, if
+-- its payout fails or was paid after all, the pair, adjustments and deposits.
 
 create or replace function app.may_be_paid_otherwise(s app.outgoing_payment, than_by text) returns boolean
 language sql stable set search_path = pg_catalog as $$
@@ -20,8 +18,8 @@ language sql stable set search_path = pg_catalog as $$
 $$;
 comment on function app.may_be_paid_otherwise is 'Where attempts expire: whether another attempt of an outgoing payment than this transaction may still pay, or has.';
 
--- What custody signed may be in a final block although the worker never stored it: the answer was lost, or a thief had
--- it. It is stored then, so that it ends its payment, also one that is being cancelled.
+-- What custody signed may be in a final block although the worker never stored it: the answer was lost, or a thief had it. It is stored then, so that it
+-- ends its payment, also one that is being cancelled.
 create or replace function app.store_what_is_final(of_chain text, final_height int) returns void
 language plpgsql set search_path = pg_catalog set plan_cache_mode = force_custom_plan as $$
 declare found_final record;

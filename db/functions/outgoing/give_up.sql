@@ -1,10 +1,9 @@
--- Gives up an outgoing payment (app.outgoing_payment) that nothing signed for it can pay, so that neither money nor a
--- nonce waits for a refusal that may last: nothing was signed, or all of it has expired.
+-- Gives up an outgoing payment (app.outgoing_payment) that nothing signed for it can pay, so that neither money nor a nonce waits for a refusal that may
+-- last: nothing was signed, or all of it has expired.
 --
--- Promises: nothing that can still be mined is given up: its row stays locked from the check of custody's journal until
--- COMMIT, and custody signs only with that lock. On a halted chain nothing is given up: an older copy of the database
--- may not know what was signed. All are safe to run again. Locks: chain.cursor, payout, treasury, outgoing payment;
--- then what follows for outputs (outputs/finish.sql) and for the payout.
+-- Promises: nothing that can still be mined is given up: its row stays locked from the check of custody's journal until COMMIT, and custody signs only
+-- with that lock. On a halted chain nothing is given up: an older copy of the database may not know what was signed. All are safe to run again.
+-- Locks: chain.cursor, payout, treasury, outgoing payment; then what follows for outputs (outputs/finish.sql) and for the payout.
 
 -- No transaction has to use anything up where attempts do not exclude each other by nonces: nothing waits behind it.
 create or replace function app.end_unsigned(of_outgoing_payment uuid) returns boolean
@@ -18,9 +17,8 @@ end $$;
 comment on function app.end_unsigned is 'Ends an outgoing payment that is being cancelled, without a transaction. False where something signed may still pay it, it has a nonce, or its chain is halted.';
 grant execute on function app.end_unsigned to sluice_jobs;
 
--- Where attempts expire: what cannot be signed again does not wait for ever. All that was signed for it can never be
--- mined, so its payout fails. The step of a return begins anew, with another outgoing payment: what is to be returned
--- is where it was.
+-- Where attempts expire: what cannot be signed again does not wait for ever. All that was signed for it can never be mined, so its payout fails. The
+-- step of a return begins anew, with another outgoing payment: what is to be returned is where it was.
 create or replace function app.expire_payment(of_outgoing_payment uuid, code text, message text, after_ms int default 0) returns boolean
 language plpgsql security definer set search_path = pg_catalog as $$
 declare s app.outgoing_payment := app.lock_unsigned(of_outgoing_payment);
@@ -56,9 +54,8 @@ begin
 end $$;
 comment on function app.end_without_transaction is 'Ends an outgoing payment that nothing signed can pay any more; code and message are those of its payout, if the outcome is expired.';
 
--- A nonce without a transaction holds up every later one of its address. So a payment that custody refuses does not
--- keep its nonce while its payout waits: a cancel uses the nonce up, and the payout begins another payment when custody
--- would sign it.
+-- A nonce without a transaction holds up every later one of its address. So a payment that custody refuses does not keep its nonce while its payout
+-- waits: a cancel uses the nonce up, and the payout begins another payment when custody would sign it.
 create or replace function app.give_nonce_back(of_payout uuid, after_ms int) returns boolean
 language plpgsql security definer set search_path = pg_catalog as $$
 declare

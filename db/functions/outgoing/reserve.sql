@@ -1,16 +1,13 @@
--- What an outgoing payment (app.outgoing_payment: the payment of a payout, a sweep or a withdrawal) takes before
--- anything is signed: the treasury's locks, a part of its money, and a nonce. The functions that begin an outgoing
--- payment, raise its fee or end it call these in their transaction.
+-- What an outgoing payment (app.outgoing_payment: the payment of a payout, a sweep or a withdrawal) takes before anything is signed: the treasury's
+-- locks, a part of its money, and a nonce. The functions that begin an outgoing payment, raise its fee or end it call these in their transaction.
 --
--- Its statuses: allocated (money and nonce are taken, in a committed row; nothing is signed), live (an attempt is
--- signed and stored; only now may its bytes be broadcast, again and again), final (a transaction with its nonce is
--- final, whichever it was). Its attempts share the nonce, so at most one of them can ever be mined. A process that dies
--- between two steps leaves a row that says what to do next.
+-- Its statuses: allocated (money and nonce are taken, in a committed row; nothing is signed), live (an attempt is signed and stored; only now may
+-- its bytes be broadcast, again and again), final (a transaction with its nonce is final, whichever it was). Its attempts share the nonce, so at
+-- most one of them can ever be mined. A process that dies between two steps leaves a row that says what to do next.
 --
--- Invariants: the nonces of an address are handed out in order and without a gap, because its row in app.sender stays
--- locked until COMMIT, and a rollback gives the nonce back. What is reserved is not the operator's to use
--- (app.operator_funds). Locks, always in this order: chain.cursor, payout, treasury, sender, outgoing payment, pair
--- (advisory), deposits.
+-- Invariants: the nonces of an address are handed out in order and without a gap, because its row in app.sender stays locked until COMMIT, and a
+-- rollback gives the nonce back. What is reserved is not the operator's to use (app.operator_funds).
+-- Locks, always in this order: chain.cursor, payout, treasury, sender, outgoing payment, pair (advisory), deposits.
 
 create or replace function app.lock_treasury(of_chain text) returns void
 language plpgsql set search_path = pg_catalog as $$

@@ -1,19 +1,15 @@
--- A payment that leaves twice. An outgoing payment (app.outgoing_payment) ends once. A successful transaction of
--- another attempt of it, or of a payment whose payout had failed or that was cancelled, is money that left although
--- nobody was to get it. The ledger has to say so, and an operator has to know at once: somebody may have the keys, or a
--- final block was replaced.
+-- A payment that leaves twice. An outgoing payment (app.outgoing_payment) ends once. A successful transaction of another attempt of it, or of a payment
+-- whose payout had failed or that was cancelled, is money that left although nobody was to get it. The ledger has to say so, and an operator has to
+-- know at once: somebody may have the keys, or a final block was replaced.
 --
--- Promises: each such transaction is booked once, when it is final, as the operator's loss; an incident
--- (second_payment) is open from then on, and the chain is halted. It counts whether the worker had stored it or only
--- custody's journal has it. The same transaction again, after a rewind or a reindex, is nothing. A transaction that was
--- proven to have expired and pays its payment all the same opens the incident, too, with amount 0: the proof was wrong,
--- so that another transaction of the payment may be on its way. A transaction that failed, and a cancel, cost a fee and
--- are no payment. A second sweep lost nothing but its fee: what it moved is in the treasury. What is booked stays
--- booked: if its block leaves the chain after that, the incident final_payment_vanished is open. Locks: chain.cursor
--- and treasury (as app.finish_outgoing_payments, which calls app.book_second_payments).
+-- Promises: each such transaction is booked once, when it is final, as the operator's loss; an incident (second_payment) is open from then on, and the
+-- chain is halted. It counts whether the worker had stored it or only custody's journal has it. The same transaction again, after a rewind or a
+-- reindex, is nothing. A transaction that was proven to have expired and pays its payment all the same opens the incident, too, with amount 0: the proof
+-- was wrong, so that another transaction of the payment may be on its way. A transaction that failed, and a cancel, cost a fee and are no payment. A second sweep lost nothing but its fee: what it moved
+-- is in the treasury. What is booked stays booked: if its block leaves the chain after that, the incident final_payment_vanished is open.
+-- Locks: chain.cursor and treasury (as app.finish_outgoing_payments, which calls app.book_second_payments).
 
--- Called when transactions of ours arrive in a block, when an outgoing payment ends, and when a journal is imported;
--- whichever comes last notes it.
+-- Called when transactions of ours arrive in a block, when an outgoing payment ends, and when a journal is imported; whichever comes last notes it.
 create or replace function app.suspect_second_payments(txids text[]) returns void
 language sql set search_path = pg_catalog set plan_cache_mode = force_custom_plan as $$
   insert into app.second_payment (chain, txid, outgoing_payment_id)
@@ -132,8 +128,7 @@ end $$;
 comment on function app.book_payment_of_failed_payout is 'Books the final payment of a payout that had failed before: the merchant has the money and, since the release, the balance, too.';
 
 
--- A return's sweep takes what is unattributed, if the address still has that much of it; all others take the money of
--- the address's merchant.
+-- A return's sweep takes what is unattributed, if the address still has that much of it; all others take the money of the address's merchant.
 create or replace function app.post_second_sweep(s app.outgoing_payment, moved numeric, fee numeric) returns void
 language plpgsql set search_path = pg_catalog as $$
 declare

@@ -1,9 +1,9 @@
--- What the worker notes while it sends an outgoing payment (app.outgoing_payment): that a node got the bytes, what the
--- payment waits for, that it is given up. Also the job that sends what is due on a chain (task send_transactions).
+-- What the worker notes while it sends an outgoing payment (app.outgoing_payment): that a node got the bytes, what the payment waits for, that it is
+-- given up. Also the job that sends what is due on a chain (task send_transactions).
 --
--- Promises: each function is one statement, so two workers at once do no harm. A final payment is left alone, unless a
--- rewind has it sent again. A node's response proves nothing: only a final block ends an outgoing payment
--- (outgoing/finish_payments.sql). The job is a wake-up call: if it is lost, the row is due all the same (app.due_job).
+-- Promises: each function is one statement, so two workers at once do no harm. A final payment is left alone, unless a rewind has it sent again. A
+-- node's response proves nothing: only a final block ends an outgoing payment (outgoing/finish_payments.sql). The job is a wake-up call: if it is
+-- lost, the row is due all the same (app.due_job).
 
 create or replace function app.record_broadcast(of_chain text, of_txid text, error text, retry_ms int) returns void
 language sql security definer set search_path = pg_catalog as $$
@@ -30,9 +30,8 @@ $$;
 comment on function app.wait_outgoing_payment is 'Notes what an outgoing payment waits for (null: nothing), and when it is checked again.';
 grant execute on function app.wait_outgoing_payment to sluice_jobs;
 
--- A nonce that no transaction uses holds up every later one of its address, so it cannot just be dropped. The worker
--- calls this for a sweep that is no longer worth its fee, or that custody refuses; `sluice treasury cancel` calls it
--- for a withdrawal. Whichever attempt is mined counts.
+-- A nonce that no transaction uses holds up every later one of its address, so it cannot just be dropped. The worker calls this for a sweep that is
+-- no longer worth its fee, or that custody refuses; `sluice treasury cancel` calls it for a withdrawal. Whichever attempt is mined counts.
 create or replace function app.cancel_outgoing_payment(of_outgoing_payment uuid) returns void
 language sql security definer set search_path = pg_catalog as $$
   update app.outgoing_payment s set cancelling = true, next_step_at = clock_timestamp()

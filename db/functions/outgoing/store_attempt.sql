@@ -1,14 +1,14 @@
--- Stores what custody signed for an outgoing payment (app.outgoing_payment) as its next attempt. The worker calls this
--- between custody's response and the first broadcast. After its COMMIT the bytes may be given to a node, and the payout
--- of this payment is paying.
+-- Stores what custody signed for an outgoing payment (app.outgoing_payment) as its next attempt. The worker calls this between custody's response
+-- and the first broadcast. After its COMMIT the bytes may be given to a node, and the payout of this payment is paying.
 --
--- Promises: attempts are numbered 1, 2, 3 ..., each is stored once, and a higher fee is reserved in the same
--- transaction. So it may run twice, and in two workers at once. It returns false, and changes nothing, in these cases:
--- the outgoing payment is final; it is being cancelled, and this attempt is no cancel; the next attempt has another
--- number; the transaction is stored for it already; the operator's own money in the treasury, which bears the fee,
--- cannot pay a higher one now. A cancel moves nothing: an account pays itself, and outputs go to the treasury. Locks:
--- payout, treasury, outgoing payment. Error: P0003 custody signed this transaction with another conflict key than that
--- of the outgoing payment; or, where attempts expire and have no conflict key, for another one.
+-- Promises: attempts are numbered 1, 2, 3 ..., each is stored once, and a higher fee is reserved in the same transaction. So it may run twice, and
+-- in two workers at once. It returns false, and changes nothing, in these cases: the outgoing payment is final; it is being cancelled, and this
+-- attempt is no cancel; the next attempt has another number; the transaction is stored for it already; the operator's own money in the treasury, which
+-- bears the fee, cannot pay a higher one now.
+-- A cancel moves nothing: an account pays itself, and outputs go to the treasury.
+-- Locks: payout, treasury, outgoing payment.
+-- Error: P0003 custody signed this transaction with another conflict key than that of the outgoing payment; or, where attempts expire and have no
+-- conflict key, for another one.
 
 create or replace function app.store_signed(of_outgoing_payment uuid, number int, of_kind text, of_txid text, of_raw text, of_amount numeric,
   of_max_fee numeric, of_fee_details jsonb) returns boolean

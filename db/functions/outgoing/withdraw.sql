@@ -1,10 +1,8 @@
--- Begins a withdrawal of the operator's own money from the treasury, on a chain with accounts (outputs/withdraw.sql:
--- with outputs). Only `sluice treasury withdraw` calls it, as the owner of the database. The worker sends it; custody
--- signs it if the recipient is on the operator's whitelist.
+-- Begins a withdrawal of the operator's own money from the treasury, on a chain with accounts (outputs/withdraw.sql: with outputs). Only `sluice
+-- treasury withdraw` calls it, as the owner of the database. The worker sends it; custody signs it if the recipient is on the operator's whitelist.
 --
--- Promise: it never takes a merchant's money. Amount and fee fit into the operator's own, and are reserved in the
--- transaction that takes the nonce. Locks: treasury, sender. Error: SL422 the operator's own money is not enough; the
--- message says what is short.
+-- Promise: it never takes a merchant's money. Amount and fee fit into the operator's own, and are reserved in the transaction that takes the nonce.
+-- Locks: treasury, sender. Error: SL422 the operator's own money is not enough; the message says what is short.
 
 create or replace function app.begin_withdrawal(of_chain text, of_token text, amount numeric, recipient text, network_fee numeric) returns uuid
 language plpgsql security definer set search_path = pg_catalog as $$

@@ -1,11 +1,9 @@
--- Adds inputs to the next attempt of an outgoing payment (app.outgoing_payment) on a chain with outputs, when its
--- change cannot pay the higher fee that a replacement (RBF) needs. The worker calls this before it asks custody for
--- that attempt.
+-- Adds inputs to the next attempt of an outgoing payment (app.outgoing_payment) on a chain with outputs, when its change cannot pay the higher fee
+-- that a replacement (RBF) needs. The worker calls this before it asks custody for that attempt.
 --
--- Promises: inputs are only ever added, so at most one attempt can be mined. It returns false, and changes nothing, if
--- it is too late (the outgoing payment is final, or its next attempt has another number) or one of the outputs is not
--- free. A sweep takes no output of the treasury, unless it is being cancelled. Locks: payout, treasury, outgoing
--- payment.
+-- Promises: inputs are only ever added, so at most one attempt can be mined. It returns false, and changes nothing, if it is too late (the outgoing
+-- payment is final, or its next attempt has another number) or one of the outputs is not free. A sweep takes no output of the treasury, unless it is being cancelled.
+-- Locks: payout, treasury, outgoing payment.
 
 create or replace function app.add_inputs(of_outgoing_payment uuid, number int, inputs text[]) returns boolean
 language plpgsql security definer set search_path = pg_catalog as $$

@@ -1,22 +1,19 @@
--- Outputs: the money that can be spent on a chain that has outputs instead of accounts (Bitcoin), in app.output. This
--- file: which chains have outputs, and when an output becomes spendable for us. chain.finalise_deposits calls it at
--- COMMIT, for the deposits that are about to be final. The output of an unattributed deposit is added only when an
--- operator credits it.
+-- Outputs: the money that can be spent on a chain that has outputs instead of accounts (Bitcoin), in app.output. This file: which chains have
+-- outputs, and when an output becomes spendable for us. chain.finalise_deposits calls it at COMMIT, for the deposits that are about to be final. The
+-- output of an unattributed deposit is added only when an operator credits it.
 --
 -- An outgoing payment (app.outgoing_payment) uses outputs there, not a nonce: its first input, which every attempt has
--- (app.outgoing_payment.first_input), and others. Attempts only ever add inputs. So at most one of them can be mined,
--- as with a nonce. One transaction sweeps and pays: it takes in what deposit addresses hold, pays the net to the
--- merchant and sends the rest to the treasury.
+-- (app.outgoing_payment.first_input), and others. Attempts only ever add inputs. So at most one of them can be mined, as with a nonce. One transaction sweeps and pays:
+-- it takes in what deposit addresses hold, pays the net to the merchant and sends the rest to the treasury.
 --
--- Writers: this file and app.credit_unattributed (final outputs), the functions that begin outgoing payments (reserve
--- them), outputs/finish.sql (spent, and the change), app.take_back (gone), `sluice custody reconcile`. Readers: the
--- worker, which chooses among free outputs (app.free_output). Invariants: an output is here once, from the moment that
--- it is final and in the ledger. One outgoing payment at a time has it reserved, and keeps it if it spends it. The
--- unspent outputs of an address add up to its app.holding, those of the treasury to its balance. Locks: chain.cursor,
--- which the caller holds.
+-- Writers: this file and app.credit_unattributed (final outputs), the functions that begin outgoing payments (reserve them), outputs/finish.sql
+-- (spent, and the change), app.take_back (gone), `sluice custody reconcile`. Readers: the worker, which chooses among free outputs
+-- (app.free_output).
+-- Invariants: an output is here once, from the moment that it is final and in the ledger. One outgoing payment at a time has it reserved, and keeps
+-- it if it spends it. The unspent outputs of an address add up to its app.holding, those of the treasury to its balance.
+-- Locks: chain.cursor, which the caller holds.
 
--- Runs before outgoing payments are finished: an older copy of the database may read an output and the transaction that
--- spent it at once.
+-- Runs before outgoing payments are finished: an older copy of the database may read an output and the transaction that spent it at once.
 create or replace function app.add_outputs(of_chain text, final_height int) returns void
 language plpgsql set search_path = pg_catalog set plan_cache_mode = force_custom_plan as $$
 begin

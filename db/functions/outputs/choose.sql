@@ -1,9 +1,8 @@
--- Choosing and reserving outputs. The worker chooses without a lock, among app.free_output and app.claimed_outputs. The
--- functions that begin an outgoing payment (app.outgoing_payment) or add inputs to one check again under the treasury's
--- lock, and reserve the chosen outputs.
+-- Choosing and reserving outputs. The worker chooses without a lock, among app.free_output and app.claimed_outputs. The functions that begin an
+-- outgoing payment (app.outgoing_payment) or add inputs to one check again under the treasury's lock, and reserve the chosen outputs.
 --
--- Promises: an output is reserved for one outgoing payment at a time; a caller that chose one that is no longer free is
--- refused. Outputs are named as <txid>:<vout>.
+-- Promises: an output is reserved for one outgoing payment at a time; a caller that chose one that is no longer free is refused.
+-- Outputs are named as <txid>:<vout>.
 
 create or replace function app.weigh_outputs(of_chain text, inputs text[], of_merchant uuid, with_treasury boolean,
   out count bigint, out total numeric, out of_addresses numeric)

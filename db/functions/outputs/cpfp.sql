@@ -1,14 +1,12 @@
--- CPFP children: a sweep of ours speeds up an unconfirmed incoming payment. The child pays the fee of both, so a block
--- takes the parent. Only `sluice treasury cpfp` calls app.begin_cpfp, as the owner of the database. At COMMIT
--- app.add_outputs calls app.reserve_cpfp_outputs, and chain.finalise_deposits calls app.end_conflicted_cpfp. The latter
--- runs after outgoing payments were finished, which lock payouts before the treasury, and before chain.unconfirmed
--- forgets what is final.
+-- CPFP children: a sweep of ours speeds up an unconfirmed incoming payment. The child pays the fee of both, so a block takes the parent. Only
+-- `sluice treasury cpfp` calls app.begin_cpfp, as the owner of the database. At COMMIT app.add_outputs calls app.reserve_cpfp_outputs, and
+-- chain.finalise_deposits calls app.end_conflicted_cpfp. The latter runs after outgoing payments were finished, which lock payouts before the
+-- treasury, and before chain.unconfirmed forgets what is final.
 --
--- Promises: the outputs of a CPFP child belong to one unconfirmed parent, and to one merchant or the treasury. Outputs
--- of a deposit that is not credited are never inputs. At most one open CPFP child has an output. As soon as the parent
--- is final, its outputs are reserved for the CPFP child, so nothing else ever gets them. If a final transaction that
--- pays us replaced the parent, the CPFP child ends as conflicted. Locks: chain.cursor first, so that unconfirmed
--- payments do not change; then the treasury. Error: SL422 it cannot be begun; the message says why.
+-- Promises: the outputs of a CPFP child belong to one unconfirmed parent, and to one merchant or the treasury. Outputs of a deposit that is not
+-- credited are never inputs. At most one open CPFP child has an output. As soon as the parent is final, its outputs are reserved for the CPFP
+-- child, so nothing else ever gets them. If a final transaction that pays us replaced the parent, the CPFP child ends as conflicted.
+-- Locks: chain.cursor first, so that unconfirmed payments do not change; then the treasury. Error: SL422 it cannot be begun; the message says why.
 
 create or replace function app.begin_cpfp(of_chain text, inputs text[], network_fee numeric, parent_vsize int) returns uuid
 language plpgsql security definer set search_path = pg_catalog as $$

@@ -1,11 +1,9 @@
--- What follows for outputs when an outgoing payment (app.outgoing_payment) is final. app.finish_outgoing_payments calls
--- it, once for each payment, before the network fee is posted. It replaces app.finish_sweep, because every transaction
--- with inputs from deposit addresses is a sweep, too.
+-- What follows for outputs when an outgoing payment (app.outgoing_payment) is final. app.finish_outgoing_payments calls it, once for each payment,
+-- before the network fee is posted. It replaces app.finish_sweep, because every transaction with inputs from deposit addresses is a sweep, too.
 --
--- Promises: inputs from deposit addresses are posted as swept, the change is the treasury's, and inputs that only
--- another attempt had are free again. Of a transaction that is no attempt of ours only the spent outputs are known, so
--- nothing is posted for it. Locks: chain.cursor, payout and treasury, which the caller holds; holdings in the order of
--- their addresses.
+-- Promises: inputs from deposit addresses are posted as swept, the change is the treasury's, and inputs that only another attempt had are free
+-- again. Of a transaction that is no attempt of ours only the spent outputs are known, so nothing is posted for it.
+-- Locks: chain.cursor, payout and treasury, which the caller holds; holdings in the order of their addresses.
 
 create or replace function app.finish_outputs(s app.outgoing_payment) returns void
 language plpgsql set search_path = pg_catalog set plan_cache_mode = force_custom_plan as $$

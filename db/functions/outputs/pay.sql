@@ -1,11 +1,11 @@
--- Begins the payment of a payout on a chain with outputs, in one transaction with its sweep: the inputs bring what the
--- merchant's addresses hold, the treasury's outputs bring what is missing, the net goes to the merchant and the rest to
--- the treasury. The worker calls this with the inputs that it chose.
+-- Begins the payment of a payout on a chain with outputs, in one transaction with its sweep: the inputs bring what the merchant's addresses hold,
+-- the treasury's outputs bring what is missing, the net goes to the merchant and the rest to the treasury. The worker calls this with the inputs
+-- that it chose.
 --
--- Promises: of two calls one begins it. With sweep_first, nothing is begun while a sweep of it is not final, nor before
--- all its deposits are known. What the merchant's outputs do not bring is the operator's own money, or that merchant's
--- in the treasury, never another's; it is reserved in the same transaction. While the payment is under way, what it
--- brings itself (app.outgoing_payment.swept_in) is not reserved in the treasury. Locks: payout, treasury.
+-- Promises: of two calls one begins it. With sweep_first, nothing is begun while a sweep of it is not final, nor before all its deposits are known.
+-- What the merchant's outputs do not bring is the operator's own money, or that merchant's in the treasury, never another's; it is reserved in the
+-- same transaction. While the payment is under way, what it brings itself (app.outgoing_payment.swept_in) is not reserved in the treasury.
+-- Locks: payout, treasury.
 
 create or replace function app.begin_output_payment(of_payout uuid, inputs text[], network_fee numeric) returns text
 language plpgsql security definer set search_path = pg_catalog as $$

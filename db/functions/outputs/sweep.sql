@@ -1,6 +1,5 @@
--- Begins a sweep on a chain with outputs: one transaction that moves outputs of one merchant's addresses to the
--- treasury. The worker calls this for a payout that needs more inputs than a transaction may have, which then waits for
--- the sweep; or for no payout, to collect what lies on addresses.
+-- Begins a sweep on a chain with outputs: one transaction that moves outputs of one merchant's addresses to the treasury. The worker calls this for
+-- a payout that needs more inputs than a transaction may have, which then waits for the sweep; or for no payout, to collect what lies on addresses.
 --
 -- Promises: of two calls with the same outputs one begins. Nothing is begun for a payout that is not sweeping.
 -- Locks: payout, treasury.

@@ -1,9 +1,8 @@
--- Begins a withdrawal of the operator's own money from the treasury, on a chain with outputs (outgoing/withdraw.sql:
--- with accounts). Only `sluice treasury withdraw` calls it, as the owner of the database. The worker sends it; custody
--- signs it if the recipient is on the operator's whitelist.
+-- Begins a withdrawal of the operator's own money from the treasury, on a chain with outputs (outgoing/withdraw.sql: with accounts). Only `sluice
+-- treasury withdraw` calls it, as the owner of the database. The worker sends it; custody signs it if the recipient is on the operator's whitelist.
 --
--- Promise: it never takes a merchant's money. Amount and fee fit into the operator's own, and are reserved in the same
--- transaction. Locks: treasury. Error: SL422 the operator's own money, or the treasury's free outputs, are not enough.
+-- Promise: it never takes a merchant's money. Amount and fee fit into the operator's own, and are reserved in the same transaction.
+-- Locks: treasury. Error: SL422 the operator's own money, or the treasury's free outputs, are not enough.
 
 create or replace function app.begin_output_withdrawal(of_chain text, amount numeric, recipient text, inputs text[], network_fee numeric) returns uuid
 language plpgsql security definer set search_path = pg_catalog as $$

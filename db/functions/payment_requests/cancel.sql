@@ -1,8 +1,8 @@
 -- Cancels a payment request. POST /v1/payment-requests/:external_id/cancel calls this.
 --
--- From then on it is as if it had expired: nobody is asked to pay, and what comes all the same counts, as late.
--- Cancelling it again changes nothing, unless money came meanwhile: then it is refused. Locks: payment request. Errors:
--- SL404 there is no such request; SL422 it is not awaiting any more.
+-- From then on it is as if it had expired: nobody is asked to pay, and what comes all the same counts, as late. Cancelling it again changes
+-- nothing, unless money came meanwhile: then it is refused.
+-- Locks: payment request. Errors: SL404 there is no such request; SL422 it is not awaiting any more.
 
 create or replace function app.cancel_payment_request(of_merchant uuid, of_external_id text) returns void
 language plpgsql security definer set search_path = pg_catalog as $$

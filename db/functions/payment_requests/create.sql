@@ -1,13 +1,11 @@
--- Makes a payment request: a requested amount, and an address from the pool that is used for nothing else. POST
--- /v1/payment-requests calls this.
+-- Makes a payment request: a requested amount, and an address from the pool that is used for nothing else. POST /v1/payment-requests calls this.
 --
--- Promises: one request per (merchant, external_id in any Unicode form), with one address, for ever, in one
--- transaction. The same Idempotency-Key with the same request gets the same response, also while a duplicate is being
--- made at the same time. of_amount is a plain decimal, in coins; of_tolerance is one, too, or a percentage such as
--- 0.5%, or null: the merchant's own; of_request is the hash of the request, if there is a key. Errors: SL404 there is
--- no such currency; SLCHN its chain is not enabled for the merchant; SLPFX the reference lacks the merchant's prefix;
--- SL409 there is a request with this reference; SLINV a value is invalid (DETAIL names it); SL422 the chain cannot
--- carry the amount; SLIDK the key was used with another request; SL503 no address is free.
+-- Promises: one request per (merchant, external_id in any Unicode form), with one address, for ever, in one transaction. The same Idempotency-Key with the same request
+-- gets the same response, also while a duplicate is being made at the same time. of_amount is a plain decimal, in coins; of_tolerance is one, too, or a
+-- percentage such as 0.5%, or null: the merchant's own; of_request is the hash of the request, if there is a key.
+-- Errors: SL404 there is no such currency; SLCHN its chain is not enabled for the merchant; SLPFX the reference lacks the merchant's prefix; SL409
+-- there is a request with this reference; SLINV a value is invalid (DETAIL names it); SL422 the chain cannot carry the amount; SLIDK the key was used
+-- with another request; SL503 no address is free.
 
 create or replace function app.request_ref(of_merchant uuid, given text) returns text
 language sql stable set search_path = pg_catalog as $$

@@ -1,9 +1,9 @@
--- The events of payment requests, in the transaction that changes the request. Only an endpoint that names their types
--- gets them, and only a list that asks for one of them shows them.
+-- The events of payment requests, in the transaction that changes the request. Only an endpoint that names their types gets them, and only a list that
+-- asks for one of them shows them.
 --
--- Each change of the status is one: detected, paid, underpaid, expired, cancelled; or reopened, where a reorganisation
--- (or an operator, after one) took back that it was paid, or all that was seen. So is each time that more is final,
--- without being enough: partially_paid. (Dust on top is none: anybody could send it, for ever.)
+-- Each change of the status is one: detected, paid, underpaid, expired, cancelled; or reopened, where a reorganisation (or an operator, after one) took
+-- back that it was paid, or all that was seen. So is each time that more is final, without being enough: partially_paid. (Dust on top is none: anybody could
+-- send it, for ever.)
 
 create or replace function app.emit_payment_event(was app.payment_request, now_status text, now_received numeric) returns void
 language plpgsql set search_path = pg_catalog as $$

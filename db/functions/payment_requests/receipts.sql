@@ -1,14 +1,11 @@
--- Receipts: what arrives at the address of a payment request is a row of app.deposit. It is derived, becomes final, is
--- taken back, counts in the balance, is claimed and swept like every deposit, by the same code. It has no event
--- (app.emit_deposit_events handles users' deposits), and no list of deposits shows it. A receipt has the requested
--- chain and token; anything else at the address is unattributed.
+-- Receipts: what arrives at the address of a payment request is a row of app.deposit. It is derived, becomes final, is taken back, counts in the
+-- balance, is claimed and swept like every deposit, by the same code. It has no event (app.emit_deposit_events handles users' deposits), and no list
+-- of deposits shows it. A receipt has the requested chain and token; anything else at the address is unattributed.
 --
--- These triggers on app.deposit note when it came, and which requests to update at COMMIT
--- (payment_requests/status.sql).
+-- These triggers on app.deposit note when it came, and which requests to update at COMMIT (payment_requests/status.sql).
 
--- When a receipt came is what makes it late (app.receipt). Seen counts because a transaction may wait for its block;
--- mined counts because we may have been behind. The first block that held it is remembered: a receipt in time stays in
--- time, even if the chain moves it into a later block.
+-- When a receipt came is what makes it late (app.receipt). Seen counts because a transaction may wait for its block; mined counts because we may have
+-- been behind. The first block that held it is remembered: a receipt in time stays in time, even if the chain moves it into a later block.
 create or replace function app.note_arrival() returns trigger
 language plpgsql security definer set search_path = pg_catalog as $$
 declare
@@ -23,8 +20,7 @@ comment on function app.note_arrival is 'Records when a receipt came: when it wa
 create or replace trigger note_arrival before insert or update of block_hash on app.deposit for each row
   when (new.payment_request_id is not null) execute function app.note_arrival();
 
--- Only receipts count. A deposit that an operator credited on another chain would let that chain lock requests, in an
--- order of its own.
+-- Only receipts count. A deposit that an operator credited on another chain would let that chain lock requests, in an order of its own.
 create or replace function app.note_receipt() returns trigger
 language plpgsql security definer set search_path = pg_catalog as $$
 begin

@@ -1,6 +1,5 @@
--- The current state of a payment request, as finished JSON: for its merchant (GET /v1/payment-requests/<external_id>),
--- and for a visitor who has the token of its page. The API adds the payment URI, and gets its parts from here. Reads
--- only; no row if there is no such request.
+-- The current state of a payment request, as finished JSON: for its merchant (GET /v1/payment-requests/<external_id>), and for a visitor who has the
+-- token of its page. The API adds the payment URI, and gets its parts from here. Reads only; no row if there is no such request.
 
 create or replace function app.read_payment_request(of_merchant uuid, of_external_id text) returns setof app.payment_response
 language sql stable security definer set search_path = pg_catalog as $$

@@ -1,14 +1,13 @@
--- The status of a payment request follows from its receipts and the time, and from nothing else: status, received,
--- pending, late, txid and paid_at are what app.payment_state returns, at every commit. It is computed anew at COMMIT of
--- a transaction that changes receipts, once for each request. The worker computes it when time alone may change it
--- (decide_at), because time changes no row.
+-- The status of a payment request follows from its receipts and the time, and from nothing else: status, received, pending, late, txid and paid_at
+-- are what app.payment_state returns, at every commit. It is computed anew at COMMIT of a transaction that changes receipts, once for each request. The
+-- worker computes it when time alone may change it (decide_at), because time changes no row.
 --
--- Invariant: position is set while status is paid or underpaid, and rises whenever what GET /payments shows of the
--- request changes. Each change that merchants are told of is an event (events.sql). Locks, always in this order:
--- chain.cursor, deposits, payment request. The function that decides by time locks nothing else.
+-- Invariant: position is set while status is paid or underpaid, and rises whenever what GET /payments shows of the request changes. Each change that
+-- merchants are told of is an event (events.sql).
+-- Locks, always in this order: chain.cursor, deposits, payment request. The function that decides by time locks nothing else.
 
--- Plans are cached, because planning took more than half of its time (measured). Sequential scans are off, so that
--- plans from when the tables were small use the indexes, too.
+-- Plans are cached, because planning took more than half of its time (measured). Sequential scans are off, so that plans from when the tables were
+-- small use the indexes, too.
 create or replace function app.refresh_payment(of_request uuid) returns void
 language plpgsql set search_path = pg_catalog set enable_seqscan = off as $$
 declare
@@ -31,10 +30,9 @@ begin
 end $$;
 comment on function app.refresh_payment is 'Updates a payment request from its receipts and the time. Safe to call at any time.';
 
--- What counts as a payment at all is the sum: dust moves no request, and a last cent of it can complete one. Once a
--- request has expired, or was cancelled, and no receipt in time is pending, only final receipts count. A late receipt
--- changes an underpaid request when it is final, not before: a merchant that read "underpaid" next reads the final
--- result.
+-- What counts as a payment at all is the sum: dust moves no request, and a last cent of it can complete one. Once a request has expired, or was cancelled,
+-- and no receipt in time is pending, only final receipts count. A late receipt changes an underpaid request when it is final, not before: a merchant that
+-- read "underpaid" next reads the final result.
 create or replace function app.payment_state(r app.payment_request, expired boolean, out status text, out received numeric, out pending numeric,
   out late boolean, out txid text, out paid_at timestamptz, out decide_at timestamptz)
 language plpgsql stable set search_path = pg_catalog as $$

@@ -1,14 +1,12 @@
--- Finds the deposits of a payout that an older copy of the database has forgotten, and that custody's journal brought
--- back (custody.reconcile). Triggers look for them at COMMIT: when a payout is recovered, when deposits become final,
--- when an allocation ends.
+-- Finds the deposits of a payout that an older copy of the database has forgotten, and that custody's journal brought back (custody.reconcile).
+-- Triggers look for them at COMMIT: when a payout is recovered, when deposits become final, when an allocation ends.
 --
--- A recovered payout exists with a credit of its gross, and its merchant owes as much, because its deposits were
--- recorded nowhere else. But a payout collects everything that is final. So this searches for a point in the order in
--- which the pair's deposits and adjustments became final: those that were collectable and unclaimed up to this point
--- add up to the payout's gross, and are allocated to it. If there is no such point, allocating would be a guess. Then
--- nothing is allocated, and the deposits that the gross covers, the oldest first, are marked (settled_before_restore).
--- Invariants: the deposits and adjustments of a payout that is allocated here add up to its gross (P0003); no balance
--- changes by it. Locks: pair, allocation, deposits.
+-- A recovered payout exists with a credit of its gross, and its merchant owes as much, because its deposits were recorded nowhere else. But a payout
+-- collects everything that is final. So this searches for a point in the order in which the pair's deposits and adjustments became final: those
+-- that were collectable and unclaimed up to this point add up to the payout's gross, and are allocated to it. If there is no such point, allocating would
+-- be a guess. Then nothing is allocated, and the deposits that the gross covers, the oldest first, are marked (settled_before_restore).
+-- Invariants: the deposits and adjustments of a payout that is allocated here add up to its gross (P0003); no balance changes by it.
+-- Locks: pair, allocation, deposits.
 
 -- Safe to run at any time: the result follows only from what is final and unclaimed.
 create or replace function app.find_recovered_deposits(of_merchant uuid, of_chain text, of_token text) returns void
@@ -76,10 +74,9 @@ begin
 end $$;
 comment on function app.give_recovered_deposits is 'Allocates a recovered payout''s deposits, up to a point, and its adjustments, including its debt.';
 
--- Deposits that were too small by themselves became collectable in the block that brought their address to the minimum.
--- An older copy may read many blocks at once, so within a number the place is that block's, as far as the address's
--- deposits in it say. What is held back counts only for the second search: the minimum may have been lower when the
--- payout claimed it.
+-- Deposits that were too small by themselves became collectable in the block that brought their address to the minimum. An older copy may read many
+-- blocks at once, so within a number the place is that block's, as far as the address's deposits in it say. What is held back counts only for the second
+-- search: the minimum may have been lower when the payout claimed it.
 create or replace function app.unclaimed_deposits(of_merchant uuid, of_chain text, of_token text, with_held_back boolean)
   returns table (id uuid, number bigint, height int, amount numeric)
 language sql stable set search_path = pg_catalog as $$
@@ -110,9 +107,9 @@ language sql stable set search_path = pg_catalog as $$
 $$;
 comment on function app.open_recovered is 'Recovered payouts of a merchant, chain and token whose deposits are not known, the oldest first, each with a debt of its gross and the sum of the other adjustments that it collected.';
 
--- At COMMIT, because other code that reads settlement_id in the same transaction (chain.finalise_deposits, for lost
--- deposits that are back) has read it by then. When an allocation ended, its lock is held already, though the pair's
--- lock comes first in the order: so the pair's lock is not waited for.
+-- At COMMIT, because other code that reads settlement_id in the same transaction (chain.finalise_deposits, for lost deposits that are back) has read
+-- it by then. When an allocation ended, its lock is held already, though the pair's lock comes first in the order: so the pair's lock is not waited
+-- for.
 create or replace function app.note_recovered() returns trigger
 language plpgsql security definer set search_path = pg_catalog as $$
 begin

@@ -1,14 +1,14 @@
--- Allocation: writes a payout into the deposits that it claimed, and removes it when the payout failed. Claims and
--- releases change the balance at once (create.sql, fail.sql) and are carried out here: up to a hundred deposits of a
--- claim in the request itself, everything else by the task allocate_deposits.
+-- Allocation: writes a payout into the deposits that it claimed, and removes it when the payout failed. Claims and releases change the balance at
+-- once (create.sql, fail.sql) and are carried out here: up to a hundred deposits of a claim in the request itself, everything else by the task
+-- allocate_deposits.
 --
--- Invariants: claims and releases of a pair (merchant, chain, token) are carried out strictly in the order in which
--- they changed the balance. So each finds exactly the deposits that were in its sum, whatever else became final, was
--- claimed or was released meanwhile. If count and sum do not match, it stops (P0003). Locks, of each pair: one for
--- claims, releases and adjustments of its balance (app.lock_pair), then one for allocation, then deposits.
+-- Invariants: claims and releases of a pair (merchant, chain, token) are carried out strictly in the order in which they changed the balance. So
+-- each finds exactly the deposits that were in its sum, whatever else became final, was claimed or was released meanwhile. If count and sum do not
+-- match, it stops (P0003).
+-- Locks, of each pair: one for claims, releases and adjustments of its balance (app.lock_pair), then one for allocation, then deposits.
 
--- A caller that comes while another one allocates has nothing to do (unless `wait`), so requests never wait for a long
--- allocation. Sorting is allowed here; the API's role otherwise runs without it.
+-- A caller that comes while another one allocates has nothing to do (unless `wait`), so requests never wait for a long allocation. Sorting is
+-- allowed here; the API's role otherwise runs without it.
 create or replace function app.allocate_deposits(of_merchant uuid, of_chain text, of_token text, batch int, wait boolean default false) returns boolean
 language plpgsql security definer set search_path = pg_catalog set plan_cache_mode = force_custom_plan set enable_sort = on as $$
 declare

@@ -1,13 +1,12 @@
 -- A merchant requests a payout (POST /v1/payouts): it claims the whole balance of a (merchant, chain, token).
 --
--- Gross, and the finalisation number up to which deposits belong to it, are read in one statement, so both are of one
--- moment. The same transaction writes the payout, the adjustments that it claims, the claim, the change of the balance,
--- the posting, and the jobs. Its deposits are allocated afterwards (allocate.sql), up to a hundred at once: a million
--- deposits are claimed as fast as one. A disabled chain pays out what is left on it. If the payout was made, its
--- idempotency key is kept for ever, with the response. Locks: idempotency key, pair (app.lock_pair), adjustments; for
--- the first allocation its own lock, if that is free, and deposits. Errors: SLCHN the chain is not enabled for the
--- merchant; SLTOK there is no such token on the chain; SLPAY refused, the message says why, and the detail is a code
--- for it; SLIDK the key was used with another request; P0003 the balance does not agree with the deposits.
+-- Gross, and the finalisation number up to which deposits belong to it, are read in one statement, so both are of one moment. The same transaction
+-- writes the payout, the adjustments that it claims, the claim, the change of the balance, the posting, and the jobs. Its deposits are allocated
+-- afterwards (allocate.sql), up to a hundred at once: a million deposits are claimed as fast as one.
+-- A disabled chain pays out what is left on it. If the payout was made, its idempotency key is kept for ever, with the response.
+-- Locks: idempotency key, pair (app.lock_pair), adjustments; for the first allocation its own lock, if that is free, and deposits.
+-- Errors: SLCHN the chain is not enabled for the merchant; SLTOK there is no such token on the chain; SLPAY refused, the message says why, and the detail is a code for it; SLIDK the
+-- key was used with another request; P0003 the balance does not agree with the deposits.
 
 create or replace function app.create_payout(of_merchant uuid, of_chain text, of_token text, of_sweep_first boolean, of_key text,
   of_request bytea) returns text

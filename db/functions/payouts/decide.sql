@@ -1,15 +1,12 @@
--- What people decide about a payout. A merchant cancels it until its payment has begun (the API, the dashboard). An
--- operator cancels it, retries it now, or replaces its payment (the command line, as the owner of the database, which
--- alone may call those).
+-- What people decide about a payout. A merchant cancels it until its payment has begun (the API, the dashboard). An operator cancels it, retries it
+-- now, or replaces its payment (the command line, as the owner of the database, which alone may call those).
 --
--- What was swept for a payout that is cancelled stays the merchant's in the treasury, and sweeps under way count for
--- its next payout (app.await_sweeps): nothing is swept twice. But each sweep costs the operator a fee, so a merchant
--- cancels only so many payouts a day that have begun to sweep. Once a payment is signed, cancelling it needs a
--- transaction, too, and the payout is paying until one of them is final. What an operator decided about a payment is in
--- custody.decision: custody signs it even while the chain is halted. No role of a process can write there. Locks:
--- payout, treasury, outgoing payment, pair; a merchant's cancel takes neither treasury nor outgoing payment, but the
--- merchant. Errors: SL404 there is no such payout; SL422 refused, the message says why; SL429 too many, the message
--- says why, and the detail after how many seconds.
+-- What was swept for a payout that is cancelled stays the merchant's in the treasury, and sweeps under way count for its next payout (app.await_sweeps):
+-- nothing is swept twice. But each sweep costs the operator a fee, so a merchant cancels only so many payouts a day that have begun to sweep.
+-- Once a payment is signed, cancelling it needs a transaction, too, and the payout is paying until one of them is final. What an operator decided
+-- about a payment is in custody.decision: custody signs it even while the chain is halted. No role of a process can write there.
+-- Locks: payout, treasury, outgoing payment, pair; a merchant's cancel takes neither treasury nor outgoing payment, but the merchant. Errors: SL404 there is no such payout;
+-- SL422 refused, the message says why; SL429 too many, the message says why, and the detail after how many seconds.
 
 create or replace function app.cancel_payout(of_merchant uuid, of_payout uuid) returns void
 language plpgsql security definer set search_path = pg_catalog as $$

@@ -1,5 +1,5 @@
--- The events of payouts: payout.completed (app.finish_payment) or payout.failed (fail.sql), in the transaction that
--- ends the payout. There is one for each payout, so its version is 1.
+-- The events of payouts: payout.completed (app.finish_payment) or payout.failed (fail.sql), in the transaction that ends the payout. There is one for each
+-- payout, so its version is 1.
 
 create or replace function app.emit_payout_event(p app.payout, of_type text) returns void
 language plpgsql set search_path = pg_catalog as $$

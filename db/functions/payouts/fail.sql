@@ -1,16 +1,14 @@
--- A payout fails, and what it claimed is in the balance again. Before it pays, app.fail_payout ends it: for the worker
--- (custody refuses it, it waited too long), for a merchant or operator who cancels it (decide.sql), and when a deposit
--- that it claimed is taken back. Once it is paying, only a final transaction that proves that it was not paid ends it,
--- and finality calls app.release_payout.
+-- A payout fails, and what it claimed is in the balance again. Before it pays, app.fail_payout ends it: for the worker (custody refuses it, it
+-- waited too long), for a merchant or operator who cancels it (decide.sql), and when a deposit that it claimed is taken back. Once it is paying,
+-- only a final transaction that proves that it was not paid ends it, and finality calls app.release_payout.
 --
--- Invariants: nothing of it can be paid any more (what an older copy of the database had forgotten becomes a debt:
--- app.finish_payment). The balance has its gross again at once, and the deposits follow by allocation. There is one
--- event. Locks: payout, treasury, outgoing payment, pair, deposits.
+-- Invariants: nothing of it can be paid any more (what an older copy of the database had forgotten becomes a debt: app.finish_payment). The balance
+-- has its gross again at once, and the deposits follow by allocation. There is one event.
+-- Locks: payout, treasury, outgoing payment, pair, deposits.
 
--- No payment of it is stored, so none was broadcast. If a nonce or outputs were taken for one, a cancel uses them up.
--- Its value, and what it was to sweep in, are given back; its network fee stays reserved for the cancel. If custody
--- signed a payment that nobody stored, somebody may send it all the same: the payout goes on, with that payment, until
--- it is decided in a final block.
+-- No payment of it is stored, so none was broadcast. If a nonce or outputs were taken for one, a cancel uses them up. Its value, and what it was to
+-- sweep in, are given back; its network fee stays reserved for the cancel. If custody signed a payment that nobody stored, somebody may send it all the
+-- same: the payout goes on, with that payment, until it is decided in a final block.
 create or replace function app.fail_payout(of_payout uuid, code text, message text) returns boolean
 language plpgsql security definer set search_path = pg_catalog as $$
 declare
@@ -19,8 +17,8 @@ declare
 begin
   select * into p from app.payout o where o.id = of_payout and o.status in ('pending', 'sweeping', 'swept') for update;
   if p.id is null then return false; end if;
-  -- Without a payment it has nothing in the treasury, and none begins while its row is locked: whoever cancels it, and
-  -- leaves the transaction open, must not keep others from being paid.
+  -- Without a payment it has nothing in the treasury, and none begins while its row is locked: whoever cancels it, and leaves the transaction open,
+  -- must not keep others from being paid.
   if not app.is_cancellable(p) then perform app.lock_treasury(p.chain); end if;
   select * into s from app.outgoing_payment x where x.payout_id = p.id and x.kind = 'payout' and x.status <> 'final' for update;
   -- Only now, with the lock: custody may have signed while this waited for it.

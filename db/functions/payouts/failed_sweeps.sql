@@ -1,11 +1,10 @@
--- Sweeps that failed (app.failed_sweep), on chains with accounts: when the address is tried again. A cause may pass by
--- itself, so no payout gives an address up; and each try may cost a network fee, so an address is tried less and less
--- often, whichever payouts ask for it.
+-- Sweeps that failed (app.failed_sweep), on chains with accounts: when the address is tried again. A cause may pass by itself, so no payout gives an address up;
+-- and each try may cost a network fee, so an address is tried less and less often, whichever payouts ask for it.
 --
 -- Locks: none.
 
--- At once after a first failure, a minute after the second, then after eight times as long each time: six times a day.
--- One that expired cost nothing, and took minutes by itself: its address is tried again at once.
+-- At once after a first failure, a minute after the second, then after eight times as long each time: six times a day. One that expired cost nothing, and
+-- took minutes by itself: its address is tried again at once.
 create or replace function app.sweep_failures(of_chain text, of_token text, of_address text, out failures int, out failure text, out retry_at timestamptz)
 language sql stable set search_path = pg_catalog as $$
   select count(*)::int, (array_agg(f.failure order by f.final_at desc))[1],

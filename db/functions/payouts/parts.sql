@@ -1,14 +1,13 @@
--- What a payout is made of: the deposits and adjustments that it claimed. Both are read in the order of their indexes,
--- so a page costs the same however many there are. (Of a view of both, the planner sorts everything: it does not merge
--- the two orders.)
+-- What a payout is made of: the deposits and adjustments that it claimed. Both are read in the order of their indexes, so a page costs the same
+-- however many there are. (Of a view of both, the planner sorts everything: it does not merge the two orders.)
 --
--- Invariants: the parts of a payout whose claim is allocated, and that did not fail, add up to its gross, whatever
--- becomes of its deposits. Nobody gets a part of the list for the whole: while deposits are being allocated, the answer
--- is to ask again. A failed payout is made of nothing: what it had claimed is in the balance, or in a later payout.
+-- Invariants: the parts of a payout whose claim is allocated, and that did not fail, add up to its gross, whatever becomes of its deposits. Nobody
+-- gets a part of the list for the whole: while deposits are being allocated, the answer is to ask again. A failed payout is made of nothing: what it
+-- had claimed is in the balance, or in a later payout.
 -- Errors: SL404 there is no such payout; SLCOL its deposits are being allocated.
 
--- A deposit counts with the amount that was claimed. One that was lost afterwards (app.take_back) keeps its payout, and
--- may come back with another amount: what its adjustments have made of it since belongs to later payouts.
+-- A deposit counts with the amount that was claimed. One that was lost afterwards (app.take_back) keeps its payout, and may come back with another
+-- amount: what its adjustments have made of it since belongs to later payouts.
 create or replace function app.payout_parts(of_payout uuid, below bigint, most int)
 returns table (place bigint, type text, amount numeric, deposit_id uuid, status text, reason text, created_at timestamptz)
 language plpgsql stable security definer set search_path = pg_catalog as $$

@@ -1,11 +1,11 @@
--- Begins the payment of a payout on a chain with accounts: sweeping ends, and the payment gets its nonce. The worker
--- takes these steps (jobs/payouts/advance-payout.ts); on a chain with outputs app.begin_output_payment does both at
--- once. From there the outgoing payment (app.outgoing_payment) continues by itself, and the payout is paying once its
--- first attempt is stored (app.store_signed).
+-- Begins the payment of a payout on a chain with accounts: sweeping ends, and the payment gets its nonce. The worker takes these steps
+-- (jobs/payouts/advance-payout.ts); on a chain with outputs app.begin_output_payment does both at once. From there the outgoing payment
+-- (app.outgoing_payment) continues by itself, and the payout is paying once its first attempt is stored (app.store_signed).
 --
--- Each step takes the row lock of the payout first, and does nothing unless the payout has the status that the step
--- needs. So a step may run twice, or in two workers at once. Value and highest network fee are reserved with the nonce,
--- both or neither, if the treasury can pay them (ledger/funds.sql). Locks: payout, treasury, sender, outgoing payment.
+-- Each step takes the row lock of the payout first, and does nothing unless the payout has the status that the step needs. So a step may run twice,
+-- or in two workers at once. Value and highest network fee are reserved with the nonce, both or neither, if the treasury can pay them
+-- (ledger/funds.sql).
+-- Locks: payout, treasury, sender, outgoing payment.
 
 create or replace function app.end_sweeping(of_payout uuid) returns void
 language plpgsql security definer set search_path = pg_catalog as $$

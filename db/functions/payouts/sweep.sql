@@ -1,13 +1,12 @@
--- Sweeping for a payout: what its merchant's addresses hold goes to the treasury, as far as the payout needs it; with
--- sweep_first, everything that its deposits brought. The worker takes these steps (jobs/payouts/advance-payout.ts);
--- app.begin_output_sweep sweeps outputs instead.
+-- Sweeping for a payout: what its merchant's addresses hold goes to the treasury, as far as the payout needs it; with sweep_first, everything that
+-- its deposits brought. The worker takes these steps (jobs/payouts/advance-payout.ts); app.begin_output_sweep sweeps outputs instead.
 --
--- Each step does nothing unless the payout has the status that the step needs, so it may run twice, or in two workers
--- at once. Who pays for a sweep (app.sweep_payer) is written down when it begins. Invariants: for each address and
--- token at most one sweep of a merchant's money is not final; only final money is swept; what sweeps under way bring is
--- not swept again from other addresses, unless something holds them up (app.is_held_up). A payout with sweep_first pays
--- when each of its sweeps (app.payout_sweep) is final, any other as soon as the treasury can pay it. Locks: payout,
--- treasury, then sender and outgoing payment.
+-- Each step does nothing unless the payout has the status that the step needs, so it may run twice, or in two workers at once.
+-- Who pays for a sweep (app.sweep_payer) is written down when it begins.
+-- Invariants: for each address and token at most one sweep of a merchant's money is not final; only final money is swept; what sweeps under way
+-- bring is not swept again from other addresses, unless something holds them up (app.is_held_up). A payout with sweep_first pays when each of its
+-- sweeps (app.payout_sweep) is final, any other as soon as the treasury can pay it.
+-- Locks: payout, treasury, then sender and outgoing payment.
 
 create or replace function app.begin_sweeping(of_payout uuid) returns void
 language plpgsql security definer set search_path = pg_catalog as $$
@@ -17,9 +16,8 @@ end $$;
 comment on function app.begin_sweeping is 'Takes a payout from pending to sweeping. Does nothing in any other status.';
 grant execute on function app.begin_sweeping to sluice_jobs;
 
--- A sweep under way may have moved, on the chain, what the ledger still has at the address. With sweep_first the payout
--- waits only for sweeps that concern the claimed deposits; on chains with outputs, for any payment that has taken one
--- of their outputs.
+-- A sweep under way may have moved, on the chain, what the ledger still has at the address. With sweep_first the payout waits only for sweeps that
+-- concern the claimed deposits; on chains with outputs, for any payment that has taken one of their outputs.
 create or replace function app.await_sweeps(of_payout uuid) returns void
 language sql security definer set search_path = pg_catalog as $$
   insert into app.payout_sweep (payout_id, outgoing_payment_id)
@@ -80,12 +78,11 @@ language sql stable set search_path = pg_catalog as $$
 $$;
 comment on function app.sweep_payer is 'The account that pays the network fee of a sweep of an address: the treasury, or the address itself.';
 
--- The arrays are parallel: amounts is what each address moves, at most what it holds of final money; max_fees what each
--- sweep can cost. With payment_fee, the network fee of the payout's payment, sweeps are begun in this order until the
--- payout lacks nothing, whatever the caller saw: another run, or another payout, may have begun some since. Without it,
--- all are begun. None are begun once the payment itself has begun. If the treasury has to pay network fees and runs
--- short, the sweeps before that point stay begun. A payout does not wait for the sweep of a return, which belongs to no
--- merchant.
+-- The arrays are parallel: amounts is what each address moves, at most what it holds of final money; max_fees what each sweep can cost. With
+-- payment_fee, the network fee of the payout's payment, sweeps are begun in this order until the payout lacks nothing, whatever the caller saw:
+-- another run, or another payout, may have begun some since. Without it, all are begun. None are begun once the payment itself has begun. If the
+-- treasury has to pay network fees and runs short, the sweeps before that point stay begun. A payout does not wait for the sweep of a return, which
+-- belongs to no merchant.
 create or replace function app.begin_sweeps(of_payout uuid, of_chain text, of_token text, addresses text[], amounts numeric[],
   max_fees numeric[], payment_fee numeric default null) returns text
 language plpgsql security definer set search_path = pg_catalog as $$

@@ -1,11 +1,10 @@
--- A payout whose payment has not begun waits only so long (PAYOUT_TIMEOUT_MS), whatever it waits for. Then it fails
--- with that reason, and what it claimed is in the balance again: what was swept meanwhile stays the merchant's in the
--- treasury. If a nonce was taken, a cancel uses it up.
+-- A payout whose payment has not begun waits only so long (PAYOUT_TIMEOUT_MS), whatever it waits for. Then it fails with that reason, and what it claimed is
+-- in the balance again: what was swept meanwhile stays the merchant's in the treasury. If a nonce was taken, a cancel uses it up.
 --
--- Promises: the time counts from the request, without the time in which an incident of the chain was open, and without
--- the time until an entry of the whitelist that has been made counts. A payment that has begun ends only if it waits
--- for something. Nothing ends while an incident of the chain is open, nor while a signed transaction may pay: what is
--- paying ends only with proof. Locks: those of app.fail_payout.
+-- Promises: the time counts from the request, without the time in which an incident of the chain was open, and without the time until an entry of the
+-- whitelist that has been made counts. A payment that has begun ends only if it waits for something. Nothing ends while an incident of the chain is open, nor while a signed transaction may pay: what is paying ends
+-- only with proof.
+-- Locks: those of app.fail_payout.
 
 create or replace function app.payout_waited(p app.payout) returns interval
 language sql stable set search_path = pg_catalog as $$

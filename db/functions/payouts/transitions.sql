@@ -1,9 +1,7 @@
--- How a payout may change: pending, sweeping, swept, paying, completed, in this order; and failed, from each status
--- before completed.
+-- How a payout may change: pending, sweeping, swept, paying, completed, in this order; and failed, from each status before completed.
 --
--- Triggers enforce it for every writer. Completed and failed are for ever; payee, amount and address never change; no
--- payout is deleted. Anything else is refused (P0003). app.finish_outgoing_payments ensures that paying ends only with
--- proof on the chain.
+-- Triggers enforce it for every writer. Completed and failed are for ever; payee, amount and address never change; no payout is deleted. Anything
+-- else is refused (P0003). app.finish_outgoing_payments ensures that paying ends only with proof on the chain.
 
 create or replace function app.check_payout_change() returns trigger
 language plpgsql set search_path = pg_catalog as $$

@@ -1,8 +1,7 @@
--- What a payout waits for, and when its next step is tried again. The worker notes it when a step cannot be taken
--- (jobs/payouts/advance-payout.ts); what is really waited for is found by why_waiting.sql.
+-- What a payout waits for, and when its next step is tried again. The worker notes it when a step cannot be taken (jobs/payouts/advance-payout.ts);
+-- what is really waited for is found by why_waiting.sql.
 --
--- A payout whose next_step_at has come is due (app.due_job): the worker adds its job again, so nothing is lost when a
--- worker dies.
+-- A payout whose next_step_at has come is due (app.due_job): the worker adds its job again, so nothing is lost when a worker dies.
 
 create or replace function app.wait_payout(of_payout uuid, reason text, detail text, retry_ms int) returns void
 language sql security definer set search_path = pg_catalog as $$

@@ -1,10 +1,10 @@
--- What a payout, or a transaction of ours, really waits for: the innermost reason, with what an operator has to know,
--- and since when that reason stands. The API, the dashboard, the command line and the metrics all ask here.
+-- What a payout, or a transaction of ours, really waits for: the innermost reason, with what an operator has to know, and since when that reason stands.
+-- The API, the dashboard, the command line and the metrics all ask here.
 --
--- Each row notes what its own next step waits for (app.wait_payout, app.wait_outgoing_payment). If that is another row,
--- such as a sweep, or a payment with a lower nonce, or if the indexer knows more of an attempt, the reason there is the
--- one. Nothing is counted only: what is named can be looked up. A payment that an earlier nonce holds up says why only
--- if that is the same for everybody; what is wrong with one payment is told to its merchant alone. Locks: none.
+-- Each row notes what its own next step waits for (app.wait_payout, app.wait_outgoing_payment). If that is another row, such as a sweep, or a payment with
+-- a lower nonce, or if the indexer knows more of an attempt, the reason there is the one. Nothing is counted only: what is named can be looked up.
+-- A payment that an earlier nonce holds up says why only if that is the same for everybody; what is wrong with one payment is told to its merchant alone.
+-- Locks: none.
 
 -- The plan is cached: planning took nearly all of the time (with 5,000 sweeps 5 s instead of 0.3 s, measured).
 create or replace function app.why_outgoing_waits(s app.outgoing_payment, out reason text, out detail text, out since timestamptz)
@@ -33,8 +33,7 @@ language sql stable set search_path = pg_catalog as $$
 $$;
 comment on function app.may_wait is 'Whether app.why_outgoing_waits may have an answer: of thousands of sweeps under way, only those few are asked about.';
 
--- A wait for nothing but time is a reason only inside (sweeps: they are under way). In paying it is the payment that
--- waits.
+-- A wait for nothing but time is a reason only inside (sweeps: they are under way). In paying it is the payment that waits.
 create or replace function app.why_payout_waits(p app.payout, out reason text, out detail text, out since timestamptz)
 language sql stable set search_path = pg_catalog as $$
   select w.reason, w.detail, w.since from (

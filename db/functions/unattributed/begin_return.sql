@@ -1,11 +1,10 @@
--- Begins the two transactions of a return that an operator decided (unattributed/decide.sql): a sweep of the address to
--- the treasury and, once that is final, a withdrawal of what arrived there. The worker calls this for each row of
--- app.due_return, on chains with accounts. It sends both, and they end, like any outgoing payment
--- (app.outgoing_payment).
+-- Begins the two transactions of a return that an operator decided (unattributed/decide.sql): a sweep of the address to the treasury and, once that
+-- is final, a withdrawal of what arrived there. The worker calls this for each row of app.due_return, on chains with accounts. It sends both, and
+-- they end, like any outgoing payment (app.outgoing_payment).
 --
--- Promises: of two calls one begins. If something is in the way, it is returned, and nothing is changed. A return moves
--- no more than its deposit brought. A merchant's money on the same address stays there, and its sweeps continue
--- meanwhile. What was swept is reserved in the treasury until it has left. Each of the two is begun at most 20 times.
+-- Promises: of two calls one begins. If something is in the way, it is returned, and nothing is changed. A return moves no more than its deposit
+-- brought. A merchant's money on the same address stays there, and its sweeps continue meanwhile. What was swept is reserved in the treasury until
+-- it has left. Each of the two is begun at most 20 times.
 -- Locks: chain.cursor, treasury, sender.
 
 -- If the address itself pays the fee (app.sweep_payer), it does so out of what it moves.
@@ -117,8 +116,8 @@ $$;
 comment on function app.next_return_outgoing_payment is 'The first unused one of the ids that the sweep (or withdrawal) of a return may have; null if all are taken.';
 
 
--- The ids follow only from what was received, so an older copy of the database recognises them in custody's journal
--- even if it has forgotten the decision, or the deposit.
+-- The ids follow only from what was received, so an older copy of the database recognises them in custody's journal even if it has forgotten the
+-- decision, or the deposit.
 create or replace function app.return_outgoing_payment_ids(d app.deposit, of_kind text) returns table (n int, id uuid)
 language sql immutable set search_path = pg_catalog as $$
   select n, md5(concat_ws(':', 'return', of_kind, d.chain, d.txid, d.output_index, d.address, d.token, n))::uuid from generate_series(0, 19) n

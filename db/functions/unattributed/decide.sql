@@ -1,14 +1,11 @@
--- What an operator decides about unattributed value: value that reached an address of ours and is credited to no
--- merchant (unattributed/reason.sql says why). It is in app.deposit, not credited, and stays so when its chain or token
--- is enabled later. Only `sluice unattributed` calls this, as the owner of the database. credit makes it a deposit of
--- the merchant that has the address; return sends it to an address on the operator's whitelist. A return is two
--- transactions of kinds that custody signs anyway: a sweep of the address to the treasury and, once that is final, a
--- withdrawal of what arrived there. The worker begins them (unattributed/begin_return.sql); outgoing/finish.sql posts
--- them.
+-- What an operator decides about unattributed value: value that reached an address of ours and is credited to no merchant (unattributed/reason.sql
+-- says why). It is in app.deposit, not credited, and stays so when its chain or token is enabled later. Only `sluice unattributed` calls this, as
+-- the owner of the database. credit makes it a deposit of the merchant that has the address; return sends it to an address on the operator's
+-- whitelist. A return is two transactions of kinds that custody signs anyway: a sweep of the address to the treasury and, once that is final, a
+-- withdrawal of what arrived there. The worker begins them (unattributed/begin_return.sql); outgoing/finish.sql posts them.
 --
--- Invariants: a deposit is credited, or returned, or neither, never both; only a final deposit without an open incident
--- can be decided about. Locks: chain.cursor, deposit. Errors: SL404 there is no such deposit; SL422 this decision is
--- not possible; the message says why.
+-- Invariants: a deposit is credited, or returned, or neither, never both; only a final deposit without an open incident can be decided about.
+-- Locks: chain.cursor, deposit. Errors: SL404 there is no such deposit; SL422 this decision is not possible; the message says why.
 
 create or replace function app.credit_unattributed(of_deposit uuid) returns void
 language plpgsql set search_path = pg_catalog as $$
@@ -52,8 +49,7 @@ end $$;
 comment on function app.credit_unattributed is 'Makes unattributed value a final deposit of the merchant that has the address, and notifies the merchant at once; from then on it is a deposit like any other.';
 
 
--- May be called again, also with another destination, until the value has left the treasury. A return that failed is
--- begun again.
+-- May be called again, also with another destination, until the value has left the treasury. A return that failed is begun again.
 create or replace function app.return_unattributed(of_deposit uuid, to_address text) returns void
 language plpgsql set search_path = pg_catalog as $$
 declare

@@ -1,9 +1,8 @@
--- Dismisses unattributed value, so that nobody has to look at it again. Only `sluice unattributed dismiss` calls this,
--- as the owner of the database.
+-- Dismisses unattributed value, so that nobody has to look at it again. Only `sluice unattributed dismiss` calls this, as the owner of the database.
 --
--- Promises: money stays as it is, and can still be credited or returned. A token is dismissed only as long as Sluice
--- does not support it. Running it again, or taking it back twice, changes nothing. Errors: SL404 there is no such
--- deposit; SL422 it cannot be dismissed; the message says why.
+-- Promises: money stays as it is, and can still be credited or returned. A token is dismissed only as long as Sluice does not support it. Running it again,
+-- or taking it back twice, changes nothing.
+-- Errors: SL404 there is no such deposit; SL422 it cannot be dismissed; the message says why.
 
 -- Inlined into the statements that use it: there may be millions of such deposits.
 create or replace function app.is_dismissed(d app.deposit) returns boolean

@@ -1,10 +1,10 @@
 -- Why value at an address of ours is credited to no merchant: the first reason that applies. analytics.unattributed
 -- reads it.
 
-create or replace function app.why_unattributed(transfer_kind text, is_known boolean, is_asked_for boolean, token text, asked_token text) returns text
+create or replace function app.why_unattributed(from_protocol boolean, is_known boolean, is_asked_for boolean, token text, asked_token text) returns text
 language sql immutable parallel safe
 return case
-  when transfer_kind = 'protocol' then 'protocol'
+  when from_protocol then 'protocol'
   when not is_known then 'unsupported_token'
   when not is_asked_for then 'chain_not_requested'
   when token <> asked_token then 'wrong_token'

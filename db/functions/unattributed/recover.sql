@@ -1,9 +1,9 @@
--- Returns that an older copy of the database has forgotten, and that custody's journal brought back. Triggers: on a
--- recovered outgoing payment (app.outgoing_payment; custody/recover.sql), and on a deposit that is read again,
--- whichever comes last. Each is recognised by its id (app.return_outgoing_payment_ids).
+-- Returns that an older copy of the database has forgotten, and that custody's journal brought back. Triggers: on a recovered outgoing payment
+-- (app.outgoing_payment; custody/recover.sql), and on a deposit that is read again, whichever comes last. Each is recognised by its id
+-- (app.return_outgoing_payment_ids).
 --
--- Promises: the decision is there again, so value that is being returned is neither credited nor returned a second
--- time. If it was only swept, the operator has to give its destination once more.
+-- Promises: the decision is there again, so value that is being returned is neither credited nor returned a second time. If it was only swept, the
+-- operator has to give its destination once more.
 
 create or replace function app.adopt_return(d app.deposit, s app.outgoing_payment) returns void
 language plpgsql set search_path = pg_catalog as $$

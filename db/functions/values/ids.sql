@@ -1,9 +1,9 @@
--- Ids as merchants see them, and as they are stored. An id is a UUID; merchants and analysts see a prefix for the kind
--- of thing, and 32 hex digits. Every function, statement and view that shows an id calls this, also analysts' queries,
--- and the partitioning of deliveries by week. No table is read.
+-- Ids as merchants see them, and as they are stored. An id is a UUID; merchants and analysts see a prefix for the kind of thing, and 32 hex digits.
+-- Every function, statement and view that shows an id calls this, also analysts' queries, and the partitioning of deliveries by week. No table is
+-- read.
 
--- Inlined into the statements that use it, because deriving deposits needs the speed. PostgreSQL inlines it only if
--- nothing in the body is more volatile than the function is declared to be.
+-- Inlined into the statements that use it, because deriving deposits needs the speed. PostgreSQL inlines it only if nothing in the body is more
+-- volatile than the function is declared to be.
 create or replace function app.public_id(prefix text, id uuid) returns text
 language sql immutable parallel safe
 return prefix || '_' || encode(uuid_send(id), 'hex');

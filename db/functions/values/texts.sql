@@ -1,12 +1,10 @@
--- Texts that people compare by eye: references of merchants, their names, and the labels of keys. Two that look the
--- same must be the same.
+-- Texts that people compare by eye: references of merchants, their names, and the labels of keys. Two that look the same must be the same.
 --
--- Promises: a new text with a character that nobody sees is refused, with the name of the character; what is stored
--- already stays, and is found. Joiners and variation selectors are part of emoji and of some scripts: names may have
--- them, references may not. Errors: SLINV a value is invalid (DETAIL names it); SL422 for names.
+-- Promises: a new text with a character that nobody sees is refused, with the name of the character; what is stored already stays, and is found. Joiners and
+-- variation selectors are part of emoji and of some scripts: names may have them, references may not.
+-- Errors: SLINV a value is invalid (DETAIL names it); SL422 for names.
 
--- UnicodeData.txt and DerivedCoreProperties.txt (Default_Ignorable_Code_Point) of Unicode 16; and U+2800, a blank that
--- is no space.
+-- UnicodeData.txt and DerivedCoreProperties.txt (Default_Ignorable_Code_Point) of Unicode 16; and U+2800, a blank that is no space.
 create or replace function app.unclear(value text, has_joiners boolean) returns text
 language sql immutable parallel safe set search_path = pg_catalog as $$
   select format('must not %s %s (U+%s)', k.place, k.what, upper(regexp_replace(lpad(to_hex(ascii(k.found)), 6, '0'), '^0{1,2}', '')))
@@ -40,8 +38,7 @@ begin
 end $$;
 comment on function app.require_clear_name is 'Refuses a new name or label that looks like another one; null passes.';
 
--- Held until COMMIT: of two forms of one reference that come at the same moment, the second one finds what the first
--- one made.
+-- Held until COMMIT: of two forms of one reference that come at the same moment, the second one finds what the first one made.
 create or replace function app.lock_reference(of_merchant uuid, reference text) returns void
 language sql set search_path = pg_catalog as $$
   select pg_advisory_xact_lock(hashtextextended('reference ' || of_merchant || ' ' || normalize(reference, NFC), 0))

@@ -1,17 +1,15 @@
--- Results of attempts to deliver events. The pump of an endpoint (jobs/webhooks/pump.ts) stores them here, a batch at a
--- time.
+-- Results of attempts to deliver events. The pump of an endpoint (jobs/webhooks/pump.ts) stores them here, a batch at a time.
 --
--- Only the worker whose liveness connection holds the advisory lock hashtextextended('webhook_endpoint:' || id, 0)
--- sends an endpoint's deliveries. The lock is gone the moment that worker dies. So a delivery that is under way needs
--- no mark in its row. Invariants: an attempt changes its delivery only if nothing else changed it since it was read
--- (app.delivery.attempts is its version). An endpoint is disabled automatically when it has answered nothing but 410
--- for a minute, and after a failure more than five days after the first one since its last success. Its merchant learns
--- of it by an event, at the other endpoints. Locks: endpoint, then its deliveries.
+-- Only the worker whose liveness connection holds the advisory lock hashtextextended('webhook_endpoint:' || id, 0) sends an endpoint's deliveries.
+-- The lock is gone the moment that worker dies. So a delivery that is under way needs no mark in its row.
+-- Invariants: an attempt changes its delivery only if nothing else changed it since it was read (app.delivery.attempts is its version). An endpoint
+-- is disabled automatically when it has answered nothing but 410 for a minute, and after a failure more than five days after the first one since its
+-- last success. Its merchant learns of it by an event, at the other endpoints.
+-- Locks: endpoint, then its deliveries.
 
--- The arrays are parallel, in the order in which the attempts ended. numbers counts the attempts of the delivery's
--- present schedule, this one included; ages_ms is how long ago it began; an error of null is a success; waits_ms is the
--- time until the next attempt, null if there is none. The ids of the deliveries are passed as values, so that the
--- planner opens only the weeks that they are in.
+-- The arrays are parallel, in the order in which the attempts ended. numbers counts the attempts of the delivery's present schedule, this one
+-- included; ages_ms is how long ago it began; an error of null is a success; waits_ms is the time until the next attempt, null if there is none. The
+-- ids of the deliveries are passed as values, so that the planner opens only the weeks that they are in.
 create or replace function app.record_attempts(of_endpoint uuid, deliveries uuid[], numbers int[], ages_ms int[], durations_ms int[],
   response_statuses int[], errors text[], waits_ms bigint[]) returns text
 language plpgsql security definer set search_path = pg_catalog set plan_cache_mode = force_custom_plan as $$

@@ -1,9 +1,9 @@
--- Webhook endpoints: created, changed, deleted, and their secret rotated, by merchants (the API) and by operators (the
--- command line).
+-- Webhook endpoints: created, changed, deleted, and their secret rotated, by merchants (the API) and by operators (the command line).
 --
--- A merchant has at most five. A secret is shown when it is made and never again. Another merchant's endpoint, or a
--- deleted one, gives the same error as one that does not exist. Locks: merchant (to count its endpoints); endpoint,
--- then its deliveries. Errors: SL404 there is no such merchant or endpoint; SL422 refused, the message says why.
+-- A merchant has at most five. A secret is shown when it is made and never again. Another merchant's endpoint, or a deleted one, gives the same
+-- error as one that does not exist.
+-- Locks: merchant (to count its endpoints); endpoint, then its deliveries.
+-- Errors: SL404 there is no such merchant or endpoint; SL422 refused, the message says why.
 
 create or replace function app.create_webhook_endpoint(of_merchant uuid, url text, event_types text[] default null, out id uuid, out secret text)
 language plpgsql security definer set search_path = pg_catalog as $$
@@ -105,8 +105,7 @@ begin
 end $$;
 comment on function app.check_webhook is 'Raises SL422 if no endpoint can have this URL, or subscribe to these types of events.';
 
--- PostgreSQL itself has no other source of secret random bits: two random UUIDs (122 random bits each), hashed with
--- SHA-256.
+-- PostgreSQL itself has no other source of secret random bits: two random UUIDs (122 random bits each), hashed with SHA-256.
 create or replace function app.new_webhook_secret() returns text
 language sql volatile set search_path = pg_catalog
 return 'whsec_' || encode(substring(sha256(uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid())) from 1 for 24), 'base64');

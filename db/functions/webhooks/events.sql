@@ -1,6 +1,5 @@
--- The events of webhook endpoints, in the transaction that changes one. Only an endpoint that names their type gets
--- them, and only a list that asks for it shows them. The endpoint itself is disabled: a redelivery, once it works
--- again, tells it, too.
+-- The events of webhook endpoints, in the transaction that changes one. Only an endpoint that names their type gets them, and only a list that asks for it
+-- shows them. The endpoint itself is disabled: a redelivery, once it works again, tells it, too.
 create or replace function app.add_endpoint_event(of_endpoint uuid, of_type text) returns void
 language plpgsql set search_path = pg_catalog as $$
 declare

@@ -1,10 +1,8 @@
--- A delivery to a disabled or deleted endpoint does not stay pending: it fails, so that a redelivery of failed ones
--- sends it (redeliver.sql).
+-- A delivery to a disabled or deleted endpoint does not stay pending: it fails, so that a redelivery of failed ones sends it (redeliver.sql).
 --
--- When a merchant disables or deletes an endpoint, its pending deliveries fail in that transaction. The worker fails
--- the deliveries that an event adds at the same moment, and those of an endpoint that is disabled automatically: a
--- trigger wakes it, and it polls each minute anyway. Locks: deliveries; the worker skips those that another transaction
--- is changing.
+-- When a merchant disables or deletes an endpoint, its pending deliveries fail in that transaction. The worker fails the deliveries that an event
+-- adds at the same moment, and those of an endpoint that is disabled automatically: a trigger wakes it, and it polls each minute anyway.
+-- Locks: deliveries; the worker skips those that another transaction is changing.
 
 -- The ids are passed as values, so that the planner opens only the weeks that they are in.
 create or replace function app.fail_undeliverable(batch int default 2000) returns int

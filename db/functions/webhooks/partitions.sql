@@ -1,19 +1,16 @@
--- Deliveries and their attempts are partitioned by week, so that old ones are removed by dropping a table. Everything
--- else is kept for ever; a delivery is only the way of an event to an endpoint. The worker maintains the partitions
--- each hour (jobs/webhooks/partitions.ts).
+-- Deliveries and their attempts are partitioned by week, so that old ones are removed by dropping a table. Everything else is kept for ever; a
+-- delivery is only the way of an event to an endpoint. The worker maintains the partitions each hour (jobs/webhooks/partitions.ts).
 --
--- Both tables are partitioned by the id of the delivery, a UUID of version 7, which carries the time: an attempt lives
--- and goes with its delivery. Weeks are those of UTC, from Monday. A row outside of all weeks (a clock was wrong, or no
--- worker made the next week for a month) goes to the default partition, so an insert never fails. Invariants: the
--- partitions of the two tables have the same bounds; a partition with a pending delivery is not dropped. Locks: making
--- a week locks only the default partitions, for a moment; dropping one locks both tables, for a moment. Neither waits
--- for a lock longer than 0.2 s: it gives up (55P03), and is tried again within the hour. One caller at a time (an
--- advisory lock); others do nothing. Errors: 55P03 other transactions are in the way; 22023 the retention is shorter
--- than a week.
+-- Both tables are partitioned by the id of the delivery, a UUID of version 7, which carries the time: an attempt lives and goes with its delivery.
+-- Weeks are those of UTC, from Monday. A row outside of all weeks (a clock was wrong, or no worker made the next week for a month) goes to the
+-- default partition, so an insert never fails.
+-- Invariants: the partitions of the two tables have the same bounds; a partition with a pending delivery is not dropped.
+-- Locks: making a week locks only the default partitions, for a moment; dropping one locks both tables, for a moment. Neither waits for a lock
+-- longer than 0.2 s: it gives up (55P03), and is tried again within the hour. One caller at a time (an advisory lock); others do nothing.
+-- Errors: 55P03 other transactions are in the way; 22023 the retention is shorter than a week.
 
--- One week at a time, so that each transaction, and with it each lock, is short; for the same reason pending and old
--- deliveries are found by indexes. When no week is left to make or drop, rows past the retention are deleted from the
--- default partitions.
+-- One week at a time, so that each transaction, and with it each lock, is short; for the same reason pending and old deliveries are found by
+-- indexes. When no week is left to make or drop, rows past the retention are deleted from the default partitions.
 create or replace function app.maintain_partitions(retention interval) returns text
 language plpgsql security definer set search_path = pg_catalog set lock_timeout = '200ms' set enable_seqscan = off as $$
 declare

@@ -1,9 +1,7 @@
--- Tests an endpoint, for a merchant (the API) or an operator (the command line), with an example of an event, which is
--- delivered like every other one.
+-- Tests an endpoint, for a merchant (the API) or an operator (the command line), with an example of an event, which is delivered like every other one.
 --
--- Its body says test, its id is evt_test_..., and no list of events shows it. Its subject is the endpoint, and its
--- version counts the endpoint's tests. Locks: endpoint. Errors: SL404 there is no such endpoint; SL422 the endpoint is
--- disabled, or there is no such type.
+-- Its body says test, its id is evt_test_..., and no list of events shows it. Its subject is the endpoint, and its version counts the endpoint's tests.
+-- Locks: endpoint. Errors: SL404 there is no such endpoint; SL422 the endpoint is disabled, or there is no such type.
 
 create or replace function app.test_webhook(of_merchant uuid, endpoint uuid, of_type text default 'deposit.confirmed') returns uuid
 language plpgsql security definer set search_path = pg_catalog as $$
@@ -19,14 +17,13 @@ begin
   values (event, of_merchant, of_type, own.id,
     app.next_version(own.id), now, app.example_event(event, of_type, now), true);
   insert into app.delivery as d (event_id, endpoint_id) values (event, own.id) returning d.id into delivery;
-  perform app.enqueue('sequence_events');
+  perform app.enqueue('deliver_webhooks');
   return delivery;
 end $$;
 comment on function app.test_webhook is 'Sends an example of an event to one endpoint, whatever types it gets; returns the id of its delivery.';
 grant execute on function app.test_webhook to sluice_api;
 
--- The fields of app.emit_deposit_events, app.emit_payout_event, app.emit_payment_event and app.add_endpoint_event, and
--- test. The numbers are those of a fee of 1 percent.
+-- The fields of app.emit_deposit_events, app.emit_payout_event, app.emit_payment_event and app.add_endpoint_event, and test. The numbers are those of a fee of 1 percent.
 create or replace function app.example_event(event uuid, of_type text, at timestamptz) returns json
 language sql volatile set search_path = pg_catalog as $$
   select case split_part(of_type, '.', 1) when 'deposit' then json_build_object(

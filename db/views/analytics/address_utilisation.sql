@@ -1,5 +1,4 @@
--- How the addresses that were handed out to users are used. An address that was never paid costs nothing; one that
--- holds something costs a sweep.
+-- How the addresses that were handed out to users are used. An address that was never paid costs nothing; one that holds something costs a sweep.
 create materialized view analytics.address_utilisation as
 select
   app.public_id('mer', w.merchant_id) as merchant_id, m.name as merchant_name, m.prefix as merchant_prefix, w.chain,

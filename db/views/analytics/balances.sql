@@ -1,5 +1,4 @@
--- What each merchant could be paid out now, and what is held back. The fee and the net are those of GET /v1/balances
--- (app.merchant_balance).
+-- What each merchant could be paid out now, and what is held back. The fee and the net are those of GET /v1/balances (app.merchant_balance).
 create or replace view analytics.balances with (security_barrier) as
 select
   app.public_id('mer', b.merchant_id) as merchant_id, m.name as merchant_name, m.prefix as merchant_prefix, b.chain, b.token,

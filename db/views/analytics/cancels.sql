@@ -1,5 +1,5 @@
--- Nonces that only had to be used up, because every later one waits for them: a payout gave its nonce back when custody
--- refused its payment, or custody's journal does not say what the nonce was for.
+-- Nonces that only had to be used up, because every later one waits for them: a payout gave its nonce back when custody refused its payment, or custody's
+-- journal does not say what the nonce was for.
 create or replace view analytics.cancels with (security_barrier) as
 select
   s.id as cancel_id, s.chain, s.fee_payer as address, s.nonce, coalesce(s.outcome, s.status) as state, s.txid,

@@ -1,5 +1,4 @@
--- Which end users come back. A user's month is that of the first final deposit. A receipt of a payment request has no
--- user.
+-- Which end users come back. A user's month is that of the first final deposit. A receipt of a payment request has no user.
 create materialized view analytics.customer_cohorts as
 with active as (
   select d.merchant_id, d.user_id, date_trunc('month', d.created_at at time zone 'UTC')::date as month, count(*) as deposits

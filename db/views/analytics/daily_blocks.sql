@@ -1,5 +1,4 @@
--- How many blocks each chain's indexer followed, and how many of them left the chain again. Each single fork is in
--- analytics.reorganisations.
+-- How many blocks each chain's indexer followed, and how many of them left the chain again. Each single fork is in analytics.reorganisations.
 create or replace view analytics.daily_blocks with (security_barrier) as
 select day, chain, followed as followed_count, replaced as replaced_count from chain.daily_blocks;
 comment on view analytics.daily_blocks is 'The blocks that were followed and replaced, for each chain and UTC day.';

@@ -1,5 +1,5 @@
--- The ledger by day, for sums over everything: analytics.earnings and analytics.merchant_totals are made from it.
--- Entries never change, so a past day never changes.
+-- The ledger by day, for sums over everything: analytics.earnings and analytics.merchant_totals are made from it. Entries never change, so a past
+-- day never changes.
 create materialized view analytics.daily_ledger as
 select
   e.day, e.kind, e.account, e.chain, e.token,

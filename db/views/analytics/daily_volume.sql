@@ -1,5 +1,4 @@
--- What arrived, day by day, for users and for payment requests. The day is that of created_at, so no deposit ever moves
--- to another one.
+-- What arrived, day by day, for users and for payment requests. The day is that of created_at, so no deposit ever moves to another one.
 create materialized view analytics.daily_volume as
 select
   v.day, app.public_id('mer', v.merchant_id) as merchant_id, m.name as merchant_name, m.prefix as merchant_prefix, v.chain, v.token,

@@ -1,5 +1,5 @@
--- Results of webhook deliveries, as far back as they are kept (DELIVERY_RETENTION_DAYS). Without the URL of an
--- endpoint, which may hold a secret of its merchant.
+-- Results of webhook deliveries, as far back as they are kept (DELIVERY_RETENTION_DAYS). Without the URL of an endpoint, which may hold a secret of
+-- its merchant.
 create materialized view analytics.delivery_health as
 select
   (d.created_at at time zone 'UTC')::date as day,

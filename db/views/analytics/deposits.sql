@@ -1,6 +1,5 @@
--- What arrived for users, one row each: the view to begin with. An index finds a range of created_at, alone or with a
--- merchant; a user; a txid; a deposit_uuid. The block's time is null once the last block of the deposit has left the
--- chain.
+-- What arrived for users, one row each: the view to begin with. An index finds a range of created_at, alone or with a merchant; a user; a txid; a
+-- deposit_uuid. The block's time is null once the last block of the deposit has left the chain.
 create or replace view analytics.deposits with (security_barrier) as
 select
   app.public_id('dep', d.id) as deposit_id,

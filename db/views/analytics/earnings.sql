@@ -1,5 +1,4 @@
--- What the service earned and what the chains cost it, from analytics.daily_ledger: quick to read, and as fresh as that
--- view.
+-- What the service earned and what the chains cost it, from analytics.daily_ledger: quick to read, and as fresh as that view.
 create or replace view analytics.earnings with (security_barrier) as
 select
   l.day, l.merchant_id, l.merchant_name, l.merchant_prefix, l.chain, l.token,

@@ -1,5 +1,5 @@
--- The events that merchants were, or are being, notified of. analytics.delivery_health shows whether they were
--- delivered. Found by an index: subject_uuid, or a range of created_at.
+-- The events that merchants were, or are being, notified of. analytics.delivery_health shows whether they were delivered. Found by an index:
+-- subject_uuid, or a range of created_at.
 create or replace view analytics.events with (security_barrier) as
 select
   app.public_id('evt', e.id) as event_id, e.sequence, e.type,

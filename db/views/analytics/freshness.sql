@@ -1,5 +1,5 @@
--- The age of each materialised view. All rows of a view show the same moment. If computing one failed,
--- app.analytics_refresh has the reason, for operators.
+-- The age of each materialised view. All rows of a view show the same moment. If computing one failed, app.analytics_refresh has the reason, for
+-- operators.
 create or replace view analytics.freshness with (security_barrier) as
 select view_name, refreshed_at, round(extract(epoch from now() - refreshed_at), 3) as age_seconds, took_seconds, due_at, failed_at
 from app.analytics_refresh;

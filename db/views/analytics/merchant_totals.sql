@@ -1,5 +1,4 @@
--- The totals of each merchant since the beginning, from analytics.daily_ledger: quick to read, and as fresh as that
--- view.
+-- The totals of each merchant since the beginning, from analytics.daily_ledger: quick to read, and as fresh as that view.
 create or replace view analytics.merchant_totals with (security_barrier) as
 select
   e.merchant_id, m.name as merchant_name, m.prefix as merchant_prefix, e.chain, e.token,

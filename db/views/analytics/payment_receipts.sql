@@ -1,5 +1,5 @@
--- What was paid for payment requests, by the same definition as their status (app.receipt). Separate from
--- analytics.deposits, because a receipt has no user and no event. To sum up what arrived, use both views.
+-- What was paid for payment requests, by the same definition as their status (app.receipt). Separate from analytics.deposits, because a receipt has
+-- no user and no event. To sum up what arrived, use both views.
 create or replace view analytics.payment_receipts with (security_barrier) as
 select
   app.public_id('dep', c.deposit_id) as deposit_id, c.payment_request_id as payment_request_uuid, c.external_id,

@@ -1,5 +1,4 @@
--- What merchants asked to be paid. Without the token of the payment page, which alone opens the page, and without the
--- idempotency key.
+-- What merchants asked to be paid. Without the token of the payment page, which alone opens the page, and without the idempotency key.
 create or replace view analytics.payment_requests with (security_barrier) as
 select
   r.id as payment_request_uuid,

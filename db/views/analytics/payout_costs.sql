@@ -1,5 +1,5 @@
--- What each payout earned and what it cost. Only costs of transactions that were made for that payout count: a sweep
--- made without a payout is only in analytics.earnings.
+-- What each payout earned and what it cost. Only costs of transactions that were made for that payout count: a sweep made without a payout is only
+-- in analytics.earnings.
 create or replace view analytics.payout_costs with (security_barrier) as
 select
   app.public_id('pay', p.id) as payout_id,

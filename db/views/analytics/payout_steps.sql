@@ -1,5 +1,4 @@
--- How long payouts spent in each status. A payout passes pending, sweeping, swept and paying in this order, and may
--- fail in each of them.
+-- How long payouts spent in each status. A payout passes pending, sweeping, swept and paying in this order, and may fail in each of them.
 create or replace view analytics.payout_steps with (security_barrier) as
 select
   app.public_id('pay', p.id) as payout_id,

@@ -1,5 +1,4 @@
--- What merchants were paid, or are being paid, as they see it in the API. What a payout cost the operator is in
--- analytics.payout_costs.
+-- What merchants were paid, or are being paid, as they see it in the API. What a payout cost the operator is in analytics.payout_costs.
 create or replace view analytics.payouts with (security_barrier) as
 select
   app.public_id('pay', p.id) as payout_id,

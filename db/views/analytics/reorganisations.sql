@@ -1,5 +1,5 @@
--- The forks that this service followed, one row each, kept for ever. chain.derive writes them. While a chain is read
--- again after a deep fork, deposits_reorged rises when deposits are known not to come back.
+-- The forks that this service followed, one row each, kept for ever. chain.derive writes them. While a chain is read again after a deep fork,
+-- deposits_reorged rises when deposits are known not to come back.
 create or replace view analytics.reorganisations with (security_barrier) as
 select chain, happened_at, depth, first_height, old_head_hash, new_head_hash, deposits_reorged from chain.reorganisation;
 comment on view analytics.reorganisations is 'One row for each time that blocks left a chain and others replaced them.';

@@ -1,5 +1,5 @@
--- Money of one merchant on its way from a deposit address to the treasury: neither received nor paid. The amount is
--- that of the attempt that became final. An index finds a range of created_at.
+-- Money of one merchant on its way from a deposit address to the treasury: neither received nor paid. The amount is that of the attempt that became
+-- final. An index finds a range of created_at.
 create or replace view analytics.sweeps with (security_barrier) as
 select
   s.id as sweep_id, app.public_id('mer', s.merchant_id) as merchant_id, m.name as merchant_name, m.prefix as merchant_prefix,

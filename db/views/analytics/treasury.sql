@@ -1,5 +1,5 @@
--- What the treasuries hold, by the ledger, and how much of it is the operator's. operator_funds is the result of
--- app.operator_funds, by which payments are allowed.
+-- What the treasuries hold, by the ledger, and how much of it is the operator's. operator_funds is the result of app.operator_funds, by which
+-- payments are allowed.
 create or replace view analytics.treasury with (security_barrier) as
 select
   a.chain, a.token, o.address,

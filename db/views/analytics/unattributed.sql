@@ -8,7 +8,7 @@ select
   app.public_id('dep', d.id) as deposit_id,
   app.public_id('mer', d.merchant_id) as merchant_id, m.name as merchant_name, m.prefix as merchant_prefix,
   app.public_id('usr', d.user_id) as user_id, u.external_ref as user_external_ref,
-  app.why_unattributed(d.transfer_kind, a.token is not null, w.is_provisioned, d.token, r.token) as reason,
+  app.why_unattributed(app.is_from_protocol(d.transfer_kind, d.output_index, d.token), a.token is not null, w.is_provisioned, d.token, r.token) as reason,
   d.chain, d.token, analytics.coins(d.amount, a.decimals) as amount, d.amount as amount_base_units,
   d.status, d.sender, d.address, d.txid, d.output_index, d.block_height, d.created_at, d.finalised_at,
   o.decision, o.decided_at, o.destination as returned_to, s.txid as return_txid, s.final_at as returned_at,

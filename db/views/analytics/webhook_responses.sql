@@ -1,5 +1,4 @@
--- What the endpoints of merchants responded, as far back as attempts are kept (DELIVERY_RETENTION_DAYS). Without their
--- URLs, which may hold secrets.
+-- What the endpoints of merchants responded, as far back as attempts are kept (DELIVERY_RETENTION_DAYS). Without their URLs, which may hold secrets.
 create materialized view analytics.webhook_responses as
 select
   (t.attempted_at at time zone 'UTC')::date as day,

@@ -1,6 +1,5 @@
--- What each merchant can be paid out, exact at every moment: the folded balances and the changes that wait to be
--- folded, in one statement. Folding moves a change from one to the other in one transaction, so it does not change this
--- sum. app.balance_audit recomputes it from the deposits.
+-- What each merchant can be paid out, exact at every moment: the folded balances and the changes that wait to be folded, in one statement. Folding
+-- moves a change from one to the other in one transaction, so it does not change this sum. app.balance_audit recomputes it from the deposits.
 --
 -- Readers: the API, app.create_payout, analysts (analytics.balances), the audit.
 create or replace view app.balance_now with (security_barrier) as

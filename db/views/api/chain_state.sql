@@ -1,5 +1,4 @@
--- Where each chain stands, for /readyz. Every chain that Sluice can run has a row; one that was never configured or
--- followed has nulls.
+-- Where each chain stands, for /readyz. Every chain that Sluice can run has a row; one that was never configured or followed has nulls.
 create or replace view app.chain_state with (security_barrier) as
 select c.chain, exists (select from app.merchant_chain m where m.chain = c.chain and m.enabled) as enabled,
   k.head_height, k.final_height, extract(epoch from clock_timestamp() - k.head_time) as head_age_seconds,

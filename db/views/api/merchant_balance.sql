@@ -1,7 +1,6 @@
--- Balances with the service fee, for everything that shows them: the API, the dashboard and analysts. The fee is
--- rounded down, in base units, once on the sum of a pair without what is held back; a sum below zero bears none.
--- app.create_payout takes the same fee of what it claims. (div is exact: numeric division rounds to whole units once
--- the quotient has 16 digits.)
+-- Balances with the service fee, for everything that shows them: the API, the dashboard and analysts. The fee is rounded down, in base units, once
+-- on the sum of a pair without what is held back; a sum below zero bears none. app.create_payout takes the same fee of what it claims. (div
+-- is exact: numeric division rounds to whole units once the quotient has 16 digits.)
 create or replace view app.merchant_balance with (security_barrier) as
 select b.merchant_id, b.chain, b.token, b.amount as gross, f.fee, b.deposit_count, b.held_back, b.amount - b.held_back - f.fee as net
 from app.balance_now b join app.merchant m on m.id = b.merchant_id

@@ -1,5 +1,5 @@
--- Open incidents with the way out of each, for everything that shows them to an operator. One row for each kind and
--- chain, because one command handles several of them.
+-- Open incidents with the way out of each, for everything that shows them to an operator. One row for each kind and chain, because one command
+-- handles several of them.
 create or replace view app.open_incident as
 select i.chain, i.kind, k.halts, k.decisions, i.ids, i.since,
   app.fill_way_out(k.way_out, i.chain, i.ids) as way_out

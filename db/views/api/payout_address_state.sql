@@ -1,5 +1,5 @@
--- Payout addresses with the state of the whitelist, for everything that shows them to a merchant: the API and the
--- dashboard. Custody decides by its own reading of the whitelist.
+-- Payout addresses with the state of the whitelist, for everything that shows them to a merchant: the API and the dashboard. Custody decides by its own
+-- reading of the whitelist.
 create or replace view app.payout_address_state with (security_barrier) as
 select p.merchant_id, p.chain, p.address, p.updated_at, coalesce(w.active_at <= clock_timestamp(), false) as whitelisted, w.active_at as whitelisted_at
 from app.payout_address p

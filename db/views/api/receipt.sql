@@ -12,7 +12,7 @@ select d.payment_request_id, d.id as deposit_id, d.seq, d.txid, d.output_index, 
 from app.payment_request r
 join app.deposit d on d.payment_request_id = r.id and d.chain = r.chain and d.token = r.token
 left join chain.cursor k on k.chain = r.chain
-where d.credited and d.status <> 'reorged' and d.transfer_kind is distinct from 'protocol';
+where d.credited and d.status <> 'reorged' and not app.is_from_protocol(d.transfer_kind, d.output_index, d.token);
 comment on view app.receipt is 'What was paid for payment requests: deposits at their addresses, in the requested token, that are on the chain, or on their way into a block.';
 comment on column app.receipt.payment_request_id is 'The payment request.';
 comment on column app.receipt.deposit_id is 'The deposit.';

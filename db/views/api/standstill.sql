@@ -1,6 +1,5 @@
--- Why nothing of a chain is read now, the first reason of each chain: an incident halts it, its servers contradict
--- themselves, or its indexer waits. This is the only place that defines it: sluice status and /readyz read it. Nothing
--- is decided by it.
+-- Why nothing of a chain is read now, the first reason of each chain: an incident halts it, its servers contradict themselves, or its indexer waits.
+-- This is the only place that defines it: sluice status and /readyz read it. Nothing is decided by it.
 create or replace view app.standstill with (security_barrier) as
 select distinct on (w.chain) w.chain, w.reason, w.message, w.since, w.way_out from (
   select 1 as rank, c.chain, coalesce(i.kind, 'halted') as reason, coalesce(i.message, 'it is halted') as message, c.halted_at as since,

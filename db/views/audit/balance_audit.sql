@@ -1,6 +1,5 @@
--- Compares each balance, as the API shows it (app.balance_now), with the final deposits and debts that no payout has.
--- An allocation that is still to be done for a claim or a release (app.claim) is counted as done: the balance has
--- changed already, though the deposits do not show it yet.
+-- Compares each balance, as the API shows it (app.balance_now), with the final deposits and debts that no payout has. An allocation that is still to
+-- be done for a claim or a release (app.claim) is counted as done: the balance has changed already, though the deposits do not show it yet.
 create or replace view app.balance_audit as
 select merchant_id, chain, token,
   coalesce(kept.amount, 0) as kept_amount, coalesce(counted.amount, 0) as counted_amount,

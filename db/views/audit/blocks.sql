@@ -1,5 +1,4 @@
--- A row is a height of a chain at which the stored blocks do not link. Blocks below the final one, which are kept to
--- find a fork, are not checked.
+-- A row is a height of a chain at which the stored blocks do not link. Blocks below the final one, which are kept to find a fork, are not checked.
 create or replace view audit.blocks as
 select c.chain, c.final_height as height, 'the final block is not among the blocks' as wrong from chain.cursor c
 where not exists (select from chain.block b where b.chain = c.chain and b.height = c.final_height and b.hash = c.final_hash)

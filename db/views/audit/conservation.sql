@@ -1,6 +1,5 @@
--- What merchants received is in their balances, or went into a payout that did not fail; debts (app.adjustment) are in
--- the balance. A payout that failed here and was paid after all, by a signature that the database had forgotten, counts
--- as failed: its debt stands for what it paid.
+-- What merchants received is in their balances, or went into a payout that did not fail; debts (app.adjustment) are in the balance. A payout that
+-- failed here and was paid after all, by a signature that the database had forgotten, counts as failed: its debt stands for what it paid.
 create or replace view audit.conservation as
 select chain, token, merchant_id, sum(received) as received, sum(held) as balance_and_payouts from (
   select chain, token, merchant_id, amount as received, 0 as held from app.deposit where status = 'final' and credited

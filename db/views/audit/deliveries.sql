@@ -1,5 +1,4 @@
--- A row is a delivery whose attempts contradict its status, or a second delivery of the same event to the same
--- endpoint.
+-- A row is a delivery whose attempts contradict its status, or a second delivery of the same event to the same endpoint.
 create or replace view audit.deliveries as
 select d.event_id, d.endpoint_id, 'delivered, and no attempt succeeded' as wrong from app.delivery d where d.status = 'delivered'
   and not exists (select from app.delivery_attempt a where a.delivery_id = d.id and a.error is null)

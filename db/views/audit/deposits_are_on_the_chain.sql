@@ -1,6 +1,5 @@
--- A row is a deposit that no transfer of its chain proves. Left out: what an incident explains; an unconfirmed deposit,
--- as long as the indexer still sees it; one that is being read again (chain.awaited), for as long as that may take and
--- five minutes more.
+-- A row is a deposit that no transfer of its chain proves. Left out: what an incident explains; an unconfirmed deposit, as long as the indexer still
+-- sees it; one that is being read again (chain.awaited), for as long as that may take and five minutes more.
 create or replace view audit.deposits_are_on_the_chain as
 select d.id, d.chain, d.txid, d.output_index, d.status from app.deposit d
 left join chain.transfer t on t.id = d.chain || ':' || d.txid || ':' || d.output_index

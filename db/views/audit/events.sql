@@ -1,6 +1,5 @@
--- A row is a deposit, a payout or a payment request with an event too few or too many. A receipt of a payment request
--- and a deposit that is not credited have none. If an operator credited a deposit afterwards, its first event is the
--- confirmation. A payout has one, when it ends. A payment request counts its own.
+-- A row is a deposit, a payout or a payment request with an event too few or too many. A receipt of a payment request and a deposit that is not credited have none. If
+-- an operator credited a deposit afterwards, its first event is the confirmation. A payout has one, when it ends. A payment request counts its own.
 create or replace view audit.events as
 select d.id, d.version as expected, count(e.id) as found from app.deposit d
 left join app.event e on e.subject_id = d.id and e.type like 'deposit.%'

@@ -1,5 +1,5 @@
--- A row is a token whose fees in the ledger are not those that were earned or paid. A sweep that returns unattributed
--- value takes its network fee out of that value, so the ledger has that fee in the account unattributed.
+-- A row is a token whose fees in the ledger are not those that were earned or paid. A sweep that returns unattributed value takes its network fee
+-- out of that value, so the ledger has that fee in the account unattributed.
 create or replace view audit.fees as
 select what, chain, token, sum(posted) as posted, sum(due) as due from (
   select 'service fees' as what, chain, token, -amount as posted, 0 as due from app.ledger_entry where account = 'fees'

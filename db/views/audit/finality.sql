@@ -1,6 +1,5 @@
--- A row is a deposit or an outgoing payment (app.outgoing_payment) that is final above the final height, or still open
--- at or below it. Left out: what an incident explains; and, after an operator had final blocks read again, what was
--- found there and waits to be final again.
+-- A row is a deposit or an outgoing payment (app.outgoing_payment) that is final above the final height, or still open at or below it. Left out:
+-- what an incident explains; and, after an operator had final blocks read again, what was found there and waits to be final again.
 create or replace view audit.finality as
 select d.chain, 'deposit' as what, d.id, d.status, d.block_height, c.final_height from app.deposit d join chain.cursor c using (chain)
 where ((d.status = 'final' and d.block_height > c.final_height) or (d.status = 'pending' and d.block_height <= c.final_height))

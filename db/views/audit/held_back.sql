@@ -1,5 +1,5 @@
--- A row is an address, or on chains with outputs a deposit, on which something is held back that should not be. What is
--- below a minimum now, and not held back, is right: it was worth a sweep once.
+-- A row is an address, or on chains with outputs a deposit, on which something is held back that should not be. What is below a minimum now, and not held
+-- back, is right: it was worth a sweep once.
 create or replace view audit.held_back as
 with held as (
   select chain, token, address, case when app.uses_outputs(chain) then id end as deposit_id, sum(amount) as amount, max(amount) as largest from app.deposit

@@ -1,5 +1,5 @@
--- A row is a stored transaction that custody did not sign in this form, or a journal in which an entry is missing.
--- Custody checks the journal's chain of hashes, and the file beside it (sluice custody verify).
+-- A row is a stored transaction that custody did not sign in this form, or a journal in which an entry is missing. Custody checks the journal's
+-- chain of hashes, and the file beside it (sluice custody verify).
 create or replace view audit.journal as
 select o.chain, o.txid from app.outgoing_attempt o
 left join custody.journal j on j.stream = o.chain and j.txid = o.txid where j.raw is distinct from o.raw

@@ -1,5 +1,4 @@
--- The checks of the audit leave out what is here: an incident has reported it once, and an operator is handling it, or
--- has decided about it.
+-- The checks of the audit leave out what is here: an incident has reported it once, and an operator is handling it, or has decided about it.
 create or replace view app.known_incident as
 select subject, kind from app.incident where resolved_at is null or resolution = 'kept';
 comment on view app.known_incident is 'Incidents that are open, or that an operator decided to keep: an audit does not report them again.';

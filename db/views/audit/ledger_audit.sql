@@ -1,7 +1,6 @@
--- Compares the sums that are stored beside the ledger, because payouts decide by them, with the entries that they stand
--- for. Reserved amounts are in no entry: they are compared with the payouts, outgoing payments (app.outgoing_payment)
--- and returns under way that they are reserved for. Unspent outputs (Bitcoin) are compared with the holding of their
--- address, and with the treasury.
+-- Compares the sums that are stored beside the ledger, because payouts decide by them, with the entries that they stand for. Reserved amounts are in
+-- no entry: they are compared with the payouts, outgoing payments (app.outgoing_payment) and returns under way that they are reserved for. Unspent
+-- outputs (Bitcoin) are compared with the holding of their address, and with the treasury.
 create or replace view app.ledger_audit as
 with entry as (
   select account, kind, chain, token, merchant_id, address, sum(amount) as amount from app.ledger_entry

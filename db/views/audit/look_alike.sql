@@ -1,6 +1,5 @@
--- sluice audit shows it below its checks; it is never a finding. References from before new ones were checked
--- (db/functions/values/texts.sql) stay as they are, so two of a merchant may look the same. Which of them a person
--- means, only the merchant can tell.
+-- sluice audit shows it below its checks; it is never a finding. References from before new ones were checked (db/functions/values/texts.sql) stay as they
+-- are, so two of a merchant may look the same. Which of them a person means, only the merchant can tell.
 create or replace view app.look_alike as
 with unclear as materialized (
   select 'user' as what, u.merchant_id, app.visible_text(u.external_ref) as reference, app.public_id('usr', u.id) as id

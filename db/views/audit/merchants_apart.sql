@@ -1,5 +1,4 @@
--- custody.address has the merchant that each address was handed to, once and for ever. A row is an address or a deposit
--- that names another merchant.
+-- custody.address has the merchant that each address was handed to, once and for ever. A row is an address or a deposit that names another merchant.
 create or replace view audit.merchants_apart as
 select a.chain, a.address as what, a.merchant_id, o.merchant_id as handed_to from app.address a left join custody.address o on o.address = a.address
 where a.merchant_id is distinct from o.merchant_id

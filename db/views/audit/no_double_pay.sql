@@ -1,8 +1,7 @@
--- A row is an outgoing payment (a payout's payment, a withdrawal, a sweep, a step of a return) that was paid more or
--- less often than its outcome says, by what custody signed for it and what is final on the chain; a payout that is
--- completed without a payment, or the reverse; or a payout whose stored transaction pays something else. Left out: a
--- payment that vanished with its block (final_payment_vanished), and a second payment about which an operator has
--- decided.
+-- A row is an outgoing payment (a payout's payment, a withdrawal, a sweep, a step of a return) that was paid more or less often than its outcome says,
+-- by what custody signed for it and what is final on the chain; a payout that is completed without a payment, or the reverse; or a payout whose stored
+-- transaction pays something else. Left out: a payment that vanished with its block (final_payment_vanished), and a second payment about which an
+-- operator has decided.
 create or replace view audit.no_double_pay as
 with decided as (
   select n.chain, n.txid from app.second_payment n join app.incident k on k.id = n.incident_id where k.resolved_at is not null

@@ -1,6 +1,6 @@
--- A row is a transaction that an address of ours sent, and that is neither stored here nor in custody's journal:
--- another party has the keys, or the database is an older copy. Transactions of an incident that is open or kept are
--- left out.
+-- A row is a transaction that an address of ours sent, and that is neither stored here nor in custody's journal: another party has the keys, or the
+-- database is an older copy.
+-- Transactions of an incident that is open or kept are left out.
 create or replace view audit.no_unknown_transaction as
 select i.id, i.account, i.conflict_key from chain.confirmed_tx i
 where not exists (select from app.outgoing_attempt o where o.chain = i.chain and o.txid = i.txid)

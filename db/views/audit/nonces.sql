@@ -1,5 +1,5 @@
--- A row is an account whose nonces are not exactly those below the next one: in app.outgoing_payment by app.sender, or
--- in the blocks by the highest one there.
+-- A row is an account whose nonces are not exactly those below the next one: in app.outgoing_payment by app.sender, or in the blocks by the highest
+-- one there.
 create or replace view audit.nonces as
 select n.chain, n.address, n.next_nonce, count(s.id) as used from app.sender n
 left join app.outgoing_payment s on s.chain = n.chain and s.fee_payer = n.address

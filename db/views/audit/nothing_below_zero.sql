@@ -1,5 +1,4 @@
--- It also finds, though nothing is wrong, an address that was swept before its final deposit was taken back: that
--- address then holds less than zero.
+-- It also finds, though nothing is wrong, an address that was swept before its final deposit was taken back: that address then holds less than zero.
 create or replace view audit.nothing_below_zero as
 select 'holding' as what, chain, token, address as whose, amount from app.holding where amount < 0
 union all select 'treasury', chain, token, null, balance from app.treasury where balance < 0

@@ -1,5 +1,5 @@
--- A row is a deposit or a debt that names a payout of another merchant, chain or token, or a failed one. While a failed
--- payout gives back what it claimed (a release in app.claim), that is under way and no row.
+-- A row is a deposit or a debt that names a payout of another merchant, chain or token, or a failed one. While a failed payout gives back what it
+-- claimed (a release in app.claim), that is under way and no row.
 create or replace view audit.one_payout_each as
 select c.what, c.id, c.settlement_id, p.status from (
   select 'deposit' as what, id, settlement_id, merchant_id, chain, token from app.deposit where settlement_id is not null

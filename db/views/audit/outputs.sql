@@ -1,7 +1,7 @@
--- A row is an output (Bitcoin) that is reserved or spent wrongly; an outgoing payment (app.outgoing_payment) without
--- its first input, the output that all its attempts spend; or an address, or the treasury, whose unspent outputs do not
--- agree with the ledger. Left out: what an incident explains; the first input of a CPFP child whose parent is not
--- final; a payment that another transaction made impossible (conflicted), or that was imported from custody's journal.
+-- A row is an output (Bitcoin) that is reserved or spent wrongly; an outgoing payment (app.outgoing_payment) without its first input, the output
+-- that all its attempts spend; or an address, or the treasury, whose unspent outputs do not agree with the ledger. Left out: what an incident
+-- explains; the first input of a CPFP child whose parent is not final; a payment that another transaction made impossible (conflicted), or that was
+-- imported from custody's journal.
 create or replace view audit.outputs as
 select u.chain, u.txid || ':' || u.vout as output, 'reserved by an outgoing payment that is over' as wrong
 from app.output u join app.outgoing_payment s on s.id = u.outgoing_payment_id where u.spent_by is null and s.status = 'final'

@@ -1,7 +1,6 @@
--- Computes the state of each request from its receipts a second time, without app.payment_state: for all requests at
--- once, because one after the other would take minutes. A request that time has changed, and whose status was not
--- decided since, is left out. app.stuck reports an undecided one; it is no finding here, because a copy of the database
--- that was restored for an audit has no worker.
+-- Computes the state of each request from its receipts a second time, without app.payment_state: for all requests at once, because one after the other
+-- would take minutes. A request that time has changed, and whose status was not decided since, is left out. app.stuck reports an undecided one; it is no
+-- finding here, because a copy of the database that was restored for an audit has no worker.
 create or replace view audit.payment_requests as
 with receipt as (
   select c.*, r.amount - least(greatest(r.tolerance, least(r.detected_from - 1, div(r.amount, 100))), greatest(r.amount - r.detected_from, 0)) as enough,

@@ -1,7 +1,6 @@
--- A row is a payout whose sums do not agree. Its claimed deposits are not counted while they are being allocated
--- (app.claim), nor if the payout was imported from custody's journal and its deposits are unknown (the adjustment
--- payout_recovered). A deposit that was lost later counts with what was claimed, also if it is back with another
--- amount.
+-- A row is a payout whose sums do not agree. Its claimed deposits are not counted while they are being allocated (app.claim), nor if the payout was
+-- imported from custody's journal and its deposits are unknown (the adjustment payout_recovered). A deposit that was lost later counts with what was
+-- claimed, also if it is back with another amount.
 create or replace view audit.payouts_add_up as
 select p.id, p.status, p.gross, coalesce(d.amount, 0) + coalesce(j.amount, 0) as claimed from app.payout p
 left join (

@@ -1,5 +1,5 @@
--- A row is a deposit whose events do not follow each other as the contract requires, or a deposit or payout whose
--- columns contradict its status. A trigger checks the statuses of payouts, so only their end is checked here.
+-- A row is a deposit whose events do not follow each other as the contract requires, or a deposit or payout whose columns contradict its status. A
+-- trigger checks the statuses of payouts, so only their end is checked here.
 create or replace view audit.states as
 select 'deposit' as what, subject_id as id, before || ' to ' || type as wrong from (
   select subject_id, version, type, lag(type, 1, 'nothing') over (partition by subject_id order by version) as before

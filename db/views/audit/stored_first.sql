@@ -1,6 +1,5 @@
--- A row is an outgoing payment (app.outgoing_payment) that is marked as signed and has no stored attempt, or the
--- reverse; a payout that is paying without a stored payment; or a transaction that was given to a node before it was
--- stored.
+-- A row is an outgoing payment (app.outgoing_payment) that is marked as signed and has no stored attempt, or the reverse; a payout that is paying
+-- without a stored payment; or a transaction that was given to a node before it was stored.
 create or replace view audit.stored_first as
 select s.chain, s.id, s.status || case when o.stored is null then ', and nothing is stored' else ', and something is stored' end as wrong from app.outgoing_payment s
 left join (select outgoing_payment_id, count(*) as stored from app.outgoing_attempt group by outgoing_payment_id) o on o.outgoing_payment_id = s.id

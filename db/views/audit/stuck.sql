@@ -1,7 +1,6 @@
--- sluice audit shows it below its checks; it is never a finding. These times are normal: a day for payouts, sweeps,
--- withdrawals and pending deposits; an hour for allocation, and for a payment request that expired and whose status no
--- worker has decided; ten minutes for an event without a number; four days for a delivery, unless its next attempt is
--- still to come.
+-- sluice audit shows it below its checks; it is never a finding. These times are normal: a day for payouts, sweeps, withdrawals and pending
+-- deposits; an hour for allocation, and for a payment request that expired and whose status no worker has decided; ten minutes for an event without
+-- a number; four days for a delivery, unless its next attempt is still to come.
 create or replace view app.stuck as
 select 'payout' as what, app.public_id('pay', p.id) as id, p.chain, coalesce(p.waiting_reason, p.status) as state, p.created_at as since
 from app.payout p where p.status not in ('completed', 'failed') and p.created_at < clock_timestamp() - interval '1 day'

@@ -1,6 +1,5 @@
--- A row is an entry of custody's journal that pays to an address which was not on the whitelist at that moment. Only
--- the first signature of a payment counts: a replacement may be signed after the address was removed. One second of
--- difference between the two clocks is allowed.
+-- A row is an entry of custody's journal that pays to an address which was not on the whitelist at that moment. Only the first signature of a
+-- payment counts: a replacement may be signed after the address was removed. One second of difference between the two clocks is allowed.
 create or replace view audit.whitelist as
 select j.stream, j.seq, j.destination from custody.journal j
 where j.kind in ('pay', 'withdraw')

@@ -1,15 +1,14 @@
--- What becomes of each transaction that custody signed, stored here or not. This is the only place that says it:
--- custody (before it signs again), the worker, the audit and the command line ask here.
+-- What becomes of each transaction that custody signed, stored here or not. This is the only place that says it: custody (before it signs again), the
+-- worker, the audit and the command line ask here.
 --
 --   open       it may still be mined
 --   in_block   it is in a block that is not final yet: the block may leave the chain
 --   final      it is in a final block and had its effect
---   dead       it can never have its effect: it failed in a final block, another final transaction used up one of its
---              conflict keys, or it expired in no block (chain.lapse)
+--   dead       it can never have its effect: it failed in a final block, another final transaction used up one of its conflict keys, or it expired in no
+--              block (chain.lapse)
 -- A transaction that failed in a block that is not final is in_block: in another block it may succeed.
 --
--- It rests only on custody's journal and on what the indexers saw in blocks, which neither the worker nor the API can
--- write.
+-- It rests only on custody's journal and on what the indexers saw in blocks, which neither the worker nor the API can write.
 create or replace view app.attempt_fate as
 select j.stream as chain, j.seq, j.txid, j.kind, j.subject_id, own.block_height, own.success, own.fee,
   case

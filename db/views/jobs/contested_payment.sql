@@ -1,6 +1,5 @@
--- Payments of which more than one attempt may still pay: a rewind has taken back the proof that an earlier attempt
--- expired, after a later one was signed. Computed from custody's journal and the chain, never stored. Nothing of them
--- is signed or sent until one is final, or all others expired.
+-- Payments of which more than one attempt may still pay: a rewind has taken back the proof that an earlier attempt expired, after a later one was
+-- signed. Computed from custody's journal and the chain, never stored. Nothing of them is signed or sent until one is final, or all others expired.
 create or replace view app.contested_payment as
 select f.chain, f.subject_id, count(*) as attempts from app.attempt_fate f join app.chain c on c.chain = f.chain and c.attempts_exclude_by = 'expiry'
 where f.fate <> 'dead' group by f.chain, f.subject_id having count(*) > 1 and bool_and(f.fate <> 'final');

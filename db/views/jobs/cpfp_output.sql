@@ -1,5 +1,4 @@
--- The inputs of a CPFP child until its parent is final. From then on they are in app.output, reserved for it. The
--- worker builds the child from both.
+-- The inputs of a CPFP child until its parent is final. From then on they are in app.output, reserved for it. The worker builds the child from both.
 create or replace view app.cpfp_output as
 select b.outgoing_payment_id, u.chain, u.txid, u.output_index as vout, s.merchant_id, u.amount, b.parent_vsize
 from app.cpfp b join app.outgoing_payment s on s.id = b.outgoing_payment_id

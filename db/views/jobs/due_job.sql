@@ -1,6 +1,5 @@
--- What is due: the worker adds these jobs again every second, so a job that a dead worker dropped is only late. Each is
--- added in a transaction of its own: several keys in one transaction would be locked in another order than chain.derive
--- locks them.
+-- What is due: the worker adds these jobs again every second, so a job that a dead worker dropped is only late. Each is added in a transaction of
+-- its own: several keys in one transaction would be locked in another order than chain.derive locks them.
 create or replace view app.due_job as
 select 'advance_payout' as task, json_build_object('payout_id', id) as payload, 'payout:' || id as key
 from app.payout where status not in ('completed', 'failed') and next_step_at <= clock_timestamp()

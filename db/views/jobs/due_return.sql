@@ -1,6 +1,5 @@
--- Returns of unattributed value, an operator's decision, that wait for their next transaction. A return is two
--- transactions: a sweep of the address to the treasury, and, once that is final, a withdrawal from there. A return
--- without a destination is not due.
+-- Returns of unattributed value, an operator's decision, that wait for their next transaction. A return is two transactions: a sweep of the address
+-- to the treasury, and, once that is final, a withdrawal from there. A return without a destination is not due.
 --
 -- Readers: the worker, to begin them; app.lock_return, which checks again under its locks, so that each is begun once.
 create or replace view app.due_return as

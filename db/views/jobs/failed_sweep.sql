@@ -1,5 +1,5 @@
--- One row for each sweep of a merchant's address that an address is judged by: it failed within the last day, and none
--- succeeded since. Readers: functions/payouts/failed_sweeps.sql and sweep.sql; app.unswept_address.
+-- One row for each sweep of a merchant's address that an address is judged by: it failed within the last day, and none succeeded since. Readers:
+-- functions/payouts/failed_sweeps.sql and sweep.sql; app.unswept_address.
 create or replace view app.failed_sweep as
 select s.chain, s.token, s.source as address, s.merchant_id, s.outcome, s.final_at, app.why_failed(s) as failure
 from app.outgoing_payment s

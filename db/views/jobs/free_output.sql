@@ -1,5 +1,5 @@
--- The outputs (Bitcoin) that a transaction can be built from. Read without a lock: a function that reserves some checks
--- again with app.weigh_outputs, under the treasury's lock. Readers: the worker; app.claimed_outputs.
+-- The outputs (Bitcoin) that a transaction can be built from. Read without a lock: a function that reserves some checks again with
+-- app.weigh_outputs, under the treasury's lock. Readers: the worker; app.claimed_outputs.
 create or replace view app.free_output as
 select u.chain, u.txid, u.vout, u.address, u.merchant_id, u.amount from app.output u
 where u.outgoing_payment_id is null and u.spent_by is null

@@ -1,5 +1,4 @@
--- The transactions that may have expired: signed by custody, in no block, and past their end. The indexer of the chain
--- proves it or does not.
+-- The transactions that may have expired: signed by custody, in no block, and past their end. The indexer of the chain proves it or does not.
 create or replace view chain.lapsable as
 select f.chain, f.txid, j.raw, j.source, j.lifetime_from, j.lifetime_end,
   case when c.followed_from > j.lifetime_from + 1 then format(

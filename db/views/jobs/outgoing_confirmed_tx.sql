@@ -1,6 +1,5 @@
--- The transactions in blocks that decide what became of an outgoing payment (app.outgoing_payment): its own attempts,
--- and others that use up what every attempt of it uses, so that none of them can be mined any more. That is its
--- conflict key and, on Bitcoin, each input of its first attempt.
+-- The transactions in blocks that decide what became of an outgoing payment (app.outgoing_payment): its own attempts, and others that use up what
+-- every attempt of it uses, so that none of them can be mined any more. That is its conflict key and, on Bitcoin, each input of its first attempt.
 --
 -- Readers: app.finish_outgoing_payments, which makes payments final; the worker; app.why_not_comparable; the audit.
 create or replace view app.outgoing_confirmed_tx as

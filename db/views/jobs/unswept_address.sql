@@ -1,5 +1,5 @@
--- One row for each address and token of a merchant that holds something and could not be swept (app.failed_sweep),
--- while it is neither being swept nor blocked. Readers: functions/payouts/unswept.sql; sluice status.
+-- One row for each address and token of a merchant that holds something and could not be swept (app.failed_sweep), while it is neither being swept nor
+-- blocked. Readers: functions/payouts/unswept.sql; sluice status.
 create or replace view app.unswept_address as
 select s.chain, s.token, s.address, s.merchant_id, h.amount, f.failures, f.failure, f.retry_at
 from (select distinct chain, token, address, merchant_id from app.failed_sweep) s

@@ -1,6 +1,5 @@
--- The weekly partitions of deliveries and their attempts, read from PostgreSQL's catalog. The id of the delivery, which
--- carries the time, decides the partition, so each bound is a time. The first partition begins with the database; the
--- default one has rows outside of all weeks.
+-- The weekly partitions of deliveries and their attempts, read from PostgreSQL's catalog. The id of the delivery, which carries the time, decides
+-- the partition, so each bound is a time. The first partition begins with the database; the default one has rows outside of all weeks.
 --
 -- Readers: app.maintain_partitions, which makes and drops weeks; operators, who see their sizes here.
 create or replace view app.delivery_partition as

@@ -1,6 +1,6 @@
--- Streaming replicas of this server, by its replication slots: each slot stands for a replica that was set up and
--- should be there, connected or not. Every owner of a database may read slots; only superusers see what
--- pg_stat_replication says of a replica. The slot of a running backup is temporary, and no replica.
+-- Streaming replicas of this server, by its replication slots: each slot stands for a replica that was set up and should be there, connected or not.
+-- Every owner of a database may read slots; only superusers see what pg_stat_replication says of a replica. The slot of a running backup is
+-- temporary, and no replica.
 --
 -- Readers: the metrics; operators, who see here whether the slot of a replica that is gone for good fills the disk.
 create or replace view app.replica as

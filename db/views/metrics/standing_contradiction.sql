@@ -1,5 +1,4 @@
--- Why a chain is not followed although its servers respond. sluice status and the metrics show it; nothing is decided
--- by it.
+-- Why a chain is not followed although its servers respond. sluice status and the metrics show it; nothing is decided by it.
 create or replace view chain.standing_contradiction as
 select k.chain, k.since, k.txid, k.message from chain.contradiction k
 where k.seen_at > clock_timestamp() - interval '2 minutes' -- an indexer that meets one polls again every few seconds

@@ -86,10 +86,23 @@ export const deposits: Mutation[] = [
   {
     rule: 'What our own transactions send to the treasury is no deposit',
     file: 'db/functions/deposits/derive.sql',
-    from: `and not (a.merchant_id is null and (exists (select from app.outgoing_attempt o where o.chain = of_chain and o.txid = n.txid)
-        or exists (select from custody.address own where own.address = n.sender)))`,
+    from: `and not (a.merchant_id is null and exists (select from app.outgoing_attempt o where o.chain = of_chain and o.txid = n.txid))`,
     to: '',
-    tests: ['db/derive-deposits.test.ts', 'db/ledger.test.ts'],
+    tests: ['db/derive-deposits.test.ts', 'db/ledger.test.ts', 'db/outputs.test.ts'],
+  },
+  {
+    rule: 'What an address of ours sends is no deposit',
+    file: 'db/functions/deposits/derive.sql',
+    from: `and not exists (select from custody.address own where own.address = n.sender)`,
+    to: '',
+    tests: ['db/derive-deposits.test.ts'],
+  },
+  {
+    rule: 'What an address of ours sends to a user is not counted as received',
+    file: 'indexers/look-up.ts',
+    from: '(to.isTreasury || !ours.has(sender))',
+    to: 'true',
+    tests: ['indexers/match.test.ts'],
   },
   {
     rule: 'Merchants hear only of what is credited',

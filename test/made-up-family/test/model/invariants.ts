@@ -140,7 +140,8 @@ async function assertEndedIsUnpaid({db, kind, chain, signed, forgotten}: World):
 async function lacksWhatWasFinal({db, kind, chain}: World): Promise<boolean> {
   const rows = await db.rows<{txid: string}>(
     `select txid from app.outgoing_payment where chain = $1 and outcome = 'done'
-     union all select txid from app.deposit where chain = $1 and status = 'final'`,
+     union all select d.txid from app.deposit d join app.incident i on i.subject = d.id::text
+     where d.chain = $1 and d.status = 'final' and i.kind = 'final_deposit_vanished'`,
     [kind.chain],
   )
   return chain.isBroken && rows.some(({txid}) => chain.find(chain.final, txid)?.failed ?? true)
