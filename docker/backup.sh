@@ -5,6 +5,7 @@ set -euo pipefail
 [[ $# -ge 1 && -d $1 ]] || { echo 'usage: docker/backup.sh FOLDER [KEPT], with a folder that is there' >&2 && exit 2; }
 folder=$(cd "$1" && pwd)
 kept=${2:-14}
+[[ $kept =~ ^[1-9][0-9]*$ ]] || { echo 'docker/backup.sh: KEPT must be a whole number above 0' >&2 && exit 2; }
 cd "$(dirname "$0")/.."
 name=$(date -u +%Y-%m-%dT%H%M%SZ)
 part=$folder/.$name
@@ -17,7 +18,12 @@ trap 'rm -rf "$part"' EXIT
 docker compose exec -T postgres pg_dump -U sluice -Fc sluice >"$part/sluice.dump"
 docker compose exec -T postgres pg_restore --list <"$part/sluice.dump" >/dev/null # it is whole
 docker compose exec -T custody sluice custody backup --to "/var/lib/sluice/.backup-$name" >/dev/null
-docker compose cp "custody:/var/lib/sluice/.backup-$name" "$part/custody" >/dev/null
+if ! docker compose cp "custody:/var/lib/sluice/.backup-$name" "$part/custody" >"$part/said" 2>&1; then
+  cat "$part/said" >&2
+  docker compose exec -T custody rm -f "/var/lib/sluice/.backup-$name"
+  exit 1
+fi
+rm "$part/said"
 docker compose exec -T custody rm "/var/lib/sluice/.backup-$name"
 docker compose exec -T postgres psql -q -U sluice -c "select app.note_backup('docker/backup.sh')" >/dev/null
 mv "$part" "$folder/$name"

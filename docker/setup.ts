@@ -1,5 +1,6 @@
-// Writes the files that docker-compose.yml mounts as secrets, and makes the seed: node docker/setup.ts FOLDER
-// [--no-seed] [--show-phrase] Promises: a file that is there stays as it is, so it can be run again after an upgrade; a
+// Writes the files that docker-compose.yml mounts as secrets, and makes the seed:
+//   node docker/setup.ts FOLDER [--no-seed] [--show-phrase]
+// Promises: a file that is there stays as it is, so it can be run again after an upgrade; a
 // seed is made only with a new passphrase, in a volume that has none; nothing secret is printed, but for the words with
 // --show-phrase; the folder is closed to everybody but its owner. (The files in it are not: each is mounted alone into
 // the containers that need it, whose users have other numbers than the owner.) It says what is too small on this
@@ -37,6 +38,17 @@ const password = () => randomBytes(32).toString('hex')
 function rpcauth(user: string, secret: string): string {
   const salt = randomBytes(16).toString('hex')
   return `rpcauth=${user}:${salt}$${createHmac('sha256', salt).update(secret).digest('hex')}`
+}
+
+const hasSeed = existsSync(path.join(readSettings().home, 'custody', 'seed.json'))
+
+/** A new passphrase would open nothing, and be taken for the one to keep. */
+function requirePassphrase(): void {
+  if (!hasSeed || existsSync(path.join(folder, 'custody_passphrase'))) return
+  console.error(
+    'setup: the seed is there, and its passphrase is not: copy the kept file into secrets/custody_passphrase',
+  )
+  process.exit(1)
 }
 
 function writeSecrets(): void {
@@ -86,8 +98,8 @@ function options() {
       allowPositionals: true,
     })
     const [folder, ...more] = positionals
-    if (!folder || !existsSync(folder) || more.length || (values['no-seed'] && values['show-phrase']))
-      throw new Error('name one folder that is there, for the secrets')
+    if (values['no-seed'] && values['show-phrase']) throw new Error('without a seed there are no words to show')
+    if (!folder || !existsSync(folder) || more.length) throw new Error('name one folder that is there, for the secrets')
     return {folder, noSeed: values['no-seed'], showPhrase: values['show-phrase']}
   } catch (error) {
     console.error(`setup: ${(error as Error).message}\n${usage}`)
@@ -95,10 +107,13 @@ function options() {
   }
 }
 
+requirePassphrase()
 writeSecrets()
 console.log(written.length ? `Made in ./secrets: ${written.join(', ')}.` : 'Everything is there already.')
 if (written.includes('custody_passphrase') && !noSeed) makeSeed()
-else if (!existsSync(path.join(readSettings().home, 'custody', 'seed.json')))
+else if (hasSeed && showPhrase)
+  console.log('The seed is there already. Its words: docker compose run --rm custody-cli init --show-phrase.')
+else if (!hasSeed)
   console.log(
     'There is no seed. A lost one is restored: docs/operations/containers.md. docker compose run --rm custody-cli init makes a new one.',
   )
