@@ -113,7 +113,7 @@ export class Engine {
       this.#process.kill('SIGTERM')
       await once(this.#process, 'exit')
     }
-    rmSync(this.#folder, {recursive: true, force: true})
+    rmSync(this.#folder, {recursive: true, force: true, maxRetries: 40, retryDelay: 250}) // what was mounted there is let go late
   }
 
   async #succeeds(program: string, given: string[]): Promise<void> {
