@@ -1,5 +1,5 @@
 // Functions, triggers and views. Each is defined once, in a file of db/functions or db/views, and the file is applied
-// again when it changes.
+// again when it changes; comments do not count.
 //
 // Promises: all changes come into force in one transaction, or none does. What a file needs exists before it is
 // applied. Rights that a file no longer gives are taken back. Every function is checked against the current tables. A

@@ -1,5 +1,5 @@
 -- What custody signed and neither its journal nor this copy of the database knows, recognised by what it did on the chain. sluice custody reconcile asks
--- here for each unknown transaction (custody/found.ts), seals what comes back as an entry of the journal, and imports it (custody.reconcile): so what has
+-- here for each unknown transaction (custody/journal/found.ts), seals what comes back as an entry of the journal, and imports it (custody.reconcile): so what has
 -- paid a payout ends it, and it is not paid again.
 --
 -- Promises: only a final transaction that had its effect is recognised, and only if it took nothing but money of ours, and all of it went to one place
@@ -8,7 +8,7 @@
 -- Where attempts expire, it is left while an attempt of an equal one may still be mined. A return of unattributed value is known by its sweep, which
 -- took exactly what the withdrawal paid. What this cannot know is the id and the gross of a payout that the copy does not have: it gets a new id, and
 -- the largest gross with this net at the merchant's fee. Cancels, and what failed, are left to an operator.
--- Locks: none. One sluice custody reconcile at a time enters what it answers (enterFound in custody/found.ts).
+-- Locks: none. One sluice custody reconcile at a time enters what it answers (enterFound in custody/journal/found.ts).
 
 create or replace function custody.recognise(of_chain text, of_txid text) returns jsonb
 language plpgsql stable set search_path = pg_catalog as $$

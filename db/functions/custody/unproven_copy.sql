@@ -1,4 +1,4 @@
--- After a journal that may lack entries (custody/incomplete.ts): when custody may sign for the first time again. What the missing entries may have signed
+-- After a journal that may lack entries (custody/journal/incomplete.ts): when custody may sign for the first time again. What the missing entries may have signed
 -- has paid, or may still, and the database, which may be an older copy, does not know it either.
 --
 -- Promises: a chain is proven only if a block that was made and read after the journal was found incomplete is there, the chain is not halted, and each
