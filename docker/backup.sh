@@ -18,13 +18,10 @@ trap 'rm -rf "$part"' EXIT
 docker compose exec -T postgres pg_dump -U sluice -Fc sluice >"$part/sluice.dump"
 docker compose exec -T postgres pg_restore --list <"$part/sluice.dump" >/dev/null # it is whole
 docker compose exec -T custody sluice custody backup --to "/var/lib/sluice/.backup-$name" >/dev/null
-if ! docker compose cp "custody:/var/lib/sluice/.backup-$name" "$part/custody" >"$part/said" 2>&1; then
-  cat "$part/said" >&2
-  docker compose exec -T custody rm -f "/var/lib/sluice/.backup-$name"
-  exit 1
-fi
-rm "$part/said"
+is_copied=yes
+docker compose cp "custody:/var/lib/sluice/.backup-$name" "$part/custody" >/dev/null || is_copied=no
 docker compose exec -T custody rm "/var/lib/sluice/.backup-$name"
+[[ $is_copied == yes ]]
 docker compose exec -T postgres psql -q -U sluice -c "select app.note_backup('docker/backup.sh')" >/dev/null
 mv "$part" "$folder/$name"
 find "$folder" -mindepth 1 -maxdepth 1 -type d -name '20*Z' | sort | head -n "-$kept" | xargs -r rm -r

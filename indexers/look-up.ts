@@ -58,7 +58,7 @@ async function oursAmong(query: Query, senders: Set<string>): Promise<Set<string
   if (!senders.size) return new Set()
   const rows = await query<{sender: string}>(
     `select sender from unnest($1::text[]) sender cross join lateral (
-       select from custody.address where match_key in (sender, lower(sender)) limit 1 offset 0) own`,
+       select from custody.address where match_key in (sender, lower(sender)) limit 1) own`,
     [[...senders]],
   )
   return new Set(rows.map(({sender}) => sender))
