@@ -295,7 +295,7 @@ test('a materialised view that is created again is reported as not populated unt
   const file = 'views/analytics/daily_volume.sql'
   const state = `select refreshed_at is not null as populated from analytics.freshness where view_name = 'daily_volume'`
   expect(await rows(state)).toEqual([{populated: true}])
-  writeFileSync(new URL(file, folder), '-- Changed.\n', {flag: 'a'})
+  writeFileSync(new URL(file, folder), 'select;\n', {flag: 'a'})
   expect(await apply()).toEqual([file])
   expect(await rows(state)).toEqual([{populated: false}])
   await client.query('select app.refresh_analytics() from generate_series(1, 10)')

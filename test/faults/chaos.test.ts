@@ -16,6 +16,7 @@ const payouts = Number(process.env.PAYOUTS ?? 12)
 const seed = Number(process.env.SEED ?? (Date.now() % 1e6) + 1)
 /** More would wait for the treasury. */
 const mostOpen = 15
+const kindsOfFault = 6
 
 const fields = [
   {chain: 'SOL', coin: sol, open: () => SolanaWorld.open({treasury: 100n * sol, settings: {SOL_MAX_LAPSES: '50'}})},
@@ -27,9 +28,8 @@ afterEach(() => world?.close())
 
 const netOf = (gross: bigint) => gross - gross / 100n
 
-/** Each fault once, then others until the signal. Returns how often each came. */
-async function suffer(random: Random, over: AbortSignal): Promise<Record<string, number>> {
-  const counts: Record<string, number> = {}
+/** Each fault once, then others until the signal. Counts how often each came. */
+async function suffer(random: Random, over: AbortSignal, counts: Record<string, number>): Promise<void> {
   let worker = await world.startWorker()
   const faults: Record<string, () => Promise<unknown>> = {
     // First, while most is open: what has ended can expire no more.
@@ -66,11 +66,10 @@ async function suffer(random: Random, over: AbortSignal): Promise<Record<string,
     await faults[fault]!()
     counts[fault] = (counts[fault] ?? 0) + 1
   }
-  return counts
 }
 
-/** Requests a payout of each shop, some at a time, and waits until all are over. */
-async function payAll(shops: Shop[], token: string, random: Random): Promise<string[]> {
+/** Requests a payout of each shop, some at a time and some after each new fault, and waits until all are over. */
+async function payAll(shops: Shop[], token: string, random: Random, counts: Record<string, number>): Promise<string[]> {
   const ids: string[] = []
   const open = `select from app.payout where status not in ('completed', 'failed')`
   const fewerThan = (count: number) =>
@@ -78,8 +77,10 @@ async function payAll(shops: Shop[], token: string, random: Random): Promise<str
       timeoutMs: 300_000,
       what: `fewer than ${count} open payouts`,
     })
-  for (const shop of shops) {
+  for (const [i, shop] of shops.entries()) {
     await fewerThan(mostOpen)
+    const faults = Math.floor((i * kindsOfFault) / shops.length)
+    await until(async () => Object.keys(counts).length >= faults, {timeoutMs: 300_000, what: `${faults} faults`})
     ids.push(await world.request(shop, token, random.chance(0.3)))
   }
   await fewerThan(mostOpen / 3) // the last ones end in peace
@@ -94,9 +95,10 @@ test.each(fields)(
     world = await open()
     const shops = await Promise.all(Array.from({length: payouts}, () => world.openShop([coin], {})))
     const over = new AbortController()
-    const faults = suffer(random.fork('faults'), over.signal)
-    const ids = await payAll(shops, chain, random.fork('payouts')).finally(() => over.abort())
-    const counts = await faults
+    const counts: Record<string, number> = {}
+    const faults = suffer(random.fork('faults'), over.signal, counts)
+    const ids = await payAll(shops, chain, random.fork('payouts'), counts).finally(() => over.abort())
+    await faults
     for (const [i, id] of ids.entries()) {
       await world.becomes(id, 'completed', 120_000)
       expect([id, world.holds(shops[i]!.wallet)]).toEqual([id, netOf(coin)])
@@ -106,7 +108,7 @@ test.each(fields)(
     )
     console.log(chain, counts, row)
     expect(row).toMatchObject({second: 0})
-    expect(Object.keys(counts)).toHaveLength(6)
+    expect(Object.keys(counts)).toHaveLength(kindsOfFault)
     expect(row!.expired).toBeGreaterThan(0)
     await assertBooks(world.db)
   },
