@@ -266,6 +266,23 @@ export const reasons = {
     why: 'the treasury cannot pay it yet, and its sweeps are under way; the detail says which, and since when',
     do: 'nothing; `payout show` lists them',
   },
+  gas_under_way: {
+    ends: 'by itself',
+    why: 'an address sweeps a token itself, and has too little gas for its transaction; the treasury is sending it more',
+    do: 'nothing; `payout show` lists what is under way',
+  },
+  gas_too_dear: {
+    isRefusal: true,
+    ends: 'never',
+    why: 'a sweep of a token and the gas that its address would be sent may cost more than `*_TOKEN_SWEEP_FEE`',
+    do: 'nothing: the gas is not sent; wait for lower fees, or raise the setting',
+  },
+  gas_missing: {
+    isRefusal: true,
+    ends: 'by itself',
+    why: "a sweep may cost more than the gas that the treasury sent the address and that is left, by custody's journal and the blocks",
+    do: 'nothing: the treasury sends more. If it stays, `sluice audit`',
+  },
   sweeps_failed: {
     ends: 'by itself',
     merchant: 'sweeps_failed',

@@ -7,7 +7,7 @@ import {createHash} from 'node:crypto'
 import http from 'node:http'
 import {domainSeparator} from 'viem'
 import {getAddress} from 'viem/utils'
-import {chain, type Erc20, type EvmChain} from '../chains/registry.ts'
+import {type ByAuthorisation, chain, type Erc20, type EvmChain} from '../chains/registry.ts'
 import {readWithdrawals} from '../indexers/evm/block.ts'
 import {logsBloom} from '../indexers/evm/bloom.ts'
 import {orderedTrieRoot} from '../indexers/evm/trie.ts'
@@ -132,7 +132,7 @@ function makeBlock(height: number, perBlock: number): Stored {
 function contractAnswers(): Record<string, string> {
   const {assets} = chain('ETH') as EvmChain
   const entry = assets[1] as Erc20
-  const {name, version} = entry.sweep.domain
+  const {name, version} = (entry.sweep as ByAuthorisation).domain
   return {
     '0x313ce567': word(hex(entry.decimals)),
     '0x3644e515': domainSeparator({domain: {name, version, chainId, verifyingContract: getAddress(usdc)}}),

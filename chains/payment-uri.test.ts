@@ -72,7 +72,7 @@ test.each([1n, 2n ** 53n + 1n, 2n ** 256n - 1n])('%d base units are written exac
 })
 
 test('an asset without a form that wallets know has the address only', () => {
-  expect(paymentUri(polygon, {token: 'USDC', address: person, amount: 1n})).toBe(person)
+  expect(paymentUri(polygon, {token: 'EURC', address: person, amount: 1n})).toBe(person)
   const address = 'TWer2Ygk5TEheHp3TPuYeqxmB6SsGZmaL6'
   expect(paymentUri(tron, {token: 'TRX', address, amount: 1n})).toBe(address)
 })

@@ -41,11 +41,16 @@ export interface Erc20 extends Asset {
 }
 
 /**
- * How a token leaves an address that has no coins for fees. eip3009: the address signs an authorisation (EIP-712), and
- * the treasury uses it to take the token (receiveWithAuthorization). A new way needs another member here, its own
- * signature in custody, and its own checks of the contract at start.
+ * How a token leaves an address that has no coins for fees. eip3009: the treasury takes it with what the address
+ * signed. fund: the treasury sends the address the gas for a transfer of its own (docs/architecture.md), which every
+ * token knows.
  */
-export interface Sweep {
+export type Sweep = ByAuthorisation | {by: 'fund'}
+
+/**
+ * The address signs an authorisation (EIP-712), with which only the treasury can take it (receiveWithAuthorization).
+ */
+export interface ByAuthorisation {
   by: 'eip3009'
   /** Signatures for the contract are bound to this domain, besides its address and the chain. */
   domain: Domain
@@ -211,6 +216,21 @@ export const chains: Chain[] = [
         mostCoins: 100_000_000_000n,
         usualMinPayout: 10n ** 16n,
         usualSweepMin: 10n ** 16n, // 21,000 gas at 476 gwei
+      },
+      {
+        token: 'USDC',
+        name: 'POLYGON-USDC',
+        displayName: 'USD Coin',
+        decimals: 6,
+        mostCoins: 1_000_000_000_000n,
+        contract: '0x41E94Eb019C0762f9Bfcf9Fb1E58725BfB0e7582',
+        sweep: {
+          by: 'eip3009',
+          domain: {name: 'USDC', version: '2'},
+          domainOn: {137: {name: 'USD Coin', version: '2'}},
+        },
+        usualMinPayout: 100_000n, // 65,000 gas at 500 gwei, with POL at a dollar
+        usualSweepMin: 100_000n,
       },
     ],
     rollbackHorizonBlocks: 128,

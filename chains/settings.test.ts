@@ -105,7 +105,7 @@ test('the smallest payout is the setting or the default, and never less than the
     )
   const usual = {
     ETH: {ETH: 10n ** 15n, USDC: 1_000_000n},
-    POLYGON: {POL: 10n ** 16n},
+    POLYGON: {POL: 10n ** 16n, USDC: 100_000n},
     BTC: {BTC: 5_000n},
     TRON: {TRX: 2_000_000n},
     SOL: {SOL: 1_000_000n},
@@ -113,7 +113,7 @@ test('the smallest payout is the setting or the default, and never less than the
   expect(read({})).toEqual(usual)
   expect(read({ETH_MIN_PAYOUT: 'USDC:2.5', BTC_MIN_PAYOUT: 'BTC:0.00000545', POLYGON_MIN_PAYOUT: 'POL:0'})).toEqual({
     ETH: {ETH: 10n ** 15n, USDC: 2_500_000n},
-    POLYGON: {POL: 1n},
+    POLYGON: {POL: 1n, USDC: 100_000n},
     BTC: {BTC: 546n},
     TRON: usual.TRON,
     SOL: usual.SOL,

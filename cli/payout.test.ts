@@ -126,7 +126,12 @@ test('status counts payouts under way, waiting payouts with reasons, and the tre
   await db.rows(`select app.wait_payout($1, 'chain_halted', null, 3600000)`, [uuid])
   expect(await json('status')).toMatchObject({
     payouts: {pending: 3, paying: 0, waiting: [{what: 'payout', chain: 'ETH', reason: 'chain_halted', count: 1}]},
-    treasuries: [{chain: 'ETH', token: 'ETH', operator: '100'}, {token: 'USDC', balance: '300'}, {chain: 'POLYGON'}],
+    treasuries: [
+      {chain: 'ETH', token: 'ETH', operator: '100'},
+      {token: 'USDC', balance: '300'},
+      {chain: 'POLYGON', token: 'POL'},
+      {chain: 'POLYGON', token: 'USDC'},
+    ],
   })
   const {stdout} = await sluice('status')
   expect(stdout).toMatch(/^payouts under way +3 pending$/m)
@@ -186,6 +191,7 @@ test('the treasury shows whose money it holds', async () => {
     },
     {chain: 'ETH', token: 'USDC', address: treasury, balance: '52.5', operator: '52.5'},
     {chain: 'POLYGON', token: 'POL', address: treasury, balance: '0'},
+    {chain: 'POLYGON', token: 'USDC', address: treasury, balance: '0'},
   ])
 })
 

@@ -48,6 +48,11 @@ export interface CustodyFamily<
   plan(context: FamilyContext, of: Case, intent: I): Promise<Decision<T>>
   /** Throws a Refusal unless a sweep is worth its highest possible cost. Absent: by SWEEP_FEE_PERCENT. */
   checkSweep?(settings: S, sweep: Plan & T): void
+  /**
+   * The tokens that addresses sweep themselves, with gas that the treasury sends them, and the most that a sweep and
+   * its gas may cost. Absent where there are none.
+   */
+  funds?: {isFunded(settings: S, token: string): boolean; most(settings: S): bigint}
   sign(settings: S, keys: KeyStore, plan: Plan & T): Promise<Signed<D>>
   /**
    * The data of the call that uses the authorisation of a sweep, and its entry of the journal if it is new. Throws a

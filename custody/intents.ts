@@ -22,7 +22,7 @@ export const Authorise = z.union([OfSweep, Trial])
 export type Authorise = OfSweep | Trial
 
 /** What a signature is for. */
-export type Kind = 'pay' | 'sweep' | 'withdraw' | 'cancel'
+export type Kind = 'pay' | 'sweep' | 'withdraw' | 'cancel' | 'fund'
 
 /** An intent of any family, and the row that it is for. Its name says what it asks for, and which family. */
 export type Intent = {intent: string} & (

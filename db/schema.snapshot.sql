@@ -691,7 +691,7 @@ create view analytics.payout_costs with (security_barrier=true) as
      JOIN app.chain k ON k.chain = p.chain
      JOIN app.asset n ON n.chain = p.chain AND n.token = k.native_token
      CROSS JOIN LATERAL ( SELECT COALESCE(sum(s_1.fee_paid) FILTER (WHERE s_1.kind = 'payout'::text), 0::numeric) AS payment,
-            COALESCE(sum(s_1.fee_paid) FILTER (WHERE s_1.kind = 'sweep'::text), 0::numeric) AS sweeps,
+            COALESCE(sum(s_1.fee_paid) FILTER (WHERE s_1.kind = ANY (ARRAY['sweep'::text, 'fund'::text])), 0::numeric) AS sweeps,
             count(*) FILTER (WHERE s_1.kind = 'sweep'::text) AS sweep_count
            FROM app.outgoing_payment s_1
           WHERE s_1.payout_id = p.id) s;
@@ -709,7 +709,7 @@ create view analytics.payout_costs with (security_barrier=true) as
 --   fee_earned numeric: The service fee, in whole coins; 0 unless the payout is completed.
 --   network_fee_token text: The native coin of the chain, in which network fees are counted.
 --   payment_fee numeric: Network fee of the final transaction of its payment, whatever its outcome, in whole native coins; 0 until it is final.
---   sweep_fees numeric: Network fees of the final sweeps that were made for it, in whole native coins.
+--   sweep_fees numeric: Network fees of the final sweeps that were made for it, and of the transactions that brought them gas, in whole native coins.
 --   network_fees numeric: payment_fee + sweep_fees. The operator bears it.
 --   sweep_count bigint: Number of sweeps that were made for it. A sweep made without a payout, or for another one, costs this payout nothing.
 --   payout_uuid uuid: payout_id as a UUID, to search by: payout_uuid = analytics.id('pay_...').
@@ -1187,6 +1187,7 @@ create table app.asset (
   min_payment numeric(78,0) not null default 1, -- The smallest amount that is a payment, in base units: what an address without coins can receive, or a hundredth of what is worth sweeping. Less moves no payment request, and is not asked for.
   max_payment numeric(78,0) not null default (((10)::numeric ^ (77)::numeric) - (1)::numeric), -- No payment can be more, in base units: there are no more coins, or the chain cannot count them.
   sweep_min numeric(78,0), -- The least final money on an address (on chains with outputs: in an output) that is worth a sweep, in base units: the setting <chain>_SWEEP_MIN. What an address with less holds is held back.
+  sweep_by text, -- How addresses are swept: fund, the treasury sends them gas for a transfer of their own; eip3009, it takes what they authorise. Null where the chain knows one way only.
   constraint asset_pkey PRIMARY KEY (chain, token),
   constraint asset_name_key UNIQUE (name)
 );
@@ -1478,6 +1479,15 @@ CREATE UNIQUE INDEX event_page ON app.event USING btree (merchant_id, sequence D
 CREATE INDEX event_type_page ON app.event USING btree (merchant_id, type, sequence DESC) WHERE ((sequence IS NOT NULL) AND (NOT is_test));
 CREATE INDEX event_unsequenced ON app.event USING btree ("position") WHERE (sequence IS NULL);
 
+-- The operator's native coins on deposit addresses: what funds brought, less what the addresses' own transactions cost.
+create table app.gas (
+  chain text not null, -- Chain code.
+  address text not null, -- The deposit address.
+  amount numeric not null default 0, -- Sum of the account gas for the address, in base units.
+  reserved numeric not null default 0, -- Highest network fees of the address's sweeps under way, in base units.
+  constraint gas_pkey PRIMARY KEY (chain, address)
+);
+
 -- Final, credited money on a deposit address that no sweep has taken: the sum of its entries in the ledger.
 create table app.holding (
   chain text not null, -- Chain code.
@@ -1530,19 +1540,19 @@ create table app.incident_kind (
 create table app.ledger_entry (
   id bigint not null generated always as identity, -- Order of insertion.
   posting bigint not null, -- The movement that the entry is a part of.
-  kind text not null, -- deposit (deposits became final, or an operator credited one), top_up (the treasury was paid), reorg (a final deposit was taken back), claim and release (of a payout), payout, sweep, withdrawal, return (of unattributed value, in each of its steps), network_fee, second_payment (what left although its payment had ended).
+  kind text not null, -- deposit (deposits became final, or an operator credited one), top_up (the treasury was paid), reorg (a final deposit was taken back), claim and release (of a payout), payout, sweep, withdrawal, return (of unattributed value, in each of its steps), network_fee, second_payment (what left although its payment had ended), fund (gas for an address).
   reference text not null, -- What caused it: finalisation:<chain>:<number>, or the id of the deposit, the payout or the outgoing payment.
-  account text not null, -- address, treasury, merchant, payout, fees, network, operator or unattributed (explained in db/tables/008_ledger.sql).
+  account text not null, -- address, treasury, merchant, payout, fees, network, operator, unattributed or gas (explained in db/functions/ledger/post.sql).
   chain text not null, -- Chain code.
   token text not null, -- Token code.
   merchant_id uuid, -- The merchant that the movement belongs to; null for the operator's own and for unattributed value.
-  address text, -- The address, for the account address; else null.
+  address text, -- The address, for the accounts address and gas; else null.
   amount numeric not null, -- Debit (positive) or credit (negative), in base units.
   created_at timestamp with time zone not null default clock_timestamp(), -- When it was posted.
   constraint ledger_entry_pkey PRIMARY KEY (id),
-  constraint ledger_entry_account_check CHECK ((account = ANY (ARRAY['address'::text, 'treasury'::text, 'merchant'::text, 'payout'::text, 'fees'::text, 'network'::text, 'operator'::text, 'unattributed'::text]))),
+  constraint ledger_entry_account_name CHECK ((account = ANY (ARRAY['address'::text, 'treasury'::text, 'merchant'::text, 'payout'::text, 'fees'::text, 'network'::text, 'operator'::text, 'unattributed'::text, 'gas'::text]))),
   constraint ledger_entry_amount_check CHECK ((amount <> (0)::numeric)),
-  constraint ledger_entry_kind_check CHECK ((kind = ANY (ARRAY['deposit'::text, 'top_up'::text, 'reorg'::text, 'claim'::text, 'release'::text, 'payout'::text, 'sweep'::text, 'withdrawal'::text, 'return'::text, 'network_fee'::text, 'second_payment'::text])))
+  constraint ledger_entry_kind CHECK ((kind = ANY (ARRAY['deposit'::text, 'top_up'::text, 'reorg'::text, 'claim'::text, 'release'::text, 'payout'::text, 'sweep'::text, 'withdrawal'::text, 'return'::text, 'network_fee'::text, 'second_payment'::text, 'fund'::text])))
 );
 CREATE INDEX ledger_entry_account ON app.ledger_entry USING btree (account, chain, token, merchant_id) INCLUDE (amount);
 CREATE INDEX ledger_entry_created ON app.ledger_entry USING brin (created_at timestamptz_minmax_multi_ops) WITH (autosummarize='on');
@@ -1609,7 +1619,7 @@ create table app.outgoing_attempt (
 -- Outgoing payments: what we pay for one purpose, a payout's payment, a sweep or a withdrawal.
 create table app.outgoing_payment (
   id uuid not null default uuidv7(), -- Id.
-  kind text not null, -- payout, sweep, withdrawal, or cancel: a nonce that only has to be used up, because its payout went on without it, or because nobody knows what it was for.
+  kind text not null, -- payout, sweep, withdrawal, fund (gas for the sweep of an address), or cancel: a nonce that only has to be used up, because its payout went on without it, or because nobody knows what it was for.
   chain text not null, -- Chain code.
   token text not null, -- Token that it moves.
   amount numeric(78,0) not null, -- How much, in base units; what an attempt moves may be less for a sweep. 0 for a cancel.
@@ -1636,11 +1646,14 @@ create table app.outgoing_payment (
   final_at timestamp with time zone, -- When it became final; null before.
   swept_in numeric(78,0) not null default 0, -- On chains with outputs: how much of a payout's gross its payment brings with it from the merchant's addresses; while it is under way, that much less is reserved.
   failure text, -- Why it was given up, in the words of who refused it (the node, custody); null if it was not, or nobody said.
+  for_token text, -- Of a fund: the token whose sweep it is for; else null.
+  from_gas boolean not null default false, -- Whether its network fee is paid with gas on its address (app.gas): it sweeps a token, and the address pays.
   constraint outgoing_payment_pkey PRIMARY KEY (id),
   constraint outgoing_payment_amount CHECK (((amount > (0)::numeric) OR ((kind = 'cancel'::text) AND (amount = (0)::numeric)))),
   constraint outgoing_payment_chain_conflict_key_key UNIQUE (chain, conflict_key),
   constraint outgoing_payment_check CHECK ((num_nonnulls(nonce, first_input) <= 1)),
-  constraint outgoing_payment_kind CHECK ((kind = ANY (ARRAY['payout'::text, 'sweep'::text, 'withdrawal'::text, 'cancel'::text]))),
+  constraint outgoing_payment_for_token CHECK (((for_token IS NULL) OR (kind = 'fund'::text))),
+  constraint outgoing_payment_kind CHECK ((kind = ANY (ARRAY['payout'::text, 'sweep'::text, 'withdrawal'::text, 'cancel'::text, 'fund'::text]))),
   constraint outgoing_payment_outcome_check CHECK ((outcome = ANY (ARRAY['done'::text, 'reverted'::text, 'cancelled'::text, 'conflicted'::text, 'expired'::text]))),
   constraint outgoing_payment_payout_id_fkey FOREIGN KEY (payout_id) REFERENCES app.payout(id),
   constraint outgoing_payment_status_check CHECK ((status = ANY (ARRAY['allocated'::text, 'live'::text, 'final'::text])))
@@ -1648,6 +1661,7 @@ create table app.outgoing_payment (
 CREATE INDEX outgoing_payment_created ON app.outgoing_payment USING btree (created_at);
 CREATE INDEX outgoing_payment_due ON app.outgoing_payment USING btree (chain, next_step_at) WHERE (next_step_at IS NOT NULL);
 CREATE INDEX outgoing_payment_failed_sweep ON app.outgoing_payment USING btree (merchant_id, chain, token, final_at) WHERE ((kind = 'sweep'::text) AND (outcome <> 'done'::text));
+CREATE UNIQUE INDEX outgoing_payment_one_fund ON app.outgoing_payment USING btree (chain, recipient) WHERE ((kind = 'fund'::text) AND (status <> 'final'::text) AND (NOT recovered));
 CREATE UNIQUE INDEX outgoing_payment_one_payment ON app.outgoing_payment USING btree (payout_id) WHERE (kind = 'payout'::text);
 CREATE UNIQUE INDEX outgoing_payment_one_sweep ON app.outgoing_payment USING btree (chain, COALESCE(first_input, source), token) WHERE ((kind = 'sweep'::text) AND (status <> 'final'::text) AND (NOT recovered) AND (merchant_id IS NOT NULL));
 CREATE INDEX outgoing_payment_open ON app.outgoing_payment USING btree (chain) WHERE (status <> 'final'::text);
@@ -2362,6 +2376,48 @@ create view app.ledger_audit as
                   WHERE entry.account = 'treasury'::text) t
           GROUP BY t.chain, t.token
         UNION ALL
+         SELECT 'gas'::text,
+            g.chain,
+            app.native_token(g.chain) AS native_token,
+            NULL::uuid,
+            g.address,
+            sum(g.kept) AS sum,
+            sum(g.posted) AS sum
+           FROM ( SELECT gas.chain,
+                    gas.address,
+                    gas.amount AS kept,
+                    0 AS posted
+                   FROM app.gas
+                UNION ALL
+                 SELECT entry.chain,
+                    entry.address,
+                    0,
+                    entry.amount
+                   FROM entry
+                  WHERE entry.account = 'gas'::text) g
+          GROUP BY g.chain, g.address
+        UNION ALL
+         SELECT 'gas_reserved'::text,
+            g.chain,
+            app.native_token(g.chain) AS native_token,
+            NULL::uuid,
+            g.address,
+            sum(g.kept) AS sum,
+            sum(g.posted) AS sum
+           FROM ( SELECT gas.chain,
+                    gas.address,
+                    gas.reserved AS kept,
+                    0 AS posted
+                   FROM app.gas
+                UNION ALL
+                 SELECT s.chain,
+                    s.fee_payer,
+                    0,
+                    s.max_fee
+                   FROM app.outgoing_payment s
+                  WHERE s.status <> 'final'::text AND s.from_gas) g
+          GROUP BY g.chain, g.address
+        UNION ALL
          SELECT 'treasury_share'::text,
             s.chain,
             s.token,
@@ -2407,7 +2463,7 @@ create view app.ledger_audit as
                     s.amount - s.swept_in
                    FROM app.outgoing_payment s
                      LEFT JOIN app.payout p ON p.id = s.payout_id
-                  WHERE s.status <> 'final'::text AND (s.kind = 'withdrawal'::text OR s.kind = 'payout'::text AND (p.status = ANY (ARRAY['swept'::text, 'paying'::text])))
+                  WHERE s.status <> 'final'::text AND ((s.kind = ANY (ARRAY['withdrawal'::text, 'fund'::text])) OR s.kind = 'payout'::text AND (p.status = ANY (ARRAY['swept'::text, 'paying'::text])))
                 UNION ALL
                  SELECT s.chain,
                     app.native_token(s.chain) AS native_token,
@@ -2575,7 +2631,7 @@ create view app.ledger_audit as
     posted
    FROM compared
   WHERE kept <> posted;
---   what text: holding, treasury, treasury_share, treasury_reserved, share_reserved, merchant (the balance), payout (claimed), output (unspent outputs against the holding of an address, or the treasury) or unattributed.
+--   what text: holding, treasury, treasury_share, treasury_reserved, share_reserved, gas (the operator's, on an address), gas_reserved, merchant (the balance), payout (claimed), output (unspent outputs against the holding of an address, or the treasury) or unattributed.
 --   chain text: Chain code.
 --   token text: Token code.
 --   merchant_id uuid: The merchant, if it is about one.
@@ -3067,6 +3123,16 @@ begin
   end if;
 end $function$;
 
+-- Adds to the operator's native coins on an address, and to how much of it is reserved; a negative amount is subtracted.
+CREATE OR REPLACE FUNCTION app.add_gas(of_chain text, of_address text, more numeric, more_reserved numeric)
+ RETURNS void
+ LANGUAGE sql
+ SET search_path TO 'pg_catalog'
+AS $function$
+  insert into app.gas as g (chain, address, amount, reserved) values (of_chain, of_address, more, more_reserved)
+  on conflict (chain, address) do update set amount = g.amount + excluded.amount, reserved = g.reserved + excluded.reserved
+$function$;
+
 -- Adds to the final, credited money that an address holds.
 CREATE OR REPLACE FUNCTION app.add_holding(of_chain text, of_address text, of_token text, of_merchant uuid, more numeric)
  RETURNS void
@@ -3421,9 +3487,10 @@ CREATE OR REPLACE FUNCTION app.await_sweeps(of_payout uuid)
 AS $function$
   insert into app.payout_sweep (payout_id, outgoing_payment_id)
   select p.id, s.id from app.payout p
-  join app.outgoing_payment s on s.status <> 'final' and s.chain = p.chain and s.token = p.token and s.merchant_id = p.merchant_id
+  join app.outgoing_payment s on s.status <> 'final' and s.chain = p.chain and p.token in (s.token, s.for_token) and s.merchant_id = p.merchant_id
   where p.id = of_payout and p.status = 'sweeping' and case
-    when not p.sweep_first then s.kind in ('sweep', 'cancel')
+    when not p.sweep_first then s.kind in ('sweep', 'cancel') or s.for_token = p.token
+    when s.for_token = p.token then exists (select from app.deposit d where d.settlement_id = p.id and d.address = s.recipient)
     when app.uses_outputs(p.chain) then exists (
       select from app.output u join app.deposit d on d.chain = u.chain and d.txid = u.txid and d.output_index = u.vout
       where u.outgoing_payment_id = s.id and d.settlement_id = p.id)
@@ -3500,6 +3567,56 @@ begin
   from chain.unconfirmed u where u.id = of_chain || ':' || begin_cpfp.inputs[1];
   perform app.wake_outgoing_payments(of_chain);
   return outgoing_payment;
+end $function$;
+
+-- Takes nonces of the treasury for gas of addresses (amounts in base units) that are to sweep a token, for a payout (null: for none); returns what the treasury lacks, or null. Safe to run again.
+CREATE OR REPLACE FUNCTION app.begin_funds(of_payout uuid, of_chain text, of_token text, addresses text[], amounts numeric[], max_fee numeric)
+ RETURNS text
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare
+  native text := app.native_token(of_chain);
+  treasury text := app.treasury_address(of_chain);
+  item record;
+  fund uuid;
+  funds numeric;
+  short text;
+begin
+  if not app.sweeps_itself(of_chain, of_token) then return null; end if;
+  perform from app.payout p where p.id = of_payout for update;
+  perform app.lock_treasury(of_chain);
+  funds := app.operator_funds(of_chain, native);
+  for item in
+    select u.address, u.amount, a.merchant_id from unnest(addresses, amounts) with ordinality as u (address, amount, n)
+    join app.chain c on c.chain = of_chain
+    join custody.address a on a.address = u.address and a.family = c.family and a.purpose = 'deposit' and a.merchant_id is not null
+    where u.amount > 0 and not app.is_blocked(of_chain, of_token, u.address)
+      -- one that ended otherwise is not begun again at once: it may end so again, and cost a fee each time
+      and not exists (select from app.outgoing_payment s where s.chain = of_chain and s.recipient = u.address and s.kind = 'fund'
+        and s.outcome <> 'done' and s.final_at > clock_timestamp() - interval '10 minutes')
+    order by u.n
+  loop
+    fund := app.fund_under_way(of_chain, item.address);
+    if fund is null then
+      if funds < item.amount + max_fee then
+        short := app.short_by(of_chain, native, item.amount + max_fee - funds, ' for sweeping');
+        exit;
+      end if;
+      funds := funds - item.amount - max_fee;
+      perform app.reserve(of_chain, native, item.amount + max_fee);
+      insert into app.outgoing_payment as s (kind, chain, token, amount, source, recipient, fee_payer, nonce, payout_id, merchant_id, max_fee, for_token)
+      values ('fund', of_chain, native, item.amount, treasury, item.address, treasury, app.take_nonce(of_chain, treasury), of_payout,
+        item.merchant_id, max_fee, of_token)
+      returning s.id into fund;
+    end if;
+    if of_payout is not null then
+      insert into app.payout_sweep (payout_id, outgoing_payment_id) values (of_payout, fund) on conflict do nothing;
+    end if;
+  end loop;
+  perform app.wake_outgoing_payments(of_chain);
+  return short;
 end $function$;
 
 -- Reserves the outputs that a payout is paid from, with this network fee (in base units), and takes it from sweeping to swept. Returns what is short; null if the payment has begun, or the payout is not ready for it. Safe to run again.
@@ -3662,15 +3779,18 @@ declare
   funds numeric := app.operator_funds(d.chain, native);
   by_whom text := app.sweep_payer(d.chain, d.token, d.address);
   by_treasury boolean := by_whom = app.treasury_address(d.chain);
+  from_gas boolean := app.sweeps_itself(d.chain, d.token);
   sweep uuid := app.next_return_outgoing_payment(d, 'sweep');
 begin
   if d.id is null then return; end if;
   if d.status <> 'final' then
     select 'deposit_not_final', 'the deposit left the chain' into reason, detail;
-  elsif moved <= 0 or moved + (case when by_treasury then 0 else max_fee end) > whole or (by_treasury and moved < whole) then
+  elsif moved <= 0 or moved + (case when by_treasury or from_gas then 0 else max_fee end) > whole or (by_treasury or from_gas) and moved < whole then
     select 'not_worth_moving', format('it is %s base units, and %s would be moved', whole, moved) into reason, detail;
   elsif by_treasury and funds < max_fee then
     select 'insufficient_treasury_funds', app.short_by(d.chain, native, max_fee - funds, ' for the network fee') into reason, detail;
+  elsif from_gas and app.free_gas(d.chain, d.address) < max_fee then
+    select 'gas_under_way', 'the gas on its address is less than the sweep may cost' into reason, detail;
   elsif app.is_blocked(d.chain, d.token, d.address) then
     select 'address_blocked', 'the chain does not let ' || d.token || ' leave the address: sluice address list --blocked' into reason, detail;
   elsif sweep is null then
@@ -3678,8 +3798,10 @@ begin
   end if;
   if reason is not null then return; end if;
   if by_treasury then perform app.reserve(d.chain, native, max_fee); end if;
-  insert into app.outgoing_payment (id, kind, chain, token, amount, source, recipient, fee_payer, nonce, max_fee)
-  values (sweep, 'sweep', d.chain, d.token, moved, d.address, app.treasury_address(d.chain), by_whom, app.take_nonce(d.chain, by_whom), max_fee);
+  if from_gas then perform app.add_gas(d.chain, d.address, 0, max_fee); end if;
+  insert into app.outgoing_payment (id, kind, chain, token, amount, source, recipient, fee_payer, nonce, max_fee, from_gas)
+  values (sweep, 'sweep', d.chain, d.token, moved, d.address, app.treasury_address(d.chain), by_whom, app.take_nonce(d.chain, by_whom), max_fee,
+    from_gas);
   update app.unattributed_decision u set sweep_id = sweep, waiting_reason = null, waiting_detail = null, waiting_since = null
   where u.deposit_id = d.id;
   perform app.wake_outgoing_payments(d.chain);
@@ -3749,6 +3871,7 @@ declare
   funds numeric;
   missing numeric := 'infinity';
   short text;
+  from_gas boolean := app.sweeps_itself(of_chain, of_token);
 begin
   if of_payout is not null then
     perform from app.payout p where p.id = of_payout and p.status in ('sweeping', 'swept') for update;
@@ -3765,8 +3888,10 @@ begin
       select * into held from app.holding h where h.chain = of_chain and h.address = item.address and h.token = of_token;
       by_whom := app.sweep_payer(of_chain, of_token, item.address);
       continue when held.address is null or item.amount <= 0 or app.is_blocked(of_chain, of_token, item.address)
-        or held.amount < item.amount + case when by_whom <> treasury then item.max_fee else 0 end;
-      if by_whom = treasury then
+        or held.amount < item.amount + case when by_whom <> treasury and not from_gas then item.max_fee else 0 end
+        or from_gas and app.free_gas(of_chain, item.address) < item.max_fee;
+      if from_gas then perform app.add_gas(of_chain, item.address, 0, item.max_fee);
+      elsif by_whom = treasury then
         if funds < item.max_fee then
           short := app.short_by(of_chain, native, item.max_fee - funds, ' for sweeping');
           exit;
@@ -3774,9 +3899,9 @@ begin
         funds := funds - item.max_fee;
         perform app.reserve(of_chain, native, item.max_fee);
       end if;
-      insert into app.outgoing_payment as s (kind, chain, token, amount, source, recipient, fee_payer, nonce, payout_id, merchant_id, max_fee)
+      insert into app.outgoing_payment as s (kind, chain, token, amount, source, recipient, fee_payer, nonce, payout_id, merchant_id, max_fee, from_gas)
       values ('sweep', of_chain, of_token, item.amount, item.address, treasury, by_whom, app.take_nonce(of_chain, by_whom), of_payout,
-        held.merchant_id, item.max_fee)
+        held.merchant_id, item.max_fee, from_gas)
       returning s.id into sweep;
       missing := missing - item.amount + case when by_whom = treasury and native = of_token then item.max_fee else 0 end;
     end if;
@@ -3897,7 +4022,7 @@ begin
   return booked;
 end $function$;
 
--- Gives up a sweep or a withdrawal that is not final: a transaction that pays nobody uses up its nonce, or its outputs.
+-- Gives up a sweep, a withdrawal or a fund that is not final: a transaction that pays nobody uses up its nonce, or its outputs.
 CREATE OR REPLACE FUNCTION app.cancel_outgoing_payment(of_outgoing_payment uuid)
  RETURNS void
  LANGUAGE sql
@@ -3905,7 +4030,7 @@ CREATE OR REPLACE FUNCTION app.cancel_outgoing_payment(of_outgoing_payment uuid)
  SET search_path TO 'pg_catalog'
 AS $function$
   update app.outgoing_payment s set cancelling = true, next_step_at = clock_timestamp()
-  where s.id = of_outgoing_payment and s.status <> 'final' and s.kind in ('sweep', 'withdrawal')
+  where s.id = of_outgoing_payment and s.status <> 'final' and s.kind in ('sweep', 'withdrawal', 'fund')
 $function$;
 
 -- Cancels a payment request that is awaiting.
@@ -4735,8 +4860,10 @@ begin
   where x.id = s.id returning * into s;
   if app.uses_outputs(s.chain) then perform app.finish_outputs(s); end if;
   if s.fee_payer = app.treasury_address(s.chain) then perform app.reserve(s.chain, app.native_token(s.chain), -s.max_fee); end if;
+  if s.from_gas then perform app.add_gas(s.chain, s.fee_payer, 0, -s.max_fee); end if;
   if s.kind = 'payout' then perform app.finish_payment(s, s.outcome, null, code, message);
   elsif s.kind = 'withdrawal' then perform app.finish_withdrawal(s, s.outcome);
+  elsif s.kind = 'fund' then perform app.finish_fund(s, s.outcome);
   end if;
   perform app.release_after_sweep(s);
   perform app.wake_payouts_after(array[s.id]);
@@ -4954,6 +5081,17 @@ begin
   perform app.tell_finding(f.name, f.claim, f.count, f.found) from app.audit_finding f where f.run_id = of_run order by f.name;
 end $function$;
 
+-- Posts a final fund, and gives back what was reserved for it.
+CREATE OR REPLACE FUNCTION app.finish_fund(s app.outgoing_payment, outcome text)
+ RETURNS void
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+AS $function$
+begin
+  perform app.reserve(s.chain, s.token, -s.amount);
+  if outcome = 'done' then perform app.post_fund(s); end if;
+end $function$;
+
 -- Ends the outgoing payments of a chain that a transaction at or below this height decided, and posts what follows.
 CREATE OR REPLACE FUNCTION app.finish_outgoing_payments(of_chain text, final_height integer)
  RETURNS void
@@ -5009,6 +5147,7 @@ begin
     if s.kind = 'payout' then perform app.finish_payment(s, s.outcome, s.txid);
     elsif s.kind = 'sweep' and not has_outputs then perform app.finish_sweep(s, s.outcome, found_final.moved);
     elsif s.kind = 'withdrawal' then perform app.finish_withdrawal(s, s.outcome);
+    elsif s.kind = 'fund' then perform app.finish_fund(s, s.outcome);
     end if;
     perform app.release_after_sweep(s);
     finished := finished || s.id;
@@ -5211,6 +5350,27 @@ AS $function$
       'handed_out', case when d.on_chain > d.ledger then app.iso(d.handed_out_at) end,
       'run', case when d.on_chain > d.ledger then 'sluice reindex --chain ' || d.chain || ' --from ' || coalesce(d.from_height::text, 'HEIGHT') end)))
     from (select * from app.chain_difference d where d.chain = of_chain order by d.address, d.token, d.outpoint limit 10) d), '[]')
+$function$;
+
+-- The operator's native coins on an address that no sweep under way may use, in base units.
+CREATE OR REPLACE FUNCTION app.free_gas(of_chain text, of_address text)
+ RETURNS numeric
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select coalesce((select g.amount - g.reserved from app.gas g where g.chain = of_chain and g.address = of_address), 0)
+$function$;
+
+-- The fund of an address that is not final; null if there is none.
+CREATE OR REPLACE FUNCTION app.fund_under_way(of_chain text, of_address text)
+ RETURNS uuid
+ LANGUAGE sql
+ STABLE
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select s.id from app.outgoing_payment s
+  where s.chain = of_chain and s.recipient = of_address and s.kind = 'fund' and s.status <> 'final' limit 1
 $function$;
 
 -- The operator's own money that would be left, in base units, after paying amount of a token, with this network fee, to a merchant whose claim is gross.
@@ -5507,6 +5667,20 @@ AS $function$
   from app.payout p where p.id = of_payout
 $function$;
 
+-- Whether an address holds so much of a token that gas for its sweep is worth its price.
+CREATE OR REPLACE FUNCTION app.is_worth_funding(of_chain text, of_address text, of_token text)
+ RETURNS boolean
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select app.collectable_amount(of_chain, of_address, of_token) > 0
+    or exists (select from app.unattributed_decision u join app.deposit d on d.id = u.deposit_id
+      join app.asset a on a.chain = d.chain and a.token = d.token
+      where u.decision = 'return' and u.withdrawal_id is null and d.chain = of_chain and d.address = of_address and d.token = of_token
+        and d.status = 'final' and u.amount >= a.sweep_min)
+$function$;
+
 -- ISO 8601 in UTC with milliseconds.
 CREATE OR REPLACE FUNCTION app.iso(at timestamp with time zone)
  RETURNS text
@@ -5537,7 +5711,7 @@ CREATE OR REPLACE FUNCTION app.leaving(of_chain text)
  STABLE
  SET search_path TO 'pg_catalog'
 AS $function$
-  select s.source, s.token, sum(s.amount + case when s.fee_payer = s.source then s.max_fee else 0 end) from app.outgoing_payment s
+  select s.source, s.token, sum(s.amount + case when s.fee_payer = s.source and not s.from_gas then s.max_fee else 0 end) from app.outgoing_payment s
   where s.chain = of_chain and s.status <> 'final' and s.kind in ('sweep', 'cancel') and s.merchant_id is not null group by s.source, s.token
 $function$;
 
@@ -5550,13 +5724,14 @@ CREATE OR REPLACE FUNCTION app.ledger_holdings(of_chain text, addresses text[])
  SET plan_cache_mode TO 'force_custom_plan'
 AS $function$
   with treasury as materialized (select app.treasury_address(of_chain) as address)
-  select w.address, a.token, coalesce(h.amount, 0) + coalesce(u.amount, 0) + coalesce(t.amount, 0)
+  select w.address, a.token, coalesce(h.amount, 0) + coalesce(u.amount, 0) + coalesce(t.amount, 0) + coalesce(g.amount, 0)
   from unnest(addresses) w (address) join app.asset a on a.chain = of_chain cross join treasury
   left join app.holding h on h.chain = of_chain and h.address = w.address and h.token = a.token
   left join lateral (select sum(e.amount) as amount from app.ledger_entry e
     where e.account = 'address' and e.merchant_id is null and e.chain = of_chain and e.address = w.address and e.token = a.token) u on true
   left join lateral (select sum(e.amount) as amount from app.ledger_entry e
     where e.account = 'treasury' and e.chain = of_chain and e.token = a.token and w.address = treasury.address) t on true
+  left join app.gas g on g.chain = of_chain and g.address = w.address and a.token = app.native_token(of_chain)
 $function$;
 
 -- As app.ledger_holdings, and whether a block above this one, which must be final, has moved money of the address; nothing if the ledger does not have the block.
@@ -6265,7 +6440,7 @@ begin
     where o.waiting_reason is not null group by o.chain, o.waiting_reason
     union all
     select 'sluice_transactions_open', json_build_object('chain', c.chain, 'kind', k.kind), count(o.chain)
-    from app.chain c cross join unnest(array['payout', 'sweep', 'withdrawal', 'cancel']) k (kind)
+    from app.chain c cross join unnest(array['payout', 'sweep', 'withdrawal', 'cancel', 'fund']) k (kind)
     left join open_outgoing_payment o on o.chain = c.chain and o.kind = k.kind group by c.chain, k.kind
     union all
     select 'sluice_transactions_waiting', json_build_object('chain', o.chain, 'reason', o.waiting_reason), count(*) from open_outgoing_payment o
@@ -6313,7 +6488,7 @@ AS $function$
   select app.shortage(p.chain, p.token, p.merchant_id, p.net, p.gross, payout_shortage.network_fee) from app.payout p where p.id = of_payout
 $function$;
 
--- How much of a payout's token further sweeps have to bring before the treasury can pay it, in base units, besides what sweeps of the merchant's addresses under way will probably bring.
+-- How much of a payout's token further sweeps have to bring before the treasury can pay it, in base units, besides what sweeps of the merchant's addresses under way, and those whose gas is under way, will probably bring.
 CREATE OR REPLACE FUNCTION app.payout_shortfall(of_payout uuid, network_fee numeric)
  RETURNS numeric
  LANGUAGE sql
@@ -6323,7 +6498,11 @@ AS $function$
   select greatest(app.payout_lack(p.id, payout_shortfall.network_fee) - coalesce((
     select sum(s.amount) from app.outgoing_payment s
     where s.chain = p.chain and s.token = p.token and s.merchant_id = p.merchant_id and s.kind = 'sweep' and s.status <> 'final'
-      and not app.is_held_up(s)), 0), 0)
+      and not app.is_held_up(s)), 0) - coalesce((
+    select sum(h.amount) from app.outgoing_payment s
+    join app.holding h on h.chain = s.chain and h.address = s.recipient and h.token = s.for_token
+    where s.chain = p.chain and s.for_token = p.token and s.merchant_id = p.merchant_id and s.kind = 'fund' and s.status <> 'final'
+      and not app.is_held_up(s) and app.sweep_under_way(h.chain, h.token, h.address) is null), 0), 0)
   from app.payout p where p.id = of_payout
 $function$;
 
@@ -6402,6 +6581,20 @@ begin
   from part group by kind, owed_to, token, merchant_id;
 end $function$;
 
+-- Posts gas that moved from the treasury to an address.
+CREATE OR REPLACE FUNCTION app.post_fund(s app.outgoing_payment)
+ RETURNS void
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+AS $function$
+begin
+  perform app.add_treasury(s.chain, s.token, -s.amount, 0);
+  perform app.add_gas(s.chain, s.recipient, s.amount, 0);
+  perform app.post('fund', s.id::text, s.chain, jsonb_build_array(
+    jsonb_build_object('account', 'gas', 'token', s.token, 'address', s.recipient, 'amount', s.amount),
+    jsonb_build_object('account', 'treasury', 'token', s.token, 'amount', -s.amount)));
+end $function$;
+
 -- Posts as the operator's loss what left the treasury by a second payment, in base units of its token.
 CREATE OR REPLACE FUNCTION app.post_loss(s app.outgoing_payment, lost numeric)
  RETURNS void
@@ -6429,6 +6622,8 @@ declare
 begin
   if by_treasury then
     perform app.add_treasury(s.chain, native, -fee, -s.max_fee);
+  elsif s.from_gas then
+    perform app.add_gas(s.chain, s.fee_payer, -fee, -s.max_fee);
   else
     if s.merchant_id is null then -- a return's sweep; not always its last one, in an older copy of the database
       select u.* into r from app.unattributed_decision u join app.deposit d on d.id = u.deposit_id
@@ -6449,7 +6644,8 @@ begin
   end if;
   perform app.post('network_fee', s.id::text, s.chain, jsonb_build_array(
     jsonb_build_object('account', 'network', 'token', native, 'merchant_id', s.merchant_id, 'amount', fee),
-    jsonb_build_object('account', case when by_treasury then 'treasury' else 'address' end, 'token', native, 'merchant_id', s.merchant_id,
+    jsonb_build_object('account', case when by_treasury then 'treasury' when s.from_gas then 'gas' else 'address' end, 'token', native,
+      'merchant_id', case when not s.from_gas then s.merchant_id end,
       'address', case when not by_treasury then s.fee_payer end, 'amount', -fee)));
   update app.payout p set network_fee = p.network_fee + post_network_fee.fee where p.id = s.payout_id;
 end $function$;
@@ -6462,7 +6658,7 @@ CREATE OR REPLACE FUNCTION app.post_second_sweep(s app.outgoing_payment, moved n
 AS $function$
 declare
   native text := app.native_token(s.chain);
-  own_fee numeric := case when s.fee_payer = app.treasury_address(s.chain) then 0 else fee end;
+  own_fee numeric := case when s.fee_payer = app.treasury_address(s.chain) or s.from_gas then 0 else fee end;
 begin
   if s.merchant_id is null and moved + own_fee <= (select sum(e.amount) from app.ledger_entry e
     where e.account = 'address' and e.merchant_id is null and e.chain = s.chain and e.address = s.source and e.token = s.token)
@@ -6490,7 +6686,7 @@ AS $function$
 declare
   more_fee numeric := fee - coalesce((select sum(x.fee_paid) from app.outgoing_payment x where x.txid = of_txid and x.id in (
     select p from chain.confirmed_tx i cross join lateral app.payments_of(i.chain, i.txid, i.conflict_key) p where i.chain = s.chain and i.txid = of_txid)), 0);
-  paid numeric := case when s.kind in ('sweep', 'cancel') then 0 else moved end;
+  paid numeric := case when s.kind in ('sweep', 'cancel', 'fund') then 0 else moved end;
   lost numeric := paid;
 begin
   s.max_fee := 0; -- what was reserved for it was given back when it ended
@@ -6502,6 +6698,7 @@ begin
     perform app.post_second_sweep(s, moved, more_fee);
   else
     perform app.post_network_fee(s, more_fee);
+    if s.kind = 'fund' and moved > 0 then perform app.post_fund(s); end if;
   end if;
   perform app.release_after_sweep(s);
   perform app.post_loss(s, lost);
@@ -7616,6 +7813,9 @@ begin
   if more > 0 and s.fee_payer = app.treasury_address(s.chain) then
     if app.operator_funds(s.chain, native) < more then return false; end if;
     perform app.reserve(s.chain, native, more);
+  elsif more > 0 and s.from_gas then
+    if app.free_gas(s.chain, s.fee_payer) < more then return false; end if;
+    perform app.add_gas(s.chain, s.fee_payer, 0, more);
   end if;
   insert into app.outgoing_attempt (chain, txid, outgoing_payment_id, attempt, kind, raw, token, source, recipient, amount, max_fee, fee_details)
   values (s.chain, of_txid, s.id, number, of_kind, of_raw, case of_kind when 'cancel' then native else s.token end,
@@ -7718,7 +7918,8 @@ CREATE OR REPLACE FUNCTION app.sweep_payer(of_chain text, of_token text, of_addr
  STABLE
  SET search_path TO 'pg_catalog'
 AS $function$
-  select case when c.native_token = of_token and not c.treasury_pays_native_sweeps then of_address else app.treasury_address(of_chain) end
+  select case when c.native_token = of_token and not c.treasury_pays_native_sweeps or app.sweeps_itself(of_chain, of_token) then of_address
+    else app.treasury_address(of_chain) end
   from app.chain c where c.chain = of_chain
 $function$;
 
@@ -7745,6 +7946,7 @@ AS $function$
 declare
   p app.payout := (select o from app.payout o where o.id = of_payout);
   only_claimed boolean := p.sweep_first and p.status = 'sweeping';
+  by_itself boolean := app.sweeps_itself(p.chain, p.token);
 begin
   return query
   with held as materialized (
@@ -7760,12 +7962,23 @@ begin
   select h.address, h.amount from app.holding h left join held b on b.address = h.address
   where h.merchant_id = p.merchant_id and h.chain = p.chain and h.token = p.token and h.amount >= at_least and h.amount > coalesce(b.amount, 0)
     and (not only_claimed or exists (select from app.deposit d where d.settlement_id = p.id and d.address = h.address))
-    and app.sweep_under_way(h.chain, h.token, h.address) is null and not exists (select from not_now n where n.address = h.address)
+    and app.sweep_under_way(h.chain, h.token, h.address) is null
+    and not (by_itself and app.fund_under_way(h.chain, h.address) is not null) and not exists (select from not_now n where n.address = h.address)
     and (not only_claimed or not exists (
       select from app.payout_sweep l join app.outgoing_payment s on s.id = l.outgoing_payment_id
       where l.payout_id = p.id and s.source = h.address and s.outcome = 'done' and s.created_at >= p.created_at))
   order by h.amount desc limit most;
 end $function$;
+
+-- Whether an address sweeps this token with gas that the treasury sent it.
+CREATE OR REPLACE FUNCTION app.sweeps_itself(of_chain text, of_token text)
+ RETURNS boolean
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select exists (select from app.asset a where a.chain = of_chain and a.token = of_token and a.sweep_by = 'fund')
+$function$;
 
 -- Gives a user an address of a family, watched on all chains of the family. The caller has locked the user's row.
 CREATE OR REPLACE FUNCTION app.take_address(of_merchant uuid, of_user uuid, of_family text)
@@ -8095,8 +8308,8 @@ CREATE OR REPLACE FUNCTION app.unfinished_sweeps(of_payout uuid)
  SET search_path TO 'pg_catalog'
 AS $function$
   select count(*) || ' of ' || (select count(*) from app.payout_sweep l where l.payout_id = of_payout) || ' sweeps are not final: '
-    || string_agg('of ' || s.source || ' since ' || app.iso(s.created_at), ', ') filter (where s.n <= 3) || case when count(*) > 3 then ' and others' else '' end
-  from (select s.source, s.created_at, row_number() over (order by s.created_at, s.id) as n from app.payout_sweep l
+    || string_agg(case when s.kind = 'fund' then 'the gas of ' || s.recipient else 'of ' || s.source end || ' since ' || app.iso(s.created_at), ', ') filter (where s.n <= 3) || case when count(*) > 3 then ' and others' else '' end
+  from (select s.kind, s.source, s.recipient, s.created_at, row_number() over (order by s.created_at, s.id) as n from app.payout_sweep l
     join app.outgoing_payment s on s.id = l.outgoing_payment_id where l.payout_id = of_payout and s.status <> 'final' order by s.created_at, s.id) s
   having count(*) > 0
 $function$;
@@ -8534,9 +8747,9 @@ AS $function$
     select 1 as depth, x.reason, x.detail, x.since from app.outgoing_payment s cross join lateral app.why_outgoing_waits(s) x
     where s.payout_id = p.id and s.kind = 'payout' and s.status <> 'final' and x.reason is not null and p.status in ('swept', 'paying')
     union all
-    select 2, x.reason, 'the sweep of ' || w.source || ' waits: ' || coalesce(x.detail, x.reason) || '; ' || app.unfinished_sweeps(p.id), x.since
+    select 2, x.reason, case when w.kind = 'fund' then 'the gas of ' || w.recipient else 'the sweep of ' || w.source end || ' waits: ' || coalesce(x.detail, x.reason) || '; ' || app.unfinished_sweeps(p.id), x.since
     from (
-      select s as sweep, s.source from app.payout_sweep l join app.outgoing_payment s on s.id = l.outgoing_payment_id
+      select s as sweep, s.kind, s.source, s.recipient from app.payout_sweep l join app.outgoing_payment s on s.id = l.outgoing_payment_id
       where p.waiting_reason = 'sweeps' and l.payout_id = p.id and s.status <> 'final' and app.may_wait(s) order by s.waiting_since limit 1
     ) w cross join lateral app.why_outgoing_waits(w.sweep) x where x.reason is not null
     union all
@@ -9132,6 +9345,22 @@ UNION ALL
    FROM app.treasury
   WHERE treasury.balance < 0::numeric
 UNION ALL
+ SELECT 'gas'::text AS what,
+    gas.chain,
+    app.native_token(gas.chain) AS token,
+    gas.address AS whose,
+    gas.amount
+   FROM app.gas
+  WHERE gas.amount < 0::numeric
+UNION ALL
+ SELECT 'reserved gas'::text AS what,
+    gas.chain,
+    app.native_token(gas.chain) AS token,
+    gas.address AS whose,
+    gas.reserved AS amount
+   FROM app.gas
+  WHERE gas.reserved < 0::numeric
+UNION ALL
  SELECT 'reserved'::text AS what,
     treasury.chain,
     treasury.token,
@@ -9147,10 +9376,10 @@ UNION ALL
     treasury_share.reserved AS amount
    FROM app.treasury_share
   WHERE treasury_share.reserved < 0::numeric;
---   what text: holding, treasury, reserved or reserved share.
+--   what text: holding, treasury, reserved, reserved share, gas or reserved gas.
 --   chain text: Chain code.
 --   token text: Token code.
---   whose text: The address of a holding, the merchant of a share; null for the treasury.
+--   whose text: The address of a holding or of gas, the merchant of a share; null for the treasury.
 --   amount numeric: How much it is, in base units: below zero.
 
 -- what was claimed belongs to one payout of its merchant, chain and token, which did not fail
@@ -10947,7 +11176,7 @@ create table custody.decision (
 create table custody.journal (
   stream text not null, -- Chain code; pool:<family> for the entries about derived addresses.
   seq bigint not null, -- Number of the entry in its stream: 1, 2, 3 ... without a gap.
-  kind text not null, -- pay: a payout. sweep: an address to the treasury. withdraw: the operator's own money. cancel: nothing, with the nonce of something else. authorise: the treasury may take a token from an address, for one sweep. pool: addresses were derived up to an index.
+  kind text not null, -- pay: a payout. sweep: an address to the treasury. withdraw: the operator's own money. fund: gas for the sweep of an address. cancel: nothing, with the nonce of something else. authorise: the treasury may take a token from an address, for one sweep. pool: addresses were derived up to an index.
   subject_id uuid, -- The outgoing payment (app.outgoing_payment) of the entry: the payout, the sweep or the withdrawal.
   merchant_id uuid, -- The merchant that is paid, or whose address is swept; null if the money is the operator's own or unattributed.
   token text, -- Token code.
@@ -10967,7 +11196,7 @@ create table custody.journal (
   lifetime_end bigint generated always as (((details #>> '{lifetime,end}'::text[]))::bigint) stored, -- Where attempts expire: no block after the first one at or past this can hold it: a height, or the time of a block in ms (app.chain.ends_by).
   lifetime_clock_ms bigint generated always as (((details #>> '{lifetime,clock_ms}'::text[]))::bigint) stored, -- Where attempts expire: by this time (Unix, in ms) the chain is past its end, unless it stands still.
   constraint journal_pkey PRIMARY KEY (stream, seq),
-  constraint journal_kind_check CHECK ((kind = ANY (ARRAY['pay'::text, 'sweep'::text, 'withdraw'::text, 'cancel'::text, 'authorise'::text, 'pool'::text]))),
+  constraint journal_kind CHECK ((kind = ANY (ARRAY['pay'::text, 'sweep'::text, 'withdraw'::text, 'cancel'::text, 'authorise'::text, 'pool'::text, 'fund'::text]))),
   constraint journal_seq_check CHECK ((seq > 0))
 );
 CREATE INDEX journal_day ON custody.journal USING btree (stream, token, signed_at) WHERE (kind = ANY (ARRAY['pay'::text, 'withdraw'::text]));
@@ -11074,8 +11303,9 @@ CREATE OR REPLACE FUNCTION custody.fill_holes(of_chains text[])
  LANGUAGE sql
  SET search_path TO 'pg_catalog'
 AS $function$
-  insert into app.outgoing_payment (kind, chain, token, amount, source, recipient, fee_payer, nonce, merchant_id, cancelling, recovered, max_fee)
-  select 'cancel', n.chain, app.native_token(n.chain), 0, n.address, n.address, n.address, nonce, a.merchant_id, true, true, 0
+  insert into app.outgoing_payment (kind, chain, token, amount, source, recipient, fee_payer, nonce, merchant_id, cancelling, recovered, max_fee, from_gas)
+  select 'cancel', n.chain, app.native_token(n.chain), 0, n.address, n.address, n.address, nonce, a.merchant_id, true, true, 0,
+    app.free_gas(n.chain, n.address) > 0
   from app.sender n join custody.address a on a.address = n.address cross join generate_series(0, n.next_nonce - 1) nonce
   where n.chain = any(of_chains) and (a.merchant_id is not null or a.purpose = 'treasury')
     and not exists (select from app.outgoing_payment s where s.chain = n.chain and s.fee_payer = n.address and s.nonce = nonce.nonce)
@@ -11191,6 +11421,18 @@ CREATE OR REPLACE FUNCTION custody.is_bound(s app.outgoing_payment)
 AS $function$
   select s.conflict_key is not null and (s.status <> 'allocated' or exists (select from custody.journal j
     where j.stream = s.chain and j.subject_id = case s.kind when 'payout' then s.payout_id else s.id end and j.conflict_key = s.conflict_key))
+$function$;
+
+-- Whether the network fee of an entry's transaction is paid with gas on its address (app.gas).
+CREATE OR REPLACE FUNCTION custody.is_from_gas(e custody.journal)
+ RETURNS boolean
+ LANGUAGE sql
+ STABLE
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select e.sender <> app.treasury_address(e.stream) and exists (select from custody.journal j
+    where j.stream = e.stream and j.kind = 'sweep' and j.token <> app.native_token(e.stream)
+      and case e.kind when 'cancel' then j.conflict_key = e.conflict_key else j.seq = e.seq end)
 $function$;
 
 -- Whether custody found its journal incomplete, and has made no address of this family since: then those that it would make next may have been handed out.
@@ -11362,8 +11604,8 @@ begin
   key := coalesce(t.inputs[1], t.fee_payer || ':' || t.nonce);
   select count(*) as parts, min(m.sender) as sender, min(m.recipient) as recipient, min(m.token) as token, min(m.amount) as amount into paid
   from custody.moved_by(of_chain, of_txid) m where not m.stays;
-  if paid.parts = 0 then entry := custody.recognise_sweep(of_chain, of_txid, key,
-      case when t.fee_payer = treasury then 0 else t.fee end);
+  if paid.parts = 0 then entry := coalesce(custody.recognise_sweep(of_chain, of_txid, key, case when t.fee_payer = treasury then 0 else t.fee end),
+      custody.recognise_fund(of_chain, of_txid, key));
   elsif paid.parts = 1 and (has_outputs or paid.sender = treasury) then
     entry := coalesce(custody.waiting_payment(of_chain, paid.recipient, paid.token, paid.amount, t.block_time, key),
         custody.recognise_return(of_chain, paid.recipient, paid.token, paid.amount),
@@ -11375,6 +11617,22 @@ begin
     'signed_at', app.iso(t.block_time),
     'details', entry -> 'details' || jsonb_strip_nulls(jsonb_build_object('found', 'in a block', 'inputs', to_jsonb(t.inputs))));
 end $function$;
+
+-- The entry of gas that the treasury sent an address; null if the transaction was none.
+CREATE OR REPLACE FUNCTION custody.recognise_fund(of_chain text, of_txid text, key text)
+ RETURNS jsonb
+ LANGUAGE sql
+ STABLE
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select jsonb_build_object('kind', 'fund', 'merchant_id', min(a.merchant_id::text), 'token', min(m.token), 'amount', min(m.amount)::text,
+    'details', '{}'::jsonb, 'destination', min(m.recipient), 'source', min(m.sender), 'subject_id', coalesce((select o.id from app.outgoing_payment o
+      where o.chain = of_chain and o.kind = 'fund' and o.recipient = min(m.recipient) and o.amount = min(m.amount) and o.status <> 'final'
+        and (o.status = 'allocated' or o.conflict_key = key) limit 1), uuidv7()))
+  from custody.moved_by(of_chain, of_txid) m join custody.address a on a.address = m.recipient and a.purpose = 'deposit'
+  where exists (select from app.asset s where s.chain = of_chain and s.sweep_by = 'fund')
+  having count(*) = 1 and bool_and(m.sender = app.treasury_address(of_chain) and m.token = app.native_token(of_chain))
+$function$;
 
 -- The entry of a payout that this copy does not have, to the one merchant that has or had this address on its whitelist; of a withdrawal if only the operator had it; else null.
 CREATE OR REPLACE FUNCTION custody.recognise_lost(of_chain text, recipient text, of_token text, amount numeric)
@@ -11448,7 +11706,8 @@ AS $function$
       order by o.amount <> s.amount limit 1), r.id, uuidv7()))
   from swept s cross join lateral (select custody.swept_for_return(of_chain, s.source, s.token, s.amount, own_fee) as id) r
   where app.uses_outputs(of_chain) or r.id is not null
-    or exists (select from app.holding h where h.chain = of_chain and h.address = s.source and h.token = s.token and h.amount >= s.amount + own_fee)
+    or exists (select from app.holding h where h.chain = of_chain and h.address = s.source and h.token = s.token
+      and h.amount >= s.amount + case when s.token = app.native_token(of_chain) then own_fee else 0 end)
 $function$;
 
 -- Imports entries of custody's journal that an older copy of the database is missing, and what follows from them. Returns how many entries and payouts there were, and for how many entries (cancels) the purpose is no longer known.
@@ -11515,10 +11774,12 @@ begin
     fee_details)
   select e.stream, e.txid, s.id, 1 + (select count(*) from app.outgoing_attempt o where o.outgoing_payment_id = s.id),
     case e.kind when 'cancel' then 'cancel' else 'effect' end, e.raw, e.token, e.source, e.destination, e.amount, e.max_fee,
-    e.details - '{seal,inputs,change,gross,fee,fee_bps}'::text[] -- what is left is the family's
+    e.details - '{seal,inputs,change,gross,fee,fee_bps,for_token}'::text[] -- what is left is the family's
   on conflict do nothing;
   if e.max_fee > s.max_fee and s.status <> 'final' and s.fee_payer = app.treasury_address(s.chain) then
     perform app.reserve(s.chain, app.native_token(s.chain), e.max_fee - s.max_fee);
+  elsif e.max_fee > s.max_fee and s.status <> 'final' and s.from_gas then
+    perform app.add_gas(s.chain, s.fee_payer, 0, e.max_fee - s.max_fee);
   end if;
   update app.outgoing_payment x set status = 'live', max_fee = greatest(x.max_fee, e.max_fee), next_step_at = clock_timestamp()
   where x.id = s.id and x.status <> 'final';
@@ -11566,13 +11827,15 @@ begin
   if merchant is not null then perform custody.recover_merchant(merchant, 0);
   elsif e.kind <> 'withdraw' and e.sender <> treasury then return null;
   end if;
-  insert into app.outgoing_payment (id, kind, chain, token, amount, source, recipient, fee_payer, nonce, first_input, payout_id, merchant_id, status, cancelling, recovered, max_fee)
-  values (case when e.kind in ('sweep', 'withdraw') then e.subject_id else uuidv7() end,
+  insert into app.outgoing_payment (id, kind, chain, token, amount, source, recipient, fee_payer, nonce, first_input, payout_id, merchant_id, status, cancelling, recovered, max_fee,
+    for_token, from_gas)
+  values (case when e.kind in ('sweep', 'withdraw', 'fund') then e.subject_id else uuidv7() end,
     case e.kind when 'pay' then 'payout' when 'withdraw' then 'withdrawal' else e.kind end, e.stream, e.token, e.amount, e.source, e.destination, e.sender, e.nonce, case when e.nonce is null then e.conflict_key end, p.id, merchant, 'live',
-    e.kind = 'cancel' or coalesce(p.status = 'failed', false), true, e.max_fee) -- a payout that failed in the copy must not be paid any more
+    e.kind = 'cancel' or coalesce(p.status = 'failed', false), true, e.max_fee, e.details ->> 'for_token', custody.is_from_gas(e)) -- a payout that failed in the copy must not be paid any more
   returning * into s;
   if s.fee_payer = treasury then perform app.reserve(e.stream, app.native_token(e.stream), e.max_fee); end if;
-  if e.kind = 'withdraw' or p.status in ('swept', 'paying') then perform app.reserve(e.stream, e.token, e.amount); end if;
+  if s.from_gas then perform app.add_gas(e.stream, s.fee_payer, 0, e.max_fee); end if;
+  if e.kind in ('withdraw', 'fund') or p.status in ('swept', 'paying') then perform app.reserve(e.stream, e.token, e.amount); end if;
   if p.status in ('swept', 'paying') then perform app.add_share(p.chain, p.token, p.merchant_id, 0, p.gross); end if;
   return s;
 end $function$;
@@ -13321,6 +13584,7 @@ grant usage on schema dashboard to sluice_auth;
 
 -- sluice_custody
 grant execute on function app.collectable_amount(text,text,text) to sluice_custody;
+grant execute on function app.is_worth_funding(text,text,text) to sluice_custody;
 grant execute on function app.match_key(text,boolean) to sluice_custody;
 grant execute on function app.way_out(text) to sluice_custody;
 grant execute on function app.why_halted(text) to sluice_custody;
@@ -13469,6 +13733,7 @@ grant execute on function app.audit_is_due() to sluice_jobs;
 grant execute on function app.await_sweeps(uuid) to sluice_jobs;
 grant execute on function app.begin_audit() to sluice_jobs;
 grant execute on function app.begin_comparison(text) to sluice_jobs;
+grant execute on function app.begin_funds(uuid,text,text,text[],numeric[],numeric) to sluice_jobs;
 grant execute on function app.begin_output_payment(uuid,text[],numeric) to sluice_jobs;
 grant execute on function app.begin_output_sweep(uuid,text,uuid,text[],numeric) to sluice_jobs;
 grant execute on function app.begin_payment(uuid,numeric) to sluice_jobs;
@@ -13495,6 +13760,7 @@ grant execute on function app.fail_undeliverable(integer) to sluice_jobs;
 grant execute on function app.finish_audit(bigint,jsonb,text) to sluice_jobs;
 grant execute on function app.fold_balances(integer) to sluice_jobs;
 grant execute on function app.found_differences(text) to sluice_jobs;
+grant execute on function app.free_gas(text,text) to sluice_jobs;
 grant execute on function app.give_nonce_back(uuid,integer) to sluice_jobs;
 grant execute on function app.give_up_outgoing_payment(uuid,text) to sluice_jobs;
 grant execute on function app.has_blocked_deposits(uuid) to sluice_jobs;
@@ -13553,6 +13819,7 @@ grant select on app.due_job to sluice_jobs;
 grant select on app.due_return to sluice_jobs;
 grant select on app.event to sluice_jobs;
 grant select on app.free_output to sluice_jobs;
+grant select on app.gas to sluice_jobs;
 grant select on app.holding to sluice_jobs;
 grant select on app.incident to sluice_jobs;
 grant select on app.incident_kind to sluice_jobs;

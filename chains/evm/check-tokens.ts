@@ -5,7 +5,7 @@
 import {domainSeparator} from 'viem'
 import {getAddress} from 'viem/utils'
 import {RetryableError} from '../../base/errors.ts'
-import type {Erc20} from '../registry.ts'
+import type {ByAuthorisation, Erc20} from '../registry.ts'
 import {Questions, type Response} from './client.ts'
 import {meaningOf} from './node-errors.ts'
 import {type EvmSettings, erc20} from './settings.ts'
@@ -72,12 +72,9 @@ async function ask(node: Questions, token: Token, settings: EvmSettings): Promis
   }
 }
 
-function questionsOf({contract, decimals, sweep}: Token, {chainId}: EvmSettings): TokenQuestion[] {
-  const call = (selector: string) => ({method: 'eth_call', params: [{to: contract, data: selector}, 'latest']})
-  const {name, version} = sweep.domain
-  const separator = domainSeparator({domain: {name, version, chainId, verifyingContract: getAddress(contract)}})
-  const domain = `of the entry's domain (name "${name}", version "${version}", chain ${chainId})`
-  return [
+function questionsOf(token: Token, settings: EvmSettings): TokenQuestion[] {
+  const {contract, decimals, sweep} = token
+  const basic: TokenQuestion[] = [
     {
       name: 'its code',
       method: 'eth_getCode',
@@ -86,20 +83,34 @@ function questionsOf({contract, decimals, sweep}: Token, {chainId}: EvmSettings)
     },
     {
       name: 'decimals()',
-      ...call('0x313ce567'),
+      ...call(contract, '0x313ce567'),
       judge: response =>
         isWord(response) && BigInt(response) === BigInt(decimals)
           ? undefined
           : `${said(response)}, not the entry's ${decimals}`,
     },
+  ]
+  return sweep.by === 'fund' ? basic : [...basic, ...questionsOfAuthorisations(contract, sweep, settings)]
+}
+
+const call = (contract: string, data: string) => ({method: 'eth_call', params: [{to: contract, data}, 'latest']})
+
+function questionsOfAuthorisations(
+  contract: string,
+  {domain: {name, version}}: ByAuthorisation,
+  {chainId}: EvmSettings,
+): TokenQuestion[] {
+  const separator = domainSeparator({domain: {name, version, chainId, verifyingContract: getAddress(contract)}})
+  const domain = `of the entry's domain (name "${name}", version "${version}", chain ${chainId})`
+  return [
     {
       name: 'DOMAIN_SEPARATOR()',
-      ...call('0x3644e515'),
+      ...call(contract, '0x3644e515'),
       judge: response => (response === separator ? undefined : `${said(response)}, not the ${separator} ${domain}`),
     },
     {
       name: 'authorizationState(address,bytes32)',
-      ...call(`0xe94a0102${'1'.padStart(64, '0')}${'0'.repeat(64)}`),
+      ...call(contract, `0xe94a0102${'1'.padStart(64, '0')}${'0'.repeat(64)}`),
       judge: response =>
         isWord(response) && BigInt(response) <= 1n
           ? undefined

@@ -41,6 +41,18 @@ export function erc20({chain, chainId}: EvmSettings, code: string): Erc20 & {con
   throw new Error(`${chain.code} has no contract for ${code} on chain ${chainId}`)
 }
 
+/** Whether a token is swept by its address itself, with gas that the treasury sends it. False for the native coin. */
+export function isFunded(
+  {
+    chain: {
+      assets: [, ...tokens],
+    },
+  }: EvmSettings,
+  code: string,
+): boolean {
+  return tokens.some(({token, sweep}) => token === code && sweep.by === 'fund')
+}
+
 /** Its variables are read in two steps: amounts in the second step may name tokens from the first. */
 export function evmVariables(registered: EvmChain, mainnet: boolean): Variables<EvmSettings> {
   const network = networkVariables(registered, mainnet)
@@ -105,6 +117,7 @@ const optionalContract = contractAddress.optional()
 /** A token of the registry, with its data on the network that is followed. */
 function onNetwork(token: Erc20, chain: EvmChain, chainId: number, named: string | undefined): Erc20 {
   const contract = named ?? (chainId === chain.chainId ? token.contract : undefined)
+  if (token.sweep.by === 'fund') return {...token, contract}
   const {by, domain, domainOn} = token.sweep
   return {...token, contract, sweep: {by, domain: domainOn?.[chainId] ?? domain}}
 }

@@ -15,7 +15,8 @@ export const contractAddress = matching(
 
 const amount = z.string({error: 'must be an amount in whole coins, in quotes, such as "0.5"'})
 const decimals = 'must be a whole number from 0 to 36, such as 6'
-const sweep = 'must say how deposits are swept, such as {"by": "eip3009", "domain": {"name": "EURC", "version": "2"}}'
+const sweep =
+  'must say how deposits are swept, such as {"by": "fund"} or {"by": "eip3009", "domain": {"name": "EURC", "version": "2"}}'
 const inDomain = (example: string) =>
   matching(/^\P{Cc}{1,100}$/u, `must be as in the EIP-712 domain of the contract, such as "${example}"`)
 
@@ -33,11 +34,18 @@ const Entry = z.strictObject(
     sweep_min: amount,
     payout_limit: amount.optional(),
     daily_limit: amount.optional(),
-    sweep: z.strictObject(
-      {
-        by: z.literal('eip3009', {error: 'must be one of eip3009'}),
-        domain: z.strictObject({name: inDomain('EURC'), version: inDomain('2')}, {error: sweep}),
-      },
+    sweep: z.discriminatedUnion(
+      'by',
+      [
+        z.strictObject(
+          {
+            by: z.literal('eip3009'),
+            domain: z.strictObject({name: inDomain('EURC'), version: inDomain('2')}, {error: sweep}),
+          },
+          {error: sweep},
+        ),
+        z.strictObject({by: z.literal('fund')}, {error: sweep}),
+      ],
       {error: sweep},
     ),
   },

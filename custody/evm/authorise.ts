@@ -4,7 +4,7 @@
 // one. It is in the journal before it leaves custody; a repeated request gets the same. A trial is an authorisation of
 // nothing, from an address of ours to the treasury. It is not in the journal: it can move nothing, only the treasury
 // can use it, and custody never signs a transaction that does.
-import {type EvmSettings, erc20, evmSettings} from '../../chains/evm/settings.ts'
+import {type EvmSettings, evmSettings, isFunded} from '../../chains/evm/settings.ts'
 import type {Authorise, OfSweep, Trial} from '../intents.ts'
 import type {Entry} from '../journal/file.ts'
 import {type Draft, entryColumns} from '../journal/journal.ts'
@@ -14,8 +14,8 @@ import {checkAsset, type FamilyContext, findOwn, type Own} from '../judge/plan.t
 import {Refusal} from '../judge/refusal.ts'
 import type {KeyStore} from '../keys/key-store.ts'
 import {checkAsBegun} from './plan.ts'
-import {authorisationNonce, type Token, trialNonce} from './sign.ts'
-import {receiveData} from './sign-plan.ts'
+import {authorisationNonce, trialNonce} from './sign.ts'
+import {receiveData, tokenOf} from './sign-plan.ts'
 
 export async function authorise(
   context: FamilyContext,
@@ -26,8 +26,7 @@ export async function authorise(
   const sweep = await begunSweep(context, request)
   const source = await checkAsBegun(context, sweep, request)
   const settings = evmSettings(context.chains.get(request.chain))
-  if (request.token === settings.chain.assets[0].token)
-    throw new Refusal('unknown_settlement', `a sweep of ${request.token} needs no authorisation`)
+  checkKnows(settings, request.token)
   const before = await find(context, request)
   if (before) return {data: sameAs(before, request, source)}
   const data = await dataOf(settings, keys, request, source, context.treasury)
@@ -35,9 +34,9 @@ export async function authorise(
 }
 
 async function trialOf(context: FamilyContext, keys: KeyStore, {chain, token, address}: Trial): Promise<string> {
-  const asset = checkAsset(context, {chain, token})
+  checkAsset(context, {chain, token})
   const settings = evmSettings(context.chains.get(chain))
-  if (asset === settings.chain.assets[0]) throw new Refusal('unknown_settlement', `${token} needs no authorisation`)
+  checkKnows(settings, token)
   const from = await findOwn(context, address)
   return await receiveData(keys, tokenOf(settings, token), {
     from,
@@ -45,6 +44,11 @@ async function trialOf(context: FamilyContext, keys: KeyStore, {chain, token, ad
     amount: 0n,
     nonce: trialNonce,
   })
+}
+
+function checkKnows(settings: EvmSettings, token: string): void {
+  if (token === settings.chain.assets[0].token || isFunded(settings, token))
+    throw new Refusal('unknown_settlement', `a sweep of ${token} needs no authorisation`)
 }
 
 async function find({client, journal}: FamilyContext, request: OfSweep): Promise<Entry | undefined> {
@@ -66,11 +70,6 @@ function dataOf(settings: EvmSettings, keys: KeyStore, request: OfSweep, from: O
   const amount = BigInt(request.amount)
   const nonce = authorisationNonce(request.outgoing_payment_id)
   return receiveData(keys, tokenOf(settings, request.token), {from, to: treasury.address, amount, nonce})
-}
-
-function tokenOf(settings: EvmSettings, code: string): Token {
-  const {contract, sweep} = erc20(settings, code)
-  return {contract, chainId: settings.chainId, ...sweep.domain}
 }
 
 function draftOf(request: OfSweep, source: Own, treasury: Own, data: string): Draft {

@@ -1,5 +1,5 @@
 // The EVM chains in custody: one key, and one address, on all of them.
-import type {EvmSettings} from '../../chains/evm/settings.ts'
+import {type EvmSettings, isFunded} from '../../chains/evm/settings.ts'
 import type {CustodyFamily} from '../family.ts'
 import {secp256k1} from '../keys/secp256k1.ts'
 import {authorise} from './authorise.ts'
@@ -17,6 +17,7 @@ export const evm: CustodyFamily<EvmSettings, EvmIntent, EvmTerms, Details> = {
   keysOf,
   plan: planOf,
   checkSweep,
+  funds: {isFunded, most: ({tokenSweepFee}) => tokenSweepFee},
   sign: signPlan,
   authorise,
   fees: ({max_fee_per_gas, max_priority_fee_per_gas, gas_limit}) => ({

@@ -28,9 +28,10 @@ const Sweep = z.strictObject({
   ...nonceAndFees,
 })
 const Withdraw = z.strictObject({intent: z.literal('withdraw'), outgoing_payment_id: id, ...nonceAndFees})
+const Fund = z.strictObject({intent: z.literal('fund'), outgoing_payment_id: id, chain, ...nonceAndFees})
 const Cancel = z.strictObject({intent: z.literal('cancel'), chain, sender: address, ...nonceAndFees})
 
-export const EvmIntent = z.discriminatedUnion('intent', [Pay, Sweep, Withdraw, Cancel])
+export const EvmIntent = z.discriminatedUnion('intent', [Pay, Sweep, Withdraw, Fund, Cancel])
 
 export type SweepIntent = z.infer<typeof Sweep>
 export type EvmIntent = z.infer<typeof EvmIntent>

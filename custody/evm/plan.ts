@@ -40,12 +40,15 @@ export async function planOf(context: FamilyContext, of: Case, intent: EvmIntent
   checkNonce(nonce, kind === 'cancel' ? [outgoingPayment] : [...before, outgoingPayment])
   const {isFinal} = await checkNext(context, chain, payer, nonce)
   if (isFinal && kind === 'cancel') throw new Refusal('wrong_state', `nonce ${nonce} is used: its transaction is final`)
-  checkGas(fees, {isNative, isSweep: kind === 'sweep'})
+  checkGas(fees, {isNative, isByTreasury: kind === 'sweep' && payer !== of.from})
   const conflictKey = `${payer.address}:${nonce}`
   return decide(of, {amount, nonce, conflictKey, fees, maxFee: fees.maxFeePerGas * fees.gasLimit})
 }
 
-/** A later attempt must not move more; of a token it moves the same, because all of them have one authorisation. */
+/**
+ * A later attempt must not move more; of a token it moves the same: where there is an authorisation, all of them have
+ * one.
+ */
 async function sweptAmount(context: FamilyContext, of: Case, sweep: SweepIntent, isNative: boolean): Promise<bigint> {
   const {attempts, purpose} = of
   const {subjectId, token} = purpose
@@ -230,8 +233,8 @@ function feesIn({max_fee_per_gas, max_priority_fee_per_gas, gas_limit}: WireFees
  * price, it could not be replaced either, and its nonce would hold up all later ones for ever. What the call itself
  * needs is not known here; without enough for that it fails in a block.
  */
-function checkGas({gasLimit}: Fees, {isNative, isSweep}: {isNative: boolean; isSweep: boolean}): void {
-  const least = isNative ? leastGas.transfer : isSweep ? leastGas.tokenSweep : leastGas.tokenTransfer
+function checkGas({gasLimit}: Fees, {isNative, isByTreasury}: {isNative: boolean; isByTreasury: boolean}): void {
+  const least = isNative ? leastGas.transfer : isByTreasury ? leastGas.tokenSweep : leastGas.tokenTransfer
   if (gasLimit < least)
     throw new Refusal('fee_too_low', `a gas limit of ${gasLimit} is less than any such transaction needs (${least})`)
 }

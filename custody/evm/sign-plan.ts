@@ -21,16 +21,22 @@ export async function signPlan(settings: EvmSettings, keys: KeyStore, plan: EvmP
 }
 
 async function transactionOf(settings: EvmSettings, keys: KeyStore, plan: EvmPlan) {
-  const {nonce, fees, paths, source, destination, amount} = plan
-  const token = tokenOf(settings, plan)
+  const {nonce, fees, paths, source, destination, amount, token} = plan
   const common = {chainId: settings.chainId, nonce, ...fees}
-  if (!token) return await signTransaction({...common, to: destination, value: amount}, signer(keys, paths.feePayer))
+  const sign = signer(keys, paths.feePayer)
+  if (token === settings.chain.assets[0].token)
+    return await signTransaction({...common, to: destination, value: amount}, sign)
   const from = {address: source, path: paths.source}
-  const data =
-    plan.kind === 'sweep'
-      ? await receiveData(keys, token, {from, to: destination, amount, nonce: authorisationNonce(plan.subjectId)})
-      : transferCall(destination, amount)
-  return await signTransaction({...common, to: token.contract, value: 0n, data}, signer(keys, paths.feePayer))
+  const isByTreasury = plan.kind === 'sweep' && source !== plan.feePayer
+  const data = isByTreasury
+    ? await receiveData(keys, tokenOf(settings, token), {
+        from,
+        to: destination,
+        amount,
+        nonce: authorisationNonce(plan.subjectId),
+      })
+    : transferCall(destination, amount)
+  return await signTransaction({...common, to: erc20(settings, token).contract, value: 0n, data}, sign)
 }
 
 interface TokenSweep {
@@ -52,9 +58,9 @@ function signer(keys: KeyStore, path: KeyPath): Sign {
   return async digest => readSignature(await keys.sign(path, digest))
 }
 
-/** The contract of the token that a plan moves; undefined for the native coin. Throws if the token has no contract. */
-function tokenOf(settings: EvmSettings, {token}: EvmPlan): Token | undefined {
-  if (token === settings.chain.assets[0].token) return
-  const {contract, sweep} = erc20(settings, token)
+/** A token whose contract takes authorisations. Throws if it does not, or has no contract. */
+export function tokenOf(settings: EvmSettings, code: string): Token {
+  const {contract, sweep} = erc20(settings, code)
+  if (sweep.by === 'fund') throw new Error(`the contract of ${code} takes no authorisations`)
   return {contract, chainId: settings.chainId, ...sweep.domain}
 }

@@ -8,11 +8,14 @@ function entry(subject: string, at: string, {amount = '10', expires = true, toke
   count++
   return {
     stream,
+    seq: count,
     kind: 'pay',
     subject_id: subject,
     merchant_id: 'm',
     token,
     amount,
+    destination: 'd',
+    source: 's',
     sender: 's',
     nonce: expires ? null : count,
     max_fee: '2',

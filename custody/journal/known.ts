@@ -6,13 +6,17 @@
 // A million payments take some 120 MB. An entry of the open transaction is noted before it is in the file, and removed
 // if the transaction fails.
 import {createHash} from 'node:crypto'
+import {findChain} from '../../chains/registry.ts'
 
 const hashBytes = 32
 
 /** The fields used of an entry (file.ts). */
 interface Entry {
   stream: string
+  seq: number
   kind: string
+  destination: string | null
+  source: string | null
   subject_id: string | null
   merchant_id: string | null
   token: string | null
@@ -27,11 +31,26 @@ interface Entry {
 }
 
 /**
- * The highest fee that may be paid for what was signed with a conflict key; where attempts expire, for one attempt: its
- * key is the txid.
+ * What may be paid for what was signed with a conflict key; where attempts expire, for one attempt: its key is the
+ * txid.
  */
 export interface Promised {
   conflictKey: string
+  /** The highest network fee. */
+  fee: bigint
+  /** The gas that a fund sends: its address burns it later. */
+  gas: bigint
+}
+
+/** A transaction that brings an address gas, or may use some. */
+export interface GasEntry {
+  seq: number
+  isFund: boolean
+  conflictKey: string
+  txid: string
+  /** What a fund brings. */
+  amount: bigint
+  /** The highest network fee. */
   fee: bigint
 }
 
@@ -45,12 +64,15 @@ export class Known {
   readonly #paid = new Map<string, bigint>()
   readonly #days = new Map<string, Day>()
   readonly #fees = new Map<string, FeeDay>()
+  /** By stream and address. */
+  readonly #gas = new Map<string, GasEntry[]>()
 
   note(entry: Entry): void {
     const hashes = this.#hashes.get(entry.stream) ?? new Hashes()
     this.#hashes.set(entry.stream, hashes)
     hashes.push(entry.hash)
-    this.#feesOf(entry)?.push(BigInt(entry.max_fee ?? 0))
+    if (!isPaidWithGas(entry)) this.#feesOf(entry)?.push(promisedBy(entry))
+    this.#gasOf(entry)?.push(gasEntry(entry))
     if (!isPaid(entry)) return
     const subject = numberOf(entry.subject_id)
     const attempts = this.#attempts.get(subject) ?? 0
@@ -62,7 +84,8 @@ export class Known {
   /** Removes the entry that was noted last. */
   forget(entry: Entry): void {
     this.#hashes.get(entry.stream)!.pop()
-    this.#feesOf(entry)?.pop()
+    if (!isPaidWithGas(entry)) this.#feesOf(entry)?.pop()
+    this.#gasOf(entry)?.pop()
     if (!isPaid(entry)) return
     const subject = numberOf(entry.subject_id)
     const attempts = this.#attempts.get(subject)! - 1
@@ -73,7 +96,7 @@ export class Known {
   }
 
   clear(): void {
-    for (const part of [this.#hashes, this.#attempts, this.#paid, this.#days, this.#fees]) part.clear()
+    for (const part of [this.#hashes, this.#attempts, this.#paid, this.#days, this.#fees, this.#gas]) part.clear()
   }
 
   /** All attempts of a payout move the same amount: only the first one counts. */
@@ -109,7 +132,7 @@ export class Known {
    * The highest fees of all attempts signed on the entry's day with the entry's conflict key. The list is created if it
    * does not exist.
    */
-  #feesOf(entry: Entry): bigint[] | undefined {
+  #feesOf(entry: Entry): Omit<Promised, 'conflictKey'>[] | undefined {
     const conflictKey = conflictKeyOf(entry)
     if (conflictKey === undefined) return undefined
     const {stream, signed_at} = entry
@@ -130,7 +153,23 @@ export class Known {
     if (!day || day.date < dateOf(moment)) return []
     return [...day.fees]
       .filter(([, fees]) => fees.length)
-      .map(([conflictKey, fees]) => ({conflictKey, fee: fees.toSorted((a, b) => (a < b ? 1 : -1))[0]!}))
+      .map(([conflictKey, fees]) => ({conflictKey, ...fees.toSorted((a, b) => (a.fee < b.fee ? 1 : -1))[0]!}))
+  }
+
+  #gasOf(entry: Entry): GasEntry[] | undefined {
+    const {stream, kind, destination, sender} = entry
+    const address =
+      kind === 'fund' ? destination : isPaidWithGas(entry) || isCancelOfAddress(entry) ? sender : undefined
+    if (!address) return undefined
+    const key = `${stream} ${address}`
+    const entries = this.#gas.get(key) ?? []
+    this.#gas.set(key, entries)
+    return entries
+  }
+
+  /** What was ever signed that brings an address gas, or may use some, in order. */
+  gasOf(stream: string, address: string): readonly GasEntry[] {
+    return this.#gas.get(`${stream} ${address}`) ?? []
   }
 
   /** The hash of an entry; '' before the first one, undefined after the last one. */
@@ -182,7 +221,32 @@ interface Day {
 interface FeeDay {
   date: string
   /** By conflict key. */
-  fees: Map<string, bigint[]>
+  fees: Map<string, Omit<Promised, 'conflictKey'>[]>
+}
+
+const promisedBy = ({kind, amount, max_fee}: Entry) => ({
+  fee: BigInt(max_fee ?? 0),
+  gas: kind === 'fund' ? BigInt(amount ?? 0) : 0n,
+})
+
+/** An address that sweeps a token itself pays with gas. Nothing else does: what is on it belongs to its merchant. */
+const isPaidWithGas = ({stream, kind, token, source, sender}: Entry) =>
+  kind === 'sweep' && source === sender && token !== findChain(stream)?.assets[0].token
+
+/** It may be of a sweep that was never signed, and then nothing says whose coins pay for it: gas counts as used. */
+const isCancelOfAddress = ({kind, source, nonce, merchant_id}: Entry) =>
+  kind === 'cancel' && source !== null && nonce !== null && merchant_id !== null
+
+function gasEntry(entry: Entry): GasEntry {
+  const {fee, gas: amount} = promisedBy(entry)
+  return {
+    seq: entry.seq,
+    isFund: entry.kind === 'fund',
+    conflictKey: conflictKeyOf(entry)!,
+    txid: entry.txid!,
+    amount,
+    fee,
+  }
 }
 
 const isPaid = ({kind}: Entry) => kind === 'pay' || kind === 'withdraw'

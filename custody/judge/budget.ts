@@ -11,7 +11,7 @@ import type pg from 'pg'
 import type {ChainSettings} from '../../chains/families.ts'
 import type {ChainCode} from '../../chains/registry.ts'
 import type {Known, Promised} from '../journal/known.ts'
-import type {Plan} from './plan.ts'
+import {isFromGas, type Plan} from './plan.ts'
 import {Refusal} from './refusal.ts'
 
 export interface Spent {
@@ -28,7 +28,9 @@ const reservePart = 4n
 /** The current time, by the clock that dates the journal's entries. */
 const now = () => new Date().toISOString()
 
-/** The cost of these: the highest fee that may be paid, until a final block shows the fee that was paid. */
+/**
+ * The cost of these: the highest fee that may be paid, until a final block shows the fee that was paid; and their gas.
+ */
 async function costOf(client: pg.ClientBase, chain: string, promised: Promised[]): Promise<bigint> {
   const {rows} = await client.query<{cost: string}>({
     name: 'cost_of_promised',
@@ -37,12 +39,24 @@ async function costOf(client: pg.ClientBase, chain: string, promised: Promised[]
             where i.chain = $1 and i.conflict_key = p.conflict_key and i.block_height <= c.final_height limit 1),
           (select i.fee from chain.confirmed_tx i join chain.cursor c using (chain)
             where i.chain = $1 and i.conflict_key is null and i.txid = p.conflict_key and i.block_height <= c.final_height limit 1),
-          (select 0 from chain.lapse l where l.chain = $1 and l.txid = p.conflict_key),
-          p.fee)), 0)::text as cost
-      from unnest($2::text[], $3::numeric[]) p (conflict_key, fee)`,
-    values: [chain, promised.map(({conflictKey}) => conflictKey), promised.map(({fee}) => String(fee))],
+          case when l.txid is not null then 0 end,
+          p.fee) + case when l.txid is null then p.gas else 0 end), 0)::text as cost
+      from unnest($2::text[], $3::numeric[], $4::numeric[]) p (conflict_key, fee, gas)
+      left join chain.lapse l on l.chain = $1 and l.txid = p.conflict_key`,
+    values: [
+      chain,
+      promised.map(({conflictKey}) => conflictKey),
+      promised.map(({fee}) => String(fee)),
+      promised.map(({gas}) => String(gas)),
+    ],
   })
   return BigInt(rows[0]!.cost)
+}
+
+/** Gas counts when it is sent, and not again when it is used. */
+function costOfPlan(plan: Plan): bigint {
+  if (isFromGas(plan)) return 0n
+  return plan.kind === 'fund' ? plan.maxFee + plan.amount : plan.maxFee
 }
 
 /** How much of a chain's budget was used today. */
@@ -88,7 +102,7 @@ export class Budget {
     const {chain} = plan
     const spent = await this.#read(chain)
     const before = await this.#costBefore(plan)
-    const more = plan.maxFee - before
+    const more = costOfPlan(plan) - before
     const used = more > 0n ? spent.used + more : spent.used
     const most = mostOf(spent, plan.isForPaymentUnderWay)
     if (used > most && more > 0n) throw isSpent(chain, spent, most, more)
@@ -104,8 +118,8 @@ export class Budget {
     if (spent.halted !== null) throw isHalted(chain, spent.halted)
     const {rows} = await this.#client.query<{begun: string}>({
       name: 'begun_before',
-      text: `select coalesce(sum(max_fee), 0)::text as begun from app.outgoing_payment
-        where chain = $1 and status = 'allocated' and payout_id is distinct from $2`,
+      text: `select coalesce(sum(max_fee + case kind when 'fund' then amount else 0 end) filter (where not from_gas), 0)::text as begun
+        from app.outgoing_payment where chain = $1 and status = 'allocated' and payout_id is distinct from $2`,
       values: [chain, payoutId],
     })
     const most = mostOf(spent, false)

@@ -15,6 +15,7 @@ import {type Intent, kindOf} from '../intents.ts'
 import {type Attempt, attemptsFor, checkJournal, conflictKeyOf, findAttempts} from './attempts.ts'
 import type {Budget} from './budget.ts'
 import {attemptToRepeat} from './expiring.ts'
+import {checkFund, checkGasLeft, fundPurpose} from './funds.ts'
 import {lockOutgoingPayment, type OutgoingPayment} from './outgoing-payments.ts'
 import {checkPayment, checkStatus, payoutPurpose, withdrawalPurpose} from './payments.ts'
 import {
@@ -36,7 +37,7 @@ export async function judge(
   budget: Budget,
 ): Promise<Decision<Plan>> {
   const outgoingPayment = await lockOutgoingPayment(context, intent)
-  const matter = await matterOf(context, intent, outgoingPayment)
+  const matter = await matterOf(context, intent, outgoingPayment, family.funds)
   const {purpose, payer, status} = matter
   const {kind, chain} = purpose
   const settings = settingsOf(context, chain)
@@ -71,6 +72,8 @@ export async function judge(
   if (expires || !isForPaymentUnderWay) checkWhole(context, chain)
   await budget.checkHalt(chain, outgoingPayment.id)
   if (kind === 'sweep') (family.checkSweep ?? checkSweepFee)(settings, plan)
+  if (kind === 'fund') await checkFund(context, plan, before, family.funds!)
+  if (outgoingPayment.fromGas) await checkGasLeft(context, plan)
   await budget.charge(plan)
   return {plan}
 }
@@ -100,6 +103,7 @@ async function matterOf(
   context: FamilyContext,
   intent: Intent,
   outgoingPayment: OutgoingPayment | undefined,
+  funds?: CustodyFamily['funds'],
 ): Promise<Matter> {
   const {treasury} = context
   const ofTreasury = {from: treasury, payer: treasury}
@@ -111,6 +115,7 @@ async function matterOf(
   if (!isNamed || (kind === 'withdraw' && outgoingPayment.kind !== 'withdrawal'))
     throw new Refusal('unknown_settlement', 'there is no such outgoing payment')
   checkAsset(context, outgoingPayment)
+  if (kind === 'fund') return {...(await fundPurpose(context, outgoingPayment, funds)), payer: context.treasury}
   if (kind === 'withdraw') return {purpose: withdrawalPurpose(outgoingPayment), ...ofTreasury}
   return kind === 'cancel' ? await cancelOf(context, outgoingPayment) : await sweepOf(context, outgoingPayment)
 }
@@ -139,19 +144,19 @@ async function sweepOf(context: FamilyContext, outgoingPayment: OutgoingPayment)
 }
 
 /**
- * An address pays for its own coins. For those of some chains, and for tokens, the treasury does: an address has none
- * to pay with.
+ * An address pays for its own coins, and for a token with the gas that it was sent. For coins of some chains, and for
+ * other tokens, the treasury does: an address has none to pay with.
  */
 async function sweptAddress(
   context: FamilyContext,
-  {chain, token, source, feePayer}: OutgoingPayment,
+  {chain, token, source, feePayer, fromGas}: OutgoingPayment,
 ): Promise<{from: Own; payer: Own}> {
   const {treasury} = context
   const settings = settingsOf(context, chain)
   const from = await findOwn(context, source)
   if (from.path.purpose !== 'deposit') throw new Refusal('not_ours', 'only deposit addresses can be swept')
   const isNative = token === settings.chain.assets[0].token
-  if (isNative && feePayer === from.address) return {from, payer: from}
+  if ((isNative || fromGas) && feePayer === from.address) return {from, payer: from}
   const mayTreasuryPay = !isNative || chainFamilyOf(settings).nativeSweepsPaidBy === 'treasury'
   if (mayTreasuryPay && feePayer === treasury.address) return {from, payer: treasury}
   throw new Refusal('settlement_changed', `${feePayer} pays for no sweep of ${token} from ${source}`)

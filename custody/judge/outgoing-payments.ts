@@ -9,7 +9,7 @@ import {Refusal} from './refusal.ts'
 export interface OutgoingPayment {
   id: string
   /** A cancel is of a nonce that only has to be used up. */
-  kind: 'payout' | 'sweep' | 'withdrawal' | 'cancel'
+  kind: 'payout' | 'sweep' | 'withdrawal' | 'cancel' | 'fund'
   payoutId: string | null
   chain: ChainCode
   token: string
@@ -22,6 +22,10 @@ export interface OutgoingPayment {
   conflictKey: string | null
   status: string
   cancelling: boolean
+  /** Of a fund: the token whose sweep the gas is for. */
+  forToken: string | null
+  /** Its network fee is paid with gas on its address. */
+  fromGas: boolean
 }
 
 /**
@@ -48,7 +52,7 @@ export async function lockOutgoingPayment(
   const {rows} = await client.query<Omit<OutgoingPayment, 'amount'> & {amount: string}>({
     name: 'find_outgoing_payment',
     text: `select s.id, s.kind, s.payout_id as "payoutId", s.chain, s.token, s.amount::text as amount, s.source, s.recipient, s.fee_payer as "feePayer",
-        s.nonce, s.first_input as "firstInput", s.conflict_key as "conflictKey", s.status, s.cancelling
+        s.nonce, s.first_input as "firstInput", s.conflict_key as "conflictKey", s.status, s.cancelling, s.for_token as "forToken", s.from_gas as "fromGas"
       from app.outgoing_payment s where s.id = $1`,
     values: [row.id],
   })

@@ -4,7 +4,7 @@ import type pg from 'pg'
 import {formatUnits} from 'viem'
 import {type CommonSettings, isWorthItsFee} from '../../chains/chain-settings.ts'
 import type {ChainSettings} from '../../chains/families.ts'
-import type {Asset, ChainCode, Family} from '../../chains/registry.ts'
+import {type Asset, type ChainCode, type Family, chain as registered} from '../../chains/registry.ts'
 import type {Kind} from '../intents.ts'
 import type {Journal} from '../journal/journal.ts'
 import type {KeyPath} from '../keys/key-store.ts'
@@ -30,6 +30,16 @@ export interface Purpose {
   /** What else the journal records, so that a lost payout can be entered again. */
   details: Details
 }
+
+/** Whether what is signed pays its network fee with gas that the treasury sent its address. */
+export const isFromGas = ({
+  kind,
+  chain,
+  token,
+  source,
+  feePayer,
+}: Pick<Plan, 'kind' | 'chain' | 'token' | 'source' | 'feePayer'>) =>
+  kind === 'sweep' && source === feePayer && token !== registered(chain).assets[0].token
 
 /** What will be signed. */
 export interface Plan extends Purpose {

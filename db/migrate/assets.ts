@@ -6,7 +6,7 @@
 import type pg from 'pg'
 import {PermanentError} from '../../base/errors.ts'
 import type {ChainSettings} from '../../chains/families.ts'
-import type {Asset, Chain} from '../../chains/registry.ts'
+import type {Asset, Chain, Erc20} from '../../chains/registry.ts'
 import {withClient} from '../client/pool.ts'
 
 /** Writes them into the database of this owner's URL. */
@@ -36,12 +36,19 @@ interface Listed {
   token: string
   decimals: number
   contract: string
+  /** Only where it is not the usual way of the chain. */
+  sweep?: 'fund'
 }
 
 /** The properties of a chain's assets on which all processes must agree. */
 function listed({assets}: Chain): Listed[] {
-  return assets.map(({token, decimals, contract = ''}) => ({token, decimals, contract: contract.toLowerCase()}))
+  return assets.map(asset => {
+    const {token, decimals, contract = ''} = asset
+    return {token, decimals, contract: contract.toLowerCase(), ...(sweepOf(asset) === 'fund' && {sweep: 'fund'})}
+  })
 }
+
+const sweepOf = (asset: Asset | Erc20) => ('sweep' in asset ? asset.sweep.by : null)
 
 /** How a process's assets of a chain differ from those of the last writeAssets; undefined if they are the same. */
 export async function otherAssets(db: pg.Pool | pg.Client, {chain}: ChainSettings): Promise<string | undefined> {
@@ -60,8 +67,8 @@ export async function otherAssets(db: pg.Pool | pg.Client, {chain}: ChainSetting
 
 /** The assets of the second list that are not in the first, for people. */
 function besides(known: Listed[], assets: Listed[]): string {
-  const described = ({token, decimals, contract}: Listed) =>
-    `${token} (${decimals} decimals${contract && `, ${contract}`})`
+  const described = ({token, decimals, contract, sweep}: Listed) =>
+    `${token} (${decimals} decimals${contract && `, ${contract}`}${sweep ? `, swept by ${sweep}` : ''})`
   const texts = known.map(described)
   return (
     assets
@@ -88,13 +95,22 @@ export async function upsertAssets(client: pg.Client, chain: string, assets: rea
     const {token, name, displayName, decimals, minPayout = 1n, mostCoins} = asset
     const most = mostCoins === undefined ? 10n ** 77n - 1n : mostCoins * 10n ** BigInt(decimals)
     const {rowCount} = await client.query(
-      `insert into app.asset as a (chain, token, name, display_name, decimals, min_payout, min_payment, max_payment)
-       values ($1, $2, $3, $4, $5, $6, $7, $8)
+      `insert into app.asset as a (chain, token, name, display_name, decimals, min_payout, min_payment, max_payment, sweep_by)
+       values ($1, $2, $3, $4, $5, $6, $7, $8, $9)
        on conflict (chain, token) do update
        set name = excluded.name, display_name = excluded.display_name, decimals = excluded.decimals,
-         min_payout = greatest(a.min_payout, excluded.min_payout), min_payment = excluded.min_payment, max_payment = excluded.max_payment
+         min_payout = greatest(a.min_payout, excluded.min_payout), min_payment = excluded.min_payment, max_payment = excluded.max_payment,
+         sweep_by = excluded.sweep_by
        where a.decimals = excluded.decimals or not ${isUsed}`,
-      [chain, token, name, displayName, decimals, ...[minPayout, leastPayment(asset), most].map(String)],
+      [
+        chain,
+        token,
+        name,
+        displayName,
+        decimals,
+        ...[minPayout, leastPayment(asset), most].map(String),
+        sweepOf(asset),
+      ],
     )
     if (rowCount) continue
     throw new PermanentError(

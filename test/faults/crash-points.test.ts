@@ -55,13 +55,15 @@ interface Field {
 
 async function onEthereum(): Promise<Field> {
   const world = await EvmWorld.open(budget)
-  // Alternates both ways of sweeping: by the address itself, and relayed by the treasury, for a token of 6 decimals and
-  // one of 18.
+  // Alternates the ways of sweeping: by the address itself, with gas of the treasury's, and relayed by the treasury,
+  // for a token of 6 decimals and one of 18.
   const kinds = [
     {token: 'USDC', amounts: [10n * usdc, 20n * usdc]},
     {token: 'ETH', amounts: [ether]},
+    {token: 'USDT', amounts: [10n * usdc, 20n * usdc]},
     {token: 'JPYC', amounts: [jpyc + 1n, 2n * jpyc]},
     {token: 'ETH', amounts: [ether]},
+    {token: 'USDT', amounts: [5n * usdc]},
   ] as const
   const kindOf = new Map<Shop, (typeof kinds)[number]>()
   const tokenOf = (shop: Shop) => kindOf.get(shop)!.token
@@ -81,7 +83,11 @@ async function onEthereum(): Promise<Field> {
       await world.anvil.mine()
     },
     goOn: async () => void (await world.anvil.call('anvil_setNextBlockBaseFeePerGas', ['0x5f5e100'])),
-    outgoingPaymentsOf: shop => [...shop.addresses.map(() => 'sweep done'), 'payout done'],
+    outgoingPaymentsOf: shop => [
+      ...shop.addresses.map(() => 'sweep done'),
+      'payout done',
+      ...(tokenOf(shop) === 'USDT' ? shop.addresses.map(() => 'fund done') : []),
+    ],
   }
 }
 

@@ -101,16 +101,16 @@ test('a deposit on a chain that is not enabled is listed, credited, and paid out
   expect(await posted('ETH', address)).toBe(await world.held('ETH', address))
 })
 
-test.each(['ETH', 'JPYC'] as const)(
+test.each(['ETH', 'JPYC', 'USDT'] as const)(
   '%s is returned exactly, although workers die at every step, and a merchant keeps its money on the address',
   async token => {
     const {merchant, address} = await stranger()
-    const unit = token === 'ETH' ? ether : jpyc
+    const unit = token === 'ETH' ? ether : token === 'JPYC' ? jpyc : usdc
     await world.pay(token, [address], [3n * unit])
     await world.api.query(`select app.provision_user($1, 'abroad', array['ETH'])`, [merchant])
     await world.pay(token, [address], [2n * unit]) // credited
     const rows = await listed(address)
-    expect(rows).toMatchObject([{amount: token === 'ETH' ? '3' : '300', reason: 'enabled_later'}])
+    expect(rows).toMatchObject([{amount: token === 'JPYC' ? '300' : '3', reason: 'enabled_later'}])
     const to = await whitelisted()
     await commandLine.json('unattributed', 'return', rows[0]!.id, '--to', to)
 
@@ -137,7 +137,7 @@ test.each(['ETH', 'JPYC'] as const)(
       [address],
     )
     expect(await world.held(token, to)).toBe(BigInt(sweep!.moved))
-    if (token === 'JPYC') expect(BigInt(sweep!.moved)).toBe(3n * unit)
+    if (token !== 'ETH') expect(BigInt(sweep!.moved)).toBe(3n * unit)
     else expect(await world.held(token, address)).toBe(5n * unit - BigInt(sweep!.moved) - BigInt(sweep!.fee))
     expect(await posted(token, address)).toBe(await world.held(token, address))
 

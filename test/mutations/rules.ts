@@ -7,6 +7,7 @@ import {deposits} from './rules/deposits.ts'
 import {evm} from './rules/evm.ts'
 import {expiry} from './rules/expiry.ts'
 import {following} from './rules/following.ts'
+import {funds} from './rules/funds.ts'
 import {merchants} from './rules/merchants.ts'
 import {nodes} from './rules/nodes.ts'
 import {payouts} from './rules/payouts.ts'
@@ -28,6 +29,7 @@ export const lists: Record<string, Mutation[]> = {
   solana,
   nodes,
   collectable,
+  funds,
   blocking,
   words,
 }

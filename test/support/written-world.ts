@@ -3,6 +3,8 @@
 import {mkdirSync, writeFileSync} from 'node:fs'
 import path from 'node:path'
 import {type ChainCode, chain as chainOf, chains} from '../../chains/registry.ts'
+import {readSettings} from '../../chains/settings.ts'
+import {writeAssets} from '../../db/migrate/assets.ts'
 import {ChainWriter, type TestConfirmedTx} from './chain-writer.ts'
 import {startCustody} from './custody.ts'
 import {testDatabase} from './database.ts'
@@ -67,6 +69,7 @@ export abstract class WrittenWorld extends World {
     writeFileSync(path.join(home, 'custody', 'seed.json'), JSON.stringify(seed))
     writeFileSync(path.join(home, 'custody', 'seed.new'), 'The journal lacks nothing.')
     const settings = {CUSTODY_PASSPHRASE: passphrase, ADDRESS_POOL_SIZE: String(poolSize), ...given}
+    if (given.ETH_TOKENS) await writeAssets(db.ownerUrl, readSettings(settings).chains.values())
     const custody = await startCustody(db, home, settings)
     const treasury = await treasuryOf(db, chainOf(chain).family)
     return {chain, db, home, custody, settings, source: {}, writer: await ChainWriter.open(db, chain), treasury}

@@ -12,7 +12,7 @@
 -- max_fee counts where the address itself pays for its sweep.
 create or replace function app.leaving(of_chain text) returns table (address text, token text, amount numeric)
 language sql stable set search_path = pg_catalog as $$
-  select s.source, s.token, sum(s.amount + case when s.fee_payer = s.source then s.max_fee else 0 end) from app.outgoing_payment s
+  select s.source, s.token, sum(s.amount + case when s.fee_payer = s.source and not s.from_gas then s.max_fee else 0 end) from app.outgoing_payment s
   where s.chain = of_chain and s.status <> 'final' and s.kind in ('sweep', 'cancel') and s.merchant_id is not null group by s.source, s.token
 $$;
 comment on function app.leaving is 'What sweeps and cancels under way take from addresses of merchants, in base units.';

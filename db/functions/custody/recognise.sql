@@ -29,8 +29,8 @@ begin
   key := coalesce(t.inputs[1], t.fee_payer || ':' || t.nonce);
   select count(*) as parts, min(m.sender) as sender, min(m.recipient) as recipient, min(m.token) as token, min(m.amount) as amount into paid
   from custody.moved_by(of_chain, of_txid) m where not m.stays;
-  if paid.parts = 0 then entry := custody.recognise_sweep(of_chain, of_txid, key,
-      case when t.fee_payer = treasury then 0 else t.fee end);
+  if paid.parts = 0 then entry := coalesce(custody.recognise_sweep(of_chain, of_txid, key, case when t.fee_payer = treasury then 0 else t.fee end),
+      custody.recognise_fund(of_chain, of_txid, key));
   elsif paid.parts = 1 and (has_outputs or paid.sender = treasury) then
     entry := coalesce(custody.waiting_payment(of_chain, paid.recipient, paid.token, paid.amount, t.block_time, key),
         custody.recognise_return(of_chain, paid.recipient, paid.token, paid.amount),
@@ -203,6 +203,19 @@ language sql stable set search_path = pg_catalog as $$
       order by o.amount <> s.amount limit 1), r.id, uuidv7()))
   from swept s cross join lateral (select custody.swept_for_return(of_chain, s.source, s.token, s.amount, own_fee) as id) r
   where app.uses_outputs(of_chain) or r.id is not null
-    or exists (select from app.holding h where h.chain = of_chain and h.address = s.source and h.token = s.token and h.amount >= s.amount + own_fee)
+    or exists (select from app.holding h where h.chain = of_chain and h.address = s.source and h.token = s.token
+      and h.amount >= s.amount + case when s.token = app.native_token(of_chain) then own_fee else 0 end)
 $$;
 comment on function custody.recognise_sweep is 'The entry of a sweep of one merchant''s money to the treasury; null if the transaction was none.';
+
+create or replace function custody.recognise_fund(of_chain text, of_txid text, key text) returns jsonb
+language sql stable set search_path = pg_catalog as $$
+  select jsonb_build_object('kind', 'fund', 'merchant_id', min(a.merchant_id::text), 'token', min(m.token), 'amount', min(m.amount)::text,
+    'details', '{}'::jsonb, 'destination', min(m.recipient), 'source', min(m.sender), 'subject_id', coalesce((select o.id from app.outgoing_payment o
+      where o.chain = of_chain and o.kind = 'fund' and o.recipient = min(m.recipient) and o.amount = min(m.amount) and o.status <> 'final'
+        and (o.status = 'allocated' or o.conflict_key = key) limit 1), uuidv7()))
+  from custody.moved_by(of_chain, of_txid) m join custody.address a on a.address = m.recipient and a.purpose = 'deposit'
+  where exists (select from app.asset s where s.chain = of_chain and s.sweep_by = 'fund')
+  having count(*) = 1 and bool_and(m.sender = app.treasury_address(of_chain) and m.token = app.native_token(of_chain))
+$$;
+comment on function custody.recognise_fund is 'The entry of gas that the treasury sent an address; null if the transaction was none.';

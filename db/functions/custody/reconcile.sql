@@ -66,8 +66,9 @@ comment on function custody.reconcile is 'Imports entries of custody''s journal 
 -- Nonces that were taken after the copy was made, and for which nothing was signed: nothing after them could be mined.
 create or replace function custody.fill_holes(of_chains text[]) returns void
 language sql set search_path = pg_catalog as $$
-  insert into app.outgoing_payment (kind, chain, token, amount, source, recipient, fee_payer, nonce, merchant_id, cancelling, recovered, max_fee)
-  select 'cancel', n.chain, app.native_token(n.chain), 0, n.address, n.address, n.address, nonce, a.merchant_id, true, true, 0
+  insert into app.outgoing_payment (kind, chain, token, amount, source, recipient, fee_payer, nonce, merchant_id, cancelling, recovered, max_fee, from_gas)
+  select 'cancel', n.chain, app.native_token(n.chain), 0, n.address, n.address, n.address, nonce, a.merchant_id, true, true, 0,
+    app.free_gas(n.chain, n.address) > 0
   from app.sender n join custody.address a on a.address = n.address cross join generate_series(0, n.next_nonce - 1) nonce
   where n.chain = any(of_chains) and (a.merchant_id is not null or a.purpose = 'treasury')
     and not exists (select from app.outgoing_payment s where s.chain = n.chain and s.fee_payer = n.address and s.nonce = nonce.nonce)

@@ -28,17 +28,29 @@ begin
   if merchant is not null then perform custody.recover_merchant(merchant, 0);
   elsif e.kind <> 'withdraw' and e.sender <> treasury then return null;
   end if;
-  insert into app.outgoing_payment (id, kind, chain, token, amount, source, recipient, fee_payer, nonce, first_input, payout_id, merchant_id, status, cancelling, recovered, max_fee)
-  values (case when e.kind in ('sweep', 'withdraw') then e.subject_id else uuidv7() end,
+  insert into app.outgoing_payment (id, kind, chain, token, amount, source, recipient, fee_payer, nonce, first_input, payout_id, merchant_id, status, cancelling, recovered, max_fee,
+    for_token, from_gas)
+  values (case when e.kind in ('sweep', 'withdraw', 'fund') then e.subject_id else uuidv7() end,
     case e.kind when 'pay' then 'payout' when 'withdraw' then 'withdrawal' else e.kind end, e.stream, e.token, e.amount, e.source, e.destination, e.sender, e.nonce, case when e.nonce is null then e.conflict_key end, p.id, merchant, 'live',
-    e.kind = 'cancel' or coalesce(p.status = 'failed', false), true, e.max_fee) -- a payout that failed in the copy must not be paid any more
+    e.kind = 'cancel' or coalesce(p.status = 'failed', false), true, e.max_fee, e.details ->> 'for_token', custody.is_from_gas(e)) -- a payout that failed in the copy must not be paid any more
   returning * into s;
   if s.fee_payer = treasury then perform app.reserve(e.stream, app.native_token(e.stream), e.max_fee); end if;
-  if e.kind = 'withdraw' or p.status in ('swept', 'paying') then perform app.reserve(e.stream, e.token, e.amount); end if;
+  if s.from_gas then perform app.add_gas(e.stream, s.fee_payer, 0, e.max_fee); end if;
+  if e.kind in ('withdraw', 'fund') or p.status in ('swept', 'paying') then perform app.reserve(e.stream, e.token, e.amount); end if;
   if p.status in ('swept', 'paying') then perform app.add_share(p.chain, p.token, p.merchant_id, 0, p.gross); end if;
   return s;
 end $$;
 comment on function custody.recover_outgoing_payment is 'The outgoing payment of an entry: the one that it was signed for (of a cancel, the one with its conflict key), or a new one with what was reserved for it. Null for a cancel whose purpose is no longer known, from an address that belongs to no merchant.';
+
+
+-- What else was signed with its nonce says so of a cancel.
+create or replace function custody.is_from_gas(e custody.journal) returns boolean
+language sql stable set search_path = pg_catalog as $$
+  select e.sender <> app.treasury_address(e.stream) and exists (select from custody.journal j
+    where j.stream = e.stream and j.kind = 'sweep' and j.token <> app.native_token(e.stream)
+      and case e.kind when 'cancel' then j.conflict_key = e.conflict_key else j.seq = e.seq end)
+$$;
+comment on function custody.is_from_gas is 'Whether the network fee of an entry''s transaction is paid with gas on its address (app.gas).';
 
 
 create or replace function custody.recover_attempt(s app.outgoing_payment, e custody.journal) returns void
@@ -48,10 +60,12 @@ begin
     fee_details)
   select e.stream, e.txid, s.id, 1 + (select count(*) from app.outgoing_attempt o where o.outgoing_payment_id = s.id),
     case e.kind when 'cancel' then 'cancel' else 'effect' end, e.raw, e.token, e.source, e.destination, e.amount, e.max_fee,
-    e.details - '{seal,inputs,change,gross,fee,fee_bps}'::text[] -- what is left is the family's
+    e.details - '{seal,inputs,change,gross,fee,fee_bps,for_token}'::text[] -- what is left is the family's
   on conflict do nothing;
   if e.max_fee > s.max_fee and s.status <> 'final' and s.fee_payer = app.treasury_address(s.chain) then
     perform app.reserve(s.chain, app.native_token(s.chain), e.max_fee - s.max_fee);
+  elsif e.max_fee > s.max_fee and s.status <> 'final' and s.from_gas then
+    perform app.add_gas(s.chain, s.fee_payer, 0, e.max_fee - s.max_fee);
   end if;
   update app.outgoing_payment x set status = 'live', max_fee = greatest(x.max_fee, e.max_fee), next_step_at = clock_timestamp()
   where x.id = s.id and x.status <> 'final';

@@ -96,7 +96,7 @@ comment on function app.finish_withdrawal is 'Posts a final withdrawal; if its o
 
 
 -- The operator bears the fee either way: the fee that a swept address paid is added to its merchant's share of the treasury. The fee of a return's
--- sweep is different: it is taken out of what is returned. (The operator bears what exceeds that amount, which only a cancel spends while fees
+-- sweep is different: it is taken out of what is returned. What was paid with gas (app.gas) was the operator's before. (The operator bears what exceeds that amount, which only a cancel spends while fees
 -- rise.)
 create or replace function app.post_network_fee(s app.outgoing_payment, fee numeric) returns void
 language plpgsql set search_path = pg_catalog as $$
@@ -108,6 +108,8 @@ declare
 begin
   if by_treasury then
     perform app.add_treasury(s.chain, native, -fee, -s.max_fee);
+  elsif s.from_gas then
+    perform app.add_gas(s.chain, s.fee_payer, -fee, -s.max_fee);
   else
     if s.merchant_id is null then -- a return's sweep; not always its last one, in an older copy of the database
       select u.* into r from app.unattributed_decision u join app.deposit d on d.id = u.deposit_id
@@ -128,7 +130,8 @@ begin
   end if;
   perform app.post('network_fee', s.id::text, s.chain, jsonb_build_array(
     jsonb_build_object('account', 'network', 'token', native, 'merchant_id', s.merchant_id, 'amount', fee),
-    jsonb_build_object('account', case when by_treasury then 'treasury' else 'address' end, 'token', native, 'merchant_id', s.merchant_id,
+    jsonb_build_object('account', case when by_treasury then 'treasury' when s.from_gas then 'gas' else 'address' end, 'token', native,
+      'merchant_id', case when not s.from_gas then s.merchant_id end,
       'address', case when not by_treasury then s.fee_payer end, 'amount', -fee)));
   update app.payout p set network_fee = p.network_fee + post_network_fee.fee where p.id = s.payout_id;
 end $$;

@@ -46,8 +46,10 @@ begin
   where x.id = s.id returning * into s;
   if app.uses_outputs(s.chain) then perform app.finish_outputs(s); end if;
   if s.fee_payer = app.treasury_address(s.chain) then perform app.reserve(s.chain, app.native_token(s.chain), -s.max_fee); end if;
+  if s.from_gas then perform app.add_gas(s.chain, s.fee_payer, 0, -s.max_fee); end if;
   if s.kind = 'payout' then perform app.finish_payment(s, s.outcome, null, code, message);
   elsif s.kind = 'withdrawal' then perform app.finish_withdrawal(s, s.outcome);
+  elsif s.kind = 'fund' then perform app.finish_fund(s, s.outcome);
   end if;
   perform app.release_after_sweep(s);
   perform app.wake_payouts_after(array[s.id]);

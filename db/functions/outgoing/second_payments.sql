@@ -67,7 +67,7 @@ language plpgsql set search_path = pg_catalog as $$
 declare
   more_fee numeric := fee - coalesce((select sum(x.fee_paid) from app.outgoing_payment x where x.txid = of_txid and x.id in (
     select p from chain.confirmed_tx i cross join lateral app.payments_of(i.chain, i.txid, i.conflict_key) p where i.chain = s.chain and i.txid = of_txid)), 0);
-  paid numeric := case when s.kind in ('sweep', 'cancel') then 0 else moved end;
+  paid numeric := case when s.kind in ('sweep', 'cancel', 'fund') then 0 else moved end;
   lost numeric := paid;
 begin
   s.max_fee := 0; -- what was reserved for it was given back when it ended
@@ -79,6 +79,7 @@ begin
     perform app.post_second_sweep(s, moved, more_fee);
   else
     perform app.post_network_fee(s, more_fee);
+    if s.kind = 'fund' and moved > 0 then perform app.post_fund(s); end if;
   end if;
   perform app.release_after_sweep(s);
   perform app.post_loss(s, lost);
@@ -133,7 +134,7 @@ create or replace function app.post_second_sweep(s app.outgoing_payment, moved n
 language plpgsql set search_path = pg_catalog as $$
 declare
   native text := app.native_token(s.chain);
-  own_fee numeric := case when s.fee_payer = app.treasury_address(s.chain) then 0 else fee end;
+  own_fee numeric := case when s.fee_payer = app.treasury_address(s.chain) or s.from_gas then 0 else fee end;
 begin
   if s.merchant_id is null and moved + own_fee <= (select sum(e.amount) from app.ledger_entry e
     where e.account = 'address' and e.merchant_id is null and e.chain = s.chain and e.address = s.source and e.token = s.token)

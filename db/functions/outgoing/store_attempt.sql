@@ -3,8 +3,8 @@
 --
 -- Promises: attempts are numbered 1, 2, 3 ..., each is stored once, and a higher fee is reserved in the same transaction. So it may run twice, and
 -- in two workers at once. It returns false, and changes nothing, in these cases: the outgoing payment is final; it is being cancelled, and this
--- attempt is no cancel; the next attempt has another number; the transaction is stored for it already; the operator's own money in the treasury, which
--- bears the fee, cannot pay a higher one now.
+-- attempt is no cancel; the next attempt has another number; the transaction is stored for it already; the operator's own money in the treasury, or its
+-- gas on the address, which bears the fee, cannot pay a higher one now.
 -- A cancel moves nothing: an account pays itself, and outputs go to the treasury.
 -- Locks: payout, treasury, outgoing payment.
 -- Error: P0003 custody signed this transaction with another conflict key than that of the outgoing payment; or, where attempts expire and have no
@@ -41,6 +41,9 @@ begin
   if more > 0 and s.fee_payer = app.treasury_address(s.chain) then
     if app.operator_funds(s.chain, native) < more then return false; end if;
     perform app.reserve(s.chain, native, more);
+  elsif more > 0 and s.from_gas then
+    if app.free_gas(s.chain, s.fee_payer) < more then return false; end if;
+    perform app.add_gas(s.chain, s.fee_payer, 0, more);
   end if;
   insert into app.outgoing_attempt (chain, txid, outgoing_payment_id, attempt, kind, raw, token, source, recipient, amount, max_fee, fee_details)
   values (s.chain, of_txid, s.id, number, of_kind, of_raw, case of_kind when 'cancel' then native else s.token end,

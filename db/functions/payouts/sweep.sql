@@ -22,9 +22,10 @@ create or replace function app.await_sweeps(of_payout uuid) returns void
 language sql security definer set search_path = pg_catalog as $$
   insert into app.payout_sweep (payout_id, outgoing_payment_id)
   select p.id, s.id from app.payout p
-  join app.outgoing_payment s on s.status <> 'final' and s.chain = p.chain and s.token = p.token and s.merchant_id = p.merchant_id
+  join app.outgoing_payment s on s.status <> 'final' and s.chain = p.chain and p.token in (s.token, s.for_token) and s.merchant_id = p.merchant_id
   where p.id = of_payout and p.status = 'sweeping' and case
-    when not p.sweep_first then s.kind in ('sweep', 'cancel')
+    when not p.sweep_first then s.kind in ('sweep', 'cancel') or s.for_token = p.token
+    when s.for_token = p.token then exists (select from app.deposit d where d.settlement_id = p.id and d.address = s.recipient)
     when app.uses_outputs(p.chain) then exists (
       select from app.output u join app.deposit d on d.chain = u.chain and d.txid = u.txid and d.output_index = u.vout
       where u.outgoing_payment_id = s.id and d.settlement_id = p.id)
@@ -47,6 +48,7 @@ language plpgsql stable security definer set search_path = pg_catalog set plan_c
 declare
   p app.payout := (select o from app.payout o where o.id = of_payout);
   only_claimed boolean := p.sweep_first and p.status = 'sweeping';
+  by_itself boolean := app.sweeps_itself(p.chain, p.token);
 begin
   return query
   with held as materialized (
@@ -62,7 +64,8 @@ begin
   select h.address, h.amount from app.holding h left join held b on b.address = h.address
   where h.merchant_id = p.merchant_id and h.chain = p.chain and h.token = p.token and h.amount >= at_least and h.amount > coalesce(b.amount, 0)
     and (not only_claimed or exists (select from app.deposit d where d.settlement_id = p.id and d.address = h.address))
-    and app.sweep_under_way(h.chain, h.token, h.address) is null and not exists (select from not_now n where n.address = h.address)
+    and app.sweep_under_way(h.chain, h.token, h.address) is null
+    and not (by_itself and app.fund_under_way(h.chain, h.address) is not null) and not exists (select from not_now n where n.address = h.address)
     and (not only_claimed or not exists (
       select from app.payout_sweep l join app.outgoing_payment s on s.id = l.outgoing_payment_id
       where l.payout_id = p.id and s.source = h.address and s.outcome = 'done' and s.created_at >= p.created_at))
@@ -73,7 +76,8 @@ grant execute on function app.sweepable to sluice_jobs;
 
 create or replace function app.sweep_payer(of_chain text, of_token text, of_address text) returns text
 language sql stable set search_path = pg_catalog as $$
-  select case when c.native_token = of_token and not c.treasury_pays_native_sweeps then of_address else app.treasury_address(of_chain) end
+  select case when c.native_token = of_token and not c.treasury_pays_native_sweeps or app.sweeps_itself(of_chain, of_token) then of_address
+    else app.treasury_address(of_chain) end
   from app.chain c where c.chain = of_chain
 $$;
 comment on function app.sweep_payer is 'The account that pays the network fee of a sweep of an address: the treasury, or the address itself.';
@@ -96,6 +100,7 @@ declare
   funds numeric;
   missing numeric := 'infinity';
   short text;
+  from_gas boolean := app.sweeps_itself(of_chain, of_token);
 begin
   if of_payout is not null then
     perform from app.payout p where p.id = of_payout and p.status in ('sweeping', 'swept') for update;
@@ -112,8 +117,10 @@ begin
       select * into held from app.holding h where h.chain = of_chain and h.address = item.address and h.token = of_token;
       by_whom := app.sweep_payer(of_chain, of_token, item.address);
       continue when held.address is null or item.amount <= 0 or app.is_blocked(of_chain, of_token, item.address)
-        or held.amount < item.amount + case when by_whom <> treasury then item.max_fee else 0 end;
-      if by_whom = treasury then
+        or held.amount < item.amount + case when by_whom <> treasury and not from_gas then item.max_fee else 0 end
+        or from_gas and app.free_gas(of_chain, item.address) < item.max_fee;
+      if from_gas then perform app.add_gas(of_chain, item.address, 0, item.max_fee);
+      elsif by_whom = treasury then
         if funds < item.max_fee then
           short := app.short_by(of_chain, native, item.max_fee - funds, ' for sweeping');
           exit;
@@ -121,9 +128,9 @@ begin
         funds := funds - item.max_fee;
         perform app.reserve(of_chain, native, item.max_fee);
       end if;
-      insert into app.outgoing_payment as s (kind, chain, token, amount, source, recipient, fee_payer, nonce, payout_id, merchant_id, max_fee)
+      insert into app.outgoing_payment as s (kind, chain, token, amount, source, recipient, fee_payer, nonce, payout_id, merchant_id, max_fee, from_gas)
       values ('sweep', of_chain, of_token, item.amount, item.address, treasury, by_whom, app.take_nonce(of_chain, by_whom), of_payout,
-        held.merchant_id, item.max_fee)
+        held.merchant_id, item.max_fee, from_gas)
       returning s.id into sweep;
       missing := missing - item.amount + case when by_whom = treasury and native = of_token then item.max_fee else 0 end;
     end if;

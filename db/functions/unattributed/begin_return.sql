@@ -7,7 +7,7 @@
 -- it has left. Each of the two is begun at most 20 times.
 -- Locks: chain.cursor, treasury, sender.
 
--- If the address itself pays the fee (app.sweep_payer), it does so out of what it moves.
+-- If the address itself pays the fee of a native coin's sweep (app.sweep_payer), it does so out of what it moves; of a token's, with its gas.
 create or replace function app.begin_return_sweep(of_deposit uuid, moved numeric, max_fee numeric, out reason text, out detail text)
 language plpgsql security definer set search_path = pg_catalog as $$
 declare
@@ -17,15 +17,18 @@ declare
   funds numeric := app.operator_funds(d.chain, native);
   by_whom text := app.sweep_payer(d.chain, d.token, d.address);
   by_treasury boolean := by_whom = app.treasury_address(d.chain);
+  from_gas boolean := app.sweeps_itself(d.chain, d.token);
   sweep uuid := app.next_return_outgoing_payment(d, 'sweep');
 begin
   if d.id is null then return; end if;
   if d.status <> 'final' then
     select 'deposit_not_final', 'the deposit left the chain' into reason, detail;
-  elsif moved <= 0 or moved + (case when by_treasury then 0 else max_fee end) > whole or (by_treasury and moved < whole) then
+  elsif moved <= 0 or moved + (case when by_treasury or from_gas then 0 else max_fee end) > whole or (by_treasury or from_gas) and moved < whole then
     select 'not_worth_moving', format('it is %s base units, and %s would be moved', whole, moved) into reason, detail;
   elsif by_treasury and funds < max_fee then
     select 'insufficient_treasury_funds', app.short_by(d.chain, native, max_fee - funds, ' for the network fee') into reason, detail;
+  elsif from_gas and app.free_gas(d.chain, d.address) < max_fee then
+    select 'gas_under_way', 'the gas on its address is less than the sweep may cost' into reason, detail;
   elsif app.is_blocked(d.chain, d.token, d.address) then
     select 'address_blocked', 'the chain does not let ' || d.token || ' leave the address: sluice address list --blocked' into reason, detail;
   elsif sweep is null then
@@ -33,8 +36,10 @@ begin
   end if;
   if reason is not null then return; end if;
   if by_treasury then perform app.reserve(d.chain, native, max_fee); end if;
-  insert into app.outgoing_payment (id, kind, chain, token, amount, source, recipient, fee_payer, nonce, max_fee)
-  values (sweep, 'sweep', d.chain, d.token, moved, d.address, app.treasury_address(d.chain), by_whom, app.take_nonce(d.chain, by_whom), max_fee);
+  if from_gas then perform app.add_gas(d.chain, d.address, 0, max_fee); end if;
+  insert into app.outgoing_payment (id, kind, chain, token, amount, source, recipient, fee_payer, nonce, max_fee, from_gas)
+  values (sweep, 'sweep', d.chain, d.token, moved, d.address, app.treasury_address(d.chain), by_whom, app.take_nonce(d.chain, by_whom), max_fee,
+    from_gas);
   update app.unattributed_decision u set sweep_id = sweep, waiting_reason = null, waiting_detail = null, waiting_since = null
   where u.deposit_id = d.id;
   perform app.wake_outgoing_payments(d.chain);

@@ -14,7 +14,7 @@ join app.asset a on a.chain = p.chain and a.token = p.token
 join app.chain k on k.chain = p.chain
 join app.asset n on n.chain = p.chain and n.token = k.native_token
 cross join lateral (
-  select coalesce(sum(s.fee_paid) filter (where s.kind = 'payout'), 0) as payment, coalesce(sum(s.fee_paid) filter (where s.kind = 'sweep'), 0) as sweeps,
+  select coalesce(sum(s.fee_paid) filter (where s.kind = 'payout'), 0) as payment, coalesce(sum(s.fee_paid) filter (where s.kind in ('sweep', 'fund')), 0) as sweeps,
     count(*) filter (where s.kind = 'sweep') as sweep_count
   from app.outgoing_payment s where s.payout_id = p.id
 ) s;
@@ -33,7 +33,7 @@ comment on column analytics.payout_costs.fee_bps is 'The merchant''s fee rate wh
 comment on column analytics.payout_costs.fee_earned is 'The service fee, in whole coins; 0 unless the payout is completed.';
 comment on column analytics.payout_costs.network_fee_token is 'The native coin of the chain, in which network fees are counted.';
 comment on column analytics.payout_costs.payment_fee is 'Network fee of the final transaction of its payment, whatever its outcome, in whole native coins; 0 until it is final.';
-comment on column analytics.payout_costs.sweep_fees is 'Network fees of the final sweeps that were made for it, in whole native coins.';
+comment on column analytics.payout_costs.sweep_fees is 'Network fees of the final sweeps that were made for it, and of the transactions that brought them gas, in whole native coins.';
 comment on column analytics.payout_costs.network_fees is 'payment_fee + sweep_fees. The operator bears it.';
 comment on column analytics.payout_costs.sweep_count is 'Number of sweeps that were made for it. A sweep made without a payout, or for another one, costs this payout nothing.';
 comment on column analytics.payout_costs.payout_uuid is 'payout_id as a UUID, to search by: payout_uuid = analytics.id(''pay_...'').';

@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 pragma solidity 0.8.37;
 
-interface IERC20 {
-    function transferFrom(address from, address to, uint256 value) external returns (bool);
-}
-
 // Moves value in the ways that an indexer can get wrong: many internal calls, a call undone by a swallowed revert, a
 // contract that destroys itself, several token transfers in one transaction. Anybody may call it; it keeps nothing.
 contract Multisend {
@@ -34,10 +30,14 @@ contract Multisend {
         new Bequest{value: msg.value}(to);
     }
 
-    // Needs an allowance from the caller.
-    function payTokens(IERC20 token, address[] calldata to, uint256[] calldata values) external {
-        for (uint256 i = 0; i < to.length; i++)
-            require(token.transferFrom(msg.sender, to[i], values[i]), "Multisend: a transfer failed");
+    // Needs an allowance from the caller. Some tokens return nothing.
+    function payTokens(address token, address[] calldata to, uint256[] calldata values) external {
+        for (uint256 i = 0; i < to.length; i++) {
+            (bool done, bytes memory returned) = token.call(
+                abi.encodeWithSignature("transferFrom(address,address,uint256)", msg.sender, to[i], values[i])
+            );
+            require(done && (returned.length == 0 || abi.decode(returned, (bool))), "Multisend: a transfer failed");
+        }
     }
 }
 

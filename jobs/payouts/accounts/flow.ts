@@ -21,6 +21,7 @@ import {
 } from '../context.ts'
 import type {Withdrawal} from '../family.ts'
 import {
+  beginFunds,
   beginReturnStep,
   beginSweeps,
   collectable,
@@ -107,12 +108,26 @@ async function beginSweepsFor(
   const why = sweeps.length ? await rules.cannotSweep(to, payout) : undefined
   if (why) return why
   step('sweep: before begin')
-  const short = await beginSweeps(to.pool, payout, sweeps, reserve)
+  const short = await beginAll(to, now, payout, sweeps, reserve)
   step('sweep: after begin')
   if (short) return shortOfFunds(short)
   return isLeft && reserve === undefined
     ? {reason: 'sweeps', detail: 'an address has just changed', ms: retryMs.soon}
     : undefined
+}
+
+/** Sends gas to the addresses that lack some, and begins the other sweeps. Resolves to what the treasury lacks. */
+async function beginAll(
+  to: Context,
+  {fundFee}: Now,
+  of: {id: string | null; chain: string; token: string},
+  sweeps: Sweep[],
+  reserve?: bigint,
+): Promise<string | undefined> {
+  const lacking = sweeps.filter(({lacks}) => lacks !== undefined)
+  const ready = sweeps.filter(({lacks}) => lacks === undefined)
+  const short = await beginSweeps(to.pool, of, ready, reserve)
+  return short ?? (await beginFunds(to.pool, of, lacking, fundFee ?? 0n))
 }
 
 async function chosen(
@@ -129,7 +144,7 @@ async function chosen(
     for (const sweep of await now.sweeps(to, payout, holdings.slice(i, i + rules.atOnce))) {
       if (missing !== undefined && brought >= missing) return {sweeps, isLeft}
       isLeft ||= sweep === undefined
-      if (!sweep || !isWorth(rules, payout.token, sweep)) continue
+      if (!sweep || !isWorth(rules, now, payout.token, sweep)) continue
       sweeps.push(sweep)
       brought += broughtBy(rules, payout.token, sweep)
     }
@@ -140,7 +155,10 @@ async function chosen(
 
 const isNative = ({settings}: Rules, token: string) => token === settings.chain.assets[0].token
 
-/** An address pays for its own coins. For those of some chains, and for tokens, the treasury does. */
+/**
+ * An address pays for its own coins. For those of some chains, and for tokens, the treasury does, also where the
+ * address pays with gas that it was sent.
+ */
 const isPaidByTreasury = (rules: Rules, token: string) =>
   !isNative(rules, token) || familyOf(rules.settings).nativeSweepsPaidBy === 'treasury'
 
@@ -161,9 +179,10 @@ export const tooDear = ({chain}: Rules['settings'], most: bigint): string =>
   `sweeping a token costs more than ${chain.code}_TOKEN_SWEEP_FEE allows now (${most} base units of ${chain.assets[0].token})`
 
 /** Custody signs no other sweep. */
-function isWorth(rules: Rules, token: string, sweep: Sweep): boolean {
+function isWorth(rules: Rules, {fundFee = 0n}: Now, token: string, sweep: Sweep): boolean {
   if (isNative(rules, token)) return isWorthItsFee(rules.settings, sweep)
-  return sweep.amount > 0n && sweep.maxFee <= rules.maxTokenSweepFee!
+  const fee = sweep.lacks === undefined ? sweep.maxFee : sweep.maxFee + fundFee
+  return sweep.amount > 0n && fee <= rules.maxTokenSweepFee!
 }
 
 /** What a sweep adds to what the treasury can pay of this token. */
@@ -200,10 +219,16 @@ async function beginReturnSweep(to: Context, rules: Rules, now: Now, of: ReturnS
   const {holds = amount} = sweep
   if (holds < amount)
     return {reason: 'not_there', detail: `the address holds ${holds} base units of ${token}`, ms: retryMs.soon}
-  if (isTooLittle || !isWorth(rules, token, sweep)) {
+  if (isTooLittle || !isWorth(rules, now, token, sweep)) {
     const limits = isNative(rules, token) ? 'SWEEP_FEE_PERCENT sets' : 'SWEEP_MIN and TOKEN_SWEEP_FEE set'
     const detail = `moving ${amount} base units costs too much for the amount now; ${settings.chain.code}_${limits} the limit`
     return {reason: 'not_worth_moving', detail, ms: retryMs.soon}
+  }
+  if (sweep.lacks !== undefined) {
+    const short = await beginAll(to, now, {id: null, chain: settings.chain.code, token}, [sweep])
+    return short
+      ? shortOfFunds(short)
+      : {reason: 'gas_under_way', detail: 'the treasury sends the address gas', ms: retryMs.soon}
   }
   const values = [depositId, String(sweep.amount), String(sweep.maxFee)]
   return await beginReturnStep(to, 'begin_return_sweep($1, $2, $3)', values)
@@ -237,8 +262,8 @@ async function collectToken(
   if (why) return why.detail
   for (let i = 0; i < holdings.length; i += rules.atOnce) {
     const some = await now.sweeps(to, of, holdings.slice(i, i + rules.atOnce))
-    const sweeps = some.filter(sweep => sweep !== undefined).filter(sweep => isWorth(rules, of.token, sweep))
-    const short = await beginSweeps(to.pool, {id: null, chain: code, token: of.token}, sweeps)
+    const sweeps = some.filter(sweep => sweep !== undefined).filter(sweep => isWorth(rules, now, of.token, sweep))
+    const short = await beginAll(to, now, {id: null, chain: code, token: of.token}, sweeps)
     if (short) return `${short}; send money to the treasury`
   }
 }

@@ -22,6 +22,8 @@ export interface Sweep {
   maxFee: bigint
   /** What the address holds of the token at the newest block, if that was asked. */
   holds?: bigint
+  /** The address pays for it with gas, and first needs so much more. */
+  lacks?: bigint
 }
 
 const most = 100_000
@@ -62,6 +64,40 @@ export async function beginSweeps(
     )
     if (rows[0]!.short) return rows[0]!.short
   }
+}
+
+/**
+ * Begins to send gas to the addresses whose sweeps lack some; each transaction costs at most `maxFee`. Resolves to what
+ * the treasury lacks; the funds before that point were begun.
+ */
+export async function beginFunds(
+  pool: pg.Pool,
+  of: {id: string | null; chain: string; token: string},
+  sweeps: Sweep[],
+  maxFee: bigint,
+): Promise<string | undefined> {
+  if (!sweeps.length) return
+  const {rows} = await pool.query<{short: string | null}>(
+    'select app.begin_funds($1, $2, $3, $4, $5::numeric[], $6) as short',
+    [
+      of.id,
+      of.chain,
+      of.token,
+      sweeps.map(({address}) => address),
+      sweeps.map(({lacks}) => String(lacks)),
+      String(maxFee),
+    ],
+  )
+  return rows[0]!.short ?? undefined
+}
+
+/** The gas on each address that no sweep under way may use, in the chain's coin. */
+export async function freeGas({pool}: Context, chain: string, addresses: string[]): Promise<bigint[]> {
+  const {rows} = await pool.query<{free: string}>(
+    'select app.free_gas($1, a) as free from unnest($2::text[]) with ordinality as u (a, n) order by n',
+    [chain, addresses],
+  )
+  return rows.map(({free}) => BigInt(free))
 }
 
 /** Whether the treasury has what a payout pays, whatever its sweeps still bring. */
@@ -135,7 +171,10 @@ const collectableSql = `
     and app.is_sweep_due(h.chain, h.token, h.address)
     and not exists (
       select from app.outgoing_payment s
-      where s.chain = h.chain and s.source = h.address and s.token = h.token and s.kind in ('sweep', 'cancel') and s.status <> 'final')
+      where s.chain = h.chain and s.source = h.address and s.token = h.token and s.kind in ('sweep', 'cancel') and s.status <> 'final'
+      union all
+      select from app.outgoing_payment s
+      where s.chain = h.chain and s.recipient = h.address and s.for_token = h.token and s.kind = 'fund' and s.status <> 'final')
   order by h.amount desc limit ${batch}`
 
 /** Addresses that hold at least this much and are to be swept, the largest first. */

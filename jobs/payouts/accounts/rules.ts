@@ -29,7 +29,9 @@ export interface Now {
    * estimates.
    */
   leastFee?: bigint
-  /** What a sweep of an address is likely to cost, before a node is asked about it. */
+  /** The most that sending an address gas costs; absent where none needs any. */
+  fundFee?: bigint
+  /** What a sweep of an address is likely to cost, with its gas, before a node is asked about it. */
   likelySweepFee(token: string): bigint
   /**
    * What a sweep of each holding moves and may cost; undefined for one that has just changed. It may be too little to

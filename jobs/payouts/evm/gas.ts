@@ -3,12 +3,13 @@
 // cost is limited in coins, by the settings and again by custody. A transaction that the node says would fail is not
 // made; a sweep of a token is given up then (refusals.ts), because it would hold up the treasury's nonces.
 import {leastGas} from '../../../chains/evm/gas-limits.ts'
+import {isFunded} from '../../../chains/evm/settings.ts'
 import {type Context, retryable} from '../context.ts'
 import {type OutgoingPayment, waitOutgoingPayment} from '../outgoing-payments.ts'
 import {refused} from '../sign-attempts.ts'
-import {most} from './fees.ts'
-import {type Call, contractOf, type Estimate, type Evm} from './node.ts'
-import {paymentCall, paymentGas, refusedByRecipient} from './payment.ts'
+import {most, withRoom} from './fees.ts'
+import {type Call, contractOf, type Estimate, type Evm, tokenTransfer} from './node.ts'
+import {paymentCall, paymentGas, refusedByRecipient, roomPercent} from './payment.ts'
 import {giveUp} from './refusals.ts'
 
 /** Assumed before the node is asked: for what is reserved, and whether a sweep is worth beginning. */
@@ -16,15 +17,33 @@ export const assumedGas = {
   /** A transfer of native coins to an account without code, under the rules of 2026. */
   transfer: 21_000n,
   tokenSweep: 120_000n,
+  fundedSweep: 100_000n,
   payment: 250_000n,
 } as const
+
+/** The most gas that a fund needs: what paymentGas makes of a transfer. */
+export const fundGas = withRoom(assumedGas.transfer, roomPercent)
 
 const retryMs = 5000
 
 /** What sweeping a token from an address is likely to need: as much as the newest sweep that was estimated. */
 export function likelySweepGas(chain: Evm, token: string): bigint {
-  return chain.sweepGas.get(token) ?? (token === chain.native ? assumedGas.transfer : assumedGas.tokenSweep)
+  const {transfer, fundedSweep, tokenSweep} = assumedGas
+  const assumed = token === chain.native ? transfer : isFunded(chain.settings, token) ? fundedSweep : tokenSweep
+  return chain.sweepGas.get(token) ?? assumed
 }
+
+/** The call by which an address sweeps a token itself. */
+export function transferCall(
+  chain: Evm,
+  {token, source, recipient, amount}: Pick<OutgoingPayment, 'token' | 'source' | 'recipient' | 'amount'>,
+): Call {
+  return {from: source, to: contractOf(chain, token)!, data: tokenTransfer(recipient, amount)}
+}
+
+/** The gas limit of a token's sweep, or why there is none. */
+export const tokenSweepGas = (estimate: Estimate, {fromGas}: {fromGas: boolean}): Estimate =>
+  paymentGas(estimate, fromGas ? leastGas.tokenTransfer : leastGas.tokenSweep)
 
 /** The same, after the node was asked about native coins: they need the same from each address, since none has code. */
 export async function sweepGas(
@@ -68,16 +87,17 @@ export async function gasLimits(
 }
 
 /**
- * What the node is asked to estimate, by id. The call of a token's sweep needs the address's signature; what custody
- * does not give waits.
+ * What the node is asked to estimate, by id. The call of a sweep by the treasury needs the address's signature; what
+ * custody does not give waits.
  */
 async function callsOf(to: Context, chain: Evm, outgoingPayments: OutgoingPayment[]): Promise<Map<string, Call>> {
   const calls = new Map<string, Call>()
   const ofTokens: OutgoingPayment[] = []
   for (const one of outgoingPayments) {
-    const {id, kind, cancelling, feePayer, source, recipient} = one
+    const {id, kind, cancelling, feePayer, source, recipient, fromGas} = one
     if (cancelling) calls.set(id, {from: feePayer, to: feePayer})
     else if (isNativeSweep(one, chain)) calls.set(id, {from: source, to: recipient, value: 1n})
+    else if (fromGas) calls.set(id, transferCall(chain, one))
     else if (kind === 'sweep') ofTokens.push(one)
     else calls.set(id, paymentCall(chain, one))
   }
@@ -117,7 +137,7 @@ async function limitOf(
     if (!cancelling) chain.sweepGas.set(token, limit)
     return limit
   }
-  const limit = paymentGas(estimate, kind === 'sweep' ? leastGas.tokenSweep : leastGas.transfer)
+  const limit = kind === 'sweep' ? tokenSweepGas(estimate, one) : paymentGas(estimate)
   if ('gas' in limit) {
     if (kind === 'sweep') chain.sweepGas.set(token, limit.gas)
     return limit.gas

@@ -8,7 +8,7 @@ import {least, most, withRoom} from './fees.ts'
 import {type Call, contractOf, type Estimate, type Evm, tokenTransfer} from './node.ts'
 
 /** A recipient with code may need more by the time that it is paid; a token's contract, too. */
-const roomPercent = 25n
+export const roomPercent = 25n
 
 /** The call that a payment or a withdrawal makes. */
 export function paymentCall(chain: Evm, {token, amount, source, recipient}: Payment): Call {

@@ -3,10 +3,11 @@
 // outgoing payment says why.
 import {isWorthItsFee} from '../../../chains/chain-settings.ts'
 import {tooDear} from '../accounts/flow.ts'
-import type {Context, PlannedAttempt} from '../context.ts'
+import {beginFunds, freeGas} from '../accounts/holdings.ts'
+import {type Context, type PlannedAttempt, shortOfFunds} from '../context.ts'
 import {type OutgoingPayment, waitOutgoingPayment} from '../outgoing-payments.ts'
 import {capOf, type FeeMarket, type Fees, least, nativeSweep, offer, outbid} from './fees.ts'
-import {gasLimits, isNativeSweep} from './gas.ts'
+import {fundGas, gasLimits, isNativeSweep} from './gas.ts'
 import type {Evm} from './node.ts'
 import {aboveCap} from './offered.ts'
 
@@ -47,7 +48,7 @@ export async function plan(to: Context, chain: Evm, outgoingPayments: OutgoingPa
     else if (fees) priced.push({outgoingPayment, kind, amount, fees, gasLimit, cap})
     else await waitOutgoingPayment(to, id, {...aboveCap(chain, market, gasLimit), ms: retryMs})
   }
-  return await withinFunds(to, chain, priced)
+  return await withinGas(to, chain, market, await withinFunds(to, chain, priced))
 }
 
 /** The most that an attempt may offer for a unit of gas. What a sweep may cost is compared with what it brings. */
@@ -83,14 +84,59 @@ function feesOf(
   const {baseFee, priorityFee} = market
   const now = offer(market, cap)
   if (earlier) return outbid(earlier, now, cap)
-  // The amount of a native sweep was chosen together with its fee. As long as that fee is enough, it stays.
+  // The amount of a native sweep was chosen together with its fee, and so was the gas of an address. As long as that
+  // fee is enough, it stays.
   const chosen = maxFee / gasLimit
-  const isChosen = isNativeSweep(outgoingPayment, chain) && chosen >= baseFee + priorityFee && chosen <= cap
+  const isOfAddress = isNativeSweep(outgoingPayment, chain) || outgoingPayment.fromGas
+  const isChosen = isOfAddress && chosen >= baseFee + priorityFee && chosen <= cap
   return isChosen ? {maxFeePerGas: chosen, maxPriorityFeePerGas: priorityFee} : now
 }
 
-function isTooDear({kind, token}: OutgoingPayment, {native, settings}: Evm, fee: bigint): boolean {
+function isTooDear({kind, token, amount}: OutgoingPayment, {native, settings}: Evm, fee: bigint): boolean {
+  if (kind === 'fund') return amount + fee > settings.tokenSweepFee
   return kind === 'sweep' && token !== native && fee > settings.tokenSweepFee
+}
+
+/**
+ * An address pays with its gas alone. If that is not enough any more, the treasury sends more, as long as both together
+ * stay within TOKEN_SWEEP_FEE, and the attempt waits for it.
+ */
+async function withinGas(to: Context, chain: Evm, market: FeeMarket, plans: EvmAttempt[]): Promise<EvmAttempt[]> {
+  const within: EvmAttempt[] = []
+  for (const item of plans) {
+    const {outgoingPayment, fees, gasLimit} = item
+    const {id, source, token, fromGas, maxFee} = outgoingPayment
+    const more = fees.maxFeePerGas * gasLimit - maxFee
+    const [free] = fromGas && more > 0n ? await freeGas(to, chain.settings.chain.code, [source]) : []
+    if (free === undefined || more <= free) within.push(item)
+    else await waitForGas(to, chain, market, {id, address: source, token, has: maxFee + free, lacks: more - free})
+  }
+  return within
+}
+
+async function waitForGas(
+  to: Context,
+  {settings}: Evm,
+  {baseFee, priorityFee}: FeeMarket,
+  {id, address, token, has, lacks}: {id: string; address: string; token: string; has: bigint; lacks: bigint},
+): Promise<void> {
+  const {code} = settings.chain
+  const fundFee = (2n * baseFee + priorityFee) * fundGas
+  const cost = has + lacks + fundFee
+  if (cost > settings.tokenSweepFee) {
+    const detail = `its gas is ${has} wei; with ${lacks} more it may cost ${cost}: more than ${code}_TOKEN_SWEEP_FEE allows (${settings.tokenSweepFee})`
+    return await waitOutgoingPayment(to, id, {reason: 'fee_above_cap', detail, ms: retryMs})
+  }
+  const short = await beginFunds(
+    to.pool,
+    {id: null, chain: code, token},
+    [{address, amount: 0n, maxFee: 0n, lacks}],
+    fundFee,
+  )
+  const wait = short
+    ? shortOfFunds(short)
+    : {reason: 'gas_under_way' as const, detail: `the treasury sends its address ${lacks} wei`}
+  await waitOutgoingPayment(to, id, {...wait, ms: retryMs})
 }
 
 /**

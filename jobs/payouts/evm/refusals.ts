@@ -1,14 +1,15 @@
 // What a refusal of a token's sweep is about: the token as a whole, or one address. Promises: nothing is concluded from
 // an error that a node says of itself (../../../chains/evm/node-errors.ts). The same call is asked for an address that
 // is known to be good, the treasury, before an address is blamed; and an address is blamed only if its refusal stands
-// at a final block, so that no reorganisation takes it back. The calls are those of a sweep, whose authorisation
-// custody gives (POST /authorise); a trial moves nothing.
+// at a final block, so that no reorganisation takes it back. The calls are those of a sweep: a transfer by the address
+// itself, or one that it authorises, which custody gives (POST /authorise). A trial moves nothing.
 import {RetryableError} from '../../../base/errors.ts'
+import {isFunded} from '../../../chains/evm/settings.ts'
 import {inWords} from '../../../db/client/failure.ts'
 import {treasuryOf} from '../accounts/holdings.ts'
 import {type Context, retryable, retryMs, type Wait} from '../context.ts'
 import type {OutgoingPayment} from '../outgoing-payments.ts'
-import {balancesOf, type Call, contractOf, type Evm} from './node.ts'
+import {balancesOf, type Call, contractOf, type Evm, tokenTransfer} from './node.ts'
 
 /**
  * Why no sweep of a token is begun now: its contract would refuse the treasury's, too. Native coins have no contract.
@@ -16,10 +17,10 @@ import {balancesOf, type Call, contractOf, type Evm} from './node.ts'
 export async function tokenRefusal(to: Context, chain: Evm, token: string): Promise<Wait | undefined> {
   if (token === chain.native) return
   const treasury = await treasuryOf(to.pool, chain.settings.chain.code)
-  const given = await retryable(askCustody(to, chain, token, treasury), async detail => detail)
-  if (typeof given === 'string') return {reason: 'custody_unreachable', detail: given, ms: retryMs.soon}
-  if (!given.ok) return {reason: given.code, detail: given.message, ms: retryMs.refused}
-  const words = await askNode(chain, token, treasury, given.data)
+  const trial = await retryable(trialOf(to, chain, {token, address: treasury, treasury}), async detail => detail)
+  if (typeof trial === 'string') return {reason: 'custody_unreachable', detail: trial, ms: retryMs.soon}
+  if ('code' in trial) return {reason: trial.code, detail: trial.message, ms: retryMs.refused}
+  const words = sure(await chain.node.refusal(trial, 'latest'))
   return words === undefined ? undefined : {reason: 'token_refused', detail: ofToken(token, words), ms: retryMs.told}
 }
 
@@ -28,23 +29,41 @@ const ofToken = (token: string, words: string) =>
 
 /** Gives up a sweep that the node refuses for sure, and blocks its address if the refusal is about that. */
 export async function giveUp(to: Context, chain: Evm, one: OutgoingPayment, call: Call, words: string): Promise<void> {
-  const {id, chain: code} = one
-  // If that cannot be asked, nothing is concluded: a sweep that stays would hold up the treasury's nonces.
-  const scope = await retryable(scopeOf(to, chain, one, call), async () => ({}) as Scope)
-  const ofAll = scope.token && ofToken(one.token, scope.token)
+  const {id, chain: code, token, source: address} = one
+  const ofAll = await blockIfRefused(to, chain, {token, address}, call)
   to.log.warn({outgoingPayment: id, chain: code, error: ofAll ?? words}, 'a sweep would fail, and is given up')
-  if (scope.address) await block(to, one, scope.address)
   await to.pool.query('select app.give_up_outgoing_payment($1, $2)', [id, ofAll ?? `the node says: ${words}`])
 }
 
+/**
+ * Blocks the address of a sweep (`call`) that the node refuses, if the refusal is about that. Resolves to what is said
+ * of the token, if it is about all of it.
+ */
+export async function blockIfRefused(
+  to: Context,
+  chain: Evm,
+  of: {token: string; address: string},
+  call: Call,
+): Promise<string | undefined> {
+  // If that cannot be asked, nothing is concluded: a sweep that stays would hold up the treasury's nonces.
+  const scope = await retryable(scopeOf(to, chain, of.token, call), async () => ({}) as Scope)
+  if (scope.address) await block(to, chain.settings.chain.code, of, scope.address)
+  return scope.token && ofToken(of.token, scope.token)
+}
+
 /** If that fails, the sweep is given up all the same: it would hold up everybody's payments. */
-async function block(to: Context, {id, chain, token, source}: OutgoingPayment, why: string): Promise<void> {
+async function block(
+  to: Context,
+  chain: string,
+  {token, address}: {token: string; address: string},
+  why: string,
+): Promise<void> {
   try {
     const sql = 'select app.block_address($1, $2, $3, $4) as is_blocked'
-    const {rows} = await to.pool.query<{is_blocked: boolean}>(sql, [chain, token, source, why])
-    if (rows[0]!.is_blocked) to.log.warn({chain, token, outgoingPayment: id}, 'its address is blocked')
+    const {rows} = await to.pool.query<{is_blocked: boolean}>(sql, [chain, token, address, why])
+    if (rows[0]!.is_blocked) to.log.warn({chain, token}, 'an address is blocked')
   } catch (error) {
-    to.log.error({chain, token, outgoingPayment: id, error: inWords(error)}, 'its address could not be blocked')
+    to.log.error({chain, token, error: inWords(error)}, 'an address could not be blocked')
   }
 }
 
@@ -54,8 +73,8 @@ interface Scope {
   address?: string | undefined
 }
 
-async function scopeOf(to: Context, chain: Evm, {chain: code, token}: OutgoingPayment, call: Call): Promise<Scope> {
-  const words = await tryOut(to, chain, token, await treasuryOf(to.pool, code))
+async function scopeOf(to: Context, chain: Evm, token: string, call: Call): Promise<Scope> {
+  const words = await tryOut(to, chain, token, await treasuryOf(to.pool, chain.settings.chain.code))
   return words === undefined ? {address: await refusedAtFinal(to, chain, call)} : {token: words}
 }
 
@@ -86,23 +105,27 @@ export async function refusalOf(
 }
 
 /**
- * What the contract says if the treasury takes nothing from an address now. Throws RetryableError if custody, or the
+ * What the contract says if nothing goes from an address to the treasury now. Throws RetryableError if custody, or the
  * node, does not say.
  */
 async function tryOut(to: Context, chain: Evm, token: string, address: string): Promise<string | undefined> {
-  const given = await askCustody(to, chain, token, address)
-  if (!given.ok) throw new RetryableError(`custody gives no trial of ${token}: ${given.message}`)
-  return await askNode(chain, token, await treasuryOf(to.pool, chain.settings.chain.code), given.data)
+  const treasury = await treasuryOf(to.pool, chain.settings.chain.code)
+  const trial = await trialOf(to, chain, {token, address, treasury})
+  if ('code' in trial) throw new RetryableError(`custody gives no trial of ${token}: ${trial.message}`)
+  return sure(await chain.node.refusal(trial, 'latest'))
 }
 
-/** The data of the call that does so, or custody's refusal. */
-async function askCustody(to: Context, {settings}: Evm, token: string, address: string) {
+/** The call that does so; where the address has to authorise it, custody may refuse. */
+async function trialOf(
+  to: Context,
+  chain: Evm,
+  {token, address, treasury}: {token: string; address: string; treasury: string},
+) {
+  const {settings} = chain
+  const contract = contractOf(chain, token)!
+  if (isFunded(settings, token)) return {from: address, to: contract, data: tokenTransfer(treasury, 0n)}
   const [given] = await to.custody.authorise([{chain: settings.chain.code, token, address}])
-  return given!
-}
-
-async function askNode(chain: Evm, token: string, treasury: string, data: string): Promise<string | undefined> {
-  return sure(await chain.node.refusal({from: treasury, to: contractOf(chain, token)!, data}, 'latest'))
+  return given!.ok ? {from: treasury, to: contract, data: given!.data} : given!
 }
 
 function sure(refusal: {words: string; isSure: boolean} | undefined): string | undefined {

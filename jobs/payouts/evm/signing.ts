@@ -30,6 +30,8 @@ export function intentOf({outgoingPayment, kind, amount, fees, gasLimit}: EvmAtt
   if (kind === 'cancel') return {intent: 'cancel', chain, sender, ...offered}
   if (outgoingPayment.kind === 'withdrawal')
     return {intent: 'withdraw', outgoing_payment_id: outgoingPayment.id, ...offered}
+  if (outgoingPayment.kind === 'fund')
+    return {intent: 'fund', outgoing_payment_id: outgoingPayment.id, chain, ...offered}
   if (outgoingPayment.kind === 'payout') return {intent: 'pay', payout_id: outgoingPayment.payoutId, ...offered}
   const sweep = {chain, token, address: outgoingPayment.source, amount: String(amount)}
   return {intent: 'sweep', outgoing_payment_id: outgoingPayment.id, ...sweep, ...offered}

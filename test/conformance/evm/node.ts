@@ -39,7 +39,8 @@ const token: Omit<LocalToken, 'contract'> = {
   token: 'CHECK',
   displayName: 'A token of the checks',
   decimals: 6,
-  domain: {name: 'CHECK', version: '2'},
+  sweep: {by: 'eip3009', domain: {name: 'CHECK', version: '2'}},
+  enteredOn: [],
   smallest: '1',
 }
 

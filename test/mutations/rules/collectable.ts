@@ -29,7 +29,7 @@ export const collectable: Mutation[] = [
   {
     rule: 'The fee that an address pays for its own sweep does not count either',
     file,
-    from: 'case when s.fee_payer = s.source then s.max_fee else 0 end',
+    from: 'case when s.fee_payer = s.source and not s.from_gas then s.max_fee else 0 end',
     to: '0',
     tests,
   },

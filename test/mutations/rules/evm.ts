@@ -253,10 +253,8 @@ export const evm: Mutation[] = [
   {
     rule: 'The native coin is swept without an authorisation',
     file: 'custody/evm/authorise.ts',
-    from: `  if (request.token === settings.chain.assets[0].token)
-`,
-    to: `  if (false)
-`,
+    from: 'if (token === settings.chain.assets[0].token ||',
+    to: 'if (',
     tests: ['custody/evm/authorise.test.ts'],
   },
   {
@@ -295,8 +293,8 @@ export const evm: Mutation[] = [
   {
     rule: 'The highest fee of a nonce counts until it is mined',
     file: 'custody/judge/budget.ts',
-    from: '          p.fee)), 0)::text as cost',
-    to: '          0)), 0)::text as cost',
+    from: '          p.fee) + case',
+    to: '          0) + case',
     tests: ['custody/evm/plan.test.ts', 'test/faults/attacker.test.ts', 'custody/main.test.ts'],
   },
   {

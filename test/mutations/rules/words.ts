@@ -135,7 +135,7 @@ export const words: Mutation[] = [
   {
     rule: 'A sweep took what the ledger has on its address',
     file: 'db/functions/custody/recognise.sql',
-    from: 'and h.amount >= s.amount + own_fee',
+    from: 'and h.amount >= s.amount + case when s.token = app.native_token(of_chain) then own_fee else 0 end',
     to: '',
     tests: ['custody/journal/found.test.ts'],
   },

@@ -12,7 +12,11 @@ import contracts from '../../../devnet/evm/contracts.json' with {type: 'json'}
 import {deployment, tokenEntry, tokens} from '../../../devnet/evm/tokens.ts'
 
 export const localChainId = 31_337
-export const abis = {usdc: contracts.TestToken.abi as Abi, multisend: contracts.Multisend.abi as Abi}
+export const abis = {
+  usdc: contracts.TestToken.abi as Abi,
+  usdt: contracts.TestUsdt.abi as Abi,
+  multisend: contracts.Multisend.abi as Abi,
+}
 
 const [usdc, ...others] = tokens
 /** Tokens beside USDC, each with its own EIP-712 domain, as an operator enters them. The second has 18 decimals. */
@@ -46,9 +50,9 @@ export class Anvil {
   readonly usdc = usdc.contract.toLowerCase()
   readonly multisend = multisendAddress.toLowerCase()
   /** Pays one of two recipients, by the parity of the block's height. */
-  readonly switch = getContractAddress({from: deployer.address, nonce: 4n}).toLowerCase()
+  readonly switch = getContractAddress({from: deployer.address, nonce: 5n}).toLowerCase()
   /** Like USDC, at another address. */
-  readonly fakeUsdc = getContractAddress({from: deployer.address, nonce: 5n}).toLowerCase()
+  readonly fakeUsdc = getContractAddress({from: deployer.address, nonce: 6n}).toLowerCase()
   /** The value of ETH_TOKENS that names the tokens beside USDC. */
   readonly ownTokens = JSON.stringify(ownTokens)
 

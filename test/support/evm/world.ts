@@ -27,7 +27,7 @@ export const usdc = 10n ** 6n
 export const jpyc = 100n * 10n ** 18n
 
 /** ETH, or the code of a token. */
-type Token = 'ETH' | 'USDC' | 'EURC' | 'JPYC'
+type Token = 'ETH' | 'USDC' | 'EURC' | 'JPYC' | 'USDT'
 
 export class EvmWorld extends World {
   readonly anvil: Anvil
@@ -131,7 +131,8 @@ export class EvmWorld extends World {
 
   /** What the issuer of a token does, such as blacklist(address) and pause(); in the next block. */
   async issuer(token: Token, functionName: string, args: string[] = []): Promise<void> {
-    await this.anvil.send({to: contractOf(token), data: encodeFunctionData({abi: abis.usdc, functionName, args})})
+    const abi = token === 'USDT' ? abis.usdt : abis.usdc
+    await this.anvil.send({to: contractOf(token), data: encodeFunctionData({abi, functionName, args})})
     const {height} = await this.anvil.block('latest')
     const isFinal = async () => (await this.anvil.block('finalized')).height > height + 1
     await until(isFinal, {timeoutMs: 20_000, what: 'the block to be final'})

@@ -29,9 +29,9 @@ export class WrittenEvm extends WrittenWorld {
   async include(
     txid: string,
     nonce: number,
-    {sender = this.treasury, success = true, final = true} = {},
+    {sender = this.treasury, success = true, final = true, fee = 0n} = {},
   ): Promise<void> {
-    await this.writeSent([{txid, account: sender, nonce, success}], final)
+    await this.writeSent([{txid, account: sender, nonce, success, fee}], final)
   }
 
   /** The id of a payout of the whole balance that is swept, and can be paid. */

@@ -71,7 +71,7 @@ const pay: Command = async (world, a) => {
 }
 
 /** Sweeps that no payout needs. */
-const sweep: Command = async (world, a) => {
+const sweep: Command = async (world, a, b) => {
   const {id, address} = pick(world.start.merchants, a)!
   const {chain, token, fee} = world.kind
   if (world.kind.rules === spendsOutputs) {
@@ -94,8 +94,19 @@ const sweep: Command = async (world, a) => {
     'select amount from app.holding where chain = $1 and address = $2 and token = $3',
     [chain, address, token],
   )
-  const amount = BigInt(held?.amount ?? 0) - fee
-  if (amount > 0n) await world.call('begin_sweeps', null, chain, token, [address], [String(amount)], [String(fee)])
+  const amount = BigInt(held?.amount ?? 0) - (world.kind.isFunded ? 0n : fee)
+  if (amount <= 0n) return
+  if (world.kind.isFunded && b % 2)
+    return await world.call(
+      'begin_funds',
+      null,
+      chain,
+      token,
+      [address],
+      [String(fee * BigInt(1 + (b % 3)))],
+      String(fee),
+    )
+  await world.call('begin_sweeps', null, chain, token, [address], [String(amount)], [String(fee)])
 }
 
 const cancel: Command = async (world, a, b) => {
@@ -389,7 +400,7 @@ const skew: Command = (world, a) => world.skew(pick([0, 0, 30_000, -30_000, most
 
 export function wanted({db, kind}: World): Promise<(Wanted & {isOpen: boolean})[]> {
   return db.rows(
-    `select id, kind, payout_id as "payoutId", amount::text as amount, source, fee_payer as "feePayer", nonce, cancelling, status <> 'final' as "isOpen",
+    `select id, kind, payout_id as "payoutId", amount::text as amount, source, recipient, fee_payer as "feePayer", nonce, cancelling, status <> 'final' as "isOpen",
        array(select u.txid || ':' || u.vout from app.output u where u.outgoing_payment_id = s.id order by u.txid || ':' || u.vout <> s.first_input, 1) as inputs,
        array(select u.txid || ':' || u.vout from app.output u where u.chain = s.chain order by 1) as outputs
      from app.outgoing_payment s where chain = $1 order by created_at`,

@@ -1,7 +1,7 @@
 // What must hold in every history, by the model's own truth: its tree of blocks, and the file of custody's journal.
 import {assertBooks} from '../support/books.ts'
 import {balancesAt, branch} from './chain.ts'
-import type {World} from './world.ts'
+import {nativeOf, type World} from './world.ts'
 
 /** What a history found wrong. */
 export class Violation extends Error {
@@ -161,7 +161,7 @@ export async function checkEnd(world: World): Promise<void> {
   // Nothing is booked of what is in no journal: an operator writes it off by what the audit of balances shows.
   for (const txid of world.forgotten) if (chain.find(chain.final, txid)) return
   if (await lacksWhatWasFinal(world)) return
-  const balances = balancesAt(chain.final, kind.token)
+  const balances = balancesAt(chain.final, nativeOf(kind))
   const addresses = [start.treasury, ...start.merchants.map(({address}) => address)]
   const held = await db.rows<{address: string; token: string; amount: string}>(
     'select * from app.ledger_holdings($1, $2)',

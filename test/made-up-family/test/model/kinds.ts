@@ -2,11 +2,11 @@
 // signed bytes, and has the part of the worker that belongs to its family, with a network that is the model's chain.
 import {height, time} from './kinds/expiry.ts'
 import type {Kind} from './kinds/kind.ts'
-import {nonce} from './kinds/nonce.ts'
+import {funded, nonce} from './kinds/nonce.ts'
 import {output} from './kinds/output.ts'
 
 export type {Kind, Wanted} from './kinds/kind.ts'
 
-export const kinds = {height, time, nonce, output} satisfies Record<string, Kind>
+export const kinds = {height, time, nonce, funded, output} satisfies Record<string, Kind>
 export type KindName = keyof typeof kinds
 export const kindNames: string[] = Object.keys(kinds)

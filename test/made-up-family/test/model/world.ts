@@ -36,6 +36,8 @@ const phrase = 'test test test test test test test test test test test junk'
 const merchantCount = 4
 export const deposited = 1000n
 const toppedUp = 5000n
+/** So that payouts need sweeps. */
+const little = 50n
 const raceMs = 20
 
 export interface Merchant {
@@ -131,14 +133,19 @@ export class Base {
     const merchants: Merchant[] = []
     for (let n = 0; n < merchantCount; n++) merchants.push(await this.#merchant(kind, family, n))
     const genesis = ModelChain.genesis(this.began)
-    const chain = new ModelChain(kind.rules, kind.token, genesis)
+    const chain = new ModelChain(kind.rules, nativeOf(kind), genesis)
     const indexer = new Indexer(this.connections('sluice_indexer').pool, kind, [
       treasury,
       ...merchants.map(({address}) => address),
     ])
     await indexer.anchor(genesis)
     const paid = [treasury, ...merchants.map(({address}) => address)]
-    const transactions = paid.map((to, n) => deposit(kind, `base ${n}`, to, n ? deposited : toppedUp))
+    const transactions = paid.map((to, n) =>
+      deposit(kind, `base ${n}`, to, n ? deposited : kind.native ? little : toppedUp),
+    )
+    // What an address holds of the coin is its merchant's.
+    if (kind.native)
+      transactions.push(...paid.slice(0, 2).map((to, n) => coinsFor(kind, `coins ${n}`, to, n ? 1n : toppedUp)))
     chain.head = chain.add(genesis, transactions, this.began)
     chain.head = chain.add(chain.head, [], this.began)
     chain.final = chain.head
@@ -182,6 +189,15 @@ export class Base {
 
 /** Which of the outsiders' addresses is the operator's. */
 export const operator = 8
+
+export const nativeOf = ({native, token}: Kind) => native ?? token
+
+function coinsFor({fee, ...kind}: Kind, what: string, to: string, units: bigint): Transaction {
+  return {
+    ...deposit({fee, ...kind}, what, to, 0n),
+    outputs: [{to, token: nativeOf({fee, ...kind}), amount: units * fee}],
+  }
+}
 
 export function deposit({token, unit}: Kind, what: string, to: string, units: bigint): Transaction {
   return {txid: hashOf(what), raw: '', from: faucet, fee: 0n, outputs: [{to, token, amount: units * unit}]}
@@ -230,7 +246,7 @@ export class World {
     this.base = base
     this.kind = kind
     this.start = base.starts.get(kind.name)!
-    this.chain = new ModelChain(kind.rules, kind.token, this.start.head)
+    this.chain = new ModelChain(kind.rules, nativeOf(kind), this.start.head)
     this.indexer = new Indexer(base.connections('sluice_indexer').pool, kind, [
       this.start.treasury,
       ...this.start.merchants.map(({address}) => address),

@@ -8,11 +8,12 @@ import type {ModelChain, Rules, Transaction} from '../chain.ts'
 /** An outgoing payment that custody may be asked to sign. */
 export interface Wanted {
   id: string
-  kind: 'payout' | 'withdrawal' | 'sweep'
+  kind: 'payout' | 'withdrawal' | 'sweep' | 'cancel' | 'fund'
   payoutId: string | null
   amount: string
   source: string
   feePayer: string
+  recipient: string
   nonce: number | null
   /** The outputs that it has reserved, the first input first; and all that are known. */
   inputs: string[]
@@ -24,12 +25,16 @@ export interface Kind {
   name: string
   chain: ChainCode
   token: string
+  /** The coin in which fees are paid, if that is another one. */
+  native?: string
   /** What it needs in the environment. */
   settings: Record<string, string>
   /** The model's amounts are multiples of it. */
   unit: bigint
   /** What a transaction reserves for its fee. */
   fee: bigint
+  /** Addresses sweep themselves, with gas that the treasury sends them. */
+  isFunded?: boolean
   rules: Rules
   /** Its transactions expire. */
   expires: boolean

@@ -1,0 +1,194 @@
+// Gas for addresses that sweep a token themselves: what custody signs of it, and what a worker with all of its rights
+// cannot get. A real custody, asked over its socket, on a real database whose rows the worker's own functions make.
+import pg from 'pg'
+import {type Hex, parseTransaction} from 'viem'
+import {afterAll, beforeAll, expect, test} from 'vitest'
+import {newAddress, WrittenEvm} from '../../test/support/evm/written-world.ts'
+
+const unit = 10n ** 6n
+const ether = 10n ** 18n
+const gwei = 10n ** 9n
+const token = {
+  code: 'USDT',
+  name: 'ETH-USDT',
+  display_name: 'Tether USD',
+  contract: newAddress(),
+  decimals: 6,
+  min_payout: '1',
+  sweep_min: '1',
+  sweep: {by: 'fund'},
+}
+/** 0.001 ether: the most that a sweep and its gas may cost. */
+const most = ether / 1000n
+const price = 2n * gwei
+const fundFee = 21_000n * price
+
+let world: WrittenEvm
+let worker: pg.Client
+
+beforeAll(async () => {
+  world = await WrittenEvm.open({
+    ETH_TOKENS: JSON.stringify([token]),
+    ETH_TOKEN_SWEEP_FEE: '0.001',
+    ETH_FEE_BUDGET: '0.04',
+  })
+  worker = new pg.Client({connectionString: world.db.url('sluice_jobs')})
+  await worker.connect()
+  await world.deposit(world.treasury, 10n * ether)
+})
+afterAll(async () => {
+  await worker?.end()
+  await world?.close()
+})
+
+const fees = (gas: bigint, gwei_price = price) => ({
+  max_fee_per_gas: String(gwei_price),
+  max_priority_fee_per_gas: String(gwei),
+  gas_limit: Number(gas),
+})
+
+/** An address whose merchant received so much USDT, finally. */
+async function holder(amount = 5n * unit): Promise<string> {
+  const {address} = await world.merchant()
+  if (amount) await world.deposit(address, amount, {token: 'USDT'})
+  return address
+}
+
+interface Row {
+  id: string
+  nonce: number
+}
+
+async function begun(kind: 'fund' | 'sweep', address: string): Promise<Row> {
+  const [row] = await world.db.rows<Row>(
+    `select id, nonce from app.outgoing_payment where kind = $1 and $2 in (recipient, source) order by created_at desc limit 1`,
+    [kind, address],
+  )
+  return row!
+}
+
+/** Begins a fund with the worker's rights; its intent. */
+async function fund(address: string, amount: bigint, forToken = 'USDT') {
+  await worker.query(`select app.begin_funds(null, 'ETH', $1, array[$2], array[$3::numeric], $4)`, [
+    forToken,
+    address,
+    String(amount),
+    String(fundFee),
+  ])
+  const {id, nonce} = await begun('fund', address)
+  return {intent: 'fund', outgoing_payment_id: id, chain: 'ETH', nonce, ...fees(21_000n)}
+}
+
+/** Begins a sweep with the worker's rights, that may cost so much; its intent. */
+async function sweep(address: string, amount: bigint, gas: bigint) {
+  await worker.query(
+    `select app.begin_sweeps(null, 'ETH', 'USDT', array[$1], array[$2::numeric], array[$3::numeric])`,
+    [address, String(amount), String(gas * price)],
+  )
+  const {id: outgoing_payment_id, nonce} = await begun('sweep', address)
+  const of = {chain: 'ETH', token: 'USDT', address, amount: String(amount)}
+  return {intent: 'sweep', outgoing_payment_id, ...of, nonce, ...fees(gas)}
+}
+
+async function sign(intent: object): Promise<{ok: boolean; code?: string; message?: string; txid: string; raw: Hex}> {
+  const [result] = await world.sign(intent)
+  return result
+}
+
+/** Gives up what is begun, so that the next nonce can be signed: as an operator, who keeps its refusal. */
+async function dropped({outgoing_payment_id: id}: {outgoing_payment_id: string}): Promise<void> {
+  await world.db.rows(
+    `with gone as (delete from app.outgoing_payment where id = $1 returning chain, fee_payer, nonce, kind, amount, max_fee)
+     update app.sender s set next_nonce = g.nonce from gone g where s.chain = g.chain and s.address = g.fee_payer`,
+    [id],
+  )
+}
+
+async function refused(intent: {outgoing_payment_id: string}, code: string): Promise<void> {
+  expect(await sign(intent)).toMatchObject({ok: false, code})
+  await dropped(intent)
+}
+
+/** A fund that is final. */
+async function funded(address: string, amount: bigint): Promise<void> {
+  const intent = await fund(address, amount)
+  const {ok, txid, message} = await sign(intent)
+  expect([ok, message]).toEqual([true, undefined])
+  await world.include(txid, intent.nonce, {fee: fundFee})
+}
+
+test('gas goes to an address that holds a token worth its sweep, as it was begun, and to no other', async () => {
+  const address = await holder()
+  const intent = await fund(address, 10n ** 14n)
+  const signed = await sign(intent)
+  expect(parseTransaction(signed.raw)).toMatchObject({
+    to: address.toLowerCase(),
+    value: 10n ** 14n,
+    nonce: intent.nonce,
+  })
+  expect(await sign(intent)).toEqual(signed)
+  expect((await sign({...intent, nonce: intent.nonce + 1})).code).toBe('settlement_changed')
+  await world.include(signed.txid, intent.nonce)
+
+  await refused(await fund(await holder(0n), 10n ** 14n), 'sweep_too_small')
+  await refused(await fund(await holder(unit - 1n), 10n ** 14n), 'sweep_too_small')
+  const rows = await worker.query(`select app.begin_funds(null, 'ETH', 'USDC', array[$1], array[1::numeric], 1)`, [
+    address,
+  ])
+  expect(rows.rows).toEqual([{begin_funds: null}]) // USDC has authorisations: nothing is begun
+})
+
+test('a fund costs, with what is on the address and the fee of each fund before, no more than TOKEN_SWEEP_FEE', async () => {
+  const address = await holder()
+  await refused(await fund(address, most - fundFee + 1n), 'gas_too_dear')
+  await funded(address, most / 2n)
+  await refused(await fund(address, most / 2n - 2n * fundFee + 1n), 'gas_too_dear')
+  await funded(address, most / 2n - 2n * fundFee)
+  await refused(await fund(address, 1n), 'gas_too_dear')
+})
+
+test('a sweep pays with gas that has arrived finally, not with what its merchant has there', async () => {
+  const address = await holder()
+  await world.deposit(address, ether) // its merchant's
+  const intent = await fund(address, 10n ** 14n)
+  const {txid} = await sign(intent)
+  const gas = 50_000n // 10 ** 14 wei
+  await world.db.rows(`insert into app.gas (chain, address, amount) values ('ETH', $1, 10 ^ 18)`, [address]) // a lie in the ledger
+  const early = await sweep(address, 5n * unit, gas)
+  expect(await sign(early)).toMatchObject({ok: false, code: 'gas_missing'})
+  await world.include(txid, intent.nonce)
+  expect((await sign({...early, ...fees(gas + 1n)})).code).toBe('gas_missing')
+  const signed = await sign(early)
+  expect(parseTransaction(signed.raw)).toMatchObject({to: token.contract.toLowerCase(), nonce: 0})
+  const dearer = {max_fee_per_gas: String((price * 9n) / 8n), max_priority_fee_per_gas: String((gwei * 9n) / 8n)}
+  expect((await sign({...early, ...dearer})).code).toBe('gas_missing') // a replacement
+  await world.db.rows('delete from app.gas where address = $1', [address])
+})
+
+test('the gas of a day stays within the fee budget, whatever the worker asks for; what it pays for is not counted again', async () => {
+  const used = async () => {
+    const addresses: string[] = []
+    for (;;) {
+      const address = await holder()
+      const intent = await fund(address, most - fundFee)
+      const {ok, code, txid} = await sign(intent)
+      if (!ok) {
+        expect(code).toBe('fee_budget_reached')
+        await dropped(intent)
+        return addresses
+      }
+      await world.include(txid, intent.nonce)
+      addresses.push(address)
+    }
+  }
+  const addresses = await used()
+  const [sum] = await world.db.rows<{gas: string}>(
+    `select sum(distinct_amount)::text as gas from (select distinct on (subject_id) amount as distinct_amount from custody.journal where kind = 'fund') x`,
+  )
+  expect(BigInt(sum!.gas)).toBeLessThan((ether * 4n) / 100n)
+  expect(addresses.length).toBeGreaterThan(20)
+  for (const address of addresses.slice(0, 3)) {
+    const gas = 50_000n
+    expect(await sign(await sweep(address, 5n * unit, gas))).toMatchObject({ok: true})
+  }
+})

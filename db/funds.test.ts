@@ -1,0 +1,182 @@
+// Gas for addresses that sweep a token themselves: what the worker can begin, what pays with it, and what the ledger
+// says. USDC is such a token here.
+import {afterAll, afterEach, beforeAll, expect, test} from 'vitest'
+import {assertBooks} from '../test/support/books.ts'
+import {Money, networkFee} from '../test/support/money.ts'
+import type {TestUser} from '../test/support/people.ts'
+
+let money: Money
+
+beforeAll(async () => {
+  money = await Money.open()
+  await money.db.rows(`update app.asset set sweep_by = 'fund' where chain = 'ETH' and token = 'USDC'`)
+  await money.topUp('ETH', 10_000)
+})
+afterEach(() => assertBooks(money.db))
+afterAll(() => money?.close())
+
+/** A user whose address holds so much. */
+async function holder(amount = 100): Promise<TestUser> {
+  const user = await money.merchant()
+  await money.deposit(user.address, amount)
+  return user
+}
+
+const beginFund = (payout: string | null, address: string, amount: number) =>
+  money.work<string | null>('begin_funds', payout, 'ETH', 'USDC', [address], [amount], networkFee)
+
+async function funds(address: string): Promise<{id: string; amount: string; outcome: string | null}[]> {
+  return await money.db.rows(
+    `select id, amount::text as amount, outcome from app.outgoing_payment where kind = 'fund' and recipient = $1 order by created_at`,
+    [address],
+  )
+}
+
+/** What an address has of gas, and how much of that is reserved. */
+async function gas(address: string): Promise<number[]> {
+  const [row] = await money.db.rows<{amount: string; reserved: string}>(
+    'select amount, reserved from app.gas where address = $1',
+    [address],
+  )
+  return [Number(row?.amount ?? 0), Number(row?.reserved ?? 0)]
+}
+
+async function treasury(): Promise<{balance: number; reserved: number}> {
+  const [row] = await money.db.rows<{balance: string; reserved: string}>(
+    `select balance, reserved from app.treasury where token = 'ETH'`,
+  )
+  return {balance: Number(row!.balance), reserved: Number(row!.reserved)}
+}
+
+/** Sends an address gas, finally. */
+async function fund(address: string, amount: number): Promise<void> {
+  await beginFund(null, address, amount)
+  await money.mineFinally([(await money.attempt((await funds(address)).at(-1)!.id))!])
+}
+
+test('gas is reserved when it begins, and is on the address when it is final; its fee is a network fee', async () => {
+  const {address} = await holder()
+  const before = await treasury()
+  expect(await beginFund(null, address, 50)).toBeNull()
+  expect(await treasury()).toEqual({...before, reserved: before.reserved + 50 + networkFee})
+  const [begun] = await funds(address)
+  const txid = await money.attempt(begun!.id)
+  await money.mine([txid!])
+  expect(await gas(address)).toEqual([0, 0])
+  await money.finalise()
+  expect(await gas(address)).toEqual([50, 0])
+  expect(await treasury()).toEqual({balance: before.balance - 57, reserved: before.reserved})
+  expect(
+    await money.db.rows(
+      `select kind, account, address, amount::int from app.ledger_entry where reference = $1 order by id`,
+      [begun!.id],
+    ),
+  ).toEqual([
+    {kind: 'network_fee', account: 'network', address: null, amount: 7},
+    {kind: 'network_fee', account: 'treasury', address: null, amount: -7},
+    {kind: 'fund', account: 'gas', address, amount: 50},
+    {kind: 'fund', account: 'treasury', address: null, amount: -50},
+  ])
+})
+
+test('one fund of an address is under way at a time, and none of a blocked address, or of a token with authorisations', async () => {
+  const {address} = await holder()
+  await beginFund(null, address, 50)
+  await beginFund(null, address, 60)
+  expect(await funds(address)).toMatchObject([{amount: '50'}])
+  await money.mineFinally([(await money.attempt((await funds(address))[0]!.id))!])
+  await beginFund(null, address, 5)
+  expect(await funds(address)).toMatchObject([{outcome: 'done'}, {amount: '5', outcome: null}])
+  await money.mineFinally([(await money.attempt((await funds(address))[1]!.id))!])
+
+  const {address: blocked} = await holder()
+  await money.db.rows(`select app.block_address('ETH', 'USDC', $1, 'it is frozen')`, [blocked])
+  await beginFund(null, blocked, 50)
+  expect(await funds(blocked)).toEqual([])
+  const {address: other} = await holder()
+  await money.work('begin_funds', null, 'ETH', 'ETH', [other], [50], networkFee)
+  expect(await funds(other)).toEqual([])
+})
+
+test("gas is the operator's own money: with too little, nothing is begun, and what is short is said", async () => {
+  const {address} = await holder()
+  const {balance, reserved} = await treasury()
+  expect(await beginFund(null, address, balance - reserved)).toBe('ETH for sweeping short by 0.00000000000000001')
+  expect(await funds(address)).toEqual([])
+})
+
+test('a sweep begins with the gas that it may cost, and pays with it, whatever ether its merchant has there', async () => {
+  const {address} = await holder()
+  await money.deposit(address, 1000, {token: 'ETH'})
+  await money.sweep(null, [address])
+  expect(await money.db.rows(`select from app.outgoing_payment where source = $1`, [address])).toEqual([])
+  await fund(address, 15)
+  await money.sweep(null, [address])
+  expect(await gas(address)).toEqual([15, networkFee])
+  const sweep = await money.sweepOf(address)
+  const first = await money.attempt(sweep)
+  expect(await money.attempt(sweep, {price: 2})).toBeUndefined() // 5 more than there are
+  await money.mineFinally([first!])
+  expect(await gas(address)).toEqual([8, 0])
+  expect(
+    await money.db.rows('select token, amount::int from app.holding where address = $1 order by token', [address]),
+  ).toEqual([
+    {token: 'ETH', amount: 1000},
+    {token: 'USDC', amount: 0},
+  ])
+})
+
+test('gas that is cancelled is given back, and not sent again at once', async () => {
+  const {address} = await holder()
+  const before = await treasury()
+  await beginFund(null, address, 50)
+  const [begun] = await funds(address)
+  await money.work('give_up_outgoing_payment', begun!.id, 'fees rose')
+  const cancel = await money.attempt(begun!.id, {kind: 'cancel'})
+  await money.mineFinally([cancel!])
+  expect(await funds(address)).toMatchObject([{outcome: 'cancelled'}])
+  expect([await gas(address), await treasury()]).toEqual([
+    [0, 0],
+    {balance: before.balance - 7, reserved: before.reserved},
+  ])
+  await beginFund(null, address, 50)
+  expect(await funds(address)).toHaveLength(1)
+  await money.db.rows(`update app.outgoing_payment set final_at = final_at - interval '11 minutes' where id = $1`, [
+    begun!.id,
+  ])
+  await beginFund(null, address, 50)
+  expect(await funds(address)).toHaveLength(2)
+  await money.mineFinally([(await money.attempt((await funds(address))[1]!.id))!])
+})
+
+test('what gas is under way for is not swept from other addresses, too; with sweep_first its payout waits for it', async () => {
+  const user = await holder(100)
+  const {address: other} = await money.user(user.merchantId)
+  await money.deposit(other, 60)
+  const payout = await money.claim(user, 'USDC', {sweepFirst: true})
+  await money.work('begin_sweeping', payout)
+  const shortfall = () => money.work<string>('payout_shortfall', payout, networkFee)
+  const before = Number(await shortfall())
+  await beginFund(payout, user.address, 50)
+  expect(before - Number(await shortfall())).toBe(100)
+  const {rows} = await money.jobs.query('select address from app.sweepable($1, 1, 10)', [payout])
+  expect(rows).toEqual([{address: other}])
+  await money.work('end_sweeping', payout)
+  expect(await money.status(payout)).toBe('sweeping')
+  const second = await money.claim(await sameMerchant(user), 'USDC', {sweepFirst: true})
+  await money.work('begin_sweeping', second)
+  await money.db.rows('update app.deposit set settlement_id = $1 where address = $2', [second, user.address])
+  await money.work('await_sweeps', second)
+  expect(
+    await money.db.rows('select outgoing_payment_id as id from app.payout_sweep where payout_id = $1', [second]),
+  ).toMatchObject([{id: (await funds(user.address))[0]!.id}])
+  await money.db.rows('update app.deposit set settlement_id = $1 where address = $2', [payout, user.address])
+  await money.mineFinally([(await money.attempt((await funds(user.address))[0]!.id))!])
+})
+
+/** More of the merchant's to claim. */
+async function sameMerchant(user: TestUser): Promise<TestUser> {
+  const {address} = await money.user(user.merchantId)
+  await money.deposit(address, 40)
+  return user
+}
