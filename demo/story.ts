@@ -48,16 +48,16 @@ export class Story {
     screen.say(`\n${screen.style('bold', 'Deposits')}  to the user's addresses\n\n${addressLines(addresses)}\n`)
     const ether = this.#announce('ETH', 'ETH', '1.5')
     const usdc = this.#announce('ETH', 'USDC', '250')
-    const eurc = this.#announce('ETH', 'EURC', '120.5')
+    const usdt = this.#announce('ETH', 'USDT', '120.5')
     const pol = this.#announce('POLYGON', 'POL', '40')
     const jpyc = this.#announce('POLYGON', 'JPYC', '30000')
     const bitcoin = this.#announce('BTC', 'BTC', '0.25')
     const tron = this.#announce('TRON', 'TRX', '75')
     const solana = this.#announce('SOL', 'SOL', '3')
     await Promise.all(
-      [[ether, usdc, eurc], [pol, jpyc], [bitcoin], [tron], [solana]].map(deposits => this.#sendAll(deposits)),
+      [[ether, usdc, usdt], [pol, jpyc], [bitcoin], [tron], [solana]].map(deposits => this.#sendAll(deposits)),
     )
-    const safe = [ether, usdc, eurc, pol, jpyc].map(deposit => () => deposit.confirmations >= safeConfirmations)
+    const safe = [ether, usdc, usdt, pol, jpyc].map(deposit => () => deposit.confirmations >= safeConfirmations)
     await this.#until('the first deposits to be a few blocks deep', () => safe.every(isSafe => isSafe()))
 
     const dropped = await this.#shallow('ETH', 'ETH', '0.7')

@@ -66,7 +66,7 @@ test('a command that fails prints the reason to stderr and exits with 1', async 
     [`${send} 0.000`]: 'the amount must be above zero',
     [`${send} 9999999999999`]: 'transfer amount exceeds balance',
     'send --chain ETH --token POL --to 0x0000000000000000000000000000000000000001 --amount 1':
-      'the local ETH chain has no POL; it has ETH, USDC, EURC, JPYC',
+      'the local ETH chain has no POL; it has ETH, USDC, EURC, JPYC, USDT',
     'send --chain ETH --token ETH --to 0x12 --amount 1': '0x12 is not an EVM address',
     [`${send} 1 --fee-rate 5`]: 'a payment on ETH has no fee rate',
     'mine --chain DOGE --blocks 1': 'there is no local chain DOGE; there are ETH, POLYGON, BTC',

@@ -84,6 +84,14 @@ export function tokenSettings(code: LocalChainCode, has: (contract: Hex) => bool
   }
 }
 
+/** What the issuer of a token calls to freeze an address, and anybody to ask whether it is. Both kinds pause alike. */
+export function issuerOf(contract: string) {
+  const token = tokens.find(token => token.contract.toLowerCase() === contract.toLowerCase())
+  return token?.sweep.by === 'fund'
+    ? {abi: contracts.TestUsdt.abi as Abi, freeze: 'addBlackList', free: 'removeBlackList', isFrozen: 'isBlackListed'}
+    : {abi: contracts.TestToken.abi as Abi, freeze: 'blacklist', free: 'unBlacklist', isFrozen: 'isBlacklisted'}
+}
+
 /** The entry of a token in the setting <CHAIN>_TOKENS. */
 export function tokenEntry(code: string, {token, displayName, decimals, contract, sweep, smallest}: LocalToken) {
   return {

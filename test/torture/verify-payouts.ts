@@ -116,6 +116,7 @@ export async function ledgerIsTheChains(run: Run): Promise<string[]> {
     run,
     `select chain, address || ' ' || token as what, sum(amount) as amount from (
        select chain, address, token, amount from app.holding
+       union all select chain, address, app.native_token(chain), amount from app.gas
        union all select chain, address, token, amount from app.deposit where status = 'final' and not credited and merchant_id is not null
        union all select chain, app.treasury_address(chain), token, balance from app.treasury
      ) h group by 1, 2`,

@@ -6,7 +6,7 @@ import {setTimeout as sleep} from 'node:timers/promises'
 import {encodeFunctionData, getAddress} from 'viem'
 import {readSettings} from '../../../chains/settings.ts'
 import {writeAssets} from '../../../db/migrate/assets.ts'
-import {tokens} from '../../../devnet/evm/tokens.ts'
+import {issuerOf, tokens} from '../../../devnet/evm/tokens.ts'
 import {startCustody} from '../custody.ts'
 import {testDatabase} from '../database.ts'
 import {Indexer} from '../indexer.ts'
@@ -14,7 +14,7 @@ import {newHome} from '../processes.ts'
 import {RpcProxy} from '../rpc-proxy.ts'
 import {until} from '../until.ts'
 import {type Running, type Shop, treasuryOf, World} from '../world.ts'
-import {Anvil, abis, localChainId} from './anvil.ts'
+import {Anvil, localChainId} from './anvil.ts'
 
 export type {Shop} from '../world.ts'
 
@@ -131,7 +131,7 @@ export class EvmWorld extends World {
 
   /** What the issuer of a token does, such as blacklist(address) and pause(); in the next block. */
   async issuer(token: Token, functionName: string, args: string[] = []): Promise<void> {
-    const abi = token === 'USDT' ? abis.usdt : abis.usdc
+    const {abi} = issuerOf(contractOf(token))
     await this.anvil.send({to: contractOf(token), data: encodeFunctionData({abi, functionName, args})})
     const {height} = await this.anvil.block('latest')
     const isFinal = async () => (await this.anvil.block('finalized')).height > height + 1

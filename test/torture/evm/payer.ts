@@ -7,6 +7,7 @@ import type {ChainCode} from '../../../chains/registry.ts'
 import type {EvmClient} from '../../../devnet/evm/client.ts'
 import {accounts, multisendAddress} from '../../../devnet/evm/constants.ts'
 import contracts from '../../../devnet/evm/contracts.json' with {type: 'json'}
+import {issuerOf} from '../../../devnet/evm/tokens.ts'
 import type {Asset} from '../asset.ts'
 import type {Cast} from '../family.ts'
 import type {Payer} from '../payer.ts'
@@ -33,7 +34,6 @@ interface Planned {
   moves: Moved[]
 }
 
-const issuer = contracts.TestToken.abi as Abi
 const firstInternal = 1_000_000
 const deepest = 7 // the final block is the eighth below the head
 const payers = [1, 2, 3, 4, 5, 6]
@@ -312,8 +312,8 @@ export class EvmPayer implements Payer {
 
   /** A reorganisation may drop what frees it: until none can. */
   async #free(contract: string, address: string | undefined): Promise<void> {
-    const is = address ? 'isBlacklisted' : 'paused'
-    const data = encodeFunctionData({abi: issuer, functionName: is, args: address ? [address] : []})
+    const {abi, isFrozen} = issuerOf(contract)
+    const data = encodeFunctionData({abi, functionName: address ? isFrozen : 'paused', args: address ? [address] : []})
     for (let free = 0; free < 2; ) {
       try {
         const client = await this.#client()
@@ -328,11 +328,12 @@ export class EvmPayer implements Payer {
   }
 
   async #issue(contract: string, address: string | undefined, isOn: boolean): Promise<void> {
-    const functionName = address ? (isOn ? 'blacklist' : 'unBlacklist') : isOn ? 'pause' : 'unpause'
+    const {abi, freeze, free} = issuerOf(contract)
+    const functionName = address ? (isOn ? freeze : free) : isOn ? 'pause' : 'unpause'
     const client = await this.#client()
     await client.transact({
       to: contract,
-      data: encodeFunctionData({abi: issuer, functionName, args: address ? [address] : []}),
+      data: encodeFunctionData({abi, functionName, args: address ? [address] : []}),
     })
   }
 

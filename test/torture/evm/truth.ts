@@ -75,7 +75,8 @@ export async function readTruth(chain: EvmClient, {coin, tokens, sent, ours}: As
       const came =
         address === treasury
           ? sum(left.filter(it => it.to === treasury && it.from !== treasury && it.token === token))
-          : sum(deposits.filter(it => it.address === address && it.token === token))
+          : sum(deposits.filter(it => it.address === address && it.token === token)) +
+            sum(left.filter(it => it.to === address && it.from === treasury && it.token === token))
       const gone = sum(left.filter(it => it.from === address && it.token === token))
       const paidFees = asked === coin ? (fees.get(address) ?? 0n) : 0n
       if (has !== came - gone - paidFees)
@@ -83,8 +84,12 @@ export async function readTruth(chain: EvmClient, {coin, tokens, sent, ours}: As
       held.set(`${address} ${token}`, has)
     }
   }
-  const paid = left.filter(({from, to}) => isOurs(from) && to !== treasury)
+  const paid = left.filter(({from, to}) => isOurs(from) && !isOurs(to))
   for (const {txid, from, to} of paid) if (from !== treasury) wrong.push(`${txid} went from ${from} to ${to}`)
+  const stayed = left.filter(({from, to}) => isOurs(from) && isOurs(to) && to !== treasury)
+  for (const {txid, from, to, token} of stayed)
+    if (from !== treasury || token !== coin.token)
+      wrong.push(`${txid} took ${token} from ${from} to ${to}, and is no gas`)
   return {
     blocks,
     deposits,
