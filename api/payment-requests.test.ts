@@ -99,12 +99,14 @@ test('GET /v1/crypto lists the assets of the enabled chains, in a fixed order', 
       {name: 'ETH', display_name: 'Ether'},
       {name: 'ETH-USDC', display_name: 'USD Coin'},
       {name: 'POL', display_name: 'Polygon Ecosystem Token'},
+      {name: 'POLYGON-USDC', display_name: 'USD Coin'},
     ],
   })
   await db.rows(`select app.set_merchant_chain($1, 'ETH', false)`, [merchant.id])
   expect((await merchant.client.get('/v1/crypto')).body.data.map(({name}: {name: string}) => name)).toEqual([
     'BTC',
     'POL',
+    'POLYGON-USDC',
   ])
   expect((await (await newMerchant([])).client.get('/v1/crypto')).body).toEqual({code: 200, data: []})
 })

@@ -295,6 +295,12 @@ export const reasons = {
     why: "the contract of the token refuses the treasury's own sweep of nothing, too: it is paused, or the treasury is frozen. No sweep is begun, and no address is blocked",
     do: 'ask the issuer of the token; the payout goes on by itself',
   },
+  token_takes_fee: {
+    ends: 'by itself',
+    merchant: 'token_stopped',
+    why: 'the contract of the token keeps a part of what is transferred: of a payout, less than its net would arrive. Nothing of it is swept or paid',
+    do: 'ask the issuer of the token; it goes on by itself, or once its incident is resolved',
+  },
   sweep_too_small: {
     isRefusal: true,
     ends: 'never',

@@ -46,12 +46,49 @@ export interface ChainFamily<C extends Chain = Chain, S extends CommonSettings =
   /** Who pays for a sweep of the native coin: the address that is swept, or the treasury. */
   nativeSweepsPaidBy: 'address' | 'treasury'
   /**
+   * Adds a token to the settings of a chain, as if they had named it; nothing if they know it already. Absent where
+   * there are no tokens.
+   */
+  addToken?(settings: S, token: AddedToken): void
+  /**
    * What an address is, in its display form, if it is certainly no wallet. `chains`: the settings of all chains of the
    * family.
    */
   noWallet?(address: string, chains: S[]): string | undefined
   /** Loaded only when needed, because loading takes longer than most commands run. */
   forms(): Promise<Forms<C, S>>
+}
+
+/** As in the settings of the family. */
+export type SweepWay = {by: string; [field: string]: unknown}
+
+export interface InspectedToken {
+  /** As the indexer writes it. */
+  contract: string
+  /** Undefined if the contract has none, or one that is no text. */
+  name: string | undefined
+  symbol: string | undefined
+  decimals: number
+  codeHash: string
+  /** The ways in which it can be swept, as in the settings of the family; the best first. */
+  sweeps: SweepWay[]
+  /** What was found, for people. */
+  facts(sweep: SweepWay): Record<string, string>
+}
+
+/** A token that an operator added to the running service; amounts in base units. */
+export interface AddedToken {
+  token: string
+  name: string
+  displayName: string
+  decimals: number
+  contract: string
+  /** As in the settings of the family. */
+  sweep: unknown
+  minPayout: bigint
+  sweepMin: bigint
+  payoutLimit: bigint | undefined
+  dailyLimit: bigint | undefined
 }
 
 /** How long a signed transaction may be mined. */

@@ -33,6 +33,8 @@ export interface Asset {
   /** The defaults of *_PAYOUT_LIMIT and *_DAILY_LIMIT. */
   usualPayoutLimit?: bigint
   usualDailyLimit?: bigint
+  /** An operator added it to the running service (sluice token add): no setting names it. */
+  isAdded?: true
 }
 
 /** A token of an ERC-20 contract. It is paid with the contract's transfer(address,uint256). */

@@ -3,6 +3,7 @@
 import type {Command} from 'commander'
 import type pg from 'pg'
 import type {ChainCode} from '../chains/registry.ts'
+import {readTokens} from '../db/client/tokens.ts'
 import type {Audit, Compared, Nodes, OnCompared} from '../jobs/audit/audit.ts'
 import {action, leaf, type Sluice, settingsOf} from './command.ts'
 import {moment, type Report, table} from './output.ts'
@@ -44,7 +45,7 @@ export function addAuditCommand(program: Command): void {
   ).action(
     action<{json?: boolean}>(async (sluice, {json = false}) => {
       const {audit} = await import('../jobs/audit/audit.ts') // takes longer to load than most commands to run
-      const done = await audit(sluice.db, nodesOf(sluice), json ? () => {} : bars())
+      const done = await audit(sluice.db, await nodesOf(sluice), json ? () => {} : bars())
       const wrong = done.findings.some(({count}) => count > 0)
       process.exitCode = wrong ? 1 : done.notCompared.length ? notComparedCode : 0
       return report(done, {
@@ -56,9 +57,11 @@ export function addAuditCommand(program: Command): void {
   )
 }
 
-function nodesOf({service}: Sluice): Nodes {
+async function nodesOf({db, service}: Sluice): Promise<Nodes> {
   const codes = Object.keys(service.chains) as ChainCode[]
-  return new Map(codes.map(code => [code, settingsOf(service, code)]))
+  const nodes = new Map(codes.map(code => [code, settingsOf(service, code)]))
+  await readTokens(db, nodes)
+  return nodes
 }
 
 /** A progress bar for each chain that has more addresses than are compared at once. */

@@ -13,6 +13,7 @@ import {AddressError} from '../chains/family.ts'
 import {type Asset, type ChainCode, chainCodes} from '../chains/registry.ts'
 import {factsOf, readSettings, type Settings, settingsFrom} from '../chains/settings.ts'
 import {fromDatabase, inWords} from '../db/client/failure.ts'
+import {readTokens} from '../db/client/tokens.ts'
 import {type Report, show} from './output.ts'
 
 /** How long a command waits for a service that starts. */
@@ -110,6 +111,13 @@ function apart(databaseUrl: string, {host, port, publicUrl, chains, webhookAllow
 /** Settings of a chain. Its node, and how it is read, are as the service was started with them. */
 export function settingsOf({chains}: Facts, code: ChainCode): ChainSettings {
   return settingsFrom(code, chains[code]?.settings)
+}
+
+/** The same, with the tokens that were added to the service: for paying and comparing, not for reading blocks. */
+export async function settingsWithTokens({db, service}: Sluice, code: ChainCode): Promise<ChainSettings> {
+  const settings = settingsOf(service, code)
+  await readTokens(db, new Map([[code, settings]]))
+  return settings
 }
 
 export function requireFollowed({chains}: Facts, code: ChainCode): void {

@@ -18,6 +18,7 @@ import {addMigrateCommand} from './migrate.ts'
 import {addPayoutCommands} from './payout.ts'
 import {addReindexCommand} from './reindex.ts'
 import {addStatusCommand} from './status.ts'
+import {addTokenCommands} from './token.ts'
 import {addTreasuryCommands} from './treasury.ts'
 import {addUnattributedCommands} from './unattributed.ts'
 import {addWebhookCommands} from './webhook.ts'
@@ -41,6 +42,7 @@ export function sluiceProgram(): Command {
   addWebhookCommands(program)
   addPayoutCommands(program)
   addWhitelistCommands(program)
+  addTokenCommands(program)
   addTreasuryCommands(program)
   addAddressCommands(program)
   addUnattributedCommands(program)

@@ -14,6 +14,7 @@ import {
   requireAsset,
   requireFollowed,
   settingsOf,
+  settingsWithTokens,
   transactionId,
 } from './command.ts'
 import {moment, table} from './output.ts'
@@ -125,7 +126,7 @@ export function addTreasuryCommands(program: Command): void {
     .action(
       action<{chain: ChainCode; token: string; amount: string; to: string}>(async (sluice, {chain, ...options}) => {
         const {db, service} = sluice
-        const settings = settingsOf(service, chain)
+        const settings = await settingsWithTokens(sluice, chain)
         const asset = requireAsset(settings, options.token)
         const amount = baseUnits(asset, options.amount)
         const to = await foreignAddress(sluice, chain, options.to, {allowOffCurve: true})

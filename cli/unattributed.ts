@@ -4,7 +4,16 @@ import type {Command} from 'commander'
 import type pg from 'pg'
 import {PermanentError} from '../base/errors.ts'
 import type {ChainCode} from '../chains/registry.ts'
-import {action, chainCode, confirm, foreignAddress, leaf, requireId, type Sluice, settingsOf} from './command.ts'
+import {
+  action,
+  chainCode,
+  confirm,
+  foreignAddress,
+  leaf,
+  requireId,
+  type Sluice,
+  settingsWithTokens,
+} from './command.ts'
 import {moment, type Report, table} from './output.ts'
 import {type PageOptions, paged, pageOf, withTotal} from './page.ts'
 import {requireWhitelisted} from './whitelist.ts'
@@ -287,7 +296,7 @@ interface Returned {
  * Records the decision; the worker carries it out. Custody checks the whitelist and the limits again before it signs.
  */
 async function giveBack(sluice: Sluice, id: string, address: string): Promise<Returned> {
-  const {db, service} = sluice
+  const {db} = sluice
   const {rows} = await db.query<{uuid: string; chain: ChainCode; token: string; amount: string | null; units: string}>(
     `select d.id as uuid, d.chain, d.token, app.decimal(d.amount, a.decimals) as amount, d.amount::text as units
      from app.deposit d left join app.asset a on a.chain = d.chain and a.token = d.token where d.id = $1`,
@@ -299,7 +308,7 @@ async function giveBack(sluice: Sluice, id: string, address: string): Promise<Re
   if (amount === null) throw unsupported({id, token, chain})
   const to = await foreignAddress(sluice, chain, address, {allowOffCurve: true})
   await requireWhitelisted(db, chain, to)
-  const limit = settingsOf(service, chain).payoutLimit.get(token)
+  const limit = (await settingsWithTokens(sluice, chain)).payoutLimit.get(token)
   if (limit !== undefined && BigInt(units) > limit)
     throw new PermanentError(
       `${amount} ${token} is more than ${chain}_PAYOUT_LIMIT allows at once; raise the limit first`,

@@ -7,6 +7,7 @@ import type {Logger} from '../base/log.ts'
 import {step} from '../base/step.ts'
 import type {ChainSettings} from '../chains/families.ts'
 import {type ChainCode, type Family, chain as registered} from '../chains/registry.ts'
+import {readTokens} from '../db/client/tokens.ts'
 import {familyOf} from './families.ts'
 import type {CustodyFamily, Signed} from './family.ts'
 import type {Authorise, AuthoriseResult, CheckResult, Intent, Refused, SignedResult, SignResult} from './intents.ts'
@@ -70,6 +71,7 @@ export class Custody {
   /** The results are in the order of the requests. */
   async sign(asked: Asked[]): Promise<SignResult[]> {
     return await this.inTurn(async () => {
+      await this.#readTokens()
       const outcomes = await this.#context.journal.write(add => this.#outcomesOf(asked, add))
       for (const {draft} of outcomes) if (draft) this.#noteSigned(draft)
       step('custody: before answer')
@@ -79,15 +81,21 @@ export class Custody {
 
   /** The authorisations of sweeps that were begun, and trials, in the order of the requests. */
   async authorise(sweeps: Authorise[]): Promise<AuthoriseResult[]> {
-    return await this.inTurn(() =>
-      this.#context.journal.write(async add => {
+    return await this.inTurn(async () => {
+      await this.#readTokens()
+      return await this.#context.journal.write(async add => {
         const budget = this.#budget()
         const timeLeft = {ms: lockWaitMs}
         const results: AuthoriseResult[] = []
         for (const sweep of sweeps) results.push(await this.#authorised(sweep, budget, timeLeft, add))
         return results
-      }),
-    )
+      })
+    })
+  }
+
+  /** What an operator added since the last turn can be asked for. */
+  async #readTokens(): Promise<void> {
+    await readTokens(this.#context.client, this.#context.chains)
   }
 
   async #authorised(
@@ -119,6 +127,7 @@ export class Custody {
   async check(payoutId: string): Promise<CheckResult> {
     return await this.inTurn(async () => {
       await this.#context.journal.level()
+      await this.#readTokens()
       try {
         const chain = await checkPayout(this.#context, payoutId)
         checkWhole(this.#context, chain)

@@ -1188,6 +1188,7 @@ create table app.asset (
   max_payment numeric(78,0) not null default (((10)::numeric ^ (77)::numeric) - (1)::numeric), -- No payment can be more, in base units: there are no more coins, or the chain cannot count them.
   sweep_min numeric(78,0), -- The least final money on an address (on chains with outputs: in an output) that is worth a sweep, in base units: the setting <chain>_SWEEP_MIN. What an address with less holds is held back.
   sweep_by text, -- How addresses are swept: fund, the treasury sends them gas for a transfer of their own; eip3009, it takes what they authorise. Null where the chain knows one way only.
+  code_hash text, -- Hash of the code of its contract, and of the code that a proxy pointed to, when it was last looked at; null if it never was.
   constraint asset_pkey PRIMARY KEY (chain, token),
   constraint asset_name_key UNIQUE (name)
 );
@@ -1516,7 +1517,7 @@ create table app.incident (
   id bigint not null generated always as identity, -- Number of the incident.
   chain text, -- Chain code; null if it concerns no single chain, and then nothing waits for it.
   kind text not null, -- Its kind; app.incident_kind has all of them.
-  subject text not null, -- The id of the deposit (final_deposit_...) or of the outgoing payment (..._payment_vanished, payment_of_failed_payout, second_payment); <chain>:<the address that sent> (unknown_transaction); <chain>:<token>:<address> (address_blocked); the id of the transfer (payment_replaced); the chain (fork_below_final, journal_ahead, unproven_block, untraced_blocks, no_internal_transactions); the stream of the journal (journal_changed); audit:<check>.
+  subject text not null, -- The id of the deposit (final_deposit_...) or of the outgoing payment (..._payment_vanished, payment_of_failed_payout, second_payment); <chain>:<the address that sent> (unknown_transaction); <chain>:<token>:<address> (address_blocked); <chain>:<token> (token_changed, token_takes_fee); the id of the transfer (payment_replaced); the chain (fork_below_final, journal_ahead, unproven_block, untraced_blocks, no_internal_transactions); the stream of the journal (journal_changed); audit:<check>.
   details jsonb not null, -- What was seen.
   opened_at timestamp with time zone not null default clock_timestamp(), -- When it was noticed.
   resolved_at timestamp with time zone, -- When it was resolved; null while it is open.
@@ -1863,6 +1864,24 @@ create table app.sender (
   address text not null, -- The address.
   next_nonce integer not null default 0, -- The nonce that its next outgoing payment gets.
   constraint sender_pkey PRIMARY KEY (chain, address)
+);
+
+-- Tokens that an operator added to the running service; those of the settings are only in app.asset.
+create table app.token (
+  chain text not null, -- Chain code.
+  token text not null, -- Token code.
+  contract text not null, -- Its contract, as the indexer of the chain writes it.
+  sweep jsonb not null, -- How addresses are swept, as in the settings: {"by": "fund"}, or {"by": "eip3009", "domain": {"name", "version"}}.
+  from_height integer not null, -- The first block whose transfers are deposits.
+  until_height integer, -- The last one; null while it is not disabled.
+  payout_limit numeric(78,0), -- The largest payout, in base units; null for none.
+  daily_limit numeric(78,0), -- The most that all payouts of a day may add up to, in base units; null for none.
+  added_at timestamp with time zone not null default clock_timestamp(), -- When it was added.
+  disabled_at timestamp with time zone, -- When it was disabled; null if it is not.
+  constraint token_pkey PRIMARY KEY (chain, token),
+  constraint token_chain_contract_key UNIQUE (chain, contract),
+  constraint token_chain_token_fkey FOREIGN KEY (chain, token) REFERENCES app.asset(chain, token),
+  constraint token_check CHECK (((until_height IS NULL) = (disabled_at IS NULL)))
 );
 
 -- Payment requests whose receipts a running transaction changed; each row makes one update at COMMIT. Empty between transactions.
@@ -3219,6 +3238,35 @@ AS $function$
   on conflict (chain, token, merchant_id) do update set amount = s.amount + excluded.amount, reserved = s.reserved + excluded.reserved
 $function$;
 
+-- Adds a token of a contract to a chain, given as JSON with amounts in base units; returns the first block whose transfers are deposits.
+CREATE OR REPLACE FUNCTION app.add_token(of_chain text, given jsonb)
+ RETURNS integer
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare
+  t record;
+  taken text;
+  head int := (select c.head_height from chain.cursor c where c.chain = of_chain for update);
+begin
+  if head is null then raise exception 'the chain % is not followed', of_chain using errcode = 'P0002'; end if;
+  select * into t from jsonb_to_record(given) as r (token text, name text, display_name text, decimals int, contract text, sweep jsonb,
+    min_payout numeric, sweep_min numeric, payout_limit numeric, daily_limit numeric, code_hash text);
+  taken := case
+    when exists (select from app.asset a where a.chain = of_chain and a.token = t.token) then 'the code ' || t.token
+    when exists (select from app.asset a where a.name = t.name) then 'the name ' || t.name
+    when exists (select from app.token k where k.chain = of_chain and k.contract = t.contract) or exists (
+      select from app.chain c cross join jsonb_array_elements(c.assets) a where c.chain = of_chain and a ->> 'contract' = t.contract)
+      then 'the contract ' || t.contract end;
+  if taken is not null then raise exception '% is taken on %', taken, of_chain using errcode = 'SL422'; end if;
+  insert into app.asset (chain, token, name, display_name, decimals, min_payout, min_payment, sweep_min, sweep_by, code_hash)
+  values (of_chain, t.token, t.name, t.display_name, t.decimals, t.min_payout, greatest(div(t.sweep_min, 100), 1), t.sweep_min, t.sweep ->> 'by',
+    t.code_hash);
+  insert into app.token (chain, token, contract, sweep, from_height, payout_limit, daily_limit)
+  values (of_chain, t.token, t.contract, t.sweep, head + 1, t.payout_limit, t.daily_limit);
+  return head + 1;
+end $function$;
+
 -- Adds to what the treasury holds of a token, and to how much of it is reserved for transactions that are not final.
 CREATE OR REPLACE FUNCTION app.add_treasury(of_chain text, of_token text, more numeric, more_reserved numeric)
  RETURNS void
@@ -4248,6 +4296,17 @@ AS $function$
   select case when of_height is null then 0 else greatest(0, c.head_height - of_height + 1) end from chain.cursor c where c.chain = of_chain
 $function$;
 
+-- The contract of a token, as the indexer writes it while the token does not count; null for a native coin.
+CREATE OR REPLACE FUNCTION app.contract_of(of_chain text, of_token text)
+ RETURNS text
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select coalesce((select k.contract from app.token k where k.chain = of_chain and k.token = of_token),
+    (select nullif(t ->> 'contract', '') from app.chain c cross join jsonb_array_elements(c.assets) t where c.chain = of_chain and t ->> 'token' = of_token))
+$function$;
+
 -- How long nothing new of a chain could be written, because its servers contradict themselves.
 CREATE OR REPLACE FUNCTION app.contradiction_metrics()
  RETURNS TABLE(metric text, labels json, value double precision)
@@ -4638,6 +4697,20 @@ AS $function$
   from substr(sha256(convert_to(concat_ws(' ', chain, txid, output_index, address, token), 'UTF8')), 1, 16) h
 $function$;
 
+-- Disables a token that was added; returns the last block whose transfers are deposits.
+CREATE OR REPLACE FUNCTION app.disable_token(of_chain text, of_token text)
+ RETURNS integer
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare head int := (select c.head_height from chain.cursor c where c.chain = of_chain for update);
+begin
+  update app.token k set until_height = head, disabled_at = clock_timestamp()
+  where k.chain = of_chain and k.token = of_token and k.until_height is null;
+  if not found then raise exception 'there is no token % on % that was added and is not disabled', of_token, of_chain using errcode = 'P0002'; end if;
+  return head;
+end $function$;
+
 -- Dismisses one unattributed deposit.
 CREATE OR REPLACE FUNCTION app.dismiss_deposit(of_deposit uuid)
  RETURNS void
@@ -5019,6 +5092,16 @@ begin
   get diagnostics failed = row_count;
   return failed;
 end $function$;
+
+-- The open incident of a token that takes a fee on transfers; null if there is none.
+CREATE OR REPLACE FUNCTION app.fee_incident(of_chain text, of_token text)
+ RETURNS bigint
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select i.id from app.incident i where i.kind = 'token_takes_fee' and i.subject = of_chain || ':' || of_token and i.resolved_at is null limit 1
+$function$;
 
 -- A way out of app.incident_kind with the numbers of incidents (the first 20) and their chain in its commands.
 CREATE OR REPLACE FUNCTION app.fill_way_out(way_out text, of_chain text, ids bigint[])
@@ -5606,6 +5689,16 @@ AS $function$
       and (p.position is not null or p.began_at < clock_timestamp() - interval '1 day'))))
 $function$;
 
+-- Whether a token counts no more: nothing can be asked for in it.
+CREATE OR REPLACE FUNCTION app.is_disabled(of_chain text, of_token text)
+ RETURNS boolean
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select exists (select from app.token k where k.chain = of_chain and k.token = of_token and k.until_height is not null)
+$function$;
+
 -- Whether an operator dismissed this deposit, or its token.
 CREATE OR REPLACE FUNCTION app.is_dismissed(d app.deposit)
  RETURNS boolean
@@ -5715,7 +5808,7 @@ AS $function$
   where s.chain = of_chain and s.status <> 'final' and s.kind in ('sweep', 'cancel') and s.merchant_id is not null group by s.source, s.token
 $function$;
 
--- What these addresses hold of each token at the final height, by the ledger, in base units.
+-- What these addresses hold of each token at the final height, by the ledger and by what came while the token did not count, in base units.
 CREATE OR REPLACE FUNCTION app.ledger_holdings(of_chain text, addresses text[])
  RETURNS TABLE(address text, token text, amount numeric)
  LANGUAGE sql
@@ -5724,13 +5817,15 @@ CREATE OR REPLACE FUNCTION app.ledger_holdings(of_chain text, addresses text[])
  SET plan_cache_mode TO 'force_custom_plan'
 AS $function$
   with treasury as materialized (select app.treasury_address(of_chain) as address)
-  select w.address, a.token, coalesce(h.amount, 0) + coalesce(u.amount, 0) + coalesce(t.amount, 0) + coalesce(g.amount, 0)
+  select w.address, a.token, coalesce(h.amount, 0) + coalesce(u.amount, 0) + coalesce(t.amount, 0) + coalesce(g.amount, 0) + coalesce(n.amount, 0)
   from unnest(addresses) w (address) join app.asset a on a.chain = of_chain cross join treasury
   left join app.holding h on h.chain = of_chain and h.address = w.address and h.token = a.token
   left join lateral (select sum(e.amount) as amount from app.ledger_entry e
     where e.account = 'address' and e.merchant_id is null and e.chain = of_chain and e.address = w.address and e.token = a.token) u on true
   left join lateral (select sum(e.amount) as amount from app.ledger_entry e
     where e.account = 'treasury' and e.chain = of_chain and e.token = a.token and w.address = treasury.address) t on true
+  left join lateral (select sum(d.amount) as amount from app.deposit d -- what came before the token counted, or after
+    where d.chain = of_chain and d.address = w.address and d.token = app.contract_of(of_chain, a.token) and d.status = 'final') n on true
   left join app.gas g on g.chain = of_chain and g.address = w.address and a.token = app.native_token(of_chain)
 $function$;
 
@@ -6150,6 +6245,23 @@ begin
   insert into app.second_payment (chain, txid, outgoing_payment_id, amount, fee, incident_id, booked_at)
   values (s.chain, of_txid, s.id, paid, of_fee, incident, clock_timestamp())
   on conflict (chain, txid) do update set amount = excluded.amount, fee = excluded.fee, incident_id = excluded.incident_id, booked_at = excluded.booked_at;
+end $function$;
+
+-- Notes the hash of the code of a token's contract; true if it had another one before, which opens an incident.
+CREATE OR REPLACE FUNCTION app.note_code(of_chain text, of_token text, hash text)
+ RETURNS boolean
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare before text := (select a.code_hash from app.asset a where a.chain = of_chain and a.token = of_token for no key update);
+begin
+  update app.asset a set code_hash = hash where a.chain = of_chain and a.token = of_token and a.code_hash is distinct from hash;
+  if before is null or before = hash then return false; end if;
+  insert into app.incident (kind, subject, details)
+  values ('token_changed', of_chain || ':' || of_token, jsonb_build_object('chain', of_chain, 'token', of_token, 'before', before, 'now', hash))
+  on conflict do nothing;
+  return true;
 end $function$;
 
 -- Notes that a drill has just ended: which step failed and why, or null if all of them succeeded.
@@ -7295,7 +7407,7 @@ declare
 begin
   select * into duplicate from app.payment_request p where p.merchant_id = of_merchant and p.idempotency_key = of_key;
   if duplicate.id is null then
-    select * into asset from app.asset a where a.name = of_currency;
+    select * into asset from app.asset a where a.name = of_currency and not app.is_disabled(a.chain, a.token);
     if asset.name is null then
       raise exception 'there is no currency with this name; GET /v1/crypto lists the currencies' using errcode = 'SL404', detail = 'currency';
     elsif not starts_with(of_external_id, prefix) or of_external_id = prefix then
@@ -10359,6 +10471,7 @@ begin
       select from chain.block b where b.id = new.chain || ':' || g.height and b.hash = g.hash
     );
     if reorg_depth > 0 then in_doubt := chain.pending_deposits(new.chain, lowest, gone_hashes); end if;
+    perform chain.name_tokens(new.chain);
     perform chain.derive_deposits(new.chain);
     perform chain.finalise_deposits(new.chain, at.final_height);
     select * into head from chain.block b where b.chain = new.chain order by b.height desc limit 1;
@@ -10684,6 +10797,18 @@ CREATE OR REPLACE FUNCTION chain.longest_wait()
  IMMUTABLE PARALLEL SAFE
 RETURN '00:15:00'::interval;
 
+-- Gives transfers that the calling transaction touched the code of their token, if it was added and counts at their height.
+CREATE OR REPLACE FUNCTION chain.name_tokens(of_chain text)
+ RETURNS void
+ LANGUAGE sql
+ SET search_path TO 'pg_catalog'
+ SET plan_cache_mode TO 'force_custom_plan'
+AS $function$
+  update chain.transfer t set token = k.token
+  from app.token k, (select distinct x.id from chain.touched x where x.txn = pg_current_xact_id() and x.chain = of_chain) x
+  where k.chain = of_chain and t.id = x.id and t.token = k.contract and t.block_height between k.from_height and coalesce(k.until_height, t.block_height)
+$function$;
+
 -- Trigger: notes the blocks that a statement deleted. A block that is not there again at COMMIT left the chain.
 CREATE OR REPLACE FUNCTION chain.note_blocks()
  RETURNS trigger
@@ -10834,6 +10959,20 @@ begin
     and k.resolution = 'kept' and k.resolved_at > clock_timestamp() - interval '30 days')
   on conflict (subject, kind) where resolved_at is null do update set details = excluded.details;
 end $function$;
+
+-- Opens an incident of a token of which less arrived than was sent, both in base units.
+CREATE OR REPLACE FUNCTION chain.note_short(of_chain text, contract text, of_txid text, sent numeric, arrived numeric)
+ RETURNS void
+ LANGUAGE sql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+  insert into app.incident (kind, subject, details)
+  select 'token_takes_fee', of_chain || ':' || a.token,
+    jsonb_build_object('chain', of_chain, 'token', a.token, 'txid', of_txid, 'sent', sent::text, 'arrived', arrived::text)
+  from app.asset a where a.chain = of_chain and contract in (a.token, app.contract_of(of_chain, a.token))
+  on conflict do nothing
+$function$;
 
 -- Trigger on the store's status row (argument: the chain): notes that the chain was touched.
 CREATE OR REPLACE FUNCTION chain.note_status()
@@ -11518,8 +11657,9 @@ CREATE OR REPLACE FUNCTION custody.moved_by(of_chain text, of_txid text)
  STABLE
  SET search_path TO 'pg_catalog'
 AS $function$
-  select m.sender, m.recipient, m.token, m.amount, exists (select from custody.address o where o.address = m.recipient)
+  select m.sender, m.recipient, coalesce(k.token, m.token), m.amount, exists (select from custody.address o where o.address = m.recipient)
   from app.unknown_transaction u cross join lateral jsonb_to_recordset(u.moved) m (sender text, recipient text, token text, amount numeric)
+  left join app.token k on k.chain = of_chain and k.contract = m.token
   where u.chain = of_chain and u.txid = of_txid
     and (app.uses_outputs(of_chain) or exists (select from custody.address o where o.address = m.sender))
 $function$;
@@ -13500,6 +13640,7 @@ grant execute on function app.event_body(json,bigint) to sluice_api;
 grant execute on function app.event_id(uuid,boolean) to sluice_api;
 grant execute on function app.fill_way_out(text,text,bigint[]) to sluice_api;
 grant execute on function app.held_back_of(app.deposit) to sluice_api;
+grant execute on function app.is_disabled(text,text) to sluice_api;
 grant execute on function app.is_from_protocol(text,integer,text) to sluice_api;
 grant execute on function app.iso(timestamp with time zone) to sluice_api;
 grant execute on function app.listed_payout(uuid,uuid) to sluice_api;
@@ -13545,6 +13686,7 @@ grant select on app.payout to sluice_api;
 grant select on app.payout_address to sluice_api;
 grant select on app.payout_address_state to sluice_api;
 grant select on app.receipt to sluice_api;
+grant select on app.token to sluice_api;
 grant select on app.webhook_endpoint (id, merchant_id, url, event_types, previous_secret_expires_at, disabled_at, disabled_reason, failing_since, created_at, deleted_at) to sluice_api;
 grant select on chain.cursor to sluice_api;
 grant select on custody.address to sluice_api;
@@ -13606,6 +13748,7 @@ grant select on app.cpfp to sluice_custody;
 grant select on app.outgoing_payment to sluice_custody;
 grant select on app.output to sluice_custody;
 grant select on app.payout to sluice_custody;
+grant select on app.token to sluice_custody;
 grant select on chain.confirmed_tx to sluice_custody;
 grant select on chain.cursor to sluice_custody;
 grant select on chain.lapse to sluice_custody;
@@ -13697,6 +13840,7 @@ grant execute on function chain.note_lapse(text,text,jsonb) to sluice_indexer;
 grant execute on function chain.note_mined(text,jsonb,text[],text[]) to sluice_indexer;
 grant execute on function chain.note_moved(text,jsonb) to sluice_indexer;
 grant execute on function chain.note_no_internals(text,jsonb) to sluice_indexer;
+grant execute on function chain.note_short(text,text,text,numeric,numeric) to sluice_indexer;
 grant execute on function chain.note_unconfirmed(text,jsonb) to sluice_indexer;
 grant execute on function chain.note_unproven(text,text,text) to sluice_indexer;
 grant execute on function chain.note_unproven_block(text,integer,text) to sluice_indexer;
@@ -13708,6 +13852,7 @@ grant execute on function chain.try_lock(text) to sluice_indexer;
 grant select on app.accepted_gap to sluice_indexer;
 grant select on app.address to sluice_indexer;
 grant select on app.chain to sluice_indexer;
+grant select on app.token to sluice_indexer;
 grant select on chain.cursor to sluice_indexer;
 grant select on chain.lapsable to sluice_indexer;
 grant select on chain.lapse to sluice_indexer;
@@ -13757,6 +13902,7 @@ grant execute on function app.expire_payment(uuid,text,text,integer) to sluice_j
 grant execute on function app.fail_comparison(text,text) to sluice_jobs;
 grant execute on function app.fail_payout(uuid,text,text) to sluice_jobs;
 grant execute on function app.fail_undeliverable(integer) to sluice_jobs;
+grant execute on function app.fee_incident(text,text) to sluice_jobs;
 grant execute on function app.finish_audit(bigint,jsonb,text) to sluice_jobs;
 grant execute on function app.fold_balances(integer) to sluice_jobs;
 grant execute on function app.found_differences(text) to sluice_jobs;
@@ -13774,6 +13920,7 @@ grant execute on function app.ledger_holdings_since(text,integer,text,text[]) to
 grant execute on function app.ledger_outputs(text,text[]) to sluice_jobs;
 grant execute on function app.lock_worker(text) to sluice_jobs;
 grant execute on function app.maintain_partitions(interval) to sluice_jobs;
+grant execute on function app.note_code(text,text,text) to sluice_jobs;
 grant execute on function app.payout_lack(uuid,numeric) to sluice_jobs;
 grant execute on function app.payout_shortage(uuid,numeric) to sluice_jobs;
 grant execute on function app.payout_shortfall(uuid,numeric) to sluice_jobs;
@@ -13832,6 +13979,7 @@ grant select on app.output to sluice_jobs;
 grant select on app.payout to sluice_jobs;
 grant select on app.payout_address to sluice_jobs;
 grant select on app.payout_sweep to sluice_jobs;
+grant select on app.token to sluice_jobs;
 grant select on app.treasury to sluice_jobs;
 grant select on app.treasury_share to sluice_jobs;
 grant select on app.unattributed_decision to sluice_jobs;

@@ -33,12 +33,24 @@ async function sentIn(
     chain,
     ours.map(({transaction}) => transaction.txid),
   )
-  return ours.map(({block, transaction: {txid, nonce, executed, fee, position}, sender}) => {
+  const short: {purpose: Purpose; moved: bigint}[] = []
+  const rows = ours.map(({block, transaction: {txid, nonce, executed, fee, position}, sender}) => {
     const purpose = purposes.get(txid)
-    const success = executed && (!purpose || isFulfilled(purpose, block, display))
+    const moved = purpose && movedFor(purpose, block, display)
+    if (executed && purpose && moved !== undefined && moved < BigInt(purpose.amount)) short.push({purpose, moved})
+    const success = executed && (!purpose || moved !== undefined)
     const id = position ? `${chain}:${txid}:${position}` : `${chain}:${txid}`
     return new ConfirmedTx({id, chain, txid, ...at(block), account: sender, nonce, success, fee})
   })
+  for (const {purpose, moved} of short)
+    await query('select chain.note_short($1, $2, $3, $4, $5)', [
+      chain,
+      purpose.token,
+      purpose.txid,
+      purpose.amount,
+      String(moved),
+    ])
+  return rows
 }
 
 /** Outputs of ours that were spent, including outputs of the same blocks. */
@@ -83,6 +95,7 @@ export async function noteMoved(
 /** What a transaction of ours was signed for. */
 interface Purpose {
   txid: string
+  /** As the source of blocks calls it: a token that was added (app.token) by its contract. */
   token: string
   source: string
   recipient: string
@@ -94,28 +107,32 @@ interface Purpose {
 // payment would seem failed.
 async function purposesOf(query: Query, chain: string, txids: string[]): Promise<Map<string, Purpose>> {
   const rows = await query<Purpose>(
-    'select txid, token, source, destination as recipient, amount from custody.journal where stream = $1 and txid = any($2)',
+    `select j.txid, coalesce(k.contract, j.token) as token, j.source, j.destination as recipient, j.amount from custody.journal j
+     left join app.token k on k.chain = j.stream and k.token = j.token where j.stream = $1 and j.txid = any($2)`,
     [chain, txids],
   )
   return new Map(rows.map(row => [row.txid, row]))
 }
 
 /**
- * Whether a block has exactly the transfer that a transaction in it was signed for. Execution alone proves nothing: a
- * token need not revert.
+ * What moved in a block of what a transaction in it was signed for: all of it; less, if the token kept a part, and what
+ * was sent has left all the same; undefined if nothing did. Execution alone proves nothing: a token need not revert.
  */
-function isFulfilled(
+function movedFor(
   {txid, token, source, recipient, amount}: Purpose,
   {candidates}: Pick<ReadBlock, 'candidates'>,
   display: WriteOptions['display'],
-): boolean {
-  if (amount === '0') return true
-  return candidates.some(
-    transfer =>
-      transfer.txid === txid &&
-      transfer.token === token &&
-      transfer.amount === BigInt(amount) &&
-      display(transfer.sender) === source &&
-      display(transfer.recipientKey) === recipient,
-  )
+): bigint | undefined {
+  if (amount === '0') return 0n
+  const moved = candidates
+    .filter(
+      transfer =>
+        transfer.txid === txid &&
+        transfer.token === token &&
+        (transfer.amount === BigInt(amount) || (transfer.kind === 'token' && transfer.amount < BigInt(amount))) &&
+        display(transfer.sender) === source &&
+        display(transfer.recipientKey) === recipient,
+    )
+    .map(transfer => transfer.amount)
+  return moved.find(some => some === BigInt(amount)) ?? moved[0]
 }

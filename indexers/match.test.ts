@@ -246,7 +246,6 @@ describe('a transaction of an address of ours', () => {
 
   test.each<[string, Partial<Candidate> | undefined]>([
     ['says nothing', undefined],
-    ['moved less', {amount: 4n}],
     ['moved more', {amount: 6n}],
     ['moved it to somebody else', {recipientKey: '0xsomebody'}],
     ['moved it from somebody else', {sender: '0xsomebody'}],
@@ -257,6 +256,15 @@ describe('a transaction of an address of ours', () => {
     await signed(txid)
     await include(sent(txid), ...(transfer ? [moving(txid, transfer)] : []))
     expect(await success(txid)).toBe(false)
+  })
+
+  test('that moves a token succeeded, and an incident is open, if the token kept a part: all of it has left its source', async () => {
+    await signed('0xshort')
+    await include(sent('0xshort'), moving('0xshort', {amount: 4n}))
+    expect(await success('0xshort')).toBe(true)
+    expect(await db.rows(`select subject, details from app.incident where kind = 'token_takes_fee'`)).toMatchObject([
+      {subject: 'ETH:USDC', details: {txid: '0xshort', sent: '5', arrived: '4'}},
+    ])
   })
 })
 

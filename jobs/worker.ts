@@ -10,6 +10,7 @@ import {inWords} from '../db/client/failure.ts'
 import type {Outage} from '../db/client/outage.ts'
 import {openPool} from '../db/client/pool.ts'
 import type {Ends} from '../db/client/run-process.ts'
+import {readTokens} from '../db/client/tokens.ts'
 import {requireSameAssets} from '../db/migrate/assets.ts'
 import {type DailyAudit, openDailyAudit} from './audit/daily.ts'
 import {believeNoMessage} from './breaking-migrations.ts'
@@ -23,6 +24,7 @@ import type {Context} from './payouts/context.ts'
 import {closeContext, openContext} from './payouts/open-context.ts'
 import {carryOutReturns} from './payouts/returns.ts'
 import {sendTransactions} from './payouts/send-transactions.ts'
+import {lookAtTokenCode} from './payouts/token-code.ts'
 import {type AnalyticsRefresh, analyticsRefresh} from './refresh-analytics.ts'
 import {watchTaking} from './taking-jobs.ts'
 import {startTick} from './tick.ts'
@@ -57,6 +59,7 @@ export async function startWorker({databaseUrl, settings, log, ends}: WorkerOpti
   const pool = openPool(databaseUrl, {name: 'sluice-jobs', max: connections.sluice_jobs.pool, log})
   pool.on('connect', client => client.on('error', () => {})) // while in use, the failing query reports the error
   await requireSameAssets(pool, settings.chains.values())
+  await readTokens(pool, settings.chains)
   const sequencer = startSequencer(pool)
   const dispatcher = startDispatcher({
     locks: liveness.client,
@@ -158,10 +161,12 @@ async function startParts(parts: Parts): Promise<() => Promise<void>> {
       {name: 'recover dead workers', intervalMs: second, run: liveness.beat},
       {name: 'sequence events', intervalMs: second, run: sequencer.run},
       {name: 'find due webhooks', intervalMs: second, run: dispatcher.pass},
+      {name: 'read tokens', intervalMs: 2 * second, run: () => readTokens(pool, settings.chains)},
       {name: 'wake payouts', intervalMs: second, run: () => wakeDue(pool)},
       {name: 'carry out returns', intervalMs: 3 * second, run: () => carryOutReturns(payouts)},
       {name: 'collect addresses', intervalMs: 10 * second, run: () => collect(payouts)},
       {name: 'retry blocked addresses', intervalMs: 10 * second, run: () => retryBlocked(payouts)},
+      {name: 'look at the code of tokens', intervalMs: hour, run: () => lookAtTokenCode(payouts)},
       {name: 'fold balances', intervalMs: second, run: () => workOff(pool, 'app.fold_balances', foldBatch)},
       {
         name: 'expire payment requests',

@@ -96,8 +96,8 @@ test('the demo plays deposits, reorganisations, a payment request and payouts, p
     balances: [
       {chain: 'BTC', token: 'BTC', gross: '0.3', fee: '0.0015', net: '0.2985', depositCount: 2},
       {chain: 'ETH', token: 'ETH', gross: '1.5', fee: '0.0075', net: '1.4925', depositCount: 1},
-      {chain: 'ETH', token: 'USDT', gross: '120.5', fee: '0.6025', net: '119.8975', depositCount: 1},
       {chain: 'ETH', token: 'USDC', gross: '250', fee: '1.25', net: '248.75', depositCount: 1},
+      {chain: 'ETH', token: 'USDT', gross: '120.5', fee: '0.6025', net: '119.8975', depositCount: 1},
       {chain: 'POLYGON', token: 'JPYC', gross: '30000', fee: '150', net: '29850', depositCount: 1},
       {chain: 'POLYGON', token: 'POL', gross: '52.5', fee: '0.2625', net: '52.2375', depositCount: 2},
       {chain: 'SOL', token: 'SOL', gross: '3', fee: '0.015', net: '2.985', depositCount: 1},
@@ -110,8 +110,8 @@ test('the demo plays deposits, reorganisations, a payment request and payouts, p
         address: expect.stringMatching(/^bcrt1q[0-9a-z]{38}$/),
       },
       paid({chain: 'ETH', token: 'ETH', gross: '1.5', fee: '0.0075', net: '1.4925', arrived: '1.4925'}),
-      paid({chain: 'ETH', token: 'USDT', gross: '120.5', fee: '0.6025', net: '119.8975', arrived: '119.8975'}),
       paid({chain: 'ETH', token: 'USDC', gross: '250', fee: '1.25', net: '248.75', arrived: '248.75'}),
+      paid({chain: 'ETH', token: 'USDT', gross: '120.5', fee: '0.6025', net: '119.8975', arrived: '119.8975'}),
       paid({chain: 'POLYGON', token: 'JPYC', gross: '30000', fee: '150', net: '29850', arrived: '29850'}),
       paid({chain: 'POLYGON', token: 'POL', gross: '52.5', fee: '0.2625', net: '52.2375', arrived: '52.2375'}),
       {

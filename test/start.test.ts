@@ -103,6 +103,8 @@ test('two services run side by side, from any directory, and SIGTERM ends every 
     {chain: 'BTC', token: 'BTC', min_payout: '70000'},
     {chain: 'POLYGON', token: 'JPYC', min_payout: `100${'0'.repeat(18)}`},
     {chain: 'POLYGON', token: 'POL', min_payout: '10000000000000000'},
+    {chain: 'POLYGON', token: 'USDC', min_payout: '100000'},
+    {chain: 'POLYGON', token: 'USDT', min_payout: '1000000'},
   ])
 
   // As in docs/operations/monitoring.md. (Treasury holdings are not on a port that payers can reach.)

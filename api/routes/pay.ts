@@ -13,6 +13,7 @@ import {pageHeaders} from '../page-headers.ts'
 import {pageOf, policy, refusalOf} from '../pay/page.ts'
 import {Payment, shownOf} from '../pay/payment.ts'
 import {RateLimiter} from '../rate-limit.ts'
+import {settingsWith} from '../tokens.ts'
 
 const readPayment = statement('read_payment_page', 'select body from app.payment_page($1)')
 
@@ -25,7 +26,8 @@ const headers = pageHeaders(policy)
 const requestsPerMinute = 240
 const refusalMs = 1_000
 
-export function pay(app: App, {db, chains}: Context): void {
+export function pay(app: App, context: Context): void {
+  const {db} = context
   const limiter = new RateLimiter(requestsPerMinute)
   const schema = {hide: true, params: z.object({token: z.string()})}
   const options = {config: {open: true}, schema}
@@ -67,7 +69,7 @@ export function pay(app: App, {db, chains}: Context): void {
       throw notFound('payment_request')
     }
     const payment = Payment.parse(JSON.parse(row[0]))
-    return {payment, settings: chains.get(payment.chain)!}
+    return {payment, settings: await settingsWith(context, payment.chain, payment.token)}
   }
 }
 

@@ -29,6 +29,7 @@ import {
   txid,
   withoutCase,
 } from '../schemas.ts'
+import {settingsWith} from '../tokens.ts'
 import {Settlement, settlementOf} from './deposits.ts'
 
 const statuses = ['paid', 'underpaid'] as const
@@ -44,7 +45,8 @@ const listAssets = statement(
   'list_assets',
   `select coalesce(json_agg(a order by a.name), '[]')::text
   from (
-    select a.name, a.display_name from app.merchant_chain m join app.asset a using (chain) where m.merchant_id = $1 and m.enabled
+    select a.name, a.display_name from app.merchant_chain m join app.asset a using (chain)
+    where m.merchant_id = $1 and m.enabled and not app.is_disabled(a.chain, a.token)
   ) a`,
 )
 const createRequest = statement(
@@ -532,7 +534,10 @@ export function paymentRequests(app: App, context: Context): void {
       const [, chain, token, address] = response
       const uri = await uriOf(context, response)
       if (uri === null) throw nothingDue()
-      const text = query.content === 'payment_uri' ? uri : codeFor(context.chains.get(chain)!, {token, address}, uri)
+      const text =
+        query.content === 'payment_uri'
+          ? uri
+          : codeFor(await settingsWith(context, chain, token), {token, address}, uri)
       return reply.header('content-type', 'image/svg+xml').send(qrSvg(text))
     },
   )
@@ -616,8 +621,8 @@ async function shown(context: Context, response: Response): Promise<string> {
 }
 
 /** Asks for what is still missing; null if nothing is, or the request has ended. */
-async function uriOf({chains}: Context, [, chain, token, address, due]: Response): Promise<string | null> {
+async function uriOf(context: Context, [, chain, token, address, due]: Response): Promise<string | null> {
   if (due === '0') return null
-  const settings = chains.get(chain)!
+  const settings = await settingsWith(context, chain, token)
   return (await formsOf(settings)).paymentUri(settings, {token, address, amount: BigInt(due)})
 }

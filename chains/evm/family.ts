@@ -2,7 +2,7 @@
 import type {ChainFamily} from '../family.ts'
 import type {EvmChain} from '../registry.ts'
 import {noWallet} from './no-wallet.ts'
-import {type EvmSettings, evmReading, evmVariables} from './settings.ts'
+import {addToken, type EvmSettings, evmReading, evmVariables} from './settings.ts'
 
 export const evm: ChainFamily<EvmChain, EvmSettings> = {
   variables: evmVariables,
@@ -15,6 +15,7 @@ export const evm: ChainFamily<EvmChain, EvmSettings> = {
   showsUnconfirmed: false,
   foldsAddresses: true,
   nativeSweepsPaidBy: 'address',
+  addToken,
   noWallet,
   forms: () => import('./forms.ts'),
 }

@@ -2,8 +2,9 @@
 import {z} from 'zod'
 import {choice, url, type Variables, variables, whole} from '../../base/variables.ts'
 import {type CommonSettings, coins, commonSettings, commonVariables} from '../chain-settings.ts'
+import type {AddedToken} from '../family.ts'
 import {caip2, type Erc20, type EvmChain, isMainNetwork, chain as registered} from '../registry.ts'
-import {collisions, contractAddress, ownTokens} from './tokens.ts'
+import {collisions, contractAddress, ownTokens, Sweep} from './tokens.ts'
 
 export interface EvmSettings extends CommonSettings<EvmChain> {
   /** Absent if no node is set; the chain then runs as a local chain, or not at all. */
@@ -39,6 +40,21 @@ export function erc20({chain, chainId}: EvmSettings, code: string): Erc20 & {con
   const token = tokens.find(token => token.token === code)
   if (token?.contract) return {...token, contract: token.contract}
   throw new Error(`${chain.code} has no contract for ${code} on chain ${chainId}`)
+}
+
+/** Adds a token to settings that are in use; whoever has them knows it from then on. */
+export function addToken(settings: EvmSettings, added: AddedToken): void {
+  const {chain, tokens} = settings
+  const {token, name, displayName, decimals, contract, minPayout, sweepMin, payoutLimit, dailyLimit} = added
+  if (chain.assets.some(asset => asset.token === token)) return
+  const sweep = Sweep.parse(added.sweep)
+  const usual = {usualMinPayout: minPayout, usualSweepMin: sweepMin}
+  chain.assets.push({token, name, displayName, decimals, contract, sweep, ...usual, isAdded: true})
+  tokens.set(contract.toLowerCase(), token)
+  settings.minPayout.set(token, minPayout)
+  settings.sweepMin.set(token, sweepMin)
+  if (payoutLimit !== undefined) settings.payoutLimit.set(token, payoutLimit)
+  if (dailyLimit !== undefined) settings.dailyLimit.set(token, dailyLimit)
 }
 
 /** Whether a token is swept by its address itself, with gas that the treasury sends it. False for the native coin. */

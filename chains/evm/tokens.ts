@@ -20,6 +20,22 @@ const sweep =
 const inDomain = (example: string) =>
   matching(/^\P{Cc}{1,100}$/u, `must be as in the EIP-712 domain of the contract, such as "${example}"`)
 
+/** How a token is swept, as settings and the database have it. */
+export const Sweep = z.discriminatedUnion(
+  'by',
+  [
+    z.strictObject(
+      {
+        by: z.literal('eip3009'),
+        domain: z.strictObject({name: inDomain('EURC'), version: inDomain('2')}, {error: sweep}),
+      },
+      {error: sweep},
+    ),
+    z.strictObject({by: z.literal('fund')}, {error: sweep}),
+  ],
+  {error: sweep},
+)
+
 const Entry = z.strictObject(
   {
     code: matching(/^[A-Z][A-Z0-9]{0,11}$/, 'must be 1 to 12 capital letters and digits, such as "EURC"'),
@@ -34,20 +50,7 @@ const Entry = z.strictObject(
     sweep_min: amount,
     payout_limit: amount.optional(),
     daily_limit: amount.optional(),
-    sweep: z.discriminatedUnion(
-      'by',
-      [
-        z.strictObject(
-          {
-            by: z.literal('eip3009'),
-            domain: z.strictObject({name: inDomain('EURC'), version: inDomain('2')}, {error: sweep}),
-          },
-          {error: sweep},
-        ),
-        z.strictObject({by: z.literal('fund')}, {error: sweep}),
-      ],
-      {error: sweep},
-    ),
+    sweep: Sweep,
   },
   {
     error: ({code}) => (code === 'unrecognized_keys' ? `must have only known fields, such as ${example}` : listed),

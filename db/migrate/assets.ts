@@ -42,10 +42,12 @@ interface Listed {
 
 /** The properties of a chain's assets on which all processes must agree. */
 function listed({assets}: Chain): Listed[] {
-  return assets.map(asset => {
-    const {token, decimals, contract = ''} = asset
-    return {token, decimals, contract: contract.toLowerCase(), ...(sweepOf(asset) === 'fund' && {sweep: 'fund'})}
-  })
+  return assets
+    .filter(({isAdded}) => !isAdded)
+    .map(asset => {
+      const {token, decimals, contract = ''} = asset
+      return {token, decimals, contract: contract.toLowerCase(), ...(sweepOf(asset) === 'fund' && {sweep: 'fund'})}
+    })
 }
 
 const sweepOf = (asset: Asset | Erc20) => ('sweep' in asset ? asset.sweep.by : null)
@@ -91,6 +93,14 @@ const isUsed = `(exists (select from app.deposit d where (d.chain, d.token) = (a
 
 /** Throws PermanentError if amounts of an asset are stored with other decimals. */
 export async function upsertAssets(client: pg.Client, chain: string, assets: readonly Asset[]): Promise<void> {
+  const {rows: added} = await client.query<{token: string}>(
+    'select token from app.token where chain = $1 and token = any($2)',
+    [chain, assets.map(({token}) => token)],
+  )
+  if (added[0])
+    throw new PermanentError(
+      `${chain} ${added[0].token} was added with sluice token add, and the settings name it, too; remove it from the settings`,
+    )
   for (const asset of assets) {
     const {token, name, displayName, decimals, minPayout = 1n, mostCoins} = asset
     const most = mostCoins === undefined ? 10n ** 77n - 1n : mostCoins * 10n ** BigInt(decimals)
@@ -132,7 +142,8 @@ function leastPayment({smallestPayment = 1n, usualSweepMin}: Asset): bigint {
 async function removeOthers(client: pg.Client, settings: ChainSettings[]): Promise<void> {
   const known = settings.flatMap(({chain}) => chain.assets.map(({token}) => ({chain: chain.code, token})))
   const others = `not exists (
-    select from json_to_recordset($1) as known (chain text, token text) where (known.chain, known.token) = (a.chain, a.token))`
+      select from json_to_recordset($1) as known (chain text, token text) where (known.chain, known.token) = (a.chain, a.token))
+    and not exists (select from app.token k where (k.chain, k.token) = (a.chain, a.token))`
   await client.query(`delete from app.asset a where ${others} and not ${isUsed}`, [JSON.stringify(known)])
   const {rows} = await client.query<{chain: string; token: string}>(
     `select chain, token from app.asset a where ${others}`,

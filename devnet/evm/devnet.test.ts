@@ -247,7 +247,7 @@ test('a setting of the service names a token of each chain, and its contract mat
     started.push(devnet)
     const {identity, source} = devnet.devnet
     const settings = evmSettings(readSettings({...identity, ...source}).chains.get(chain))
-    expect([...settings.tokens.values()]).toEqual(chain === 'ETH' ? ['USDC', token] : [token])
+    expect([...settings.tokens.values()]).toEqual(['USDC', token, 'USDT'])
     expect(await refusedToken(settings)).toBeUndefined()
     await devnet.client.send({token, to: alice, amount: '123456789012.000001'})
     const {decimals} = devnet.client.asset(token)

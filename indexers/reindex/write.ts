@@ -80,16 +80,17 @@ async function correctRows(
 
 /**
  * A row may name a token by its contract, because the token was not in the settings then. The row stays so: adding a
- * token to the settings credits nothing. In the opposite case a setting is missing, and every deposit of the token
- * would seem to have disappeared.
+ * token to the settings credits nothing. In the opposite case an operator added the token to the service; or a setting
+ * is missing, and every deposit of the token would seem to have disappeared.
  */
 async function withStoredTokens<T extends {id: string; token: string; blockHeight: number}>(
   {query, chain, source}: Target,
   rows: T[],
 ): Promise<T[]> {
   if (!rows.length) return rows
-  const stored = await query<{id: string; token: string; isForgotten: boolean}>(
-    `select t.id, t.token, t.token in (select token from app.asset where chain = $3)
+  const stored = await query<{id: string; token: string; isAdded: boolean; isForgotten: boolean}>(
+    `select t.id, t.token, (t.token, w.token) in (select token, contract from app.token where chain = $3) as "isAdded",
+         t.token in (select token from app.asset where chain = $3)
          and w.token not in (select token from app.asset where chain = $3) as "isForgotten"
        from unnest($1::text[], $2::text[]) w (id, token)
        cross join lateral (select * from chain.transfer t where t.id = w.id offset 0) t where t.token <> w.token`,
@@ -99,7 +100,7 @@ async function withStoredTokens<T extends {id: string; token: string; blockHeigh
   return rows.map(row => {
     const before = storedAs.get(row.id)
     if (!before) return row
-    if (source.tokens?.get(before.token) === row.token) return {...row, token: before.token}
+    if (before.isAdded || source.tokens?.get(before.token) === row.token) return {...row, token: before.token}
     if (before.isForgotten)
       throw new PermanentError(
         `block ${row.blockHeight} of ${chain} moves ${row.token}, which is stored as ${before.token}, but the settings here do not name that token;` +

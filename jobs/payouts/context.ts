@@ -64,6 +64,11 @@ export interface PayoutChain<P extends PlannedAttempt = PlannedAttempt, Needed =
    * in base units. Throws RetryableError if that cannot be asked. Absent where nothing can refuse a sweep.
    */
   refusal?(to: Context, of: {token: string; address: string; holds: bigint}): Promise<string | undefined>
+  /**
+   * The hash of the code of each token's contract now, by token. Throws RetryableError if the node cannot be asked.
+   * Absent where tokens have no code.
+   */
+  codeHashes?(): Promise<Map<string, string>>
   /** Begins sweeps that no payout needs, if the operator has set that. */
   collect(to: Context): Promise<void>
   /** Aborts open requests and takes no new ones. */

@@ -208,7 +208,7 @@ test('a payment and a withdrawal that custody refuses give up their nonces, and 
       const ended = await world.db.rows<{outcome: string | null}>(outcomes, [[payment!.id, withdrawal!.id]])
       return ended.every(({outcome}) => outcome === 'cancelled')
     },
-    {timeoutMs: 20_000, what: 'both nonces to be used up'},
+    {timeoutMs: 60_000, what: 'both nonces to be used up'},
   )
   expect(await world.becomes(id, 'not_whitelisted')).toMatchObject({status: 'swept'})
   await world.whitelist(shop.id, shop.wallet)

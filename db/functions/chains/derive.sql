@@ -3,7 +3,7 @@
 -- operator's decision.
 --
 -- The order: give back what was awaited for too long (chain.release_due), which adds to what is derived; check that the final block is still on the chain;
--- derive deposits from the touched transfers (chain.derive_deposits); finalise what is final now (chain.finalise_deposits); set the head to the newest
+-- name tokens that were added (chain.name_tokens); derive deposits from the touched transfers (chain.derive_deposits); finalise what is final now (chain.finalise_deposits); set the head to the newest
 -- block; record a reorganisation, with the deposits that it cost. A chain that is not followed yet is skipped.
 -- Error: SLFRK the final block would leave the chain. Then nothing of the transaction is written; the indexer starts anew, sees the fork, and halts.
 -- Locks: chain.cursor, then the locks of the functions that it calls.
@@ -33,6 +33,7 @@ begin
       select from chain.block b where b.id = new.chain || ':' || g.height and b.hash = g.hash
     );
     if reorg_depth > 0 then in_doubt := chain.pending_deposits(new.chain, lowest, gone_hashes); end if;
+    perform chain.name_tokens(new.chain);
     perform chain.derive_deposits(new.chain);
     perform chain.finalise_deposits(new.chain, at.final_height);
     select * into head from chain.block b where b.chain = new.chain order by b.height desc limit 1;

@@ -47,8 +47,9 @@ comment on function custody.recognise is 'The entry of custody''s journal for an
 -- On chains with outputs every output of the transaction; elsewhere what left addresses of ours, because contracts may have moved more.
 create or replace function custody.moved_by(of_chain text, of_txid text) returns table (sender text, recipient text, token text, amount numeric, stays boolean)
 language sql stable set search_path = pg_catalog as $$
-  select m.sender, m.recipient, m.token, m.amount, exists (select from custody.address o where o.address = m.recipient)
+  select m.sender, m.recipient, coalesce(k.token, m.token), m.amount, exists (select from custody.address o where o.address = m.recipient)
   from app.unknown_transaction u cross join lateral jsonb_to_recordset(u.moved) m (sender text, recipient text, token text, amount numeric)
+  left join app.token k on k.chain = of_chain and k.contract = m.token
   where u.chain = of_chain and u.txid = of_txid
     and (app.uses_outputs(of_chain) or exists (select from custody.address o where o.address = m.sender))
 $$;

@@ -4,16 +4,18 @@
 create or replace function app.ledger_holdings(of_chain text, addresses text[]) returns table (address text, token text, amount numeric)
 language sql stable security definer set search_path = pg_catalog set plan_cache_mode = force_custom_plan as $$
   with treasury as materialized (select app.treasury_address(of_chain) as address)
-  select w.address, a.token, coalesce(h.amount, 0) + coalesce(u.amount, 0) + coalesce(t.amount, 0) + coalesce(g.amount, 0)
+  select w.address, a.token, coalesce(h.amount, 0) + coalesce(u.amount, 0) + coalesce(t.amount, 0) + coalesce(g.amount, 0) + coalesce(n.amount, 0)
   from unnest(addresses) w (address) join app.asset a on a.chain = of_chain cross join treasury
   left join app.holding h on h.chain = of_chain and h.address = w.address and h.token = a.token
   left join lateral (select sum(e.amount) as amount from app.ledger_entry e
     where e.account = 'address' and e.merchant_id is null and e.chain = of_chain and e.address = w.address and e.token = a.token) u on true
   left join lateral (select sum(e.amount) as amount from app.ledger_entry e
     where e.account = 'treasury' and e.chain = of_chain and e.token = a.token and w.address = treasury.address) t on true
+  left join lateral (select sum(d.amount) as amount from app.deposit d -- what came before the token counted, or after
+    where d.chain = of_chain and d.address = w.address and d.token = app.contract_of(of_chain, a.token) and d.status = 'final') n on true
   left join app.gas g on g.chain = of_chain and g.address = w.address and a.token = app.native_token(of_chain)
 $$;
-comment on function app.ledger_holdings is 'What these addresses hold of each token at the final height, by the ledger, in base units.';
+comment on function app.ledger_holdings is 'What these addresses hold of each token at the final height, by the ledger and by what came while the token did not count, in base units.';
 grant execute on function app.ledger_holdings to sluice_jobs;
 
 create or replace function app.ledger_holdings_since(of_chain text, block_height int, block_hash text, addresses text[])

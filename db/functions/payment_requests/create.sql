@@ -34,7 +34,7 @@ declare
 begin
   select * into duplicate from app.payment_request p where p.merchant_id = of_merchant and p.idempotency_key = of_key;
   if duplicate.id is null then
-    select * into asset from app.asset a where a.name = of_currency;
+    select * into asset from app.asset a where a.name = of_currency and not app.is_disabled(a.chain, a.token);
     if asset.name is null then
       raise exception 'there is no currency with this name; GET /v1/crypto lists the currencies' using errcode = 'SL404', detail = 'currency';
     elsif not starts_with(of_external_id, prefix) or of_external_id = prefix then

@@ -81,7 +81,7 @@ async function tryPayment(
 ): Promise<string | Wait | undefined> {
   const short = leastFee === undefined ? undefined : await shortage(to, 'payout_shortage', payout, leastFee)
   if (short) return short
-  const fee = (await estimate?.({...payout, source: payout.treasury})) ?? reserve
+  const fee = (await estimate?.(to, {...payout, source: payout.treasury})) ?? reserve
   if (typeof fee === 'object') return fee
   step('payment: before begin')
   const lacks = await shortage(to, 'begin_payment', payout, fee)
@@ -105,7 +105,7 @@ async function beginSweepsFor(
   const least = worthwhile(rules, now, payout.token)
   if (isTooDear(least)) return (await sweepable(to, payout, 1n)).length ? least : undefined
   const {sweeps, isLeft} = await chosen(to, rules, now, payout, {least, missing})
-  const why = sweeps.length ? await rules.cannotSweep(to, payout) : undefined
+  const why = sweeps[0] && (await rules.cannotSweep(to, {...payout, from: sweeps[0]}))
   if (why) return why
   step('sweep: before begin')
   const short = await beginAll(to, now, payout, sweeps, reserve)
@@ -201,14 +201,14 @@ async function beginReturn(to: Context, rules: Rules, of: ReturnStep): Promise<W
   if (of.step === 'sweep') return await beginReturnSweep(to, rules, now, of)
   const {depositId, token, amount, treasury: source, destination: recipient} = of
   const payment = {token, amount, source, recipient}
-  const fee = rules.estimate ? await rules.estimate(payment) : ((await rules.unpayable(payment)) ?? now.reserve)
+  const fee = rules.estimate ? await rules.estimate(to, payment) : ((await rules.unpayable(payment)) ?? now.reserve)
   if (typeof fee === 'object') return fee
   return await beginReturnStep(to, 'begin_return_withdrawal($1, $2)', [depositId, String(fee)])
 }
 
 async function beginReturnSweep(to: Context, rules: Rules, now: Now, of: ReturnStep): Promise<Wait | undefined> {
   const {depositId, token, address, amount} = of
-  const why = await rules.cannotSweep(to, of)
+  const why = await rules.cannotSweep(to, {...of, from: {address, amount}})
   if (why) return why
   const {settings} = rules
   const least = worthwhile(rules, now, token)
@@ -258,7 +258,8 @@ async function collectToken(
   const least = worthwhile(rules, now, of.token)
   if (isTooDear(least)) return undefined
   const holdings = await collectable(to, {chain: code, token: of.token, above: above > least ? above : least})
-  const why = holdings.length ? await rules.cannotSweep(to, of) : undefined
+  const [first] = holdings
+  const why = first && (await rules.cannotSweep(to, {...of, from: {...first, amount: BigInt(first.amount)}}))
   if (why) return why.detail
   for (let i = 0; i < holdings.length; i += rules.atOnce) {
     const some = await now.sweeps(to, of, holdings.slice(i, i + rules.atOnce))

@@ -10,11 +10,11 @@ export interface Rules {
   /** What transactions cost at this moment; or why nothing is begun or signed. */
   now(to: Context): Promise<Now | Wait>
   /** The fee of a payment, or why it is not begun. Absent where none needs more than the reserve. */
-  estimate?(payment: Payment): Promise<bigint | Wait>
+  estimate?(to: Context, payment: Payment): Promise<bigint | Wait>
   /** The most that a sweep of a token may cost; absent where there are no tokens. */
   maxTokenSweepFee?: bigint
-  /** Why nothing can be swept to the treasury now. */
-  cannotSweep(to: Context, of: Sweeping): Promise<Wait | undefined>
+  /** Why nothing can be swept to the treasury now; `from`: one of the addresses, and what would go. */
+  cannotSweep(to: Context, of: Sweeping & {from: {address: string; amount: bigint}}): Promise<Wait | undefined>
   /** Why the recipient cannot be paid this much, as far as that is known before there is a payment. */
   unpayable(payment: Payment): Promise<Wait | undefined>
   /** What the treasury lacks for a payout, in words of the family; absent: as SQL said it. */

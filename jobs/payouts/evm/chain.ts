@@ -1,6 +1,7 @@
 // The payout chain of the EVM family: the flow of accounts (../accounts/flow.ts). Each transaction takes the next nonce
 // of its sender, and is replaced by one that offers more while no block takes it.
 import type pg from 'pg'
+import {codeHashes} from '../../../chains/evm/inspect-token.ts'
 import type {EvmSettings} from '../../../chains/evm/settings.ts'
 import {beginWithdrawalBy, flowOf} from '../accounts/flow.ts'
 import {type PayoutChain, resendByAge} from '../context.ts'
@@ -23,6 +24,7 @@ export function open(settings: EvmSettings): PayoutChain<EvmAttempt, Offered> {
     isStuck: ({isOverdue, isBehind}) => isOverdue && !isBehind,
     resendAfterMs: resendByAge,
     broadcast: raws => chain.node.broadcast(raws),
+    codeHashes: () => codeHashes(settings),
     refusal: (to, of) => refusalOf(to, chain, of),
     close: () => chain.node.close(),
   }

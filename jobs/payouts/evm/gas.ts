@@ -10,7 +10,7 @@ import {refused} from '../sign-attempts.ts'
 import {most, withRoom} from './fees.ts'
 import {type Call, contractOf, type Estimate, type Evm, tokenTransfer} from './node.ts'
 import {paymentCall, paymentGas, refusedByRecipient, roomPercent} from './payment.ts'
-import {giveUp} from './refusals.ts'
+import {giveUp, takesFee} from './refusals.ts'
 
 /** Assumed before the node is asked: for what is reserved, and whether a sweep is worth beginning. */
 export const assumedGas = {
@@ -140,7 +140,11 @@ async function limitOf(
   const limit = kind === 'sweep' ? tokenSweepGas(estimate, one) : paymentGas(estimate)
   if ('gas' in limit) {
     if (kind === 'sweep') chain.sweepGas.set(token, limit.gas)
-    return limit.gas
+    const why = kind === 'sweep' && !one.fromGas ? undefined : await takesFee(to, chain, one)
+    if (!why) return limit.gas
+    if (kind === 'sweep') await to.pool.query('select app.give_up_outgoing_payment($1, $2)', [id, why.detail])
+    else await waitOutgoingPayment(to, id, {reason: 'would_revert', detail: why.detail!, ms: retryMs})
+    return
   }
   if (kind === 'sweep' && limit.isSure) {
     await giveUp(to, chain, one, call, limit.failure)

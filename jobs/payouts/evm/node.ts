@@ -7,6 +7,7 @@ import {tokenGuard} from '../../../chains/evm/check-tokens.ts'
 import {Questions, quantity, type Response} from '../../../chains/evm/client.ts'
 import {meaningOf, wordsOf} from '../../../chains/evm/node-errors.ts'
 import type {EvmSettings} from '../../../chains/evm/settings.ts'
+import {readTried, type Transfer, type Tried, tryTransfer} from '../../../chains/evm/try-transfer.ts'
 import {type FeeMarket, tipOf} from './fees.ts'
 
 const timeoutMs = 10_000
@@ -109,6 +110,12 @@ export class EvmNode {
     const [response] = await this.#questions.ask([{method: 'eth_call', params: [{from, to, data}, block]}])
     if (!('message' in response!)) return undefined
     return {words: wordsOf(response), isSure: meaningOf(response) === 'call_fails'}
+  }
+
+  /** What a token's contract would do with a transfer at the newest block. */
+  async tryTransfer(transfer: Transfer): Promise<Tried> {
+    const [response] = await this.#questions.ask([tryTransfer(transfer)])
+    return readTried(response!)
   }
 
   /**

@@ -7,6 +7,7 @@ import {RetryableError} from '../../../base/errors.ts'
 import {isFunded} from '../../../chains/evm/settings.ts'
 import {inWords} from '../../../db/client/failure.ts'
 import {treasuryOf} from '../accounts/holdings.ts'
+import type {Payment} from '../accounts/rules.ts'
 import {type Context, retryable, retryMs, type Wait} from '../context.ts'
 import type {OutgoingPayment} from '../outgoing-payments.ts'
 import {balancesOf, type Call, contractOf, type Evm, tokenTransfer} from './node.ts'
@@ -22,6 +23,29 @@ export async function tokenRefusal(to: Context, chain: Evm, token: string): Prom
   if ('code' in trial) return {reason: trial.code, detail: trial.message, ms: retryMs.refused}
   const words = sure(await chain.node.refusal(trial, 'latest'))
   return words === undefined ? undefined : {reason: 'token_refused', detail: ofToken(token, words), ms: retryMs.told}
+}
+
+/**
+ * Why a token is not sent that keeps a part of what is transferred: this transfer is tried. Undefined if it arrives
+ * whole, or if nobody can say, such as before its source has the amount.
+ */
+export async function takesFee(
+  {pool}: Context,
+  chain: Evm,
+  {token, amount, source: from, recipient}: Payment,
+): Promise<Wait | undefined> {
+  const contract = contractOf(chain, token)
+  if (!contract) return
+  const wait = (detail: string): Wait => ({reason: 'token_takes_fee', detail, ms: retryMs.told})
+  const {rows} = await pool.query<{incident: string | null}>('select app.fee_incident($1, $2) as incident', [
+    chain.settings.chain.code,
+    token,
+  ])
+  const {incident} = rows[0]!
+  if (incident !== null) return wait(`less of ${token} arrived than was sent: incident ${incident} is open`)
+  const tried = await chain.node.tryTransfer({contract, from, to: recipient, amount})
+  if ('unknown' in tried || tried.returned === 'failure' || tried.arrived === amount) return
+  return wait(`of ${amount} base units of ${token}, ${tried.arrived} would arrive: its contract takes a fee`)
 }
 
 const ofToken = (token: string, words: string) =>

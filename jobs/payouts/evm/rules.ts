@@ -11,16 +11,18 @@ import {assumedGas, fundGas, likelySweepGas, sweepGas, tokenSweepGas, transferCa
 import {balancesOf, contractOf, type Evm} from './node.ts'
 import {offered, paymentFee} from './offered.ts'
 import {refusedByRecipient} from './payment.ts'
-import {blockIfRefused, tokenRefusal} from './refusals.ts'
+import {blockIfRefused, takesFee, tokenRefusal} from './refusals.ts'
 
 export function rulesOf(chain: Evm): Rules {
   return {
     settings: chain.settings,
     atOnce: 200,
     now: () => now(chain),
-    estimate: payment => paymentFee(chain, payment),
+    estimate: async (to, payment) => (await takesFee(to, chain, payment)) ?? (await paymentFee(chain, payment)),
     maxTokenSweepFee: chain.settings.tokenSweepFee,
-    cannotSweep: (to, {token}) => tokenRefusal(to, chain, token),
+    cannotSweep: async (to, {token, treasury, from: {address, amount}}) =>
+      (await tokenRefusal(to, chain, token)) ??
+      (await takesFee(to, chain, {token, amount, source: address, recipient: treasury})),
     unpayable: payment => refusedByRecipient(chain, payment),
   }
 }

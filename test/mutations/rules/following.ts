@@ -218,7 +218,7 @@ export const following: Mutation[] = [
   {
     rule: 'A payment succeeded only if it moved what it was signed for',
     file: 'indexers/confirmed-txs.ts',
-    from: 'const success = executed && (!purpose || isFulfilled(purpose, block, display))',
+    from: 'const success = executed && (!purpose || moved !== undefined)',
     to: 'const success = executed',
     tests: ['indexers/match.test.ts', 'test/faults/confirmed-transactions.test.ts'],
   },
@@ -232,15 +232,15 @@ export const following: Mutation[] = [
   {
     rule: 'A transfer to another recipient fulfils nothing',
     file: 'indexers/confirmed-txs.ts',
-    from: `      display(transfer.sender) === source &&
-      display(transfer.recipientKey) === recipient,`,
-    to: '      display(transfer.sender) === source,',
+    from: `        display(transfer.sender) === source &&
+        display(transfer.recipientKey) === recipient,`,
+    to: '        display(transfer.sender) === source,',
     tests: ['indexers/match.test.ts', 'test/faults/confirmed-transactions.test.ts'],
   },
   {
     rule: 'A transfer of another amount fulfils nothing',
     file: 'indexers/confirmed-txs.ts',
-    from: `      transfer.amount === BigInt(amount) &&
+    from: `        (transfer.amount === BigInt(amount) || (transfer.kind === 'token' && transfer.amount < BigInt(amount))) &&
 `,
     to: '',
     tests: ['indexers/match.test.ts', 'test/faults/confirmed-transactions.test.ts'],
@@ -318,8 +318,8 @@ export const following: Mutation[] = [
   {
     rule: 'A token that was added to the settings credits nothing',
     file: 'indexers/reindex/write.ts',
-    from: 'if (source.tokens?.get(before.token) === row.token) return {...row, token: before.token}',
-    to: 'if (source.tokens?.get(before.token) === row.token) return row',
+    from: 'if (before.isAdded || source.tokens?.get(before.token) === row.token) return {...row, token: before.token}',
+    to: 'if (before.isAdded || source.tokens?.get(before.token) === row.token) return row',
     tests: ['indexers/reindex.test.ts', 'test/faults/reindex.test.ts'],
   },
   {

@@ -1,0 +1,319 @@
+// What the contract of a token says of itself, and does with a transfer, before an operator adds it (sluice token add).
+// Promises: nothing is sent. A token that cannot be paid out exactly is refused in words; what nobody could try is
+// said. A node that does not respond, or refuses a question itself, is a RetryableError.
+import {
+  domainSeparator,
+  formatUnits,
+  getAddress,
+  type Hex,
+  hexToBigInt,
+  hexToString,
+  keccak256,
+  numberToHex,
+  toFunctionSelector,
+  toHex,
+} from 'viem'
+import {z} from 'zod'
+import {PermanentError, RetryableError} from '../../base/errors.ts'
+import type {InspectedToken} from '../family.ts'
+import {Questions, quantity, type Response} from './client.ts'
+import {meaningOf} from './node-errors.ts'
+import type {EvmSettings} from './settings.ts'
+import {readTried, type Tried, tryTransfer} from './try-transfer.ts'
+
+const timeoutMs = 20_000
+/** Somebody who holds the token is looked for in so many blocks: public nodes refuse more. */
+const recentBlocks = 1000n
+const mostHolders = 5
+const mostDecimals = 36
+
+/** What the contract says, and what it did with a transfer. */
+interface Found {
+  name: string | undefined
+  symbol: string | undefined
+  decimals: number
+  /** The code that a proxy points to (EIP-1967, or the slot of older proxies). */
+  implementation: string | undefined
+  isPaused: boolean
+  /** Whether its issuer can stop all transfers, or an address. */
+  canPause: boolean
+  canFreeze: boolean
+  /** Undefined if nobody was found who holds it. */
+  outcome: Outcome | undefined
+}
+
+/** keccak-256 of the name, less 1 (EIP-1967); OpenZeppelin's older proxies have another one, as it is. */
+const implementationSlots = [
+  numberToHex(hexToBigInt(keccak256(toHex('eip1967.proxy.implementation'))) - 1n, {size: 32}),
+  keccak256(toHex('org.zeppelinos.proxy.implementation')),
+]
+const somebody = '1'.padStart(64, '0')
+const call = (signature: string, words = '') => `${toFunctionSelector(signature)}${words}` as Hex
+
+/** What can be asked of any contract; undefined for what it refuses. */
+const calls = {
+  name: call('name()'),
+  symbol: call('symbol()'),
+  decimals: call('decimals()'),
+  version: call('version()'),
+  separator: call('DOMAIN_SEPARATOR()'),
+  authorization: call('authorizationState(address,bytes32)', somebody + '0'.repeat(64)),
+  paused: call('paused()'),
+  isBlacklisted: call('isBlacklisted(address)', somebody),
+  isBlackListed: call('isBlackListed(address)', somebody),
+  feeRate: call('basisPointsRate()'),
+  // Of tokens whose balances change by themselves: stETH and its kind, Aave's, OUSD's, AMPL's.
+  shares: call('sharesOf(address)', somebody),
+  scaled: call('scaledBalanceOf(address)', somebody),
+  credits: call('rebasingCreditsPerToken()'),
+  scaledSupply: call('scaledTotalSupply()'),
+} as const
+type Answers = {[name in keyof typeof calls]: Hex | undefined}
+
+export async function inspectToken(settings: EvmSettings, contract: string): Promise<InspectedToken> {
+  if (!/^0x[0-9a-fA-F]{40}$/.test(contract))
+    throw new PermanentError(`"${contract}" is no contract address: it is 0x and 40 hex digits`)
+  const node = new Questions(settings.rpcUrl!, timeoutMs)
+  try {
+    return await inspect(node, settings, getAddress(contract))
+  } finally {
+    node.close()
+  }
+}
+
+/** The hash of the code of each token's contract, and of what a proxy points to, by token. */
+export async function codeHashes(settings: EvmSettings): Promise<Map<string, string>> {
+  const node = new Questions(settings.rpcUrl!, timeoutMs)
+  try {
+    const hashes = new Map<string, string>()
+    for (const [contract, token] of settings.tokens) {
+      const {code} = await codeOf(node, settings, contract)
+      hashes.set(token, keccak256(code))
+    }
+    return hashes
+  } finally {
+    node.close()
+  }
+}
+
+async function inspect(node: Questions, settings: EvmSettings, contract: string): Promise<InspectedToken> {
+  const {code, implementation} = await codeOf(node, settings, contract)
+  const names = Object.keys(calls) as (keyof typeof calls)[]
+  const responses = await node.ask(
+    names.map(name => ({method: 'eth_call', params: [{to: contract, data: calls[name]}, 'latest']})),
+  )
+  const answers = Object.fromEntries(names.map((name, i) => [name, hexOf(responses[i]!)])) as Answers
+  const decimals = decimalsOf(answers, contract)
+  refuseRebasing(answers, contract)
+  const outcome = await tryWithHolder(node, contract)
+  refuseInexact(outcome, answers, contract)
+  const found: Found = {
+    name: textOf(answers.name),
+    symbol: textOf(answers.symbol),
+    decimals,
+    implementation,
+    isPaused: isTrue(answers.paused),
+    canPause: isWord(answers.paused),
+    canFreeze: isWord(answers.isBlacklisted) || isWord(answers.isBlackListed),
+    outcome,
+  }
+  const domain = domainOf(answers, contract, settings.chainId)
+  const {name, symbol} = found
+  return {
+    contract: contract.toLowerCase(),
+    name,
+    symbol,
+    decimals,
+    codeHash: keccak256(code),
+    sweeps: [...(domain ? [{by: 'eip3009', domain}] : []), {by: 'fund'}],
+    facts: ({by}) => factsOf(settings, found, {isFund: by === 'fund'}),
+  }
+}
+
+// --- for people ---
+
+function factsOf(
+  {chain, tokenSweepFee}: EvmSettings,
+  found: Found,
+  {isFund}: {isFund: boolean},
+): Record<string, string> {
+  const {name, symbol, decimals, implementation, isPaused, canPause, canFreeze, outcome} = found
+  const powers = [
+    ...(canPause ? ['stop all transfers'] : []),
+    ...(canFreeze ? ['freeze an address'] : []),
+    ...(implementation ? ['change its code'] : []),
+  ]
+  const [{token, decimals: places}] = chain.assets
+  const gas = outcome?.gas === undefined ? 'as much as a transfer needs' : `about ${outcome.gas}`
+  const most = `at most ${formatUnits(tokenSweepFee, places)} ${token} (${chain.code}_TOKEN_SWEEP_FEE)`
+  return {
+    'the contract says': `${name ?? 'no name'}, ${symbol ?? 'no symbol'}, ${decimals} decimals${isPaused ? '; it is paused now' : ''}`,
+    'its issuer can': powers.join(', ') || 'nothing that it shows',
+    'a proxy for': implementation ?? 'nothing',
+    'a transfer': triedInWords(outcome?.tried),
+    'swept by': isFund
+      ? 'fund: the address itself, with gas that the treasury sends it'
+      : 'eip3009: the treasury, with what the address signs',
+    'a sweep costs': `${isFund ? `21000 gas, then ${gas}` : 'one transaction of the treasury'}; ${most}`,
+  }
+}
+
+function triedInWords(tried: Tried | undefined): string {
+  if (!tried) return 'was not tried: nobody was seen who holds it; whether it takes a fee is not known'
+  if ('unknown' in tried) return `was not tried: ${tried.unknown}; whether it takes a fee is not known`
+  return `arrives whole${tried.returned === 'nothing' ? ', and returns nothing' : ''}`
+}
+
+// --- its code ---
+
+/** Its code and that of its implementation, one after the other. */
+async function codeOf(
+  node: Questions,
+  {chain, chainId}: EvmSettings,
+  contract: string,
+): Promise<{code: Hex; implementation: string | undefined}> {
+  const slots = implementationSlots.map(slot => ({method: 'eth_getStorageAt', params: [contract, slot, 'latest']}))
+  const [own, ...stored] = await node.ask([{method: 'eth_getCode', params: [contract, 'latest']}, ...slots])
+  const code = bytesOf(own!, 'the code of the contract')
+  if (code === '0x')
+    throw new PermanentError(
+      `there is no contract at ${contract} on ${chain.code} (chain ${chainId}); look the address up at the token's issuer`,
+    )
+  const pointers = stored.map(response => BigInt(bytesOf(response, 'the storage of the contract')))
+  const pointer = pointers.find(slot => slot !== 0n && slot < 2n ** 160n)
+  if (pointer === undefined) return {code, implementation: undefined}
+  const implementation = getAddress(numberToHex(pointer, {size: 20}))
+  const [behind] = await node.ask([{method: 'eth_getCode', params: [implementation, 'latest']}])
+  return {code: `${code}${bytesOf(behind!, 'the code behind the proxy').slice(2)}`, implementation}
+}
+
+// --- what it says ---
+
+function decimalsOf({decimals}: Answers, contract: string): number {
+  if (!isWord(decimals))
+    throw new PermanentError(
+      `${contract} does not say its decimals(), so it is no ERC-20 token; look the address up at the token's issuer`,
+    )
+  const count = BigInt(decimals)
+  if (count <= BigInt(mostDecimals)) return Number(count)
+  throw new PermanentError(
+    `${contract} has ${count} decimals; amounts have at most 78 digits here, so no token with more than ${mostDecimals} is taken`,
+  )
+}
+
+function refuseRebasing({shares, scaled, credits, scaledSupply}: Answers, contract: string): void {
+  if (![shares, scaled, credits, scaledSupply].some(isWord)) return
+  throw new PermanentError(
+    `the balances of ${contract} change by themselves (it knows shares or scaled balances): no deposit of it could be paid out exactly; take its wrapped form, if there is one`,
+  )
+}
+
+function domainOf(
+  {name, version, separator, authorization}: Answers,
+  contract: string,
+  chainId: number,
+): {name: string; version: string} | undefined {
+  if (!isWord(separator) || !isWord(authorization) || BigInt(authorization) > 1n) return undefined
+  const called = textOf(name)
+  if (called === undefined) return undefined
+  const versions = [textOf(version), '1', '2'].filter(text => text !== undefined)
+  const found = versions.find(
+    text =>
+      domainSeparator({domain: {name: called, version: text, chainId, verifyingContract: contract as Hex}}) ===
+      separator,
+  )
+  return found === undefined ? undefined : {name: called, version: found}
+}
+
+// --- what it does ---
+
+interface Outcome {
+  tried: Tried
+  amount: bigint
+  gas: bigint | undefined
+}
+
+const Logs = z.array(z.object({topics: z.array(z.string())}))
+
+/** Tries a transfer by somebody who got the token lately, to an address that nobody has. */
+async function tryWithHolder(node: Questions, contract: string): Promise<Outcome | undefined> {
+  const [newest] = await node.ask([{method: 'eth_blockNumber', params: []}])
+  const head = BigInt(bytesOf(newest!, 'its newest block'))
+  const from = head > recentBlocks ? head - recentBlocks : 0n
+  const topics = [keccak256(toHex('Transfer(address,address,uint256)'))]
+  const [found] = await node.ask([
+    {method: 'eth_getLogs', params: [{address: contract, topics, fromBlock: numberToHex(from), toBlock: 'latest'}]},
+  ])
+  const logs = 'message' in found! ? [] : (Logs.safeParse(found!.result).data ?? [])
+  const holders = [...new Set(logs.reverse().flatMap(({topics: [, , to]}) => to ?? []))].slice(0, mostHolders)
+  for (const word of holders) {
+    const holder = getAddress(`0x${word.slice(-40)}`)
+    const [balance] = await node.ask([
+      {method: 'eth_call', params: [{to: contract, data: call('balanceOf(address)', word.slice(2))}, 'latest']},
+    ])
+    const held = hexOf(balance!)
+    if (!isWord(held) || BigInt(held) === 0n) continue
+    const transfer = {contract, from: holder, to: nobody, amount: BigInt(held)}
+    const [response] = await node.ask([tryTransfer(transfer)])
+    const tried = readTried(response!)
+    if (!('unknown' in tried) && tried.returned === 'failure') continue // somebody who is frozen, perhaps
+    const data = call('transfer(address,uint256)', nobody.slice(2).padStart(64, '0') + held.slice(2))
+    const [gas] = await node.ask([{method: 'eth_estimateGas', params: [{from: holder, to: contract, data}, 'latest']}])
+    return {tried, amount: transfer.amount, gas: 'result' in gas! ? quantity.parse(gas.result) : undefined}
+  }
+  return undefined
+}
+
+const nobody = getAddress(`0x${keccak256(toHex('nobody has this address')).slice(-40)}`)
+
+function refuseInexact(outcome: Outcome | undefined, {feeRate}: Answers, contract: string): void {
+  if (isTrue(feeRate))
+    throw new PermanentError(
+      `${contract} takes a fee on transfers at the moment: what is paid out would not arrive exactly`,
+    )
+  if (!outcome || 'unknown' in outcome.tried) return
+  const {
+    amount,
+    tried: {returned, arrived},
+  } = outcome
+  if (returned === 'false')
+    throw new PermanentError(
+      `${contract} says false for a transfer that should succeed: nobody can tell whether it pays`,
+    )
+  if (arrived !== amount)
+    throw new PermanentError(`${contract} takes a fee on transfers: of a transfer, less arrives than was sent`)
+}
+
+// --- answers ---
+
+const isWord = (answer: Hex | undefined): answer is Hex => answer?.length === 66
+const isTrue = (answer: Hex | undefined) => isWord(answer) && BigInt(answer) !== 0n
+
+/** The result; undefined if the contract refused. */
+function hexOf(response: Response): Hex | undefined {
+  if ('message' in response) {
+    if (meaningOf(response) === 'call_fails') return undefined
+    throw new RetryableError(`the node refused to ask the contract: ${response.message}`)
+  }
+  return bytesOf(response, 'what the contract says')
+}
+
+function bytesOf(response: Response, what: string): Hex {
+  if ('message' in response) throw new RetryableError(`the node refused to give ${what}: ${response.message}`)
+  const {result} = response
+  if (typeof result === 'string' && /^0x[0-9a-f]*$/i.test(result)) return result.toLowerCase() as Hex
+  throw new RetryableError(`the node sent an invalid response when it was asked for ${what}`)
+}
+
+/** A string as the ABI encodes it, or 32 bytes that end in zeros, as old tokens have it; undefined if it is no text. */
+function textOf(answer: Hex | undefined): string | undefined {
+  if (!answer || answer.length < 66) return undefined
+  const words = answer.slice(2)
+  const length =
+    words.length >= 128 && BigInt(`0x${words.slice(0, 64)}`) === 32n
+      ? Number(BigInt(`0x${words.slice(64, 128)}`))
+      : undefined
+  const bytes = length === undefined ? words.slice(0, 64).replace(/(00)+$/, '') : words.slice(128, 128 + 2 * length)
+  const text = hexToString(`0x${bytes}`)
+  return /^\P{Cc}{1,100}$/u.test(text) && !text.includes('\ufffd') ? text : undefined
+}
