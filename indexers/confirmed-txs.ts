@@ -116,7 +116,8 @@ async function purposesOf(query: Query, chain: string, txids: string[]): Promise
 
 /**
  * What moved in a block of what a transaction in it was signed for: all of it; less, if the token kept a part, and what
- * was sent has left all the same; undefined if nothing did. Execution alone proves nothing: a token need not revert.
+ * was sent has left all the same (no token keeps half); undefined if nothing did. Execution alone proves nothing: a
+ * token need not revert.
  */
 function movedFor(
   {txid, token, source, recipient, amount}: Purpose,
@@ -129,10 +130,13 @@ function movedFor(
       transfer =>
         transfer.txid === txid &&
         transfer.token === token &&
-        (transfer.amount === BigInt(amount) || (transfer.kind === 'token' && transfer.amount < BigInt(amount))) &&
+        (transfer.amount === BigInt(amount) ||
+          (transfer.kind === 'token' && isMost(transfer.amount, BigInt(amount)))) &&
         display(transfer.sender) === source &&
         display(transfer.recipientKey) === recipient,
     )
     .map(transfer => transfer.amount)
   return moved.find(some => some === BigInt(amount)) ?? moved[0]
 }
+
+const isMost = (part: bigint, whole: bigint) => part < whole && 2n * part > whole

@@ -246,6 +246,7 @@ describe('a transaction of an address of ours', () => {
 
   test.each<[string, Partial<Candidate> | undefined]>([
     ['says nothing', undefined],
+    ['moved less than half', {amount: 2n}],
     ['moved more', {amount: 6n}],
     ['moved it to somebody else', {recipientKey: '0xsomebody'}],
     ['moved it from somebody else', {sender: '0xsomebody'}],

@@ -19,6 +19,7 @@ import contracts from '../../../devnet/evm/contracts.json' with {type: 'json'}
 import {deployment, type LocalToken, tokenEntry} from '../../../devnet/evm/tokens.ts'
 import {until} from '../../support/until.ts'
 import {
+  type Asset,
   type NodeFamily,
   type NodeOptions,
   type NodeUnderTest,
@@ -35,14 +36,18 @@ const ether = 10n ** 18n
 /** What a call of the contract needs at most, under any rules. */
 const failingGas = 1_000_000n
 
-const token: Omit<LocalToken, 'contract'> = {
-  token: 'CHECK',
-  displayName: 'A token of the checks',
-  decimals: 6,
-  sweep: {by: 'eip3009', domain: {name: 'CHECK', version: '2'}},
-  enteredOn: [],
-  smallest: '1',
-}
+const common = {displayName: 'A token of the checks', decimals: 6, smallest: '1', contract: '0x'} as const
+/** One for each way of sweeping; the second has Tether's manners. */
+const tokens: (LocalToken & {usual: bigint})[] = [
+  {
+    ...common,
+    enteredOn: [],
+    token: 'CHECK',
+    sweep: {by: 'eip3009', domain: {name: 'CHECK', version: '2'}},
+    usual: 25_000_001n,
+  },
+  {...common, enteredOn: [], token: 'CHECKT', sweep: {by: 'fund'}, usual: 26_000_001n},
+]
 
 const Header = z.object({number: quantity, hash: z.string(), baseFeePerGas: quantity})
 const Receipt = z
@@ -69,10 +74,12 @@ export const evm: NodeFamily = {
 async function open(account: Account, options: NodeOptions): Promise<NodeUnderTest> {
   const {chain, environment} = options
   const {rpc} = account
-  const [multisend, contract] = await account.deploy([
+  const [multisend, ...deployed] = await account.deploy([
     encodeDeployData({abi: contracts.Multisend.abi as Abi, bytecode: contracts.Multisend.bytecode as Hex}),
-    deployment({...token, contract: '0x'}, account.address),
+    ...tokens.map(token => deployment(token, account.address)),
   ])
+  const here = tokens.map((token, i) => ({...token, contract: deployed[i]!}))
+  const contractOf = (asset: Asset) => here.find(({token}) => token === asset.token)!.contract
   const stirring = new Account(rpc, privateKeyToAccount(keccak256(hexKey(options.key)))) // the same in every run
   const pay = (outputs: Output[], value: bigint, gas?: bigint) => {
     const args = [outputs.map(({to}) => to), outputs.map(({amount}) => amount)]
@@ -87,11 +94,11 @@ async function open(account: Account, options: NodeOptions): Promise<NodeUnderTe
       [`${chain}_CHAIN_ID`]: String(account.chainId),
       [`${chain}_TOKENS`]: JSON.stringify([
         ...JSON.parse(environment[`${chain}_TOKENS`] || '[]'),
-        tokenEntry(chain, {...token, contract: contract!}),
+        ...here.map(token => tokenEntry(chain, token)),
       ]),
     },
     coin,
-    token: {...token, usual: 25_000_001n},
+    tokens: here,
     float: ether / 50n,
     newAddress: () => privateKeyToAddress(generatePrivateKey()),
     async head() {
@@ -99,7 +106,7 @@ async function open(account: Account, options: NodeOptions): Promise<NodeUnderTe
       return {height: Number(number), hash}
     },
     pay: ({to, amount}, asset) =>
-      account.sign(asset === coin ? {to, value: amount} : {to: contract, data: transfer(to, amount)}),
+      account.sign(asset === coin ? {to, value: amount} : {to: contractOf(asset), data: transfer(to, amount)}),
     payMany: ['debug', 'trace'].includes(environment[`${chain}_TRACES`] ?? '')
       ? outputs => pay(outputs, sum(outputs))
       : {why: `${chain}_TRACES is off`},
@@ -109,7 +116,7 @@ async function open(account: Account, options: NodeOptions): Promise<NodeUnderTe
     async balance(address, asset) {
       if (asset === coin) return await rpc.ask(quantity, 'eth_getBalance', [address, 'latest'])
       const data = encodeFunctionData({abi: erc20Abi, functionName: 'balanceOf', args: [address as Hex]})
-      return await rpc.ask(quantity, 'eth_call', [{to: contract, data}, 'latest'])
+      return await rpc.ask(quantity, 'eth_call', [{to: contractOf(asset), data}, 'latest'])
     },
     async stir() {
       const funds = await rpc.ask(quantity, 'eth_getBalance', [stirring.address, 'latest'])

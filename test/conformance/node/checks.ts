@@ -26,8 +26,9 @@ export const acts: Act[] = [
   {
     'a payout in coins is swept, paid and completed, and its address has exactly the net': world =>
       paysOut(world, world.node.coin),
-    'a payout in tokens is swept, paid and completed, and its address has exactly the net': world =>
-      paysOut(world, possible(world.node.token)),
+    'a payout in tokens is swept, paid and completed, and its address has exactly the net': async world => {
+      for (const token of possible(world.node.tokens)) await paysOut(world, token)
+    },
   },
   {'sluice audit finds nothing': audits},
   {'reading the chain again from before the first deposit changes nothing': readsAgain},
@@ -75,9 +76,10 @@ async function paysMany(world: World): Promise<void> {
 }
 
 async function paysTokens(world: World): Promise<void> {
-  const token = possible(world.node.token)
-  const output = {to: await world.newUser(), amount: token.usual}
-  await becomesFinal(world, await world.pay(output, token), [output], token)
+  for (const token of possible(world.node.tokens)) {
+    const output = {to: await world.newUser(), amount: token.usual}
+    await becomesFinal(world, await world.pay(output, token), [output], token)
+  }
 }
 
 async function fails(world: World): Promise<void> {

@@ -38,7 +38,8 @@ export interface NodeUnderTest {
   /** The settings with which the service follows it. */
   settings: Record<string, string>
   coin: Asset
-  token: Possible<Asset>
+  /** One for each way of sweeping. */
+  tokens: Possible<Asset[]>
   /** What the treasury needs for the network fees of the checks, in base units of the coin. */
   float: bigint
   newAddress(): string

@@ -64,7 +64,7 @@ async function open(options: NodeOptions): Promise<NodeUnderTest> {
       [`${code}_RPC_URL`]: node?.url ?? options.url,
     },
     coin,
-    token: {why: `${code} has no tokens`},
+    tokens: {why: `${code} has no tokens`},
     float: sol / 10n,
     newAddress,
     async head() {

@@ -50,7 +50,7 @@ async function open(options: NodeOptions): Promise<NodeUnderTest> {
       ...(solidityUrl !== options.url && {[`${code}_SOLIDITY_URL`]: solidityUrl}),
     },
     coin: {...chain.assets[0], usual: 10n * trx},
-    token: {why: `${code} has no tokens`},
+    tokens: {why: `${code} has no tokens`},
     float: 50n * trx,
     newAddress,
     head: () => required(node.header()),
