@@ -240,7 +240,8 @@ export const following: Mutation[] = [
   {
     rule: 'A transfer of another amount fulfils nothing',
     file: 'indexers/confirmed-txs.ts',
-    from: `        (transfer.amount === BigInt(amount) || (transfer.kind === 'token' && isMost(transfer.amount, BigInt(amount)))) &&
+    from: `        (transfer.amount === BigInt(amount) ||
+          (transfer.kind === 'token' && isMost(transfer.amount, BigInt(amount)))) &&
 `,
     to: '',
     tests: ['indexers/match.test.ts', 'test/faults/confirmed-transactions.test.ts'],
