@@ -51,7 +51,7 @@ export interface ChainStatus {
 
 /** Payouts, or outgoing payments, that wait. */
 interface Waiting {
-  what: 'payout' | 'payment' | 'sweep' | 'withdrawal'
+  what: 'payout' | 'payment' | 'sweep' | 'withdrawal' | 'fund'
   chain: string
   reason: string
   count: number
