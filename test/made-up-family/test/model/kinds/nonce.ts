@@ -41,14 +41,17 @@ const hex = (value: bigint): Hex => `0x${value.toString(16)}`
 const node = await ModelNode.open({
   eth_getBlockByNumber: chain => ({baseFeePerGas: hex(base(chain))}),
   eth_feeHistory: chain => ({gasUsedRatio: [0.5], reward: [[hex(priority(chain))]]}),
-  eth_estimateGas: (_, {data}: {data?: string}) => hex(data ? tokenGas : gas),
+  eth_estimateGas: (_, call) => hex(dataOf(call) ? tokenGas : gas),
   eth_getBalance: (chain, address) => hex(balanceAt(chain, String(address), native)),
   eth_getCode: () => '0x00',
-  eth_call: (chain, {data}: {data: string}) => {
+  eth_call: (chain, call) => {
+    const data = dataOf(call) ?? ''
     if (data === decimals) return word(6n)
     return data.startsWith(balanceOf) ? word(balanceAt(chain, getAddress(`0x${data.slice(-40)}`), tether.code)) : '0x'
   },
 })
+
+const dataOf = (call: unknown) => (call as {data?: string}).data
 
 /** The first four bytes of the data of calls. */
 const [decimals, balanceOf] = ['0x313ce567', '0x70a08231']
