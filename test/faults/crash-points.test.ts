@@ -49,7 +49,7 @@ interface Field {
   /** Mines a block without the waiting transactions. */
   passOver(): Promise<void>
   goOn(): Promise<void>
-  /** The outgoing payments of a payout. */
+  /** How the outgoing payments of a payout end; however often gas was sent, it is here once. */
   outgoingPaymentsOf(shop: Shop): string[]
 }
 
@@ -86,7 +86,7 @@ async function onEthereum(): Promise<Field> {
     outgoingPaymentsOf: shop => [
       ...shop.addresses.map(() => 'sweep done'),
       'payout done',
-      ...(tokenOf(shop) === 'USDT' ? shop.addresses.map(() => 'fund done') : []),
+      ...(tokenOf(shop) === 'USDT' ? ['fund done'] : []),
     ],
   }
 }
@@ -240,6 +240,12 @@ describe.each([
         expect([label, await field.received(shop, txid!)]).toEqual([label, gross - gross / 100n])
         const ended = (await world.outgoingPayments(id)).filter(({outcome}) => outcome !== 'expired')
         const done = ended.map(({kind, outcome}) => `${kind} ${outcome}`)
+        const funds = done.filter(end => end === 'fund done')
+        if (funds.length > 0) {
+          // An address gets gas again where the fees of the replacement above are more than it has.
+          expect(funds.length).toBeGreaterThanOrEqual(shop.addresses.length)
+          done.splice(done.indexOf('fund done') + 1, funds.length - 1)
+        }
         expect([label, ...done]).toEqual([label, ...field.outgoingPaymentsOf(shop)])
       }
       expect([...shops.values()].flat()).toEqual([])
