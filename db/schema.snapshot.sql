@@ -3633,10 +3633,7 @@ declare
   short text;
 begin
   if not app.sweeps_itself(of_chain, of_token) then return null; end if;
-  if of_payout is not null then
-    perform from app.payout p where p.id = of_payout and p.status in ('sweeping', 'swept') for update;
-    if not found or exists (select from app.outgoing_payment s where s.payout_id = of_payout and s.kind = 'payout') then return null; end if;
-  end if;
+  if of_payout is not null and not app.lock_unpaid(of_payout) then return null; end if;
   perform app.lock_treasury(of_chain);
   funds := app.operator_funds(of_chain, native);
   for item in
@@ -3924,10 +3921,7 @@ declare
   short text;
   from_gas boolean := app.sweeps_itself(of_chain, of_token);
 begin
-  if of_payout is not null then
-    perform from app.payout p where p.id = of_payout and p.status in ('sweeping', 'swept') for update;
-    if not found or exists (select from app.outgoing_payment s where s.payout_id = of_payout and s.kind = 'payout') then return null; end if;
-  end if;
+  if of_payout is not null and not app.lock_unpaid(of_payout) then return null; end if;
   perform app.lock_treasury(of_chain);
   funds := app.operator_funds(of_chain, native);
   if of_payout is not null then perform app.await_sweeps(of_payout); end if; -- those that were begun since the caller checked
@@ -6001,6 +5995,17 @@ begin
     raise exception 'incident % is about %; resolve it first (sluice incident list)', incident, name using errcode = 'SL422';
   end if;
   return d;
+end $function$;
+
+-- Locks a payout; false if nothing is to be swept for it any more, because its payment has begun or it has ended.
+CREATE OR REPLACE FUNCTION app.lock_unpaid(of_payout uuid)
+ RETURNS boolean
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+AS $function$
+begin
+  perform from app.payout p where p.id = of_payout and p.status in ('sweeping', 'swept') for update;
+  return found and not exists (select from app.outgoing_payment s where s.payout_id = of_payout and s.kind = 'payout');
 end $function$;
 
 -- Locks an outgoing payment that can never be paid by what was signed; null if something signed may still pay it, decides it in a block, or uses its conflict key, or if its chain is halted.

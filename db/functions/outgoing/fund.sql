@@ -58,10 +58,7 @@ declare
   short text;
 begin
   if not app.sweeps_itself(of_chain, of_token) then return null; end if;
-  if of_payout is not null then
-    perform from app.payout p where p.id = of_payout and p.status in ('sweeping', 'swept') for update;
-    if not found or exists (select from app.outgoing_payment s where s.payout_id = of_payout and s.kind = 'payout') then return null; end if;
-  end if;
+  if of_payout is not null and not app.lock_unpaid(of_payout) then return null; end if;
   perform app.lock_treasury(of_chain);
   funds := app.operator_funds(of_chain, native);
   for item in

@@ -35,6 +35,14 @@ $$;
 comment on function app.await_sweeps is 'Makes a payout wait for sweeps of its merchant''s addresses that are under way for other payouts, or for none. Safe to run again.';
 grant execute on function app.await_sweeps to sluice_jobs;
 
+create or replace function app.lock_unpaid(of_payout uuid) returns boolean
+language plpgsql set search_path = pg_catalog as $$
+begin
+  perform from app.payout p where p.id = of_payout and p.status in ('sweeping', 'swept') for update;
+  return found and not exists (select from app.outgoing_payment s where s.payout_id = of_payout and s.kind = 'payout');
+end $$;
+comment on function app.lock_unpaid is 'Locks a payout; false if nothing is to be swept for it any more, because its payment has begun or it has ended.';
+
 create or replace function app.sweep_under_way(of_chain text, of_token text, of_address text) returns uuid
 language sql stable set search_path = pg_catalog as $$
   select s.id from app.outgoing_payment s
@@ -102,10 +110,7 @@ declare
   short text;
   from_gas boolean := app.sweeps_itself(of_chain, of_token);
 begin
-  if of_payout is not null then
-    perform from app.payout p where p.id = of_payout and p.status in ('sweeping', 'swept') for update;
-    if not found or exists (select from app.outgoing_payment s where s.payout_id = of_payout and s.kind = 'payout') then return null; end if;
-  end if;
+  if of_payout is not null and not app.lock_unpaid(of_payout) then return null; end if;
   perform app.lock_treasury(of_chain);
   funds := app.operator_funds(of_chain, native);
   if of_payout is not null then perform app.await_sweeps(of_payout); end if; -- those that were begun since the caller checked
