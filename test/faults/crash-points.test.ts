@@ -78,10 +78,7 @@ async function onEthereum(): Promise<Field> {
     tokenOf,
     grossOf: shop => kindOf.get(shop)!.amounts.reduce((sum: bigint, amount) => sum + amount, 0n),
     received: shop => world.received(shop, tokenOf(shop)),
-    passOver: async () => {
-      await world.anvil.call('anvil_setNextBlockBaseFeePerGas', [`0x${(20n * 10n ** 9n).toString(16)}`])
-      await world.anvil.mine()
-    },
+    passOver: async () => void (await world.anvil.mineAt(20n * 10n ** 9n)),
     goOn: async () => void (await world.anvil.call('anvil_setNextBlockBaseFeePerGas', ['0x5f5e100'])),
     outgoingPaymentsOf: shop => [
       ...shop.addresses.map(() => 'sweep done'),

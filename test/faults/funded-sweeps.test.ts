@@ -53,12 +53,6 @@ async function agreesWithTheChain({addresses}: Shop): Promise<void> {
   }
 }
 
-/** Mines blocks with this base fee; transactions that offer less stay in the mempool. */
-async function mineAt(baseFee: bigint, blocks = 1): Promise<void> {
-  await world.anvil.call('anvil_setNextBlockBaseFeePerGas', [`0x${baseFee.toString(16)}`])
-  await world.anvil.mine(blocks)
-}
-
 test('its addresses get gas, sweep themselves, and the payout arrives to the last unit; ether of their merchant stays', async () => {
   const shop = await world.openShop('USDT', [600n * unit, 400n * unit])
   const [first] = shop.addresses as [string, string]
@@ -108,19 +102,19 @@ test('when fees rise while a sweep waits, its address gets what is missing, and 
   world.node.behave = undefined
   await until(
     async () => {
-      await mineAt(20n * gwei)
+      await world.anvil.mineAt(20n * gwei)
       return (await doneFor(address)).filter(({kind, outcome}) => kind === 'fund' && outcome === 'done').length > 1
     },
     {timeoutMs: 60_000, what: 'more gas', intervalMs: 300},
   )
   await until(
     async () => {
-      await mineAt(20n * gwei)
+      await world.anvil.mineAt(20n * gwei)
       return (await world.payout(id)).status === 'completed'
     },
     {timeoutMs: 60_000, what: 'the payout to be completed', intervalMs: 300},
   )
-  await mineAt(gwei / 10n)
+  await world.anvil.mineAt(gwei / 10n)
   expect((await world.outgoingPayments(id)).filter(({kind}) => kind === 'sweep')).toMatchObject([
     {outcome: 'done', attempts: 2},
   ])

@@ -54,17 +54,11 @@ async function payingButNotMined(): Promise<{shop: Shop; id: string}> {
   return {shop, id}
 }
 
-/** Mines blocks with this base fee; transactions that offer less stay in the mempool. */
-async function mineAt(baseFee: bigint, blocks = 1): Promise<void> {
-  await world.anvil.call('anvil_setNextBlockBaseFeePerGas', [`0x${baseFee.toString(16)}`])
-  await world.anvil.mine(blocks)
-}
-
 /** Mines blocks too expensive for the waiting transaction, until a second attempt is stored. */
 async function tooDearUntilReplaced(id: string): Promise<string[]> {
   return await until(
     async () => {
-      await mineAt(20n * gwei)
+      await world.anvil.mineAt(20n * gwei)
       const attempts = await world.db.rows<{txid: string}>(
         'select o.txid from app.outgoing_attempt o join app.outgoing_payment s on s.id = o.outgoing_payment_id where s.payout_id = $1 order by attempt',
         [id],
@@ -488,10 +482,10 @@ test('a payment that no block takes is replaced with a higher fee and the same n
   const {shop, id} = await payingButNotMined()
   const [, second] = await tooDearUntilReplaced(id)
   world.isMining = true
-  await mineAt(20n * gwei, 3) // it may be in a block already that is not final
+  await world.anvil.mineAt(20n * gwei, 3) // it may be in a block already that is not final
   expect(await world.becomes(id, 'completed')).toMatchObject({txid: second})
   expect(await world.received(shop, 'ETH')).toBe(netOf(ether))
-  await mineAt(gwei / 10n)
+  await world.anvil.mineAt(gwei / 10n)
 })
 
 test('a worker that asks about a payout which was signed a moment ago is not refused, and one that has ended is', async () => {
@@ -510,7 +504,7 @@ test('if the first attempt confirms after it was replaced, it counts, and nothin
   const {shop, id} = await payingButNotMined()
   world.node.behave = (call, pass) => (isBroadcast(call) ? `0x${'00'.repeat(32)}` : pass()) // a replacement is never sent
   const [first] = await tooDearUntilReplaced(id)
-  await mineAt(gwei / 10n)
+  await world.anvil.mineAt(gwei / 10n)
   const [attempt] = await world.db.rows<{raw: string}>('select raw from app.outgoing_attempt where txid = $1', [first])
   await world.anvil.resend(attempt!.raw).catch(() => {}) // if this node dropped the cheap one
   await world.anvil.mine(3)

@@ -130,6 +130,12 @@ export class Anvil {
     return {height: Number(block.number), hash: block.hash, transactions: block.transactions}
   }
 
+  /** Mines blocks with this base fee; transactions that offer less stay in the mempool. */
+  async mineAt(baseFee: bigint, blocks = 1): Promise<void> {
+    await this.call('anvil_setNextBlockBaseFeePerGas', [`0x${baseFee.toString(16)}`])
+    await this.mine(blocks)
+  }
+
   /** Mines this many blocks; the first takes the waiting transactions. */
   async mine(blocks = 1): Promise<Head & {transactions: string[]}> {
     await this.call('anvil_mine', [numberToHex(blocks)])
