@@ -33,6 +33,7 @@ export async function openHead(settings: ChainSettings, timeoutMs: number): Prom
 /** Absent where no token can be added. */
 const inspectors: {[F in Family]?: () => Promise<Inspector<SettingsOf<F>>>} = {
   evm: () => import('./evm/inspect-token.ts'),
+  tron: () => import('./tron/inspect-token.ts'),
 }
 
 /** Undefined on chains where no token can be added. */

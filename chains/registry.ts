@@ -43,6 +43,13 @@ export interface Erc20 extends Asset {
 }
 
 /**
+ * A token of a TRC-20 contract: ERC-20 on Tron. Each address sweeps it itself, with coins that the treasury sends it.
+ */
+export interface Trc20 extends Asset {
+  sweep: {by: 'fund'}
+}
+
+/**
  * How a token leaves an address that has no coins for fees. eip3009: the treasury takes it with what the address
  * signed. fund: the treasury sends the address the gas for a transfer of its own (docs/architecture.md), which every
  * token knows.
@@ -102,6 +109,7 @@ export interface BitcoinChain extends CommonChain {
 
 export interface TronChain extends CommonChain {
   family: 'tron'
+  assets: [native: Asset, ...tokens: Trc20[]]
   networks: Record<TronNetwork, TronNetworkData>
 }
 
@@ -310,8 +318,19 @@ export const chains: Chain[] = [
         usualMinPayout: 2_000_000n, // a new account costs 1.1
         usualSweepMin: 900_000n, // three times the bytes of a sweep, if they cost the most that TRON_MAX_SWEEP_FEE allows
       },
+      {
+        token: 'USDT',
+        name: 'TRON-USDT',
+        displayName: 'Tether USD',
+        decimals: 6,
+        mostCoins: 1_000_000_000_000n,
+        contract: 'TXYZopYRdj2D9XRtbG411XZZ3kM5VkAeBf',
+        sweep: {by: 'fund'},
+        usualMinPayout: 5_000_000n, // 130,000 energy to a new holder at 100 sun, with TRX at 0.3 dollars
+        usualSweepMin: 5_000_000n, // the same, and 1.1 TRX for an address without an account
+      },
     ],
-    feeBudget: '500',
+    feeBudget: '2000',
     stallTimeoutMs: 60_000,
     pollIntervalMs: 5000,
   },

@@ -107,7 +107,7 @@ test('the smallest payout is the setting or the default, and never less than the
     ETH: {ETH: 10n ** 15n, USDC: 1_000_000n},
     POLYGON: {POL: 10n ** 16n, USDC: 100_000n},
     BTC: {BTC: 5_000n},
-    TRON: {TRX: 2_000_000n},
+    TRON: {TRX: 2_000_000n, USDT: 5_000_000n},
     SOL: {SOL: 1_000_000n},
   }
   expect(read({})).toEqual(usual)
@@ -119,9 +119,12 @@ test('the smallest payout is the setting or the default, and never less than the
     SOL: usual.SOL,
   })
   // On Tron a payout may cost TRON_MAX_PAYMENT_FEE, whoever gets it.
-  expect(read({TRON_MIN_PAYOUT: 'TRX:0.5'}).TRON).toEqual({TRX: 1_100_000n})
-  expect(read({TRON_MAX_PAYMENT_FEE: '3'}).TRON).toEqual({TRX: 3_000_000n})
-  expect(read({TRON_MIN_PAYOUT: 'TRX:0.5', TRON_MAX_PAYMENT_FEE: '0.3'}).TRON).toEqual({TRX: 500_000n})
+  expect(read({TRON_MIN_PAYOUT: 'TRX:0.5'}).TRON).toEqual({TRX: 1_100_000n, USDT: 5_000_000n})
+  expect(read({TRON_MAX_PAYMENT_FEE: '3'}).TRON).toEqual({TRX: 3_000_000n, USDT: 5_000_000n})
+  expect(read({TRON_MIN_PAYOUT: 'TRX:0.5', TRON_MAX_PAYMENT_FEE: '0.3'}).TRON).toEqual({
+    TRX: 500_000n,
+    USDT: 5_000_000n,
+  })
 })
 
 test('Tron: walletsolidity/… is asked at the same URL unless another is set, and nothing is set without what it belongs to', () => {

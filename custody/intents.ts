@@ -50,6 +50,10 @@ export function intentsOf<F extends Family, E extends string, More extends z.Zod
   ] as const
 }
 
+/** For gas, of families that have it. */
+export const fundIntent = <F extends Family, E extends string>(family: F, end: E) =>
+  z.strictObject({intent: z.literal(`fund_${end}`), chain: chainOf(family), outgoing_payment_id: id})
+
 /** Why something is not signed. `needed`, for fee_too_low: the least that a replacement must pay. */
 export interface Refused {
   ok: false

@@ -4,7 +4,8 @@ import {RetryableError} from '../../base/errors.ts'
 import {Anvil, localChainId, ownTokens} from '../../test/support/evm/anvil.ts'
 import {faults, RpcProxy} from '../../test/support/rpc-proxy.ts'
 import {readSettings} from '../settings.ts'
-import {refusedToken, tokenGuard} from './check-tokens.ts'
+import {tokenGuard} from '../token-guard.ts'
+import {refusedToken} from './check-tokens.ts'
 import {evmSettings} from './settings.ts'
 
 let anvil: Anvil
@@ -55,7 +56,8 @@ test('a token without authorisations is refused, even if its domain is right', a
 })
 
 test('nothing starts while a node cannot be asked, or a token is refused', async () => {
-  await expect(tokenGuard(settingsOf({ETH_RPC_URL: 'http://127.0.0.1:1'}))()).rejects.toThrow(RetryableError)
-  await expect(tokenGuard(settingsOf({}, {decimals: 7}))()).rejects.toThrow('ETH EURC cannot be followed')
-  await tokenGuard(settingsOf({}))()
+  const guard = (settings: Parameters<typeof refusedToken>[0]) => tokenGuard(() => refusedToken(settings))()
+  await expect(guard(settingsOf({ETH_RPC_URL: 'http://127.0.0.1:1'}))).rejects.toThrow(RetryableError)
+  await expect(guard(settingsOf({}, {decimals: 7}))).rejects.toThrow('ETH EURC cannot be followed')
+  await guard(settingsOf({}))
 })

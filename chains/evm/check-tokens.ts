@@ -40,27 +40,6 @@ export async function refusedToken(settings: EvmSettings): Promise<string | unde
   }
 }
 
-const againMs = 10_000
-
-/**
- * The returned function resolves if no token is refused, and otherwise rejects with RetryableError. It asks again until
- * all are accepted.
- */
-export function tokenGuard(settings: EvmSettings): () => Promise<void> {
-  let isRight = false
-  let last: {at: number; response: Promise<string | undefined>} | undefined
-  return async () => {
-    if (isRight) return
-    if (!last || performance.now() - last.at > againMs) last = {at: performance.now(), response: refusedToken(settings)}
-    const why = await last.response.catch(error => {
-      last = undefined
-      throw error
-    })
-    if (why !== undefined) throw new RetryableError(why)
-    isRight = true
-  }
-}
-
 async function ask(node: Questions, token: Token, settings: EvmSettings): Promise<string | undefined> {
   const questions = questionsOf(token, settings)
   const responses = await node.ask(questions.map(({method, params}) => ({method, params})))

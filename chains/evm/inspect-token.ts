@@ -1,20 +1,21 @@
 // What the contract of a token says of itself, and does with a transfer, before an operator adds it (sluice token add).
 // Promises: nothing is sent. A token that cannot be paid out exactly is refused in words; what nobody could try is
 // said. A node that does not respond, or refuses a question itself, is a RetryableError.
-import {
-  domainSeparator,
-  formatUnits,
-  getAddress,
-  type Hex,
-  hexToBigInt,
-  hexToString,
-  keccak256,
-  numberToHex,
-  toFunctionSelector,
-  toHex,
-} from 'viem'
+import {domainSeparator, formatUnits, getAddress, type Hex, hexToBigInt, keccak256, numberToHex, toHex} from 'viem'
 import {z} from 'zod'
 import {PermanentError, RetryableError} from '../../base/errors.ts'
+import {
+  call,
+  factsOf,
+  isWord,
+  notTried,
+  questions,
+  refuseFee,
+  type SaidOfToken,
+  saidOfToken,
+  somebody,
+  textOf,
+} from '../erc20-answers.ts'
 import type {InspectedToken} from '../family.ts'
 import {Questions, quantity, type Response} from './client.ts'
 import {meaningOf} from './node-errors.ts'
@@ -25,19 +26,11 @@ const timeoutMs = 20_000
 /** Somebody who holds the token is looked for in so many blocks: public nodes refuse more. */
 const recentBlocks = 1000n
 const mostHolders = 5
-const mostDecimals = 36
 
 /** What the contract says, and what it did with a transfer. */
-interface Found {
-  name: string | undefined
-  symbol: string | undefined
-  decimals: number
+interface Found extends SaidOfToken {
   /** The code that a proxy points to (EIP-1967, or the slot of older proxies). */
   implementation: string | undefined
-  isPaused: boolean
-  /** Whether its issuer can stop all transfers, or an address. */
-  canPause: boolean
-  canFreeze: boolean
   /** Undefined if nobody was found who holds it. */
   outcome: Outcome | undefined
 }
@@ -47,26 +40,13 @@ const implementationSlots = [
   numberToHex(hexToBigInt(keccak256(toHex('eip1967.proxy.implementation'))) - 1n, {size: 32}),
   keccak256(toHex('org.zeppelinos.proxy.implementation')),
 ]
-const somebody = '1'.padStart(64, '0')
-const call = (signature: string, words = '') => `${toFunctionSelector(signature)}${words}` as Hex
 
 /** What can be asked of any contract; undefined for what it refuses. */
 const calls = {
-  name: call('name()'),
-  symbol: call('symbol()'),
-  decimals: call('decimals()'),
+  ...questions,
   version: call('version()'),
   separator: call('DOMAIN_SEPARATOR()'),
   authorization: call('authorizationState(address,bytes32)', somebody + '0'.repeat(64)),
-  paused: call('paused()'),
-  isBlacklisted: call('isBlacklisted(address)', somebody),
-  isBlackListed: call('isBlackListed(address)', somebody),
-  feeRate: call('basisPointsRate()'),
-  // Of tokens whose balances change by themselves: stETH and its kind, Aave's, OUSD's, AMPL's.
-  shares: call('sharesOf(address)', somebody),
-  scaled: call('scaledBalanceOf(address)', somebody),
-  credits: call('rebasingCreditsPerToken()'),
-  scaledSupply: call('scaledTotalSupply()'),
 } as const
 type Answers = {[name in keyof typeof calls]: Hex | undefined}
 
@@ -103,22 +83,12 @@ async function inspect(node: Questions, settings: EvmSettings, contract: string)
     names.map(name => ({method: 'eth_call', params: [{to: contract, data: calls[name]}, 'latest']})),
   )
   const answers = Object.fromEntries(names.map((name, i) => [name, hexOf(responses[i]!)])) as Answers
-  const decimals = decimalsOf(answers, contract)
-  refuseRebasing(answers, contract)
+  const said = saidOfToken(answers, contract)
   const outcome = await tryWithHolder(node, contract)
-  refuseInexact(outcome, answers, contract)
-  const found: Found = {
-    name: textOf(answers.name),
-    symbol: textOf(answers.symbol),
-    decimals,
-    implementation,
-    isPaused: isTrue(answers.paused),
-    canPause: isWord(answers.paused),
-    canFreeze: isWord(answers.isBlacklisted) || isWord(answers.isBlackListed),
-    outcome,
-  }
+  refuseInexact(outcome, contract)
+  const found: Found = {...said, implementation, outcome}
   const domain = domainOf(answers, contract, settings.chainId)
-  const {name, symbol} = found
+  const {name, symbol, decimals} = said
   return {
     contract: contract.toLowerCase(),
     name,
@@ -126,29 +96,23 @@ async function inspect(node: Questions, settings: EvmSettings, contract: string)
     decimals,
     codeHash: keccak256(code),
     sweeps: [...(domain ? [{by: 'eip3009', domain}] : []), {by: 'fund'}],
-    facts: ({by}) => factsOf(settings, found, {isFund: by === 'fund'}),
+    facts: ({by}) => factsFor(settings, found, {isFund: by === 'fund'}),
   }
 }
 
 // --- for people ---
 
-function factsOf(
+function factsFor(
   {chain, tokenSweepFee}: EvmSettings,
   found: Found,
   {isFund}: {isFund: boolean},
 ): Record<string, string> {
-  const {name, symbol, decimals, implementation, isPaused, canPause, canFreeze, outcome} = found
-  const powers = [
-    ...(canPause ? ['stop all transfers'] : []),
-    ...(canFreeze ? ['freeze an address'] : []),
-    ...(implementation ? ['change its code'] : []),
-  ]
+  const {implementation, outcome} = found
   const [{token, decimals: places}] = chain.assets
   const gas = outcome?.gas === undefined ? 'as much as a transfer needs' : `about ${outcome.gas}`
   const most = `at most ${formatUnits(tokenSweepFee, places)} ${token} (${chain.code}_TOKEN_SWEEP_FEE)`
   return {
-    'the contract says': `${name ?? 'no name'}, ${symbol ?? 'no symbol'}, ${decimals} decimals${isPaused ? '; it is paused now' : ''}`,
-    'its issuer can': powers.join(', ') || 'nothing that it shows',
+    ...factsOf(found, implementation ? ['change its code'] : []),
     'a proxy for': implementation ?? 'nothing',
     'a transfer': triedInWords(outcome?.tried),
     'swept by': isFund
@@ -159,8 +123,8 @@ function factsOf(
 }
 
 function triedInWords(tried: Tried | undefined): string {
-  if (!tried) return 'was not tried: nobody was seen who holds it; whether it takes a fee is not known'
-  if ('unknown' in tried) return `was not tried: ${tried.unknown}; whether it takes a fee is not known`
+  if (!tried) return notTried('nobody was seen who holds it')
+  if ('unknown' in tried) return notTried(tried.unknown)
   return `arrives whole${tried.returned === 'nothing' ? ', and returns nothing' : ''}`
 }
 
@@ -185,27 +149,6 @@ async function codeOf(
   const implementation = getAddress(numberToHex(pointer, {size: 20}))
   const [behind] = await node.ask([{method: 'eth_getCode', params: [implementation, 'latest']}])
   return {code: `${code}${bytesOf(behind!, 'the code behind the proxy').slice(2)}`, implementation}
-}
-
-// --- what it says ---
-
-function decimalsOf({decimals}: Answers, contract: string): number {
-  if (!isWord(decimals))
-    throw new PermanentError(
-      `${contract} does not say its decimals(), so it is no ERC-20 token; look the address up at the token's issuer`,
-    )
-  const count = BigInt(decimals)
-  if (count <= BigInt(mostDecimals)) return Number(count)
-  throw new PermanentError(
-    `${contract} has ${count} decimals; amounts have at most 78 digits here, so no token with more than ${mostDecimals} is taken`,
-  )
-}
-
-function refuseRebasing({shares, scaled, credits, scaledSupply}: Answers, contract: string): void {
-  if (![shares, scaled, credits, scaledSupply].some(isWord)) return
-  throw new PermanentError(
-    `the balances of ${contract} change by themselves (it knows shares or scaled balances): no deposit of it could be paid out exactly; take its wrapped form, if there is one`,
-  )
 }
 
 function domainOf(
@@ -266,11 +209,7 @@ async function tryWithHolder(node: Questions, contract: string): Promise<Outcome
 
 const nobody = getAddress(`0x${keccak256(toHex('nobody has this address')).slice(-40)}`)
 
-function refuseInexact(outcome: Outcome | undefined, {feeRate}: Answers, contract: string): void {
-  if (isTrue(feeRate))
-    throw new PermanentError(
-      `${contract} takes a fee on transfers at the moment: what is paid out would not arrive exactly`,
-    )
+function refuseInexact(outcome: Outcome | undefined, contract: string): void {
   if (!outcome || 'unknown' in outcome.tried) return
   const {
     amount,
@@ -280,14 +219,10 @@ function refuseInexact(outcome: Outcome | undefined, {feeRate}: Answers, contrac
     throw new PermanentError(
       `${contract} says false for a transfer that should succeed: nobody can tell whether it pays`,
     )
-  if (arrived !== amount)
-    throw new PermanentError(`${contract} takes a fee on transfers: of a transfer, less arrives than was sent`)
+  refuseFee(contract, amount, arrived)
 }
 
 // --- answers ---
-
-const isWord = (answer: Hex | undefined): answer is Hex => answer?.length === 66
-const isTrue = (answer: Hex | undefined) => isWord(answer) && BigInt(answer) !== 0n
 
 /** The result; undefined if the contract refused. */
 function hexOf(response: Response): Hex | undefined {
@@ -303,17 +238,4 @@ function bytesOf(response: Response, what: string): Hex {
   const {result} = response
   if (typeof result === 'string' && /^0x[0-9a-f]*$/i.test(result)) return result.toLowerCase() as Hex
   throw new RetryableError(`the node sent an invalid response when it was asked for ${what}`)
-}
-
-/** A string as the ABI encodes it, or 32 bytes that end in zeros, as old tokens have it; undefined if it is no text. */
-function textOf(answer: Hex | undefined): string | undefined {
-  if (!answer || answer.length < 66) return undefined
-  const words = answer.slice(2)
-  const length =
-    words.length >= 128 && BigInt(`0x${words.slice(0, 64)}`) === 32n
-      ? Number(BigInt(`0x${words.slice(64, 128)}`))
-      : undefined
-  const bytes = length === undefined ? words.slice(0, 64).replace(/(00)+$/, '') : words.slice(128, 128 + 2 * length)
-  const text = hexToString(`0x${bytes}`)
-  return /^\P{Cc}{1,100}$/u.test(text) && !text.includes('\ufffd') ? text : undefined
 }

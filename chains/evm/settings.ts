@@ -2,11 +2,12 @@
 import {z} from 'zod'
 import {choice, url, type Variables, variables, whole} from '../../base/variables.ts'
 import {type CommonSettings, coins, commonSettings, commonVariables} from '../chain-settings.ts'
+import {addToken as addAsset, byContract, type TokenSettings} from '../contract-tokens.ts'
 import type {AddedToken} from '../family.ts'
 import {caip2, type Erc20, type EvmChain, isMainNetwork, chain as registered} from '../registry.ts'
 import {collisions, contractAddress, ownTokens, Sweep} from './tokens.ts'
 
-export interface EvmSettings extends CommonSettings<EvmChain> {
+export interface EvmSettings extends TokenSettings<EvmChain> {
   /** Absent if no node is set; the chain then runs as a local chain, or not at all. */
   rpcUrl?: string
   chainId: number
@@ -14,14 +15,11 @@ export interface EvmSettings extends CommonSettings<EvmChain> {
   finality: 'tag' | number
   /** How value that contracts move is read: not at all, with debug_traceBlockByHash, or with trace_block. */
   traces: 'off' | 'debug' | 'trace'
-  /** Token code by contract address, in lower case, of each token that has one on this network. */
-  tokens: Map<string, string>
   /** The operator's own tokens as they were set; the chain's assets include them. */
   ownTokens: string
   /** The most that our transactions offer per unit of gas, in wei. */
   maxFeePerGas: bigint
-  /** The most that a sweep of a token, and that a payment or a withdrawal may cost, in wei. */
-  tokenSweepFee: bigint
+  /** The most that a payment or a withdrawal may cost, in wei. */
   maxPaymentFee: bigint
 }
 
@@ -42,19 +40,8 @@ export function erc20({chain, chainId}: EvmSettings, code: string): Erc20 & {con
   throw new Error(`${chain.code} has no contract for ${code} on chain ${chainId}`)
 }
 
-/** Adds a token to settings that are in use; whoever has them knows it from then on. */
-export function addToken(settings: EvmSettings, added: AddedToken): void {
-  const {chain, tokens} = settings
-  const {token, name, displayName, decimals, contract, minPayout, sweepMin, payoutLimit, dailyLimit} = added
-  if (chain.assets.some(asset => asset.token === token)) return
-  const sweep = Sweep.parse(added.sweep)
-  const usual = {usualMinPayout: minPayout, usualSweepMin: sweepMin}
-  chain.assets.push({token, name, displayName, decimals, contract, sweep, ...usual, isAdded: true})
-  tokens.set(contract.toLowerCase(), token)
-  settings.minPayout.set(token, minPayout)
-  settings.sweepMin.set(token, sweepMin)
-  if (payoutLimit !== undefined) settings.payoutLimit.set(token, payoutLimit)
-  if (dailyLimit !== undefined) settings.dailyLimit.set(token, dailyLimit)
+export function addToken(settings: EvmSettings, {contract, sweep, ...added}: AddedToken): void {
+  addAsset(settings, {...added, sweep, contract: contract.toLowerCase()}, {sweep: Sweep.parse(sweep)})
 }
 
 /** Whether a token is swept by its address itself, with gas that the treasury sends it. False for the native coin. */
@@ -160,16 +147,13 @@ const finality = z
 
 function settings({chain, chainId, ownTokens}: Network, given: z.infer<ReturnType<typeof schema>>): EvmSettings {
   const [, ...tokens] = chain.assets
-  const contracts = tokens.flatMap(({contract, token}) =>
-    contract ? ([[contract.toLowerCase(), token]] as const) : [],
-  )
   return {
     ...commonSettings(chain, given),
     rpcUrl: given.RPC_URL,
     chainId,
     finality: given.FINALITY,
     traces: given.TRACES,
-    tokens: new Map(contracts),
+    tokens: byContract(tokens, contract => contract.toLowerCase()),
     ownTokens,
     maxFeePerGas: BigInt(given.MAX_FEE_GWEI) * 10n ** 9n,
     tokenSweepFee: given.TOKEN_SWEEP_FEE,

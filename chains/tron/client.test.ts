@@ -194,12 +194,12 @@ test.each([
 })
 
 test('prices are parameters of the chain; one without a value is 0, and one that is missing is an error', async () => {
-  const keys = ['getTransactionFee', 'getCreateAccountFee', 'getCreateNewAccountFeeInSystemContract']
+  const keys = ['getTransactionFee', 'getEnergyFee', 'getCreateAccountFee', 'getCreateNewAccountFeeInSystemContract']
   const of = (some: string[], value: object) => JSON.stringify({chainParameter: some.map(key => ({key, ...value}))})
   answers(of(keys, {value: 1000}))
-  expect(await nodeOf().prices()).toEqual({byte: 1000n, activation: 2000n})
+  expect(await nodeOf().prices()).toEqual({byte: 1000n, energy: 1000n, activation: 2000n})
   answers(of(keys, {}))
-  expect(await nodeOf().prices()).toEqual({byte: 0n, activation: 0n})
+  expect(await nodeOf().prices()).toEqual({byte: 0n, energy: 0n, activation: 0n})
   for (const key of keys) {
     answers(
       of(

@@ -11,15 +11,22 @@ import type {NodeHead} from '../family.ts'
 import {NodeRest} from '../node-rest.ts'
 import {readResponse, whyUnanswered} from '../read-response.ts'
 import {bytesOf} from './address.ts'
-import {Account, Block, BlockHeader, Broadcast, FreeBytes, Info, Prices} from './responses.ts'
+import {Account, Block, BlockHeader, Broadcast, ContractCode, FreeBytes, Info, Prices, Tried} from './responses.ts'
 import type {TronEndpoint, TronSettings} from './settings.ts'
 
-export type {Account, Block, BlockHeader, Info, Prices}
+export type {Account, Block, BlockHeader, Info, Prices, Tried}
 
 const Refused = z.object({Error: z.string()})
 const Nothing = z.strictObject({})
 /** A node gives no more in one response. */
 export const blocksPerRequest = 100
+
+/** A call of a contract; `data` in hex, addresses in base58check. */
+export interface Call {
+  from: string
+  contract: string
+  data: string
+}
 
 interface Options {
   /** The timeout of each request. */
@@ -87,6 +94,20 @@ export class TronNode {
     return found !== undefined && (found.daily >= bytes || found.staked >= bytes)
   }
 
+  /**
+   * What a call of a contract would do after the newest block, or after the solidified one; nothing is sent. The caller
+   * needs no account.
+   */
+  async try({from, contract, data}: Call, {solid} = {solid: false}): Promise<Tried> {
+    const call = {owner_address: hexOf(from), contract_address: hexOf(contract), data}
+    return await this.#ask(`${solid ? 'walletsolidity' : 'wallet'}/triggerconstantcontract`, call, Tried)
+  }
+
+  /** The code of a contract; undefined if there is none at the address. */
+  async code(contract: string): Promise<Uint8Array | undefined> {
+    return await this.#find('wallet/getcontractinfo', {value: hexOf(contract)}, ContractCode)
+  }
+
   async prices(): Promise<Prices> {
     return await this.#ask('wallet/getchainparameters', {}, Prices)
   }
@@ -142,7 +163,8 @@ export class TronNode {
   }
 }
 
-const inHex = (address: string) => ({address: Buffer.from(bytesOf(address)).toString('hex')})
+const hexOf = (address: string) => Buffer.from(bytesOf(address)).toString('hex')
+const inHex = (address: string) => ({address: hexOf(address)})
 
 /** The nodes of a chain. */
 export class TronNodes extends Failover<TronNode> {

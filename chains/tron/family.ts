@@ -3,7 +3,7 @@ import {lifetimeMarginMs} from '../expiry-settings.ts'
 import type {ChainFamily} from '../family.ts'
 import type {TronChain} from '../registry.ts'
 import {noWallet} from './no-wallet.ts'
-import {longestLifetimeMs, type TronSettings, tronReading, tronVariables} from './settings.ts'
+import {addToken, longestLifetimeMs, type TronSettings, tronReading, tronVariables} from './settings.ts'
 
 export const tron: ChainFamily<TronChain, TronSettings> = {
   variables: tronVariables,
@@ -22,6 +22,7 @@ export const tron: ChainFamily<TronChain, TronSettings> = {
   showsUnconfirmed: false,
   foldsAddresses: false,
   nativeSweepsPaidBy: 'address',
+  addToken,
   noWallet,
   forms: () => import('./forms.ts'),
 }

@@ -7,7 +7,8 @@ import type {RpcProxy} from '../../test/support/rpc-proxy.ts'
 import {addressOf} from './address.ts'
 import {txTrieRoot} from './block.ts'
 import {TronNode} from './client.ts'
-import {Block, FreeBytes, Info, Prices} from './responses.ts'
+import {Block, ContractCode, FreeBytes, Info, Prices, Tried} from './responses.ts'
+import {movedTo, transferIn} from './token-transfers.ts'
 import {parseRawData, parseTransaction} from './transaction.ts'
 
 let proxy: RpcProxy | undefined
@@ -100,7 +101,7 @@ describe('accounts', () => {
 })
 
 test('prices: a parameter without a value is 0', async () => {
-  const prices = {byte: 1000n, activation: 100_000n}
+  const prices = {byte: 1000n, energy: 210n, activation: 100_000n}
   expect(await (await nodeOf('tron/chain-parameters')).prices()).toEqual(prices)
   expect(recorded('tron/trc20/chain-parameters', Prices)).toEqual(prices)
   expect(recorded('tron/trc20-staked/chain-parameters', Prices)).toEqual(prices)
@@ -165,5 +166,38 @@ describe('a token', () => {
     const block = Block.parse({...response, transactions: [transaction]})
     expect(block.transactions[0]).toMatchObject({txid: transaction.txID, signatures: [], result: 'DEFAULT'})
     expect(txTrieRoot(block.transactions)).not.toBe(block.txTrieRoot)
+  })
+
+  const Trial = z.object({constant: Tried})
+
+  test.each<[string, bigint, number]>([
+    ['transfer-to-new-holder', 28_317n, 5_000_000],
+    ['transfer-to-holder', 13_317n, 5_000_000],
+    ['sweep-whole-balance', 13_317n, 10_000_000],
+    ['transfer-with-token-fee', 35_481n, 999_000],
+  ])('is tried (%s): it would use %s energy, and its log says what would arrive', (name, energy, arrives) => {
+    const {constant} = recorded(`tron/trc20/${name}`, Trial)
+    expect(constant).toMatchObject({failure: undefined, energy})
+    const [log] = constant.logs
+    const {contract, to} = transferIn(log!)!
+    expect(movedTo(constant.logs, contract, addressOf(to))).toBe(BigInt(arrives))
+    expect(constant.returned).toEqual(Buffer.alloc(32)) // it says false although it would succeed
+  })
+
+  test.each<[string, bigint]>([
+    ['more-than-balance', 1029n],
+    ['sweep-blacklisted', 580n],
+  ])('is tried in vain (%s): a node says that the question succeeded, and the call would not', (name, energy) => {
+    const failure = {words: 'REVERT opcode executed', isSure: true}
+    expect(recorded(`tron/trc20/${name}`, Trial).constant).toMatchObject({failure, energy, logs: []})
+  })
+
+  test('that is tried without an account is tried as with one', () => {
+    const tried = recorded('tron/trc20/constant-call-of-address-without-account', Tried)
+    expect(tried).toMatchObject({failure: undefined, energy: 13_317n})
+  })
+
+  test('has code, by which it is known again', () => {
+    expect(recorded('tron/trc20/contract-info', ContractCode).length).toBe(1731)
   })
 })

@@ -177,6 +177,8 @@ export const FreeBytes = z
 export interface Prices {
   /** For each byte that is not free. */
   byte: bigint
+  /** For each unit of energy that is burnt. */
+  energy: bigint
   /** More, for a payment that makes an account. */
   activation: bigint
 }
@@ -193,9 +195,50 @@ export const Prices = z
     }
     return {
       byte: of('getTransactionFee'),
+      energy: of('getEnergyFee'),
       activation: of('getCreateAccountFee') + of('getCreateNewAccountFeeInSystemContract'),
     }
   })
+
+/** What a call of a contract would do at a block, by what a node tried; nothing was sent. */
+export interface Tried {
+  /** Undefined: it would do what it says. Otherwise why not; `isSure` if that is the call's fault, and no limit's. */
+  failure: {words: string; isSure: boolean} | undefined
+  /** All that it would use, with what a busy contract costs more. */
+  energy: bigint
+  returned: Uint8Array
+  logs: Log[]
+}
+
+/** A node says of a call that would fail that the question succeeded: the transaction that it made of it tells. */
+export const Tried = z
+  .object({
+    result: z.object({result: z.boolean().default(false), code: z.string().default(''), message: Hex.default('')}),
+    energy_used: LongOrZero,
+    constant_result: z.array(Hex).default([]),
+    logs: z.array(Log).default([]),
+    transaction: z.object({ret: z.array(z.object({ret: z.string().optional()})).default([])}).optional(),
+  })
+  .transform(({result: {result, code, message}, energy_used, constant_result, logs, transaction}): Tried => {
+    const words = bytes(message).toString()
+    const returned = bytes(constant_result[0] ?? '')
+    const hasFailed = !result || transaction?.ret.some(({ret}) => ret === 'FAILED')
+    const failure = {
+      words: [code, words, revertReason(returned)].filter(Boolean).join(': ').slice(0, 300),
+      isSure: words.startsWith('REVERT opcode'),
+    }
+    return {failure: hasFailed ? failure : undefined, energy: energy_used, returned, logs}
+  })
+
+/** The text of Error(string), which require and revert give; empty if there is none. */
+function revertReason(returned: Buffer): string {
+  if (returned.subarray(0, 4).toString('hex') !== '08c379a0') return ''
+  const length = Number(BigInt(`0x${returned.subarray(36, 68).toString('hex') || '0'}`))
+  return returned.subarray(68, 68 + Math.min(length, 200)).toString()
+}
+
+/** The code of a contract as it runs. */
+export const ContractCode = z.object({runtimecode: Hex.default('')}).transform(({runtimecode}) => bytes(runtimecode))
 
 /** What a node says of a transaction that it was given. */
 export const Broadcast = z

@@ -1,9 +1,14 @@
 // The settings of a Tron chain, and the variables that they are read from.
+
 import {z} from 'zod'
+import {most} from '../../base/bigints.ts'
 import {choice, plainText, url, type Variables, variables, whole} from '../../base/variables.ts'
-import {atLeast, type CommonSettings, coins, commonSettings, commonVariables, worthSweeping} from '../chain-settings.ts'
+import {type CommonSettings, coins, commonSettings, commonVariables, worthSweeping} from '../chain-settings.ts'
+import {addToken as addAsset, byContract, type TokenSettings} from '../contract-tokens.ts'
 import {type ExpirySettings, expirySettings, expiryVariables} from '../expiry-settings.ts'
-import {type TronChain, type TronNetwork, tronNetworks} from '../registry.ts'
+import {type AddedToken, AddressError} from '../family.ts'
+import {chain as registered, type TronChain, type TronNetwork, tronNetworks} from '../registry.ts'
+import {bytesOf} from './address.ts'
 
 /** A node: `wallet/…` is served at `url`, and `walletsolidity/…` at `solidityUrl`, which are two ports of java-tron. */
 export interface TronEndpoint {
@@ -17,7 +22,7 @@ export interface TronEndpoint {
  */
 export const longestLifetimeMs = 600_000
 
-export interface TronSettings extends CommonSettings<TronChain>, ExpirySettings {
+export interface TronSettings extends TokenSettings<TronChain>, ExpirySettings {
   network: TronNetwork
   /** The first is asked, the second if it fails, and where one node is not believed. Empty if none is set. */
   endpoints: TronEndpoint[]
@@ -26,63 +31,114 @@ export interface TronSettings extends CommonSettings<TronChain>, ExpirySettings 
   /** How long a transaction may be mined, by the time of the blocks. */
   lifetimeMs: number
   /**
-   * The most that a sweep may cost, in sun, and a payment, whose recipient may have no account yet. (The treasury has
-   * one.)
+   * The most that a sweep of TRX may cost, in sun, and a payment of TRX, whose recipient may have no account yet. (The
+   * treasury has one.)
    */
   maxSweepFee: bigint
   maxPaymentFee: bigint
+  /** The most that a payment of a token may cost, in sun: its energy, and its bytes. */
+  tokenPaymentFee: bigint
 }
 
 const nodeUrl = (port: number) => url(`http://node.example:${port}`, 'http', 'https').optional()
+/** Contracts in the registry are those of this network. */
+const publicNetwork: TronNetwork = 'nile'
 const urls = ['RPC_URL', 'SOLIDITY_URL', 'RPC_URL_2', 'SOLIDITY_URL_2']
 
 export function tronVariables(chain: TronChain): Variables<TronSettings> {
   return variables({
-    schema: z
-      .object({
-        NETWORK: choice(tronNetworks).default('nile'),
-        RPC_URL: nodeUrl(8090),
-        SOLIDITY_URL: nodeUrl(8091),
-        RPC_URL_2: nodeUrl(8090),
-        SOLIDITY_URL_2: nodeUrl(8091),
-        API_KEY: plainText('a key', 200, '3b6c5d9e-0f1a-4a39-9d1c-3a8f1c2e7b55').optional(),
-        LIFETIME_MS: whole(1000, longestLifetimeMs, longestLifetimeMs).default(longestLifetimeMs),
-        MAX_SWEEP_FEE: coins(chain, '0.3'),
-        MAX_PAYMENT_FEE: coins(chain, '1.1'),
-        ...expiryVariables(),
-        ...commonVariables(chain),
-      })
-      .superRefine((given, {addIssue}) => {
-        for (const [name, needed] of [
-          ['SOLIDITY_URL', 'RPC_URL'],
-          ['RPC_URL_2', 'RPC_URL'],
-          ['SOLIDITY_URL_2', 'RPC_URL_2'],
-        ] as const)
-          if (given[name] && !given[needed])
-            addIssue({code: 'custom', path: [name], message: alone(`${chain.code}_${needed}`)})
-      }),
-    make: given => {
-      const common = commonSettings({...chain, pollIntervalMs: chain.networks[given.NETWORK].pollIntervalMs}, given)
-      return {
-        ...common,
-        ...expirySettings(given),
-        minPayout: atLeast(given.MAX_PAYMENT_FEE, common.minPayout), // only the block shows whether its recipient had an account
-        sweepMin: atLeast(worthSweeping(common, given.MAX_SWEEP_FEE), common.sweepMin),
-        network: given.NETWORK,
-        endpoints: [
-          endpointOf(given.RPC_URL, given.SOLIDITY_URL),
-          endpointOf(given.RPC_URL_2, given.SOLIDITY_URL_2),
-        ].flat(),
-        apiKey: given.API_KEY,
-        lifetimeMs: given.LIFETIME_MS,
-        maxSweepFee: given.MAX_SWEEP_FEE,
-        maxPaymentFee: given.MAX_PAYMENT_FEE,
-      }
-    },
+    schema: schema(chain),
+    make: given => settingsOf(chain, given),
     prefix: `${chain.code}_`,
     inFiles: [...urls, 'API_KEY'],
   })
 }
+
+function schema(chain: TronChain) {
+  return z
+    .object({
+      NETWORK: choice(tronNetworks).default('nile'),
+      RPC_URL: nodeUrl(8090),
+      SOLIDITY_URL: nodeUrl(8091),
+      RPC_URL_2: nodeUrl(8090),
+      SOLIDITY_URL_2: nodeUrl(8091),
+      API_KEY: plainText('a key', 200, '3b6c5d9e-0f1a-4a39-9d1c-3a8f1c2e7b55').optional(),
+      LIFETIME_MS: whole(1000, longestLifetimeMs, longestLifetimeMs).default(longestLifetimeMs),
+      MAX_SWEEP_FEE: coins(chain, '0.3'),
+      MAX_PAYMENT_FEE: coins(chain, '1.1'),
+      TOKEN_SWEEP_FEE: coins(chain, '30'),
+      TOKEN_PAYMENT_FEE: coins(chain, '30'),
+      ...contractVariables(chain),
+      ...expiryVariables(),
+      ...commonVariables(chain),
+    })
+    .superRefine((given, {addIssue}) => {
+      for (const [name, needed] of [
+        ['SOLIDITY_URL', 'RPC_URL'],
+        ['RPC_URL_2', 'RPC_URL'],
+        ['SOLIDITY_URL_2', 'RPC_URL_2'],
+      ] as const)
+        if (given[name] && !given[needed])
+          addIssue({code: 'custom', path: [name], message: alone(`${chain.code}_${needed}`)})
+    })
+}
+
+type Given = z.infer<ReturnType<typeof schema>>
+
+function settingsOf(known: TronChain, given: Given): TronSettings {
+  const {pollIntervalMs} = known.networks[given.NETWORK]
+  const [native, ...tokens] = known.assets
+  const contracts: Record<string, unknown> = given
+  const here = tokens.map(token => {
+    const usual = given.NETWORK === publicNetwork ? token.contract : undefined
+    return {...token, contract: (contracts[`${token.token}_CONTRACT`] as string | undefined) ?? usual}
+  })
+  const chain: TronChain = {...known, pollIntervalMs, assets: [native, ...here]}
+  const common = commonSettings(chain, given)
+  const raise = (amounts: Map<string, bigint>, least: bigint) =>
+    new Map(amounts).set(native.token, most(least, amounts.get(native.token)!))
+  return {
+    ...common,
+    ...expirySettings(given),
+    minPayout: raise(common.minPayout, given.MAX_PAYMENT_FEE), // only the block shows whether its recipient had an account
+    sweepMin: raise(common.sweepMin, worthSweeping(common, given.MAX_SWEEP_FEE)),
+    network: given.NETWORK,
+    endpoints: [
+      endpointOf(given.RPC_URL, given.SOLIDITY_URL),
+      endpointOf(given.RPC_URL_2, given.SOLIDITY_URL_2),
+    ].flat(),
+    apiKey: given.API_KEY,
+    lifetimeMs: given.LIFETIME_MS,
+    maxSweepFee: given.MAX_SWEEP_FEE,
+    maxPaymentFee: given.MAX_PAYMENT_FEE,
+    tokens: byContract(here),
+    tokenSweepFee: given.TOKEN_SWEEP_FEE,
+    tokenPaymentFee: given.TOKEN_PAYMENT_FEE,
+  }
+}
+
+/** The variable for the contract of each token of the registry, such as USDT_CONTRACT. */
+function contractVariables({assets: [, ...tokens]}: TronChain): Record<`${string}_CONTRACT`, typeof optionalContract> {
+  return Object.fromEntries(tokens.map(({token}) => [`${token}_CONTRACT`, optionalContract]))
+}
+
+const optionalContract = z
+  .string()
+  .superRefine((text, {addIssue}) => {
+    try {
+      bytesOf(text)
+    } catch (error) {
+      if (!(error instanceof AddressError)) throw error
+      addIssue(`must be the address of a contract, such as TXYZopYRdj2D9XRtbG411XZZ3kM5VkAeBf: it ${error.message}`)
+    }
+  })
+  .optional()
+
+export function addToken(settings: TronSettings, added: AddedToken): void {
+  addAsset(settings, added, {sweep: ByFund.parse(added.sweep)})
+}
+
+const ByFund = z.object({by: z.literal('fund')})
 
 export function tronSettings(settings: CommonSettings | undefined): TronSettings {
   if (settings?.family !== 'tron') throw new Error(`${settings?.chain.code} is no chain of Tron`)
@@ -99,6 +155,10 @@ function endpointOf(url: string | undefined, solidityUrl = url): TronEndpoint[] 
 export function tronReading({chain, network, endpoints, apiKey}: TronSettings): Record<string, string> {
   const [first, second] = endpoints
   const of = (name: string, value: string | undefined) => [`${chain.code}_${name}`, value ?? ''] as const
+  const [, ...known] = registered(chain.code).assets
+  const contracts = known.map(({token}) =>
+    of(`${token}_CONTRACT`, chain.assets.find(asset => asset.token === token)?.contract),
+  )
   return Object.fromEntries([
     of('NETWORK', network),
     of('RPC_URL', first?.url),
@@ -106,5 +166,6 @@ export function tronReading({chain, network, endpoints, apiKey}: TronSettings): 
     of('RPC_URL_2', second?.url),
     of('SOLIDITY_URL_2', second?.solidityUrl),
     of('API_KEY', apiKey),
+    ...contracts,
   ])
 }

@@ -7,7 +7,16 @@ import type {Case} from '../family.ts'
 import type {Entry} from '../journal/file.ts'
 import {entryColumns} from '../journal/journal.ts'
 import {type Attempt, checkRows} from '../judge/attempts.ts'
-import {checkSweepFee, type Decision, type FamilyContext, findOwn, type Own, type Plan} from '../judge/plan.ts'
+import {
+  checkSweepFee,
+  checkTokenSweep,
+  checkTokenSweepFee,
+  type Decision,
+  type FamilyContext,
+  findOwn,
+  type Own,
+  type Plan,
+} from '../judge/plan.ts'
 import {Refusal} from '../judge/refusal.ts'
 import type {EvmIntent, SweepIntent, WireFees} from './intents.ts'
 import type {Fees} from './sign.ts'
@@ -55,7 +64,7 @@ async function sweptAmount(context: FamilyContext, of: Case, sweep: SweepIntent,
   const {address} = await checkAsBegun(context, of, sweep)
   const amount = BigInt(sweep.amount)
   const earlier = attempts.filter(attempt => attempt.subjectId === subjectId && attempt.kind !== 'cancel')
-  if (!isNative && !earlier.length) await checkAmount(context, purpose, address, amount)
+  if (!isNative && !earlier.length) await checkTokenSweep(context, {...purpose, amount}, address)
   for (const before of earlier) {
     const isOther =
       before.nonce !== sweep.nonce || before.token !== token || before.source !== address || before.kind !== 'sweep'
@@ -83,41 +92,10 @@ export async function checkAsBegun(
   )
 }
 
-/**
- * Less than the minimum is signed only if it is all on its address that counts in the balance: it was worth a sweep
- * once. Otherwise another sweep is to be begun, so the worker gives this one's nonce up.
- */
-async function checkAmount(
-  {client, chains}: FamilyContext,
-  {chain, token}: Case['purpose'],
-  address: string,
-  amount: bigint,
-): Promise<void> {
-  const least = evmSettings(chains.get(chain)).sweepMin.get(token)!
-  if (amount >= least) return
-  const {rows} = await client.query<{amount: string}>({
-    name: 'collectable_amount',
-    text: 'select app.collectable_amount($1, $2, $3) as amount',
-    values: [chain, address, token],
-  })
-  const counts = BigInt(rows[0]!.amount)
-  if (counts > 0n && amount >= counts) return
-  throw new Refusal(
-    'sweep_too_small',
-    `${amount} base units of ${token} is too little to sweep (${chain}_SWEEP_MIN: ${least}), and not all that counts there`,
-  )
-}
-
 /** The native coin has the check of every family. A token sweep has a maximum fee. */
 export function checkSweep(settings: EvmSettings, sweep: Plan): void {
-  const {chain, tokenSweepFee} = settings
-  const {token, maxFee} = sweep
-  if (token === nativeOf(settings)) checkSweepFee(settings, sweep)
-  else if (maxFee > tokenSweepFee)
-    throw new Refusal(
-      'sweep_too_dear',
-      `the sweep may cost ${maxFee} wei: more than ${chain.code}_TOKEN_SWEEP_FEE allows (${tokenSweepFee})`,
-    )
+  if (sweep.token === nativeOf(settings)) checkSweepFee(settings, sweep)
+  else checkTokenSweepFee(settings, sweep)
 }
 
 /**

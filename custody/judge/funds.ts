@@ -5,6 +5,8 @@
 // counts with its gas in the fee budget of its day, and a sweep that pays with it not again, so what is burnt never
 // exceeds what the budgets allowed, whoever asks.
 //
+// Where attempts expire, each counts alone, and nothing once it has expired in no block.
+//
 // What was sent is the sum over the journal's file, whatever the database says (journal/known.ts). What became of it is
 // read from the blocks, which only the indexers write.
 import {chain as registered} from '../../chains/registry.ts'
@@ -47,7 +49,7 @@ export async function checkFund(
   if (cost > most)
     throw new Refusal(
       'gas_too_dear',
-      `the sweep of ${token} and its gas may cost ${cost} wei: more than ${chain}_TOKEN_SWEEP_FEE allows (${most})`,
+      `the sweep of ${token} and its gas may cost ${cost} base units: more than ${chain}_TOKEN_SWEEP_FEE allows (${most})`,
     )
 }
 
@@ -69,7 +71,7 @@ export async function checkGasLeft(context: FamilyContext, plan: Plan): Promise<
   if (maxFee > left)
     throw new Refusal(
       'gas_missing',
-      `the transaction may cost ${maxFee} wei, and ${left} are left of the address's gas`,
+      `the transaction may cost ${maxFee} base units, and ${left} are left of the address's gas`,
     )
 }
 
@@ -88,7 +90,10 @@ async function readGas({client, journal}: FamilyContext, chain: string, address:
     name: 'fate_of_gas',
     text: `select k.key, i.txid, i.fee::text as fee, i.success from chain.cursor c cross join unnest($2::text[]) k (key)
       cross join lateral (select i.txid, i.fee, i.success from chain.confirmed_tx i
-        where i.chain = $1 and i.conflict_key = k.key and i.block_height <= c.final_height limit 1) i
+        where i.chain = $1 and i.conflict_key = k.key and i.block_height <= c.final_height
+        union all select i.txid, i.fee, i.success from chain.confirmed_tx i
+        where i.chain = $1 and i.conflict_key is null and i.txid = k.key and i.block_height <= c.final_height
+        union all select l.txid, 0, false from chain.lapse l where l.chain = $1 and l.txid = k.key limit 1) i
       where c.chain = $1`,
     values: [chain, [...byKey.keys()]],
   })
@@ -102,7 +107,7 @@ async function readGas({client, journal}: FamilyContext, chain: string, address:
   })
 }
 
-/** The gas that is left, in wei; with those funds that are not final yet, or without. */
+/** The gas that is left, in base units; with those funds that are not final yet, or without. */
 function leftOf(fates: Fate[], {withOpen}: {withOpen: boolean}): bigint {
   const brought = ({amount, paid, succeeded}: Fate) => (succeeded || (withOpen && paid === undefined) ? amount : 0n)
   return fates.reduce((left, one) => left + (one.isFund ? brought(one) : 0n - (one.paid ?? one.fee)), 0n)

@@ -3,6 +3,7 @@
 import type pg from 'pg'
 import {formatUnits} from 'viem'
 import {type CommonSettings, isWorthItsFee} from '../../chains/chain-settings.ts'
+import type {TokenSettings} from '../../chains/contract-tokens.ts'
 import type {ChainSettings} from '../../chains/families.ts'
 import {type Asset, type ChainCode, type Family, chain as registered} from '../../chains/registry.ts'
 import type {Kind} from '../intents.ts'
@@ -139,5 +140,41 @@ export function checkSweepFee(settings: CommonSettings, sweep: Pick<Plan, 'amoun
   throw new Refusal(
     'sweep_too_dear',
     `moving ${sweep.amount} base units may cost ${sweep.maxFee}: more than ${chain.code}_SWEEP_FEE_PERCENT allows (${sweepFeePercent} %)`,
+  )
+}
+
+/** Refuses a sweep of a token that may cost more than the operator allows. */
+export function checkTokenSweepFee(
+  {chain, tokenSweepFee}: Pick<TokenSettings, 'chain' | 'tokenSweepFee'>,
+  {maxFee}: Pick<Plan, 'maxFee'>,
+): void {
+  if (maxFee > tokenSweepFee)
+    throw new Refusal(
+      'sweep_too_dear',
+      `the sweep may cost ${maxFee} base units of ${chain.assets[0].token}: more than ${chain.code}_TOKEN_SWEEP_FEE allows (${tokenSweepFee})`,
+    )
+}
+
+/**
+ * Less of a token than the minimum is signed only if it is all on its address that counts in the balance: it was worth
+ * a sweep once. Otherwise another sweep is to be begun, so the worker gives this one up.
+ */
+export async function checkTokenSweep(
+  {client, chains}: PolicyContext,
+  {chain, token, amount}: Pick<Purpose, 'chain' | 'token' | 'amount'>,
+  address: string,
+): Promise<void> {
+  const least = chains.get(chain)!.sweepMin.get(token)!
+  if (amount >= least) return
+  const {rows} = await client.query<{amount: string}>({
+    name: 'collectable_amount',
+    text: 'select app.collectable_amount($1, $2, $3) as amount',
+    values: [chain, address, token],
+  })
+  const counts = BigInt(rows[0]!.amount)
+  if (counts > 0n && amount >= counts) return
+  throw new Refusal(
+    'sweep_too_small',
+    `${amount} base units of ${token} is too little to sweep (${chain}_SWEEP_MIN: ${least}), and not all that counts there`,
   )
 }

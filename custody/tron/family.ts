@@ -3,19 +3,28 @@ import {z} from 'zod'
 import {addressOf, keyBytes} from '../../chains/tron/address.ts'
 import type {TronSettings} from '../../chains/tron/settings.ts'
 import type {CustodyFamily} from '../family.ts'
-import {intentsOf} from '../intents.ts'
+import {fundIntent, intentsOf, units} from '../intents.ts'
 import {secp256k1} from '../keys/secp256k1.ts'
-import {type TronTerms, termsOf} from './plan.ts'
+import {checkSweep, type TronTerms, termsOf} from './plan.ts'
 import {sign, type TronDetails} from './sign.ts'
 
-const Intent = z.discriminatedUnion('intent', intentsOf('tron', 'tron', {}))
+const offered = {fee_limit: units.optional()} // of tokens
+const Intent = z.discriminatedUnion('intent', [...intentsOf('tron', 'tron', offered), fundIntent('tron', 'tron')])
 
 export const tron: CustodyFamily<TronSettings, z.infer<typeof Intent>, TronTerms, TronDetails> = {
   curve: secp256k1,
   branches: {deposit: "m/44'/195'/0'/0/i", treasury: "m/44'/195'/1'/0/i"}, // BIP-44
   address: publicKey => addressOf(keyBytes(publicKey)),
   intents: Intent,
-  plan: async (context, {purpose}) => ({plan: await termsOf(context, purpose)}),
+  async plan(context, of, intent) {
+    const feeLimit = 'fee_limit' in intent && intent.fee_limit !== undefined ? BigInt(intent.fee_limit) : undefined
+    return {plan: await termsOf(context, of, feeLimit)}
+  },
+  checkSweep,
+  funds: {
+    isFunded: ({tokens}, token) => [...tokens.values()].includes(token),
+    most: ({tokenSweepFee}) => tokenSweepFee,
+  },
   sign: async (_settings, keys, plan) => await sign(keys, plan),
   fees: ({max_fee}) => ({max_fee}),
 }

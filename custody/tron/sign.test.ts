@@ -34,6 +34,7 @@ const planOf = (more: Partial<Plan & TronTerms>) => {
     lifetime,
     maxFee: 5n,
     timestamp: 1,
+    call: undefined,
   }
   return {...given, ...more} as Plan & TronTerms
 }
@@ -58,6 +59,36 @@ test('a payment has the bytes, the id and the signature that tronweb makes', asy
     whole.addSignature(Buffer.from(signed.signature[0]!.replace(/^0x/, ''), 'hex'))
     expect([txid, raw]).toEqual([signed.txID, Buffer.from(whole.serializeBinary()).toString('hex')])
     expect(details).toEqual({lifetime: plan.lifetime, timestamp: plan.timestamp, max_fee: '5'})
+  }
+})
+
+test('a transfer of a token has the bytes, the id and the signature that tronweb makes', async () => {
+  const key = TronWeb.fromMnemonic(phrase, "m/44'/195'/0'/0/1")
+  const offline = new TronWeb({fullHost: 'http://127.0.0.1:1'})
+  const contract = 'TXYZopYRdj2D9XRtbG411XZZ3kM5VkAeBf'
+  for (const amount of [1n, 5_000_000n, 2n ** 70n]) {
+    const plan = planOf({amount, timestamp: 1_790_000_000_123, call: {contract, feeLimit: 16_250_000n}})
+    const {txid, raw} = await sign(keys, plan)
+    const blockHeader = {
+      ref_block_bytes: '4567',
+      ref_block_hash: 'f0e1d2c3b4a59687',
+      expiration: plan.lifetime.end,
+      timestamp: plan.timestamp,
+    }
+    const {transaction} = await offline.transactionBuilder.triggerSmartContract(
+      contract,
+      'transfer(address,uint256)',
+      {feeLimit: 16_250_000, txLocal: true, blockHeader} as never,
+      [
+        {type: 'address', value: plan.destination},
+        {type: 'uint256', value: String(amount)},
+      ],
+      source,
+    )
+    const signed = await offline.trx.sign(transaction, key.privateKey.slice(2))
+    const whole = utils.transaction.txJsonToPb(transaction)
+    whole.addSignature(Buffer.from(signed.signature[0]!.replace(/^0x/, ''), 'hex'))
+    expect([txid, raw]).toEqual([signed.txID, Buffer.from(whole.serializeBinary()).toString('hex')])
   }
 })
 

@@ -1,7 +1,8 @@
-// Builds and signs payments of Tron's coin. Promises: equal plans give equal bytes; the bytes are those that tronweb
-// makes, which sign.test.ts compares. tronweb is not used, because custody's process would have to load it: 51
-// packages, and 50 to 120 MB, next to the keys, for a message of 130 bytes.
-import {rawOf, reference, transactionOf, transferData} from '../../chains/tron/transaction.ts'
+// Builds and signs payments of Tron's coin, and transfers of tokens. Promises: equal plans give equal bytes; the bytes
+// are those that tronweb makes, which sign.test.ts compares. tronweb is not used, because custody's process would have
+// to load it: 51 packages, and 50 to 120 MB, next to the keys, for a message of 130 bytes.
+import {transferData as tokenTransferData} from '../../chains/tron/token-transfers.ts'
+import {callData, rawOf, reference, transactionOf, transferData} from '../../chains/tron/transaction.ts'
 import type {Signed} from '../family.ts'
 import type {Details} from '../judge/attempts.ts'
 import type {Plan} from '../judge/plan.ts'
@@ -11,9 +12,14 @@ import type {TronTerms} from './plan.ts'
 export type TronDetails = Details & {max_fee: string}
 
 export async function sign(keys: KeyStore, plan: Plan & TronTerms): Promise<Signed<TronDetails>> {
-  const {paths, source: from, destination: to, amount, on, lifetime, timestamp} = plan
+  const {paths, source: from, destination: to, amount, on, lifetime, timestamp, call} = plan
   const frame = {...reference(on.height, on.hash), expiration: lifetime.end, timestamp}
-  const rawData = transferData(frame, {from, to, amount})
+  const rawData = call
+    ? callData(
+        {...frame, feeLimit: call.feeLimit},
+        {from, contract: call.contract, value: 0n, data: Buffer.from(tokenTransferData(to, amount), 'hex')},
+      )
+    : transferData(frame, {from, to, amount})
   const {txid} = transactionOf(rawData, [])
   const signature = await keys.sign(paths.source, Buffer.from(txid, 'hex'))
   signature[64]! += 27 // as tronweb writes it; nodes take both forms

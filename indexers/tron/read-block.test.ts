@@ -34,7 +34,7 @@ function read(one: Transaction, more: Partial<Info> = {}) {
   const nothing = {height: 5, time: 9, fee: 3n, hasFailed: false, contract: new Uint8Array(), internals: [], logs: []}
   const header = {height: 5, time: 9, parentHash: '', txTrieRoot: '', witness: '', witnessId: 0n, version: 0n}
   const block = {...header, accountStateRoot: '', hash: 'h', transactions: [one]}
-  return readBlock(block, new Map([[txid, {...nothing, txid, ...more}]]), 'TRX')
+  return readBlock(block, new Map([[txid, {...nothing, txid, ...more}]]), {native: 'TRX', tokens: new Map()})
 }
 const transfer = (amount: bigint, result?: ContractResult) =>
   transaction(

@@ -6,6 +6,7 @@
 // transaction that can move value, rejected ones included, so that a position never depends on what came of others;
 // 1000000 + n for the n-th log; 2000000 + n for a TRC-10 token of the n-th internal transaction.
 import {type Block, type Info, type Internal, isExecuted, type Log} from '../../chains/tron/responses.ts'
+import {transferIn} from '../../chains/tron/token-transfers.ts'
 import {
   addressOrNone,
   type Contract,
@@ -19,14 +20,20 @@ const logOffset = 1_000_000
 const assetOffset = 2_000_000
 /** The internal transactions that can move value. */
 const moving = ['call', 'create', 'suicide']
-/** Transfer(address,address,uint256) of TRC-20, as on EVM chains. */
-const transferTopic = 'ddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef'
 const maxAmount = 10n ** 78n - 1n
 
 const hex = (bytes: Uint8Array) => Buffer.from(bytes).toString('hex')
 
-/** `infos` has one for each of the block's transactions; `native` is the token code of the chain's coin. */
-export function readBlock(block: Block, infos: ReadonlyMap<string, Info>, native: string): ReadBlock {
+/**
+ * The token codes of a chain: of its coin, and by contract. A token that is not among them is called by its contract.
+ */
+export interface Tokens {
+  native: string
+  tokens: ReadonlyMap<string, string>
+}
+
+/** `infos` has one for each of the block's transactions. */
+export function readBlock(block: Block, infos: ReadonlyMap<string, Info>, codes: Tokens): ReadBlock {
   const {height, hash, parentHash, time} = block
   const read = block.transactions.map(transaction => {
     const info = infos.get(transaction.txid)!
@@ -43,7 +50,7 @@ export function readBlock(block: Block, infos: ReadonlyMap<string, Info>, native
     parentHash,
     time: new Date(time),
     candidates: read.flatMap(({executed, transaction, contract, info}) =>
-      executed ? candidatesOf(transaction, contract, {info, native}) : [],
+      executed ? candidatesOf(transaction, contract, {info, codes}) : [],
     ),
     sent: read.flatMap(({transaction: {txid}, contract: {owner}, info: {fee}, executed}) =>
       owner ? [{txid, senderKey: owner, executed, fee}] : [],
@@ -55,14 +62,14 @@ export function readBlock(block: Block, infos: ReadonlyMap<string, Info>, native
 function candidatesOf(
   {txid}: Transaction,
   contract: Contract,
-  {info, native}: {info: Info; native: string},
+  {info, codes: {native, tokens}}: {info: Info; codes: Tokens},
 ): Candidate[] {
   const moved = [
     ...own(contract, native),
     ...info.internals
       .filter(({note}) => moving.includes(note))
       .flatMap((internal, n) => (internal.isRejected ? [] : movedBy(internal, n, native))),
-    ...info.logs.flatMap((log, n) => logged(log, n)),
+    ...info.logs.flatMap((log, n) => logged(log, n, tokens)),
   ]
   return moved.flatMap(({from, to, outputIndex, kind, token, amount}): Candidate[] => {
     const recipientKey = addressOrNone(to)
@@ -114,21 +121,11 @@ function movedBy({from, to, values}: Internal, n: number, native: string): Moved
 /** A TRC-10 token by its number; by its name in hex where the network has no numbers yet. */
 const assetCode = (id: string) => `TRC10:${/^\d{1,19}$/.test(id) ? id : hex(Buffer.from(id))}`
 
-function logged({address, topics, data}: Log, n: number): Moved[] {
-  const [topic, from, to, ...others] = topics
-  const token = addressOrNone(Uint8Array.of(0x41, ...address))
-  if (!token || !topic || !from || !to || others.length || hex(topic) !== transferTopic || data.length !== 32) return []
-  const ofWord = (word: Uint8Array) => Uint8Array.of(0x41, ...word.subarray(12))
-  return [
-    {
-      from: ofWord(from),
-      to: ofWord(to),
-      outputIndex: logOffset + n,
-      kind: 'token',
-      token,
-      amount: BigInt(`0x${hex(data)}`),
-    },
-  ]
+function logged(log: Log, n: number, tokens: ReadonlyMap<string, string>): Moved[] {
+  const transfer = transferIn(log)
+  if (!transfer) return []
+  const {contract, ...moved} = transfer
+  return [{...moved, outputIndex: logOffset + n, kind: 'token', token: tokens.get(contract) ?? contract}]
 }
 
 /**

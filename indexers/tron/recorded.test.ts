@@ -127,10 +127,10 @@ describe('a token with the manners of USDT', () => {
   const Answer = z.object({response: z.looseObject({})})
 
   /** What the transaction of a recording does, as if the newest block had it. */
-  function read(name: string) {
+  function read(name: string, tokens = new Map<string, string>()) {
     const {transaction, info} = recorded(name, Called)
     const block = Block.parse({...recorded('tron/header', Answer).response, transactions: [transaction]})
-    return readBlock(block, new Map([[info.txid, info]]), 'TRX')
+    return readBlock(block, new Map([[info.txid, info]]), {native: 'TRX', tokens})
   }
 
   interface Network {
@@ -176,12 +176,13 @@ describe('a token with the manners of USDT', () => {
     ['tron/trc20-staked/transfer-with-token-fee', staked, 0n, loses, 999_000n],
     ['tron/trc20-staked/self-transfer', staked, 0n, keeps, 1n],
   ])('moves what its logs say (%s), and its caller pays the fee', (name, on, fee, way, amount) => {
-    const {candidates, sent} = read(name)
+    const {candidates, sent} = read(name, new Map([[on.token, 'USDT']]))
     const moved = candidates.map(({outputIndex, sender, recipientKey, amount}) => {
       return [outputIndex, sender, recipientKey, amount]
     })
     expect(moved).toEqual(way(on, amount))
-    expect(candidates.every(({token}) => token === on.token)).toBe(true)
+    expect(candidates.every(({token}) => token === 'USDT')).toBe(true)
+    expect(read(name).candidates.every(({token}) => token === on.token)).toBe(true)
     expect(sent).toMatchObject([{senderKey: way === sends ? on.user : zion, executed: true, fee}])
   })
 

@@ -7,6 +7,7 @@ import {eachOf} from '../../base/each-of.ts'
 import {RetryableError} from '../../base/errors.ts'
 import {caip2} from '../../chains/registry.ts'
 import {emptyRoot, txTrieRoot} from '../../chains/tron/block.ts'
+import {refusedToken} from '../../chains/tron/check-tokens.ts'
 import type {Block, BlockHeader, Info, TronNode, TronNodes} from '../../chains/tron/client.ts'
 import type {TronSettings} from '../../chains/tron/settings.ts'
 import type {ReadBlock} from '../block.ts'
@@ -36,6 +37,8 @@ async function networkOf(node: TronNode): Promise<string> {
 export class TronSource implements ChainSource {
   readonly #nodes: TronNodes
   readonly #native: string
+  readonly tokens: ReadonlyMap<string, string>
+  readonly #settings: TronSettings
   readonly #noteUnproven: (block: BlockRef) => Promise<void>
   /** The node's statement that a block is solidified is enough, if it names its hash. */
   readonly confirmations = 1
@@ -46,10 +49,12 @@ export class TronSource implements ChainSource {
    * `noteUnproven` is called with each block that is believed although its transactions have not the root in its
    * header.
    */
-  constructor(nodes: TronNodes, {chain}: TronSettings, noteUnproven: (block: BlockRef) => Promise<void>) {
+  constructor(nodes: TronNodes, settings: TronSettings, noteUnproven: (block: BlockRef) => Promise<void>) {
     this.#nodes = nodes
     this.#noteUnproven = noteUnproven
-    this.#native = chain.assets[0].token
+    this.#settings = settings
+    this.#native = settings.chain.assets[0].token
+    this.tokens = settings.tokens
   }
 
   async network(): Promise<string> {
@@ -99,7 +104,7 @@ export class TronSource implements ChainSource {
   }
 
   /** Why the chain must not be followed with this node. */
-  async refusal(): Promise<undefined> {
+  async refusal(): Promise<string | undefined> {
     await assertOneNetwork(this.#nodes, networkOf)
     const hides = await this.#nodes.ask(async node => {
       const {height} = await node.solidHeader()
@@ -107,6 +112,7 @@ export class TronSource implements ChainSource {
       return (await eachOf(heights, at => node.infos(at))).flat().some(hidesInternals)
     })
     if (hides) throw new Waiting('blocks_missing', savesNoInternals)
+    return await refusedToken(this.#settings, this.#nodes)
   }
 
   async block(height: number): Promise<ReadBlock> {
@@ -151,7 +157,7 @@ export class TronSource implements ChainSource {
     const infos = read.transactions.length ? await node.infos(block.height) : []
     assertComplete(read, infos)
     if (!hasRoot(read)) await this.#noteUnproven(read)
-    return readBlock(read, new Map(infos.map(info => [info.txid, info])), this.#native)
+    return readBlock(read, new Map(infos.map(info => [info.txid, info])), {native: this.#native, tokens: this.tokens})
   }
 
   /** The block with the transactions that its header commits to; with others only if no node has those. */

@@ -32,7 +32,7 @@ function ask(wrong = 0n, ahead = () => 0) {
   const query = async () => {
     const height = chain.solidHeight + ahead()
     const amount = (chain.journal.account(address, height)?.balance ?? 0n) + wrong
-    return {rows: [{height, hash: chain.block(height).hash, address, amount: String(amount)}]}
+    return {rows: [{height, hash: chain.block(height).hash, address, token: 'TRX', amount: String(amount)}]}
   }
   const settings = tronSettings(settingsFrom('TRON', {TRON_NETWORK: 'local', TRON_RPC_URL: node.httpUrl}))
   return tron.ask({query} as never, settings)

@@ -1,12 +1,14 @@
-// Compares the balances of our addresses on Tron with the ledger. Promises: it asks a node and changes nothing. Nodes
-// keep no balances of the past, so they are read between two equal final blocks, and compared only if the ledger is at
-// that block; else a RetryableError, never a match.
+// Compares the balances of our addresses on Tron with the ledger, of TRX and of tokens: nothing in a block covers what
+// contracts move, or log, so this is where a node that left some out, or made some up, is found. Promises: it asks a
+// node and changes nothing. Nodes keep no balances of the past, so they are read between two equal final blocks, and
+// compared only if the ledger is at that block; else a RetryableError, never a match.
 import {setTimeout as sleep} from 'node:timers/promises'
 import type pg from 'pg'
 import {eachOf} from '../../../base/each-of.ts'
 import {RetryableError} from '../../../base/errors.ts'
 import {type BlockHeader, type TronNode, TronNodes} from '../../../chains/tron/client.ts'
 import type {TronSettings} from '../../../chains/tron/settings.ts'
+import {balanceData} from '../../../chains/tron/token-transfers.ts'
 import type {Asked, AuditFamily, Observation} from '../observation.ts'
 
 /** A node is asked about each address, and all have to be answered between two blocks. */
@@ -25,18 +27,17 @@ export const tron: AuditFamily<TronSettings> = {
 interface Ledger {
   height: number
   hash: string
-  /** Of the chain's coin. */
-  held: {address: string; amount: bigint}[]
+  held: {address: string; token: string; amount: bigint}[]
 }
 
 function askBalances(db: pg.Client, settings: TronSettings): Asked {
   const nodes = new TronNodes(settings)
-  const ledgerOf = (addresses: string[]) => readLedger(db, settings.chain, addresses)
+  const ledgerOf = (addresses: string[]) => readLedger(db, settings.chain.code, addresses)
   return {
     batch,
     async poll(addresses) {
       for (let i = 0; i < tries.most; i++, await sleep(tries.pauseMs)) {
-        const found = await nodes.ask(node => observe(node, settings.chain.assets[0].token, () => ledgerOf(addresses)))
+        const found = await nodes.ask(node => observe(node, settings, () => ledgerOf(addresses)))
         if (found) return found
       }
       throw new RetryableError('the node and the ledger had no final block in common for long enough')
@@ -50,31 +51,54 @@ function askBalances(db: pg.Client, settings: TronSettings): Asked {
 }
 
 /** Undefined if the final block changed meanwhile, or is another one than the ledger's. */
-async function observe(node: TronNode, token: string, ledger: () => Promise<Ledger>): Promise<Observation | undefined> {
+async function observe(
+  node: TronNode,
+  settings: TronSettings,
+  ledger: () => Promise<Ledger>,
+): Promise<Observation | undefined> {
   const {height, hash, held} = await ledger()
   const isFinal = (block: Pick<BlockHeader, 'hash'>) => block.hash === hash
   if (!isFinal(await node.solidHeader())) return undefined
-  const balances = await eachOf(held, async ({address}) => (await node.account(address, {solid: true}))?.balance ?? 0n)
+  const balances = await eachOf(held, one => balanceOf(node, settings, one))
   if (!isFinal(await node.solidHeader())) return undefined
-  const differences = held.flatMap(({address, amount}, i) =>
-    amount === balances[i] ? [] : [{address, token, outpoint: '', ledger: amount, chain: balances[i]!}],
-  )
-  return {height, differences, unread: []}
+  const differences = held.flatMap(({address, token, amount}, i) => {
+    const chain = balances[i]!
+    return typeof chain === 'string' || amount === chain ? [] : [{address, token, outpoint: '', ledger: amount, chain}]
+  })
+  return {height, differences, unread: [...new Set(balances.filter(balance => typeof balance === 'string'))]}
+}
+
+/** What an address holds after the solidified block, in base units; or why a token's contract does not say it. */
+async function balanceOf(
+  node: TronNode,
+  {chain, tokens}: TronSettings,
+  {address, token, amount}: Ledger['held'][number],
+): Promise<bigint | string> {
+  if (token === chain.assets[0].token) return (await node.account(address, {solid: true}))?.balance ?? 0n
+  const contract = [...tokens].find(([, code]) => code === token)?.[0]
+  if (!contract) return amount ? `${token}: it has no contract on this network` : 0n
+  const {failure, returned} = await node.try({from: address, contract, data: balanceData(address)}, {solid: true})
+  if (failure || returned.length !== 32) return `${token}: its contract did not return a balance`
+  return BigInt(`0x${Buffer.from(returned).toString('hex')}`)
 }
 
 // One statement, so that the block and the balances belong together.
-async function readLedger(
-  db: pg.Client,
-  {code, assets: [{token}]}: TronSettings['chain'],
-  addresses: string[],
-): Promise<Ledger> {
-  const {rows} = await db.query<{height: number; hash: string; address: string | null; amount: string}>(
-    `select c.final_height as height, c.final_hash as hash, h.address, h.amount from chain.cursor c
-     left join app.ledger_holdings(c.chain, $2) h on h.token = $3 where c.chain = $1 order by h.address`,
-    [code, addresses, token],
+async function readLedger(db: pg.Client, chain: string, addresses: string[]): Promise<Ledger> {
+  const {rows} = await db.query<{
+    height: number
+    hash: string
+    address: string | null
+    token: string
+    amount: string
+  }>(
+    `select c.final_height as height, c.final_hash as hash, h.address, h.token, h.amount from chain.cursor c
+     left join app.ledger_holdings(c.chain, $2) h on true where c.chain = $1 order by h.token, h.address`,
+    [chain, addresses],
   )
   const {height, hash} = rows[0]!
-  const held = rows.flatMap(({address, amount}) => (address === null ? [] : [{address, amount: BigInt(amount)}]))
+  const held = rows.flatMap(({address, token, amount}) =>
+    address === null ? [] : [{address, token, amount: BigInt(amount)}],
+  )
   return {height, hash, held}
 }
 

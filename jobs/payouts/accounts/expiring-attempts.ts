@@ -10,27 +10,31 @@ interface Attempts {
   family: Family
   /** Why nothing is signed now; absent: something always may be. */
   notNow?(to: Context): Promise<Wait | undefined>
-  /** What the intents for these payments name besides their rows; absent: nothing. */
-  offers?(outgoingPayments: OutgoingPayment[]): Promise<object[]>
-  /** What a node says would make each of these sweeps fail; absent: no node can say. */
-  sweepRefusals?(sweeps: OutgoingPayment[]): Promise<(Refusal | undefined)[]>
+  /**
+   * What the intent for each of these payments names besides its row, or why it is not signed now; absent: nothing, and
+   * always.
+   */
+  offers?(to: Context, outgoingPayments: OutgoingPayment[]): Promise<(object | Refusal)[]>
   responses: Responses<never>
   resendAfterMs(ageMs: number): number
   broadcast(raws: string[]): Promise<(string | undefined)[]>
 }
 
-/** Why a sweep would fail. */
-export interface Refusal {
-  words: string
-  /** Its address makes it fail: another sweep may not. Otherwise it may pass. */
-  isOfAddress: boolean
+/** Why something is not signed now. */
+export class Refusal {
+  readonly wait: Wait
+  /** It will never pass: a sweep is given up, and begun again later. */
+  readonly givesUp: boolean
+
+  constructor(wait: Wait, {givesUp}: {givesUp: boolean}) {
+    this.wait = wait
+    this.givesUp = givesUp
+  }
 }
 
 interface Planned extends PlannedAttempt {
   offer: object
 }
-
-const wouldRevertRetryMs = 5000
 
 type ExpiringAttempts = Pick<
   PayoutChain<Planned, never>,
@@ -56,36 +60,32 @@ async function plan(to: Context, of: Attempts, outgoingPayments: OutgoingPayment
     for (const {id} of outgoingPayments) await waitOutgoingPayment(to, id, wait)
     return []
   }
-  const refused = await refusedSweeps(to, of, outgoingPayments)
-  const left = outgoingPayments.filter(({id}) => !refused.has(id))
-  const offers = left.length ? await of.offers?.(left) : undefined
-  return left.map((outgoingPayment, i) => ({outgoingPayment, kind: 'effect', offer: offers?.[i] ?? {}}))
+  const offers = (outgoingPayments.length && (await of.offers?.(to, outgoingPayments))) || []
+  const planned: Planned[] = []
+  for (const [i, outgoingPayment] of outgoingPayments.entries()) {
+    const offer = offers[i] ?? {}
+    if (offer instanceof Refusal) await refuse(to, outgoingPayment, offer)
+    else planned.push({outgoingPayment, kind: 'effect', offer})
+  }
+  return planned
 }
 
-/** The ids of sweeps that are not signed: they were given up, or wait. One that was signed has expired by now. */
-async function refusedSweeps(to: Context, of: Attempts, outgoingPayments: OutgoingPayment[]): Promise<Set<string>> {
-  const refused = new Set<string>()
-  const sweeps = outgoingPayments.filter(({kind}) => kind === 'sweep')
-  const refusals = (sweeps.length && (await of.sweepRefusals?.(sweeps))) || []
-  for (const [i, {id, chain, newest}] of sweeps.entries()) {
-    const refusal = refusals[i]
-    if (!refusal) continue
-    const {words, isOfAddress} = refusal
-    refused.add(id)
-    if (!isOfAddress) {
-      await waitOutgoingPayment(to, id, {reason: 'would_revert', detail: words, ms: wouldRevertRetryMs})
-      continue
-    }
-    to.log.warn({outgoingPayment: id, chain, error: words}, 'a sweep would fail, and is given up')
-    if (newest) await to.pool.query('select app.expire_payment($1, null, $2)', [id, words])
-    else await to.pool.query('select app.give_up_outgoing_payment($1, $2)', [id, words])
-  }
-  return refused
+/** What was signed before has expired by now. */
+async function refuse(
+  to: Context,
+  {id, chain, kind, newest}: OutgoingPayment,
+  {wait, givesUp}: Refusal,
+): Promise<void> {
+  if (!givesUp || kind !== 'sweep') return await waitOutgoingPayment(to, id, wait)
+  const words = wait.detail ?? ''
+  to.log.warn({outgoingPayment: id, chain, error: words}, 'a sweep would fail, and is given up')
+  if (newest) await to.pool.query('select app.expire_payment($1, null, $2)', [id, words])
+  else await to.pool.query('select app.give_up_outgoing_payment($1, $2)', [id, words])
 }
 
 function intentOf(family: Family, {outgoingPayment, offer}: Planned): object {
   const {id, kind, chain, payoutId} = outgoingPayment
   if (kind === 'payout') return {intent: `pay_${family}`, payout_id: payoutId, ...offer}
   if (kind === 'withdrawal') return {intent: `withdraw_${family}`, outgoing_payment_id: id, ...offer}
-  return {intent: `sweep_${family}`, chain, outgoing_payment_id: id, ...offer}
+  return {intent: `${kind === 'fund' ? 'fund' : 'sweep'}_${family}`, chain, outgoing_payment_id: id, ...offer}
 }

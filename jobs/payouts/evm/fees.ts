@@ -1,6 +1,7 @@
 // The fees of a transaction (EIP-1559), and how much of an address can be swept. Promises: no I/O. No fee is above the
 // operator's cap. A replacement pays enough more for every node to take it. A sweep of native coins never moves more
 // than the address can pay together with the fee.
+import {least, most} from '../../../base/bigints.ts'
 
 export interface Fees {
   /** The highest price, in wei per unit of gas. */
@@ -63,12 +64,4 @@ export function withRoom(estimate: bigint, percent: bigint): bigint {
 
 function eighthMore(value: bigint): bigint {
   return (value * 9n + 7n) / 8n
-}
-
-export function least(a: bigint, b: bigint): bigint {
-  return a < b ? a : b
-}
-
-export function most(a: bigint, b: bigint): bigint {
-  return a > b ? a : b
 }

@@ -2,12 +2,13 @@
 // (EIP-8037 multiplied it for whatever makes the state grow). Promises: no limit is fixed here; what a transaction may
 // cost is limited in coins, by the settings and again by custody. A transaction that the node says would fail is not
 // made; a sweep of a token is given up then (refusals.ts), because it would hold up the treasury's nonces.
+import {most} from '../../../base/bigints.ts'
 import {leastGas} from '../../../chains/evm/gas-limits.ts'
 import {isFunded} from '../../../chains/evm/settings.ts'
 import {type Context, retryable} from '../context.ts'
 import {type OutgoingPayment, waitOutgoingPayment} from '../outgoing-payments.ts'
 import {refused} from '../sign-attempts.ts'
-import {most, withRoom} from './fees.ts'
+import {withRoom} from './fees.ts'
 import {type Call, contractOf, type Estimate, type Evm, tokenTransfer} from './node.ts'
 import {paymentCall, paymentGas, refusedByRecipient, roomPercent} from './payment.ts'
 import {giveUp, takesFee} from './refusals.ts'

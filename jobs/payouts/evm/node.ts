@@ -3,18 +3,17 @@
 // RetryableError, within its timeout.
 import {z} from 'zod'
 import {RetryableError} from '../../../base/errors.ts'
-import {tokenGuard} from '../../../chains/evm/check-tokens.ts'
+import {contractOf as contractOfToken} from '../../../chains/contract-tokens.ts'
+import {balanceOfCall, transferCall} from '../../../chains/erc20-calls.ts'
+import {refusedToken} from '../../../chains/evm/check-tokens.ts'
 import {Questions, quantity, type Response} from '../../../chains/evm/client.ts'
 import {meaningOf, wordsOf} from '../../../chains/evm/node-errors.ts'
 import type {EvmSettings} from '../../../chains/evm/settings.ts'
 import {readTried, type Transfer, type Tried, tryTransfer} from '../../../chains/evm/try-transfer.ts'
+import {tokenGuard} from '../../../chains/token-guard.ts'
 import {type FeeMarket, tipOf} from './fees.ts'
 
 const timeoutMs = 10_000
-
-/** The first four bytes of the hash of balanceOf(address) and of transfer(address,uint256). */
-const balanceOf = '0x70a08231'
-const transfer = '0xa9059cbb'
 
 const Block = z.object({baseFeePerGas: quantity})
 const History = z.object({reward: z.array(z.array(quantity)).nullish(), gasUsedRatio: z.array(z.number())})
@@ -81,7 +80,7 @@ export class EvmNode {
     const responses = await this.#questions.ask(
       addresses.map(owner => ({
         method: 'eth_call',
-        params: [{to: contract, data: calldata(balanceOf, BigInt(owner))}, 'latest'],
+        params: [{to: contract, data: `0x${balanceOfCall(BigInt(owner))}`}, 'latest'],
       })),
     )
     return responses.map(response => read(quantity, response, 'eth_call'))
@@ -144,16 +143,15 @@ function read<T>(schema: z.ZodType<T>, response: Response, method: string): T {
 
 /** A chain that has a node. */
 export function evm(settings: EvmSettings): Evm {
-  const node = new EvmNode(settings.rpcUrl!, tokenGuard(settings))
+  const node = new EvmNode(
+    settings.rpcUrl!,
+    tokenGuard(() => refusedToken(settings)),
+  )
   return {settings, native: settings.chain.assets[0].token, node, sweepGas: new Map()}
 }
 
 /** Contract of a token; undefined for the native coin. */
-export function contractOf({settings, native}: Evm, token: string): string | undefined {
-  if (token === native) return
-  for (const [contract, code] of settings.tokens) if (code === token) return contract
-  throw new Error(`${settings.chain.code} has no contract for ${token}`)
-}
+export const contractOf = ({settings}: Evm, token: string): string | undefined => contractOfToken(settings, token)
 
 /** What an address holds of a token at the newest block. */
 export async function balancesOf(chain: Evm, token: string, addresses: string[]): Promise<bigint[]> {
@@ -163,11 +161,4 @@ export async function balancesOf(chain: Evm, token: string, addresses: string[])
 }
 
 /** The call data of transfer(address,uint256). */
-export function tokenTransfer(to: string, amount: bigint): string {
-  return calldata(transfer, BigInt(to), amount)
-}
-
-/** ABI encoding of arguments of fixed size: one word each. */
-function calldata(selector: string, ...words: bigint[]): string {
-  return selector + words.map(word => word.toString(16).padStart(64, '0')).join('')
-}
+export const tokenTransfer = (to: string, amount: bigint): string => `0x${transferCall(BigInt(to), amount)}`

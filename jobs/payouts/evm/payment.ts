@@ -1,10 +1,11 @@
 // A payment or a withdrawal as a call, and whether its recipient refuses it: its code does not take coins, or the
 // token's contract does not let it have any. Promises: a recipient is blamed only if the node is sure that the payment
 // would fail, and says that the same payment to its sender would not.
+import {least, most} from '../../../base/bigints.ts'
 import {leastGas, mostGas} from '../../../chains/evm/gas-limits.ts'
 import type {Payment} from '../accounts/rules.ts'
 import {notPayable, type Wait} from '../context.ts'
-import {least, most, withRoom} from './fees.ts'
+import {withRoom} from './fees.ts'
 import {type Call, contractOf, type Estimate, type Evm, tokenTransfer} from './node.ts'
 
 /** A recipient with code may need more by the time that it is paid; a token's contract, too. */

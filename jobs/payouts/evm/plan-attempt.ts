@@ -1,12 +1,13 @@
 // Plans the next attempt of each outgoing payment: its kind, amount, fees and gas. Promises: the nonce never changes. A
 // replacement outbids the earlier attempt. No fee is above the operator's cap. If no attempt can be made now, the
 // outgoing payment says why.
+import {least} from '../../../base/bigints.ts'
 import {isWorthItsFee} from '../../../chains/chain-settings.ts'
 import {tooDear} from '../accounts/flow.ts'
 import {beginFunds, freeGas} from '../accounts/holdings.ts'
 import {type Context, type PlannedAttempt, shortOfFunds} from '../context.ts'
 import {type OutgoingPayment, waitOutgoingPayment} from '../outgoing-payments.ts'
-import {capOf, type FeeMarket, type Fees, least, nativeSweep, offer, outbid} from './fees.ts'
+import {capOf, type FeeMarket, type Fees, nativeSweep, offer, outbid} from './fees.ts'
 import {fundGas, gasLimits, isNativeSweep} from './gas.ts'
 import type {Evm} from './node.ts'
 import {aboveCap} from './offered.ts'

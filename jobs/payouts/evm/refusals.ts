@@ -5,9 +5,9 @@
 // itself, or one that it authorises, which custody gives (POST /authorise). A trial moves nothing.
 import {RetryableError} from '../../../base/errors.ts'
 import {isFunded} from '../../../chains/evm/settings.ts'
-import {inWords} from '../../../db/client/failure.ts'
 import {treasuryOf} from '../accounts/holdings.ts'
 import type {Payment} from '../accounts/rules.ts'
+import {blockAddress, ofToken, openFeeIncident, takesFeeNow, tokenRefused} from '../accounts/tokens.ts'
 import {type Context, retryable, retryMs, type Wait} from '../context.ts'
 import type {OutgoingPayment} from '../outgoing-payments.ts'
 import {balancesOf, type Call, contractOf, type Evm, tokenTransfer} from './node.ts'
@@ -22,7 +22,7 @@ export async function tokenRefusal(to: Context, chain: Evm, token: string): Prom
   if (typeof trial === 'string') return {reason: 'custody_unreachable', detail: trial, ms: retryMs.soon}
   if ('code' in trial) return {reason: trial.code, detail: trial.message, ms: retryMs.refused}
   const words = sure(await chain.node.refusal(trial, 'latest'))
-  return words === undefined ? undefined : {reason: 'token_refused', detail: ofToken(token, words), ms: retryMs.told}
+  return words === undefined ? undefined : tokenRefused(token, words)
 }
 
 /**
@@ -30,26 +30,18 @@ export async function tokenRefusal(to: Context, chain: Evm, token: string): Prom
  * whole, or if nobody can say, such as before its source has the amount.
  */
 export async function takesFee(
-  {pool}: Context,
+  to: Context,
   chain: Evm,
   {token, amount, source: from, recipient}: Payment,
 ): Promise<Wait | undefined> {
   const contract = contractOf(chain, token)
   if (!contract) return
-  const wait = (detail: string): Wait => ({reason: 'token_takes_fee', detail, ms: retryMs.told})
-  const {rows} = await pool.query<{incident: string | null}>('select app.fee_incident($1, $2) as incident', [
-    chain.settings.chain.code,
-    token,
-  ])
-  const {incident} = rows[0]!
-  if (incident !== null) return wait(`less of ${token} arrived than was sent: incident ${incident} is open`)
+  const known = await openFeeIncident(to, chain.settings.chain.code, token)
+  if (known) return known
   const tried = await chain.node.tryTransfer({contract, from, to: recipient, amount})
   if ('unknown' in tried || tried.returned === 'failure' || tried.arrived === amount) return
-  return wait(`of ${amount} base units of ${token}, ${tried.arrived} would arrive: its contract takes a fee`)
+  return takesFeeNow(token, amount, tried.arrived)
 }
-
-const ofToken = (token: string, words: string) =>
-  `the contract of ${token} refuses every sweep now, or the treasury: ${words}`
 
 /** Gives up a sweep that the node refuses for sure, and blocks its address if the refusal is about that. */
 export async function giveUp(to: Context, chain: Evm, one: OutgoingPayment, call: Call, words: string): Promise<void> {
@@ -71,24 +63,8 @@ export async function blockIfRefused(
 ): Promise<string | undefined> {
   // If that cannot be asked, nothing is concluded: a sweep that stays would hold up the treasury's nonces.
   const scope = await retryable(scopeOf(to, chain, of.token, call), async () => ({}) as Scope)
-  if (scope.address) await block(to, chain.settings.chain.code, of, scope.address)
+  if (scope.address) await blockAddress(to, chain.settings.chain.code, of, scope.address)
   return scope.token && ofToken(of.token, scope.token)
-}
-
-/** If that fails, the sweep is given up all the same: it would hold up everybody's payments. */
-async function block(
-  to: Context,
-  chain: string,
-  {token, address}: {token: string; address: string},
-  why: string,
-): Promise<void> {
-  try {
-    const sql = 'select app.block_address($1, $2, $3, $4) as is_blocked'
-    const {rows} = await to.pool.query<{is_blocked: boolean}>(sql, [chain, token, address, why])
-    if (rows[0]!.is_blocked) to.log.warn({chain, token}, 'an address is blocked')
-  } catch (error) {
-    to.log.error({chain, token, error: inWords(error)}, 'an address could not be blocked')
-  }
 }
 
 /** What a refusal is about, with the node's words; neither: it may pass. */

@@ -2,11 +2,12 @@
 // the address, which pays it. A sweep of a token moves all of it; the treasury pays, or sends the address gas for it.
 // Amounts are by the balances of the newest block: an address that looks empty, because its sweep is in a block that is
 // not final, is not swept again.
+import {least} from '../../../base/bigints.ts'
 import {isFunded} from '../../../chains/evm/settings.ts'
 import {freeGas, type Holding, type Sweep} from '../accounts/holdings.ts'
 import type {Now, Rules, Sweeping} from '../accounts/rules.ts'
 import type {Context, Payout, Wait} from '../context.ts'
-import {type Fees, least, nativeSweep} from './fees.ts'
+import {type Fees, nativeSweep} from './fees.ts'
 import {assumedGas, fundGas, likelySweepGas, sweepGas, tokenSweepGas, transferCall} from './gas.ts'
 import {balancesOf, contractOf, type Evm} from './node.ts'
 import {offered, paymentFee} from './offered.ts'

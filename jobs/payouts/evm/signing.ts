@@ -1,7 +1,8 @@
 // The request to sign an EVM attempt, and custody's response.
+
 import {z} from 'zod'
+import {most} from '../../../base/bigints.ts'
 import {responses as responsesOf, type Signed, units} from '../custody-client.ts'
-import {most} from './fees.ts'
 import type {EvmAttempt} from './plan-attempt.ts'
 
 const Offered = z.object({max_fee_per_gas: units, max_priority_fee_per_gas: units})

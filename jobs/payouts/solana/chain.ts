@@ -13,18 +13,8 @@ import type {PayoutChain} from '../context.ts'
 import {responses, type Signed, units} from '../custody-client.ts'
 import type {Withdrawal} from '../family.ts'
 import {highestSweepFee} from './fees.ts'
-import {
-  behindNow,
-  broadcast,
-  cannotSweep,
-  offers,
-  paymentReserve,
-  type Solana,
-  shortOf,
-  sweeps,
-  unpayable,
-} from './node.ts'
-import {sweepRefusals} from './simulate.ts'
+import {behindNow, broadcast, cannotSweep, paymentReserve, type Solana, shortOf, sweeps, unpayable} from './node.ts'
+import {offersOrRefusals} from './simulate.ts'
 
 const resendMs = 2000
 
@@ -48,8 +38,7 @@ export function open(settings: SolanaSettings): PayoutChain {
     ...expiringAttempts({
       family: settings.family,
       notNow: to => behindNow(to, chain),
-      offers: outgoingPayments => offers(chain, outgoingPayments),
-      sweepRefusals: payments => sweepRefusals(chain, payments),
+      offers: (_, payments) => offersOrRefusals(chain, payments),
       responses: responses(Response, z.never()),
       resendAfterMs: () => resendMs,
       broadcast: raws => broadcast(chain, raws),

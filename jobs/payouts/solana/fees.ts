@@ -1,6 +1,7 @@
 // What transactions of Solana cost. Promises: no I/O. A signature has a fixed price; on top of it a transaction offers
 // a fee for its place in a block, never more than the operator allows. Each further transaction of a payment offers
 // twice as much as the one before.
+import {least} from '../../../base/bigints.ts'
 import {signatureFee, twoSignaturesFee} from '../../../chains/solana/message.ts'
 import type {SolanaSettings} from '../../../chains/solana/settings.ts'
 
@@ -34,5 +35,3 @@ export const highestFee = ({maxPriorityFee}: Bound): bigint => signatureFee + ma
 
 /** The most that a sweep can cost, which the address and the treasury sign. */
 export const highestSweepFee = ({maxPriorityFee}: Bound): bigint => twoSignaturesFee + maxPriorityFee
-
-const least = (a: bigint, b: bigint) => (a < b ? a : b)

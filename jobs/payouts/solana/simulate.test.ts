@@ -2,7 +2,7 @@
 import {expect, test} from 'vitest'
 import {z} from 'zod'
 import {recorded} from '../../../test/support/recorded.ts'
-import {refusalOf} from './simulate.ts'
+import {failureOf} from './simulate.ts'
 
 const Recorded = z
   .object({response: z.object({result: z.object({value: z.object({err: z.unknown(), logs: z.array(z.string())})})})})
@@ -32,11 +32,11 @@ test.each<[unknown, {source: string; feePayer: string}, string[], boolean, strin
   ['AccountNotFound', paid, [], false, 'the node says: AccountNotFound'],
   ['BlockhashNotFound', paid, [], false, 'the node says: BlockhashNotFound'],
 ])('%j of a sweep %j: %j', (error, sweep, said, isOfAddress, words) => {
-  expect(refusalOf({error, logs: said}, sweep)).toEqual({words, isOfAddress})
+  expect(failureOf({error, logs: said}, sweep)).toEqual({words, isOfAddress})
 })
 
 test('a sweep that would succeed has none, and what agave said of a payer below the rent is about the payer', () => {
-  expect(refusalOf({error: null, logs}, paid)).toBeUndefined()
+  expect(failureOf({error: null, logs}, paid)).toBeUndefined()
   const {err: error, logs: said} = recorded('solana/simulate-fee-payer-below-rent', Recorded)
-  expect([own, paid].map(sweep => refusalOf({error, logs: said}, sweep)?.isOfAddress)).toEqual([true, false])
+  expect([own, paid].map(sweep => failureOf({error, logs: said}, sweep)?.isOfAddress)).toEqual([true, false])
 })

@@ -3,16 +3,21 @@
 // it shows whether its recipient had an account.
 import type pg from 'pg'
 import {z} from 'zod'
-import {TronNodes} from '../../../chains/tron/client.ts'
+import {mostTokenBytesFee} from '../../../chains/tron/bytes.ts'
+import {codeHashes} from '../../../chains/tron/inspect-token.ts'
 import type {TronSettings} from '../../../chains/tron/settings.ts'
 import {expiringAttempts} from '../accounts/expiring-attempts.ts'
 import {beginWithdrawalBy, flowOf} from '../accounts/flow.ts'
-import type {Now, Rules} from '../accounts/rules.ts'
+import {treasuryOf} from '../accounts/holdings.ts'
+import type {Now, Payment, Rules} from '../accounts/rules.ts'
 import {type PayoutChain, resendByAge} from '../context.ts'
 import {responses, type Signed, units} from '../custody-client.ts'
 import type {Withdrawal} from '../family.ts'
-import {broadcast, cannotSweep, type Tron, tooDearNow, unpayable} from './node.ts'
-import {sweeps} from './sweep.ts'
+import {assumedEnergy, sweepEnergyFee} from './fees.ts'
+import {broadcast, cannotSweep, type Tron, tooDearNow, tron, unpayable} from './node.ts'
+import {offers} from './offers.ts'
+import {nativeSweeps, tokenSweeps} from './sweep.ts'
+import {paymentFee, refusalOf, refusedByRecipient, tokenRefusal} from './tokens.ts'
 
 const Response = z
   .object({
@@ -25,36 +30,61 @@ const Response = z
   .transform(({max_fee, ...signed}): Signed => ({...signed, feeDetails: {}, maxFee: BigInt(max_fee)}))
 
 export function open(settings: TronSettings): PayoutChain {
-  const chain: Tron = {settings, nodes: new TronNodes(settings)}
+  const chain = tron(settings)
   return {
     ...flowOf(rulesOf(chain)),
     ...expiringAttempts({
       family: settings.family,
       notNow: () => tooDearNow(chain),
+      offers: (to, outgoingPayments) => offers(to, chain, outgoingPayments),
       responses: responses(Response, z.never()),
       resendAfterMs: resendByAge,
       broadcast: raws => broadcast(chain, raws),
     }),
+    codeHashes: () => codeHashes(settings, chain.nodes),
+    refusal: async (to, of) => await refusalOf(chain, of, await treasuryOf(to.pool, settings.chain.code)),
   }
 }
 
 function rulesOf(chain: Tron): Rules {
   const {settings} = chain
-  const now: Now = {
-    reserve: settings.maxPaymentFee,
-    likelySweepFee: () => settings.maxSweepFee,
-    sweeps: (to, _, holdings) => sweeps(to, chain, holdings),
-  }
+  const isNative = (token: string) => token === settings.chain.assets[0].token
+  const unpayableNow = (payment: Payment) =>
+    isNative(payment.token) ? unpayable(chain, payment.recipient) : refusedByRecipient(chain, payment)
   return {
     settings,
     atOnce: 20,
-    now: async () => (await tooDearNow(chain)) ?? now,
-    cannotSweep: (_, {treasury}) => cannotSweep(chain, treasury),
-    unpayable: ({recipient}) => unpayable(chain, recipient),
+    now: async () => (await tooDearNow(chain)) ?? (await now(chain, isNative)),
+    estimate: async (to, payment) =>
+      isNative(payment.token)
+        ? ((await unpayableNow(payment)) ?? settings.maxPaymentFee)
+        : await paymentFee(to, chain, payment),
+    maxTokenSweepFee: settings.tokenSweepFee,
+    cannotSweep: async (_, {token, treasury}) =>
+      (await cannotSweep(chain, treasury)) ??
+      (isNative(token) ? undefined : await tokenRefusal(chain, token, treasury)),
+    unpayable: unpayableNow,
+  }
+}
+
+async function now(chain: Tron, isNative: (token: string) => boolean): Promise<Now> {
+  const {settings, energy, nodes} = chain
+  const {maxSweepFee, maxPaymentFee} = settings
+  const prices = await nodes.ask(node => node.prices())
+  const tokenSweepFee = (token: string) =>
+    sweepEnergyFee(energy.get(token) ?? assumedEnergy, prices).expected + mostTokenBytesFee(settings)
+  return {
+    reserve: maxPaymentFee,
+    leastFee: 0n,
+    fundFee: maxPaymentFee,
+    likelySweepFee: token => (isNative(token) ? maxSweepFee : tokenSweepFee(token) + maxPaymentFee),
+    sweeps: (to, of, holdings) =>
+      isNative(of.token) ? nativeSweeps(to, chain, holdings) : tokenSweeps(to, chain, of, holdings),
   }
 }
 
 export async function beginWithdrawal(db: pg.Client, settings: TronSettings, withdrawal: Withdrawal): Promise<string> {
-  const rules = rulesOf({settings, nodes: new TronNodes(settings)})
-  return await beginWithdrawalBy(db, rules, withdrawal, settings.maxPaymentFee)
+  const isNative = withdrawal.token === settings.chain.assets[0].token
+  const most = isNative ? settings.maxPaymentFee : settings.tokenPaymentFee
+  return await beginWithdrawalBy(db, rulesOf(tron(settings)), withdrawal, most)
 }

@@ -1,28 +1,22 @@
-// What transactions of Tron cost, and how much of an address can be swept. Promises: no I/O. Nothing in a transaction
-// limits its fee, so nothing is begun while the network asks for more than the operator's settings allow.
+// What transactions of Tron cost. Promises: no I/O. Nothing in a transaction limits what its bytes cost, so nothing is
+// begun while the network asks for more than the operator's settings allow. What the energy of a transfer of a token
+// costs is limited by the transaction itself (fee_limit).
+import {least} from '../../../base/bigints.ts'
+import {mostTokenBytesFee, transferBytes} from '../../../chains/tron/bytes.ts'
 import type {Prices} from '../../../chains/tron/client.ts'
 import type {TronSettings} from '../../../chains/tron/settings.ts'
-import {
-  encodeTransaction,
-  largestAmount,
-  reference,
-  transactionOf,
-  transferData,
-} from '../../../chains/tron/transaction.ts'
 
-/** A node counts as many more bytes of each transaction, for its result. */
-const resultBytes = 64
+/** A contract may need more when it is called than when that was tried: a busy one costs more each period. */
+const roomPercent = 25n
+/** Assumed before a transfer was tried: of USDT to a holder, on the main network. */
+export const assumedEnergy = 65_000n
+/**
+ * A recipient that gives all its tokens away meanwhile costs twice as much. What is not used is not burnt, so the limit
+ * of a payment covers that, as far as the settings allow.
+ */
+const newHolder = 2n
 
-/** A payment of the largest amount: no payment has more bytes that are paid for. */
-export const transferBytes = BigInt(largest().length + resultBytes)
-
-function largest(): Uint8Array {
-  const [from, to] = ['TWer2Ygk5TEheHp3TPuYeqxmB6SsGZmaL6', 'TPjjvMwjPoDC32V2dGDYTkLH4E5LAtBZ6C'] // any two
-  const frame = {...reference(0, '00'.repeat(32)), expiration: Date.now(), timestamp: Date.now()}
-  return encodeTransaction(transactionOf(transferData(frame, {from, to, amount: largestAmount}), [new Uint8Array(65)]))
-}
-
-/** What its bytes cost a transaction that has none for nothing. */
+/** What its bytes cost a payment of TRX that has none for nothing. */
 export const bandwidthFee = ({byte}: Prices): bigint => transferBytes * byte
 
 /** Why nothing is begun now; undefined if it may be. */
@@ -36,3 +30,33 @@ export function tooDear(settings: TronSettings, prices: Prices): string | undefi
   if (fee <= maxPaymentFee) return undefined
   return `a payment may cost ${fee} sun now, for ${dearest}; ${chain.code}_MAX_PAYMENT_FEE allows ${maxPaymentFee}`
 }
+
+/** The limits of what the energy of a transfer may burn, in sun. */
+export interface EnergyFee {
+  /** What it burns if nothing changes. */
+  expected: bigint
+  /** What it is given. */
+  limit: bigint
+}
+
+/** `energy`: what a transfer of a token used when it was tried. */
+export function sweepEnergyFee(energy: bigint, {energy: price}: Prices): EnergyFee {
+  return {expected: energy * price, limit: withRoom(energy * price)}
+}
+
+/** Undefined if TRON_TOKEN_PAYMENT_FEE does not allow it. */
+export function paymentEnergyFee(
+  settings: TronSettings,
+  energy: bigint,
+  {energy: price}: Prices,
+): EnergyFee | undefined {
+  const most = settings.tokenPaymentFee - mostTokenBytesFee(settings)
+  const [atLeast, wanted] = [withRoom(energy * price), withRoom(energy * price * newHolder)]
+  if (atLeast > most) return undefined
+  return {expected: energy * price, limit: least(wanted, most)}
+}
+
+/** The most that a payment of a token costs, in sun: what its energy may burn, and its bytes. */
+export const feeOfPayment = (settings: TronSettings, {limit}: EnergyFee): bigint => limit + mostTokenBytesFee(settings)
+
+const withRoom = (fee: bigint) => fee + (fee * roomPercent + 99n) / 100n

@@ -2,15 +2,27 @@
 // says is never a proof: it only decides what is tried. (The client of chains/tron is used, not tronweb: tronweb takes
 // some of a node's errors for results, and takes a second and 50 to 120 MB to load.)
 import {eachOf} from '../../../base/each-of.ts'
-import type {TronNodes} from '../../../chains/tron/client.ts'
+import {tokenGuard} from '../../../chains/token-guard.ts'
+import {transferBytes} from '../../../chains/tron/bytes.ts'
+import {refusedToken} from '../../../chains/tron/check-tokens.ts'
+import {TronNodes} from '../../../chains/tron/client.ts'
 import type {TronSettings} from '../../../chains/tron/settings.ts'
 import {notPayable, retryMs, shortOfFunds, type Wait} from '../context.ts'
-import {bandwidthFee, tooDear, transferBytes} from './fees.ts'
+import {bandwidthFee, tooDear} from './fees.ts'
 
 /** A chain of the family, and its nodes. */
 export interface Tron {
   settings: TronSettings
   nodes: TronNodes
+  /** Resolves once the contracts of all tokens are what the settings say. */
+  tokensAreRight: () => Promise<void>
+  /** What the newest sweep of a token used when it was tried, by token. */
+  energy: Map<string, bigint>
+}
+
+export function tron(settings: TronSettings): Tron {
+  const nodes = new TronNodes(settings)
+  return {settings, nodes, tokensAreRight: tokenGuard(() => refusedToken(settings, nodes)), energy: new Map()}
 }
 
 /** The wait while the network asks for more than the operator allows. */

@@ -4,12 +4,11 @@ import {afterEach, expect, test} from 'vitest'
 import {z} from 'zod'
 import {settingsFrom} from '../../../chains/settings.ts'
 import {addressOf} from '../../../chains/tron/address.ts'
-import {TronNodes} from '../../../chains/tron/client.ts'
+import {transferBytes} from '../../../chains/tron/bytes.ts'
 import {tronSettings} from '../../../chains/tron/settings.ts'
 import {recorded, replay} from '../../../test/support/recorded.ts'
 import type {RpcProxy} from '../../../test/support/rpc-proxy.ts'
-import {transferBytes} from './fees.ts'
-import {broadcast, cannotSweep, sweepFees, type Tron, tooDearNow, unpayable} from './node.ts'
+import {broadcast, cannotSweep, sweepFees, type Tron, tooDearNow, tron, unpayable} from './node.ts'
 
 let proxy: RpcProxy | undefined
 afterEach(async () => {
@@ -20,7 +19,7 @@ afterEach(async () => {
 async function chainOf(...names: string[]): Promise<Tron> {
   proxy = await replay(...names)
   const settings = tronSettings(settingsFrom('TRON', {TRON_NETWORK: 'local', TRON_RPC_URL: proxy.httpUrl}))
-  return {settings, nodes: new TronNodes(settings)}
+  return tron(settings)
 }
 
 const zion = addressOf(Buffer.from('41f72c33c85af349b982e608ce36312fe66bb4eee3', 'hex'))

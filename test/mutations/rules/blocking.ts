@@ -103,8 +103,8 @@ export const blocking: Mutation[] = [
   {
     rule: 'A token that refuses everybody begins no sweep',
     file: 'jobs/payouts/evm/refusals.ts',
-    from: 'return words === undefined ? undefined : {reason',
-    to: 'return true as boolean ? undefined : {reason',
+    from: 'return words === undefined ? undefined : tokenRefused',
+    to: 'return true as boolean ? undefined : tokenRefused',
     tests: ['test/faults/frozen.test.ts'],
   },
   {
@@ -131,8 +131,8 @@ export const blocking: Mutation[] = [
   {
     rule: 'A sweep that would fail is not signed',
     file: 'jobs/payouts/accounts/expiring-attempts.ts',
-    from: 'const left = outgoingPayments.filter(({id}) => !refused.has(id))',
-    to: 'const left = outgoingPayments.filter(({id}) => id || !refused.has(id))',
+    from: 'if (offer instanceof Refusal) await refuse(to, outgoingPayment, offer)\n    else planned.push',
+    to: 'if (offer instanceof Refusal) await refuse(to, outgoingPayment, offer)\n    planned.push',
     tests: ['test/faults/solana-payouts.test.ts', 'test/faults/solana-treasury.test.ts'],
   },
 ]

@@ -154,7 +154,7 @@ export const collectable: Mutation[] = [
   },
   {
     rule: 'Custody signs the sweep of what counts, though it is below the minimum now',
-    file: 'custody/evm/plan.ts',
+    file: 'custody/judge/plan.ts',
     from: `  if (counts > 0n && amount >= counts) return
 `,
     to: '',
@@ -163,7 +163,7 @@ export const collectable: Mutation[] = [
   {
     rule: 'Custody signs no sweep of what is held back',
     file: 'custody/evm/plan.ts',
-    from: `  if (!isNative && !earlier.length) await checkAmount(context, purpose, address, amount)
+    from: `  if (!isNative && !earlier.length) await checkTokenSweep(context, {...purpose, amount}, address)
 `,
     to: '',
     tests: ['custody/evm/plan.test.ts'],

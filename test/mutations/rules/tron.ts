@@ -159,8 +159,8 @@ export const tron: Mutation[] = [
   {
     rule: 'A failed transaction moves nothing',
     file: 'indexers/tron/read-block.ts',
-    from: '      executed ? candidatesOf(transaction, contract, {info, native}) : [],',
-    to: '      candidatesOf(transaction, contract, {info, native}),',
+    from: '      executed ? candidatesOf(transaction, contract, {info, codes}) : [],',
+    to: '      candidatesOf(transaction, contract, {info, codes}),',
     tests: ['indexers/tron/read-block.test.ts', 'indexers/tron/source.test.ts'],
   },
   {
@@ -224,14 +224,14 @@ export const tron: Mutation[] = [
   },
   {
     rule: 'A log with a fourth topic is no payment',
-    file: 'indexers/tron/read-block.ts',
+    file: 'chains/tron/token-transfers.ts',
     from: '|| others.length ||',
     to: '||',
     tests: ['indexers/tron/read-block.test.ts'],
   },
   {
     rule: 'A log of another kind is no payment',
-    file: 'indexers/tron/read-block.ts',
+    file: 'chains/tron/token-transfers.ts',
     from: '|| hex(topic) !== transferTopic ||',
     to: '||',
     tests: ['indexers/tron/read-block.test.ts'],
@@ -363,16 +363,16 @@ export const tron: Mutation[] = [
     tests: ['chains/tron/wire.test.ts', 'custody/tron/sign.test.ts', 'indexers/tron/source.test.ts'],
   },
   {
-    rule: "Custody signs for the chain's coin alone",
+    rule: "Custody signs for the chain's coin and for known tokens alone",
     file: 'custody/tron/plan.ts',
-    from: 'if (token !== settings.chain.assets[0].token)',
+    from: 'if (!isToken && token !== chain.assets[0].token)',
     to: 'if (false)',
     tests: ['custody/tron/plan.test.ts'],
   },
   {
     rule: 'Custody signs no amount that the wire cannot carry',
     file: 'custody/tron/plan.ts',
-    from: 'if (amount > largestAmount) throw',
+    from: 'if (!call && amount > largestAmount) throw',
     to: 'if (false) throw',
     tests: ['custody/tron/plan.test.ts'],
   },
@@ -400,7 +400,7 @@ export const tron: Mutation[] = [
   {
     rule: 'A payment is counted with the most that a payment may cost',
     file: 'custody/tron/plan.ts',
-    from: "kind === 'sweep' ? settings.maxSweepFee : settings.maxPaymentFee",
+    from: 'isSweep ? settings.maxSweepFee : settings.maxPaymentFee',
     to: 'settings.maxSweepFee',
     tests: ['custody/tron/plan.test.ts'],
   },
@@ -434,7 +434,7 @@ export const tron: Mutation[] = [
   },
   {
     rule: 'The bytes of a result are counted',
-    file: 'jobs/payouts/tron/fees.ts',
+    file: 'chains/tron/bytes.ts',
     from: 'const resultBytes = 64',
     to: 'const resultBytes = 0',
     tests: ['jobs/payouts/tron/fees.test.ts'],
@@ -463,8 +463,8 @@ export const tron: Mutation[] = [
   {
     rule: 'Nothing is begun while the network asks for too much',
     file: 'jobs/payouts/tron/chain.ts',
-    from: 'now: async () => (await tooDearNow(chain)) ?? now,',
-    to: 'now: async () => now,',
+    from: 'now: async () => (await tooDearNow(chain)) ?? (await now(chain, isNative)),',
+    to: 'now: () => now(chain, isNative),',
     tests: ['test/faults/tron-payouts.test.ts'],
   },
   {
@@ -477,8 +477,8 @@ export const tron: Mutation[] = [
   {
     rule: 'A payment reserves the most that it may cost',
     file: 'jobs/payouts/tron/chain.ts',
-    from: 'reserve: settings.maxPaymentFee,',
-    to: 'reserve: 0n,',
+    from: '((await unpayableNow(payment)) ?? settings.maxPaymentFee)',
+    to: '((await unpayableNow(payment)) ?? 0n)',
     tests: ['test/faults/tron-treasury.test.ts', 'test/faults/tron-payouts.test.ts'],
   },
   {

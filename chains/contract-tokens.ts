@@ -1,0 +1,41 @@
+// Tokens of contracts, as every family whose chains have contracts knows them. Promises: no I/O. A token whose contract
+// is not known on a network has no place in the settings of that network.
+import type {CommonSettings} from './chain-settings.ts'
+import type {AddedToken} from './family.ts'
+import type {Asset, Chain} from './registry.ts'
+
+export interface TokenSettings<C extends Chain = Chain> extends CommonSettings<C> {
+  /** Token code by contract, as the indexer writes it, of each token that has one on this network. */
+  tokens: Map<string, string>
+  /** The most that a sweep of a token, with the gas for it, may cost, in base units of the native coin. */
+  tokenSweepFee: bigint
+}
+
+/**
+ * Adds a token to settings that are in use; whoever has them knows it from then on. Nothing if they know it already.
+ * `entry`: what the family adds to an asset.
+ */
+export function addToken<E extends object>(settings: TokenSettings, added: AddedToken, entry: E): void {
+  const {tokens} = settings
+  const assets: Asset[] = settings.chain.assets
+  const {token, name, displayName, decimals, contract, minPayout, sweepMin, payoutLimit, dailyLimit} = added
+  if (assets.some(asset => asset.token === token)) return
+  const usual = {usualMinPayout: minPayout, usualSweepMin: sweepMin}
+  assets.push({token, name, displayName, decimals, contract, ...entry, ...usual, isAdded: true} as Asset)
+  tokens.set(contract, token)
+  settings.minPayout.set(token, minPayout)
+  settings.sweepMin.set(token, sweepMin)
+  if (payoutLimit !== undefined) settings.payoutLimit.set(token, payoutLimit)
+  if (dailyLimit !== undefined) settings.dailyLimit.set(token, dailyLimit)
+}
+
+/** The contract of a token; undefined for the native coin. Throws if the token has none on this network. */
+export function contractOf({chain, tokens}: TokenSettings, token: string): string | undefined {
+  if (token === chain.assets[0].token) return
+  for (const [contract, code] of tokens) if (code === token) return contract
+  throw new Error(`${chain.code} has no contract for ${token}`)
+}
+
+/** Token code by contract of those assets that have one. `keyOf`: a contract as the indexer writes it. */
+export const byContract = (assets: Asset[], keyOf = (contract: string) => contract): Map<string, string> =>
+  new Map(assets.flatMap(({contract, token}) => (contract ? ([[keyOf(contract), token]] as const) : [])))

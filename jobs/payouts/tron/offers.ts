@@ -1,0 +1,52 @@
+// What each transaction offers before custody signs it: the most that its energy may burn; or why it is not signed. A
+// payment of TRX offers nothing. A transaction whose energy is not enough costs all of it, and moves nothing, so each
+// transfer is tried just before.
+import {eachOf} from '../../../base/each-of.ts'
+import {mostTokenBytesFee} from '../../../chains/tron/bytes.ts'
+import {Refusal} from '../accounts/expiring-attempts.ts'
+import {type Context, retryMs, type Wait} from '../context.ts'
+import type {OutgoingPayment} from '../outgoing-payments.ts'
+import {sweepEnergyFee} from './fees.ts'
+import type {Tron} from './node.ts'
+import {blockIfRefused, paymentEnergy, takenFee, tryTransfer} from './tokens.ts'
+
+export type Offer = {fee_limit?: string}
+
+export async function offers(
+  to: Context,
+  chain: Tron,
+  outgoingPayments: OutgoingPayment[],
+): Promise<(Offer | Refusal)[]> {
+  const native = chain.settings.chain.assets[0].token
+  return await eachOf(outgoingPayments, async one => {
+    if (one.token === native) return {}
+    return one.kind === 'sweep' ? await ofSweep(to, chain, one) : await ofPayment(to, chain, one)
+  })
+}
+
+async function ofPayment(to: Context, chain: Tron, payment: OutgoingPayment): Promise<Offer | Refusal> {
+  const energy = await paymentEnergy(to, chain, payment)
+  return 'ms' in energy ? new Refusal(energy, {givesUp: false}) : {fee_limit: String(energy.limit)}
+}
+
+/** It pays with the gas that its address was sent. If that is not enough any more, the next sweep gets some. */
+async function ofSweep(to: Context, chain: Tron, sweep: OutgoingPayment): Promise<Offer | Refusal> {
+  const tried = await tryTransfer(chain, sweep)
+  const {failure} = tried
+  if (failure) {
+    const words = failure.isSure ? await blockIfRefused(to, chain, sweep) : undefined
+    return refusal(words ?? `the node says: ${failure.words}`, {givesUp: failure.isSure})
+  }
+  const fee = takenFee(chain, sweep, tried)
+  if (fee) return refusal(fee.detail!, {givesUp: true})
+  const prices = await chain.nodes.ask(node => node.prices())
+  const {expected} = sweepEnergyFee(tried.energy, prices)
+  const limit = sweep.maxFee - mostTokenBytesFee(chain.settings)
+  if (expected <= limit) return {fee_limit: String(limit)}
+  return refusal(`the transfer burns ${expected} sun now, and its address was sent ${limit} for that`, {givesUp: true})
+}
+
+function refusal(detail: string, {givesUp}: {givesUp: boolean}): Refusal {
+  const wait: Wait = {reason: 'would_revert', detail, ms: retryMs.soon}
+  return new Refusal(wait, {givesUp})
+}
