@@ -175,7 +175,7 @@ export const reasons = {
     ends: 'by itself',
     merchant: 'fee_too_high',
     alarm: 'never',
-    why: 'the chain asks for more than `*_MAX_FEE_GWEI`, or, for sweeping a token, more than `*_TOKEN_SWEEP_FEE`, or for a payment, whose recipient may be a contract, more than `*_MAX_PAYMENT_FEE`; than `BTC_MAX_FEE_RATE`; on Tron, than `TRON_MAX_SWEEP_FEE` or `TRON_MAX_PAYMENT_FEE`; on Solana, than `SOL_MAX_PRIORITY_FEE`',
+    why: 'the chain asks for more than `*_MAX_FEE_GWEI`, or, for sweeping a token, more than `*_TOKEN_SWEEP_FEE`, or for a payment, whose recipient may be a contract, more than `*_MAX_PAYMENT_FEE`; than `BTC_MAX_FEE_RATE`; on Tron, than `TRON_MAX_SWEEP_FEE` or `TRON_MAX_PAYMENT_FEE`, or for a token, than `TRON_TOKEN_SWEEP_FEE` or `TRON_TOKEN_PAYMENT_FEE`; on Solana, than `SOL_MAX_PRIORITY_FEE`',
     do: 'wait, or raise it',
   },
   // --- custody and its journal ---
