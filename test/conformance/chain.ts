@@ -15,8 +15,8 @@ export interface ChainUnderTest {
   /** Whether deposits are seen before they are mined. */
   showsUnconfirmed: boolean
   /**
-   * Another chain of the suite is followed by the same code, from another source. What no source can change is tested
-   * there.
+   * Another chain of the suite is followed, and read again, by the same code, from another source. What no source can
+   * change is tested there.
    */
   isSecondSource?: boolean
   /** A new chain, whose newest final block is `finalDepth` (an even number) below the head. */

@@ -6,38 +6,9 @@ import type {ChainUnderTest} from './chain.ts'
 import {finalDepth, World} from './world.ts'
 
 export function starting(chain: ChainUnderTest): void {
+  if (!chain.isSecondSource) withoutNode(chain)
+
   const {code} = chain
-
-  test('that finds no node at its first start misses no payment that becomes final before it finds one', async ({
-    expect,
-    ...context
-  }) => {
-    const world = await World.forTest(chain, context, {startHeight: ''})
-    const {source} = world.chain
-    await world.mine(2)
-    await source.behave('hangs')
-    world.indexer.start()
-    await waits(world, 'node_unavailable')
-    const payment = await world.pay({to: await world.newAddress(), amount: 5000n})
-    await world.mine(finalDepth + 3)
-    await source.behave()
-    await world.settled()
-    expect(await world.deposit(payment)).toMatchObject({status: 'final', events: 'pending confirmed'})
-    expect(await world.db.rows('select waiting_reason from chain.configured')).toEqual([{waiting_reason: null}])
-  })
-
-  test('refuses to begin above blocks that may hold payments to us, and says where to begin', async ({
-    expect,
-    ...context
-  }) => {
-    const world = await World.forTest(chain, context, {startHeight: '7'})
-    await world.newAddress()
-    await world.mine(10 + finalDepth)
-    world.indexer.start()
-    const {message} = await waits(world, 'start_height_too_high')
-    expect(message).toContain(`${code}_START_HEIGHT is 7, and blocks from 1 on may pay addresses`)
-    expect(await world.db.rows('select from chain.cursor')).toEqual([])
-  })
 
   test('whose node lacks old blocks waits until an operator accepts the gap', async ({expect, ...context}) => {
     const world = await World.forTest(chain, context, {startHeight: ''})
@@ -78,4 +49,39 @@ async function waits({db, under, indexer}: World, reason: string): Promise<{mess
   return (await until(said, {timeoutMs: 120_000, what: reason}).catch(cause => {
     throw new Error(`no ${what()}`, {cause})
   }))!
+}
+
+function withoutNode(chain: ChainUnderTest): void {
+  const {code} = chain
+
+  test('that finds no node at its first start misses no payment that becomes final before it finds one', async ({
+    expect,
+    ...context
+  }) => {
+    const world = await World.forTest(chain, context, {startHeight: ''})
+    const {source} = world.chain
+    await world.mine(2)
+    await source.behave('hangs')
+    world.indexer.start()
+    await waits(world, 'node_unavailable')
+    const payment = await world.pay({to: await world.newAddress(), amount: 5000n})
+    await world.mine(finalDepth + 3)
+    await source.behave()
+    await world.settled()
+    expect(await world.deposit(payment)).toMatchObject({status: 'final', events: 'pending confirmed'})
+    expect(await world.db.rows('select waiting_reason from chain.configured')).toEqual([{waiting_reason: null}])
+  })
+
+  test('refuses to begin above blocks that may hold payments to us, and says where to begin', async ({
+    expect,
+    ...context
+  }) => {
+    const world = await World.forTest(chain, context, {startHeight: '7'})
+    await world.newAddress()
+    await world.mine(10 + finalDepth)
+    world.indexer.start()
+    const {message} = await waits(world, 'start_height_too_high')
+    expect(message).toContain(`${code}_START_HEIGHT is 7, and blocks from 1 on may pay addresses`)
+    expect(await world.db.rows('select from chain.cursor')).toEqual([])
+  })
 }

@@ -21,7 +21,7 @@ const fee = 5000n
 /** Gets what a payment leaves. */
 const rest = newAddress()
 
-export const solana: ChainUnderTest = {name: 'Solana', code, showsUnconfirmed: false, start}
+export const solana: ChainUnderTest = {name: 'Solana', code, showsUnconfirmed: false, isSecondSource: true, start}
 
 async function start(finalDepth: number): Promise<LocalChain> {
   const journal = new SolanaJournal(':memory:', code)

@@ -17,7 +17,7 @@ const code = 'TRON'
 const value = 1_000_000_000n
 const mostCost = 100_000_000n
 
-export const tron: ChainUnderTest = {name: 'Tron', code, showsUnconfirmed: false, start}
+export const tron: ChainUnderTest = {name: 'Tron', code, showsUnconfirmed: false, isSecondSource: true, start}
 
 async function start(finalDepth: number): Promise<LocalChain> {
   const journal = new TronJournal(':memory:', code)

@@ -8,7 +8,7 @@ import {type Forms, RpcSource} from '../rpc-source.ts'
 
 const code = 'MADEUP'
 
-export const madeup: ChainUnderTest = {name: 'made up', code, showsUnconfirmed: false, start}
+export const madeup: ChainUnderTest = {name: 'made up', code, showsUnconfirmed: false, isSecondSource: true, start}
 
 async function start(finalDepth: number): Promise<LocalChain> {
   const journal = new MadeUpJournal(':memory:', code)
