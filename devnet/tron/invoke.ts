@@ -73,7 +73,7 @@ export function create(invocation: Invocation, message: Message): Invoked {
   const energy = limitOf(invocation, value)
   const tried = state.forkForTransaction()
   const name = Buffer.from(made.bytes(7)).toString()
-  const created = {bytecode, name, percent: Number(percent), energyLimit: Number(most)}
+  const created = {bytecode, abi: made.bytes(3), name, percent: Number(percent), energyLimit: Number(most)}
   tried.setContract(contract, {code: noBytes, created, creator: owner})
   bring(tried, {from: owner, contract, value})
   const ran = run(invocation, tried, {contract, code: bytecode, value, data: noBytes, energy})

@@ -5,6 +5,7 @@ import {z} from 'zod'
 import {bytesOf} from '../../chains/tron/address.ts'
 import {blockId} from '../../chains/tron/block.ts'
 import {rawOf, type Transaction} from '../../chains/tron/transaction.ts'
+import {recorded} from '../../test/support/recorded.ts'
 import {answer} from './api.ts'
 import {TronLocalChain} from './chain.ts'
 import {call, newAddress, payment, type Signing, type Staking, staking} from './client.ts'
@@ -131,6 +132,24 @@ test('what is no longer staked can be withdrawn after 14 days', () => {
   expect(act({action: 'withdraw'})).toMatchObject({withdraw_expire_amount: Number(stake)})
   expect(account()).toMatchObject({balance: Number(2n * stake)})
   expect(account()).not.toHaveProperty('unfrozenV2')
+})
+
+test('an account with stakes is shown as on java-tron', () => {
+  const user = another()
+  mine(payment(on(faucetKey), addressOfKey(owner), 2_000_000n * trx))
+  act({action: 'freeze', resource: 'bandwidth', amount: 1000n * trx})
+  act({action: 'freeze', resource: 'energy', amount: 1_000_000n * trx})
+  act({action: 'delegate', resource: 'energy', amount: 100n * trx, with: addressOfKey(user)})
+  act({action: 'unfreeze', resource: 'bandwidth', amount: 10n * trx})
+  const Loan = z.object({delegated_frozenV2_balance_for_energy: z.int()})
+  const Unstaking = z.object({unfreeze_amount: z.int(), type: z.string().optional()})
+  const Staked = z.object({account_resource: Loan, frozenV2: z.unknown(), unfrozenV2: z.array(Unstaking)})
+  const theirs = recorded('tron/account', z.object({response: Staked})).response
+  expect(Staked.parse(account())).toEqual(theirs)
+  const Shown = z.object({response: z.record(z.string(), z.int().or(z.array(z.unknown())))})
+  const names = Object.keys(recorded('tron/account-resource', Shown).response).filter(name => !name.startsWith('asset'))
+  const ours = Object.keys(ask('getaccountresource', {address: hexOf(addressOfKey(owner))}) as object)
+  expect(ours).toEqual(names)
 })
 
 test('nobody stakes, lends or takes back more than there is', () => {

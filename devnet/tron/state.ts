@@ -36,7 +36,7 @@ export interface Account {
 export interface Contract {
   code: Uint8Array
   /** As the transaction has it that created the contract; undefined if another contract did. */
-  created?: {bytecode: Uint8Array; name: string; percent: number; energyLimit: number}
+  created?: {bytecode: Uint8Array; abi: Uint8Array; name: string; percent: number; energyLimit: number}
   creator: string
 }
 

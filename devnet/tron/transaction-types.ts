@@ -1,6 +1,7 @@
 // The types of transactions that a local Tron chain takes: their numbers, and how nodes show them.
 import {Message} from '../../chains/tron/protobuf.ts'
 import {contractTypes} from '../../chains/tron/transaction.ts'
+import {interfaceJson} from './json/interface.ts'
 
 export const types = {
   transfer: contractTypes.transfer,
@@ -95,6 +96,7 @@ function created(message: Message): object {
     ...ifSet('consume_user_resource_percent', Number(contract.integer(6))),
     ...ifSet('name', Buffer.from(contract.bytes(7)).toString()),
     origin_address: hex(contract.bytes(1)),
+    ...(contract.bytes(3).length && {abi: interfaceJson(contract.bytes(3))}),
     ...ifSet('origin_energy_limit', Number(contract.integer(8))),
     ...ifSet('call_value', Number(contract.integer(5))),
   }

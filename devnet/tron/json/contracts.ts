@@ -1,5 +1,4 @@
-// Contracts, and calls that only ask, as java-tron shows them. Of the interface that a contract was created with (its
-// ABI) nothing is kept.
+// Contracts, and calls that only ask, as java-tron shows them.
 import {keccak256} from 'viem/utils'
 import {z} from 'zod'
 import {addressOf, bytesOf} from '../../../chains/tron/address.ts'
@@ -10,6 +9,7 @@ import {Rejected} from '../rejected.ts'
 import type {State} from '../state.ts'
 import {hasFailed, type Outcome} from '../vm/frame.ts'
 import {internalJson, logJson, rawDataJson} from './blocks.ts'
+import {interfaceJson} from './interface.ts'
 
 const dryRunLifetimeMs = 60_000
 const hex = (bytes: Uint8Array) => Buffer.from(bytes).toString('hex')
@@ -84,7 +84,7 @@ export function contractJson(state: State, address: string): object {
     ...(created?.percent !== 0 && {consume_user_resource_percent: created?.percent ?? 100}),
     ...(created?.name && {name: created.name}),
     origin_address: hex(bytesOf(creator)),
-    abi: {},
+    abi: interfaceJson(created?.abi ?? new Uint8Array()),
     ...(created && {origin_energy_limit: created.energyLimit}),
     contract_address: hex(bytesOf(address)),
     code_hash: hex(keccak(code)),
