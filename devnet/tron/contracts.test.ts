@@ -6,9 +6,10 @@ import {blockId} from '../../chains/tron/block.ts'
 import {rawOf, type Transaction} from '../../chains/tron/transaction.ts'
 import {answer} from './api.ts'
 import {TronLocalChain} from './chain.ts'
-import {call, newAddress, payment, type Signing} from './client.ts'
+import {call, creation, newAddress, payment, type Signing} from './client.ts'
 import {contracts, faucet, faucetKey, genesis, issuerKey, parameters, solidLag} from './constants.ts'
 import {firstContracts, issuerData, tokenBalanceData, tokenTransferData} from './contracts.ts'
+import {createdAddress} from './invoke.ts'
 import {TronJournal} from './journal.ts'
 import {addressOfKey, newKey} from './keys.ts'
 
@@ -153,6 +154,24 @@ test('a call that only asks is answered for one without an account, and changes 
   })
   expect(dryRun(faucet, Buffer.alloc(0), {contract_address: hexOf(stranger)})).toEqual({
     result: {code: 'CONTRACT_VALIDATE_ERROR', message: message('Smart contract is not exist.')},
+  })
+})
+
+test('a call that fails in another way than by a revert is answered with nothing but its error', () => {
+  const from = addressOfKey(faucetKey)
+  const bytecode = Uint8Array.of(0x60, 3, 0x60, 0, 0x53, 0x60, 1, 0x60, 0, 0xf3) // its code is SUB alone
+  const made = creation(on(faucetKey), {name: 'Wrong', bytecode})
+  mine(made)
+  const contract = createdAddress(Buffer.from(made.txid, 'hex'), from)
+  expect(ask('getcontractinfo', {value: hexOf(contract)})).toMatchObject({runtimecode: '03'})
+  const text = 'class org.tron.core.vm.program.Program$StackTooSmallException : Expected stack size 2 but actual 0;'
+  expect(dryRun(from, Buffer.alloc(0), {contract_address: hexOf(contract)})).toEqual({
+    result: {code: 'OTHER_ERROR', message: hex(Buffer.from(text))},
+  })
+  expect(mine(call(on(faucetKey), {contract, data: Buffer.alloc(0), feeLimit: 100_000n}))).toMatchObject({
+    receipt: {result: 'STACK_TOO_SMALL', energy_fee: 100_000},
+    contractResult: [''],
+    result: 'FAILED',
   })
 })
 

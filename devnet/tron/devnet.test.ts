@@ -212,6 +212,17 @@ describe('in this process', () => {
     expect(ask('nothing', {})).toBeUndefined()
   })
 
+  test('a journal of an earlier version is refused, not misread', async () => {
+    const dir = await mkdtemp(path.join(tmpdir(), 'sluice-devnet-tron-'))
+    const file = path.join(dir, 'chain.sqlite')
+    const journal = new TronJournal(file, 'TRON')
+    new TronLocalChain(journal).mine()
+    journal.setMeta('format', '1')
+    journal.close()
+    expect(() => new TronJournal(file, 'TRON')).toThrow('earlier version')
+    await rm(dir, {recursive: true})
+  })
+
   test('every header commits to its transactions', () => {
     for (let i = 0; i < 3; i++) submit(fromFaucet(newAddress(), 1n))
     chain.mine()

@@ -7,7 +7,7 @@ import type {TronLocalChain} from '../chain.ts'
 import {ask} from '../invoke.ts'
 import {Rejected} from '../rejected.ts'
 import type {State} from '../state.ts'
-import {hasFailed, type Outcome} from '../vm/frame.ts'
+import {type Failure, hasFailed, type Outcome} from '../vm/frame.ts'
 import {internalJson, logJson, rawDataJson} from './blocks.ts'
 import {interfaceJson} from './interface.ts'
 
@@ -60,7 +60,7 @@ function rawDataOf(chain: TronLocalChain, call: z.infer<typeof DryRun>, height: 
 function outcomeJson(outcome: Outcome, transaction: object): object {
   const {failure, data, used, penalty, logs, internals} = outcome
   if (failure) {
-    const message = `class org.tron.core.vm.program.Program$Exception : ${failure.message.replaceAll('"', "'")}`
+    const message = `class org.tron.core.vm.program.Program$${exceptionOf(failure)} : ${failure.message}`
     return {result: {code: 'OTHER_ERROR', message: hex(Buffer.from(message))}}
   }
   const failed = hasFailed(outcome)
@@ -73,6 +73,14 @@ function outcomeJson(outcome: Outcome, transaction: object): object {
     ...(internals.length && {internal_transactions: internals.map(internalJson)}),
     transaction: {ret: [failed ? {ret: 'FAILED'} : {}], ...transaction},
   }
+}
+
+/** What java-tron calls it inside, such as OutOfEnergyException. */
+function exceptionOf({result}: Failure): string {
+  if (result === 'UNKNOWN') return 'BytecodeExecutionException'
+  if (result === 'TRANSFER_FAILED') return 'TransferException'
+  const words = result.split('_').map(word => word.charAt(0) + word.slice(1).toLowerCase())
+  return `${words.join('')}Exception`
 }
 
 export function contractJson(state: State, address: string): object {
