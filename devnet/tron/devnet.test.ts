@@ -261,7 +261,6 @@ describe('as a process', {timeout: 60_000}, () => {
 
   test('tronweb pays, and sees what came of it', async () => {
     const {client, devnet} = started
-    await client.mine()
     const key = newKey()
     const [from, to] = [addressOfKey(key), newAddress()]
     await client.send({token: 'TRX', to: from, amount: '5'})
@@ -275,7 +274,6 @@ describe('as a process', {timeout: 60_000}, () => {
 
   test('tronweb creates a contract where the chain creates it, stakes, lends, and calls', async () => {
     const {client, devnet} = started
-    await client.mine()
     const [key, user] = [newKey(), newKey()]
     const [from, payer] = [addressOfKey(key), addressOfKey(user)]
     await client.send({token: 'TRX', to: from, amount: '100000'})

@@ -1,7 +1,7 @@
 // Serves a local Tron chain: the API of a node, and the control of the chain, at one port.
 
 import {z} from 'zod'
-import type {ChainCode} from '../../chains/registry.ts'
+import {type ChainCode, chain as registered} from '../../chains/registry.ts'
 import {bytesOf} from '../../chains/tron/address.ts'
 import {rawOf} from '../../chains/tron/transaction.ts'
 import type {Opened, ServeOptions, Serving} from '../family.ts'
@@ -40,15 +40,29 @@ export function open(code: ChainCode, file: string): Opened {
 
 async function serve(code: ChainCode, journal: TronJournal, options: ServeOptions): Promise<Serving> {
   const chain = new TronLocalChain(journal)
+  if (chain.head.height === 0) chain.mine() // its contracts are there for whoever asks first
   const server = new HttpServer(2 ** 20, responder(code, chain, options))
   const port = await listenAgain(journal, 'port', server)
   options.log.info({height: chain.head.height, port}, 'the local chain is ready')
   const url = `http://127.0.0.1:${port}`
   return {
-    where: {node, url, control_url: url, identity: {[`${code}_NETWORK`]: 'local'}, source: {[`${code}_RPC_URL`]: url}},
+    where: {
+      node,
+      url,
+      control_url: url,
+      identity: {[`${code}_NETWORK`]: 'local', ...tokenSettings(code)},
+      source: {[`${code}_RPC_URL`]: url},
+    },
     mine: async () => chain.mine(),
     close: async () => server.close(),
   }
+}
+
+/** The settings with the contracts of the tokens that the registry knows. */
+function tokenSettings(code: ChainCode): Record<string, string> {
+  const {assets} = registered(code)
+  const known = tokens.filter(({token}) => assets.some(asset => asset.token === token))
+  return Object.fromEntries(known.map(({token, contract}) => [`${code}_${token}_CONTRACT`, contract]))
 }
 
 function responder(code: ChainCode, chain: TronLocalChain, {blockIntervalMs, log}: ServeOptions) {
