@@ -82,7 +82,7 @@ function makeBlock(parent: LocalBlock, perBlock: number): LocalBlock {
     const frame = {...reference(parent.header.height, parent.hash), expiration: time + 60_000, timestamp: time + i}
     const data = transferData(frame, {from: addressFor(`sender ${n % 1000}`), to, amount: 1_000_000n + BigInt(n)})
     const signature = Buffer.concat([digest(`r ${n}`), digest(`s ${n}`), Uint8Array.of(27)])
-    const executed = {result: 'SUCCESS' as const, fee: 0n, freeBytes: 265, energy: 0n, internals: [], logs: []}
+    const executed = {fee: 0n, bandwidth: {usage: 265, fee: 0n}}
     return {transaction: transactionOf(data, [signature], 'SUCCESS'), executed}
   })
   const header: Header = {
@@ -101,7 +101,7 @@ function serve(count: number, perBlock: number): void {
   let parent = chain.block(0)
   for (let i = 0; i < count; i++) {
     parent = makeBlock(parent, perBlock)
-    journal.commit([{block: parent, changed: new Map()}])
+    journal.commit([{block: parent}])
   }
   const ready = new Map<string, string>()
   const server = createServer(async (request, response) => {

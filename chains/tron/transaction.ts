@@ -175,7 +175,8 @@ export function callData(
   return rawDataOf(frame, 'TriggerSmartContract', contractTypes.trigger, message)
 }
 
-function rawDataOf(frame: Frame, name: string, type: number, message: Uint8Array): Uint8Array {
+/** The raw data of a transaction with this contract, given its message. */
+export function rawDataOf(frame: Frame, name: string, type: number, message: Uint8Array): Uint8Array {
   const parameter = encode([
     [1, Buffer.from(`type.googleapis.com/protocol.${name}`)],
     [2, message],

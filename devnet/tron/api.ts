@@ -2,23 +2,29 @@
 // payment. Promises: responses have the shapes of java-tron. Fields with their defaults are left out; what is not found
 // is an empty object, or an empty list, with status 200, and so is an error, as {"Error": …}; addresses are in hex.
 import {z} from 'zod'
-import {bytesOf as addressBytes, addressOf} from '../../chains/tron/address.ts'
-import {contractTypes, parseRawData, parseTransaction, type Transaction} from '../../chains/tron/transaction.ts'
+import {addressOf} from '../../chains/tron/address.ts'
+import {parseTransaction} from '../../chains/tron/transaction.ts'
 import type {TronLocalChain} from './chain.ts'
-import {isContractAddress} from './constants.ts'
-import {parameters, Rejected, usedBandwidth} from './execute.ts'
+import {parameters} from './constants.ts'
 import type {Included, LocalBlock} from './journal.ts'
-
-const hex = (bytes: Uint8Array) => Buffer.from(bytes).toString('hex')
+import {accountJson, lendableJson, loanJson, resourcesJson} from './json/accounts.ts'
+import {blockJson, infoJson, transactionJson} from './json/blocks.ts'
+import {contractInfoJson, contractJson, DryRun, dryRunJson} from './json/contracts.ts'
+import {Rejected} from './rejected.ts'
 
 const Height = z.object({num: z.int().default(0)})
 const Id = z.object({value: z.string()})
 const Which = z.object({id_or_num: z.union([z.string(), z.int()]).optional(), detail: z.boolean().default(false)})
 const Range = z.object({startNum: z.int().default(0), endNum: z.int().default(0)})
-const Address = z.object({address: z.string().regex(/^41[0-9a-f]{40}$/)})
+const Address = z
+  .string()
+  .regex(/^41[0-9a-f]{40}$/)
+  .transform(address => addressOf(Buffer.from(address, 'hex')))
+const Owner = z.object({address: Address})
+const Contract = z.object({value: Address})
+const Loan = z.object({fromAddress: Address, toAddress: Address})
+const Lendable = z.object({owner_address: Address, type: z.int().min(0).max(1).default(0)})
 const Raw = z.object({transaction: z.string()})
-
-const textOf = (address: string) => addressOf(Buffer.from(address, 'hex'))
 
 /** Undefined if there is no such path. */
 export function answer(chain: TronLocalChain, path: string, body: string): object | undefined {
@@ -67,17 +73,20 @@ const reads: Record<string, Answer> = {
     const found = find(chain, Id.parse(question).value, top)
     return found ? infoJson(found.block, found.included) : {}
   },
-  getaccount(chain, question, top) {
-    const {address} = Address.parse(question)
-    const isContract = isContractAddress(textOf(address))
-    const account = chain.journal.account(textOf(address), top)
-    const type = isContract && {type: 'Contract'}
-    return account || isContract ? {address, ...type, ...(account?.balance && {balance: Number(account.balance)})} : {}
+  getaccount: (chain, question, top) => accountJson(chain.state(top), Owner.parse(question).address),
+  getaccountresource: (chain, question, top) => {
+    const {time} = chain.block(top).header
+    return resourcesJson(chain.state(top), Owner.parse(question).address, time)
   },
-  getaccountresource(chain, question, top) {
-    const account = chain.journal.account(textOf(Address.parse(question).address), top)
-    const used = account && usedBandwidth(account, chain.block(top).header.time)
-    return account ? {...(used && {freeNetUsed: used}), freeNetLimit: Number(parameters.getFreeNetLimit)} : {}
+  triggerconstantcontract: (chain, question, top) => dryRunJson(chain, DryRun.parse(question), top),
+  getdelegatedresourcev2(chain, question, top) {
+    const {fromAddress, toAddress} = Loan.parse(question)
+    return loanJson(chain.state(top), {from: fromAddress, to: toAddress})
+  },
+  getcandelegatedmaxsize(chain, question, top) {
+    const {owner_address, type} = Lendable.parse(question)
+    const resource = type ? 'energy' : 'bandwidth'
+    return lendableJson(chain.state(top), owner_address, {resource, now: chain.block(top).header.time})
   },
 }
 
@@ -85,6 +94,8 @@ const others: Record<string, Answer> = {
   getchainparameters: () => ({
     chainParameter: Object.entries(parameters).map(([key, value]) => ({key, value: Number(value)})),
   }),
+  getcontract: (chain, question, top) => contractJson(chain.state(top), Contract.parse(question).value),
+  getcontractinfo: (chain, question, top) => contractInfoJson(chain, Contract.parse(question).value, top),
   broadcasthex(chain, question) {
     const {transaction: raw} = Raw.parse(question)
     const parsed = parseTransaction(Buffer.from(raw, 'hex'))
@@ -104,87 +115,4 @@ function find(chain: TronLocalChain, txid: string, top: number): {block: LocalBl
   if (height === undefined || height > top) return undefined
   const block = chain.block(height)
   return {block, included: block.transactions.find(({transaction}) => transaction.txid === txid)!}
-}
-
-function blockJson({hash, header, transactions}: LocalBlock, detail = true): object {
-  const {height, time, txTrieRoot, parentHash, witness, version} = header
-  return {
-    blockID: hash,
-    block_header: {
-      raw_data: {
-        ...(height && {number: height}),
-        txTrieRoot,
-        ...(witness && {witness_address: witness}),
-        parentHash,
-        ...(version && {version: Number(version)}),
-        ...(time && {timestamp: time}),
-      },
-    },
-    ...(detail &&
-      transactions.length && {transactions: transactions.map(({transaction}) => transactionJson(transaction))}),
-  }
-}
-
-function transactionJson({txid, rawData, signatures, result}: Transaction): object {
-  const {refBytes, refHash, expiration, timestamp, feeLimit, memo, contract} = parseRawData(rawData)
-  return {
-    ...(result && {ret: [{contractRet: result}]}),
-    signature: signatures.map(hex),
-    txID: txid,
-    raw_data: {
-      contract: [contractJson(contract)],
-      ref_block_bytes: hex(refBytes),
-      ref_block_hash: hex(refHash),
-      expiration,
-      ...(memo.length && {data: hex(memo)}),
-      ...(timestamp && {timestamp}),
-      ...(feeLimit && {fee_limit: Number(feeLimit)}),
-    },
-    raw_data_hex: hex(rawData),
-  }
-}
-
-function contractJson({type, message}: ReturnType<typeof parseRawData>['contract']): object {
-  const isTransfer = type === contractTypes.transfer
-  const name = isTransfer ? 'TransferContract' : 'TriggerSmartContract'
-  const amount = Number(message.integer(3))
-  const value = {
-    owner_address: hex(message.bytes(1)),
-    ...(isTransfer
-      ? {to_address: hex(message.bytes(2)), amount}
-      : {contract_address: hex(message.bytes(2)), data: hex(message.bytes(4)), ...(amount && {call_value: amount})}),
-  }
-  return {parameter: {value, type_url: `type.googleapis.com/protocol.${name}`}, type: name}
-}
-
-function infoJson({header}: LocalBlock, {transaction, executed}: Included): object {
-  const {result, fee, freeBytes, energy, contract, internals, logs} = executed
-  return {
-    id: transaction.txid,
-    ...(fee && {fee: Number(fee)}),
-    blockNumber: header.height,
-    blockTimeStamp: header.time,
-    contractResult: [''],
-    ...(contract && {contract_address: hex(addressBytes(contract))}),
-    receipt: {
-      ...(freeBytes && {net_usage: freeBytes}),
-      ...(energy && {energy_usage_total: Number(energy)}),
-      ...(contract && {result}),
-    },
-    ...(result !== 'SUCCESS' && {result: 'FAILED'}),
-    ...(logs.length && {
-      log: logs.map(log => ({address: hex(log.address), topics: log.topics.map(hex), data: hex(log.data)})),
-    }),
-    ...(internals.length && {internal_transactions: internals.map(internalJson)}),
-  }
-}
-
-function internalJson({from, to, note, isRejected, values}: Included['executed']['internals'][number]): object {
-  return {
-    caller_address: hex(from),
-    transferTo_address: hex(to),
-    callValueInfo: values.map(({amount}) => (amount ? {callValue: Number(amount)} : {})),
-    note: hex(Buffer.from(note)),
-    ...(isRejected && {rejected: true}),
-  }
 }

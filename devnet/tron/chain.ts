@@ -1,5 +1,6 @@
 // A local Tron chain. Promises: real transactions, signatures, ids and roots, by the rules in execute.ts; each
 // transaction is in one block at most; what a client saw survives any kill. It differs from a real network in this:
+//     block 1 creates the contracts of contracts.ts first;
 //     blocks come when they are asked for, at any time after the one below, and nobody signs them;
 //     the solidified block trails the head by a constant, also where it replaces blocks below it, which a test may ask
 //     for;
@@ -9,10 +10,13 @@ import {sha256} from '../../chains/tron/address.ts'
 import {blockId, type Header, txTrieRoot} from '../../chains/tron/block.ts'
 import {parseTransaction, rawOf, reference, type Transaction} from '../../chains/tron/transaction.ts'
 import type {Head} from '../client.ts'
-import {type Account, Accounts} from './accounts.ts'
-import {faucet, faucetBalance, genesis, solidLag} from './constants.ts'
-import {execute, type Place, Rejected} from './execute.ts'
+import {faucet, faucetBalance, genesis, issuer, issuerBalance, solidLag} from './constants.ts'
+import {firstTransactions} from './contracts.ts'
+import {execute, type Place} from './execute.ts'
 import type {Included, LocalBlock, TronJournal} from './journal.ts'
+import {Rejected} from './rejected.ts'
+import {type Account, State} from './state.ts'
+import type {Surroundings} from './vm/frame.ts'
 
 /** What a test wants of the blocks that are made. */
 export const Mining = z.strictObject({
@@ -29,14 +33,15 @@ export const Reorg = z.strictObject({
 
 interface Made {
   block: LocalBlock
-  changed: ReadonlyMap<string, Account>
+  /** With what it changed. */
+  state: State
 }
 
 export class TronLocalChain {
   readonly journal: TronJournal
   readonly #solidLag: number
-  /** The accounts after the waiting transactions. */
-  #pending: Accounts | undefined
+  /** The state after the waiting transactions. */
+  #pending: State | undefined
   /**
    * False: what contracts move in the next blocks is not saved, and never shown, as by a node without
    * vm.saveInternalTx.
@@ -48,7 +53,8 @@ export class TronLocalChain {
     this.#solidLag = lag
     if (journal.head) return
     journal.endow(faucet, faucetBalance)
-    journal.commit([{block: {hash: blockId(genesis), header: genesis, transactions: []}, changed: new Map()}])
+    journal.endow(issuer, issuerBalance)
+    journal.commit([{block: {hash: blockId(genesis), header: genesis, transactions: []}}])
   }
 
   get head(): Head {
@@ -67,7 +73,27 @@ export class TronLocalChain {
 
   /** The account after the waiting transactions. */
   account(address: string): Account | undefined {
-    return this.#waiting().find(address)
+    return this.#waiting().account(address)
+  }
+
+  /** The state after the block at a height. */
+  state(height: number): State {
+    return new State(this.journal.at(height))
+  }
+
+  /** What a contract sees that is asked at a height. */
+  surroundings(height: number): Surroundings {
+    return this.#surroundings(this.block(height).header, at => this.journal.block(at)?.hash)
+  }
+
+  /** What the energy of a contract costs more in the next blocks, in ten-thousandths. */
+  energyFactor(contract: string): number {
+    return Number(this.journal.meta(`energy_factor ${contract}`) ?? 0)
+  }
+
+  setEnergyFactor(contract: string, factor: number): void {
+    this.journal.setMeta(`energy_factor ${contract}`, String(factor))
+    this.#pending = undefined
   }
 
   /** Takes a signed transaction, given in hex. Throws Rejected if the next block must not hold it. */
@@ -118,7 +144,7 @@ export class TronLocalChain {
     const now = Date.now() + laterMs
     for (const [i, raws] of inside.entries())
       made.push(this.#make(below, made, {raws, earliest: now - 1000 * (inside.length - 1 - i)}))
-    this.journal.commit(made)
+    this.journal.commit(made.map(({block, state}) => ({block, changed: state})))
     this.#pending = undefined
     this.#dropStale()
     return this.head
@@ -127,15 +153,16 @@ export class TronLocalChain {
   #make(below: number, made: Made[], {raws, earliest}: {raws: string[]; earliest: number}): Made {
     const parent = made.at(-1)?.block ?? this.block(below)
     const height = parent.header.height + 1
-    const find = (address: string) =>
-      made.findLast(({changed}) => changed.has(address))?.changed.get(address) ?? this.journal.account(address, below)
-    const accounts = new Accounts(find)
+    const time = Math.max(parent.header.time + 1, earliest)
+    const state = new State(made.at(-1)?.state ?? this.journal.at(below))
+    const place = this.#placeAbove(below, {made, time})
     const known = new Set(made.flatMap(({block}) => block.transactions.map(({transaction}) => transaction.txid)))
-    const transactions = raws.flatMap((raw): Included[] => {
+    const taken = height === 1 ? [...firstTransactions(), ...raws] : raws
+    const transactions = taken.flatMap((raw): Included[] => {
       const transaction = parseTransaction(Buffer.from(raw, 'hex'))
       const where = this.journal.heightOf(transaction.txid) ?? Number.POSITIVE_INFINITY
       if (where <= below || known.has(transaction.txid)) return []
-      const included = tryToInclude(transaction, accounts, this.#placeAbove(below, made))
+      const included = tryToInclude(transaction, state, place)
       if (included) known.add(transaction.txid)
       return included ? [this.#saved(included)] : []
     })
@@ -143,54 +170,77 @@ export class TronLocalChain {
       ...genesis,
       height,
       parentHash: parent.hash,
-      time: Math.max(parent.header.time + 1, earliest),
+      time,
       txTrieRoot: txTrieRoot(transactions.map(({transaction}) => transaction)),
       witness: witnessOf(height, this.journal.forks),
       version: 31n,
     }
-    return {block: {hash: blockId(header), header, transactions}, changed: accounts.changed}
+    return {block: {hash: blockId(header), header, transactions}, state}
   }
 
   #saved({transaction, executed}: Included): Included {
-    return {transaction, executed: this.savesInternals ? executed : {...executed, internals: []}}
+    if (this.savesInternals || !executed.invoked) return {transaction, executed}
+    return {transaction, executed: {...executed, invoked: {...executed.invoked, internals: []}}}
   }
 
-  #placeAbove(below: number, made: Made[] = []): Place {
+  /** `time` is that of the block to be. */
+  #placeAbove(below: number, {made = [], time}: {made?: Made[]; time?: number} = {}): Place {
     const {header} = made.at(-1)?.block ?? this.block(below)
+    const hashAt = (height: number) =>
+      height > below ? made[height - below - 1]?.block.hash : this.journal.block(height)?.hash
+    const height = header.height + 1
     return {
       parentTime: header.time,
       isOnChain: (refBytes, refHash) => {
         const low = Buffer.from(refBytes).readUInt16BE()
-        const height = header.height - ((header.height - low) & 0xffff)
-        const hash = height > below ? made[height - below - 1]?.block.hash : this.journal.block(height)?.hash
-        return hash !== undefined && Buffer.from(reference(height, hash).refHash).equals(refHash)
+        const named = header.height - ((header.height - low) & 0xffff)
+        const hash = hashAt(named)
+        return hash !== undefined && Buffer.from(reference(named, hash).refHash).equals(refHash)
       },
+      surroundings: this.#surroundings(
+        {height, time: time ?? header.time, witness: witnessOf(height, this.journal.forks)},
+        hashAt,
+      ),
     }
   }
 
-  #waiting(): Accounts {
+  #surroundings(
+    {height, time, witness}: Pick<Header, 'height' | 'time' | 'witness'>,
+    hashAt: Surroundings['hashAt'],
+  ): Surroundings {
+    return {height, time, witness, hashAt, energyFactor: contract => this.energyFactor(contract)}
+  }
+
+  #waiting(): State {
     if (this.#pending) return this.#pending
-    const accounts = new Accounts(address => this.journal.account(address, this.head.height))
-    for (const {raw} of this.journal.pool())
-      tryToInclude(parseTransaction(Buffer.from(raw, 'hex')), accounts, this.#placeAbove(this.head.height))
-    this.#pending = accounts
-    return accounts
+    const {state, place} = this.#next()
+    for (const {raw} of this.journal.pool()) tryToInclude(parseTransaction(Buffer.from(raw, 'hex')), state, place)
+    this.#pending = state
+    return state
+  }
+
+  /** The state that the first waiting transaction meets. */
+  #next(): {state: State; place: Place} {
+    const {height} = this.head
+    const [state, place] = [this.state(height), this.#placeAbove(height)]
+    if (height === 0)
+      for (const raw of firstTransactions()) tryToInclude(parseTransaction(Buffer.from(raw, 'hex')), state, place)
+    return {state, place}
   }
 
   #dropStale(): void {
-    const accounts = new Accounts(address => this.journal.account(address, this.head.height))
-    const place = this.#placeAbove(this.head.height)
+    const {state, place} = this.#next()
     const stale = this.journal
       .pool()
-      .filter(({raw}) => !tryToInclude(parseTransaction(Buffer.from(raw, 'hex')), accounts, place))
+      .filter(({raw}) => !tryToInclude(parseTransaction(Buffer.from(raw, 'hex')), state, place))
     if (stale.length) this.journal.removeFromPool(stale.map(({txid}) => txid))
   }
 }
 
-function tryToInclude(transaction: Transaction, accounts: Accounts, place: Place): Included | undefined {
+function tryToInclude(transaction: Transaction, state: State, place: Place): Included | undefined {
   try {
-    const executed = execute(transaction, accounts, place)
-    return {transaction: {...transaction, result: executed.result}, executed}
+    const executed = execute(transaction, state, place)
+    return {transaction: {...transaction, result: executed.invoked?.result ?? 'SUCCESS'}, executed}
   } catch (error) {
     if (error instanceof Rejected) return undefined
     throw error

@@ -1,10 +1,21 @@
 // The client of a local Tron chain.
 import {z} from 'zod'
-import {callData, reference, type Transaction, transferData} from '../../chains/tron/transaction.ts'
+import {type Asset, chain as registered} from '../../chains/registry.ts'
+import {bytesOf} from '../../chains/tron/address.ts'
+import {encode} from '../../chains/tron/protobuf.ts'
+import {
+  callData,
+  type Frame,
+  rawDataOf,
+  reference,
+  type Transaction,
+  transferData,
+} from '../../chains/tron/transaction.ts'
 import {askInfo, baseUnits, type Head, LocalClient, type Payment, type ReorgOptions} from '../client.ts'
-import {contracts} from './constants.ts'
-import {disperseData} from './contracts.ts'
+import {contracts, tokens} from './constants.ts'
+import {creationData, disperseData} from './contracts.ts'
 import {addressOfKey, newKey, sign} from './keys.ts'
+import {shown, types} from './transaction-types.ts'
 
 export const newAddress = () => addressOfKey(newKey())
 
@@ -21,7 +32,7 @@ export class TronClient extends LocalClient<number> {
   async transfer({token, to, amount, feeRate}: Payment): Promise<string> {
     const asset = this.asset(token)
     if (feeRate !== undefined) throw new Error(`${this.chain} has no fee rates`)
-    return z.string().parse(await this.rpc('devnet_pay', [to, String(baseUnits(amount, asset))]))
+    return z.string().parse(await this.rpc('devnet_pay', [to, String(baseUnits(amount, asset)), token]))
   }
 
   async submit(raw: string): Promise<string> {
@@ -37,8 +48,18 @@ export class TronClient extends LocalClient<number> {
     )
   }
 
-  async balance(_token: string, address: string): Promise<bigint> {
-    return BigInt(z.string().parse(await this.rpc('devnet_balance', [address])))
+  /** The native coin, and every token of the chain, whether a service knows it or not. */
+  override get assets(): readonly (Asset | (typeof tokens)[number])[] {
+    return [registered(this.chain).assets[0], ...tokens]
+  }
+
+  async balance(token: string, address: string): Promise<bigint> {
+    return BigInt(z.string().parse(await this.rpc('devnet_balance', [address, this.asset(token).token])))
+  }
+
+  /** What the energy of a busy contract costs more in the next blocks, in ten-thousandths: at most 34,000. */
+  async setEnergyFactor(contract: string, factor: number): Promise<void> {
+    await this.rpc('devnet_energy_factor', [contract, factor])
   }
 
   /** `laterMs`: how much later than now the first block is. */
@@ -69,21 +90,78 @@ export interface Signing {
   expiration?: number
 }
 
-/** A payment by the account of a key, not sent. */
-export function payment({key, on, expiration}: Signing, to: string, amount: bigint): Transaction {
+function frameOf({on, expiration}: Signing, feeLimit?: bigint): Frame {
   const times = {timestamp: timestamp(), expiration: expiration ?? Date.now() + dayMs / 2}
-  const frame = {...reference(on.height, on.hash), ...times}
-  return sign(transferData(frame, {from: addressOfKey(key), to, amount}), key)
+  return {...reference(on.height, on.hash), ...times, feeLimit}
+}
+
+/** A payment by the account of a key, not sent. */
+export function payment(signing: Signing, to: string, amount: bigint): Transaction {
+  const {key} = signing
+  return sign(transferData(frameOf(signing), {from: addressOfKey(key), to, amount}), key)
+}
+
+interface Call {
+  contract: string
+  data: Uint8Array
+  value?: bigint
+  feeLimit?: bigint
+}
+
+const usualFeeLimit = 1_000_000_000n
+
+/** A call of a contract. */
+export function call(signing: Signing, {contract, data, value = 0n, feeLimit = usualFeeLimit}: Call): Transaction {
+  const {key} = signing
+  return sign(callData(frameOf(signing, feeLimit), {from: addressOfKey(key), contract, value, data}), key)
 }
 
 /** A call of the contract that pays these, out of the value that comes with it. */
 export function dispersal(
-  {key, on, expiration}: Signing,
+  signing: Signing,
   outputs: {to: string; amount: bigint}[],
   value = outputs.reduce((sum, {amount}) => sum + amount, 0n),
 ): Transaction {
-  const times = {timestamp: timestamp(), expiration: expiration ?? Date.now() + dayMs / 2}
-  const frame = {...reference(on.height, on.hash), ...times, feeLimit: 1_000_000_000n}
-  const call = {from: addressOfKey(key), contract: contracts.disperse, value, data: disperseData(outputs)}
-  return sign(callData(frame, call), key)
+  return call(signing, {contract: contracts.disperse, value, data: disperseData(outputs)})
+}
+
+/** Creates a contract. */
+export function creation(
+  signing: Signing,
+  {name, bytecode, feeLimit = usualFeeLimit}: {name: string; bytecode: Uint8Array; feeLimit?: bigint},
+): Transaction {
+  const {key} = signing
+  return sign(creationData(frameOf(signing, feeLimit), {from: addressOfKey(key), name, bytecode}), key)
+}
+
+const resourceCodes = {bandwidth: 0n, energy: 1n}
+
+/** What an account does with TRX that it stakes, in sun. */
+export type Staking =
+  | {action: 'freeze' | 'unfreeze'; resource: keyof typeof resourceCodes; amount: bigint}
+  | {action: 'delegate' | 'undelegate'; resource: keyof typeof resourceCodes; amount: bigint; with: string}
+  | {action: 'withdraw'}
+
+export function staking(signing: Signing, staking: Staking): Transaction {
+  const {key} = signing
+  const owner = bytesOf(addressOfKey(key))
+  const type = types[staking.action]
+  return sign(rawDataOf(frameOf(signing), shown.get(type)!.name, type, stakingMessage(owner, staking)), key)
+}
+
+function stakingMessage(owner: Uint8Array, staking: Staking): Uint8Array {
+  if (staking.action === 'withdraw') return encode([[1, owner]])
+  const code = resourceCodes[staking.resource]
+  if ('with' in staking)
+    return encode([
+      [1, owner],
+      [2, code],
+      [3, staking.amount],
+      [4, bytesOf(staking.with)],
+    ])
+  return encode([
+    [1, owner],
+    [2, staking.amount],
+    [3, code],
+  ])
 }

@@ -1,78 +1,97 @@
-// Stand-ins for contracts: a local Tron chain has no virtual machine. Each does with a call what its Solidity would.
-import {decodeFunctionData, encodeFunctionData, parseAbi} from 'viem'
-import {addressOf, bytesOf} from '../../chains/tron/address.ts'
-import type {Internal, Log} from '../../chains/tron/responses.ts'
-import type {Accounts} from './accounts.ts'
-import {contracts} from './constants.ts'
+// The contracts that block 1 of every local Tron chain creates (contracts/*.sol), and calls of them.
+import {type Abi, decodeAbiParameters, encodeAbiParameters, encodeFunctionData, type Hex, parseAbi} from 'viem'
+import {bytesOf} from '../../chains/tron/address.ts'
+import {blockId} from '../../chains/tron/block.ts'
+import {encode} from '../../chains/tron/protobuf.ts'
+import {type Frame, rawDataOf, rawOf, reference, type Transaction} from '../../chains/tron/transaction.ts'
+import {faucet, genesis, issuer, issuerKey, parameters} from './constants.ts'
+import compiled from './contracts.json' with {type: 'json'}
+import {createdAddress} from './invoke.ts'
+import {sign} from './keys.ts'
+import {types} from './transaction-types.ts'
 
-const abi = parseAbi(['function disperse(address[],uint256[])', 'function transfer(address,uint256) returns (bool)'])
-const transferTopic = Buffer.from('ddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef', 'hex')
+const abi = parseAbi([
+  'function disperse(address[],uint256[])',
+  'function transfer(address,uint256) returns (bool)',
+  'function balanceOf(address) view returns (uint256)',
+])
+/** In base units. */
+const usdtSupply = 10n ** 18n
 
-export interface Call {
-  from: string
-  contract: string
-  /** In sun; the contract has it already. */
-  value: bigint
-  data: Uint8Array
-}
-
-export interface Called {
-  reverted: boolean
-  energy: bigint
-  internals: Internal[]
-  logs: Log[]
-}
-
-const evmAddress = (address: string): `0x${string}` => `0x${Buffer.from(bytesOf(address).subarray(1)).toString('hex')}`
-const tronAddress = (address: string): string => addressOf(Buffer.from(`41${address.slice(2)}`, 'hex'))
+const bytesOfHex = (hex: string) => Buffer.from(hex.replace(/^0x/, ''), 'hex')
+const evmAddress = (address: string): Hex => `0x${Buffer.from(bytesOf(address).subarray(1)).toString('hex')}`
 
 export function disperseData(outputs: {to: string; amount: bigint}[]): Uint8Array {
   const args = [outputs.map(({to}) => evmAddress(to)), outputs.map(({amount}) => amount)] as const
-  return Buffer.from(encodeFunctionData({abi, functionName: 'disperse', args}).slice(2), 'hex')
+  return bytesOfHex(encodeFunctionData({abi, functionName: 'disperse', args}))
 }
 
 export function tokenTransferData(to: string, amount: bigint): Uint8Array {
-  const args = [evmAddress(to), amount] as const
-  return Buffer.from(encodeFunctionData({abi, functionName: 'transfer', args}).slice(2), 'hex')
+  return bytesOfHex(encodeFunctionData({abi, functionName: 'transfer', args: [evmAddress(to), amount]}))
 }
 
-/** Calls a contract; undefined if there is none at the address. */
-export function callContract(accounts: Accounts, call: Call): Called | undefined {
-  const isDisperse = call.contract === contracts.disperse
-  if (!isDisperse && call.contract !== contracts.token) return undefined
-  try {
-    return isDisperse ? disperse(accounts, call) : transferToken(call)
-  } catch {
-    return {reverted: true, energy: 1000n, internals: [], logs: []} // it does not understand the call
+export function tokenBalanceData(address: string): Uint8Array {
+  return bytesOfHex(encodeFunctionData({abi, functionName: 'balanceOf', args: [evmAddress(address)]}))
+}
+
+/** What a call with tokenBalanceData returned. */
+export function tokenBalance(returned: Uint8Array): bigint {
+  return decodeAbiParameters([{type: 'uint256'}], returned)[0]
+}
+
+/** What the issuer of USDT calls, such as addBlackList, setParams or pause; addresses in base58check. */
+export function issuerData(functionName: string, args: readonly (string | bigint)[] = []): Uint8Array {
+  const words = args.map(arg => (typeof arg === 'string' ? evmAddress(arg) : arg))
+  return bytesOfHex(encodeFunctionData({abi: compiled.TronUsdt.abi as Abi, functionName, args: words}))
+}
+
+/** The raw data of a transaction that creates a contract, whose caller pays for all energy. */
+export function creationData(
+  frame: Frame,
+  {from, name, bytecode}: {from: string; name: string; bytecode: Uint8Array},
+): Uint8Array {
+  const contract = encode([
+    [1, bytesOf(from)],
+    [4, bytecode],
+    [6, 100n],
+    [7, Buffer.from(name)],
+    [8, 10_000_000n],
+  ])
+  const message = encode([
+    [1, bytesOf(from)],
+    [2, contract],
+  ])
+  return rawDataOf(frame, 'CreateSmartContract', types.create, message)
+}
+
+/** Signed at a time that is the same on every chain, and so are its id and the address of its contract. */
+function creation(name: keyof typeof compiled, args: Uint8Array = new Uint8Array()): Transaction {
+  const times = {timestamp: 1, expiration: 1}
+  const frame = {...reference(0, blockId(genesis)), ...times, feeLimit: parameters.getMaxFeeLimit}
+  const bytecode = Buffer.concat([bytesOfHex(compiled[name].bytecode), args])
+  return sign(creationData(frame, {from: issuer, name, bytecode}), issuerKey)
+}
+
+let transactions: Record<'disperse' | 'token' | 'usdt', Transaction> | undefined
+
+/** The transactions that create them. */
+function creations() {
+  const parameters = [{type: 'address'}, {type: 'uint256'}] as const
+  transactions ??= {
+    disperse: creation('Disperse'),
+    token: creation('UnknownToken'),
+    usdt: creation('TronUsdt', bytesOfHex(encodeAbiParameters(parameters, [evmAddress(faucet), usdtSupply]))),
   }
+  return transactions
 }
 
-function disperse(accounts: Accounts, {contract, value, data}: Call): Called {
-  const {functionName, args} = decode(data)
-  if (functionName !== 'disperse' || args[0].length !== args[1].length) throw new RangeError('no call of this contract')
-  const outputs = args[0].map((address, i) => ({to: tronAddress(address), amount: args[1][i]!}))
-  const reverted = outputs.reduce((sum, {amount}) => sum + amount, 0n) > value
-  const internals = outputs.map(({to, amount}): Internal => {
-    const values = [{amount, token: ''}]
-    return {from: bytesOf(contract), to: bytesOf(to), note: 'call', isRejected: reverted, values}
-  })
-  if (!reverted)
-    for (const {to, amount} of outputs) {
-      accounts.add(contract, -amount)
-      accounts.add(to, amount)
-    }
-  return {reverted, energy: 20_000n + 10_000n * BigInt(outputs.length), internals, logs: []}
+/** The first transactions of block 1, in hex. */
+export function firstTransactions(): string[] {
+  return Object.values(creations()).map(rawOf)
 }
 
-function transferToken({from, contract, data}: Call): Called {
-  const {functionName, args} = decode(data)
-  if (functionName !== 'transfer') throw new RangeError('no call of this contract')
-  const word = (hex: string) => Buffer.from(hex.slice(2).padStart(64, '0'), 'hex')
-  const topics = [transferTopic, word(evmAddress(from)), word(args[0])]
-  const logs = [{address: bytesOf(contract).subarray(1), topics, data: word(`0x${args[1].toString(16)}`)}]
-  return {reverted: false, energy: 14_650n, internals: [], logs}
-}
-
-function decode(data: Uint8Array) {
-  return decodeFunctionData({abi, data: `0x${Buffer.from(data).toString('hex')}`})
+/** Where they create them: what constants.ts must say. */
+export function firstContracts(): Record<string, string> {
+  const addressOf = ({txid}: Transaction) => createdAddress(Buffer.from(txid, 'hex'), issuer)
+  return Object.fromEntries(Object.entries(creations()).map(([name, made]) => [name, addressOf(made)]))
 }

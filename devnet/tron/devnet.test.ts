@@ -4,20 +4,22 @@ import {once} from 'node:events'
 import {mkdtemp, rm} from 'node:fs/promises'
 import {tmpdir} from 'node:os'
 import path from 'node:path'
-import {TronWeb, utils} from 'tronweb'
+import {TronWeb, type Types, utils} from 'tronweb'
 import {afterEach, beforeEach, describe, expect, test} from 'vitest'
 import {chain as registered} from '../../chains/registry.ts'
+import {addressOf} from '../../chains/tron/address.ts'
 import {blockId, txTrieRoot} from '../../chains/tron/block.ts'
-import {callData, rawOf, reference, type Transaction} from '../../chains/tron/transaction.ts'
+import {rawOf, type Transaction} from '../../chains/tron/transaction.ts'
 import {type Started, startDevnet} from '../start.ts'
 import {answer} from './api.ts'
 import {TronLocalChain} from './chain.ts'
-import {dispersal, newAddress, payment, type TronClient} from './client.ts'
+import {call as callOf, dispersal, newAddress, payment, type TronClient} from './client.ts'
 import {contracts, faucet, faucetBalance, faucetKey, genesis, solidLag} from './constants.ts'
+import compiled from './contracts.json' with {type: 'json'}
 import {tokenTransferData} from './contracts.ts'
 import {tron} from './family.ts'
 import {TronJournal} from './journal.ts'
-import {addressOfKey, newKey, sign} from './keys.ts'
+import {addressOfKey, newKey} from './keys.ts'
 
 const dayMs = 86_400_000
 const hex = (bytes: Uint8Array) => Buffer.from(bytes).toString('hex')
@@ -146,29 +148,26 @@ describe('in this process', () => {
     expect(info(failed)).toMatchObject({
       result: 'FAILED',
       receipt: {result: 'REVERT'},
-      internal_transactions: [{rejected: true}, {rejected: true}],
+      internal_transactions: [{rejected: true, callValueInfo: [{callValue: 5}]}], // the second one was not tried
     })
     const fees = [paid, failed].map(txid => BigInt((info(txid) as {fee: number}).fee))
     expect(balance(faucet)).toBe(faucetBalance - 12n - fees[0]! - fees[1]!)
   })
 
   test('a call that may not use enough energy fails; one of no contract is refused; a token writes a log', () => {
-    const call = (contract: string, feeLimit: bigint, data: Uint8Array) => {
-      const times = {timestamp: Date.now(), expiration: Date.now() + 60_000}
-      const frame = {...reference(on.height, on.hash), ...times, feeLimit}
-      return sign(callData(frame, {from: faucet, contract, value: 0n, data}), faucetKey)
-    }
+    const call = (contract: string, feeLimit: bigint, data: Uint8Array) =>
+      callOf({key: faucetKey, on}, {contract, feeLimit, data})
     const data = tokenTransferData(newAddress(), 9n)
     const short = call(contracts.token, 1_000_000n, data)
-    const good = call(contracts.token, 2_000_000n, data)
-    const wrong = call(contracts.token, 2_000_000n, data.subarray(0, 10))
+    const good = call(contracts.token, 5_000_000n, data)
+    const wrong = call(contracts.token, 5_000_000n, data.subarray(0, 10))
     expect([short, good, wrong].map(codeOf)).toEqual(['mined', 'mined', 'mined'])
     expect(info(short.txid)).toMatchObject({result: 'FAILED', receipt: {result: 'OUT_OF_ENERGY'}})
     expect(info(good.txid)).toMatchObject({
       log: [{topics: [expect.any(String), expect.any(String), expect.any(String)]}],
     })
     expect(info(wrong.txid)).toMatchObject({result: 'FAILED', receipt: {result: 'REVERT'}})
-    expect(codeOf(call(newAddress(), 2_000_000n, data))).toBe('CONTRACT_VALIDATE_ERROR')
+    expect(codeOf(call(newAddress(), 5_000_000n, data))).toBe('CONTRACT_VALIDATE_ERROR')
   })
 
   test('a reorganisation takes balances back; what is kept comes one block later; blocks are as many as are given', () => {
@@ -213,6 +212,17 @@ describe('in this process', () => {
     expect(ask('nothing', {})).toBeUndefined()
   })
 
+  test('a journal of an earlier version is refused, not misread', async () => {
+    const dir = await mkdtemp(path.join(tmpdir(), 'sluice-devnet-tron-'))
+    const file = path.join(dir, 'chain.sqlite')
+    const journal = new TronJournal(file, 'TRON')
+    new TronLocalChain(journal).mine()
+    journal.setMeta('format', '1')
+    journal.close()
+    expect(() => new TronJournal(file, 'TRON')).toThrow('earlier version')
+    await rm(dir, {recursive: true})
+  })
+
   test('every header commits to its transactions', () => {
     for (let i = 0; i < 3; i++) submit(fromFaucet(newAddress(), 1n))
     chain.mine()
@@ -236,15 +246,8 @@ describe('as a process', {timeout: 60_000}, () => {
   })
   const start = (blockIntervalMs = 0) => startDevnet(tron, {chain: 'TRON', dir, blockIntervalMs})
 
-  test('tronweb pays, and sees what came of it', async () => {
-    const {client, devnet} = started
-    await client.mine()
-    const key = newKey()
-    const [from, to] = [addressOfKey(key), newAddress()]
-    await client.send({token: 'TRX', to: from, amount: '5'})
-    const wallet = new TronWeb({fullHost: devnet.url})
-    expect(await wallet.trx.getUnconfirmedBalance(from)).toBe(5_000_000)
-    const built = await wallet.transactionBuilder.sendTrx(to, 1_000_000, from)
+  /** Signs with a key what tronweb built, and sends it; what came of it. */
+  async function send(wallet: TronWeb, key: Uint8Array, built: Types.Transaction): Promise<Types.TransactionInfo> {
     const signed = await wallet.trx.sign(built, hex(key))
     const bytes = utils.transaction.txJsonToPb(signed as never)
     for (const signature of signed.signature) bytes.addSignature(Uint8Array.from(Buffer.from(signature, 'hex')))
@@ -252,10 +255,54 @@ describe('as a process', {timeout: 60_000}, () => {
       result: true,
       txid: built.txID,
     })
-    await client.mined(built.txID)
-    expect(await wallet.trx.getUnconfirmedTransactionInfo(built.txID)).toMatchObject({id: built.txID, fee: 1_100_000})
+    await started.client.mined(built.txID)
+    return await wallet.trx.getUnconfirmedTransactionInfo(built.txID)
+  }
+
+  test('tronweb pays, and sees what came of it', async () => {
+    const {client, devnet} = started
+    const key = newKey()
+    const [from, to] = [addressOfKey(key), newAddress()]
+    await client.send({token: 'TRX', to: from, amount: '5'})
+    const wallet = new TronWeb({fullHost: devnet.url})
+    expect(await wallet.trx.getUnconfirmedBalance(from)).toBe(5_000_000)
+    const built = await wallet.transactionBuilder.sendTrx(to, 1_000_000, from)
+    expect(await send(wallet, key, built)).toMatchObject({id: built.txID, fee: 1_100_000})
     expect(await client.balance('TRX', to)).toBe(1_000_000n)
     expect(await client.balance('TRX', from)).toBe(2_900_000n)
+  })
+
+  test('tronweb creates a contract where the chain creates it, stakes, lends, and calls', async () => {
+    const {client, devnet} = started
+    const [key, user] = [newKey(), newKey()]
+    const [from, payer] = [addressOfKey(key), addressOfKey(user)]
+    await client.send({token: 'TRX', to: from, amount: '100000'})
+    await client.send({token: 'TRX', to: payer, amount: '1'})
+    const wallet = new TronWeb({fullHost: devnet.url})
+    const {transactionBuilder} = wallet
+    const {abi, bytecode} = compiled.UnknownToken
+    const made = await transactionBuilder.createSmartContract({abi, bytecode, feeLimit: 1_000_000_000}, from)
+    const contract = made.contract_address
+    expect(await send(wallet, key, made)).toMatchObject({contract_address: contract, receipt: {result: 'SUCCESS'}})
+    await send(wallet, key, await transactionBuilder.freezeBalanceV2(50_000_000_000, 'ENERGY', from))
+    const lent = await transactionBuilder.delegateResource(40_000_000_000, payer, 'ENERGY', from)
+    await send(wallet, key, lent)
+    const parameters = [
+      {type: 'address', value: from},
+      {type: 'uint256', value: 7},
+    ]
+    const transfer = 'transfer(address,uint256)'
+    const asked = await transactionBuilder.triggerConstantContract(contract, transfer, {}, parameters, payer)
+    expect(asked.constant_result).toEqual(['1'.padStart(64, '0')])
+    const on = {height: 0, hash: blockId(genesis)}
+    const data = tokenTransferData(from, 7n)
+    const paid = callOf({key: user, on}, {contract: addressOf(Buffer.from(contract, 'hex')), data})
+    await client.submit(rawOf(paid))
+    await client.mined(paid.txid)
+    expect(await wallet.trx.getUnconfirmedTransactionInfo(paid.txid)).toMatchObject({
+      receipt: {energy_usage: asked.energy_used, energy_usage_total: asked.energy_used},
+    })
+    expect(await wallet.trx.getAccountResources(payer)).toMatchObject({EnergyUsed: asked.energy_used})
   })
 
   test('continues after kill -9 with the same blocks, the same accounts, and what waits', async () => {
@@ -264,6 +311,8 @@ describe('as a process', {timeout: 60_000}, () => {
     await client.send({token: 'TRX', to: mined, amount: '3'})
     await client.reorg(1, {keepTransactions: true})
     const txid = await client.transfer({token: 'TRX', to: waiting, amount: '4'})
+    const tokens = await client.transfer({token: 'USDT', to: mined, amount: '1.5'})
+    await client.setEnergyFactor(contracts.usdt, 5000)
     const head = await client.head()
     const exited = once(started.process, 'exit')
     started.process.kill('SIGKILL')
@@ -275,13 +324,17 @@ describe('as a process', {timeout: 60_000}, () => {
     expect(await started.client.balance('TRX', mined)).toBe(3_000_000n)
     await started.client.mined(txid)
     expect(await started.client.balance('TRX', waiting)).toBe(4_000_000n)
+    await started.client.mined(tokens)
+    expect(await started.client.balance('USDT', mined)).toBe(1_500_000n)
+    await started.client.send({token: 'USDT', to: waiting, amount: '2'})
+    expect(await started.client.balance('USDT', waiting)).toBe(2_000_000n)
   })
 
   test('says what it does not do', async () => {
     const {client} = started
     const to = newAddress()
     await expect(client.transfer({token: 'TRX', to, amount: '1', feeRate: 2})).rejects.toThrow('no fee rates')
-    await expect(client.transfer({token: 'USDT', to, amount: '1'})).rejects.toThrow('has no USDT')
+    await expect(client.transfer({token: 'USDC', to, amount: '1'})).rejects.toThrow('has no USDC')
     await expect(client.transfer({token: 'TRX', to: 'T1', amount: '1'})).rejects.toThrow()
     await expect(client.submit('00')).rejects.toThrow()
     await expect(client.reorg(9)).rejects.toThrow('cannot replace 9 blocks')

@@ -1,54 +1,36 @@
-// What a transaction does to the accounts of a local Tron chain, and what it costs. Promises: a transaction that a
-// block must not hold throws Rejected, with the node's code, and changes nothing. The rules are java-tron's, as far as
-// a wallet meets them:
+// What a transaction does to the state of a local Tron chain, and what it costs. Promises: a transaction that a block
+// must not hold throws Rejected, with the node's code, and changes nothing. The rules are java-tron's, as far as a
+// wallet meets them:
 //     the block that it names is on the chain (TAPOS), its expiration is after the parent's time and at most a day
 //     ahead, the owner's key signed it;
-//     its bytes are paid for with free bandwidth, which comes back within a day, or in sun; a payment to a new account
+//     its bytes are paid for with bandwidth, which comes back within a day, or in sun; a payment to a new account
 //     activates it, for a fee;
-//     a failed call costs its fee and moves nothing.
-// They differ in this: no staked bandwidth and no energy for nothing, no other permissions, contracts, tokens (TRC-10)
-// and types of transactions than here; free bandwidth comes back linearly; fees of accounts and energy are constants.
+//     contracts run (invoke.ts, vm/machine.ts); a failed call costs its fee and moves nothing;
+//     TRX can be staked for bandwidth and energy, and what that gives can be lent (staking.ts).
+// They differ in this: no other permissions, tokens (TRC-10) and types of transactions than in transaction-types.ts;
+// fees are constants.
 import {addressOf} from '../../chains/tron/address.ts'
 import {MalformedError} from '../../chains/tron/protobuf.ts'
-import type {Internal, Log} from '../../chains/tron/responses.ts'
 import {
-  type ContractResult,
-  contractTypes,
   encodeTransaction,
   parseRawData,
   type RawData,
   type Transaction,
   transactionOf,
 } from '../../chains/tron/transaction.ts'
-import type {Account, Accounts} from './accounts.ts'
-import {isContractAddress} from './constants.ts'
-import {type Call, callContract} from './contracts.ts'
+import {parameters} from './constants.ts'
+import {create, type Invocation, type Invoked, trigger} from './invoke.ts'
 import {signerOf} from './keys.ts'
+import {invalid, Rejected} from './rejected.ts'
+import {type Bandwidth, pay, payBandwidth} from './resources.ts'
+import {stakings} from './staking.ts'
+import type {State} from './state.ts'
+import {types} from './transaction-types.ts'
+import type {Surroundings} from './vm/frame.ts'
 
-/** As wallet/getchainparameters names them. */
-export const parameters = {
-  getCreateAccountFee: 100_000n,
-  getTransactionFee: 1000n,
-  getCreateNewAccountFeeInSystemContract: 1_000_000n,
-  getEnergyFee: 100n,
-  getMemoFee: 1_000_000n,
-  getFreeNetLimit: 600n,
-}
 const dayMs = 86_400_000
 /** Each transaction counts as many more bytes, for its result. */
 const resultBytes = 64
-
-export class Rejected extends Error {
-  override name = 'Rejected'
-  readonly code: string
-
-  constructor(code: string, message: string) {
-    super(message)
-    this.code = code
-  }
-}
-
-const invalid = (message: string) => new Rejected('CONTRACT_VALIDATE_ERROR', message)
 
 /** Where a transaction is executed. */
 export interface Place {
@@ -56,25 +38,25 @@ export interface Place {
   parentTime: number
   /** Whether the newest block whose height has these low two bytes has these eight bytes in its hash. */
   isOnChain(refBytes: Uint8Array, refHash: Uint8Array): boolean
+  surroundings: Surroundings
 }
 
 export interface Executed {
-  result: ContractResult
+  /** All that it cost, in sun. */
   fee: bigint
-  /** The bytes that were free. */
-  freeBytes: number
-  energy: bigint
-  contract?: string
-  internals: Internal[]
-  logs: Log[]
+  bandwidth: Bandwidth
+  /** What a contract did; absent if none was asked for anything. */
+  invoked?: Invoked
+  /** What was no longer staked and is in the balance again. */
+  withdrawn?: bigint
 }
 
-export function execute(transaction: Transaction, accounts: Accounts, place: Place): Executed {
+export function execute(transaction: Transaction, state: State, place: Place): Executed {
   const raw = read(transaction)
   const owner = check(transaction, raw, place)
-  const changed = accounts.fork()
-  const executed = run(transaction, raw, {owner, accounts: changed, now: place.parentTime})
-  accounts.take(changed)
+  const changed = state.fork()
+  const executed = run(transaction, raw, {owner, state: changed, place})
+  state.take(changed)
   return executed
 }
 
@@ -101,30 +83,41 @@ function check(transaction: Transaction, {refBytes, refHash, expiration, contrac
 
 interface Run {
   owner: string
-  accounts: Accounts
-  now: number
+  state: State
+  place: Place
 }
 
-function run(transaction: Transaction, raw: RawData, {owner, accounts, now}: Run): Executed {
+function run(transaction: Transaction, raw: RawData, {owner, state, place}: Run): Executed {
   const {type, message} = raw.contract
-  if (!accounts.find(owner)) throw invalid('its owner has no account')
-  const isTransfer = type === contractTypes.transfer
-  const to = isTransfer ? addressIn(message.bytes(2)) : undefined
-  const isNew = to !== undefined && !accounts.find(to)
+  const now = place.parentTime
+  if (!state.account(owner)) throw invalid(`account [${owner}] does not exist`)
+  const to = type === types.transfer ? addressIn(message.bytes(2)) : undefined
+  const isNew = to !== undefined && !state.account(to)
+  const bandwidth = payBandwidth(state, owner, {bytes: bytesOf(transaction), isNew, now})
   const memoFee = raw.memo.length ? parameters.getMemoFee : 0n
-  const {freeBytes, fee: bandwidthFee} = payBandwidth(accounts, owner, {bytes: bytesOf(transaction), isNew, now})
-  pay(accounts, owner, memoFee, 'BANDWITH_ERROR')
-  if (isTransfer) {
+  pay(state, owner, memoFee, 'BANDWITH_ERROR')
+  const fee = bandwidth.fee + memoFee
+  if (to !== undefined) {
     const activation = isNew ? parameters.getCreateNewAccountFeeInSystemContract : 0n
-    transfer(accounts, {from: owner, to: to!, amount: message.integer(3), activation})
-    const fee = bandwidthFee + memoFee + activation
-    return {result: 'SUCCESS', fee, freeBytes, energy: 0n, internals: [], logs: []}
+    transfer(state, {from: owner, to, amount: message.integer(3), activation})
+    return {fee: fee + activation, bandwidth}
   }
-  if (type !== contractTypes.trigger) throw invalid(`the local chain has no transactions of type ${type}`)
+  const stake = stakings.get(type)
+  if (stake) {
+    const withdrawn = stake({state, owner, message, now})
+    return {fee, bandwidth, ...(withdrawn && {withdrawn})}
+  }
+  const txid = Buffer.from(transaction.txid, 'hex')
+  const {surroundings} = place
+  const invoked = invoke(raw, {state, owner, txid, feeLimit: raw.feeLimit, now, surroundings})
+  return {fee: fee + invoked.energyFee, bandwidth, invoked}
+}
+
+function invoke({contract: {type, message}}: RawData, invocation: Invocation): Invoked {
+  if (type === types.create) return create(invocation, message)
+  if (type !== types.trigger) throw invalid(`the local chain has no transactions of type ${type}`)
   const contract = addressIn(message.bytes(2))
-  const call = {from: owner, contract, value: message.integer(3), data: message.bytes(4)}
-  const called = trigger(accounts, call, raw.feeLimit)
-  return {...called, contract, fee: bandwidthFee + memoFee + called.energy * parameters.getEnergyFee, freeBytes}
+  return trigger(invocation, {contract, value: message.integer(3), data: message.bytes(4)})
 }
 
 function addressIn(bytes: Uint8Array): string {
@@ -140,31 +133,6 @@ function bytesOf({rawData, signatures}: Transaction): number {
   return encodeTransaction(transactionOf(rawData, signatures)).length + resultBytes
 }
 
-function payBandwidth(
-  accounts: Accounts,
-  owner: string,
-  {bytes, isNew, now}: {bytes: number; isNew: boolean; now: number},
-): {freeBytes: number; fee: bigint} {
-  const account = accounts.find(owner)!
-  const used = usedBandwidth(account, now)
-  if (!isNew && used + bytes <= Number(parameters.getFreeNetLimit)) {
-    accounts.set(owner, {...account, used: used + bytes, usedAt: now})
-    return {freeBytes: bytes, fee: 0n}
-  }
-  const fee = isNew ? parameters.getCreateAccountFee : BigInt(bytes) * parameters.getTransactionFee
-  pay(accounts, owner, fee, 'BANDWITH_ERROR')
-  return {freeBytes: 0, fee}
-}
-
-export function usedBandwidth({used, usedAt}: Account, now: number): number {
-  return Math.ceil(used * Math.max(0, 1 - (now - usedAt) / dayMs))
-}
-
-function pay(accounts: Accounts, owner: string, amount: bigint, code: string): void {
-  if (accounts.find(owner)!.balance < amount) throw new Rejected(code, `it cannot pay ${amount} sun`)
-  accounts.add(owner, -amount)
-}
-
 interface Transfer {
   from: string
   to: string
@@ -172,29 +140,10 @@ interface Transfer {
   activation: bigint
 }
 
-function transfer(accounts: Accounts, {from, to, amount, activation}: Transfer): void {
+function transfer(state: State, {from, to, amount, activation}: Transfer): void {
   if (amount <= 0n) throw invalid('it pays nothing')
   if (from === to) throw invalid('it pays its owner')
-  if (isContractAddress(to)) throw invalid('it pays a contract')
-  pay(accounts, from, amount + activation, 'CONTRACT_VALIDATE_ERROR')
-  accounts.add(to, amount)
-}
-
-type Called = Pick<Executed, 'result' | 'energy' | 'internals' | 'logs'>
-
-/** A call that fails costs its energy, and changes nothing else. */
-function trigger(accounts: Accounts, call: Call, feeLimit: bigint): Called {
-  const tried = accounts.fork()
-  pay(tried, call.from, call.value, 'CONTRACT_VALIDATE_ERROR')
-  tried.add(call.contract, call.value)
-  const called = callContract(tried, call)
-  if (!called) throw invalid('there is no contract at this address')
-  const most = feeLimit / parameters.getEnergyFee
-  const result = called.energy > most ? 'OUT_OF_ENERGY' : called.reverted ? 'REVERT' : 'SUCCESS'
-  const hasFailed = result !== 'SUCCESS'
-  if (!hasFailed) accounts.take(tried)
-  const energy = called.energy > most ? most : called.energy
-  pay(accounts, call.from, energy * parameters.getEnergyFee, 'CONTRACT_VALIDATE_ERROR')
-  const internals = called.internals.map(internal => ({...internal, isRejected: hasFailed}))
-  return {result, energy, internals, logs: hasFailed ? [] : called.logs}
+  if (state.contract(to)) throw invalid('it pays a contract')
+  pay(state, from, amount + activation, 'CONTRACT_VALIDATE_ERROR')
+  state.add(to, amount)
 }

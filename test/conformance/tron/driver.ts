@@ -103,6 +103,6 @@ function forms(chain: TronLocalChain, finalDepth: number): Forms {
 function copyOf(chain: TronLocalChain, finalDepth: number): TronLocalChain {
   const journal = new TronJournal(':memory:', code)
   const blocks = Array.from({length: chain.head.height + 1}, (_, height) => chain.block(height))
-  journal.commit(blocks.map(block => ({block, changed: new Map()})))
+  journal.commit(blocks.map(block => ({block})))
   return new TronLocalChain(journal, finalDepth)
 }

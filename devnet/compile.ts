@@ -1,4 +1,5 @@
-// Compiles devnet/evm/contracts/*.sol into devnet/evm/contracts.json, which is committed: `node devnet/evm/compile.ts`.
+// Compiles the contracts of a family, devnet/FAMILY/contracts/*.sol, into devnet/FAMILY/contracts.json, which is
+// committed: `node devnet/compile.ts`.
 // Promises: the same sources give the same bytecode (no metadata hash, a fixed compiler and EVM version).
 import {readdir, readFile, writeFile} from 'node:fs/promises'
 import {createRequire} from 'node:module'
@@ -16,10 +17,12 @@ const Output = z.object({
   ),
 })
 
+export const families = ['evm', 'tron']
+
 /** Name of the contract to its ABI and creation bytecode (0x…). Throws with the compiler's words. */
-export async function compile(): Promise<Record<string, {abi: unknown[]; bytecode: string}>> {
+export async function compile(family: string): Promise<Record<string, {abi: unknown[]; bytecode: string}>> {
   const solc = createRequire(import.meta.url)('solc') as {compile(input: string): string} // it has no types
-  const directory = path.join(import.meta.dirname, 'contracts')
+  const directory = path.join(import.meta.dirname, family, 'contracts')
   const names = (await readdir(directory)).filter(name => name.endsWith('.sol')).sort()
   const sources = Object.fromEntries(
     await Promise.all(names.map(async name => [name, {content: await readFile(path.join(directory, name), 'utf8')}])),
@@ -40,7 +43,8 @@ export async function compile(): Promise<Record<string, {abi: unknown[]; bytecod
   )
 }
 
-if (import.meta.main) {
-  const file = path.join(import.meta.dirname, 'contracts.json')
-  await writeFile(file, `${JSON.stringify(await compile(), null, 2)}\n`)
-}
+if (import.meta.main)
+  for (const family of families) {
+    const file = path.join(import.meta.dirname, family, 'contracts.json')
+    await writeFile(file, `${JSON.stringify(await compile(family), null, 2)}\n`)
+  }
