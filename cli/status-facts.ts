@@ -51,7 +51,7 @@ export interface ChainStatus {
 
 /** Payouts, or outgoing payments, that wait. */
 interface Waiting {
-  what: 'payout' | 'payment' | 'sweep' | 'withdrawal' | 'fund'
+  what: 'payout' | 'payment' | 'sweep' | 'withdrawal' | 'fund' | 'defund'
   chain: string
   reason: string
   count: number

@@ -22,7 +22,7 @@ export const Authorise = z.union([OfSweep, Trial])
 export type Authorise = OfSweep | Trial
 
 /** What a signature is for. */
-export type Kind = 'pay' | 'sweep' | 'withdraw' | 'cancel' | 'fund'
+export type Kind = 'pay' | 'sweep' | 'withdraw' | 'cancel' | 'fund' | 'defund'
 
 /** An intent of any family, and the row that it is for. Its name says what it asks for, and which family. */
 export type Intent = {intent: string} & (
@@ -50,9 +50,12 @@ export function intentsOf<F extends Family, E extends string, More extends z.Zod
   ] as const
 }
 
-/** For gas, of families that have it. */
-export const fundIntent = <F extends Family, E extends string>(family: F, end: E) =>
-  z.strictObject({intent: z.literal(`fund_${end}`), chain: chainOf(family), outgoing_payment_id: id})
+/** For gas of addresses, there and back. */
+export const gasIntentsOf = <F extends Family, E extends string>(family: F, end: E) =>
+  [
+    z.strictObject({intent: z.literal(`fund_${end}`), chain: chainOf(family), outgoing_payment_id: id}),
+    z.strictObject({intent: z.literal(`defund_${end}`), chain: chainOf(family), outgoing_payment_id: id}),
+  ] as const
 
 /** Why something is not signed. `needed`, for fee_too_low: the least that a replacement must pay. */
 export interface Refused {

@@ -180,3 +180,142 @@ async function sameMerchant(user: TestUser): Promise<TestUser> {
   await money.deposit(address, 40)
   return user
 }
+
+// --- gas that goes back ---
+
+/** An address that has swept its token, and has so much gas left. */
+async function sweptWith(left: number): Promise<TestUser> {
+  const user = await holder()
+  await fund(user.address, left + 7)
+  await money.sweep(null, [user.address])
+  await money.mineFinally([(await money.attempt(await money.sweepOf(user.address)))!])
+  return user
+}
+
+async function idle(): Promise<string[]> {
+  const {rows} = await money.jobs.query<{address: string}>(`select address from app.idle_gas('ETH', 10)`)
+  return rows.map(({address}) => address)
+}
+
+const later = (address: string, days: number) =>
+  money.db.rows(`update app.gas set used_at = used_at - $2 * interval '1 day' where address = $1`, [address, days])
+
+async function defunds(address: string): Promise<{id: string; amount: string; outcome: string | null}[]> {
+  return await money.db.rows(
+    `select id, amount::text as amount, outcome from app.outgoing_payment where kind = 'defund' and source = $1 order by created_at`,
+    [address],
+  )
+}
+
+test('gas is idle if it is worth a sweep and was not used for 30 days, and what uses it begins them anew', async () => {
+  await money.db.rows(`update app.asset set sweep_min = 50 where chain = 'ETH' and token = 'ETH'`)
+  const {address} = await sweptWith(50)
+  const {address: little} = await sweptWith(49)
+  await later(little, 31)
+  await later(address, 29)
+  expect(await idle()).toEqual([])
+  await later(address, 2)
+  expect(await idle()).toEqual([address])
+  await fund(address, 5)
+  expect(await idle()).toEqual([])
+  await later(address, 31)
+  expect(await idle()).toEqual([address])
+})
+
+test('gas is not idle while its address holds a token that is worth a sweep, receives one, or has something under way', async () => {
+  const {address} = await sweptWith(60)
+  await later(address, 31)
+  await money.deposit(address, 100, {final: false})
+  expect(await idle()).not.toContain(address)
+  await money.finalise()
+  expect(await idle()).not.toContain(address)
+  await money.work('begin_defunds', 'ETH', [address], [50], [networkFee])
+  expect(await defunds(address)).toEqual([])
+  await money.db.rows(`select app.block_address('ETH', 'USDC', $1, 'it is frozen')`, [address])
+  expect(await idle()).toContain(address)
+
+  await money.deposit(address, 1000, {token: 'ETH'})
+  await money.sweep(null, [address], 'ETH')
+  expect(await idle()).not.toContain(address)
+  await money.mineFinally([(await money.attempt(await money.sweepOf(address, 'ETH')))!])
+  expect(await idle()).toContain(address)
+})
+
+test('a chain whose tokens need no gas any more leaves none on addresses for more than a day', async () => {
+  const {address} = await sweptWith(60)
+  await money.db.rows(`update app.asset set sweep_by = null where chain = 'ETH' and token = 'USDC'`)
+  expect(await idle()).not.toContain(address)
+  await later(address, 1)
+  expect(await idle()).toContain(address)
+  await money.db.rows(`update app.asset set sweep_by = 'fund' where chain = 'ETH' and token = 'USDC'`)
+})
+
+test('gas goes back to the operator in the treasury, and nothing of the merchant moves', async () => {
+  const {address, merchantId} = await sweptWith(60)
+  await money.deposit(address, 1000, {token: 'ETH'})
+  const [before, funds] = [await treasury(), await money.operatorFunds('ETH')]
+  await money.beginDefund(address, 50)
+  await money.beginDefund(address, 50)
+  expect(await gas(address)).toEqual([60, 60])
+  const [begun] = await defunds(address)
+  await money.mineFinally([(await money.attempt(begun!.id))!])
+  expect(await gas(address)).toEqual([3, 0])
+  expect(await treasury()).toEqual({...before, balance: before.balance + 50})
+  expect(await money.operatorFunds('ETH')).toBe(funds + 50)
+  expect(
+    await money.db.rows(
+      `select kind, account, address, merchant_id, amount::int from app.ledger_entry where reference = $1 order by id`,
+      [begun!.id],
+    ),
+  ).toEqual([
+    {kind: 'network_fee', account: 'network', address: null, merchant_id: merchantId, amount: 7},
+    {kind: 'network_fee', account: 'gas', address, merchant_id: null, amount: -7},
+    {kind: 'defund', account: 'treasury', address: null, merchant_id: null, amount: 50},
+    {kind: 'defund', account: 'gas', address, merchant_id: null, amount: -50},
+  ])
+  expect(
+    await money.db.rows(`select amount::int from app.holding where token = 'ETH' and address = $1`, [address]),
+  ).toEqual([{amount: 1000}])
+  expect(await money.db.rows(`select from analytics.sweeps where sweep_id = $1`, [begun!.id])).toEqual([])
+})
+
+test('no payout waits for gas that goes back, or counts on it', async () => {
+  const user = await sweptWith(60)
+  await money.deposit(user.address, 1000, {token: 'ETH'})
+  const payout = await money.claim(user, 'ETH', {sweepFirst: true})
+  await money.work('begin_sweeping', payout)
+  const shortfall = () => money.work<string>('payout_shortfall', payout, networkFee)
+  const before = await shortfall()
+  await money.beginDefund(user.address, 50)
+  expect(await shortfall()).toBe(before)
+  await money.work('await_sweeps', payout)
+  expect(await money.db.rows('select from app.payout_sweep where payout_id = $1', [payout])).toEqual([])
+  const {rows} = await money.jobs.query('select address, amount::int from app.sweepable($1, 1, 10)', [payout])
+  expect(rows).toEqual([{address: user.address, amount: 1000}])
+  await money.sweep(payout, [user.address], 'ETH') // beside it: each moves what is its own
+  const [begun] = await defunds(user.address)
+  const txids = [await money.attempt(begun!.id), await money.attempt(await money.sweepOf(user.address, 'ETH'))]
+  await money.mineFinally(txids.map(txid => txid!))
+  expect(await gas(user.address)).toEqual([3, 0])
+  const merchants = `select amount::int from app.holding where token = 'ETH' and address = $1
+    union all select amount::int from app.treasury_share where token = 'ETH' and merchant_id = $2`
+  expect(await money.db.rows(merchants, [user.address, user.merchantId])).toEqual([{amount: 3}, {amount: 997}])
+})
+
+test('when fees rise, as much less goes back, and its cancel pays with the same gas; it is not begun again at once', async () => {
+  const {address} = await sweptWith(60)
+  await money.beginDefund(address, 40)
+  const [begun] = await defunds(address)
+  await money.attempt(begun!.id)
+  await money.attempt(begun!.id, {price: 3, amount: '20'})
+  expect(await defunds(address)).toMatchObject([{amount: '20'}])
+  expect(await gas(address)).toEqual([60, 50])
+  await money.work('give_up_outgoing_payment', begun!.id, 'fees rose')
+  expect(await money.attempt(begun!.id, {kind: 'cancel', price: 7})).toBeUndefined() // 10 more than there are
+  const cancel = await money.attempt(begun!.id, {kind: 'cancel', price: 5})
+  expect(await gas(address)).toEqual([60, 51])
+  await money.mineFinally([cancel!])
+  expect(await gas(address)).toEqual([53, 0])
+  await money.work('begin_defunds', 'ETH', [address], [40], [networkFee])
+  expect(await defunds(address)).toMatchObject([{outcome: 'cancelled'}])
+})

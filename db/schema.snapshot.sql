@@ -1480,14 +1480,16 @@ CREATE UNIQUE INDEX event_page ON app.event USING btree (merchant_id, sequence D
 CREATE INDEX event_type_page ON app.event USING btree (merchant_id, type, sequence DESC) WHERE ((sequence IS NOT NULL) AND (NOT is_test));
 CREATE INDEX event_unsequenced ON app.event USING btree ("position") WHERE (sequence IS NULL);
 
--- The operator's native coins on deposit addresses: what funds brought, less what the addresses' own transactions cost.
+-- The operator's native coins on deposit addresses: what funds brought, less what the addresses' own transactions cost and defunds took back.
 create table app.gas (
   chain text not null, -- Chain code.
   address text not null, -- The deposit address.
   amount numeric not null default 0, -- Sum of the account gas for the address, in base units.
-  reserved numeric not null default 0, -- Highest network fees of the address's sweeps under way, in base units.
+  reserved numeric not null default 0, -- Highest network fees of the address's sweeps and defunds under way, and what these defunds move, in base units.
+  used_at timestamp with time zone not null default now(), -- When its amount, or what is reserved, last changed.
   constraint gas_pkey PRIMARY KEY (chain, address)
 );
+CREATE INDEX gas_largest ON app.gas USING btree (chain, amount DESC) WHERE (amount > (0)::numeric);
 
 -- Final, credited money on a deposit address that no sweep has taken: the sum of its entries in the ledger.
 create table app.holding (
@@ -1541,7 +1543,7 @@ create table app.incident_kind (
 create table app.ledger_entry (
   id bigint not null generated always as identity, -- Order of insertion.
   posting bigint not null, -- The movement that the entry is a part of.
-  kind text not null, -- deposit (deposits became final, or an operator credited one), top_up (the treasury was paid), reorg (a final deposit was taken back), claim and release (of a payout), payout, sweep, withdrawal, return (of unattributed value, in each of its steps), network_fee, second_payment (what left although its payment had ended), fund (gas for an address).
+  kind text not null, -- deposit (deposits became final, or an operator credited one), top_up (the treasury was paid), reorg (a final deposit was taken back), claim and release (of a payout), payout, sweep, withdrawal, return (of unattributed value, in each of its steps), network_fee, second_payment (what left although its payment had ended), fund (gas for an address), defund (gas of an address, back to the treasury).
   reference text not null, -- What caused it: finalisation:<chain>:<number>, or the id of the deposit, the payout or the outgoing payment.
   account text not null, -- address, treasury, merchant, payout, fees, network, operator, unattributed or gas (explained in db/functions/ledger/post.sql).
   chain text not null, -- Chain code.
@@ -1553,7 +1555,7 @@ create table app.ledger_entry (
   constraint ledger_entry_pkey PRIMARY KEY (id),
   constraint ledger_entry_account_name CHECK ((account = ANY (ARRAY['address'::text, 'treasury'::text, 'merchant'::text, 'payout'::text, 'fees'::text, 'network'::text, 'operator'::text, 'unattributed'::text, 'gas'::text]))),
   constraint ledger_entry_amount_check CHECK ((amount <> (0)::numeric)),
-  constraint ledger_entry_kind CHECK ((kind = ANY (ARRAY['deposit'::text, 'top_up'::text, 'reorg'::text, 'claim'::text, 'release'::text, 'payout'::text, 'sweep'::text, 'withdrawal'::text, 'return'::text, 'network_fee'::text, 'second_payment'::text, 'fund'::text])))
+  constraint ledger_entry_kind CHECK ((kind = ANY (ARRAY['deposit'::text, 'top_up'::text, 'reorg'::text, 'claim'::text, 'release'::text, 'payout'::text, 'sweep'::text, 'withdrawal'::text, 'return'::text, 'network_fee'::text, 'second_payment'::text, 'fund'::text, 'defund'::text])))
 );
 CREATE INDEX ledger_entry_account ON app.ledger_entry USING btree (account, chain, token, merchant_id) INCLUDE (amount);
 CREATE INDEX ledger_entry_created ON app.ledger_entry USING brin (created_at timestamptz_minmax_multi_ops) WITH (autosummarize='on');
@@ -1620,7 +1622,7 @@ create table app.outgoing_attempt (
 -- Outgoing payments: what we pay for one purpose, a payout's payment, a sweep or a withdrawal.
 create table app.outgoing_payment (
   id uuid not null default uuidv7(), -- Id.
-  kind text not null, -- payout, sweep, withdrawal, fund (gas for the sweep of an address), or cancel: a nonce that only has to be used up, because its payout went on without it, or because nobody knows what it was for.
+  kind text not null, -- payout, sweep, withdrawal, fund (gas for the sweep of an address), defund (gas that its address does not need, back to the treasury), or cancel: a nonce that only has to be used up, because its payout went on without it, or because nobody knows what it was for.
   chain text not null, -- Chain code.
   token text not null, -- Token that it moves.
   amount numeric(78,0) not null, -- How much, in base units; what an attempt moves may be less for a sweep. 0 for a cancel.
@@ -1648,13 +1650,13 @@ create table app.outgoing_payment (
   swept_in numeric(78,0) not null default 0, -- On chains with outputs: how much of a payout's gross its payment brings with it from the merchant's addresses; while it is under way, that much less is reserved.
   failure text, -- Why it was given up, in the words of who refused it (the node, custody); null if it was not, or nobody said.
   for_token text, -- Of a fund: the token whose sweep it is for; else null.
-  from_gas boolean not null default false, -- Whether its network fee is paid with gas on its address (app.gas): it sweeps a token, and the address pays.
+  from_gas boolean not null default false, -- Whether its network fee is paid with gas on its address (app.gas), and the address pays: it sweeps a token, or is a defund.
   constraint outgoing_payment_pkey PRIMARY KEY (id),
   constraint outgoing_payment_amount CHECK (((amount > (0)::numeric) OR ((kind = 'cancel'::text) AND (amount = (0)::numeric)))),
   constraint outgoing_payment_chain_conflict_key_key UNIQUE (chain, conflict_key),
   constraint outgoing_payment_check CHECK ((num_nonnulls(nonce, first_input) <= 1)),
   constraint outgoing_payment_for_token CHECK (((for_token IS NULL) OR (kind = 'fund'::text))),
-  constraint outgoing_payment_kind CHECK ((kind = ANY (ARRAY['payout'::text, 'sweep'::text, 'withdrawal'::text, 'cancel'::text, 'fund'::text]))),
+  constraint outgoing_payment_kind CHECK ((kind = ANY (ARRAY['payout'::text, 'sweep'::text, 'withdrawal'::text, 'cancel'::text, 'fund'::text, 'defund'::text]))),
   constraint outgoing_payment_outcome_check CHECK ((outcome = ANY (ARRAY['done'::text, 'reverted'::text, 'cancelled'::text, 'conflicted'::text, 'expired'::text]))),
   constraint outgoing_payment_payout_id_fkey FOREIGN KEY (payout_id) REFERENCES app.payout(id),
   constraint outgoing_payment_status_check CHECK ((status = ANY (ARRAY['allocated'::text, 'live'::text, 'final'::text])))
@@ -2432,7 +2434,11 @@ create view app.ledger_audit as
                  SELECT s.chain,
                     s.fee_payer,
                     0,
-                    s.max_fee
+                    s.max_fee +
+                        CASE
+                            WHEN s.kind = 'defund'::text THEN s.amount
+                            ELSE 0::numeric
+                        END
                    FROM app.outgoing_payment s
                   WHERE s.status <> 'final'::text AND s.from_gas) g
           GROUP BY g.chain, g.address
@@ -3149,7 +3155,8 @@ CREATE OR REPLACE FUNCTION app.add_gas(of_chain text, of_address text, more nume
  SET search_path TO 'pg_catalog'
 AS $function$
   insert into app.gas as g (chain, address, amount, reserved) values (of_chain, of_address, more, more_reserved)
-  on conflict (chain, address) do update set amount = g.amount + excluded.amount, reserved = g.reserved + excluded.reserved
+  on conflict (chain, address) do update set amount = g.amount + excluded.amount, reserved = g.reserved + excluded.reserved,
+    used_at = clock_timestamp()
 $function$;
 
 -- Adds to the final, credited money that an address holds.
@@ -3617,6 +3624,32 @@ begin
   return outgoing_payment;
 end $function$;
 
+-- Takes nonces of addresses for gas (amounts in base units) that goes back to the treasury. Safe to run again.
+CREATE OR REPLACE FUNCTION app.begin_defunds(of_chain text, addresses text[], amounts numeric[], max_fees numeric[])
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare item record;
+begin
+  perform app.lock_treasury(of_chain);
+  for item in
+    select u.address, u.amount, u.max_fee, a.merchant_id from unnest(addresses, amounts, max_fees) with ordinality as u (address, amount, max_fee, n)
+    join app.chain c on c.chain = of_chain
+    join custody.address a on a.address = u.address and a.family = c.family and a.purpose = 'deposit'
+    join app.gas g on g.chain = of_chain and g.address = u.address
+    where u.amount > 0 and g.amount >= u.amount + u.max_fee and app.is_gas_idle(g)
+    order by u.n
+  loop
+    perform app.add_gas(of_chain, item.address, 0, item.amount + item.max_fee);
+    insert into app.outgoing_payment (kind, chain, token, amount, source, recipient, fee_payer, nonce, merchant_id, max_fee, from_gas)
+    values ('defund', of_chain, app.native_token(of_chain), item.amount, item.address, app.treasury_address(of_chain), item.address,
+      app.take_nonce(of_chain, item.address), item.merchant_id, item.max_fee, true);
+  end loop;
+  perform app.wake_outgoing_payments(of_chain);
+end $function$;
+
 -- Takes nonces of the treasury for gas of addresses (amounts in base units) that are to sweep a token, for a payout (null: for none); returns what the treasury lacks, or null. Safe to run again.
 CREATE OR REPLACE FUNCTION app.begin_funds(of_payout uuid, of_chain text, of_token text, addresses text[], amounts numeric[], max_fee numeric)
  RETURNS text
@@ -4067,7 +4100,7 @@ begin
   return booked;
 end $function$;
 
--- Gives up a sweep, a withdrawal or a fund that is not final: a transaction that pays nobody uses up its nonce, or its outputs.
+-- Gives up a sweep, a withdrawal, a fund or a defund that is not final: a transaction that pays nobody uses up its nonce, or its outputs.
 CREATE OR REPLACE FUNCTION app.cancel_outgoing_payment(of_outgoing_payment uuid)
  RETURNS void
  LANGUAGE sql
@@ -4075,7 +4108,7 @@ CREATE OR REPLACE FUNCTION app.cancel_outgoing_payment(of_outgoing_payment uuid)
  SET search_path TO 'pg_catalog'
 AS $function$
   update app.outgoing_payment s set cancelling = true, next_step_at = clock_timestamp()
-  where s.id = of_outgoing_payment and s.status <> 'final' and s.kind in ('sweep', 'withdrawal', 'fund')
+  where s.id = of_outgoing_payment and s.status <> 'final' and s.kind in ('sweep', 'withdrawal', 'fund', 'defund')
 $function$;
 
 -- Cancels a payment request that is awaiting.
@@ -4934,6 +4967,7 @@ begin
   if s.kind = 'payout' then perform app.finish_payment(s, s.outcome, null, code, message);
   elsif s.kind = 'withdrawal' then perform app.finish_withdrawal(s, s.outcome);
   elsif s.kind = 'fund' then perform app.finish_fund(s, s.outcome);
+  elsif s.kind = 'defund' then perform app.finish_defund(s, s.outcome, 0);
   end if;
   perform app.release_after_sweep(s);
   perform app.wake_payouts_after(array[s.id]);
@@ -5161,6 +5195,17 @@ begin
   perform app.tell_finding(f.name, f.claim, f.count, f.found) from app.audit_finding f where f.run_id = of_run order by f.name;
 end $function$;
 
+-- Posts what a final defund moved (in base units), and gives back what was reserved for it.
+CREATE OR REPLACE FUNCTION app.finish_defund(s app.outgoing_payment, outcome text, moved numeric)
+ RETURNS void
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+AS $function$
+begin
+  perform app.add_gas(s.chain, s.source, 0, -s.amount);
+  if outcome = 'done' then perform app.post_defund(s, moved); end if;
+end $function$;
+
 -- Posts a final fund, and gives back what was reserved for it.
 CREATE OR REPLACE FUNCTION app.finish_fund(s app.outgoing_payment, outcome text)
  RETURNS void
@@ -5228,6 +5273,7 @@ begin
     elsif s.kind = 'sweep' and not has_outputs then perform app.finish_sweep(s, s.outcome, found_final.moved);
     elsif s.kind = 'withdrawal' then perform app.finish_withdrawal(s, s.outcome);
     elsif s.kind = 'fund' then perform app.finish_fund(s, s.outcome);
+    elsif s.kind = 'defund' then perform app.finish_defund(s, s.outcome, found_final.moved);
     end if;
     perform app.release_after_sweep(s);
     finished := finished || s.id;
@@ -5466,6 +5512,16 @@ AS $function$
     where s.chain = of_chain and s.token = of_token and s.merchant_id = of_merchant), 0) as free) share
 $function$;
 
+-- By how much the highest fee of an outgoing payment that pays with gas may rise, in base units.
+CREATE OR REPLACE FUNCTION app.gas_for(s app.outgoing_payment)
+ RETURNS numeric
+ LANGUAGE sql
+ STABLE
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select app.free_gas(s.chain, s.fee_payer) + case when s.kind = 'defund' then s.amount - 1 else 0 end
+$function$;
+
 -- How many days the operator's own native coins in a treasury last, at the network fees of the last 7 days; null if there were no fees.
 CREATE OR REPLACE FUNCTION app.gas_left_days(of_chain text)
  RETURNS double precision
@@ -5642,6 +5698,18 @@ begin
   select merchant_id, of_chain, of_token, 0, 0, sum(amount), count(*) from held where settlement_id is null group by merchant_id;
 end $function$;
 
+-- The addresses with gas that they are not likely to use and that is worth a sweep, and how much, in base units; the largest first.
+CREATE OR REPLACE FUNCTION app.idle_gas(of_chain text, most integer)
+ RETURNS TABLE(address text, amount numeric)
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select g.address, g.amount from app.gas g join app.asset a on a.chain = g.chain and a.token = app.native_token(g.chain)
+  where g.chain = of_chain and g.amount > 0 and g.amount >= a.sweep_min and app.is_gas_idle(g)
+  order by g.amount desc limit most
+$function$;
+
 -- Whether an address is not swept because the chain refuses it.
 CREATE OR REPLACE FUNCTION app.is_blocked(of_chain text, of_token text, of_address text)
  RETURNS boolean
@@ -5709,6 +5777,22 @@ CREATE OR REPLACE FUNCTION app.is_from_protocol(transfer_kind text, output_index
  LANGUAGE sql
  IMMUTABLE PARALLEL SAFE
 RETURN COALESCE((transfer_kind = 'protocol'::text), ((output_index >= 2000000) AND (token !~~ 'TRC10:%'::text)));
+
+-- Whether an address is not likely to use its gas: it holds and receives nothing that it would sweep, nothing is under way, and it used no gas for 30 days (a day where no token needs any).
+CREATE OR REPLACE FUNCTION app.is_gas_idle(g app.gas)
+ RETURNS boolean
+ LANGUAGE sql
+ STABLE
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select g.reserved = 0 and g.used_at < clock_timestamp() - case when exists (select from app.asset a
+      where a.chain = g.chain and app.sweeps_itself(a.chain, a.token) and not app.is_disabled(a.chain, a.token))
+      then interval '30 days' else interval '1 day' end
+    and not exists (select from app.outgoing_payment s where s.chain = g.chain and s.status <> 'final' and g.address in (s.source, s.recipient))
+    and not exists (select from app.asset a where a.chain = g.chain and app.sweeps_itself(a.chain, a.token)
+      and (app.is_worth_funding(g.chain, g.address, a.token) or exists (select from app.deposit d
+        where d.status = 'pending' and d.chain = g.chain and d.address = g.address and d.token = a.token)))
+$function$;
 
 -- Whether the treasury holds the amount of a return: it was swept, and no withdrawal of it is under way or done.
 CREATE OR REPLACE FUNCTION app.is_held(r app.unattributed_decision)
@@ -6560,7 +6644,7 @@ begin
     where o.waiting_reason is not null group by o.chain, o.waiting_reason
     union all
     select 'sluice_transactions_open', json_build_object('chain', c.chain, 'kind', k.kind), count(o.chain)
-    from app.chain c cross join unnest(array['payout', 'sweep', 'withdrawal', 'cancel', 'fund']) k (kind)
+    from app.chain c cross join unnest(array['payout', 'sweep', 'withdrawal', 'cancel', 'fund', 'defund']) k (kind)
     left join open_outgoing_payment o on o.chain = c.chain and o.kind = k.kind group by c.chain, k.kind
     union all
     select 'sluice_transactions_waiting', json_build_object('chain', o.chain, 'reason', o.waiting_reason), count(*) from open_outgoing_payment o
@@ -6667,6 +6751,20 @@ AS $function$
     jsonb_to_recordset(entries) as e (account text, token text, amount numeric, merchant_id uuid, address text)
   where e.amount <> 0
 $function$;
+
+-- Posts gas that moved from an address to the treasury (in base units).
+CREATE OR REPLACE FUNCTION app.post_defund(s app.outgoing_payment, moved numeric)
+ RETURNS void
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+AS $function$
+begin
+  perform app.add_gas(s.chain, s.source, -moved, 0);
+  perform app.add_treasury(s.chain, s.token, moved, 0);
+  perform app.post('defund', s.id::text, s.chain, jsonb_build_array(
+    jsonb_build_object('account', 'treasury', 'token', s.token, 'amount', moved),
+    jsonb_build_object('account', 'gas', 'token', s.token, 'address', s.source, 'amount', -moved)));
+end $function$;
 
 -- Posts deposits that became final with this finalisation number, and adds them to what addresses and the treasury hold.
 CREATE OR REPLACE FUNCTION app.post_final_deposits(of_chain text, ids uuid[], of_finalisation bigint)
@@ -6806,7 +6904,7 @@ AS $function$
 declare
   more_fee numeric := fee - coalesce((select sum(x.fee_paid) from app.outgoing_payment x where x.txid = of_txid and x.id in (
     select p from chain.confirmed_tx i cross join lateral app.payments_of(i.chain, i.txid, i.conflict_key) p where i.chain = s.chain and i.txid = of_txid)), 0);
-  paid numeric := case when s.kind in ('sweep', 'cancel', 'fund') then 0 else moved end;
+  paid numeric := case when s.kind in ('sweep', 'cancel', 'fund', 'defund') then 0 else moved end;
   lost numeric := paid;
 begin
   s.max_fee := 0; -- what was reserved for it was given back when it ended
@@ -6819,6 +6917,7 @@ begin
   else
     perform app.post_network_fee(s, more_fee);
     if s.kind = 'fund' and moved > 0 then perform app.post_fund(s); end if;
+    if s.kind = 'defund' and moved > 0 then perform app.post_defund(s, moved); end if;
   end if;
   perform app.release_after_sweep(s);
   perform app.post_loss(s, lost);
@@ -7535,6 +7634,18 @@ AS $function$
     and u.outgoing_payment_id is null and u.spent_by is null
 $function$;
 
+-- Reserves gas (in base units) for an attempt of an outgoing payment that may cost so much more; a defund moves less instead.
+CREATE OR REPLACE FUNCTION app.reserve_gas(s app.outgoing_payment, more numeric)
+ RETURNS void
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare less numeric := case when s.kind = 'defund' then least(more, s.amount - 1) else 0 end;
+begin
+  update app.outgoing_payment x set amount = x.amount - less where x.id = s.id and less > 0;
+  perform app.add_gas(s.chain, s.fee_payer, 0, more - less);
+end $function$;
+
 -- Reserves outputs as inputs of an outgoing payment, from this attempt on. The caller knows that they are free.
 CREATE OR REPLACE FUNCTION app.reserve_outputs(of_chain text, inputs text[], of_outgoing_payment uuid, attempt integer)
  RETURNS void
@@ -7934,8 +8045,8 @@ begin
     if app.operator_funds(s.chain, native) < more then return false; end if;
     perform app.reserve(s.chain, native, more);
   elsif more > 0 and s.from_gas then
-    if app.free_gas(s.chain, s.fee_payer) < more then return false; end if;
-    perform app.add_gas(s.chain, s.fee_payer, 0, more);
+    if app.gas_for(s) < more then return false; end if;
+    perform app.reserve_gas(s, more);
   end if;
   insert into app.outgoing_attempt (chain, txid, outgoing_payment_id, attempt, kind, raw, token, source, recipient, amount, max_fee, fee_details)
   values (s.chain, of_txid, s.id, number, of_kind, of_raw, case of_kind when 'cancel' then native else s.token end,
@@ -11323,7 +11434,7 @@ create table custody.decision (
 create table custody.journal (
   stream text not null, -- Chain code; pool:<family> for the entries about derived addresses.
   seq bigint not null, -- Number of the entry in its stream: 1, 2, 3 ... without a gap.
-  kind text not null, -- pay: a payout. sweep: an address to the treasury. withdraw: the operator's own money. fund: gas for the sweep of an address. cancel: nothing, with the nonce of something else. authorise: the treasury may take a token from an address, for one sweep. pool: addresses were derived up to an index.
+  kind text not null, -- pay: a payout. sweep: an address to the treasury. withdraw: the operator's own money. fund: gas for the sweep of an address. defund: gas back from there. cancel: nothing, with the nonce of something else. authorise: the treasury may take a token from an address, for one sweep. pool: addresses were derived up to an index.
   subject_id uuid, -- The outgoing payment (app.outgoing_payment) of the entry: the payout, the sweep or the withdrawal.
   merchant_id uuid, -- The merchant that is paid, or whose address is swept; null if the money is the operator's own or unattributed.
   token text, -- Token code.
@@ -11343,7 +11454,7 @@ create table custody.journal (
   lifetime_end bigint generated always as (((details #>> '{lifetime,end}'::text[]))::bigint) stored, -- Where attempts expire: no block after the first one at or past this can hold it: a height, or the time of a block in ms (app.chain.ends_by).
   lifetime_clock_ms bigint generated always as (((details #>> '{lifetime,clock_ms}'::text[]))::bigint) stored, -- Where attempts expire: by this time (Unix, in ms) the chain is past its end, unless it stands still.
   constraint journal_pkey PRIMARY KEY (stream, seq),
-  constraint journal_kind CHECK ((kind = ANY (ARRAY['pay'::text, 'sweep'::text, 'withdraw'::text, 'cancel'::text, 'authorise'::text, 'pool'::text, 'fund'::text]))),
+  constraint journal_kind CHECK ((kind = ANY (ARRAY['pay'::text, 'sweep'::text, 'withdraw'::text, 'cancel'::text, 'authorise'::text, 'pool'::text, 'fund'::text, 'defund'::text]))),
   constraint journal_seq_check CHECK ((seq > 0))
 );
 CREATE INDEX journal_day ON custody.journal USING btree (stream, token, signed_at) WHERE (kind = ANY (ARRAY['pay'::text, 'withdraw'::text]));
@@ -11578,7 +11689,7 @@ CREATE OR REPLACE FUNCTION custody.is_from_gas(e custody.journal)
  SET search_path TO 'pg_catalog'
 AS $function$
   select e.sender <> app.treasury_address(e.stream) and exists (select from custody.journal j
-    where j.stream = e.stream and j.kind = 'sweep' and j.token <> app.native_token(e.stream)
+    where j.stream = e.stream and (j.kind = 'defund' or j.kind = 'sweep' and j.token <> app.native_token(e.stream))
       and case e.kind when 'cancel' then j.conflict_key = e.conflict_key else j.seq = e.seq end)
 $function$;
 
@@ -11752,7 +11863,8 @@ begin
   key := coalesce(t.inputs[1], t.fee_payer || ':' || t.nonce);
   select count(*) as parts, min(m.sender) as sender, min(m.recipient) as recipient, min(m.token) as token, min(m.amount) as amount into paid
   from custody.moved_by(of_chain, of_txid) m where not m.stays;
-  if paid.parts = 0 then entry := coalesce(custody.recognise_sweep(of_chain, of_txid, key, case when t.fee_payer = treasury then 0 else t.fee end),
+  if paid.parts = 0 then entry := coalesce(custody.recognise_defund(of_chain, of_txid, key, t.fee),
+      custody.recognise_sweep(of_chain, of_txid, key, case when t.fee_payer = treasury then 0 else t.fee end),
       custody.recognise_fund(of_chain, of_txid, key));
   elsif paid.parts = 1 and (has_outputs or paid.sender = treasury) then
     entry := coalesce(custody.waiting_payment(of_chain, paid.recipient, paid.token, paid.amount, t.block_time, key),
@@ -11765,6 +11877,26 @@ begin
     'signed_at', app.iso(t.block_time),
     'details', entry -> 'details' || jsonb_strip_nulls(jsonb_build_object('found', 'in a block', 'inputs', to_jsonb(t.inputs))));
 end $function$;
+
+-- The entry of gas that went from an address back to the treasury; null if the transaction moved none.
+CREATE OR REPLACE FUNCTION custody.recognise_defund(of_chain text, of_txid text, key text, fee numeric)
+ RETURNS jsonb
+ LANGUAGE sql
+ STABLE
+ SET search_path TO 'pg_catalog'
+AS $function$
+  with moved as (
+    select min(m.sender) as source, min(m.amount) as amount, min(a.merchant_id::text) as merchant_id
+    from custody.moved_by(of_chain, of_txid) m join custody.address a on a.address = m.sender and a.purpose = 'deposit'
+    having count(*) = 1 and bool_and(m.recipient = app.treasury_address(of_chain) and m.token = app.native_token(of_chain))
+  )
+  select jsonb_build_object('kind', 'defund', 'merchant_id', m.merchant_id, 'token', app.native_token(of_chain), 'amount', m.amount::text,
+    'details', '{}'::jsonb, 'destination', app.treasury_address(of_chain), 'source', m.source, 'subject_id', coalesce(o.id, uuidv7()))
+  from moved m join app.gas g on g.chain = of_chain and g.address = m.source
+  left join app.outgoing_payment o on o.chain = of_chain and o.kind = 'defund' and o.source = m.source and o.conflict_key = key and o.status <> 'final'
+  where o.id is not null or g.amount >= m.amount + fee and not exists (select from app.holding h
+    where h.chain = of_chain and h.address = m.source and h.token = app.native_token(of_chain) and h.amount >= m.amount + fee)
+$function$;
 
 -- The entry of gas that the treasury sent an address; null if the transaction was none.
 CREATE OR REPLACE FUNCTION custody.recognise_fund(of_chain text, of_txid text, key text)
@@ -11927,7 +12059,7 @@ begin
   if e.max_fee > s.max_fee and s.status <> 'final' and s.fee_payer = app.treasury_address(s.chain) then
     perform app.reserve(s.chain, app.native_token(s.chain), e.max_fee - s.max_fee);
   elsif e.max_fee > s.max_fee and s.status <> 'final' and s.from_gas then
-    perform app.add_gas(s.chain, s.fee_payer, 0, e.max_fee - s.max_fee);
+    perform app.reserve_gas(s, e.max_fee - s.max_fee);
   end if;
   update app.outgoing_payment x set status = 'live', max_fee = greatest(x.max_fee, e.max_fee), next_step_at = clock_timestamp()
   where x.id = s.id and x.status <> 'final';
@@ -11977,12 +12109,12 @@ begin
   end if;
   insert into app.outgoing_payment (id, kind, chain, token, amount, source, recipient, fee_payer, nonce, first_input, payout_id, merchant_id, status, cancelling, recovered, max_fee,
     for_token, from_gas)
-  values (case when e.kind in ('sweep', 'withdraw', 'fund') then e.subject_id else uuidv7() end,
+  values (case when e.kind in ('sweep', 'withdraw', 'fund', 'defund') then e.subject_id else uuidv7() end,
     case e.kind when 'pay' then 'payout' when 'withdraw' then 'withdrawal' else e.kind end, e.stream, e.token, e.amount, e.source, e.destination, e.sender, e.nonce, case when e.nonce is null then e.conflict_key end, p.id, merchant, 'live',
     e.kind = 'cancel' or coalesce(p.status = 'failed', false), true, e.max_fee, e.details ->> 'for_token', custody.is_from_gas(e)) -- a payout that failed in the copy must not be paid any more
   returning * into s;
   if s.fee_payer = treasury then perform app.reserve(e.stream, app.native_token(e.stream), e.max_fee); end if;
-  if s.from_gas then perform app.add_gas(e.stream, s.fee_payer, 0, e.max_fee); end if;
+  if s.from_gas then perform app.add_gas(e.stream, s.fee_payer, 0, e.max_fee + case e.kind when 'defund' then e.amount else 0 end); end if;
   if e.kind in ('withdraw', 'fund') or p.status in ('swept', 'paying') then perform app.reserve(e.stream, e.token, e.amount); end if;
   if p.status in ('swept', 'paying') then perform app.add_share(p.chain, p.token, p.merchant_id, 0, p.gross); end if;
   return s;
@@ -13886,6 +14018,7 @@ grant execute on function app.audit_is_due() to sluice_jobs;
 grant execute on function app.await_sweeps(uuid) to sluice_jobs;
 grant execute on function app.begin_audit() to sluice_jobs;
 grant execute on function app.begin_comparison(text) to sluice_jobs;
+grant execute on function app.begin_defunds(text,text[],numeric[],numeric[]) to sluice_jobs;
 grant execute on function app.begin_funds(uuid,text,text,text[],numeric[],numeric) to sluice_jobs;
 grant execute on function app.begin_output_payment(uuid,text[],numeric) to sluice_jobs;
 grant execute on function app.begin_output_sweep(uuid,text,uuid,text[],numeric) to sluice_jobs;
@@ -13918,6 +14051,7 @@ grant execute on function app.free_gas(text,text) to sluice_jobs;
 grant execute on function app.give_nonce_back(uuid,integer) to sluice_jobs;
 grant execute on function app.give_up_outgoing_payment(uuid,text) to sluice_jobs;
 grant execute on function app.has_blocked_deposits(uuid) to sluice_jobs;
+grant execute on function app.idle_gas(text,integer) to sluice_jobs;
 grant execute on function app.is_blocked(text,text,text) to sluice_jobs;
 grant execute on function app.is_comparison_due(text[]) to sluice_jobs;
 grant execute on function app.is_sweep_due(text,text,text) to sluice_jobs;

@@ -49,6 +49,7 @@ const scenarios: [chain: 'ETH' | 'BTC', kind: Kind, token: string][] = [
       ['ETH', kind, 'ETH'],
     ],
   ),
+  ...(['fund', 'defund'] as Kind[]).map((kind): ['ETH', Kind, string] => ['ETH', kind, 'ETH']),
   ...(['payout', 'withdrawal', 'sweep'] as Kind[]).map((kind): ['BTC', Kind, string] => ['BTC', kind, 'BTC']),
 ]
 type Order =

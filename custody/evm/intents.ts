@@ -27,13 +27,15 @@ const Sweep = z.strictObject({
   amount: units,
   ...nonceAndFees,
 })
+const Defund = z.strictObject({...Sweep.shape, intent: z.literal('defund')})
 const Withdraw = z.strictObject({intent: z.literal('withdraw'), outgoing_payment_id: id, ...nonceAndFees})
 const Fund = z.strictObject({intent: z.literal('fund'), outgoing_payment_id: id, chain, ...nonceAndFees})
 const Cancel = z.strictObject({intent: z.literal('cancel'), chain, sender: address, ...nonceAndFees})
 
-export const EvmIntent = z.discriminatedUnion('intent', [Pay, Sweep, Withdraw, Fund, Cancel])
+export const EvmIntent = z.discriminatedUnion('intent', [Pay, Sweep, Withdraw, Fund, Defund, Cancel])
 
-export type SweepIntent = z.infer<typeof Sweep>
+/** What an address moves to the treasury. */
+export type SweepIntent = z.infer<typeof Sweep> | z.infer<typeof Defund>
 export type EvmIntent = z.infer<typeof EvmIntent>
 
 /** Fees as requests, responses and the journal have them. */

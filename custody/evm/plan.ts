@@ -44,8 +44,9 @@ export async function planOf(context: FamilyContext, of: Case, intent: EvmIntent
   const {nonce} = intent
   const settings = evmSettings(context.chains.get(chain))
   const isNative = token === nativeOf(settings)
-  const fees = checkFees(settings, intent, {isSweep: kind === 'sweep'})
-  const amount = intent.intent === 'sweep' ? await sweptAmount(context, of, intent, isNative) : purpose.amount
+  const isSweep = intent.intent === 'sweep' || intent.intent === 'defund'
+  const fees = checkFees(settings, intent, {isSweep})
+  const amount = isSweep ? await sweptAmount(context, of, intent, isNative) : purpose.amount
   checkNonce(nonce, kind === 'cancel' ? [outgoingPayment] : [...before, outgoingPayment])
   const {isFinal} = await checkNext(context, chain, payer, nonce)
   if (isFinal && kind === 'cancel') throw new Refusal('wrong_state', `nonce ${nonce} is used: its transaction is final`)
@@ -60,14 +61,14 @@ export async function planOf(context: FamilyContext, of: Case, intent: EvmIntent
  */
 async function sweptAmount(context: FamilyContext, of: Case, sweep: SweepIntent, isNative: boolean): Promise<bigint> {
   const {attempts, purpose} = of
-  const {subjectId, token} = purpose
+  const {kind, subjectId, token} = purpose
   const {address} = await checkAsBegun(context, of, sweep)
   const amount = BigInt(sweep.amount)
   const earlier = attempts.filter(attempt => attempt.subjectId === subjectId && attempt.kind !== 'cancel')
   if (!isNative && !earlier.length) await checkTokenSweep(context, {...purpose, amount}, address)
   for (const before of earlier) {
     const isOther =
-      before.nonce !== sweep.nonce || before.token !== token || before.source !== address || before.kind !== 'sweep'
+      before.nonce !== sweep.nonce || before.token !== token || before.source !== address || before.kind !== kind
     if (isOther || (isNative ? amount > before.amount : amount !== before.amount))
       throw new Refusal(
         'settlement_changed',

@@ -28,7 +28,7 @@ const text = z.string().nullable()
 const Entry = z.strictObject({
   stream: z.string(),
   seq: z.int().positive(),
-  kind: z.enum(['pay', 'sweep', 'withdraw', 'cancel', 'fund', 'authorise', 'pool']),
+  kind: z.enum(['pay', 'sweep', 'withdraw', 'cancel', 'fund', 'defund', 'authorise', 'pool']),
   subject_id: text,
   merchant_id: text,
   token: text,

@@ -304,6 +304,26 @@ test("an operator's withdrawal of what a sweep of the merchant's money brought i
   ).toEqual([])
 })
 
+test("what an address sent back that its merchant's coins there do not cover was gas, and what they cover was a sweep", async () => {
+  await world.db.rows(`update app.asset set sweep_by = 'fund' where chain = 'ETH' and token = 'USDC'`)
+  const {address} = await world.merchant()
+  await world.deposit(address, 1000n)
+  const toTreasury = (amount: bigint, nonce: number) =>
+    send([{sender: address, recipient: world.treasury, amount}], {account: address, nonce})
+  const fund = await send([{recipient: address, amount: 5000n}])
+  expect((await found()).entered).toEqual({[fund]: `gas for ${address}`})
+  await nextBlock()
+  const [back, tooMuch, sweep] = [await toTreasury(3000n, 0), await toTreasury(4991n, 1), await toTreasury(900n, 2)]
+  const {entered, left} = await found()
+  expect(entered).toEqual({[back]: `gas of ${address}`, [sweep]: `a sweep of ${address}`})
+  expect(left).toEqual([tooMuch])
+  await nextBlock()
+  const holds = `select amount::int from app.gas where address = $1
+    union all select amount::int from app.holding where address = $1 and token = 'ETH'`
+  expect(await world.db.rows(holds, [address])).toEqual([{amount: 1990}, {amount: 90}])
+  await world.db.rows(`update app.asset set sweep_by = null where chain = 'ETH' and token = 'USDC'`)
+})
+
 test('one that does not fit does not keep the others from being entered', async () => {
   const [shop, other] = [await world.merchant(), await world.merchant()]
   const payout = await requested(other)

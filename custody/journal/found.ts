@@ -97,6 +97,8 @@ async function enter(client: pg.Client, draft: Draft, seal: Seal): Promise<strin
 /** What a transaction was, before it is entered. */
 async function inWords(client: pg.Client, {kind, subject_id, source, destination}: Draft): Promise<string> {
   if (kind === 'sweep') return source === destination ? 'a sweep' : `a sweep of ${source}` // of outputs, or of an address
+  if (kind === 'fund') return `gas for ${destination}`
+  if (kind === 'defund') return `gas of ${source}`
   const [table, what] = kind === 'pay' ? ['app.payout', 'payout'] : ['app.outgoing_payment', 'withdrawal']
   const {rows} = await client.query<{id: string; isThere: boolean}>(
     `select case $2 when 'pay' then app.public_id('pay', $1) else $1::text end as id, exists (select from ${table} where id = $1) as "isThere"`,

@@ -45,10 +45,10 @@ export interface Promised {
 /** A transaction that brings an address gas, or may use some. */
 export interface GasEntry {
   seq: number
-  isFund: boolean
+  kind: string
   conflictKey: string
   txid: string
-  /** What a fund brings. */
+  /** What a fund brings, or a defund takes back. */
   amount: bigint
   /** The highest network fee. */
   fee: bigint
@@ -229,24 +229,21 @@ const promisedBy = ({kind, amount, max_fee}: Entry) => ({
   gas: kind === 'fund' ? BigInt(amount ?? 0) : 0n,
 })
 
-/** An address that sweeps a token itself pays with gas. Nothing else does: what is on it belongs to its merchant. */
+/**
+ * An address that sweeps a token itself pays with gas, and a defund takes gas back. Nothing else does: what is on it
+ * belongs to its merchant.
+ */
 const isPaidWithGas = ({stream, kind, token, source, sender}: Entry) =>
-  kind === 'sweep' && source === sender && token !== findChain(stream)?.assets[0].token
+  kind === 'defund' || (kind === 'sweep' && source === sender && token !== findChain(stream)?.assets[0].token)
 
 /** It may be of a sweep that was never signed, and then nothing says whose coins pay for it: gas counts as used. */
 const isCancelOfAddress = ({kind, source, nonce, merchant_id}: Entry) =>
   kind === 'cancel' && source !== null && nonce !== null && merchant_id !== null
 
 function gasEntry(entry: Entry): GasEntry {
-  const {fee, gas: amount} = promisedBy(entry)
-  return {
-    seq: entry.seq,
-    isFund: entry.kind === 'fund',
-    conflictKey: conflictKeyOf(entry)!,
-    txid: entry.txid!,
-    amount,
-    fee,
-  }
+  const {seq, kind, txid, amount} = entry
+  const moved = kind === 'fund' || kind === 'defund' ? BigInt(amount ?? 0) : 0n
+  return {seq, kind, conflictKey: conflictKeyOf(entry)!, txid: txid!, amount: moved, fee: promisedBy(entry).fee}
 }
 
 const isPaid = ({kind}: Entry) => kind === 'pay' || kind === 'withdraw'

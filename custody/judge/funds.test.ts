@@ -60,7 +60,7 @@ interface Row {
   nonce: number
 }
 
-async function begun(kind: 'fund' | 'sweep', address: string): Promise<Row> {
+async function begun(kind: 'fund' | 'sweep' | 'defund', address: string): Promise<Row> {
   const [row] = await world.db.rows<Row>(
     `select id, nonce from app.outgoing_payment where kind = $1 and $2 in (recipient, source) order by created_at desc limit 1`,
     [kind, address],
@@ -222,30 +222,127 @@ test('rows that somebody forges send gas to nobody else, for no other token, and
   await refused(open, 'gas_too_dear')
 })
 
+/** Begins to bring gas back with the worker's rights, as if it had been idle for long; its intent. */
+async function defund(address: string, amount: bigint, gas = 21_000n) {
+  await world.db.rows(`update app.gas set used_at = used_at - interval '31 days' where address = $1`, [address])
+  await worker.query(`select app.begin_defunds('ETH', array[$1], array[$2::numeric], array[$3::numeric])`, [
+    address,
+    String(amount),
+    String(gas * price),
+  ])
+  const {id: outgoing_payment_id, nonce} = await begun('defund', address)
+  const of = {chain: 'ETH', token: 'ETH', address, amount: String(amount)}
+  return {intent: 'defund', outgoing_payment_id, ...of, nonce, ...fees(gas)}
+}
+
+const holdBack = (address: string, isHeld: boolean) =>
+  world.db.rows(`update app.deposit set held_back = $2 where address = $1 and token = 'USDT'`, [address, isHeld])
+
+/** An address that has so much gas, and nothing to sweep with it. */
+async function withGas(gas: bigint): Promise<string> {
+  const address = await holder()
+  await funded(address, gas)
+  await holdBack(address, true)
+  return address
+}
+
+const back = 2n * 10n ** 14n
+
+test('gas goes back to the treasury alone, for a fee that is worth it', async () => {
+  const address = await withGas(back + fundFee)
+  const intent = await defund(address, back)
+  expect((await sign({...intent, amount: String(back + 1n)})).code).toBe('settlement_changed')
+  expect((await sign({...intent, address: await withGas(1n)})).code).toBe('settlement_changed')
+  expect((await sign({...intent, intent: 'sweep'})).code).toBe('settlement_changed')
+  expect((await sign({...intent, ...fees(21_000n, price * 10n), amount: '1000'})).code).toBe('sweep_too_dear')
+  const signed = await sign(intent)
+  expect(parseTransaction(signed.raw)).toMatchObject({to: world.treasury.toLowerCase(), value: back, nonce: 0})
+  expect(await sign(intent)).toEqual(signed)
+})
+
+test("no more goes back than is left of what was sent, by custody's journal, whatever the merchant has there", async () => {
+  const address = await withGas(back + fundFee)
+  await world.deposit(address, ether) // its merchant's
+  await world.db.rows(`update app.gas set amount = 10 ^ 18 where address = $1`, [address]) // a lie in the ledger
+  const intent = await defund(address, back + 1n)
+  expect((await sign(intent)).code).toBe('gas_missing')
+  const {txid, ok} = await sign({...intent, amount: String(back)})
+  expect(ok).toBe(true)
+  const dearer = {max_fee_per_gas: String((price * 9n) / 8n), max_priority_fee_per_gas: String((gwei * 9n) / 8n)}
+  expect((await sign({...intent, ...dearer, amount: String(back)})).code).toBe('gas_missing') // as much, at a higher fee
+  const more = (price / 8n) * 21_000n
+  expect((await sign({...intent, ...dearer, amount: String(back - more)})).ok).toBe(true)
+  await world.include(txid, 0, {sender: address, fee: fundFee / 2n})
+  await world.db.rows(`update app.gas set amount = 10 ^ 18, reserved = 0 where address = $1`, [address])
+  expect((await sign(await defund(address, back))).code).toBe('gas_missing') // what went back is gone
+  await world.db.rows('delete from app.gas where address = $1', [address])
+})
+
+test('gas that goes back does not make room for more, until a sweep has used some', async () => {
+  const address = await withGas(most / 2n)
+  await holdBack(address, false)
+  await world.db.rows(`update app.gas set used_at = used_at - interval '31 days' where address = $1`, [address])
+  const open = await forgedDefund(address, most / 2n - fundFee)
+  const {txid} = await sign(open)
+  await refused(await fund(address, most / 2n - 2n * fundFee + 1n), 'gas_too_dear') // it may never be mined
+  await world.include(txid, open.nonce, {sender: address, fee: fundFee})
+  await refused(await fund(address, most - 3n * fundFee + 1n), 'gas_too_dear') // the fees of both count
+  await funded(address, most - 3n * fundFee)
+})
+
+/** As an intruder in the database would write it; its intent. */
+async function forgedDefund(address: string, amount: bigint, {fromGas = true, recipient = address} = {}) {
+  const [row] = await world.db.rows<Row>(
+    `insert into app.outgoing_payment (kind, chain, token, amount, source, recipient, fee_payer, nonce, max_fee, from_gas, recovered)
+     values ('defund', 'ETH', 'ETH', $1, $2, $3, $2, app.take_nonce('ETH', $2), 1, $4, true) returning id, nonce`,
+    [String(amount), address, recipient, fromGas],
+  )
+  const of = {chain: 'ETH', token: 'ETH', address, amount: String(amount)}
+  return {intent: 'defund', outgoing_payment_id: row!.id, ...of, nonce: row!.nonce, ...fees(21_000n)}
+}
+
+test("rows that somebody forges bring nothing of a merchant's, and nothing elsewhere", async () => {
+  const {address} = await world.merchant()
+  await world.deposit(address, ether)
+  for (const fromGas of [true, false])
+    await refused(await forgedDefund(address, ether / 2n, {fromGas, recipient: newAddress()}), 'gas_missing')
+  await refused(await forgedDefund(world.treasury, ether), 'not_ours')
+  const gas = await withGas(back + fundFee)
+  const sweep = await forgedDefund(gas, back)
+  await world.db.rows(`update app.outgoing_payment set kind = 'sweep' where id = $1`, [sweep.outgoing_payment_id])
+  await refused(sweep, 'settlement_changed')
+  const {raw} = await sign(await forgedDefund(gas, back, {recipient: newAddress()}))
+  expect(parseTransaction(raw)).toMatchObject({to: world.treasury.toLowerCase(), value: back})
+})
+
 test('the gas of a day stays within the fee budget, whatever the worker asks for; what it pays for is not counted again', async () => {
-  const used = async () => {
+  const used = async (amount: bigint) => {
     const addresses: string[] = []
     for (;;) {
       const address = await holder()
-      const intent = await fund(address, most - fundFee)
+      const intent = await fund(address, amount)
       const {ok, code, txid} = await sign(intent)
       if (!ok) {
         expect(code).toBe('fee_budget_reached')
         await dropped(intent)
         return addresses
       }
-      await world.include(txid, intent.nonce)
+      await world.include(txid, intent.nonce, {fee: fundFee})
       addresses.push(address)
     }
   }
-  const addresses = await used()
-  const [sum] = await world.db.rows<{gas: string}>(
-    `select sum(distinct_amount)::text as gas from (select distinct on (subject_id) amount as distinct_amount from custody.journal where kind = 'fund') x`,
+  const idle = await withGas(back + fundFee)
+  const addresses = await used(most - fundFee)
+  for (const little of [most / 10n, most / 100n, 1n]) await used(little) // nothing is left then
+  const [sum] = await world.db.rows<{cost: string}>(
+    `select sum(amount + coalesce((select i.fee from chain.confirmed_tx i where i.conflict_key = j.conflict_key), max_fee))::text as cost
+     from (select distinct on (subject_id) * from custody.journal where kind = 'fund' order by subject_id, max_fee desc) j`,
   )
-  expect(BigInt(sum!.gas)).toBeLessThanOrEqual((budget * 3n) / 4n) // a quarter is reserved
+  expect(BigInt(sum!.cost)).toBeLessThanOrEqual((budget * 3n) / 4n) // a quarter is reserved
   expect(addresses.length).toBeGreaterThan(20)
   for (const address of addresses.slice(0, 3)) {
     const gas = 50_000n
     expect(await sign(await sweep(address, 5n * unit, gas))).toMatchObject({ok: true})
   }
+  expect(await sign(await defund(idle, back))).toMatchObject({ok: true})
 })

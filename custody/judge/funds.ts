@@ -1,16 +1,18 @@
 // Gas for addresses that sweep a token themselves: a fund is signed from the treasury to the address, then the address
-// signs its sweep. Promises: a fund is signed only for a sweep that is worth it. What is on an address as gas, the fund
-// and the fees of all funds since its last sweep cost together no more than *_TOKEN_SWEEP_FEE. A sweep that pays with
-// gas, and its cancel, cost no more than is left of what was sent: never the coins of the address's merchant. A fund
-// counts with its gas in the fee budget of its day, and a sweep that pays with it not again, so what is burnt never
-// exceeds what the budgets allowed, whoever asks.
+// signs its sweep; what it does not need goes back by a defund. Promises: a fund is signed only for a sweep that is
+// worth it. What is on an address as gas, the fund, and the fees of all funds and defunds since its last sweep cost
+// together no more than *_TOKEN_SWEEP_FEE. A sweep that pays with gas, its cancel, and what a defund moves and costs,
+// are no more than is left of what was sent: never the coins of the address's merchant. A fund counts with its gas in
+// the fee budget of its day, and what uses it not again, so what is burnt never exceeds what the budgets allowed,
+// whoever asks.
 //
 // Where attempts expire, each counts alone, and nothing once it has expired in no block.
 //
 // What was sent is the sum over the journal's file, whatever the database says (journal/known.ts). What became of it is
 // read from the blocks, which only the indexers write.
+import {most} from '../../base/bigints.ts'
 import {chain as registered} from '../../chains/registry.ts'
-import type {CustodyFamily} from '../family.ts'
+import type {CustodyFamily, Matter} from '../family.ts'
 import type {GasEntry} from '../journal/known.ts'
 import type {OutgoingPayment} from './outgoing-payments.ts'
 import {type FamilyContext, findOwn, type Own, type Plan, type Purpose} from './plan.ts'
@@ -31,6 +33,20 @@ export async function fundPurpose(
   return {purpose: {...common, details: {for_token: forToken!}}, from: context.treasury}
 }
 
+/** From an address to the treasury. */
+export async function defundMatter(
+  context: FamilyContext,
+  {id: subjectId, kind, chain, token, amount, source, feePayer}: OutgoingPayment,
+): Promise<Matter> {
+  if (kind !== 'defund' || token !== registered(chain).assets[0].token || amount <= 0n || feePayer !== source)
+    throw new Refusal('settlement_changed', 'this outgoing payment was not begun as gas that goes back')
+  const from = await findOwn(context, source)
+  if (from.path.purpose !== 'deposit') throw new Refusal('not_ours', 'only deposit addresses have gas')
+  const {merchantId} = from
+  const destination = context.treasury.address
+  return {purpose: {kind, chain, subjectId, merchantId, token, amount, destination, details: {}}, from, payer: from}
+}
+
 /** Throws a Refusal unless the fund (`plan`) may be signed. `before`: its earlier attempts. */
 export async function checkFund(
   context: FamilyContext,
@@ -43,13 +59,13 @@ export async function checkFund(
     throw new Refusal('settlement_changed', 'gas keeps the address and the amount of its first signature')
   const token = String(details.for_token)
   if (!before.length) await checkWorth(context, plan, token)
-  const most = funds.most(context.chains.get(chain)!)
+  const allowed = funds.most(context.chains.get(chain)!)
   const others = (await readGas(context, chain, destination)).filter(entry => entry.conflictKey !== conflictKey)
-  const cost = leftOf(others, {withOpen: true}) + feesOfFunds(others) + amount + maxFee
-  if (cost > most)
+  const cost = leftOf(others, 'most') + feesOfFunds(others) + amount + maxFee
+  if (cost > allowed)
     throw new Refusal(
       'gas_too_dear',
-      `the sweep of ${token} and its gas may cost ${cost} base units: more than ${chain}_TOKEN_SWEEP_FEE allows (${most})`,
+      `the sweep of ${token} and its gas may cost ${cost} base units: more than ${chain}_TOKEN_SWEEP_FEE allows (${allowed})`,
     )
 }
 
@@ -65,22 +81,25 @@ async function checkWorth({client}: FamilyContext, {chain, destination}: Plan, t
 
 /** Throws a Refusal unless the gas on the address pays for what is to be signed. */
 export async function checkGasLeft(context: FamilyContext, plan: Plan): Promise<void> {
-  const {chain, feePayer, conflictKey, maxFee} = plan
+  const {kind, chain, feePayer, conflictKey, amount, maxFee} = plan
   const others = (await readGas(context, chain, feePayer)).filter(entry => entry.conflictKey !== conflictKey)
-  const left = leftOf(others, {withOpen: false})
-  if (maxFee > left)
+  const left = leftOf(others, 'least')
+  const uses = kind === 'defund' ? amount + maxFee : maxFee
+  if (uses > left)
     throw new Refusal(
       'gas_missing',
-      `the transaction may cost ${maxFee} base units, and ${left} are left of the address's gas`,
+      `the transaction may use ${uses} base units, and ${left} are left of the address's gas`,
     )
 }
 
-/** The highest fee of what has a conflict key, and what became of it. */
-interface Fate extends Pick<GasEntry, 'seq' | 'isFund' | 'conflictKey' | 'amount' | 'fee'> {
-  /** What the final transaction cost that used the key up; undefined while none has. */
-  paid: bigint | undefined
-  /** Whether that transaction is one of ours and had its effect. */
-  succeeded: boolean
+/** What was signed with one conflict key, and what became of it. */
+interface Fate extends Pick<GasEntry, 'seq' | 'kind' | 'conflictKey'> {
+  /** The most that it moves; once it is final, what it moved. */
+  amount: bigint
+  /** The highest fee; once it is final, what it cost. */
+  fee: bigint
+  /** Whether a final transaction has used the key up. */
+  isFinal: boolean
 }
 
 /** What was signed for an address's gas, once for each conflict key, in the order of their first signatures. */
@@ -99,22 +118,33 @@ async function readGas({client, journal}: FamilyContext, chain: string, address:
   })
   const final = new Map(rows.map(row => [row.key, row]))
   return [...byKey].map(([conflictKey, entries]) => {
+    const {seq, kind} = entries[0]!
     const found = final.get(conflictKey)
-    const {seq, isFund, amount} = entries[0]!
-    const fee = entries.map(entry => entry.fee).toSorted((a, b) => (a < b ? 1 : -1))[0]!
-    const succeeded = !!found?.success && entries.some(({txid}) => txid === found.txid)
-    return {seq, isFund, conflictKey, amount, fee, paid: found && BigInt(found.fee), succeeded}
+    if (!found) {
+      const amount = entries.map(entry => entry.amount).reduce(most)
+      return {seq, kind, conflictKey, amount, fee: entries.map(entry => entry.fee).reduce(most), isFinal: false}
+    }
+    const done = found.success ? entries.find(({txid}) => txid === found.txid) : undefined
+    return {seq, kind, conflictKey, amount: done?.amount ?? 0n, fee: BigInt(found.fee), isFinal: true}
   })
 }
 
-/** The gas that is left, in base units; with those funds that are not final yet, or without. */
-function leftOf(fates: Fate[], {withOpen}: {withOpen: boolean}): bigint {
-  const brought = ({amount, paid, succeeded}: Fate) => (succeeded || (withOpen && paid === undefined) ? amount : 0n)
-  return fates.reduce((left, one) => left + (one.isFund ? brought(one) : 0n - (one.paid ?? one.fee)), 0n)
+/** The most, or the least, gas that can be left, in base units, whatever becomes of what is not final. */
+function leftOf(fates: Fate[], which: 'most' | 'least'): bigint {
+  const change = ({kind, amount, fee, isFinal}: Fate) => {
+    const isFund = kind === 'fund'
+    if (!isFinal && isFund !== (which === 'most')) return 0n
+    return isFund ? amount : 0n - amount - fee
+  }
+  return fates.reduce((left, fate) => left + change(fate), 0n)
 }
 
-/** What the funds since the address's last sweep may have cost themselves. */
+/**
+ * What funds and defunds may have cost themselves since the address's last sweep: else gas could go back and forth for
+ * one.
+ */
 function feesOfFunds(fates: Fate[]): bigint {
-  const last = fates.findLast(({isFund, paid}) => !isFund && paid !== undefined)?.seq ?? 0
-  return fates.reduce((sum, {isFund, seq, paid, fee}) => (isFund && seq > last ? sum + (paid ?? fee) : sum), 0n)
+  const isOfFunds = ({kind}: Fate) => kind === 'fund' || kind === 'defund'
+  const last = fates.findLast(fate => !isOfFunds(fate) && fate.isFinal)?.seq ?? 0
+  return fates.filter(fate => isOfFunds(fate) && fate.seq > last).reduce((sum, {fee}) => sum + fee, 0n)
 }

@@ -15,7 +15,7 @@ import {type Intent, kindOf} from '../intents.ts'
 import {type Attempt, attemptsFor, checkJournal, conflictKeyOf, findAttempts} from './attempts.ts'
 import type {Budget} from './budget.ts'
 import {attemptToRepeat} from './expiring.ts'
-import {checkFund, checkGasLeft, fundPurpose} from './funds.ts'
+import {checkFund, checkGasLeft, defundMatter, fundPurpose} from './funds.ts'
 import {lockOutgoingPayment, type OutgoingPayment} from './outgoing-payments.ts'
 import {checkPayment, checkStatus, payoutPurpose, withdrawalPurpose} from './payments.ts'
 import {
@@ -71,9 +71,9 @@ export async function judge(
   // them can be mined.
   if (expires || !isForPaymentUnderWay) checkWhole(context, chain)
   await budget.checkHalt(chain, outgoingPayment.id)
-  if (kind === 'sweep') (family.checkSweep ?? checkSweepFee)(settings, plan)
+  if (kind === 'sweep' || kind === 'defund') (family.checkSweep ?? checkSweepFee)(settings, plan)
   if (kind === 'fund') await checkFund(context, plan, before, family.funds!)
-  if (outgoingPayment.fromGas) await checkGasLeft(context, plan)
+  if (outgoingPayment.fromGas || kind === 'defund') await checkGasLeft(context, plan)
   await budget.charge(plan)
   return {plan}
 }
@@ -116,6 +116,7 @@ async function matterOf(
     throw new Refusal('unknown_settlement', 'there is no such outgoing payment')
   checkAsset(context, outgoingPayment)
   if (kind === 'fund') return {...(await fundPurpose(context, outgoingPayment, funds)), payer: context.treasury}
+  if (kind === 'defund') return await defundMatter(context, outgoingPayment)
   if (kind === 'withdraw') return {purpose: withdrawalPurpose(outgoingPayment), ...ofTreasury}
   return kind === 'cancel' ? await cancelOf(context, outgoingPayment) : await sweepOf(context, outgoingPayment)
 }

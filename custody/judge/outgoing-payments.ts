@@ -9,7 +9,7 @@ import {Refusal} from './refusal.ts'
 export interface OutgoingPayment {
   id: string
   /** A cancel is of a nonce that only has to be used up. */
-  kind: 'payout' | 'sweep' | 'withdrawal' | 'cancel' | 'fund'
+  kind: 'payout' | 'sweep' | 'withdrawal' | 'cancel' | 'fund' | 'defund'
   payoutId: string | null
   chain: ChainCode
   token: string

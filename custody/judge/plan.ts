@@ -32,7 +32,9 @@ export interface Purpose {
   details: Details
 }
 
-/** Whether what is signed pays its network fee with gas that the treasury sent its address. */
+/**
+ * Whether what is signed uses gas that the treasury sent its address: it counted in the fee budget when it was sent.
+ */
 export const isFromGas = ({
   kind,
   chain,
@@ -40,7 +42,7 @@ export const isFromGas = ({
   source,
   feePayer,
 }: Pick<Plan, 'kind' | 'chain' | 'token' | 'source' | 'feePayer'>) =>
-  kind === 'sweep' && source === feePayer && token !== registered(chain).assets[0].token
+  kind === 'defund' || (kind === 'sweep' && source === feePayer && token !== registered(chain).assets[0].token)
 
 /** What will be signed. */
 export interface Plan extends Purpose {

@@ -3,13 +3,13 @@ import {z} from 'zod'
 import {addressOf, keyBytes} from '../../chains/tron/address.ts'
 import type {TronSettings} from '../../chains/tron/settings.ts'
 import type {CustodyFamily} from '../family.ts'
-import {fundIntent, intentsOf, units} from '../intents.ts'
+import {gasIntentsOf, intentsOf, units} from '../intents.ts'
 import {secp256k1} from '../keys/secp256k1.ts'
 import {checkSweep, type TronTerms, termsOf} from './plan.ts'
 import {sign, type TronDetails} from './sign.ts'
 
 const offered = {fee_limit: units.optional()} // of tokens
-const Intent = z.discriminatedUnion('intent', [...intentsOf('tron', 'tron', offered), fundIntent('tron', 'tron')])
+const Intent = z.discriminatedUnion('intent', [...intentsOf('tron', 'tron', offered), ...gasIntentsOf('tron', 'tron')])
 
 export const tron: CustodyFamily<TronSettings, z.infer<typeof Intent>, TronTerms, TronDetails> = {
   curve: secp256k1,

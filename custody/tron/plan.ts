@@ -38,7 +38,7 @@ export async function termsOf(
   const call = callOf(settings, token, feeLimit)
   if (!call && amount > largestAmount) throw new Refusal('above_limit', `a transaction cannot move ${amount} sun`)
   if (call && kind === 'sweep' && !before.length) await checkTokenSweep(context, purpose, from.address)
-  const maxFee = maxFeeOf(settings, call, {isSweep: kind === 'sweep'})
+  const maxFee = maxFeeOf(settings, call, {isSweep: kind === 'sweep' || kind === 'defund'})
   const linked = await linkedNow(context, chain, settings)
   return {
     maxFee,

@@ -18,7 +18,7 @@ export interface Attempt {
 export interface OutgoingPayment {
   id: string
   /** A cancel is of a nonce that only has to be used up. */
-  kind: 'payout' | 'sweep' | 'withdrawal' | 'cancel' | 'fund'
+  kind: 'payout' | 'sweep' | 'withdrawal' | 'cancel' | 'fund' | 'defund'
   chain: string
   token: string
   amount: bigint

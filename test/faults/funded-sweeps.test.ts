@@ -27,11 +27,11 @@ afterEach(async () => {
 
 const netOf = (gross: bigint) => gross - gross / 100n
 
-/** What the service did for an address, in order: the amount that a fund brought, or how a sweep ended. */
+/** What the service did for an address, in order: gas that it sent, sweeps, and gas that it brought back. */
 async function doneFor(address: string): Promise<{kind: string; outcome: string | null; amount: string}[]> {
   return await world.db.rows(
     `select kind, outcome, amount::text as amount from app.outgoing_payment
-     where recipient = $1 and kind = 'fund' or source = $1 and kind = 'sweep' order by created_at`,
+     where recipient = $1 and kind = 'fund' or source = $1 and kind in ('sweep', 'defund') order by created_at`,
     [address],
   )
 }
@@ -192,4 +192,34 @@ test('addresses that hold much are swept without a payout, with gas, too', async
     (await doneFor(shop.addresses[0]!)).some(one => one.kind === 'sweep' && one.outcome === 'done')
   await until(isSwept, {timeoutMs: 60_000, what: 'the address to be swept'})
   await agreesWithTheChain(shop)
+})
+
+test('gas that an address has not used for 30 days returns to the treasury; ether of its merchant stays', async () => {
+  const shop = await world.openShop('USDT', [5n * unit])
+  const [address] = shop.addresses as [string]
+  await world.pay('ETH', [address], [ether / 1000n])
+  const sent = (3n * ether) / 1000n
+  await world.db.rows(`select app.begin_funds(null, 'ETH', 'USDT', array[$1], array[$2::numeric], $3)`, [
+    address,
+    String(sent),
+    String(21_000n * 30n * gwei),
+  ])
+  const isDone = (kind: string) => async () =>
+    (await doneFor(address)).some(one => one.kind === kind && one.outcome === 'done')
+  await until(isDone('fund'), {timeoutMs: 60_000, what: 'the gas to arrive'})
+  await world.becomes(await world.request(shop, 'USDT', true), 'completed')
+  const {gas: left} = await etherOn(address)
+  await new Promise(resolve => setTimeout(resolve, 11_000)) // the worker looks every ten seconds
+  expect((await doneFor(address)).map(({kind}) => kind)).toEqual(['fund', 'sweep'])
+
+  await world.db.rows(`update app.gas set used_at = used_at - interval '31 days' where address = $1`, [address])
+  await until(isDone('defund'), {timeoutMs: 60_000, what: 'the gas to return'})
+  const moved = BigInt((await doneFor(address)).find(({kind}) => kind === 'defund')!.amount)
+  const {merchants, gas} = await etherOn(address)
+  expect(merchants).toBe(ether / 1000n)
+  expect(moved).toBeGreaterThan((left * 9n) / 10n)
+  expect(gas).toBeLessThan(left / 10n)
+  await agreesWithTheChain(shop)
+  const [row] = await world.db.rows<{balance: string}>(`select balance::text from app.treasury where token = 'ETH'`)
+  expect(BigInt(row!.balance)).toBe(await world.held('ETH', world.treasury))
 })

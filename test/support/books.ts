@@ -71,7 +71,7 @@ const rules: Record<string, string> = {
     select chain, token, reserved from app.treasury where reserved < 0
     union all select chain, token, reserved from app.treasury_share where reserved < 0
     union all select chain, address, reserved from app.gas where reserved < 0`,
-  'the gas on an address is what was sent it, less what its own sweeps of tokens cost, and never below zero': `
+  'the gas on an address is what was sent it, less what went back and what its own transactions cost, and never below zero': `
     select g.chain, g.address, g.amount from app.gas g
     where g.amount < 0 or g.amount <> coalesce((select sum(s.amount) from app.outgoing_payment s
         where s.chain = g.chain and s.recipient = g.address and s.kind = 'fund' and s.outcome = 'done'), 0)
@@ -79,7 +79,12 @@ const rules: Record<string, string> = {
       - coalesce((select sum(n.fee) from app.second_payment n join app.outgoing_payment s on s.id = n.outgoing_payment_id
         where n.chain = g.chain and s.fee_payer = g.address and s.from_gas and n.booked_at is not null), 0)
       + coalesce((select sum(s.amount) from app.second_payment n join app.outgoing_payment s on s.id = n.outgoing_payment_id
-        where n.chain = g.chain and s.recipient = g.address and s.kind = 'fund' and s.outcome <> 'done' and n.booked_at is not null and n.incident_id is not null), 0)`,
+        where n.chain = g.chain and s.recipient = g.address and s.kind = 'fund' and n.booked_at is not null and n.incident_id is not null), 0)
+      - coalesce((select sum(o.amount) from app.outgoing_payment s join app.outgoing_attempt o on o.chain = s.chain and o.txid = s.txid
+        where s.chain = g.chain and s.source = g.address and s.kind = 'defund' and s.outcome = 'done'), 0)
+      - coalesce((select sum(j.amount) from app.second_payment n join app.outgoing_payment s on s.id = n.outgoing_payment_id
+        join custody.journal j on j.stream = n.chain and j.txid = n.txid
+        where n.chain = g.chain and s.source = g.address and s.kind = 'defund' and n.booked_at is not null and n.incident_id is not null), 0)`,
   'an address holds less than nothing only where a final deposit was taken back': `
     select * from app.holding h where amount < 0
       and not exists (select from app.ledger_entry e where e.kind = 'reorg' and e.address = h.address and e.token = h.token)`,

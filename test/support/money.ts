@@ -212,6 +212,12 @@ export class Money {
     return this.work<string | null>('begin_sweeps', payout, 'ETH', token, from, amounts, fees)
   }
 
+  /** Begins to bring so much gas back from an address, as if it had used none for 31 days. */
+  async beginDefund(address: string, amount: number): Promise<void> {
+    await this.db.rows(`update app.gas set used_at = used_at - interval '31 days' where address = $1`, [address])
+    await this.work('begin_defunds', 'ETH', [address], [amount], [networkFee])
+  }
+
   /** The outgoing payment of a payout. */
   async payment(payout: string): Promise<string> {
     const [outgoingPayment] = await this.db.rows<{id: string}>(

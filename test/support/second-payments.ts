@@ -5,10 +5,10 @@ import {expect} from 'vitest'
 import type {ChainWriter, TestConfirmedTx, TestTransfer} from './chain-writer.ts'
 import {ChainWriter as Writer} from './chain-writer.ts'
 import {type TestDatabase, testDatabase} from './database.ts'
-import {Money} from './money.ts'
+import {Money, networkFee} from './money.ts'
 import {idOf, makeMerchant, watchAddress} from './people.ts'
 
-export type Kind = 'payout' | 'withdrawal' | 'sweep' | "return's sweep" | "return's withdrawal"
+export type Kind = 'payout' | 'withdrawal' | 'sweep' | "return's sweep" | "return's withdrawal" | 'fund' | 'defund'
 
 export interface Payment {
   id: string
@@ -146,6 +146,10 @@ export class EvmForge extends Forge {
     await money.topUp('ETH', 1_000_000)
     await money.topUp('USDC', 1_000_000)
     await money.db.rows(`insert into custody.whitelist (chain, address) values ('ETH', $1)`, [operator])
+    await money.db.rows(
+      `insert into app.asset (chain, token, name, display_name, decimals, min_payout, sweep_min, sweep_by)
+       values ('ETH', 'USDT', 'ETH-USDT', 'Tether USD', 6, 1, 1, 'fund')`,
+    )
     return new EvmForge(money)
   }
 
@@ -186,7 +190,28 @@ export class EvmForge extends Forge {
       await money.deposit(user.address, 1100, {token}) // what a second sweep takes
       return {id, kind, token, pays: 0}
     }
-    return this.#beginReturn(kind, token)
+    return kind === 'fund' || kind === 'defund' ? this.#beginWithGas(kind, token) : this.#beginReturn(kind, token)
+  }
+
+  /** Gas for an address; or 500 of 2000 that it has, back to the treasury. */
+  async #beginWithGas(kind: 'fund' | 'defund', token: string): Promise<Payment> {
+    const {address} = await this.money.merchant()
+    const fund = async (amount: number): Promise<Payment> => {
+      await this.money.work('begin_funds', null, 'ETH', 'USDT', [address], [amount], networkFee)
+      const [row] = await this.db.rows<{id: string}>('select id from app.outgoing_payment where recipient = $1', [
+        address,
+      ])
+      return {id: row!.id, kind, token, pays: 0}
+    }
+    if (kind === 'fund') return await fund(500)
+    await this.mine([await this.sign(await fund(2000))])
+    await this.finalise()
+    await this.money.beginDefund(address, 500)
+    const [row] = await this.db.rows<{id: string}>(
+      `select id from app.outgoing_payment where source = $1 and kind = 'defund'`,
+      [address],
+    )
+    return {id: row!.id, kind, token, pays: 0}
   }
 
   async #beginReturn(kind: Kind, token: string): Promise<Payment> {
@@ -263,6 +288,7 @@ export class EvmForge extends Forge {
         add(account!, 'ETH', -fee)
         const entry = await this.#entry(txid)
         if (entry && success) add(entry.source, entry.token, -BigInt(entry.amount))
+        if (entry?.kind === 'fund' && success) add(entry.destination, entry.token, BigInt(entry.amount))
       }
     }
     return held
@@ -270,13 +296,14 @@ export class EvmForge extends Forge {
 
   async #entry(txid: string) {
     const [entry] = await this.db.rows<{
+      kind: string
       token: string
       amount: string
       source: string
       sender: string
       nonce: string
       destination: string
-    }>('select token, amount, source, sender, nonce, destination from custody.journal where txid = $1', [txid])
+    }>('select kind, token, amount, source, sender, nonce, destination from custody.journal where txid = $1', [txid])
     return entry
   }
 }

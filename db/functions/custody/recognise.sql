@@ -29,7 +29,8 @@ begin
   key := coalesce(t.inputs[1], t.fee_payer || ':' || t.nonce);
   select count(*) as parts, min(m.sender) as sender, min(m.recipient) as recipient, min(m.token) as token, min(m.amount) as amount into paid
   from custody.moved_by(of_chain, of_txid) m where not m.stays;
-  if paid.parts = 0 then entry := coalesce(custody.recognise_sweep(of_chain, of_txid, key, case when t.fee_payer = treasury then 0 else t.fee end),
+  if paid.parts = 0 then entry := coalesce(custody.recognise_defund(of_chain, of_txid, key, t.fee),
+      custody.recognise_sweep(of_chain, of_txid, key, case when t.fee_payer = treasury then 0 else t.fee end),
       custody.recognise_fund(of_chain, of_txid, key));
   elsif paid.parts = 1 and (has_outputs or paid.sender = treasury) then
     entry := coalesce(custody.waiting_payment(of_chain, paid.recipient, paid.token, paid.amount, t.block_time, key),
@@ -220,3 +221,21 @@ language sql stable set search_path = pg_catalog as $$
   having count(*) = 1 and bool_and(m.sender = app.treasury_address(of_chain) and m.token = app.native_token(of_chain))
 $$;
 comment on function custody.recognise_fund is 'The entry of gas that the treasury sent an address; null if the transaction was none.';
+
+-- What the copy has begun as a defund, or what its merchant's coins on the address do not cover, and the gas there does. Where
+-- both do, it is taken for a sweep of the merchant's: that leaves each of the two what they had, in another place.
+create or replace function custody.recognise_defund(of_chain text, of_txid text, key text, fee numeric) returns jsonb
+language sql stable set search_path = pg_catalog as $$
+  with moved as (
+    select min(m.sender) as source, min(m.amount) as amount, min(a.merchant_id::text) as merchant_id
+    from custody.moved_by(of_chain, of_txid) m join custody.address a on a.address = m.sender and a.purpose = 'deposit'
+    having count(*) = 1 and bool_and(m.recipient = app.treasury_address(of_chain) and m.token = app.native_token(of_chain))
+  )
+  select jsonb_build_object('kind', 'defund', 'merchant_id', m.merchant_id, 'token', app.native_token(of_chain), 'amount', m.amount::text,
+    'details', '{}'::jsonb, 'destination', app.treasury_address(of_chain), 'source', m.source, 'subject_id', coalesce(o.id, uuidv7()))
+  from moved m join app.gas g on g.chain = of_chain and g.address = m.source
+  left join app.outgoing_payment o on o.chain = of_chain and o.kind = 'defund' and o.source = m.source and o.conflict_key = key and o.status <> 'final'
+  where o.id is not null or g.amount >= m.amount + fee and not exists (select from app.holding h
+    where h.chain = of_chain and h.address = m.source and h.token = app.native_token(of_chain) and h.amount >= m.amount + fee)
+$$;
+comment on function custody.recognise_defund is 'The entry of gas that went from an address back to the treasury; null if the transaction moved none.';

@@ -30,12 +30,12 @@ begin
   end if;
   insert into app.outgoing_payment (id, kind, chain, token, amount, source, recipient, fee_payer, nonce, first_input, payout_id, merchant_id, status, cancelling, recovered, max_fee,
     for_token, from_gas)
-  values (case when e.kind in ('sweep', 'withdraw', 'fund') then e.subject_id else uuidv7() end,
+  values (case when e.kind in ('sweep', 'withdraw', 'fund', 'defund') then e.subject_id else uuidv7() end,
     case e.kind when 'pay' then 'payout' when 'withdraw' then 'withdrawal' else e.kind end, e.stream, e.token, e.amount, e.source, e.destination, e.sender, e.nonce, case when e.nonce is null then e.conflict_key end, p.id, merchant, 'live',
     e.kind = 'cancel' or coalesce(p.status = 'failed', false), true, e.max_fee, e.details ->> 'for_token', custody.is_from_gas(e)) -- a payout that failed in the copy must not be paid any more
   returning * into s;
   if s.fee_payer = treasury then perform app.reserve(e.stream, app.native_token(e.stream), e.max_fee); end if;
-  if s.from_gas then perform app.add_gas(e.stream, s.fee_payer, 0, e.max_fee); end if;
+  if s.from_gas then perform app.add_gas(e.stream, s.fee_payer, 0, e.max_fee + case e.kind when 'defund' then e.amount else 0 end); end if;
   if e.kind in ('withdraw', 'fund') or p.status in ('swept', 'paying') then perform app.reserve(e.stream, e.token, e.amount); end if;
   if p.status in ('swept', 'paying') then perform app.add_share(p.chain, p.token, p.merchant_id, 0, p.gross); end if;
   return s;
@@ -47,7 +47,7 @@ comment on function custody.recover_outgoing_payment is 'The outgoing payment of
 create or replace function custody.is_from_gas(e custody.journal) returns boolean
 language sql stable set search_path = pg_catalog as $$
   select e.sender <> app.treasury_address(e.stream) and exists (select from custody.journal j
-    where j.stream = e.stream and j.kind = 'sweep' and j.token <> app.native_token(e.stream)
+    where j.stream = e.stream and (j.kind = 'defund' or j.kind = 'sweep' and j.token <> app.native_token(e.stream))
       and case e.kind when 'cancel' then j.conflict_key = e.conflict_key else j.seq = e.seq end)
 $$;
 comment on function custody.is_from_gas is 'Whether the network fee of an entry''s transaction is paid with gas on its address (app.gas).';
@@ -65,7 +65,7 @@ begin
   if e.max_fee > s.max_fee and s.status <> 'final' and s.fee_payer = app.treasury_address(s.chain) then
     perform app.reserve(s.chain, app.native_token(s.chain), e.max_fee - s.max_fee);
   elsif e.max_fee > s.max_fee and s.status <> 'final' and s.from_gas then
-    perform app.add_gas(s.chain, s.fee_payer, 0, e.max_fee - s.max_fee);
+    perform app.reserve_gas(s, e.max_fee - s.max_fee);
   end if;
   update app.outgoing_payment x set status = 'live', max_fee = greatest(x.max_fee, e.max_fee), next_step_at = clock_timestamp()
   where x.id = s.id and x.status <> 'final';

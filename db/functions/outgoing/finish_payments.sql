@@ -94,6 +94,7 @@ begin
     elsif s.kind = 'sweep' and not has_outputs then perform app.finish_sweep(s, s.outcome, found_final.moved);
     elsif s.kind = 'withdrawal' then perform app.finish_withdrawal(s, s.outcome);
     elsif s.kind = 'fund' then perform app.finish_fund(s, s.outcome);
+    elsif s.kind = 'defund' then perform app.finish_defund(s, s.outcome, found_final.moved);
     end if;
     perform app.release_after_sweep(s);
     finished := finished || s.id;

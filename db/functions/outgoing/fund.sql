@@ -2,8 +2,9 @@
 -- address. Its sweep begins once the fund is final (payouts/sweep.sql), and pays its network fee with that gas alone.
 --
 -- Promises: what is on the address for its merchant never pays a fee of ours. One fund of an address is under way at a
--- time. What is left of the gas stays the operator's (app.gas, the ledger's account gas) and is used by the next sweep.
--- Custody signs a fund only for a sweep that is worth it (custody/evm/fund.ts).
+-- time. What is left of the gas stays the operator's (app.gas, the ledger's account gas) and is used by the next sweep, or goes
+-- back to the treasury (outgoing/defund.sql).
+-- Custody signs a fund only for a sweep that is worth it (custody/judge/funds.ts).
 -- Locks: payout, treasury, sender.
 
 create or replace function app.sweeps_itself(of_chain text, of_token text) returns boolean
@@ -34,7 +35,8 @@ grant execute on function app.is_worth_funding to sluice_custody;
 create or replace function app.add_gas(of_chain text, of_address text, more numeric, more_reserved numeric) returns void
 language sql set search_path = pg_catalog as $$
   insert into app.gas as g (chain, address, amount, reserved) values (of_chain, of_address, more, more_reserved)
-  on conflict (chain, address) do update set amount = g.amount + excluded.amount, reserved = g.reserved + excluded.reserved
+  on conflict (chain, address) do update set amount = g.amount + excluded.amount, reserved = g.reserved + excluded.reserved,
+    used_at = clock_timestamp()
 $$;
 comment on function app.add_gas is 'Adds to the operator''s native coins on an address, and to how much of it is reserved; a negative amount is subtracted.';
 

@@ -50,6 +50,7 @@ begin
   if s.kind = 'payout' then perform app.finish_payment(s, s.outcome, null, code, message);
   elsif s.kind = 'withdrawal' then perform app.finish_withdrawal(s, s.outcome);
   elsif s.kind = 'fund' then perform app.finish_fund(s, s.outcome);
+  elsif s.kind = 'defund' then perform app.finish_defund(s, s.outcome, 0);
   end if;
   perform app.release_after_sweep(s);
   perform app.wake_payouts_after(array[s.id]);

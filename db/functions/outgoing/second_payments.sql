@@ -5,8 +5,8 @@
 -- Promises: each such transaction is booked once, when it is final, as the operator's loss; an incident (second_payment) is open from then on, and the
 -- chain is halted. It counts whether the worker had stored it or only custody's journal has it. The same transaction again, after a rewind or a
 -- reindex, is nothing. A transaction that was proven to have expired and pays its payment all the same opens the incident, too, with amount 0: the proof
--- was wrong, so that another transaction of the payment may be on its way. A transaction that failed, and a cancel, cost a fee and are no payment. A second sweep lost nothing but its fee: what it moved
--- is in the treasury. What is booked stays booked: if its block leaves the chain after that, the incident final_payment_vanished is open.
+-- was wrong, so that another transaction of the payment may be on its way. A transaction that failed, and a cancel, cost a fee and are no payment. A second sweep, or
+-- defund, lost nothing but its fee: what it moved is in the treasury. What is booked stays booked: if its block leaves the chain after that, the incident final_payment_vanished is open.
 -- Locks: chain.cursor and treasury (as app.finish_outgoing_payments, which calls app.book_second_payments).
 
 -- Called when transactions of ours arrive in a block, when an outgoing payment ends, and when a journal is imported; whichever comes last notes it.
@@ -67,7 +67,7 @@ language plpgsql set search_path = pg_catalog as $$
 declare
   more_fee numeric := fee - coalesce((select sum(x.fee_paid) from app.outgoing_payment x where x.txid = of_txid and x.id in (
     select p from chain.confirmed_tx i cross join lateral app.payments_of(i.chain, i.txid, i.conflict_key) p where i.chain = s.chain and i.txid = of_txid)), 0);
-  paid numeric := case when s.kind in ('sweep', 'cancel', 'fund') then 0 else moved end;
+  paid numeric := case when s.kind in ('sweep', 'cancel', 'fund', 'defund') then 0 else moved end;
   lost numeric := paid;
 begin
   s.max_fee := 0; -- what was reserved for it was given back when it ended
@@ -80,6 +80,7 @@ begin
   else
     perform app.post_network_fee(s, more_fee);
     if s.kind = 'fund' and moved > 0 then perform app.post_fund(s); end if;
+    if s.kind = 'defund' and moved > 0 then perform app.post_defund(s, moved); end if;
   end if;
   perform app.release_after_sweep(s);
   perform app.post_loss(s, lost);

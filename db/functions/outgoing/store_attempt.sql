@@ -42,8 +42,8 @@ begin
     if app.operator_funds(s.chain, native) < more then return false; end if;
     perform app.reserve(s.chain, native, more);
   elsif more > 0 and s.from_gas then
-    if app.free_gas(s.chain, s.fee_payer) < more then return false; end if;
-    perform app.add_gas(s.chain, s.fee_payer, 0, more);
+    if app.gas_for(s) < more then return false; end if;
+    perform app.reserve_gas(s, more);
   end if;
   insert into app.outgoing_attempt (chain, txid, outgoing_payment_id, attempt, kind, raw, token, source, recipient, amount, max_fee, fee_details)
   values (s.chain, of_txid, s.id, number, of_kind, of_raw, case of_kind when 'cancel' then native else s.token end,

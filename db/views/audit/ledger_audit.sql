@@ -25,7 +25,8 @@ with entry as (
   select 'gas_reserved', chain, app.native_token(chain), null, address, sum(kept), sum(posted) from (
     select chain, address, reserved as kept, 0 as posted from app.gas
     union all
-    select s.chain, s.fee_payer, 0, s.max_fee from app.outgoing_payment s where s.status <> 'final' and s.from_gas
+    select s.chain, s.fee_payer, 0, s.max_fee + case when s.kind = 'defund' then s.amount else 0 end from app.outgoing_payment s
+    where s.status <> 'final' and s.from_gas
   ) g group by chain, address
   union all
   select 'treasury_share', chain, token, merchant_id, null, sum(kept), sum(posted) from (

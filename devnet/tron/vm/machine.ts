@@ -6,8 +6,8 @@
 //     votes (0xd5 to 0xdf), and few of the contracts that the network has in itself (built-in.ts);
 //     the main network adds 1 to the energy of MLOAD, MSTORE and MSTORE8, and 25,000 to an end in favour of a new
 //     account, by later proposals than the recordings'.
-// It is our own: libraries run contracts asynchronously, while a local chain and its tests are synchronous, and they have
-// Ethereum's costs, calls and failures. machine.test.ts compares it with anvil, recorded.test.ts with java-tron.
+// It is our own: libraries run contracts asynchronously, while a local chain and its tests are synchronous, and they
+// have Ethereum's costs, calls and failures. machine.test.ts compares it with anvil, recorded.test.ts with java-tron.
 
 import {blockId} from '../../../chains/tron/block.ts'
 import {genesis} from '../constants.ts'

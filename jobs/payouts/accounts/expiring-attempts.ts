@@ -87,5 +87,5 @@ function intentOf(family: Family, {outgoingPayment, offer}: Planned): object {
   const {id, kind, chain, payoutId} = outgoingPayment
   if (kind === 'payout') return {intent: `pay_${family}`, payout_id: payoutId, ...offer}
   if (kind === 'withdrawal') return {intent: `withdraw_${family}`, outgoing_payment_id: id, ...offer}
-  return {intent: `${kind === 'fund' ? 'fund' : 'sweep'}_${family}`, chain, outgoing_payment_id: id, ...offer}
+  return {intent: `${kind}_${family}`, chain, outgoing_payment_id: id, ...offer}
 }

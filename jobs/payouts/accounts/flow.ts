@@ -4,6 +4,7 @@
 // that it would fail or be too dear; an address is swept only if that brings enough for what it may cost. Beginning is
 // safe to repeat, also concurrently: each is one SQL function that checks whether it is due (holdings.ts).
 import type pg from 'pg'
+import {most} from '../../../base/bigints.ts'
 import {PermanentError} from '../../../base/errors.ts'
 import {step} from '../../../base/step.ts'
 import {isWorthItsFee, worthSweeping} from '../../../chains/chain-settings.ts'
@@ -21,11 +22,13 @@ import {
 } from '../context.ts'
 import type {Withdrawal} from '../family.ts'
 import {
+  beginDefunds,
   beginFunds,
   beginReturnStep,
   beginSweeps,
   collectable,
   endSweeping,
+  idleGas,
   insertWithdrawal,
   isPayable,
   type Sweep,
@@ -234,8 +237,13 @@ async function beginReturnSweep(to: Context, rules: Rules, now: Now, of: ReturnS
   return await beginReturnStep(to, 'begin_return_sweep($1, $2, $3)', values)
 }
 
-/** Sweeps addresses that hold enough, if the operator has set that. */
+/** Sweeps addresses that hold enough, if the operator has set that, and brings back gas that no address needs. */
 async function collect(to: Context, rules: Rules): Promise<void> {
+  await collectTokens(to, rules)
+  await collectGas(to, rules)
+}
+
+async function collectTokens(to: Context, rules: Rules): Promise<void> {
   const {chain, collectAbove} = rules.settings
   for (const [token, above] of collectAbove) {
     if (!(await collectable(to, {chain: chain.code, token, above})).length) continue
@@ -267,6 +275,25 @@ async function collectToken(
     const short = await beginAll(to, now, {id: null, chain: code, token: of.token}, sweeps)
     if (short) return `${short}; send money to the treasury`
   }
+}
+
+/** Brings gas back that is worth its fee. */
+async function collectGas(to: Context, rules: Rules): Promise<void> {
+  const {code, assets} = rules.settings.chain
+  const idle = await idleGas(to, code, rules.atOnce)
+  const now = idle.length ? await rules.now(to) : undefined
+  if (!now || isWait(now)) return
+  const of = {token: assets[0].token, treasury: await treasuryOf(to.pool, code)}
+  const found = (await now.sweeps(to, of, idle)).filter(sweep => sweep !== undefined)
+  const sweeps = found.map(sweep => keeping(sweep, now.likelySweepFee(of.token)))
+  const worth = sweeps.filter(sweep => isWorthItsFee(rules.settings, sweep))
+  if (worth.length) await beginDefunds(to, code, worth)
+}
+
+/** Also where a sweep may be free, what custody counts for one stays: only gas pays for it. */
+function keeping({amount, maxFee, ...sweep}: Sweep, fee: bigint): Sweep {
+  const kept = most(maxFee, fee)
+  return {...sweep, amount: amount + maxFee - kept, maxFee: kept}
 }
 
 /**

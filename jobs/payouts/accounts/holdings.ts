@@ -106,6 +106,22 @@ export async function isPayable({pool}: Context, {id}: Payout, paymentFee: bigin
   return rows[0]!.lack === '0'
 }
 
+/** Addresses with gas that they are not likely to use, and how much, the largest first. */
+export async function idleGas({pool}: Context, chain: string, most: number): Promise<Holding[]> {
+  const {rows} = await pool.query<Holding>('select address, amount from app.idle_gas($1, $2)', [chain, most])
+  return rows
+}
+
+/** Begins to bring gas back from addresses that have not used any since. */
+export async function beginDefunds({pool}: Context, chain: string, sweeps: Sweep[]): Promise<void> {
+  await pool.query('select app.begin_defunds($1, $2, $3::numeric[], $4::numeric[])', [
+    chain,
+    sweeps.map(({address}) => address),
+    sweeps.map(({amount}) => String(amount)),
+    sweeps.map(({maxFee}) => String(maxFee)),
+  ])
+}
+
 /** Takes a payout from sweeping to swept. */
 export async function endSweeping({pool}: Context, {id}: Payout): Promise<'next'> {
   await pool.query('select app.end_sweeping($1)', [id])

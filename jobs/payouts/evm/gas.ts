@@ -58,8 +58,9 @@ export async function sweepGas(
   return likelySweepGas(chain, token)
 }
 
+/** Whether an address moves its own coins to the treasury: its merchant's, or gas that it does not need. */
 export const isNativeSweep = ({kind, token}: Pick<OutgoingPayment, 'kind' | 'token'>, {native}: Evm): boolean =>
-  kind === 'sweep' && token === native
+  (kind === 'sweep' || kind === 'defund') && token === native
 
 /**
  * The gas limit of the next attempt of each of these, by id. `earlier`: the gas limits of their newest attempts; a

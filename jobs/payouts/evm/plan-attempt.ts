@@ -55,7 +55,8 @@ export async function plan(to: Context, chain: Evm, outgoingPayments: OutgoingPa
 /** The most that an attempt may offer for a unit of gas. What a sweep may cost is compared with what it brings. */
 function capFor({kind, cancelling}: OutgoingPayment, {settings}: Evm, gasLimit: bigint): bigint {
   const {maxFeePerGas, maxPaymentFee} = settings
-  return kind === 'sweep' && !cancelling ? maxFeePerGas : capOf(maxFeePerGas, maxPaymentFee, gasLimit)
+  const isSweep = (kind === 'sweep' || kind === 'defund') && !cancelling
+  return isSweep ? maxFeePerGas : capOf(maxFeePerGas, maxPaymentFee, gasLimit)
 }
 
 /** The fees of each outgoing payment's newest attempt, by id of the outgoing payment. */
@@ -99,17 +100,19 @@ function isTooDear({kind, token, amount}: OutgoingPayment, {native, settings}: E
 }
 
 /**
- * An address pays with its gas alone. If that is not enough any more, the treasury sends more, as long as both together
- * stay within TOKEN_SWEEP_FEE, and the attempt waits for it.
+ * An address pays with its gas alone. If that is not enough any more for the sweep of a token, the treasury sends more,
+ * as long as both together stay within TOKEN_SWEEP_FEE, and the attempt waits for it. A defund moves as much less.
  */
 async function withinGas(to: Context, chain: Evm, market: FeeMarket, plans: EvmAttempt[]): Promise<EvmAttempt[]> {
   const within: EvmAttempt[] = []
   for (const item of plans) {
     const {outgoingPayment, fees, gasLimit} = item
-    const {id, source, token, fromGas, maxFee} = outgoingPayment
-    const more = fees.maxFeePerGas * gasLimit - maxFee
+    const {id, kind, source, token, fromGas, maxFee, amount} = outgoingPayment
+    const fee = fees.maxFeePerGas * gasLimit
+    const more = fee - maxFee
     const [free] = fromGas && more > 0n ? await freeGas(to, chain.settings.chain.code, [source]) : []
-    if (free === undefined || more <= free) within.push(item)
+    if (free === undefined || more <= free || (kind === 'defund' && more < free + amount)) within.push(item)
+    else if (kind === 'defund') await waitForLowerFees(to, id, {has: maxFee + free + amount, fee})
     else await waitForGas(to, chain, market, {id, address: source, token, has: maxFee + free, lacks: more - free})
   }
   return within
@@ -140,6 +143,11 @@ async function waitForGas(
   await waitOutgoingPayment(to, id, {...wait, ms: retryMs})
 }
 
+function waitForLowerFees(to: Context, id: string, {has, fee}: {has: bigint; fee: bigint}): Promise<void> {
+  const detail = `the address holds ${has} wei, and the fee alone is ${fee} wei`
+  return waitOutgoingPayment(to, id, {reason: 'fee_above_funds', detail, ms: retryMs})
+}
+
 /**
  * A native sweep pays its fee out of the amount that it moves. With a higher fee it moves less. If nothing is left, it
  * is given up.
@@ -156,27 +164,29 @@ async function withinFunds(to: Context, chain: Evm, plans: EvmAttempt[]): Promis
   for (const [i, item] of tight.entries()) {
     const balance = balances[i]!
     const {outgoingPayment} = item
-    const left = nativeSweep({balance, holding: outgoingPayment.holding, fee: feeOf(item)})
+    const {id, kind, amount, maxFee} = outgoingPayment
+    const holding = kind === 'defund' ? amount + maxFee : outgoingPayment.holding
+    const left = nativeSweep({balance, holding, fee: feeOf(item)})
     item.amount = least(left, item.amount)
     if (isWorthItsFee(chain.settings, {amount: item.amount, maxFee: feeOf(item)})) continue
     refused.add(item)
-    if (item.amount > 0n)
-      await waitOutgoingPayment(to, outgoingPayment.id, {
+    if (kind === 'defund')
+      await to.pool.query('select app.give_up_outgoing_payment($1, $2)', [
+        id,
+        `the network fee is ${feeOf(item)} wei now, and the gas would not be worth it`,
+      ]) // else it would hold up the address's nonces
+    else if (item.amount > 0n)
+      await waitOutgoingPayment(to, id, {
         reason: 'sweep_too_dear',
         detail: `the fee is ${feeOf(item)} wei now, and the sweep moves ${item.amount} wei: that is more than SWEEP_FEE_PERCENT allows`,
         ms: retryMs,
       })
     else if (balance >= feeOf(item))
       await to.pool.query('select app.give_up_outgoing_payment($1, $2)', [
-        outgoingPayment.id,
+        id,
         `the network fee is ${feeOf(item)} wei now, more than it would move`,
       ])
-    else
-      await waitOutgoingPayment(to, outgoingPayment.id, {
-        reason: 'fee_above_funds',
-        detail: `the address holds ${balance} wei, and the fee alone is ${feeOf(item)} wei`,
-        ms: retryMs,
-      })
+    else await waitForLowerFees(to, id, {has: balance, fee: feeOf(item)})
   }
   return plans.filter(item => !refused.has(item))
 }

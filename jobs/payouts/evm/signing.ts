@@ -35,7 +35,7 @@ export function intentOf({outgoingPayment, kind, amount, fees, gasLimit}: EvmAtt
     return {intent: 'fund', outgoing_payment_id: outgoingPayment.id, chain, ...offered}
   if (outgoingPayment.kind === 'payout') return {intent: 'pay', payout_id: outgoingPayment.payoutId, ...offered}
   const sweep = {chain, token, address: outgoingPayment.source, amount: String(amount)}
-  return {intent: 'sweep', outgoing_payment_id: outgoingPayment.id, ...sweep, ...offered}
+  return {intent: outgoingPayment.kind, outgoing_payment_id: outgoingPayment.id, ...sweep, ...offered}
 }
 
 /** With the lowest fees that custody accepts; undefined if they are above the cap. */

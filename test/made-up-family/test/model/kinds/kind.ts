@@ -8,7 +8,7 @@ import type {ModelChain, Rules, Transaction} from '../chain.ts'
 /** An outgoing payment that custody may be asked to sign. */
 export interface Wanted {
   id: string
-  kind: 'payout' | 'withdrawal' | 'sweep' | 'cancel' | 'fund'
+  kind: 'payout' | 'withdrawal' | 'sweep' | 'cancel' | 'fund' | 'defund'
   payoutId: string | null
   amount: string
   source: string
