@@ -11,8 +11,9 @@ import {blockId, type Header, txTrieRoot} from '../../chains/tron/block.ts'
 import {parseTransaction, rawOf, reference, type Transaction} from '../../chains/tron/transaction.ts'
 import type {Head} from '../client.ts'
 import {faucet, faucetBalance, genesis, issuer, issuerBalance, solidLag} from './constants.ts'
-import {firstTransactions} from './contracts.ts'
+import {firstTransactions, tokenBalance, tokenBalanceData} from './contracts.ts'
 import {execute, type Place} from './execute.ts'
+import {ask} from './invoke.ts'
 import type {Included, LocalBlock, TronJournal} from './journal.ts'
 import {Rejected} from './rejected.ts'
 import {type Account, State} from './state.ts'
@@ -69,6 +70,16 @@ export class TronLocalChain {
     const block = this.journal.block(height)
     if (!block) throw new RangeError(`there is no block ${height}`)
     return block
+  }
+
+  /** What an address has after the newest block: of a token, given by its contract, or in sun. */
+  balance(address: string, token?: string): bigint {
+    const {height} = this.head
+    const state = this.state(height)
+    if (!token) return state.account(address)?.balance ?? 0n
+    if (!state.contract(token)) return 0n
+    const question = {state, owner: address, txid: new Uint8Array(32), surroundings: this.surroundings(height)}
+    return tokenBalance(ask(question, {contract: token, value: 0n, data: tokenBalanceData(address)}).data)
   }
 
   /** The account after the waiting transactions. */

@@ -11,8 +11,7 @@ import {answer} from './api.ts'
 import {Mining, Reorg, TronLocalChain} from './chain.ts'
 import {call, payment} from './client.ts'
 import {faucet, faucetKey, solidLag, tokens} from './constants.ts'
-import {tokenBalance, tokenBalanceData, tokenTransferData} from './contracts.ts'
-import {ask} from './invoke.ts'
+import {tokenTransferData} from './contracts.ts'
 import {TronJournal} from './journal.ts'
 import {Rejected} from './rejected.ts'
 
@@ -102,18 +101,9 @@ function methodsOf(code: ChainCode, chain: TronLocalChain, block_interval_ms: nu
     devnet_pay: ([to, amount, token]) => give(Address.parse(to), Amount.parse(amount), Token.parse(token)),
     devnet_submit: ([raw]) => chain.submit(z.string().parse(raw)),
     devnet_included: ([txid]) => chain.journal.heightOf(z.string().parse(txid)),
-    devnet_balance: ([address, token]) => String(balanceOf(chain, Address.parse(address), Token.parse(token))),
+    devnet_balance: ([address, token]) => String(chain.balance(Address.parse(address), Token.parse(token))),
     devnet_energy_factor: ([contract, factor]) => chain.setEnergyFactor(Address.parse(contract), Factor.parse(factor)),
   }
-}
-
-function balanceOf(chain: TronLocalChain, address: string, token: string | undefined): bigint {
-  const {height} = chain.head
-  const state = chain.state(height)
-  if (!token) return state.account(address)?.balance ?? 0n
-  if (!state.contract(token)) return 0n
-  const question = {state, owner: address, txid: new Uint8Array(32), surroundings: chain.surroundings(height)}
-  return tokenBalance(ask(question, {contract: token, value: 0n, data: tokenBalanceData(address)}).data)
 }
 
 /** The block that payments of the faucet name. */

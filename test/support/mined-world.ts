@@ -36,8 +36,8 @@ export abstract class MinedWorld extends ExpiringWorld {
 
   /** One block, with what waits, or without. */
   protected abstract mineOne(isHeld: boolean): void
-  /** Sends base units from the faucet. Returns the txid. */
-  protected abstract give(to: string, amount: bigint): string
+  /** Sends base units from the faucet: of a token, or of the coin. Returns the txid. */
+  protected abstract give(to: string, amount: bigint, token?: string): string
   /** The txids of what waits for a block. */
   abstract get pool(): string[]
   protected abstract closeChain(): void
@@ -75,15 +75,18 @@ export abstract class MinedWorld extends ExpiringWorld {
   protected abstract newAddress(): string
 
   /** A merchant whose users received these amounts, finally. */
-  async openShop(amounts: bigint[], {wallet = this.newAddress()}: {wallet?: string} = {}): Promise<Shop> {
+  async openShop(
+    amounts: bigint[],
+    {wallet = this.newAddress(), token}: {wallet?: string; token?: string} = {},
+  ): Promise<Shop> {
     const shop = await this.makeShop(amounts.length, wallet)
-    await this.pay(shop.addresses, amounts)
+    await this.pay(shop.addresses, amounts, token)
     return shop
   }
 
   /** Pays from the faucet, and waits until it is final here. */
-  async pay(to: string[], amounts: bigint[]): Promise<void> {
-    const paid = to.map((address, i) => this.give(address, amounts[i]!))
+  async pay(to: string[], amounts: bigint[], token?: string): Promise<void> {
+    const paid = to.map((address, i) => this.give(address, amounts[i]!, token))
     const final = `select from chain.transfer t join chain.cursor c using (chain) where t.txid = any($1) and t.block_height <= c.final_height`
     await until(async () => (await this.db.rows(final, [paid])).length === to.length, {
       timeoutMs: 30_000,

@@ -23,7 +23,7 @@ declare
   holds numeric;
 begin
   select a.merchant_id into merchant from custody.address a join app.chain c on c.family = a.family
-  where a.address = of_address and c.chain = of_chain and c.attempts_exclude_by = 'nonce' and c.native_token <> of_token;
+  where a.address = of_address and c.chain = of_chain and c.native_token <> of_token;
   if merchant is null then return false; end if;
   perform from chain.cursor c where c.chain = of_chain for update;
   insert into app.blocked_address (chain, token, address, why) values (of_chain, of_token, of_address, of_why) on conflict do nothing;

@@ -108,6 +108,8 @@ async function beginSweepsFor(
   const least = worthwhile(rules, now, payout.token)
   if (isTooDear(least)) return (await sweepable(to, payout, 1n)).length ? least : undefined
   const {sweeps, isLeft} = await chosen(to, rules, now, payout, {least, missing})
+  const asked = worthwhile(rules, now, payout.token) // by what the node has said of these
+  if (!sweeps.length && isTooDear(asked)) return asked
   const why = sweeps[0] && (await rules.cannotSweep(to, {...payout, from: sweeps[0]}))
   if (why) return why
   step('sweep: before begin')

@@ -3,8 +3,9 @@ import {setTimeout as sleep} from 'node:timers/promises'
 import {parseRawData, parseTransaction, rawOf} from '../../../chains/tron/transaction.ts'
 import {answer} from '../../../devnet/tron/api.ts'
 import {TronLocalChain} from '../../../devnet/tron/chain.ts'
-import {newAddress, payment} from '../../../devnet/tron/client.ts'
-import {faucetKey} from '../../../devnet/tron/constants.ts'
+import {call, newAddress, payment} from '../../../devnet/tron/client.ts'
+import {contracts, faucetKey, issuerKey} from '../../../devnet/tron/constants.ts'
+import {issuerData, tokenTransferData} from '../../../devnet/tron/contracts.ts'
 import {TronJournal} from '../../../devnet/tron/journal.ts'
 import {startCustody} from '../custody.ts'
 import {testDatabase} from '../database.ts'
@@ -12,9 +13,13 @@ import {Indexer} from '../indexer.ts'
 import {type MinedParts, MinedWorld} from '../mined-world.ts'
 import {newHome} from '../processes.ts'
 import {RpcProxy} from '../rpc-proxy.ts'
+import {until} from '../until.ts'
 import {type Shop, treasuryOf} from '../world.ts'
 
 export const trx = 1_000_000n
+/** A whole USDT. */
+export const unit = 1_000_000n
+export const usdt = contracts.usdt
 /** The solidified block trails the head by this many blocks. */
 const lag = 3
 /** Long enough to be signed, sent and mined, unless the machine is very busy. */
@@ -45,7 +50,8 @@ export class TronWorld extends MinedWorld {
     const node = await RpcProxy.start({call: async (path, [body]) => answer(tron, path, JSON.stringify(body))})
     const source = {TRON_RPC_URL: node.httpUrl}
     const lifetime = {TRON_LIFETIME_MS: String(lifetimeMs)}
-    const settings = {TRON_NETWORK: 'local', TRON_START_HEIGHT: '1', ADDRESS_POOL_SIZE: '40', ...lifetime, ...more}
+    const network = {TRON_NETWORK: 'local', TRON_USDT_CONTRACT: usdt}
+    const settings = {...network, TRON_START_HEIGHT: '1', ADDRESS_POOL_SIZE: '40', ...lifetime, ...more}
     const custody = await startCustody(db, home, settings)
     const indexer = Indexer.start({db, chain: 'TRON', environment: {...source, ...settings}})
     const chain = 'TRON'
@@ -69,10 +75,26 @@ export class TronWorld extends MinedWorld {
     this.tron.mine(1, isHeld ? {only: []} : {})
   }
 
-  protected give(to: string, amount: bigint): string {
-    const {hash} = this.tron.block(1)
-    return this.tron.submit(rawOf(payment({key: faucetKey, on: {height: 1, hash}}, to, amount)))
+  protected give(to: string, amount: bigint, token?: string): string {
+    const signing = this.#signing(faucetKey)
+    const data = tokenTransferData(to, amount)
+    return this.tron.submit(rawOf(token ? call(signing, {contract: usdt, data}) : payment(signing, to, amount)))
   }
+
+  /** What the issuer of USDT calls, such as addBlackList. It is in a block when this resolves. */
+  async issue(name: string, args: (string | bigint)[] = []): Promise<void> {
+    const data = issuerData(name, args)
+    const txid = this.tron.submit(rawOf(call(this.#signing(issuerKey), {contract: usdt, data})))
+    await until(async () => this.tron.journal.heightOf(txid), {timeoutMs: 20_000, what: 'a call of the issuer'})
+  }
+
+  #signing(key: Uint8Array) {
+    const {hash} = this.tron.block(1)
+    return {key, on: {height: 1, hash}}
+  }
+
+  /** In the newest block. */
+  holdsUsdt = (address: string): bigint => this.tron.balance(address, usdt)
 
   get pool(): string[] {
     return this.tron.journal.pool().map(({txid}) => txid)
