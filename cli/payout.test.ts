@@ -178,7 +178,11 @@ test('cancelling a payout that is being paid is decided by the chain; show lists
 })
 
 test('the treasury shows whose money it holds', async () => {
+  await db.rows(
+    `insert into app.gas (chain, address, amount) values ('ETH', '0xone', 2 * 10 ^ 15), ('ETH', '0xtwo', 10 ^ 15)`,
+  )
   const {treasuries} = await json<{treasuries: object[]}>('treasury', 'show')
+  await db.rows('delete from app.gas')
   expect(treasuries).toMatchObject([
     {
       chain: 'ETH',
@@ -188,9 +192,10 @@ test('the treasury shows whose money it holds', async () => {
       reserved: '0',
       operator: '99.999979',
       merchants: '0',
+      gas_on_addresses: '0.003',
     },
-    {chain: 'ETH', token: 'USDC', address: treasury, balance: '52.5', operator: '52.5'},
-    {chain: 'POLYGON', token: 'POL', address: treasury, balance: '0'},
+    {chain: 'ETH', token: 'USDC', address: treasury, balance: '52.5', operator: '52.5', gas_on_addresses: '0'},
+    {chain: 'POLYGON', token: 'POL', address: treasury, balance: '0', gas_on_addresses: '0'},
     {chain: 'POLYGON', token: 'USDC', address: treasury, balance: '0'},
   ])
 })

@@ -30,6 +30,7 @@ export interface Treasury {
   reserved: string
   operator: string
   merchants: string
+  gas_on_addresses: string
 }
 
 interface Withdrawal {
@@ -57,7 +58,7 @@ export function addTreasuryCommands(program: Command): void {
       'Shows what each treasury holds, how much of it belongs to merchants and how much to the operator, and open withdrawals.',
       '',
       'operator is your own money that is free: fees earned and top-ups, less network fees and what was advanced to merchants. To top a treasury',
-      'up, send to its address.',
+      'up, send to its address. "gas" is yours, too: coins that the treasury sent deposit addresses for their sweeps of tokens, and that are left there.',
     ].join('\n'),
     'sluice treasury show',
   ).action(
@@ -65,8 +66,17 @@ export function addTreasuryCommands(program: Command): void {
       const treasuries = await treasuriesOf(db)
       const withdrawals = await openWithdrawals(db)
       const holdings = table(
-        ['chain', 'token', 'holds', 'reserved', 'operator', "merchants'", 'address'],
-        treasuries.map(t => [t.chain, t.token, t.balance, t.reserved, t.operator, t.merchants, t.address]),
+        ['chain', 'token', 'holds', 'reserved', 'operator', "merchants'", 'gas', 'address'],
+        treasuries.map(t => [
+          t.chain,
+          t.token,
+          t.balance,
+          t.reserved,
+          t.operator,
+          t.merchants,
+          t.gas_on_addresses,
+          t.address,
+        ]),
         'There is no treasury yet: custody makes them at its first start.',
       )
       const underWay = table(
@@ -204,7 +214,9 @@ export async function treasuriesOf(db: pg.Client): Promise<Treasury[]> {
        app.decimal(coalesce(t.balance, 0), a.decimals) as balance, app.decimal(coalesce(t.reserved, 0), a.decimals) as reserved,
        app.decimal(app.operator_funds(a.chain, a.token), a.decimals) as operator,
        app.decimal(coalesce((select sum(s.amount) from app.treasury_share s where s.chain = a.chain and s.token = a.token and s.amount > 0), 0),
-         a.decimals) as merchants
+         a.decimals) as merchants,
+       app.decimal(coalesce((select sum(g.amount) from app.gas g where g.chain = a.chain and app.native_token(a.chain) = a.token), 0),
+         a.decimals) as gas_on_addresses
      from app.asset a left join app.treasury t using (chain, token)
      where app.treasury_address(a.chain) is not null order by a.chain, a.token`,
   )

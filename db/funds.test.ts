@@ -279,6 +279,41 @@ test('gas goes back to the operator in the treasury, and nothing of the merchant
   expect(await money.db.rows(`select from analytics.sweeps where sweep_id = $1`, [begun!.id])).toEqual([])
 })
 
+test('analysts see gas on addresses apart from the treasury, and what it paid among the costs of its merchant', async () => {
+  const analytics = () =>
+    money.db.rows<{token: string; gas: number}>(
+      `select token, (gas_on_addresses * 10 ^ 18)::int as gas from analytics.treasury where chain = 'ETH' and token in ('ETH', 'USDC') order by token`,
+    )
+  const [before] = await analytics()
+  const {address, merchantId} = await sweptWith(60)
+  expect(await analytics()).toEqual([
+    {token: 'ETH', gas: before!.gas + 60},
+    {token: 'USDC', gas: 0},
+  ])
+  await money.beginDefund(address, 50)
+  await money.mineFinally([(await money.attempt((await defunds(address))[0]!.id))!])
+  expect((await analytics())[0]).toEqual({token: 'ETH', gas: before!.gas + 3})
+  await money.db.rows('refresh materialized view analytics.daily_ledger')
+  const costs = `select token, (sum(network_costs) * 10 ^ 18)::int as costs from analytics.earnings
+    where merchant_id = app.public_id('mer', $1) and network_costs > 0 group by token`
+  expect(await money.db.rows(costs, [merchantId])).toEqual([{token: 'ETH', costs: 3 * 7}]) // the fund, the sweep, the defund
+})
+
+test('how many days a treasury lasts counts the gas that it sends, less what comes back', async () => {
+  const spent = async () => {
+    const [row] = await money.db.rows<{spent: number}>(
+      `select (app.operator_funds('ETH', 'ETH') * 7 / app.gas_left_days('ETH'))::float8 as spent`,
+    )
+    return row!.spent
+  }
+  const before = await spent()
+  const {address} = await sweptWith(60)
+  expect(await spent()).toBeCloseTo(before + 67 + 7, 3)
+  await money.beginDefund(address, 50)
+  await money.mineFinally([(await money.attempt((await defunds(address))[0]!.id))!])
+  expect(await spent()).toBeCloseTo(before + 67 + 7 - 50, 3)
+})
+
 test('no payout waits for gas that goes back, or counts on it', async () => {
   const user = await sweptWith(60)
   await money.deposit(user.address, 1000, {token: 'ETH'})

@@ -373,7 +373,7 @@ create view analytics.earnings with (security_barrier=true) as
 --   chain text: Chain code.
 --   token text: Token code. Fees are earned in the token of the payout; network fees are paid in the native coin, so they are in its row.
 --   fees_earned numeric: Service fees of completed payouts, in whole coins, exact.
---   network_costs numeric: Network fees of payments, sweeps and withdrawals, in whole coins, exact. The operator bears them.
+--   network_costs numeric: Network fees of payments, sweeps and withdrawals, and of gas that is sent and brought back, in whole coins, exact. The operator bears them, also those that an address paid with gas.
 
 -- One row for each event that a merchant was, or is being, notified of. Never changed, never deleted. Tests of endpoints are left out.
 create view analytics.events with (security_barrier=true) as
@@ -901,7 +901,8 @@ create view analytics.treasury with (security_barrier=true) as
     analytics.coins(COALESCE(t.reserved, 0::numeric), a.decimals) AS reserved,
     analytics.coins(COALESCE(t.balance - t.reserved, 0::numeric) - COALESCE(s.promised, 0::numeric), a.decimals) AS operator_funds,
     analytics.coins(COALESCE(s.merchants, 0::numeric), a.decimals) AS merchants,
-    analytics.coins(COALESCE(s.advanced, 0::numeric), a.decimals) AS advanced
+    analytics.coins(COALESCE(s.advanced, 0::numeric), a.decimals) AS advanced,
+    analytics.coins(COALESCE(g.amount, 0::numeric), a.decimals) AS gas_on_addresses
    FROM app.asset a
      JOIN app.chain k ON k.chain = a.chain
      LEFT JOIN custody.address o ON o.family = k.family AND o.purpose = 'treasury'::text
@@ -912,7 +913,11 @@ create view analytics.treasury with (security_barrier=true) as
             - sum(LEAST(treasury_share.amount, 0::numeric)) AS advanced,
             sum(GREATEST(treasury_share.amount - treasury_share.reserved, 0::numeric)) AS promised
            FROM app.treasury_share
-          GROUP BY treasury_share.chain, treasury_share.token) s ON s.chain = a.chain AND s.token = a.token;
+          GROUP BY treasury_share.chain, treasury_share.token) s ON s.chain = a.chain AND s.token = a.token
+     LEFT JOIN ( SELECT gas.chain,
+            sum(gas.amount) AS amount
+           FROM app.gas
+          GROUP BY gas.chain) g ON g.chain = a.chain AND k.native_token = a.token;
 --   chain text: Chain code.
 --   token text: Token code.
 --   address text: Its address; null before custody made it.
@@ -922,6 +927,7 @@ create view analytics.treasury with (security_barrier=true) as
 --   operator_funds numeric: The operator's own free money in it: fees earned and top-ups, less withdrawals, network fees and what is advanced.
 --   merchants numeric: What was swept from merchants' addresses and is not paid out yet.
 --   advanced numeric: What was paid to merchants before their addresses were swept.
+--   gas_on_addresses numeric: Native coins of the operator's that are on deposit addresses, for their sweeps of tokens: in no other column.
 
 -- Value that reached an address of ours and is credited to no merchant: a token that is not supported or that a payment request did not ask for, a chain that the merchant did not ask an address for, or what the chain's rules paid without a transaction. Not part of a balance, unless an operator credits it. A credited row at a user's address then moves to analytics.deposits; one at a payment request's address stays here.
 create view analytics.unattributed with (security_barrier=true) as
@@ -3635,7 +3641,8 @@ declare item record;
 begin
   perform app.lock_treasury(of_chain);
   for item in
-    select u.address, u.amount, u.max_fee, a.merchant_id from unnest(addresses, amounts, max_fees) with ordinality as u (address, amount, max_fee, n)
+    select u.address, u.amount, u.max_fee, a.merchant_id
+    from unnest(addresses, amounts, max_fees) with ordinality as u (address, amount, max_fee, n)
     join app.chain c on c.chain = of_chain
     join custody.address a on a.address = u.address and a.family = c.family and a.purpose = 'deposit'
     join app.gas g on g.chain = of_chain and g.address = u.address
@@ -4029,7 +4036,7 @@ declare
   holds numeric;
 begin
   select a.merchant_id into merchant from custody.address a join app.chain c on c.family = a.family
-  where a.address = of_address and c.chain = of_chain and c.attempts_exclude_by = 'nonce' and c.native_token <> of_token;
+  where a.address = of_address and c.chain = of_chain and c.native_token <> of_token;
   if merchant is null then return false; end if;
   perform from chain.cursor c where c.chain = of_chain for update;
   insert into app.blocked_address (chain, token, address, why) values (of_chain, of_token, of_address, of_why) on conflict do nothing;
@@ -5522,16 +5529,16 @@ AS $function$
   select app.free_gas(s.chain, s.fee_payer) + case when s.kind = 'defund' then s.amount - 1 else 0 end
 $function$;
 
--- How many days the operator's own native coins in a treasury last, at the network fees of the last 7 days; null if there were no fees.
+-- How many days the operator's own native coins in a treasury last, at the network fees of the last 7 days, and the gas that was sent to addresses; null if there were none.
 CREATE OR REPLACE FUNCTION app.gas_left_days(of_chain text)
  RETURNS double precision
  LANGUAGE sql
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog'
 AS $function$
-  select (greatest(app.operator_funds(of_chain, app.native_token(of_chain)), 0) / nullif(-sum(e.amount), 0) * 7)::double precision
+  select (greatest(app.operator_funds(of_chain, app.native_token(of_chain)), 0) / nullif(greatest(-sum(e.amount), 0), 0) * 7)::double precision
   from app.ledger_entry e
-  where e.account = 'treasury' and e.kind = 'network_fee' and e.chain = of_chain and e.created_at > now() - interval '7 days'
+  where e.account = 'treasury' and e.kind in ('network_fee', 'fund', 'defund') and e.chain = of_chain and e.created_at > now() - interval '7 days'
 $function$;
 
 -- Makes the payment of a swept payout a cancel, which uses its nonce up, if the payout has waited this long and nothing was signed: the payout keeps waiting without a payment.

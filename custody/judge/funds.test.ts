@@ -332,7 +332,7 @@ test('the gas of a day stays within the fee budget, whatever the worker asks for
     }
   }
   const idle = await withGas(back + fundFee)
-  const addresses = await used(most - fundFee)
+  const addresses = await used((most * 2n) / 3n)
   for (const little of [most / 10n, most / 100n, 1n]) await used(little) // nothing is left then
   const [sum] = await world.db.rows<{cost: string}>(
     `select sum(amount + coalesce((select i.fee from chain.confirmed_tx i where i.conflict_key = j.conflict_key), max_fee))::text as cost

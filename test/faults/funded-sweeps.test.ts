@@ -2,6 +2,7 @@
 // by real processes. What is on an address for its merchant pays no fee of ours, and what is left of the gas is the
 // operator's. After each test the books are right, and say what the chain says.
 import type {ChildProcess} from 'node:child_process'
+import {setTimeout as sleep} from 'node:timers/promises'
 import {afterAll, afterEach, beforeAll, expect, test} from 'vitest'
 import {assertBooks} from '../support/books.ts'
 import {EvmWorld, ether, type Shop, usdc as unit} from '../support/evm/world.ts'
@@ -194,32 +195,79 @@ test('addresses that hold much are swept without a payout, with gas, too', async
   await agreesWithTheChain(shop)
 })
 
-test('gas that an address has not used for 30 days returns to the treasury; ether of its merchant stays', async () => {
+/** A shop whose address has swept its token, has ether of its merchant, and more gas than it needs. */
+async function shopWithGas(): Promise<{shop: Shop; address: string; left: bigint}> {
   const shop = await world.openShop('USDT', [5n * unit])
   const [address] = shop.addresses as [string]
   await world.pay('ETH', [address], [ether / 1000n])
-  const sent = (3n * ether) / 1000n
   await world.db.rows(`select app.begin_funds(null, 'ETH', 'USDT', array[$1], array[$2::numeric], $3)`, [
     address,
-    String(sent),
+    String((3n * ether) / 1000n),
     String(21_000n * 30n * gwei),
   ])
-  const isDone = (kind: string) => async () =>
-    (await doneFor(address)).some(one => one.kind === kind && one.outcome === 'done')
-  await until(isDone('fund'), {timeoutMs: 60_000, what: 'the gas to arrive'})
+  const hasGas = async () => (await etherOn(address)).gas > 0n
+  await until(hasGas, {timeoutMs: 60_000, what: 'the gas to arrive'})
   await world.becomes(await world.request(shop, 'USDT', true), 'completed')
-  const {gas: left} = await etherOn(address)
-  await new Promise(resolve => setTimeout(resolve, 11_000)) // the worker looks every ten seconds
+  return {shop, address, left: (await etherOn(address)).gas}
+}
+
+const monthLater = (address: string) =>
+  world.db.rows(`update app.gas set used_at = used_at - interval '31 days' where address = $1`, [address])
+
+const defundOf = async (address: string) =>
+  (await doneFor(address)).find(({kind}) => kind === 'defund') ?? {outcome: undefined, amount: '0'}
+
+test('gas that an address has not used for 30 days returns to the treasury; ether of its merchant stays', async () => {
+  const {shop, address, left} = await shopWithGas()
+  await sleep(11_000) // the worker looks every ten seconds
   expect((await doneFor(address)).map(({kind}) => kind)).toEqual(['fund', 'sweep'])
 
-  await world.db.rows(`update app.gas set used_at = used_at - interval '31 days' where address = $1`, [address])
-  await until(isDone('defund'), {timeoutMs: 60_000, what: 'the gas to return'})
-  const moved = BigInt((await doneFor(address)).find(({kind}) => kind === 'defund')!.amount)
+  await monthLater(address)
+  const isBack = async () => (await defundOf(address)).outcome === 'done'
+  await until(isBack, {timeoutMs: 60_000, what: 'the gas to return'})
   const {merchants, gas} = await etherOn(address)
   expect(merchants).toBe(ether / 1000n)
-  expect(moved).toBeGreaterThan((left * 9n) / 10n)
+  expect(BigInt((await defundOf(address)).amount)).toBeGreaterThan((left * 9n) / 10n)
   expect(gas).toBeLessThan(left / 10n)
   await agreesWithTheChain(shop)
   const [row] = await world.db.rows<{balance: string}>(`select balance::text from app.treasury where token = 'ETH'`)
   expect(BigInt(row!.balance)).toBe(await world.held('ETH', world.treasury))
 })
+
+test('when fees rise meanwhile, less gas returns; when it is not worth them any more, it is given up', async () => {
+  for (const {price, what} of [
+    {price: 20n * gwei, what: 'less returns'},
+    {price: 150n * gwei, what: 'given up'},
+  ]) {
+    const {shop, address} = await shopWithGas()
+    world.node.behave = async ({method}, pass) => {
+      if (method === 'eth_sendRawTransaction' && (await defundOf(address)).outcome === null) world.isMining = false
+      return await pass()
+    }
+    await monthLater(address)
+    await until(async () => !world.isMining, {timeoutMs: 30_000, what: 'the gas to be sent', intervalMs: 20})
+    world.node.behave = undefined
+    const {amount: first} = await defundOf(address)
+    const isGivenUp = async () =>
+      (
+        await world.db.rows(
+          `select from app.outgoing_payment where source = $1 and kind = 'defund' and failure is not null`,
+          [address],
+        )
+      ).length > 0
+    await until(
+      async () => {
+        await world.anvil.mineAt(price)
+        return (await defundOf(address)).outcome === 'done' || (await isGivenUp())
+      },
+      {timeoutMs: 60_000, what, intervalMs: 300},
+    )
+    expect(await isGivenUp()).toBe(what === 'given up')
+    if (what === 'less returns') expect(BigInt((await defundOf(address)).amount)).toBeLessThan(BigInt(first))
+    await world.anvil.mineAt(gwei / 10n)
+    world.isMining = true
+    await until(async () => (await defundOf(address)).outcome, {timeoutMs: 60_000, what: 'it to end'})
+    expect((await etherOn(address)).merchants).toBe(ether / 1000n)
+    await agreesWithTheChain(shop)
+  }
+}, 240_000)

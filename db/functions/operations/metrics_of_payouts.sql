@@ -56,9 +56,9 @@ comment on function app.payment_metrics is 'Payment requests that are neither pa
 
 create or replace function app.gas_left_days(of_chain text) returns double precision
 language sql stable security definer set search_path = pg_catalog as $$
-  select (greatest(app.operator_funds(of_chain, app.native_token(of_chain)), 0) / nullif(-sum(e.amount), 0) * 7)::double precision
+  select (greatest(app.operator_funds(of_chain, app.native_token(of_chain)), 0) / nullif(greatest(-sum(e.amount), 0), 0) * 7)::double precision
   from app.ledger_entry e
-  where e.account = 'treasury' and e.kind = 'network_fee' and e.chain = of_chain and e.created_at > now() - interval '7 days'
+  where e.account = 'treasury' and e.kind in ('network_fee', 'fund', 'defund') and e.chain = of_chain and e.created_at > now() - interval '7 days'
 $$;
-comment on function app.gas_left_days is 'How many days the operator''s own native coins in a treasury last, at the network fees of the last 7 days; null if there were no fees.';
+comment on function app.gas_left_days is 'How many days the operator''s own native coins in a treasury last, at the network fees of the last 7 days, and the gas that was sent to addresses; null if there were none.';
 

@@ -38,7 +38,8 @@ declare item record;
 begin
   perform app.lock_treasury(of_chain);
   for item in
-    select u.address, u.amount, u.max_fee, a.merchant_id from unnest(addresses, amounts, max_fees) with ordinality as u (address, amount, max_fee, n)
+    select u.address, u.amount, u.max_fee, a.merchant_id
+    from unnest(addresses, amounts, max_fees) with ordinality as u (address, amount, max_fee, n)
     join app.chain c on c.chain = of_chain
     join custody.address a on a.address = u.address and a.family = c.family and a.purpose = 'deposit'
     join app.gas g on g.chain = of_chain and g.address = u.address

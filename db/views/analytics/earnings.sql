@@ -15,5 +15,5 @@ comment on column analytics.earnings.merchant_prefix is 'The merchant''s account
 comment on column analytics.earnings.chain is 'Chain code.';
 comment on column analytics.earnings.token is 'Token code. Fees are earned in the token of the payout; network fees are paid in the native coin, so they are in its row.';
 comment on column analytics.earnings.fees_earned is 'Service fees of completed payouts, in whole coins, exact.';
-comment on column analytics.earnings.network_costs is 'Network fees of payments, sweeps and withdrawals, in whole coins, exact. The operator bears them.';
+comment on column analytics.earnings.network_costs is 'Network fees of payments, sweeps and withdrawals, and of gas that is sent and brought back, in whole coins, exact. The operator bears them, also those that an address paid with gas.';
 grant select on analytics.earnings to sluice_analyst;
