@@ -1,6 +1,8 @@
 // The demo's merchant. Operator actions (account, key, whitelist) use the SQL of the command line; merchant actions
 // use the REST API. A second run finds the same merchant and user, and makes a new key and a new webhook endpoint.
+
 import {createHash, randomBytes, randomUUID} from 'node:crypto'
+import {setTimeout as sleep} from 'node:timers/promises'
 import pg from 'pg'
 import {z} from 'zod'
 import {newKey} from '../base/api-key.ts'
@@ -202,6 +204,10 @@ export class Shop {
       body: body && JSON.stringify(body),
     })
     const text = await response.text()
+    if (response.status === 429) {
+      await sleep(1000 * Number(response.headers.get('retry-after') ?? 1))
+      return await this.#call(method, path, body, more)
+    }
     if (!response.ok) throw new Error(`${method} ${path} returned ${response.status}: ${text.slice(0, 500)}`)
     return text === '' ? undefined : JSON.parse(text)
   }

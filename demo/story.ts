@@ -53,9 +53,10 @@ export class Story {
     const jpyc = this.#announce('POLYGON', 'JPYC', '30000')
     const bitcoin = this.#announce('BTC', 'BTC', '0.25')
     const tron = this.#announce('TRON', 'TRX', '75')
+    const tether = this.#announce('TRON', 'USDT', '80')
     const solana = this.#announce('SOL', 'SOL', '3')
     await Promise.all(
-      [[ether, usdc, usdt], [pol, jpyc], [bitcoin], [tron], [solana]].map(deposits => this.#sendAll(deposits)),
+      [[ether, usdc, usdt], [pol, jpyc], [bitcoin], [tron, tether], [solana]].map(deposits => this.#sendAll(deposits)),
     )
     const safe = [ether, usdc, usdt, pol, jpyc].map(deposit => () => deposit.confirmations >= safeConfirmations)
     await this.#until('the first deposits to be a few blocks deep', () => safe.every(isSafe => isSafe()))

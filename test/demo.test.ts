@@ -81,6 +81,7 @@ test('the demo plays deposits, reorganisations, a payment request and payouts, p
       {chain: 'POLYGON', token: 'JPYC', amount: '30000', status: 'final', txid},
       {chain: 'BTC', token: 'BTC', amount: '0.25', status: 'final', txid: bitcoinTxid},
       {chain: 'TRON', token: 'TRX', amount: '75', status: 'final', txid: bitcoinTxid},
+      {chain: 'TRON', token: 'USDT', amount: '80', status: 'final', txid: bitcoinTxid},
       {chain: 'SOL', token: 'SOL', amount: '3', status: 'final', txid: solanaTxid},
       {chain: 'ETH', token: 'ETH', amount: '0.7', status: 'reorged', txid},
       {chain: 'POLYGON', token: 'POL', amount: '12.5', status: 'final', txid},
@@ -102,6 +103,7 @@ test('the demo plays deposits, reorganisations, a payment request and payouts, p
       {chain: 'POLYGON', token: 'POL', gross: '52.5', fee: '0.2625', net: '52.2375', depositCount: 2},
       {chain: 'SOL', token: 'SOL', gross: '3', fee: '0.015', net: '2.985', depositCount: 1},
       {chain: 'TRON', token: 'TRX', gross: '75', fee: '0.375', net: '74.625', depositCount: 1},
+      {chain: 'TRON', token: 'USDT', gross: '80', fee: '0.4', net: '79.6', depositCount: 1},
     ],
     payouts: [
       {
@@ -121,6 +123,7 @@ test('the demo plays deposits, reorganisations, a payment request and payouts, p
       },
       {
         ...paid({chain: 'TRON', token: 'TRX', gross: '75', fee: '0.375', net: '74.625', arrived: '74.625'}),
+        ...paid({chain: 'TRON', token: 'USDT', gross: '80', fee: '0.4', net: '79.6', arrived: '79.6'}),
         txid: bitcoinTxid,
         address: expect.stringMatching(/^T[1-9A-HJ-NP-Za-km-z]{33}$/),
       },
