@@ -39,3 +39,19 @@ export function contractOf({chain, tokens}: TokenSettings, token: string): strin
 /** Token code by contract of those assets that have one. `keyOf`: a contract as the indexer writes it. */
 export const byContract = (assets: Asset[], keyOf = (contract: string) => contract): Map<string, string> =>
   new Map(assets.flatMap(({contract, token}) => (contract ? ([[keyOf(contract), token]] as const) : [])))
+
+/** What a token may be called: in requests and URLs, and for people, who must read what is there. */
+export const tokenNames = {
+  code: {
+    pattern: /^[A-Z][A-Z0-9]{0,11}$/,
+    must: 'must be a capital letter, and up to 11 more or digits, such as "EURC"',
+  },
+  name: {
+    pattern: /^[A-Z][A-Z0-9]*(-[A-Z0-9]+)*$/,
+    must: 'must be its name in payment requests, of capital letters, digits and -, such as "ETH-EURC"',
+  },
+  displayName: {
+    pattern: /^(?=.*\S)\P{C}{1,100}$/u,
+    must: 'must be its name for people, of at most 100 visible characters, such as "Euro Coin"',
+  },
+} as const

@@ -3,6 +3,7 @@
 // words. An answer is in hex, with 0x; undefined if the contract refused the question.
 import {type Hex, hexToString, toFunctionSelector} from 'viem'
 import {PermanentError} from '../base/errors.ts'
+import {tokenNames} from './contract-tokens.ts'
 
 const mostDecimals = 36
 
@@ -102,5 +103,5 @@ export function textOf(answer: Hex | undefined): string | undefined {
       : undefined
   const bytes = length === undefined ? words.slice(0, 64).replace(/(00)+$/, '') : words.slice(128, 128 + 2 * length)
   const text = hexToString(`0x${bytes}`)
-  return /^\P{Cc}{1,100}$/u.test(text) && !text.includes('\ufffd') ? text : undefined
+  return tokenNames.displayName.pattern.test(text) && !text.includes('\ufffd') ? text : undefined
 }

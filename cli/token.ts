@@ -5,12 +5,13 @@ import {formatUnits} from 'viem'
 import {PermanentError} from '../base/errors.ts'
 import {unitsOf} from '../chains/chain-settings.ts'
 import {inspectorOf} from '../chains/clients.ts'
+import {tokenNames} from '../chains/contract-tokens.ts'
 import type {InspectedToken} from '../chains/family.ts'
 import type {ChainCode} from '../chains/registry.ts'
 import {action, chainCode, confirm, leaf, requireFollowed, type Sluice, settingsOf} from './command.ts'
 import {facts, moment, table} from './output.ts'
 
-const chainOption = ['--chain <code>', 'the chain: ETH or POLYGON', chainCode] as const
+const chainOption = ['--chain <code>', 'the chain: ETH, POLYGON or TRON', chainCode] as const
 interface Wanted {
   chain: ChainCode
   contract: string
@@ -32,7 +33,7 @@ export function addTokenCommands(program: Command): void {
     token,
     'add',
     [
-      'Adds an ERC-20 token to a chain of the running service.',
+      'Adds an ERC-20 token, or a TRC-20 token on Tron, to a chain of the running service.',
       '',
       'It asks the contract what it is, tries a transfer of somebody who holds it, shows what it found, and asks before it adds anything. The token',
       'counts from the next block on; merchants see it at once. What arrived before stays unattributed.',
@@ -94,7 +95,7 @@ async function add({db, service}: Sluice, wanted: Wanted) {
   requireFollowed(service, chain)
   const settings = settingsOf(service, chain)
   const inspector = await inspectorOf(settings)
-  if (!inspector) throw new PermanentError(`tokens can be added on ETH and POLYGON, and not on ${chain} yet`)
+  if (!inspector) throw new PermanentError(`tokens can be added on ETH, POLYGON and TRON, and not on ${chain} yet`)
   const inspected = await inspector.inspectToken(settings, wanted.contract)
   const entry = entryOf(wanted, inspected)
   const found = {
@@ -113,10 +114,18 @@ async function add({db, service}: Sluice, wanted: Wanted) {
 /** As app.add_token takes it. */
 function entryOf({chain, min, sweep: way, ...wanted}: Wanted, {decimals, sweeps, ...found}: InspectedToken) {
   const token = (wanted.code ?? found.symbol ?? '').toUpperCase()
-  if (!/^[A-Z][A-Z0-9]{0,11}$/.test(token))
+  const name = wanted.name ?? `${chain}-${token}`
+  const displayName = wanted.displayName ?? found.name ?? token
+  if (wanted.code === undefined && !tokenNames.code.pattern.test(token))
     throw new PermanentError(
-      `the contract's symbol ${found.symbol === undefined ? 'is no text' : `is "${found.symbol}"`}, and a code is 1 to 12 capital letters and digits; give one with --code`,
+      `the contract's symbol ${found.symbol === undefined ? 'is no text' : `is "${found.symbol}"`}, and a code ${tokenNames.code.must}; give one with --code`,
     )
+  for (const [option, value, {pattern, must}] of [
+    ['--code', token, tokenNames.code],
+    ['--name', name, tokenNames.name],
+    ['--display-name', displayName, tokenNames.displayName],
+  ] as const)
+    if (!pattern.test(value)) throw new PermanentError(`${option} ${must}; "${value}" is not`)
   const units = (amount: string) => {
     const found = unitsOf(amount, decimals)
     if (found) return String(found)
@@ -129,8 +138,8 @@ function entryOf({chain, min, sweep: way, ...wanted}: Wanted, {decimals, sweeps,
     )
   return {
     token,
-    name: wanted.name ?? `${chain}-${token}`,
-    display_name: wanted.displayName ?? found.name ?? token,
+    name,
+    display_name: displayName,
     decimals,
     contract: found.contract,
     sweep,

@@ -204,7 +204,8 @@ async function tryWithHolder(node: Questions, contract: string): Promise<Outcome
     const [gas] = await node.ask([{method: 'eth_estimateGas', params: [{from: holder, to: contract, data}, 'latest']}])
     return {tried, amount: transfer.amount, gas: 'result' in gas! ? quantity.parse(gas.result) : undefined}
   }
-  return undefined
+  const unknown = 'whoever was seen to hold it cannot send it now'
+  return holders.length ? {tried: {unknown}, amount: 0n, gas: undefined} : undefined
 }
 
 const nobody = getAddress(`0x${keccak256(toHex('nobody has this address')).slice(-40)}`)

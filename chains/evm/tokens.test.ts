@@ -70,7 +70,9 @@ test('an invalid list is refused with each wrong entry and field, and the allowe
     /^ {2}ETH_TOKENS: must be a list of tokens in JSON, such as \[\{"code": "EURC", /,
   )
   expect(problemsOf([euro, {...euro, code: 'eurc', decimals: 99, sweep: {by: 'hand'}, limit: 1}])).toEqual([
-    expect.stringMatching(/^ {2}ETH_TOKENS: \[1\]\.code must be 1 to 12 capital letters and digits, such as "EURC"$/),
+    expect.stringMatching(
+      /^ {2}ETH_TOKENS: \[1\]\.code must be a capital letter, and up to 11 more or digits, such as "EURC"$/,
+    ),
     expect.stringMatching(/^ {2}ETH_TOKENS: \[1\]\.decimals must be a whole number from 0 to 36, such as 6$/),
     expect.stringMatching(/^ {2}ETH_TOKENS: \[1\]\.sweep\.by must say how deposits are swept, such as /),
     expect.stringMatching(/^ {2}ETH_TOKENS: \[1\] must have only known fields, such as /),

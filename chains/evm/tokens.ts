@@ -3,22 +3,26 @@
 // a contract of its own on the chain. Each problem names the entry and its field.
 import {z} from 'zod'
 import {unitsOf} from '../chain-settings.ts'
+import {tokenNames} from '../contract-tokens.ts'
 import {chains, type Erc20, type EvmChain} from '../registry.ts'
 
 const example =
   '[{"code": "EURC", "name": "ETH-EURC", "display_name": "Euro Coin", "contract": "0x08210F9170F89Ab7658F0B5E3fF39b0E03C594D4", "decimals": 6, "min_payout": "1", "sweep_min": "1", "sweep": {"by": "eip3009", "domain": {"name": "EURC", "version": "2"}}}]'
 
-export const contractAddress = matching(
-  /^0x[0-9a-fA-F]{40}$/,
-  'must be a contract address: 0x and 40 hex digits, such as 0x1c7D4B196Cb0C7B01d743Fbc6116a902379C7238',
-)
+export const contractAddress = matching({
+  pattern: /^0x[0-9a-fA-F]{40}$/,
+  must: 'must be a contract address: 0x and 40 hex digits, such as 0x1c7D4B196Cb0C7B01d743Fbc6116a902379C7238',
+})
 
 const amount = z.string({error: 'must be an amount in whole coins, in quotes, such as "0.5"'})
 const decimals = 'must be a whole number from 0 to 36, such as 6'
 const sweep =
   'must say how deposits are swept, such as {"by": "fund"} or {"by": "eip3009", "domain": {"name": "EURC", "version": "2"}}'
 const inDomain = (example: string) =>
-  matching(/^\P{Cc}{1,100}$/u, `must be as in the EIP-712 domain of the contract, such as "${example}"`)
+  matching({
+    pattern: /^\P{Cc}{1,100}$/u,
+    must: `must be as in the EIP-712 domain of the contract, such as "${example}"`,
+  })
 
 /** How a token is swept, as settings and the database have it. */
 export const Sweep = z.discriminatedUnion(
@@ -38,12 +42,9 @@ export const Sweep = z.discriminatedUnion(
 
 const Entry = z.strictObject(
   {
-    code: matching(/^[A-Z][A-Z0-9]{0,11}$/, 'must be 1 to 12 capital letters and digits, such as "EURC"'),
-    name: matching(
-      /^[A-Z][A-Z0-9]*(-[A-Z0-9]+)*$/,
-      'must be its name in payment requests, of capital letters, digits and -, such as "ETH-EURC"',
-    ),
-    display_name: matching(/^\P{Cc}{1,100}$/u, 'must be its name for people, such as "Euro Coin"'),
+    code: matching(tokenNames.code),
+    name: matching(tokenNames.name),
+    display_name: matching(tokenNames.displayName),
     contract: contractAddress,
     decimals: z.int({error: decimals}).min(0, decimals).max(36, decimals),
     min_payout: amount,
@@ -121,7 +122,7 @@ function tokenOf(entry: Entry): Erc20 {
   }
 }
 
-function matching(pattern: RegExp, must: string) {
+function matching({pattern, must}: {pattern: RegExp; must: string}) {
   return z.string({error: must}).regex(pattern, must)
 }
 

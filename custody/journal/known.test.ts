@@ -92,3 +92,21 @@ test('forgetting the last entries leaves what was known before them', () => {
     expect(seen(known), `${i}`).toEqual(before[i])
   }
 })
+
+test('gas counts with the highest fee of its nonce, also once a cancel offers more: either may be mined', () => {
+  const known = new Known()
+  const promised = () => known.promisedOn(monday, 'MADEUP').map(({fee, gas}) => [fee, gas])
+  const fund = {...entry('f', monday, {amount: '1000', expires: false}), kind: 'fund', max_fee: '40'}
+  known.note(fund)
+  expect(promised()).toEqual([[40n, 1000n]])
+  const cancel = {
+    ...entry('f', monday, {amount: '0', expires: false}),
+    kind: 'cancel',
+    nonce: fund.nonce,
+    max_fee: '45',
+  }
+  known.note(cancel)
+  expect(promised()).toEqual([[45n, 1000n]])
+  known.forget(cancel)
+  expect(promised()).toEqual([[40n, 1000n]])
+})

@@ -6,6 +6,7 @@
 // A million payments take some 120 MB. An entry of the open transaction is noted before it is in the file, and removed
 // if the transaction fails.
 import {createHash} from 'node:crypto'
+import {most} from '../../base/bigints.ts'
 import {findChain} from '../../chains/registry.ts'
 
 const hashBytes = 32
@@ -146,14 +147,19 @@ export class Known {
   }
 
   /**
-   * What was signed on the day (UTC) of that moment, or later: for each conflict key, the highest fee of its attempts.
+   * What was signed on the day (UTC) of that moment, or later: for each conflict key, the highest fee of its attempts,
+   * and the most gas, which may be those of two: a fund that was cancelled for a higher fee can still be mined.
    */
   promisedOn(moment: string, stream: string): Promised[] {
     const day = this.#fees.get(stream)
     if (!day || day.date < dateOf(moment)) return []
     return [...day.fees]
       .filter(([, fees]) => fees.length)
-      .map(([conflictKey, fees]) => ({conflictKey, ...fees.toSorted((a, b) => (a.fee < b.fee ? 1 : -1))[0]!}))
+      .map(([conflictKey, all]) => ({
+        conflictKey,
+        fee: all.map(({fee}) => fee).reduce(most),
+        gas: all.map(({gas}) => gas).reduce(most),
+      }))
   }
 
   #gasOf(entry: Entry): GasEntry[] | undefined {

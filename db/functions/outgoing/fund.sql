@@ -64,10 +64,10 @@ begin
   perform app.lock_treasury(of_chain);
   funds := app.operator_funds(of_chain, native);
   for item in
-    select u.address, u.amount, a.merchant_id from unnest(addresses, amounts) with ordinality as u (address, amount, n)
+    select u.address, ceil(u.amount) as amount, a.merchant_id from unnest(addresses, amounts) with ordinality as u (address, amount, n)
     join app.chain c on c.chain = of_chain
     join custody.address a on a.address = u.address and a.family = c.family and a.purpose = 'deposit' and a.merchant_id is not null
-    where u.amount > 0 and not app.is_blocked(of_chain, of_token, u.address)
+    where u.amount > 0 and max_fee = trunc(max_fee) and not app.is_blocked(of_chain, of_token, u.address)
       -- one that ended otherwise is not begun again at once: it may end so again, and cost a fee each time
       and not exists (select from app.outgoing_payment s where s.chain = of_chain and s.recipient = u.address and s.kind = 'fund'
         and s.outcome <> 'done' and s.final_at > clock_timestamp() - interval '10 minutes')

@@ -107,10 +107,11 @@ async function beginSweepsFor(
   if (missing === 0n) return undefined
   const least = worthwhile(rules, now, payout.token)
   if (isTooDear(least)) return (await sweepable(to, payout, 1n)).length ? least : undefined
-  const {sweeps, isLeft} = await chosen(to, rules, now, payout, {least, missing})
+  const {sweeps, isLeft, tried} = await chosen(to, rules, now, payout, {least, missing})
   const asked = worthwhile(rules, now, payout.token) // by what the node has said of these
   if (!sweeps.length && isTooDear(asked)) return asked
-  const why = sweeps[0] && (await rules.cannotSweep(to, {...payout, from: sweeps[0]}))
+  const from = sweeps[0] ?? tried
+  const why = from && (await rules.cannotSweep(to, {...payout, from}))
   if (why) return why
   step('sweep: before begin')
   const short = await beginAll(to, now, payout, sweeps, reserve)
@@ -141,19 +142,21 @@ async function chosen(
   now: Now,
   payout: Payout,
   {least, missing}: {least: bigint; missing: bigint | undefined},
-): Promise<{sweeps: Sweep[]; isLeft: boolean}> {
+): Promise<{sweeps: Sweep[]; isLeft: boolean; tried: Sweep | undefined}> {
   const holdings = await sweepable(to, payout, least)
   const sweeps: Sweep[] = []
+  let tried: Sweep | undefined // one that moves nothing, perhaps because its token refuses everybody
   let [brought, isLeft] = [0n, false]
   for (let i = 0; i < holdings.length; i += rules.atOnce)
     for (const sweep of await now.sweeps(to, payout, holdings.slice(i, i + rules.atOnce))) {
-      if (missing !== undefined && brought >= missing) return {sweeps, isLeft}
+      if (missing !== undefined && brought >= missing) return {sweeps, isLeft, tried}
       isLeft ||= sweep === undefined
+      tried ??= sweep
       if (!sweep || !isWorth(rules, now, payout.token, sweep)) continue
       sweeps.push(sweep)
       brought += broughtBy(rules, payout.token, sweep)
     }
-  return {sweeps, isLeft}
+  return {sweeps, isLeft, tried}
 }
 
 // --- what a sweep is worth ---
