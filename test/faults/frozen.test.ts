@@ -81,18 +81,24 @@ test('a frozen address does not keep the others from being paid out, and nothing
   expect(await world.received(shop, 'USDC')).toBe(netOf(10n * usdc - held) + netOf(held))
 }, 180_000)
 
-test('a paused token blocks no address and begins no sweep; the payout says why, and goes on by itself', async () => {
-  const shop = await world.openShop('USDC', [5n * usdc, 3n * usdc])
-  await world.issuer('USDC', 'pause')
-  const id = await world.request(shop, 'USDC')
-  expect(await world.becomes(id, 'token_refused')).toMatchObject({
-    status: 'sweeping',
-    waiting_detail: expect.stringContaining('Pausable: paused'),
-  })
-  expect([await world.outgoingPayments(id), await blocked()]).toEqual([[], []])
-  await world.issuer('USDC', 'unpause')
-  await world.becomes(id, 'completed')
-})
+test.each([
+  ['USDC', 'Pausable: paused'],
+  ['USDT', 'revert'],
+] as const)(
+  '%s that is paused blocks no address and begins no sweep; the payout says why, and goes on by itself',
+  async (token, words) => {
+    const shop = await world.openShop(token, [5n * usdc, 3n * usdc])
+    await world.issuer(token, 'pause')
+    const id = await world.request(shop, token)
+    expect(await world.becomes(id, 'token_refused')).toMatchObject({
+      status: 'sweeping',
+      waiting_detail: expect.stringContaining(words),
+    })
+    expect([await world.outgoingPayments(id), await blocked()]).toEqual([[], []])
+    await world.issuer(token, 'unpause')
+    await world.becomes(id, 'completed')
+  },
+)
 
 test('a token that is paused when its sweeps are begun blocks no address', async () => {
   const shop = await world.openShop('USDC', [5n * usdc])
