@@ -32,9 +32,14 @@ export function addToken<E extends object>(settings: TokenSettings, added: Added
 /** The contract of a token; undefined for the native coin. Throws if the token has none on this network. */
 export function contractOf({chain, tokens}: TokenSettings, token: string): string | undefined {
   if (token === chain.assets[0].token) return
-  for (const [contract, code] of tokens) if (code === token) return contract
+  const contract = findContract({tokens}, token)
+  if (contract !== undefined) return contract
   throw new Error(`${chain.code} has no contract for ${token}`)
 }
+
+/** The same; undefined as well for a token that has none on this network. */
+export const findContract = ({tokens}: Pick<TokenSettings, 'tokens'>, token: string): string | undefined =>
+  [...tokens].find(([, code]) => code === token)?.[0]
 
 /** Token code by contract of those assets that have one. `keyOf`: a contract as the indexer writes it. */
 export const byContract = (assets: Asset[], keyOf = (contract: string) => contract): Map<string, string> =>

@@ -1,5 +1,6 @@
 // The chains of Tron in custody.
 import {z} from 'zod'
+import {findContract} from '../../chains/contract-tokens.ts'
 import {addressOf, keyBytes} from '../../chains/tron/address.ts'
 import type {TronSettings} from '../../chains/tron/settings.ts'
 import type {CustodyFamily} from '../family.ts'
@@ -22,7 +23,7 @@ export const tron: CustodyFamily<TronSettings, z.infer<typeof Intent>, TronTerms
   },
   checkSweep,
   funds: {
-    isFunded: ({tokens}, token) => [...tokens.values()].includes(token),
+    isFunded: (settings, token) => findContract(settings, token) !== undefined,
     most: ({tokenSweepFee}) => tokenSweepFee,
   },
   sign: async (_settings, keys, plan) => await sign(keys, plan),

@@ -2,7 +2,7 @@
 // fork makes it invalid, or valid again; no two transactions of a chain have the same time, because equal ones have the
 // same id, and only one of them pays. What the energy of a token's transfer may burn is in the transaction; nothing in
 // it limits what its bytes cost: the settings say what is counted.
-import {contractOf} from '../../chains/contract-tokens.ts'
+import {findContract} from '../../chains/contract-tokens.ts'
 import {mostTokenBytesFee} from '../../chains/tron/bytes.ts'
 import {type TronSettings, tronSettings} from '../../chains/tron/settings.ts'
 import {largestAmount} from '../../chains/tron/transaction.ts'
@@ -51,13 +51,13 @@ export async function termsOf(
 
 /** Undefined for the native coin. */
 function callOf(settings: TronSettings, token: string, feeLimit: bigint | undefined): TokenCall | undefined {
-  const {chain, tokens} = settings
-  const isToken = [...tokens.values()].includes(token)
-  if (!isToken && token !== chain.assets[0].token)
+  const {chain} = settings
+  const contract = findContract(settings, token)
+  if (contract === undefined && token !== chain.assets[0].token)
     throw new Refusal('unknown_settlement', `custody signs nothing for ${token} on ${chain.code}`)
-  if (!isToken && feeLimit === undefined) return undefined
-  if (isToken && feeLimit !== undefined && feeLimit > 0n && feeLimit <= largestAmount)
-    return {contract: contractOf(settings, token)!, feeLimit}
+  if (contract === undefined && feeLimit === undefined) return undefined
+  if (contract !== undefined && feeLimit !== undefined && feeLimit > 0n && feeLimit <= largestAmount)
+    return {contract, feeLimit}
   throw new Refusal('fee_too_low', 'a transfer of a token has a fee_limit above zero, and a payment of TRX has none')
 }
 

@@ -6,6 +6,7 @@ import {setTimeout as sleep} from 'node:timers/promises'
 import type pg from 'pg'
 import {eachOf} from '../../../base/each-of.ts'
 import {RetryableError} from '../../../base/errors.ts'
+import {findContract} from '../../../chains/contract-tokens.ts'
 import {type BlockHeader, type TronNode, TronNodes} from '../../../chains/tron/client.ts'
 import type {TronSettings} from '../../../chains/tron/settings.ts'
 import {balanceData} from '../../../chains/tron/token-transfers.ts'
@@ -75,7 +76,7 @@ async function balanceOf(
   {address, token, amount}: Ledger['held'][number],
 ): Promise<bigint | string> {
   if (token === chain.assets[0].token) return (await node.account(address, {solid: true}))?.balance ?? 0n
-  const contract = [...tokens].find(([, code]) => code === token)?.[0]
+  const contract = findContract({tokens}, token)
   if (!contract) return amount ? `${token}: it has no contract on this network` : 0n
   const {failure, returned} = await node.try({from: address, contract, data: balanceData(address)}, {solid: true})
   if (failure || returned.length !== 32) return `${token}: its contract did not return a balance`

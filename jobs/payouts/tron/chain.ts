@@ -4,17 +4,18 @@
 import type pg from 'pg'
 import {z} from 'zod'
 import {mostTokenBytesFee} from '../../../chains/tron/bytes.ts'
+import type {Prices} from '../../../chains/tron/client.ts'
 import {codeHashes} from '../../../chains/tron/inspect-token.ts'
 import type {TronSettings} from '../../../chains/tron/settings.ts'
 import {expiringAttempts} from '../accounts/expiring-attempts.ts'
 import {beginWithdrawalBy, flowOf} from '../accounts/flow.ts'
 import {treasuryOf} from '../accounts/holdings.ts'
 import type {Now, Payment, Rules} from '../accounts/rules.ts'
-import {type PayoutChain, resendByAge} from '../context.ts'
+import {type PayoutChain, resendByAge, type Wait} from '../context.ts'
 import {responses, type Signed, units} from '../custody-client.ts'
 import type {Withdrawal} from '../family.ts'
 import {assumedEnergy, sweepEnergyFee} from './fees.ts'
-import {broadcast, cannotSweep, type Tron, tooDearNow, tron, unpayable} from './node.ts'
+import {broadcast, cannotSweep, type Tron, tooDearAt, tooDearNow, tron, unpayable} from './node.ts'
 import {offers} from './offers.ts'
 import {nativeSweeps, tokenSweeps} from './sweep.ts'
 import {paymentFee, refusalOf, refusedByRecipient, tokenRefusal} from './tokens.ts'
@@ -54,7 +55,7 @@ function rulesOf(chain: Tron): Rules {
   return {
     settings,
     atOnce: 20,
-    now: async () => (await tooDearNow(chain)) ?? (await now(chain, isNative)),
+    now: () => now(chain, isNative),
     estimate: async (to, payment) =>
       isNative(payment.token)
         ? ((await unpayableNow(payment)) ?? settings.maxPaymentFee)
@@ -67,10 +68,15 @@ function rulesOf(chain: Tron): Rules {
   }
 }
 
-async function now(chain: Tron, isNative: (token: string) => boolean): Promise<Now> {
-  const {settings, energy, nodes} = chain
-  const {maxSweepFee, maxPaymentFee} = settings
+async function now(chain: Tron, isNative: (token: string) => boolean): Promise<Now | Wait> {
+  const {settings, nodes} = chain
   const prices = await nodes.ask(node => node.prices())
+  return tooDearAt(settings, prices) ?? nowAt(chain, isNative, prices)
+}
+
+function nowAt(chain: Tron, isNative: (token: string) => boolean, prices: Prices): Now {
+  const {settings, energy} = chain
+  const {maxSweepFee, maxPaymentFee} = settings
   const tokenSweepFee = (token: string) =>
     sweepEnergyFee(energy.get(token) ?? assumedEnergy, prices).expected + mostTokenBytesFee(settings)
   return {
@@ -79,7 +85,7 @@ async function now(chain: Tron, isNative: (token: string) => boolean): Promise<N
     fundFee: maxPaymentFee,
     likelySweepFee: token => (isNative(token) ? maxSweepFee : tokenSweepFee(token) + maxPaymentFee),
     sweeps: (to, of, holdings) =>
-      isNative(of.token) ? nativeSweeps(to, chain, holdings) : tokenSweeps(to, chain, of, holdings),
+      isNative(of.token) ? nativeSweeps(to, chain, holdings) : tokenSweeps(to, chain, prices, of, holdings),
   }
 }
 

@@ -5,7 +5,7 @@ import {eachOf} from '../../../base/each-of.ts'
 import {tokenGuard} from '../../../chains/token-guard.ts'
 import {transferBytes} from '../../../chains/tron/bytes.ts'
 import {refusedToken} from '../../../chains/tron/check-tokens.ts'
-import {TronNodes} from '../../../chains/tron/client.ts'
+import {type Prices, TronNodes} from '../../../chains/tron/client.ts'
 import type {TronSettings} from '../../../chains/tron/settings.ts'
 import {notPayable, retryMs, shortOfFunds, type Wait} from '../context.ts'
 import {bandwidthFee, tooDear} from './fees.ts'
@@ -27,7 +27,11 @@ export function tron(settings: TronSettings): Tron {
 
 /** The wait while the network asks for more than the operator allows. */
 export async function tooDearNow({settings, nodes}: Tron): Promise<Wait | undefined> {
-  const detail = tooDear(settings, await nodes.ask(node => node.prices()))
+  return tooDearAt(settings, await nodes.ask(node => node.prices()))
+}
+
+export function tooDearAt(settings: TronSettings, prices: Prices): Wait | undefined {
+  const detail = tooDear(settings, prices)
   return detail === undefined ? undefined : {reason: 'fee_above_cap', detail, ms: retryMs.soon}
 }
 

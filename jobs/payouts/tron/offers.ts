@@ -3,6 +3,7 @@
 // transfer is tried just before.
 import {eachOf} from '../../../base/each-of.ts'
 import {mostTokenBytesFee} from '../../../chains/tron/bytes.ts'
+import type {Prices} from '../../../chains/tron/client.ts'
 import {Refusal} from '../accounts/expiring-attempts.ts'
 import {type Context, retryMs, type Wait} from '../context.ts'
 import type {OutgoingPayment} from '../outgoing-payments.ts'
@@ -18,19 +19,21 @@ export async function offers(
   outgoingPayments: OutgoingPayment[],
 ): Promise<(Offer | Refusal)[]> {
   const native = chain.settings.chain.assets[0].token
+  if (outgoingPayments.every(({token}) => token === native)) return outgoingPayments.map(() => ({}))
+  const prices = await chain.nodes.ask(node => node.prices())
   return await eachOf(outgoingPayments, async one => {
     if (one.token === native) return {}
-    return one.kind === 'sweep' ? await ofSweep(to, chain, one) : await ofPayment(to, chain, one)
+    return one.kind === 'sweep' ? await ofSweep(to, chain, one, prices) : await ofPayment(to, chain, one, prices)
   })
 }
 
-async function ofPayment(to: Context, chain: Tron, payment: OutgoingPayment): Promise<Offer | Refusal> {
-  const energy = await paymentEnergy(to, chain, payment)
+async function ofPayment(to: Context, chain: Tron, payment: OutgoingPayment, prices: Prices): Promise<Offer | Refusal> {
+  const energy = await paymentEnergy(to, chain, payment, prices)
   return 'ms' in energy ? new Refusal(energy, {givesUp: false}) : {fee_limit: String(energy.limit)}
 }
 
 /** It pays with the gas that its address was sent. If that is not enough any more, the next sweep gets some. */
-async function ofSweep(to: Context, chain: Tron, sweep: OutgoingPayment): Promise<Offer | Refusal> {
+async function ofSweep(to: Context, chain: Tron, sweep: OutgoingPayment, prices: Prices): Promise<Offer | Refusal> {
   const tried = await tryTransfer(chain, sweep)
   const {failure} = tried
   if (failure) {
@@ -39,7 +42,6 @@ async function ofSweep(to: Context, chain: Tron, sweep: OutgoingPayment): Promis
   }
   const fee = takenFee(chain, sweep, tried)
   if (fee) return refusal(fee.detail!, {givesUp: true})
-  const prices = await chain.nodes.ask(node => node.prices())
   const {expected} = sweepEnergyFee(tried.energy, prices)
   const limit = sweep.maxFee - mostTokenBytesFee(chain.settings)
   if (expected <= limit) return {fee_limit: String(limit)}

@@ -5,6 +5,7 @@
 import {least} from '../../../base/bigints.ts'
 import {eachOf} from '../../../base/each-of.ts'
 import {mostTokenBytesFee} from '../../../chains/tron/bytes.ts'
+import type {Prices} from '../../../chains/tron/client.ts'
 import {freeGas, type Holding, type Sweep} from '../accounts/holdings.ts'
 import type {Sweeping} from '../accounts/rules.ts'
 import type {Context} from '../context.ts'
@@ -38,10 +39,10 @@ async function paying({pool}: Context, {settings}: Tron, addresses: string[]): P
 export async function tokenSweeps(
   to: Context,
   chain: Tron,
+  prices: Prices,
   {token, treasury}: Sweeping,
   holdings: Holding[],
 ): Promise<Sweep[]> {
-  const prices = await chain.nodes.ask(node => node.prices())
   const bytesFee = mostTokenBytesFee(chain.settings)
   const addresses = holdings.map(({address}) => address)
   const free = await freeGas(to, chain.settings.chain.code, addresses)

@@ -4,7 +4,7 @@
 // refused at the solidified block as well, so that no fork takes that back.
 import {RetryableError} from '../../../base/errors.ts'
 import {contractOf} from '../../../chains/contract-tokens.ts'
-import type {Tried} from '../../../chains/tron/client.ts'
+import type {Prices, Tried} from '../../../chains/tron/client.ts'
 import {balanceData, movedTo, transferData} from '../../../chains/tron/token-transfers.ts'
 import type {Payment} from '../accounts/rules.ts'
 import {blockAddress, ofToken, openFeeIncident, takesFeeNow, tokenRefused} from '../accounts/tokens.ts'
@@ -33,8 +33,13 @@ export async function tokenBalance({settings, nodes}: Tron, token: string, addre
 }
 
 /** What a payment of a token burns; or why it is not begun, or signed. */
-export async function paymentEnergy(to: Context, chain: Tron, payment: Payment): Promise<EnergyFee | Wait> {
-  const {settings, nodes} = chain
+export async function paymentEnergy(
+  to: Context,
+  chain: Tron,
+  payment: Payment,
+  prices: Prices,
+): Promise<EnergyFee | Wait> {
+  const {settings} = chain
   const known = await openFeeIncident(to, settings.chain.code, payment.token)
   if (known) return known
   const tried = await tryTransfer(chain, payment)
@@ -48,7 +53,6 @@ export async function paymentEnergy(to: Context, chain: Tron, payment: Payment):
     )
   const fee = takenFee(chain, payment, tried)
   if (fee) return fee
-  const prices = await nodes.ask(node => node.prices())
   const energy = paymentEnergyFee(settings, tried.energy, prices)
   if (energy) return energy
   const detail = `a payment of ${payment.token} may burn ${tried.energy * prices.energy} sun now; ${settings.chain.code}_TOKEN_PAYMENT_FEE allows ${settings.tokenPaymentFee}, with its bytes, and room for a contract that costs more`
@@ -57,7 +61,8 @@ export async function paymentEnergy(to: Context, chain: Tron, payment: Payment):
 
 /** The most that a payment of a token may cost, in sun; or why it is not begun. */
 export async function paymentFee(to: Context, chain: Tron, payment: Payment): Promise<bigint | Wait> {
-  const energy = await paymentEnergy(to, chain, payment)
+  const prices = await chain.nodes.ask(node => node.prices())
+  const energy = await paymentEnergy(to, chain, payment, prices)
   return 'ms' in energy ? energy : feeOfPayment(chain.settings, energy)
 }
 

@@ -365,7 +365,7 @@ export const tron: Mutation[] = [
   {
     rule: "Custody signs for the chain's coin and for known tokens alone",
     file: 'custody/tron/plan.ts',
-    from: 'if (!isToken && token !== chain.assets[0].token)',
+    from: 'if (contract === undefined && token !== chain.assets[0].token)',
     to: 'if (false)',
     tests: ['custody/tron/plan.test.ts'],
   },
@@ -463,8 +463,8 @@ export const tron: Mutation[] = [
   {
     rule: 'Nothing is begun while the network asks for too much',
     file: 'jobs/payouts/tron/chain.ts',
-    from: 'now: async () => (await tooDearNow(chain)) ?? (await now(chain, isNative)),',
-    to: 'now: () => now(chain, isNative),',
+    from: 'return tooDearAt(settings, prices) ?? nowAt(chain, isNative, prices)',
+    to: 'return nowAt(chain, isNative, prices)',
     tests: ['test/faults/tron-payouts.test.ts'],
   },
   {
