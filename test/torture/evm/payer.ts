@@ -10,6 +10,7 @@ import contracts from '../../../devnet/evm/contracts.json' with {type: 'json'}
 import {issuerOf} from '../../../devnet/evm/tokens.ts'
 import type {Asset} from '../asset.ts'
 import type {Cast} from '../family.ts'
+import {freeze, type Issuer} from '../issuer.ts'
 import type {Payer} from '../payer.ts'
 import type {Payments} from '../payments.ts'
 import type {Random} from '../random.ts'
@@ -96,7 +97,16 @@ export class EvmPayer implements Payer {
   }
 
   actors(stopped: AbortSignal): Promise<void>[] {
-    return [this.#pay(stopped), this.#reorganise(stopped), this.#hurry(stopped), this.#freeze(stopped)]
+    const pick = {
+      issuer: () => this.#issuerOf(this.#random.pick(this.#tokens)),
+      address: () => this.#users.any(this.chain),
+    }
+    return [
+      this.#pay(stopped),
+      this.#reorganise(stopped),
+      this.#hurry(stopped),
+      freeze(this, {stopped, random: this.#random}, pick),
+    ]
   }
 
   newAddress(): string {
@@ -294,47 +304,23 @@ export class EvmPayer implements Payer {
     }
   }
 
-  /**
-   * As the issuer of a token, freezes an address of ours for a while, or pauses the token, until `stopped`; then
-   * everything is free again.
-   */
-  async #freeze(stopped: AbortSignal): Promise<void> {
-    while (!stopped.aborted) {
-      await sleep(this.#random.between(1000, 5000))
-      const {contract} = this.#random.pick(this.#tokens)
-      const address = this.#random.chance(0.8) ? this.#users.any(this.chain) : undefined
-      this.#count(address ? 'addresses frozen' : 'tokens paused')
-      await this.#issue(contract, address, true).catch(() => {}) // the chain is down
-      await sleep(this.#random.between(1000, 12_000))
-      await this.#free(contract, address)
+  #issuerOf({contract}: Token): Issuer {
+    const {abi, isFrozen, freeze, free} = issuerOf(contract)
+    const call = (functionName: string, address?: string) => {
+      return {to: contract, data: encodeFunctionData({abi, functionName, args: address ? [address] : []})}
     }
-  }
-
-  /** A reorganisation may drop what frees it: until none can. */
-  async #free(contract: string, address: string | undefined): Promise<void> {
-    const {abi, isFrozen} = issuerOf(contract)
-    const data = encodeFunctionData({abi, functionName: address ? isFrozen : 'paused', args: address ? [address] : []})
-    for (let free = 0; free < 2; ) {
-      try {
-        const client = await this.#client()
-        const isStill = BigInt(String(await client.rpc('eth_call', [{to: contract, data}, 'latest']))) !== 0n
-        if (isStill) await this.#issue(contract, address, false)
-        free = isStill ? 0 : free + 1
-        await client.mine(isStill ? 1 : deepest + 1)
-      } catch {
-        await sleep(200) // the chain is down
-      }
+    return {
+      set: async (address, isOn) => {
+        const functionName = address ? (isOn ? freeze : free) : isOn ? 'pause' : 'unpause'
+        await (await this.#client()).transact(call(functionName, address))
+      },
+      isSet: async address => {
+        const asked = call(address ? isFrozen : 'paused', address)
+        return BigInt(String(await (await this.#client()).rpc('eth_call', [asked, 'latest']))) !== 0n
+      },
+      mine: async () => (await this.#client()).mine(1),
+      bury: async () => (await this.#client()).mine(deepest + 1),
     }
-  }
-
-  async #issue(contract: string, address: string | undefined, isOn: boolean): Promise<void> {
-    const {abi, freeze, free} = issuerOf(contract)
-    const functionName = address ? (isOn ? freeze : free) : isOn ? 'pause' : 'unpause'
-    const client = await this.#client()
-    await client.transact({
-      to: contract,
-      data: encodeFunctionData({abi, functionName, args: address ? [address] : []}),
-    })
   }
 
   async #sendAgain(client: EvmClient): Promise<void> {

@@ -3,7 +3,7 @@ import {getAddress, numberToHex} from 'viem'
 import {z} from 'zod'
 import type {EvmClient} from '../../../devnet/evm/client.ts'
 import type {Asset} from '../asset.ts'
-import type {Ours, Truth} from '../truth.ts'
+import {accountFor, type Left, type Ours, type Truth} from '../truth.ts'
 import {balanceOf, type Token} from './tokens.ts'
 
 /** The transfer of a transaction to an address of ours, if it succeeds. */
@@ -32,20 +32,10 @@ const Receipts = z.array(
   }),
 )
 
-interface Left {
-  txid: string
-  /** In display form. */
-  from: string
-  to: string
-  token: string
-  amount: bigint
-}
-
 interface Found {
   blocks: Map<number, string>
   /** Successful transactions, with block and time. */
   succeeded: Map<string, {height: number; minedAt: number}>
-  /** Every amount that left an address, by its own transaction or by a transfer of a token. */
   left: Left[]
   /** Network fees by payer. */
   fees: Map<string, bigint>
@@ -65,39 +55,10 @@ export async function readTruth(chain: EvmClient, {coin, tokens, sent, ours}: As
     const mined = succeeded.get(txid)
     return mined ? moves.map(move => ({txid, ...mined, madeAt: at, ...move})) : []
   })
-  const isOurs = (address: string) => address === treasury || addresses.has(address)
   const held = new Map<string, bigint>()
-  const wrong: string[] = []
-  for (const address of [treasury, ...addresses]) {
-    for (const asked of [coin, ...tokens]) {
-      const {token} = asked
-      const has = await balanceOf(chain, asked, address)
-      const came =
-        address === treasury
-          ? sum(left.filter(it => it.to === treasury && it.from !== treasury && it.token === token))
-          : sum(deposits.filter(it => it.address === address && it.token === token)) +
-            sum(left.filter(it => it.to === address && it.from === treasury && it.token === token))
-      const gone = sum(left.filter(it => it.from === address && it.token === token))
-      const paidFees = asked === coin ? (fees.get(address) ?? 0n) : 0n
-      if (has !== came - gone - paidFees)
-        wrong.push(`${address} holds ${has} ${token}; ${came} came, ${gone} left, and ${paidFees} were fees`)
-      held.set(`${address} ${token}`, has)
-    }
-  }
-  const paid = left.filter(({from, to}) => isOurs(from) && !isOurs(to))
-  for (const {txid, from, to} of paid) if (from !== treasury) wrong.push(`${txid} went from ${from} to ${to}`)
-  const stayed = left.filter(({from, to}) => isOurs(from) && isOurs(to) && to !== treasury)
-  for (const {txid, from, to, token} of stayed)
-    if (from !== treasury || token !== coin.token)
-      wrong.push(`${txid} took ${token} from ${from} to ${to}, and is no gas`)
-  return {
-    blocks,
-    deposits,
-    paid: paid.map(({txid, to, token, amount}) => ({txid, to, token, amount})),
-    held,
-    fees: [treasury, ...addresses].reduce((total, address) => total + (fees.get(address) ?? 0n), 0n),
-    wrong,
-  }
+  for (const address of [treasury, ...addresses])
+    for (const asked of [coin, ...tokens]) held.set(`${address} ${asked.token}`, await balanceOf(chain, asked, address))
+  return {blocks, deposits, held, ...accountFor(ours, {coin: coin.token, deposits, left, fees, held})}
 }
 
 async function readBlocks(chain: EvmClient, coin: Asset, tokens: Token[]): Promise<Found> {
@@ -137,8 +98,4 @@ function transferOf(txid: string, {address, topics, data}: Log, tokens: Token[])
   if (!token || topic !== transferTopic) return []
   const addressOf = (word: string) => getAddress(`0x${word.slice(-40)}`)
   return [{txid, from: addressOf(from!), to: addressOf(to!), token, amount: BigInt(data)}]
-}
-
-function sum(amounts: {amount: bigint}[]): bigint {
-  return amounts.reduce((total, {amount}) => total + amount, 0n)
 }
