@@ -3271,7 +3271,9 @@ begin
     when exists (select from app.token k where k.chain = of_chain and k.contract = t.contract) or exists (
       select from app.chain c cross join jsonb_array_elements(c.assets) a where c.chain = of_chain and a ->> 'contract' = t.contract)
       then 'the contract ' || t.contract end;
-  if taken is not null then raise exception '% is taken on %', taken, of_chain using errcode = 'SL422'; end if;
+  if taken is not null then
+    raise exception '% is taken on %, by a token that counts or that was disabled; sluice token list shows them', taken, of_chain using errcode = 'SL422';
+  end if;
   insert into app.asset (chain, token, name, display_name, decimals, min_payout, min_payment, sweep_min, sweep_by, code_hash)
   values (of_chain, t.token, t.name, t.display_name, t.decimals, t.min_payout, greatest(div(t.sweep_min, 100), 1), t.sweep_min, t.sweep ->> 'by',
     t.code_hash);
@@ -4288,6 +4290,19 @@ AS $function$
   where i.resolved_at is null and i.subject like of_chain || ':%' and (
     i.kind = 'contested_payment' and not exists (select from app.contested_payment c where c.chain = of_chain and c.subject_id = (i.details ->> 'payment')::uuid)
     or i.kind = 'unproven_expiry' and not exists (select from app.attempt_fate f where f.chain = of_chain and f.txid = i.details ->> 'txid' and f.fate = 'open'))
+$function$;
+
+-- What an address holds of the token of a sweep for whom the sweep is: its merchant, or whoever gets a return. Its network fee is part of it where the address pays for its own coins.
+CREATE OR REPLACE FUNCTION app.coins_to_sweep(of_payment uuid)
+ RETURNS numeric
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select coalesce(r.amount, h.amount, 0) from app.outgoing_payment s
+  left join app.unattributed_decision r on r.sweep_id = s.id
+  left join app.holding h on h.chain = s.chain and h.address = s.source and h.token = s.token
+  where s.id = of_payment
 $function$;
 
 -- The part of the final, credited money on an address that is not held back, in base units. As long as there is some, the address may be swept, and custody signs that (at fees that are worth it).
@@ -13872,6 +13887,7 @@ grant usage on schema auth to sluice_auth;
 grant usage on schema dashboard to sluice_auth;
 
 -- sluice_custody
+grant execute on function app.coins_to_sweep(uuid) to sluice_custody;
 grant execute on function app.collectable_amount(text,text,text) to sluice_custody;
 grant execute on function app.is_worth_funding(text,text,text) to sluice_custody;
 grant execute on function app.match_key(text,boolean) to sluice_custody;

@@ -576,6 +576,15 @@ test('sweeps go from our addresses to our treasury only, and are bound to their 
   await refused({...native, amount: `${2n * ether}`, ...dearer}, 'settlement_changed')
 })
 
+test('a sweep of coins and its fee are no more than the address holds for its merchant', async () => {
+  const shop = await openShop(5n * ether, 'ETH')
+  const [all] = await beginSweeps('ETH', [{address: shop.address, amount: 5n * ether - 1n}])
+  await refused(all!, 'sweep_too_dear') // another has sent gas there, or the fee is more than was said
+  const fee = 21_000n * BigInt(fees.max_fee_per_gas)
+  await refused({...all!, amount: `${5n * ether - fee + 1n}`}, 'sweep_too_dear')
+  await sign({...all!, amount: `${5n * ether - fee}`})
+})
+
 test('a cancel moves nothing, and uses only the nonce of the payment it cancels', async () => {
   const shop = await openShop(3n * ether, 'ETH')
   await refused(cancel(newAddress(), 0), 'not_ours')

@@ -183,6 +183,12 @@ export abstract class WrittenWorld extends World {
         ],
       )
     await this.reserve(inputs, (id ?? payout) as string)
+    if (kind === 'sweep' && token === native)
+      await this.db.rows(
+        `insert into app.holding (chain, address, token, merchant_id, amount) select $1, address, $2, merchant_id, 1e18
+         from custody.address where address = $3 and merchant_id is not null on conflict do nothing`,
+        [chain, token, address],
+      )
   }
 
   /** Like an older copy of the database without the forged rows. */

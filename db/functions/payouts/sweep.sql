@@ -82,6 +82,16 @@ end $$;
 comment on function app.sweepable is 'Addresses of a payout''s merchant whose final money counts in the balance, can be swept and is not being swept, with what they hold in base units, the largest first; with sweep_first only those of the claimed deposits, each once, until they are swept: what the treasury paid in advance for the merchant may be on others, and what arrives after the claim does not belong to it.';
 grant execute on function app.sweepable to sluice_jobs;
 
+create or replace function app.coins_to_sweep(of_payment uuid) returns numeric
+language sql stable security definer set search_path = pg_catalog as $$
+  select coalesce(r.amount, h.amount, 0) from app.outgoing_payment s
+  left join app.unattributed_decision r on r.sweep_id = s.id
+  left join app.holding h on h.chain = s.chain and h.address = s.source and h.token = s.token
+  where s.id = of_payment
+$$;
+comment on function app.coins_to_sweep is 'What an address holds of the token of a sweep for whom the sweep is: its merchant, or whoever gets a return. Its network fee is part of it where the address pays for its own coins.';
+grant execute on function app.coins_to_sweep to sluice_custody;
+
 create or replace function app.sweep_payer(of_chain text, of_token text, of_address text) returns text
 language sql stable set search_path = pg_catalog as $$
   select case when c.native_token = of_token and not c.treasury_pays_native_sweeps or app.sweeps_itself(of_chain, of_token) then of_address
