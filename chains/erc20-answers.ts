@@ -71,10 +71,14 @@ function decimalsOf({decimals}: Answers, contract: string): number {
   )
 }
 
-/** Throws PermanentError if less of a transfer that was tried would arrive than was sent, both in base units. */
-export function refuseFee(contract: string, sent: bigint, arrived: bigint): void {
-  if (arrived !== sent)
+/** Throws PermanentError if another amount than was sent would arrive of a transfer that was tried, both in base units. */
+export function refuseInexact(contract: string, sent: bigint, arrived: bigint): void {
+  if (arrived < sent)
     throw new PermanentError(`${contract} takes a fee on transfers: of a transfer, less arrives than was sent`)
+  if (arrived > sent)
+    throw new PermanentError(
+      `by what ${contract} says of a transfer, more arrives than was sent: deposits would be credited wrong`,
+    )
 }
 
 /** What the contract says, and what its issuer can do with it, for people. */

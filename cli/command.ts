@@ -16,7 +16,11 @@ import {fromDatabase, inWords} from '../db/client/failure.ts'
 import {readTokens} from '../db/client/tokens.ts'
 import {type Report, show} from './output.ts'
 
-/** How long a command waits for a service that starts. */
+/** The command line is wrong: a value has not the form that it must have. The program ends with code 2. */
+export class UsageError extends PermanentError {
+  override name = 'UsageError'
+}
+
 /**
  * What commands know of the service. If its processes run elsewhere, such as in containers, pid and start time are not
  * known.
@@ -153,12 +157,11 @@ export function requireAsset({chain: {code, assets}}: ChainSettings, token: stri
  */
 export function baseUnits({token, decimals}: Asset, amount: string): bigint {
   const [, whole, fraction = ''] = amount.match(/^(\d{1,60})(?:\.(\d+))?$/) ?? []
-  if (whole === undefined)
-    throw new PermanentError(`"${amount}" is not an amount; write it in whole coins, such as 1.5`)
+  if (whole === undefined) throw new UsageError(`"${amount}" is not an amount; write it in whole coins, such as 1.5`)
   if (fraction.length > decimals)
-    throw new PermanentError(`${token} has ${decimals} decimals; ${amount} has ${fraction.length}`)
+    throw new UsageError(`${token} has ${decimals} decimals; ${amount} has ${fraction.length}`)
   const units = BigInt(whole + fraction.padEnd(decimals, '0'))
-  if (units === 0n) throw new PermanentError('the amount must be above zero')
+  if (units === 0n) throw new UsageError('the amount must be above zero')
   return units
 }
 
@@ -192,7 +195,7 @@ async function readAddress(
   } catch (error) {
     if (error instanceof AddressError) {
       const sure = error.code === 'off_curve' ? '. If it is meant, add --allow-off-curve' : ''
-      throw new PermanentError(`"${text}" cannot be used on ${chain}: it ${error.message}${sure}`)
+      throw new UsageError(`"${text}" cannot be used on ${chain}: it ${error.message}${sure}`)
     }
     throw error
   }

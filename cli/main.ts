@@ -2,6 +2,7 @@
 // sluice: the command line for operators. Its commands are in program.ts.
 import {CommanderError} from 'commander'
 import {loadEnvironmentFile} from '../chains/settings.ts'
+import {UsageError} from './command.ts'
 import {sluiceProgram} from './program.ts'
 
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
@@ -15,6 +16,6 @@ try {
   if (error instanceof CommanderError) process.exitCode = error.exitCode === 0 ? 0 : 2
   else {
     console.error(`sluice: ${(error as Error).message}`)
-    process.exitCode = 1
+    process.exitCode = error instanceof UsageError ? 2 : 1
   }
 }

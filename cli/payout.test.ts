@@ -14,7 +14,7 @@ let anvil: Anvil
 let commandLine: CommandLine
 let eth: ChainWriter
 let treasury: string
-let {sluice, json, failure}: CommandLine = {} as CommandLine
+let {sluice, json, failure, misuse}: CommandLine = {} as CommandLine
 
 beforeAll(async () => {
   db = await testDatabase()
@@ -22,7 +22,7 @@ beforeAll(async () => {
   commandLine = new CommandLine(db, {
     ETH: {rpc_url: anvil.httpUrl, local: true, settings: {ETH_RPC_URL: anvil.httpUrl, ETH_USDC_CONTRACT: anvil.usdc}},
   })
-  ;({sluice, json, failure} = commandLine)
+  ;({sluice, json, failure, misuse} = commandLine)
   eth = await ChainWriter.open(db, 'ETH')
   treasury = await makeTreasury(db)
   await topUp(eth, treasury, 'ETH', 10n ** 20n)
@@ -82,12 +82,12 @@ test('an invalid or mistyped address, or one of the service itself, cannot be wh
   const add = ['whitelist', 'add', '--chain', 'ETH', '--merchant', prefix, '--address']
   await Promise.all(
     [
-      {given: [...add, mixed.toLowerCase().replace('0x5a', '0x5A')], says: /is mistyped/},
-      {given: [...add, 'vitalik.eth'], says: /must be 0x and 40 hex digits/},
+      {given: [...add, mixed.toLowerCase().replace('0x5a', '0x5A')], says: /is mistyped/, by: misuse},
+      {given: [...add, 'vitalik.eth'], says: /must be 0x and 40 hex digits/, by: misuse},
       {given: [...add, treasury], says: /belongs to this service/},
       {given: [...add, own!.address.toLowerCase()], says: /belongs to this service/},
       {given: ['whitelist', 'add', '--chain', 'ETH', '--address', mixed], says: /give the owner of the list/},
-    ].map(async ({given, says}) => expect(await failure(...given)).toMatch(says)),
+    ].map(async ({given, says, by = failure}) => expect(await by(...given)).toMatch(says)),
   )
   expect(
     await db.rows('select from custody.whitelist w join app.merchant m on m.id = w.merchant_id and m.prefix = $1', [
@@ -211,12 +211,12 @@ test('a withdrawal goes to the operator’s whitelist only, and takes the operat
   })
   await Promise.all(
     [
-      {given: withdraw('USDC', '1.1234567'), says: /USDC has 6 decimals/},
-      {given: withdraw('USDC', '-1'), says: /is not an amount/},
+      {given: withdraw('USDC', '1.1234567'), says: /USDC has 6 decimals/, by: misuse},
+      {given: withdraw('USDC', '-1'), says: /is not an amount/, by: misuse},
       {given: withdraw('DOGE', '1'), says: /ETH has no token DOGE; it has ETH, USDC/},
       {given: withdraw('USDC', '52.500001'), says: /own money is not enough: USDC short by 0\.000001/},
       {given: withdraw('ETH', '99.98'), says: /own money is not enough: ETH short by/},
-    ].map(async ({given, says}) => expect(await failure(...given)).toMatch(says)),
+    ].map(async ({given, says, by = failure}) => expect(await by(...given)).toMatch(says)),
   )
   await anvil.call('anvil_setBalance', [treasury, '0x56bc75e2d63100000']) // 100 ETH
   await anvil.call('anvil_setCode', [mixed, '0x60006000fd'])

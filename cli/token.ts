@@ -6,9 +6,9 @@ import {PermanentError} from '../base/errors.ts'
 import {unitsOf} from '../chains/chain-settings.ts'
 import {inspectorOf} from '../chains/clients.ts'
 import {tokenNames} from '../chains/contract-tokens.ts'
-import type {InspectedToken} from '../chains/family.ts'
+import {AddressError, type InspectedToken} from '../chains/family.ts'
 import type {ChainCode} from '../chains/registry.ts'
-import {action, chainCode, confirm, leaf, requireFollowed, type Sluice, settingsOf} from './command.ts'
+import {action, chainCode, confirm, leaf, requireFollowed, type Sluice, settingsOf, UsageError} from './command.ts'
 import {facts, moment, table} from './output.ts'
 
 const chainOption = ['--chain <code>', 'the chain: ETH, POLYGON or TRON', chainCode] as const
@@ -70,7 +70,8 @@ export function addTokenCommands(program: Command): void {
     [
       'Disables a token that was added: what arrives after the newest block is unattributed.',
       '',
-      'Nobody can ask for payments in it any more. Balances can still be paid out.',
+      'Nobody can ask for payments in it any more. Balances can still be paid out. This is for ever: neither the code nor the contract',
+      'can be added again.',
     ].join('\n'),
     'sluice token disable --chain ETH --code USDT',
   )
@@ -80,6 +81,7 @@ export function addTokenCommands(program: Command): void {
     .action(
       action<{chain: ChainCode; code: string; yes?: boolean}>(async ({db}, {chain, code, yes}) => {
         const token = code.toUpperCase()
+        await requireCounting(db, chain, token)
         await confirm(`${token} on ${chain} would count up to the newest block, and never again.`, yes ?? false)
         const height = await refusable(db, 'app.disable_token($1, $2)', [chain, token])
         return {
@@ -96,7 +98,10 @@ async function add({db, service}: Sluice, wanted: Wanted) {
   const settings = settingsOf(service, chain)
   const inspector = await inspectorOf(settings)
   if (!inspector) throw new PermanentError(`tokens can be added on ETH, POLYGON and TRON, and not on ${chain} yet`)
-  const inspected = await inspector.inspectToken(settings, wanted.contract)
+  const inspected = await inspector.inspectToken(settings, wanted.contract).catch(error => {
+    if (!(error instanceof AddressError)) throw error
+    throw new UsageError(`"${wanted.contract}" is no contract address on ${chain}: it ${error.message}`)
+  })
   const entry = entryOf(wanted, inspected)
   const found = {
     ...inspected.facts(entry.sweep),
@@ -125,17 +130,23 @@ function entryOf({chain, min, sweep: way, ...wanted}: Wanted, {decimals, sweeps,
     ['--name', name, tokenNames.name],
     ['--display-name', displayName, tokenNames.displayName],
   ] as const)
-    if (!pattern.test(value)) throw new PermanentError(`${option} ${must}; "${value}" is not`)
+    if (!pattern.test(value)) throw new UsageError(`${option} ${must}; "${value}" is not`)
   const units = (amount: string) => {
     const found = unitsOf(amount, decimals)
     if (found) return String(found)
-    throw new PermanentError(`"${amount}" is no amount of ${token} above zero, which has ${decimals} decimals`)
+    throw new UsageError(`"${amount}" is no amount of ${token} above zero, which has ${decimals} decimals`)
   }
   const sweep = way === undefined ? sweeps[0]! : sweeps.find(({by}) => by === way)
   if (!sweep)
     throw new PermanentError(
       `${token} cannot be swept by ${way}: its contract allows ${sweeps.map(({by}) => by).join(' and ')}`,
     )
+  for (const [option, limit] of [
+    ['--payout-limit', wanted.payoutLimit],
+    ['--daily-limit', wanted.dailyLimit],
+  ] as const)
+    if (limit !== undefined && BigInt(units(limit)) < BigInt(units(min)))
+      throw new UsageError(`${option} allows no payout: ${limit} is less than the smallest one, ${min}`)
   return {
     token,
     name,
@@ -179,6 +190,16 @@ async function list(db: pg.Client, chain: ChainCode | undefined) {
       'There are no tokens.',
     ),
   }
+}
+
+async function requireCounting(db: pg.Client, chain: ChainCode, token: string): Promise<void> {
+  const {rows} = await db.query<{until_height: number | null}>(
+    'select until_height from app.token where chain = $1 and token = $2',
+    [chain, token],
+  )
+  if (!rows[0]) throw new PermanentError(`no token ${token} was added to ${chain}; sluice token list shows what was`)
+  if (rows[0].until_height !== null)
+    throw new PermanentError(`${token} on ${chain} is disabled: it counts up to block ${rows[0].until_height}`)
 }
 
 /** The height that a function returns. Throws PermanentError with the words in which it refuses. */

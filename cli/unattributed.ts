@@ -268,7 +268,7 @@ async function creditable(db: pg.Client, ids: string[]): Promise<Creditable[]> {
       `there is no deposit dep_${missing}; sluice unattributed list shows what can be credited. Nothing was credited`,
     )
   const unknown = rows.find(({amount}) => amount === null)
-  if (unknown) throw unsupported(unknown)
+  if (unknown) throw await unsupported(db, unknown)
   return rows
 }
 
@@ -305,7 +305,7 @@ async function giveBack(sluice: Sluice, id: string, address: string): Promise<Re
   const [deposit] = rows
   if (!deposit) throw new PermanentError(`there is no deposit ${id}; sluice unattributed list shows what there is`)
   const {uuid, chain, token, amount, units} = deposit
-  if (amount === null) throw unsupported({id, token, chain})
+  if (amount === null) throw await unsupported(db, {id, token, chain})
   const to = await foreignAddress(sluice, chain, address, {allowOffCurve: true})
   await requireWhitelisted(db, chain, to)
   const limit = (await settingsWithTokens(sluice, chain)).payoutLimit.get(token)
@@ -317,10 +317,22 @@ async function giveBack(sluice: Sluice, id: string, address: string): Promise<Re
   return {id, chain, token, amount, to}
 }
 
-/** For a token that Sluice does not support: not even its decimals are known. */
-function unsupported({id, token, chain}: {id: string; token: string; chain: string}): PermanentError {
+/** For a token that Sluice does not support, or that did not count when it arrived. */
+async function unsupported(
+  db: pg.Client,
+  {id, token, chain}: {id: string; token: string; chain: string},
+): Promise<PermanentError> {
+  const {rows} = await db.query<{token: string; counts: string}>(
+    `select token, format('from block %s on', from_height) || coalesce(format(', up to block %s', until_height), '') as counts
+     from app.token where chain = $1 and contract = $2`,
+    [chain, token],
+  )
+  const [added] = rows
+  const why = added
+    ? `${added.token} counts on ${chain} ${added.counts}, and this came in another block`
+    : `Sluice does not support the token ${token} on ${chain}`
   return new PermanentError(
-    `Sluice does not support the token ${token} on ${chain}: it can neither credit nor move ${id}. You can move it with the seed in a wallet; ` +
+    `${why}: it can neither credit nor move ${id}. You can move it with the seed in a wallet; ` +
       'docs/operations/unattributed.md says how, and what to be careful about',
   )
 }

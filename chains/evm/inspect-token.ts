@@ -1,7 +1,7 @@
 // What the contract of a token says of itself, and does with a transfer, before an operator adds it (sluice token add).
 // Promises: nothing is sent. A token that cannot be paid out exactly is refused in words; what nobody could try is
 // said. A node that does not respond, or refuses a question itself, is a RetryableError.
-import {domainSeparator, formatUnits, getAddress, type Hex, hexToBigInt, keccak256, numberToHex, toHex} from 'viem'
+import {domainSeparator, getAddress, type Hex, hexToBigInt, keccak256, numberToHex, toHex} from 'viem'
 import {z} from 'zod'
 import {PermanentError, RetryableError} from '../../base/errors.ts'
 import {
@@ -10,7 +10,7 @@ import {
   isWord,
   notTried,
   questions,
-  refuseFee,
+  refuseInexact,
   type SaidOfToken,
   saidOfToken,
   somebody,
@@ -18,6 +18,7 @@ import {
 } from '../erc20-answers.ts'
 import type {InspectedToken} from '../family.ts'
 import {Questions, quantity, type Response} from './client.ts'
+import {displayForm} from './forms.ts'
 import {meaningOf} from './node-errors.ts'
 import type {EvmSettings} from './settings.ts'
 import {readTried, type Tried, tryTransfer} from './try-transfer.ts'
@@ -33,6 +34,8 @@ interface Found extends SaidOfToken {
   implementation: string | undefined
   /** Undefined if nobody was found who holds it. */
   outcome: Outcome | undefined
+  /** Whether the balance of somebody changed in a block by what the events say; false if nobody can say. */
+  eventsAgree: boolean
 }
 
 /** keccak-256 of the name, less 1 (EIP-1967); OpenZeppelin's older proxies have another one, as it is. */
@@ -51,11 +54,10 @@ const calls = {
 type Answers = {[name in keyof typeof calls]: Hex | undefined}
 
 export async function inspectToken(settings: EvmSettings, contract: string): Promise<InspectedToken> {
-  if (!/^0x[0-9a-fA-F]{40}$/.test(contract))
-    throw new PermanentError(`"${contract}" is no contract address: it is 0x and 40 hex digits`)
+  const asked = displayForm(settings.chain, contract)
   const node = new Questions(settings.rpcUrl!, timeoutMs)
   try {
-    return await inspect(node, settings, getAddress(contract))
+    return await inspect(node, settings, asked as Hex)
   } finally {
     node.close()
   }
@@ -84,9 +86,11 @@ async function inspect(node: Questions, settings: EvmSettings, contract: string)
   )
   const answers = Object.fromEntries(names.map((name, i) => [name, hexOf(responses[i]!)])) as Answers
   const said = saidOfToken(answers, contract)
-  const outcome = await tryWithHolder(node, contract)
-  refuseInexact(outcome, contract)
-  const found: Found = {...said, implementation, outcome}
+  const recent = await recentTransfers(node, contract)
+  const eventsAgree = await compareEvents(node, contract, recent)
+  const outcome = await tryWithHolder(node, contract, recent)
+  refuseOutcome(outcome, contract)
+  const found: Found = {...said, implementation, outcome, eventsAgree}
   const domain = domainOf(answers, contract, settings.chainId)
   const {name, symbol, decimals} = said
   return {
@@ -102,19 +106,15 @@ async function inspect(node: Questions, settings: EvmSettings, contract: string)
 
 // --- for people ---
 
-function factsFor(
-  {chain, tokenSweepFee}: EvmSettings,
-  found: Found,
-  {isFund}: {isFund: boolean},
-): Record<string, string> {
-  const {implementation, outcome} = found
-  const [{token, decimals: places}] = chain.assets
+function factsFor({chain}: EvmSettings, found: Found, {isFund}: {isFund: boolean}): Record<string, string> {
+  const {implementation, outcome, eventsAgree} = found
   const gas = outcome?.gas === undefined ? 'as much as a transfer needs' : `about ${outcome.gas}`
-  const most = `at most ${formatUnits(tokenSweepFee, places)} ${token} (${chain.code}_TOKEN_SWEEP_FEE)`
+  const most = `at most what ${chain.code}_TOKEN_SWEEP_FEE allows`
   return {
     ...factsOf(found, implementation ? ['change its code'] : []),
     'a proxy for': implementation ?? 'nothing',
     'a transfer': triedInWords(outcome?.tried),
+    'its events': eventsAgree ? 'say what its balances say' : 'were not compared with its balances',
     'swept by': isFund
       ? 'fund: the address itself, with gas that the treasury sends it'
       : 'eip3009: the treasury, with what the address signs',
@@ -176,10 +176,13 @@ interface Outcome {
   gas: bigint | undefined
 }
 
-const Logs = z.array(z.object({topics: z.array(z.string())}))
+const word = z.string().regex(/^0x[0-9a-f]{64}$/i)
+const Logs = z.array(z.object({topics: z.array(word), data: z.string(), blockNumber: quantity}))
+type Logs = z.infer<typeof Logs>
+const lastBytes = (word: string) => word.slice(-40).toLowerCase()
 
-/** Tries a transfer by somebody who got the token lately, to an address that nobody has. */
-async function tryWithHolder(node: Questions, contract: string): Promise<Outcome | undefined> {
+/** The events of its transfers lately, from first to last. Throws PermanentError if they are of no amounts. */
+async function recentTransfers(node: Questions, contract: string): Promise<Logs> {
   const [newest] = await node.ask([{method: 'eth_blockNumber', params: []}])
   const head = BigInt(bytesOf(newest!, 'its newest block'))
   const from = head > recentBlocks ? head - recentBlocks : 0n
@@ -188,7 +191,14 @@ async function tryWithHolder(node: Questions, contract: string): Promise<Outcome
     {method: 'eth_getLogs', params: [{address: contract, topics, fromBlock: numberToHex(from), toBlock: 'latest'}]},
   ])
   const logs = 'message' in found! ? [] : (Logs.safeParse(found!.result).data ?? [])
-  const holders = [...new Set(logs.reverse().flatMap(({topics: [, , to]}) => to ?? []))].slice(0, mostHolders)
+  if (logs.some(({topics}) => topics.length > 3))
+    throw new PermanentError(`${contract} moves single pieces (EIP-721), and no amounts: it is no ERC-20 token`)
+  return logs.filter(({topics, data}) => topics.length === 3 && isWord(data as Hex))
+}
+
+/** Tries a transfer by somebody who got the token lately, to an address that nobody has. */
+async function tryWithHolder(node: Questions, contract: string, recent: Logs): Promise<Outcome | undefined> {
+  const holders = [...new Set(recent.toReversed().map(({topics: [, , to]}) => to!))].slice(0, mostHolders)
   for (const word of holders) {
     const holder = getAddress(`0x${word.slice(-40)}`)
     const [balance] = await node.ask([
@@ -208,9 +218,39 @@ async function tryWithHolder(node: Questions, contract: string): Promise<Outcome
   return holders.length ? {tried: {unknown}, amount: 0n, gas: undefined} : undefined
 }
 
+/**
+ * Whether the balance of the last recipient changed, in its block, by what the events of the block say; false if nobody
+ * can say. Deposits are read from events.
+ */
+async function compareEvents(node: Questions, contract: string, logs: Logs): Promise<boolean> {
+  const last = logs.findLast(({topics: [, from, to], data}) => from !== to && BigInt(data) > 0n)
+  if (!last) return false
+  const {blockNumber} = last
+  const who = lastBytes(last.topics[2]!)
+  const data = call('balanceOf(address)', who.padStart(64, '0'))
+  const [before, after] = (
+    await node.ask(
+      [blockNumber - 1n, blockNumber].map(at => {
+        return {method: 'eth_call', params: [{to: contract, data}, numberToHex(at)]}
+      }),
+    )
+  ).map(response => ('result' in response ? (response.result as Hex) : undefined))
+  if (!isWord(before) || !isWord(after)) return false
+  const said = logs
+    .filter(log => log.blockNumber === blockNumber)
+    .reduce((sum, {topics: [, from, to], data}) => {
+      const amount = BigInt(data)
+      return sum + (lastBytes(to!) === who ? amount : 0n) - (lastBytes(from!) === who ? amount : 0n)
+    }, 0n)
+  if (said === BigInt(after) - BigInt(before)) return true
+  throw new PermanentError(
+    `the events of ${contract} in block ${blockNumber} say that ${said} base units came to an address, and its balance changed by ${BigInt(after) - BigInt(before)}: deposits are read from events, and would be credited wrong`,
+  )
+}
+
 const nobody = getAddress(`0x${keccak256(toHex('nobody has this address')).slice(-40)}`)
 
-function refuseInexact(outcome: Outcome | undefined, contract: string): void {
+function refuseOutcome(outcome: Outcome | undefined, contract: string): void {
   if (!outcome || 'unknown' in outcome.tried) return
   const {
     amount,
@@ -220,7 +260,7 @@ function refuseInexact(outcome: Outcome | undefined, contract: string): void {
     throw new PermanentError(
       `${contract} says false for a transfer that should succeed: nobody can tell whether it pays`,
     )
-  refuseFee(contract, amount, arrived)
+  refuseInexact(contract, amount, arrived)
 }
 
 // --- answers ---

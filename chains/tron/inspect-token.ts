@@ -2,11 +2,11 @@
 // Promises: nothing is sent. A token that cannot be paid out exactly is refused in words; what nobody could try is
 // said. A transfer is judged by its log, never by the word that it returns: USDT returns false although it succeeded.
 // What a proxy points to is not seen: no request of a node's HTTP API shows a contract's storage.
-import {formatUnits, type Hex, keccak256} from 'viem'
+import {type Hex, keccak256} from 'viem'
 import {eachOf} from '../../base/each-of.ts'
 import {PermanentError, RetryableError} from '../../base/errors.ts'
-import {type Answers, factsOf, isWord, notTried, questions, refuseFee, saidOfToken} from '../erc20-answers.ts'
-import {AddressError, type InspectedToken} from '../family.ts'
+import {type Answers, factsOf, isWord, notTried, questions, refuseInexact, saidOfToken} from '../erc20-answers.ts'
+import type {InspectedToken} from '../family.ts'
 import {addressOf, bytesOf} from './address.ts'
 import {TronNodes} from './client.ts'
 import type {TronSettings} from './settings.ts'
@@ -23,9 +23,10 @@ interface Outcome {
 }
 
 export async function inspectToken(settings: TronSettings, contract: string): Promise<InspectedToken> {
-  const {chain, tokenSweepFee} = settings
+  const {chain} = settings
+  bytesOf(contract)
   const nodes = new TronNodes(settings, {timeoutMs})
-  const code = await nodes.ask(node => node.code(checked(contract)))
+  const code = await nodes.ask(node => node.code(contract))
   if (!code)
     throw new PermanentError(
       `there is no contract at ${contract} on ${chain.code} (${settings.network}); look the address up at the token's issuer`,
@@ -33,7 +34,6 @@ export async function inspectToken(settings: TronSettings, contract: string): Pr
   const said = saidOfToken(await ask(nodes, contract), contract)
   const outcome = await tryWithHolder(nodes, contract)
   const {name, symbol, decimals} = said
-  const [{token: native, decimals: places}] = chain.assets
   return {
     contract,
     name,
@@ -46,7 +46,7 @@ export async function inspectToken(settings: TronSettings, contract: string): Pr
       'a proxy': 'nobody can see whether it is one',
       'a transfer': outcome ? 'arrives whole, by its log' : notTried('nobody was seen who holds it'),
       'swept by': 'fund: the address itself, with TRX that the treasury sends it',
-      'a sweep costs': `${outcome ? `about ${outcome.energy} energy` : 'the energy of a transfer'}, and its bytes; at most ${formatUnits(tokenSweepFee, places)} ${native} (${chain.code}_TOKEN_SWEEP_FEE)`,
+      'a sweep costs': `${outcome ? `about ${outcome.energy} energy` : 'the energy of a transfer'}, and its bytes; at most what ${chain.code}_TOKEN_SWEEP_FEE allows`,
     }),
   }
 }
@@ -58,17 +58,6 @@ export async function codeHashes({tokens}: TronSettings, nodes: TronNodes): Prom
     return [token, keccak256(code ?? new Uint8Array())] as const
   })
   return new Map(hashes)
-}
-
-function checked(contract: string): string {
-  try {
-    bytesOf(contract)
-    return contract
-  } catch (error) {
-    if (error instanceof AddressError)
-      throw new PermanentError(`"${contract}" is no contract address: it ${error.message}`)
-    throw error
-  }
 }
 
 async function ask(nodes: TronNodes, contract: string): Promise<Answers> {
@@ -93,7 +82,7 @@ async function tryWithHolder(nodes: TronNodes, contract: string): Promise<Outcom
     const amount = BigInt(held)
     const tried = await nodes.ask(node => node.try({from: holder, contract, data: transferData(nobody, amount)}))
     if (tried.failure) continue // somebody who is frozen, perhaps
-    refuseFee(contract, amount, movedTo(tried.logs, contract, nobody))
+    refuseInexact(contract, amount, movedTo(tried.logs, contract, nobody))
     return {energy: tried.energy}
   }
 }

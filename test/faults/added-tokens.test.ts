@@ -21,7 +21,7 @@ import {EvmWorld, type Shop} from '../support/evm/world.ts'
 import {until} from '../support/until.ts'
 
 const strange = contracts.StrangeToken as {abi: Abi; bytecode: Hex}
-const manners = {usual: 0, silent: 1, falseOnFailure: 2, falseOnSuccess: 3, fee: 4, shares: 5}
+const manners = {usual: 0, silent: 1, falseOnFailure: 2, falseOnSuccess: 3, fee: 4, shares: 5, twice: 6}
 type Manner = keyof typeof manners
 
 let world: EvmWorld
@@ -88,6 +88,8 @@ async function pay(contract: Hex, to: string, amount: bigint): Promise<void> {
 
 const add = (contract: string, ...more: string[]) =>
   commandLine.json('token', 'add', '--chain', 'ETH', '--contract', contract, '--min', '1', '--yes', ...more)
+const misuse = (contract: string, ...more: string[]) =>
+  commandLine.misuse('token', 'add', '--chain', 'ETH', '--contract', contract, '--min', '1', '--yes', ...more)
 const refusal = (contract: string, ...more: string[]) =>
   commandLine.failure('token', 'add', '--chain', 'ETH', '--contract', contract, '--min', '1', '--yes', ...more)
 
@@ -97,6 +99,14 @@ async function deposits(address: string): Promise<{token: string; status: string
     [address],
   )
 }
+
+const idsOf = async (address: string) =>
+  (
+    await world.db.rows<{id: string}>(
+      `select app.public_id('dep', id) as id from app.deposit where address = $1 order by block_height`,
+      [address],
+    )
+  ).map(({id}) => id)
 
 async function becomesFinal(address: string, count: number): Promise<void> {
   const isFinal = async () => (await deposits(address)).filter(({status}) => status === 'final').length === count
@@ -134,7 +144,14 @@ test.each([
     await world.becomes(await world.request(shop, symbol, true), 'completed')
     expect(await receivedBy(contract, shop)).toBe(495n * coin)
 
+    const [before] = await idsOf(address)
+    expect(await commandLine.failure('unattributed', 'credit', before!, '--yes')).toMatch(
+      new RegExp(`^sluice: ${symbol} counts on ETH from block \\d+ on, and this came in another block: it can neither`),
+    )
     await commandLine.json('token', 'disable', '--chain', 'ETH', '--code', symbol, '--yes')
+    const again = ['token', 'disable', '--chain', 'ETH', '--code', symbol]
+    expect(await commandLine.failure(...again)).toMatch(`${symbol} on ETH is disabled: it counts up to block`)
+    expect(await refusal(contract)).toMatch(/is taken on ETH, by a token that counts or that was disabled/)
     await pay(contract, address, 3n * coin)
     await becomesFinal(address, 3)
     expect((await deposits(address)).at(-1)).toMatchObject({token: contract.toLowerCase(), credited: false})
@@ -172,12 +189,18 @@ test('tokens that cannot be paid out exactly are refused in words, and nothing i
   const nothing = getAddress(`0x${'12'.repeat(20)}`)
   expect(await refusal(nothing)).toMatch(/there is no contract at 0x1212/)
   expect(await refusal(world.anvil.multisend)).toMatch(/does not say its decimals\(\), so it is no ERC-20 token/)
-  expect(await refusal('0x12')).toMatch(/is no contract address/)
+  expect(await misuse('0x12')).toMatch(/is no contract address on ETH: it must be 0x and 40 hex digits/)
+  expect(await misuse(world.anvil.multisend.replace(/[a-f]/, x => x.toUpperCase()))).toMatch(/mistyped/)
   expect(await refusal(await deploy('FEE', {manner: 'fee'}))).toMatch(
     /takes a fee on transfers: of a transfer, less arrives/,
   )
   expect(await refusal(await deploy('FALSE', {manner: 'falseOnSuccess'}))).toMatch(
     /says false for a transfer that should succeed/,
+  )
+  const twice = await deploy('TWICE', {manner: 'twice'})
+  await pay(twice, nothing, 7n)
+  expect(await refusal(twice)).toMatch(
+    /the events of 0x\w+ in block \d+ say that 14 base units came to an address, and its balance changed by 7/,
   )
   expect(await refusal(await deploy('SHARES', {manner: 'shares'}))).toMatch(/change by themselves/)
   expect(await refusal(await deploy('FINE', {decimals: 77n}))).toMatch(/has 77 decimals/)
@@ -185,9 +208,11 @@ test('tokens that cannot be paid out exactly are refused in words, and nothing i
   const good = await deploy('GOOD')
   expect(await refusal(good, '--sweep', 'eip3009')).toMatch(/cannot be swept by eip3009: its contract allows fund/)
   expect(await refusal(good, '--code', 'usdc')).toMatch(/the code USDC is taken/)
-  expect(await refusal(good, '--payout-limit', '0.0000001')).toMatch(
+  expect(await misuse(good, '--payout-limit', '0.0000001')).toMatch(
     /is no amount of GOOD above zero, which has 6 decimals/,
   )
+  expect(await misuse(good, '--payout-limit', '0.5')).toMatch(/--payout-limit allows no payout: 0.5 is less than/)
+  expect(await misuse(good, '--daily-limit', '0.5')).toMatch(/--daily-limit allows no payout/)
   expect(await world.db.rows('select * from app.asset order by 1, 2')).toEqual(before)
 }, 90_000)
 

@@ -58,9 +58,14 @@ export class CommandLine {
   }
 
   /** Runs a command that must fail; returns its output. */
-  failure = async (...given: string[]): Promise<string> => {
+  failure = (...given: string[]): Promise<string> => this.#failed(1, given)
+
+  /** Runs a command line that is wrong; returns its output. */
+  misuse = (...given: string[]): Promise<string> => this.#failed(2, given)
+
+  async #failed(expected: number, given: string[]): Promise<string> {
     const {code, stdout, stderr} = await this.run(given)
-    expect({code, stdout}).toEqual({code: 1, stdout: ''})
+    expect({code, stdout}).toEqual({code: expected, stdout: ''})
     return stderr
   }
 

@@ -23,7 +23,9 @@ begin
     when exists (select from app.token k where k.chain = of_chain and k.contract = t.contract) or exists (
       select from app.chain c cross join jsonb_array_elements(c.assets) a where c.chain = of_chain and a ->> 'contract' = t.contract)
       then 'the contract ' || t.contract end;
-  if taken is not null then raise exception '% is taken on %', taken, of_chain using errcode = 'SL422'; end if;
+  if taken is not null then
+    raise exception '% is taken on %, by a token that counts or that was disabled; sluice token list shows them', taken, of_chain using errcode = 'SL422';
+  end if;
   insert into app.asset (chain, token, name, display_name, decimals, min_payout, min_payment, sweep_min, sweep_by, code_hash)
   values (of_chain, t.token, t.name, t.display_name, t.decimals, t.min_payout, greatest(div(t.sweep_min, 100), 1), t.sweep_min, t.sweep ->> 'by',
     t.code_hash);

@@ -9,7 +9,8 @@ contract StrangeToken {
         FalseOnFailure, // returns false instead of a revert
         FalseOnSuccess, // moves, and returns false
         Fee, // keeps a hundredth
-        Shares // knows sharesOf, as tokens whose balances change by themselves do
+        Shares, // knows sharesOf, as tokens whose balances change by themselves do
+        Twice // writes each transfer down twice
     }
 
     bytes32 public name = "Strange Token";
@@ -64,6 +65,7 @@ contract StrangeToken {
         balanceOf[from] -= value;
         balanceOf[to] += arrives;
         emit Transfer(from, to, arrives);
+        if (manner == Manner.Twice) emit Transfer(from, to, arrives);
         return true;
     }
 
