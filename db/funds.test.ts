@@ -1,5 +1,6 @@
 // Gas for addresses that sweep a token themselves: what the worker can begin, what pays with it, and what the ledger
 // says. USDC is such a token here.
+import {randomUUID} from 'node:crypto'
 import {afterAll, afterEach, beforeAll, expect, test} from 'vitest'
 import {assertBooks} from '../test/support/books.ts'
 import {Money, networkFee} from '../test/support/money.ts'
@@ -277,6 +278,31 @@ test('gas goes back to the operator in the treasury, and nothing of the merchant
     await money.db.rows(`select amount::int from app.holding where token = 'ETH' and address = $1`, [address]),
   ).toEqual([{amount: 1000}])
   expect(await money.db.rows(`select from analytics.sweeps where sweep_id = $1`, [begun!.id])).toEqual([])
+})
+
+test('an older copy learns from the journal of gas that goes back, and reserves it', async () => {
+  const {address, merchantId} = await sweptWith(60)
+  const [last] = await money.db.rows<{seq: number; nonce: number}>(
+    `select (select max(seq)::int from custody.journal where stream = 'ETH') as seq, max(nonce) as nonce
+     from app.outgoing_payment where fee_payer = $1`,
+    [address],
+  )
+  const [txid, seq] = [money.newTxid(), last!.seq + 1]
+  const what = {
+    kind: 'defund',
+    subject_id: randomUUID(),
+    merchant_id: merchantId,
+    token: 'ETH',
+    amount: 50,
+    max_fee: 10,
+  }
+  const from = {source: address, sender: address, destination: money.treasury, nonce: last!.nonce + 1}
+  const details = {max_fee_per_gas: '1', max_priority_fee_per_gas: '1', gas_limit: 10}
+  const signed = {stream: 'ETH', seq, txid, raw: '0x02', hash: txid, signed_at: new Date().toISOString(), details}
+  await money.db.rows('select custody.reconcile($1)', [JSON.stringify([{...signed, ...what, ...from}])])
+  expect([await gas(address), await defunds(address)]).toMatchObject([[60, 60], [{id: what.subject_id, outcome: null}]])
+  await money.mineFinally([txid])
+  expect([await gas(address), await defunds(address)]).toMatchObject([[3, 0], [{amount: '50', outcome: 'done'}]])
 })
 
 test('analysts see gas on addresses apart from the treasury, and what it paid among the costs of its merchant', async () => {

@@ -94,9 +94,9 @@ const sweep: Command = async (world, a, b) => {
     'select amount from app.holding where chain = $1 and address = $2 and token = $3',
     [chain, address, token],
   )
-  const amount = BigInt(held?.amount ?? 0) - (world.kind.isFunded ? 0n : fee)
+  const amount = BigInt(held?.amount ?? 0) - (world.kind.coinFee ? 0n : fee)
   if (amount <= 0n) return
-  if (world.kind.isFunded && b % 2)
+  if (world.kind.coinFee && b % 2)
     return await world.call(
       'begin_funds',
       null,
@@ -107,6 +107,25 @@ const sweep: Command = async (world, a, b) => {
       String(fee),
     )
   await world.call('begin_sweeps', null, chain, token, [address], [String(amount)], [String(fee)])
+}
+
+/** More gas than an address needs, so that some of it goes back. */
+export async function sendGas(world: World): Promise<void> {
+  const {chain, token, fee} = world.kind
+  const {address} = world.start.merchants[0]!
+  await world.call('begin_funds', null, chain, token, [address], [String(4n * fee)], String(fee))
+}
+
+/** As if addresses had used none of their gas for 31 days. */
+export const bringGasBack: Command = async world => {
+  const {chain, coinFee} = world.kind
+  if (coinFee === undefined) return
+  const idle = await world.db.rows<{address: string; amount: string}>(
+    `update app.gas set used_at = used_at - interval '31 days' where chain = $1 and amount >= 3 * $2::numeric
+     returning address, (amount - $2::numeric)::text as amount`,
+    [chain, String(coinFee)],
+  )
+  for (const {address, amount} of idle) await world.call('begin_defunds', chain, [address], [amount], [String(coinFee)])
 }
 
 const cancel: Command = async (world, a, b) => {
@@ -606,6 +625,7 @@ export const commands: Record<string, {weight: number; run: Command}> = {
   withdraw: {weight: 4, run: withdraw},
   pay: {weight: 1, run: pay},
   sweep: {weight: 1, run: sweep},
+  bringGasBack: {weight: 3, run: bringGasBack},
   cancel: {weight: 2, run: cancel},
   whitelist: {weight: 1, run: whitelist},
   replacePayment: {weight: 1, run: replacePayment},

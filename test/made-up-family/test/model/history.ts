@@ -2,7 +2,7 @@
 // clocks are right, and operators have decided what waits for them, everything ends and the ledger agrees with the
 // chain.
 
-import {type Command, commands, mostSkewMs, prove, whitelistAll} from './commands.ts'
+import {bringGasBack, type Command, commands, mostSkewMs, prove, sendGas, whitelistAll} from './commands.ts'
 import {check, checkEnd, unfinished, Violation} from './invariants.ts'
 import type {Kind} from './kinds.ts'
 import {decide} from './operator.ts'
@@ -21,6 +21,7 @@ const mostRounds = 14
 export async function run(base: Base, kind: Kind, steps: Step[]): Promise<void> {
   const world = await World.open(base, kind)
   try {
+    if (kind.coinFee) await sendGas(world)
     for (const {command, a, b} of steps) {
       await commands[command]!.run(world, a, b)
       await world.revive()
@@ -53,13 +54,15 @@ async function quiet(world: World): Promise<void> {
   await world.pass(mostSkewMs) // what was put off by a wrong clock is due
   await whitelistAll(world)
   let left: string[] = []
+  let ended = 0
   for (let n = 0; n < mostRounds; n++) {
     await round(world)
     left = await unfinished(world)
-    if (!left.length) {
-      world.count('rounds until all ended', n + 1)
-      return
-    }
+    if (left.length) continue
+    world.count('rounds until all ended', n + 1)
+    ended += 1
+    if (ended === 2 || !world.kind.coinFee) return
+    await bringGasBack(world, 0, 0)
   }
   if (world.isRobbed) return
   throw new Violation(`the chain is quiet, and this never ends:\n${left.join('\n')}`)

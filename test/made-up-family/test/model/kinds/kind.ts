@@ -33,8 +33,11 @@ export interface Kind {
   unit: bigint
   /** What a transaction reserves for its fee. */
   fee: bigint
-  /** Addresses sweep themselves, with gas that the treasury sends them. */
-  isFunded?: boolean
+  /**
+   * Addresses sweep themselves, with gas that the treasury sends them: then what a transfer of coins, which brings gas
+   * back, costs at most.
+   */
+  coinFee?: bigint
   rules: Rules
   /** Its transactions expire. */
   expires: boolean

@@ -121,7 +121,8 @@ function intent(
   if (kind === 'withdrawal') return {intent: 'withdraw', outgoing_payment_id: id, ...offered}
   if (kind === 'fund') return {intent: 'fund', outgoing_payment_id: id, chain, ...offered}
   const moved = a % 3 ? BigInt(amount) : (BigInt(amount) * 9n) / 10n
-  return {intent: 'sweep', outgoing_payment_id: id, chain, token, address: source, amount: String(moved), ...offered}
+  const from = {outgoing_payment_id: id, chain, address: source, amount: String(moved), ...offered}
+  return kind === 'defund' ? {intent: 'defund', token: native, ...from} : {intent: 'sweep', token, ...from}
 }
 
 const settings = {
@@ -169,7 +170,7 @@ export const funded: Kind = {
   native,
   unit: 10n ** 6n,
   fee: ((tokenGas * 125n) / 100n) * 21n * gwei,
-  isFunded: true,
+  coinFee: paymentGas * 21n * gwei,
   intent: (wanted, a) => intent(tether.code, wanted, a),
   prepare: `insert into app.asset (chain, token, name, display_name, decimals, min_payout, sweep_min, sweep_by)
     values ('${chain}', '${tether.code}', 'ETH-USDT', 'Tether USD', 6, 1, 1, 'fund')`,
