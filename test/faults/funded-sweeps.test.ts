@@ -131,11 +131,10 @@ test('a reorganisation that takes the gas, or the sweep, delays the payout and l
     const id = await world.request(shop, 'USDT', true)
     await until(
       async () => {
-        const open = (await doneFor(address)).some(one => one.kind === kind && !one.outcome)
         const {pending} = await world.anvil.call<{pending: string}>('txpool_status')
-        if (open && Number(pending)) return true
-        await world.anvil.mine(Number(pending) ? 3 : 1)
-        return false
+        const isOpen = (await doneFor(address)).some(one => one.kind === kind && !one.outcome)
+        if (!isOpen) await world.anvil.mine(Number(pending) ? 3 : 1) // else it might be mined before it is seen
+        return isOpen && Number(pending) > 0
       },
       {timeoutMs: 60_000, what: `the ${kind} to be in the pool`, intervalMs: 200},
     )
