@@ -378,3 +378,38 @@ test('what shops of other gateways reported: a satoshi short, the fee of an exch
     await receiver.close()
   }
 })
+
+const jpyc = tokens.find(({token}) => token === 'JPYC')!.contract
+test.each([
+  {currency: 'ETH-YEN', chain: 'ETH', token: 'YEN', local: 'JPYC', addedAs: ['--contract', jpyc, '--code', 'YEN']},
+  {currency: 'TRON-USDT', chain: 'TRON', token: 'USDT', local: 'USDT', addedAs: undefined},
+] as const)(
+  '$currency, which addresses sweep with gas, is asked for, shown on its page, paid, and paid out',
+  async ({currency, chain, token, local, addedAs}) => {
+    if (addedAs)
+      await sluice(home, 'token', 'add', '--chain', chain, ...addedAs, '--min', '5', '--sweep', 'fund', '--yes')
+    const {data: known} = await call('GET', '/v1/crypto')
+    expect(known).toContainEqual(expect.objectContaining({name: currency}))
+    const to = chains[chain].newAddress()
+    await call('PUT', '/v1/payout-address', {chain, address: to})
+    await sluice(home, 'whitelist', 'add', '--merchant', 'acme', '--chain', chain, '--address', to)
+    const asked = {external_id: `acme-${currency}`, amount: '250.5'}
+    const {data: made} = await call('POST', `/v1/${currency}/payment-request`, asked)
+    const page = async () => (await fetch(made.payment_url)).text()
+    expect(await page()).toMatch(new RegExp(`250\\.5.*${token}.*${made.address}`, 's'))
+    await chains[chain].transfer({token: local, to: made.address, amount: '250.5'})
+    expect(await becomes(made, 'paid')).toMatchObject({amount_received: '250.5', currency})
+    expect(await page()).toContain('Paid')
+    const {id} = await call('POST', '/v1/payouts', {chain, token})
+    const payout = await until(
+      async () => {
+        const now = await call('GET', `/v1/payouts/${id}`)
+        return now.status === 'completed' && now
+      },
+      {timeoutMs, what: `the payout of ${currency}`},
+    )
+    const {decimals} = chains[chain].asset(local)
+    expect(await chains[chain].balance(local, to)).toBe(parseUnits(payout.net, decimals))
+    expect(await sluice(home, 'audit')).toMatchObject({right: true})
+  },
+)

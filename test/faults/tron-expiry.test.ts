@@ -5,7 +5,8 @@ import {setTimeout as sleep} from 'node:timers/promises'
 import {afterAll, afterEach, beforeAll, expect, test} from 'vitest'
 import {parseTransaction} from '../../chains/tron/transaction.ts'
 import {assertBooks} from '../support/books.ts'
-import {TronWorld, trx} from '../support/tron/world.ts'
+import {TronWorld, trx, unit} from '../support/tron/world.ts'
+import {until} from '../support/until.ts'
 import type {Shop} from '../support/world.ts'
 
 let world: TronWorld
@@ -124,3 +125,31 @@ test('a solidified block that goes back changes nothing: no proof rests on it', 
   await world.becomes(id, 'completed')
   expect(received(shop)).toBe(netOf(10n * trx))
 })
+
+test.each(['fund', 'sweep'])(
+  'of USDT, a %s that no block takes expires, and another one is made once it is dead',
+  {
+    timeout: 120_000,
+  },
+  async kind => {
+    const shop = await world.openShop([20n * unit], {token: 'USDT'})
+    const [address] = shop.addresses as [string]
+    const ended = async () =>
+      (await world.outgoingPayments(id)).filter(({outcome}) => outcome).map(({kind, outcome}) => `${kind} ${outcome}`)
+    world.isHeld = kind === 'fund'
+    const id = await world.request(shop, 'USDT', true)
+    if (kind === 'sweep') {
+      const isFunded = async () => world.holds(address) > 0n
+      await until(isFunded, {timeoutMs: 40_000, what: 'the TRX to be in a block', intervalMs: 20})
+      world.isHeld = true // the sweep is signed once that is final
+    }
+    await until(async () => (await ended()).includes(`${kind} expired`), {
+      timeoutMs: 60_000,
+      what: `the ${kind} to expire`,
+    })
+    world.isHeld = false
+    await world.becomes(id, 'completed', 60_000)
+    expect((await ended()).toSorted()).toEqual(['fund done', 'payout done', 'sweep done', `${kind} expired`].toSorted())
+    expect(world.holdsUsdt(shop.wallet)).toBe(netOf(20n * unit))
+  },
+)
