@@ -71,7 +71,9 @@ function decimalsOf({decimals}: Answers, contract: string): number {
   )
 }
 
-/** Throws PermanentError if another amount than was sent would arrive of a transfer that was tried, both in base units. */
+/**
+ * Throws PermanentError if another amount than was sent would arrive of a transfer that was tried, both in base units.
+ */
 export function refuseInexact(contract: string, sent: bigint, arrived: bigint): void {
   if (arrived < sent)
     throw new PermanentError(`${contract} takes a fee on transfers: of a transfer, less arrives than was sent`)

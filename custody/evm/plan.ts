@@ -51,8 +51,27 @@ export async function planOf(context: FamilyContext, of: Case, intent: EvmIntent
   const {isFinal} = await checkNext(context, chain, payer, nonce)
   if (isFinal && kind === 'cancel') throw new Refusal('wrong_state', `nonce ${nonce} is used: its transaction is final`)
   checkGas(fees, {isNative, isByTreasury: kind === 'sweep' && payer !== of.from})
-  const conflictKey = `${payer.address}:${nonce}`
-  return decide(of, {amount, nonce, conflictKey, fees, maxFee: fees.maxFeePerGas * fees.gasLimit})
+  const maxFee = fees.maxFeePerGas * fees.gasLimit
+  if (isNative && kind === 'sweep') await checkCoins(context, outgoingPayment.id, amount + maxFee)
+  return decide(of, {amount, nonce, conflictKey: `${payer.address}:${nonce}`, fees, maxFee})
+}
+
+/**
+ * A sweep of coins takes no more, with its fee, than its address holds for whom it is: what is there besides is gas,
+ * which is the operator's.
+ */
+async function checkCoins({client}: FamilyContext, sweepId: string, takes: bigint): Promise<void> {
+  const {rows} = await client.query<{coins: string}>({
+    name: 'coins_to_sweep',
+    text: 'select app.coins_to_sweep($1) as coins',
+    values: [sweepId],
+  })
+  const {coins} = rows[0]!
+  if (takes > BigInt(coins))
+    throw new Refusal(
+      'sweep_too_dear',
+      `the sweep may take ${takes} base units from its address, with its fee, and ${coins} are there for it`,
+    )
 }
 
 /**

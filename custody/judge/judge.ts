@@ -20,7 +20,6 @@ import {lockOutgoingPayment, type OutgoingPayment} from './outgoing-payments.ts'
 import {checkPayment, checkStatus, payoutPurpose, withdrawalPurpose} from './payments.ts'
 import {
   checkAsset,
-  checkCoins,
   checkSweepFee,
   type Decision,
   type FamilyContext,
@@ -73,7 +72,6 @@ export async function judge(
   if (expires || !isForPaymentUnderWay) checkWhole(context, chain)
   await budget.checkHalt(chain, outgoingPayment.id)
   if (kind === 'sweep' || kind === 'defund') (family.checkSweep ?? checkSweepFee)(settings, plan)
-  if (kind === 'sweep' && paysForItsCoins(settings, plan)) await checkCoins(context, plan)
   if (kind === 'fund') await checkFund(context, plan, before, family.funds!)
   if (outgoingPayment.fromGas || kind === 'defund') await checkGasLeft(context, plan)
   await budget.charge(plan)
@@ -209,5 +207,3 @@ function settingsOf({chains, family}: FamilyContext, chain: Purpose['chain']): C
 }
 
 const usesOutputs = (settings: ChainSettings) => chainFamilyOf(settings).attemptsExcludeBy === 'output'
-const paysForItsCoins = (settings: ChainSettings, {token, source, feePayer}: Plan) =>
-  !usesOutputs(settings) && token === settings.chain.assets[0].token && source === feePayer

@@ -145,24 +145,6 @@ export function checkSweepFee(settings: CommonSettings, sweep: Pick<Plan, 'amoun
   )
 }
 
-/**
- * Refuses a sweep of an address's native coins that moves more, with its fee, than is there for whom it is for: what is
- * there besides is gas, which is the operator's.
- */
-export async function checkCoins({client}: PolicyContext, {amount, maxFee, outgoingPaymentId}: Plan): Promise<void> {
-  const {rows} = await client.query<{coins: string}>({
-    name: 'coins_to_sweep',
-    text: 'select app.coins_to_sweep($1) as coins',
-    values: [outgoingPaymentId],
-  })
-  const {coins} = rows[0]!
-  if (amount + maxFee > BigInt(coins))
-    throw new Refusal(
-      'sweep_too_dear',
-      `the sweep may take ${amount + maxFee} base units from its address, with its fee, and ${coins} are there for it`,
-    )
-}
-
 /** Refuses a sweep of a token that may cost more than the operator allows. */
 export function checkTokenSweepFee(
   {chain, tokenSweepFee}: Pick<TokenSettings, 'chain' | 'tokenSweepFee'>,

@@ -14,6 +14,7 @@ import {payouts} from './rules/payouts.ts'
 import {requests} from './rules/requests.ts'
 import {solana} from './rules/solana.ts'
 import {tron} from './rules/tron.ts'
+import {tronTokens} from './rules/tron-tokens.ts'
 import {words} from './rules/words.ts'
 
 export const lists: Record<string, Mutation[]> = {
@@ -26,6 +27,7 @@ export const lists: Record<string, Mutation[]> = {
   evm,
   bitcoin,
   tron,
+  'tron-tokens': tronTokens,
   solana,
   nodes,
   collectable,

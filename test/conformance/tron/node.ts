@@ -3,9 +3,12 @@ import {z} from 'zod'
 import {caip2, chain as registered, type TronChain, tronNetworks} from '../../../chains/registry.ts'
 import {blockId} from '../../../chains/tron/block.ts'
 import {TronNode} from '../../../chains/tron/client.ts'
+import {balanceData} from '../../../chains/tron/token-transfers.ts'
 import {rawOf, type Transaction} from '../../../chains/tron/transaction.ts'
-import {dispersal, newAddress, payment, type Signing} from '../../../devnet/tron/client.ts'
-import {genesis} from '../../../devnet/tron/constants.ts'
+import {call, dispersal, newAddress, payment, type Signing} from '../../../devnet/tron/client.ts'
+import {contracts, genesis} from '../../../devnet/tron/constants.ts'
+import {tokenTransferData} from '../../../devnet/tron/contracts.ts'
+import {addressOfKey} from '../../../devnet/tron/keys.ts'
 import {disguise} from '../node/disguise.ts'
 import {type NodeFamily, type NodeOptions, type NodeUnderTest, refuseMainNetwork, type Signed} from '../node/node.ts'
 
@@ -33,6 +36,19 @@ async function open(options: NodeOptions): Promise<NodeUnderTest> {
   }
   const signed = ({txid, ...rest}: Transaction): Signed => ({txid, raw: rawOf({txid, ...rest})})
   const isLocal = network === 'local'
+  const [, usdt] = chain.assets
+  const ofNetwork = isLocal ? contracts.usdt : network === 'nile' ? usdt!.contract : undefined
+  const contract = environment[`${code}_USDT_CONTRACT`] || ofNetwork
+  const tokenBalance = async (address: string) => {
+    const {returned} = await node.try({from: address, contract: contract!, data: balanceData(address)})
+    return BigInt(`0x${Buffer.from(returned).toString('hex') || '0'}`)
+  }
+  const usual = 10n * 10n ** BigInt(usdt!.decimals)
+  const whyNoTokens = !contract
+    ? `no contract of USDT is known there; name one with ${code}_USDT_CONTRACT`
+    : (await tokenBalance(addressOfKey(key))) < 10n * usual
+      ? `${addressOfKey(key)} has too little USDT`
+      : undefined
   const first = (await required(node.header())).height
   const places = new Map<string, {height: number; hash: string}>()
   let next = first
@@ -48,13 +64,19 @@ async function open(options: NodeOptions): Promise<NodeUnderTest> {
       [`${code}_NETWORK`]: environment[`${code}_NETWORK`] || (network ?? 'local'),
       [`${code}_RPC_URL`]: proxy?.url ?? options.url,
       ...(solidityUrl !== options.url && {[`${code}_SOLIDITY_URL`]: solidityUrl}),
+      ...(contract && {[`${code}_USDT_CONTRACT`]: contract}),
     },
     coin: {...chain.assets[0], usual: 10n * trx},
-    tokens: {why: `${code} has no tokens`},
-    float: 50n * trx,
+    tokens: whyNoTokens ? {why: whyNoTokens} : [{token: usdt!.token, decimals: usdt!.decimals, usual}],
+    float: 200n * trx,
     newAddress,
     head: () => required(node.header()),
-    pay: async ({to, amount}) => signed(payment(await signing(), to, amount)),
+    pay: async ({to, amount}, {token}) =>
+      signed(
+        token === usdt!.token
+          ? call(await signing(), {contract: contract!, data: tokenTransferData(to, amount)})
+          : payment(await signing(), to, amount),
+      ),
     payMany: isLocal ? async outputs => signed(dispersal(await signing(), outputs)) : {why: noContract},
     fail: isLocal
       ? async output => signed(dispersal(await signing(), [output], output.amount - 1n))
@@ -67,7 +89,8 @@ async function open(options: NodeOptions): Promise<NodeUnderTest> {
       await readOn()
       return places.get(txid)
     },
-    balance: async address => (await node.account(address))?.balance ?? 0n,
+    balance: async (address, {token}) =>
+      token === usdt!.token ? await tokenBalance(address) : ((await node.account(address))?.balance ?? 0n),
     async stir() {}, // empty blocks come by themselves
     rewind: {why: 'no node of Tron takes blocks off'},
     async close() {

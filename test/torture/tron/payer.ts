@@ -57,7 +57,8 @@ export class TronPayer implements Payer {
     const client = await this.#client()
     await client.mine(referenceDepth)
     await client.transfer({token: 'TRX', to: treasury, amount: '20000'})
-    // Amounts too small to be swept are advanced from the operator's own, or a payout that claims them would wait for ever.
+    // Amounts too small to be swept are advanced from the operator's own, or a payout that claims them would wait for
+    // ever.
     await client.transfer({token: 'USDT', to: treasury, amount: '50000'})
     await client.mine(deepest)
   }
