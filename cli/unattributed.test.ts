@@ -14,12 +14,12 @@ let commandLine: CommandLine
 let eth: ChainWriter
 let user: TestUser
 let reference: string
-let {sluice, json, failure}: CommandLine = {} as CommandLine
+let {sluice, json, failure, misuse}: CommandLine = {} as CommandLine
 
 beforeAll(async () => {
   db = await testDatabase()
   commandLine = new CommandLine(db, {})
-  ;({sluice, json, failure} = commandLine)
+  ;({sluice, json, failure, misuse} = commandLine)
   eth = await ChainWriter.open(db, 'ETH')
   const treasury = await makeTreasury(db)
   user = await makeUser(db, await makeMerchant(db), ['POLYGON'])
@@ -128,12 +128,14 @@ const back = () => ['unattributed', 'return', ids.ether!]
 
 test('a return goes only to a foreign address on the operator’s whitelist, and never for an unknown token', async () => {
   const refused: [string[], RegExp][] = [
-    [[...back(), '--to', '0x12'], /"0x12" cannot be used on ETH: it must be 0x and 40 hex digits/],
     [[...back(), '--to', user.address], /belongs to this service/],
     [[...back(), '--to', destination], /is not on the operator's whitelist; to add it, run sluice whitelist add/],
     [['unattributed', 'return', ids.fake!, '--to', destination], /move it with the seed in a wallet/],
   ]
   await Promise.all(refused.map(async ([given, says]) => expect(await failure(...given)).toMatch(says)))
+  expect(await misuse(...back(), '--to', '0x12')).toMatch(
+    /"0x12" cannot be used on ETH: it must be 0x and 40 hex digits/,
+  )
   expect(await db.rows(`select * from app.unattributed_decision where decision = 'return'`)).toEqual([])
 })
 
