@@ -7,9 +7,11 @@ import {readSettings} from './settings.ts'
 
 const usdc = `0x${'5b'.repeat(20)}`
 const own = `0x${'6c'.repeat(20)}`
+const usdt = 'TJmWZaD2LC9nb59B7sWRLHW5FjhBwhXyMC'
 const settings = [
   ...readSettings({
     ETH_USDC_CONTRACT: usdc,
+    TRON_USDT_CONTRACT: usdt,
     POLYGON_TOKENS: JSON.stringify([
       {
         code: 'JPYC',
@@ -41,6 +43,7 @@ test.each<[ChainCode, string, string]>([
   ['TRON', `41${'dead'.padStart(40, '0')}`, 'an address that coins are burned with'],
   ['TRON', `41${'0a'.padStart(40, '0')}`, 'a precompile'],
   ['TRON', 'TLsV52sRDL79HXGGm9yzwKibb6BeruhUzy', 'the black hole, where coins are burned'],
+  ['TRON', usdt, 'the contract of USDT on TRON'],
   ['SOL', '1nc1nerator11111111111111111111111111111111', 'the incinerator'],
   ['SOL', 'So11111111111111111111111111111111111111112', 'the mint of wrapped SOL'],
 ])('on %s nobody is paid at %s: %s', async (chain, address, what) => {

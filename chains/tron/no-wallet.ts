@@ -1,4 +1,5 @@
-// Addresses of Tron that are no wallets. Whether one is any other contract only a node can say.
+// Addresses of Tron that are no wallets. Whether one is any other contract only a node can say: to a contract no TRX is
+// paid, and tokens are, which some contracts can pass on.
 import {bytesOf} from './address.ts'
 import type {TronSettings} from './settings.ts'
 
@@ -7,10 +8,14 @@ const lowest = 0x0300_0000n
 
 const blackHole = 'TLsV52sRDL79HXGGm9yzwKibb6BeruhUzy'
 
-export function noWallet(address: string, _chains: TronSettings[]): string | undefined {
+export function noWallet(address: string, chains: TronSettings[]): string | undefined {
   const number = BigInt(`0x${Buffer.from(bytesOf(address).subarray(1)).toString('hex')}`)
   if (number === 0n) return 'the zero address'
   if (number === 0xdeadn) return 'an address that coins are burned with'
   if (number < lowest) return 'a precompile'
+  for (const {chain, tokens} of chains) {
+    const token = tokens.get(address)
+    if (token) return `the contract of ${token} on ${chain.code}`
+  }
   return address === blackHole ? 'the black hole, where coins are burned' : undefined
 }

@@ -18,6 +18,10 @@ const euro = {
   sweep: {by: 'eip3009', domain: {name: 'EURC', version: '2'}},
 }
 
+/** In the registry, on the public test networks, as the indexer writes them. */
+const usdcContract = '0x1c7d4b196cb0c7b01d743fbc6116a902379c7238'
+const usdtContract = 'TXYZopYRdj2D9XRtbG411XZZ3kM5VkAeBf'
+
 let db: TestDatabase
 beforeAll(async () => {
   db = await testDatabase()
@@ -104,4 +108,28 @@ test('what a migration run with other settings changes is named, asset by asset'
     expect.stringMatching(/^Warning: removed ETH GBPX, because these settings name no such token \(ETH_TOKENS\)/),
     'Changed ETH USDC: smallest payout 7.5 -> 1',
   ])
+})
+
+test("the contract of a token of the settings cannot be added under another code, in any family's form", async () => {
+  await write(euro)
+  for (const chain of ['ETH', 'TRON'] as const) {
+    const contract = chain === 'ETH' ? usdcContract : usdtContract
+    await db.pool.query(
+      `insert into chain.cursor (chain, network, head_height, head_hash, head_time, final_height, final_hash, followed_from)
+       values ($1, 'a test', 1, 'a', clock_timestamp(), 0, 'b', 0) on conflict do nothing`,
+      [chain],
+    )
+    const entry = {
+      token: 'OTHER',
+      name: `${chain}-OTHER`,
+      display_name: 'x',
+      decimals: 6,
+      contract,
+      sweep: {by: 'fund'},
+    }
+    const given = JSON.stringify({...entry, min_payout: 1, sweep_min: 1})
+    await expect(db.pool.query('select app.add_token($1, $2)', [chain, given])).rejects.toThrow(
+      `the contract ${contract} is taken on ${chain}`,
+    )
+  }
 })

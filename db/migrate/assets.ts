@@ -46,9 +46,12 @@ function listed({assets}: Chain): Listed[] {
     .filter(({isAdded}) => !isAdded)
     .map(asset => {
       const {token, decimals, contract = ''} = asset
-      return {token, decimals, contract: contract.toLowerCase(), ...(sweepOf(asset) === 'fund' && {sweep: 'fund'})}
+      return {token, decimals, contract: asIndexed(contract), ...(sweepOf(asset) === 'fund' && {sweep: 'fund'})}
     })
 }
+
+/** As the indexer writes it. */
+const asIndexed = (contract: string) => (contract.startsWith('0x') ? contract.toLowerCase() : contract)
 
 const sweepOf = (asset: Asset | Erc20) => ('sweep' in asset ? asset.sweep.by : null)
 

@@ -107,6 +107,17 @@ test('the next sweep of an address uses what is left of its TRX, and only what i
   await agreesWithTheChain(shop)
 })
 
+test("the fee of a sweep of TRX stays on an address that has gas: it is never burnt of the operator's", async () => {
+  const shop = await openShop([5n * unit])
+  await world.becomes(await world.request(shop, 'USDT', true), 'completed', 60_000)
+  await world.pay(shop.addresses, [9n * trx])
+  await world.becomes(await world.request(shop, 'TRX', true), 'completed', 60_000)
+  const swept = (await doneFor(shop.addresses[0]!)).at(-1)!
+  expect(swept).toMatchObject({kind: 'sweep', outcome: 'done'})
+  expect(9n * trx - BigInt(swept.amount)).toBeGreaterThan(250_000n)
+  await agreesWithTheChain(shop)
+})
+
 test('a payment says how much its energy may burn: what a new holder costs, and never more than is allowed', async () => {
   const shop = await openShop([50n * unit])
   const id = await world.request(shop, 'USDT')

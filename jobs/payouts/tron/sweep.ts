@@ -1,7 +1,7 @@
-// How much of each address is swept. Promises: of TRX, an address whose bytes are free is left empty; of another one,
-// what its sweep may cost stays until it is paid. Of a token all goes, and the address pays with TRX that the treasury
-// sends it: for the energy, and always for the bytes, too, since whether they are free is known only when a block takes
-// the transaction. What is left of it pays for its next sweep.
+// How much of each address is swept. Promises: of TRX, an address without gas whose bytes are free is left empty; of
+// another one, what its sweep may cost stays until it is paid. Of a token all goes, and the address pays with TRX that
+// the treasury sends it: for the energy, and always for the bytes, too, since whether they are free is known only when
+// a block takes the transaction. What is left of it pays for its next sweep.
 import {least} from '../../../base/bigints.ts'
 import {eachOf} from '../../../base/each-of.ts'
 import {mostTokenBytesFee} from '../../../chains/tron/bytes.ts'
@@ -20,13 +20,16 @@ export async function nativeSweeps(to: Context, chain: Tron, holdings: Holding[]
 }
 
 /**
- * Those of which a sweep expired within a day: they pay, whatever the node says. All accounts share a limit of free
- * bytes, too.
+ * Those that pay, whatever the node says: a sweep of theirs expired within a day (all accounts share a limit of free
+ * bytes, too); or they have gas, or get some, and the sweep of a token may use up the free bytes first. Then their fee
+ * would be burnt of the gas, which is the operator's.
  */
 async function paying({pool}: Context, {settings}: Tron, addresses: string[]): Promise<Set<string>> {
   const {rows} = await pool.query<{source: string}>(
     `select distinct source from app.outgoing_payment
-     where chain = $1 and source = any($2) and kind = 'sweep' and outcome = 'expired' and final_at > clock_timestamp() - interval '1 day'`,
+     where chain = $1 and source = any($2) and kind = 'sweep' and outcome = 'expired' and final_at > clock_timestamp() - interval '1 day'
+     union select address from app.gas where chain = $1 and address = any($2) and amount > 0
+     union select recipient from app.outgoing_payment where chain = $1 and recipient = any($2) and kind = 'fund' and status <> 'final'`,
     [settings.chain.code, addresses],
   )
   return new Set(rows.map(({source}) => source))
