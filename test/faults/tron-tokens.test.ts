@@ -162,6 +162,19 @@ test('an address on the blacklist is blocked: its payout fails, nothing is signe
   await world.becomes(await world.request(shop, 'USDT', true), 'completed')
 })
 
+test('while a fee is taken on transfers no TRX is sent and nothing is swept; the payout says so, and goes on by itself', async () => {
+  const shop = await openShop([90n * unit])
+  await world.issue('setParams', [15n, 10n * unit])
+  const id = await world.request(shop, 'USDT', true)
+  expect((await world.becomes(id, 'token_takes_fee')).waiting_detail).toMatch(
+    /^of 90000000 base units of USDT, 89865000/,
+  )
+  expect(await doneFor(shop.addresses[0]!)).toEqual([])
+  await world.issue('setParams', [0n, 0n])
+  await world.becomes(id, 'completed', 60_000)
+  expect(world.holdsUsdt(shop.wallet)).toBe(netOf(90n * unit))
+})
+
 test('a worker that dies between the TRX and the sweep, or custody, changes nothing', async () => {
   const shop = await openShop([30n * unit])
   const [address] = shop.addresses as [string]

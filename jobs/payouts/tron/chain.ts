@@ -18,7 +18,7 @@ import {assumedEnergy, sweepEnergyFee} from './fees.ts'
 import {broadcast, cannotSweep, type Tron, tooDearAt, tooDearNow, tron, unpayable} from './node.ts'
 import {offers} from './offers.ts'
 import {nativeSweeps, tokenSweeps} from './sweep.ts'
-import {paymentFee, refusalOf, refusedByRecipient, tokenRefusal} from './tokens.ts'
+import {paymentFee, refusalOf, refusedByRecipient, takesFee, tokenRefusal} from './tokens.ts'
 
 const Response = z
   .object({
@@ -61,9 +61,10 @@ function rulesOf(chain: Tron): Rules {
         ? ((await unpayableNow(payment)) ?? settings.maxPaymentFee)
         : await paymentFee(to, chain, payment),
     maxTokenSweepFee: settings.tokenSweepFee,
-    cannotSweep: async (_, {token, treasury}) =>
+    cannotSweep: async (to, {token, treasury, from: {address, amount}}) =>
       (await cannotSweep(chain, treasury)) ??
-      (isNative(token) ? undefined : await tokenRefusal(chain, token, treasury)),
+      (isNative(token) ? undefined : await tokenRefusal(chain, token, treasury)) ??
+      (await takesFee(to, chain, {token, amount, source: address, recipient: treasury})),
     unpayable: unpayableNow,
   }
 }

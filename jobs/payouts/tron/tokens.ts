@@ -81,6 +81,16 @@ export function takenFee({settings}: Tron, {token, amount, recipient}: Payment, 
   return arrived === amount ? undefined : takesFeeNow(token, amount, arrived)
 }
 
+/** The same, for a transfer that is tried now; undefined as well if the contract refuses it, and if it is of TRX. */
+export async function takesFee(to: Context, chain: Tron, payment: Payment): Promise<Wait | undefined> {
+  const {token} = payment
+  if (contractOf(chain.settings, token) === undefined) return
+  const known = await openFeeIncident(to, chain.settings.chain.code, token)
+  if (known) return known
+  const tried = await tryTransfer(chain, payment)
+  return tried.failure ? undefined : takenFee(chain, payment, tried)
+}
+
 /** Why no sweep of a token is begun now: its contract would refuse the treasury's, too. */
 export async function tokenRefusal(chain: Tron, token: string, treasury: string): Promise<Wait | undefined> {
   const words = await refusesTreasury(chain, token, treasury)
