@@ -41,6 +41,14 @@ export function contractOf({chain, tokens}: TokenSettings, token: string): strin
 export const findContract = ({tokens}: Pick<TokenSettings, 'tokens'>, token: string): string | undefined =>
   [...tokens].find(([, code]) => code === token)?.[0]
 
+/** Whose contract it is, such as "the contract of USDT on TRON"; undefined if it is none of these chains. */
+export function tokenAt(chains: TokenSettings[], contract: string): string | undefined {
+  for (const {chain, tokens} of chains) {
+    const token = tokens.get(contract)
+    if (token) return `the contract of ${token} on ${chain.code}`
+  }
+}
+
 /** Token code by contract of those assets that have one. `keyOf`: a contract as the indexer writes it. */
 export const byContract = (assets: Asset[], keyOf = (contract: string) => contract): Map<string, string> =>
   new Map(assets.flatMap(({contract, token}) => (contract ? ([[keyOf(contract), token]] as const) : [])))

@@ -1,4 +1,5 @@
 // Addresses of EVM chains that are no wallets.
+import {tokenAt} from '../contract-tokens.ts'
 import type {EvmSettings} from './settings.ts'
 
 /**
@@ -25,9 +26,5 @@ export function noWallet(address: string, chains: EvmSettings[]): string | undef
   if (number === 0xdeadn) return 'an address that coins are burned with'
   if (number < lowest) return 'a precompile, or a contract of the protocol'
   const lower = address.toLowerCase()
-  for (const {chain, tokens} of chains) {
-    const token = tokens.get(lower)
-    if (token) return `the contract of ${token} on ${chain.code}`
-  }
-  return known[lower]
+  return tokenAt(chains, lower) ?? known[lower]
 }

@@ -24,7 +24,7 @@ interface Outcome {
 
 export async function inspectToken(settings: TronSettings, contract: string): Promise<InspectedToken> {
   const {chain} = settings
-  bytesOf(contract)
+  bytesOf(contract) // throws AddressError
   const nodes = new TronNodes(settings, {timeoutMs})
   const code = await nodes.ask(node => node.code(contract))
   if (!code)

@@ -1,5 +1,6 @@
 // Addresses of Tron that are no wallets. Whether one is any other contract only a node can say: to a contract no TRX is
 // paid, and tokens are, which some contracts can pass on.
+import {tokenAt} from '../contract-tokens.ts'
 import {bytesOf} from './address.ts'
 import type {TronSettings} from './settings.ts'
 
@@ -13,9 +14,5 @@ export function noWallet(address: string, chains: TronSettings[]): string | unde
   if (number === 0n) return 'the zero address'
   if (number === 0xdeadn) return 'an address that coins are burned with'
   if (number < lowest) return 'a precompile'
-  for (const {chain, tokens} of chains) {
-    const token = tokens.get(address)
-    if (token) return `the contract of ${token} on ${chain.code}`
-  }
-  return address === blackHole ? 'the black hole, where coins are burned' : undefined
+  return address === blackHole ? 'the black hole, where coins are burned' : tokenAt(chains, address)
 }

@@ -34,11 +34,11 @@ export async function freeze(
 
 /** A reorganisation may drop what frees it: until none can. */
 async function free(issuer: Issuer, address: string | undefined): Promise<void> {
-  for (let free = 0; free < 2; ) {
+  for (let looks = 0; looks < 2; ) {
     try {
       const isStill = await issuer.isSet(address)
       if (isStill) await issuer.set(address, false)
-      free = isStill ? 0 : free + 1
+      looks = isStill ? 0 : looks + 1
       await (isStill ? issuer.mine() : issuer.bury())
     } catch {
       await sleep(200) // the chain is down

@@ -11,7 +11,7 @@ export const evm: Mutation[] = [
   },
   {
     rule: 'The contract of a token is no wallet, on any chain of the family',
-    file: 'chains/evm/no-wallet.ts',
+    file: 'chains/contract-tokens.ts',
     from: 'if (token) return',
     to: 'if (token && chains.length > 9) return',
     tests: ['chains/no-wallet.test.ts'],

@@ -110,7 +110,7 @@ export const tronTokens: Mutation[] = [
     tests: ofLogs,
   },
   {
-    rule: 'An address is blocked only where the solidified block refuses it, too',
+    rule: 'An address is blocked that the solidified block refuses, too',
     file: payouts,
     from: 'if (failure?.isSure) await blockAddress(',
     to: 'if (false) await blockAddress(',

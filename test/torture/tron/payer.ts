@@ -124,13 +124,14 @@ export class TronPayer implements Payer {
   }
 
   /** Mostly as requested; else in the other token. */
-  #payRequest(signing: Signing, {address, asset, ...request}: Requested): Transaction[] {
+  #payRequest(signing: Signing, request: Requested): Transaction[] {
     const {random, payments} = this.#cast
+    const {address, asset} = request
     const isRight = asset.chain === this.chain && random.chance(0.9)
     const isUsdt = (asset.token === 'USDT') === isRight
     this.#count(`requests ${isRight ? '' : 'wrongly '}paid in ${isUsdt ? 'USDT' : 'TRX'}`)
     return payments
-      .parts({address, asset, ...request}, random)
+      .parts(request, random)
       .map(amount =>
         isUsdt
           ? call(signing, {contract: contracts.usdt, data: tokenTransferData(address, amount)})
