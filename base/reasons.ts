@@ -47,7 +47,7 @@ export const failureCodes = {
   below_rent_exempt:
     'on Solana, the address never had coins, and an account takes no less than the rent (up to 0.00089088 SOL); the net is less. Send some coins there first, or wait for a larger balance',
   destination_not_payable:
-    'nobody can pay the address: on Ethereum and Polygon it refuses what it is paid, because its code takes no coins, or the issuer of the token blocked it; on Tron it is a contract; on Solana it belongs to a program. Nothing was sent. Register another one',
+    'nobody can pay the address: on Ethereum and Polygon it refuses what it is paid, because its code takes no coins, or the issuer of the token blocked it; on Tron, for TRX, it is a contract; on Solana it belongs to a program. Nothing was sent. Register another one',
   deposit_reorged: 'one of its deposits was lost in a reorganisation that went deeper than finality',
   deposits_blocked:
     'the chain does not let some of its deposits leave their addresses: the issuer of the token may have frozen one. They are held back, and another payout pays the rest',
@@ -388,7 +388,7 @@ export const reasons = {
     ends: 'never',
     merchant: 'destination_not_payable',
     fails: 'destination_not_payable',
-    why: 'nobody can pay the recipient: on EVM chains it refuses the payment, and would not refuse the same from the treasury to itself; on Tron it is a contract, on Solana it belongs to a program; or what is paid there is lost. The node is asked before anything is swept, and again before anything is signed',
+    why: 'nobody can pay the recipient: on EVM chains it refuses the payment, and would not refuse the same from the treasury to itself; on Tron, for TRX, it is a contract, on Solana it belongs to a program; or what is paid there is lost. The node is asked before anything is swept, and again before anything is signed',
     do: 'the payout fails with this code after 30 s: the merchant needs another address',
   },
   below_rent_exempt: {

@@ -323,7 +323,7 @@ async function unsupported(
   {id, token, chain}: {id: string; token: string; chain: string},
 ): Promise<PermanentError> {
   const {rows} = await db.query<{token: string; counts: string}>(
-    `select token, format('from block %s on', from_height) || coalesce(format(', up to block %s', until_height), '') as counts
+    `select token, format('from block %s on', from_height) || coalesce(', up to block ' || until_height, '') as counts
      from app.token where chain = $1 and contract = $2`,
     [chain, token],
   )

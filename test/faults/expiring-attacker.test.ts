@@ -336,7 +336,7 @@ describe.each([
 
   test('network fees of a day stay within the budget, whatever the worker asks for', async () => {
     const ids = [await begun(), await begun(), await begun(), await begun()].map(({id}) => id)
-    world.isMining = false // nothing expires meanwhile
+    await world.indexer.stop() // nothing is proven to have expired meanwhile
     const [row] = await world.db.rows<{used: string}>(
       `select coalesce(sum(j.max_fee), 0)::text as used from custody.journal j join app.attempt_fate f on f.chain = j.stream and f.seq = j.seq
        where j.stream = $1 and not f.lapsed`,
@@ -354,6 +354,7 @@ describe.each([
     for (const client of [worker, world.api]) await expect(client.query(raise)).rejects.toMatchObject({code: '42501'})
     await world.killCustody()
     await world.startCustody()
+    world.indexer.start()
   })
 
   test('with the rights of the indexer nothing is signed, nobody is named, and nothing expires before the clock says so', async () => {
