@@ -1,17 +1,31 @@
-// A node of the model's chain, as far as the worker's part of a family asks one: JSON-RPC by HTTP. Promises: it answers
-// at once, from what the chain of the history holds; it decides nothing.
+// A node of the model's chain, as far as the worker's part of a family asks one, by HTTP. Promises: it answers at once,
+// from what the chain of the history holds; it decides nothing.
 import {once} from 'node:events'
 import {createServer} from 'node:http'
 import type {AddressInfo} from 'node:net'
 import {text} from 'node:stream/consumers'
 import type {ModelChain} from '../chain.ts'
 
-export type Methods = Record<string, (chain: ModelChain, ...params: unknown[]) => unknown>
+/** What it answers to a request's path (without the first slash) and body. */
+export type Answer = (chain: ModelChain, path: string, body: unknown) => unknown
 
 interface Call {
   id: number
   method: string
   params: unknown[]
+}
+
+/** A node of JSON-RPC. */
+export function jsonRpc(methods: Record<string, (chain: ModelChain, ...params: unknown[]) => unknown>): Answer {
+  const answerTo = (chain: ModelChain, {id, method, params}: Call) => ({
+    jsonrpc: '2.0',
+    id,
+    result: methods[method]!(chain, ...params),
+  })
+  return (chain, _path, body) => {
+    const asked = body as Call | Call[]
+    return Array.isArray(asked) ? asked.map(call => answerTo(chain, call)) : answerTo(chain, asked)
+  }
 }
 
 export class ModelNode {
@@ -23,16 +37,11 @@ export class ModelNode {
     this.address = `127.0.0.1:${port}`
   }
 
-  static async open(methods: Methods): Promise<ModelNode> {
-    const answer = ({id, method, params}: Call) => ({
-      jsonrpc: '2.0',
-      id,
-      result: methods[method]!(node.chain!, ...params),
-    })
+  static async open(answer: Answer): Promise<ModelNode> {
     const server = createServer(async (request, response) => {
-      const asked = JSON.parse(await text(request)) as Call | Call[]
+      const body: unknown = JSON.parse(await text(request))
       response.setHeader('content-type', 'application/json')
-      response.end(JSON.stringify(Array.isArray(asked) ? asked.map(answer) : answer(asked)))
+      response.end(JSON.stringify(answer(node.chain!, request.url!.slice(1), body)))
     })
     server.listen(0, '127.0.0.1')
     await once(server, 'listening')

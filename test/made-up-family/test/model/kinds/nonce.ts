@@ -22,7 +22,7 @@ import type {PayoutChain} from '../../../jobs/payouts/context.ts'
 import {open} from '../../../jobs/payouts/evm/family.ts'
 import {balancesAt, type ModelChain, usesNonces} from '../chain.ts'
 import type {Kind, Wanted} from './kind.ts'
-import {ModelNode} from './node.ts'
+import {jsonRpc, ModelNode} from './node.ts'
 
 const chain = 'ETH'
 const native = 'ETH'
@@ -38,18 +38,20 @@ const priority = (chain: ModelChain) => gwei * BigInt(chain.price)
 const base = (chain: ModelChain) => 10n * priority(chain)
 const hex = (value: bigint): Hex => `0x${value.toString(16)}`
 
-const node = await ModelNode.open({
-  eth_getBlockByNumber: chain => ({baseFeePerGas: hex(base(chain))}),
-  eth_feeHistory: chain => ({gasUsedRatio: [0.5], reward: [[hex(priority(chain))]]}),
-  eth_estimateGas: (_, call) => hex(dataOf(call) ? tokenGas : gas),
-  eth_getBalance: (chain, address) => hex(balanceAt(chain, String(address), native)),
-  eth_getCode: () => '0x00',
-  eth_call: (chain, call) => {
-    const data = dataOf(call) ?? ''
-    if (data === decimals) return word(6n)
-    return data.startsWith(balanceOf) ? word(balanceAt(chain, getAddress(`0x${data.slice(-40)}`), tether.code)) : '0x'
-  },
-})
+const node = await ModelNode.open(
+  jsonRpc({
+    eth_getBlockByNumber: chain => ({baseFeePerGas: hex(base(chain))}),
+    eth_feeHistory: chain => ({gasUsedRatio: [0.5], reward: [[hex(priority(chain))]]}),
+    eth_estimateGas: (_, call) => hex(dataOf(call) ? tokenGas : gas),
+    eth_getBalance: (chain, address) => hex(balanceAt(chain, String(address), native)),
+    eth_getCode: () => '0x00',
+    eth_call: (chain, call) => {
+      const data = dataOf(call) ?? ''
+      if (data === decimals) return word(6n)
+      return data.startsWith(balanceOf) ? word(balanceAt(chain, getAddress(`0x${data.slice(-40)}`), tether.code)) : '0x'
+    },
+  }),
+)
 
 const dataOf = (call: unknown) => (call as {data?: string}).data
 

@@ -12,7 +12,7 @@ import {beginWithdrawal, open} from '../../../jobs/payouts/bitcoin/family.ts'
 import type {PayoutChain} from '../../../jobs/payouts/context.ts'
 import {type ModelChain, spendsOutputs} from '../chain.ts'
 import type {Kind, Wanted} from './kind.ts'
-import {ModelNode} from './node.ts'
+import {jsonRpc, ModelNode} from './node.ts'
 
 initEccLib(secp256k1)
 
@@ -22,10 +22,12 @@ const network = networks.regtest
 /** Ten sat for each virtual byte of a sweep of one or two outputs. */
 const fee = 2000n
 
-const node = await ModelNode.open({
-  estimatesmartfee: ({price}) => ({feerate: (10 * price) / 1e5}),
-  getmempoolinfo: () => ({mempoolminfee: 1e-5, minrelaytxfee: 1e-5}),
-})
+const node = await ModelNode.open(
+  jsonRpc({
+    estimatesmartfee: ({price}) => ({feerate: (10 * price) / 1e5}),
+    getmempoolinfo: () => ({mempoolminfee: 1e-5, minrelaytxfee: 1e-5}),
+  }),
+)
 
 let opened: PayoutChain | undefined
 
