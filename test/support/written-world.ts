@@ -51,6 +51,9 @@ interface Written extends Running {
   treasury: string
 }
 
+/** What a forged sweep of coins says that its address holds; no deposit is like it. */
+const forgedAmount = 10n ** 18n + 1n
+
 export abstract class WrittenWorld extends World {
   readonly writer: ChainWriter
   readonly treasury: string
@@ -136,6 +139,7 @@ export abstract class WrittenWorld extends World {
     await this.db.rows(`with forged as (select id from app.outgoing_payment where max_fee = 1), freed as (
         update app.output set outgoing_payment_id = null, from_attempt = null where outgoing_payment_id in (select id from forged))
       delete from app.outgoing_payment where id in (select id from forged)`)
+    await this.db.rows('delete from app.holding where amount = $1', [forgedAmount])
     return result
   }
 
@@ -183,9 +187,9 @@ export abstract class WrittenWorld extends World {
         ],
       )
     await this.reserve(inputs, (id ?? payout) as string)
-    if (kind === 'sweep' && token === native)
+    if (kind === 'sweep' && token === chainOf(chain as ChainCode).assets[0].token)
       await this.db.rows(
-        `insert into app.holding (chain, address, token, merchant_id, amount) select $1, address, $2, merchant_id, 1e18
+        `insert into app.holding (chain, address, token, merchant_id, amount) select $1, address, $2, merchant_id, ${forgedAmount}
          from custody.address where address = $3 and merchant_id is not null on conflict do nothing`,
         [chain, token, address],
       )
