@@ -16,7 +16,7 @@ import {benchElectrum} from './electrum.ts'
 import {benchFailover, benchQuorum, failoverTable} from './failover.ts'
 import {benchLatency} from './latency.ts'
 import {benchPayPage} from './pay-page.ts'
-import {benchPayoutRate, benchRecovery, benchSweeps} from './payouts.ts'
+import {benchPayoutRate, benchRecovery, benchSweeps, benchTronSweeps} from './payouts.ts'
 import {benchProcesses} from './processes.ts'
 import {type Result, ratio} from './result.ts'
 import {benchScale, scaleTable} from './scale.ts'
@@ -111,6 +111,10 @@ const benches: Record<string, () => Promise<void>> = {
     for (const {addresses, token, sweptSeconds, seconds, gasPerAddress} of await benchSweeps())
       facts.push(
         `A payout that sweeps ${addresses} addresses of ${token}: swept, finally, after ${sweptSeconds.toFixed(1)} s, paid, finally, after ${seconds.toFixed(1)} s (finality takes 8 to 9 s of each); ${gasPerAddress.toFixed(0)} gas per address.`,
+      )
+    for (const {addresses, round, fundTrx, sweepTrx} of await benchTronSweeps())
+      facts.push(
+        `The ${round} sweep of each of ${addresses} addresses of USDT on Tron: ${fundTrx.toFixed(4)} TRX to send it TRX, ${sweepTrx.toFixed(4)} TRX for its transfer.`,
       )
   },
   async claim() {

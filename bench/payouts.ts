@@ -1,7 +1,7 @@
 // Payouts, through the whole service on a local chain (a block a second, final eight blocks later): payouts/s from the
 // first request to the last final payout, over a client that signs the same number of transfers with one key, sends
 // them and waits until the last is final; a payout that sweeps 1, 100 and 1,000 addresses; and the time from the kill
-// -9 of a worker in the middle of a step to the next step.
+// -9 of a worker in the middle of a step to the next step. On Tron, what the sweeps of a token burn.
 import {type ChildProcess, fork} from 'node:child_process'
 import {randomBytes} from 'node:crypto'
 import {once} from 'node:events'
@@ -28,6 +28,11 @@ const perTransaction = 100
 const timeoutMs = 300_000
 const each = {ETH: 10n ** 16n, USDC: 2n * 10n ** 6n, USDT: 2n * 10n ** 6n}
 type Token = keyof typeof each
+interface Asset {
+  chain: 'ETH' | 'TRON'
+  token: string
+}
+const coin: Asset = {chain: 'ETH', token: 'ETH'}
 const contractOf = (code: Token) => tokens.find(({token}) => token === code)!.contract
 
 interface World {
@@ -51,7 +56,7 @@ export function benchPayoutRate(count = 200): Promise<Result> {
     await pay(world, 'ETH', shops)
     const floor = await byHand(world, count)
     const began = performance.now()
-    const ids = await inLanes(shops, shop => request(world, shop, 'ETH', false))
+    const ids = await inLanes(shops, shop => request(world, shop, coin, false))
     await untilOver(world, ids)
     const value = count / ((performance.now() - began) / 1000)
     return {what: `payouts, ${count} at once, from request to final`, value, unit: 'payouts/s', floor}
@@ -83,23 +88,76 @@ export function benchSweeps(counts = [1, 100, 1000], tokens: Token[] = ['USDC', 
 
 async function sweep(world: World, shop: Shop, token: Token): Promise<Omit<SweepBench, 'addresses' | 'token'>> {
   const began = performance.now()
-  const id = await request(world, shop, token, true)
+  const id = await request(world, shop, {chain: 'ETH', token}, true)
   const isSwept = `select from app.payout where id = $1 and status not in ('pending', 'sweeping')`
   await until(async () => (await world.pool.query(isSwept, [id])).rows.length === 1, 'the sweeps to be final')
   const sweptSeconds = (performance.now() - began) / 1000
   await untilOver(world, [id])
   const seconds = (performance.now() - began) / 1000
-  const {rows} = await world.pool.query<{txid: string; kind: string}>(
-    `select s.txid, s.kind from app.outgoing_payment s join app.payout_sweep l on l.outgoing_payment_id = s.id where l.payout_id = $1 and s.outcome = 'done'`,
-    [id],
-  )
-  const sweeps = rows.filter(({kind}) => kind === 'sweep').length // the others bring gas for them
-  if (sweeps !== shop.addresses.length) throw new Error(`${sweeps} sweeps, expected ${shop.addresses.length}`)
+  const rows = await sweepsOf(world, id)
+  const sweeps = countSweeps(rows, shop)
   const Receipt = z.object({gasUsed: z.string()})
   const gas = await inLanes(rows, async ({txid}) =>
     Number(Receipt.parse(await world.chain.rpc('eth_getTransactionReceipt', [txid])).gasUsed),
   )
   return {sweptSeconds, seconds, gasPerAddress: gas.reduce((sum, used) => sum + used, 0) / sweeps}
+}
+
+interface SweepPayment {
+  txid: string
+  kind: string
+  /** In base units of the native coin. */
+  fee: string
+}
+
+/** What was paid for a payout's sweeps: themselves, and what brings gas for them. */
+async function sweepsOf({pool}: World, id: string): Promise<SweepPayment[]> {
+  const {rows} = await pool.query<SweepPayment>(
+    `select s.txid, s.kind, t.fee::text as fee
+     from app.outgoing_payment s join app.payout_sweep l on l.outgoing_payment_id = s.id join chain.confirmed_tx t using (chain, txid)
+     where l.payout_id = $1 and s.outcome = 'done'`,
+    [id],
+  )
+  return rows
+}
+
+function countSweeps(rows: SweepPayment[], shop: Shop): number {
+  const sweeps = rows.filter(({kind}) => kind === 'sweep').length
+  if (sweeps !== shop.addresses.length) throw new Error(`${sweeps} sweeps, expected ${shop.addresses.length}`)
+  return sweeps
+}
+
+export interface TronSweepBench {
+  addresses: number
+  /** First each address is new; then it has what was left of the TRX that it was sent. */
+  round: 'first' | 'second'
+  /** What a sweep burns of TRX: the transfer that brings TRX, and the transfer of the token. */
+  fundTrx: number
+  sweepTrx: number
+}
+
+/** Sweeps of USDT: what they burn at the local chain's prices, which are those of the main network. */
+export function benchTronSweeps(counts = [1, 20]): Promise<TronSweepBench[]> {
+  return withService(2 * Math.max(...counts), async world => {
+    const chain = await (await families.tron()).connect(urlOf(world.service, 'TRON'))
+    const asset: Asset = {chain: 'TRON', token: 'USDT'}
+    const results: TronSweepBench[] = []
+    for (const count of counts) {
+      const shop = await openShop(world, count, {chain: 'TRON', payoutAddress: chain.newAddress()})
+      for (const round of ['first', 'second'] as const) {
+        for (const to of shop.addresses) await chain.transfer({token: 'USDT', to, amount: '10'})
+        await untilFinal(world, asset, shop.addresses, round === 'first' ? 1 : 2)
+        const id = await request(world, shop, asset, true)
+        await untilOver(world, [id])
+        const rows = await sweepsOf(world, id)
+        const sweeps = countSweeps(rows, shop)
+        const burnt = (kind: string) =>
+          rows.reduce((sum, row) => (row.kind === kind ? sum + Number(row.fee) / 1e6 : sum), 0) / sweeps
+        results.push({addresses: count, round, fundTrx: burnt('fund'), sweepTrx: burnt('sweep')})
+      }
+    }
+    return results
+  })
 }
 
 export interface Recovery {
@@ -127,7 +185,7 @@ export function benchRecovery(rounds = {restarted: 2, takenOver: 6}): Promise<Re
       await pay(world, 'ETH', shops)
       const measure = async () => {
         rmSync(mark, {force: true})
-        const id = await request(world, shops.pop()!, 'ETH', false)
+        const id = await request(world, shops.pop()!, coin, false)
         const isOn = `select from app.payout where id = $1 and status <> 'pending'`
         await until(async () => (await world.pool.query(isOn, [id])).rows.length === 1, 'the next step', 2)
         return Date.now() - statSync(mark).mtimeMs
@@ -198,7 +256,7 @@ async function withService<T>(
   const pool = new pg.Pool({connectionString: service.databaseUrl})
   try {
     const {connect} = await families.evm()
-    const chain = await connect(service.chains.find(({chain}) => chain === 'ETH')!.rpcUrl.replace('ws', 'http'))
+    const chain = await connect(urlOf(service, 'ETH').replace('ws', 'http'))
     const world = {service, pool, chain}
     const isFunded = `select from app.treasury where chain = 'ETH' and token = 'ETH' and balance > 0`
     await until(async () => (await pool.query(isFunded)).rows.length === 1, 'the treasury to be funded')
@@ -213,32 +271,42 @@ async function withService<T>(
   }
 }
 
+const urlOf = ({chains}: RunningService, code: string) => chains.find(({chain}) => chain === code)!.rpcUrl
+
+const someWallet = () => getAddress(`0x${randomBytes(20).toString('hex')}`)
+
 /** A merchant with this many users, a key, and a whitelisted payout address. */
-async function openShop({pool}: World, users: number): Promise<Shop> {
+async function openShop(
+  {pool}: World,
+  users: number,
+  {chain, payoutAddress}: {chain: Asset['chain']; payoutAddress: string} = {chain: 'ETH', payoutAddress: someWallet()},
+): Promise<Shop> {
   const {secret, hash} = newKey()
   const prefix = randomBytes(5).toString('hex')
-  const wallet = getAddress(`0x${randomBytes(20).toString('hex')}`)
-  const {rows} = await pool.query<{id: string}>(`select app.create_merchant('Bench', $1, array['ETH'], 50) as id`, [
+  const {rows} = await pool.query<{id: string}>(`select app.create_merchant('Bench', $1, array[$2], 50) as id`, [
     prefix,
+    chain,
   ])
   const {id} = rows[0]!
   await pool.query('select app.create_api_key($1, $2)', [id, hash])
-  await pool.query(`select app.set_payout_address($1, 'ETH', $2)`, [id, wallet])
-  await pool.query(`insert into custody.whitelist (merchant_id, chain, address) values ($1, 'ETH', $2)`, [id, wallet])
+  const where = [id, chain, payoutAddress]
+  await pool.query('select app.set_payout_address($1, $2, $3)', where)
+  await pool.query('insert into custody.whitelist (merchant_id, chain, address) values ($1, $2, $3)', where)
   for (let user = 0; user < users; user++)
     await until(
-      async () => pool.query(`select app.provision_user($1, $2, array['ETH'])`, [id, `${user}`]),
+      async () => pool.query('select app.provision_user($1, $2, array[$3])', [id, `${user}`, chain]),
       'an address',
     )
   const {rows: given} = await pool.query<{address: string}>(
-    `select address from app.address where merchant_id = $1 and chain = 'ETH'`,
-    [id],
+    'select address from app.address where merchant_id = $1 and chain = $2',
+    [id, chain],
   )
   return {id, key: secret, addresses: given.map(({address}) => address)}
 }
 
 /** Pays each address, and waits until the payments are final. */
-async function pay({pool, chain}: World, token: Token, shops: Shop[]): Promise<void> {
+async function pay(world: World, token: Token, shops: Shop[]): Promise<void> {
+  const {chain} = world
   const addresses = shops.flatMap(shop => shop.addresses)
   for (let from = 0; from < addresses.length; from += perTransaction) {
     const some = addresses.slice(from, from + perTransaction)
@@ -249,19 +317,24 @@ async function pay({pool, chain}: World, token: Token, shops: Shop[]): Promise<v
         : chain.multisend('payTokens', [contractOf(token), some, amounts])
     await chain.transact(transaction)
   }
-  const sql = `select count(*)::int as n from app.deposit where token = $1 and status = 'final' and address = any($2)`
+  await untilFinal(world, {chain: 'ETH', token}, addresses)
+}
+
+/** Waits until each address has this many final deposits. */
+async function untilFinal({pool}: World, {chain, token}: Asset, addresses: string[], each = 1): Promise<void> {
+  const sql = `select count(*)::int as n from app.deposit where chain = $1 and token = $2 and status = 'final' and address = any($3)`
   await until(
-    async () => (await pool.query<{n: number}>(sql, [token, addresses])).rows[0]!.n === addresses.length,
+    async () => (await pool.query<{n: number}>(sql, [chain, token, addresses])).rows[0]!.n === each * addresses.length,
     'the deposits to be final',
   )
 }
 
 /** Requests a payout as a merchant does; resolves to its id in the database. */
-async function request({service}: World, {key}: Shop, token: Token, sweep_first: boolean): Promise<string> {
+async function request({service}: World, {key}: Shop, of: Asset, sweep_first: boolean): Promise<string> {
   const response = await fetch(`${service.apiUrl}/v1/payouts`, {
     method: 'POST',
     headers: {authorization: `Bearer ${key}`, 'content-type': 'application/json'},
-    body: JSON.stringify({chain: 'ETH', token, sweep_first}),
+    body: JSON.stringify({...of, sweep_first}),
   })
   const text = await response.text()
   if (response.status !== 202) throw new Error(`the request for a payout returned ${response.status}: ${text}`)
@@ -334,6 +407,7 @@ async function until<T>(condition: () => Promise<T | undefined | false>, what: s
 if (process.argv[1] === import.meta.filename) {
   console.log(await benchPayoutRate(20))
   console.log(await benchSweeps([1, 20]))
+  console.log(await benchTronSweeps())
   console.log(await benchRecovery())
   process.exit(0)
 }
