@@ -20,6 +20,7 @@ import type {EvmClient} from '../devnet/evm/client.ts'
 import {accounts, chainIds, multisendAddress, usdcAddress} from '../devnet/evm/constants.ts'
 import {tokens} from '../devnet/evm/tokens.ts'
 import {families} from '../devnet/families.ts'
+import type {TronClient} from '../devnet/tron/client.ts'
 import {type RunningService, startService} from '../service/supervisor.ts'
 import type {Result} from './result.ts'
 
@@ -141,6 +142,7 @@ export function benchTronSweeps(counts = [1, 20]): Promise<TronSweepBench[]> {
   return withService(2 * Math.max(...counts), async world => {
     const chain = await (await families.tron()).connect(urlOf(world.service, 'TRON'))
     const asset: Asset = {chain: 'TRON', token: 'USDT'}
+    await fundTreasury(world, chain)
     const results: TronSweepBench[] = []
     for (const count of counts) {
       const shop = await openShop(world, count, {chain: 'TRON', payoutAddress: chain.newAddress()})
@@ -158,6 +160,16 @@ export function benchTronSweeps(counts = [1, 20]): Promise<TronSweepBench[]> {
     }
     return results
   })
+}
+
+/** The local chain begins with too little TRX for so many sweeps. */
+async function fundTreasury({pool}: World, chain: TronClient): Promise<void> {
+  const {rows} = await pool.query<{address: string}>(
+    `select address from custody.address where family = 'tron' and purpose = 'treasury'`,
+  )
+  await chain.transfer({token: 'TRX', to: rows[0]!.address, amount: '10000'})
+  const isFunded = `select from app.treasury where chain = 'TRON' and token = 'TRX' and balance > 9e9`
+  await until(async () => (await pool.query(isFunded)).rows.length === 1, 'the treasury to be funded')
 }
 
 export interface Recovery {

@@ -62,7 +62,7 @@ export function saidOfToken(answers: Answers, contract: string): SaidOfToken {
 function decimalsOf({decimals}: Answers, contract: string): number {
   if (!isWord(decimals))
     throw new PermanentError(
-      `${contract} does not say its decimals(), so it is no ERC-20 token; look the address up at the token's issuer`,
+      `${contract} does not say its decimals(), so it is no token; look the address up at the token's issuer`,
     )
   const count = BigInt(decimals)
   if (count <= BigInt(mostDecimals)) return Number(count)

@@ -188,7 +188,7 @@ test('tokens that cannot be paid out exactly are refused in words, and nothing i
   const before = await world.db.rows('select * from app.asset order by 1, 2')
   const nothing = getAddress(`0x${'12'.repeat(20)}`)
   expect(await refusal(nothing)).toMatch(/there is no contract at 0x1212/)
-  expect(await refusal(world.anvil.multisend)).toMatch(/does not say its decimals\(\), so it is no ERC-20 token/)
+  expect(await refusal(world.anvil.multisend)).toMatch(/does not say its decimals\(\), so it is no token/)
   expect(await misuse('0x12')).toMatch(/is no contract address on ETH: it must be 0x and 40 hex digits/)
   expect(await misuse(world.anvil.multisend.replace(/[a-f]/, x => x.toUpperCase()))).toMatch(/mistyped/)
   expect(await refusal(await deploy('FEE', {manner: 'fee'}))).toMatch(
