@@ -118,6 +118,25 @@ test("the fee of a sweep of TRX stays on an address that has gas: it is never bu
   await agreesWithTheChain(shop)
 })
 
+test('while the TRX of an address leaves for nothing, its USDT waits: nothing of the TRX burns for bytes', async () => {
+  const shop = await openShop([5n * unit])
+  const [address] = shop.addresses as [string]
+  await world.pay([address], [9n * trx])
+  world.isHeld = true
+  const coins = await world.request(shop, 'TRX', true)
+  await until(async () => (await doneFor(address)).length, {timeoutMs: 20_000, what: 'the sweep of TRX'})
+  const tokens = await world.request(shop, 'USDT', true)
+  await world.becomes(tokens, 'sweeps')
+  expect((await doneFor(address)).map(({kind}) => kind)).toEqual(['sweep'])
+  world.isHeld = false
+  await world.becomes(coins, 'completed', 60_000)
+  await world.becomes(tokens, 'completed', 60_000)
+  const [first, ...others] = await doneFor(address)
+  expect([first!.amount, first!.fee]).toEqual([String(9n * trx), '0'])
+  expect(others.map(({kind}) => kind)).toEqual(['fund', 'sweep'])
+  await agreesWithTheChain(shop)
+})
+
 test('a payment says how much its energy may burn: what a new holder costs, and never more than is allowed', async () => {
   const shop = await openShop([50n * unit])
   const id = await world.request(shop, 'USDT')

@@ -35,6 +35,16 @@ async function paying({pool}: Context, {settings}: Tron, addresses: string[]): P
   return new Set(rows.map(({source}) => source))
 }
 
+/** Those whose coins are leaving, perhaps for nothing: the sweep of a token could use up the free bytes before. */
+async function leaving({pool}: Context, {settings}: Tron, addresses: string[]): Promise<Set<string>> {
+  const {chain} = settings
+  const {rows} = await pool.query<{source: string}>(
+    `select source from app.outgoing_payment where chain = $1 and token = $2 and source = any($3) and kind = 'sweep' and status <> 'final'`,
+    [chain.code, chain.assets[0].token, addresses],
+  )
+  return new Set(rows.map(({source}) => source))
+}
+
 /**
  * One that has what the transfer burns now goes with that; one that has less first gets what a contract may cost that
  * becomes busier. An address that the token does not let go moves nothing, and is blocked.
@@ -45,12 +55,14 @@ export async function tokenSweeps(
   prices: Prices,
   {token, treasury}: Sweeping,
   holdings: Holding[],
-): Promise<Sweep[]> {
+): Promise<(Sweep | undefined)[]> {
   const bytesFee = mostTokenBytesFee(chain.settings)
   const addresses = holdings.map(({address}) => address)
   const free = await freeGas(to, chain.settings.chain.code, addresses)
+  const isLeaving = await leaving(to, chain, addresses)
   const withGas = holdings.map((holding, i) => ({...holding, has: free[i]!}))
-  return await eachOf(withGas, async ({address, amount: held, has}): Promise<Sweep> => {
+  return await eachOf(withGas, async ({address, amount: held, has}): Promise<Sweep | undefined> => {
+    if (isLeaving.has(address)) return
     const holds = await tokenBalance(chain, token, address)
     const amount = least(BigInt(held), holds)
     const transfer = {token, amount, source: address, recipient: treasury}
