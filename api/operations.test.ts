@@ -207,7 +207,7 @@ test('/metrics counts requests by method, route and status, and shows what the d
   expect(seen.get('sluice_treasury_operator_funds{chain="ETH",token="ETH"}')).toBe(2.5)
   expect(seen.get('sluice_webhook_deliveries_pending')).toBe(1)
   expect(seen.get('sluice_webhook_endpoints_failing')).toBe(0)
-  expect(seen.get('sluice_oldest_due_job_age_seconds{task="deliver_webhooks"}')).toBeGreaterThan(0)
+  expect(seen.get('sluice_oldest_due_job_age_seconds{task="sequence_events"}')).toBeGreaterThan(0)
   expect(seen.get('sluice_events_unsequenced')).toBeGreaterThan(0)
   expect(seen.get('sluice_events_unsequenced_oldest_seconds')).toBeGreaterThan(0)
   expect(seen.get('sluice_webhook_deliveries_failed')).toBe(0)

@@ -90,7 +90,7 @@ async function measure(client: pg.PoolClient, count: number, perTransaction: num
   await client.query('set session_replication_role = replica') // no triggers
   const byHand = await inTransactions(client, count / perTransaction, async n => {
     for (const rows of made) await insert(client, rows, n)
-    await client.query(`select app.enqueue('deliver_webhooks')`)
+    await client.query(`select app.enqueue('sequence_events')`)
   })
   const toFinalByHand = await inTransactions(client, 1, async () => {
     await client.query(
@@ -99,7 +99,7 @@ async function measure(client: pg.PoolClient, count: number, perTransaction: num
       finalised.values[0],
     )
     for (const rows of followed) await insert(client, rows, 0)
-    await client.query(`select app.enqueue('deliver_webhooks')`)
+    await client.query(`select app.enqueue('sequence_events')`)
   })
   await empty(client)
   await client.query('set session_replication_role = replica')

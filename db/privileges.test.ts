@@ -115,7 +115,7 @@ const may: Record<Role, string[]> = {
     `select app.begin_return_sweep('${someone}', 1, 1), app.begin_return_withdrawal('${someone}', 1), app.wait_return('${someone}', 'x', 'x')`,
     'select * from app.due_job',
     `select app.enqueue('allocate_deposits')`,
-    `select graphile_worker.add_job('deliver_webhooks')`,
+    `select graphile_worker.add_job('sequence_events')`,
     'select id, breaking from graphile_worker.migrations',
     'select app.audit_is_due(), app.finish_audit(app.begin_audit(), to_json(array(select c from app.audit_checks() c))::jsonb, null)',
     `select app.ledger_holdings('ETH', '{}'), app.ledger_outputs('BTC', '{}')`,

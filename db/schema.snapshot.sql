@@ -3149,7 +3149,7 @@ begin
     case when w.disabled_at is null then at end, case when w.disabled_at is not null then at end
   from app.webhook_endpoint w where w.merchant_id = of_merchant and w.deleted_at is null and of_type = any(w.event_types);
   if current_setting('app.woke_deliveries', true) is distinct from pg_current_xact_id()::text then -- one job for all events of a transaction
-    perform app.enqueue('deliver_webhooks');
+    perform app.enqueue('sequence_events');
     perform set_config('app.woke_deliveries', pg_current_xact_id()::text, true);
   end if;
 end $function$;
@@ -4877,7 +4877,7 @@ begin
     case when w.disabled_at is null then s.at end, case when w.disabled_at is not null then s.at end
   from step s join app.webhook_endpoint w on w.merchant_id = s.merchant_id and w.deleted_at is null and s.type = any(w.event_types)
   order by s.n;
-  perform app.enqueue('deliver_webhooks');
+  perform app.enqueue('sequence_events');
 end $function$;
 
 -- Adds the events of a change from what a payment request was to its new status, and to what is final now.
@@ -7188,7 +7188,7 @@ begin
   end if;
   perform app.refuse_disabled(own);
   update app.delivery d set status = 'pending', attempts = 0, next_attempt_at = clock_timestamp(), finished_at = null where d.id = delivery;
-  perform app.enqueue('deliver_webhooks');
+  perform app.enqueue('sequence_events');
 end $function$;
 
 -- Sends every event again whose delivery failed and that happened at or after a time; returns how many.
@@ -7206,7 +7206,7 @@ begin
   update app.delivery d set status = 'pending', attempts = 0, next_attempt_at = clock_timestamp(), finished_at = null
   where d.endpoint_id = own.id and d.status = 'failed' and d.created_at >= since;
   get diagnostics redelivered = row_count;
-  if redelivered > 0 then perform app.enqueue('deliver_webhooks'); end if;
+  if redelivered > 0 then perform app.enqueue('sequence_events'); end if;
   return redelivered;
 end $function$;
 
@@ -8400,7 +8400,7 @@ begin
   values (event, of_merchant, of_type, own.id,
     app.next_version(own.id), now, app.example_event(event, of_type, now), true);
   insert into app.delivery as d (event_id, endpoint_id) values (event, own.id) returning d.id into delivery;
-  perform app.enqueue('deliver_webhooks');
+  perform app.enqueue('sequence_events');
   return delivery;
 end $function$;
 

@@ -132,7 +132,7 @@ function startRunner({pool, sequencer, liveness, payouts, events, log}: Tasks): 
   return run({
     pgPool: pool,
     taskList: countJobs({
-      deliver_webhooks: sequenceEvents(sequencer), // as SQL calls it, until every worker knows the other name
+      deliver_webhooks: sequenceEvents(sequencer), // jobs that were queued under this name before an upgrade
       sequence_events: sequenceEvents(sequencer),
       fail_undeliverable: failUndeliverable(pool),
       advance_payout: advancePayout(payouts),

@@ -132,7 +132,7 @@ test('a worker counts its jobs, the webhooks that it sends, and failures of its 
   receiver.response = (_request, response) => response.writeHead(503).end()
   await world.deposit(merchant.address, 7n, {token: 'USDC', final: false})
   await rises('jobs', broken)
-  await rises('jobs', 'sluice_job_duration_seconds_count{task="deliver_webhooks",outcome="done"}')
+  await rises('jobs', 'sluice_job_duration_seconds_count{task="sequence_events",outcome="done"}')
   const failures = 'sluice_tick_failures_total{part="fold balances"}'
   expect((await metrics('jobs')).get(failures)).toBe(0)
   await world.db.rows('alter function app.fold_balances rename to fold_nothing')

@@ -263,7 +263,7 @@ test('an endpoint that answers nothing but 410 for a minute is disabled: what is
     `update app.delivery set status = 'pending', attempts = 0, next_attempt_at = now(), finished_at = null where endpoint_id = $1`,
     [endpoint],
   )
-  await db.pool.query(`select app.enqueue('deliver_webhooks')`)
+  await db.pool.query(`select app.enqueue('sequence_events')`)
   await delivered(endpoint)
 })
 

@@ -244,7 +244,7 @@ async function everyRequestJudged(db: pg.Pool): Promise<boolean> {
 async function everythingDelivered(db: pg.Pool): Promise<boolean> {
   await db.query(`with due as (update app.delivery set next_attempt_at = clock_timestamp()
       where status = 'pending' and next_attempt_at > clock_timestamp() + interval '2 seconds' returning 1)
-    select app.enqueue('deliver_webhooks') from due limit 1`)
+    select app.enqueue('sequence_events') from due limit 1`)
   const {rows} = await db.query(
     `select from app.event where sequence is null union all select from app.delivery where status = 'pending'`,
   )

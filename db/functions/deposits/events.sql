@@ -31,6 +31,6 @@ begin
     case when w.disabled_at is null then s.at end, case when w.disabled_at is not null then s.at end
   from step s join app.webhook_endpoint w on w.merchant_id = s.merchant_id and w.deleted_at is null and s.type = any(w.event_types)
   order by s.n;
-  perform app.enqueue('deliver_webhooks');
+  perform app.enqueue('sequence_events');
 end $$;
 comment on function app.emit_deposit_events is 'Inserts events of users'' deposits in the order given, with their deliveries, and the job that sends them. The arrays are parallel; token and amount are those of the event.';

@@ -12,7 +12,7 @@ begin
     case when w.disabled_at is null then at end, case when w.disabled_at is not null then at end
   from app.webhook_endpoint w where w.merchant_id = of_merchant and w.deleted_at is null and of_type = any(w.event_types);
   if current_setting('app.woke_deliveries', true) is distinct from pg_current_xact_id()::text then -- one job for all events of a transaction
-    perform app.enqueue('deliver_webhooks');
+    perform app.enqueue('sequence_events');
     perform set_config('app.woke_deliveries', pg_current_xact_id()::text, true);
   end if;
 end $$;

@@ -15,7 +15,7 @@ begin
   end if;
   perform app.refuse_disabled(own);
   update app.delivery d set status = 'pending', attempts = 0, next_attempt_at = clock_timestamp(), finished_at = null where d.id = delivery;
-  perform app.enqueue('deliver_webhooks');
+  perform app.enqueue('sequence_events');
 end $$;
 comment on function app.redeliver is 'Sends an event to an endpoint again, now, whatever the state of its delivery.';
 grant execute on function app.redeliver to sluice_api;
@@ -30,7 +30,7 @@ begin
   update app.delivery d set status = 'pending', attempts = 0, next_attempt_at = clock_timestamp(), finished_at = null
   where d.endpoint_id = own.id and d.status = 'failed' and d.created_at >= since;
   get diagnostics redelivered = row_count;
-  if redelivered > 0 then perform app.enqueue('deliver_webhooks'); end if;
+  if redelivered > 0 then perform app.enqueue('sequence_events'); end if;
   return redelivered;
 end $$;
 comment on function app.redeliver_failed is 'Sends every event again whose delivery failed and that happened at or after a time; returns how many.';

@@ -17,7 +17,7 @@ begin
   values (event, of_merchant, of_type, own.id,
     app.next_version(own.id), now, app.example_event(event, of_type, now), true);
   insert into app.delivery as d (event_id, endpoint_id) values (event, own.id) returning d.id into delivery;
-  perform app.enqueue('deliver_webhooks');
+  perform app.enqueue('sequence_events');
   return delivery;
 end $$;
 comment on function app.test_webhook is 'Sends an example of an event to one endpoint, whatever types it gets; returns the id of its delivery.';
