@@ -26,7 +26,11 @@ const codes = {
     '`external_id` does not begin with the prefix of the account and `-`',
     'external_id must begin with acme-, followed by a reference of your own',
   ),
-  invalid_api_key: known(401, 'missing, unknown or revoked key, or two that differ', howToSendKey),
+  invalid_api_key: known(
+    401,
+    'missing, unknown or revoked key, two that differ, or your account is suspended',
+    howToSendKey,
+  ),
   insufficient_scope: known(
     403,
     'the key may not do this',

@@ -9,7 +9,7 @@ import {isReady} from './lifecycle.ts'
 import {listening} from './listen.ts'
 import type {Logger} from './log.ts'
 
-/** The metrics of this process. Make each one with registers: [registry]. */
+/** The metrics of this process, named in its metrics.ts. Make each one with registers: [registry]. */
 export const registry = new Registry()
 
 export interface ObserveOptions {

@@ -21,7 +21,10 @@ export interface CommonSettings<C extends Chain = Chain> {
    * Less is held back.
    */
   sweepMin: Map<string, bigint>
-  /** The most that all network fees signed by custody in a day (UTC) may add up to, in the native coin's base units. */
+  /**
+   * The most that all network fees signed by custody in a day (UTC) may add up to, in the native coin's base units.
+   * Only custody reads it (judge/budget.ts).
+   */
   feeBudget: bigint
   /** The most that a sweep of the native coin may cost, in percent of the amount that it moves. */
   sweepFeePercent: number

@@ -3,6 +3,9 @@
 // limits (auth.api.* skips both); it sees only the headers that are named here, and the client's address in one that no
 // client can set. What it does not do well is ours: second factors by codes (totp.ts), invitations, and the limit for
 // each person (db/functions/dashboard).
+//
+// A session ends when it was not used for twelve hours (`expiresIn`), after a week or with another password
+// (db/functions/dashboard/sign_in.sql), and by signing out or the next sign-in (both in routes/sign-in.ts).
 import {AsyncLocalStorage} from 'node:async_hooks'
 import {createHmac, randomBytes} from 'node:crypto'
 import {passkey} from '@better-auth/passkey'

@@ -1,5 +1,5 @@
 -- Finalises every pending deposit at or below the final height, in one statement. chain.derive calls it, at COMMIT, after deposits were derived, so
--- that it sees this transaction's rows, whether blocks came or finality moved (chain.finalize).
+-- that it sees this transaction's rows, whether blocks came or finality moved (chain.finalise).
 --
 -- Each finalisation gets the chain's next number, which its deposits carry: a payout claims up to a number. Balance deltas, the ledger and events
 -- are written with it. If nothing became final, nothing is written.

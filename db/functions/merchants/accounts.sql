@@ -2,8 +2,8 @@
 -- other role can.
 --
 -- Each call does all of its work or none. While an account is suspended none of its keys works, including keys made meanwhile; each API process is
--- notified at the commit. A suspension touches nothing else: deposits are credited, payouts under way end, webhooks are delivered, the pages of
--- payment requests are shown.
+-- notified at the commit. In the dashboard its people still look, and end things (../dashboard/person.sql). A suspension touches nothing else: deposits
+-- are credited, payouts under way end, webhooks are delivered, the pages of payment requests are shown.
 -- Errors: SL404 there is no such merchant; SL422 refused, the message says why.
 
 create or replace function app.create_merchant(name text, prefix text, chains text[], fee_bps int) returns uuid
