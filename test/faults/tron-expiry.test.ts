@@ -3,6 +3,7 @@
 // the made-up family.
 import {setTimeout as sleep} from 'node:timers/promises'
 import {afterAll, afterEach, beforeAll, expect, test} from 'vitest'
+import {bytesOf} from '../../chains/tron/address.ts'
 import {parseTransaction} from '../../chains/tron/transaction.ts'
 import {assertBooks} from '../support/books.ts'
 import {TronWorld, trx, unit} from '../support/tron/world.ts'
@@ -84,6 +85,29 @@ test('a payment that no block takes expires, and is signed again once, with othe
     [txid],
   )
   expect(lapse!.evidence.solid).toHaveLength(1)
+})
+
+test('a payment that expired, and whose recipient refuses the next one, fails its payout for that reason', {
+  timeout: 120_000,
+}, async () => {
+  await world.pay([world.treasury], [1000n * unit], 'USDT')
+  const shop = await world.openShop([50n * unit], {token: 'USDT'})
+  world.isHeld = true
+  const id = await world.request(shop, 'USDT')
+  const [attempt] = await world.signed(id, 1)
+  await world.untilWaiting(attempt!.txid)
+  const wallet = Buffer.from(bytesOf(shop.wallet)).toString('hex').slice(2)
+  const refused = {result: true, message: Buffer.from('REVERT opcode executed').toString('hex')}
+  world.node.behave = ({method, params}, pass) =>
+    method.endsWith('/triggerconstantcontract') && JSON.stringify(params).includes(wallet)
+      ? {result: refused, transaction: {ret: [{ret: 'FAILED'}]}}
+      : pass()
+  const {error_code} = await world.becomes(id, 'failed', 90_000)
+  expect([error_code, await world.attempts(id)]).toEqual([
+    'destination_not_payable',
+    [{txid: attempt!.txid, fate: 'dead', lapsed: true}],
+  ])
+  await world.untilBalance(shop, 50n * unit)
 })
 
 test('the very last block that may hold a payment holds it: it is paid, and nothing else is signed', async () => {

@@ -57,7 +57,7 @@ export function expiringAttempts(of: Attempts): ExpiringAttempts {
 async function plan(to: Context, of: Attempts, outgoingPayments: OutgoingPayment[]): Promise<Planned[]> {
   const wait = await of.notNow?.(to)
   if (wait) {
-    for (const {id} of outgoingPayments) await waitOutgoingPayment(to, id, wait)
+    for (const one of outgoingPayments) await refuse(to, one, new Refusal(wait, {givesUp: false}))
     return []
   }
   const offers = (outgoingPayments.length && (await of.offers?.(to, outgoingPayments))) || []
@@ -70,12 +70,19 @@ async function plan(to: Context, of: Attempts, outgoingPayments: OutgoingPayment
   return planned
 }
 
-/** What was signed before has expired by now. */
+/**
+ * What was signed before has expired by now. A payment that cannot be tried again ends: soon if its recipient refuses
+ * it, else after as long as a payout may wait.
+ */
 async function refuse(
   to: Context,
   {id, chain, kind, newest}: OutgoingPayment,
   {wait, givesUp}: Refusal,
 ): Promise<void> {
+  if (newest && (kind === 'payout' || kind === 'withdrawal')) {
+    const {as, afterMs} = wait.fails ?? {as: 'timed_out', afterMs: to.payoutTimeoutMs}
+    await to.pool.query('select app.expire_payment($1, $2, $3, $4)', [id, as, wait.detail, afterMs])
+  }
   if (!givesUp || kind !== 'sweep') return await waitOutgoingPayment(to, id, wait)
   const words = wait.detail ?? ''
   to.log.warn({outgoingPayment: id, chain, error: words}, 'a sweep would fail, and is given up')

@@ -478,9 +478,9 @@ export const solana: Mutation[] = [
     rule: 'Nothing is signed while the family says no',
     file: 'jobs/payouts/accounts/expiring-attempts.ts',
     from: `  if (wait) {
-    for (const {id} of outgoingPayments)`,
+    for (const one of outgoingPayments)`,
     to: `  if (false) {
-    for (const {id} of outgoingPayments)`,
+    for (const one of outgoingPayments)`,
     tests: ['test/faults/solana-payouts.test.ts', 'test/faults/tron-payouts.test.ts'],
   },
   {

@@ -123,4 +123,11 @@ export const tronTokens: Mutation[] = [
     to: `s.outcome <> 'done'`,
     tests: ['test/faults/tron-expiry.test.ts'],
   },
+  {
+    rule: 'A payment that expired, and whose recipient refuses the next one, ends',
+    file: 'jobs/payouts/accounts/expiring-attempts.ts',
+    from: `if (newest && (kind === 'payout' || kind === 'withdrawal')) {`,
+    to: 'if (false) {',
+    tests: ['test/faults/tron-expiry.test.ts'],
+  },
 ]
