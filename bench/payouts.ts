@@ -333,10 +333,11 @@ async function pay(world: World, token: Token, shops: Shop[]): Promise<void> {
 }
 
 /** Waits until each address has this many final deposits. */
-async function untilFinal({pool}: World, {chain, token}: Asset, addresses: string[], each = 1): Promise<void> {
+async function untilFinal({pool}: World, {chain, token}: Asset, addresses: string[], deposits = 1): Promise<void> {
   const sql = `select count(*)::int as n from app.deposit where chain = $1 and token = $2 and status = 'final' and address = any($3)`
   await until(
-    async () => (await pool.query<{n: number}>(sql, [chain, token, addresses])).rows[0]!.n === each * addresses.length,
+    async () =>
+      (await pool.query<{n: number}>(sql, [chain, token, addresses])).rows[0]!.n === deposits * addresses.length,
     'the deposits to be final',
   )
 }

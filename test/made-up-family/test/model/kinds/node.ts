@@ -4,7 +4,10 @@ import {once} from 'node:events'
 import {createServer} from 'node:http'
 import type {AddressInfo} from 'node:net'
 import {text} from 'node:stream/consumers'
+import type {Settings} from '../../../chains/settings.ts'
+import type {PayoutChain} from '../../../jobs/payouts/context.ts'
 import type {ModelChain} from '../chain.ts'
+import type {Kind} from './kind.ts'
 
 /** What it answers to a request's path (without the first slash) and body. */
 export type Answer = (chain: ModelChain, path: string, body: unknown) => unknown
@@ -48,5 +51,15 @@ export class ModelNode {
     server.unref()
     const node = new ModelNode((server.address() as AddressInfo).port)
     return node
+  }
+
+  /** The part of the worker that asks this node: opened once, whatever the history. */
+  worker(open: (settings: Settings) => PayoutChain): Kind['worker'] {
+    let opened: PayoutChain | undefined
+    return (settings, chain) => {
+      this.chain = chain
+      opened ??= open(settings)
+      return opened
+    }
   }
 }

@@ -17,8 +17,6 @@ import {
 } from 'viem'
 import {publicKeyToAddress} from 'viem/accounts'
 import {evmSettings} from '../../../chains/evm/settings.ts'
-import type {Settings} from '../../../chains/settings.ts'
-import type {PayoutChain} from '../../../jobs/payouts/context.ts'
 import {open} from '../../../jobs/payouts/evm/family.ts'
 import {balancesAt, type ModelChain, usesNonces} from '../chain.ts'
 import type {Kind, Wanted} from './kind.ts'
@@ -62,13 +60,7 @@ const word = (value: bigint): Hex => numberToHex(value, {size: 32})
 const balanceAt = ({head}: ModelChain, address: string, token: string) =>
   balancesAt(head, native).get(`${address} ${token}`) ?? 0n
 
-let opened: PayoutChain | undefined
-
-function worker(settings: Settings, chain: ModelChain): PayoutChain {
-  node.chain = chain
-  opened ??= open(evmSettings(settings.chains.get('ETH')))
-  return opened
-}
+const worker = node.worker(settings => open(evmSettings(settings.chains.get('ETH'))))
 
 function parse(raw: string) {
   const {r, s, yParity, v, ...unsigned} = parseTransaction(raw as TransactionSerializedEIP1559)

@@ -7,10 +7,8 @@ import {silent} from '../../../base/log.ts'
 import {keyAddress} from '../../../chains/bitcoin/script.ts'
 import {bitcoinSettings} from '../../../chains/bitcoin/settings.ts'
 import {chain as registered} from '../../../chains/registry.ts'
-import type {Settings} from '../../../chains/settings.ts'
 import {beginWithdrawal, open} from '../../../jobs/payouts/bitcoin/family.ts'
-import type {PayoutChain} from '../../../jobs/payouts/context.ts'
-import {type ModelChain, spendsOutputs} from '../chain.ts'
+import {spendsOutputs} from '../chain.ts'
 import type {Kind, Wanted} from './kind.ts'
 import {jsonRpc, ModelNode} from './node.ts'
 
@@ -29,13 +27,7 @@ const node = await ModelNode.open(
   }),
 )
 
-let opened: PayoutChain | undefined
-
-function worker(settings: Settings, chain: ModelChain): PayoutChain {
-  node.chain = chain
-  opened ??= open(bitcoinSettings(settings.chains.get('BTC')), silent())
-  return opened
-}
+const worker = node.worker(settings => open(bitcoinSettings(settings.chains.get('BTC')), silent()))
 
 function formats() {
   const of = registered(chain)

@@ -2,12 +2,10 @@
 // a transfer burns is limited. The worker's part is the real one; its node is the model's, which has the prices, and
 // tries a call as a contract would.
 import {decodeFunctionData, erc20Abi, type Hex, keccak256, numberToHex, toHex} from 'viem'
-import type {Settings} from '../../../chains/settings.ts'
 import {addressOf, bytesOf} from '../../../chains/tron/address.ts'
 import {mostTokenBytesFee} from '../../../chains/tron/bytes.ts'
 import {tronSettings} from '../../../chains/tron/settings.ts'
 import {parseRawData, parseTransaction} from '../../../chains/tron/transaction.ts'
-import type {PayoutChain} from '../../../jobs/payouts/context.ts'
 import {open} from '../../../jobs/payouts/tron/family.ts'
 import {type Block, balancesAt, endsByTime, type ModelChain, type Transaction} from '../chain.ts'
 import type {Kind, Wanted} from './kind.ts'
@@ -82,13 +80,7 @@ const contract = Buffer.from(bytesOf('TXYZopYRdj2D9XRtbG411XZZ3kM5VkAeBf')).suba
 const balanceAt = (block: Block, address: string, token: string) =>
   balancesAt(block, native).get(`${address} ${token}`) ?? 0n
 
-let opened: PayoutChain | undefined
-
-function worker(settings: Settings, chain: ModelChain): PayoutChain {
-  node.chain = chain
-  opened ??= open(tronSettings(settings.chains.get('TRON')))
-  return opened
-}
+const worker = node.worker(settings => open(tronSettings(settings.chains.get('TRON'))))
 
 function parse(raw: string): Transaction {
   const {txid, rawData} = parseTransaction(Buffer.from(raw, 'hex'))
