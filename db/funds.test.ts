@@ -127,27 +127,37 @@ test('a sweep begins with the gas that it may cost, and pays with it, whatever e
   ])
 })
 
-test('gas that is cancelled is given back, and not sent again at once', async () => {
-  const {address} = await holder()
-  const before = await treasury()
-  await beginFund(null, address, 50)
-  const [begun] = await funds(address)
-  await money.work('give_up_outgoing_payment', begun!.id, 'fees rose')
-  const cancel = await money.attempt(begun!.id, {kind: 'cancel'})
-  await money.mineFinally([cancel!])
-  expect(await funds(address)).toMatchObject([{outcome: 'cancelled'}])
-  expect([await gas(address), await treasury()]).toEqual([
-    [0, 0],
-    {balance: before.balance - 7, reserved: before.reserved},
-  ])
-  await beginFund(null, address, 50)
-  expect(await funds(address)).toHaveLength(1)
-  await money.db.rows(`update app.outgoing_payment set final_at = final_at - interval '11 minutes' where id = $1`, [
-    begun!.id,
-  ])
+test('gas that was not sent is given back, and is sent again as a failed sweep is: at once, then a minute later', async () => {
+  const user = await holder(100)
+  const {address} = user
+  const payout = await money.claim(user)
+  const unswept = async () =>
+    (await money.jobs.query('select failures, failure from app.unswept_for($1)', [payout])).rows
+  const sweepable = async () => (await money.jobs.query('select address from app.sweepable($1, 1, 10)', [payout])).rows
+  for (const failures of [1, 2]) {
+    const before = await treasury()
+    await beginFund(null, address, 50)
+    const begun = (await funds(address)).at(-1)!
+    expect(await unswept()).toEqual([])
+    await money.work('give_up_outgoing_payment', begun.id, 'fees rose')
+    await money.mineFinally([(await money.attempt(begun.id, {kind: 'cancel'}))!])
+    expect((await funds(address)).at(-1)).toMatchObject({outcome: 'cancelled'})
+    expect([await gas(address), await treasury()]).toEqual([
+      [0, 0],
+      {balance: before.balance - 7, reserved: before.reserved},
+    ])
+    expect(await unswept()).toEqual([{failures, failure: 'the gas for it was not sent: fees rose'}])
+  }
+  expect(await sweepable()).toEqual([])
   await beginFund(null, address, 50)
   expect(await funds(address)).toHaveLength(2)
-  await money.mineFinally([(await money.attempt((await funds(address))[1]!.id))!])
+  await money.db.rows(
+    `update app.outgoing_payment set final_at = final_at - interval '1 minute' where recipient = $1`,
+    [address],
+  )
+  expect(await sweepable()).toEqual([{address}])
+  await fund(address, 50)
+  expect([(await funds(address)).length, await unswept()]).toEqual([3, []])
 })
 
 test('what gas is under way for is not swept from other addresses, too; with sweep_first its payout waits for it', async () => {

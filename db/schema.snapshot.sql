@@ -1669,7 +1669,10 @@ create table app.outgoing_payment (
 );
 CREATE INDEX outgoing_payment_created ON app.outgoing_payment USING btree (created_at);
 CREATE INDEX outgoing_payment_due ON app.outgoing_payment USING btree (chain, next_step_at) WHERE (next_step_at IS NOT NULL);
+CREATE INDEX outgoing_payment_expired_sweep ON app.outgoing_payment USING btree (chain, source, final_at) WHERE ((kind = 'sweep'::text) AND (outcome = 'expired'::text));
+CREATE INDEX outgoing_payment_failed_fund ON app.outgoing_payment USING btree (merchant_id, chain, for_token, final_at) WHERE ((kind = 'fund'::text) AND (outcome <> 'done'::text));
 CREATE INDEX outgoing_payment_failed_sweep ON app.outgoing_payment USING btree (merchant_id, chain, token, final_at) WHERE ((kind = 'sweep'::text) AND (outcome <> 'done'::text));
+CREATE INDEX outgoing_payment_fund ON app.outgoing_payment USING btree (chain, recipient, for_token, final_at) WHERE (kind = 'fund'::text);
 CREATE UNIQUE INDEX outgoing_payment_one_fund ON app.outgoing_payment USING btree (chain, recipient) WHERE ((kind = 'fund'::text) AND (status <> 'final'::text) AND (NOT recovered));
 CREATE UNIQUE INDEX outgoing_payment_one_payment ON app.outgoing_payment USING btree (payout_id) WHERE (kind = 'payout'::text);
 CREATE UNIQUE INDEX outgoing_payment_one_sweep ON app.outgoing_payment USING btree (chain, COALESCE(first_input, source), token) WHERE ((kind = 'sweep'::text) AND (status <> 'final'::text) AND (NOT recovered) AND (merchant_id IS NOT NULL));
@@ -2295,24 +2298,36 @@ create view app.due_return as
 --   treasury text: The treasury of the chain.
 --   step text: What is to be begun: sweep (to the treasury) or withdrawal (to the destination).
 
--- Sweeps of merchants' addresses that failed within a day and after the last one of the address that did not.
+-- Sweeps of merchants' addresses, and funds for them, that failed within a day and after the last one of the address that did not.
 create view app.failed_sweep as
- SELECT chain,
-    token,
-    source AS address,
-    merchant_id,
-    outcome,
-    final_at,
+ SELECT s.chain,
+    s.token,
+    s.source AS address,
+    s.merchant_id,
+    s.outcome,
+    s.final_at,
     app.why_failed(s.*) AS failure
    FROM app.outgoing_payment s
-  WHERE kind = 'sweep'::text AND merchant_id IS NOT NULL AND outcome <> 'done'::text AND final_at > (clock_timestamp() - '1 day'::interval) AND NOT (EXISTS ( SELECT
+  WHERE s.kind = 'sweep'::text AND s.merchant_id IS NOT NULL AND s.outcome <> 'done'::text AND s.final_at > (clock_timestamp() - '1 day'::interval) AND NOT (EXISTS ( SELECT
            FROM app.outgoing_payment d
-          WHERE d.kind = 'sweep'::text AND d.merchant_id IS NOT NULL AND d.chain = s.chain AND d.token = s.token AND d.source = s.source AND d.outcome = 'done'::text AND d.final_at >= s.final_at));
+          WHERE d.kind = 'sweep'::text AND d.merchant_id IS NOT NULL AND d.chain = s.chain AND d.token = s.token AND d.source = s.source AND d.outcome = 'done'::text AND d.final_at >= s.final_at))
+UNION ALL
+ SELECT s.chain,
+    s.for_token AS token,
+    s.recipient AS address,
+    s.merchant_id,
+    s.outcome,
+    s.final_at,
+    'the gas for it was not sent: '::text || app.why_failed(s.*) AS failure
+   FROM app.outgoing_payment s
+  WHERE s.kind = 'fund'::text AND s.outcome <> 'done'::text AND s.final_at > (clock_timestamp() - '1 day'::interval) AND NOT (EXISTS ( SELECT
+           FROM app.outgoing_payment d
+          WHERE d.kind = 'fund'::text AND d.chain = s.chain AND d.recipient = s.recipient AND d.outcome = 'done'::text AND d.final_at >= s.final_at));
 --   chain text: Chain code.
 --   token text: Token code.
 --   address text: The address that was to be swept.
 --   merchant_id uuid: Whose money it holds.
---   outcome text: How the sweep ended: as app.outgoing_payment.outcome.
+--   outcome text: How the sweep or fund ended: as app.outgoing_payment.outcome.
 --   final_at timestamp with time zone: When it ended.
 --   failure text: Why it failed, in words for operators.
 
@@ -3002,7 +3017,7 @@ UNION ALL
 --   state text: What it waits for, or how far it is.
 --   since timestamp with time zone: When it began.
 
--- Addresses of merchants that hold something, whose last sweeps failed, and that are neither being swept nor blocked.
+-- Addresses of merchants that hold something, whose last sweeps failed, and that are neither being swept or funded nor blocked.
 create view app.unswept_address as
  SELECT s.chain,
     s.token,
@@ -3019,7 +3034,7 @@ create view app.unswept_address as
            FROM app.failed_sweep) s
      JOIN app.holding h ON h.chain = s.chain AND h.token = s.token AND h.address = s.address AND h.amount > 0::numeric
      CROSS JOIN LATERAL app.sweep_failures(s.chain, s.token, s.address) f(failures, failure, retry_at)
-  WHERE app.sweep_under_way(s.chain, s.token, s.address) IS NULL AND NOT app.is_blocked(s.chain, s.token, s.address);
+  WHERE app.sweep_under_way(s.chain, s.token, s.address) IS NULL AND app.fund_under_way(s.chain, s.address) IS NULL AND NOT app.is_blocked(s.chain, s.token, s.address);
 --   chain text: Chain code.
 --   token text: Token code.
 --   address text: The address that could not be swept.
@@ -3683,10 +3698,7 @@ begin
     join app.chain c on c.chain = of_chain
     join custody.address a on a.address = u.address and a.family = c.family and a.purpose = 'deposit' and a.merchant_id is not null
     where u.amount > 0 and max_fee = trunc(max_fee) and not app.is_blocked(of_chain, of_token, u.address)
-      -- One that ended otherwise is not begun again at once: it may end so again, and cost a fee each time. One that expired cost nothing, and took
-      -- minutes by itself.
-      and not exists (select from app.outgoing_payment s where s.chain = of_chain and s.recipient = u.address and s.kind = 'fund'
-        and s.outcome not in ('done', 'expired') and s.final_at > clock_timestamp() - interval '10 minutes')
+      and app.is_sweep_due(of_chain, of_token, u.address)
     order by u.n
   loop
     fund := app.fund_under_way(of_chain, item.address);
@@ -8151,7 +8163,7 @@ AS $function$
     union all select j.txid from custody.journal_key k join custody.journal j using (stream, seq) where k.stream = s.chain and k.conflict_key = s.conflict_key))
 $function$;
 
--- The sweeps of an address that failed within a day and after the last one that did not: how many, why the newest one, and when the address may be swept again.
+-- The sweeps of an address, and the funds for them, that failed within a day and after the last one that did not: how many, why the newest one, and when the address may be swept again.
 CREATE OR REPLACE FUNCTION app.sweep_failures(of_chain text, of_token text, of_address text, OUT failures integer, OUT failure text, OUT retry_at timestamp with time zone)
  RETURNS record
  LANGUAGE sql

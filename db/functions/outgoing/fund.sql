@@ -68,10 +68,7 @@ begin
     join app.chain c on c.chain = of_chain
     join custody.address a on a.address = u.address and a.family = c.family and a.purpose = 'deposit' and a.merchant_id is not null
     where u.amount > 0 and max_fee = trunc(max_fee) and not app.is_blocked(of_chain, of_token, u.address)
-      -- One that ended otherwise is not begun again at once: it may end so again, and cost a fee each time. One that expired cost nothing, and took
-      -- minutes by itself.
-      and not exists (select from app.outgoing_payment s where s.chain = of_chain and s.recipient = u.address and s.kind = 'fund'
-        and s.outcome not in ('done', 'expired') and s.final_at > clock_timestamp() - interval '10 minutes')
+      and app.is_sweep_due(of_chain, of_token, u.address)
     order by u.n
   loop
     fund := app.fund_under_way(of_chain, item.address);

@@ -1,5 +1,5 @@
--- Sweeps that failed (app.failed_sweep), on chains with accounts: when the address is tried again. A cause may pass by itself, so no payout gives an address up;
--- and each try may cost a network fee, so an address is tried less and less often, whichever payouts ask for it.
+-- Sweeps that failed, and funds for them (app.failed_sweep), on chains with accounts: when the address is tried again. A cause may pass by itself, so no
+-- payout gives an address up; and each try may cost a network fee, so an address is tried less and less often, whichever payouts ask for it.
 --
 -- Locks: none.
 
@@ -13,7 +13,7 @@ language sql stable set search_path = pg_catalog as $$
   from app.failed_sweep f cross join lateral (select f.outcome <> 'expired' as costs) c
   where f.chain = of_chain and f.token = of_token and f.address = of_address
 $$;
-comment on function app.sweep_failures is 'The sweeps of an address that failed within a day and after the last one that did not: how many, why the newest one, and when the address may be swept again.';
+comment on function app.sweep_failures is 'The sweeps of an address, and the funds for them, that failed within a day and after the last one that did not: how many, why the newest one, and when the address may be swept again.';
 
 create or replace function app.is_sweep_due(of_chain text, of_token text, of_address text) returns boolean
 language sql stable security definer set search_path = pg_catalog as $$
