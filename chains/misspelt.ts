@@ -34,6 +34,17 @@ function linesOf(text: string): {number: number; line: string}[] {
   return found
 }
 
+/** What an image or the shell sets. */
+const ofContainers = /^(PATH|HOME|HOSTNAME|PWD|OLDPWD|SHLVL|TERM|LANG|LC_\w+|_)$/
+
+/** A problem for each variable of a container that has no effect: what is in .env reaches every container. */
+export function wrongVariables(environment: Environment, known: string[]): string[] {
+  const isKnown = (name: string) => known.includes(name) || ofOthers.test(name) || ofContainers.test(name)
+  return Object.keys(environment)
+    .filter(name => !isKnown(name))
+    .map(name => `  ${unknownInWords(name, known)}: is no setting; .env.example lists all of them`)
+}
+
 /** The variables that begin like settings of ours and are none. Each may be meant for others. */
 export function unknownVariables(environment: Environment, known: string[], chains: readonly string[]): string[] {
   const ours = new RegExp(`^(${[...chains, 'SLUICE', 'CUSTODY', 'DASHBOARD'].join('|')})_[A-Z0-9_]+$`)

@@ -211,7 +211,7 @@ async function openSeed(settings: Settings, client: pg.Client): Promise<string> 
     )
   if (!hasSeed(home) && !mayMake)
     throw new PermanentError(
-      `there is no seed in ${home} yet; make it with: sluice custody init (npm run -s sluice -- custody init)`,
+      `there is no seed in ${home} yet; make it with: sluice custody init (npm run -s sluice -- custody init; in containers: docker compose run --rm custody-cli init)`,
     )
   const passphrase = findPassphrase(settings, mayMake)
   if (passphrase === undefined)

@@ -22,6 +22,7 @@ import {roleUrl} from '../db/migrate/migrate.ts'
 import {chainIds} from '../devnet/evm/constants.ts'
 import {tokenSettings} from '../devnet/evm/tokens.ts'
 import {composeVariables, readCompose} from '../test/support/compose.ts'
+import {wrongEnvironment} from './environment.ts'
 import {tooSmall} from './machine.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
@@ -340,6 +341,40 @@ test('what is too small on a machine is said with what to do', () => {
   expect(cpus).toMatch(/^it has 1 CPU, and 2 are advised: .*give it another$/)
   expect(memory).toMatch(/^it has 1\.9 GiB of memory, and 4 are needed: .*leave chains out$/)
   expect(disk).toMatch(/^its disk has 3\.0 GiB left, .*use a larger disk$/)
+})
+
+test('a name in .env that is no setting is refused, and so is what belongs in a file of secrets; no value is shown', () => {
+  const ofImage = {
+    PATH: '/bin',
+    HOSTNAME: 'a1b2',
+    HOME: '/home/node',
+    NODE_VERSION: '24',
+    SLUICE_HOME: '/var/lib/sluice',
+  }
+  const right = {...ofImage, COMPOSE_FILE: 'a.yml', ETH_CHAIN_ID: '1', DATABASE_URL_FILE: '/run/secrets/database_url'}
+  expect(
+    wrongEnvironment({...right, CUSTODY_PASSPHRASE: '', DATABASE_REPLICA_URL: 'postgres://replica', ETH_TOKENS: '[]'}),
+  ).toEqual([])
+  const wrong = {
+    ...right,
+    ETH_CHAINID: '1',
+    PUBLICURL: 'hush',
+    FOO: 'hush',
+    ETH_RPC_URL: 'https://hush.example',
+  }
+  expect(wrongEnvironment(wrong)).toEqual([
+    '  ETH_CHAINID (did you mean ETH_CHAIN_ID?): is no setting; .env.example lists all of them',
+    '  PUBLICURL (did you mean PUBLIC_URL?): is no setting; .env.example lists all of them',
+    '  FOO: is no setting; .env.example lists all of them',
+    '  ETH_RPC_URL: every container would see it; write it into secrets/eth_rpc_url, and remove it from .env',
+  ])
+})
+
+test('each setting that a container would expose has a file in ./secrets', () => {
+  const exposed = wrongEnvironment(Object.fromEntries(settingNames().map(name => [name, 'value'])))
+  const files = exposed.map(line => /secrets\/(\w+),/.exec(line)?.[1])
+  expect(files.length).toBeGreaterThan(10)
+  expect(files.filter(name => !(name! in compose.secrets))).toEqual([])
 })
 
 const local = parse(read('docker-compose.local.yml')) as {
