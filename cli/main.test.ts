@@ -447,7 +447,9 @@ test('processes started one by one are operated with the owner’s URL only, and
       {chain: 'ETH', local: null},
       {chain: 'POLYGON', local: false, head: null},
     ],
-    processes: [],
+    processes: ['custody', 'jobs', 'api', 'dashboard-auth', 'dashboard-pages', 'indexer-eth'].map(name => {
+      return {name, state: 'not connected'}
+    }),
   })
   const away = {DATABASE_URL: 'postgres://sluice:secret@127.0.0.1:1/sluice'}
   const failed = await commandLine.run(['status'], empty, away)

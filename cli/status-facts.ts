@@ -144,8 +144,25 @@ export async function statusOf(sluice: Sluice, nodeHeads: Map<string, number | n
     },
     incidents: {open: counts.open_incidents, ways_out: await waysOut(db)},
     audit: await lastAudit(db),
-    processes: readProcesses(home).map(({command: _, ...rest}) => rest),
+    processes: await processes(sluice),
   }
+}
+
+/**
+ * As npm start knows them. If it did not start them, such as in containers: those that this database should have, by the
+ * connection that each holds as long as it runs.
+ */
+async function processes({db, home}: Sluice) {
+  const started = readProcesses(home)
+  if (started.length)
+    return started.map(({name, state, pid, started_at, restarts}) => ({name, state, pid, started_at, restarts}))
+  const {rows} = await db.query<{name: string; is_connected: boolean}>(
+    `select p.name, exists (select from pg_stat_activity a where a.datname = current_database() and a.application_name = p.connection) as is_connected
+     from (values ('custody', 'sluice-custody-watch'), ('jobs', 'sluice-jobs-liveness'), ('api', 'sluice-api-keys'),
+         ('dashboard-auth', 'sluice-auth-held'), ('dashboard-pages', 'sluice-dashboard-held')
+       union all select 'indexer-' || lower(chain), 'indexer-' || chain || '-lock' from chain.cursor) p (name, connection)`,
+  )
+  return rows.map(({name, is_connected}) => ({name, state: is_connected ? 'running' : 'not connected'}) as const)
 }
 
 async function notFollowed(sluice: Sluice): Promise<{chain: string; merchants: number}[]> {

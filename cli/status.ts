@@ -94,8 +94,12 @@ function report(status: Status): Report {
       ),
       table(
         ['process', 'state', 'pid', 'since', 'restarts'],
-        processes.map(({name, state, pid, started_at, restarts}) => [name, state, pid, moment(started_at), restarts]),
-        'The processes are not known: npm start did not start them. In containers: docker compose ps.',
+        processes.map(row => [
+          row.name,
+          row.state,
+          ...('pid' in row ? [row.pid, moment(row.started_at), row.restarts] : ['', '', '']),
+        ]),
+        '',
       ),
     ].join('\n\n'),
   }
@@ -145,7 +149,9 @@ function sections(status: Status, columns: number): Section[] {
       'processes',
       4,
       ['process', 'state', 'restarts'],
-      processes.filter(({state}) => state !== 'running').map(row => [row.name, row.state, row.restarts]),
+      processes
+        .filter(({state}) => state !== 'running')
+        .map(row => [row.name, row.state, 'restarts' in row ? row.restarts : '']),
     ),
     below(
       'endpoints',
