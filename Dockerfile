@@ -27,12 +27,12 @@ FROM base AS sources
 COPY . .
 RUN chmod +x cli/main.ts
 
-# With what the local chains run on: two of the packages for development, and bcoin, which has a lockfile of its own.
+# With what the local chains run on: one of the packages for development, and bcoin, which has a lockfile of its own.
 FROM packages AS local-packages
 COPY devnet/bitcoin/bcoin devnet/bitcoin/bcoin
 COPY package.json /tmp/
 RUN npm ci --prefix devnet/bitcoin/bcoin \
-  && npm install --no-save $(node -p "['litesvm', 'tronweb'].map(name => name + '@' + require('/tmp/package.json').devDependencies[name]).join(' ')")
+  && npm install --no-save litesvm@$(node -p "require('/tmp/package.json').devDependencies.litesvm")
 
 FROM base AS local
 COPY --from=local-packages /opt/sluice ./

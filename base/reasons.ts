@@ -186,6 +186,14 @@ export const reasons = {
     why: 'custody does not run, or cannot be reached',
     do: 'read its log',
   },
+  signed_otherwise: {
+    liesWith: 'chain',
+    ends: 'by itself',
+    merchant: 'custody_rejected',
+    alarm: 'never', // the incident has one
+    why: 'custody signed something else than was asked, as a second library reads it; it was not stored, and no node got it',
+    do: 'an alarm: see the incident of that name',
+  },
   copy_unproven: {
     isRefusal: true,
     liesWith: 'chain',

@@ -6452,6 +6452,19 @@ begin
   return null;
 end $function$;
 
+-- Opens the incident of an outgoing payment for which custody signed something else than was asked, with the differences in words.
+CREATE OR REPLACE FUNCTION app.note_signed_otherwise(of_outgoing_payment uuid, of_txid text, differences text)
+ RETURNS void
+ LANGUAGE sql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+  insert into app.incident (chain, kind, subject, details)
+  select s.chain, 'signed_otherwise', s.id::text, jsonb_build_object('txid', of_txid, 'differences', differences)
+  from app.outgoing_payment s where s.id = of_outgoing_payment
+  on conflict do nothing
+$function$;
+
 -- For each task, how long its oldest due job has been waiting; 0 if none is due.
 CREATE OR REPLACE FUNCTION app.oldest_due_jobs()
  RETURNS TABLE(task text, age_seconds double precision)
@@ -14099,6 +14112,7 @@ grant execute on function app.ledger_outputs(text,text[]) to sluice_jobs;
 grant execute on function app.lock_worker(text) to sluice_jobs;
 grant execute on function app.maintain_partitions(interval) to sluice_jobs;
 grant execute on function app.note_code(text,text,text) to sluice_jobs;
+grant execute on function app.note_signed_otherwise(uuid,text,text) to sluice_jobs;
 grant execute on function app.payout_lack(uuid,numeric) to sluice_jobs;
 grant execute on function app.payout_shortage(uuid,numeric) to sluice_jobs;
 grant execute on function app.payout_shortfall(uuid,numeric) to sluice_jobs;
@@ -14162,6 +14176,7 @@ grant select on app.treasury to sluice_jobs;
 grant select on app.treasury_share to sluice_jobs;
 grant select on app.unattributed_decision to sluice_jobs;
 grant select on app.webhook_endpoint to sluice_jobs;
+grant select on chain.block to sluice_jobs;
 grant select on chain.confirmed_tx to sluice_jobs;
 grant select on chain.cursor to sluice_jobs;
 grant select on chain.lapse to sluice_jobs;

@@ -8,7 +8,7 @@ import type {Logger} from '../../base/log.ts'
 import type {FailureCode, ReasonCode} from '../../base/reasons.ts'
 import {familyOf} from '../../chains/families.ts'
 import {chain} from '../../chains/registry.ts'
-import type {Custody, Responses} from './custody-client.ts'
+import type {Custody, Responses, Signed} from './custody-client.ts'
 import type {OutgoingPayment} from './outgoing-payments.ts'
 
 /** `Needed` is the least that custody accepts in a replacement. */
@@ -47,6 +47,11 @@ export interface PayoutChain<P extends PlannedAttempt = PlannedAttempt, Needed =
    * Absent where attempts expire: only one that is dead needs another.
    */
   isStuck?(outgoingPayment: OutgoingPayment): boolean
+  /**
+   * What custody signed, as a library reads it that did not make it, beside what was asked (second-reader.ts). Throws
+   * Unreadable, or RetryableError if something else cannot be asked now.
+   */
+  readSigned(to: Context, planned: P, signed: Signed): Promise<Reading>
   /** How long after a broadcast the same bytes are sent again, by their age. */
   resendAfterMs(ageMs: number): number
   /**
@@ -117,6 +122,16 @@ export interface ReturnStep {
 export interface PlannedAttempt {
   outgoingPayment: OutgoingPayment
   kind: 'effect' | 'cancel'
+}
+
+/** What a transaction says, by the name of each field. */
+export type Facts = Record<string, string>
+
+export interface Reading {
+  /** What it must say. */
+  asked: Facts
+  /** What it says, as the other library reads it. A field that is not asked must not be there. */
+  says: Facts
 }
 
 /** A signed transaction that is stored and may be broadcast. */

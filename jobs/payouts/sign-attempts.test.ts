@@ -1,4 +1,4 @@
-// How many signatures one request to custody asks for.
+// How many signatures one request to custody asks for, and what is stored of them.
 import {expect, test} from 'vitest'
 import {z} from 'zod'
 import {silent} from '../../base/log.ts'
@@ -21,9 +21,15 @@ function large(id: string, inputs: number): Large {
   }
 }
 
-test('a request to custody holds up to about 2,000 inputs, in order, and its signatures are stored before the next', async () => {
+test('a request to custody holds up to about 2,000 inputs, in order, and its signatures are stored before the next, but none that does something else', async () => {
   const done: string[] = []
-  const chain: Pick<PayoutChain<Large>, 'intentOf'> = {intentOf: ({outgoingPayment: {id}, inputs}) => ({id, inputs})}
+  const chain: Pick<PayoutChain<Large>, 'intentOf' | 'readSigned'> = {
+    intentOf: ({outgoingPayment: {id}, inputs}) => ({id, inputs}),
+    readSigned: async (_to, {outgoingPayment: {id}}) => ({
+      asked: {amount: '5'},
+      says: {amount: id === 'e' ? '6' : '5'},
+    }),
+  }
   const to = {
     custody: {
       sign: async (intents: {id: string}[]): Promise<Signed[]> => {
@@ -32,8 +38,8 @@ test('a request to custody holds up to about 2,000 inputs, in order, and its sig
       },
     },
     pool: {
-      query: async (_sql: string, [id]: string[]) => {
-        done.push(`store ${id}`)
+      query: async (sql: string, [id]: string[]) => {
+        done.push(`${/app\.(\w+)/.exec(sql)![1]} ${id}`)
         return {rows: [{is_stored: id !== 'd'}]}
       },
     },
@@ -43,17 +49,18 @@ test('a request to custody holds up to about 2,000 inputs, in order, and its sig
   const stored = await signAndStore(to, chain as PayoutChain, planned)
   expect(done).toEqual([
     'sign a b',
-    'store a',
-    'store b',
+    'store_signed a',
+    'store_signed b',
     'sign c',
-    'store c',
+    'store_signed c',
     'sign d',
-    'store d',
-    'store d', // it waits
+    'store_signed d',
+    'wait_outgoing_payment d',
     'sign e',
-    'store e',
+    'note_signed_otherwise e',
+    'wait_outgoing_payment e',
   ])
-  expect([...stored.keys()]).toEqual(['a', 'b', 'c', 'e'])
+  expect([...stored.keys()]).toEqual(['a', 'b', 'c'])
 })
 
 test('a refusal that a newer custody has is a reason to wait, and what it signed beside it counts', () => {

@@ -1,10 +1,12 @@
 // Has custody sign planned attempts and stores the results. Promises: only stored attempts are returned. If a response
-// of custody was lost, custody returns the same signature again, and it is stored then.
+// of custody was lost, custody returns the same signature again, and it is stored then. What it signed is read by a
+// second library first (second-reader.ts).
 import {type FailureCode, type RefusalCode, reasonOf} from '../../base/reasons.ts'
 import {step} from '../../base/step.ts'
 import {type Context, type PayoutChain, type PlannedAttempt, retryable, type Stored, type Wait} from './context.ts'
 import type {Refusal, Signed} from './custody-client.ts'
 import {waitOutgoingPayment} from './outgoing-payments.ts'
+import {readAgain} from './second-reader.ts'
 
 /** Approximate size of a request. An input of a transaction is 70 bytes, and custody signs it in a millisecond. */
 const bytesAtOnce = 140_000
@@ -39,9 +41,9 @@ export async function signAndStore(
     for (const [one, response] of await ask(to, chain, part)) {
       const dearer = response.ok || !response.needed ? undefined : await chain.raise?.(to, one, response.needed)
       if (dearer) raised.push(asked(dearer))
-      else await take(to, one, response, stored)
+      else await take(to, chain, one, response, stored)
     }
-    for (const [one, response] of await ask(to, chain, raised)) await take(to, one, response, stored)
+    for (const [one, response] of await ask(to, chain, raised)) await take(to, chain, one, response, stored)
   }
   return stored
 }
@@ -90,6 +92,7 @@ async function ask(
 
 async function take(
   to: Context,
+  chain: PayoutChain,
   planned: PlannedAttempt,
   response: Signed | Refusal<unknown>,
   stored: Map<string, Stored>,
@@ -97,6 +100,8 @@ async function take(
   const {outgoingPayment} = planned
   if (!response.ok) return await refused(to, planned, response)
   const {txid, raw, maxFee} = response
+  const wrong = await readAgain(to, chain, planned, response)
+  if (wrong) return await waitOutgoingPayment(to, outgoingPayment.id, wrong)
   const isStored = await store(to, planned, response)
   step('send: after store')
   if (isStored) stored.set(outgoingPayment.id, {outgoingPaymentId: outgoingPayment.id, txid, raw, ageMs: 0})

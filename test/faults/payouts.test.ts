@@ -48,7 +48,7 @@ async function payingButNotMined(): Promise<{shop: Shop; id: string}> {
   const id = await world.request(shop, 'ETH')
   await world.becomes(id, 'paying')
   await until(async () => Number((await world.anvil.call<{pending: string}>('txpool_status')).pending) === 1, {
-    timeoutMs: 5000,
+    timeoutMs: 30_000,
     what: 'the payment to be in the pool',
   })
   return {shop, id}

@@ -21,6 +21,7 @@ import {openNode} from './node.ts'
 import {claimedOutputs, freeOutputs} from './outputs.ts'
 import {type Bitcoin, type BitcoinAttempt, plan, priced} from './plan-attempt.ts'
 import {ratesOf} from './rates.ts'
+import {readSigned} from './second-reader.ts'
 import {costOfInput, type Failure, mostInputs, type Output, type Price, selectPayment} from './select.ts'
 import {whyShort} from './shortage.ts'
 import {intentOf, type Needed, responses} from './signing.ts'
@@ -34,6 +35,7 @@ export function open(settings: BitcoinSettings, log: Logger): PayoutChain<Bitcoi
     intentOf,
     responses,
     raise: (to, attempt, {fee}) => priced(to, {...attempt, price: {...attempt.price, least: BigInt(fee)}}),
+    readSigned: (_to, planned, signed) => readSigned(planned, signed),
     isStuck: ({isOverdue}) => isOverdue,
     resendAfterMs: resendByAge,
     broadcast: raws => chain.node.broadcast(raws),

@@ -10,6 +10,7 @@ import {evm} from './node.ts'
 import {type EvmAttempt, plan} from './plan-attempt.ts'
 import {refusalOf} from './refusals.ts'
 import {rulesOf, unpayable} from './rules.ts'
+import {readSigned} from './second-reader.ts'
 import {intentOf, type Offered, raised, responses} from './signing.ts'
 
 export function open(settings: EvmSettings): PayoutChain<EvmAttempt, Offered> {
@@ -21,6 +22,7 @@ export function open(settings: EvmSettings): PayoutChain<EvmAttempt, Offered> {
     intentOf,
     responses,
     raise: async (_to, attempt, needed) => raised(attempt, needed),
+    readSigned: (_to, planned, signed) => readSigned(chain, planned, signed),
     isStuck: ({isOverdue, isBehind}) => isOverdue && !isBehind,
     resendAfterMs: resendByAge,
     broadcast: raws => chain.node.broadcast(raws),

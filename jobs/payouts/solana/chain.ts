@@ -14,6 +14,7 @@ import {responses, type Signed, units} from '../custody-client.ts'
 import type {Withdrawal} from '../family.ts'
 import {highestSweepFee} from './fees.ts'
 import {behindNow, broadcast, cannotSweep, paymentReserve, type Solana, shortOf, sweeps, unpayable} from './node.ts'
+import {readSigned} from './second-reader.ts'
 import {offersOrRefusals} from './simulate.ts'
 
 const resendMs = 2000
@@ -43,6 +44,7 @@ export function open(settings: SolanaSettings): PayoutChain {
       resendAfterMs: () => resendMs,
       broadcast: raws => broadcast(chain, raws),
     }),
+    readSigned,
   }
 }
 

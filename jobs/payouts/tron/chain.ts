@@ -17,6 +17,7 @@ import type {Withdrawal} from '../family.ts'
 import {assumedEnergy, sweepEnergyFee} from './fees.ts'
 import {broadcast, cannotSweep, type Tron, tooDearAt, tooDearNow, tron, unpayable} from './node.ts'
 import {offers} from './offers.ts'
+import {readSigned} from './second-reader.ts'
 import {nativeSweeps, tokenSweeps} from './sweep.ts'
 import {paymentFee, refusalOf, refusedByRecipient, takesFee, tokenRefusal} from './tokens.ts'
 
@@ -42,6 +43,7 @@ export function open(settings: TronSettings): PayoutChain {
       resendAfterMs: resendByAge,
       broadcast: raws => broadcast(chain, raws),
     }),
+    readSigned: (to, planned, signed) => readSigned(to, settings, planned, signed),
     codeHashes: () => codeHashes(settings, chain.nodes),
     refusal: async (to, of) => await refusalOf(chain, of, await treasuryOf(to.pool, settings.chain.code)),
   }

@@ -2,16 +2,17 @@
 // transaction costs the same fee.
 import type pg from 'pg'
 import {z} from 'zod'
-import {fee} from '../../../chains/madeup/block.ts'
+import {fee, isSigned, parseTransaction} from '../../../chains/madeup/block.ts'
 import {ask, NodeError} from '../../../chains/madeup/client.ts'
 import type {MadeUpSettings} from '../../../chains/madeup/settings.ts'
 import {expiringAttempts} from '../accounts/expiring-attempts.ts'
 import {beginWithdrawalBy, flowOf} from '../accounts/flow.ts'
 import type {Holding, Sweep} from '../accounts/holdings.ts'
 import type {Rules} from '../accounts/rules.ts'
-import {type PayoutChain, resendByAge} from '../context.ts'
+import {type PayoutChain, type PlannedAttempt, type Reading, resendByAge} from '../context.ts'
 import {responses, type Signed, units} from '../custody-client.ts'
 import type {Withdrawal} from '../family.ts'
+import {amountOf} from '../second-reader.ts'
 
 const Response = z
   .object({ok: z.literal(true), txid: z.string(), raw: z.string(), amount: units})
@@ -38,6 +39,28 @@ export function open(settings: MadeUpSettings): PayoutChain {
       resendAfterMs: resendByAge,
       broadcast: raws => Promise.all(raws.map(raw => submit(settings, raw))),
     }),
+    readSigned: async (_to, planned, signed) => readSigned(planned, signed),
+  }
+}
+
+/** Its transactions are JSON: nothing but the one format can read them. */
+function readSigned(planned: PlannedAttempt, signed: Signed): Reading {
+  const {source, recipient} = planned.outgoingPayment
+  const transaction = parseTransaction(signed.raw)
+  const {from, txid, outputs} = transaction
+  return {
+    asked: {
+      from: source,
+      txid: signed.txid,
+      signature: 'right',
+      outputs: `${amountOf(planned, signed)} to ${recipient}`,
+    },
+    says: {
+      from,
+      txid,
+      signature: isSigned(transaction) ? 'right' : 'wrong',
+      outputs: outputs.map(({to, amount}) => `${amount} to ${to}`).join(', '),
+    },
   }
 }
 

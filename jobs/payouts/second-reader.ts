@@ -1,0 +1,77 @@
+// A second reader of what custody signed. Before a signed transaction is stored, and so before any node gets it, a
+// library that did not make it reads its bytes: what it does must be what was asked, in every field. Else an incident is
+// open (signed_otherwise), nothing is stored, and the payment waits.
+//
+// It is no proof that custody is honest: a thief in custody's process has the keys. It finds what custody's own code got
+// wrong, and bytes that were changed on the way.
+//
+// Safe to run twice: custody returns the same bytes again, which read the same; the incident of a payment is opened once.
+import {inWords} from '../../db/client/failure.ts'
+import {
+  type Context,
+  type PayoutChain,
+  type PlannedAttempt,
+  type Reading,
+  retryable,
+  retryMs,
+  type Wait,
+} from './context.ts'
+import type {Signed} from './custody-client.ts'
+
+/** Why the transaction is not stored; undefined if it says what was asked. */
+export async function readAgain(
+  to: Context,
+  chain: PayoutChain,
+  planned: PlannedAttempt,
+  signed: Signed,
+): Promise<Wait | undefined> {
+  return await retryable(
+    read(to, chain, planned, signed).then(async wrong => {
+      if (!wrong.length) return undefined
+      const detail = wrong.join('; ')
+      const {id, chain: code} = planned.outgoingPayment
+      to.log.error(
+        {outgoingPayment: id, chain: code, txid: signed.txid, error: detail},
+        'custody signed something else',
+      )
+      await to.pool.query('select app.note_signed_otherwise($1, $2, $3)', [id, signed.txid, detail])
+      return {reason: 'signed_otherwise' as const, detail, ms: retryMs.refused}
+    }),
+    async detail => ({reason: 'node_unreachable', detail, ms: retryMs.soon}),
+  )
+}
+
+async function read(to: Context, chain: PayoutChain, planned: PlannedAttempt, signed: Signed): Promise<string[]> {
+  try {
+    return differences(await chain.readSigned(to, planned, signed))
+  } catch (error) {
+    if (error instanceof Unreadable) return [error.message]
+    throw error
+  }
+}
+
+/** The bytes are no transaction that the library can read. */
+export class Unreadable extends Error {}
+
+/** The result of reading, or an Unreadable for whatever the library throws. */
+export async function readBy<T>(library: string, reading: () => T | Promise<T>): Promise<T> {
+  try {
+    return await reading()
+  } catch (error) {
+    throw new Unreadable(`${library} cannot read it: ${inWords(error)}`)
+  }
+}
+
+/** What an attempt must move, in base units. A sweep moves what custody found worth it, to the treasury. */
+export function amountOf({kind, outgoingPayment}: PlannedAttempt, signed: Signed): bigint {
+  if (kind === 'cancel') return 0n
+  return ['sweep', 'defund'].includes(outgoingPayment.kind) ? BigInt(signed.amount) : outgoingPayment.amount
+}
+
+/** In words; empty if both say the same. */
+export function differences({asked, says}: Reading): string[] {
+  const names = new Set([...Object.keys(asked), ...Object.keys(says)])
+  return [...names]
+    .filter(name => asked[name] !== says[name])
+    .map(name => `${name} is ${says[name] ?? 'missing'}, not ${asked[name] ?? 'there'}`)
+}
