@@ -28,11 +28,12 @@ afterEach(async () => {
 })
 
 /** A ledger that agrees with the solidified block, or with one that will be, but for `wrong`. */
-function ask(wrong = 0n, ahead = () => 0) {
+function ask(wrong = 0n, ahead = () => 0, addresses = [address]) {
   const query = async () => {
     const height = chain.solidHeight + ahead()
-    const amount = (chain.journal.account(address, height)?.balance ?? 0n) + wrong
-    return {rows: [{height, hash: chain.block(height).hash, address, token: 'TRX', amount: String(amount)}]}
+    const {hash} = chain.block(height)
+    const held = (of: string) => String((chain.journal.account(of, height)?.balance ?? 0n) + wrong)
+    return {rows: addresses.map(of => ({height, hash, address: of, token: 'TRX', amount: held(of)}))}
   }
   const settings = tronSettings(settingsFrom('TRON', {TRON_NETWORK: 'local', TRON_RPC_URL: node.httpUrl}))
   return tron.ask({query} as never, settings)
@@ -55,6 +56,22 @@ test('balances that were read while another block became final are read again', 
   }
   expect(await ask().poll([address])).toEqual({height: 2, differences: [], unread: []})
   expect(rounds).toBe(2)
+})
+
+test('more addresses than can be read between two blocks are read in parts, each at a block of its own', async () => {
+  const many = [address, ...Array.from({length: 40}, newAddress)]
+  const {height, hash} = chain.head
+  for (const to of many.slice(1)) chain.submit(rawOf(payment({key: faucetKey, on: {height, hash}}, to, 3n)))
+  chain.mine(3)
+  let asked = 0
+  node.behave = ({method}, pass) => {
+    if (method.endsWith('/getaccount') && ++asked % 25 === 0) chain.mine()
+    return pass()
+  }
+  const found = await ask(-1n, undefined, many).poll(many)
+  expect(found.differences.map(one => one.address).sort()).toEqual(many.toSorted())
+  expect(found.height).toBe(4)
+  expect(asked).toBeLessThan(3 * many.length)
 })
 
 test('balances that were read before the node had the final block of the ledger are read again', async () => {

@@ -1,7 +1,8 @@
 // Compares the balances of our addresses on Tron with the ledger, of TRX and of tokens: nothing in a block covers what
 // contracts move, or log, so this is where a node that left some out, or made some up, is found. Promises: it asks a
-// node and changes nothing. Nodes keep no balances of the past, so they are read between two equal final blocks, and
-// compared only if the ledger is at that block; else a RetryableError, never a match.
+// node and changes nothing. Nodes keep no balances of the past, so each is read between two equal final blocks, and
+// compared only if the ledger is at that block; what was read in time is not read again. Where none is for a while, a
+// RetryableError, never a match.
 import {setTimeout as sleep} from 'node:timers/promises'
 import type pg from 'pg'
 import {eachOf} from '../../../base/each-of.ts'
@@ -12,9 +13,11 @@ import type {TronSettings} from '../../../chains/tron/settings.ts'
 import {balanceData} from '../../../chains/tron/token-transfers.ts'
 import type {Asked, AuditFamily, Observation} from '../observation.ts'
 
-/** A node is asked about each address, and all have to be answered between two blocks. */
+/** A node is asked about each address and token. */
 const batch = 50
-/** The indexer and the node agree on the final block for some of the time between two blocks. */
+/** Read between two looks at the final block: a public node answers as many in less than a second. */
+const atOnce = 10
+/** Without anything read. The indexer and the node agree on the final block for some of the time between two blocks. */
 const tries = {most: 80, pauseMs: 250}
 /** Clocks differ, and a block carries the time at which its making began. */
 const clockMarginMs = 3_600_000
@@ -28,7 +31,13 @@ export const tron: AuditFamily<TronSettings> = {
 interface Ledger {
   height: number
   hash: string
-  held: {address: string; token: string; amount: bigint}[]
+  held: Held[]
+}
+
+interface Held {
+  address: string
+  token: string
+  amount: bigint
 }
 
 function askBalances(db: pg.Client, settings: TronSettings): Asked {
@@ -37,9 +46,12 @@ function askBalances(db: pg.Client, settings: TronSettings): Asked {
   return {
     batch,
     async poll(addresses) {
+      const read: Read[] = []
       for (let i = 0; i < tries.most; i++, await sleep(tries.pauseMs)) {
-        const found = await nodes.ask(node => observe(node, settings, () => ledgerOf(addresses)))
-        if (found) return found
+        const before = read.length
+        const height = await nodes.ask(node => readOn(node, settings, () => ledgerOf(addresses), read))
+        if (height !== undefined) return observed(read, height)
+        if (read.length > before) i = 0
       }
       throw new RetryableError('the node and the ledger had no final block in common for long enough')
     },
@@ -51,29 +63,54 @@ function askBalances(db: pg.Client, settings: TronSettings): Asked {
   }
 }
 
-/** Undefined if the final block changed meanwhile, or is another one than the ledger's. */
-async function observe(
+/** A balance that was read while the ledger and the node had the same final block. */
+interface Read {
+  height: number
+  of: Held
+  /** In base units; or why a token's contract does not say it. */
+  chain: bigint | string
+}
+
+/**
+ * Reads what is not read yet, while the final block is the ledger's; its height once all is read, undefined if the block
+ * changed before.
+ */
+async function readOn(
   node: TronNode,
   settings: TronSettings,
   ledger: () => Promise<Ledger>,
-): Promise<Observation | undefined> {
+  read: Read[],
+): Promise<number | undefined> {
   const {height, hash, held} = await ledger()
   const isFinal = (block: Pick<BlockHeader, 'hash'>) => block.hash === hash
-  if (!isFinal(await node.solidHeader())) return undefined
-  const balances = await eachOf(held, one => balanceOf(node, settings, one))
-  if (!isFinal(await node.solidHeader())) return undefined
-  const differences = held.flatMap(({address, token, amount}, i) => {
-    const chain = balances[i]!
-    return typeof chain === 'string' || amount === chain ? [] : [{address, token, outpoint: '', ledger: amount, chain}]
-  })
-  return {height, differences, unread: [...new Set(balances.filter(balance => typeof balance === 'string'))]}
+  if (!isFinal(await node.solidHeader())) return
+  const isRead = new Set(read.map(({of}) => nameOf(of)))
+  const left = held.filter(one => !isRead.has(nameOf(one)))
+  for (let i = 0; i < left.length; i += atOnce) {
+    const some = left.slice(i, i + atOnce)
+    const balances = await eachOf(some, one => balanceOf(node, settings, one))
+    if (!isFinal(await node.solidHeader())) return
+    read.push(...some.map((of, at) => ({height, of, chain: balances[at]!})))
+  }
+  return height
+}
+
+const nameOf = ({address, token}: Held) => `${address} ${token}`
+
+/** At the lowest block of a balance, so that what is said to be right was right there. */
+function observed(read: Read[], height: number): Observation {
+  const differences = read.flatMap(({of: {address, token, amount}, chain}) =>
+    typeof chain === 'string' || amount === chain ? [] : [{address, token, outpoint: '', ledger: amount, chain}],
+  )
+  const unread = read.flatMap(({chain}) => (typeof chain === 'string' ? [chain] : []))
+  return {height: Math.min(height, ...read.map(one => one.height)), differences, unread: [...new Set(unread)]}
 }
 
 /** What an address holds after the solidified block, in base units; or why a token's contract does not say it. */
 async function balanceOf(
   node: TronNode,
   {chain, tokens}: TronSettings,
-  {address, token, amount}: Ledger['held'][number],
+  {address, token, amount}: Held,
 ): Promise<bigint | string> {
   if (token === chain.assets[0].token) return (await node.account(address, {solid: true}))?.balance ?? 0n
   const contract = findContract({tokens}, token)
