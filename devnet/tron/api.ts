@@ -3,7 +3,7 @@
 // is an empty object, or an empty list, with status 200, and so is an error, as {"Error": …}; addresses are in hex.
 import {z} from 'zod'
 import {addressOf} from '../../chains/tron/address.ts'
-import {parseTransaction} from '../../chains/tron/transaction.ts'
+import {parseTransaction, rawOf, type Transaction, transactionOf} from '../../chains/tron/transaction.ts'
 import type {TronLocalChain} from './chain.ts'
 import {parameters} from './constants.ts'
 import type {Included, LocalBlock} from './journal.ts'
@@ -25,6 +25,7 @@ const Contract = z.object({value: Address})
 const Loan = z.object({fromAddress: Address, toAddress: Address})
 const Lendable = z.object({owner_address: Address, type: z.int().min(0).max(1).default(0)})
 const Raw = z.object({transaction: z.string()})
+const Signed = z.object({raw_data_hex: z.string(), signature: z.array(z.string())})
 
 /** Undefined if there is no such path. */
 export function answer(chain: TronLocalChain, path: string, body: string): object | undefined {
@@ -99,15 +100,25 @@ const others: Record<string, Answer> = {
   broadcasthex(chain, question) {
     const {transaction: raw} = Raw.parse(question)
     const parsed = parseTransaction(Buffer.from(raw, 'hex'))
-    const about = {txid: parsed.txid, transaction: JSON.stringify(transactionJson(parsed))}
-    try {
-      chain.submit(raw)
-      return {result: true, code: 'SUCCESS', message: '', ...about}
-    } catch (error) {
-      const code = error instanceof Rejected ? error.code : 'OTHER_ERROR'
-      return {result: false, code, message: (error as Error).message, ...about}
-    }
+    return {...submit(chain, parsed), transaction: JSON.stringify(transactionJson(parsed))}
   },
+  broadcasttransaction(chain, question) {
+    const {raw_data_hex, signature} = Signed.parse(question)
+    const bytes = (hex: string) => Buffer.from(hex.replace(/^0x/, ''), 'hex')
+    const {message, ...rest} = submit(chain, transactionOf(bytes(raw_data_hex), signature.map(bytes)))
+    return {...rest, ...(message && {message: Buffer.from(message).toString('hex')})} // here it is in hex
+  },
+}
+
+function submit(chain: TronLocalChain, transaction: Transaction) {
+  const {txid} = transaction
+  try {
+    chain.submit(rawOf(transaction))
+    return {result: true, code: 'SUCCESS', message: '', txid}
+  } catch (error) {
+    const code = error instanceof Rejected ? error.code : 'OTHER_ERROR'
+    return {result: false, code, message: (error as Error).message, txid}
+  }
 }
 
 function find(chain: TronLocalChain, txid: string, top: number): {block: LocalBlock; included: Included} | undefined {

@@ -249,12 +249,11 @@ describe('as a process', {timeout: 60_000}, () => {
   /** Signs with a key what tronweb built, and sends it; what came of it. */
   async function send(wallet: TronWeb, key: Uint8Array, built: Types.Transaction): Promise<Types.TransactionInfo> {
     const signed = await wallet.trx.sign(built, hex(key))
+    expect(await wallet.trx.sendRawTransaction(signed as never)).toMatchObject({result: true, txid: built.txID})
     const bytes = utils.transaction.txJsonToPb(signed as never)
     for (const signature of signed.signature) bytes.addSignature(Uint8Array.from(Buffer.from(signature, 'hex')))
-    expect(await wallet.trx.sendHexTransaction(hex(bytes.serializeBinary()))).toMatchObject({
-      result: true,
-      txid: built.txID,
-    })
+    const again = await wallet.trx.sendHexTransaction(hex(bytes.serializeBinary()))
+    expect(again).toMatchObject({code: 'DUP_TRANSACTION_ERROR', txid: built.txID})
     await started.client.mined(built.txID)
     return await wallet.trx.getUnconfirmedTransactionInfo(built.txID)
   }
