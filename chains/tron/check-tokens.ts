@@ -21,7 +21,7 @@ async function refusal(settings: TronSettings, nodes: TronNodes, token: string):
   const contract = contractOf(settings, token)!
   const {decimals} = chain.assets.find(asset => asset.token === token)!
   const answer = await nodes.ask(async node => {
-    if (!(await node.code(contract))) return 'there is no contract at this address'
+    if (!(await node.contract(contract))) return 'there is no contract at this address'
     const {failure, returned} = await node.try({from: contract, contract, data: decimalsCall})
     if (failure) return `it refused decimals(): ${failure.words}`
     const said = returned.length === 32 ? BigInt(`0x${Buffer.from(returned).toString('hex')}`) : undefined

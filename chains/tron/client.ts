@@ -11,7 +11,7 @@ import type {NodeHead} from '../family.ts'
 import {NodeRest} from '../node-rest.ts'
 import {readResponse, whyUnanswered} from '../read-response.ts'
 import {bytesOf} from './address.ts'
-import {Account, Block, BlockHeader, Broadcast, ContractCode, FreeBytes, Info, Prices, Tried} from './responses.ts'
+import {Account, Block, BlockHeader, Broadcast, ContractInfo, FreeBytes, Info, Prices, Tried} from './responses.ts'
 import type {TronEndpoint, TronSettings} from './settings.ts'
 
 export type {Account, Block, BlockHeader, Info, Prices, Tried}
@@ -104,8 +104,8 @@ export class TronNode {
   }
 
   /** The code of a contract; undefined if there is none at the address. */
-  async code(contract: string): Promise<Uint8Array | undefined> {
-    return await this.#find('wallet/getcontractinfo', {value: hexOf(contract)}, ContractCode)
+  async contract(contract: string): Promise<ContractInfo | undefined> {
+    return await this.#find('wallet/getcontractinfo', {value: hexOf(contract)}, ContractInfo)
   }
 
   async prices(): Promise<Prices> {

@@ -7,7 +7,7 @@ import type {RpcProxy} from '../../test/support/rpc-proxy.ts'
 import {addressOf} from './address.ts'
 import {txTrieRoot} from './block.ts'
 import {TronNode} from './client.ts'
-import {Block, ContractCode, FreeBytes, Info, Prices, Tried} from './responses.ts'
+import {Block, ContractInfo, FreeBytes, Info, Prices, Tried} from './responses.ts'
 import {movedTo, transferIn} from './token-transfers.ts'
 import {parseRawData, parseTransaction} from './transaction.ts'
 
@@ -146,15 +146,15 @@ describe('a transaction that was broadcast', () => {
 })
 
 describe('a token', () => {
-  const Contract = z.object({bytecode: z.string(), deployInfo: Info})
-  const ContractInfo = z.object({smart_contract: z.object({bytecode: z.string(), contract_address: z.string()})})
+  const Created = z.object({bytecode: z.string(), deployInfo: Info})
+  const Shown = z.object({smart_contract: z.object({bytecode: z.string(), contract_address: z.string()})})
 
   test.each([
     ['tron/trc20/contract', 'tron/trc20/contract-info', 98_245_770n],
     ['tron/trc20-staked/contract', 'tron/trc20-staked/contract-info', 0n],
   ])('(%s) is at the address that its creation names (%s)', (created, shown, fee) => {
-    const {bytecode, deployInfo} = recorded(created, Contract)
-    const {smart_contract: contract} = recorded(shown, ContractInfo)
+    const {bytecode, deployInfo} = recorded(created, Created)
+    const {smart_contract: contract} = recorded(shown, Shown)
     expect(deployInfo).toMatchObject({fee, hasFailed: false, internals: [], logs: []})
     expect([addressOf(deployInfo.contract), bytecode]).toEqual([text(contract.contract_address), contract.bytecode])
   })
@@ -198,6 +198,9 @@ describe('a token', () => {
   })
 
   test('has code, by which it is known again', () => {
-    expect(recorded('tron/trc20/contract-info', ContractCode).length).toBe(1731)
+    expect(recorded('tron/trc20/contract-info', ContractInfo)).toMatchObject({
+      code: {length: 1731},
+      creator: zion,
+    })
   })
 })

@@ -4,7 +4,7 @@
 import {z} from 'zod'
 import {sha256} from './address.ts'
 import {blockId, type Header} from './block.ts'
-import {type ContractResult, contractResults, type Transaction} from './transaction.ts'
+import {addressOrNone, type ContractResult, contractResults, type Transaction} from './transaction.ts'
 
 /** Numbers above 2^53 arrive as bigint (parseJson), or as text, as newer nodes can be told to send them. */
 const Long = z.union([z.int(), z.bigint(), z.string().regex(/^-?\d{1,19}$/)]).transform(BigInt)
@@ -237,8 +237,16 @@ function revertReason(returned: Buffer): string {
   return returned.subarray(68, 68 + Math.min(length, 200)).toString()
 }
 
-/** The code of a contract as it runs. */
-export const ContractCode = z.object({runtimecode: Hex.default('')}).transform(({runtimecode}) => bytes(runtimecode))
+/** The code of a contract as it runs, and who made it. */
+export const ContractInfo = z
+  .object({
+    runtimecode: Hex.default(''),
+    smart_contract: z.object({origin_address: Hex.default('')}).default({origin_address: ''}),
+  })
+  .transform(({runtimecode, smart_contract}) => {
+    return {code: bytes(runtimecode), creator: addressOrNone(bytes(smart_contract.origin_address))}
+  })
+export type ContractInfo = z.infer<typeof ContractInfo>
 
 /** What a node says of a transaction that it was given. */
 export const Broadcast = z
