@@ -117,6 +117,17 @@ test('several incidents of a kind are resolved by one command that names them al
   expect(open!.way_out).toContain(`sluice incident resolve ${open!.ids.join(' ')} --as kept`)
 })
 
+test('of more than twenty incidents of a kind, the command names the first twenty, and says so', async () => {
+  await db.rows(
+    `insert into app.incident (chain, kind, subject, details) select 'BTC', 'final_deposit_changed', 'n' || n, '{}' from generate_series(1, 23) n`,
+  )
+  const [open] = await db.rows<{ids: string[]; way_out: string}>(
+    `select ids, way_out from app.open_incident where kind = 'final_deposit_changed' and chain = 'BTC'`,
+  )
+  expect(open!.way_out).toContain(`resolve ${open!.ids.slice(0, 20).join(' ')} --as`)
+  expect(open!.way_out).toMatch(/\. These are the first 20 of 23$/)
+})
+
 test('docs/operations.md shows how to resolve every kind, word for word, and no other kind', () => {
   const text = readFileSync(new URL('../docs/operations.md', import.meta.url), 'utf8')
   const section = text.slice(text.indexOf('### Incidents'), text.indexOf('### A fork below the final block'))

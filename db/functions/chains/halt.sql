@@ -35,8 +35,9 @@ comment on function chain.go_on is 'Ends the halt of a chain, unless an incident
 
 create or replace function app.fill_way_out(way_out text, of_chain text, ids bigint[]) returns text
 language sql immutable set search_path = pg_catalog
-return replace(replace(way_out, '{id}', array_to_string(ids[:20], ' ')), '{chain}', coalesce(of_chain, ''));
-comment on function app.fill_way_out is 'A way out of app.incident_kind with the numbers of incidents (the first 20) and their chain in its commands.';
+return replace(replace(way_out, '{id}', array_to_string(ids[:20], ' ')), '{chain}', coalesce(of_chain, ''))
+  || case when cardinality(ids) > 20 and way_out like '%{id}%' then '. These are the first 20 of ' || cardinality(ids) else '' end;
+comment on function app.fill_way_out is 'A way out of app.incident_kind with the numbers of incidents and their chain in its commands; of more than 20 it names the first 20, and says so.';
 grant execute on function app.fill_way_out to sluice_api; -- by way of app.chain_state
 
 create or replace function app.refuse_decision(of_chain text, decision text) returns void
