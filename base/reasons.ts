@@ -13,7 +13,7 @@ export const waitingCodes = {
   fee_budget_reached:
     "the budget for today's network fees is used up; the payout continues tomorrow (UTC) at the latest",
   insufficient_treasury_funds: 'the treasury is short of funds',
-  token_stopped: 'the contract of the token refuses transfers at the moment',
+  token_stopped: 'transfers of the token are refused at the moment, or do not arrive whole',
   sweeps_failed: 'money on some of its addresses could not be moved; it is tried again',
   treasury_immature: 'newly mined coins of the treasury cannot be spent yet',
   treasury_below_rent: 'the treasury would hold less than an account of the chain must',
@@ -306,7 +306,7 @@ export const reasons = {
   token_takes_fee: {
     ends: 'by itself',
     merchant: 'token_stopped',
-    why: 'the contract of the token keeps a part of what is transferred: of a payout, less than its net would arrive. Nothing of it is swept or paid',
+    why: 'the contract of the token keeps a part of what is transferred (of a payout, less than its net would arrive), or its events do not say what it moves. Nothing of it is swept or paid',
     do: 'ask the issuer of the token; it goes on by itself, or once its incident is resolved',
   },
   sweep_too_small: {

@@ -390,3 +390,20 @@ test('when fees rise, as much less goes back, and its cancel pays with the same 
   await money.work('begin_defunds', 'ETH', [address], [40], [networkFee])
   expect(await defunds(address)).toMatchObject([{outcome: 'cancelled'}])
 })
+
+test('a payout knows that its address gets gas for the sweep of another token, and waits for that', async () => {
+  await money.db.rows(
+    `insert into app.asset select (jsonb_populate_record(a, '{"token": "EURC", "name": "ETH-EURC"}')).* from app.asset a where a.chain = 'ETH' and a.token = 'USDC'`,
+  )
+  await money.topUp('ETH', 1000)
+  const user = await holder(100)
+  await money.deposit(user.address, 100, {token: 'EURC'})
+  const payout = await money.claim(user, 'EURC')
+  const gettingGas = () => money.work<number>('getting_gas_for', payout)
+  expect(await gettingGas()).toBe(0)
+  await beginFund(null, user.address, 50)
+  expect(await gettingGas()).toBe(1)
+  expect(await money.work<number>('getting_gas_for', await money.claim(await holder(100)))).toBe(0)
+  await money.mineFinally([(await money.attempt((await funds(user.address))[0]!.id))!])
+  expect(await gettingGas()).toBe(0)
+})

@@ -5169,13 +5169,13 @@ AS $function$
   select i.id from app.incident i where i.kind = 'token_takes_fee' and i.subject = of_chain || ':' || of_token and i.resolved_at is null limit 1
 $function$;
 
--- A way out of app.incident_kind with the numbers of incidents (the first 20) and their chain in its commands.
+-- A way out of app.incident_kind with the numbers of incidents and their chain in its commands; of more than 20 it names the first 20, and says so.
 CREATE OR REPLACE FUNCTION app.fill_way_out(way_out text, of_chain text, ids bigint[])
  RETURNS text
  LANGUAGE sql
  IMMUTABLE
  SET search_path TO 'pg_catalog'
-RETURN replace(replace(way_out, '{id}'::text, array_to_string((ids)[:20], ' '::text)), '{chain}'::text, COALESCE(of_chain, ''::text));
+RETURN (replace(replace(way_out, '{id}'::text, array_to_string((ids)[:20], ' '::text)), '{chain}'::text, COALESCE(of_chain, ''::text)) || CASE WHEN ((cardinality(ids) > 20) AND (way_out ~~ '%{id}%'::text)) THEN ('. These are the first 20 of '::text || cardinality(ids)) ELSE ''::text END);
 
 -- Finds and allocates the deposits of recovered payouts of a merchant, chain and token; if none are found, marks those that the gross covers.
 CREATE OR REPLACE FUNCTION app.find_recovered_deposits(of_merchant uuid, of_chain text, of_token text)
@@ -5567,6 +5567,19 @@ AS $function$
   select (greatest(app.operator_funds(of_chain, app.native_token(of_chain)), 0) / nullif(greatest(-sum(e.amount), 0), 0) * 7)::double precision
   from app.ledger_entry e
   where e.account = 'treasury' and e.kind in ('network_fee', 'fund', 'defund') and e.chain = of_chain and e.created_at > now() - interval '7 days'
+$function$;
+
+-- How many addresses whose money a payout may need are getting gas, perhaps for the sweep of another token.
+CREATE OR REPLACE FUNCTION app.getting_gas_for(of_payout uuid)
+ RETURNS integer
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select count(*)::int from app.payout p join app.holding h on h.merchant_id = p.merchant_id and h.chain = p.chain and h.token = p.token and h.amount > 0
+  where p.id = of_payout and app.sweeps_itself(p.chain, p.token) and app.fund_under_way(h.chain, h.address) is not null
+    and app.sweep_under_way(h.chain, h.token, h.address) is null
+    and (not p.sweep_first or p.status <> 'sweeping' or exists (select from app.deposit d where d.settlement_id = p.id and d.address = h.address))
 $function$;
 
 -- Makes the payment of a swept payout a cancel, which uses its nonce up, if the payout has waited this long and nothing was signed: the payout keeps waiting without a payment.
@@ -14097,6 +14110,7 @@ grant execute on function app.finish_audit(bigint,jsonb,text) to sluice_jobs;
 grant execute on function app.fold_balances(integer) to sluice_jobs;
 grant execute on function app.found_differences(text) to sluice_jobs;
 grant execute on function app.free_gas(text,text) to sluice_jobs;
+grant execute on function app.getting_gas_for(uuid) to sluice_jobs;
 grant execute on function app.give_nonce_back(uuid,integer) to sluice_jobs;
 grant execute on function app.give_up_outgoing_payment(uuid,text) to sluice_jobs;
 grant execute on function app.has_blocked_deposits(uuid) to sluice_jobs;

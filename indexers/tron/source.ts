@@ -31,7 +31,8 @@ const savesNoInternals =
 
 async function networkOf(node: TronNode): Promise<string> {
   const first = await node.header(0)
-  return caip2('tron', `0x${first?.hash.slice(-8) ?? ''}`)
+  if (!first) throw new RetryableError('the node does not show its first block')
+  return caip2('tron', `0x${first.hash.slice(-8)}`)
 }
 
 export class TronSource implements ChainSource {

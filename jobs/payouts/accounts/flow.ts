@@ -36,7 +36,7 @@ import {
   shortfall,
   sweepable,
   treasuryOf,
-  untilTriedAgain,
+  untilSweepable,
   whyUnpaid,
 } from './holdings.ts'
 import {isWait, type Now, type Rules, type Sweeping} from './rules.ts'
@@ -60,9 +60,7 @@ async function sweep(to: Context, rules: Rules, payout: Payout): Promise<Outcome
   if (isWait(now)) return now
   if (!payout.sweepFirst && (await isPayable(to, payout, now.reserve))) return await endSweeping(to, payout)
   const wait = await beginSweepsFor(to, rules, now, payout, payout.sweepFirst ? undefined : now.reserve)
-  return (
-    (await untilSwept(to, payout)) ?? wait ?? (await untilTriedAgain(to, payout)) ?? (await endSweeping(to, payout))
-  )
+  return (await untilSwept(to, payout)) ?? wait ?? (await untilSweepable(to, payout)) ?? (await endSweeping(to, payout))
 }
 
 async function beginPayment(to: Context, rules: Rules, payout: Payout): Promise<Wait | undefined> {
@@ -117,9 +115,7 @@ async function beginSweepsFor(
   const short = await beginAll(to, now, payout, sweeps, reserve)
   step('sweep: after begin')
   if (short) return shortOfFunds(short)
-  return isLeft && reserve === undefined
-    ? {reason: 'sweeps', detail: 'an address has just changed', ms: retryMs.soon}
-    : undefined
+  return isLeft ? {reason: 'sweeps', detail: 'an address has just changed', ms: retryMs.soon} : undefined
 }
 
 /** Sends gas to the addresses that lack some, and begins the other sweeps. Resolves to what the treasury lacks. */

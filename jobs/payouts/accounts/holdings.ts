@@ -134,11 +134,23 @@ export async function endSweeping({pool}: Context, {id}: Payout): Promise<'next'
  */
 export async function whyUnpaid(to: Context, payout: Payout, paymentFee: bigint, short: Wait): Promise<Wait> {
   if (await isPayable(to, payout, paymentFee)) return short
-  return (await untilSwept(to, payout)) ?? (await untilTriedAgain(to, payout)) ?? short
+  return (await untilSwept(to, payout)) ?? (await untilSweepable(to, payout)) ?? short
+}
+
+/** The wait of a payout whose addresses cannot be swept yet. */
+export async function untilSweepable(to: Context, payout: Payout): Promise<Wait | undefined> {
+  return (await untilGas(to, payout)) ?? (await untilTriedAgain(to, payout))
+}
+
+async function untilGas({pool}: Context, {id}: Payout): Promise<Wait | undefined> {
+  const {rows} = await pool.query<{count: number}>('select app.getting_gas_for($1) as count', [id])
+  const {count} = rows[0]!
+  if (!count) return
+  return {reason: 'sweeps', detail: `${count} of its addresses are getting gas first`, ms: retryMs.soon}
 }
 
 /** The wait of a payout while an address that it tried to sweep in vain is not swept. */
-export async function untilTriedAgain({pool}: Context, {id, token}: Payout): Promise<Wait | undefined> {
+async function untilTriedAgain({pool}: Context, {id, token}: Payout): Promise<Wait | undefined> {
   const {rows} = await pool.query<{count: number; amount: string; failure: string; at: string}>(
     `select count(*)::int as count, app.decimal(sum(f.amount), a.decimals) as amount, (array_agg(f.failure order by f.retry_at))[1] as failure,
        app.iso(min(f.retry_at)) as at

@@ -33,7 +33,11 @@ export async function openFeeIncident({pool}: Context, chain: string, token: str
 
 /** Of `amount` base units that would be sent, so many would arrive. */
 export const takesFeeNow = (token: string, amount: bigint, arrived: bigint): Wait =>
-  waitForFee(`of ${amount} base units of ${token}, ${arrived} would arrive: its contract takes a fee`)
+  waitForFee(
+    arrived > 0n && arrived < amount
+      ? `of ${amount} base units of ${token}, ${arrived} would arrive: its contract takes a fee`
+      : `of ${amount} base units of ${token}, ${arrived} would arrive by the events of its contract, which do not say what it does`,
+  )
 
 const waitForFee = (detail: string): Wait => ({reason: 'token_takes_fee', detail, ms: retryMs.told})
 
@@ -44,3 +48,6 @@ export const tokenRefused = (token: string, words: string): Wait => {
 
 export const ofToken = (token: string, words: string) =>
   `the contract of ${token} refuses every sweep now, or the treasury: ${words}`
+
+export const treasuryLacks = (token: string, {holds, amount}: {holds: bigint; amount: bigint}): string =>
+  `the treasury holds ${holds} base units of ${token} on the chain, and the payment is ${amount}; sluice audit says what is missing`

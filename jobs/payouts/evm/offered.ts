@@ -1,8 +1,9 @@
 // The fee of a first attempt now, or why nothing is begun. Throws RetryableError if the node cannot be asked.
 import type {Payment} from '../accounts/rules.ts'
+import {treasuryLacks} from '../accounts/tokens.ts'
 import {retryMs, type Wait} from '../context.ts'
 import {capOf, type FeeMarket, type Fees, offer} from './fees.ts'
-import type {Evm} from './node.ts'
+import {balancesOf, type Evm} from './node.ts'
 import {paymentCall, paymentGas, refusedByRecipient} from './payment.ts'
 
 export async function offered(chain: Evm): Promise<Fees | Wait> {
@@ -20,11 +21,21 @@ export async function paymentFee(chain: Evm, payment: Payment): Promise<bigint |
   const limit = paymentGas(estimate!)
   if ('failure' in limit)
     return (
-      (await refusedByRecipient(chain, payment)) ?? {reason: 'would_revert', detail: limit.failure, ms: retryMs.soon}
+      (await refusedByRecipient(chain, payment)) ?? {
+        reason: 'would_revert',
+        detail: (await missing(chain, payment)) ?? limit.failure,
+        ms: retryMs.soon,
+      }
     )
   const market = await chain.node.feeMarket(registered.leastTip)
   const fees = offer(market, capOf(maxFeePerGas, maxPaymentFee, limit.gas))
   return fees ? fees.maxFeePerGas * limit.gas : {...aboveCap(chain, market, limit.gas), ms: retryMs.soon}
+}
+
+/** What says that the treasury has less than the ledger; undefined if it has what the payment needs. */
+async function missing(chain: Evm, {token, source, amount}: Payment): Promise<string | undefined> {
+  const [holds = 0n] = await balancesOf(chain, token, [source])
+  return holds < amount ? treasuryLacks(token, {holds, amount}) : undefined
 }
 
 /** Why a transaction is not sent: its price, or what it costs with that much gas. */

@@ -7,7 +7,7 @@ import {contractOf} from '../../../chains/contract-tokens.ts'
 import type {Prices, Tried} from '../../../chains/tron/client.ts'
 import {balanceData, movedTo, transferData} from '../../../chains/tron/token-transfers.ts'
 import type {Payment} from '../accounts/rules.ts'
-import {blockAddress, ofToken, openFeeIncident, takesFeeNow, tokenRefused} from '../accounts/tokens.ts'
+import {blockAddress, ofToken, openFeeIncident, takesFeeNow, tokenRefused, treasuryLacks} from '../accounts/tokens.ts'
 import {type Context, notPayable, retryMs, type Wait} from '../context.ts'
 import {type EnergyFee, feeOfPayment, paymentEnergyFee} from './fees.ts'
 import type {Tron} from './node.ts'
@@ -47,7 +47,7 @@ export async function paymentEnergy(
     return (
       (await refusedByRecipient(chain, payment, tried)) ?? {
         reason: 'would_revert',
-        detail: tried.failure.words,
+        detail: (await missing(chain, payment)) ?? tried.failure.words,
         ms: retryMs.soon,
       }
     )
@@ -57,6 +57,12 @@ export async function paymentEnergy(
   if (energy) return energy
   const detail = `a payment of ${payment.token} may burn ${tried.energy * prices.energy} sun now; ${settings.chain.code}_TOKEN_PAYMENT_FEE allows ${settings.tokenPaymentFee}, with its bytes, and room for a contract that costs more`
   return {reason: 'fee_above_cap', detail, ms: retryMs.soon}
+}
+
+/** What says that the treasury has less of a token than the ledger; undefined if it has what the payment needs. */
+async function missing(chain: Tron, {token, source, amount}: Payment): Promise<string | undefined> {
+  const holds = await tokenBalance(chain, token, source)
+  return holds < amount ? treasuryLacks(token, {holds, amount}) : undefined
 }
 
 /** The most that a payment of a token may cost, in sun; or why it is not begun. */
@@ -131,7 +137,11 @@ export async function refusalOf(
     : undefined
 }
 
+/** A call that uses all the energy that a node allows one (10,000 TRX) is at fault itself. */
+const ranOut = (words: string) => /not enough energy/i.test(words)
+
 function sure({failure}: Tried): string | undefined {
-  if (failure && !failure.isSure) throw new RetryableError(`the node cannot say what a call does: ${failure.words}`)
+  if (failure && !failure.isSure && !ranOut(failure.words))
+    throw new RetryableError(`the node cannot say what a call does: ${failure.words}`)
   return failure?.words
 }
