@@ -1,7 +1,8 @@
 // The whole schema as text, for people to read and for a test to compare. Promises: two databases with the same schema
 // give the same text, whatever their owner is called; any difference in a column, constraint, index, view, function,
-// trigger, grant, comment or setting of a role shows. graphile-worker's schema is left out, and so are the partitions
-// of partitioned tables, which come and go.
+// trigger, grant, comment or setting of a role shows. A function is shown as its head and a checksum of its body, which
+// stands in db/functions. graphile-worker's schema is left out, and so are the partitions of partitioned tables, which
+// come and go.
 //
 // node test/snapshot.ts (npm run snapshot) writes it to db/schema.snapshot.sql, the outputs of the examples into
 // docs/database.md, and what the docs say of reasons (support/reasons-in-docs.ts).
@@ -90,7 +91,8 @@ const sequences = `
   order by c.relname collate "C"`
 
 const functions = `
-  select n.nspname as schema, rtrim(pg_get_functiondef(p.oid), E' \\n') || E';\\n'
+  select n.nspname as schema, regexp_replace(rtrim(split_part(regexp_replace(pg_get_functiondef(p.oid), E'\\n *(RETURN |BEGIN ATOMIC).*', ''), E'\\nAS ', 1)), E'\\n +', ' ', 'g')
+      || ' as ' || md5(coalesce(pg_get_function_sqlbody(p.oid), p.prosrc)) || E';\\n'
       || case when p.proowner = to_regrole(current_user) then '' else format(E'alter function %s owner to %s;\\n', p.oid::regprocedure, p.proowner::regrole) end
     as definition, obj_description(p.oid, 'pg_proc') as comment
   from pg_proc p join pg_namespace n on n.oid = p.pronamespace

@@ -142,10 +142,10 @@ export const funds: Mutation[] = [
     tests: ofSql,
   },
   {
-    rule: 'A fund that ended in vain is not begun again at once',
+    rule: 'A fund that ended in vain twice is not begun again at once',
     file: sql,
-    from: `s.final_at > clock_timestamp() - interval '10 minutes'`,
-    to: 'false',
+    from: 'and app.is_sweep_due(of_chain, of_token, u.address)',
+    to: '',
     tests: ofSql,
   },
   {

@@ -118,10 +118,10 @@ export const tronTokens: Mutation[] = [
   },
   {
     rule: 'What expired in no block is sent again at once',
-    file: 'db/functions/outgoing/fund.sql',
-    from: `s.outcome not in ('done', 'expired')`,
-    to: `s.outcome <> 'done'`,
-    tests: ['test/faults/tron-expiry.test.ts'],
+    file: 'db/functions/payouts/failed_sweeps.sql',
+    from: `f.outcome <> 'expired' as costs`,
+    to: 'true as costs',
+    tests: ['db/failed-sweeps.test.ts', 'test/faults/tron-expiry.test.ts'],
   },
   {
     rule: 'A payment that expired, and whose recipient refuses the next one, ends',

@@ -491,17 +491,17 @@ export const tron: Mutation[] = [
   {
     rule: "Balances are those of the ledger's final block",
     file: 'jobs/audit/tron/balances.ts',
-    from: `  if (!isFinal(await node.solidHeader())) return undefined
-  const balances`,
-    to: '  const balances',
+    from: `  if (!isFinal(await node.solidHeader())) return
+  const isRead`,
+    to: '  const isRead',
     tests: ['jobs/audit/tron/balances.test.ts', 'test/faults/tron-payouts.test.ts'],
   },
   {
-    rule: 'The final block is the same after all balances were read',
+    rule: 'The final block is the same after a balance was read',
     file: 'jobs/audit/tron/balances.ts',
-    from: `  if (!isFinal(await node.solidHeader())) return undefined
-  const differences`,
-    to: '  const differences',
+    from: `    if (!isFinal(await node.solidHeader())) return
+    read.push`,
+    to: '    read.push',
     tests: ['jobs/audit/tron/balances.test.ts', 'test/faults/tron-payouts.test.ts'],
   },
   {
