@@ -43,6 +43,7 @@ const slow = [
   'test/faults/payouts',
   'test/faults/waiting',
   'test/faults/geth',
+  'test/faults/tron-node',
   'test/faults/solana-payouts',
   'test/faults/crash-points',
   'test/faults/restore',

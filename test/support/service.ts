@@ -66,9 +66,15 @@ export async function ended(child: ChildProcess): Promise<number | null> {
 /** The output of the command line with --json. Rejects if it fails. */
 // biome-ignore lint/suspicious/noExplicitAny: the tests say what they expect of it
 export async function sluice(home: string, ...given: string[]): Promise<any> {
+  return await sluiceWith({}, home, ...given)
+}
+
+/** The same, with more settings. */
+// biome-ignore lint/suspicious/noExplicitAny: as above
+export async function sluiceWith(more: NodeJS.ProcessEnv, home: string, ...given: string[]): Promise<any> {
   const running = promisify(execFile)(process.execPath, [path.join(root, 'cli/main.ts'), ...given, '--json'], {
     cwd: tmpdir(),
-    env: {...process.env, SLUICE_HOME: home},
+    env: {...process.env, ...more, SLUICE_HOME: home},
   })
   const {stdout} = await running.catch(error => {
     throw new Error(`sluice ${given.join(' ')}: ${error.stdout}${error.stderr}`)

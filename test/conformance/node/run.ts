@@ -1,6 +1,7 @@
 // Runs the checks against one node. Promises: what cannot be checked is named with its reason, and a check that fails
 // stops no other one.
 
+import {familyOf} from '../../../chains/families.ts'
 import {type ChainCode, chain as registered} from '../../../chains/registry.ts'
 import {readSettings} from '../../../chains/settings.ts'
 import {acts, type Check, NotPossible} from './checks.ts'
@@ -33,7 +34,8 @@ export async function checkNode(options: Options): Promise<Result[]> {
   const family = families[registered(chain).family]
   if (!family) throw new Error(`nodes of ${chain} cannot be checked; those of ${checkable()} can`)
   const environment = {...process.env, ...options.settings}
-  readSettings(environment) // throws before anything is sent, also for a main network
+  const endpoint = familyOf(registered(chain)).endpointVariable(registered(chain))
+  readSettings({...environment, [endpoint]: options.url}) // throws before anything is sent, also for a main network
   onStep(`Preparing the accounts on ${chain} ...`)
   const node = await family.open({...options, environment})
   try {

@@ -13,7 +13,7 @@ import {familyOf} from '../../../chains/families.ts'
 import {type ChainCode, chains} from '../../../chains/registry.ts'
 import type {BlockRef} from '../../../indexers/cursor.ts'
 import {kill, newHome, processesOf, removeHome} from '../../support/processes.ts'
-import {sluice, start} from '../../support/service.ts'
+import {sluiceWith, start} from '../../support/service.ts'
 import {until} from '../../support/until.ts'
 import type {Asset, NodeUnderTest, Output, Signed} from './node.ts'
 
@@ -67,6 +67,7 @@ export class World {
   readonly node: NodeUnderTest
   readonly limitMs: number
   readonly #home: string
+  readonly #settings: NodeJS.ProcessEnv
   readonly #apiUrl: string
   readonly #db: pg.Pool
   readonly #output: () => string
@@ -79,12 +80,20 @@ export class World {
   private constructor(
     node: NodeUnderTest,
     {limitMs}: Options,
-    at: {code: ChainCode; home: string; apiUrl: string; db: pg.Pool; output(): string},
+    at: {
+      code: ChainCode
+      home: string
+      settings: NodeJS.ProcessEnv
+      apiUrl: string
+      db: pg.Pool
+      output(): string
+    },
   ) {
     this.node = node
     this.limitMs = limitMs
     this.code = at.code
     this.#home = at.home
+    this.#settings = at.settings
     this.#apiUrl = at.apiUrl
     this.#db = at.db
     this.#output = at.output
@@ -99,7 +108,7 @@ export class World {
       const {service, output} = await start(home, settings)
       const db = new pg.Pool({connectionString: service.database_url, max: 4})
       db.on('error', () => {})
-      const world = new World(node, options, {code, home, apiUrl: service.api_url, db, output})
+      const world = new World(node, options, {code, home, settings, apiUrl: service.api_url, db, output})
       await world.#begin()
       return world
     } catch (error) {
@@ -132,7 +141,7 @@ export class World {
 
   // --- the operator ---
 
-  sluice = (...words: string[]): Promise<unknown> => sluice(this.#home, ...words)
+  sluice = (...words: string[]): Promise<unknown> => sluiceWith(this.#settings, this.#home, ...words)
 
   async query<R extends pg.QueryResultRow>(sql: string, values?: unknown[]): Promise<R[]> {
     return (await this.#db.query<R>(sql, values)).rows
