@@ -1,21 +1,32 @@
-// A Tron node as the checks of nodes use it.
+// A Tron node as the checks of nodes use it. Before the service starts, the funded account deploys the contract that
+// pays several addresses at once (devnet/tron/contracts), unless the chain is the local one, which has it.
 import {z} from 'zod'
 import {caip2, chain as registered, type TronChain, tronNetworks} from '../../../chains/registry.ts'
 import {blockId} from '../../../chains/tron/block.ts'
 import {TronNode} from '../../../chains/tron/client.ts'
 import {balanceData} from '../../../chains/tron/token-transfers.ts'
 import {rawOf, type Transaction} from '../../../chains/tron/transaction.ts'
-import {call, dispersal, newAddress, payment, type Signing} from '../../../devnet/tron/client.ts'
+import {call, creation, newAddress, payment, type Signing} from '../../../devnet/tron/client.ts'
 import {contracts, genesis} from '../../../devnet/tron/constants.ts'
-import {tokenTransferData} from '../../../devnet/tron/contracts.ts'
+import compiled from '../../../devnet/tron/contracts.json' with {type: 'json'}
+import {disperseData, tokenTransferData} from '../../../devnet/tron/contracts.ts'
+import {createdAddress} from '../../../devnet/tron/invoke.ts'
 import {addressOfKey} from '../../../devnet/tron/keys.ts'
+import {until} from '../../support/until.ts'
 import {disguise} from '../node/disguise.ts'
-import {type NodeFamily, type NodeOptions, type NodeUnderTest, refuseMainNetwork, type Signed} from '../node/node.ts'
+import {
+  type NodeFamily,
+  type NodeOptions,
+  type NodeUnderTest,
+  type Output,
+  refuseMainNetwork,
+  type Signed,
+} from '../node/node.ts'
 
 const timeoutMs = 30_000
 const trx = 1_000_000n
 const hourMs = 3_600_000
-const noContract = 'only the local chain has a contract for that'
+const deployedTimeoutMs = 600_000
 
 export const tron: NodeFamily = {open}
 
@@ -59,6 +70,26 @@ async function open(options: NodeOptions): Promise<NodeUnderTest> {
         next = height + 1
       }
   }
+  const submit = async ({raw}: {raw: string}) => {
+    const refused = await node.broadcast(raw)
+    if (refused && !/DUP/.test(refused)) throw new Error(`the node refused a transaction: ${refused}`)
+  }
+  const placeOf = async ({txid}: {txid: string}) => {
+    await readOn()
+    return places.get(txid)
+  }
+  const deploy = async () => {
+    const {bytecode} = compiled.Disperse
+    const code = Buffer.from(bytecode.replace(/^0x/, ''), 'hex')
+    const made = signed(creation(await signing(), {name: 'Disperse', bytecode: code}))
+    await submit(made)
+    await until(() => placeOf(made), {timeoutMs: deployedTimeoutMs, intervalMs: 500, what: `a block with ${made.txid}`})
+    return createdAddress(Buffer.from(made.txid, 'hex'), addressOfKey(key))
+  }
+  const disperse = isLocal ? contracts.disperse : await deploy()
+  const sum = (outputs: Output[]) => outputs.reduce((total, {amount}) => total + amount, 0n)
+  const dispersal = async (outputs: Output[], value: bigint) =>
+    signed(call(await signing(), {contract: disperse, value, data: disperseData(outputs)}))
   return {
     settings: {
       [`${code}_NETWORK`]: environment[`${code}_NETWORK`] || (network ?? 'local'),
@@ -77,18 +108,10 @@ async function open(options: NodeOptions): Promise<NodeUnderTest> {
           ? call(await signing(), {contract: contract!, data: tokenTransferData(to, amount)})
           : payment(await signing(), to, amount),
       ),
-    payMany: isLocal ? async outputs => signed(dispersal(await signing(), outputs)) : {why: noContract},
-    fail: isLocal
-      ? async output => signed(dispersal(await signing(), [output], output.amount - 1n))
-      : {why: noContract},
-    async submit({raw}) {
-      const refused = await node.broadcast(raw)
-      if (refused && !/DUP/.test(refused)) throw new Error(`the node refused a transaction: ${refused}`)
-    },
-    async placeOf({txid}) {
-      await readOn()
-      return places.get(txid)
-    },
+    payMany: outputs => dispersal(outputs, sum(outputs)),
+    fail: output => dispersal([output], output.amount - 1n),
+    submit,
+    placeOf,
     balance: async (address, {token}) =>
       token === usdt!.token ? await tokenBalance(address) : ((await node.account(address))?.balance ?? 0n),
     async stir() {}, // empty blocks come by themselves
