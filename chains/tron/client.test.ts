@@ -181,6 +181,19 @@ test('an account has its balance, from the blocks or from the solidified ones; a
   expect(nodes[0]!.asked[0]!.body).toEqual({address: expect.stringMatching(/^41[0-9a-f]{40}$/)})
 })
 
+test('a call that a node has no time to try is tried again; if it never has, that proves nothing', async () => {
+  const words = `class org.tron.core.vm.program.Program$OutOfTimeException : CPU timeout for 'PUSH1' operation executing`
+  const noTime = JSON.stringify({result: {code: 'OTHER_ERROR', message: Buffer.from(words).toString('hex')}})
+  const call = {from: someAddress, contract: someAddress, data: '70a08231'}
+  nodes[0]!.answer = () => [200, nodes[0]!.asked.length < 3 ? noTime : '{"result":{"result":true},"energy_used":499}']
+  expect(await nodeOf().try(call)).toMatchObject({failure: undefined, energy: 499n})
+  answers(noTime)
+  const trial = nodeOf().try(call, {solid: true})
+  await expect(trial).rejects.toThrow(RetryableError)
+  await expect(trial).rejects.toThrow('the node had no time to try a call: OTHER_ERROR: class org.tron')
+  expect(nodes.map(({asked}) => asked.length)).toEqual([3, 3])
+})
+
 test.each([
   ['{"freeNetLimit":600}', true],
   ['{"freeNetLimit":600,"freeNetUsed":332}', true],

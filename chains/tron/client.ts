@@ -20,6 +20,8 @@ const Refused = z.object({Error: z.string()})
 const Nothing = z.strictObject({})
 /** A node gives no more in one response. */
 export const blocksPerRequest = 100
+/** Of a call, while the node runs out of time. */
+const mostTrials = 3
 
 /** A call of a contract; `data` in hex, addresses in base58check. */
 export interface Call {
@@ -96,11 +98,16 @@ export class TronNode {
 
   /**
    * What a call of a contract would do after the newest block, or after the solidified one; nothing is sent. The caller
-   * needs no account.
+   * needs no account. A node that runs out of time says nothing about the call: that is a RetryableError.
    */
   async try({from, contract, data}: Call, {solid} = {solid: false}): Promise<Tried> {
     const call = {owner_address: hexOf(from), contract_address: hexOf(contract), data}
-    return await this.#ask(`${solid ? 'walletsolidity' : 'wallet'}/triggerconstantcontract`, call, Tried)
+    const path = `${solid ? 'walletsolidity' : 'wallet'}/triggerconstantcontract`
+    for (let trial = 1; ; trial++) {
+      const tried = await this.#ask(path, call, Tried)
+      if (!tried.failure?.ranOutOfTime) return tried
+      if (trial === mostTrials) throw new RetryableError(`the node had no time to try a call: ${tried.failure.words}`)
+    }
   }
 
   /** The code of a contract; undefined if there is none at the address. */

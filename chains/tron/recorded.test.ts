@@ -188,13 +188,18 @@ describe('a token', () => {
     ['more-than-balance', 1029n],
     ['sweep-blacklisted', 580n],
   ])('is tried in vain (%s): a node says that the question succeeded, and the call would not', (name, energy) => {
-    const failure = {words: 'REVERT opcode executed', isSure: true}
+    const failure = {words: 'REVERT opcode executed', isSure: true, ranOutOfTime: false}
     expect(recorded(`tron/trc20/${name}`, Trial).constant).toMatchObject({failure, energy, logs: []})
   })
 
   test('that is tried without an account is tried as with one', () => {
     const tried = recorded('tron/trc20/constant-call-of-address-without-account', Tried)
     expect(tried).toMatchObject({failure: undefined, energy: 13_317n})
+  })
+
+  test('that is tried by a node without time for it is not blamed', () => {
+    const {response} = recorded('tron/constant-call-out-of-time', z.object({response: Tried}))
+    expect(response).toMatchObject({failure: {isSure: false, ranOutOfTime: true}})
   })
 
   test('has code, by which it is known again', () => {

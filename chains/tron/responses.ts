@@ -202,8 +202,11 @@ export const Prices = z
 
 /** What a call of a contract would do at a block, by what a node tried; nothing was sent. */
 export interface Tried {
-  /** Undefined: it would do what it says. Otherwise why not; `isSure` if that is the call's fault, and no limit's. */
-  failure: {words: string; isSure: boolean} | undefined
+  /**
+   * Undefined: it would do what it says. Otherwise why not; `isSure` if that is the call's fault, and no limit's;
+   * `ranOutOfTime` if the node stopped it by its own clock, as a busy one does with any call.
+   */
+  failure: {words: string; isSure: boolean; ranOutOfTime: boolean} | undefined
   /** All that it would use, with what a busy contract costs more. */
   energy: bigint
   returned: Uint8Array
@@ -226,6 +229,7 @@ export const Tried = z
     const failure = {
       words: [code, words, revertReason(returned)].filter(Boolean).join(': ').slice(0, 300),
       isSure: words.startsWith('REVERT opcode'),
+      ranOutOfTime: words.includes('OutOfTimeException'),
     }
     return {failure: hasFailed ? failure : undefined, energy: energy_used, returned, logs}
   })

@@ -51,8 +51,9 @@ async function open(options: NodeOptions): Promise<NodeUnderTest> {
   const ofNetwork = isLocal ? contracts.usdt : network === 'nile' ? usdt!.contract : undefined
   const contract = environment[`${code}_USDT_CONTRACT`] || ofNetwork
   const tokenBalance = async (address: string) => {
-    const {returned} = await node.try({from: address, contract: contract!, data: balanceData(address)})
-    return BigInt(`0x${Buffer.from(returned).toString('hex') || '0'}`)
+    const {failure, returned} = await node.try({from: address, contract: contract!, data: balanceData(address)})
+    if (failure) throw new Error(`the contract of ${usdt!.token} did not return a balance: ${failure.words}`)
+    return BigInt(`0x${Buffer.from(returned).toString('hex')}`)
   }
   const usual = 10n * 10n ** BigInt(usdt!.decimals)
   const whyNoTokens = !contract
