@@ -336,7 +336,8 @@ async function end(home: string, output: string, keep: boolean): Promise<string 
 /** Only this chain is followed. */
 function withoutOthers(code: ChainCode): Record<string, string> {
   const others = chains.filter(chain => chain.code !== code)
-  return Object.fromEntries(others.map(chain => [familyOf(chain).endpointVariable(chain), '']))
+  const named = (chain: (typeof chains)[number]) => /^\w+/.exec(familyOf(chain).endpointVariable(chain))![0] // words may follow
+  return Object.fromEntries(others.map(chain => [named(chain), '']))
 }
 
 const ownSettings = () => ({
