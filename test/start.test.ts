@@ -9,7 +9,7 @@ import {afterEach, beforeEach, expect, test} from 'vitest'
 import {custodySocket, dashboardSecretFile, dashboardSocket, isHeld, readProcesses, type Service} from '../base/home.ts'
 import {portsInARow} from './support/ports.ts'
 import {kill, newHome, processesOf, removeHome} from './support/processes.ts'
-import {ended, sluice, spawnService, start} from './support/service.ts'
+import {ended, sluice, sluiceWith, spawnService, start} from './support/service.ts'
 import {until} from './support/until.ts'
 
 let homes: string[]
@@ -93,6 +93,11 @@ test('two services run side by side, from any directory, and SIGTERM ends every 
       restarts: 0,
     })),
   })
+  // Where npm start did not start the processes, the database knows them.
+  const {processes} = await sluiceWith({DATABASE_URL: one.service.database_url}, inHome(), 'status')
+  expect(processes).toHaveLength(10)
+  expect(processes.filter(({state}: {state: string}) => state !== 'running')).toEqual([])
+
   for (const step of ['the database', 'the local chains', 'the processes', 'the chains'])
     expect(one.output()).toContain(`Starting ${step} ...\n`)
   expect(one.output()).toMatch(/Sluice is running \(ready in \d+\.\d s\)/)
