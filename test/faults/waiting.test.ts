@@ -170,7 +170,7 @@ describe('on Ethereum, a payout', () => {
       cause: () => world.issuer('USDC', 'pause'),
       reason: 'token_refused',
       detail: 'Pausable: paused',
-      api: ['token_stopped', 'the contract of the token refuses transfers at the moment'],
+      api: ['token_stopped', 'transfers of the token are refused at the moment, or do not arrive whole'],
       end: () => world.issuer('USDC', 'unpause'),
     },
     {
