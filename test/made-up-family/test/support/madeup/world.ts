@@ -94,7 +94,7 @@ export class MadeUpWorld extends ExpiringWorld {
             [txid],
           )
         ).length === to.length,
-      {timeoutMs: 20_000, what: 'a payment from the faucet'},
+      {timeoutMs: 60_000, what: 'a payment from the faucet'},
     )
   }
 
