@@ -49,7 +49,7 @@ export interface PayoutChain<P extends PlannedAttempt = PlannedAttempt, Needed =
   isStuck?(outgoingPayment: OutgoingPayment): boolean
   /**
    * What custody signed, as a library reads it that did not make it, beside what was asked (second-reader.ts). Throws
-   * Unreadable, or RetryableError if something else cannot be asked now.
+   * Unreadable.
    */
   readSigned(to: Context, planned: P, signed: Signed): Promise<Reading>
   /** How long after a broadcast the same bytes are sent again, by their age. */

@@ -7,15 +7,7 @@
 //
 // Safe to run twice: custody returns the same bytes again, which read the same; the incident of a payment is opened once.
 import {inWords} from '../../db/client/failure.ts'
-import {
-  type Context,
-  type PayoutChain,
-  type PlannedAttempt,
-  type Reading,
-  retryable,
-  retryMs,
-  type Wait,
-} from './context.ts'
+import {type Context, type PayoutChain, type PlannedAttempt, type Reading, retryMs, type Wait} from './context.ts'
 import type {Signed} from './custody-client.ts'
 
 /** Why the transaction is not stored; undefined if it says what was asked. */
@@ -25,20 +17,13 @@ export async function readAgain(
   planned: PlannedAttempt,
   signed: Signed,
 ): Promise<Wait | undefined> {
-  return await retryable(
-    read(to, chain, planned, signed).then(async wrong => {
-      if (!wrong.length) return undefined
-      const detail = wrong.join('; ')
-      const {id, chain: code} = planned.outgoingPayment
-      to.log.error(
-        {outgoingPayment: id, chain: code, txid: signed.txid, error: detail},
-        'custody signed something else',
-      )
-      await to.pool.query('select app.note_signed_otherwise($1, $2, $3)', [id, signed.txid, detail])
-      return {reason: 'signed_otherwise' as const, detail, ms: retryMs.refused}
-    }),
-    async detail => ({reason: 'node_unreachable', detail, ms: retryMs.soon}),
-  )
+  const wrong = await read(to, chain, planned, signed)
+  if (!wrong.length) return
+  const {id, chain: code} = planned.outgoingPayment
+  to.log.error({outgoingPayment: id, chain: code, txid: signed.txid}, 'custody signed something else than was asked')
+  const detail = wrong.join('; ')
+  await to.pool.query('select app.note_signed_otherwise($1, $2, $3)', [id, signed.txid, detail])
+  return {reason: 'signed_otherwise', detail, ms: retryMs.refused}
 }
 
 async function read(to: Context, chain: PayoutChain, planned: PlannedAttempt, signed: Signed): Promise<string[]> {

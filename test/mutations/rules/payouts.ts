@@ -3,6 +3,13 @@ import type {Mutation} from '../mutation.ts'
 
 export const payouts: Mutation[] = [
   {
+    rule: 'What custody signed is stored only if a second library reads what was asked',
+    file: 'jobs/payouts/sign-attempts.ts',
+    from: '  if (wrong) return await waitOutgoingPayment(to, outgoingPayment.id, wrong)\n',
+    to: '',
+    tests: ['jobs/payouts/sign-attempts.test.ts'],
+  },
+  {
     rule: 'A used idempotency key gives the same response',
     file: 'db/functions/payouts/create.sql',
     from: `      return duplicate.body;
