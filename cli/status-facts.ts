@@ -149,8 +149,8 @@ export async function statusOf(sluice: Sluice, nodeHeads: Map<string, number | n
 }
 
 /**
- * As npm start knows them. If it did not start them, such as in containers: those that this database should have, by the
- * connection that each holds as long as it runs.
+ * As npm start knows them. If it did not start them, such as in containers: those that this database should have, by
+ * the connection that each holds as long as it runs.
  */
 async function processes({db, home}: Sluice) {
   const started = readProcesses(home)

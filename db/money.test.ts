@@ -273,8 +273,8 @@ class World {
   }
 
   /**
-   * No payout has claimed what is held back. What was collectable stays so, and what has become so was worth a sweep,
-   * or was swept: its address has received the minimum (with what was lost since), or been swept. (The books have the
+   * No payout has claimed what is held back. What was collectable stays so, and what has become so was worth a sweep:
+   * its address has received the minimum (with what was lost since), or a sweep of it was begun. (The books have the
    * reverse.) Only on a blocked address is held back again what is still there, claimed or not.
    */
   async checkCollectable(): Promise<void> {
@@ -287,7 +287,7 @@ class World {
     }>(
       `select d.id || ' ' || d.finalised_at as deposit, d.held_back as "isHeldBack", d.settlement_id is not null as "isClaimed",
          app.is_blocked(d.chain, d.token, d.address) as "isBlocked",
-         exists (select from app.outgoing_payment s where (s.chain, s.source, s.token, s.outcome) = (d.chain, d.address, d.token, 'done'))
+         exists (select from app.outgoing_payment s where (s.chain, s.source, s.token, s.kind) = (d.chain, d.address, d.token, 'sweep'))
            or a.sweep_min <= (select sum(o.amount) from app.deposit o
              where (o.chain, o.address, o.token) = (d.chain, d.address, d.token) and o.status in ('final', 'reorged') and o.credited) as "wasWorthIt"
        from app.deposit d join app.asset a using (chain, token) where d.status = 'final' and d.credited`,

@@ -1,6 +1,6 @@
-// Refuses what the file .env of docker compose must not have: node docker/environment.ts. Promises: no value is shown; the
-// service that runs is not touched, because this runs before `sluice migrate`, and nothing else is started then. Each
-// process also warns of what has no effect in the words of a setting.
+// Refuses what the file .env of docker compose must not have: node docker/environment.ts. Promises: no value is shown;
+// the service that runs is not touched, because this runs before `sluice migrate`, and nothing else is started then.
+// Each process also warns of what has no effect in the words of a setting.
 import type {Environment} from '../base/variables.ts'
 import {wrongVariables} from '../chains/misspelt.ts'
 import {settingNames} from '../chains/settings.ts'

@@ -1,11 +1,12 @@
 // A second reader of what custody signed. Before a signed transaction is stored, and so before any node gets it, a
-// library that did not make it reads its bytes: what it does must be what was asked, in every field. Else an incident is
-// open (signed_otherwise), nothing is stored, and the payment waits.
+// library that did not make it reads its bytes: what it does must be what was asked, in every field. Else an incident
+// is open (signed_otherwise), nothing is stored, and the payment waits.
 //
-// It is no proof that custody is honest: a thief in custody's process has the keys. It finds what custody's own code got
-// wrong, and bytes that were changed on the way.
+// It is no proof that custody is honest: a thief in custody's process has the keys. It finds what custody's own code
+// got wrong, and bytes that were changed on the way.
 //
-// Safe to run twice: custody returns the same bytes again, which read the same; the incident of a payment is opened once.
+// Safe to run twice: custody returns the same bytes again, which read the same, and the incident of a payment is opened
+// once.
 import {inWords} from '../../db/client/failure.ts'
 import {type Context, type PayoutChain, type PlannedAttempt, type Reading, retryMs, type Wait} from './context.ts'
 import type {Signed} from './custody-client.ts'

@@ -72,8 +72,8 @@ interface Read {
 }
 
 /**
- * Reads what is not read yet, while the final block is the ledger's; its height once all is read, undefined if the block
- * changed before.
+ * Reads what is not read yet, while the final block is the ledger's. Its height once all is read, undefined if the
+ * block changed before.
  */
 async function readOn(
   node: TronNode,

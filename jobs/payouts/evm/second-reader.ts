@@ -1,5 +1,5 @@
-// Reads what custody signed on an EVM chain with the parser of viem (../second-reader.ts); custody's own bytes come from
-// viem's serialiser. Promises: no field goes unread; the signature is of the account whose nonce it uses, and the
+// Reads what custody signed on an EVM chain with the parser of viem (../second-reader.ts); custody's own bytes come
+// from viem's serialiser. Promises: no field goes unread; the signature is of the account whose nonce it uses, and the
 // authorisation inside a sweep (EIP-3009) is of the address whose token moves.
 import {
   decodeFunctionData,
