@@ -3409,7 +3409,7 @@ CREATE OR REPLACE FUNCTION app.gas_for(s app.outgoing_payment) RETURNS numeric L
 CREATE OR REPLACE FUNCTION app.gas_left_days(of_chain text) RETURNS double precision LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 1b7d838d2f68a9f70dff30e376775a68;
 
 -- How many addresses whose money a payout may need are getting gas, perhaps for the sweep of another token.
-CREATE OR REPLACE FUNCTION app.getting_gas_for(of_payout uuid) RETURNS integer LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 7e2462cc628a39ced38cd28a5034da7d;
+CREATE OR REPLACE FUNCTION app.getting_gas_for(of_payout uuid) RETURNS integer LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 298ad5af15439b4d2fc497f520302959;
 
 -- Makes the payment of a swept payout a cancel, which uses its nonce up, if the payout has waited this long and nothing was signed: the payout keeps waiting without a payment.
 CREATE OR REPLACE FUNCTION app.give_nonce_back(of_payout uuid, after_ms integer) RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as a4aa49556849f769e6aeed465313afcc;

@@ -9,12 +9,15 @@ $$;
 comment on function app.unswept_for is 'Addresses whose money a payout may need, and whose sweeps failed (app.unswept_address).';
 grant execute on function app.unswept_for to sluice_jobs;
 
--- An address gets gas for one token at a time (app.begin_funds).
+-- An address gets gas for one token at a time (app.begin_funds). From the few funds under way, not from all that the merchant holds: this is asked at each
+-- step of a payout that waits.
 create or replace function app.getting_gas_for(of_payout uuid) returns int
 language sql stable security definer set search_path = pg_catalog as $$
-  select count(*)::int from app.payout p join app.holding h on h.merchant_id = p.merchant_id and h.chain = p.chain and h.token = p.token and h.amount > 0
-  where p.id = of_payout and app.sweeps_itself(p.chain, p.token) and app.fund_under_way(h.chain, h.address) is not null
-    and app.sweep_under_way(h.chain, h.token, h.address) is null
+  select count(distinct h.address)::int from app.payout p
+  join app.asset a on a.chain = p.chain and a.token = p.token and a.sweep_by = 'fund'
+  join app.outgoing_payment s on s.chain = p.chain and s.kind = 'fund' and s.status <> 'final'
+  join app.holding h on h.merchant_id = p.merchant_id and h.chain = p.chain and h.token = p.token and h.address = s.recipient and h.amount > 0
+  where p.id = of_payout and app.sweep_under_way(h.chain, h.token, h.address) is null
     and (not p.sweep_first or p.status <> 'sweeping' or exists (select from app.deposit d where d.settlement_id = p.id and d.address = h.address))
 $$;
 comment on function app.getting_gas_for is 'How many addresses whose money a payout may need are getting gas, perhaps for the sweep of another token.';
