@@ -110,7 +110,7 @@ export class TronNode {
     }
   }
 
-  /** The code of a contract; undefined if there is none at the address. */
+  /** The code of a contract, and who made it; undefined if there is none at the address. */
   async contract(contract: string): Promise<ContractInfo | undefined> {
     return await this.#find('wallet/getcontractinfo', {value: hexOf(contract)}, ContractInfo)
   }

@@ -2,6 +2,7 @@
 // arrives than was sent.
 import {inWords} from '../../../db/client/failure.ts'
 import {type Context, retryMs, type Wait} from '../context.ts'
+import type {Payment} from './rules.ts'
 
 /** If that fails, its sweep is given up all the same: it would hold up everybody's payments. */
 export async function blockAddress(
@@ -49,5 +50,8 @@ export const tokenRefused = (token: string, words: string): Wait => {
 export const ofToken = (token: string, words: string) =>
   `the contract of ${token} refuses every sweep now, or the treasury: ${words}`
 
-export const treasuryLacks = (token: string, {holds, amount}: {holds: bigint; amount: bigint}): string =>
-  `the treasury holds ${holds} base units of ${token} on the chain, and the payment is ${amount}; sluice audit says what is missing`
+/** What says that the treasury has less on the chain than a payment; undefined if it has enough. */
+export const treasuryLacks = ({token, amount}: Pick<Payment, 'token' | 'amount'>, holds: bigint): string | undefined =>
+  holds < amount
+    ? `the treasury holds ${holds} base units of ${token} on the chain, and the payment is ${amount}; sluice audit says what is missing`
+    : undefined

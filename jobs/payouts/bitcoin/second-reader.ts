@@ -14,7 +14,7 @@ export async function readSigned(planned: BitcoinAttempt, signed: Signed): Promi
   const {recipient, feePayer: treasury} = outgoingPayment
   const {network_fee: fee, vsize} = signed.feeDetails
   const total = inputs.reduce((sum, {amount}) => sum + amount, 0n)
-  const amount = kind === 'cancel' ? 0n : amountOf(planned, signed)
+  const amount = amountOf(planned, signed)
   const isToTreasury = kind === 'cancel' || recipient === treasury
   const change = total - BigInt(fee!) - (isToTreasury ? 0n : amount)
   const format = chain.settings.chain.networks[chain.settings.network]

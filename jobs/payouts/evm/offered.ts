@@ -19,23 +19,15 @@ export async function paymentFee(chain: Evm, payment: Payment): Promise<bigint |
   const {chain: registered, maxFeePerGas, maxPaymentFee} = chain.settings
   const [estimate] = await chain.node.estimates([paymentCall(chain, payment)])
   const limit = paymentGas(estimate!)
-  if ('failure' in limit)
-    return (
-      (await refusedByRecipient(chain, payment)) ?? {
-        reason: 'would_revert',
-        detail: (await missing(chain, payment)) ?? limit.failure,
-        ms: retryMs.soon,
-      }
-    )
+  if ('failure' in limit) {
+    const refused = await refusedByRecipient(chain, payment)
+    if (refused) return refused
+    const [holds = 0n] = await balancesOf(chain, payment.token, [payment.source])
+    return {reason: 'would_revert', detail: treasuryLacks(payment, holds) ?? limit.failure, ms: retryMs.soon}
+  }
   const market = await chain.node.feeMarket(registered.leastTip)
   const fees = offer(market, capOf(maxFeePerGas, maxPaymentFee, limit.gas))
   return fees ? fees.maxFeePerGas * limit.gas : {...aboveCap(chain, market, limit.gas), ms: retryMs.soon}
-}
-
-/** What says that the treasury has less than the ledger; undefined if it has what the payment needs. */
-async function missing(chain: Evm, {token, source, amount}: Payment): Promise<string | undefined> {
-  const [holds = 0n] = await balancesOf(chain, token, [source])
-  return holds < amount ? treasuryLacks(token, {holds, amount}) : undefined
 }
 
 /** Why a transaction is not sent: its price, or what it costs with that much gas. */

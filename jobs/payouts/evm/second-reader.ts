@@ -25,7 +25,7 @@ export async function readSigned(chain: Evm, planned: EvmAttempt, signed: Signed
   const {says, to, value, data} = await readBy('viem', () => read(signed.raw as Hex))
   const signer = getAddress(feePayer)
   const common = {...offered(signed), signer, nonce: String(nonce), chain: String(chain.settings.chainId)}
-  const asked = {...common, type: 'eip1559', 'access list': 'empty', txid: signed.txid, bytes: 'all read'}
+  const asked = {...common, 'access list': 'empty', txid: signed.txid, bytes: 'all read'}
   const amount = String(amountOf(planned, signed))
   if (kind === 'cancel' || token === chain.native) {
     const paid = kind === 'cancel' ? signer : getAddress(recipient)
@@ -64,7 +64,6 @@ async function read(raw: Hex): Promise<{says: Facts; to: string; value: string; 
   const again = serializeTransaction(unsigned, {r: r!, s: s!, yParity: yParity!})
   return {
     says: {
-      type,
       chain: String(chainId),
       nonce: String(nonce ?? 0),
       signer: await recoverTransactionAddress({serializedTransaction: raw as `0x02${string}`}),

@@ -2,7 +2,6 @@
 // own making. Promises: no field goes unread, because the codecs make the same bytes of what they read; each signature
 // is of the account that it stands for.
 import {
-  type Address,
   address,
   getBase58Decoder,
   getCompiledTransactionMessageDecoder,
@@ -16,6 +15,7 @@ import {
   verifySignature,
 } from '@solana/kit'
 import {computeBudgetProgram, systemProgram} from '../../../chains/solana/address.ts'
+import {signatureFee} from '../../../chains/solana/message.ts'
 import type {Context, Facts, PlannedAttempt, Reading} from '../context.ts'
 import type {Signed} from '../custody-client.ts'
 import {amountOf, readBy} from '../second-reader.ts'
@@ -32,7 +32,6 @@ export async function readSigned(to: Context, planned: PlannedAttempt, signed: S
       'block that it names': 'recent',
       'signed by': [...new Set([feePayer, source])].join(', '), // who pays the fee is the first
       programs: [computeBudgetProgram, computeBudgetProgram, systemProgram].join(', '),
-      'what they are told': 'a limit, a price, a transfer',
       'priority fee': String(signed.feeDetails.priority_fee),
       'highest fee': String(signed.maxFee),
       from: source,
@@ -42,7 +41,6 @@ export async function readSigned(to: Context, planned: PlannedAttempt, signed: S
   }
 }
 
-const signatureFee = 5000n
 const microLamports = 1_000_000n
 
 async function read(bytes: Uint8Array): Promise<{blockhash: string; says: Facts}> {
@@ -55,7 +53,6 @@ async function read(bytes: Uint8Array): Promise<{blockhash: string; says: Facts}
     messageBytes: getCompiledTransactionMessageEncoder().encode(message) as typeof transaction.messageBytes,
   })
   const [limit, price, transfer] = instructions.map(({data = new Uint8Array()}) => Buffer.from(data))
-  const lamports = (data: Buffer | undefined) => getU64Decoder().decode(data!, 4)
   const isKnown =
     limit?.length === 5 && limit[0] === 2 && price?.length === 9 && price[0] === 3 && transfer?.length === 12
   if (!isKnown || getU32Decoder().decode(transfer) !== 2) throw new Error('it tells the programs something else')
@@ -74,12 +71,11 @@ async function read(bytes: Uint8Array): Promise<{blockhash: string; says: Facts}
           : 'more than is read',
       'signed by': (await signersOf(transaction.messageBytes, signed)).join(', '),
       programs: instructions.map(({programAddressIndex}) => account(programAddressIndex)).join(', '),
-      'what they are told': 'a limit, a price, a transfer',
       'priority fee': String(fee),
       'highest fee': String(fee + signatureFee * BigInt(signed.length)),
       from: account(from),
       recipient: account(recipient),
-      amount: String(lamports(transfer)),
+      amount: String(getU64Decoder().decode(transfer, 4)),
     },
   }
 }
@@ -93,7 +89,7 @@ async function signersOf(
 ): Promise<string[]> {
   const signers: string[] = []
   for (const [account, signature] of signed) {
-    const key = await getPublicKeyFromAddress(address(account) as Address)
+    const key = await getPublicKeyFromAddress(address(account))
     if (signature && (await verifySignature(key, signature, message))) signers.push(account)
   }
   return signers

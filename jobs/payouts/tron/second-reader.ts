@@ -1,8 +1,7 @@
 // Reads what custody signed for Tron with tronweb (../second-reader.ts), which has a protobuf and a curve of its own.
 // Promises: no field goes unread, because tronweb makes the transaction again of what it read, and that must have the
 // same bytes; the signature is of the address whose money moves. tronweb is loaded with the first signature: it adds
-// 16 MiB to the worker.
-
+// some 20 MiB to the worker.
 import {findContract} from '../../../chains/contract-tokens.ts'
 import {mostTokenBytesFee} from '../../../chains/tron/bytes.ts'
 import type {TronSettings} from '../../../chains/tron/settings.ts'

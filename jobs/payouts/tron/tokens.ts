@@ -47,7 +47,7 @@ export async function paymentEnergy(
     return (
       (await refusedByRecipient(chain, payment, tried)) ?? {
         reason: 'would_revert',
-        detail: (await missing(chain, payment)) ?? tried.failure.words,
+        detail: treasuryLacks(payment, await tokenBalance(chain, payment.token, payment.source)) ?? tried.failure.words,
         ms: retryMs.soon,
       }
     )
@@ -57,12 +57,6 @@ export async function paymentEnergy(
   if (energy) return energy
   const detail = `a payment of ${payment.token} may burn ${tried.energy * prices.energy} sun now; ${settings.chain.code}_TOKEN_PAYMENT_FEE allows ${settings.tokenPaymentFee}, with its bytes, and room for a contract that costs more`
   return {reason: 'fee_above_cap', detail, ms: retryMs.soon}
-}
-
-/** What says that the treasury has less of a token than the ledger; undefined if it has what the payment needs. */
-async function missing(chain: Tron, {token, source, amount}: Payment): Promise<string | undefined> {
-  const holds = await tokenBalance(chain, token, source)
-  return holds < amount ? treasuryLacks(token, {holds, amount}) : undefined
 }
 
 /** The most that a payment of a token may cost, in sun; or why it is not begun. */
