@@ -291,6 +291,29 @@ export const reasons = {
     why: "a sweep may cost more than the gas that the treasury sent the address and that is left, by custody's journal and the blocks",
     do: 'nothing: the treasury sends more. If it stays, `sluice audit`',
   },
+  energy_under_way: {
+    ends: 'by itself',
+    why: 'the treasury lends an address energy for the sweep of a token',
+    do: 'nothing; `payout show` lists what is under way',
+  },
+  energy_in_use: {
+    isRefusal: true,
+    ends: 'by itself',
+    why: 'energy that is lent to an address is not taken back while its sweep may still be mined, and no address is lent to twice at once',
+    do: 'nothing. If it stays, `sluice audit`',
+  },
+  energy_short: {
+    ends: 'by itself',
+    merchant: 'sweeps_failed',
+    why: 'the stake of the treasury has too little free energy for a sweep, and `*_SWEEP_ENERGY` allows no sweep that burns coins',
+    do: '`sluice treasury show` says when it is back; stake more, or set `*_SWEEP_ENERGY` to cheapest',
+  },
+  stake_lent: {
+    isRefusal: true,
+    ends: 'by itself',
+    why: "more of the treasury's stake would be lent to addresses at once than `*_MAX_DELEGATED`",
+    do: 'nothing: it comes back when their sweeps have ended; or raise the setting',
+  },
   sweeps_failed: {
     ends: 'by itself',
     merchant: 'sweeps_failed',

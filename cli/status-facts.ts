@@ -3,7 +3,7 @@ import type pg from 'pg'
 import {readProcesses} from '../base/home.ts'
 import type {Sluice} from './command.ts'
 import {waysOut} from './incident.ts'
-import {treasuriesOf} from './treasury.ts'
+import {stakesOf, treasuriesOf} from './treasury.ts'
 import {chainsOfMerchants, unfollowed} from './unfollowed.ts'
 
 /** A range of blocks that is being read again. */
@@ -51,7 +51,8 @@ export interface ChainStatus {
 
 /** Payouts, or outgoing payments, that wait. */
 interface Waiting {
-  what: 'payout' | 'payment' | 'sweep' | 'withdrawal' | 'fund' | 'defund'
+  /** A payout, the payment of one (payment), or another kind of outgoing payment. */
+  what: string
   chain: string
   reason: string
   count: number
@@ -135,6 +136,7 @@ export async function statusOf(sluice: Sluice, nodeHeads: Map<string, number | n
     },
     payouts: {...counts.payouts, waiting: await whatWaits(db), failed_sweeps: await failedSweeps(db)},
     treasuries: await treasuriesWithGas(db),
+    ...(await stakesOf(db)),
     queues: await queues(db),
     webhooks: {
       pending: counts.deliveries_pending,

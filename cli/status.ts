@@ -6,6 +6,7 @@ import {inWords} from './incident.ts'
 import {NodeHeads} from './node-heads.ts'
 import {facts, moment, type Report, table} from './output.ts'
 import {type ChainStatus, type Status, statusOf} from './status-facts.ts'
+import {stakeTables} from './treasury.ts'
 import {watch} from './watch.ts'
 
 export function addStatusCommand(program: Command): void {
@@ -69,6 +70,7 @@ function report(status: Status): Report {
         treasuries.map(row => [row.chain, row.token, row.balance, row.operator, row.merchants, daysText(row)]),
         'There is no treasury yet.',
       ),
+      ...stakeTables(status.stakes, status.costs),
       table(
         ['job', 'waiting', 'running', 'failing', 'oldest due', 'last error'],
         queues.map(row => [

@@ -1,5 +1,6 @@
-// sluice treasury: what the treasuries hold and who owns it, withdrawals of the operator's own money, and CPFP.
-import type {Command} from 'commander'
+// sluice treasury: what the treasuries hold and who owns it, withdrawals of the operator's own money, what it stakes,
+// and CPFP.
+import {type Command, Option} from 'commander'
 import type pg from 'pg'
 import {PermanentError} from '../base/errors.ts'
 import type {ChainCode} from '../chains/registry.ts'
@@ -49,7 +50,9 @@ interface Withdrawal {
 export function addTreasuryCommands(program: Command): void {
   const treasury = program
     .command('treasury')
-    .description("the treasuries: what they hold, what is held back, withdrawals of the operator's own money, CPFP")
+    .description(
+      "the treasuries: what they hold, what is held back, withdrawals of the operator's own money, stakes, CPFP",
+    )
 
   leaf(
     treasury,
@@ -59,6 +62,7 @@ export function addTreasuryCommands(program: Command): void {
       '',
       'operator is your own money that is free: fees earned and top-ups, less network fees and what was advanced to merchants. To top a treasury',
       'up, send to its address. "gas" is yours, too: coins that the treasury sent deposit addresses for their sweeps of tokens, and that are left there.',
+      'On Tron it also shows what is staked for energy, and what the sweep of a token costs by each way.',
     ].join('\n'),
     'sluice treasury show',
   ).action(
@@ -92,7 +96,9 @@ export function addTreasuryCommands(program: Command): void {
         ]),
         'No withdrawal is under way.',
       )
-      return {json: {treasuries, withdrawals}, text: [holdings, underWay].join('\n\n')}
+      const {stakes, costs} = await stakesOf(db)
+      const text = [holdings, underWay, ...stakeTables(stakes, costs)].join('\n\n')
+      return {json: {treasuries, withdrawals, stakes, sweep_costs: costs}, text}
     }),
   )
 
@@ -156,6 +162,9 @@ export function addTreasuryCommands(program: Command): void {
       }),
     )
 
+  addStaking(treasury, 'stake')
+  addStaking(treasury, 'unstake')
+
   leaf(
     treasury,
     'cpfp',
@@ -206,6 +215,104 @@ export function addTreasuryCommands(program: Command): void {
         }
       }),
     )
+}
+
+const aboutStaking = {
+  stake: [
+    "Stakes the operator's own TRX for energy: addresses then sweep tokens with energy that the treasury lends them, and burn nothing.",
+    '',
+    'Coins that are staked are no part of what the treasury can pay. They come back by sluice treasury unstake, 14 days later. --for bandwidth makes',
+    "the bytes of the treasury's transactions free, lending among them. docs/operations/tron.md says how much to stake.",
+  ],
+  unstake: [
+    'Unstakes TRX that is not lent. The network holds it for 14 days; then it is back in the treasury by itself.',
+    '',
+    'sluice treasury show says when. Energy that was used in the last 24 hours does not keep coins from being unstaked.',
+  ],
+}
+
+function addStaking(treasury: Command, kind: 'stake' | 'unstake'): void {
+  leaf(treasury, kind, aboutStaking[kind].join('\n'), `sluice treasury ${kind} --chain TRON --amount 20000`)
+    .requiredOption('--chain <code>', 'the chain', chainCode)
+    .requiredOption('--amount <amount>', 'in whole coins, such as 20000')
+    .addOption(new Option('--for <resource>', 'what it gives').choices(['energy', 'bandwidth']).default('energy'))
+    .action(
+      action<{chain: ChainCode; amount: string; for: 'energy' | 'bandwidth'}>(
+        async ({db, service}, {chain, amount, for: resource}) => {
+          const settings = settingsOf(service, chain)
+          const {beginStaking} = await payoutFamilyOf(settings)
+          if (!beginStaking) throw new PermanentError(`nothing is staked on ${chain}; energy is for Tron`)
+          const units = baseUnits(settings.chain.assets[0], amount)
+          requireFollowed(service, chain)
+          const id = await beginStaking(db, settings, {kind, resource, amount: units})
+          const {token} = settings.chain.assets[0]
+          const end = kind === 'stake' ? 'it counts once that is final' : 'they are back in 14 days'
+          return {
+            json: {id, chain, token, amount, resource},
+            text: `${amount} ${token} are being ${kind}d for ${resource}: ${end}; sluice treasury show says how far it is.`,
+          }
+        },
+      ),
+    )
+}
+
+interface Stake {
+  chain: string
+  resource: string
+  token: string
+  staked: string
+  lent: string
+  unstaking: string
+  next_free_at: Date | null
+}
+
+interface SweepCost {
+  chain: string
+  token: string
+  fee_token: string
+  burnt: string
+  delegated: string
+  way: 'burnt' | 'delegated'
+  detail: string
+}
+
+export async function stakesOf(db: pg.Client): Promise<{stakes: Stake[]; costs: SweepCost[]}> {
+  const {rows: stakes} = await db.query<Stake>(
+    'select chain, resource, token, staked, lent, unstaking, next_free_at from analytics.stakes order by chain, resource desc',
+  )
+  const {rows: costs} = await db.query<SweepCost>(
+    'select chain, token, fee_token, burnt, delegated, way, detail from analytics.sweep_costs order by chain, token',
+  )
+  return {stakes, costs}
+}
+
+/** None where nothing is staked, and no sweep has two ways. */
+export function stakeTables(stakes: Stake[], costs: SweepCost[]): string[] {
+  const staked = table(
+    ['chain', 'staked for', 'coins', 'lent now', 'unstaking', 'next back'],
+    stakes.map(row => [
+      row.chain,
+      row.resource,
+      `${row.staked} ${row.token}`,
+      row.lent,
+      row.unstaking,
+      row.next_free_at && moment(row.next_free_at),
+    ]),
+    '',
+  )
+  const ways = table(
+    ['chain', 'sweep of', 'burnt', 'by lent energy', 'now', 'because'],
+    costs.map(row => [
+      row.chain,
+      row.token,
+      `${row.burnt} ${row.fee_token}`,
+      `${row.delegated} ${row.fee_token}`,
+      row.way,
+      row.detail,
+    ]),
+    '',
+  )
+  return [...(stakes.length ? [staked] : []), ...(costs.length ? [ways] : [])]
 }
 
 export async function treasuriesOf(db: pg.Client): Promise<Treasury[]> {

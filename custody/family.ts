@@ -50,9 +50,10 @@ export interface CustodyFamily<
   checkSweep?(settings: S, sweep: Plan & T): void
   /**
    * The tokens that addresses sweep themselves, with gas that the treasury sends them, and the most that a sweep and
-   * its gas may cost. Absent where there are none.
+   * its gas may cost; how much of the treasury's stake may be lent to addresses at once, in base units. Absent where
+   * there are none.
    */
-  funds?: {isFunded(settings: S, token: string): boolean; most(settings: S): bigint}
+  funds?: {isFunded(settings: S, token: string): boolean; most(settings: S): bigint; mostLent?(settings: S): bigint}
   sign(settings: S, keys: KeyStore, plan: Plan & T): Promise<Signed<D>>
   /**
    * The data of the call that uses the authorisation of a sweep, and its entry of the journal if it is new. Throws a

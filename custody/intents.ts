@@ -22,7 +22,11 @@ export const Authorise = z.union([OfSweep, Trial])
 export type Authorise = OfSweep | Trial
 
 /** What a signature is for. */
-export type Kind = 'pay' | 'sweep' | 'withdraw' | 'cancel' | 'fund' | 'defund'
+export type Kind = 'pay' | 'sweep' | 'withdraw' | 'cancel' | 'fund' | 'defund' | StakingKind
+/** What is done with the treasury's stake; it moves no coins to anybody. */
+export type StakingKind = 'delegate' | 'undelegate' | 'stake' | 'unstake' | 'reclaim'
+const stakingKinds: readonly Kind[] = ['delegate', 'undelegate', 'stake', 'unstake', 'reclaim']
+export const isStaking = (kind: Kind): kind is StakingKind => stakingKinds.includes(kind)
 
 /** An intent of any family, and the row that it is for. Its name says what it asks for, and which family. */
 export type Intent = {intent: string} & (
@@ -56,6 +60,18 @@ export const gasIntentsOf = <F extends Family, E extends string>(family: F, end:
     z.strictObject({intent: z.literal(`fund_${end}`), chain: chainOf(family), outgoing_payment_id: id}),
     z.strictObject({intent: z.literal(`defund_${end}`), chain: chainOf(family), outgoing_payment_id: id}),
   ] as const
+
+/** For the treasury's stake. */
+export const stakingIntentsOf = <F extends Family, E extends string>(family: F, end: E) => {
+  const fields = {chain: chainOf(family), outgoing_payment_id: id}
+  return [
+    z.strictObject({intent: z.literal(`delegate_${end}`), ...fields}),
+    z.strictObject({intent: z.literal(`undelegate_${end}`), ...fields}),
+    z.strictObject({intent: z.literal(`stake_${end}`), ...fields}),
+    z.strictObject({intent: z.literal(`unstake_${end}`), ...fields}),
+    z.strictObject({intent: z.literal(`reclaim_${end}`), ...fields}),
+  ] as const
+}
 
 /** Why something is not signed. `needed`, for fee_too_low: the least that a replacement must pay. */
 export interface Refused {

@@ -7,7 +7,7 @@ import {scriptOfAddress} from '../chains/bitcoin/script.ts'
 import type {BitcoinSettings} from '../chains/bitcoin/settings.ts'
 import type {EvmSettings} from '../chains/evm/settings.ts'
 import {settingsFrom} from '../chains/settings.ts'
-import {mostTokenBytesFee} from '../chains/tron/bytes.ts'
+import {mostStakingFee, mostTokenBytesFee} from '../chains/tron/bytes.ts'
 import type {TronSettings} from '../chains/tron/settings.ts'
 import {callData, rawOf, reference, transactionOf, transferData} from '../chains/tron/transaction.ts'
 import {newAddress} from '../devnet/tron/client.ts'
@@ -125,7 +125,78 @@ async function ofTronPayment(token: 'TRX' | 'USDT'): Promise<Case> {
   }
 }
 
+/** Each thing that is done with the treasury's stake, as custody signs it with these changes. */
+async function ofStaking(kind: 'delegate' | 'undelegate' | 'stake' | 'unstake' | 'reclaim'): Promise<Case> {
+  const source = await address(tronPath, 'TRON')
+  const end = Date.now() + 300_000
+  const staking = {
+    kind,
+    owner: source,
+    ...(kind !== 'reclaim' && {amount: 5_000_000n, resource: 'energy'}),
+    ...(kind.endsWith('delegate') && {receiver: tronRecipient}),
+  }
+  const maxFee = mostStakingFee(tron)
+  const given = {
+    paths: {source: tronPath, feePayer: tronPath},
+    source,
+    on: {height: 1, hash: tronChain.blocks[1]!.hash},
+    lifetime: {from: 1, end, clock_ms: end},
+    maxFee,
+    timestamp: Date.now(),
+  }
+  const resource = kind === 'reclaim' ? null : ('energy' as const)
+  return {
+    async sign({staking: other = {}, ...more}: More & {staking?: object} = {}) {
+      const {txid, raw} = await signTron(keys, {...given, ...more, staking: {...staking, ...other}} as never)
+      return {ok: true, txid, raw, amount: '0', feeDetails: {}, maxFee}
+    },
+    read: async signed =>
+      await ofTron(
+        to,
+        tron,
+        payment({
+          chain: 'TRON',
+          kind,
+          token: 'TRX',
+          amount: 5_000_000n,
+          source,
+          recipient: kind.endsWith('delegate') ? tronRecipient : source,
+          resource,
+        }),
+        signed,
+      ),
+  }
+}
+
 describe('Tron', () => {
+  test.each(['delegate', 'undelegate', 'stake', 'unstake', 'reclaim'] as const)(
+    'a %s that custody signs says what was asked, and no bit of it can change unnoticed',
+    async kind => {
+      const one = await ofStaking(kind)
+      expect(differences(await one.read(await one.sign()))).toEqual([])
+      expect(await unnoticed(one)).toEqual([])
+    },
+  )
+
+  test.each<[string, 'delegate' | 'undelegate' | 'stake' | 'unstake' | 'reclaim', More]>([
+    ['recipient', 'delegate', {staking: {receiver: newAddress()}}],
+    ['amount', 'delegate', {staking: {amount: 5_000_001n}}],
+    ['resource', 'delegate', {staking: {resource: 'bandwidth'}}],
+    ['unreadable', 'delegate', {staking: {kind: 'undelegate'}}],
+    ['recipient', 'undelegate', {staking: {receiver: newAddress()}}],
+    ['amount', 'undelegate', {staking: {amount: 5_000_001n}}],
+    ['amount', 'stake', {staking: {amount: 5_000_001n}}],
+    ['resource', 'stake', {staking: {resource: 'bandwidth'}}],
+    ['unreadable', 'stake', {staking: {kind: 'unstake'}}],
+    ['amount', 'unstake', {staking: {amount: 5_000_001n}}],
+    ['owner', 'reclaim', {staking: {owner: newAddress()}}],
+    ['signer', 'reclaim', {paths: {source: {...tronPath, index: 1}}}],
+    ['unreadable', 'reclaim', {staking: {kind: 'stake', amount: 5n, resource: 'energy'}}],
+  ])('another %s of a %s is not taken', async (field, kind, more) => {
+    const one = await ofStaking(kind)
+    expect(await wrong(one, await one.sign(more))).toContain(field)
+  })
+
   test.each(['TRX', 'USDT'] as const)('a payment of %s that custody signs says what was asked', async token => {
     const one = await ofTronPayment(token)
     expect(differences(await one.read(await one.sign()))).toEqual([])

@@ -691,7 +691,7 @@ create view analytics.payout_costs with (security_barrier=true) as
      JOIN app.chain k ON k.chain = p.chain
      JOIN app.asset n ON n.chain = p.chain AND n.token = k.native_token
      CROSS JOIN LATERAL ( SELECT COALESCE(sum(s_1.fee_paid) FILTER (WHERE s_1.kind = 'payout'::text), 0::numeric) AS payment,
-            COALESCE(sum(s_1.fee_paid) FILTER (WHERE s_1.kind = ANY (ARRAY['sweep'::text, 'fund'::text])), 0::numeric) AS sweeps,
+            COALESCE(sum(s_1.fee_paid) FILTER (WHERE s_1.kind = ANY (ARRAY['sweep'::text, 'fund'::text, 'delegate'::text])), 0::numeric) AS sweeps,
             count(*) FILTER (WHERE s_1.kind = 'sweep'::text) AS sweep_count
            FROM app.outgoing_payment s_1
           WHERE s_1.payout_id = p.id) s;
@@ -824,6 +824,70 @@ create view analytics.reorganisations with (security_barrier=true) as
 --   new_head_hash text: Hash of the newest block afterwards; null if there was none.
 --   deposits_reorged integer: How many deposits were in no block afterwards. Deposits that were in another block by then are not counted.
 
+-- What each treasury has staked for energy and bandwidth, how much of it is lent, and what is on its way back.
+create view analytics.stakes with (security_barrier=true) as
+ SELECT r.chain,
+    r.resource,
+    a.token,
+    analytics.coins(COALESCE(k.amount, 0::numeric), a.decimals) AS staked,
+    analytics.coins(COALESCE(d.amount, 0::numeric), a.decimals) AS lent,
+    COALESCE(d.addresses, 0::bigint) AS lent_to,
+    analytics.coins(COALESCE(u.amount, 0::numeric), a.decimals) AS unstaking,
+    u.next_free_at
+   FROM ( SELECT stake.chain,
+            stake.resource
+           FROM app.stake
+        UNION
+         SELECT unstaking.chain,
+            unstaking.resource
+           FROM app.unstaking
+          WHERE unstaking.reclaimed_at IS NULL) r
+     JOIN app.chain c ON c.chain = r.chain
+     JOIN app.asset a ON a.chain = c.chain AND a.token = c.native_token
+     LEFT JOIN app.stake k ON k.chain = r.chain AND k.resource = r.resource
+     LEFT JOIN ( SELECT delegation.chain,
+            sum(delegation.amount) AS amount,
+            count(*) AS addresses
+           FROM app.delegation
+          GROUP BY delegation.chain) d ON d.chain = r.chain AND r.resource = 'energy'::text
+     LEFT JOIN ( SELECT unstaking.chain,
+            unstaking.resource,
+            sum(unstaking.amount) AS amount,
+            min(unstaking.free_at) AS next_free_at
+           FROM app.unstaking
+          WHERE unstaking.reclaimed_at IS NULL
+          GROUP BY unstaking.chain, unstaking.resource) u ON u.chain = r.chain AND u.resource = r.resource;
+--   chain text: Chain code.
+--   resource text: energy or bandwidth.
+--   token text: The native coin.
+--   staked numeric: What is staked, lent or not, in whole coins, exact: only final transactions count.
+--   lent numeric: The part that deposit addresses have for their sweeps now.
+--   lent_to bigint: How many addresses have some.
+--   unstaking numeric: What was unstaked and is not back in the treasury.
+--   next_free_at timestamp with time zone: When the first part of that comes back; null if nothing does.
+
+-- What the sweep of a token costs now if its energy is burnt, and if it is lent of the treasury's stake; without the bytes of the sweep itself, which cost the same.
+create view analytics.sweep_costs with (security_barrier=true) as
+ SELECT c.chain,
+    c.token,
+    n.token AS fee_token,
+    analytics.coins(c.burnt, n.decimals) AS burnt,
+    analytics.coins(c.delegated, n.decimals) AS delegated,
+    c.way,
+    c.detail,
+    c.noted_at
+   FROM app.sweep_cost c
+     JOIN app.chain k ON k.chain = c.chain
+     JOIN app.asset n ON n.chain = k.chain AND n.token = k.native_token;
+--   chain text: Chain code.
+--   token text: Token code.
+--   fee_token text: The native coin.
+--   burnt numeric: If its energy is burnt, in whole coins.
+--   delegated numeric: If its energy is lent: what the transactions for that cost, in whole coins.
+--   way text: Which one is used: burnt or delegated.
+--   detail text: Why, and how many sweeps the free energy is enough for.
+--   noted_at timestamp with time zone: When the node was asked.
+
 -- One row for each sweep of a deposit address to the treasury.
 create view analytics.sweeps with (security_barrier=true) as
  SELECT s.id AS sweep_id,
@@ -902,7 +966,8 @@ create view analytics.treasury with (security_barrier=true) as
     analytics.coins(COALESCE(t.balance - t.reserved, 0::numeric) - COALESCE(s.promised, 0::numeric), a.decimals) AS operator_funds,
     analytics.coins(COALESCE(s.merchants, 0::numeric), a.decimals) AS merchants,
     analytics.coins(COALESCE(s.advanced, 0::numeric), a.decimals) AS advanced,
-    analytics.coins(COALESCE(g.amount, 0::numeric), a.decimals) AS gas_on_addresses
+    analytics.coins(COALESCE(g.amount, 0::numeric), a.decimals) AS gas_on_addresses,
+    analytics.coins(COALESCE(f.amount, 0::numeric), a.decimals) AS staked
    FROM app.asset a
      JOIN app.chain k ON k.chain = a.chain
      LEFT JOIN custody.address o ON o.family = k.family AND o.purpose = 'treasury'::text
@@ -917,7 +982,18 @@ create view analytics.treasury with (security_barrier=true) as
      LEFT JOIN ( SELECT gas.chain,
             sum(gas.amount) AS amount
            FROM app.gas
-          GROUP BY gas.chain) g ON g.chain = a.chain AND k.native_token = a.token;
+          GROUP BY gas.chain) g ON g.chain = a.chain AND k.native_token = a.token
+     LEFT JOIN ( SELECT f_1.chain,
+            sum(f_1.amount) AS amount
+           FROM ( SELECT stake.chain,
+                    stake.amount
+                   FROM app.stake
+                UNION ALL
+                 SELECT unstaking.chain,
+                    unstaking.amount
+                   FROM app.unstaking
+                  WHERE unstaking.reclaimed_at IS NULL) f_1
+          GROUP BY f_1.chain) f ON f.chain = a.chain AND k.native_token = a.token;
 --   chain text: Chain code.
 --   token text: Token code.
 --   address text: Its address; null before custody made it.
@@ -928,6 +1004,7 @@ create view analytics.treasury with (security_barrier=true) as
 --   merchants numeric: What was swept from merchants' addresses and is not paid out yet.
 --   advanced numeric: What was paid to merchants before their addresses were swept.
 --   gas_on_addresses numeric: Native coins of the operator's that are on deposit addresses, for their sweeps of tokens: in no other column.
+--   staked numeric: The operator's coins that the treasury has staked (analytics.stakes), or unstaked and not back yet: in no other column.
 
 -- Value that reached an address of ours and is credited to no merchant: a token that is not supported or that a payment request did not ask for, a chain that the merchant did not ask an address for, or what the chain's rules paid without a transaction. Not part of a balance, unless an operator credits it. A credited row at a user's address then moves to analytics.deposits; one at a payment request's address stays here.
 create view analytics.unattributed with (security_barrier=true) as
@@ -1355,6 +1432,17 @@ create table app.cpfp (
   constraint cpfp_parent_vsize_check CHECK (((parent_vsize >= 1) AND (parent_vsize <= 100000)))
 );
 
+-- How much of the treasury's stake for energy is lent to each deposit address, by final transactions.
+create table app.delegation (
+  chain text not null, -- Chain code.
+  address text not null, -- The deposit address.
+  amount numeric not null, -- The stake, in base units of the native coin.
+  return_at timestamp with time zone not null, -- When it is taken back: once a sweep of the address has ended, or ten minutes after it was lent.
+  constraint delegation_pkey PRIMARY KEY (chain, address),
+  constraint delegation_amount_check CHECK ((amount > (0)::numeric))
+);
+CREATE INDEX delegation_return ON app.delegation USING btree (chain, return_at);
+
 -- One event on its way to one endpoint. A partition for each week; old weeks are dropped.
 create table app.delivery (
   id uuid not null default uuidv7(), -- Id, a UUID of version 7, whose time says which week it is in; shown as dlv_ and 32 hex digits.
@@ -1541,9 +1629,9 @@ create table app.incident_kind (
 create table app.ledger_entry (
   id bigint not null generated always as identity, -- Order of insertion.
   posting bigint not null, -- The movement that the entry is a part of.
-  kind text not null, -- deposit (deposits became final, or an operator credited one), top_up (the treasury was paid), reorg (a final deposit was taken back), claim and release (of a payout), payout, sweep, withdrawal, return (of unattributed value, in each of its steps), network_fee, second_payment (what left although its payment had ended), fund (gas for an address), defund (gas of an address, back to the treasury).
+  kind text not null, -- deposit (deposits became final, or an operator credited one), top_up (the treasury was paid), reorg (a final deposit was taken back), claim and release (of a payout), payout, sweep, withdrawal, return (of unattributed value, in each of its steps), network_fee, second_payment (what left although its payment had ended), fund (gas for an address), defund (gas of an address, back to the treasury), stake and unstake (the operator's coins, for energy or bandwidth, and back).
   reference text not null, -- What caused it: finalisation:<chain>:<number>, or the id of the deposit, the payout or the outgoing payment.
-  account text not null, -- address, treasury, merchant, payout, fees, network, operator, unattributed or gas (explained in db/functions/ledger/post.sql).
+  account text not null, -- address, treasury, merchant, payout, fees, network, operator, unattributed, gas or staked (explained in db/functions/ledger/post.sql).
   chain text not null, -- Chain code.
   token text not null, -- Token code.
   merchant_id uuid, -- The merchant that the movement belongs to; null for the operator's own and for unattributed value.
@@ -1551,9 +1639,9 @@ create table app.ledger_entry (
   amount numeric not null, -- Debit (positive) or credit (negative), in base units.
   created_at timestamp with time zone not null default clock_timestamp(), -- When it was posted.
   constraint ledger_entry_pkey PRIMARY KEY (id),
-  constraint ledger_entry_account_name CHECK ((account = ANY (ARRAY['address'::text, 'treasury'::text, 'merchant'::text, 'payout'::text, 'fees'::text, 'network'::text, 'operator'::text, 'unattributed'::text, 'gas'::text]))),
+  constraint ledger_entry_account_name CHECK ((account = ANY (ARRAY['address'::text, 'treasury'::text, 'merchant'::text, 'payout'::text, 'fees'::text, 'network'::text, 'operator'::text, 'unattributed'::text, 'gas'::text, 'staked'::text]))),
   constraint ledger_entry_amount_check CHECK ((amount <> (0)::numeric)),
-  constraint ledger_entry_kind CHECK ((kind = ANY (ARRAY['deposit'::text, 'top_up'::text, 'reorg'::text, 'claim'::text, 'release'::text, 'payout'::text, 'sweep'::text, 'withdrawal'::text, 'return'::text, 'network_fee'::text, 'second_payment'::text, 'fund'::text, 'defund'::text])))
+  constraint ledger_entry_kind CHECK ((kind = ANY (ARRAY['deposit'::text, 'top_up'::text, 'reorg'::text, 'claim'::text, 'release'::text, 'payout'::text, 'sweep'::text, 'withdrawal'::text, 'return'::text, 'network_fee'::text, 'second_payment'::text, 'fund'::text, 'defund'::text, 'stake'::text, 'unstake'::text])))
 );
 CREATE INDEX ledger_entry_account ON app.ledger_entry USING btree (account, chain, token, merchant_id) INCLUDE (amount);
 CREATE INDEX ledger_entry_created ON app.ledger_entry USING brin (created_at timestamptz_minmax_multi_ops) WITH (autosummarize='on');
@@ -1620,10 +1708,10 @@ create table app.outgoing_attempt (
 -- Outgoing payments: what we pay for one purpose, a payout's payment, a sweep or a withdrawal.
 create table app.outgoing_payment (
   id uuid not null default uuidv7(), -- Id.
-  kind text not null, -- payout, sweep, withdrawal, fund (gas for the sweep of an address), defund (gas that its address does not need, back to the treasury), or cancel: a nonce that only has to be used up, because its payout went on without it, or because nobody knows what it was for.
+  kind text not null, -- payout, sweep, withdrawal, fund (gas for the sweep of an address), defund (gas that its address does not need, back to the treasury), delegate (energy for the sweep of an address), undelegate (it is taken back), stake, unstake, reclaim (what was unstaked comes back), or cancel: a nonce that only has to be used up, because its payout went on without it, or because nobody knows what it was for.
   chain text not null, -- Chain code.
   token text not null, -- Token that it moves.
-  amount numeric(78,0) not null, -- How much, in base units; what an attempt moves may be less for a sweep. 0 for a cancel.
+  amount numeric(78,0) not null, -- How much, in base units; what an attempt moves may be less for a sweep. What is staked or lent stays the treasury's. 0 for a cancel.
   source text not null, -- Address that the amount is taken from; on Bitcoin the treasury or, for a sweep, the address of its first input.
   recipient text not null, -- Address that it goes to.
   fee_payer text not null, -- Our address that pays the network fee. Where nonces exclude, it also sends the transaction: the source, or the treasury that relays an authorisation of the source. On Bitcoin the treasury: what a fee takes from outputs of a merchant is the operator's cost.
@@ -1647,24 +1735,27 @@ create table app.outgoing_payment (
   final_at timestamp with time zone, -- When it became final; null before.
   swept_in numeric(78,0) not null default 0, -- On chains with outputs: how much of a payout's gross its payment brings with it from the merchant's addresses; while it is under way, that much less is reserved.
   failure text, -- Why it was given up, in the words of who refused it (the node, custody); null if it was not, or nobody said.
-  for_token text, -- Of a fund: the token whose sweep it is for; else null.
+  for_token text, -- Of a fund, or a delegate: the token whose sweep it is for; else null.
   from_gas boolean not null default false, -- Whether its network fee is paid with gas on its address (app.gas), and the address pays: it sweeps a token, or is a defund.
+  resource text, -- What is staked or lent: energy or bandwidth; null for all other kinds.
   constraint outgoing_payment_pkey PRIMARY KEY (id),
   constraint outgoing_payment_amount CHECK (((amount > (0)::numeric) OR ((kind = 'cancel'::text) AND (amount = (0)::numeric)))),
   constraint outgoing_payment_chain_conflict_key_key UNIQUE (chain, conflict_key),
   constraint outgoing_payment_check CHECK ((num_nonnulls(nonce, first_input) <= 1)),
-  constraint outgoing_payment_for_token CHECK (((for_token IS NULL) OR (kind = 'fund'::text))),
-  constraint outgoing_payment_kind CHECK ((kind = ANY (ARRAY['payout'::text, 'sweep'::text, 'withdrawal'::text, 'cancel'::text, 'fund'::text, 'defund'::text]))),
+  constraint outgoing_payment_for_token CHECK (((for_token IS NULL) OR (kind = ANY (ARRAY['fund'::text, 'delegate'::text])))),
+  constraint outgoing_payment_kind CHECK ((kind = ANY (ARRAY['payout'::text, 'sweep'::text, 'withdrawal'::text, 'cancel'::text, 'fund'::text, 'defund'::text, 'delegate'::text, 'undelegate'::text, 'stake'::text, 'unstake'::text, 'reclaim'::text]))),
   constraint outgoing_payment_outcome_check CHECK ((outcome = ANY (ARRAY['done'::text, 'reverted'::text, 'cancelled'::text, 'conflicted'::text, 'expired'::text]))),
   constraint outgoing_payment_payout_id_fkey FOREIGN KEY (payout_id) REFERENCES app.payout(id),
+  constraint outgoing_payment_resource CHECK ((((resource IS NOT NULL) = (kind = ANY (ARRAY['delegate'::text, 'undelegate'::text, 'stake'::text, 'unstake'::text]))) AND (resource = ANY (ARRAY['energy'::text, 'bandwidth'::text])))),
   constraint outgoing_payment_status_check CHECK ((status = ANY (ARRAY['allocated'::text, 'live'::text, 'final'::text])))
 );
 CREATE INDEX outgoing_payment_created ON app.outgoing_payment USING btree (created_at);
 CREATE INDEX outgoing_payment_due ON app.outgoing_payment USING btree (chain, next_step_at) WHERE (next_step_at IS NOT NULL);
 CREATE INDEX outgoing_payment_expired_sweep ON app.outgoing_payment USING btree (chain, source, final_at) WHERE ((kind = 'sweep'::text) AND (outcome = 'expired'::text));
-CREATE INDEX outgoing_payment_failed_fund ON app.outgoing_payment USING btree (merchant_id, chain, for_token, final_at) WHERE ((kind = 'fund'::text) AND (outcome <> 'done'::text));
+CREATE INDEX outgoing_payment_failed_fund ON app.outgoing_payment USING btree (merchant_id, chain, for_token, final_at) WHERE ((kind = ANY (ARRAY['fund'::text, 'delegate'::text])) AND (outcome <> 'done'::text));
 CREATE INDEX outgoing_payment_failed_sweep ON app.outgoing_payment USING btree (merchant_id, chain, token, final_at) WHERE ((kind = 'sweep'::text) AND (outcome <> 'done'::text));
-CREATE INDEX outgoing_payment_fund ON app.outgoing_payment USING btree (chain, recipient, for_token, final_at) WHERE (kind = 'fund'::text);
+CREATE INDEX outgoing_payment_fund ON app.outgoing_payment USING btree (chain, recipient, for_token, final_at) WHERE (kind = ANY (ARRAY['fund'::text, 'delegate'::text]));
+CREATE UNIQUE INDEX outgoing_payment_one_delegation ON app.outgoing_payment USING btree (chain, recipient) WHERE ((kind = ANY (ARRAY['delegate'::text, 'undelegate'::text])) AND (status <> 'final'::text) AND (NOT recovered));
 CREATE UNIQUE INDEX outgoing_payment_one_fund ON app.outgoing_payment USING btree (chain, recipient) WHERE ((kind = 'fund'::text) AND (status <> 'final'::text) AND (NOT recovered));
 CREATE UNIQUE INDEX outgoing_payment_one_payment ON app.outgoing_payment USING btree (payout_id) WHERE (kind = 'payout'::text);
 CREATE UNIQUE INDEX outgoing_payment_one_sweep ON app.outgoing_payment USING btree (chain, COALESCE(first_input, source), token) WHERE ((kind = 'sweep'::text) AND (status <> 'final'::text) AND (NOT recovered) AND (merchant_id IS NOT NULL));
@@ -1869,6 +1960,29 @@ create table app.sender (
   constraint sender_pkey PRIMARY KEY (chain, address)
 );
 
+-- Native coins that the treasury has staked, lent or not.
+create table app.stake (
+  chain text not null, -- Chain code.
+  resource text not null, -- What they are staked for: energy or bandwidth.
+  amount numeric not null, -- How much, in base units.
+  constraint stake_pkey PRIMARY KEY (chain, resource),
+  constraint stake_amount_check CHECK ((amount >= (0)::numeric)),
+  constraint stake_resource_check CHECK ((resource = ANY (ARRAY['energy'::text, 'bandwidth'::text])))
+);
+
+-- What the sweep of a token costs now by each way, as the worker last asked the node; only where there is more than one.
+create table app.sweep_cost (
+  chain text not null, -- Chain code.
+  token text not null, -- Token code.
+  burnt numeric not null, -- If its energy is burnt, in base units of the native coin.
+  delegated numeric not null, -- If the treasury lends it energy: what the transactions for that cost.
+  way text not null, -- Which one is used: burnt or delegated.
+  detail text not null, -- Why, in words for operators.
+  noted_at timestamp with time zone not null default clock_timestamp(), -- When the node was asked.
+  constraint sweep_cost_pkey PRIMARY KEY (chain, token),
+  constraint sweep_cost_way_check CHECK ((way = ANY (ARRAY['burnt'::text, 'delegated'::text])))
+);
+
 -- Tokens that an operator added to the running service; those of the settings are only in app.asset.
 create table app.token (
   chain text not null, -- Chain code.
@@ -1949,6 +2063,20 @@ create table app.unknown_transaction (
   constraint unknown_transaction_incident_id_fkey FOREIGN KEY (incident_id) REFERENCES app.incident(id)
 );
 CREATE INDEX unknown_transaction_incident ON app.unknown_transaction USING btree (incident_id);
+
+-- Native coins that were unstaked, and that the chain holds for 14 days.
+create table app.unstaking (
+  outgoing_payment_id uuid not null, -- The outgoing payment that unstaked them.
+  chain text not null, -- Chain code.
+  resource text not null, -- What they were staked for.
+  amount numeric not null, -- How much, in base units.
+  free_at timestamp with time zone not null, -- From when on the next transaction that unstakes, or reclaims, brings them back, by the time of the block before it.
+  reclaimed_at timestamp with time zone, -- When they were back in the treasury; null before.
+  constraint unstaking_pkey PRIMARY KEY (outgoing_payment_id),
+  constraint unstaking_amount_check CHECK ((amount > (0)::numeric)),
+  constraint unstaking_outgoing_payment_id_fkey FOREIGN KEY (outgoing_payment_id) REFERENCES app.outgoing_payment(id)
+);
+CREATE INDEX unstaking_open ON app.unstaking USING btree (chain) WHERE (reclaimed_at IS NULL);
 
 -- An end user of a merchant.
 create table app."user" (
@@ -2290,7 +2418,7 @@ create view app.due_return as
 --   treasury text: The treasury of the chain.
 --   step text: What is to be begun: sweep (to the treasury) or withdrawal (to the destination).
 
--- Sweeps of merchants' addresses, and funds for them, that failed within a day and after the last one of the address that did not.
+-- Sweeps of merchants' addresses, and what should ready their addresses for them (funds, delegates), that failed within a day and after the last one of the address that did not.
 create view app.failed_sweep as
  SELECT s.chain,
     s.token,
@@ -2310,16 +2438,19 @@ UNION ALL
     s.merchant_id,
     s.outcome,
     s.final_at,
-    'the gas for it was not sent: '::text || app.why_failed(s.*) AS failure
+        CASE s.kind
+            WHEN 'fund'::text THEN 'the gas for it was not sent: '::text
+            ELSE 'it was lent no energy: '::text
+        END || app.why_failed(s.*) AS failure
    FROM app.outgoing_payment s
-  WHERE s.kind = 'fund'::text AND s.outcome <> 'done'::text AND s.final_at > (clock_timestamp() - '1 day'::interval) AND NOT (EXISTS ( SELECT
+  WHERE (s.kind = ANY (ARRAY['fund'::text, 'delegate'::text])) AND s.outcome <> 'done'::text AND s.final_at > (clock_timestamp() - '1 day'::interval) AND NOT (EXISTS ( SELECT
            FROM app.outgoing_payment d
-          WHERE d.kind = 'fund'::text AND d.chain = s.chain AND d.recipient = s.recipient AND d.outcome = 'done'::text AND d.final_at >= s.final_at));
+          WHERE (d.kind = ANY (ARRAY['fund'::text, 'delegate'::text])) AND d.kind = s.kind AND d.chain = s.chain AND d.recipient = s.recipient AND d.outcome = 'done'::text AND d.final_at >= s.final_at));
 --   chain text: Chain code.
 --   token text: Token code.
 --   address text: The address that was to be swept.
 --   merchant_id uuid: Whose money it holds.
---   outcome text: How the sweep or fund ended: as app.outgoing_payment.outcome.
+--   outcome text: How it ended: as app.outgoing_payment.outcome.
 --   final_at timestamp with time zone: When it ended.
 --   failure text: Why it failed, in words for operators.
 
@@ -2431,6 +2562,55 @@ create view app.ledger_audit as
                   WHERE entry.account = 'gas'::text) g
           GROUP BY g.chain, g.address
         UNION ALL
+         SELECT 'staked'::text,
+            g.chain,
+            app.native_token(g.chain) AS native_token,
+            NULL::uuid,
+            NULL::text,
+            sum(g.kept) AS sum,
+            sum(g.posted) AS sum
+           FROM ( SELECT stake.chain,
+                    stake.amount AS kept,
+                    0 AS posted
+                   FROM app.stake
+                UNION ALL
+                 SELECT unstaking.chain,
+                    unstaking.amount,
+                    0
+                   FROM app.unstaking
+                  WHERE unstaking.reclaimed_at IS NULL
+                UNION ALL
+                 SELECT entry.chain,
+                    0,
+                    entry.amount
+                   FROM entry
+                  WHERE entry.account = 'staked'::text) g
+          GROUP BY g.chain
+        UNION ALL
+         SELECT 'lent'::text,
+            g.chain,
+            app.native_token(g.chain) AS native_token,
+            NULL::uuid,
+            g.address,
+            sum(g.kept) AS sum,
+            sum(g.posted) AS sum
+           FROM ( SELECT delegation.chain,
+                    delegation.address,
+                    delegation.amount AS kept,
+                    0 AS posted
+                   FROM app.delegation
+                UNION ALL
+                 SELECT s.chain,
+                    s.recipient,
+                    0,
+                        CASE s.kind
+                            WHEN 'delegate'::text THEN s.amount
+                            ELSE - s.amount
+                        END AS "case"
+                   FROM app.outgoing_payment s
+                  WHERE (s.kind = ANY (ARRAY['delegate'::text, 'undelegate'::text])) AND s.outcome = 'done'::text) g
+          GROUP BY g.chain, g.address
+        UNION ALL
          SELECT 'gas_reserved'::text,
             g.chain,
             app.native_token(g.chain) AS native_token,
@@ -2501,7 +2681,7 @@ create view app.ledger_audit as
                     s.amount - s.swept_in
                    FROM app.outgoing_payment s
                      LEFT JOIN app.payout p ON p.id = s.payout_id
-                  WHERE s.status <> 'final'::text AND ((s.kind = ANY (ARRAY['withdrawal'::text, 'fund'::text])) OR s.kind = 'payout'::text AND (p.status = ANY (ARRAY['swept'::text, 'paying'::text])))
+                  WHERE s.status <> 'final'::text AND ((s.kind = ANY (ARRAY['withdrawal'::text, 'fund'::text, 'stake'::text])) OR s.kind = 'payout'::text AND (p.status = ANY (ARRAY['swept'::text, 'paying'::text])))
                 UNION ALL
                  SELECT s.chain,
                     app.native_token(s.chain) AS native_token,
@@ -2669,7 +2849,7 @@ create view app.ledger_audit as
     posted
    FROM compared
   WHERE kept <> posted;
---   what text: holding, treasury, treasury_share, treasury_reserved, share_reserved, gas (the operator's, on an address), gas_reserved, merchant (the balance), payout (claimed), output (unspent outputs against the holding of an address, or the treasury) or unattributed.
+--   what text: holding, treasury, treasury_share, treasury_reserved, share_reserved, gas (the operator's, on an address), gas_reserved, staked (the treasury's coins), lent (of them, to an address), merchant (the balance), payout (claimed), output (unspent outputs against the holding of an address, or the treasury) or unattributed.
 --   chain text: Chain code.
 --   token text: Token code.
 --   merchant_id uuid: The merchant, if it is about one.
@@ -3026,7 +3206,7 @@ create view app.unswept_address as
            FROM app.failed_sweep) s
      JOIN app.holding h ON h.chain = s.chain AND h.token = s.token AND h.address = s.address AND h.amount > 0::numeric
      CROSS JOIN LATERAL app.sweep_failures(s.chain, s.token, s.address) f(failures, failure, retry_at)
-  WHERE app.sweep_under_way(s.chain, s.token, s.address) IS NULL AND app.fund_under_way(s.chain, s.address) IS NULL AND NOT app.is_blocked(s.chain, s.token, s.address);
+  WHERE app.sweep_under_way(s.chain, s.token, s.address) IS NULL AND app.readying(s.chain, s.address) IS NULL AND NOT app.is_blocked(s.chain, s.token, s.address);
 --   chain text: Chain code.
 --   token text: Token code.
 --   address text: The address that could not be swept.
@@ -3126,6 +3306,9 @@ CREATE OR REPLACE FUNCTION app.announce_revocation() RETURNS trigger LANGUAGE pl
 -- Trigger: makes every API process empty its cache of keys when an account was suspended (api_key_revoked with an empty payload).
 CREATE OR REPLACE FUNCTION app.announce_suspension() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as 54bb7563e2509c5c074aa3c576e7540f;
 
+-- Whether it was a minute ago that the node was asked what a sweep costs.
+CREATE OR REPLACE FUNCTION app.are_sweep_costs_due(of_chain text) RETURNS boolean LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as e57ba05ff21786e8b1743eba133e067f;
+
 -- Trigger: refuses a posting that does not add up to zero for each chain and token.
 CREATE OR REPLACE FUNCTION app.assert_balanced() RETURNS trigger LANGUAGE plpgsql SET search_path TO 'pg_catalog' as ab622a2a6c91fbd8ace69358c35e7c6e;
 
@@ -3150,8 +3333,11 @@ CREATE OR REPLACE FUNCTION app.begin_cpfp(of_chain text, inputs text[], network_
 -- Takes nonces of addresses for gas (amounts in base units) that goes back to the treasury. Safe to run again.
 CREATE OR REPLACE FUNCTION app.begin_defunds(of_chain text, addresses text[], amounts numeric[], max_fees numeric[]) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as 73673963e3a7804d00d915a44c3eff7e;
 
+-- Begins to lend addresses energy of the treasury's stake (amounts in base units of the native coin) for the sweep of a token, for a payout (null: for none); returns what the treasury lacks for the fees, or null. Safe to run again.
+CREATE OR REPLACE FUNCTION app.begin_delegates(of_payout uuid, of_chain text, of_token text, addresses text[], amounts numeric[], max_fee numeric) RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as fc34fae7409688032708c8867d9f1527;
+
 -- Takes nonces of the treasury for gas of addresses (amounts in base units) that are to sweep a token, for a payout (null: for none); returns what the treasury lacks, or null. Safe to run again.
-CREATE OR REPLACE FUNCTION app.begin_funds(of_payout uuid, of_chain text, of_token text, addresses text[], amounts numeric[], max_fee numeric) RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as 6c8af34df9f04367b72121683b23e738;
+CREATE OR REPLACE FUNCTION app.begin_funds(of_payout uuid, of_chain text, of_token text, addresses text[], amounts numeric[], max_fee numeric) RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as 1cecc4051a097775f4857d605536a8bb;
 
 -- Reserves the outputs that a payout is paid from, with this network fee (in base units), and takes it from sweeping to swept. Returns what is short; null if the payment has begun, or the payout is not ready for it. Safe to run again.
 CREATE OR REPLACE FUNCTION app.begin_output_payment(of_payout uuid, inputs text[], network_fee numeric) RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as c026b86eb5712ffc1a8bd884aa85e928;
@@ -3165,11 +3351,20 @@ CREATE OR REPLACE FUNCTION app.begin_output_withdrawal(of_chain text, amount num
 -- Takes the nonce of a payout's payment and reserves its value and highest fee; returns what is short; null if the payment has begun (now or before), or the payout is not swept, or has claimed what is blocked. Safe to run again.
 CREATE OR REPLACE FUNCTION app.begin_payment(of_payout uuid, network_fee numeric) RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as b81b962f54703e97cffe25c87dd45aa3;
 
+-- Begins to bring back what was unstaked and is free. Safe to run again.
+CREATE OR REPLACE FUNCTION app.begin_reclaim(of_chain text, max_fee numeric) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as c4b7883e477a3548d8d99b22e59900ef;
+
 -- Begins the sweep of a return to the treasury (amounts in base units); returns what is in its way, or null. Safe to run again.
 CREATE OR REPLACE FUNCTION app.begin_return_sweep(of_deposit uuid, moved numeric, max_fee numeric, OUT reason text, OUT detail text) RETURNS record LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as 8df689d21ffbea414be2f76669d359fc;
 
 -- Begins the withdrawal of a return from the treasury to its destination; returns what is in its way, or null. Safe to run again.
 CREATE OR REPLACE FUNCTION app.begin_return_withdrawal(of_deposit uuid, network_fee numeric, OUT reason text, OUT detail text) RETURNS record LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as 7171843aeff6f50d8d6e80fdb6aac817;
+
+-- Begins to stake the operator's own native coins (in base units) for energy or bandwidth; returns the id of the outgoing payment.
+CREATE OR REPLACE FUNCTION app.begin_stake(of_chain text, of_resource text, amount numeric, max_fee numeric) RETURNS uuid LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as 022d12378d7158b9228ab074705102fd;
+
+-- Begins an outgoing payment of the treasury's stake, with its fee reserved.
+CREATE OR REPLACE FUNCTION app.begin_staking(of_chain text, of_kind text, of_resource text, amount numeric, max_fee numeric) RETURNS uuid LANGUAGE plpgsql SET search_path TO 'pg_catalog' as 27c0f7e5272fe7ecaa29f93123ff2e4e;
 
 -- Takes a payout from pending to sweeping. Does nothing in any other status.
 CREATE OR REPLACE FUNCTION app.begin_sweeping(of_payout uuid) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as a8aca8c3e69d7a27707261afece38a42;
@@ -3177,11 +3372,17 @@ CREATE OR REPLACE FUNCTION app.begin_sweeping(of_payout uuid) RETURNS void LANGU
 -- Takes nonces for sweeps of merchants' addresses to the treasury, for a payout (null: for none), or finds those under way; returns what is short of network fees, or null. Safe to run again.
 CREATE OR REPLACE FUNCTION app.begin_sweeps(of_payout uuid, of_chain text, of_token text, addresses text[], amounts numeric[], max_fees numeric[], payment_fee numeric DEFAULT NULL::numeric) RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as d868af69c10e88ebb2bf089fc8d93ca5;
 
+-- Begins to take back what was lent to addresses that have been swept, or were not swept in time. Safe to run again.
+CREATE OR REPLACE FUNCTION app.begin_undelegates(of_chain text, max_fee numeric, most integer) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as 86743adf3b41e24191499515c0ac6c9d;
+
+-- Begins to unstake native coins (in base units) that are not lent; they are back 14 days later. Returns the id of the outgoing payment.
+CREATE OR REPLACE FUNCTION app.begin_unstake(of_chain text, of_resource text, amount numeric, max_fee numeric) RETURNS uuid LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as c2b58cf5eca07f71d3cf9df1597ea622;
+
 -- Takes a nonce for a withdrawal of the operator's own money (amounts in base units); returns the id of the outgoing payment.
 CREATE OR REPLACE FUNCTION app.begin_withdrawal(of_chain text, of_token text, amount numeric, recipient text, network_fee numeric) RETURNS uuid LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as 8cb4cfb149bc72ddccae8361ac346127;
 
 -- Blocks a deposit address for a token, with an incident, and holds back the final deposits that are there. False if it is blocked already, or cannot be: only a token of a chain whose node can be asked again. Safe to run again.
-CREATE OR REPLACE FUNCTION app.block_address(of_chain text, of_token text, of_address text, of_why text) RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' SET plan_cache_mode TO 'force_custom_plan' as 3238a10b0e2f35f1e1f45aaff87e53ef;
+CREATE OR REPLACE FUNCTION app.block_address(of_chain text, of_token text, of_address text, of_why text) RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' SET plan_cache_mode TO 'force_custom_plan' as 5cef151503dc3fce558d892581fdc79f;
 
 -- Books the final payment of a payout that had failed before: the merchant has the money and, since the release, the balance, too.
 CREATE OR REPLACE FUNCTION app.book_payment_of_failed_payout(s app.outgoing_payment) RETURNS void LANGUAGE plpgsql SET search_path TO 'pg_catalog' as d6d531dad87d3c0fe6d6a23f998932dd;
@@ -3189,8 +3390,8 @@ CREATE OR REPLACE FUNCTION app.book_payment_of_failed_payout(s app.outgoing_paym
 -- Books what is noted of a chain and final at this height: second payments, and the fees of what failed or was cancelled. False if there was none.
 CREATE OR REPLACE FUNCTION app.book_second_payments(of_chain text, final_height integer) RETURNS boolean LANGUAGE plpgsql SET search_path TO 'pg_catalog' SET plan_cache_mode TO 'force_custom_plan' as a8480457401348f4e05bc8b8b6fb5dbc;
 
--- Gives up a sweep, a withdrawal, a fund or a defund that is not final: a transaction that pays nobody uses up its nonce, or its outputs.
-CREATE OR REPLACE FUNCTION app.cancel_outgoing_payment(of_outgoing_payment uuid) RETURNS void LANGUAGE sql SECURITY DEFINER SET search_path TO 'pg_catalog' as a1a7293590ab2bad4a3badc59e8fe782;
+-- Gives up an outgoing payment that is not final and pays no payout: a transaction that pays nobody uses up its nonce, or its outputs.
+CREATE OR REPLACE FUNCTION app.cancel_outgoing_payment(of_outgoing_payment uuid) RETURNS void LANGUAGE sql SECURITY DEFINER SET search_path TO 'pg_catalog' as f80c95fe7816c955cfbf75377bd8870a;
 
 -- Cancels a payment request that is awaiting.
 CREATE OR REPLACE FUNCTION app.cancel_payment_request(of_merchant uuid, of_external_id text) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as 6648f459d133440113037640b9077926;
@@ -3270,6 +3471,9 @@ CREATE OR REPLACE FUNCTION app.decide_payment_requests(batch integer DEFAULT 100
 -- An operator's decision about the second payments of an incident: loss leaves them with the operator; debt has the merchant of their payout owe what they paid.
 CREATE OR REPLACE FUNCTION app.decide_second_payment(of_incident app.incident, decision text) RETURNS void LANGUAGE plpgsql SET search_path TO 'pg_catalog' as 9b617fc1e162984fb7ab57c9e5380736;
 
+-- How much stake the delegates lend that are in no block yet, in base units.
+CREATE OR REPLACE FUNCTION app.delegating(of_chain text) RETURNS numeric LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 6613cf5bbf65a1c46c6c83ee04927c13;
+
 -- Deletes an endpoint: nothing more is sent to it. Its past deliveries stay in the database.
 CREATE OR REPLACE FUNCTION app.delete_webhook_endpoint(of_merchant uuid, endpoint uuid) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as 9c76c3c7e9e769f5fd7984df39abe41e;
 
@@ -3318,8 +3522,11 @@ CREATE OR REPLACE FUNCTION app.end_sweeping(of_payout uuid) RETURNS void LANGUAG
 -- Ends an outgoing payment that is being cancelled, without a transaction. False where something signed may still pay it, it has a nonce, or its chain is halted.
 CREATE OR REPLACE FUNCTION app.end_unsigned(of_outgoing_payment uuid) RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as a1c7a8343f8a0345678cb6074cee2689;
 
+-- Has what was lent to an address taken back once its sweep has ended.
+CREATE OR REPLACE FUNCTION app.end_use_of_delegation(s app.outgoing_payment) RETURNS void LANGUAGE sql SET search_path TO 'pg_catalog' as a3668ed1a8f3452152c835ce8d23d530;
+
 -- Ends an outgoing payment that nothing signed can pay any more; code and message are those of its payout, if the outcome is expired.
-CREATE OR REPLACE FUNCTION app.end_without_transaction(s app.outgoing_payment, of_outcome text, code text DEFAULT NULL::text, message text DEFAULT NULL::text) RETURNS void LANGUAGE plpgsql SET search_path TO 'pg_catalog' as c653cefe4e5c5682ea6f01e03fb31c99;
+CREATE OR REPLACE FUNCTION app.end_without_transaction(s app.outgoing_payment, of_outcome text, code text DEFAULT NULL::text, message text DEFAULT NULL::text) RETURNS void LANGUAGE plpgsql SET search_path TO 'pg_catalog' as e6375aa27ccddb18bb0b8d4f4c6d9eba;
 
 -- Adds a job for graphile-worker, and replaces a waiting one with the same key; it becomes visible when the calling transaction commits.
 CREATE OR REPLACE FUNCTION app.enqueue(task text, payload json DEFAULT '{}'::json, key text DEFAULT NULL::text) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as f7504b6c60cbc5941810b217ac74a0a1;
@@ -3354,6 +3561,9 @@ CREATE OR REPLACE FUNCTION app.fee_incident(of_chain text, of_token text) RETURN
 -- A way out of app.incident_kind with the numbers of incidents and their chain in its commands; of more than 20 it names the first 20, and says so.
 CREATE OR REPLACE FUNCTION app.fill_way_out(way_out text, of_chain text, ids bigint[]) RETURNS text LANGUAGE sql IMMUTABLE SET search_path TO 'pg_catalog' as 83c720fca27edcc5fe99f9432b5b46c4;
 
+-- Given all that a node says is lent to addresses (amounts in base units): notes what nothing here knows of, so that it is taken back, and forgets what is not lent and could not be taken back. Safe to run again.
+CREATE OR REPLACE FUNCTION app.find_delegations(of_chain text, addresses text[], amounts numeric[]) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as d9c1a4a5e7de407f361864a33ec22c87;
+
 -- Finds and allocates the deposits of recovered payouts of a merchant, chain and token; if none are found, marks those that the gross covers.
 CREATE OR REPLACE FUNCTION app.find_recovered_deposits(of_merchant uuid, of_chain text, of_token text) RETURNS void LANGUAGE plpgsql SET search_path TO 'pg_catalog' SET plan_cache_mode TO 'force_custom_plan' as 4f43e3934d942b3867d4eb140cd528f2;
 
@@ -3367,7 +3577,7 @@ CREATE OR REPLACE FUNCTION app.finish_defund(s app.outgoing_payment, outcome tex
 CREATE OR REPLACE FUNCTION app.finish_fund(s app.outgoing_payment, outcome text) RETURNS void LANGUAGE plpgsql SET search_path TO 'pg_catalog' as c3a82e5793b69bbd70d6148362dcd297;
 
 -- Ends the outgoing payments of a chain that a transaction at or below this height decided, and posts what follows.
-CREATE OR REPLACE FUNCTION app.finish_outgoing_payments(of_chain text, final_height integer) RETURNS void LANGUAGE plpgsql SET search_path TO 'pg_catalog' SET plan_cache_mode TO 'force_custom_plan' as e17c5566bfb4f6c378dbd2d18244729d;
+CREATE OR REPLACE FUNCTION app.finish_outgoing_payments(of_chain text, final_height integer) RETURNS void LANGUAGE plpgsql SET search_path TO 'pg_catalog' SET plan_cache_mode TO 'force_custom_plan' as 452c6889d0cf7c024c6b65bbc9f57aed;
 
 -- Marks the outputs that a final outgoing payment spent, frees the others, adds the change, and posts what was swept.
 CREATE OR REPLACE FUNCTION app.finish_outputs(s app.outgoing_payment) RETURNS void LANGUAGE plpgsql SET search_path TO 'pg_catalog' SET plan_cache_mode TO 'force_custom_plan' as de06b5951d972d352f60584104da49b0;
@@ -3396,9 +3606,6 @@ CREATE OR REPLACE FUNCTION app.found_differences(of_chain text, OUT count bigint
 -- The operator's native coins on an address that no sweep under way may use, in base units.
 CREATE OR REPLACE FUNCTION app.free_gas(of_chain text, of_address text) RETURNS numeric LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 7170cd949d515d85eb07126fbdaf19b0;
 
--- The fund of an address that is not final; null if there is none.
-CREATE OR REPLACE FUNCTION app.fund_under_way(of_chain text, of_address text) RETURNS uuid LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as 394c03e52b38f908f1c1ba7a419fabf2;
-
 -- The operator's own money that would be left, in base units, after paying amount of a token, with this network fee, to a merchant whose claim is gross.
 CREATE OR REPLACE FUNCTION app.funds_after(of_chain text, of_token text, of_merchant uuid, amount numeric, gross numeric, network_fee numeric) RETURNS numeric LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as a4ab38108e0c408e0b5f9f3cf0b94e33;
 
@@ -3408,8 +3615,8 @@ CREATE OR REPLACE FUNCTION app.gas_for(s app.outgoing_payment) RETURNS numeric L
 -- How many days the operator's own native coins in a treasury last, at the network fees of the last 7 days, and the gas that was sent to addresses; null if there were none.
 CREATE OR REPLACE FUNCTION app.gas_left_days(of_chain text) RETURNS double precision LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 1b7d838d2f68a9f70dff30e376775a68;
 
--- How many addresses whose money a payout may need are getting gas, perhaps for the sweep of another token.
-CREATE OR REPLACE FUNCTION app.getting_gas_for(of_payout uuid) RETURNS integer LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 298ad5af15439b4d2fc497f520302959;
+-- How many addresses whose money a payout may need are getting gas or energy, perhaps for the sweep of another token.
+CREATE OR REPLACE FUNCTION app.getting_gas_for(of_payout uuid) RETURNS integer LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 955180d5f65f2cb2fca3b718973a3fe7;
 
 -- Makes the payment of a swept payout a cancel, which uses its nonce up, if the payout has waited this long and nothing was signed: the payout keeps waiting without a payment.
 CREATE OR REPLACE FUNCTION app.give_nonce_back(of_payout uuid, after_ms integer) RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as a4aa49556849f769e6aeed465313afcc;
@@ -3468,6 +3675,9 @@ CREATE OR REPLACE FUNCTION app.is_held(r app.unattributed_decision) RETURNS bool
 -- Whether an outgoing payment under way should not be counted on: it is given up, has waited a minute for a reason of its own, or needed a third transaction.
 CREATE OR REPLACE FUNCTION app.is_held_up(s app.outgoing_payment) RETURNS boolean LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as 3e61d562f5b9f51e61e670b42d33d5b3;
 
+-- Whether what was lent to an address is to be taken back now.
+CREATE OR REPLACE FUNCTION app.is_return_due(d app.delegation) RETURNS boolean LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as 681ff6722cf80b7d885ae11375db7365;
+
 -- Whether an address may be swept now, by what its last sweeps ended with.
 CREATE OR REPLACE FUNCTION app.is_sweep_due(of_chain text, of_token text, of_address text) RETURNS boolean LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 45ef56258e7de2ffcad7615030ffe3a8;
 
@@ -3487,13 +3697,19 @@ CREATE OR REPLACE FUNCTION app.keep_blocked(of_chain text, of_token text, of_add
 CREATE OR REPLACE FUNCTION app.leaving(of_chain text) RETURNS TABLE(address text, token text, amount numeric) LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as b17a1348fdaa049010f9e52c48894ef6;
 
 -- What these addresses hold of each token at the final height, by the ledger and by what came while the token did not count, in base units.
-CREATE OR REPLACE FUNCTION app.ledger_holdings(of_chain text, addresses text[]) RETURNS TABLE(address text, token text, amount numeric) LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' SET plan_cache_mode TO 'force_custom_plan' as 11225f2992bbe836da30e8e1ecc324ea;
+CREATE OR REPLACE FUNCTION app.ledger_holdings(of_chain text, addresses text[]) RETURNS TABLE(address text, token text, amount numeric) LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' SET plan_cache_mode TO 'force_custom_plan' as 5b88817703d3d7a6d269b2119b833460;
 
 -- As app.ledger_holdings, and whether a block above this one, which must be final, has moved money of the address; nothing if the ledger does not have the block.
 CREATE OR REPLACE FUNCTION app.ledger_holdings_since(of_chain text, block_height integer, block_hash text, addresses text[]) RETURNS TABLE(address text, token text, amount numeric, has_moved boolean, final_height integer) LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' SET plan_cache_mode TO 'force_custom_plan' as d600b7728caa98df10ab5799b3c8e1ce;
 
 -- The final unspent outputs of these addresses, by the ledger, in base units; leaving is true if a transaction of ours, or a block, spends it.
 CREATE OR REPLACE FUNCTION app.ledger_outputs(of_chain text, addresses text[]) RETURNS TABLE(address text, outpoint text, amount numeric, is_leaving boolean) LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' SET plan_cache_mode TO 'force_custom_plan' as 1d9ac9aa24beff479e9bba047319649c;
+
+-- How much of the treasury's stake is lent, or about to be, without this outgoing payment, in base units.
+CREATE OR REPLACE FUNCTION app.lent_in_all(of_chain text, but_not uuid) RETURNS numeric LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 59292aae958f340a3922cccb4f4c327e;
+
+-- How much of the treasury's stake for energy is lent to an address, in base units.
+CREATE OR REPLACE FUNCTION app.lent_to(of_chain text, of_address text) RETURNS numeric LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 1cc81b56bd58587c72fc0e22e1e131d7;
 
 -- Raises SL429 if a merchant has cancelled as many payouts within a day, that had begun to sweep, as it may; SL422 if it may cancel none. The caller has locked the merchant.
 CREATE OR REPLACE FUNCTION app.limit_cancels(of_merchant uuid) RETURNS void LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog' as fda0eec1e6ff5d228af80a18fefbf706;
@@ -3597,6 +3813,9 @@ CREATE OR REPLACE FUNCTION app.note_recovered() RETURNS trigger LANGUAGE plpgsql
 -- Opens the incident of an outgoing payment for which custody signed something else than was asked, with the differences in words.
 CREATE OR REPLACE FUNCTION app.note_signed_otherwise(of_outgoing_payment uuid, of_txid text, differences text) RETURNS void LANGUAGE sql SECURITY DEFINER SET search_path TO 'pg_catalog' as a682636559346f7b2a03d6067f31e607;
 
+-- Notes what the sweep of a token costs now by each way (in base units of the native coin), which one is used, and why.
+CREATE OR REPLACE FUNCTION app.note_sweep_cost(of_chain text, of_token text, burnt numeric, delegated numeric, way text, detail text) RETURNS void LANGUAGE sql SECURITY DEFINER SET search_path TO 'pg_catalog' as bf2cff3e81a2507bfeb3357265ad33b1;
+
 -- For each task, how long its oldest due job has been waiting; 0 if none is due.
 CREATE OR REPLACE FUNCTION app.oldest_due_jobs() RETURNS TABLE(task text, age_seconds double precision) LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog' as 642e402d66f2597fa2d732bcc2de0c9e;
 
@@ -3637,7 +3856,7 @@ CREATE OR REPLACE FUNCTION app.payments_of(of_chain text, of_txid text, of_confl
 CREATE OR REPLACE FUNCTION app.payout_lack(of_payout uuid, network_fee numeric) RETURNS numeric LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 1add86fa32eae00a939c6132cacf0e39;
 
 -- Payouts and outgoing payments under way, by what they wait for, those that failed, and what treasuries hold (in coins).
-CREATE OR REPLACE FUNCTION app.payout_metrics() RETURNS TABLE(metric text, labels json, value double precision) LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog' as 471eabbf4910122a03e450fc55f49740;
+CREATE OR REPLACE FUNCTION app.payout_metrics() RETURNS TABLE(metric text, labels json, value double precision) LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog' as f43752760714073e37cfe7d43a3a4057;
 
 -- What a payout claimed, below a place and at least as many as asked for, if there are so many: deposits of users, receipts (what reached the addresses of payment requests) and adjustments, which have the highest places. status is that of the deposit now, reason why there is an adjustment; deposit_id may be the deposit that it is about.
 CREATE OR REPLACE FUNCTION app.payout_parts(of_payout uuid, below bigint, most integer) RETURNS TABLE(place bigint, type text, amount numeric, deposit_id uuid, status text, reason text, created_at timestamp with time zone) LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 16340f33575a28d67c9d849fb409c685;
@@ -3645,8 +3864,8 @@ CREATE OR REPLACE FUNCTION app.payout_parts(of_payout uuid, below bigint, most i
 -- What the treasury lacks to pay a payout now without money of other merchants; null if nothing.
 CREATE OR REPLACE FUNCTION app.payout_shortage(of_payout uuid, network_fee numeric) RETURNS text LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as ffbaa8f503101283d574ff703d1331cf;
 
--- How much of a payout's token further sweeps have to bring before the treasury can pay it, in base units, besides what sweeps of the merchant's addresses under way, and those whose gas is under way, will probably bring.
-CREATE OR REPLACE FUNCTION app.payout_shortfall(of_payout uuid, network_fee numeric) RETURNS numeric LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as ca0b98f73cc8ac970579e81a0196c4a4;
+-- How much of a payout's token further sweeps have to bring before the treasury can pay it, in base units, besides what sweeps of the merchant's addresses under way, and those whose gas or energy is under way, will probably bring.
+CREATE OR REPLACE FUNCTION app.payout_shortfall(of_payout uuid, network_fee numeric) RETURNS numeric LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as fdd13f5f6880e753abbeb400ce3dd63d;
 
 -- How long ago a payout was requested, without the time of halts and of entries of the whitelist that count later.
 CREATE OR REPLACE FUNCTION app.payout_waited(p app.payout) RETURNS interval LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as 72113bf202423b08093d7190a1720269;
@@ -3660,6 +3879,9 @@ CREATE OR REPLACE FUNCTION app.post(of_kind text, of_reference text, of_chain te
 -- Posts gas that moved from an address to the treasury (in base units).
 CREATE OR REPLACE FUNCTION app.post_defund(s app.outgoing_payment, moved numeric) RETURNS void LANGUAGE plpgsql SET search_path TO 'pg_catalog' as dc0ae0989d30afbcd22180ab4e07ab42;
 
+-- Notes what a final transaction lent an address, or took back.
+CREATE OR REPLACE FUNCTION app.post_delegation(s app.outgoing_payment) RETURNS void LANGUAGE plpgsql SET search_path TO 'pg_catalog' as d5cd2db65083ee1723a35a69072e1545;
+
 -- Posts deposits that became final with this finalisation number, and adds them to what addresses and the treasury hold.
 CREATE OR REPLACE FUNCTION app.post_final_deposits(of_chain text, ids uuid[], of_finalisation bigint) RETURNS void LANGUAGE plpgsql SET search_path TO 'pg_catalog' SET plan_cache_mode TO 'force_custom_plan' as 8c5331852159ed5396c7b0f0126a715f;
 
@@ -3670,16 +3892,25 @@ CREATE OR REPLACE FUNCTION app.post_fund(s app.outgoing_payment) RETURNS void LA
 CREATE OR REPLACE FUNCTION app.post_loss(s app.outgoing_payment, lost numeric) RETURNS void LANGUAGE plpgsql SET search_path TO 'pg_catalog' as 669f9b9b32e5bc90690c3a85319721b6;
 
 -- Posts the network fee of a final transaction (in base units of the native coin), gives back what was reserved for it, and adds it to the payout's.
-CREATE OR REPLACE FUNCTION app.post_network_fee(s app.outgoing_payment, fee numeric) RETURNS void LANGUAGE plpgsql SET search_path TO 'pg_catalog' as 0c04962f8b1fa28f9cc54cb32e9e67e3;
+CREATE OR REPLACE FUNCTION app.post_network_fee(s app.outgoing_payment, fee numeric) RETURNS void LANGUAGE plpgsql SET search_path TO 'pg_catalog' as 1141d844926dd59c27d8f5bb5c1738a7;
 
 -- Posts what a sweep moved to the treasury, and its network fee, after its payment had ended by another transaction; both in base units.
 CREATE OR REPLACE FUNCTION app.post_second_sweep(s app.outgoing_payment, moved numeric, fee numeric) RETURNS void LANGUAGE plpgsql SET search_path TO 'pg_catalog' as ef2f705ab691efa99b69f2446b639653;
 
 -- Posts what a final transaction moved and cost after its payment had ended by another one; its fee (in base units), too.
-CREATE OR REPLACE FUNCTION app.post_second_transaction(s app.outgoing_payment, of_txid text, pays boolean, moved numeric, fee numeric) RETURNS void LANGUAGE plpgsql SET search_path TO 'pg_catalog' as a49ac0bf33a203f0213b3cbd37947aae;
+CREATE OR REPLACE FUNCTION app.post_second_transaction(s app.outgoing_payment, of_txid text, pays boolean, moved numeric, fee numeric) RETURNS void LANGUAGE plpgsql SET search_path TO 'pg_catalog' as 8c0e9e8b31835fac11e9d00c905b91a2;
+
+-- Posts coins (in base units) that went from the treasury into its stake; a negative amount came back.
+CREATE OR REPLACE FUNCTION app.post_stake(s app.outgoing_payment, staked numeric) RETURNS void LANGUAGE plpgsql SET search_path TO 'pg_catalog' as c2e77aedd47a7e3a741c49b3c142ba0e;
+
+-- Posts what a final transaction staked, unstaked or reclaimed.
+CREATE OR REPLACE FUNCTION app.post_staking(s app.outgoing_payment, of_txid text) RETURNS void LANGUAGE plpgsql SET search_path TO 'pg_catalog' as 723c92c62a9c26a80a095b895e16656f;
 
 -- Posts money of a merchant that moved from its address to the treasury (in base units).
 CREATE OR REPLACE FUNCTION app.post_sweep(s app.outgoing_payment, moved numeric) RETURNS void LANGUAGE plpgsql SET search_path TO 'pg_catalog' as e1aeb9b35796071cfc3b5e6f5ea99a2d;
+
+-- Posts what a final transaction did to the treasury's stake; nothing for those that have nothing to do with it.
+CREATE OR REPLACE FUNCTION app.post_what_it_staked(s app.outgoing_payment, of_txid text) RETURNS void LANGUAGE plpgsql SET search_path TO 'pg_catalog' as 5008a431daefaef2394a83621b51cb83;
 
 -- Gives a user an address on each of the chains where it has none yet; returns whether one is new, and the body of the response.
 CREATE OR REPLACE FUNCTION app.provision_addresses(of_merchant uuid, of_user uuid, chains text[], OUT created boolean, OUT body text) RETURNS record LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as fddc72723f842da613689f5d1633dccc;
@@ -3692,6 +3923,9 @@ CREATE OR REPLACE FUNCTION app.public_id(prefix text, id uuid) RETURNS text LANG
 
 -- The current state of a merchant's payment request, with its receipts. Its amount outside of the body is what is to be sent now: 0 once enough was seen, and after its end.
 CREATE OR REPLACE FUNCTION app.read_payment_request(of_merchant uuid, of_external_id text) RETURNS SETOF app.payment_response LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 95692556b45c91f523dad3855614543c;
+
+-- What is under way that sends an address gas, or lends it energy, or takes that back; null if nothing is.
+CREATE OR REPLACE FUNCTION app.readying(of_chain text, of_address text) RETURNS uuid LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as 3d0b1ffd6b24cf9506d99dfa64f7c9dc;
 
 -- Stores the results of attempts at one endpoint and updates their deliveries; returns why they disabled the endpoint (gone or failing), or null.
 CREATE OR REPLACE FUNCTION app.record_attempts(of_endpoint uuid, deliveries uuid[], numbers integer[], ages_ms integer[], durations_ms integer[], response_statuses integer[], errors text[], waits_ms bigint[]) RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' SET plan_cache_mode TO 'force_custom_plan' as 8dca4277cfd3457da54ac44619956975;
@@ -3868,7 +4102,7 @@ CREATE OR REPLACE FUNCTION app.sweep_payer(of_chain text, of_token text, of_addr
 CREATE OR REPLACE FUNCTION app.sweep_under_way(of_chain text, of_token text, of_address text) RETURNS uuid LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as da81026900e52fed305f6548fac24cd4;
 
 -- Addresses of a payout's merchant whose final money counts in the balance, can be swept and is not being swept, with what they hold in base units, the largest first; with sweep_first only those of the claimed deposits, each once, until they are swept: what the treasury paid in advance for the merchant may be on others, and what arrives after the claim does not belong to it.
-CREATE OR REPLACE FUNCTION app.sweepable(of_payout uuid, at_least numeric, most integer) RETURNS TABLE(address text, amount numeric) LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' SET plan_cache_mode TO 'force_custom_plan' as 8bfc895a59c41a2320ec6d77dcab9bed;
+CREATE OR REPLACE FUNCTION app.sweepable(of_payout uuid, at_least numeric, most integer) RETURNS TABLE(address text, amount numeric) LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' SET plan_cache_mode TO 'force_custom_plan' as 067cd5025cd748e64ef73f8a2a75cd6a;
 
 -- Whether an address sweeps this token with gas that the treasury sent it.
 CREATE OR REPLACE FUNCTION app.sweeps_itself(of_chain text, of_token text) RETURNS boolean LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as a1949ff5ffd671dc9a6ca846d67b66f0;
@@ -3893,6 +4127,9 @@ CREATE OR REPLACE FUNCTION app.tell_finding(name text, claim text, count bigint,
 
 -- Sends an example of an event to one endpoint, whatever types it gets; returns the id of its delivery.
 CREATE OR REPLACE FUNCTION app.test_webhook(of_merchant uuid, endpoint uuid, of_type text DEFAULT 'deposit.confirmed'::text) RETURNS uuid LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as 75c467c89e4e16bcfc3b4c8db4f6209c;
+
+-- The time of the block before the one that holds a transaction; of that one itself if the one before is not stored any more.
+CREATE OR REPLACE FUNCTION app.time_before(of_chain text, of_txid text) RETURNS timestamp with time zone LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as da8a9e0c529033e0f2b248c05a59098a;
 
 -- Fails a payout that has waited this long before its payment, with the reason that it waits for; returns the code, or null if it goes on.
 CREATE OR REPLACE FUNCTION app.time_out_payout(of_payout uuid, timeout_ms bigint) RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as 6562e021a2b2237a7774475dd1cdb014;
@@ -3925,7 +4162,7 @@ CREATE OR REPLACE FUNCTION app.unclaimed_deposits(of_merchant uuid, of_chain tex
 CREATE OR REPLACE FUNCTION app.unclear(value text, has_joiners boolean) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path TO 'pg_catalog' as 6f9e1216dc56f2a69929931b571cf49a;
 
 -- Which sweeps of a payout are not final, and since when they are under way; null if all are.
-CREATE OR REPLACE FUNCTION app.unfinished_sweeps(of_payout uuid) RETURNS text LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as de1515bfa48deaa21ef146c57ee3770c;
+CREATE OR REPLACE FUNCTION app.unfinished_sweeps(of_payout uuid) RETURNS text LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as a630e2e88842c8004a162fc0aa12032e;
 
 -- Gives the lock of a webhook endpoint back; false if this connection does not have it.
 CREATE OR REPLACE FUNCTION app.unlock_endpoint(of_endpoint uuid) RETURNS boolean LANGUAGE sql SECURITY DEFINER SET search_path TO 'pg_catalog' as 2380593ab4bccec64838d603e07d0cab;
@@ -4012,7 +4249,7 @@ CREATE OR REPLACE FUNCTION app.why_outgoing_waits(s app.outgoing_payment, OUT re
 CREATE OR REPLACE FUNCTION app.why_payment(r app.payment_request) RETURNS text LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as 9162b314aace1e6cbff7987043f5d54b;
 
 -- What a payout really waits for: the reason, its detail for operators, and since when; null if nothing is in its way.
-CREATE OR REPLACE FUNCTION app.why_payout_waits(p app.payout, OUT reason text, OUT detail text, OUT since timestamp with time zone) RETURNS record LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as 35c7dff8b9eb3874db10eeeea9451448;
+CREATE OR REPLACE FUNCTION app.why_payout_waits(p app.payout, OUT reason text, OUT detail text, OUT since timestamp with time zone) RETURNS record LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as 76d78a70cf5b6ab4e7dccca7a83e0009;
 
 -- Why value is credited to no merchant: protocol, unsupported_token, chain_not_requested, wrong_token or enabled_later. is_asked_for: the address was asked for on its chain; asked_token: the token that its payment request asked for, null for a user's.
 CREATE OR REPLACE FUNCTION app.why_unattributed(from_protocol boolean, is_known boolean, is_asked_for boolean, token text, asked_token text) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE as 8e9a64e595ae05c9d9af34b65d9ae679;
@@ -4485,6 +4722,7 @@ create view audit.no_double_pay as
                 END AND NOT (EXISTS ( SELECT
                    FROM decided d
                   WHERE d.chain = f.chain AND d.txid = f.txid))
+          WHERE NOT ((s.kind = ANY (ARRAY['delegate'::text, 'undelegate'::text])) AND s.recovered AND s.txid IS NULL)
           GROUP BY s.id, p.status
         )
  SELECT COALESCE(x.payout_id, x.id) AS id,
@@ -5581,7 +5819,7 @@ create table custody.decision (
 create table custody.journal (
   stream text not null, -- Chain code; pool:<family> for the entries about derived addresses.
   seq bigint not null, -- Number of the entry in its stream: 1, 2, 3 ... without a gap.
-  kind text not null, -- pay: a payout. sweep: an address to the treasury. withdraw: the operator's own money. fund: gas for the sweep of an address. defund: gas back from there. cancel: nothing, with the nonce of something else. authorise: the treasury may take a token from an address, for one sweep. pool: addresses were derived up to an index.
+  kind text not null, -- pay: a payout. sweep: an address to the treasury. withdraw: the operator's own money. fund: gas for the sweep of an address. defund: gas back from there. delegate: energy of the treasury's stake for the sweep of an address. undelegate: that back. stake, unstake, reclaim: of the treasury's coins. cancel: nothing, with the nonce of something else. authorise: the treasury may take a token from an address, for one sweep. pool: addresses were derived up to an index.
   subject_id uuid, -- The outgoing payment (app.outgoing_payment) of the entry: the payout, the sweep or the withdrawal.
   merchant_id uuid, -- The merchant that is paid, or whose address is swept; null if the money is the operator's own or unattributed.
   token text, -- Token code.
@@ -5601,7 +5839,7 @@ create table custody.journal (
   lifetime_end bigint generated always as (((details #>> '{lifetime,end}'::text[]))::bigint) stored, -- Where attempts expire: no block after the first one at or past this can hold it: a height, or the time of a block in ms (app.chain.ends_by).
   lifetime_clock_ms bigint generated always as (((details #>> '{lifetime,clock_ms}'::text[]))::bigint) stored, -- Where attempts expire: by this time (Unix, in ms) the chain is past its end, unless it stands still.
   constraint journal_pkey PRIMARY KEY (stream, seq),
-  constraint journal_kind CHECK ((kind = ANY (ARRAY['pay'::text, 'sweep'::text, 'withdraw'::text, 'cancel'::text, 'authorise'::text, 'pool'::text, 'fund'::text, 'defund'::text]))),
+  constraint journal_kind CHECK ((kind = ANY (ARRAY['pay'::text, 'sweep'::text, 'withdraw'::text, 'cancel'::text, 'authorise'::text, 'pool'::text, 'fund'::text, 'defund'::text, 'delegate'::text, 'undelegate'::text, 'stake'::text, 'unstake'::text, 'reclaim'::text]))),
   constraint journal_seq_check CHECK ((seq > 0))
 );
 CREATE INDEX journal_day ON custody.journal USING btree (stream, token, signed_at) WHERE (kind = ANY (ARRAY['pay'::text, 'withdraw'::text]));
@@ -5745,13 +5983,13 @@ CREATE OR REPLACE FUNCTION custody.recognise_sweep(of_chain text, of_txid text, 
 CREATE OR REPLACE FUNCTION custody.reconcile(entries jsonb) RETURNS jsonb LANGUAGE plpgsql SET search_path TO 'pg_catalog' as 7f0d4e2aa061c4f40a678219ac575164;
 
 -- Stores the transaction of an entry as an attempt of its outgoing payment, with its fee and its outputs reserved, and has it sent.
-CREATE OR REPLACE FUNCTION custody.recover_attempt(s app.outgoing_payment, e custody.journal) RETURNS void LANGUAGE plpgsql SET search_path TO 'pg_catalog' as 7b2c6b5439fee0f5509af467e95e3747;
+CREATE OR REPLACE FUNCTION custody.recover_attempt(s app.outgoing_payment, e custody.journal) RETURNS void LANGUAGE plpgsql SET search_path TO 'pg_catalog' as 65a459be066e9d4249bc93eb13f03746;
 
 -- Makes a merchant that the copy does not have; only its id is known.
 CREATE OR REPLACE FUNCTION custody.recover_merchant(merchant uuid, fee_bps integer) RETURNS void LANGUAGE sql SET search_path TO 'pg_catalog' as 4c2ad9d21bab1d0779aed6e017d406e7;
 
 -- The outgoing payment of an entry: the one that it was signed for (of a cancel, the one with its conflict key), or a new one with what was reserved for it. Null for a cancel whose purpose is no longer known, from an address that belongs to no merchant.
-CREATE OR REPLACE FUNCTION custody.recover_outgoing_payment(e custody.journal) RETURNS app.outgoing_payment LANGUAGE plpgsql SET search_path TO 'pg_catalog' as 2ed63a84f910601b693df6d077949b57;
+CREATE OR REPLACE FUNCTION custody.recover_outgoing_payment(e custody.journal) RETURNS app.outgoing_payment LANGUAGE plpgsql SET search_path TO 'pg_catalog' as f7bd5f22f4fe3a861b4d974feedd52bf;
 
 -- The payout of an entry, moved to a status where its payment can be under way. If the copy does not have it, it is made again with a debt of the merchant for its gross.
 CREATE OR REPLACE FUNCTION custody.recover_payout(e custody.journal) RETURNS app.payout LANGUAGE plpgsql SET search_path TO 'pg_catalog' as cfa82af4f57cd7c977fea1c7b9f97286;
@@ -6308,6 +6546,8 @@ grant select on analytics.payout_costs to sluice_analyst;
 grant select on analytics.payout_steps to sluice_analyst;
 grant select on analytics.payouts to sluice_analyst;
 grant select on analytics.reorganisations to sluice_analyst;
+grant select on analytics.stakes to sluice_analyst;
+grant select on analytics.sweep_costs to sluice_analyst;
 grant select on analytics.sweeps to sluice_analyst;
 grant select on analytics.time_to_finality to sluice_analyst;
 grant select on analytics.treasury to sluice_analyst;
@@ -6421,6 +6661,7 @@ grant usage on schema dashboard to sluice_auth;
 grant execute on function app.coins_to_sweep(uuid) to sluice_custody;
 grant execute on function app.collectable_amount(text,text,text) to sluice_custody;
 grant execute on function app.is_worth_funding(text,text,text) to sluice_custody;
+grant execute on function app.lent_in_all(text,uuid) to sluice_custody;
 grant execute on function app.match_key(text,boolean) to sluice_custody;
 grant execute on function app.way_out(text) to sluice_custody;
 grant execute on function app.why_halted(text) to sluice_custody;
@@ -6439,6 +6680,7 @@ grant select on app.attempt_fate to sluice_custody;
 grant select on app.chain to sluice_custody;
 grant select on app.contested_payment to sluice_custody;
 grant select on app.cpfp to sluice_custody;
+grant select on app.delegation to sluice_custody;
 grant select on app.outgoing_payment to sluice_custody;
 grant select on app.output to sluice_custody;
 grant select on app.payout to sluice_custody;
@@ -6567,26 +6809,31 @@ grant execute on function app."decimal"(numeric,integer) to sluice_jobs;
 grant execute on function app.add_inputs(uuid,integer,text[]) to sluice_jobs;
 grant execute on function app.addresses_to_compare(text,text,integer) to sluice_jobs;
 grant execute on function app.allocate_deposits(uuid,text,text,integer,boolean) to sluice_jobs;
+grant execute on function app.are_sweep_costs_due(text) to sluice_jobs;
 grant execute on function app.audit_checks() to sluice_jobs;
 grant execute on function app.audit_is_due() to sluice_jobs;
 grant execute on function app.await_sweeps(uuid) to sluice_jobs;
 grant execute on function app.begin_audit() to sluice_jobs;
 grant execute on function app.begin_comparison(text) to sluice_jobs;
 grant execute on function app.begin_defunds(text,text[],numeric[],numeric[]) to sluice_jobs;
+grant execute on function app.begin_delegates(uuid,text,text,text[],numeric[],numeric) to sluice_jobs;
 grant execute on function app.begin_funds(uuid,text,text,text[],numeric[],numeric) to sluice_jobs;
 grant execute on function app.begin_output_payment(uuid,text[],numeric) to sluice_jobs;
 grant execute on function app.begin_output_sweep(uuid,text,uuid,text[],numeric) to sluice_jobs;
 grant execute on function app.begin_payment(uuid,numeric) to sluice_jobs;
+grant execute on function app.begin_reclaim(text,numeric) to sluice_jobs;
 grant execute on function app.begin_return_sweep(uuid,numeric,numeric) to sluice_jobs;
 grant execute on function app.begin_return_withdrawal(uuid,numeric) to sluice_jobs;
 grant execute on function app.begin_sweeping(uuid) to sluice_jobs;
 grant execute on function app.begin_sweeps(uuid,text,text,text[],numeric[],numeric[],numeric) to sluice_jobs;
+grant execute on function app.begin_undelegates(text,numeric,integer) to sluice_jobs;
 grant execute on function app.block_address(text,text,text,text) to sluice_jobs;
 grant execute on function app.cancel_outgoing_payment(uuid) to sluice_jobs;
 grant execute on function app.claimed_outputs(uuid,integer) to sluice_jobs;
 grant execute on function app.collectable_amount(text,text,text) to sluice_jobs;
 grant execute on function app.comparison_age(text) to sluice_jobs;
 grant execute on function app.decide_payment_requests(integer) to sluice_jobs;
+grant execute on function app.delegating(text) to sluice_jobs;
 grant execute on function app.due_comparison(text) to sluice_jobs;
 grant execute on function app.end_sweeping(uuid) to sluice_jobs;
 grant execute on function app.end_unsigned(uuid) to sluice_jobs;
@@ -6598,6 +6845,7 @@ grant execute on function app.fail_comparison(text,text) to sluice_jobs;
 grant execute on function app.fail_payout(uuid,text,text) to sluice_jobs;
 grant execute on function app.fail_undeliverable(integer) to sluice_jobs;
 grant execute on function app.fee_incident(text,text) to sluice_jobs;
+grant execute on function app.find_delegations(text,text[],numeric[]) to sluice_jobs;
 grant execute on function app.finish_audit(bigint,jsonb,text) to sluice_jobs;
 grant execute on function app.fold_balances(integer) to sluice_jobs;
 grant execute on function app.found_differences(text) to sluice_jobs;
@@ -6615,10 +6863,12 @@ grant execute on function app.keep_blocked(text,text,text,text,integer) to sluic
 grant execute on function app.ledger_holdings(text,text[]) to sluice_jobs;
 grant execute on function app.ledger_holdings_since(text,integer,text,text[]) to sluice_jobs;
 grant execute on function app.ledger_outputs(text,text[]) to sluice_jobs;
+grant execute on function app.lent_to(text,text) to sluice_jobs;
 grant execute on function app.lock_worker(text) to sluice_jobs;
 grant execute on function app.maintain_partitions(interval) to sluice_jobs;
 grant execute on function app.note_code(text,text,text) to sluice_jobs;
 grant execute on function app.note_signed_otherwise(uuid,text,text) to sluice_jobs;
+grant execute on function app.note_sweep_cost(text,text,numeric,numeric,text,text) to sluice_jobs;
 grant execute on function app.payout_lack(uuid,numeric) to sluice_jobs;
 grant execute on function app.payout_shortage(uuid,numeric) to sluice_jobs;
 grant execute on function app.payout_shortfall(uuid,numeric) to sluice_jobs;
@@ -6658,6 +6908,7 @@ grant select on app.claim to sluice_jobs;
 grant select on app.comparison to sluice_jobs;
 grant select on app.contested_payment to sluice_jobs;
 grant select on app.cpfp_output to sluice_jobs;
+grant select on app.delegation to sluice_jobs;
 grant select on app.delivery to sluice_jobs;
 grant select on app.delivery_attempt to sluice_jobs;
 grant select on app.due_job to sluice_jobs;
@@ -6677,10 +6928,12 @@ grant select on app.output to sluice_jobs;
 grant select on app.payout to sluice_jobs;
 grant select on app.payout_address to sluice_jobs;
 grant select on app.payout_sweep to sluice_jobs;
+grant select on app.stake to sluice_jobs;
 grant select on app.token to sluice_jobs;
 grant select on app.treasury to sluice_jobs;
 grant select on app.treasury_share to sluice_jobs;
 grant select on app.unattributed_decision to sluice_jobs;
+grant select on app.unstaking to sluice_jobs;
 grant select on app.webhook_endpoint to sluice_jobs;
 grant select on chain.block to sluice_jobs;
 grant select on chain.confirmed_tx to sluice_jobs;

@@ -3,7 +3,15 @@
 // is counted: TRON_MAX_SWEEP_FEE allows a price for each byte, which holds for every kind.
 import type {TronSettings} from './settings.ts'
 import {transferData as tokenTransferData} from './token-transfers.ts'
-import {callData, encodeTransaction, largestAmount, reference, transactionOf, transferData} from './transaction.ts'
+import {
+  callData,
+  encodeTransaction,
+  largestAmount,
+  reference,
+  stakingData,
+  transactionOf,
+  transferData,
+} from './transaction.ts'
 
 /** A node counts as many more bytes of each transaction, for its result. */
 const resultBytes = 64
@@ -27,6 +35,16 @@ export const tokenTransferBytes = bytesOf(
   ),
 )
 
+const stake = {owner: from, amount: largestAmount, resource: 'energy'} as const
+
+/** Of a delegate: nothing else that is done with a stake has more. */
+export const stakingBytes = bytesOf(stakingData(frame, {...stake, kind: 'delegate', receiver: to}))
+
 /** What the bytes of a transfer of a token may cost, in sun, at the price that the settings allow. */
-export const mostTokenBytesFee = ({maxSweepFee}: Pick<TronSettings, 'maxSweepFee'>): bigint =>
-  (maxSweepFee * tokenTransferBytes + transferBytes - 1n) / transferBytes
+export const mostTokenBytesFee = (settings: Limit): bigint => mostFee(settings, tokenTransferBytes)
+
+/** The same of what is done with a stake. */
+export const mostStakingFee = (settings: Limit): bigint => mostFee(settings, stakingBytes)
+
+type Limit = Pick<TronSettings, 'maxSweepFee'>
+const mostFee = ({maxSweepFee}: Limit, bytes: bigint) => (maxSweepFee * bytes + transferBytes - 1n) / transferBytes

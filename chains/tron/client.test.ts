@@ -169,9 +169,9 @@ const someAddress = 'TWer2Ygk5TEheHp3TPuYeqxmB6SsGZmaL6'
 
 test('an account has its balance, from the blocks or from the solidified ones; a contract is known by its type', async () => {
   answers(`{"address":"41e2","balance":"9007199254740993"}`)
-  expect(await nodeOf().account(someAddress)).toEqual({balance: 9_007_199_254_740_993n, isContract: false})
+  expect(await nodeOf().account(someAddress)).toEqual({balance: 9_007_199_254_740_993n, staked: 0n, isContract: false})
   answers(`{"address":"41e2","type":"Contract"}`)
-  expect(await nodeOf().account(someAddress, {solid: true})).toEqual({balance: 0n, isContract: true})
+  expect(await nodeOf().account(someAddress, {solid: true})).toEqual({balance: 0n, staked: 0n, isContract: true})
   answers('{}')
   expect(await nodeOf().account(someAddress)).toBeUndefined()
   expect(nodes.map(({asked}) => asked.map(({path}) => path))).toEqual([

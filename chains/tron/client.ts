@@ -3,6 +3,7 @@
 // none for a while. One node is asked as long as it works, because two may show two forks, or lag behind each other;
 // after some failures in a row the other one is.
 import {z} from 'zod'
+import {eachOf} from '../../base/each-of.ts'
 import {RetryableError} from '../../base/errors.ts'
 import {parseJson} from '../../base/json.ts'
 import {withoutPassword} from '../basic-auth.ts'
@@ -10,11 +11,26 @@ import {Failover} from '../failover.ts'
 import type {NodeHead} from '../family.ts'
 import {NodeRest} from '../node-rest.ts'
 import {readResponse, whyUnanswered} from '../read-response.ts'
-import {bytesOf} from './address.ts'
-import {Account, Block, BlockHeader, Broadcast, ContractInfo, FreeBytes, Info, Prices, Tried} from './responses.ts'
+import {addressOf, bytesOf} from './address.ts'
+import {
+  Account,
+  Block,
+  BlockHeader,
+  Borrowers,
+  Broadcast,
+  ContractInfo,
+  Energy,
+  FreeBytes,
+  Info,
+  Lendable,
+  Loan,
+  Prices,
+  Tried,
+  UnstakingDays,
+} from './responses.ts'
 import type {TronEndpoint, TronSettings} from './settings.ts'
 
-export type {Account, Block, BlockHeader, Info, Prices, Tried}
+export type {Account, Block, BlockHeader, Energy, Info, Prices, Tried}
 
 const Refused = z.object({Error: z.string()})
 const Nothing = z.strictObject({})
@@ -96,6 +112,28 @@ export class TronNode {
     return found !== undefined && (found.daily >= bytes || found.staked >= bytes)
   }
 
+  /** The energy of an account; undefined if there is no account. */
+  async energy(address: string): Promise<Energy | undefined> {
+    return await this.#find('wallet/getaccountresource', inHex(address), Energy)
+  }
+
+  /** How much of its stake for energy an account can lend now, in sun: not what is used and not back yet. */
+  async lendable(address: string): Promise<bigint> {
+    return (await this.#ask('wallet/getcandelegatedmaxsize', {owner_address: hexOf(address), type: 1}, Lendable))
+      .max_size
+  }
+
+  /** What an account lends of its stake for energy, in sun, after the solidified block. */
+  async lent(address: string): Promise<{to: string; amount: bigint}[]> {
+    const of = {value: hexOf(address)}
+    const found = await this.#find('walletsolidity/getdelegatedresourceaccountindexv2', of, Borrowers)
+    return await eachOf(found?.toAccounts ?? [], async hex => {
+      const pair = {fromAddress: hexOf(address), toAddress: hex}
+      const loan = await this.#find('walletsolidity/getdelegatedresourcev2', pair, Loan)
+      return {to: addressOf(Buffer.from(hex, 'hex')), amount: loan?.energy ?? 0n}
+    })
+  }
+
   /**
    * What a call of a contract would do after the newest block, or after the solidified one; nothing is sent. The caller
    * needs no account. A node that runs out of time says nothing about the call: that is a RetryableError.
@@ -113,6 +151,11 @@ export class TronNode {
   /** The code of a contract, and who made it; undefined if there is none at the address. */
   async contract(contract: string): Promise<ContractInfo | undefined> {
     return await this.#find('wallet/getcontractinfo', {value: hexOf(contract)}, ContractInfo)
+  }
+
+  /** How long the network holds what is unstaked. */
+  async unstakingDays(): Promise<bigint> {
+    return await this.#ask('wallet/getchainparameters', {}, UnstakingDays)
   }
 
   async prices(): Promise<Prices> {

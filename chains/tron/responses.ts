@@ -10,6 +10,8 @@ import {addressOrNone, type ContractResult, contractResults, type Transaction} f
 const Long = z.union([z.int(), z.bigint(), z.string().regex(/^-?\d{1,19}$/)]).transform(BigInt)
 const LongOrZero = Long.default(0n)
 const Hex = z.string().regex(/^([0-9a-f]{2})*$/i)
+/** 21 bytes. */
+const Address = z.string().regex(/^41[0-9a-f]{40}$/i)
 const Hash = z.string().regex(/^[0-9a-f]{64}$/)
 
 const bytes = (hex: string) => Buffer.from(hex, 'hex')
@@ -159,12 +161,30 @@ export const Info = z
 
 export interface Account {
   balance: bigint
+  /** Coins of its own besides: staked, lent or not, or unstaked and not back yet; in sun. */
+  staked: bigint
   isContract: boolean
 }
 
 export const Account = z
-  .object({balance: LongOrZero, type: z.string().default('Normal')})
-  .transform(({balance, type}): Account => ({balance, isContract: type === 'Contract'}))
+  .object({
+    balance: LongOrZero,
+    type: z.string().default('Normal'),
+    frozenV2: z.array(z.object({amount: LongOrZero})).default([]),
+    unfrozenV2: z.array(z.object({unfreeze_amount: LongOrZero})).default([]),
+    delegated_frozenV2_balance_for_bandwidth: LongOrZero,
+    account_resource: z.object({delegated_frozenV2_balance_for_energy: LongOrZero}).optional(),
+  })
+  .transform((account): Account => {
+    const parts = [
+      ...account.frozenV2.map(({amount}) => amount),
+      ...account.unfrozenV2.map(({unfreeze_amount}) => unfreeze_amount),
+      account.delegated_frozenV2_balance_for_bandwidth,
+      account.account_resource?.delegated_frozenV2_balance_for_energy ?? 0n,
+    ]
+    const staked = parts.reduce((sum, part) => sum + part, 0n)
+    return {balance: account.balance, staked, isContract: account.type === 'Contract'}
+  })
 
 /**
  * How many bytes an account may send for nothing: those that come back each day, and those that coins are staked for.
@@ -172,6 +192,35 @@ export const Account = z
 export const FreeBytes = z
   .object({freeNetLimit: LongOrZero, freeNetUsed: LongOrZero, NetLimit: LongOrZero, NetUsed: LongOrZero})
   .transform(free => ({daily: free.freeNetLimit - free.freeNetUsed, staked: free.NetLimit - free.NetUsed}))
+
+/** What an account's own stake and what it was lent give: so much a day, of which so much is not back yet. */
+export const Energy = z
+  .object({
+    EnergyLimit: LongOrZero,
+    EnergyUsed: LongOrZero,
+    TotalEnergyLimit: LongOrZero,
+    TotalEnergyWeight: LongOrZero,
+  })
+  .transform(({EnergyLimit, EnergyUsed, TotalEnergyLimit, TotalEnergyWeight}) => ({
+    daily: EnergyLimit,
+    left: EnergyLimit > EnergyUsed ? EnergyLimit - EnergyUsed : 0n,
+    /** All who stake share `network` energy a day, by the TRX that each has staked: `staked` together. */
+    network: TotalEnergyLimit,
+    staked: TotalEnergyWeight,
+  }))
+export type Energy = z.infer<typeof Energy>
+
+export const Lendable = z.object({max_size: LongOrZero})
+
+/** Whom an account lends to. */
+export const Borrowers = z.object({toAccounts: z.array(Address).default([])})
+
+/** What one account lends another. */
+export const Loan = z
+  .object({delegatedResource: z.array(z.object({frozen_balance_for_energy: LongOrZero})).default([])})
+  .transform(({delegatedResource}) => ({
+    energy: delegatedResource.reduce((sum, {frozen_balance_for_energy: amount}) => sum + amount, 0n),
+  }))
 
 /** What transactions cost now, in sun. */
 export interface Prices {
@@ -183,22 +232,26 @@ export interface Prices {
   activation: bigint
 }
 
+const Parameters = z.object({chainParameter: z.array(z.object({key: z.string(), value: LongOrZero}))})
+
+export const UnstakingDays = Parameters.transform(
+  ({chainParameter}) => chainParameter.find(({key}) => key === 'getUnfreezeDelayDays')?.value ?? 0n,
+)
+
 /** A parameter without a value is 0. */
-export const Prices = z
-  .object({chainParameter: z.array(z.object({key: z.string(), value: LongOrZero}))})
-  .transform(({chainParameter}, {addIssue}): Prices => {
-    const values = new Map(chainParameter.map(({key, value}) => [key, value]))
-    const of = (key: string) => {
-      const value = values.get(key)
-      if (value === undefined) addIssue(`no parameter ${key}`)
-      return value ?? 0n
-    }
-    return {
-      byte: of('getTransactionFee'),
-      energy: of('getEnergyFee'),
-      activation: of('getCreateAccountFee') + of('getCreateNewAccountFeeInSystemContract'),
-    }
-  })
+export const Prices = Parameters.transform(({chainParameter}, {addIssue}): Prices => {
+  const values = new Map(chainParameter.map(({key, value}) => [key, value]))
+  const of = (key: string) => {
+    const value = values.get(key)
+    if (value === undefined) addIssue(`no parameter ${key}`)
+    return value ?? 0n
+  }
+  return {
+    byte: of('getTransactionFee'),
+    energy: of('getEnergyFee'),
+    activation: of('getCreateAccountFee') + of('getCreateNewAccountFeeInSystemContract'),
+  }
+})
 
 /** What a call of a contract would do at a block, by what a node tried; nothing was sent. */
 export interface Tried {

@@ -38,7 +38,14 @@ export interface TronSettings extends TokenSettings<TronChain>, ExpirySettings {
   maxPaymentFee: bigint
   /** The most that a payment of a token may cost, in sun: its energy, and its bytes. */
   tokenPaymentFee: bigint
+  /** How the energy is paid for that the sweep of a token takes. */
+  sweepEnergy: SweepEnergy
+  /** How much of the treasury's stake may be lent to deposit addresses at once, in sun. */
+  maxDelegated: bigint
 }
+
+const sweepEnergies = ['cheapest', 'burnt', 'delegated'] as const
+export type SweepEnergy = (typeof sweepEnergies)[number]
 
 const nodeUrl = (port: number) => url(`http://node.example:${port}`, 'http', 'https').optional()
 /** Contracts in the registry are those of this network. */
@@ -68,6 +75,8 @@ function schema(chain: TronChain) {
       MAX_PAYMENT_FEE: coins(chain, '1.1'),
       TOKEN_SWEEP_FEE: coins(chain, '30'),
       TOKEN_PAYMENT_FEE: coins(chain, '30'),
+      SWEEP_ENERGY: choice(sweepEnergies).default('cheapest'),
+      MAX_DELEGATED: coins(chain, '200000'),
       ...contractVariables(chain),
       ...expiryVariables(),
       ...commonVariables(chain),
@@ -114,6 +123,8 @@ function settingsOf(known: TronChain, given: Given): TronSettings {
     tokens: byContract(here),
     tokenSweepFee: given.TOKEN_SWEEP_FEE,
     tokenPaymentFee: given.TOKEN_PAYMENT_FEE,
+    sweepEnergy: given.SWEEP_ENERGY,
+    maxDelegated: given.MAX_DELEGATED,
   }
 }
 

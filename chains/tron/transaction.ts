@@ -11,6 +11,11 @@ export const contractTypes = {
   setAccountId: 19,
   trigger: 31,
   shieldedTransfer: 51,
+  stake: 54,
+  unstake: 55,
+  reclaim: 56,
+  delegate: 57,
+  undelegate: 58,
 } as const
 
 /** The results of contracts by their names in nodes' responses. */
@@ -173,6 +178,50 @@ export function callData(
     [4, data],
   ])
   return rawDataOf(frame, 'TriggerSmartContract', contractTypes.trigger, message)
+}
+
+/** What may be staked for, and lent, by its number on the wire. */
+export const resources = {bandwidth: 0n, energy: 1n} as const
+export type StakedFor = keyof typeof resources
+
+/** What is done with an account's stake. Amounts are in sun. */
+export type Staking = {owner: string} & (
+  | {kind: 'stake' | 'unstake'; amount: bigint; resource: StakedFor}
+  | {kind: 'delegate' | 'undelegate'; amount: bigint; resource: StakedFor; receiver: string}
+  | {kind: 'reclaim'}
+)
+
+const stakingNames = {
+  stake: 'FreezeBalanceV2Contract',
+  unstake: 'UnfreezeBalanceV2Contract',
+  reclaim: 'WithdrawExpireUnfreezeContract',
+  delegate: 'DelegateResourceContract',
+  undelegate: 'UnDelegateResourceContract',
+} as const
+
+/**
+ * The raw data of what is done with a stake, as of Stake 2.0. A delegate locks nothing: it may be taken back at once.
+ */
+export function stakingData(frame: Frame, staking: Staking): Uint8Array {
+  const {kind, owner} = staking
+  return rawDataOf(frame, stakingNames[kind], contractTypes[kind], encode([[1, bytesOf(owner)], ...fieldsOf(staking)]))
+}
+
+function fieldsOf(staking: Staking): [number, bigint | Uint8Array][] {
+  if (staking.kind === 'reclaim') return []
+  const {amount, resource: named} = staking
+  const resource = resources[named]
+  if (amount <= 0n || amount > largestAmount) throw new RangeError(`nobody can stake ${amount} sun`)
+  if (!('receiver' in staking))
+    return [
+      [2, amount],
+      [3, resource],
+    ]
+  return [
+    [2, resource],
+    [3, amount],
+    [4, bytesOf(staking.receiver)],
+  ]
 }
 
 /** The raw data of a transaction with this contract, given its message. */

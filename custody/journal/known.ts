@@ -26,7 +26,7 @@ interface Entry {
   nonce: number | null
   max_fee: string | null
   txid: string | null
-  details: {inputs?: unknown; lifetime?: unknown}
+  details: {inputs?: unknown; lifetime?: unknown; stake?: unknown; may_burn?: unknown}
   signed_at: string
   hash: string
 }
@@ -43,13 +43,13 @@ export interface Promised {
   gas: bigint
 }
 
-/** A transaction that brings an address gas, or may use some. */
+/** A transaction that brings an address gas or energy, takes it back, or may use some. */
 export interface GasEntry {
   seq: number
   kind: string
   conflictKey: string
   txid: string
-  /** What a fund brings, or a defund takes back. */
+  /** What a fund brings, or a defund takes back; of a delegate, or an undelegate, the stake. */
   amount: bigint
   /** The highest network fee. */
   fee: bigint
@@ -72,7 +72,7 @@ export class Known {
     const hashes = this.#hashes.get(entry.stream) ?? new Hashes()
     this.#hashes.set(entry.stream, hashes)
     hashes.push(entry.hash)
-    if (!isPaidWithGas(entry)) this.#feesOf(entry)?.push(promisedBy(entry))
+    if (counts(entry)) this.#feesOf(entry)?.push(promisedBy(entry))
     this.#gasOf(entry)?.push(gasEntry(entry))
     if (!isPaid(entry)) return
     const subject = numberOf(entry.subject_id)
@@ -85,7 +85,7 @@ export class Known {
   /** Removes the entry that was noted last. */
   forget(entry: Entry): void {
     this.#hashes.get(entry.stream)!.pop()
-    if (!isPaidWithGas(entry)) this.#feesOf(entry)?.pop()
+    if (counts(entry)) this.#feesOf(entry)?.pop()
     this.#gasOf(entry)?.pop()
     if (!isPaid(entry)) return
     const subject = numberOf(entry.subject_id)
@@ -165,7 +165,11 @@ export class Known {
   #gasOf(entry: Entry): GasEntry[] | undefined {
     const {stream, kind, destination, sender} = entry
     const address =
-      kind === 'fund' ? destination : isPaidWithGas(entry) || isCancelOfAddress(entry) ? sender : undefined
+      kind === 'fund' || isDelegation(entry)
+        ? destination
+        : isPaidWithGas(entry) || isCancelOfAddress(entry)
+          ? sender
+          : undefined
     if (!address) return undefined
     const key = `${stream} ${address}`
     const entries = this.#gas.get(key) ?? []
@@ -173,7 +177,7 @@ export class Known {
     return entries
   }
 
-  /** What was ever signed that brings an address gas, or may use some, in order. */
+  /** What was ever signed that brings an address gas or energy, takes it back, or may use some, in order. */
   gasOf(stream: string, address: string): readonly GasEntry[] {
     return this.#gas.get(`${stream} ${address}`) ?? []
   }
@@ -230,8 +234,11 @@ interface FeeDay {
   fees: Map<string, Omit<Promised, 'conflictKey'>[]>
 }
 
-const promisedBy = ({kind, amount, max_fee}: Entry) => ({
-  fee: BigInt(max_fee ?? 0),
+/** What uses gas counted when that was sent; what lent energy should cover, and may burn if it is gone, counts. */
+const counts = (entry: Entry) => !isPaidWithGas(entry) || entry.details.may_burn !== undefined
+
+const promisedBy = ({kind, amount, max_fee, details: {may_burn}}: Entry) => ({
+  fee: BigInt(may_burn === undefined ? (max_fee ?? 0) : String(may_burn)),
   gas: kind === 'fund' ? BigInt(amount ?? 0) : 0n,
 })
 
@@ -246,10 +253,13 @@ const isPaidWithGas = ({stream, kind, token, source, sender}: Entry) =>
 const isCancelOfAddress = ({kind, source, nonce, merchant_id}: Entry) =>
   kind === 'cancel' && source !== null && nonce !== null && merchant_id !== null
 
+const isDelegation = ({kind}: Entry) => kind === 'delegate' || kind === 'undelegate'
+
 function gasEntry(entry: Entry): GasEntry {
-  const {seq, kind, txid, amount} = entry
+  const {seq, kind, txid, amount, max_fee, details} = entry
   const moved = kind === 'fund' || kind === 'defund' ? BigInt(amount ?? 0) : 0n
-  return {seq, kind, conflictKey: conflictKeyOf(entry)!, txid: txid!, amount: moved, fee: promisedBy(entry).fee}
+  const stake = isDelegation(entry) ? BigInt(String(details.stake)) : 0n
+  return {seq, kind, conflictKey: conflictKeyOf(entry)!, txid: txid!, amount: moved + stake, fee: BigInt(max_fee ?? 0)}
 }
 
 const isPaid = ({kind}: Entry) => kind === 'pay' || kind === 'withdraw'

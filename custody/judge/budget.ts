@@ -53,9 +53,12 @@ async function costOf(client: pg.ClientBase, chain: string, promised: Promised[]
   return BigInt(rows[0]!.cost)
 }
 
-/** Gas counts when it is sent, and not again when it is used. */
+/**
+ * Gas counts when it is sent, and not again when it is used. What lent energy should cover counts until a final block
+ * shows that it did.
+ */
 function costOfPlan(plan: Plan): bigint {
-  if (isFromGas(plan)) return 0n
+  if (isFromGas(plan)) return plan.mayBurn ?? 0n
   return plan.kind === 'fund' ? plan.maxFee + plan.amount : plan.maxFee
 }
 

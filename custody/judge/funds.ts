@@ -69,7 +69,8 @@ export async function checkFund(
     )
 }
 
-async function checkWorth({client}: FamilyContext, {chain, destination}: Plan, token: string): Promise<void> {
+/** Throws a Refusal unless an address (`destination`) holds enough of a token for a sweep. */
+export async function checkWorth({client}: FamilyContext, {chain, destination}: Plan, token: string): Promise<void> {
   const {rows} = await client.query<{is_worth: boolean}>({
     name: 'is_worth_funding',
     text: 'select app.is_worth_funding($1, $2, $3) as is_worth',
@@ -93,7 +94,7 @@ export async function checkGasLeft(context: FamilyContext, plan: Plan): Promise<
 }
 
 /** What was signed with one conflict key, and what became of it. */
-interface Fate extends Pick<GasEntry, 'seq' | 'kind' | 'conflictKey'> {
+export interface Fate extends Pick<GasEntry, 'seq' | 'kind' | 'conflictKey'> {
   /** The most that it moves; once it is final, what it moved. */
   amount: bigint
   /** The highest fee; once it is final, what it cost. */
@@ -102,8 +103,14 @@ interface Fate extends Pick<GasEntry, 'seq' | 'kind' | 'conflictKey'> {
   isFinal: boolean
 }
 
-/** What was signed for an address's gas, once for each conflict key, in the order of their first signatures. */
-async function readGas({client, journal}: FamilyContext, chain: string, address: string): Promise<Fate[]> {
+/** What was signed for an address's gas. */
+const readGas = async (context: FamilyContext, chain: string, address: string): Promise<Fate[]> =>
+  (await readSigned(context, chain, address)).filter(({kind}) => kind !== 'delegate' && kind !== 'undelegate')
+
+/**
+ * What was signed for an address's gas and energy, once for each conflict key, in the order of their first signatures.
+ */
+export async function readSigned({client, journal}: FamilyContext, chain: string, address: string): Promise<Fate[]> {
   const byKey = Map.groupBy(journal.known.gasOf(chain, address), ({conflictKey}) => conflictKey)
   const {rows} = await client.query<{key: string; txid: string; fee: string; success: boolean}>({
     name: 'fate_of_gas',

@@ -11,9 +11,10 @@
 // whom, and how much, may leave.
 import {type ChainSettings, familyOf as chainFamilyOf} from '../../chains/families.ts'
 import type {CustodyFamily, Matter} from '../family.ts'
-import {type Intent, kindOf} from '../intents.ts'
+import {type Intent, isStaking, kindOf} from '../intents.ts'
 import {type Attempt, attemptsFor, checkJournal, conflictKeyOf, findAttempts} from './attempts.ts'
 import type {Budget} from './budget.ts'
+import {checkDelegate, checkUndelegate, stakingPurpose} from './delegations.ts'
 import {attemptToRepeat} from './expiring.ts'
 import {checkFund, checkGasLeft, defundMatter, fundPurpose} from './funds.ts'
 import {lockOutgoingPayment, type OutgoingPayment} from './outgoing-payments.ts'
@@ -73,6 +74,8 @@ export async function judge(
   await budget.checkHalt(chain, outgoingPayment.id)
   if (kind === 'sweep' || kind === 'defund') (family.checkSweep ?? checkSweepFee)(settings, plan)
   if (kind === 'fund') await checkFund(context, plan, before, family.funds!)
+  if (kind === 'delegate') await checkDelegate(context, plan, before, family.funds!)
+  if (kind === 'undelegate') await checkUndelegate(context, plan)
   if (outgoingPayment.fromGas || kind === 'defund') await checkGasLeft(context, plan)
   await budget.charge(plan)
   return {plan}
@@ -117,6 +120,7 @@ async function matterOf(
   checkAsset(context, outgoingPayment)
   if (kind === 'fund') return {...(await fundPurpose(context, outgoingPayment, funds)), payer: context.treasury}
   if (kind === 'defund') return await defundMatter(context, outgoingPayment)
+  if (isStaking(kind)) return {purpose: await stakingPurpose(context, outgoingPayment, kind, funds), ...ofTreasury}
   if (kind === 'withdraw') return {purpose: withdrawalPurpose(outgoingPayment), ...ofTreasury}
   return kind === 'cancel' ? await cancelOf(context, outgoingPayment) : await sweepOf(context, outgoingPayment)
 }

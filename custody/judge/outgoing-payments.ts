@@ -2,14 +2,14 @@
 // payout, to what an address holds, or to an operator's decision. A forged row yields only a signature that is allowed
 // anyway and counts in the budget.
 import type {ChainCode} from '../../chains/registry.ts'
-import type {Intent} from '../intents.ts'
+import type {Intent, StakingKind} from '../intents.ts'
 import {type FamilyContext, findOwn} from './plan.ts'
 import {Refusal} from './refusal.ts'
 
 export interface OutgoingPayment {
   id: string
   /** A cancel is of a nonce that only has to be used up. */
-  kind: 'payout' | 'sweep' | 'withdrawal' | 'cancel' | 'fund' | 'defund'
+  kind: 'payout' | 'sweep' | 'withdrawal' | 'cancel' | 'fund' | 'defund' | StakingKind
   payoutId: string | null
   chain: ChainCode
   token: string
@@ -22,10 +22,12 @@ export interface OutgoingPayment {
   conflictKey: string | null
   status: string
   cancelling: boolean
-  /** Of a fund: the token whose sweep the gas is for. */
+  /** Of a fund, or a delegate: the token whose sweep it is for. */
   forToken: string | null
   /** Its network fee is paid with gas on its address. */
   fromGas: boolean
+  /** What is staked or lent. */
+  resource: 'energy' | 'bandwidth' | null
 }
 
 /**
@@ -52,7 +54,7 @@ export async function lockOutgoingPayment(
   const {rows} = await client.query<Omit<OutgoingPayment, 'amount'> & {amount: string}>({
     name: 'find_outgoing_payment',
     text: `select s.id, s.kind, s.payout_id as "payoutId", s.chain, s.token, s.amount::text as amount, s.source, s.recipient, s.fee_payer as "feePayer",
-        s.nonce, s.first_input as "firstInput", s.conflict_key as "conflictKey", s.status, s.cancelling, s.for_token as "forToken", s.from_gas as "fromGas"
+        s.nonce, s.first_input as "firstInput", s.conflict_key as "conflictKey", s.status, s.cancelling, s.for_token as "forToken", s.from_gas as "fromGas", s.resource
       from app.outgoing_payment s where s.id = $1`,
     values: [row.id],
   })

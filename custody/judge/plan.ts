@@ -61,6 +61,8 @@ export interface Plan extends Purpose {
   conflictKey: string | null
   /** The highest network fee that it may cost. */
   maxFee: bigint
+  /** What lent energy should cover, and is burnt besides if it is gone; absent where nothing is lent. */
+  mayBurn?: bigint | undefined
   /** The id of the row of app.outgoing_payment that it is an attempt for. */
   outgoingPaymentId: string
   /** It replaces a signed payment or withdrawal, or cancels one that has begun. */

@@ -7,6 +7,7 @@ import type {TronSettings} from '../../chains/tron/settings.ts'
 import {largestAmount} from '../../chains/tron/transaction.ts'
 import {ChainWriter} from '../../test/support/chain-writer.ts'
 import {type TestDatabase, testDatabase} from '../../test/support/database.ts'
+import type {OutgoingPayment} from '../judge/outgoing-payments.ts'
 import type {FamilyContext, Own, Plan, Purpose} from '../judge/plan.ts'
 import {checkSweep, type TronTerms, termsOf as terms} from './plan.ts'
 
@@ -29,8 +30,9 @@ afterAll(async () => {
 })
 
 const purpose = {kind: 'pay', chain: 'TRON', token: 'TRX', amount: 1n} as Purpose
+const outgoingPayment = {fromGas: false} as OutgoingPayment
 const termsOf = (more: Partial<Purpose> = {}, feeLimit?: bigint) => {
-  const of = {purpose: {...purpose, ...more}, before: [], from: {address: 'none'} as Own}
+  const of = {purpose: {...purpose, ...more}, before: [], from: {address: 'none'} as Own, outgoingPayment}
   return terms({client, chains: new Map([['TRON', settings]])} as FamilyContext, of, feeLimit)
 }
 

@@ -3,10 +3,12 @@
 // same id, and only one of them pays. What the energy of a token's transfer may burn is in the transaction; nothing in
 // it limits what its bytes cost: the settings say what is counted.
 import {findContract} from '../../chains/contract-tokens.ts'
-import {mostTokenBytesFee} from '../../chains/tron/bytes.ts'
+import {mostStakingFee, mostTokenBytesFee} from '../../chains/tron/bytes.ts'
 import {type TronSettings, tronSettings} from '../../chains/tron/settings.ts'
-import {largestAmount} from '../../chains/tron/transaction.ts'
+import {largestAmount, resources, type StakedFor, type Staking} from '../../chains/tron/transaction.ts'
 import type {Case} from '../family.ts'
+import {isStaking, type Kind} from '../intents.ts'
+import {isLent} from '../judge/delegations.ts'
 import {type Lifetime, lifetimeInTime, linkedNow} from '../judge/expiring.ts'
 import {checkSweepFee, checkTokenSweep, checkTokenSweepFee, type FamilyContext, type Plan} from '../judge/plan.ts'
 import {Refusal} from '../judge/refusal.ts'
@@ -20,6 +22,9 @@ export interface TronTerms {
   timestamp: number
   /** Of a token: its contract, and the most that energy may burn, in sun. */
   call: TokenCall | undefined
+  staking: Staking | undefined
+  /** Of a sweep with lent energy: what it burns at most if that is gone, in sun. */
+  mayBurn: bigint | undefined
 }
 
 interface TokenCall {
@@ -30,15 +35,17 @@ interface TokenCall {
 /** `feeLimit`: what the worker offers for the energy of a token's transfer, in sun. */
 export async function termsOf(
   context: FamilyContext,
-  {purpose, before, from}: Pick<Case, 'purpose' | 'before' | 'from'>,
+  {purpose, before, from, outgoingPayment}: Pick<Case, 'purpose' | 'before' | 'from' | 'outgoingPayment'>,
   feeLimit: bigint | undefined,
 ): Promise<TronTerms> {
   const {kind, chain, token, amount} = purpose
   const settings = tronSettings(context.chains.get(chain))
-  const call = callOf(settings, token, feeLimit)
+  const staking = stakingOf(purpose, from.address)
+  const call = staking ? undefined : callOf(settings, token, feeLimit)
   if (!call && amount > largestAmount) throw new Refusal('above_limit', `a transaction cannot move ${amount} sun`)
   if (call && kind === 'sweep' && !before.length) await checkTokenSweep(context, purpose, from.address)
-  const maxFee = maxFeeOf(settings, call, {isSweep: kind === 'sweep' || kind === 'defund'})
+  const hasEnergy = outgoingPayment.fromGas && kind === 'sweep' && (await isLent(context, chain, from.address))
+  const maxFee = hasEnergy ? mostTokenBytesFee(settings) : maxFeeOf(settings, call, kind)
   const linked = await linkedNow(context, chain, settings)
   return {
     maxFee,
@@ -46,6 +53,8 @@ export async function termsOf(
     on: {height: linked.finalHeight, hash: linked.finalHash},
     timestamp: await nextTimestamp(context, chain, linked.nowMs),
     call,
+    staking,
+    mayBurn: hasEnergy ? call!.feeLimit : undefined,
   }
 }
 
@@ -61,7 +70,26 @@ function callOf(settings: TronSettings, token: string, feeLimit: bigint | undefi
   throw new Refusal('fee_too_low', 'a transfer of a token has a fee_limit above zero, and a payment of TRX has none')
 }
 
-function maxFeeOf(settings: TronSettings, call: TokenCall | undefined, {isSweep}: {isSweep: boolean}): bigint {
+/** Undefined for what moves coins or a token. */
+function stakingOf({kind, destination: receiver, details}: Case['purpose'], owner: string): Staking | undefined {
+  if (!isStaking(kind)) return undefined
+  if (kind === 'reclaim') return {kind, owner}
+  const of = {owner, amount: BigInt(String(details.stake)), resource: known(String(details.resource) as StakedFor)}
+  return kind === 'stake' || kind === 'unstake' ? {kind, ...of} : {kind, ...of, receiver}
+}
+
+function known(resource: StakedFor): StakedFor {
+  if (resource in resources) return resource
+  throw new Refusal('settlement_changed', `nothing is staked for ${resource}`)
+}
+
+/**
+ * The most that it may cost, in sun. (What a sweep burns that has lent energy is no cost that is planned: it counts in
+ * the fee budget until a final block shows that there was none.)
+ */
+function maxFeeOf(settings: TronSettings, call: TokenCall | undefined, kind: Kind): bigint {
+  if (isStaking(kind)) return mostStakingFee(settings)
+  const isSweep = kind === 'sweep' || kind === 'defund'
   if (!call) return isSweep ? settings.maxSweepFee : settings.maxPaymentFee
   const maxFee = call.feeLimit + mostTokenBytesFee(settings)
   if (!isSweep && maxFee > settings.tokenPaymentFee)

@@ -35,6 +35,7 @@ const planOf = (more: Partial<Plan & TronTerms>) => {
     maxFee: 5n,
     timestamp: 1,
     call: undefined,
+    staking: undefined,
   }
   return {...given, ...more} as Plan & TronTerms
 }
@@ -92,6 +93,53 @@ test('a transfer of a token has the bytes, the id and the signature that tronweb
   }
 })
 
+test('what is done with a stake has the bytes, the id and the signature that tronweb makes', async () => {
+  const key = TronWeb.fromMnemonic(phrase, "m/44'/195'/0'/0/1")
+  const offline = new TronWeb({fullHost: 'http://127.0.0.1:1'})
+  const plan = planOf({timestamp: 1_790_000_000_123})
+  const {timestamp, destination: receiver} = plan
+  const blockHeader = {
+    ref_block_bytes: '4567',
+    ref_block_hash: 'f0e1d2c3b4a59687',
+    expiration: plan.lifetime.end,
+    timestamp,
+  }
+  const options = {blockHeader} as never
+  const {transactionBuilder: build} = offline
+  const common = {owner: source, amount: 5_000_000n}
+  const made: [NonNullable<TronTerms['staking']>, unknown][] = [
+    [{...common, kind: 'stake', resource: 'energy'}, await build.freezeBalanceV2(5_000_000, 'ENERGY', source, options)],
+    [
+      {...common, kind: 'stake', resource: 'bandwidth'},
+      await build.freezeBalanceV2(5_000_000, 'BANDWIDTH', source, options),
+    ],
+    [
+      {...common, kind: 'unstake', resource: 'energy'},
+      await build.unfreezeBalanceV2(5_000_000, 'ENERGY', source, options),
+    ],
+    [{kind: 'reclaim', owner: source}, await build.withdrawExpireUnfreeze(source, options)],
+    [
+      {...common, kind: 'delegate', resource: 'energy', receiver},
+      await build.delegateResource(5_000_000, receiver, 'ENERGY', source, false, undefined, options),
+    ],
+    [
+      {...common, kind: 'undelegate', resource: 'energy', receiver},
+      await build.undelegateResource(5_000_000, receiver, 'ENERGY', source, options),
+    ],
+  ]
+  for (const [staking, built] of made) {
+    const {txid, raw} = await sign(keys, {...plan, staking})
+    const signed = await offline.trx.sign(built as never, key.privateKey.slice(2))
+    const whole = utils.transaction.txJsonToPb(built as never)
+    whole.addSignature(Buffer.from((signed as {signature: string[]}).signature[0]!.replace(/^0x/, ''), 'hex'))
+    expect([staking.kind, txid, raw]).toEqual([
+      staking.kind,
+      (signed as {txID: string}).txID,
+      Buffer.from(whole.serializeBinary()).toString('hex'),
+    ])
+  }
+})
+
 test('what is signed does not depend on the tools: a known answer', async () => {
   const {txid} = await sign(keys, planOf({destination: 'TWer2Ygk5TEheHp3TPuYeqxmB6SsGZmaL6', amount: 5n}))
   expect(txid).toBe('4ce0bf809ce57cf744fd1d924e041c6649a485efb0fd34ac4e00f812f46d909f')
@@ -119,4 +167,8 @@ test('a node takes it; it has no memo and no limit of fees, and another time mak
 test('an amount that the wire would change is refused', async () => {
   for (const amount of [2n ** 63n, 2n ** 64n + 1n, -1n])
     await expect(sign(keys, planOf({amount}))).rejects.toThrow('cannot move')
+  for (const amount of [0n, 2n ** 63n, -1n])
+    await expect(
+      sign(keys, planOf({staking: {kind: 'stake', owner: source, resource: 'energy', amount}})),
+    ).rejects.toThrow('nobody can stake')
 })

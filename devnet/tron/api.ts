@@ -7,7 +7,7 @@ import {parseTransaction, rawOf, type Transaction, transactionOf} from '../../ch
 import type {TronLocalChain} from './chain.ts'
 import {parameters} from './constants.ts'
 import type {Included, LocalBlock} from './journal.ts'
-import {accountJson, lendableJson, loanJson, resourcesJson} from './json/accounts.ts'
+import {accountJson, borrowersJson, lendableJson, loanJson, resourcesJson} from './json/accounts.ts'
 import {blockJson, infoJson, transactionJson} from './json/blocks.ts'
 import {contractInfoJson, contractJson, DryRun, dryRunJson} from './json/contracts.ts'
 import {Rejected} from './rejected.ts'
@@ -84,6 +84,8 @@ const reads: Record<string, Answer> = {
     const {fromAddress, toAddress} = Loan.parse(question)
     return loanJson(chain.state(top), {from: fromAddress, to: toAddress})
   },
+  getdelegatedresourceaccountindexv2: (chain, question, top) =>
+    borrowersJson(chain.state(top), Contract.parse(question).value),
   getcandelegatedmaxsize(chain, question, top) {
     const {owner_address, type} = Lendable.parse(question)
     const resource = type ? 'energy' : 'bandwidth'

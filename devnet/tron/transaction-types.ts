@@ -7,11 +7,11 @@ export const types = {
   transfer: contractTypes.transfer,
   create: 30,
   trigger: contractTypes.trigger,
-  freeze: 54,
-  unfreeze: 55,
-  withdraw: 56,
-  delegate: 57,
-  undelegate: 58,
+  freeze: contractTypes.stake,
+  unfreeze: contractTypes.unstake,
+  withdraw: contractTypes.reclaim,
+  delegate: contractTypes.delegate,
+  undelegate: contractTypes.undelegate,
 } as const
 
 const hex = (bytes: Uint8Array) => Buffer.from(bytes).toString('hex')

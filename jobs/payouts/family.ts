@@ -14,6 +14,10 @@ export interface PayoutFamily<S extends CommonSettings> {
    */
   beginWithdrawal(db: pg.Client, settings: S, withdrawal: Withdrawal): Promise<string>
   /**
+   * Begins to stake the operator's own coins, or to unstake some; returns the id. Absent where nothing is staked.
+   */
+  beginStaking?(db: pg.Client, settings: S, staking: Staking): Promise<string>
+  /**
    * Speeds up an unconfirmed incoming payment with a child transaction (CPFP). Custody checks again whose money it is,
    * and that it is not final. Absent where no transaction can pay for another one.
    */
@@ -26,6 +30,13 @@ export interface Withdrawal {
   amount: bigint
   /** In its display form. */
   to: string
+}
+
+export interface Staking {
+  kind: 'stake' | 'unstake'
+  resource: 'energy' | 'bandwidth'
+  /** In base units. */
+  amount: bigint
 }
 
 export interface Cpfp {

@@ -18,7 +18,18 @@ export interface Attempt {
 export interface OutgoingPayment {
   id: string
   /** A cancel is of a nonce that only has to be used up. */
-  kind: 'payout' | 'sweep' | 'withdrawal' | 'cancel' | 'fund' | 'defund'
+  kind:
+    | 'payout'
+    | 'sweep'
+    | 'withdrawal'
+    | 'cancel'
+    | 'fund'
+    | 'defund'
+    | 'delegate'
+    | 'undelegate'
+    | 'stake'
+    | 'unstake'
+    | 'reclaim'
   chain: string
   token: string
   amount: bigint
@@ -36,6 +47,8 @@ export interface OutgoingPayment {
   cancelling: boolean
   /** Its network fee is paid with gas that the treasury sent its address. */
   fromGas: boolean
+  /** What is staked or lent; null for all other kinds. */
+  resource: 'energy' | 'bandwidth' | null
   maxFee: bigint
   /** The final money of `token` that the source holds. */
   holding: bigint
@@ -68,7 +81,7 @@ interface Row extends Omit<OutgoingPayment, 'amount' | 'maxFee' | 'holding' | 'n
 // While a chain or its indexer stands still, nothing is overdue: a replacement would change nothing. (offset 0: else
 // the planner may compute the view over all payments that ever were.)
 const due = `
-  select s.id, s.kind, s.chain, s.token, s.amount, s.source, s.recipient, s.fee_payer as "feePayer", s.nonce, s.first_input as "firstInput", s.payout_id as "payoutId", s.cancelling, s.from_gas as "fromGas",
+  select s.id, s.kind, s.chain, s.token, s.amount, s.source, s.recipient, s.fee_payer as "feePayer", s.nonce, s.first_input as "firstInput", s.payout_id as "payoutId", s.cancelling, s.from_gas as "fromGas", s.resource,
     s.max_fee as "maxFee", coalesce(r.amount, h.amount, 0) as holding, s.status = 'final' as "isFinal",
     exists (select from app.outgoing_confirmed_tx i where i.outgoing_payment_id = s.id offset 0) as "isIncluded",
     s.conflict_key is null as expires, s.conflict_key is null and exists (select from app.contested_payment k

@@ -63,6 +63,7 @@ const rules: Record<string, string> = {
   'an outgoing payment that is final has its transaction in a block, unless a rewind took it away': `
     select s.id, s.txid from app.outgoing_payment s
     where s.status = 'final' and not (s.outcome in ('cancelled', 'expired') and s.txid is null and s.nonce is null) -- it needed none: what was signed can never be mined
+      and not (s.kind in ('delegate', 'undelegate') and s.txid is null and s.recovered) -- a node said so (app.find_delegations)
       and not exists (select from chain.confirmed_tx i where i.chain = s.chain and i.txid = s.txid)
       and not (s.outcome = 'conflicted' -- a transaction that conflicts with the parent of a CPFP child pays us, and spends no output of ours
         and exists (select from app.cpfp b where b.outgoing_payment_id = s.id) and exists (select from chain.transfer t where t.chain = s.chain and t.txid = s.txid))

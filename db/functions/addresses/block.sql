@@ -32,6 +32,7 @@ begin
   values ('address_blocked', of_chain || ':' || of_token || ':' || of_address,
     jsonb_build_object('chain', of_chain, 'token', of_token, 'address', of_address, 'why', of_why))
   on conflict do nothing;
+  update app.delegation d set return_at = least(d.return_at, clock_timestamp()) where d.chain = of_chain and d.address = of_address;
   perform app.allocate_all_deposits(merchant, of_chain, of_token); -- takes its lock before that of the pair, which a claim may be waiting for
   perform app.lock_pair(merchant, of_chain, of_token);
   perform app.allocate_all_deposits(merchant, of_chain, of_token); -- claims that were made meanwhile

@@ -11,6 +11,7 @@ declare
   p app.payout;
   merchant uuid := coalesce(e.merchant_id, (select a.merchant_id from custody.address a where a.address = e.sender));
   treasury text := app.treasury_address(e.stream);
+  amount numeric := coalesce((e.details ->> 'stake')::numeric, e.amount); -- what is staked or lent does not move
 begin
   if e.kind = 'pay' then p := custody.recover_payout(e); end if;
   -- A cancel that the copy does not know may have used up the nonce that it has for this payment; it was signed with another one since.
@@ -29,14 +30,14 @@ begin
   elsif e.kind <> 'withdraw' and e.sender <> treasury then return null;
   end if;
   insert into app.outgoing_payment (id, kind, chain, token, amount, source, recipient, fee_payer, nonce, first_input, payout_id, merchant_id, status, cancelling, recovered, max_fee,
-    for_token, from_gas)
-  values (case when e.kind in ('sweep', 'withdraw', 'fund', 'defund') then e.subject_id else uuidv7() end,
-    case e.kind when 'pay' then 'payout' when 'withdraw' then 'withdrawal' else e.kind end, e.stream, e.token, e.amount, e.source, e.destination, e.sender, e.nonce, case when e.nonce is null then e.conflict_key end, p.id, merchant, 'live',
-    e.kind = 'cancel' or coalesce(p.status = 'failed', false), true, e.max_fee, e.details ->> 'for_token', custody.is_from_gas(e)) -- a payout that failed in the copy must not be paid any more
+    for_token, from_gas, resource)
+  values (case when e.kind in ('pay', 'cancel') then uuidv7() else e.subject_id end,
+    case e.kind when 'pay' then 'payout' when 'withdraw' then 'withdrawal' else e.kind end, e.stream, e.token, amount, e.source, e.destination, e.sender, e.nonce, case when e.nonce is null then e.conflict_key end, p.id, merchant, 'live',
+    e.kind = 'cancel' or coalesce(p.status = 'failed', false), true, e.max_fee, e.details ->> 'for_token', custody.is_from_gas(e), e.details ->> 'resource') -- a payout that failed in the copy must not be paid any more
   returning * into s;
   if s.fee_payer = treasury then perform app.reserve(e.stream, app.native_token(e.stream), e.max_fee); end if;
   if s.from_gas then perform app.add_gas(e.stream, s.fee_payer, 0, e.max_fee + case e.kind when 'defund' then e.amount else 0 end); end if;
-  if e.kind in ('withdraw', 'fund') or p.status in ('swept', 'paying') then perform app.reserve(e.stream, e.token, e.amount); end if;
+  if e.kind in ('withdraw', 'fund', 'stake') or p.status in ('swept', 'paying') then perform app.reserve(e.stream, e.token, amount); end if;
   if p.status in ('swept', 'paying') then perform app.add_share(p.chain, p.token, p.merchant_id, 0, p.gross); end if;
   return s;
 end $$;
@@ -60,7 +61,7 @@ begin
     fee_details)
   select e.stream, e.txid, s.id, 1 + (select count(*) from app.outgoing_attempt o where o.outgoing_payment_id = s.id),
     case e.kind when 'cancel' then 'cancel' else 'effect' end, e.raw, e.token, e.source, e.destination, e.amount, e.max_fee,
-    e.details - '{seal,inputs,change,gross,fee,fee_bps,for_token}'::text[] -- what is left is the family's
+    e.details - '{seal,inputs,change,gross,fee,fee_bps,for_token,stake,resource}'::text[] -- what is left is the family's
   on conflict do nothing;
   if e.max_fee > s.max_fee and s.status <> 'final' and s.fee_payer = app.treasury_address(s.chain) then
     perform app.reserve(s.chain, app.native_token(s.chain), e.max_fee - s.max_fee);

@@ -10,6 +10,7 @@
 --   network       + network fees paid
 --   operator      - top-ups of the treasury, less withdrawals and second payments
 --   unattributed  - value at our addresses that is credited to no merchant
+--   staked        + the operator's coins that are staked, or unstaked and not back yet
 --   gas           + what the treasury sent an address for its sweeps, - what they cost it, and what went back (with the address)
 -- Invariants: the entries of a posting add up to zero for each chain and token; entries are never changed or deleted. Triggers refuse the rest
 -- (P0003).

@@ -10,7 +10,7 @@ language sql stable security definer set search_path = pg_catalog set plan_cache
   left join lateral (select sum(e.amount) as amount from app.ledger_entry e
     where e.account = 'address' and e.merchant_id is null and e.chain = of_chain and e.address = w.address and e.token = a.token) u on true
   left join lateral (select sum(e.amount) as amount from app.ledger_entry e
-    where e.account = 'treasury' and e.chain = of_chain and e.token = a.token and w.address = treasury.address) t on true
+    where e.account in ('treasury', 'staked') and e.chain = of_chain and e.token = a.token and w.address = treasury.address) t on true
   left join lateral (select sum(d.amount) as amount from app.deposit d -- what came before the token counted, or after
     where d.chain = of_chain and d.address = w.address and d.token = app.contract_of(of_chain, a.token) and d.status = 'final') n on true
   left join app.gas g on g.chain = of_chain and g.address = w.address and a.token = app.native_token(of_chain)

@@ -22,7 +22,7 @@ begin
     where o.waiting_reason is not null group by o.chain, o.waiting_reason
     union all
     select 'sluice_transactions_open', json_build_object('chain', c.chain, 'kind', k.kind), count(o.chain)
-    from app.chain c cross join unnest(array['payout', 'sweep', 'withdrawal', 'cancel', 'fund', 'defund']) k (kind)
+    from app.chain c cross join unnest(array['payout', 'sweep', 'withdrawal', 'cancel', 'fund', 'defund', 'delegate', 'undelegate', 'stake', 'unstake', 'reclaim']) k (kind)
     left join open_outgoing_payment o on o.chain = c.chain and o.kind = k.kind group by c.chain, k.kind
     union all
     select 'sluice_transactions_waiting', json_build_object('chain', o.chain, 'reason', o.waiting_reason), count(*) from open_outgoing_payment o

@@ -96,8 +96,9 @@ comment on function app.finish_withdrawal is 'Posts a final withdrawal; if its o
 
 
 -- The operator bears the fee either way: the fee that a swept address paid is added to its merchant's share of the treasury. The fee of a return's
--- sweep is different: it is taken out of what is returned. What was paid with gas (app.gas) was the operator's before. (The operator bears what exceeds that amount, which only a cancel spends while fees
--- rise.)
+-- sweep is different: it is taken out of what is returned. (The operator bears what exceeds that amount, which only a cancel spends while fees rise.)
+-- What was paid with gas (app.gas) was the operator's before. What the gas did not cover, because lent energy was gone, was burnt of the merchant's
+-- coins, and is added to its share.
 create or replace function app.post_network_fee(s app.outgoing_payment, fee numeric) returns void
 language plpgsql set search_path = pg_catalog as $$
 declare
@@ -105,11 +106,19 @@ declare
   by_treasury boolean := s.fee_payer = app.treasury_address(s.chain);
   r app.unattributed_decision;
   own numeric;
+  over numeric := 0;
+  whose uuid;
 begin
   if by_treasury then
     perform app.add_treasury(s.chain, native, -fee, -s.max_fee);
   elsif s.from_gas then
-    perform app.add_gas(s.chain, s.fee_payer, -fee, -s.max_fee);
+    over := greatest(fee - coalesce((select g.amount from app.gas g where g.chain = s.chain and g.address = s.fee_payer), 0), 0);
+    perform app.add_gas(s.chain, s.fee_payer, over - fee, -s.max_fee);
+    whose := coalesce(s.merchant_id, (select a.merchant_id from custody.address a where a.address = s.fee_payer));
+    if over > 0 then
+      perform app.add_holding(s.chain, s.fee_payer, native, whose, -over);
+      perform app.add_share(s.chain, native, whose, over, 0);
+    end if;
   else
     if s.merchant_id is null then -- a return's sweep; not always its last one, in an older copy of the database
       select u.* into r from app.unattributed_decision u join app.deposit d on d.id = u.deposit_id
@@ -132,7 +141,8 @@ begin
     jsonb_build_object('account', 'network', 'token', native, 'merchant_id', s.merchant_id, 'amount', fee),
     jsonb_build_object('account', case when by_treasury then 'treasury' when s.from_gas then 'gas' else 'address' end, 'token', native,
       'merchant_id', case when not s.from_gas then s.merchant_id end,
-      'address', case when not by_treasury then s.fee_payer end, 'amount', -fee)));
+      'address', case when not by_treasury then s.fee_payer end, 'amount', over - fee),
+    jsonb_build_object('account', 'address', 'token', native, 'merchant_id', whose, 'address', s.fee_payer, 'amount', -over)));
   update app.payout p set network_fee = p.network_fee + post_network_fee.fee where p.id = s.payout_id;
 end $$;
 comment on function app.post_network_fee is 'Posts the network fee of a final transaction (in base units of the native coin), gives back what was reserved for it, and adds it to the payout''s.';

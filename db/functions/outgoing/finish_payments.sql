@@ -95,7 +95,10 @@ begin
     elsif s.kind = 'withdrawal' then perform app.finish_withdrawal(s, s.outcome);
     elsif s.kind = 'fund' then perform app.finish_fund(s, s.outcome);
     elsif s.kind = 'defund' then perform app.finish_defund(s, s.outcome, found_final.moved);
+    elsif s.kind = 'stake' then perform app.reserve(s.chain, s.token, -s.amount);
     end if;
+    if s.outcome = 'done' then perform app.post_what_it_staked(s, s.txid); end if;
+    perform app.end_use_of_delegation(s);
     perform app.release_after_sweep(s);
     finished := finished || s.id;
     if s.outcome = 'done' and exists (select from chain.lapse l where l.chain = s.chain and l.txid = s.txid) then

@@ -40,13 +40,6 @@ language sql set search_path = pg_catalog as $$
 $$;
 comment on function app.add_gas is 'Adds to the operator''s native coins on an address, and to how much of it is reserved; a negative amount is subtracted.';
 
-create or replace function app.fund_under_way(of_chain text, of_address text) returns uuid
-language sql stable set search_path = pg_catalog as $$
-  select s.id from app.outgoing_payment s
-  where s.chain = of_chain and s.recipient = of_address and s.kind = 'fund' and s.status <> 'final' limit 1
-$$;
-comment on function app.fund_under_way is 'The fund of an address that is not final; null if there is none.';
-
 -- The arrays are parallel. If the treasury runs short, the funds before that point stay begun.
 create or replace function app.begin_funds(of_payout uuid, of_chain text, of_token text, addresses text[], amounts numeric[],
   max_fee numeric) returns text
@@ -71,7 +64,7 @@ begin
       and app.is_sweep_due(of_chain, of_token, u.address)
     order by u.n
   loop
-    fund := app.fund_under_way(of_chain, item.address);
+    fund := app.readying(of_chain, item.address);
     if fund is null then
       if funds < item.amount + max_fee then
         short := app.short_by(of_chain, native, item.amount + max_fee - funds, ' for sweeping');

@@ -51,7 +51,9 @@ begin
   elsif s.kind = 'withdrawal' then perform app.finish_withdrawal(s, s.outcome);
   elsif s.kind = 'fund' then perform app.finish_fund(s, s.outcome);
   elsif s.kind = 'defund' then perform app.finish_defund(s, s.outcome, 0);
+  elsif s.kind = 'stake' then perform app.reserve(s.chain, s.token, -s.amount);
   end if;
+  perform app.end_use_of_delegation(s);
   perform app.release_after_sweep(s);
   perform app.wake_payouts_after(array[s.id]);
 end $$;

@@ -67,7 +67,7 @@ language plpgsql set search_path = pg_catalog as $$
 declare
   more_fee numeric := fee - coalesce((select sum(x.fee_paid) from app.outgoing_payment x where x.txid = of_txid and x.id in (
     select p from chain.confirmed_tx i cross join lateral app.payments_of(i.chain, i.txid, i.conflict_key) p where i.chain = s.chain and i.txid = of_txid)), 0);
-  paid numeric := case when s.kind in ('sweep', 'cancel', 'fund', 'defund') then 0 else moved end;
+  paid numeric := case when s.kind in ('payout', 'withdrawal') then moved else 0 end;
   lost numeric := paid;
 begin
   s.max_fee := 0; -- what was reserved for it was given back when it ended
@@ -81,6 +81,7 @@ begin
     perform app.post_network_fee(s, more_fee);
     if s.kind = 'fund' and moved > 0 then perform app.post_fund(s); end if;
     if s.kind = 'defund' and moved > 0 then perform app.post_defund(s, moved); end if;
+    if pays then perform app.post_what_it_staked(s, of_txid); end if;
   end if;
   perform app.release_after_sweep(s);
   perform app.post_loss(s, lost);

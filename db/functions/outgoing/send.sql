@@ -35,9 +35,9 @@ grant execute on function app.wait_outgoing_payment to sluice_jobs;
 create or replace function app.cancel_outgoing_payment(of_outgoing_payment uuid) returns void
 language sql security definer set search_path = pg_catalog as $$
   update app.outgoing_payment s set cancelling = true, next_step_at = clock_timestamp()
-  where s.id = of_outgoing_payment and s.status <> 'final' and s.kind in ('sweep', 'withdrawal', 'fund', 'defund')
+  where s.id = of_outgoing_payment and s.status <> 'final' and s.kind not in ('payout', 'cancel')
 $$;
-comment on function app.cancel_outgoing_payment is 'Gives up a sweep, a withdrawal, a fund or a defund that is not final: a transaction that pays nobody uses up its nonce, or its outputs.';
+comment on function app.cancel_outgoing_payment is 'Gives up an outgoing payment that is not final and pays no payout: a transaction that pays nobody uses up its nonce, or its outputs.';
 grant execute on function app.cancel_outgoing_payment to sluice_jobs;
 
 create or replace function app.give_up_outgoing_payment(of_outgoing_payment uuid, why text) returns void

@@ -76,11 +76,11 @@ language sql stable security definer set search_path = pg_catalog as $$
       and not app.is_held_up(s)), 0) - coalesce((
     select sum(h.amount) from app.outgoing_payment s
     join app.holding h on h.chain = s.chain and h.address = s.recipient and h.token = s.for_token
-    where s.chain = p.chain and s.for_token = p.token and s.merchant_id = p.merchant_id and s.kind = 'fund' and s.status <> 'final'
+    where s.chain = p.chain and s.for_token = p.token and s.merchant_id = p.merchant_id and s.kind in ('fund', 'delegate') and s.status <> 'final'
       and not app.is_held_up(s) and app.sweep_under_way(h.chain, h.token, h.address) is null), 0), 0)
   from app.payout p where p.id = of_payout
 $$;
-comment on function app.payout_shortfall is 'How much of a payout''s token further sweeps have to bring before the treasury can pay it, in base units, besides what sweeps of the merchant''s addresses under way, and those whose gas is under way, will probably bring.';
+comment on function app.payout_shortfall is 'How much of a payout''s token further sweeps have to bring before the treasury can pay it, in base units, besides what sweeps of the merchant''s addresses under way, and those whose gas or energy is under way, will probably bring.';
 grant execute on function app.payout_shortfall to sluice_jobs;
 
 -- If others of its chain wait for the same reason, sweeping other addresses instead would not help.

@@ -73,7 +73,7 @@ begin
   where h.merchant_id = p.merchant_id and h.chain = p.chain and h.token = p.token and h.amount >= at_least and h.amount > coalesce(b.amount, 0)
     and (not only_claimed or exists (select from app.deposit d where d.settlement_id = p.id and d.address = h.address))
     and app.sweep_under_way(h.chain, h.token, h.address) is null
-    and not (by_itself and app.fund_under_way(h.chain, h.address) is not null) and not exists (select from not_now n where n.address = h.address)
+    and not (by_itself and app.readying(h.chain, h.address) is not null) and not exists (select from not_now n where n.address = h.address)
     and (not only_claimed or not exists (
       select from app.payout_sweep l join app.outgoing_payment s on s.id = l.outgoing_payment_id
       where l.payout_id = p.id and s.source = h.address and s.outcome = 'done' and s.created_at >= p.created_at))

@@ -40,7 +40,7 @@ language sql stable set search_path = pg_catalog as $$
     select 1 as depth, x.reason, x.detail, x.since from app.outgoing_payment s cross join lateral app.why_outgoing_waits(s) x
     where s.payout_id = p.id and s.kind = 'payout' and s.status <> 'final' and x.reason is not null and p.status in ('swept', 'paying')
     union all
-    select 2, x.reason, case when w.kind = 'fund' then 'the gas of ' || w.recipient else 'the sweep of ' || w.source end || ' waits: ' || coalesce(x.detail, x.reason) || '; ' || app.unfinished_sweeps(p.id), x.since
+    select 2, x.reason, case w.kind when 'fund' then 'the gas of ' || w.recipient when 'delegate' then 'the energy of ' || w.recipient else 'the sweep of ' || w.source end || ' waits: ' || coalesce(x.detail, x.reason) || '; ' || app.unfinished_sweeps(p.id), x.since
     from (
       select s as sweep, s.kind, s.source, s.recipient from app.payout_sweep l join app.outgoing_payment s on s.id = l.outgoing_payment_id
       where p.waiting_reason = 'sweeps' and l.payout_id = p.id and s.status <> 'final' and app.may_wait(s) order by s.waiting_since limit 1
@@ -56,7 +56,7 @@ comment on function app.why_payout_waits is 'What a payout really waits for: the
 create or replace function app.unfinished_sweeps(of_payout uuid) returns text
 language sql stable set search_path = pg_catalog as $$
   select count(*) || ' of ' || (select count(*) from app.payout_sweep l where l.payout_id = of_payout) || ' sweeps are not final: '
-    || string_agg(case when s.kind = 'fund' then 'the gas of ' || s.recipient else 'of ' || s.source end || ' since ' || app.iso(s.created_at), ', ') filter (where s.n <= 3) || case when count(*) > 3 then ' and others' else '' end
+    || string_agg(case s.kind when 'fund' then 'the gas of ' || s.recipient when 'delegate' then 'the energy of ' || s.recipient else 'of ' || s.source end || ' since ' || app.iso(s.created_at), ', ') filter (where s.n <= 3) || case when count(*) > 3 then ' and others' else '' end
   from (select s.kind, s.source, s.recipient, s.created_at, row_number() over (order by s.created_at, s.id) as n from app.payout_sweep l
     join app.outgoing_payment s on s.id = l.outgoing_payment_id where l.payout_id = of_payout and s.status <> 'final' order by s.created_at, s.id) s
   having count(*) > 0

@@ -14,7 +14,7 @@ join app.asset a on a.chain = p.chain and a.token = p.token
 join app.chain k on k.chain = p.chain
 join app.asset n on n.chain = p.chain and n.token = k.native_token
 cross join lateral (
-  select coalesce(sum(s.fee_paid) filter (where s.kind = 'payout'), 0) as payment, coalesce(sum(s.fee_paid) filter (where s.kind in ('sweep', 'fund')), 0) as sweeps,
+  select coalesce(sum(s.fee_paid) filter (where s.kind = 'payout'), 0) as payment, coalesce(sum(s.fee_paid) filter (where s.kind in ('sweep', 'fund', 'delegate')), 0) as sweeps,
     count(*) filter (where s.kind = 'sweep') as sweep_count
   from app.outgoing_payment s where s.payout_id = p.id
 ) s;

@@ -7,7 +7,7 @@ select
   analytics.coins(coalesce(t.reserved, 0), a.decimals) as reserved,
   analytics.coins(coalesce(t.balance - t.reserved, 0) - coalesce(s.promised, 0), a.decimals) as operator_funds, -- app.operator_funds
   analytics.coins(coalesce(s.merchants, 0), a.decimals) as merchants, analytics.coins(coalesce(s.advanced, 0), a.decimals) as advanced,
-  analytics.coins(coalesce(g.amount, 0), a.decimals) as gas_on_addresses
+  analytics.coins(coalesce(g.amount, 0), a.decimals) as gas_on_addresses, analytics.coins(coalesce(f.amount, 0), a.decimals) as staked
 from app.asset a
 join app.chain k on k.chain = a.chain
 left join custody.address o on o.family = k.family and o.purpose = 'treasury'
@@ -16,7 +16,11 @@ left join (
   select chain, token, sum(greatest(amount, 0)) as merchants, -sum(least(amount, 0)) as advanced, sum(greatest(amount - reserved, 0)) as promised
   from app.treasury_share group by chain, token
 ) s on s.chain = a.chain and s.token = a.token
-left join (select chain, sum(amount) as amount from app.gas group by chain) g on g.chain = a.chain and k.native_token = a.token;
+left join (select chain, sum(amount) as amount from app.gas group by chain) g on g.chain = a.chain and k.native_token = a.token
+left join (
+  select chain, sum(amount) as amount from (select chain, amount from app.stake union all select chain, amount from app.unstaking where reclaimed_at is null) f
+  group by chain
+) f on f.chain = a.chain and k.native_token = a.token;
 comment on view analytics.treasury is 'What the treasury of each chain holds now, and how much is the operator''s and the merchants''.';
 comment on column analytics.treasury.chain is 'Chain code.';
 comment on column analytics.treasury.token is 'Token code.';
@@ -28,4 +32,5 @@ comment on column analytics.treasury.operator_funds is 'The operator''s own free
 comment on column analytics.treasury.merchants is 'What was swept from merchants'' addresses and is not paid out yet.';
 comment on column analytics.treasury.advanced is 'What was paid to merchants before their addresses were swept.';
 comment on column analytics.treasury.gas_on_addresses is 'Native coins of the operator''s that are on deposit addresses, for their sweeps of tokens: in no other column.';
+comment on column analytics.treasury.staked is 'The operator''s coins that the treasury has staked (analytics.stakes), or unstaked and not back yet: in no other column.';
 grant select on analytics.treasury to sluice_analyst;

@@ -22,6 +22,19 @@ with entry as (
     union all select chain, address, 0, amount from entry where account = 'gas'
   ) g group by chain, address
   union all
+  select 'staked', chain, app.native_token(chain), null, null, sum(kept), sum(posted) from (
+    select chain, amount as kept, 0 as posted from app.stake
+    union all select chain, amount, 0 from app.unstaking where reclaimed_at is null
+    union all select chain, 0, amount from entry where account = 'staked'
+  ) g group by chain
+  union all
+  select 'lent', chain, app.native_token(chain), null, address, sum(kept), sum(posted) from (
+    select chain, address, amount as kept, 0 as posted from app.delegation
+    union all
+    select s.chain, s.recipient, 0, case s.kind when 'delegate' then s.amount else -s.amount end from app.outgoing_payment s
+    where s.kind in ('delegate', 'undelegate') and s.outcome = 'done'
+  ) g group by chain, address
+  union all
   select 'gas_reserved', chain, app.native_token(chain), null, address, sum(kept), sum(posted) from (
     select chain, address, reserved as kept, 0 as posted from app.gas
     union all
@@ -40,7 +53,7 @@ with entry as (
     select chain, token, reserved as kept, 0 as posted from app.treasury
     union all
     select s.chain, s.token, 0, s.amount - s.swept_in from app.outgoing_payment s left join app.payout p on p.id = s.payout_id
-    where s.status <> 'final' and (s.kind in ('withdrawal', 'fund') or (s.kind = 'payout' and p.status in ('swept', 'paying')))
+    where s.status <> 'final' and (s.kind in ('withdrawal', 'fund', 'stake') or (s.kind = 'payout' and p.status in ('swept', 'paying')))
     union all
     select s.chain, app.native_token(s.chain), 0, s.max_fee from app.outgoing_payment s
     where s.status <> 'final' and s.fee_payer = app.treasury_address(s.chain)
@@ -87,7 +100,7 @@ with entry as (
 )
 select what, chain, token, merchant_id, address, kept, posted from compared where kept <> posted;
 comment on view app.ledger_audit is 'Sums that are stored beside the ledger and differ from it. Always empty; a row is a bug.';
-comment on column app.ledger_audit.what is 'holding, treasury, treasury_share, treasury_reserved, share_reserved, gas (the operator''s, on an address), gas_reserved, merchant (the balance), payout (claimed), output (unspent outputs against the holding of an address, or the treasury) or unattributed.';
+comment on column app.ledger_audit.what is 'holding, treasury, treasury_share, treasury_reserved, share_reserved, gas (the operator''s, on an address), gas_reserved, staked (the treasury''s coins), lent (of them, to an address), merchant (the balance), payout (claimed), output (unspent outputs against the holding of an address, or the treasury) or unattributed.';
 comment on column app.ledger_audit.chain is 'Chain code.';
 comment on column app.ledger_audit.token is 'Token code.';
 comment on column app.ledger_audit.merchant_id is 'The merchant, if it is about one.';

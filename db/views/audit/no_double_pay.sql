@@ -13,6 +13,7 @@ with decided as (
   left join app.attempt_fate f on f.chain = s.chain and f.kind <> 'cancel' and f.fate = 'final'
     and f.subject_id = case s.kind when 'payout' then s.payout_id else s.id end
     and not exists (select from decided d where d.chain = f.chain and d.txid = f.txid)
+  where not (s.kind in ('delegate', 'undelegate') and s.recovered and s.txid is null) -- a node said so (app.find_delegations)
   group by s.id, p.status
 )
 select coalesce(x.payout_id, x.id) as id, x.kind, coalesce(x.outcome, 'not over') as status, x.times as paid from paid x

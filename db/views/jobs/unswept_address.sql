@@ -5,7 +5,7 @@ select s.chain, s.token, s.address, s.merchant_id, h.amount, f.failures, f.failu
 from (select distinct chain, token, address, merchant_id from app.failed_sweep) s
 join app.holding h on h.chain = s.chain and h.token = s.token and h.address = s.address and h.amount > 0
 cross join lateral app.sweep_failures(s.chain, s.token, s.address) f
-where app.sweep_under_way(s.chain, s.token, s.address) is null and app.fund_under_way(s.chain, s.address) is null and not app.is_blocked(s.chain, s.token, s.address);
+where app.sweep_under_way(s.chain, s.token, s.address) is null and app.readying(s.chain, s.address) is null and not app.is_blocked(s.chain, s.token, s.address);
 comment on view app.unswept_address is 'Addresses of merchants that hold something, whose last sweeps failed, and that are neither being swept or funded nor blocked.';
 comment on column app.unswept_address.chain is 'Chain code.';
 comment on column app.unswept_address.token is 'Token code.';

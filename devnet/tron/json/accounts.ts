@@ -78,6 +78,13 @@ export function loanJson(state: State, {from, to}: {from: string; to: string}): 
   return Object.keys(loan).length ? {delegatedResource: [{from: hexOf(from), to: hexOf(to), ...loan}]} : {}
 }
 
+/** Whom an account lends to. (java-tron also names who lends to it.) */
+export function borrowersJson(state: State, address: string): object {
+  const account = state.account(address)
+  const to = new Set([...(account?.bandwidth.lent.keys() ?? []), ...(account?.energy.lent.keys() ?? [])])
+  return to.size ? {account: hexOf(address), toAccounts: [...to].map(hexOf)} : {}
+}
+
 export function lendableJson(
   state: State,
   address: string,

@@ -106,13 +106,19 @@ function observed(read: Read[], height: number): Observation {
   return {height: Math.min(height, ...read.map(one => one.height)), differences, unread: [...new Set(unread)]}
 }
 
-/** What an address holds after the solidified block, in base units; or why a token's contract does not say it. */
+/**
+ * What an address holds after the solidified block, staked or not, in base units; or why a token's contract does not
+ * say it.
+ */
 async function balanceOf(
   node: TronNode,
   {chain, tokens}: TronSettings,
   {address, token, amount}: Held,
 ): Promise<bigint | string> {
-  if (token === chain.assets[0].token) return (await node.account(address, {solid: true}))?.balance ?? 0n
+  if (token === chain.assets[0].token) {
+    const account = await node.account(address, {solid: true})
+    return account ? account.balance + account.staked : 0n
+  }
   const contract = findContract({tokens}, token)
   if (!contract) return amount ? `${token}: it has no contract on this network` : 0n
   const {failure, returned} = await node.try({from: address, contract, data: balanceData(address)}, {solid: true})

@@ -23,7 +23,7 @@ interface Attempts {
 /** Why something is not signed now. */
 export class Refusal {
   readonly wait: Wait
-  /** It will never pass: a sweep is given up, and begun again later. */
+  /** It will never pass: a sweep, or a delegate, is given up, and begun again later. */
   readonly givesUp: boolean
 
   constructor(wait: Wait, {givesUp}: {givesUp: boolean}) {
@@ -83,9 +83,9 @@ async function refuse(
     const {as, afterMs} = wait.fails ?? {as: 'timed_out', afterMs: to.payoutTimeoutMs}
     await to.pool.query('select app.expire_payment($1, $2, $3, $4)', [id, as, wait.detail, afterMs])
   }
-  if (!givesUp || kind !== 'sweep') return await waitOutgoingPayment(to, id, wait)
+  if (!givesUp || (kind !== 'sweep' && kind !== 'delegate')) return await waitOutgoingPayment(to, id, wait)
   const words = wait.detail ?? ''
-  to.log.warn({outgoingPayment: id, chain, error: words}, 'a sweep would fail, and is given up')
+  to.log.warn({outgoingPayment: id, chain, error: words}, `a ${kind} would fail, and is given up`)
   if (newest) await to.pool.query('select app.expire_payment($1, null, $2)', [id, words])
   else await to.pool.query('select app.give_up_outgoing_payment($1, $2)', [id, words])
 }

@@ -23,6 +23,7 @@ import {
 import type {Withdrawal} from '../family.ts'
 import {
   beginDefunds,
+  beginDelegates,
   beginFunds,
   beginReturnStep,
   beginSweeps,
@@ -118,18 +119,25 @@ async function beginSweepsFor(
   return isLeft ? {reason: 'sweeps', detail: 'an address has just changed', ms: retryMs.soon} : undefined
 }
 
-/** Sends gas to the addresses that lack some, and begins the other sweeps. Resolves to what the treasury lacks. */
+/**
+ * Sends gas to the addresses that lack some, lends energy to those that are to have some, and begins the other sweeps.
+ * Resolves to what the treasury lacks.
+ */
 async function beginAll(
   to: Context,
-  {fundFee}: Now,
+  {fundFee, delegateFee}: Now,
   of: {id: string | null; chain: string; token: string},
   sweeps: Sweep[],
   reserve?: bigint,
 ): Promise<string | undefined> {
   const lacking = sweeps.filter(({lacks}) => lacks !== undefined)
-  const ready = sweeps.filter(({lacks}) => lacks === undefined)
-  const short = await beginSweeps(to.pool, of, ready, reserve)
-  return short ?? (await beginFunds(to.pool, of, lacking, fundFee ?? 0n))
+  const borrowing = sweeps.filter(({lacks, lends}) => lacks === undefined && lends !== undefined)
+  const ready = sweeps.filter(({lacks, lends}) => lacks === undefined && lends === undefined)
+  return (
+    (await beginSweeps(to.pool, of, ready, reserve)) ??
+    (await beginDelegates(to.pool, of, borrowing, delegateFee ?? 0n)) ??
+    (await beginFunds(to.pool, of, lacking, fundFee ?? 0n))
+  )
 }
 
 async function chosen(
@@ -228,10 +236,11 @@ async function beginReturnSweep(to: Context, rules: Rules, now: Now, of: ReturnS
     const detail = `moving ${amount} base units costs too much for the amount now; ${settings.chain.code}_${limits} the limit`
     return {reason: 'not_worth_moving', detail, ms: retryMs.soon}
   }
-  if (sweep.lacks !== undefined) {
+  if (sweep.lacks !== undefined || sweep.lends !== undefined) {
     const short = await beginAll(to, now, {id: null, chain: settings.chain.code, token}, [sweep])
-    return short
-      ? shortOfFunds(short)
+    if (short) return shortOfFunds(short)
+    return sweep.lacks === undefined
+      ? {reason: 'energy_under_way', detail: 'the treasury lends the address energy', ms: retryMs.soon}
       : {reason: 'gas_under_way', detail: 'the treasury sends the address gas', ms: retryMs.soon}
   }
   const values = [depositId, String(sweep.amount), String(sweep.maxFee)]
@@ -240,6 +249,7 @@ async function beginReturnSweep(to: Context, rules: Rules, now: Now, of: ReturnS
 
 /** Sweeps addresses that hold enough, if the operator has set that, and brings back gas that no address needs. */
 async function collect(to: Context, rules: Rules): Promise<void> {
+  await rules.tend?.(to)
   await collectTokens(to, rules)
   await collectGas(to, rules)
 }

@@ -24,6 +24,8 @@ export interface Sweep {
   holds?: bigint
   /** The address pays for it with gas, and first needs so much more. */
   lacks?: bigint
+  /** The treasury first lends the address so much of its stake, once it lacks no gas. */
+  lends?: bigint
 }
 
 const most = 100_000
@@ -91,6 +93,37 @@ export async function beginFunds(
   return rows[0]!.short ?? undefined
 }
 
+/** Begins to lend addresses energy; each transaction costs at most `maxFee`. Resolves to what the treasury lacks. */
+export async function beginDelegates(
+  pool: pg.Pool,
+  of: {id: string | null; chain: string; token: string},
+  sweeps: Sweep[],
+  maxFee: bigint,
+): Promise<string | undefined> {
+  if (!sweeps.length) return
+  const {rows} = await pool.query<{short: string | null}>(
+    'select app.begin_delegates($1, $2, $3, $4, $5::numeric[], $6) as short',
+    [
+      of.id,
+      of.chain,
+      of.token,
+      sweeps.map(({address}) => address),
+      sweeps.map(({lends}) => String(lends)),
+      String(maxFee),
+    ],
+  )
+  return rows[0]!.short ?? undefined
+}
+
+/** How much of the treasury's stake for energy is lent to each address, in the chain's coin. */
+export async function lentTo({pool}: Context, chain: string, addresses: string[]): Promise<bigint[]> {
+  const {rows} = await pool.query<{lent: string}>(
+    'select app.lent_to($1, a) as lent from unnest($2::text[]) with ordinality as u (a, n) order by n',
+    [chain, addresses],
+  )
+  return rows.map(({lent}) => BigInt(lent))
+}
+
 /** The gas on each address that no sweep under way may use, in the chain's coin. */
 export async function freeGas({pool}: Context, chain: string, addresses: string[]): Promise<bigint[]> {
   const {rows} = await pool.query<{free: string}>(
@@ -146,7 +179,7 @@ async function untilGas({pool}: Context, {id}: Payout): Promise<Wait | undefined
   const {rows} = await pool.query<{count: number}>('select app.getting_gas_for($1) as count', [id])
   const {count} = rows[0]!
   if (!count) return
-  return {reason: 'sweeps', detail: `${count} of its addresses are getting gas first`, ms: retryMs.soon}
+  return {reason: 'sweeps', detail: `${count} of its addresses are getting gas or energy first`, ms: retryMs.soon}
 }
 
 /** The wait of a payout while an address that it tried to sweep in vain is not swept. */
@@ -202,7 +235,7 @@ const collectableSql = `
       where s.chain = h.chain and s.source = h.address and s.token = h.token and s.kind in ('sweep', 'cancel') and s.status <> 'final'
       union all
       select from app.outgoing_payment s
-      where s.chain = h.chain and s.recipient = h.address and s.for_token = h.token and s.kind = 'fund' and s.status <> 'final')
+      where s.chain = h.chain and s.recipient = h.address and s.kind in ('fund', 'delegate', 'undelegate') and s.status <> 'final')
   order by h.amount desc limit ${batch}`
 
 /** Addresses that hold at least this much and are to be swept, the largest first. */

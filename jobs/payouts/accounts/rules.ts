@@ -19,6 +19,8 @@ export interface Rules {
   unpayable(payment: Payment): Promise<Wait | undefined>
   /** What the treasury lacks for a payout, in words of the family; absent: as SQL said it. */
   shortOf?(to: Context, payout: Payout, short: string): Promise<Wait>
+  /** What else the family does now and then, whatever is paid. */
+  tend?(to: Context): Promise<void>
 }
 
 export interface Now {
@@ -31,6 +33,8 @@ export interface Now {
   leastFee?: bigint
   /** The most that sending an address gas costs; absent where none needs any. */
   fundFee?: bigint
+  /** The most that lending an address energy costs; absent where none is lent. */
+  delegateFee?: bigint
   /** What a sweep of an address is likely to cost, with its gas, before a node is asked about it. */
   likelySweepFee(token: string): bigint
   /**

@@ -3,7 +3,7 @@
 // it shows whether its recipient had an account.
 import type pg from 'pg'
 import {z} from 'zod'
-import {mostTokenBytesFee} from '../../../chains/tron/bytes.ts'
+import {mostStakingFee, mostTokenBytesFee} from '../../../chains/tron/bytes.ts'
 import type {Prices} from '../../../chains/tron/client.ts'
 import {codeHashes} from '../../../chains/tron/inspect-token.ts'
 import type {TronSettings} from '../../../chains/tron/settings.ts'
@@ -11,10 +11,11 @@ import {expiringAttempts} from '../accounts/expiring-attempts.ts'
 import {beginWithdrawalBy, flowOf} from '../accounts/flow.ts'
 import {treasuryOf} from '../accounts/holdings.ts'
 import type {Now, Payment, Rules} from '../accounts/rules.ts'
-import {type PayoutChain, resendByAge, type Wait} from '../context.ts'
+import {type Context, type PayoutChain, resendByAge, type Wait} from '../context.ts'
 import {responses, type Signed, units} from '../custody-client.ts'
 import type {Withdrawal} from '../family.ts'
-import {assumedEnergy, sweepEnergyFee} from './fees.ts'
+import {energyShort, type Lending, lendingNow, likelyFee, tendStake} from './energy.ts'
+import {assumedEnergy} from './fees.ts'
 import {broadcast, cannotSweep, type Tron, tooDearAt, tooDearNow, tron, unpayable} from './node.ts'
 import {offers} from './offers.ts'
 import {readSigned} from './second-reader.ts'
@@ -28,8 +29,11 @@ const Response = z
     raw: z.string(),
     amount: units,
     max_fee: units,
+    may_burn: units.optional(),
   })
-  .transform(({max_fee, ...signed}): Signed => ({...signed, feeDetails: {}, maxFee: BigInt(max_fee)}))
+  .transform(({max_fee, may_burn, ...signed}): Signed => {
+    return {...signed, feeDetails: may_burn === undefined ? {} : {may_burn}, maxFee: BigInt(max_fee)}
+  })
 
 export function open(settings: TronSettings): PayoutChain {
   const chain = tron(settings)
@@ -57,7 +61,7 @@ function rulesOf(chain: Tron): Rules {
   return {
     settings,
     atOnce: 20,
-    now: () => now(chain, isNative),
+    now: to => now(to, chain, isNative),
     estimate: async (to, payment) =>
       isNative(payment.token)
         ? ((await unpayableNow(payment)) ?? settings.maxPaymentFee)
@@ -66,30 +70,41 @@ function rulesOf(chain: Tron): Rules {
     cannotSweep: async (to, {token, treasury, from: {address, amount}}) =>
       (await cannotSweep(chain, treasury)) ??
       (isNative(token) ? undefined : await tokenRefusal(chain, token, treasury)) ??
-      (await takesFee(to, chain, {token, amount, source: address, recipient: treasury})),
+      (await takesFee(to, chain, {token, amount, source: address, recipient: treasury})) ??
+      (isNative(token) ? undefined : await noEnergy(to, chain, token)),
     unpayable: unpayableNow,
+    tend: to => tendStake(to, chain, [...settings.tokens.values()]),
   }
 }
 
-async function now(chain: Tron, isNative: (token: string) => boolean): Promise<Now | Wait> {
+async function now(to: Context, chain: Tron, isNative: (token: string) => boolean): Promise<Now | Wait> {
   const {settings, nodes} = chain
   const prices = await nodes.ask(node => node.prices())
-  return tooDearAt(settings, prices) ?? nowAt(chain, isNative, prices)
+  const tooDear = tooDearAt(settings, prices)
+  return tooDear ?? nowAt(chain, isNative, prices, await lendingNow(to, chain, prices))
 }
 
-function nowAt(chain: Tron, isNative: (token: string) => boolean, prices: Prices): Now {
+function nowAt(chain: Tron, isNative: (token: string) => boolean, prices: Prices, lending: Lending | undefined): Now {
   const {settings, energy} = chain
   const {maxSweepFee, maxPaymentFee} = settings
   const tokenSweepFee = (token: string) =>
-    sweepEnergyFee(energy.get(token) ?? assumedEnergy, prices).expected + mostTokenBytesFee(settings)
+    likelyFee(settings, prices, lending, energy.get(token) ?? assumedEnergy) + mostTokenBytesFee(settings)
   return {
     reserve: maxPaymentFee,
     leastFee: 0n,
     fundFee: maxPaymentFee,
+    delegateFee: mostStakingFee(settings),
     likelySweepFee: token => (isNative(token) ? maxSweepFee : tokenSweepFee(token) + maxPaymentFee),
     sweeps: (to, of, holdings) =>
-      isNative(of.token) ? nativeSweeps(to, chain, holdings) : tokenSweeps(to, chain, prices, of, holdings),
+      isNative(of.token) ? nativeSweeps(to, chain, holdings) : tokenSweeps(to, chain, {prices, lending}, of, holdings),
   }
+}
+
+/** Where no sweep may burn. */
+async function noEnergy(to: Context, chain: Tron, token: string): Promise<Wait | undefined> {
+  const {settings, energy, nodes} = chain
+  const prices = await nodes.ask(node => node.prices())
+  return energyShort(settings, await lendingNow(to, chain, prices), energy.get(token) ?? assumedEnergy)
 }
 
 export async function beginWithdrawal(db: pg.Client, settings: TronSettings, withdrawal: Withdrawal): Promise<string> {

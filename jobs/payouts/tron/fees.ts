@@ -59,4 +59,5 @@ export function paymentEnergyFee(
 /** The most that a payment of a token costs, in sun: what its energy may burn, and its bytes. */
 export const feeOfPayment = (settings: TronSettings, {limit}: EnergyFee): bigint => limit + mostTokenBytesFee(settings)
 
-const withRoom = (fee: bigint) => fee + (fee * roomPercent + 99n) / 100n
+/** With room for a contract that needs more meanwhile. */
+export const withRoom = (amount: bigint): bigint => amount + (amount * roomPercent + 99n) / 100n

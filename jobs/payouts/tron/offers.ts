@@ -19,9 +19,11 @@ export async function offers(
   outgoingPayments: OutgoingPayment[],
 ): Promise<(Offer | Refusal)[]> {
   const native = chain.settings.chain.assets[0].token
-  if (outgoingPayments.every(({token}) => token === native)) return outgoingPayments.map(() => ({}))
+  if (outgoingPayments.every(({token, kind}) => token === native && kind !== 'delegate'))
+    return outgoingPayments.map(() => ({}))
   const prices = await chain.nodes.ask(node => node.prices())
   return await eachOf(outgoingPayments, async one => {
+    if (one.kind === 'delegate') return await ofDelegate(chain, one)
     if (one.token === native) return {}
     return one.kind === 'sweep' ? await ofSweep(to, chain, one, prices) : await ofPayment(to, chain, one, prices)
   })
@@ -42,10 +44,35 @@ async function ofSweep(to: Context, chain: Tron, sweep: OutgoingPayment, prices:
   }
   const fee = takenFee(chain, sweep, tried)
   if (fee) return refusal(fee.detail!, {givesUp: true})
-  const {expected} = sweepEnergyFee(tried.energy, prices)
+  const {expected, limit: wanted} = sweepEnergyFee(tried.energy, prices)
   const limit = sweep.maxFee - mostTokenBytesFee(chain.settings)
+  if (limit <= 0n) return await ofLentEnergy(chain, sweep, tried.energy, wanted)
   if (expected <= limit) return {fee_limit: String(limit)}
   return refusal(`the transfer burns ${expected} sun now, and its address was sent ${limit} for that`, {givesUp: true})
+}
+
+/**
+ * What it may burn covers what it takes, and room, as the network counts lent energy in that, too. It burns nothing:
+ * the address has as much.
+ */
+async function ofLentEnergy(
+  {nodes}: Tron,
+  {source}: OutgoingPayment,
+  needs: bigint,
+  limit: bigint,
+): Promise<Offer | Refusal> {
+  const left = (await nodes.ask(node => node.energy(source)))?.left ?? 0n
+  if (left >= needs) return {fee_limit: String(limit)}
+  return refusal(`the transfer takes ${needs} energy now, and its address has ${left}`, {givesUp: true})
+}
+
+/** One that the network would refuse is not signed: it would only expire. */
+async function ofDelegate({nodes}: Tron, {source, recipient, amount}: OutgoingPayment): Promise<Offer | Refusal> {
+  const lendable = await nodes.ask(node => node.lendable(source))
+  if (lendable < amount)
+    return refusal(`of the stake, ${lendable} sun are free, and ${amount} were to be lent`, {givesUp: true})
+  if (await nodes.ask(node => node.account(recipient))) return {}
+  return refusal('the address has no account yet', {givesUp: true})
 }
 
 function refusal(detail: string, {givesUp}: {givesUp: boolean}): Refusal {

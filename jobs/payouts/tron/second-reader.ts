@@ -7,6 +7,7 @@ import {mostTokenBytesFee} from '../../../chains/tron/bytes.ts'
 import type {TronSettings} from '../../../chains/tron/settings.ts'
 import type {Context, Facts, PlannedAttempt, Reading} from '../context.ts'
 import type {Signed} from '../custody-client.ts'
+import type {OutgoingPayment} from '../outgoing-payments.ts'
 import {amountOf, readBy} from '../second-reader.ts'
 
 export async function readSigned(
@@ -15,11 +16,13 @@ export async function readSigned(
   planned: PlannedAttempt,
   signed: Signed,
 ): Promise<Reading> {
-  const {chain, token, source, recipient} = planned.outgoingPayment
+  const {chain, kind, token, source} = planned.outgoingPayment
   const contract = findContract(settings, token)
-  const {frame, says} = await readBy('tronweb', async () => read(await import('tronweb/utils'), signed.raw, contract))
-  const amount = amountOf(planned, signed)
-  const most = contract ? signed.maxFee - mostTokenBytesFee(settings) : 0n
+  const staking = isStaking(kind) ? kind : undefined
+  const type = staking ? stakingTypes[staking] : contract ? 'TriggerSmartContract' : 'TransferContract'
+  const {frame, says} = await readBy('tronweb', async () => read(await import('tronweb/utils'), signed.raw, type))
+  const burnt = signed.feeDetails.may_burn
+  const most = contract ? signed.maxFee - mostTokenBytesFee(settings) + BigInt(burnt ?? 0) : 0n
   return {
     says: {...says, ...(await framed(to, settings, {chain, most, ...frame}))},
     asked: {
@@ -32,12 +35,37 @@ export async function readSigned(
       'fee limit': 'within the fee',
       expiry: 'in time',
       'block that it names': 'final',
-      recipient,
-      ...(contract ? {contract, value: '0', 'token value': '0', 'token id': '0'} : {}),
-      amount: contract ? String(amount) : String(Number(amount)), // tronweb reads an int64 as a number
+      ...(staking ? askedOfStake(staking, planned.outgoingPayment) : askedOfMove(planned, signed, contract)),
     },
   }
 }
+
+function askedOfMove(planned: PlannedAttempt, signed: Signed, contract: string | undefined): Facts {
+  const {recipient} = planned.outgoingPayment
+  const amount = amountOf(planned, signed)
+  if (contract) return {recipient, contract, value: '0', 'token value': '0', 'token id': '0', amount: String(amount)}
+  return {recipient, amount: read64(amount)}
+}
+
+const stakingTypes = {
+  delegate: 'DelegateResourceContract',
+  undelegate: 'UnDelegateResourceContract',
+  stake: 'FreezeBalanceV2Contract',
+  unstake: 'UnfreezeBalanceV2Contract',
+  reclaim: 'WithdrawExpireUnfreezeContract',
+} as const
+type StakingKind = keyof typeof stakingTypes
+const isStaking = (kind: string): kind is StakingKind => kind in stakingTypes
+
+function askedOfStake(kind: StakingKind, {recipient, amount, resource}: OutgoingPayment): Facts {
+  if (kind === 'reclaim') return {}
+  const common = {amount: read64(amount), resource: String(resource).toUpperCase()}
+  if (kind === 'delegate') return {...common, recipient, lock: 'false', 'lock period': '0'}
+  return kind === 'undelegate' ? {...common, recipient} : common
+}
+
+/** tronweb reads an int64 as a number. */
+const read64 = (amount: bigint) => String(Number(amount))
 
 // --- what tronweb reads ---
 
@@ -50,7 +78,7 @@ interface Frame {
   feeLimit: bigint
 }
 
-type Value = Record<string, string | number>
+type Value = Record<string, string | number | boolean>
 interface Deserialized {
   contract: {parameter: {value: Value}; Permission_id: number}[]
   data: string
@@ -66,17 +94,13 @@ interface Wire {
   getSignatureList_asU8(): Uint8Array[]
 }
 
-function read(
-  web: typeof import('tronweb/utils'),
-  raw: string,
-  contract: string | undefined,
-): {frame: Frame; says: Facts} {
+function read(web: typeof import('tronweb/utils'), raw: string, type: string): {frame: Frame; says: Facts} {
   const {TronWebProto} = globalThis as unknown as {
     TronWebProto: {Transaction: {deserializeBinary(bytes: Uint8Array): Wire}}
   }
   const whole = TronWebProto.Transaction.deserializeBinary(Uint8Array.from(Buffer.from(raw, 'hex')))
   const rawData = hex(whole.getRawData().serializeBinary())
-  const json: Deserialized = web.deserializeTransaction(contract ? 'TriggerSmartContract' : 'TransferContract', rawData)
+  const json: Deserialized = web.deserializeTransaction(type, rawData)
   const again = web.txJsonToPb({raw_data: json})
   const txid = web.txPbToTxID(again).replace(/^0x/, '')
   const [signature = new Uint8Array()] = whole.getSignatureList_asU8()
@@ -91,14 +115,27 @@ function read(
     },
     says: {
       owner: address(value.owner_address),
-      signer: address(web.ecRecover(txid, hex(signature))),
+      // tronweb takes any last byte for one of the two that there are
+      signer: [27, 28].includes(signature[64]!) ? address(web.ecRecover(txid, hex(signature))) : 'nobody',
       permission: String(json.contract[0]!.Permission_id),
       memo: json.data,
       txid,
       bytes: hex(again.serializeBinary()) === raw ? 'all read' : 'more than is read',
-      ...(contract ? callIn(value, address) : {recipient: address(value.to_address), amount: String(value.amount)}),
+      ...effectOf(type, value, address),
     },
   }
+}
+
+/** What a transaction of a type says that its owner does. */
+function effectOf(type: string, value: Value, address: (bytes: unknown) => string): Facts {
+  if (type === 'TriggerSmartContract') return callIn(value, address)
+  if (type === 'TransferContract') return {recipient: address(value.to_address), amount: String(value.amount)}
+  const {owner_address: _, receiver_address, lock_period, frozen_balance, unfreeze_balance, balance, ...named} = value
+  const amount = balance ?? frozen_balance ?? unfreeze_balance
+  const facts = {...named, 'lock period': lock_period, amount, recipient: receiver_address && address(receiver_address)}
+  return Object.fromEntries(
+    Object.entries(facts).flatMap(([name, said]) => (said === undefined ? [] : [[name, String(said)]])),
+  )
 }
 
 /** A call of transfer(address,uint256), which carries nothing. */

@@ -1,15 +1,17 @@
 // How much of each address is swept. Promises: of TRX, an address without gas whose bytes are free is left empty; of
 // another one, what its sweep may cost stays until it is paid. Of a token all goes, and the address pays with TRX that
-// the treasury sends it: for the energy, and always for the bytes, too, since whether they are free is known only when
-// a block takes the transaction. What is left of it pays for its next sweep.
+// the treasury sends it: always for the bytes, since whether they are free is known only when a block takes the
+// transaction; and for the energy, unless the treasury lends it some (energy.ts). What is left of it pays for its next
+// sweep.
 import {least} from '../../../base/bigints.ts'
 import {eachOf} from '../../../base/each-of.ts'
 import {mostTokenBytesFee} from '../../../chains/tron/bytes.ts'
 import type {Prices} from '../../../chains/tron/client.ts'
-import {freeGas, type Holding, type Sweep} from '../accounts/holdings.ts'
+import {freeGas, type Holding, lentTo, type Sweep} from '../accounts/holdings.ts'
 import type {Sweeping} from '../accounts/rules.ts'
 import type {Context} from '../context.ts'
-import {sweepEnergyFee} from './fees.ts'
+import {chooseWays, type Lending} from './energy.ts'
+import {bandwidthFee, sweepEnergyFee} from './fees.ts'
 import {sweepFees, type Tron} from './node.ts'
 import {blockIfRefused, tokenBalance, tryTransfer} from './tokens.ts'
 
@@ -45,36 +47,101 @@ async function leaving({pool}: Context, {settings}: Tron, addresses: string[]): 
   return new Set(rows.map(({source}) => source))
 }
 
+/** A holding whose transfer would succeed. */
+interface Movable {
+  address: string
+  amount: bigint
+  /** Of the token, at the newest block. */
+  holds: bigint
+  /** Gas that no sweep uses, in sun. */
+  has: bigint
+  /** The energy that the transfer takes. */
+  energy: bigint
+}
+
 /**
- * One that has what the transfer burns now goes with that; one that has less first gets what a contract may cost that
- * becomes busier. An address that the token does not let go moves nothing, and is blocked.
+ * One that has what its transfer costs goes; another one first gets gas, or is lent energy. One that cannot move its
+ * token moves nothing, and is blocked if the token does not let it go.
  */
 export async function tokenSweeps(
   to: Context,
   chain: Tron,
-  prices: Prices,
-  {token, treasury}: Sweeping,
+  {prices, lending}: {prices: Prices; lending: Lending | undefined},
+  of: Sweeping,
   holdings: Holding[],
 ): Promise<(Sweep | undefined)[]> {
-  const bytesFee = mostTokenBytesFee(chain.settings)
+  const {code} = chain.settings.chain
   const addresses = holdings.map(({address}) => address)
-  const free = await freeGas(to, chain.settings.chain.code, addresses)
+  const free = await freeGas(to, code, addresses)
+  const lent = await lentTo(to, code, addresses)
   const isLeaving = await leaving(to, chain, addresses)
-  const withGas = holdings.map((holding, i) => ({...holding, has: free[i]!}))
-  return await eachOf(withGas, async ({address, amount: held, has}): Promise<Sweep | undefined> => {
+  const found = await eachOf([...holdings.entries()], async ([i, {address, amount}]) => {
     if (isLeaving.has(address)) return
-    const holds = await tokenBalance(chain, token, address)
-    const amount = least(BigInt(held), holds)
-    const transfer = {token, amount, source: address, recipient: treasury}
-    const tried = await tryTransfer(chain, transfer)
-    if (tried.failure) {
-      if (tried.failure.isSure) await blockIfRefused(to, chain, transfer)
-      return {address, amount: 0n, maxFee: 0n, holds}
-    }
-    chain.energy.set(token, tried.energy)
-    const {expected, limit} = sweepEnergyFee(tried.energy, prices)
-    const asked = limit + bytesFee
-    if (has >= expected + bytesFee) return {address, amount, holds, maxFee: least(asked, has)}
-    return {address, amount, holds, maxFee: asked, lacks: asked - has}
+    return await tried(to, chain, of, {address, amount: BigInt(amount), has: free[i]!})
   })
+  const isLent = (i: number) => lent[i]! > 0n
+  const choosing = [...found.entries()].filter((one): one is [number, Movable] => isMovable(one[1]) && !isLent(one[0]))
+  const ways = chooseWays(
+    chain.settings,
+    prices,
+    lending,
+    choosing.map(([, {energy, has}]) => ({energy, gasFee: gasFees(chain, prices, {energy, has})})),
+  )
+  const wayOf = new Map(choosing.map(([i], n) => [i, ways[n]!]))
+  return await eachOf([...found.entries()], async ([i, one]) => {
+    if (!isMovable(one)) return one
+    return isLent(i) ? await withLentEnergy(chain, one) : byWay(chain, prices, one, wayOf.get(i)!)
+  })
+}
+
+const isMovable = (found: Movable | Sweep | undefined): found is Movable => found !== undefined && 'energy' in found
+
+async function tried(
+  to: Context,
+  chain: Tron,
+  {token, treasury}: Sweeping,
+  {address, amount: held, has}: {address: string; amount: bigint; has: bigint},
+): Promise<Movable | Sweep> {
+  const holds = await tokenBalance(chain, token, address)
+  const amount = least(held, holds)
+  const transfer = {token, amount, source: address, recipient: treasury}
+  const {failure, energy} = await tryTransfer(chain, transfer)
+  if (failure) {
+    if (failure.isSure) await blockIfRefused(to, chain, transfer)
+    return {address, amount: 0n, maxFee: 0n, holds}
+  }
+  chain.energy.set(token, energy)
+  return {address, amount, holds, has, energy}
+}
+
+/** What the transaction costs that sends it gas, by each way. */
+function gasFees({settings}: Tron, prices: Prices, {energy, has}: Pick<Movable, 'energy' | 'has'>) {
+  const bytes = mostTokenBytesFee(settings)
+  const fee = bandwidthFee(prices)
+  return {
+    burnt: has < sweepEnergyFee(energy, prices).expected + bytes ? fee : 0n,
+    delegated: has < bytes ? fee : 0n,
+  }
+}
+
+/** It has less than a sweep burns: it gets what a contract may cost that becomes busier. */
+function byWay({settings}: Tron, prices: Prices, one: Movable, way: bigint | 'burnt' | 'short'): Sweep {
+  const {address, amount, holds, has, energy} = one
+  const bytes = mostTokenBytesFee(settings)
+  if (way === 'short') return {address, amount: 0n, maxFee: 0n, holds}
+  if (way !== 'burnt')
+    return {address, amount, holds, maxFee: bytes, lends: way, ...(has < bytes && {lacks: bytes - has})}
+  const {expected, limit} = sweepEnergyFee(energy, prices)
+  const asked = limit + bytes
+  if (has >= expected + bytes) return {address, amount, holds, maxFee: least(asked, has)}
+  return {address, amount, holds, maxFee: asked, lacks: asked - has}
+}
+
+/** It goes if the energy is enough, and else once that was taken back. */
+async function withLentEnergy({settings, nodes}: Tron, one: Movable): Promise<Sweep | undefined> {
+  const {address, amount, holds, has, energy} = one
+  const bytes = mostTokenBytesFee(settings)
+  const left = (await nodes.ask(node => node.energy(address)))?.left ?? 0n
+  if (left < energy) return undefined
+  return {address, amount, holds, maxFee: bytes, ...(has < bytes && {lacks: bytes - has})}
 }

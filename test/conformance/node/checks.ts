@@ -30,6 +30,7 @@ export const acts: Act[] = [
       for (const token of possible(world.node.tokens)) await paysOut(world, token)
     },
   },
+  {'an address sweeps a token with energy that the treasury lends it, and burns none': lendsEnergy},
   {'sluice audit finds nothing': audits},
   {'reading the chain again from before the first deposit changes nothing': readsAgain},
 ]
@@ -233,6 +234,50 @@ async function paysOut(world: World, asset: Asset): Promise<void> {
   }
   expectEqual('the events of the payout', await world.eventsOf('payout_id', id), ['payout.completed'])
 }
+
+/** After that, nothing is lent any more. */
+async function lendsEnergy(world: World): Promise<void> {
+  const {amount} = possible(await world.node.stake())
+  const [token] = possible(world.node.tokens)
+  const funded = await world.pay({to: await world.treasury(), amount: amount + world.node.float})
+  await world.reads((await world.mined(funded)).height, {isFinal: true})
+  await world.sluice('treasury', 'stake', '--chain', world.code, '--amount', world.coins(amount, world.node.coin))
+  const isStaked = 'select from app.stake where chain = $1 and amount > 0'
+  await world.until('the stake to be final', async () => (await world.query(isStaked, [world.code])).length > 0)
+
+  await payoutAddress(world)
+  const address = await world.newUser()
+  await becomesFinal(
+    world,
+    await world.pay({to: address, amount: token!.usual}, token),
+    [{to: address, amount: token!.usual}],
+    token!,
+  )
+  const {id} = await world.payOut(token!)
+  const completed = async () => (await world.payout(id)).status === 'completed'
+  await world.until('the payout to be completed', completed).catch(async cause => {
+    throw new Error(`the payout is ${await world.standingOf(id)}`, {cause})
+  })
+  const done = () =>
+    world.query<{kind: string; outcome: string | null; fee: string}>(
+      `select kind, outcome, fee_paid::text as fee from app.outgoing_payment where recipient = $1 and kind <> 'fund' or source = $1 order by created_at`,
+      [address],
+    )
+  await world.until('what was lent to be taken back', async () => {
+    const last = (await done()).at(-1)
+    return last?.kind === 'undelegate' && last.outcome === 'done'
+  })
+  const all = await done()
+  expectEqual(
+    'what was done',
+    all.map(({kind, outcome}) => `${kind} ${outcome}`),
+    ['delegate done', 'sweep done', 'undelegate done'],
+  )
+  if (BigInt(all[1]!.fee) > mostBytes) throw new Error(`the sweep burnt ${all[1]!.fee} sun`)
+}
+
+/** What the bytes of a sweep may cost, in sun: they may not be free. */
+const mostBytes = 400_000n
 
 const payoutAddresses = new WeakMap<World, Promise<string>>()
 

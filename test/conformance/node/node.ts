@@ -42,6 +42,8 @@ export interface NodeUnderTest {
   tokens: Possible<Asset[]>
   /** What the treasury needs for the network fees of the checks, in base units of the coin. */
   float: bigint
+  /** What the treasury stakes for the sweep of a token, in base units of the coin. */
+  stake(): Promise<Possible<{amount: bigint}>>
   newAddress(): string
   head(): Promise<BlockRef>
   /** A payment of one asset to one address. */

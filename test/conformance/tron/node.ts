@@ -27,6 +27,8 @@ const timeoutMs = 30_000
 const trx = 1_000_000n
 const hourMs = 3_600_000
 const deployedTimeoutMs = 600_000
+/** More than the sweep of USDT takes. */
+const sweepEnergy = 200_000n
 
 export const tron: NodeFamily = {open}
 
@@ -101,6 +103,14 @@ async function open(options: NodeOptions): Promise<NodeUnderTest> {
     coin: {...chain.assets[0], usual: 10n * trx},
     tokens: whyNoTokens ? {why: whyNoTokens} : [{token: usdt!.token, decimals: usdt!.decimals, usual}],
     float: 200n * trx,
+    async stake() {
+      const {network: daily, staked} = await required(node.energy(addressOfKey(key)))
+      if (daily === 0n || staked === 0n) return {why: 'the node does not say what energy a stake gives'}
+      const amount = (sweepEnergy * staked * trx) / daily + trx
+      const balance = (await node.account(addressOfKey(key)))?.balance ?? 0n
+      const lacks = amount + 100n * trx - balance
+      return lacks > 0n ? {why: `${addressOfKey(key)} lacks ${lacks} sun to stake ${amount}`} : {amount}
+    },
     newAddress,
     head: () => required(node.header()),
     pay: async ({to, amount}, {token}) =>

@@ -116,7 +116,7 @@ export const funds: Mutation[] = [
   {
     rule: 'The fee budget counts nothing that is paid with gas',
     file: 'custody/judge/budget.ts',
-    from: 'if (isFromGas(plan)) return 0n',
+    from: 'if (isFromGas(plan)) return plan.mayBurn ?? 0n',
     to: '',
     tests: ofCustody,
   },
@@ -137,7 +137,7 @@ export const funds: Mutation[] = [
   {
     rule: 'One fund of an address is under way at a time',
     file: sql,
-    from: 'fund := app.fund_under_way(of_chain, item.address);',
+    from: 'fund := app.readying(of_chain, item.address);',
     to: 'fund := null;',
     tests: ofSql,
   },
@@ -179,7 +179,7 @@ export const funds: Mutation[] = [
   {
     rule: 'What gas is under way for is not swept from other addresses, too',
     file: 'db/functions/payouts/pay.sql',
-    from: `s.kind = 'fund' and s.status <> 'final'`,
+    from: `s.kind in ('fund', 'delegate') and s.status <> 'final'`,
     to: 'false',
     tests: ofSql,
   },

@@ -56,7 +56,7 @@ export const tronTokens: Mutation[] = [
   {
     rule: 'The limit for the energy is in what is signed',
     file: 'custody/tron/sign.ts',
-    from: '{...frame, feeLimit: call.feeLimit}',
+    from: '{...frame, feeLimit}',
     to: 'frame',
     tests: ['custody/tron/sign.test.ts'],
   },

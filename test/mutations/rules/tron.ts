@@ -463,8 +463,8 @@ export const tron: Mutation[] = [
   {
     rule: 'Nothing is begun while the network asks for too much',
     file: 'jobs/payouts/tron/chain.ts',
-    from: 'return tooDearAt(settings, prices) ?? nowAt(chain, isNative, prices)',
-    to: 'return nowAt(chain, isNative, prices)',
+    from: 'return tooDear ?? nowAt(',
+    to: 'return nowAt(',
     tests: ['test/faults/tron-payouts.test.ts'],
   },
   {

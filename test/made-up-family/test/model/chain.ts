@@ -19,6 +19,8 @@ export interface Transaction {
   /** The most that the fee may be: its sender must have it. */
   mostFee?: bigint
   outputs: Output[]
+  /** It lends an address so much of its sender's stake, or takes that back (negative). */
+  lends?: {to: string; amount: bigint}
   /** Where transactions expire. */
   lifetime?: {from: number; end: number}
   /** Where nonces exclude. */
@@ -56,6 +58,8 @@ export interface Rules {
    * last one.
    */
   lastAfter(head: Block, transaction: Transaction): number | undefined
+  /** What it costs in a block, as far as that is filled; absent: its fee, wherever it is. */
+  feeIn?(block: Block, transaction: Transaction): bigint
   /** Whether a block may hold what its sender cannot pay: it fails, and costs its fee. */
   holdsUnpayable: boolean
   /** Whether a transaction in a block may have failed. */
@@ -88,6 +92,26 @@ export const endsByTime: Rules = {
   lastAfter: (head, {lifetime}) => Math.ceil((lifetime!.end - head.time) / secondMs),
   holdsUnpayable: true,
   fails: true,
+}
+
+/** The same, and who was lent energy burns none. */
+export const lendsEnergy: Rules = {
+  ...endsByTime,
+  refuses: (parent, transaction, block = parent) => {
+    const {lends} = transaction
+    if (lends && lends.amount < 0n && lentTo(block, lends.to) + lends.amount < 0n) return 'so much is not lent'
+    return endsByTime.refuses(parent, transaction, block)
+  },
+  feeIn: (block, {from, fee, lends}) => (!lends && lentTo(block, from) > 0n ? 0n : fee),
+}
+
+/** How much an address is lent after a block. */
+export function lentTo(block: Block, address: string): bigint {
+  let sum = 0n
+  for (const {included} of branch(block))
+    for (const {transaction, failed} of included)
+      if (transaction.lends?.to === address && !failed) sum += transaction.lends.amount
+  return sum
 }
 
 /** Each transaction of an account uses its next nonce. */
@@ -214,8 +238,9 @@ export class ModelChain implements NodeView {
       included: [],
     }
     // An account's transactions come in the order of their nonces.
-    for (const transaction of wanted.toSorted((one, other) => (one.nonce ?? 0) - (other.nonce ?? 0))) {
-      if (this.whyNot(parent, transaction, block)) continue
+    for (const one of wanted.toSorted((one, other) => (one.nonce ?? 0) - (other.nonce ?? 0))) {
+      if (this.whyNot(parent, one, block)) continue
+      const transaction = {...one, fee: this.#rules.feeIn?.(block, one) ?? one.fee}
       const left = this.#left(block, transaction)
       if (left.fee < transaction.fee || (left.all < 0n && !this.#rules.holdsUnpayable)) continue
       const failed = this.#rules.fails && (left.all < 0n || fails(transaction.txid))

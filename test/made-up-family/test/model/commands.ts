@@ -128,6 +128,14 @@ export const bringGasBack: Command = async world => {
   for (const {address, amount} of idle) await world.call('begin_defunds', chain, [address], [amount], [String(coinFee)])
 }
 
+/** Energy that was lent is taken back; sometimes as if it had been lent ten minutes ago. */
+export const takeBack: Command = async (world, a) => {
+  const {chain, staked} = world.kind
+  if (staked === undefined) return
+  if (a % 3) await world.db.rows('update app.delegation set return_at = clock_timestamp() where chain = $1', [chain])
+  await world.tend()
+}
+
 const cancel: Command = async (world, a, b) => {
   const {chain} = world.kind
   const payouts = await world.db.rows<{id: string; merchant_id: string}>(
@@ -626,6 +634,7 @@ export const commands: Record<string, {weight: number; run: Command}> = {
   pay: {weight: 1, run: pay},
   sweep: {weight: 1, run: sweep},
   bringGasBack: {weight: 3, run: bringGasBack},
+  takeBack: {weight: 3, run: takeBack},
   cancel: {weight: 2, run: cancel},
   whitelist: {weight: 1, run: whitelist},
   replacePayment: {weight: 1, run: replacePayment},

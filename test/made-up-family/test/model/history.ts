@@ -2,7 +2,7 @@
 // clocks are right, and operators have decided what waits for them, everything ends and the ledger agrees with the
 // chain.
 
-import {bringGasBack, type Command, commands, mostSkewMs, prove, sendGas, whitelistAll} from './commands.ts'
+import {bringGasBack, type Command, commands, mostSkewMs, prove, sendGas, takeBack, whitelistAll} from './commands.ts'
 import {check, checkEnd, unfinished, Violation} from './invariants.ts'
 import type {Kind} from './kinds.ts'
 import {decide} from './operator.ts'
@@ -85,6 +85,7 @@ async function round(world: World): Promise<void> {
   await check(world)
   await world.advance()
   await world.send()
+  await takeBack(world, 1, 0)
   await world.advance()
   await check(world)
 }

@@ -1,6 +1,6 @@
 // What must hold in every history, by the model's own truth: its tree of blocks, and the file of custody's journal.
 import {assertBooks} from '../support/books.ts'
-import {balancesAt, branch} from './chain.ts'
+import {balancesAt, branch, lentTo} from './chain.ts'
 import {nativeOf, type World} from './world.ts'
 
 /** What a history found wrong. */
@@ -100,6 +100,7 @@ export async function unfinished({db, kind: {chain}}: World): Promise<string[]> 
        || case when o.txid is null then ', not stored' else '' end || coalesce(case when f.success then ', in block ' else ', failed in block ' end || f.block_height, '')
      from app.outgoing_payment s join app.attempt_fate f on f.subject_id in (s.id, s.payout_id) left join app.outgoing_attempt o on o.chain = f.chain and o.txid = f.txid
      where s.chain = $1 and s.status <> 'final'
+     union all select 'energy is lent to ' || address from app.delegation where chain = $1
      union all select 'deposit ' || txid || ' is pending' from app.deposit where chain = $1 and status = 'pending'
      union all select 'incident ' || kind || ' ' || subject || ' ' || details from app.incident where resolved_at is null`,
     [chain],
@@ -147,6 +148,19 @@ async function lacksWhatWasFinal({db, kind, chain}: World): Promise<boolean> {
   return chain.isBroken && rows.some(({txid}) => chain.find(chain.final, txid)?.failed ?? true)
 }
 
+/** Nothing is lent, and no sweep burnt that counted on lent energy. */
+function assertReturned({chain, kind, start, signed}: World): void {
+  if (kind.staked === undefined) return
+  for (const {address} of start.merchants)
+    assertThat(lentTo(chain.final, address) === 0n, `${address} still has what it was lent`)
+  for (const {included} of branch(chain.final))
+    for (const {transaction} of included)
+      assertThat(
+        signed.get(transaction.txid)?.details.may_burn === undefined || transaction.fee === 0n,
+        `${transaction.txid} burnt ${transaction.fee} although its energy was lent`,
+      )
+}
+
 /** When all is quiet: the books are right, and the ledger says what the chain holds. */
 export async function checkEnd(world: World): Promise<void> {
   const {db, kind, chain, start} = world
@@ -160,6 +174,7 @@ export async function checkEnd(world: World): Promise<void> {
   }
   // Nothing is booked of what is in no journal: an operator writes it off by what the audit of balances shows.
   for (const txid of world.forgotten) if (chain.find(chain.final, txid)) return
+  assertReturned(world)
   if (await lacksWhatWasFinal(world)) return
   const balances = balancesAt(chain.final, nativeOf(kind))
   const addresses = [start.treasury, ...start.merchants.map(({address}) => address)]

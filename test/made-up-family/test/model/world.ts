@@ -146,12 +146,32 @@ export class Base {
     // What an address holds of the coin is its merchant's.
     if (kind.native)
       transactions.push(...paid.slice(0, 2).map((to, n) => coinsFor(kind, `coins ${n}`, to, n ? 1n : toppedUp)))
+    const {staked = 0n} = kind
+    if (staked)
+      transactions.push({
+        ...coinsFor(kind, 'staked', treasury, 0n),
+        outputs: [{to: treasury, token: nativeOf(kind), amount: staked}],
+      })
     chain.head = chain.add(genesis, transactions, this.began)
     chain.head = chain.add(chain.head, [], this.began)
     chain.final = chain.head
     await indexer.read(chain)
     await indexer.finalise(chain)
+    if (staked) await this.#stake(kind, staked)
     return {head: chain.head, merchants, treasury}
+  }
+
+  /** The coins are the treasury's still: the model's chain does not tell them apart. */
+  async #stake({chain, ...kind}: Kind, staked: bigint): Promise<void> {
+    await this.db.rows(
+      `select app.post_stake(jsonb_populate_record(null::app.outgoing_payment,
+         jsonb_build_object('id', uuidv7(), 'chain', $1::text, 'token', $2::text)), $3)`,
+      [chain, nativeOf({chain, ...kind}), String(staked)],
+    )
+    await this.db.rows(`insert into app.stake (chain, resource, amount) values ($1, 'energy', $2)`, [
+      chain,
+      String(staked),
+    ])
   }
 
   async #merchant(kind: Kind, family: string, n: number): Promise<Merchant> {
@@ -424,6 +444,16 @@ export class World {
       [this.kind.chain],
     )
     for (const {id} of due) await this.#run(advancePayout(this.#context), {payout_id: id})
+  }
+
+  /** What the worker does now and then. */
+  async tend(): Promise<void> {
+    if (this.#worker.isDead) return
+    try {
+      await this.#context.chains.get(this.kind.chain)!.collect(this.#context)
+    } catch (error) {
+      if (!this.#worker.isDead && !this.isRobbed) throw error
+    }
   }
 
   async send(): Promise<void> {

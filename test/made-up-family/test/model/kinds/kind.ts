@@ -3,12 +3,13 @@ import type pg from 'pg'
 import type {ChainCode} from '../../../chains/registry.ts'
 import type {Settings} from '../../../chains/settings.ts'
 import type {PayoutChain} from '../../../jobs/payouts/context.ts'
+import type {OutgoingPayment} from '../../../jobs/payouts/outgoing-payments.ts'
 import type {ModelChain, Rules, Transaction} from '../chain.ts'
 
 /** An outgoing payment that custody may be asked to sign. */
 export interface Wanted {
   id: string
-  kind: 'payout' | 'withdrawal' | 'sweep' | 'cancel' | 'fund' | 'defund'
+  kind: OutgoingPayment['kind']
   payoutId: string | null
   amount: string
   source: string
@@ -38,6 +39,8 @@ export interface Kind {
    * back, costs at most.
    */
   coinFee?: bigint
+  /** What the treasury has staked, and lends addresses, in the native coin. */
+  staked?: bigint
   rules: Rules
   /** Its transactions expire. */
   expires: boolean

@@ -5,9 +5,18 @@ import {decodeFunctionData, erc20Abi, type Hex, keccak256, numberToHex, toHex} f
 import {addressOf, bytesOf} from '../../../chains/tron/address.ts'
 import {mostTokenBytesFee} from '../../../chains/tron/bytes.ts'
 import {tronSettings} from '../../../chains/tron/settings.ts'
-import {parseRawData, parseTransaction} from '../../../chains/tron/transaction.ts'
+import {contractTypes, parseRawData, parseTransaction} from '../../../chains/tron/transaction.ts'
 import {open} from '../../../jobs/payouts/tron/family.ts'
-import {type Block, balancesAt, endsByTime, type ModelChain, type Transaction} from '../chain.ts'
+import {
+  type Block,
+  balancesAt,
+  branch,
+  endsByTime,
+  lendsEnergy,
+  lentTo,
+  type ModelChain,
+  type Transaction,
+} from '../chain.ts'
 import type {Kind, Wanted} from './kind.ts'
 import {ModelNode} from './node.ts'
 
@@ -20,23 +29,30 @@ const mostSweepFee = 3n * trx
 const energy = 65_000n
 const energyPrice = 100n
 const transferFee = (11n * trx) / 10n
+const stakingFee = (3n * trx) / 10n
+const staked = 10n ** 15n
 
 interface Asked {
   address: string
   owner_address: string
   data: string
+  toAddress: string
 }
 
 const node = await ModelNode.open((chain, path, body) => answerTo(chain, path, body as Asked))
 
-function answerTo(chain: ModelChain, path: string, {address, owner_address, data}: Asked): unknown {
+function answerTo(chain: ModelChain, path: string, {address, owner_address, data, toAddress}: Asked): unknown {
   const [api, method] = path.split('/')
   const at = api === 'walletsolidity' ? chain.final : chain.head
   if (method === 'getchainparameters') return pricesOf(chain)
   if (method === 'getcontractinfo') return {runtimecode: '00'}
   if (method === 'triggerconstantcontract') return tried(at, fromHex(owner_address), `0x${data}`)
   if (method === 'getaccount') return {balance: Number(balanceAt(at, fromHex(address), native))}
-  if (method === 'getaccountresource') return {} // no bytes are free
+  if (method === 'getaccountresource') return resourcesOf(at, fromHex(address))
+  if (method === 'getdelegatedresourceaccountindexv2') return {toAccounts: borrowersAt(at)}
+  if (method === 'getdelegatedresourcev2')
+    return {delegatedResource: [{frozen_balance_for_energy: Number(lentTo(at, fromHex(toAddress)))}]}
+  if (method === 'getcandelegatedmaxsize') return {max_size: Number(staked)} // never short
   throw new Error(`the model's node does not know ${path}`)
 }
 
@@ -48,6 +64,17 @@ function pricesOf({price}: ModelChain): object {
     getCreateNewAccountFeeInSystemContract: 0,
   }
   return {chainParameter: Object.entries(values).map(([key, value]) => ({key, value}))}
+}
+
+const borrowersAt = (at: Block) => {
+  const all = [...branch(at)].flatMap(({included}) => included.map(({transaction}) => transaction.lends?.to))
+  return [...new Set(all)].flatMap(to => (to ? [Buffer.from(bytesOf(to)).toString('hex')] : []))
+}
+
+/** No bytes are free. What an address was lent is enough for its sweep. */
+function resourcesOf(at: Block, address: string): object {
+  const network = {TotalEnergyLimit: 180_000_000_000, TotalEnergyWeight: 19_000_000_000}
+  return lentTo(at, address) > 0n ? {EnergyLimit: 2 * Number(energy), ...network} : network
 }
 
 /** What a call does after a block: it moves what its sender has, and is refused otherwise. */
@@ -88,6 +115,11 @@ function parse(raw: string): Transaction {
   const {owner, message} = contract
   const lifetime = {from: Buffer.from(refBytes).readUInt16BE(), end: expiration}
   const of = {txid, raw, from: owner!, lifetime}
+  if (contract.type === contractTypes.delegate || contract.type === contractTypes.undelegate) {
+    const amount = message.integer(3)
+    const lends = {to: addressOf(message.bytes(4)), amount: contract.type === contractTypes.delegate ? amount : -amount}
+    return {...of, fee: stakingFee, outputs: [], lends}
+  }
   if (feeLimit === 0n) {
     const output = {to: addressOf(message.bytes(2)), token: native, amount: message.integer(3)}
     return {...of, fee: transferFee, outputs: [output]}
@@ -140,4 +172,12 @@ export const tron: Kind = {
         .padStart(2, '0')
         .repeat(20)}`,
     ),
+}
+
+/** With a stake: sweeps that the worker begins burn nothing. */
+export const lent: Kind = {
+  ...tron,
+  name: 'lent',
+  staked,
+  rules: lendsEnergy,
 }
