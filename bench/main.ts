@@ -112,9 +112,9 @@ const benches: Record<string, () => Promise<void>> = {
       facts.push(
         `A payout that sweeps ${addresses} addresses of ${token}: swept, finally, after ${sweptSeconds.toFixed(1)} s, paid, finally, after ${seconds.toFixed(1)} s (finality takes 8 to 9 s of each); ${gasPerAddress.toFixed(0)} gas per address.`,
       )
-    for (const {addresses, round, fundTrx, sweepTrx} of await benchTronSweeps())
+    for (const {addresses, round, way, fundTrx, lendTrx, sweepTrx, paymentTrx} of await benchTronSweeps())
       facts.push(
-        `The ${round} sweep of each of ${addresses} addresses of USDT on Tron: ${fundTrx.toFixed(4)} TRX to send it TRX, ${sweepTrx.toFixed(4)} TRX for its transfer.`,
+        `The ${round} sweep of each of ${addresses} addresses of USDT on Tron, energy ${way}: ${fundTrx.toFixed(4)} TRX to send it TRX, ${lendTrx.toFixed(4)} TRX to lend it energy and take that back, ${sweepTrx.toFixed(4)} TRX for its transfer; the payment ${paymentTrx.toFixed(4)} TRX.`,
       )
   },
   async claim() {

@@ -22,6 +22,7 @@ import {tokens} from '../devnet/evm/tokens.ts'
 import {families} from '../devnet/families.ts'
 import type {TronClient} from '../devnet/tron/client.ts'
 import {type RunningService, startService} from '../service/supervisor.ts'
+import {sluice} from '../test/support/service.ts'
 import type {Result} from './result.ts'
 
 const lanes = 20
@@ -132,34 +133,79 @@ export interface TronSweepBench {
   addresses: number
   /** First each address is new; then it has what was left of the TRX that it was sent. */
   round: 'first' | 'second'
-  /** What a sweep burns of TRX: the transfer that brings TRX, and the transfer of the token. */
+  way: 'burnt' | 'delegated'
+  /**
+   * What a sweep burns of TRX: the transfer that brings TRX, lending energy and taking it back, and the transfer of the
+   * token; and what the payment of the payout burns.
+   */
   fundTrx: number
+  lendTrx: number
   sweepTrx: number
+  paymentTrx: number
 }
 
 /** Sweeps of USDT: what they burn at the local chain's prices, which are those of the main network. */
 export function benchTronSweeps(counts = [1, 20]): Promise<TronSweepBench[]> {
-  return withService(2 * Math.max(...counts), async world => {
+  return withService(4 * Math.max(...counts), async world => {
     const chain = await (await families.tron()).connect(urlOf(world.service, 'TRON'))
-    const asset: Asset = {chain: 'TRON', token: 'USDT'}
     await fundTreasury(world, chain)
     const results: TronSweepBench[] = []
-    for (const count of counts) {
-      const shop = await openShop(world, count, {chain: 'TRON', payoutAddress: chain.newAddress()})
-      for (const round of ['first', 'second'] as const) {
-        for (const to of shop.addresses) await chain.transfer({token: 'USDT', to, amount: '10'})
-        await untilFinal(world, asset, shop.addresses, round === 'first' ? 1 : 2)
-        const id = await request(world, shop, asset, true)
-        await untilOver(world, [id])
-        const rows = await sweepsOf(world, id)
-        const sweeps = countSweeps(rows, shop)
-        const burnt = (kind: string) =>
-          rows.reduce((sum, row) => (row.kind === kind ? sum + Number(row.fee) / 1e6 : sum), 0) / sweeps
-        results.push({addresses: count, round, fundTrx: burnt('fund'), sweepTrx: burnt('sweep')})
-      }
+    for (const way of ['burnt', 'delegated'] as const) {
+      if (way === 'delegated') await stake(world)
+      for (const count of counts) results.push(...(await sweepTwice(world, chain, count, way)))
     }
     return results
   })
+}
+
+async function sweepTwice(
+  world: World,
+  chain: TronClient,
+  count: number,
+  way: TronSweepBench['way'],
+): Promise<TronSweepBench[]> {
+  const asset: Asset = {chain: 'TRON', token: 'USDT'}
+  const shop = await openShop(world, count, {chain: 'TRON', payoutAddress: chain.newAddress()})
+  const results: TronSweepBench[] = []
+  for (const round of ['first', 'second'] as const) {
+    for (const to of shop.addresses) await chain.transfer({token: 'USDT', to, amount: '10'})
+    await untilFinal(world, asset, shop.addresses, round === 'first' ? 1 : 2)
+    const id = await request(world, shop, asset, true)
+    await untilOver(world, [id])
+    await until(async () => (await lentBack(world)) === 0, 'all energy to be taken back')
+    const rows = [...(await sweepsOf(world, id)), ...(await takenBack(world, shop, id))]
+    const sweeps = countSweeps(rows, shop)
+    const burnt = (...kinds: string[]) =>
+      rows.reduce((sum, row) => (kinds.includes(row.kind) ? sum + Number(row.fee) / 1e6 : sum), 0)
+    results.push({
+      addresses: count,
+      round,
+      way,
+      fundTrx: burnt('fund') / sweeps,
+      lendTrx: burnt('delegate', 'undelegate') / sweeps,
+      sweepTrx: burnt('sweep') / sweeps,
+      paymentTrx: burnt('payout'),
+    })
+  }
+  return results
+}
+
+/** For how many addresses energy is lent, or on its way. */
+async function lentBack({pool}: World): Promise<number> {
+  const {rows} = await pool.query<{open: number}>(
+    `select ((select count(*) from app.delegation) + (select count(*) from app.outgoing_payment where kind in ('delegate', 'undelegate') and status <> 'final'))::int as open`,
+  )
+  return rows[0]!.open
+}
+
+/** What belongs to no payout: taking back what its addresses were lent; and the payment itself. */
+async function takenBack({pool}: World, {addresses}: Shop, id: string): Promise<SweepPayment[]> {
+  const {rows} = await pool.query<SweepPayment>(
+    `select s.txid, s.kind, s.fee_paid::text as fee from app.outgoing_payment s join app.payout p on p.id = $1
+     where s.outcome = 'done' and (s.kind = 'undelegate' and s.recipient = any($2) and s.created_at > p.created_at or s.kind = 'payout' and s.payout_id = p.id)`,
+    [id, addresses],
+  )
+  return rows
 }
 
 /** The local chain begins with too little TRX for so many sweeps. */
@@ -167,9 +213,16 @@ async function fundTreasury({pool}: World, chain: TronClient): Promise<void> {
   const {rows} = await pool.query<{address: string}>(
     `select address from custody.address where family = 'tron' and purpose = 'treasury'`,
   )
-  await chain.transfer({token: 'TRX', to: rows[0]!.address, amount: '10000'})
-  const isFunded = `select from app.treasury where chain = 'TRON' and token = 'TRX' and balance > 9e9`
+  await chain.transfer({token: 'TRX', to: rows[0]!.address, amount: '400000'})
+  const isFunded = `select from app.treasury where chain = 'TRON' and token = 'TRX' and balance > 4e11`
   await until(async () => (await pool.query(isFunded)).rows.length === 1, 'the treasury to be funded')
+}
+
+/** Enough for all sweeps of a run: what is used comes back within a day. */
+async function stake({pool, service}: World): Promise<void> {
+  await sluice(service.home, 'treasury', 'stake', '--chain', 'TRON', '--amount', '300000')
+  const isStaked = `select from app.stake where chain = 'TRON' and amount > 0`
+  await until(async () => (await pool.query(isStaked)).rows.length === 1, 'the stake to be final')
 }
 
 export interface Recovery {

@@ -36,7 +36,7 @@ export interface Treasury {
 
 interface Withdrawal {
   id: string
-  kind: 'withdrawal' | 'cpfp' | 'return'
+  kind: 'withdrawal' | 'stake' | 'unstake' | 'reclaim' | 'cpfp' | 'return'
   chain: string
   token: string
   amount: string
@@ -198,7 +198,7 @@ export function addTreasuryCommands(program: Command): void {
     treasury,
     'cancel',
     [
-      'Cancels an open withdrawal.',
+      'Cancels an open withdrawal, or a stake that is not final.',
       '',
       'A transaction that moves nothing takes its place. Where transactions expire (Tron, Solana), it is not sent any more, and ends when it has expired.',
       'On EVM chains a withdrawal that custody refuses to sign blocks every later transaction of the treasury, until it is signed or cancelled.',
@@ -361,7 +361,7 @@ async function heldBack(db: pg.Client, chain: string | undefined): Promise<HeldB
 /** A cancel may come too late: the one of the two transactions that is mined counts. */
 async function cancelWithdrawal(db: pg.Client, id: string): Promise<void> {
   const {rowCount} = await db.query(
-    `select app.cancel_outgoing_payment(id) from app.outgoing_payment where id::text = $1 and kind = 'withdrawal' and status <> 'final'`,
+    `select app.cancel_outgoing_payment(id) from app.outgoing_payment where id::text = $1 and kind in ('withdrawal', 'stake', 'unstake') and status <> 'final'`,
     [id],
   )
   const cpfp = `select from app.cpfp where outgoing_payment_id::text = $1`
@@ -374,11 +374,11 @@ async function cancelWithdrawal(db: pg.Client, id: string): Promise<void> {
 
 async function openWithdrawals(db: pg.Client): Promise<Withdrawal[]> {
   const {rows} = await db.query<Withdrawal>(
-    `select s.id, case when r.deposit_id is not null then 'return' when b.outgoing_payment_id is not null then 'cpfp' else 'withdrawal' end as kind, s.chain, s.token, app.decimal(s.amount, a.decimals) as amount, s.recipient as "to", s.status, w.reason as waiting_reason,
+    `select s.id, case when r.deposit_id is not null then 'return' when b.outgoing_payment_id is not null then 'cpfp' else s.kind end as kind, s.chain, s.token, app.decimal(s.amount, a.decimals) as amount, s.recipient as "to", s.status, w.reason as waiting_reason,
        (select o.txid from app.outgoing_attempt o where o.outgoing_payment_id = s.id order by o.attempt desc limit 1) as txid, app.iso(s.created_at) as created_at
      from app.outgoing_payment s join app.asset a using (chain, token) cross join lateral app.why_outgoing_waits(s) w left join app.cpfp b on b.outgoing_payment_id = s.id
      left join app.unattributed_decision r on s.id in (r.sweep_id, r.withdrawal_id)
-     where (s.kind = 'withdrawal' or b.outgoing_payment_id is not null or r.deposit_id is not null) and s.status <> 'final' order by s.created_at`,
+     where (s.kind in ('withdrawal', 'stake', 'unstake', 'reclaim') or b.outgoing_payment_id is not null or r.deposit_id is not null) and s.status <> 'final' order by s.created_at`,
   )
   return rows
 }

@@ -1750,6 +1750,7 @@ create table app.outgoing_payment (
   constraint outgoing_payment_status_check CHECK ((status = ANY (ARRAY['allocated'::text, 'live'::text, 'final'::text])))
 );
 CREATE INDEX outgoing_payment_created ON app.outgoing_payment USING btree (created_at);
+CREATE INDEX outgoing_payment_delegation ON app.outgoing_payment USING btree (chain, recipient, created_at) WHERE (kind = ANY (ARRAY['delegate'::text, 'undelegate'::text]));
 CREATE INDEX outgoing_payment_due ON app.outgoing_payment USING btree (chain, next_step_at) WHERE (next_step_at IS NOT NULL);
 CREATE INDEX outgoing_payment_expired_sweep ON app.outgoing_payment USING btree (chain, source, final_at) WHERE ((kind = 'sweep'::text) AND (outcome = 'expired'::text));
 CREATE INDEX outgoing_payment_failed_fund ON app.outgoing_payment USING btree (merchant_id, chain, for_token, final_at) WHERE ((kind = ANY (ARRAY['fund'::text, 'delegate'::text])) AND (outcome <> 'done'::text));

@@ -26,6 +26,12 @@ drop index concurrently if exists app.outgoing_payment_one_delegation;
 create unique index concurrently outgoing_payment_one_delegation on app.outgoing_payment (chain, recipient)
   where kind in ('delegate', 'undelegate') and status <> 'final' and not recovered;
 
+-- What was lent to an address, and taken back, and how that went.
+drop index concurrently if exists app.outgoing_payment_delegation;
+
+create index concurrently outgoing_payment_delegation on app.outgoing_payment (chain, recipient, created_at)
+  where kind in ('delegate', 'undelegate');
+
 -- What readies an address and failed is judged like a failed sweep of it (db/views/jobs/failed_sweep.sql).
 drop index concurrently if exists app.outgoing_payment_failed_fund;
 

@@ -108,6 +108,19 @@ test('an address is lent energy, sweeps without burning any, and gives it back',
 /** How the outgoing payments of an address ended: of one that is tried again, each time. */
 const ends = async (address: string) => (await doneFor(address)).map(({kind, outcome}) => `${kind} ${outcome}`)
 
+test('only the operator’s own money is staked, and only what is staked and not lent is unstaked', async () => {
+  const stake = (kind: 'stake' | 'unstake', amount: bigint) => staked(kind, amount)
+  await expect(stake('stake', 999_999n)).rejects.toThrow('the network takes no less than 1 TRX')
+  await expect(stake('stake', 200_000n * trx)).rejects.toThrow(/own money is not enough: TRX short by/)
+  await expect(stake('unstake', 20_000n * trx + 1n)).rejects.toThrow('of what is staked for energy, 20000 TRX can be')
+  world.lie('/getchainparameters', () => ({chainParameter: [{key: 'getUnfreezeDelayDays', value: 3}]}))
+  await expect(stake('stake', trx)).rejects.toThrow('for 3 days, and Sluice counts on 14')
+  world.node.behave = undefined
+  expect(
+    await world.db.rows(`select from app.outgoing_payment where kind in ('stake', 'unstake') and status <> 'final'`),
+  ).toEqual([])
+})
+
 test('addresses share what is free of the stake, and where it is short, burning fills in', {
   timeout: 120_000,
 }, async () => {
@@ -171,7 +184,7 @@ test('what was lent to an address that its token then blocks is taken back', {ti
   await world.issue('removeBlackList', [address])
 })
 
-test('a worker and custody that are killed at each step lend once, and take back once', {
+test('workers, and custodies, that are killed at each step lend once, and take back once', {
   timeout: 300_000,
 }, async () => {
   await staked('stake', 6000n * trx) // what was used before is not back yet
@@ -179,28 +192,37 @@ test('a worker and custody that are killed at each step lend once, and take back
   const shop = await openShop([80n * unit])
   const [address] = shop.addresses as [string]
   const id = await world.request(shop, 'USDT', true)
-  for (const crashAt of [
-    'send: before sign',
-    'send: after sign',
-    'send: after store',
-    'send: after broadcast',
-    'sweep: after begin',
-    'send: after sign',
-    'send: after store',
-    'send: after broadcast',
-    'send: before sign',
-    'send: after sign',
-    'send: after store',
-    'send: after broadcast',
-  ]) {
-    const dying = await world.startWorker({crashAt})
-    const isDead = async () => dying.signalCode !== null || (await ends(address)).at(-1) === 'undelegate done'
-    await until(isDead, {timeoutMs: 40_000, what: `the worker to die at ${crashAt}`})
-    await world.kill(dying)
+  const isOver = async () => (await ends(address)).at(-1) === 'undelegate done'
+  const kills = new Map<string, number>()
+  const dies = async (process: ChildProcess, crashAt: string) => {
+    const isDead = () => process.signalCode !== null || process.exitCode !== null
+    await until(async () => isDead() || (await isOver()), {timeoutMs: 40_000, what: `a process to die at ${crashAt}`})
+    if (isDead()) kills.set(crashAt, (kills.get(crashAt) ?? 0) + 1)
+  }
+  const ofWorker = ['before sign', 'after sign', 'after store', 'before broadcast', 'after broadcast'].map(
+    at => `send: ${at}`,
+  )
+  const ofCustody = ['before journal', 'after database', 'after file', 'before answer'].map(at => `custody: ${at}`)
+  for (let n = 0; !(await isOver()); n++) {
+    const crashAt = (n % 2 ? ofCustody : ofWorker)[Math.floor(n / 2) % (n % 2 ? 4 : 5)]!
+    if (n % 2) {
+      await world.killCustody()
+      const custody = await world.startCustody({crashAt})
+      const alive = await world.startWorker()
+      await dies(custody, crashAt)
+      await world.kill(alive)
+      await world.killCustody()
+      await world.startCustody()
+    } else {
+      const dying = await world.startWorker({crashAt})
+      await dies(dying, crashAt)
+      await world.kill(dying)
+    }
   }
   worker = await world.startWorker()
   await world.becomes(id, 'completed', 90_000)
   await untilReturned()
   expect(await ends(address)).toEqual(['fund done', 'delegate done', 'sweep done', 'undelegate done'])
+  expect(kills.size).toBeGreaterThanOrEqual(6)
   await agreesWithTheChain(shop)
 })

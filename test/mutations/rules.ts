@@ -13,6 +13,7 @@ import {nodes} from './rules/nodes.ts'
 import {payouts} from './rules/payouts.ts'
 import {requests} from './rules/requests.ts'
 import {solana} from './rules/solana.ts'
+import {stakes} from './rules/stake.ts'
 import {tron} from './rules/tron.ts'
 import {tronTokens} from './rules/tron-tokens.ts'
 import {words} from './rules/words.ts'
@@ -32,6 +33,7 @@ export const lists: Record<string, Mutation[]> = {
   nodes,
   collectable,
   funds,
+  stake: stakes,
   blocking,
   words,
 }

@@ -1,0 +1,216 @@
+// The treasury's stake on Tron, and the energy that it lends addresses.
+import type {Mutation} from '../mutation.ts'
+
+const judge = 'custody/judge/delegations.ts'
+const ofCustody = ['custody/judge/delegations.test.ts']
+const worker = 'jobs/payouts/tron/energy.ts'
+const ofWorker = ['jobs/payouts/tron/energy.test.ts']
+const sql = 'db/functions/outgoing/delegate.sql'
+const stake = 'db/functions/outgoing/stake.sql'
+const reader = 'jobs/payouts/tron/second-reader.ts'
+
+export const stakes: Mutation[] = [
+  {
+    rule: 'Energy is lent to deposit addresses alone',
+    file: judge,
+    from: `if (own.path.purpose !== 'deposit') throw`,
+    to: 'if (false) throw',
+    tests: ofCustody,
+  },
+  {
+    rule: 'Energy is lent for the sweep of a token that addresses sweep themselves',
+    file: judge,
+    from: `kind === 'delegate' && !funds.isFunded`,
+    to: `false && !funds.isFunded`,
+    tests: ofCustody,
+  },
+  {
+    rule: 'What was begun as something else is not signed as a delegate',
+    file: judge,
+    from: 'outgoingPayment.kind !== kind ||',
+    to: '',
+    tests: ofCustody,
+  },
+  {
+    rule: 'Energy is lent for a sweep that is worth it',
+    file: judge,
+    from: 'if (!before.length) await checkWorth',
+    to: 'if (false) await checkWorth',
+    tests: ofCustody,
+  },
+  {
+    rule: 'An address is lent to once at a time',
+    file: judge,
+    from: `if (most > 0n) throw new Refusal('energy_in_use'`,
+    to: `if (false) throw new Refusal('energy_in_use'`,
+    tests: ofCustody,
+  },
+  {
+    rule: 'No more is lent at once than the operator allows',
+    file: judge,
+    from: 'if (BigInt(rows[0]!.lent) + stake > allowed)',
+    to: 'if (false)',
+    tests: ofCustody,
+  },
+  {
+    rule: 'Nothing is taken back that a sweep may still count on',
+    file: judge,
+    from: `if (isSweeping) throw`,
+    to: 'if (false) throw',
+    tests: ofCustody,
+  },
+  {
+    rule: 'A sweep counts on what was lent finally, not on what may be',
+    file: judge,
+    from: 'if (isFinal) lent.least += amount',
+    to: 'lent.least += amount',
+    tests: ofCustody,
+  },
+  {
+    rule: 'A sweep does not count on what may be taken back',
+    file: judge,
+    from: 'lent.least -= amount',
+    to: 'if (isFinal) lent.least -= amount',
+    tests: ofCustody,
+  },
+  {
+    rule: 'What may be lent counts as lent',
+    file: judge,
+    from: 'lent.most += amount',
+    to: 'if (isFinal) lent.most += amount',
+    tests: ofCustody,
+  },
+  {
+    rule: 'What a sweep with lent energy might burn counts in the budget',
+    file: 'custody/judge/budget.ts',
+    from: 'return plan.mayBurn ?? 0n',
+    to: 'return 0n',
+    tests: ofCustody,
+  },
+  {
+    rule: 'It counts in the budget of the day, also after a restart',
+    file: 'custody/journal/known.ts',
+    from: '!isPaidWithGas(entry) || entry.details.may_burn !== undefined',
+    to: '!isPaidWithGas(entry)',
+    tests: ofCustody,
+  },
+  {
+    rule: 'Without lent energy a sweep pays for its energy with gas',
+    file: 'custody/tron/plan.ts',
+    from: `&& (await isLent(context, chain, from.address))`,
+    to: '',
+    tests: ofCustody,
+  },
+  {
+    rule: 'A delegate lends what its row says',
+    file: 'custody/tron/plan.ts',
+    from: 'amount: BigInt(String(details.stake))',
+    to: 'amount: 1_000_000n',
+    tests: ofCustody,
+  },
+  {
+    rule: 'Energy that is lent is not lent a second time',
+    file: worker,
+    from: 'free -= stake',
+    to: '',
+    tests: ofWorker,
+  },
+  {
+    rule: 'Energy is lent only where that is cheaper',
+    file: worker,
+    from: '(isForced || isCheaper)',
+    to: 'true',
+    tests: ofWorker,
+  },
+  {
+    rule: 'Where no sweep may burn, none does',
+    file: worker,
+    from: `return isForced ? 'short' : 'burnt'`,
+    to: `return 'burnt'`,
+    tests: ofWorker,
+  },
+  {
+    rule: 'So much is lent that others may stake meanwhile',
+    file: worker,
+    from: 'exact + (exact * driftPercent) / 100n',
+    to: 'exact',
+    tests: ofWorker,
+  },
+  {
+    rule: 'What an address was lent is taken back once its sweep has ended',
+    file: sql,
+    from: 'update app.delegation d set return_at = clock_timestamp() where s.kind',
+    to: 'update app.delegation d set return_at = clock_timestamp() where false and s.kind',
+    tests: ['test/faults/lent-energy.test.ts'],
+  },
+  {
+    rule: 'An address that its token blocks gives back what it was lent at once',
+    file: 'db/functions/addresses/block.sql',
+    from: 'update app.delegation d set return_at = least(d.return_at, clock_timestamp()) where d.chain = of_chain and d.address = of_address;',
+    to: '',
+    tests: ['test/faults/lent-energy.test.ts'],
+  },
+  {
+    rule: 'What a node says was lent, and nobody here knows of, is taken back',
+    file: sql,
+    from: `where u.amount >= 1 and app.lent_to(of_chain, u.address) = 0`,
+    to: 'where false',
+    tests: ofCustody,
+  },
+  {
+    rule: 'What a node said in error is forgotten once it could not be taken back',
+    file: sql,
+    from: `d.address <> all(addresses)`,
+    to: 'false',
+    tests: ofCustody,
+  },
+  {
+    rule: 'What the node still says is not forgotten',
+    file: sql,
+    from: `d.address <> all(addresses) and`,
+    to: '',
+    tests: ofCustody,
+  },
+  {
+    rule: 'What is unstaked is reclaimed after 14 days, not before',
+    file: stake,
+    from: `interval '14 days'`,
+    to: `interval '0 days'`,
+    tests: ofCustody,
+  },
+  {
+    rule: 'What is unstaked is reclaimed once',
+    file: stake,
+    from: `if exists (select from app.outgoing_payment s where s.chain = of_chain and s.kind = 'reclaim' and s.status <> 'final') then return; end if;`,
+    to: '',
+    tests: ofCustody,
+  },
+  {
+    rule: 'What is reclaimed is the treasury’s again',
+    file: stake,
+    from: 'perform app.post_stake(s, -u.amount);',
+    to: '',
+    tests: ofCustody,
+  },
+  {
+    rule: 'What was burnt beyond the gas is the operator’s cost',
+    file: 'db/functions/outgoing/finish.sql',
+    from: 'if over > 0 then',
+    to: 'if false then',
+    tests: ofCustody,
+  },
+  {
+    rule: 'The second reader reads whom energy is lent to',
+    file: reader,
+    from: `return {...common, recipient, lock: 'false', 'lock period': '0'}`,
+    to: `return {...common, lock: 'false', 'lock period': '0'}`,
+    tests: ['custody/second-reader.test.ts'],
+  },
+  {
+    rule: 'The second reader reads what signs',
+    file: reader,
+    from: '[27, 28].includes(signature[64]!)',
+    to: 'true',
+    tests: ['custody/second-reader.test.ts'],
+  },
+]
