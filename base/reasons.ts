@@ -293,7 +293,7 @@ export const reasons = {
   },
   energy_under_way: {
     ends: 'by itself',
-    why: 'the treasury lends an address energy for the sweep of a token',
+    why: 'the treasury lends an address energy for the sweep of a token, or takes it back',
     do: 'nothing; `payout show` lists what is under way',
   },
   energy_in_use: {
@@ -305,14 +305,14 @@ export const reasons = {
   energy_short: {
     ends: 'by itself',
     merchant: 'sweeps_failed',
-    why: 'the stake of the treasury has too little free energy for a sweep, and `*_SWEEP_ENERGY` allows no sweep that burns coins',
-    do: '`sluice treasury show` says when it is back; stake more, or set `*_SWEEP_ENERGY` to cheapest',
+    why: "too little of the treasury's stake is free for a sweep, which may not burn its energy: `*_SWEEP_ENERGY` is delegated, or burning costs more than `*_TOKEN_SWEEP_FEE`",
+    do: 'energy that was used is back within 24 hours. Stake more, or allow burning by the setting that the detail names',
   },
   stake_lent: {
     isRefusal: true,
-    ends: 'by itself',
+    ends: 'never',
     why: "more of the treasury's stake would be lent to addresses at once than `*_MAX_DELEGATED`",
-    do: 'nothing: it comes back when their sweeps have ended; or raise the setting',
+    do: 'nothing: it is not lent, and the sweep goes another way; or raise the setting',
   },
   sweeps_failed: {
     ends: 'by itself',

@@ -167,6 +167,32 @@ export function addTreasuryCommands(program: Command): void {
 
   leaf(
     treasury,
+    'recount-stake',
+    [
+      'Books what the treasury has staked by what the node says.',
+      '',
+      "For a restore from a copy of the database that is older than a stake, without custody's journal: nothing here knows of the stake then, and takes",
+      'it for coins that can be paid out. It changes nothing on the chain.',
+    ].join('\n'),
+    'sluice treasury recount-stake --chain TRON',
+  )
+    .requiredOption('--chain <code>', 'the chain', chainCode)
+    .action(
+      action<{chain: ChainCode}>(async ({db, service}, {chain}) => {
+        const settings = settingsOf(service, chain)
+        const {recountStake} = await payoutFamilyOf(settings)
+        if (!recountStake) throw new PermanentError(`nothing is staked on ${chain}; energy is for Tron`)
+        requireFollowed(service, chain)
+        const booked = await recountStake(db, settings)
+        const text = booked.length
+          ? `Booked: ${booked.join(', ')}.`
+          : 'The ledger has what the node says; nothing was booked.'
+        return {json: {chain, booked}, text}
+      }),
+    )
+
+  leaf(
+    treasury,
     'cpfp',
     [
       'Speeds up an unconfirmed incoming Bitcoin payment with a child transaction (CPFP).',

@@ -709,7 +709,7 @@ create view analytics.payout_costs with (security_barrier=true) as
 --   fee_earned numeric: The service fee, in whole coins; 0 unless the payout is completed.
 --   network_fee_token text: The native coin of the chain, in which network fees are counted.
 --   payment_fee numeric: Network fee of the final transaction of its payment, whatever its outcome, in whole native coins; 0 until it is final.
---   sweep_fees numeric: Network fees of the final sweeps that were made for it, and of the transactions that brought them gas, in whole native coins.
+--   sweep_fees numeric: Network fees of the final sweeps that were made for it, and of the transactions that brought them gas or energy (not of taking energy back), in whole native coins.
 --   network_fees numeric: payment_fee + sweep_fees. The operator bears it.
 --   sweep_count bigint: Number of sweeps that were made for it. A sweep made without a payout, or for another one, costs this payout nothing.
 --   payout_uuid uuid: payout_id as a UUID, to search by: payout_uuid = analytics.id('pay_...').
@@ -1967,7 +1967,6 @@ create table app.stake (
   resource text not null, -- What they are staked for: energy or bandwidth.
   amount numeric not null, -- How much, in base units.
   constraint stake_pkey PRIMARY KEY (chain, resource),
-  constraint stake_amount_check CHECK ((amount >= (0)::numeric)),
   constraint stake_resource_check CHECK ((resource = ANY (ARRAY['energy'::text, 'bandwidth'::text])))
 );
 
@@ -2067,15 +2066,14 @@ CREATE INDEX unknown_transaction_incident ON app.unknown_transaction USING btree
 
 -- Native coins that were unstaked, and that the chain holds for 14 days.
 create table app.unstaking (
-  outgoing_payment_id uuid not null, -- The outgoing payment that unstaked them.
   chain text not null, -- Chain code.
+  txid text not null, -- The transaction that unstaked them; recount:<time> for one that is in no copy.
   resource text not null, -- What they were staked for.
   amount numeric not null, -- How much, in base units.
   free_at timestamp with time zone not null, -- From when on the next transaction that unstakes, or reclaims, brings them back, by the time of the block before it.
   reclaimed_at timestamp with time zone, -- When they were back in the treasury; null before.
-  constraint unstaking_pkey PRIMARY KEY (outgoing_payment_id),
-  constraint unstaking_amount_check CHECK ((amount > (0)::numeric)),
-  constraint unstaking_outgoing_payment_id_fkey FOREIGN KEY (outgoing_payment_id) REFERENCES app.outgoing_payment(id)
+  constraint unstaking_pkey PRIMARY KEY (chain, txid),
+  constraint unstaking_amount_check CHECK ((amount > (0)::numeric))
 );
 CREATE INDEX unstaking_open ON app.unstaking USING btree (chain) WHERE (reclaimed_at IS NULL);
 
@@ -2444,7 +2442,7 @@ UNION ALL
             ELSE 'it was lent no energy: '::text
         END || app.why_failed(s.*) AS failure
    FROM app.outgoing_payment s
-  WHERE (s.kind = ANY (ARRAY['fund'::text, 'delegate'::text])) AND s.outcome <> 'done'::text AND s.final_at > (clock_timestamp() - '1 day'::interval) AND NOT (EXISTS ( SELECT
+  WHERE (s.kind = ANY (ARRAY['fund'::text, 'delegate'::text])) AND s.outcome <> 'done'::text AND NOT (s.kind = 'delegate'::text AND s.outcome = 'cancelled'::text) AND s.final_at > (clock_timestamp() - '1 day'::interval) AND NOT (EXISTS ( SELECT
            FROM app.outgoing_payment d
           WHERE (d.kind = ANY (ARRAY['fund'::text, 'delegate'::text])) AND d.kind = s.kind AND d.chain = s.chain AND d.recipient = s.recipient AND d.outcome = 'done'::text AND d.final_at >= s.final_at));
 --   chain text: Chain code.
@@ -2609,7 +2607,20 @@ create view app.ledger_audit as
                             ELSE - s.amount
                         END AS "case"
                    FROM app.outgoing_payment s
-                  WHERE (s.kind = ANY (ARRAY['delegate'::text, 'undelegate'::text])) AND s.outcome = 'done'::text) g
+                  WHERE (s.kind = ANY (ARRAY['delegate'::text, 'undelegate'::text])) AND s.outcome = 'done'::text
+                UNION ALL
+                 SELECT s.chain,
+                    s.recipient,
+                    0,
+                        CASE s.kind
+                            WHEN 'delegate'::text THEN s.amount
+                            ELSE - s.amount
+                        END AS "case"
+                   FROM app.second_payment n
+                     JOIN app.outgoing_payment s ON s.id = n.outgoing_payment_id
+                  WHERE (s.kind = ANY (ARRAY['delegate'::text, 'undelegate'::text])) AND n.booked_at IS NOT NULL AND n.txid IS DISTINCT FROM s.txid AND (EXISTS ( SELECT
+                           FROM chain.confirmed_tx i
+                          WHERE i.chain = n.chain AND i.txid = n.txid AND i.success))) g
           GROUP BY g.chain, g.address
         UNION ALL
          SELECT 'gas_reserved'::text,
@@ -2660,7 +2671,7 @@ create view app.ledger_audit as
                             ELSE - entry.amount
                         END AS "case"
                    FROM entry
-                  WHERE entry.kind = 'sweep'::text AND entry.account = 'treasury'::text OR entry.kind = 'network_fee'::text AND entry.account = 'address'::text OR entry.kind = 'payout'::text AND entry.account = 'payout'::text) s
+                  WHERE entry.kind = 'sweep'::text AND entry.account = 'treasury'::text OR entry.kind = 'network_fee'::text AND entry.account = 'address'::text AND entry.merchant_id IS NOT NULL OR entry.kind = 'payout'::text AND entry.account = 'payout'::text) s
           GROUP BY s.chain, s.token, s.merchant_id
         UNION ALL
          SELECT 'treasury_reserved'::text,
@@ -3335,7 +3346,7 @@ CREATE OR REPLACE FUNCTION app.begin_cpfp(of_chain text, inputs text[], network_
 CREATE OR REPLACE FUNCTION app.begin_defunds(of_chain text, addresses text[], amounts numeric[], max_fees numeric[]) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as 73673963e3a7804d00d915a44c3eff7e;
 
 -- Begins to lend addresses energy of the treasury's stake (amounts in base units of the native coin) for the sweep of a token, for a payout (null: for none); returns what the treasury lacks for the fees, or null. Safe to run again.
-CREATE OR REPLACE FUNCTION app.begin_delegates(of_payout uuid, of_chain text, of_token text, addresses text[], amounts numeric[], max_fee numeric) RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as fc34fae7409688032708c8867d9f1527;
+CREATE OR REPLACE FUNCTION app.begin_delegates(of_payout uuid, of_chain text, of_token text, addresses text[], amounts numeric[], max_fee numeric, most_lent numeric) RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as 9fb678e6ae77e8a970bdcc2e641e948b;
 
 -- Takes nonces of the treasury for gas of addresses (amounts in base units) that are to sweep a token, for a payout (null: for none); returns what the treasury lacks, or null. Safe to run again.
 CREATE OR REPLACE FUNCTION app.begin_funds(of_payout uuid, of_chain text, of_token text, addresses text[], amounts numeric[], max_fee numeric) RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as 1cecc4051a097775f4857d605536a8bb;
@@ -3352,8 +3363,8 @@ CREATE OR REPLACE FUNCTION app.begin_output_withdrawal(of_chain text, amount num
 -- Takes the nonce of a payout's payment and reserves its value and highest fee; returns what is short; null if the payment has begun (now or before), or the payout is not swept, or has claimed what is blocked. Safe to run again.
 CREATE OR REPLACE FUNCTION app.begin_payment(of_payout uuid, network_fee numeric) RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as b81b962f54703e97cffe25c87dd45aa3;
 
--- Begins to bring back what was unstaked and is free. Safe to run again.
-CREATE OR REPLACE FUNCTION app.begin_reclaim(of_chain text, max_fee numeric) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as c4b7883e477a3548d8d99b22e59900ef;
+-- Begins to bring back what was unstaked and is free, once the operator's own money pays the fee. Safe to run again.
+CREATE OR REPLACE FUNCTION app.begin_reclaim(of_chain text, max_fee numeric) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as 1c41beeb7df4756b4894af40ea84197c;
 
 -- Begins the sweep of a return to the treasury (amounts in base units); returns what is in its way, or null. Safe to run again.
 CREATE OR REPLACE FUNCTION app.begin_return_sweep(of_deposit uuid, moved numeric, max_fee numeric, OUT reason text, OUT detail text) RETURNS record LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as 8df689d21ffbea414be2f76669d359fc;
@@ -3373,8 +3384,8 @@ CREATE OR REPLACE FUNCTION app.begin_sweeping(of_payout uuid) RETURNS void LANGU
 -- Takes nonces for sweeps of merchants' addresses to the treasury, for a payout (null: for none), or finds those under way; returns what is short of network fees, or null. Safe to run again.
 CREATE OR REPLACE FUNCTION app.begin_sweeps(of_payout uuid, of_chain text, of_token text, addresses text[], amounts numeric[], max_fees numeric[], payment_fee numeric DEFAULT NULL::numeric) RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as d868af69c10e88ebb2bf089fc8d93ca5;
 
--- Begins to take back what was lent to addresses that have been swept, or were not swept in time. Safe to run again.
-CREATE OR REPLACE FUNCTION app.begin_undelegates(of_chain text, max_fee numeric, most integer) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as 86743adf3b41e24191499515c0ac6c9d;
+-- Begins to take back what was lent to addresses that have been swept, or were not swept in time, as far as the operator's own money pays the fees. Safe to run again.
+CREATE OR REPLACE FUNCTION app.begin_undelegates(of_chain text, max_fee numeric, most integer) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as 1236d59c877cd9fbc8630b81e71ae770;
 
 -- Begins to unstake native coins (in base units) that are not lent; they are back 14 days later. Returns the id of the outgoing payment.
 CREATE OR REPLACE FUNCTION app.begin_unstake(of_chain text, of_resource text, amount numeric, max_fee numeric) RETURNS uuid LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as c2b58cf5eca07f71d3cf9df1597ea622;
@@ -3472,9 +3483,6 @@ CREATE OR REPLACE FUNCTION app.decide_payment_requests(batch integer DEFAULT 100
 -- An operator's decision about the second payments of an incident: loss leaves them with the operator; debt has the merchant of their payout owe what they paid.
 CREATE OR REPLACE FUNCTION app.decide_second_payment(of_incident app.incident, decision text) RETURNS void LANGUAGE plpgsql SET search_path TO 'pg_catalog' as 9b617fc1e162984fb7ab57c9e5380736;
 
--- How much stake the delegates lend that are in no block yet, in base units.
-CREATE OR REPLACE FUNCTION app.delegating(of_chain text) RETURNS numeric LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 6613cf5bbf65a1c46c6c83ee04927c13;
-
 -- Deletes an endpoint: nothing more is sent to it. Its past deliveries stay in the database.
 CREATE OR REPLACE FUNCTION app.delete_webhook_endpoint(of_merchant uuid, endpoint uuid) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as 9c76c3c7e9e769f5fd7984df39abe41e;
 
@@ -3562,8 +3570,8 @@ CREATE OR REPLACE FUNCTION app.fee_incident(of_chain text, of_token text) RETURN
 -- A way out of app.incident_kind with the numbers of incidents and their chain in its commands; of more than 20 it names the first 20, and says so.
 CREATE OR REPLACE FUNCTION app.fill_way_out(way_out text, of_chain text, ids bigint[]) RETURNS text LANGUAGE sql IMMUTABLE SET search_path TO 'pg_catalog' as 83c720fca27edcc5fe99f9432b5b46c4;
 
--- Given all that a node says is lent to addresses (amounts in base units): notes what nothing here knows of, so that it is taken back, and forgets what is not lent and could not be taken back. Safe to run again.
-CREATE OR REPLACE FUNCTION app.find_delegations(of_chain text, addresses text[], amounts numeric[]) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as d9c1a4a5e7de407f361864a33ec22c87;
+-- Given all that a node says is lent to addresses (amounts in base units): notes what nothing here knows of, so that it is taken back, and mends what is not so and could not be taken back. Safe to run again.
+CREATE OR REPLACE FUNCTION app.find_delegations(of_chain text, addresses text[], amounts numeric[]) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as 0ec6d27361034d9076ec27d542a002d0;
 
 -- Finds and allocates the deposits of recovered payouts of a merchant, chain and token; if none are found, marks those that the gross covers.
 CREATE OR REPLACE FUNCTION app.find_recovered_deposits(of_merchant uuid, of_chain text, of_token text) RETURNS void LANGUAGE plpgsql SET search_path TO 'pg_catalog' SET plan_cache_mode TO 'force_custom_plan' as 4f43e3934d942b3867d4eb140cd528f2;
@@ -3616,8 +3624,8 @@ CREATE OR REPLACE FUNCTION app.gas_for(s app.outgoing_payment) RETURNS numeric L
 -- How many days the operator's own native coins in a treasury last, at the network fees of the last 7 days, and the gas that was sent to addresses; null if there were none.
 CREATE OR REPLACE FUNCTION app.gas_left_days(of_chain text) RETURNS double precision LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 1b7d838d2f68a9f70dff30e376775a68;
 
--- How many addresses whose money a payout may need are getting gas or energy, perhaps for the sweep of another token.
-CREATE OR REPLACE FUNCTION app.getting_gas_for(of_payout uuid) RETURNS integer LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 955180d5f65f2cb2fca3b718973a3fe7;
+-- How many addresses whose money a payout may need are getting gas or energy, or giving it back, perhaps for the sweep of another token.
+CREATE OR REPLACE FUNCTION app.getting_gas_for(of_payout uuid) RETURNS integer LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 1d25b71f08b1c1614bf3b86f41148089;
 
 -- Makes the payment of a swept payout a cancel, which uses its nonce up, if the payout has waited this long and nothing was signed: the payout keeps waiting without a payment.
 CREATE OR REPLACE FUNCTION app.give_nonce_back(of_payout uuid, after_ms integer) RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as a4aa49556849f769e6aeed465313afcc;
@@ -3707,10 +3715,10 @@ CREATE OR REPLACE FUNCTION app.ledger_holdings_since(of_chain text, block_height
 CREATE OR REPLACE FUNCTION app.ledger_outputs(of_chain text, addresses text[]) RETURNS TABLE(address text, outpoint text, amount numeric, is_leaving boolean) LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' SET plan_cache_mode TO 'force_custom_plan' as 1d9ac9aa24beff479e9bba047319649c;
 
 -- How much of the treasury's stake is lent, or about to be, without this outgoing payment, in base units.
-CREATE OR REPLACE FUNCTION app.lent_in_all(of_chain text, but_not uuid) RETURNS numeric LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 59292aae958f340a3922cccb4f4c327e;
+CREATE OR REPLACE FUNCTION app.lent_in_all(of_chain text, but_not uuid DEFAULT NULL::uuid) RETURNS numeric LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 05fb9ee959006d142de6dbdf2226d350;
 
 -- How much of the treasury's stake for energy is lent to an address, in base units.
-CREATE OR REPLACE FUNCTION app.lent_to(of_chain text, of_address text) RETURNS numeric LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 1cc81b56bd58587c72fc0e22e1e131d7;
+CREATE OR REPLACE FUNCTION app.lent_to(of_chain text, of_address text) RETURNS numeric LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as 1cc81b56bd58587c72fc0e22e1e131d7;
 
 -- Raises SL429 if a merchant has cancelled as many payouts within a day, that had begun to sweep, as it may; SL422 if it may cancel none. The caller has locked the merchant.
 CREATE OR REPLACE FUNCTION app.limit_cancels(of_merchant uuid) RETURNS void LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog' as fda0eec1e6ff5d228af80a18fefbf706;
@@ -3893,7 +3901,7 @@ CREATE OR REPLACE FUNCTION app.post_fund(s app.outgoing_payment) RETURNS void LA
 CREATE OR REPLACE FUNCTION app.post_loss(s app.outgoing_payment, lost numeric) RETURNS void LANGUAGE plpgsql SET search_path TO 'pg_catalog' as 669f9b9b32e5bc90690c3a85319721b6;
 
 -- Posts the network fee of a final transaction (in base units of the native coin), gives back what was reserved for it, and adds it to the payout's.
-CREATE OR REPLACE FUNCTION app.post_network_fee(s app.outgoing_payment, fee numeric) RETURNS void LANGUAGE plpgsql SET search_path TO 'pg_catalog' as 1141d844926dd59c27d8f5bb5c1738a7;
+CREATE OR REPLACE FUNCTION app.post_network_fee(s app.outgoing_payment, fee numeric) RETURNS void LANGUAGE plpgsql SET search_path TO 'pg_catalog' as 28be6f0d226aabaff8183f73ff93da02;
 
 -- Posts what a sweep moved to the treasury, and its network fee, after its payment had ended by another transaction; both in base units.
 CREATE OR REPLACE FUNCTION app.post_second_sweep(s app.outgoing_payment, moved numeric, fee numeric) RETURNS void LANGUAGE plpgsql SET search_path TO 'pg_catalog' as ef2f705ab691efa99b69f2446b639653;
@@ -3905,7 +3913,7 @@ CREATE OR REPLACE FUNCTION app.post_second_transaction(s app.outgoing_payment, o
 CREATE OR REPLACE FUNCTION app.post_stake(s app.outgoing_payment, staked numeric) RETURNS void LANGUAGE plpgsql SET search_path TO 'pg_catalog' as c2e77aedd47a7e3a741c49b3c142ba0e;
 
 -- Posts what a final transaction staked, unstaked or reclaimed.
-CREATE OR REPLACE FUNCTION app.post_staking(s app.outgoing_payment, of_txid text) RETURNS void LANGUAGE plpgsql SET search_path TO 'pg_catalog' as 723c92c62a9c26a80a095b895e16656f;
+CREATE OR REPLACE FUNCTION app.post_staking(s app.outgoing_payment, of_txid text) RETURNS void LANGUAGE plpgsql SET search_path TO 'pg_catalog' as 22f0dfaf504a4443ba2414d6e925b965;
 
 -- Posts money of a merchant that moved from its address to the treasury (in base units).
 CREATE OR REPLACE FUNCTION app.post_sweep(s app.outgoing_payment, moved numeric) RETURNS void LANGUAGE plpgsql SET search_path TO 'pg_catalog' as e1aeb9b35796071cfc3b5e6f5ea99a2d;
@@ -3925,6 +3933,9 @@ CREATE OR REPLACE FUNCTION app.public_id(prefix text, id uuid) RETURNS text LANG
 -- The current state of a merchant's payment request, with its receipts. Its amount outside of the body is what is to be sent now: 0 once enough was seen, and after its end.
 CREATE OR REPLACE FUNCTION app.read_payment_request(of_merchant uuid, of_external_id text) RETURNS SETOF app.payment_response LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 95692556b45c91f523dad3855614543c;
 
+-- What becomes of an address before its sweep: fund, delegate or undelegate, if that is under way; lent, if it has energy for a sweep; returning, if that is about to be taken back; else null.
+CREATE OR REPLACE FUNCTION app.readiness(of_chain text, of_address text) RETURNS text LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as b8aa36939bbbb5102748de5e28944d5f;
+
 -- What is under way that sends an address gas, or lends it energy, or takes that back; null if nothing is.
 CREATE OR REPLACE FUNCTION app.readying(of_chain text, of_address text) RETURNS uuid LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as 3d0b1ffd6b24cf9506d99dfa64f7c9dc;
 
@@ -3936,6 +3947,9 @@ CREATE OR REPLACE FUNCTION app.record_broadcast(of_chain text, of_txid text, err
 
 -- Stores what the comparison of some addresses with the chain found, and its position; opens, updates or closes the incident. last: the match_key of the last of them, null if none were left. Safe to run twice.
 CREATE OR REPLACE FUNCTION app.record_comparison(of_chain text, claim text, after text, last text, addresses text[], differences jsonb, of_unread text, at_height integer, took interval) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as 53516d21c0fc14f6931d1c7c43d7279a;
+
+-- Books what the treasury has staked, and what it is unstaking, as a node says (amounts in base units); returns what was booked, in words.
+CREATE OR REPLACE FUNCTION app.recount_stake(of_chain text, energy numeric, bandwidth numeric, unstaking jsonb) RETURNS TABLE(booked text) LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as 06ee71f88c36dc9e8d82be65a4ed3cb5;
 
 -- Makes the jobs and queues of dead workers available again; returns how many jobs did.
 CREATE OR REPLACE FUNCTION app.recover_dead_pools(hung_after interval DEFAULT '00:00:30'::interval) RETURNS integer LANGUAGE plpgsql SET search_path TO 'pg_catalog' as f1325505d38ed650bde094314b52fde2;
@@ -4077,6 +4091,9 @@ CREATE OR REPLACE FUNCTION app.shortage(of_chain text, of_token text, of_merchan
 
 -- Whether the indexer of a chain shows payments that are in no block yet.
 CREATE OR REPLACE FUNCTION app.shows_unconfirmed(of_chain text) RETURNS boolean LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as 8e96397f7f0c54c94e7a120528c68223;
+
+-- What the treasury has staked for energy, in base units; how much of it is lent or about to be; and how much is to be lent, or unstaked, that a node does not know of yet.
+CREATE OR REPLACE FUNCTION app.stake_for_energy(of_chain text, OUT staked numeric, OUT lent numeric, OUT unseen numeric) RETURNS record LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 9ad2d846c04fa0cd77b605ccbd8fd59f;
 
 -- Stores a signed transaction as the next attempt of an outgoing payment, before it may be broadcast; amounts in base units. False if it came too late, or costs more than the operator has. Safe to run again.
 CREATE OR REPLACE FUNCTION app.store_signed(of_outgoing_payment uuid, number integer, of_kind text, of_txid text, of_raw text, of_amount numeric, of_max_fee numeric, of_fee_details jsonb) RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as be31c11970580143fca2f81947e8be9e;
@@ -4832,6 +4849,14 @@ UNION ALL
    FROM app.gas
   WHERE gas.reserved < 0::numeric
 UNION ALL
+ SELECT 'stake'::text AS what,
+    stake.chain,
+    stake.resource AS token,
+    NULL::text AS whose,
+    stake.amount
+   FROM app.stake
+  WHERE stake.amount < 0::numeric
+UNION ALL
  SELECT 'reserved'::text AS what,
     treasury.chain,
     treasury.token,
@@ -4847,7 +4872,7 @@ UNION ALL
     treasury_share.reserved AS amount
    FROM app.treasury_share
   WHERE treasury_share.reserved < 0::numeric;
---   what text: holding, treasury, reserved, reserved share, gas or reserved gas.
+--   what text: holding, treasury, reserved, reserved share, gas, reserved gas, or stake.
 --   chain text: Chain code.
 --   token text: Token code.
 --   whose text: The address of a holding or of gas, the merchant of a share; null for the treasury.
@@ -6817,7 +6842,7 @@ grant execute on function app.await_sweeps(uuid) to sluice_jobs;
 grant execute on function app.begin_audit() to sluice_jobs;
 grant execute on function app.begin_comparison(text) to sluice_jobs;
 grant execute on function app.begin_defunds(text,text[],numeric[],numeric[]) to sluice_jobs;
-grant execute on function app.begin_delegates(uuid,text,text,text[],numeric[],numeric) to sluice_jobs;
+grant execute on function app.begin_delegates(uuid,text,text,text[],numeric[],numeric,numeric) to sluice_jobs;
 grant execute on function app.begin_funds(uuid,text,text,text[],numeric[],numeric) to sluice_jobs;
 grant execute on function app.begin_output_payment(uuid,text[],numeric) to sluice_jobs;
 grant execute on function app.begin_output_sweep(uuid,text,uuid,text[],numeric) to sluice_jobs;
@@ -6834,7 +6859,6 @@ grant execute on function app.claimed_outputs(uuid,integer) to sluice_jobs;
 grant execute on function app.collectable_amount(text,text,text) to sluice_jobs;
 grant execute on function app.comparison_age(text) to sluice_jobs;
 grant execute on function app.decide_payment_requests(integer) to sluice_jobs;
-grant execute on function app.delegating(text) to sluice_jobs;
 grant execute on function app.due_comparison(text) to sluice_jobs;
 grant execute on function app.end_sweeping(uuid) to sluice_jobs;
 grant execute on function app.end_unsigned(uuid) to sluice_jobs;
@@ -6864,7 +6888,6 @@ grant execute on function app.keep_blocked(text,text,text,text,integer) to sluic
 grant execute on function app.ledger_holdings(text,text[]) to sluice_jobs;
 grant execute on function app.ledger_holdings_since(text,integer,text,text[]) to sluice_jobs;
 grant execute on function app.ledger_outputs(text,text[]) to sluice_jobs;
-grant execute on function app.lent_to(text,text) to sluice_jobs;
 grant execute on function app.lock_worker(text) to sluice_jobs;
 grant execute on function app.maintain_partitions(interval) to sluice_jobs;
 grant execute on function app.note_code(text,text,text) to sluice_jobs;
@@ -6874,12 +6897,14 @@ grant execute on function app.payout_lack(uuid,numeric) to sluice_jobs;
 grant execute on function app.payout_shortage(uuid,numeric) to sluice_jobs;
 grant execute on function app.payout_shortfall(uuid,numeric) to sluice_jobs;
 grant execute on function app.public_id(text,uuid) to sluice_jobs;
+grant execute on function app.readiness(text,text) to sluice_jobs;
 grant execute on function app.record_attempts(uuid,uuid[],integer[],integer[],integer[],integer[],text[],bigint[]) to sluice_jobs;
 grant execute on function app.record_broadcast(text,text,text,integer) to sluice_jobs;
 grant execute on function app.record_comparison(text,text,text,text,text[],jsonb,text,integer,interval) to sluice_jobs;
 grant execute on function app.recover_dead_pools(interval) to sluice_jobs;
 grant execute on function app.refresh_analytics(interval,double precision) to sluice_jobs;
 grant execute on function app.sequence_events(integer) to sluice_jobs;
+grant execute on function app.stake_for_energy(text) to sluice_jobs;
 grant execute on function app.store_signed(uuid,integer,text,text,text,numeric,numeric,jsonb) to sluice_jobs;
 grant execute on function app.sweepable(uuid,numeric,integer) to sluice_jobs;
 grant execute on function app.time_out_payout(uuid,bigint) to sluice_jobs;

@@ -3,6 +3,7 @@
 // none for a while. One node is asked as long as it works, because two may show two forks, or lag behind each other;
 // after some failures in a row the other one is.
 import {z} from 'zod'
+import {most} from '../../base/bigints.ts'
 import {eachOf} from '../../base/each-of.ts'
 import {RetryableError} from '../../base/errors.ts'
 import {parseJson} from '../../base/json.ts'
@@ -14,6 +15,7 @@ import {readResponse, whyUnanswered} from '../read-response.ts'
 import {addressOf, bytesOf} from './address.ts'
 import {
   Account,
+  AccountStake,
   Block,
   BlockHeader,
   Borrowers,
@@ -108,8 +110,13 @@ export class TronNode {
    * all of it.
    */
   async isFree(address: string, bytes: bigint): Promise<boolean> {
+    return (await this.freeBytes(address)) >= bytes
+  }
+
+  /** How many bytes of one kind an account may send now that cost nothing. */
+  async freeBytes(address: string): Promise<bigint> {
     const found = await this.#find('wallet/getaccountresource', inHex(address), FreeBytes)
-    return found !== undefined && (found.daily >= bytes || found.staked >= bytes)
+    return found ? most(found.daily, found.staked) : 0n
   }
 
   /** The energy of an account; undefined if there is no account. */
@@ -121,6 +128,12 @@ export class TronNode {
   async lendable(address: string): Promise<bigint> {
     return (await this.#ask('wallet/getcandelegatedmaxsize', {owner_address: hexOf(address), type: 1}, Lendable))
       .max_size
+  }
+
+  /** What an account has staked, lent or not, and unstaked and not got back, in sun, after the solidified block. */
+  async stake(address: string): Promise<AccountStake> {
+    const none = {energy: 0n, bandwidth: 0n, unstaking: []}
+    return (await this.#find('walletsolidity/getaccount', inHex(address), AccountStake)) ?? none
   }
 
   /** What an account lends of its stake for energy, in sun, after the solidified block. */

@@ -166,24 +166,45 @@ export interface Account {
   isContract: boolean
 }
 
-export const Account = z
+const Frozen = z.object({type: z.string().default('BANDWIDTH'), amount: LongOrZero})
+const Unfrozen = z.object({
+  type: z.string().default('BANDWIDTH'),
+  unfreeze_amount: LongOrZero,
+  unfreeze_expire_time: LongOrZero,
+})
+
+/** What an account has staked for each resource, lent or not; and what it unstaked, and when that is free, in ms. */
+export interface AccountStake {
+  energy: bigint
+  bandwidth: bigint
+  unstaking: {resource: 'energy' | 'bandwidth'; amount: bigint; freeMs: number}[]
+}
+
+export const AccountStake = z
   .object({
-    balance: LongOrZero,
-    type: z.string().default('Normal'),
-    frozenV2: z.array(z.object({amount: LongOrZero})).default([]),
-    unfrozenV2: z.array(z.object({unfreeze_amount: LongOrZero})).default([]),
+    frozenV2: z.array(Frozen).default([]),
+    unfrozenV2: z.array(Unfrozen).default([]),
     delegated_frozenV2_balance_for_bandwidth: LongOrZero,
     account_resource: z.object({delegated_frozenV2_balance_for_energy: LongOrZero}).optional(),
   })
-  .transform((account): Account => {
-    const parts = [
-      ...account.frozenV2.map(({amount}) => amount),
-      ...account.unfrozenV2.map(({unfreeze_amount}) => unfreeze_amount),
-      account.delegated_frozenV2_balance_for_bandwidth,
-      account.account_resource?.delegated_frozenV2_balance_for_energy ?? 0n,
-    ]
-    const staked = parts.reduce((sum, part) => sum + part, 0n)
-    return {balance: account.balance, staked, isContract: account.type === 'Contract'}
+  .transform((account): AccountStake => {
+    const frozen = (type: string) =>
+      account.frozenV2.reduce((sum, one) => (one.type === type ? sum + one.amount : sum), 0n)
+    return {
+      energy: frozen('ENERGY') + (account.account_resource?.delegated_frozenV2_balance_for_energy ?? 0n),
+      bandwidth: frozen('BANDWIDTH') + account.delegated_frozenV2_balance_for_bandwidth,
+      unstaking: account.unfrozenV2.map(({type, unfreeze_amount: amount, unfreeze_expire_time: at}) => {
+        return {resource: type === 'ENERGY' ? 'energy' : 'bandwidth', amount, freeMs: Number(at)}
+      }),
+    }
+  })
+
+export const Account = z
+  .object({balance: LongOrZero, type: z.string().default('Normal')})
+  .and(AccountStake)
+  .transform(({balance, type, energy, bandwidth, unstaking}): Account => {
+    const staked = unstaking.reduce((sum, {amount}) => sum + amount, energy + bandwidth)
+    return {balance, staked, isContract: type === 'Contract'}
   })
 
 /**

@@ -15,6 +15,7 @@ const price = {maxSweepFee: (3n * trx) / 10n}
 const bytes = mostTokenBytesFee(price)
 const fee = mostStakingFee(price)
 const stake = 4000n * trx
+const staked = 50_000n * trx
 
 /** Without what is reserved: rows that are refused here are deleted. */
 const kept = `select * from app.ledger_audit where what not like '%reserved'`
@@ -31,7 +32,8 @@ beforeAll(async () => {
   })
   worker = new pg.Client({connectionString: world.db.url('sluice_jobs')})
   await worker.connect()
-  await world.deposit(world.treasury, 100_000n * trx)
+  await world.deposit(world.treasury, 200_000n * trx)
+  await posted(await world.begun(`app.begin_stake('TRON', 'energy', ${staked}, ${fee})`, 'stake'))
 })
 afterAll(async () => {
   await worker?.end()
@@ -70,11 +72,13 @@ async function fund(address: string, amount: bigint) {
   return await newest('fund', address)
 }
 
-async function delegate(address: string, amount = stake) {
-  await worker.query(`select app.begin_delegates(null, 'TRON', 'USDT', array[$1], array[$2::numeric], $3)`, [
+/** As a worker that heeds no limit. */
+async function delegate(address: string, amount = stake, mostLent = staked) {
+  await worker.query(`select app.begin_delegates(null, 'TRON', 'USDT', array[$1], array[$2::numeric], $3, $4)`, [
     address,
     String(amount),
     String(fee),
+    String(mostLent),
   ])
   return await newest('delegate', address)
 }
@@ -103,6 +107,15 @@ async function done(intent: Begun, {sender = world.treasury, paid = 0n} = {}): P
   const {ok, txid, message} = await sign(intent)
   expect([intent.intent, ok, message]).toEqual([intent.intent, true, undefined])
   await world.include(txid, {sender, fee: paid})
+}
+
+/** The same of what the treasury does with its stake, which the worker has stored. */
+async function posted(intent: Begun) {
+  const {ok, txid, message, raw} = await sign(intent)
+  expect([intent.intent, ok, message]).toEqual([intent.intent, true, undefined])
+  await world.storeSigned(intent.intent.replace('_tron', ''), world.treasury, txid)
+  await world.include(txid)
+  return said(raw)
 }
 
 async function refused(intent: Begun, code: string): Promise<void> {
@@ -148,12 +161,17 @@ test('energy is lent to no other address, for no other token, and for nothing th
     'settlement_changed',
   )
   await refused(await world.forge({kind: 'delegate', recipient: await holder(0n), amount: stake}), 'sweep_too_small')
+  await refused(
+    await world.forge({kind: 'delegate', as: 'undelegate', recipient: address, amount: stake}),
+    'settlement_changed',
+  )
 })
 
 test('no more of the stake is lent at once than the operator allows', async () => {
   const [one, other] = [await holder(), await holder()]
   await done(await delegate(one, 6000n * trx))
   await refused(await delegate(other, 4000n * trx + 1n), 'stake_lent')
+  await expect(delegate(other, 4000n * trx + 1n, 10_000n * trx)).rejects.toThrow() // nothing is begun
   await done(await delegate(other, 4000n * trx))
   await done(await undelegate(one))
   await done(await undelegate(other))
@@ -211,39 +229,50 @@ test('what it burns all the same, of coins of its merchant, is the operator’s 
   expect(await shareOf()).toEqual([{held: String(6n * trx), share: String(3n * trx), gas: '0'}])
   expect(await world.db.rows(kept)).toEqual([])
   await done(await undelegate(address))
+
+  await world.deposit(address, 9n * unit, 'USDT') // the next sweep burns what it is sent
+  await done(await fund(address, 8n * trx))
+  await done(await sweep(address, 9n * unit, 7n * trx + bytes), {sender: address})
+})
+
+test('what nobody can be charged for is taken off what belongs to nobody yet', async () => {
+  const address = await holder()
+  await done(await delegate(address))
+  const {txid} = await sign(await sweep(address, 50n * unit))
+  await world.storeSigned('sweep', address, txid)
+  await world.include(txid, {sender: address, fee: 3n * trx})
+  expect(await world.db.rows(kept)).toEqual([])
+  expect(await world.db.rows('select * from audit.nothing_below_zero where whose = $1', [address])).toEqual([])
+  await done(await undelegate(address))
 })
 
 test('a stake is begun by nobody but the owner of the database, and moves to nobody', async () => {
   for (const call of ['begin_stake', 'begin_unstake'])
     await expect(worker.query(`select app.${call}('TRON', 'energy', 1000000, 1)`)).rejects.toThrow('permission denied')
-  const intent = await world.begun(`app.begin_stake('TRON', 'energy', ${stake}, ${fee})`, 'stake')
-  const {raw, txid} = await sign(intent)
-  const {type, owner, message} = said(raw)
+  const begin = (call: string, kind: string) => world.begun(`app.${call}('TRON', 'energy', ${stake}, ${fee})`, kind)
+  const {type, owner, message} = await posted(await begin('begin_stake', 'stake'))
   expect([type, owner, message.integer(2), message.integer(3)]).toEqual([
     contractTypes.stake,
     world.treasury,
     stake,
     1n,
   ])
-  await world.storeSigned('stake', world.treasury, txid)
-  await world.include(txid)
-  const back = await world.begun(`app.begin_unstake('TRON', 'energy', ${stake}, ${fee})`, 'unstake')
-  const unstaking = await sign(back)
-  expect(said(unstaking.raw)).toMatchObject({type: contractTypes.unstake, owner: world.treasury})
-  await world.storeSigned('unstake', world.treasury, unstaking.txid)
-  await world.include(unstaking.txid)
+  const unstaked = await posted(await begin('begin_unstake', 'unstake'))
+  expect(unstaked).toMatchObject({type: contractTypes.unstake, owner: world.treasury})
 
   const held = async () =>
     (await world.db.rows(`select balance::int8 as n from app.treasury where token = 'TRX'`))[0]!.n
   const before = BigInt(await held())
   await worker.query(`select app.begin_reclaim('TRON', $1)`, [String(fee)])
   expect(await world.db.rows(`select from app.outgoing_payment where kind = 'reclaim'`)).toEqual([]) // for 14 days
+  const ofBlockBefore = `select from app.unstaking u join chain.confirmed_tx i on i.txid = u.txid
+    join chain.block b on b.chain = i.chain and b.height = i.block_height - 1 where u.free_at = b.time + interval '14 days' and i.block_time <> b.time`
+  expect(await world.db.rows(ofBlockBefore)).toHaveLength(1)
   await world.db.rows(`update app.unstaking set free_at = free_at - interval '14 days 2 minutes'`)
   for (let n = 0; n < 2; n++) await worker.query(`select app.begin_reclaim('TRON', $1)`, [String(fee)])
-  const reclaiming = await sign(await newest('reclaim', world.treasury))
-  expect(said(reclaiming.raw)).toMatchObject({type: contractTypes.reclaim, owner: world.treasury})
-  await world.storeSigned('reclaim', world.treasury, reclaiming.txid)
-  await world.include(reclaiming.txid)
+  expect(await world.db.rows(`select from app.outgoing_payment where kind = 'reclaim'`)).toHaveLength(1)
+  const reclaimed = await posted(await newest('reclaim', world.treasury))
+  expect(reclaimed).toMatchObject({type: contractTypes.reclaim, owner: world.treasury})
   expect(BigInt(await held()) - before).toBe(stake)
   expect(await world.db.rows(kept)).toEqual([])
 })
@@ -251,7 +280,7 @@ test('a stake is begun by nobody but the owner of the database, and moves to nob
 test('what a node says was lent, and nobody here knows of, is taken back; what it said in error is forgotten', async () => {
   const [lent, wrong] = [await holder(), await holder()]
   const find = async (addresses: string[]) =>
-    await worker.query(`select app.find_delegations('TRON', $1, array_fill(5000000::numeric, array[$2::int]))`, [
+    await worker.query(`select app.find_delegations('TRON', $1, array_fill(5e9::numeric, array[$2::int]))`, [
       addresses,
       addresses.length,
     ])
@@ -261,21 +290,53 @@ test('what a node says was lent, and nobody here knows of, is taken back; what i
   await worker.query(`select app.begin_undelegates('TRON', $1, 100)`, [String(fee)])
   await done(await newest('undelegate', lent))
   expect(await known()).toEqual([{address: wrong}])
+  await done(await delegate(lent)) // what its journal lacks keeps nothing from being lent again
+  await done(await sweep(lent, 50n * unit), {sender: lent})
+  await done(await undelegate(lent))
 
-  await world.db.rows(
-    `update app.outgoing_payment set status = 'final', outcome = 'expired', fee_paid = 0, next_step_at = null
-     where kind = 'undelegate' and recipient = $1`,
-    [wrong],
-  )
-  await world.db.rows(`update app.treasury set reserved = reserved - $1 where token = 'TRX'`, [String(fee)])
-  await world.db.rows(`update app.outgoing_payment set final_at = now() - interval '11 minutes' where recipient = $1`, [
-    wrong,
-  ])
+  /** The undelegate of what was wrong expires, again and again. */
+  const expires = async () => {
+    await undelegate(wrong)
+    await world.db.rows(
+      `select app.end_without_transaction(s, 'expired') from app.outgoing_payment s where s.recipient = $1 and s.status <> 'final'`,
+      [wrong],
+    )
+    await world.db.rows(
+      `update app.outgoing_payment set final_at = now() - interval '11 minutes' where recipient = $1`,
+      [wrong],
+    )
+  }
+  await expires()
   await find([wrong]) // the node still says so
   expect(await known()).toEqual([{address: wrong}])
+  await worker.query(`select app.find_delegations('TRON', array[$1], array[2e9])`, [wrong]) // it was less
+  expect(await world.db.rows('select amount::int8 from app.delegation')).toEqual([{amount: String(2000n * trx)}])
+  await expires()
   await find([])
   expect(await known()).toEqual([])
   expect(await world.db.rows(kept)).toEqual([])
   const found = await world.db.rows<{name: string}>('select name from app.audit_checks() where count > 0')
   expect(found.filter(({name}) => /final|states|fees|no_/.test(name))).toEqual([])
+})
+
+test('an unstake, and a delegate, that are mined although they had ended are booked', async () => {
+  const address = await holder()
+  const lending = await sign(await delegate(address))
+  const unstaking = await world.begun(`app.begin_unstake('TRON', 'energy', ${stake}, ${fee})`, 'unstake')
+  const {txid} = await sign(unstaking)
+  for (const [kind, source, of] of [
+    ['delegate', world.treasury, lending.txid],
+    ['unstake', world.treasury, txid],
+  ] as const)
+    await world.storeSigned(kind, source, of)
+  await world.db.rows(
+    `select app.end_without_transaction(s, 'expired') from app.outgoing_payment s where s.status <> 'final' and s.kind in ('delegate', 'unstake')`,
+  )
+  for (const mined of [lending.txid, txid]) {
+    await world.include(mined)
+    await world.db.rows(`select app.resolve_incident(id, 'loss') from app.incident where resolved_at is null`)
+  }
+  expect(await world.db.rows(kept)).toEqual([])
+  await done(await undelegate(address))
+  expect(await world.db.rows(kept)).toEqual([])
 })

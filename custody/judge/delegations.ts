@@ -5,7 +5,10 @@
 // address's merchant. An address sweeps by lent energy only if that was lent in a final block.
 //
 // What was signed is read from the journal's file, whatever the database says. What became of it is read from the
-// blocks, which only the indexers write. Only the owner of the database can begin to stake or to unstake.
+// blocks, which only the indexers write. How much is lent in all is the sum of the database's rows: a stolen worker may
+// lend more of the stake, to our own addresses, until it is taken back. Only the owner of the database can begin to
+// stake or to unstake.
+import {most} from '../../base/bigints.ts'
 import {chain as registered} from '../../chains/registry.ts'
 import type {CustodyFamily} from '../family.ts'
 import type {Kind} from '../intents.ts'
@@ -64,8 +67,8 @@ export async function checkDelegate(
   if (before.some(was => stakeOf(was) !== stake || was.destination !== destination))
     throw new Refusal('settlement_changed', 'a delegate keeps the address and the stake of its first signature')
   if (!before.length) await checkWorth(context, plan, String(details.for_token))
-  const {most} = await lentTo(context, chain, destination)
-  if (most > 0n) throw new Refusal('energy_in_use', `the address may have ${most} base units of the stake already`)
+  const {most: atMost} = await lentTo(context, chain, destination)
+  if (atMost > 0n) throw new Refusal('energy_in_use', `the address may have ${atMost} base units of the stake already`)
   const {rows} = await context.client.query<{lent: string}>({
     name: 'lent_in_all',
     text: 'select app.lent_in_all($1, $2)::text as lent',
@@ -112,8 +115,9 @@ async function lentTo(context: FamilyContext, chain: Plan['chain'], address: str
       lent.most += amount
       if (isFinal) lent.least += amount
     } else if (kind === 'undelegate') {
-      lent.least -= amount
-      if (isFinal) lent.most -= amount
+      // Never below nothing: it may have taken back what this journal does not have.
+      lent.least = most(lent.least - amount, 0n)
+      if (isFinal) lent.most = most(lent.most - amount, 0n)
     } else if (kind === 'sweep' && !isFinal) lent.isSweeping = true
   }
   return lent

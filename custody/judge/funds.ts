@@ -136,14 +136,19 @@ export async function readSigned({client, journal}: FamilyContext, chain: string
   })
 }
 
-/** The most, or the least, gas that can be left, in base units, whatever becomes of what is not final. */
+/**
+ * The most, or the least, gas that can be left, in base units, whatever becomes of what is not final. Never less than
+ * nothing once something is final: what a sweep burnt beyond its gas, because lent energy was gone, was no gas.
+ */
 function leftOf(fates: Fate[], which: 'most' | 'least'): bigint {
-  const change = ({kind, amount, fee, isFinal}: Fate) => {
+  let left = 0n
+  for (const {kind, amount, fee, isFinal} of fates) {
     const isFund = kind === 'fund'
-    if (!isFinal && isFund !== (which === 'most')) return 0n
-    return isFund ? amount : 0n - amount - fee
+    if (!isFinal && isFund !== (which === 'most')) continue
+    left += isFund ? amount : 0n - amount - fee
+    if (isFinal) left = most(left, 0n)
   }
-  return fates.reduce((left, fate) => left + change(fate), 0n)
+  return left
 }
 
 /**

@@ -56,7 +56,8 @@ export async function judge(
   const decision = await family.plan(context, {...matter, outgoingPayment, attempts, before}, intent)
   if ('attempt' in decision) return decision
   const isPayment = outgoingPayment.kind === 'payout' || outgoingPayment.kind === 'withdrawal'
-  const isForPaymentUnderWay = isPayment && (kind === 'cancel' || before.length > 0)
+  // What is lent is taken back whatever the budget has left: else no sweep could use it.
+  const isForPaymentUnderWay = (isPayment && (kind === 'cancel' || before.length > 0)) || kind === 'undelegate'
   const plan: Plan = {
     ...purpose,
     source: matter.from.address,

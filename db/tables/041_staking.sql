@@ -63,7 +63,7 @@ alter table custody.journal validate constraint journal_kind;
 create table app.stake (
   chain text not null,
   resource text not null check (resource in ('energy', 'bandwidth')),
-  amount numeric not null check (amount >= 0),
+  amount numeric not null,
   primary key (chain, resource)
 );
 comment on table app.stake is 'Native coins that the treasury has staked, lent or not.';
@@ -73,17 +73,18 @@ comment on column app.stake.amount is 'How much, in base units.';
 grant select on app.stake to sluice_jobs;
 
 create table app.unstaking (
-  outgoing_payment_id uuid primary key references app.outgoing_payment,
   chain text not null,
+  txid text not null,
   resource text not null,
   amount numeric not null check (amount > 0),
   free_at timestamptz not null,
-  reclaimed_at timestamptz
+  reclaimed_at timestamptz,
+  primary key (chain, txid)
 );
 create index unstaking_open on app.unstaking (chain) where reclaimed_at is null;
 comment on table app.unstaking is 'Native coins that were unstaked, and that the chain holds for 14 days.';
-comment on column app.unstaking.outgoing_payment_id is 'The outgoing payment that unstaked them.';
 comment on column app.unstaking.chain is 'Chain code.';
+comment on column app.unstaking.txid is 'The transaction that unstaked them; recount:<time> for one that is in no copy.';
 comment on column app.unstaking.resource is 'What they were staked for.';
 comment on column app.unstaking.amount is 'How much, in base units.';
 comment on column app.unstaking.free_at is 'From when on the next transaction that unstakes, or reclaims, brings them back, by the time of the block before it.';

@@ -17,6 +17,8 @@ export interface PayoutFamily<S extends CommonSettings> {
    * Begins to stake the operator's own coins, or to unstake some; returns the id. Absent where nothing is staked.
    */
   beginStaking?(db: pg.Client, settings: S, staking: Staking): Promise<string>
+  /** Books what the treasury has staked by the node. Resolves to what was booked, in words. */
+  recountStake?(db: pg.Client, settings: S): Promise<string[]>
   /**
    * Speeds up an unconfirmed incoming payment with a child transaction (CPFP). Custody checks again whose money it is,
    * and that it is not final. Absent where no transaction can pay for another one.

@@ -14,35 +14,43 @@ $$;
 comment on function app.readying is 'What is under way that sends an address gas, or lends it energy, or takes that back; null if nothing is.';
 
 create or replace function app.lent_to(of_chain text, of_address text) returns numeric
-language sql stable security definer set search_path = pg_catalog as $$
+language sql stable set search_path = pg_catalog as $$
   select coalesce((select d.amount from app.delegation d where d.chain = of_chain and d.address = of_address), 0)
 $$;
 comment on function app.lent_to is 'How much of the treasury''s stake for energy is lent to an address, in base units.';
-grant execute on function app.lent_to to sluice_jobs;
 
--- What a node does not know of yet: it takes off by itself what is in its newest block.
-create or replace function app.delegating(of_chain text) returns numeric
+create or replace function app.readiness(of_chain text, of_address text) returns text
 language sql stable security definer set search_path = pg_catalog as $$
-  select coalesce(sum(s.amount), 0) from app.outgoing_payment s
-  where s.chain = of_chain and s.kind = 'delegate' and s.status <> 'final'
-    and not exists (select from app.outgoing_confirmed_tx i where i.outgoing_payment_id = s.id offset 0)
+  select coalesce((select s.kind from app.outgoing_payment s where s.id = app.readying(of_chain, of_address)),
+    (select case when d.return_at > clock_timestamp() then 'lent' else 'returning' end from app.delegation d
+      where d.chain = of_chain and d.address = of_address))
 $$;
-comment on function app.delegating is 'How much stake the delegates lend that are in no block yet, in base units.';
-grant execute on function app.delegating to sluice_jobs;
+comment on function app.readiness is 'What becomes of an address before its sweep: fund, delegate or undelegate, if that is under way; lent, if it has energy for a sweep; returning, if that is about to be taken back; else null.';
+grant execute on function app.readiness to sluice_jobs;
 
--- With one of these under way besides, it may be more.
-create or replace function app.lent_in_all(of_chain text, but_not uuid) returns numeric
+create or replace function app.lent_in_all(of_chain text, but_not uuid default null) returns numeric
 language sql stable security definer set search_path = pg_catalog as $$
   select coalesce((select sum(d.amount) from app.delegation d where d.chain = of_chain), 0) + coalesce((
     select sum(s.amount) from app.outgoing_payment s
-    where s.chain = of_chain and s.kind = 'delegate' and s.status <> 'final' and s.id <> but_not), 0)
+    where s.chain = of_chain and s.kind = 'delegate' and s.status <> 'final' and s.id is distinct from but_not), 0)
 $$;
 comment on function app.lent_in_all is 'How much of the treasury''s stake is lent, or about to be, without this outgoing payment, in base units.';
 grant execute on function app.lent_in_all to sluice_custody;
 
+-- A node takes off by itself what is in its newest block.
+create or replace function app.stake_for_energy(of_chain text, out staked numeric, out lent numeric, out unseen numeric)
+language sql stable security definer set search_path = pg_catalog as $$
+  select coalesce((select k.amount from app.stake k where k.chain = of_chain and k.resource = 'energy'), 0), app.lent_in_all(of_chain), coalesce((
+    select sum(s.amount) from app.outgoing_payment s
+    where s.chain = of_chain and s.kind in ('delegate', 'unstake') and s.resource = 'energy' and s.status <> 'final'
+      and not exists (select from app.outgoing_confirmed_tx i where i.outgoing_payment_id = s.id offset 0)), 0)
+$$;
+comment on function app.stake_for_energy is 'What the treasury has staked for energy, in base units; how much of it is lent or about to be; and how much is to be lent, or unstaked, that a node does not know of yet.';
+grant execute on function app.stake_for_energy to sluice_jobs;
+
 -- The arrays are parallel. If the treasury cannot pay the fees, the delegates before that point stay begun.
-create or replace function app.begin_delegates(of_payout uuid, of_chain text, of_token text, addresses text[], amounts numeric[], max_fee numeric)
-returns text
+create or replace function app.begin_delegates(of_payout uuid, of_chain text, of_token text, addresses text[], amounts numeric[], max_fee numeric,
+  most_lent numeric) returns text
 language plpgsql security definer set search_path = pg_catalog as $$
 declare
   native text := app.native_token(of_chain);
@@ -50,11 +58,13 @@ declare
   item record;
   delegate uuid;
   funds numeric;
+  room numeric;
 begin
   if not app.sweeps_itself(of_chain, of_token) then return null; end if;
   if of_payout is not null and not app.lock_unpaid(of_payout) then return null; end if;
   perform app.lock_treasury(of_chain);
   funds := app.operator_funds(of_chain, native);
+  select least(most_lent, k.staked) - k.lent into room from app.stake_for_energy(of_chain) k; -- another payout may have begun some since
   for item in
     select u.address, ceil(u.amount) as amount, a.merchant_id from unnest(addresses, amounts) with ordinality as u (address, amount, n)
     join app.chain c on c.chain = of_chain
@@ -65,6 +75,8 @@ begin
   loop
     delegate := app.readying(of_chain, item.address);
     if delegate is null then
+      continue when item.amount > room;
+      room := room - item.amount;
       if funds < max_fee then return app.short_by(of_chain, native, max_fee - funds, ' for sweeping'); end if;
       funds := funds - max_fee;
       perform app.reserve(of_chain, native, max_fee);
@@ -90,8 +102,9 @@ $$;
 comment on function app.is_return_due is 'Whether what was lent to an address is to be taken back now.';
 
 -- A copy of the database, and of the journal, from before it was lent does not know of it. And what a node, or a worker, said in error can never be
--- taken back. So what a node says and what is known here are made equal, as delegates and undelegates that are done. That is safe whatever the node
--- says: custody asks nobody what is lent; nothing comes of a wrong answer but transactions that expire, and the next answer mends it.
+-- taken back. So what a node says and what is known here are made equal, as delegates and undelegates that are done: at once where nothing is known, else
+-- once an undelegate has expired. That is safe whatever the node says: custody asks nobody what is lent; nothing comes of a wrong answer but transactions
+-- that expire, and the next answer mends it.
 create or replace function app.find_delegations(of_chain text, addresses text[], amounts numeric[]) returns void
 language plpgsql security definer set search_path = pg_catalog as $$
 declare s app.outgoing_payment;
@@ -106,8 +119,9 @@ begin
       select 'delegate' as kind, u.address, trunc(u.amount) as amount from unnest(addresses, amounts) u (address, amount)
       where u.amount >= 1 and app.lent_to(of_chain, u.address) = 0
       union all
-      select 'undelegate', d.address, d.amount from app.delegation d
-      where d.chain = of_chain and d.address <> all(addresses) and d.return_at <= clock_timestamp() and (
+      select case when d.amount > n.amount then 'undelegate' else 'delegate' end, d.address, abs(d.amount - n.amount) from app.delegation d
+      cross join lateral (select coalesce(sum(trunc(u.amount)), 0) as amount from unnest(addresses, amounts) u (address, amount) where u.address = d.address) n
+      where d.chain = of_chain and d.amount <> n.amount and d.return_at <= clock_timestamp() and (
         select p.outcome = 'expired' from app.outgoing_payment p
         where p.chain = d.chain and p.recipient = d.address and p.kind in ('delegate', 'undelegate') order by p.created_at desc limit 1)
     ) w
@@ -122,31 +136,32 @@ begin
     update app.delegation d set return_at = clock_timestamp() where d.chain = of_chain and d.address = s.recipient;
   end loop;
 end $$;
-comment on function app.find_delegations is 'Given all that a node says is lent to addresses (amounts in base units): notes what nothing here knows of, so that it is taken back, and forgets what is not lent and could not be taken back. Safe to run again.';
+comment on function app.find_delegations is 'Given all that a node says is lent to addresses (amounts in base units): notes what nothing here knows of, so that it is taken back, and mends what is not so and could not be taken back. Safe to run again.';
 grant execute on function app.find_delegations to sluice_jobs;
 
--- The fee is the operator's even if his own money does not cover it: what is not taken back serves nobody else.
 create or replace function app.begin_undelegates(of_chain text, max_fee numeric, most int) returns void
 language plpgsql security definer set search_path = pg_catalog as $$
 declare
   d app.delegation;
   has_begun boolean := false;
+  native text := app.native_token(of_chain);
   treasury text := app.treasury_address(of_chain);
 begin
-  if not exists (select from app.delegation x where x.chain = of_chain and x.return_at <= clock_timestamp()) then return; end if;
+  if not exists (select from app.delegation x where x.chain = of_chain and x.return_at <= clock_timestamp()) or max_fee <> trunc(max_fee) then return; end if;
   perform app.lock_treasury(of_chain);
   for d in
     select x.* from app.delegation x where x.chain = of_chain and app.is_return_due(x) order by x.return_at limit most
   loop
-    perform app.reserve(of_chain, app.native_token(of_chain), max_fee);
+    exit when app.operator_funds(of_chain, native) < max_fee;
+    perform app.reserve(of_chain, native, max_fee);
     insert into app.outgoing_payment (kind, chain, token, amount, source, recipient, fee_payer, merchant_id, max_fee, resource)
-    select 'undelegate', of_chain, app.native_token(of_chain), d.amount, treasury, d.address, treasury, a.merchant_id, max_fee, 'energy'
+    select 'undelegate', of_chain, native, d.amount, treasury, d.address, treasury, a.merchant_id, max_fee, 'energy'
     from app.chain c join custody.address a on a.address = d.address and a.family = c.family where c.chain = of_chain;
     has_begun := true;
   end loop;
   if has_begun then perform app.wake_outgoing_payments(of_chain); end if;
 end $$;
-comment on function app.begin_undelegates is 'Begins to take back what was lent to addresses that have been swept, or were not swept in time. Safe to run again.';
+comment on function app.begin_undelegates is 'Begins to take back what was lent to addresses that have been swept, or were not swept in time, as far as the operator''s own money pays the fees. Safe to run again.';
 grant execute on function app.begin_undelegates to sluice_jobs;
 
 -- Also for one that is mined although it had ended otherwise (second_payments.sql).

@@ -98,7 +98,7 @@ comment on function app.finish_withdrawal is 'Posts a final withdrawal; if its o
 -- The operator bears the fee either way: the fee that a swept address paid is added to its merchant's share of the treasury. The fee of a return's
 -- sweep is different: it is taken out of what is returned. (The operator bears what exceeds that amount, which only a cancel spends while fees rise.)
 -- What was paid with gas (app.gas) was the operator's before. What the gas did not cover, because lent energy was gone, was burnt of the merchant's
--- coins, and is added to its share.
+-- coins, and is added to its share; beyond these, of what is there and belongs to nobody yet.
 create or replace function app.post_network_fee(s app.outgoing_payment, fee numeric) returns void
 language plpgsql set search_path = pg_catalog as $$
 declare
@@ -107,6 +107,7 @@ declare
   r app.unattributed_decision;
   own numeric;
   over numeric := 0;
+  of_holding numeric := 0;
   whose uuid;
 begin
   if by_treasury then
@@ -116,8 +117,9 @@ begin
     perform app.add_gas(s.chain, s.fee_payer, over - fee, -s.max_fee);
     whose := coalesce(s.merchant_id, (select a.merchant_id from custody.address a where a.address = s.fee_payer));
     if over > 0 then
-      perform app.add_holding(s.chain, s.fee_payer, native, whose, -over);
-      perform app.add_share(s.chain, native, whose, over, 0);
+      of_holding := least(over, greatest((select h.amount from app.holding h where h.chain = s.chain and h.address = s.fee_payer and h.token = native), 0));
+      perform app.add_holding(s.chain, s.fee_payer, native, whose, -of_holding);
+      perform app.add_share(s.chain, native, whose, of_holding, 0);
     end if;
   else
     if s.merchant_id is null then -- a return's sweep; not always its last one, in an older copy of the database
@@ -142,7 +144,8 @@ begin
     jsonb_build_object('account', case when by_treasury then 'treasury' when s.from_gas then 'gas' else 'address' end, 'token', native,
       'merchant_id', case when not s.from_gas then s.merchant_id end,
       'address', case when not by_treasury then s.fee_payer end, 'amount', over - fee),
-    jsonb_build_object('account', 'address', 'token', native, 'merchant_id', whose, 'address', s.fee_payer, 'amount', -over)));
+    jsonb_build_object('account', 'address', 'token', native, 'merchant_id', whose, 'address', s.fee_payer, 'amount', -of_holding),
+    jsonb_build_object('account', 'address', 'token', native, 'address', s.fee_payer, 'amount', of_holding - over)));
   update app.payout p set network_fee = p.network_fee + post_network_fee.fee where p.id = s.payout_id;
 end $$;
 comment on function app.post_network_fee is 'Posts the network fee of a final transaction (in base units of the native coin), gives back what was reserved for it, and adds it to the payout''s.';

@@ -64,11 +64,12 @@ begin
   end if;
   perform app.lock_treasury(of_chain);
   if exists (select from app.outgoing_payment s where s.chain = of_chain and s.kind = 'reclaim' and s.status <> 'final') then return; end if;
+  if max_fee <> trunc(max_fee) or app.operator_funds(of_chain, app.native_token(of_chain)) < max_fee then return; end if;
   select sum(u.amount) into free from app.unstaking u
   where u.chain = of_chain and u.reclaimed_at is null and u.free_at < clock_timestamp() - interval '1 minute';
   if free > 0 then perform app.begin_staking(of_chain, 'reclaim', null, free, max_fee); end if;
 end $$;
-comment on function app.begin_reclaim is 'Begins to bring back what was unstaked and is free. Safe to run again.';
+comment on function app.begin_reclaim is 'Begins to bring back what was unstaked and is free, once the operator''s own money pays the fee. Safe to run again.';
 grant execute on function app.begin_reclaim to sluice_jobs;
 
 -- Also for one that is mined although it had ended otherwise (second_payments.sql).
@@ -91,8 +92,8 @@ begin
   end loop;
   if s.kind = 'unstake' then
     update app.stake k set amount = k.amount - s.amount where k.chain = s.chain and k.resource = s.resource;
-    insert into app.unstaking (outgoing_payment_id, chain, resource, amount, free_at)
-    values (s.id, s.chain, s.resource, s.amount, moment + interval '14 days') on conflict do nothing;
+    insert into app.unstaking (chain, txid, resource, amount, free_at)
+    values (s.chain, of_txid, s.resource, s.amount, moment + interval '14 days');
   end if;
 end $$;
 comment on function app.post_staking is 'Posts what a final transaction staked, unstaked or reclaimed.';
@@ -122,3 +123,43 @@ begin
   end if;
 end $$;
 comment on function app.post_what_it_staked is 'Posts what a final transaction did to the treasury''s stake; nothing for those that have nothing to do with it.';
+
+-- For an operator whose copy of the database is older than custody's signatures, and whose journal is lost: nobody here knows then what was staked, and
+-- the ledger takes it for coins that can be paid out. What is unstaking is taken from the node as a whole; what that brings back is booked as ever.
+create or replace function app.recount_stake(of_chain text, energy numeric, bandwidth numeric, unstaking jsonb) returns table (booked text)
+language plpgsql security definer set search_path = pg_catalog as $$
+declare
+  s app.outgoing_payment := jsonb_populate_record(null::app.outgoing_payment, jsonb_build_object('id', uuidv7(), 'chain', of_chain,
+    'token', app.native_token(of_chain)));
+  part record;
+begin
+  perform app.lock_treasury(of_chain);
+  if exists (select from app.outgoing_payment x where x.chain = of_chain and x.kind in ('stake', 'unstake', 'reclaim') and x.status <> 'final') then
+    raise exception 'a stake is under way: wait until it is final (sluice treasury show)' using errcode = 'SL422';
+  end if;
+  for part in
+    select n.resource, n.staked, n.staked - coalesce(k.amount, 0) as more, false as is_unstaking
+    from (values ('energy', energy), ('bandwidth', bandwidth)) n (resource, staked) left join app.stake k on k.chain = of_chain and k.resource = n.resource
+    union all
+    select r.resource, null, coalesce((select sum((u ->> 'amount')::numeric) from jsonb_array_elements(unstaking) u where u ->> 'resource' = r.resource), 0)
+      - coalesce((select sum(x.amount) from app.unstaking x where x.chain = of_chain and x.resource = r.resource and x.reclaimed_at is null), 0), true
+    from (values ('energy'), ('bandwidth')) r (resource)
+  loop
+    continue when part.more = 0;
+    if part.is_unstaking then
+      delete from app.unstaking x where x.chain = of_chain and x.resource = part.resource and x.reclaimed_at is null;
+      insert into app.unstaking (chain, txid, resource, amount, free_at)
+      select of_chain, 'recount:' || (u ->> 'resource') || ':' || (u ->> 'free_ms'), u ->> 'resource', sum((u ->> 'amount')::numeric),
+        to_timestamp((u ->> 'free_ms')::numeric / 1000)
+      from jsonb_array_elements(unstaking) u where u ->> 'resource' = part.resource group by u ->> 'resource', u ->> 'free_ms';
+    else
+      insert into app.stake as k (chain, resource, amount) values (of_chain, part.resource, part.staked)
+      on conflict (chain, resource) do update set amount = excluded.amount;
+    end if;
+    perform app.post_stake(s, part.more);
+    booked := app.decimal(part.more, (select a.decimals from app.asset a where a.chain = of_chain and a.token = s.token)) || ' ' || s.token
+      || case when part.is_unstaking then ' unstaking from ' else ' staked for ' end || part.resource;
+    return next;
+  end loop;
+end $$;
+comment on function app.recount_stake is 'Books what the treasury has staked, and what it is unstaking, as a node says (amounts in base units); returns what was booked, in words.';

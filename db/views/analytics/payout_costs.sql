@@ -33,7 +33,7 @@ comment on column analytics.payout_costs.fee_bps is 'The merchant''s fee rate wh
 comment on column analytics.payout_costs.fee_earned is 'The service fee, in whole coins; 0 unless the payout is completed.';
 comment on column analytics.payout_costs.network_fee_token is 'The native coin of the chain, in which network fees are counted.';
 comment on column analytics.payout_costs.payment_fee is 'Network fee of the final transaction of its payment, whatever its outcome, in whole native coins; 0 until it is final.';
-comment on column analytics.payout_costs.sweep_fees is 'Network fees of the final sweeps that were made for it, and of the transactions that brought them gas, in whole native coins.';
+comment on column analytics.payout_costs.sweep_fees is 'Network fees of the final sweeps that were made for it, and of the transactions that brought them gas or energy (not of taking energy back), in whole native coins.';
 comment on column analytics.payout_costs.network_fees is 'payment_fee + sweep_fees. The operator bears it.';
 comment on column analytics.payout_costs.sweep_count is 'Number of sweeps that were made for it. A sweep made without a payout, or for another one, costs this payout nothing.';
 comment on column analytics.payout_costs.payout_uuid is 'payout_id as a UUID, to search by: payout_uuid = analytics.id(''pay_...'').';

@@ -33,6 +33,11 @@ with entry as (
     union all
     select s.chain, s.recipient, 0, case s.kind when 'delegate' then s.amount else -s.amount end from app.outgoing_payment s
     where s.kind in ('delegate', 'undelegate') and s.outcome = 'done'
+    union all -- what was mined although it had ended otherwise
+    select s.chain, s.recipient, 0, case s.kind when 'delegate' then s.amount else -s.amount end
+    from app.second_payment n join app.outgoing_payment s on s.id = n.outgoing_payment_id
+    where s.kind in ('delegate', 'undelegate') and n.booked_at is not null and n.txid is distinct from s.txid
+      and exists (select from chain.confirmed_tx i where i.chain = n.chain and i.txid = n.txid and i.success)
   ) g group by chain, address
   union all
   select 'gas_reserved', chain, app.native_token(chain), null, address, sum(kept), sum(posted) from (
@@ -46,7 +51,7 @@ with entry as (
     select chain, token, merchant_id, amount as kept, 0 as posted from app.treasury_share
     union all
     select chain, token, merchant_id, 0, case when kind = 'sweep' then amount else -amount end from entry
-    where (kind = 'sweep' and account = 'treasury') or (kind = 'network_fee' and account = 'address') or (kind = 'payout' and account = 'payout')
+    where (kind = 'sweep' and account = 'treasury') or (kind = 'network_fee' and account = 'address' and merchant_id is not null) or (kind = 'payout' and account = 'payout')
   ) s group by chain, token, merchant_id
   union all
   select 'treasury_reserved', chain, token, null, null, sum(kept), sum(posted) from (

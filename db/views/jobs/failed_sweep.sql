@@ -1,3 +1,4 @@
+-- A delegate that is given up before it is signed is no failure: the stake was used up meanwhile, and the sweep goes another way.
 -- One row for each sweep of a merchant's address, and each fund or delegate for one, that an address is judged by: it failed within the last day, and none succeeded since. Readers:
 -- functions/payouts/failed_sweeps.sql and sweep.sql; app.unswept_address.
 create or replace view app.failed_sweep as
@@ -12,7 +13,7 @@ union all
 select s.chain, s.for_token, s.recipient, s.merchant_id, s.outcome, s.final_at,
   case s.kind when 'fund' then 'the gas for it was not sent: ' else 'it was lent no energy: ' end || app.why_failed(s)
 from app.outgoing_payment s
-where s.kind in ('fund', 'delegate') and s.outcome <> 'done' and s.final_at > clock_timestamp() - interval '1 day'
+where s.kind in ('fund', 'delegate') and s.outcome <> 'done' and not (s.kind = 'delegate' and s.outcome = 'cancelled') and s.final_at > clock_timestamp() - interval '1 day'
   and not exists (
     select from app.outgoing_payment d
     where d.kind in ('fund', 'delegate') and d.kind = s.kind and d.chain = s.chain and d.recipient = s.recipient and d.outcome = 'done' and d.final_at >= s.final_at);

@@ -106,7 +106,8 @@ async function beginSweepsFor(
   if (missing === 0n) return undefined
   const least = worthwhile(rules, now, payout.token)
   if (isTooDear(least)) return (await sweepable(to, payout, 1n)).length ? least : undefined
-  const {sweeps, isLeft, tried} = await chosen(to, rules, now, payout, {least, missing})
+  const {sweeps, isLeft, tried, waits} = await chosen(to, rules, now, payout, {least, missing})
+  if (!sweeps.length && waits) return waits
   const asked = worthwhile(rules, now, payout.token) // by what the node has said of these
   if (!sweeps.length && isTooDear(asked)) return asked
   const from = sweeps[0] ?? tried
@@ -125,17 +126,17 @@ async function beginSweepsFor(
  */
 async function beginAll(
   to: Context,
-  {fundFee, delegateFee}: Now,
+  {fundFee, delegates}: Now,
   of: {id: string | null; chain: string; token: string},
   sweeps: Sweep[],
   reserve?: bigint,
 ): Promise<string | undefined> {
   const lacking = sweeps.filter(({lacks}) => lacks !== undefined)
-  const borrowing = sweeps.filter(({lacks, lends}) => lacks === undefined && lends !== undefined)
+  const borrowing = delegates ? sweeps.filter(({lacks, lends}) => lacks === undefined && lends !== undefined) : []
   const ready = sweeps.filter(({lacks, lends}) => lacks === undefined && lends === undefined)
   return (
     (await beginSweeps(to.pool, of, ready, reserve)) ??
-    (await beginDelegates(to.pool, of, borrowing, delegateFee ?? 0n)) ??
+    (delegates && (await beginDelegates(to.pool, of, borrowing, delegates))) ??
     (await beginFunds(to.pool, of, lacking, fundFee ?? 0n))
   )
 }
@@ -146,21 +147,23 @@ async function chosen(
   now: Now,
   payout: Payout,
   {least, missing}: {least: bigint; missing: bigint | undefined},
-): Promise<{sweeps: Sweep[]; isLeft: boolean; tried: Sweep | undefined}> {
+): Promise<{sweeps: Sweep[]; isLeft: boolean; tried: Sweep | undefined; waits: Wait | undefined}> {
   const holdings = await sweepable(to, payout, least)
   const sweeps: Sweep[] = []
   let tried: Sweep | undefined // one that moves nothing, perhaps because its token refuses everybody
+  let waits: Wait | undefined
   let [brought, isLeft] = [0n, false]
   for (let i = 0; i < holdings.length; i += rules.atOnce)
     for (const sweep of await now.sweeps(to, payout, holdings.slice(i, i + rules.atOnce))) {
-      if (missing !== undefined && brought >= missing) return {sweeps, isLeft, tried}
+      if (missing !== undefined && brought >= missing) return {sweeps, isLeft, tried, waits}
       isLeft ||= sweep === undefined
       tried ??= sweep
+      waits ??= sweep?.waits
       if (!sweep || !isWorth(rules, now, payout.token, sweep)) continue
       sweeps.push(sweep)
       brought += broughtBy(rules, payout.token, sweep)
     }
-  return {sweeps, isLeft, tried}
+  return {sweeps, isLeft, tried, waits}
 }
 
 // --- what a sweep is worth ---
@@ -228,7 +231,8 @@ async function beginReturnSweep(to: Context, rules: Rules, now: Now, of: ReturnS
     isTooDear(least) || amount < least || (!isNative(rules, token) && amount < settings.sweepMin.get(token)!)
   const [sweep] = await now.sweeps(to, of, [{address, amount: String(amount)}])
   if (!sweep) return {reason: 'sweeps', detail: 'the address has just changed', ms: retryMs.soon}
-  const {holds = amount} = sweep
+  const {holds = amount, waits} = sweep
+  if (waits) return waits
   if (holds < amount)
     return {reason: 'not_there', detail: `the address holds ${holds} base units of ${token}`, ms: retryMs.soon}
   if (isTooLittle || !isWorth(rules, now, token, sweep)) {

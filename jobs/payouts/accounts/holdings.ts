@@ -26,6 +26,8 @@ export interface Sweep {
   lacks?: bigint
   /** The treasury first lends the address so much of its stake, once it lacks no gas. */
   lends?: bigint
+  /** Why it is not begun now. */
+  waits?: Wait
 }
 
 const most = 100_000
@@ -93,35 +95,44 @@ export async function beginFunds(
   return rows[0]!.short ?? undefined
 }
 
-/** Begins to lend addresses energy; each transaction costs at most `maxFee`. Resolves to what the treasury lacks. */
+/**
+ * Begins to lend addresses energy; each transaction costs at most `fee`, and in all no more than `mostLent` is lent.
+ * Resolves to what the treasury lacks.
+ */
 export async function beginDelegates(
   pool: pg.Pool,
   of: {id: string | null; chain: string; token: string},
   sweeps: Sweep[],
-  maxFee: bigint,
+  {fee, mostLent}: {fee: bigint; mostLent: bigint},
 ): Promise<string | undefined> {
   if (!sweeps.length) return
   const {rows} = await pool.query<{short: string | null}>(
-    'select app.begin_delegates($1, $2, $3, $4, $5::numeric[], $6) as short',
+    'select app.begin_delegates($1, $2, $3, $4, $5::numeric[], $6, $7) as short',
     [
       of.id,
       of.chain,
       of.token,
       sweeps.map(({address}) => address),
       sweeps.map(({lends}) => String(lends)),
-      String(maxFee),
+      String(fee),
+      String(mostLent),
     ],
   )
   return rows[0]!.short ?? undefined
 }
 
-/** How much of the treasury's stake for energy is lent to each address, in the chain's coin. */
-export async function lentTo({pool}: Context, chain: string, addresses: string[]): Promise<bigint[]> {
-  const {rows} = await pool.query<{lent: string}>(
-    'select app.lent_to($1, a) as lent from unnest($2::text[]) with ordinality as u (a, n) order by n',
+/**
+ * What becomes of each address before its sweep: gas (fund) or energy (delegate) is on its way, or energy back
+ * (undelegate, or soon: returning); or it has lent energy. Null: nothing of it.
+ */
+export type Readiness = 'fund' | 'delegate' | 'undelegate' | 'returning' | 'lent' | null
+
+export async function readinessOf({pool}: Context, chain: string, addresses: string[]): Promise<Readiness[]> {
+  const {rows} = await pool.query<{is: Readiness}>(
+    'select app.readiness($1, a) as is from unnest($2::text[]) with ordinality as u (a, n) order by n',
     [chain, addresses],
   )
-  return rows.map(({lent}) => BigInt(lent))
+  return rows.map(({is}) => is)
 }
 
 /** The gas on each address that no sweep under way may use, in the chain's coin. */

@@ -33,8 +33,8 @@ export interface Now {
   leastFee?: bigint
   /** The most that sending an address gas costs; absent where none needs any. */
   fundFee?: bigint
-  /** The most that lending an address energy costs; absent where none is lent. */
-  delegateFee?: bigint
+  /** The most that lending an address energy costs, and how much may be lent at once; absent where none is lent. */
+  delegates?: {fee: bigint; mostLent: bigint}
   /** What a sweep of an address is likely to cost, with its gas, before a node is asked about it. */
   likelySweepFee(token: string): bigint
   /**

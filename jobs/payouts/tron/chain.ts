@@ -14,11 +14,12 @@ import type {Now, Payment, Rules} from '../accounts/rules.ts'
 import {type Context, type PayoutChain, resendByAge, type Wait} from '../context.ts'
 import {responses, type Signed, units} from '../custody-client.ts'
 import type {Withdrawal} from '../family.ts'
-import {energyShort, type Lending, lendingNow, likelyFee, tendStake} from './energy.ts'
 import {assumedEnergy} from './fees.ts'
+import {type Lending, lendingNow, likelyFee} from './lending.ts'
 import {broadcast, cannotSweep, type Tron, tooDearAt, tooDearNow, tron, unpayable} from './node.ts'
 import {offers} from './offers.ts'
 import {readSigned} from './second-reader.ts'
+import {tendStake} from './stake.ts'
 import {nativeSweeps, tokenSweeps} from './sweep.ts'
 import {paymentFee, refusalOf, refusedByRecipient, takesFee, tokenRefusal} from './tokens.ts'
 
@@ -70,8 +71,7 @@ function rulesOf(chain: Tron): Rules {
     cannotSweep: async (to, {token, treasury, from: {address, amount}}) =>
       (await cannotSweep(chain, treasury)) ??
       (isNative(token) ? undefined : await tokenRefusal(chain, token, treasury)) ??
-      (await takesFee(to, chain, {token, amount, source: address, recipient: treasury})) ??
-      (isNative(token) ? undefined : await noEnergy(to, chain, token)),
+      (await takesFee(to, chain, {token, amount, source: address, recipient: treasury})),
     unpayable: unpayableNow,
     tend: to => tendStake(to, chain, [...settings.tokens.values()]),
   }
@@ -88,23 +88,16 @@ function nowAt(chain: Tron, isNative: (token: string) => boolean, prices: Prices
   const {settings, energy} = chain
   const {maxSweepFee, maxPaymentFee} = settings
   const tokenSweepFee = (token: string) =>
-    likelyFee(settings, prices, lending, energy.get(token) ?? assumedEnergy) + mostTokenBytesFee(settings)
+    likelyFee(prices, lending, energy.get(token) ?? assumedEnergy) + mostTokenBytesFee(settings)
   return {
     reserve: maxPaymentFee,
     leastFee: 0n,
     fundFee: maxPaymentFee,
-    delegateFee: mostStakingFee(settings),
+    delegates: {fee: mostStakingFee(settings), mostLent: settings.maxDelegated},
     likelySweepFee: token => (isNative(token) ? maxSweepFee : tokenSweepFee(token) + maxPaymentFee),
     sweeps: (to, of, holdings) =>
       isNative(of.token) ? nativeSweeps(to, chain, holdings) : tokenSweeps(to, chain, {prices, lending}, of, holdings),
   }
-}
-
-/** Where no sweep may burn. */
-async function noEnergy(to: Context, chain: Tron, token: string): Promise<Wait | undefined> {
-  const {settings, energy, nodes} = chain
-  const prices = await nodes.ask(node => node.prices())
-  return energyShort(settings, await lendingNow(to, chain, prices), energy.get(token) ?? assumedEnergy)
 }
 
 export async function beginWithdrawal(db: pg.Client, settings: TronSettings, withdrawal: Withdrawal): Promise<string> {

@@ -1,3 +1,3 @@
 // The family of Tron in payouts.
 export {beginWithdrawal, open} from './chain.ts'
-export {beginStaking} from './energy.ts'
+export {beginStaking, recountStake} from './stake.ts'

@@ -22,8 +22,9 @@ export async function offers(
   if (outgoingPayments.every(({token, kind}) => token === native && kind !== 'delegate'))
     return outgoingPayments.map(() => ({}))
   const prices = await chain.nodes.ask(node => node.prices())
+  const refused = await refusedDelegates(chain, outgoingPayments)
   return await eachOf(outgoingPayments, async one => {
-    if (one.kind === 'delegate') return await ofDelegate(chain, one)
+    if (one.kind === 'delegate') return refused.get(one) ?? {}
     if (one.token === native) return {}
     return one.kind === 'sweep' ? await ofSweep(to, chain, one, prices) : await ofPayment(to, chain, one, prices)
   })
@@ -66,13 +67,26 @@ async function ofLentEnergy(
   return refusal(`the transfer takes ${needs} energy now, and its address has ${left}`, {givesUp: true})
 }
 
-/** One that the network would refuse is not signed: it would only expire. */
-async function ofDelegate({nodes}: Tron, {source, recipient, amount}: OutgoingPayment): Promise<Offer | Refusal> {
-  const lendable = await nodes.ask(node => node.lendable(source))
-  if (lendable < amount)
-    return refusal(`of the stake, ${lendable} sun are free, and ${amount} were to be lent`, {givesUp: true})
-  if (await nodes.ask(node => node.account(recipient))) return {}
-  return refusal('the address has no account yet', {givesUp: true})
+/** Those that the network would refuse are not signed: they would only expire. They share what is free, in order. */
+async function refusedDelegates(
+  {nodes}: Tron,
+  outgoingPayments: OutgoingPayment[],
+): Promise<Map<OutgoingPayment, Refusal>> {
+  const delegates = outgoingPayments.filter(({kind}) => kind === 'delegate')
+  const refused = new Map<OutgoingPayment, Refusal>()
+  if (!delegates.length) return refused
+  let free = await nodes.ask(node => node.lendable(delegates[0]!.source))
+  const hasAccount = await eachOf(delegates, ({recipient}) => nodes.ask(node => node.account(recipient)))
+  for (const [i, one] of delegates.entries()) {
+    const why = !hasAccount[i]
+      ? 'the address has no account yet'
+      : one.amount > free
+        ? `of the stake, ${free} sun are free, and ${one.amount} were to be lent`
+        : undefined
+    if (why === undefined) free -= one.amount
+    else refused.set(one, refusal(why, {givesUp: true}))
+  }
+  return refused
 }
 
 function refusal(detail: string, {givesUp}: {givesUp: boolean}): Refusal {

@@ -1,17 +1,17 @@
 // How much of each address is swept. Promises: of TRX, an address without gas whose bytes are free is left empty; of
 // another one, what its sweep may cost stays until it is paid. Of a token all goes, and the address pays with TRX that
 // the treasury sends it: always for the bytes, since whether they are free is known only when a block takes the
-// transaction; and for the energy, unless the treasury lends it some (energy.ts). What is left of it pays for its next
+// transaction; and for the energy, unless the treasury lends it some (lending.ts). What is left of it pays for its next
 // sweep.
 import {least} from '../../../base/bigints.ts'
 import {eachOf} from '../../../base/each-of.ts'
 import {mostTokenBytesFee} from '../../../chains/tron/bytes.ts'
 import type {Prices} from '../../../chains/tron/client.ts'
-import {freeGas, type Holding, lentTo, type Sweep} from '../accounts/holdings.ts'
+import {freeGas, type Holding, type Readiness, readinessOf, type Sweep} from '../accounts/holdings.ts'
 import type {Sweeping} from '../accounts/rules.ts'
-import type {Context} from '../context.ts'
-import {chooseWays, type Lending} from './energy.ts'
+import {type Context, retryMs, type Wait} from '../context.ts'
 import {bandwidthFee, sweepEnergyFee} from './fees.ts'
+import {chooseWay, type Lending, type Needs, type Way} from './lending.ts'
 import {sweepFees, type Tron} from './node.ts'
 import {blockIfRefused, tokenBalance, tryTransfer} from './tokens.ts'
 
@@ -73,25 +73,36 @@ export async function tokenSweeps(
   const {code} = chain.settings.chain
   const addresses = holdings.map(({address}) => address)
   const free = await freeGas(to, code, addresses)
-  const lent = await lentTo(to, code, addresses)
+  const readiness = await readinessOf(to, code, addresses)
   const isLeaving = await leaving(to, chain, addresses)
   const found = await eachOf([...holdings.entries()], async ([i, {address, amount}]) => {
+    const waits = whyNotReady(readiness[i]!)
+    if (waits) return {address, amount: 0n, maxFee: 0n, waits}
     if (isLeaving.has(address)) return
     return await tried(to, chain, of, {address, amount: BigInt(amount), has: free[i]!})
   })
-  const isLent = (i: number) => lent[i]! > 0n
-  const choosing = [...found.entries()].filter((one): one is [number, Movable] => isMovable(one[1]) && !isLent(one[0]))
-  const ways = chooseWays(
-    chain.settings,
-    prices,
-    lending,
-    choosing.map(([, {energy, has}]) => ({energy, gasFee: gasFees(chain, prices, {energy, has})})),
-  )
-  const wayOf = new Map(choosing.map(([i], n) => [i, ways[n]!]))
-  return await eachOf([...found.entries()], async ([i, one]) => {
-    if (!isMovable(one)) return one
-    return isLent(i) ? await withLentEnergy(chain, one) : byWay(chain, prices, one, wayOf.get(i)!)
-  })
+  const sweeps: (Sweep | undefined)[] = []
+  for (const [i, one] of found.entries()) // in order: they share what is free of the stake
+    sweeps.push(
+      !isMovable(one)
+        ? one
+        : readiness[i] === 'lent'
+          ? await withLentEnergy(chain, one)
+          : byWay(chain, prices, one, chooseWay(chain.settings, prices, lending, needsOf(chain, prices, one))),
+    )
+  return sweeps
+}
+
+/** Undefined if the address may be swept, or readied for it. */
+function whyNotReady(readiness: Readiness): Wait | undefined {
+  if (readiness === null || readiness === 'lent') return undefined
+  const [reason, detail] =
+    readiness === 'fund'
+      ? (['gas_under_way', 'the treasury sends the address gas'] as const)
+      : readiness === 'delegate'
+        ? (['energy_under_way', 'the treasury lends the address energy'] as const)
+        : (['energy_under_way', 'the treasury takes back energy of the address'] as const)
+  return {reason, detail, ms: retryMs.soon}
 }
 
 const isMovable = (found: Movable | Sweep | undefined): found is Movable => found !== undefined && 'energy' in found
@@ -114,34 +125,36 @@ async function tried(
   return {address, amount, holds, has, energy}
 }
 
-/** What the transaction costs that sends it gas, by each way. */
-function gasFees({settings}: Tron, prices: Prices, {energy, has}: Pick<Movable, 'energy' | 'has'>) {
+function needsOf({settings}: Tron, prices: Prices, {energy, has}: Movable): Needs {
   const bytes = mostTokenBytesFee(settings)
   const fee = bandwidthFee(prices)
-  return {
+  const gasFee = {
     burnt: has < sweepEnergyFee(energy, prices).expected + bytes ? fee : 0n,
     delegated: has < bytes ? fee : 0n,
   }
+  return {energy, gasFee}
 }
 
-/** It has less than a sweep burns: it gets what a contract may cost that becomes busier. */
-function byWay({settings}: Tron, prices: Prices, one: Movable, way: bigint | 'burnt' | 'short'): Sweep {
+/** One that burns, and has less than that costs, gets what a contract may cost that becomes busier. */
+function byWay({settings}: Tron, prices: Prices, one: Movable, way: Way): Sweep {
   const {address, amount, holds, has, energy} = one
   const bytes = mostTokenBytesFee(settings)
-  if (way === 'short') return {address, amount: 0n, maxFee: 0n, holds}
-  if (way !== 'burnt')
-    return {address, amount, holds, maxFee: bytes, lends: way, ...(has < bytes && {lacks: bytes - has})}
-  const {expected, limit} = sweepEnergyFee(energy, prices)
-  const asked = limit + bytes
-  if (has >= expected + bytes) return {address, amount, holds, maxFee: least(asked, has)}
-  return {address, amount, holds, maxFee: asked, lacks: asked - has}
+  if (way === 'burnt') {
+    const {expected, limit} = sweepEnergyFee(energy, prices)
+    const asked = limit + bytes
+    if (has >= expected + bytes) return {address, amount, holds, maxFee: least(asked, has)}
+    return {address, amount, holds, maxFee: asked, lacks: asked - has}
+  }
+  if ('ms' in way) return {address, amount: 0n, maxFee: 0n, holds, waits: way}
+  return {address, amount, holds, maxFee: bytes, lends: way.lends, ...(has < bytes && {lacks: bytes - has})}
 }
 
 /** It goes if the energy is enough, and else once that was taken back. */
-async function withLentEnergy({settings, nodes}: Tron, one: Movable): Promise<Sweep | undefined> {
+async function withLentEnergy({settings, nodes}: Tron, one: Movable): Promise<Sweep> {
   const {address, amount, holds, has, energy} = one
   const bytes = mostTokenBytesFee(settings)
   const left = (await nodes.ask(node => node.energy(address)))?.left ?? 0n
-  if (left < energy) return undefined
-  return {address, amount, holds, maxFee: bytes, ...(has < bytes && {lacks: bytes - has})}
+  if (left >= energy) return {address, amount, holds, maxFee: bytes, ...(has < bytes && {lacks: bytes - has})}
+  const detail = `the address was lent ${left} energy, and its transfer takes ${energy} now; that is taken back first`
+  return {address, amount: 0n, maxFee: 0n, holds, waits: {reason: 'energy_short', detail, ms: retryMs.soon}}
 }

@@ -3,13 +3,48 @@ import type {Mutation} from '../mutation.ts'
 
 const judge = 'custody/judge/delegations.ts'
 const ofCustody = ['custody/judge/delegations.test.ts']
-const worker = 'jobs/payouts/tron/energy.ts'
-const ofWorker = ['jobs/payouts/tron/energy.test.ts']
+const worker = 'jobs/payouts/tron/lending.ts'
+const ofWorker = ['jobs/payouts/tron/lending.test.ts']
 const sql = 'db/functions/outgoing/delegate.sql'
 const stake = 'db/functions/outgoing/stake.sql'
 const reader = 'jobs/payouts/tron/second-reader.ts'
 
 export const stakes: Mutation[] = [
+  {
+    rule: 'No more is begun to be lent than may be',
+    file: sql,
+    from: 'continue when item.amount > room;',
+    to: '',
+    tests: ofCustody,
+  },
+  {
+    rule: 'What this journal does not know of, and was taken back, keeps nothing from being lent again',
+    file: judge,
+    from: 'lent.least = most(lent.least - amount, 0n)',
+    to: 'lent.least = lent.least - amount',
+    tests: ofCustody,
+  },
+  {
+    rule: 'What a sweep burnt beyond its gas is not missing from the gas of the next one',
+    file: 'custody/judge/funds.ts',
+    from: 'if (isFinal) left = most(left, 0n)',
+    to: '',
+    tests: ofCustody,
+  },
+  {
+    rule: 'The bytes of the treasury are free once, not for each sweep',
+    file: worker,
+    from: 'if (this.#freePairs > 0n) this.#freePairs -= 1n',
+    to: '',
+    tests: ofWorker,
+  },
+  {
+    rule: 'A sweep that costs more than is allowed does not burn while something is staked',
+    file: worker,
+    from: '!isForced && (!isTooDear || !lending)',
+    to: '!isForced',
+    tests: ofWorker,
+  },
   {
     rule: 'Energy is lent to deposit addresses alone',
     file: judge,
@@ -41,8 +76,8 @@ export const stakes: Mutation[] = [
   {
     rule: 'An address is lent to once at a time',
     file: judge,
-    from: `if (most > 0n) throw new Refusal('energy_in_use'`,
-    to: `if (false) throw new Refusal('energy_in_use'`,
+    from: 'if (atMost > 0n)',
+    to: 'if (false)',
     tests: ofCustody,
   },
   {
@@ -69,8 +104,8 @@ export const stakes: Mutation[] = [
   {
     rule: 'A sweep does not count on what may be taken back',
     file: judge,
-    from: 'lent.least -= amount',
-    to: 'if (isFinal) lent.least -= amount',
+    from: 'lent.least = most(lent.least - amount, 0n)',
+    to: 'if (isFinal) lent.least = most(lent.least - amount, 0n)',
     tests: ofCustody,
   },
   {
@@ -111,22 +146,22 @@ export const stakes: Mutation[] = [
   {
     rule: 'Energy that is lent is not lent a second time',
     file: worker,
-    from: 'free -= stake',
+    from: 'this.#free -= stake',
     to: '',
     tests: ofWorker,
   },
   {
     rule: 'Energy is lent only where that is cheaper',
     file: worker,
-    from: '(isForced || isCheaper)',
+    from: '(!mayBurn || lending.fee + gasFee.delegated < burns)',
     to: 'true',
     tests: ofWorker,
   },
   {
     rule: 'Where no sweep may burn, none does',
     file: worker,
-    from: `return isForced ? 'short' : 'burnt'`,
-    to: `return 'burnt'`,
+    from: `const mayBurn = !isForced && (!isTooDear || !lending)`,
+    to: `const mayBurn = !isTooDear || !lending`,
     tests: ofWorker,
   },
   {
@@ -160,14 +195,14 @@ export const stakes: Mutation[] = [
   {
     rule: 'What a node said in error is forgotten once it could not be taken back',
     file: sql,
-    from: `d.address <> all(addresses)`,
-    to: 'false',
+    from: `d.amount <> n.amount and`,
+    to: 'false and',
     tests: ofCustody,
   },
   {
     rule: 'What the node still says is not forgotten',
     file: sql,
-    from: `d.address <> all(addresses) and`,
+    from: `d.amount <> n.amount and`,
     to: '',
     tests: ofCustody,
   },
