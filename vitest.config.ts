@@ -46,6 +46,7 @@ const slow = [
   'test/faults/tron-node',
   'test/faults/solana-payouts',
   'test/faults/crash-points',
+  'test/faults/lent-energy',
   'test/faults/restore',
   'test/faults/forgotten-payouts',
   'test/faults/from-the-words',

@@ -133,8 +133,9 @@ async function onSolana(): Promise<Field> {
 
 describe.each([
   {chain: 'Ethereum', open: onEthereum, ofWorkers: [...ofEveryChain, ...ofSweeps], canReplace: true},
-  {chain: 'Tron', open: onTron, ofWorkers: [...ofEveryChain, ...ofSweeps], canReplace: false}, // nothing is replaced there
-  {chain: 'Solana', open: onSolana, ofWorkers: [...ofEveryChain, ...ofSweeps], canReplace: false},
+  {chain: 'Solana', open: onSolana, ofWorkers: [...ofEveryChain, ...ofSweeps], canReplace: false}, // nothing is replaced there
+  // The same flow as Solana's; what Tron has besides, lent-energy.test.ts kills.
+  ...(rounds > 1 ? [{chain: 'Tron', open: onTron, ofWorkers: [...ofEveryChain, ...ofSweeps], canReplace: false}] : []),
   {chain: 'Bitcoin', open: onBitcoin, ofWorkers: ofEveryChain, canReplace: hasBitcoind},
 ])('on $chain', ({open, ofWorkers, canReplace}) => {
   let field: Field

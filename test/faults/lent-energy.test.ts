@@ -37,8 +37,7 @@ const energyOf = (address: string) => world.tron.journal.account(address, world.
 async function staked(kind: 'stake' | 'unstake', amount: bigint): Promise<void> {
   const client = new pg.Client({connectionString: world.db.ownerUrl})
   await client.connect()
-  const id = await beginStaking(client, settings(), {kind, resource: 'energy', amount})
-  await client.end()
+  const id = await beginStaking(client, settings(), {kind, resource: 'energy', amount}).finally(() => client.end())
   await until(
     async () =>
       (await world.db.rows(`select from app.outgoing_payment where id = $1 and outcome = 'done'`, [id])).length,

@@ -82,26 +82,26 @@ export async function tokenSweeps(
     return await tried(to, chain, of, {address, amount: BigInt(amount), has: free[i]!})
   })
   const sweeps: (Sweep | undefined)[] = []
-  for (const [i, one] of found.entries()) // in order: they share what is free of the stake
-    sweeps.push(
-      !isMovable(one)
-        ? one
-        : readiness[i] === 'lent'
-          ? await withLentEnergy(chain, one)
-          : byWay(chain, prices, one, chooseWay(chain.settings, prices, lending, needsOf(chain, prices, one))),
-    )
+  for (const [i, one] of found.entries()) {
+    if (!isMovable(one)) sweeps.push(one)
+    else if (readiness[i] === 'lent') sweeps.push(await withLentEnergy(chain, one))
+    else sweeps.push(byWay(chain, prices, one, chooseWay(chain.settings, prices, lending, needsOf(chain, prices, one))))
+  }
   return sweeps
 }
+
+const takenBack = ['energy_under_way', 'the treasury takes back energy of the address'] as const
+const unready = {
+  fund: ['gas_under_way', 'the treasury sends the address gas'],
+  delegate: ['energy_under_way', 'the treasury lends the address energy'],
+  undelegate: takenBack,
+  returning: takenBack,
+} as const
 
 /** Undefined if the address may be swept, or readied for it. */
 function whyNotReady(readiness: Readiness): Wait | undefined {
   if (readiness === null || readiness === 'lent') return undefined
-  const [reason, detail] =
-    readiness === 'fund'
-      ? (['gas_under_way', 'the treasury sends the address gas'] as const)
-      : readiness === 'delegate'
-        ? (['energy_under_way', 'the treasury lends the address energy'] as const)
-        : (['energy_under_way', 'the treasury takes back energy of the address'] as const)
+  const [reason, detail] = unready[readiness]
   return {reason, detail, ms: retryMs.soon}
 }
 
