@@ -22,5 +22,5 @@ test('a node of Tron whose two ports are named passes every check of a node', {t
   const results = await checkNode({chain: 'TRON', url, key, limitMs, mayReorganise: false})
   const wrong = results.filter(({name, verdict}) => verdict !== 'right' && !name.startsWith('a reorganisation'))
   expect(wrong).toEqual([])
-  expect(results).toHaveLength(13)
+  expect(results).toHaveLength(14)
 })

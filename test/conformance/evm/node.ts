@@ -100,7 +100,6 @@ async function open(account: Account, options: NodeOptions): Promise<NodeUnderTe
     coin,
     tokens: here,
     float: ether / 50n,
-    stake: async () => ({why: 'nothing is staked on this chain'}),
     newAddress: () => privateKeyToAddress(generatePrivateKey()),
     async head() {
       const {number, hash} = await rpc.ask(Header, 'eth_getBlockByNumber', ['latest', false])

@@ -3,7 +3,7 @@
 import {setTimeout as sleep} from 'node:timers/promises'
 import {isDeepStrictEqual} from 'node:util'
 import {reindexingChangesNothing} from '../../torture/operator.ts'
-import type {Asset, Output, Possible, Signed} from './node.ts'
+import type {Asset, NodeUnderTest, Output, Possible, Signed} from './node.ts'
 import type {World} from './world.ts'
 
 export class NotPossible extends Error {}
@@ -11,7 +11,8 @@ export class NotPossible extends Error {}
 export type Check = (world: World) => Promise<void>
 export type Act = Record<string, Check>
 
-export const acts: Act[] = [
+/** Those of a node's family. */
+export const actsOf = ({stake}: NodeUnderTest): Act[] => [
   {'the service follows the chain': follows},
   {
     'a payment is pending, then final, with its exact amount': world => deposits(world, 1),
@@ -30,7 +31,7 @@ export const acts: Act[] = [
       for (const token of possible(world.node.tokens)) await paysOut(world, token)
     },
   },
-  {'an address sweeps a token with energy that the treasury lends it, and burns none': lendsEnergy},
+  ...(stake ? [{'an address sweeps a token with energy that the treasury lends it, and burns none': lendsEnergy}] : []),
   {'sluice audit finds nothing': audits},
   {'reading the chain again from before the first deposit changes nothing': readsAgain},
 ]
@@ -237,7 +238,7 @@ async function paysOut(world: World, asset: Asset): Promise<void> {
 
 /** After that, nothing is lent any more. */
 async function lendsEnergy(world: World): Promise<void> {
-  const {amount} = possible(await world.node.stake())
+  const {amount} = possible(await world.node.stake!())
   const [token] = possible(world.node.tokens)
   const funded = await world.pay({to: await world.treasury(), amount: amount + world.node.float})
   await world.reads((await world.mined(funded)).height, {isFinal: true})

@@ -42,8 +42,10 @@ export interface NodeUnderTest {
   tokens: Possible<Asset[]>
   /** What the treasury needs for the network fees of the checks, in base units of the coin. */
   float: bigint
-  /** What the treasury stakes for the sweep of a token, in base units of the coin. */
-  stake(): Promise<Possible<{amount: bigint}>>
+  /**
+   * What the treasury stakes for the sweep of a token, in base units of the coin. Absent where nothing is staked.
+   */
+  stake?(): Promise<Possible<{amount: bigint}>>
   newAddress(): string
   head(): Promise<BlockRef>
   /** A payment of one asset to one address. */

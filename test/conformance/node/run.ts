@@ -4,7 +4,7 @@
 import {familyOf} from '../../../chains/families.ts'
 import {type ChainCode, chain as registered} from '../../../chains/registry.ts'
 import {readSettings} from '../../../chains/settings.ts'
-import {acts, type Check, NotPossible} from './checks.ts'
+import {actsOf, type Check, NotPossible} from './checks.ts'
 import {families} from './families.ts'
 import {World} from './world.ts'
 
@@ -52,6 +52,7 @@ export async function checkNode(options: Options): Promise<Result[]> {
 
 async function checkAll(world: World, onResult: (result: Result) => void): Promise<Result[]> {
   const results: Result[] = []
+  const acts = actsOf(world.node)
   for (const act of acts) {
     const checks = Object.entries(act).map(async ([name, check]) => {
       const result = await judged(name, check, world)

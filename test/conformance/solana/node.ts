@@ -66,7 +66,6 @@ async function open(options: NodeOptions): Promise<NodeUnderTest> {
     coin,
     tokens: {why: `${code} has no tokens`},
     float: sol / 10n,
-    stake: async () => ({why: 'nothing is staked on this chain'}),
     newAddress,
     async head() {
       const {context} = await ask(Latest, 'getLatestBlockhash', [{commitment: 'confirmed'}])
