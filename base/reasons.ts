@@ -291,6 +291,11 @@ export const reasons = {
     why: "a sweep may cost more than the gas that the treasury sent the address and that is left, by custody's journal and the blocks",
     do: 'nothing: the treasury sends more. If it stays, `sluice audit`',
   },
+  block_unknown: {
+    ends: 'by itself',
+    why: 'the transaction that custody signed names a block that is not final here any more: after a rewind, or a fork below finality',
+    do: 'nothing: it waits until the block is final again, or until the transaction has expired, and another one is signed',
+  },
   energy_under_way: {
     ends: 'by itself',
     why: 'the treasury lends an address energy for the sweep of a token, or takes it back',

@@ -63,7 +63,11 @@ interface Case {
 
 async function wrong({read}: Case, signed: Signed): Promise<string[]> {
   try {
-    return differences(await read(signed)).map(line => line.split(' is ')[0]!)
+    const reading = await read(signed)
+    return [
+      ...differences(reading).map(line => line.split(' is ')[0]!),
+      ...(reading.waits ? ['block that it names'] : []),
+    ]
   } catch (error) {
     if (error instanceof Unreadable) return ['unreadable']
     throw error

@@ -132,6 +132,8 @@ export interface Reading {
   asked: Facts
   /** What it says, as the other library reads it. A field that is not asked must not be there. */
   says: Facts
+  /** Why it is not stored although it says what was asked. */
+  waits?: Wait | undefined
 }
 
 /** A signed transaction that is stored and may be broadcast. */

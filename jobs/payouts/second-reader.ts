@@ -18,8 +18,8 @@ export async function readAgain(
   planned: PlannedAttempt,
   signed: Signed,
 ): Promise<Wait | undefined> {
-  const wrong = await read(to, chain, planned, signed)
-  if (!wrong.length) return
+  const {wrong, waits} = await read(to, chain, planned, signed)
+  if (!wrong.length) return waits
   const {id, chain: code} = planned.outgoingPayment
   to.log.error({outgoingPayment: id, chain: code, txid: signed.txid}, 'custody signed something else than was asked')
   const detail = wrong.join('; ')
@@ -27,11 +27,17 @@ export async function readAgain(
   return {reason: 'signed_otherwise', detail, ms: retryMs.refused}
 }
 
-async function read(to: Context, chain: PayoutChain, planned: PlannedAttempt, signed: Signed): Promise<string[]> {
+async function read(
+  to: Context,
+  chain: PayoutChain,
+  planned: PlannedAttempt,
+  signed: Signed,
+): Promise<{wrong: string[]; waits?: Wait | undefined}> {
   try {
-    return differences(await chain.readSigned(to, planned, signed))
+    const reading = await chain.readSigned(to, planned, signed)
+    return {wrong: differences(reading), waits: reading.waits}
   } catch (error) {
-    if (error instanceof Unreadable) return [error.message]
+    if (error instanceof Unreadable) return {wrong: [error.message]}
     throw error
   }
 }

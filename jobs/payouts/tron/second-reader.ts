@@ -5,7 +5,7 @@
 import {findContract} from '../../../chains/contract-tokens.ts'
 import {mostTokenBytesFee} from '../../../chains/tron/bytes.ts'
 import type {TronSettings} from '../../../chains/tron/settings.ts'
-import type {Context, Facts, PlannedAttempt, Reading} from '../context.ts'
+import {type Context, type Facts, type PlannedAttempt, type Reading, retryMs, type Wait} from '../context.ts'
 import type {Signed} from '../custody-client.ts'
 import type {OutgoingPayment} from '../outgoing-payments.ts'
 import {amountOf, readBy} from '../second-reader.ts'
@@ -23,8 +23,10 @@ export async function readSigned(
   const {frame, says} = await readBy('tronweb', async () => read(await import('tronweb/utils'), signed.raw, type))
   const burnt = signed.feeDetails.may_burn
   const most = contract ? signed.maxFee - mostTokenBytesFee(settings) + BigInt(burnt ?? 0) : 0n
+  const {isFinal, ...framing} = await framed(to, settings, {chain, most, ...frame})
   return {
-    says: {...says, ...(await framed(to, settings, {chain, most, ...frame}))},
+    ...(!isFinal && {waits: namesOther}),
+    says: {...says, ...framing},
     asked: {
       owner: source,
       signer: source,
@@ -34,7 +36,6 @@ export async function readSigned(
       bytes: 'all read',
       'fee limit': 'within the fee',
       expiry: 'in time',
-      'block that it names': 'final',
       ...(staking ? askedOfStake(staking, planned.outgoingPayment) : askedOfMove(planned, signed, contract)),
     },
   }
@@ -155,12 +156,23 @@ const hex = (bytes: Uint8Array) => Buffer.from(bytes).toString('hex')
 
 // --- what a transaction names besides ---
 
-/** Custody names a final block, an end within the lifetime of the settings, and no more energy than was reserved. */
+/** It was final when custody signed, and is not now: nothing is wrong with it, and it may never be mined here. */
+const namesOther: Wait = {
+  reason: 'block_unknown',
+  detail:
+    'what custody signed names a block that is not final here; if it stays so, another one is signed once it has expired',
+  ms: retryMs.soon,
+}
+
+/**
+ * Custody names a final block, an end within the lifetime of the settings, and no more energy than was reserved. (The
+ * block may have been final before a rewind, or before a fork below finality.)
+ */
 async function framed(
   {pool}: Context,
   {lifetimeMs}: TronSettings,
   {chain, most, block, expiration, feeLimit}: Frame & {chain: string; most: bigint},
-): Promise<Facts> {
+): Promise<{isFinal: boolean; expiry: string; 'fee limit': string}> {
   const {rows} = await pool.query<{is_final: boolean; is_in_time: boolean}>(
     `select exists (select from chain.block b where b.chain = c.chain and substr(b.hash, 17, 16) = $3
          and b.height = c.final_height - mod(mod(c.final_height - $2::int, 65536) + 65536, 65536)) as is_final,
@@ -170,7 +182,7 @@ async function framed(
   )
   const {is_final, is_in_time} = rows[0]!
   return {
-    'block that it names': is_final ? 'final' : 'unknown',
+    isFinal: is_final,
     expiry: is_in_time ? 'in time' : new Date(expiration).toISOString(),
     'fee limit': feeLimit <= most && feeLimit > 0n === most > 0n ? 'within the fee' : String(feeLimit),
   }
