@@ -293,8 +293,8 @@ export const reasons = {
   },
   block_unknown: {
     ends: 'by itself',
-    why: 'the transaction that custody signed names a block that is not final here any more: after a rewind, or a fork below finality',
-    do: 'nothing: it waits until the block is final again, or until the transaction has expired, and another one is signed',
+    why: 'the transaction that custody signed names a block that is not here any more, or not final: after a fork, or a rewind',
+    do: 'nothing: it waits until the block is back, or until the transaction has expired, and another one is signed',
   },
   energy_under_way: {
     ends: 'by itself',

@@ -27,6 +27,14 @@ export async function readAgain(
   return {reason: 'signed_otherwise', detail, ms: retryMs.refused}
 }
 
+/** It was here when custody signed, and is not now: nothing is wrong with it, and it may never be mined here. */
+export const blockUnknown: Wait = {
+  reason: 'block_unknown',
+  detail:
+    'what custody signed names a block that is not here any more, or not final; if it stays so, another one is signed once it has expired',
+  ms: retryMs.soon,
+}
+
 async function read(
   to: Context,
   chain: PayoutChain,

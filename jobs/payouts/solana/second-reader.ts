@@ -18,18 +18,18 @@ import {computeBudgetProgram, systemProgram} from '../../../chains/solana/addres
 import {signatureFee} from '../../../chains/solana/message.ts'
 import type {Context, Facts, PlannedAttempt, Reading} from '../context.ts'
 import type {Signed} from '../custody-client.ts'
-import {amountOf, readBy} from '../second-reader.ts'
+import {amountOf, blockUnknown, readBy} from '../second-reader.ts'
 
 export async function readSigned(to: Context, planned: PlannedAttempt, signed: Signed): Promise<Reading> {
   const {chain, source, recipient, feePayer} = planned.outgoingPayment
   const {blockhash, says} = await readBy('@solana/kit', () => read(Buffer.from(signed.raw, 'hex')))
   return {
-    says: {...says, 'block that it names': (await isRecent(to, chain, blockhash)) ? 'recent' : 'unknown'},
+    ...(!(await isRecent(to, chain, blockhash)) && {waits: blockUnknown}),
+    says,
     asked: {
       version: 'legacy',
       txid: signed.txid,
       bytes: 'all read',
-      'block that it names': 'recent',
       'signed by': [...new Set([feePayer, source])].join(', '), // who pays the fee is the first
       programs: [computeBudgetProgram, computeBudgetProgram, systemProgram].join(', '),
       'priority fee': String(signed.feeDetails.priority_fee),

@@ -5,10 +5,10 @@
 import {findContract} from '../../../chains/contract-tokens.ts'
 import {mostTokenBytesFee} from '../../../chains/tron/bytes.ts'
 import type {TronSettings} from '../../../chains/tron/settings.ts'
-import {type Context, type Facts, type PlannedAttempt, type Reading, retryMs, type Wait} from '../context.ts'
+import type {Context, Facts, PlannedAttempt, Reading} from '../context.ts'
 import type {Signed} from '../custody-client.ts'
 import type {OutgoingPayment} from '../outgoing-payments.ts'
-import {amountOf, readBy} from '../second-reader.ts'
+import {amountOf, blockUnknown, readBy} from '../second-reader.ts'
 
 export async function readSigned(
   to: Context,
@@ -25,7 +25,7 @@ export async function readSigned(
   const most = contract ? signed.maxFee - mostTokenBytesFee(settings) + BigInt(burnt ?? 0) : 0n
   const {isFinal, ...framing} = await framed(to, settings, {chain, most, ...frame})
   return {
-    ...(!isFinal && {waits: namesOther}),
+    ...(!isFinal && {waits: blockUnknown}),
     says: {...says, ...framing},
     asked: {
       owner: source,
@@ -155,14 +155,6 @@ function callIn(value: Value, address: (bytes: unknown) => string): Facts {
 const hex = (bytes: Uint8Array) => Buffer.from(bytes).toString('hex')
 
 // --- what a transaction names besides ---
-
-/** It was final when custody signed, and is not now: nothing is wrong with it, and it may never be mined here. */
-const namesOther: Wait = {
-  reason: 'block_unknown',
-  detail:
-    'what custody signed names a block that is not final here; if it stays so, another one is signed once it has expired',
-  ms: retryMs.soon,
-}
 
 /**
  * Custody names a final block, an end within the lifetime of the settings, and no more energy than was reserved. (The
