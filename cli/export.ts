@@ -41,6 +41,8 @@ export const views: Record<string, string | null> = {
   payout_steps: 'created_at',
   payouts: 'created_at',
   reorganisations: 'happened_at',
+  stakes: null,
+  sweep_costs: null,
   sweeps: 'created_at',
   time_to_finality: 'day',
   treasury: null,

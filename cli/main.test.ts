@@ -365,6 +365,8 @@ test('status shows the state of everything', async () => {
     deposits: {pending: 0, unattributed: 0, held_back: 0},
     payouts: {pending: 0, sweeping: 0, swept: 0, paying: 0, waiting: [], failed_sweeps: []},
     treasuries: [],
+    stakes: [],
+    sweep_costs: [],
     queues: expect.any(Array),
     webhooks: {pending: 1, failing: 0, failed: 0, failing_endpoints: []},
     incidents: {open: 0, ways_out: []},

@@ -70,7 +70,7 @@ function report(status: Status): Report {
         treasuries.map(row => [row.chain, row.token, row.balance, row.operator, row.merchants, daysText(row)]),
         'There is no treasury yet.',
       ),
-      ...stakeTables(status.stakes, status.costs),
+      ...stakeTables(status),
       table(
         ['job', 'waiting', 'running', 'failing', 'oldest due', 'last error'],
         queues.map(row => [

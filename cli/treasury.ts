@@ -96,9 +96,9 @@ export function addTreasuryCommands(program: Command): void {
         ]),
         'No withdrawal is under way.',
       )
-      const {stakes, costs} = await stakesOf(db)
-      const text = [holdings, underWay, ...stakeTables(stakes, costs)].join('\n\n')
-      return {json: {treasuries, withdrawals, stakes, sweep_costs: costs}, text}
+      const {stakes, sweep_costs} = await stakesOf(db)
+      const text = [holdings, underWay, ...stakeTables({stakes, sweep_costs})].join('\n\n')
+      return {json: {treasuries, withdrawals, stakes, sweep_costs}, text}
     }),
   )
 
@@ -302,18 +302,23 @@ interface SweepCost {
   detail: string
 }
 
-export async function stakesOf(db: pg.Client): Promise<{stakes: Stake[]; costs: SweepCost[]}> {
+interface Stakes {
+  stakes: Stake[]
+  sweep_costs: SweepCost[]
+}
+
+export async function stakesOf(db: pg.Client): Promise<Stakes> {
   const {rows: stakes} = await db.query<Stake>(
     'select chain, resource, token, staked, lent, unstaking, next_free_at from analytics.stakes order by chain, resource desc',
   )
-  const {rows: costs} = await db.query<SweepCost>(
+  const {rows: sweep_costs} = await db.query<SweepCost>(
     'select chain, token, fee_token, burnt, delegated, way, detail from analytics.sweep_costs order by chain, token',
   )
-  return {stakes, costs}
+  return {stakes, sweep_costs}
 }
 
 /** None where nothing is staked, and no sweep has two ways. */
-export function stakeTables(stakes: Stake[], costs: SweepCost[]): string[] {
+export function stakeTables({stakes, sweep_costs: costs}: Stakes): string[] {
   const staked = table(
     ['chain', 'staked for', 'coins', 'lent now', 'unstaking', 'next back'],
     stakes.map(row => [
