@@ -214,7 +214,7 @@ export const FreeBytes = z
   .object({freeNetLimit: LongOrZero, freeNetUsed: LongOrZero, NetLimit: LongOrZero, NetUsed: LongOrZero})
   .transform(free => ({daily: free.freeNetLimit - free.freeNetUsed, staked: free.NetLimit - free.NetUsed}))
 
-/** What an account's own stake and what it was lent give: so much a day, of which so much is not back yet. */
+/** How much energy an account has left of what its own stake and what it was lent give it a day. */
 export const Energy = z
   .object({
     EnergyLimit: LongOrZero,
@@ -223,7 +223,6 @@ export const Energy = z
     TotalEnergyWeight: LongOrZero,
   })
   .transform(({EnergyLimit, EnergyUsed, TotalEnergyLimit, TotalEnergyWeight}) => ({
-    daily: EnergyLimit,
     left: EnergyLimit > EnergyUsed ? EnergyLimit - EnergyUsed : 0n,
     /** All who stake share `network` energy a day, by the TRX that each has staked: `staked` together. */
     network: TotalEnergyLimit,
