@@ -45,6 +45,7 @@ const slow = [
   'test/faults/geth',
   'test/faults/tron-node',
   'test/faults/solana-payouts',
+  'test/faults/solana-tokens',
   'test/faults/crash-points',
   'test/faults/lent-energy',
   'test/faults/restore',

@@ -468,7 +468,7 @@ test('an unknown currency is 404 currency_not_found, even if it is the name of a
     'DOGE',
     'eth',
     'USDC',
-    'SOL-USDC',
+    'BTC-USDC',
     'payments',
     'balances',
     '%00',

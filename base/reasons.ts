@@ -129,6 +129,15 @@ export const reasons = {
     why: '`*_DAILY_LIMIT` (UTC days)',
     do: 'raise the limit and restart, or wait for the next day (UTC). A payment that has a nonce already holds up what follows: `payout cancel` uses the nonce up',
   },
+  account_rent_limit: {
+    isRefusal: true,
+    ends: 'by itself',
+    isSlow: true,
+    merchant: 'limit_reached',
+    alarm: 'never',
+    why: '`SOL_DAILY_ACCOUNT_RENT`: making token accounts for recipients of this merchant may have cost that much today (UTC)',
+    do: 'raise the limit and restart, or wait for the next day (UTC). It goes on at once if the recipient makes an account for the token',
+  },
   fee_budget_reached: {
     isRefusal: true,
     liesWith: 'chain',

@@ -47,7 +47,10 @@ const followed = (chain: Chain): Followed => ({
   deposits: (chain.blocks * (chain.transactions - votesIn(chain))) / oursEvery,
   source(url) {
     const settings = solanaSettings(settingsFrom(code, {SOL_NETWORK: 'local', SOL_RPC_URL: url}))
-    return new SolanaSource(new SolanaNodes(settings), {commitment: 'confirmed', native: code})
+    return new SolanaSource(new SolanaNodes(settings), {
+      commitment: 'confirmed',
+      codes: {native: code, tokens: new Map()},
+    })
   },
   bare: bareLoop,
 })

@@ -1,5 +1,6 @@
 // The settings that every chain has, whatever its family.
 import {z} from 'zod'
+import {most} from '../base/bigints.ts'
 import {milliseconds, quoted, whole} from '../base/variables.ts'
 import type {Asset, Chain} from './registry.ts'
 
@@ -90,9 +91,12 @@ export const isWorthItsFee = (
   {amount, maxFee}: {amount: bigint; maxFee: bigint},
 ): boolean => amount > 0n && maxFee * 100n <= BigInt(sweepFeePercent) * amount
 
-/** The amounts, none of them below `least`. */
-export const atLeast = (least: bigint, amounts: Map<string, bigint>) =>
-  new Map([...amounts].map(([token, amount]) => [token, amount < least ? least : amount]))
+/** The amounts, that of the chain's coin not below `least`. */
+export const coinAtLeast = (
+  least: bigint,
+  amounts: Map<string, bigint>,
+  {assets: [{token}]}: Pick<Chain, 'assets'>,
+): Map<string, bigint> => new Map(amounts).set(token, most(least, amounts.get(token)!))
 
 /** The given amounts, and the default amount for each other asset. */
 export function withUsual<A extends Asset>(

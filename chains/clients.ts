@@ -12,9 +12,9 @@ interface Client<Settings> {
 interface Inspector<Settings> {
   /**
    * What a contract is, and how its token would be swept, before an operator adds it. Throws PermanentError, in words,
-   * if it cannot be paid out exactly.
+   * if it cannot be paid out exactly. `accepts`: what the operator accepts of it that is refused otherwise.
    */
-  inspectToken(settings: Settings, contract: string): Promise<InspectedToken>
+  inspectToken(settings: Settings, contract: string, accepts: string[]): Promise<InspectedToken>
 }
 
 /** Loaded only when needed, because loading takes longer than most commands run. */
@@ -34,6 +34,7 @@ export async function openHead(settings: ChainSettings, timeoutMs: number): Prom
 const inspectors: {[F in Family]?: () => Promise<Inspector<SettingsOf<F>>>} = {
   evm: () => import('./evm/inspect-token.ts'),
   tron: () => import('./tron/inspect-token.ts'),
+  solana: () => import('./solana/inspect-token.ts'),
 }
 
 /** Undefined on chains where no token can be added. */

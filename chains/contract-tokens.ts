@@ -1,8 +1,9 @@
 // Tokens of contracts, as every family whose chains have contracts knows them. Promises: no I/O. A token whose contract
 // is not known on a network has no place in the settings of that network.
+import {z} from 'zod'
 import type {CommonSettings} from './chain-settings.ts'
-import type {AddedToken} from './family.ts'
-import type {Asset, Chain} from './registry.ts'
+import {type AddedToken, AddressError} from './family.ts'
+import {type Asset, type Chain, chain as registered} from './registry.ts'
 
 export interface TokenSettings<C extends Chain = Chain> extends CommonSettings<C> {
   /** Token code by contract, as the indexer writes it, of each token that has one on this network. */
@@ -52,6 +53,42 @@ export function tokenAt(chains: TokenSettings[], contract: string): string | und
 /** Token code by contract of those assets that have one. `keyOf`: a contract as the indexer writes it. */
 export const byContract = (assets: Asset[], keyOf = (contract: string) => contract): Map<string, string> =>
   new Map(assets.flatMap(({contract, token}) => (contract ? ([[keyOf(contract), token]] as const) : [])))
+
+/**
+ * The variable for the contract of each token of the registry, such as USDT_CONTRACT. `check` throws an AddressError.
+ */
+export function contractVariables(
+  {assets: [, ...tokens]}: Chain,
+  check: (address: string) => unknown,
+): Record<`${string}_CONTRACT`, z.ZodOptional<z.ZodString>> {
+  const contract = (example: string) =>
+    z.string().superRefine((text, {addIssue}) => {
+      try {
+        check(text)
+      } catch (error) {
+        if (!(error instanceof AddressError)) throw error
+        addIssue(`must be the address of a contract, such as ${example}: it ${error.message}`)
+      }
+    })
+  const example = tokens.find(({contract}) => contract)?.contract ?? ''
+  return Object.fromEntries(tokens.map(({token}) => [`${token}_CONTRACT`, contract(example).optional()]))
+}
+
+/** The chain's tokens, each with its contract on the network that is followed: as given, or that of the public one. */
+export const contractsHere = <T extends Asset>(tokens: T[], given: object, {isPublic}: {isPublic: boolean}): T[] =>
+  tokens.map(token => {
+    const contract = (given as Record<string, unknown>)[`${token.token}_CONTRACT`] as string | undefined
+    return {...token, contract: contract ?? (isPublic ? token.contract : undefined)}
+  })
+
+/** The variables that make another process know the same contracts. */
+export function contractReading({chain}: CommonSettings): [string, string][] {
+  const [, ...known] = registered(chain.code).assets
+  return known.map(({token}) => [
+    `${chain.code}_${token}_CONTRACT`,
+    chain.assets.find(asset => asset.token === token)?.contract ?? '',
+  ])
+}
 
 /** What a token may be called: in requests and URLs, and for people, who must read what is there. */
 export const tokenNames = {

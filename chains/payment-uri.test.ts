@@ -1,3 +1,4 @@
+import {parseURL} from '@solana/pay'
 import {expect, test} from 'vitest'
 import {type ChainSettings, formsOf} from './families.ts'
 import type {Payment} from './family.ts'
@@ -64,6 +65,16 @@ test.each([
 ])('%d lamports are %s SOL, without an exponent or zeros at the end (Solana Pay)', (amount, coins) => {
   const address = 'HAgk14JpMQLgt6rVgv7cBQFJWFto5Dqxi472uT3DKpqk'
   expect(paymentUri(solana, {token: 'SOL', address, amount})).toBe(`solana:${address}?amount=${coins}`)
+})
+
+test('a URI for a token of Solana names its mint, as the parser of wallets reads it (Solana Pay)', () => {
+  const address = 'HAgk14JpMQLgt6rVgv7cBQFJWFto5Dqxi472uT3DKpqk'
+  const uri = paymentUri(solana, {token: 'USDC', address, amount: 12_345_678n})
+  const mint = '4zMMC9srt5Ri5X14GAgXhaHii3GnPAEERYPJgZJDncDU'
+  expect(uri).toBe(`solana:${address}?amount=12.345678&spl-token=${mint}`)
+  expect(parseURL(uri)).toMatchObject({recipient: address, amount: 12.345678, splToken: mint})
+  const coins = parseURL(paymentUri(solana, {token: 'SOL', address, amount: 1_500_000_000n}))
+  expect(coins).toMatchObject({recipient: address, amount: 1.5, splToken: undefined})
 })
 
 test.each([1n, 2n ** 53n + 1n, 2n ** 256n - 1n])('%d base units are written exactly', amount => {

@@ -49,6 +49,19 @@ export interface Trc20 extends Asset {
   sweep: {by: 'fund'}
 }
 
+/** A token of Solana: a mint. The treasury pays for its sweeps, which the address signs beside it. */
+export interface SplToken extends Asset {
+  sweep: ByTreasury
+}
+
+export interface ByTreasury {
+  by: 'treasury'
+  /** Whose mint it is: the Token program's, or Token-2022's. */
+  program: 'token' | 'token-2022'
+  /** The extensions of the mint that the operator accepted by name. */
+  accepts: string[]
+}
+
 /**
  * How a token leaves an address that has no coins for fees. eip3009: the treasury takes it with what the address
  * signed. fund: the treasury sends the address the gas for a transfer of its own (docs/architecture.md), which every
@@ -115,6 +128,7 @@ export interface TronChain extends CommonChain {
 
 export interface SolanaChain extends CommonChain {
   family: 'solana'
+  assets: [native: Asset, ...tokens: SplToken[]]
   networks: Record<SolanaNetwork, SolanaNetworkData>
 }
 
@@ -169,6 +183,13 @@ export interface SolanaNetworkData {
 }
 
 const testAddresses = {hrp: 'tb', pubKeyHash: 0x6f, scriptHash: 0xc4}
+
+/** A new recipient's account costs the operator 0.002 SOL, which are 0.4 dollars with SOL at 200. */
+const splToken = {
+  sweep: {by: 'treasury', program: 'token', accepts: []},
+  usualMinPayout: 1_000_000n,
+  usualSweepMin: 100_000n, // a sweep costs two signatures, 0.002 dollars
+} satisfies Partial<SplToken>
 
 export const chains: Chain[] = [
   {
@@ -361,6 +382,23 @@ export const chains: Chain[] = [
         mostCoins: 10_000_000_000n,
         usualMinPayout: 1_000_000n,
         usualSweepMin: 890_880n, // the rent of an account: no account holds less
+      },
+      {
+        token: 'USDC',
+        name: 'SOL-USDC',
+        displayName: 'USD Coin',
+        decimals: 6,
+        mostCoins: 1_000_000_000_000n,
+        contract: '4zMMC9srt5Ri5X14GAgXhaHii3GnPAEERYPJgZJDncDU',
+        ...splToken,
+      },
+      {
+        token: 'USDT',
+        name: 'SOL-USDT',
+        displayName: 'Tether USD',
+        decimals: 6,
+        mostCoins: 1_000_000_000_000n,
+        ...splToken,
       },
     ],
     feeBudget: '1',

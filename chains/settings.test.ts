@@ -108,7 +108,7 @@ test('the smallest payout is the setting or the default, and never less than the
     POLYGON: {POL: 10n ** 16n, USDC: 100_000n},
     BTC: {BTC: 5_000n},
     TRON: {TRX: 2_000_000n, USDT: 5_000_000n},
-    SOL: {SOL: 1_000_000n},
+    SOL: {SOL: 1_000_000n, USDC: 1_000_000n, USDT: 1_000_000n},
   }
   expect(read({})).toEqual(usual)
   expect(read({ETH_MIN_PAYOUT: 'USDC:2.5', BTC_MIN_PAYOUT: 'BTC:0.00000545', POLYGON_MIN_PAYOUT: 'POL:0'})).toEqual({

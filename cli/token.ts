@@ -11,7 +11,7 @@ import type {ChainCode} from '../chains/registry.ts'
 import {action, chainCode, confirm, leaf, requireFollowed, type Sluice, settingsOf, UsageError} from './command.ts'
 import {facts, moment, table} from './output.ts'
 
-const chainOption = ['--chain <code>', 'the chain: ETH, POLYGON or TRON', chainCode] as const
+const chainOption = ['--chain <code>', 'the chain: ETH, POLYGON, TRON or SOL', chainCode] as const
 interface Wanted {
   chain: ChainCode
   contract: string
@@ -20,6 +20,7 @@ interface Wanted {
   name?: string
   displayName?: string
   sweep?: string
+  accept?: string[]
   payoutLimit?: string
   dailyLimit?: string
   yes?: boolean
@@ -33,15 +34,15 @@ export function addTokenCommands(program: Command): void {
     token,
     'add',
     [
-      'Adds an ERC-20 token, or a TRC-20 token on Tron, to a chain of the running service.',
+      'Adds a token to a chain of the running service: of an ERC-20 contract, of a TRC-20 contract on Tron, or of a mint on Solana.',
       '',
-      'It asks the contract what it is, tries a transfer of somebody who holds it, shows what it found, and asks before it adds anything. The token',
+      'It asks the contract what it is, tries a transfer where tokens differ in that, shows what it found, and asks before it adds anything. The token',
       'counts from the next block on; merchants see it at once. What arrived before stays unattributed.',
     ].join('\n'),
     'sluice token add --chain ETH --contract 0xdAC17F958D2ee523a2206206994597C13D831ec7 --min 5',
   )
     .requiredOption(...chainOption)
-    .requiredOption('--contract <address>', "the token's contract; take it from its issuer")
+    .requiredOption('--contract <address>', "the token's contract, on Solana its mint; take it from its issuer")
     .requiredOption(
       '--min <amount>',
       'the smallest payout, and the least on an address that is worth a sweep, in whole coins',
@@ -50,6 +51,10 @@ export function addTokenCommands(program: Command): void {
     .option('--name <name>', 'its name in payment requests (default: the chain and the code, such as ETH-USDT)')
     .option('--display-name <name>', 'its name for people (default: its own)')
     .option('--sweep <way>', 'how its addresses are swept: fund or eip3009 (default: eip3009 where the contract can)')
+    .option(
+      '--accept <extension...>',
+      'on Solana, an extension of its mint that is refused otherwise, such as PermanentDelegate',
+    )
     .option('--payout-limit <amount>', 'the largest payout, in whole coins (default: no limit)')
     .option('--daily-limit <amount>', 'the most that all payouts of a day may add up to (default: no limit)')
     .option('--yes', 'do not ask')
@@ -97,8 +102,8 @@ async function add({db, service}: Sluice, wanted: Wanted) {
   requireFollowed(service, chain)
   const settings = settingsOf(service, chain)
   const inspector = await inspectorOf(settings)
-  if (!inspector) throw new PermanentError(`tokens can be added on ETH, POLYGON and TRON, and not on ${chain} yet`)
-  const inspected = await inspector.inspectToken(settings, wanted.contract).catch(error => {
+  if (!inspector) throw new PermanentError(`tokens can be added on ETH, POLYGON, TRON and SOL, and not on ${chain}`)
+  const inspected = await inspector.inspectToken(settings, wanted.contract, wanted.accept ?? []).catch(error => {
     if (!(error instanceof AddressError)) throw error
     throw new UsageError(`"${wanted.contract}" is no contract address on ${chain}: it ${error.message}`)
   })
@@ -141,6 +146,8 @@ function entryOf({chain, min, sweep: way, ...wanted}: Wanted, {decimals, sweeps,
     throw new PermanentError(
       `${token} cannot be swept by ${way}: its contract allows ${sweeps.map(({by}) => by).join(' and ')}`,
     )
+  if (wanted.accept && !('accepts' in sweep))
+    throw new UsageError(`--accept names extensions of mints, and a contract on ${chain} has none`)
   for (const [option, limit] of [
     ['--payout-limit', wanted.payoutLimit],
     ['--daily-limit', wanted.dailyLimit],

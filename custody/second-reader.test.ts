@@ -7,6 +7,8 @@ import {scriptOfAddress} from '../chains/bitcoin/script.ts'
 import type {BitcoinSettings} from '../chains/bitcoin/settings.ts'
 import type {EvmSettings} from '../chains/evm/settings.ts'
 import {settingsFrom} from '../chains/settings.ts'
+import {type SolanaSettings, splToken} from '../chains/solana/settings.ts'
+import {associatedAccount, tokenPrograms} from '../chains/solana/tokens.ts'
 import {mostStakingFee, mostTokenBytesFee} from '../chains/tron/bytes.ts'
 import type {TronSettings} from '../chains/tron/settings.ts'
 import {callData, rawOf, reference, transactionOf, transferData} from '../chains/tron/transaction.ts'
@@ -274,14 +276,27 @@ describe('Solana', () => {
   const treasury: KeyPath = {family: 'solana', purpose: 'treasury', index: 0}
   const recipient = '5SHQQrjzHCMkZZJzYNhx9szLeYsVCYw4NNr8p7xT9BAY'
 
-  async function ofPayment(kind: 'payout' | 'sweep'): Promise<Case> {
+  const settings = settingsFrom('SOL', {SOL_NETWORK: 'devnet'}) as SolanaSettings
+  const {contract: mint, sweep: way} = splToken(settings, 'USDC')
+
+  type Moved = 'coins' | 'token' | 'token, for whom an account is made'
+  async function ofPayment(kind: 'payout' | 'sweep', moved: Moved = 'coins'): Promise<Case> {
     const own = await address(treasury, 'SOL')
     const isSweep = kind === 'sweep'
     const source = isSweep ? await address(deposit, 'SOL') : own
     const destination = isSweep ? own : recipient
     const paths = {source: isSweep ? deposit : treasury, feePayer: treasury}
-    const given = {paths, source, feePayer: own, destination, amount: 1_500_000n, blockhash, computeUnitLimit: 1999}
-    const maxFee = isSweep ? 20_000n : 15_000n
+    const common = {paths, source, feePayer: own, destination, amount: 1_500_000n, blockhash, computeUnitLimit: 1999}
+    const isNew = moved === 'token, for whom an account is made'
+    const [account, its] = [source, destination].map(owner => associatedAccount(owner, mint, way.program))
+    const transfer = {
+      ...{program: tokenPrograms[way.program], mint, decimals: 6, fromAccount: account, to: its},
+      ...(isNew && {madeFor: destination}),
+    }
+    const given = moved === 'coins' ? common : {...common, transfer}
+    const maxFee = (isSweep ? 20_000n : 15_000n) + (isNew ? settings.maxAccountRent : 0n)
+    const token = moved === 'coins' ? 'SOL' : 'USDC'
+    const offer = moved === 'coins' ? {} : {account, new_account: isNew}
     return {
       async sign(more = {}) {
         const {txid, raw} = await signSolana(keys, {
@@ -296,16 +311,25 @@ describe('Solana', () => {
       read: async signed =>
         await ofSolana(
           to,
-          payment({chain: 'SOL', kind, amount: 1_500_000n, source, recipient: destination, feePayer: own}),
+          settings,
+          {
+            ...payment({chain: 'SOL', token, kind, amount: 1_500_000n, source, recipient: destination, feePayer: own}),
+            offer,
+          } as never,
           signed,
         ),
     }
   }
 
-  test.each(['payout', 'sweep'] as const)(
-    'a %s that custody signs says what was asked, and no bit of it can change unnoticed',
-    async kind => {
-      const one = await ofPayment(kind)
+  const kinds = ['payout', 'sweep'] as const
+  const all = (['coins', 'token', 'token, for whom an account is made'] as const).flatMap(moved =>
+    kinds.map(kind => [kind, moved] as const),
+  )
+
+  test.each(all)(
+    'a %s of a %s that custody signs says what was asked, and no bit of it can change unnoticed',
+    async (kind, moved) => {
+      const one = await ofPayment(kind, moved)
       expect(differences(await one.read(await one.sign()))).toEqual([])
       expect(await unnoticed(one)).toEqual([])
     },
@@ -320,6 +344,26 @@ describe('Solana', () => {
   ])('another %s is not taken', async (field, more) => {
     const one = await ofPayment('payout')
     expect(await wrong(one, await one.sign(more))).toContain(field)
+  })
+
+  const stranger = 'EETubP5AKHgjPAhzPAFcb8BAY1hMH639CWCFTqi3hq1k'
+  const transferOf = async (more: More) => {
+    const own = await address(treasury, 'SOL')
+    const [fromAccount, its] = [own, recipient].map(owner => associatedAccount(owner, mint, way.program))
+    const transfer = {program: tokenPrograms[way.program], mint, decimals: 6, fromAccount, to: its, madeFor: recipient}
+    return {transfer: {...transfer, ...more}}
+  }
+  test.each<[string, More]>([
+    ['recipient', {to: stranger}],
+    ['from account', {fromAccount: stranger}],
+    ['mint', {mint: stranger}],
+    ['decimals', {decimals: 7}],
+    ['programs', {program: tokenPrograms['token-2022']}],
+    ['account made', {madeFor: stranger}],
+    ['account made', {madeFor: undefined}],
+  ])('of a token, another %s is not taken', async (field, more) => {
+    const one = await ofPayment('payout', 'token, for whom an account is made')
+    expect(await wrong(one, await one.sign(await transferOf(more)))).toContain(field)
   })
 })
 

@@ -27,7 +27,7 @@ A local chain makes a block every second or two. It is found by SLUICE_HOME (def
 command('send', 'pay from the faucet; returns once the payment is in a block')
   .requiredOption(
     '--token <token>',
-    `the native coin, or one of the tokens of the chain: ${tokens.join(', ')}; on EVM chains also EURC, JPYC and USDT, on Tron USDT`,
+    `the native coin, or one of the tokens of the chain: ${tokens.join(', ')}; on EVM chains also EURC, JPYC and USDT, on Solana PYUSD and FEEUSD`,
   )
   .requiredOption('--to <address>', 'the address to pay')
   .requiredOption('--amount <amount>', 'how much, such as 1 or 0.25')

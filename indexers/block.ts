@@ -64,6 +64,12 @@ export interface SpendingTransaction {
   raw?: string
 }
 
+/** What a chain's own coin is called, and by its contract each token; any other is called by its contract. */
+export interface TokenCodes {
+  native: string
+  tokens: ReadonlyMap<string, string>
+}
+
 /** For which chain rows are written. */
 export interface WriteOptions {
   chain: string

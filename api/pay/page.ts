@@ -35,7 +35,7 @@ export function pageOf(pageToken: string, payment: Payment, shown: Shown, settin
 <a id="wallet" class="button" href="${escaped(shown.uri ?? '')}"${hiddenUnless(!isAddress)}>Open in wallet</a>
 <details id="choice"${hiddenUnless(isAddress && shown.uri !== address)}><summary>A code with the amount, for wallets that read payment links</summary>
 <p>Some wallets read such a code wrongly. Before you send, check that yours shows the amount and the address above.</p>
-<img id="link"${shown.due === null ? '' : ` src="${escaped(pageToken)}/qr.svg?content=payment_uri" loading="lazy"`} alt="QR code of the payment link (EIP-681)" width="288" height="288"></details>
+<img id="link"${shown.due === null ? '' : ` src="${escaped(pageToken)}/qr.svg?content=payment_uri" loading="lazy"`} alt="QR code of the payment link" width="288" height="288"></details>
 </section>
 <p id="copied" role="status"></p>
 <p id="transaction" class="soft"${hiddenUnless(shown.txid !== null)}>Transaction <a id="txid"${shown.transaction_url === null ? '' : ` href="${escaped(shown.transaction_url)}"`} rel="noreferrer" title="${escaped(shown.txid ?? '')}">${escaped(shown.transaction ?? '')}</a> <button type="button" data-copies="txid" hidden>Copy transaction</button></p>

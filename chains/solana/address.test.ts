@@ -42,7 +42,7 @@ test('a text that does not stand for 32 bytes is refused', () => {
 })
 
 test('programs, sysvars and mints are no wallets; an address without a key may be one', () => {
-  for (const address of [wallet, vault]) expect(noWallet(address)).toBeUndefined()
+  for (const address of [wallet, vault]) expect(noWallet(address, [])).toBeUndefined()
   expect(
     [
       systemProgram,
@@ -51,7 +51,7 @@ test('programs, sysvars and mints are no wallets; an address without a key may b
       'TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA',
       'So11111111111111111111111111111111111111112',
       'EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v',
-    ].map(noWallet),
+    ].map(address => noWallet(address, [])),
   ).toEqual([
     'the System program',
     'the Compute Budget program',

@@ -2,6 +2,7 @@
 // accepted is the only one of its address, and so its display form. Addresses that are no point of the curve are
 // accepted: no key signs for them, but multisignature wallets have such addresses and receive there.
 import {fromBase58, toBase58} from '../base58.ts'
+import {type TokenSettings, tokenAt} from '../contract-tokens.ts'
 import {AddressError} from '../family.ts'
 
 /** The text of an address, given as its 32 bytes. Throws RangeError if they are none. */
@@ -19,12 +20,17 @@ export function bytesOf(address: string): Buffer {
 }
 
 /** Programs, sysvars and mints are no wallets. */
-export function noWallet(address: string): string | undefined {
-  return notWallets.find(([known]) => known === address)?.[1]
+export function noWallet(address: string, chains: TokenSettings[]): string | undefined {
+  return notWallets.find(([known]) => known === address)?.[1] ?? tokenAt(chains, address)
 }
 
 export const systemProgram = '11111111111111111111111111111111'
 export const computeBudgetProgram = 'ComputeBudget111111111111111111111111111111'
+export const tokenProgram = 'TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA'
+export const token2022Program = 'TokenzQdBNbLqP5VEhdkAS6EPFLC1PHnBqCXEpPxuEb'
+/** Its accounts hold lamports as their amount. */
+export const wrappedSol = 'So11111111111111111111111111111111111111112'
+export const associatedTokenProgram = 'ATokenGPvbdGVxr1b2hvZbsiqW5xWH25efTNsLJA8knL'
 
 /** What every network has. Of any other address, only a node can say whether it is a wallet. */
 const notWallets: [address: string, what: string][] = [
@@ -62,14 +68,14 @@ const notWallets: [address: string, what: string][] = [
   ['SysvarS1otHistory11111111111111111111111111', 'a sysvar'],
   ['SysvarStakeHistory1111111111111111111111111', 'a sysvar'],
   // https://github.com/solana-program: token, token-2022, associated-token-account, memo.
-  ['TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA', 'the Token program'],
-  ['TokenzQdBNbLqP5VEhdkAS6EPFLC1PHnBqCXEpPxuEb', 'the Token-2022 program'],
-  ['ATokenGPvbdGVxr1b2hvZbsiqW5xWH25efTNsLJA8knL', 'the Associated Token Account program'],
+  [tokenProgram, 'the Token program'],
+  [token2022Program, 'the Token-2022 program'],
+  [associatedTokenProgram, 'the Associated Token Account program'],
   ['Memo1UhkJRfHyvLMcVucJwxXeuD728EqVDDwQDxFMNo', 'the Memo program'],
   ['MemoSq4gqABAXKb96qnH8TysNcWxMyWCqXgDLGmfcHr', 'the Memo program'],
   // Mints that people take for wallets: of wrapped SOL; Circle's (https://developers.circle.com, addresses of USDC on
   // mainnet and devnet); Tether's.
-  ['So11111111111111111111111111111111111111112', 'the mint of wrapped SOL'],
+  [wrappedSol, 'the mint of wrapped SOL'],
   ['EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v', 'the mint of USDC'],
   ['4zMMC9srt5Ri5X14GAgXhaHii3GnPAEERYPJgZJDncDU', 'the mint of USDC on devnet'],
   ['Es9vMFrzaCERmJfrF4H2FYD4KCoNkY11McCe8BenwNYB', 'the mint of USDT'],

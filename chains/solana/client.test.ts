@@ -99,6 +99,7 @@ describe('with a local chain', () => {
       lamports: 1_000_000n,
       owner: '11111111111111111111111111111111',
       executable: false,
+      data: new Uint8Array(),
     })
     expect(await node.account(newAddress(), 'confirmed')).toBeUndefined()
     expect(await node.account('Vote111111111111111111111111111111111111111', 'confirmed')).toMatchObject({

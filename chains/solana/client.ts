@@ -24,11 +24,12 @@ import type {NodeHead} from '../family.ts'
 import {NodeRest} from '../node-rest.ts'
 import {readResponse, whyUnanswered} from '../read-response.ts'
 import {
-  Account,
+  type Account,
+  Accounts,
   Amount,
   Balance,
-  Balances,
   type Block,
+  type Effect,
   Effects,
   Failure,
   type Header,
@@ -36,6 +37,7 @@ import {
   Latest,
   type Mention,
   Mentions,
+  OwnedAccounts,
   RawBlock,
   RawHeader,
   RecentFees,
@@ -74,7 +76,8 @@ const slotsPerRequest = 500_000
 export const mentionsPerRequest = 1000
 export const accountsPerRequest = 100
 
-const withoutData = {encoding: 'base64', dataSlice: {offset: 0, length: 0}} as const
+/** More than wallets, token accounts and mints have; a program's account may have some megabytes. */
+const dataSlice = {offset: 0, length: 16_384}
 
 interface Options {
   /** The timeout of each request. */
@@ -147,19 +150,32 @@ export class SolanaNode {
     return await this.#ask('getBalance', asked, Balance)
   }
 
-  /** Of all of them at one slot; 0 where there is no account. At most `accountsPerRequest`. */
-  async balances(of: string[], commitment: Commitment): Promise<{slot: number; lamports: bigint[]}> {
-    const addresses = of.map(each => address(each))
-    const asked = this.#helius.getMultipleAccounts(addresses, {commitment, ...withoutData})
-    const found = await this.#ask('getMultipleAccounts', asked, Balances)
-    if (found.lamports.length !== of.length) throw new RetryableError('the node did not answer for each address')
+  /** All of them at one slot; undefined where there is none. At most `accountsPerRequest`. */
+  async accounts(
+    of: string[],
+    commitment: Commitment,
+    minSlot = 0,
+  ): Promise<{slot: number; accounts: (Account | undefined)[]}> {
+    const options = {commitment, encoding: 'base64', dataSlice, minContextSlot: BigInt(minSlot)} as const
+    const asked = this.#helius.getMultipleAccounts(
+      of.map(each => address(each)),
+      options,
+    )
+    const found = await this.#ask('getMultipleAccounts', asked, Accounts)
+    if (found.accounts.length !== of.length) throw new RetryableError('the node did not answer for each address')
     return found
   }
 
   /** Undefined if there is none. */
   async account(at: string, commitment: Commitment): Promise<Account | undefined> {
-    const asked = this.#helius.getAccountInfo(address(at), {commitment, ...withoutData})
-    return await this.#ask('getAccountInfo', asked, Account)
+    return (await this.accounts([at], commitment)).accounts[0]
+  }
+
+  /** The token accounts of an owner that are of this mint. */
+  async accountsOf(owner: string, mint: string, commitment: Commitment) {
+    const options = {commitment, encoding: 'base64'} as const
+    const asked = this.#helius.getTokenAccountsByOwner(address(owner), {mint: address(mint)}, options)
+    return await this.#ask('getTokenAccountsByOwner', asked, OwnedAccounts)
   }
 
   /** What the node knows of transactions, also of old ones if it keeps their history. */
@@ -185,20 +201,18 @@ export class SolanaNode {
   }
 
   /**
-   * The balances of an account before and after a final transaction; undefined if the node does not show it, or it does
-   * not name the account.
+   * What a final transaction did to an account; undefined if the node does not show it, or it does not name the
+   * account.
    */
-  async effect(txid: string, on: string): Promise<{before: bigint; after: bigint} | undefined> {
+  async effect(txid: string, on: string): Promise<Effect | undefined> {
     const options = {commitment: 'finalized', encoding: 'json', maxSupportedTransactionVersion: 255 as 0} as const // the type is of the past
     const asked = this.#helius.getTransaction(txid as Signature, options)
-    const found = (await this.#ask('getTransaction', asked, Effects))?.get(on)
-    const {before, after} = found ?? {}
-    return before === undefined || after === undefined ? undefined : {before, after}
+    return (await this.#ask('getTransaction', asked, Effects))?.get(on)
   }
 
-  /** The least that an account without data must hold, in lamports. */
-  async rentMinimum(): Promise<bigint> {
-    const asked = this.#helius.getMinimumBalanceForRentExemption(0n)
+  /** The least that an account with so many bytes of data must hold, in lamports. */
+  async rentMinimum(bytes = 0): Promise<bigint> {
+    const asked = this.#helius.getMinimumBalanceForRentExemption(BigInt(bytes))
     return await this.#ask('getMinimumBalanceForRentExemption', asked, Amount)
   }
 

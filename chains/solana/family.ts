@@ -4,7 +4,7 @@ import type {ChainFamily} from '../family.ts'
 import type {SolanaChain} from '../registry.ts'
 import {noWallet} from './address.ts'
 import {blockMs, lifetimeBlocks} from './message.ts'
-import {type SolanaSettings, solanaReading, solanaVariables} from './settings.ts'
+import {addToken, type SolanaSettings, solanaReading, solanaVariables} from './settings.ts'
 
 export const solana: ChainFamily<SolanaChain, SolanaSettings> = {
   variables: solanaVariables,
@@ -18,6 +18,7 @@ export const solana: ChainFamily<SolanaChain, SolanaSettings> = {
   showsUnconfirmed: false,
   foldsAddresses: false,
   nativeSweepsPaidBy: 'treasury',
+  addToken,
   noWallet,
   forms: () => import('./forms.ts'),
 }

@@ -1,5 +1,6 @@
 // How Solana writes addresses (base58), payments (Solana Pay) and the ids of transactions.
 import {formatUnits} from 'viem/utils'
+import {contractOf} from '../contract-tokens.ts'
 import type {Payment} from '../family.ts'
 import type {SolanaChain} from '../registry.ts'
 import {addressOf, bytesOf} from './address.ts'
@@ -18,8 +19,10 @@ export async function doubt(address: string): Promise<string | undefined> {
 export const display = (address: string): string => address
 
 /** A transfer request of the Solana Pay specification (docs.solanapay.com/spec). */
-export function paymentUri({chain}: SolanaSettings, {address, amount}: Payment): string {
-  return `solana:${address}?amount=${formatUnits(amount, chain.assets[0].decimals)}`
+export function paymentUri(settings: SolanaSettings, {token, address, amount}: Payment): string {
+  const {decimals} = settings.chain.assets.find(asset => asset.token === token)!
+  const mint = contractOf(settings, token)
+  return `solana:${address}?amount=${formatUnits(amount, decimals)}${mint === undefined ? '' : `&spl-token=${mint}`}`
 }
 
 export const txid = (raw: string): string => parsePayment(raw).txid

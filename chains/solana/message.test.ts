@@ -1,9 +1,18 @@
 // Payments of Solana in bytes: those that @solana/kit makes.
 import {createPublicKey, verify} from 'node:crypto'
+import {
+  type AccountMeta,
+  AccountRole,
+  decompileTransactionMessage,
+  getCompiledTransactionMessageDecoder,
+  getTransactionDecoder,
+} from '@solana/kit'
+import {parseCreateAssociatedTokenIdempotentInstruction, parseTransferCheckedInstruction} from '@solana-program/token'
 import fc from 'fast-check'
 import {expect, test} from 'vitest'
-import {addressOf, bytesOf, computeBudgetProgram, systemProgram} from './address.ts'
+import {addressOf, bytesOf, computeBudgetProgram, systemProgram, token2022Program, tokenProgram} from './address.ts'
 import {largestAmount, messageOf, type Payment, parsePayment, rawOf, signersOf} from './message.ts'
+import {associatedAccount} from './tokens.ts'
 
 /** Of the private key of 32 bytes 7. */
 const from = 'GmaDrppBC7P5ARKV8g3djiwP89vz1jLK23V2GBjuAEGB'
@@ -159,4 +168,118 @@ test.each([
     if (!spans.some(([start, end]) => i >= start && i < end))
       expect(() => parsePayment(changed.toString('hex')), String(i)).toThrow(RangeError)
   }
+})
+
+// --- tokens ---
+
+const usdc = 'EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v'
+const wallet = '5SHQQrjzHCMkZZJzYNhx9szLeYsVCYw4NNr8p7xT9BAY'
+const [itsAccount, ourAccount] = [wallet, payer].map(owner => associatedAccount(owner, usdc, 'token')) as [
+  string,
+  string,
+]
+const ofToken: Payment = {
+  ...{from: payer, feePayer: payer, to: itsAccount, amount: 1_500_000n, blockhash},
+  ...{computeUnitLimit: 150_007, priorityFee: 777n},
+  token: {program: tokenProgram, mint: usdc, decimals: 6, fromAccount: ourAccount, madeFor: wallet},
+}
+
+/** As kit and the client of the Token program read it. */
+function readByKit(raw: string) {
+  const {messageBytes} = getTransactionDecoder().decode(Buffer.from(raw, 'hex'))
+  const compiled = getCompiledTransactionMessageDecoder().decode(messageBytes)
+  if (compiled.version !== 'legacy') throw new Error('not legacy')
+  const {instructions, feePayer} = decompileTransactionMessage(compiled)
+  return {compiled, feePayer, instructions: instructions as never[]}
+}
+const roles = (accounts: object) =>
+  Object.entries(accounts as Record<string, AccountMeta>).map(([name, {address, role}]) => [name, address, role])
+const {WRITABLE, READONLY, READONLY_SIGNER, WRITABLE_SIGNER} = AccountRole
+
+test('a payment of a token says to kit what it says here, with no account more than is needed', () => {
+  const {compiled, feePayer, instructions} = readByKit(unsigned(ofToken))
+  expect([feePayer.address, compiled.staticAccounts.length, instructions.length]).toEqual([payer, 9, 4])
+  const create = parseCreateAssociatedTokenIdempotentInstruction(instructions[2]!)
+  expect(roles(create.accounts)).toEqual([
+    ['payer', payer, WRITABLE_SIGNER],
+    ['ata', itsAccount, WRITABLE],
+    ['owner', wallet, READONLY],
+    ['mint', usdc, READONLY],
+    ['systemProgram', systemProgram, READONLY],
+    ['tokenProgram', tokenProgram, READONLY],
+  ])
+  const transfer = parseTransferCheckedInstruction(instructions[3]!)
+  expect(transfer.data).toMatchObject({discriminator: 12, amount: 1_500_000n, decimals: 6})
+  expect(roles(transfer.accounts)).toEqual([
+    ['source', ourAccount, WRITABLE],
+    ['mint', usdc, READONLY],
+    ['destination', itsAccount, WRITABLE],
+    ['authority', payer, WRITABLE_SIGNER],
+  ])
+})
+
+test('who owns what is swept signs, and can lose nothing else by it: its account cannot be written', () => {
+  const {madeFor: _, ...token} = ofToken.token!
+  const sweep = {...ofToken, from, to: ourAccount, token: {...token, fromAccount: itsAccount}}
+  expect(signersOf(sweep)).toEqual([payer, from])
+  const {instructions} = readByKit(unsigned(sweep))
+  expect(instructions).toHaveLength(3)
+  expect(roles(parseTransferCheckedInstruction(instructions[2]!).accounts).at(-1)).toEqual([
+    'authority',
+    from,
+    READONLY_SIGNER,
+  ])
+})
+
+const tokenPayments = fc
+  .record({
+    ...{
+      from: address,
+      feePayer: address,
+      to: address,
+      fromAccount: address,
+      mint: address,
+      madeFor: fc.option(address),
+    },
+    ...{
+      blockhash: address,
+      program: fc.constantFrom(tokenProgram, token2022Program),
+      decimals: fc.integer({min: 0, max: 255}),
+    },
+    ...{
+      amount: fc.bigInt({min: 0n, max: largestAmount}),
+      isOwnFee: fc.boolean(),
+      limit: fc.integer({min: 1, max: 1_000_000}),
+    },
+    priorityFee: fc.bigInt({min: 0n, max: 10n ** 12n}),
+  })
+  .map(({isOwnFee, fromAccount, mint, madeFor, program, decimals, limit, feePayer, ...rest}): Payment => {
+    const token = {program, mint, decimals, fromAccount, ...(madeFor && {madeFor})}
+    return {...rest, feePayer: isOwnFee ? rest.from : feePayer, computeUnitLimit: limit, token}
+  })
+
+test('what is read from a payment of a token is what was written', () => {
+  fc.assert(
+    fc.property(tokenPayments, payment => {
+      expect(parsePayment(unsigned(payment))).toMatchObject(payment)
+    }),
+  )
+})
+
+test('bytes that differ anywhere are another payment of a token, or none', () => {
+  const raw = Buffer.from(unsigned(ofToken), 'hex')
+  for (const i of raw.keys()) {
+    const changed = Buffer.from(raw)
+    changed[i]! ^= 1
+    const text = changed.toString('hex')
+    try {
+      const {txid: _, signatures, ...payment} = parsePayment(text)
+      expect(rawOf(messageOf(payment), signatures), String(i)).toBe(text)
+      if (i > 64) expect(payment, String(i)).not.toEqual(ofToken)
+    } catch (error) {
+      expect(error, String(i)).toBeInstanceOf(RangeError)
+    }
+  }
+  for (let length = 0; length < raw.length; length++)
+    expect(() => parsePayment(raw.subarray(0, length).toString('hex')), String(length)).toThrow(RangeError)
 })

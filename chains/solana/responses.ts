@@ -40,16 +40,17 @@ export interface Transaction {
   /** By key, in lamports. */
   before: (number | bigint)[]
   after: (number | bigint)[]
-  /** Of the keys that are token accounts. */
-  tokensBefore: TokenBalance[]
-  tokensAfter: TokenBalance[]
+  /** Of the keys that are token accounts; undefined if the node does not say. */
+  tokensBefore: TokenBalance[] | undefined
+  tokensAfter: TokenBalance[] | undefined
 }
 
 export interface TokenBalance {
   /** The token account among the keys. */
   index: number
   mint: string
-  owner?: string
+  /** Undefined if the node does not say. */
+  owner: string | undefined
   amount: bigint
 }
 
@@ -84,14 +85,9 @@ const TokenBalances = z
   )
   .nullish()
   .transform(balances =>
-    (balances ?? []).map(
-      ({accountIndex: index, mint, owner, uiTokenAmount}): TokenBalance => ({
-        index,
-        mint,
-        ...(owner && {owner}),
-        amount: BigInt(uiTokenAmount.amount),
-      }),
-    ),
+    balances?.map(({accountIndex: index, mint, owner, uiTokenAmount}): TokenBalance => {
+      return {index, mint, owner, amount: BigInt(uiTokenAmount.amount)}
+    }),
   )
 
 const RawTransaction = z
@@ -158,25 +154,37 @@ export const Balance = z
   .object({context: z.object({slot: Amount}), value: Amount})
   .transform(({context, value}) => ({slot: Number(context.slot), lamports: value}))
 
-/** Of several accounts, and the slot at which they were read. */
-export const Balances = z
-  .object({context: z.object({slot: Amount}), value: z.array(z.object({lamports: Amount}).nullable())})
-  .transform(({context, value}) => ({
-    slot: Number(context.slot),
-    lamports: value.map(account => account?.lamports ?? 0n),
-  }))
-
 export interface Account {
   lamports: bigint
   /** The program that it belongs to. */
   owner: string
   executable: boolean
+  data: Uint8Array
 }
 
-/** Undefined if there is no account at the address. */
-export const Account = z
-  .object({value: z.object({lamports: Amount, owner: Key, executable: z.boolean()}).nullable()})
-  .transform(({value}): Account | undefined => value ?? undefined)
+const RawAccount = z.object({
+  lamports: Amount,
+  owner: Key,
+  executable: z.boolean(),
+  data: z.tuple([z.base64(), z.literal('base64')]).transform(([text]) => new Uint8Array(Buffer.from(text, 'base64'))),
+})
+
+/** Undefined where there is no account at an address. */
+const Context = z.object({slot: Amount})
+export const Accounts = z
+  .object({context: Context, value: z.array(RawAccount.nullable())})
+  .transform(({context, value}) => ({
+    slot: Number(context.slot),
+    accounts: value.map((account): Account | undefined => account ?? undefined),
+  }))
+
+/** An account of an owner, at its address. */
+export const OwnedAccounts = z
+  .object({context: Context, value: z.array(z.object({pubkey: Key, account: RawAccount}))})
+  .transform(({context, value}) => ({
+    slot: Number(context.slot),
+    accounts: value.map(({pubkey, account}) => ({...account, address: pubkey})),
+  }))
 
 /** What a node knows of a transaction. */
 export interface Status {
@@ -217,13 +225,25 @@ export const Mentions = z.array(
     .transform(({signature, slot}): Mention => ({txid: signature, slot: Number(slot)})),
 )
 
-/** The balances of all keys of a transaction, before and after it. */
+/** What a transaction did to an account: the lamports before and after it, and the tokens, if it is a token account. */
+export interface Effect {
+  lamports: Change
+  tokens: Change
+}
+interface Change {
+  before: bigint
+  after: bigint
+}
+
+/** By key. */
 export const Effects = z
   .object({
     transaction: z.object({message: z.object({accountKeys: z.array(z.string())})}),
     meta: z.object({
       preBalances: z.array(Amount),
       postBalances: z.array(Amount),
+      preTokenBalances: TokenBalances,
+      postTokenBalances: TokenBalances,
       loadedAddresses: z.object({writable: z.array(z.string()), readonly: z.array(z.string())}).nullish(),
     }),
   })
@@ -233,7 +253,16 @@ export const Effects = z
     const {meta, transaction} = found
     const loaded = meta.loadedAddresses
     const keys = [...transaction.message.accountKeys, ...(loaded?.writable ?? []), ...(loaded?.readonly ?? [])]
-    return new Map(keys.map((key, i) => [key, {before: meta.preBalances[i], after: meta.postBalances[i]}]))
+    const held = (balances: TokenBalance[] | undefined, at: number) =>
+      balances?.find(({index}) => index === at)?.amount ?? 0n
+    return new Map(
+      keys.flatMap((key, i): [string, Effect][] => {
+        const [before, after] = [meta.preBalances[i], meta.postBalances[i]]
+        if (before === undefined || after === undefined) return []
+        const tokens = {before: held(meta.preTokenBalances, i), after: held(meta.postTokenBalances, i)}
+        return [[key, {lamports: {before, after}, tokens}]]
+      }),
+    )
   })
 
 /** How a transaction would end. */

@@ -1,9 +1,27 @@
 // The settings of a Solana chain, and the variables that they are read from.
 import {z} from 'zod'
 import {choice, plainText, url, type Variables, variables} from '../../base/variables.ts'
-import {atLeast, type CommonSettings, coins, commonSettings, commonVariables, worthSweeping} from '../chain-settings.ts'
+import {
+  type CommonSettings,
+  coinAtLeast,
+  coins,
+  commonSettings,
+  commonVariables,
+  worthSweeping,
+} from '../chain-settings.ts'
+import {
+  addToken as addAsset,
+  byContract,
+  contractOf,
+  contractReading,
+  contractsHere,
+  contractVariables,
+  type TokenSettings,
+} from '../contract-tokens.ts'
 import {type ExpirySettings, expirySettings, expiryVariables} from '../expiry-settings.ts'
-import {type SolanaChain, type SolanaNetwork, solanaNetworks} from '../registry.ts'
+import type {AddedToken} from '../family.ts'
+import {type SolanaChain, type SolanaNetwork, type SplToken, solanaNetworks} from '../registry.ts'
+import {bytesOf} from './address.ts'
 import {twoSignaturesFee} from './message.ts'
 
 export interface SolanaEndpoint {
@@ -12,7 +30,7 @@ export interface SolanaEndpoint {
   apiKey?: string
 }
 
-export interface SolanaSettings extends CommonSettings<SolanaChain>, ExpirySettings {
+export interface SolanaSettings extends TokenSettings<SolanaChain>, ExpirySettings {
   network: SolanaNetwork
   /** The first is asked, the second if it fails, and where one node is not believed. Empty if none is set. */
   endpoints: SolanaEndpoint[]
@@ -22,9 +40,15 @@ export interface SolanaSettings extends CommonSettings<SolanaChain>, ExpirySetti
   wsUrl?: string
   /** The most that a transaction may pay for its place in a block, in lamports, on top of its signature. */
   maxPriorityFee: bigint
+  /** The most that an account for a token may cost (rent), in lamports. */
+  maxAccountRent: bigint
+  /** How much of that is paid in a day (UTC) for a merchant's recipients that have none, in lamports. */
+  dailyAccountRent: bigint
 }
 
 const nodeUrl = () => url('https://node.example', 'http', 'https').optional()
+/** Contracts in the registry are those of this network. */
+const publicNetwork: SolanaNetwork = 'devnet'
 const urls = ['RPC_URL', 'RPC_URL_2', 'ARCHIVE_RPC_URL', 'WS_URL']
 const heliusUrl = {devnet: 'https://devnet.helius-rpc.com/', testnet: undefined, local: undefined}
 
@@ -39,6 +63,9 @@ export function solanaVariables(chain: SolanaChain): Variables<SolanaSettings> {
         WS_URL: url('wss://node.example', 'ws', 'wss').optional(),
         HELIUS_API_KEY: plainText('a key', 200, '3b6c5d9e-0f1a-4a39-9d1c-3a8f1c2e7b55').optional(),
         MAX_PRIORITY_FEE: coins(chain, '0.0001'),
+        MAX_ACCOUNT_RENT: coins(chain, '0.0025'),
+        DAILY_ACCOUNT_RENT: coins(chain, '0.05'),
+        ...contractVariables(chain, bytesOf),
         ...expiryVariables(),
         ...commonVariables(chain),
       })
@@ -61,22 +88,47 @@ export function solanaVariables(chain: SolanaChain): Variables<SolanaSettings> {
     make: given => {
       const key = given.HELIUS_API_KEY
       const first = given.RPC_URL ?? (key && heliusUrl[given.NETWORK])
-      const common = commonSettings({...chain, pollIntervalMs: chain.networks[given.NETWORK].pollIntervalMs}, given)
+      const [native, ...known] = chain.assets
+      const tokens = contractsHere(known, given, {isPublic: given.NETWORK === publicNetwork})
+      const {pollIntervalMs} = chain.networks[given.NETWORK]
+      const common = commonSettings<SolanaChain>({...chain, pollIntervalMs, assets: [native, ...tokens]}, given)
+      const sweepFee = twoSignaturesFee + given.MAX_PRIORITY_FEE
       return {
         ...common,
         ...expirySettings(given),
-        sweepMin: atLeast(worthSweeping(common, twoSignaturesFee + given.MAX_PRIORITY_FEE), common.sweepMin),
+        sweepMin: coinAtLeast(worthSweeping(common, sweepFee), common.sweepMin, common.chain),
         network: given.NETWORK,
         endpoints: [endpointOf(first, key), endpointOf(given.RPC_URL_2, key)].flat(),
         archive: endpointOf(given.ARCHIVE_RPC_URL, key)[0],
         wsUrl: given.WS_URL,
         maxPriorityFee: given.MAX_PRIORITY_FEE,
+        maxAccountRent: given.MAX_ACCOUNT_RENT,
+        dailyAccountRent: given.DAILY_ACCOUNT_RENT,
+        tokens: byContract(tokens),
+        tokenSweepFee: sweepFee + given.MAX_ACCOUNT_RENT, // the first one makes the treasury's account
       }
     },
     prefix: `${chain.code}_`,
     unprefixed: ['HELIUS_API_KEY'],
     inFiles: [...urls, 'HELIUS_API_KEY'],
   })
+}
+
+export function addToken(settings: SolanaSettings, added: AddedToken): void {
+  addAsset(settings, added, {sweep: Sweep.parse(added.sweep)})
+}
+
+const Sweep = z.object({
+  by: z.literal('treasury'),
+  program: z.enum(['token', 'token-2022']),
+  accepts: z.array(z.string()),
+})
+
+/** A token of the chain, with its mint on this network. Throws if there is none. */
+export function splToken(settings: SolanaSettings, code: string): SplToken & {contract: string} {
+  const contract = contractOf(settings, code)!
+  const [, ...tokens] = settings.chain.assets
+  return {...tokens.find(({token}) => token === code)!, contract}
 }
 
 export function solanaSettings(settings: CommonSettings | undefined): SolanaSettings {
@@ -92,7 +144,8 @@ function endpointOf(url: string | undefined, key: string | undefined): SolanaEnd
 }
 
 /** The variables that make another process read the chain in the same way. */
-export function solanaReading({chain, network, endpoints, archive, wsUrl}: SolanaSettings): Record<string, string> {
+export function solanaReading(settings: SolanaSettings): Record<string, string> {
+  const {chain, network, endpoints, archive, wsUrl} = settings
   const [first, second] = endpoints
   const of = (name: string, value: string | undefined) => [`${chain.code}_${name}`, value ?? ''] as const
   return Object.fromEntries([
@@ -101,6 +154,7 @@ export function solanaReading({chain, network, endpoints, archive, wsUrl}: Solan
     of('RPC_URL_2', second?.url),
     of('ARCHIVE_RPC_URL', archive?.url),
     of('WS_URL', wsUrl),
+    ...contractReading(settings),
     ['HELIUS_API_KEY', [first, second, archive].find(endpoint => endpoint?.apiKey)?.apiKey ?? ''],
   ])
 }

@@ -1,13 +1,26 @@
 // The settings of a Tron chain, and the variables that they are read from.
 
 import {z} from 'zod'
-import {most} from '../../base/bigints.ts'
 import {choice, plainText, url, type Variables, variables, whole} from '../../base/variables.ts'
-import {type CommonSettings, coins, commonSettings, commonVariables, worthSweeping} from '../chain-settings.ts'
-import {addToken as addAsset, byContract, type TokenSettings} from '../contract-tokens.ts'
+import {
+  type CommonSettings,
+  coinAtLeast,
+  coins,
+  commonSettings,
+  commonVariables,
+  worthSweeping,
+} from '../chain-settings.ts'
+import {
+  addToken as addAsset,
+  byContract,
+  contractReading,
+  contractsHere,
+  contractVariables,
+  type TokenSettings,
+} from '../contract-tokens.ts'
 import {type ExpirySettings, expirySettings, expiryVariables} from '../expiry-settings.ts'
-import {type AddedToken, AddressError} from '../family.ts'
-import {chain as registered, type TronChain, type TronNetwork, tronNetworks} from '../registry.ts'
+import type {AddedToken} from '../family.ts'
+import {type TronChain, type TronNetwork, tronNetworks} from '../registry.ts'
 import {bytesOf} from './address.ts'
 
 /** A node: `wallet/…` is served at `url`, and `walletsolidity/…` at `solidityUrl`, which are two ports of java-tron. */
@@ -77,7 +90,7 @@ function schema(chain: TronChain) {
       TOKEN_PAYMENT_FEE: coins(chain, '30'),
       SWEEP_ENERGY: choice(sweepEnergies).default('cheapest'),
       MAX_DELEGATED: coins(chain, '200000'),
-      ...contractVariables(chain),
+      ...contractVariables(chain, bytesOf),
       ...expiryVariables(),
       ...commonVariables(chain),
     })
@@ -97,20 +110,14 @@ type Given = z.infer<ReturnType<typeof schema>>
 function settingsOf(known: TronChain, given: Given): TronSettings {
   const {pollIntervalMs} = known.networks[given.NETWORK]
   const [native, ...tokens] = known.assets
-  const contracts: Record<string, unknown> = given
-  const here = tokens.map(token => {
-    const usual = given.NETWORK === publicNetwork ? token.contract : undefined
-    return {...token, contract: (contracts[`${token.token}_CONTRACT`] as string | undefined) ?? usual}
-  })
+  const here = contractsHere(tokens, given, {isPublic: given.NETWORK === publicNetwork})
   const chain: TronChain = {...known, pollIntervalMs, assets: [native, ...here]}
   const common = commonSettings(chain, given)
-  const raise = (amounts: Map<string, bigint>, least: bigint) =>
-    new Map(amounts).set(native.token, most(least, amounts.get(native.token)!))
   return {
     ...common,
     ...expirySettings(given),
-    minPayout: raise(common.minPayout, given.MAX_PAYMENT_FEE), // only the block shows whether its recipient had an account
-    sweepMin: raise(common.sweepMin, worthSweeping(common, given.MAX_SWEEP_FEE)),
+    minPayout: coinAtLeast(given.MAX_PAYMENT_FEE, common.minPayout, chain), // only the block shows whether its recipient had an account
+    sweepMin: coinAtLeast(worthSweeping(common, given.MAX_SWEEP_FEE), common.sweepMin, chain),
     network: given.NETWORK,
     endpoints: [
       endpointOf(given.RPC_URL, given.SOLIDITY_URL),
@@ -127,23 +134,6 @@ function settingsOf(known: TronChain, given: Given): TronSettings {
     maxDelegated: given.MAX_DELEGATED,
   }
 }
-
-/** The variable for the contract of each token of the registry, such as USDT_CONTRACT. */
-function contractVariables({assets: [, ...tokens]}: TronChain): Record<`${string}_CONTRACT`, typeof optionalContract> {
-  return Object.fromEntries(tokens.map(({token}) => [`${token}_CONTRACT`, optionalContract]))
-}
-
-const optionalContract = z
-  .string()
-  .superRefine((text, {addIssue}) => {
-    try {
-      bytesOf(text)
-    } catch (error) {
-      if (!(error instanceof AddressError)) throw error
-      addIssue(`must be the address of a contract, such as TXYZopYRdj2D9XRtbG411XZZ3kM5VkAeBf: it ${error.message}`)
-    }
-  })
-  .optional()
 
 export function addToken(settings: TronSettings, added: AddedToken): void {
   addAsset(settings, added, {sweep: ByFund.parse(added.sweep)})
@@ -163,13 +153,10 @@ function endpointOf(url: string | undefined, solidityUrl = url): TronEndpoint[] 
 }
 
 /** The variables that make another process read the chain in the same way. */
-export function tronReading({chain, network, endpoints, apiKey}: TronSettings): Record<string, string> {
+export function tronReading(settings: TronSettings): Record<string, string> {
+  const {chain, network, endpoints, apiKey} = settings
   const [first, second] = endpoints
   const of = (name: string, value: string | undefined) => [`${chain.code}_${name}`, value ?? ''] as const
-  const [, ...known] = registered(chain.code).assets
-  const contracts = known.map(({token}) =>
-    of(`${token}_CONTRACT`, chain.assets.find(asset => asset.token === token)?.contract),
-  )
   return Object.fromEntries([
     of('NETWORK', network),
     of('RPC_URL', first?.url),
@@ -177,6 +164,6 @@ export function tronReading({chain, network, endpoints, apiKey}: TronSettings): 
     of('RPC_URL_2', second?.url),
     of('SOLIDITY_URL_2', second?.solidityUrl),
     of('API_KEY', apiKey),
-    ...contracts,
+    ...contractReading(settings),
   ])
 }

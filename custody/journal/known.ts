@@ -26,7 +26,7 @@ interface Entry {
   nonce: number | null
   max_fee: string | null
   txid: string | null
-  details: {inputs?: unknown; lifetime?: unknown; stake?: unknown; may_burn?: unknown}
+  details: {inputs?: unknown; lifetime?: unknown; stake?: unknown; may_burn?: unknown; rent?: unknown}
   signed_at: string
   hash: string
 }
@@ -41,6 +41,12 @@ export interface Promised {
   fee: bigint
   /** The gas that a fund sends: its address burns it later. */
   gas: bigint
+}
+
+/** What an account may cost that a payment makes for its recipient, in base units. */
+export interface Rent {
+  txid: string
+  rent: bigint
 }
 
 /** A transaction that brings an address gas or energy, takes it back, or may use some. */
@@ -65,6 +71,8 @@ export class Known {
   readonly #paid = new Map<string, bigint>()
   readonly #days = new Map<string, Day>()
   readonly #fees = new Map<string, FeeDay>()
+  /** By stream and merchant: those of the last day that has any. */
+  readonly #rents = new Map<string, {date: string; rents: Rent[]}>()
   /** By stream and address. */
   readonly #gas = new Map<string, GasEntry[]>()
 
@@ -74,6 +82,7 @@ export class Known {
     hashes.push(entry.hash)
     if (counts(entry)) this.#feesOf(entry)?.push(promisedBy(entry))
     this.#gasOf(entry)?.push(gasEntry(entry))
+    this.#rentsOf(entry)?.push({txid: entry.txid!, rent: BigInt(String(entry.details.rent))})
     if (!isPaid(entry)) return
     const subject = numberOf(entry.subject_id)
     const attempts = this.#attempts.get(subject) ?? 0
@@ -87,6 +96,7 @@ export class Known {
     this.#hashes.get(entry.stream)!.pop()
     if (counts(entry)) this.#feesOf(entry)?.pop()
     this.#gasOf(entry)?.pop()
+    this.#rentsOf(entry)?.pop()
     if (!isPaid(entry)) return
     const subject = numberOf(entry.subject_id)
     const attempts = this.#attempts.get(subject)! - 1
@@ -97,7 +107,8 @@ export class Known {
   }
 
   clear(): void {
-    for (const part of [this.#hashes, this.#attempts, this.#paid, this.#days, this.#fees, this.#gas]) part.clear()
+    for (const part of [this.#hashes, this.#attempts, this.#paid, this.#days, this.#fees, this.#rents, this.#gas])
+      part.clear()
   }
 
   /** All attempts of a payout move the same amount: only the first one counts. */
@@ -160,6 +171,23 @@ export class Known {
         fee: all.map(({fee}) => fee).reduce(most),
         gas: all.map(({gas}) => gas).reduce(most),
       }))
+  }
+
+  #rentsOf({stream, kind, merchant_id, signed_at, details}: Entry): Rent[] | undefined {
+    if (kind !== 'pay' || details.rent === undefined) return undefined
+    const date = dateOf(signed_at)
+    const last = this.#rents.get(`${stream} ${merchant_id}`)
+    const day = last && last.date >= date ? last : {date, rents: []}
+    this.#rents.set(`${stream} ${merchant_id}`, day)
+    return day.rents
+  }
+
+  /**
+   * What accounts for a merchant's recipients may cost by what was signed on the day (UTC) of that moment, or later.
+   */
+  rentsOn(moment: string, stream: string, merchantId: string): readonly Rent[] {
+    const day = this.#rents.get(`${stream} ${merchantId}`)
+    return day && day.date >= dateOf(moment) ? day.rents : []
   }
 
   #gasOf(entry: Entry): GasEntry[] | undefined {

@@ -1,14 +1,18 @@
 // The chains of Solana in custody.
 import {z} from 'zod'
 import {addressOf} from '../../chains/solana/address.ts'
+import {Key} from '../../chains/solana/responses.ts'
 import type {SolanaSettings} from '../../chains/solana/settings.ts'
 import type {CustodyFamily} from '../family.ts'
 import {intentsOf, units} from '../intents.ts'
 import {ed25519} from '../keys/ed25519.ts'
-import {type SolanaTerms, termsOf} from './plan.ts'
+import {checkSweep, type SolanaTerms, termsOf} from './plan.ts'
 import {type SolanaDetails, sign} from './sign.ts'
 
-const Intent = z.discriminatedUnion('intent', intentsOf('solana', 'solana', {priority_fee: units}))
+const Intent = z.discriminatedUnion(
+  'intent',
+  intentsOf('solana', 'solana', {priority_fee: units, account: Key.optional(), new_account: z.boolean().optional()}),
+)
 
 export const solana: CustodyFamily<SolanaSettings, z.infer<typeof Intent>, SolanaTerms, SolanaDetails> = {
   curve: ed25519,
@@ -17,10 +21,10 @@ export const solana: CustodyFamily<SolanaSettings, z.infer<typeof Intent>, Solan
   branches: {deposit: "m/44'/501'/i'/0'", treasury: "m/44'/501'/2147483647'/i'"},
   address: addressOf,
   intents: Intent,
-  async plan(context, {purpose, from, payer}, {priority_fee}) {
-    const signatures = payer.address === from.address ? 1 : 2
-    return {plan: await termsOf(context, purpose, signatures, BigInt(priority_fee))}
+  async plan(context, of, {priority_fee, account, new_account: isNewAccount}) {
+    return {plan: await termsOf(context, of, {priorityFee: BigInt(priority_fee), account, isNewAccount})}
   },
+  checkSweep,
   sign: async (_settings, keys, plan) => await sign(keys, plan),
   fees: ({max_fee, priority_fee}) => ({max_fee, priority_fee}),
 }

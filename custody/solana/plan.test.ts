@@ -3,10 +3,12 @@ import pg from 'pg'
 import {afterAll, beforeAll, expect, test} from 'vitest'
 import {settingsFrom} from '../../chains/settings.ts'
 import {largestAmount} from '../../chains/solana/message.ts'
+import {associatedAccount} from '../../chains/solana/tokens.ts'
 import {ChainWriter} from '../../test/support/chain-writer.ts'
 import {type TestDatabase, testDatabase} from '../../test/support/database.ts'
-import type {FamilyContext, Purpose} from '../judge/plan.ts'
-import {termsOf as terms} from './plan.ts'
+import {Known} from '../journal/known.ts'
+import type {FamilyContext, Own, Purpose} from '../judge/plan.ts'
+import {type Offer, termsOf as terms} from './plan.ts'
 
 let db: TestDatabase
 let chain: ChainWriter
@@ -26,9 +28,18 @@ afterAll(async () => {
   await db?.drop()
 })
 
-const purpose = {kind: 'pay', chain: 'SOL', token: 'SOL', amount: 1n} as Purpose
-const termsOf = (more: Partial<Purpose> = {}, priorityFee = 0n) =>
-  terms({client, chains: new Map([['SOL', settings]])} as FamilyContext, {...purpose, ...more}, 1, priorityFee)
+const treasury = 'J2xccRtuG43drESLYznHhLhQkLTdfepcKYbiQ9BsJVaf'
+const recipient = '5SHQQrjzHCMkZZJzYNhx9szLeYsVCYw4NNr8p7xT9BAY'
+const merchantId = '11111111-1111-4111-8111-111111111111'
+const purpose = {kind: 'pay', chain: 'SOL', token: 'SOL', amount: 1n, merchantId, destination: recipient} as Purpose
+const known = new Known()
+const context = () => ({client, chains: new Map([['SOL', settings]]), journal: {known}}) as unknown as FamilyContext
+const own = (address: string) => ({address}) as Own
+/** Of the treasury, which pays its own fee. */
+const termsOf = (more: Partial<Purpose> = {}, priorityFee = 0n, offer: Omit<Offer, 'priorityFee'> = {}) => {
+  const of = {purpose: {...purpose, ...more}, before: [], from: own(treasury), payer: own(treasury)}
+  return terms(context(), of, {priorityFee, ...offer})
+}
 
 /** Something that custody signed, with this number in the journal. */
 async function signed(seq: number): Promise<void> {
@@ -73,8 +84,61 @@ test('the fee is what was offered and one signature, up to the highest that the 
   await expect(termsOf({}, 1_000_001n)).rejects.toMatchObject({code: 'fee_above_cap'})
 })
 
-test('only the native coin moves, and no amount that the wire would change', async () => {
-  await expect(termsOf({token: 'USDC'})).rejects.toMatchObject({code: 'unknown_settlement'})
+test('only known tokens move, and no amount that the wire would change', async () => {
+  for (const token of ['USDT', 'BONK'])
+    await expect(termsOf({token})).rejects.toMatchObject({code: 'unknown_settlement'})
   await expect(termsOf({amount: largestAmount + 1n})).rejects.toMatchObject({code: 'above_limit'})
   await expect(termsOf({amount: largestAmount})).resolves.toBeDefined()
+})
+
+/** Of devnet, as the registry has it. */
+const usdc = '4zMMC9srt5Ri5X14GAgXhaHii3GnPAEERYPJgZJDncDU'
+const accountOf = (owner: string) => associatedAccount(owner, usdc, 'token')
+
+test('a token leaves the account that is named, else the associated one, for that of its recipient alone', async () => {
+  const common = {
+    mint: usdc,
+    decimals: 6,
+    program: 'TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA',
+    to: accountOf(recipient),
+  }
+  const {transfer, maxFee} = await termsOf({token: 'USDC'}, 7n)
+  expect([transfer, maxFee]).toEqual([{...common, fromAccount: accountOf(treasury)}, 5007n])
+  const other = accountOf(recipient)
+  expect((await termsOf({token: 'USDC'}, 0n, {account: other})).transfer!.fromAccount).toBe(other)
+  const made = await termsOf({token: 'USDC'}, 7n, {isNewAccount: true})
+  expect(made.transfer).toEqual({...common, fromAccount: accountOf(treasury), madeFor: recipient})
+  expect([made.rent, made.maxFee]).toEqual([2_500_000n, 2_505_007n])
+  for (const offer of [{account: other}, {isNewAccount: true}])
+    await expect(termsOf({}, 0n, offer)).rejects.toMatchObject({code: 'settlement_changed'})
+})
+
+test('accounts for the recipients of a merchant cost no more in a day than is allowed; lapsed ones cost nothing', async () => {
+  const payment = (n: number, day: string, of = merchantId) => ({
+    ...{stream: 'SOL', seq: n, kind: 'pay', destination: 'd', source: 's', subject_id: `p${n}`, merchant_id: of},
+    ...{token: 'USDC', amount: '1', sender: 's', nonce: null, max_fee: '1', txid: `rent${n}`, hash: '00'.repeat(32)},
+    ...{details: {lifetime: {}, rent: '2500000'}, signed_at: `${day}T00:00:01.000Z`},
+  })
+  const today = new Date().toISOString().slice(0, 10)
+  const other = '22222222-2222-4222-8222-222222222222'
+  const entries = [
+    payment(1, '2026-01-01'),
+    ...Array.from({length: 19}, (_, n) => payment(10 + n, today)),
+    payment(40, today, other),
+  ]
+  for (const entry of entries) known.note(entry)
+  const made = () => termsOf({token: 'USDC'}, 0n, {isNewAccount: true})
+  await expect(made()).resolves.toBeDefined() // the 20th of today costs 0.05 SOL in all
+  known.note(payment(30, today))
+  await expect(made()).rejects.toMatchObject({code: 'account_rent_limit'})
+  await expect(termsOf({token: 'USDC'})).resolves.toBeDefined()
+  const withdrawal = {token: 'USDC', kind: 'withdraw', merchantId: null} as const
+  await expect(termsOf(withdrawal, 0n, {isNewAccount: true})).resolves.toBeDefined()
+  known.forget(payment(30, today))
+  await expect(made()).resolves.toBeDefined()
+  known.note(payment(30, today))
+  await db.rows(
+    `insert into chain.lapse (chain, txid, final_height, final_hash, evidence) values ('SOL', 'rent12', 1, '', '{}')`,
+  )
+  await expect(made()).resolves.toBeDefined()
 })

@@ -2,15 +2,32 @@
 // from that block's height. A fork that leaves this block makes the transaction invalid, never valid for longer; a
 // final block would take away a fifth of the time. No transaction uses a durable nonce, which would have no end.
 // Transactions of a chain that are equal otherwise have different limits of compute units, because equal ones have the
-// same id, and only one of them pays. The fee is exact.
-import {blockMs, largestAmount, lifetimeBlocks, signatureFee} from '../../chains/solana/message.ts'
-import {solanaSettings} from '../../chains/solana/settings.ts'
+// same id, and only one of them pays. The fee is exact; what an account of a token costs that is made (rent) is the
+// most that the operator allows, because only the chain knows it.
+//
+// A token goes to the associated account of its recipient, which is worked out here. The worker names the account that
+// it leaves: if the source does not own it, the chain refuses the transaction.
+import {findContract} from '../../chains/contract-tokens.ts'
+import {blockMs, largestAmount, lifetimeBlocks, signatureFee, type TokenTransfer} from '../../chains/solana/message.ts'
+import {type SolanaSettings, solanaSettings, splToken} from '../../chains/solana/settings.ts'
+import {associatedAccount, tokenPrograms} from '../../chains/solana/tokens.ts'
+import type {Case} from '../family.ts'
 import {type Lifetime, lifetimeInBlocks, linkedNow} from '../judge/expiring.ts'
-import type {FamilyContext, Purpose} from '../judge/plan.ts'
+import {
+  checkSweepFee,
+  checkTokenSweep,
+  checkTokenSweepFee,
+  type FamilyContext,
+  type Plan,
+  type Purpose,
+} from '../judge/plan.ts'
 import {Refusal} from '../judge/refusal.ts'
 
-/** More than a payment needs (450), which fails if it has too little. */
-const leastLimit = 1000
+/**
+ * More than a payment needs, which fails if it has too little: 450 units; a token some 6,000, and its recipient's
+ * account 20,000, or 1,500 more for each address that is tried for it.
+ */
+const leastLimit = {coins: 1000, token: 40_000, madeAccount: 150_000}
 /**
  * The limits begin again after this many signatures; only those of one block's time could meet. The highest limit costs
  * nothing, and one twentieth of what the fee is worth to a leader.
@@ -23,43 +40,116 @@ export interface SolanaTerms {
   blockhash: string
   computeUnitLimit: number
   priorityFee: bigint
+  /** Undefined for the native coin. */
+  transfer: (TokenTransfer & {to: string}) | undefined
+  /** What the account may cost that is made for the recipient, in lamports; 0 if none is. */
+  rent: bigint
 }
 
-/**
- * `priorityFee`: in lamports, on top of the signatures', which so many keys make. Of a sweep whose address pays, it is
- * what the address keeps for it, so that nothing is left.
- */
+/** What the worker offers, and what it asked a node. */
+export interface Offer {
+  /**
+   * In lamports, on top of the signatures'. Of a sweep whose address pays, it is what the address keeps for it, so that
+   * nothing is left.
+   */
+  priorityFee: bigint
+  /** Of a token: the account that it leaves; absent: the associated one. */
+  account?: string | undefined
+  /** Of a token: its recipient has no account yet. */
+  isNewAccount?: boolean | undefined
+}
+
 export async function termsOf(
   context: FamilyContext,
-  {chain, token, amount}: Purpose,
-  signatures: 1 | 2,
-  priorityFee: bigint,
+  {purpose, before, from, payer}: Pick<Case, 'purpose' | 'before' | 'from' | 'payer'>,
+  {priorityFee, account, isNewAccount = false}: Offer,
 ): Promise<SolanaTerms> {
+  const {kind, chain, amount} = purpose
   const settings = solanaSettings(context.chains.get(chain))
-  if (token !== settings.chain.assets[0].token)
-    throw new Refusal('unknown_settlement', `custody signs nothing for ${token} on ${chain}`)
-  if (amount > largestAmount) throw new Refusal('above_limit', `a transaction cannot move ${amount} lamports`)
+  const transfer = transferOf(settings, purpose, from.address, {account, isNewAccount})
+  if (amount > largestAmount) throw new Refusal('above_limit', `a transaction cannot move ${amount} base units`)
   if (priorityFee > settings.maxPriorityFee)
     throw new Refusal(
       'fee_above_cap',
       `a priority fee of ${priorityFee} lamports is more than ${chain}_MAX_PRIORITY_FEE allows (${settings.maxPriorityFee})`,
     )
+  if (transfer && kind === 'sweep' && !before.length) await checkTokenSweep(context, purpose, from.address)
+  const rent = transfer?.madeFor === undefined ? 0n : settings.maxAccountRent
+  if (rent && kind === 'pay') await checkRent(context, purpose, rent, settings.dailyAccountRent)
   const linked = await linkedNow(context, chain, settings)
+  const signatures = payer.address === from.address ? 1n : 2n
   return {
-    maxFee: signatureFee * BigInt(signatures) + priorityFee,
+    maxFee: signatureFee * signatures + priorityFee + rent,
     lifetime: lifetimeInBlocks(linked, lifetimeBlocks, blockMs),
     blockhash: linked.headHash,
-    computeUnitLimit: await nextLimit(context, chain),
+    computeUnitLimit: await nextLimit(context, chain, rent ? 'madeAccount' : transfer ? 'token' : 'coins'),
     priorityFee,
+    transfer,
+    rent,
   }
 }
 
+/** Undefined for the native coin. */
+function transferOf(
+  settings: SolanaSettings,
+  {chain, token, destination}: Purpose,
+  from: string,
+  {account, isNewAccount}: Pick<Offer, 'account'> & {isNewAccount: boolean},
+): SolanaTerms['transfer'] {
+  const mint = findContract(settings, token)
+  if (mint === undefined && token !== settings.chain.assets[0].token)
+    throw new Refusal('unknown_settlement', `custody signs nothing for ${token} on ${chain}`)
+  if (mint === undefined && (account !== undefined || isNewAccount))
+    throw new Refusal('settlement_changed', `a payment of ${token} uses no accounts of a token`)
+  if (mint === undefined) return undefined
+  const {decimals, sweep} = splToken(settings, token)
+  return {
+    program: tokenPrograms[sweep.program],
+    mint,
+    decimals,
+    fromAccount: account ?? associatedAccount(from, mint, sweep.program),
+    to: associatedAccount(destination, mint, sweep.program),
+    ...(isNewAccount && {madeFor: destination}),
+  }
+}
+
+/**
+ * Refuses a payment for which an account would be made, if a merchant's recipients cost too much of that today: anybody
+ * who has an account closed gets its rent.
+ */
+async function checkRent(
+  {client, journal}: FamilyContext,
+  {chain, merchantId}: Purpose,
+  rent: bigint,
+  most: bigint,
+): Promise<void> {
+  const signed = journal.known.rentsOn(new Date().toISOString(), chain, merchantId!)
+  const {rows} = await client.query<{used: string}>({
+    name: 'rents_not_lapsed',
+    text: `select coalesce(sum(r.rent), 0)::text as used from unnest($2::text[], $3::numeric[]) r (txid, rent)
+      where not exists (select from chain.lapse l where l.chain = $1 and l.txid = r.txid)`,
+    values: [chain, signed.map(({txid}) => txid), signed.map(({rent}) => String(rent))],
+  })
+  const used = BigInt(rows[0]!.used)
+  if (used + rent > most)
+    throw new Refusal(
+      'account_rent_limit',
+      `accounts for this merchant's recipients may cost ${used} lamports today (UTC), and the next ${rent} more; ${chain}_DAILY_ACCOUNT_RENT allows ${most}`,
+    )
+}
+
 /** Another one than the transactions before it in the journal have, also those signed in this turn. */
-async function nextLimit({client}: FamilyContext, chain: string): Promise<number> {
+async function nextLimit({client}: FamilyContext, chain: string, of: keyof typeof leastLimit): Promise<number> {
   const {rows} = await client.query<{seq: number}>({
     name: 'last_seq',
     text: 'select coalesce(max(seq), 0)::int as seq from custody.journal where stream = $1',
     values: [chain],
   })
-  return leastLimit + (rows[0]!.seq % limits)
+  return leastLimit[of] + (rows[0]!.seq % limits)
+}
+
+/** SOL has the check of every family; a token's sweep has a maximum fee. */
+export function checkSweep(settings: SolanaSettings, sweep: Plan & SolanaTerms): void {
+  if (sweep.transfer) checkTokenSweepFee(settings, sweep)
+  else checkSweepFee(settings, sweep)
 }

@@ -163,6 +163,11 @@ const methods: Record<string, (view: View, params: unknown[]) => unknown> = {
     const all = z.array(Address).max(100).parse(addresses)
     return view.at(all.map(address => accountJson(view, address)))
   },
+  getTokenAccountsByOwner(view, [owner, filter]) {
+    const {mint} = z.object({mint: Address}).parse(filter)
+    const found = view.chain.tokenAccounts(Address.parse(owner), mint, view.height)
+    return view.at(found.map(([pubkey]) => ({pubkey, account: accountJson(view, pubkey)})))
+  },
   getMinimumBalanceForRentExemption: ({chain}, [bytes]) => chain.rentMinimum(z.int().min(0).parse(bytes)),
   getRecentPrioritizationFees({chain}) {
     const {height} = chain.head

@@ -11,11 +11,13 @@
 //     lookup table is checked for its age;
 //     there are no nonces, epochs and rewards, and no transactions of version 1;
 //     a balance is known at every commitment, also where a network knows those of the newest blocks alone.
+import {getAddressDecoder} from '@solana/kit'
 import {z} from 'zod'
 import type {Head} from '../client.ts'
 import {faucet, faucetBalance, finalLag, genesisHash, hashOf, zeroHash} from './constants.ts'
 import type {Account, Changes, Included, LocalBlock, SolanaJournal} from './journal.ts'
 import {Machine, Rejected} from './machine.ts'
+import {firstAccounts, heldBy, type LocalToken} from './tokens.ts'
 import {parseTransaction, type Transaction} from './transaction.ts'
 
 /** What a test wants of the blocks that are made. */
@@ -59,6 +61,8 @@ const wallet = (lamports: bigint): Account => ({
   executable: false,
 })
 
+const keyAt = (data: Uint8Array, at: number) => getAddressDecoder().decode(data, at) as string
+
 interface Made {
   block: LocalBlock
   changes: Changes
@@ -75,7 +79,12 @@ export class SolanaLocalChain {
   constructor(journal: SolanaJournal, options: Partial<Options> = {}) {
     this.journal = journal
     this.#options = {...usual, ...options}
-    if (journal.head) return
+    const first = new Map([[faucet, wallet(faucetBalance)], ...firstAccounts()])
+    if (journal.head) this.#endowMissing(first)
+    else this.#begin(first)
+  }
+
+  #begin(accounts: Map<string, Account>): void {
     const block = {
       height: 0,
       slot: 0,
@@ -85,7 +94,20 @@ export class SolanaLocalChain {
       time: 0,
       transactions: [],
     }
-    journal.commit([{block, changes: new Map([[faucet, wallet(faucetBalance)]])}], firstSlot)
+    this.journal.commit([{block, changes: accounts}], firstSlot)
+  }
+
+  /** A chain of an earlier version lacks accounts that every chain has from its first block on now. */
+  #endowMissing(accounts: Map<string, Account>): void {
+    for (const [address, account] of accounts)
+      if (!this.journal.hasChanged(address)) this.journal.endow(address, account)
+  }
+
+  /** The token accounts of an owner, at the newest block or one below it, with their addresses. */
+  tokenAccounts(owner: string, mint: string, height = this.head.height): [string, Account][] {
+    const belongs = ({owner: program, data}: Account) =>
+      program.startsWith('Token') && data.length >= 165 && keyAt(data, 0) === mint && keyAt(data, 32) === owner
+    return this.journal.accounts(height).filter(([, account]) => account && belongs(account))
   }
 
   get head(): Head {
@@ -178,6 +200,13 @@ export class SolanaLocalChain {
   endow(address: string, lamports: bigint): void {
     this.journal.endow(address, wallet(lamports))
     this.#machine?.set(address, wallet(lamports))
+  }
+
+  /** The same of its associated account, with so much of a token. */
+  endowTokens(token: LocalToken, owner: string, amount: bigint): void {
+    const [at, account] = heldBy(token, owner, amount)
+    this.journal.endow(at, account)
+    this.#machine?.set(at, account)
   }
 
   /** No blocks: slots pass. */

@@ -1,7 +1,9 @@
 // The client of a local Solana chain.
 import {z} from 'zod'
+import {chain as registered} from '../../chains/registry.ts'
 import {askInfo, baseUnits, type Head, LocalClient, type Payment, type ReorgOptions} from '../client.ts'
 import {addressOfKey, newKey} from './keys.ts'
+import {tokens} from './tokens.ts'
 
 export const newAddress = () => addressOfKey(newKey())
 
@@ -18,7 +20,7 @@ export class SolanaClient extends LocalClient<number> {
   async transfer({token, to, amount, feeRate}: Payment): Promise<string> {
     const asset = this.asset(token)
     if (feeRate !== undefined) throw new Error(`${this.chain} has no fee rates`)
-    return z.string().parse(await this.rpc('devnet_pay', [to, String(baseUnits(amount, asset))]))
+    return z.string().parse(await this.rpc('devnet_pay', [to, String(baseUnits(amount, asset)), token]))
   }
 
   /** In hex. */
@@ -39,8 +41,13 @@ export class SolanaClient extends LocalClient<number> {
     return z.array(z.string()).parse(await this.rpc('devnet_waiting'))
   }
 
-  async balance(_token: string, address: string): Promise<bigint> {
-    return BigInt(z.string().parse(await this.rpc('devnet_balance', [address])))
+  /** The native coin, and every token of the chain, whether a service knows it or not. */
+  override get assets(): readonly {token: string; decimals: number}[] {
+    return [registered(this.chain).assets[0], ...tokens]
+  }
+
+  async balance(token: string, address: string): Promise<bigint> {
+    return BigInt(z.string().parse(await this.rpc('devnet_balance', [address, this.asset(token).token])))
   }
 
   /** `skip`: how many slots are skipped before the first block. */

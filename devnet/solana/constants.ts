@@ -3,7 +3,7 @@ import {createHash} from 'node:crypto'
 import {getBase58Decoder} from '@solana/kit'
 import {addressOfKey} from './keys.ts'
 
-const sha256 = (text: string) => createHash('sha256').update(text).digest()
+export const sha256 = (text: string) => createHash('sha256').update(text).digest()
 const hashOf = (text: string) => getBase58Decoder().decode(sha256(text))
 
 /** The settings know the network by it. */

@@ -4,7 +4,7 @@ import type {Server} from 'node:http'
 import {type WebSocket, WebSocketServer} from 'ws'
 import {z} from 'zod'
 import {exactly} from '../../base/json.ts'
-import type {ChainCode} from '../../chains/registry.ts'
+import {type ChainCode, chain as registered} from '../../chains/registry.ts'
 import type {Opened, ServeOptions, Serving} from '../family.ts'
 import {listenAgain} from '../listen.ts'
 import {controlMethods, failureOf, HttpServer, type Method, response} from '../rpc-server.ts'
@@ -12,11 +12,17 @@ import {asRpcError, SolanaApi} from './api.ts'
 import {Mining, Reorg, SolanaLocalChain} from './chain.ts'
 import {faucet, faucetKey, finalLag} from './constants.ts'
 import {type LocalBlock, SolanaJournal} from './journal.ts'
-import {payment} from './transaction.ts'
+import {tokenCalled, tokenPayment, tokens} from './tokens.ts'
+import {payment, transactionWith} from './transaction.ts'
 import {Trouble, Troubled} from './trouble.ts'
 
 export const node = 'litesvm'
 
+/** Undefined for the native coin. */
+const Token = z
+  .string()
+  .optional()
+  .transform(token => (token === 'SOL' ? undefined : token))
 const Address = z.string().regex(/^[1-9A-HJ-NP-Za-km-z]{32,44}$/, 'is no address of Solana')
 
 export function open(code: ChainCode, file: string): Opened {
@@ -33,13 +39,20 @@ async function serve(code: ChainCode, journal: SolanaJournal, options: ServeOpti
   const url = `http://127.0.0.1:${port}`
   const source = {[`${code}_RPC_URL`]: url, [`${code}_WS_URL`]: `ws://127.0.0.1:${port}`}
   return {
-    where: {node, url, control_url: url, identity: {[`${code}_NETWORK`]: 'local'}, source},
+    where: {node, url, control_url: url, identity: {[`${code}_NETWORK`]: 'local', ...tokenSettings(code)}, source},
     mine: async () => chain.mine(),
     async close() {
       closeSockets()
       server.close()
     },
   }
+}
+
+/** The settings with the mints of the tokens that the registry knows. */
+function tokenSettings(code: ChainCode): Record<string, string> {
+  const {assets} = registered(code)
+  const known = tokens.filter(({token}) => assets.some(asset => asset.token === token))
+  return Object.fromEntries(known.map(({token, mint}) => [`${code}_${token}_CONTRACT`, mint]))
 }
 
 function responder(code: ChainCode, chain: SolanaLocalChain, {blockIntervalMs, log}: ServeOptions) {
@@ -82,11 +95,22 @@ function methodsOf(
       reorg: async (depth, options = {}) => chain.reorg(depth, Reorg.parse(options)),
       forget: async txids => chain.forget(txids),
     }),
-    devnet_pay: ([to, amount]) => give(Address.parse(to), z.string().regex(/^\d+$/).transform(BigInt).parse(amount)),
+    devnet_pay: ([to, amount, token]) => {
+      const [recipient, units] = [Address.parse(to), z.string().regex(/^\d+$/).transform(BigInt).parse(amount)]
+      const code = Token.parse(token)
+      if (code === undefined) return give(recipient, units)
+      const paid = tokenPayment(tokenCalled(code), {from: faucet, to: recipient, amount: units})
+      return submit(Buffer.from(transactionWith(paid, {key: faucetKey, on: chain.head.hash})))
+    },
     devnet_submit: ([raw]) => submit(Buffer.from(z.string().parse(raw), 'hex')),
     devnet_included: ([txid]) => chain.journal.heightOf(z.string().parse(txid)),
     devnet_waiting: () => chain.journal.pool().map(({txid}) => txid),
-    devnet_balance: ([address]) => String(chain.account(Address.parse(address))?.lamports ?? 0n),
+    devnet_balance: ([address, token]) => {
+      const [owner, code] = [Address.parse(address), Token.parse(token)]
+      if (code === undefined) return String(chain.account(owner)?.lamports ?? 0n)
+      const held = chain.tokenAccounts(owner, tokenCalled(code).mint)
+      return String(held.reduce((sum, [, {data}]) => sum + Buffer.from(data).readBigUInt64LE(64), 0n))
+    },
     devnet_skip: ([slots]) => chain.skip(z.int().min(1).parse(slots)),
     /** Goes wrong as asked from now on; without a wish, nothing does. */
     devnet_trouble: ([wish]) => {

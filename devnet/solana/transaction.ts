@@ -9,6 +9,7 @@ import {
   compileTransaction,
   createTransactionMessage,
   getAddressDecoder,
+  getAddressEncoder,
   getBase58Decoder,
   getCompiledTransactionMessageDecoder,
   getTransactionDecoder,
@@ -119,7 +120,7 @@ export function transactionWith(
     message =>
       setTransactionMessageLifetimeUsingBlockhash({blockhash: on as Blockhash, lastValidBlockHeight: 0n}, message),
     message =>
-      appendTransactionMessageInstructions([computeLimit(10_000 + (last++ % 100_000)), ...instructions], message),
+      appendTransactionMessageInstructions([computeLimit(200_000 + (last++ % 100_000)), ...instructions], message),
     compileTransaction,
   )
   const signatures = [key, ...others].map(each => [addressOfKey(each), sign(compiled.messageBytes as never, each)])
@@ -146,6 +147,20 @@ export function transfer(from: string, to: string, amount: bigint): Instruction 
     {address: address(from), role: AccountRole.WRITABLE_SIGNER},
     {address: address(to), role: AccountRole.WRITABLE},
   ]
+  return {programAddress: systemProgram, accounts, data}
+}
+
+/** A new account of a program, with nothing in its bytes yet. It signs, as does who pays for it. */
+export function createAccount(
+  from: string,
+  account: string,
+  {lamports, bytes, owner}: {lamports: bigint; bytes: number; owner: string},
+): Instruction {
+  const data = Buffer.alloc(52)
+  data.writeBigUInt64LE(lamports, 4)
+  data.writeBigUInt64LE(BigInt(bytes), 12)
+  data.set(getAddressEncoder().encode(address(owner)), 20)
+  const accounts = [from, account].map(each => ({address: address(each), role: AccountRole.WRITABLE_SIGNER}))
   return {programAddress: systemProgram, accounts, data}
 }
 

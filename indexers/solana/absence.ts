@@ -2,13 +2,16 @@
 // of one. Promises: nothing is concluded from a node that fails, that is not past the end, or that keeps no history.
 //
 // Nothing in a block commits to its transactions over RPC. But one that pays changes the balance of the account whose
-// coins it moves. So if the balances of that account follow one another from before the transaction could be in a block
-// up to a balance after its end, no other transaction that moved its coins is missing between them; and no node may
-// know it. A node without history knows nothing: it must know an older transaction of the account. (A node that lies
-// consistently is believed. One whose fee another account pays, and that failed, could be left out; it moved nothing.)
+// coins it moves: of a token, the token account that it leaves. So if the balances of that account follow one another
+// from before the transaction could be in a block up to a balance after its end, no other transaction that moved its
+// coins is missing between them; and no node may know it. A node without history knows nothing: it must know an older
+// transaction of the account. (A node that lies consistently is believed. One whose fee another account pays, and that
+// failed, could be left out; it moved nothing.)
 import {eachOf} from '../../base/each-of.ts'
 import {mentionsPerRequest, type SolanaNode, type SolanaNodes} from '../../chains/solana/client.ts'
-import type {Latest, Mention} from '../../chains/solana/responses.ts'
+import {parsePayment} from '../../chains/solana/message.ts'
+import type {Effect, Latest, Mention} from '../../chains/solana/responses.ts'
+import {parseTokenAccount} from '../../chains/solana/tokens.ts'
 import type {Expired} from '../cursor.ts'
 
 /** A busy treasury has some hundred in the few minutes that matter. */
@@ -28,13 +31,14 @@ export async function proveAbsent(nodes: SolanaNodes, expired: Expired, fromSlot
       return `the finalized block ${latest.height} of a node is not past the end of the transaction`
     const [found, older] = await node.statuses([expired.txid, account.after])
     if (found) return 'a node knows the transaction, which is in no block that Sluice has read'
-    if (!older) return `a node does not know transaction ${account.after} of ${expired.source}, so it keeps no history`
+    if (!older) return `a node does not know transaction ${account.after} of ${account.address}, so it keeps no history`
     final.push(latest)
   }
   return {final, account: {...account, balance: String(account.balance)}}
 }
 
 interface Account {
+  address: string
   /** The newest transaction that names the account before the expired one could be in a block. */
   after: string
   /** The balances follow one another over so many transactions, up to this balance, at this slot. */
@@ -43,22 +47,40 @@ interface Account {
   slot: number
 }
 
-async function accountOf(node: SolanaNode, {txid, source}: Expired, fromSlot: number): Promise<Account | string> {
+async function accountOf(node: SolanaNode, expired: Expired, fromSlot: number): Promise<Account | string> {
+  const {txid, source} = expired
+  const {token} = parsePayment(expired.raw)
+  const [account, what] = token ? ([token.fromAccount, 'tokens'] as const) : ([source, 'lamports'] as const)
   const {slot: newest} = await node.latest('finalized')
-  const {slot, lamports} = await node.balance(source, 'finalized', newest)
-  const mentions = await mentionsSince(node, source, fromSlot)
+  const {slot, balance} = await balanceOf(node, account, what, newest)
+  const mentions = await mentionsSince(node, account, fromSlot)
   if (typeof mentions === 'string') return mentions
   if (mentions.some(each => each.txid === txid))
     return 'a node knows the transaction, which is in no block that Sluice has read'
   const seen = mentions.filter(each => each.slot <= slot) // later ones are not in the balance
-  const effects = await eachOf(seen, async each => ({...each, ...(await node.effect(each.txid, source))}))
-  const gap = gapIn(effects, lamports)
-  if (gap) return `the balances of ${source} have a gap at transaction ${gap}: the node left something out`
+  const effects = await eachOf(seen, async each => ({
+    ...each,
+    ...(await node.effect(each.txid, account))?.[what],
+  }))
+  const gap = gapIn(effects, balance)
+  if (gap) return `the balances of ${account} have a gap at transaction ${gap}: the node left something out`
   const {txid: after} = seen.at(-1)!
-  return {after, transactions: seen.length, balance: lamports, slot}
+  return {address: account, after, transactions: seen.length, balance, slot}
 }
 
-interface Effect extends Mention {
+/** In lamports, or base units of the token. */
+async function balanceOf(
+  node: SolanaNode,
+  account: string,
+  what: keyof Effect,
+  minSlot: number,
+): Promise<{slot: number; balance: bigint}> {
+  const {slot, accounts} = await node.accounts([account], 'finalized', minSlot)
+  const [found] = accounts
+  return {slot, balance: (what === 'tokens' ? parseTokenAccount(found)?.amount : found?.lamports) ?? 0n}
+}
+
+interface Step extends Mention {
   before?: bigint
   after?: bigint
 }
@@ -67,7 +89,7 @@ interface Effect extends Mention {
  * The first transaction, from the newest on, that does not lead to the balance above it. Nodes may order those of one
  * slot in any way.
  */
-function gapIn(effects: Effect[], balance: bigint): string | undefined {
+function gapIn(effects: Step[], balance: bigint): string | undefined {
   const left = [...effects]
   while (left[0]) {
     const {slot, txid} = left[0]

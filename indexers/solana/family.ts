@@ -1,5 +1,6 @@
 import {caip2} from '../../chains/registry.ts'
-import {SlotFeed, SolanaNodes} from '../../chains/solana/client.ts'
+import {refusedToken} from '../../chains/solana/check-tokens.ts'
+import {SlotFeed, type SolanaNode, SolanaNodes} from '../../chains/solana/client.ts'
 import type {SolanaSettings} from '../../chains/solana/settings.ts'
 import type {ChainReader, HistorySource, ReaderOptions} from '../family.ts'
 import {follow} from '../follow.ts'
@@ -8,11 +9,12 @@ import {countErrors} from '../metrics.ts'
 import {SolanaSource} from './source.ts'
 
 export function openReader(settings: SolanaSettings, {cursor, database, write, log}: ReaderOptions): ChainReader {
-  const {chain, wsUrl} = settings
+  const {chain, wsUrl, tokens} = settings
   const {code, pollIntervalMs: pollMs, assets} = chain
-  const native = assets[0].token
   const feed = wsUrl === undefined ? undefined : new SlotFeed(wsUrl)
-  const options = {commitment: 'confirmed', native, ...(feed && {feed})} as const
+  const codes = {native: assets[0].token, tokens}
+  const refused = (node: SolanaNode) => refusedToken(settings, node)
+  const options = {commitment: 'confirmed', codes, refusedToken: refused, ...(feed && {feed})} as const
   const source = countErrors(new SolanaSource(new SolanaNodes(settings), options), code)
   const network = caip2('solana', chain.networks[settings.network].genesis)
   return {
@@ -26,9 +28,9 @@ export function openReader(settings: SolanaSettings, {cursor, database, write, l
   }
 }
 
-export async function openHistory({chain, endpoints, archive}: SolanaSettings): Promise<HistorySource> {
+export async function openHistory({chain, tokens, endpoints, archive}: SolanaSettings): Promise<HistorySource> {
   const nodes = new SolanaNodes({endpoints: archive ? [archive] : endpoints})
-  const source = new SolanaSource(nodes, {commitment: 'finalized', native: chain.assets[0].token})
+  const source = new SolanaSource(nodes, {commitment: 'finalized', codes: {native: chain.assets[0].token, tokens}})
   return {
     ...historyOf(source),
     async lacks(height) {

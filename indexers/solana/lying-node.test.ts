@@ -3,6 +3,7 @@
 import {afterEach, beforeEach, expect, test} from 'vitest'
 import {RetryableError} from '../../base/errors.ts'
 import {SolanaNodes} from '../../chains/solana/client.ts'
+import {messageOf, rawOf} from '../../chains/solana/message.ts'
 import {SolanaLocalChain} from '../../devnet/solana/chain.ts'
 import {newAddress} from '../../devnet/solana/client.ts'
 import {faucet, faucetKey} from '../../devnet/solana/constants.ts'
@@ -14,6 +15,15 @@ import {faults} from '../../test/support/rpc-proxy.ts'
 import {type LyingNode, startNode} from '../../test/support/solana/node.ts'
 import type {Expired} from '../cursor.ts'
 import {SolanaSource} from './source.ts'
+
+/** A payment by the faucet, as custody writes one; what is read of it is whose coins it moves. */
+const ofFaucet = rawOf(
+  messageOf({
+    ...{from: faucet, feePayer: faucet, to: '5SHQQrjzHCMkZZJzYNhx9szLeYsVCYw4NNr8p7xT9BAY', amount: 1n},
+    ...{blockhash: faucet, computeUnitLimit: 1000, priorityFee: 0n},
+  }),
+  [new Uint8Array(64)],
+)
 
 const sol = 10n ** 9n
 const finalized = 5
@@ -37,7 +47,7 @@ afterEach(() => {
 const sourceOf = (...nodes: LyingNode[]) =>
   new SolanaSource(new SolanaNodes({endpoints: nodes.map(({node}) => ({url: node.httpUrl}))}), {
     commitment: 'confirmed',
-    native: 'SOL',
+    codes: {native: 'SOL', tokens: new Map()},
   })
 
 const slotOf = (height: number) => chain.block(height).slot
@@ -135,7 +145,7 @@ function expired(): Expired {
   const {txid} = chain.parse(payment({key: faucetKey, on: hash}, newAddress(), sol))
   pay()
   chain.mine(151 + finalized)
-  return {txid, raw: '', source: faucet, lifetimeFrom, lifetimeEnd: lifetimeFrom + 151, notFollowed: null}
+  return {txid, raw: ofFaucet, source: faucet, lifetimeFrom, lifetimeEnd: lifetimeFrom + 151, notFollowed: null}
 }
 
 const prove = (of: Expired) => sourceOf(first, second).proveAbsent(of)
@@ -155,7 +165,7 @@ test('is not proven by a node of another network, which is refused at the start'
 test('is not proven by balances of before its end', async () => {
   const of = expired()
   first.node.behave = async ({method}, pass) => {
-    first.endpoint.trouble = new Trouble(method === 'getBalance' ? {lag: {share: 1, blocks: 20}} : {})
+    first.endpoint.trouble = new Trouble(method === 'getMultipleAccounts' ? {lag: {share: 1, blocks: 20}} : {})
     return await pass()
   }
   await expect(prove(of)).rejects.toThrow('-32016')

@@ -26,7 +26,7 @@ const read = (...changes: Partial<Transaction>[]) => {
     time: 1_700_000_000,
     transactions,
   }
-  return readBlock(block, 'SOL')
+  return readBlock(block, {native: 'SOL', tokens: new Map([['usd', 'USD']])})
 }
 
 test('a block has its height, not its slot', () => {
@@ -103,11 +103,59 @@ test('tokens belong to the owner of their account, at positions of their own', (
       {index: 1, mint: 'usd', owner: 'alice', amount: 20n},
       {index: 2, mint: 'usd', owner: 'bob', amount: 11n},
       {index: 3, mint: 'eur', owner: 'carol', amount: 4n},
-      {index: 0, mint: 'eur', amount: 4n},
+      {index: 0, mint: 'eur', owner: undefined, amount: 4n},
     ],
   })
   expect(candidates).toEqual([
-    {txid: 'tx', kind: 'token', token: 'usd', outputIndex: 1002, amount: 10n, sender: 'alice', recipientKey: 'bob'},
+    {txid: 'tx', kind: 'token', token: 'USD', outputIndex: 1002, amount: 10n, sender: 'alice', recipientKey: 'bob'},
     {txid: 'tx', kind: 'token', token: 'eur', outputIndex: 1003, amount: 4n, sender: 'payer', recipientKey: 'carol'},
   ])
+})
+
+test('an account that gets another owner brings all that it holds, from the one before', () => {
+  const {candidates} = read({
+    tokensBefore: [{index: 1, mint: 'usd', owner: 'alice', amount: 30n}],
+    tokensAfter: [{index: 1, mint: 'usd', owner: 'bob', amount: 25n}],
+  })
+  expect(candidates).toMatchObject([{outputIndex: 1001, amount: 25n, sender: 'alice', recipientKey: 'bob'}])
+})
+
+test('accounts of one owner are deposits of their own; one that is closed, or keeps what it has, brings nothing', () => {
+  const {candidates} = read({
+    tokensBefore: [
+      {index: 1, mint: 'usd', owner: 'alice', amount: 30n},
+      {index: 3, mint: 'usd', owner: 'bob', amount: 5n},
+    ],
+    tokensAfter: [
+      {index: 2, mint: 'usd', owner: 'bob', amount: 10n},
+      {index: 0, mint: 'usd', owner: 'bob', amount: 20n},
+      {index: 3, mint: 'usd', owner: 'bob', amount: 5n},
+    ],
+  })
+  expect(candidates.map(({outputIndex, amount}) => [outputIndex, amount])).toEqual([
+    [1002, 10n],
+    [1000, 20n],
+  ])
+})
+
+test('what accounts of tokens cost that a transaction makes is part of its fee; of wrapped SOL it is their amount', () => {
+  const made = (mint: string, hasFailed = false) =>
+    read({
+      ...{hasFailed, before: [5_000_000, 0, 7, 1], after: [2_955_720, 2_039_280, 7, 1]},
+      tokensAfter: [{index: 1, mint, owner: 'o', amount: 1n}],
+    }).sent.map(({fee}) => fee)
+  expect(made('usd')).toEqual([2_044_280n])
+  expect(made('unknown')).toEqual([2_044_280n])
+  expect(made('So11111111111111111111111111111111111111112')).toEqual([5000n])
+  expect(made('usd', true)).toEqual([5000n])
+})
+
+test('a node that does not say what a transaction did to tokens, or whose a known one is, is not believed', () => {
+  const nothing = {tokensBefore: undefined, tokensAfter: undefined}
+  expect(read(nothing).candidates).toEqual([]) // no program of tokens took part
+  const keys = ['payer', 'a', 'b', 'TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA']
+  expect(() => read({...nothing, keys})).toThrow('does not say what transaction tx did to tokens')
+  expect(read({...nothing, keys, hasFailed: true}).candidates).toEqual([])
+  const tokensAfter = [{index: 1, mint: 'usd', owner: undefined, amount: 4n}]
+  expect(() => read({tokensAfter})).toThrow('does not say who owns USD')
 })

@@ -2,34 +2,53 @@
 // successful transaction, besides the fee if it pays that, however that came about: a program may credit an account
 // without a transfer (closeAccount). A failed transaction moves nothing but its fee.
 //
+// A token is received by whoever owns its token account, the associated one or any other. An account that gets another
+// owner brings all that it holds.
+//
 // The position of a transfer in its transaction: the account's place among the transaction's keys; 1000 more for a
 // token, with the place of the token account. So two transfers to one account in one transaction are one deposit of
 // their sum, and a position stays the same in another block.
+import {RetryableError} from '../../base/errors.ts'
+import {token2022Program, tokenProgram, wrappedSol} from '../../chains/solana/address.ts'
 import type {Block, TokenBalance, Transaction} from '../../chains/solana/responses.ts'
-import type {Candidate, ReadBlock, SentTransaction} from '../block.ts'
+import type {Candidate, ReadBlock, SentTransaction, TokenCodes} from '../block.ts'
 
 /** A transaction has fewer keys. */
 const tokenOffset = 1000
 
-/** `native` is the token code of the chain's coin. */
-export function readBlock({height, hash, parentHash, time, transactions}: Block, native: string): ReadBlock {
+/** Throws RetryableError if the node left out what tokens did. */
+export function readBlock({height, hash, parentHash, time, transactions}: Block, codes: TokenCodes): ReadBlock {
   return {
     height,
     hash,
     parentHash,
     time: new Date(1000 * time),
-    candidates: transactions.flatMap(each => (each.hasFailed ? [] : [...coinsIn(each, native), ...tokensIn(each)])),
+    candidates: transactions.flatMap(each =>
+      each.hasFailed ? [] : [...coinsIn(each, codes.native), ...tokensIn(each, codes)],
+    ),
     sent: transactions.flatMap(sentBy),
     spends: [],
   }
 }
 
-/** Who signs uses the authority of an account, whoever pays the fee. */
-function sentBy({txid, signers, hasFailed, fee}: Transaction): SentTransaction[] {
+/**
+ * Who signs uses the authority of an account, whoever pays the fee. What the accounts of tokens cost that are made in
+ * it (rent) is part of the fee: in a transaction of ours, the same account pays both.
+ */
+function sentBy(transaction: Transaction): SentTransaction[] {
+  const {txid, signers, hasFailed, fee} = transaction
   return signers.map((senderKey, i) => {
-    const payer = {txid, senderKey, executed: !hasFailed, fee}
-    return i === 0 ? payer : {...payer, fee: 0n, position: i}
+    const sender = {txid, senderKey, executed: !hasFailed}
+    return i === 0 ? {...sender, fee: fee + rentIn(transaction)} : {...sender, fee: 0n, position: i}
   })
+}
+
+function rentIn({hasFailed, before, after, tokensBefore = [], tokensAfter = []}: Transaction): bigint {
+  if (hasFailed) return 0n
+  const made = tokensAfter.filter(
+    ({index, mint}) => mint !== wrappedSol && !tokensBefore.some(each => each.index === index),
+  )
+  return made.reduce((sum, {index}) => sum + BigInt(after[index]!) - BigInt(before[index]!), 0n)
 }
 
 function coinsIn(transaction: Transaction, token: string): Candidate[] {
@@ -62,18 +81,29 @@ function onlyLargest(numbers: bigint[]): number {
 }
 
 /** What the owners of token accounts received. */
-function tokensIn({txid, keys, tokensBefore, tokensAfter}: Transaction): Candidate[] {
+function tokensIn(transaction: Transaction, {tokens}: TokenCodes): Candidate[] {
+  const {txid, keys, tokensBefore, tokensAfter} = transaction
+  if (!tokensBefore || !tokensAfter) {
+    if (keys.some(key => key === tokenProgram || key === token2022Program))
+      throw new RetryableError(`the node does not say what transaction ${txid} did to tokens`)
+    return []
+  }
   return tokensAfter.flatMap((held): Candidate[] => {
+    const {mint, owner, index} = held
+    const code = tokens.get(mint)
+    if (owner === undefined && code !== undefined)
+      throw new RetryableError(`the node does not say who owns ${code} in transaction ${txid}`)
     const amount = held.amount - amountAt(held, tokensBefore)
-    if (amount <= 0n || held.owner === undefined) return []
-    const {mint: token, owner: recipientKey, index} = held
-    const losers = tokensBefore.filter(({mint}) => mint === token)
+    if (amount <= 0n || owner === undefined) return []
+    const losers = tokensBefore.filter(each => each.mint === mint)
     const lost = losers.map(each => each.amount - amountAt(each, tokensAfter))
     const sender = losers[onlyLargest(lost)]?.owner ?? keys[0]!
-    return [{txid, outputIndex: tokenOffset + index, kind: 'token', token, amount, sender, recipientKey}]
+    const outputIndex = tokenOffset + index
+    return [{txid, outputIndex, kind: 'token', token: code ?? mint, amount, sender, recipientKey: owner}]
   })
 }
 
-function amountAt({index, mint}: TokenBalance, balances: TokenBalance[]): bigint {
-  return balances.find(each => each.index === index && each.mint === mint)?.amount ?? 0n
+/** What the same owner has of the same mint at the same place. */
+function amountAt({index, mint, owner}: TokenBalance, balances: TokenBalance[]): bigint {
+  return balances.find(each => each.index === index && each.mint === mint && each.owner === owner)?.amount ?? 0n
 }

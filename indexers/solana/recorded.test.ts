@@ -20,7 +20,7 @@ async function read(name: string) {
   proxy = await replay(name)
   const {about, request} = recorded(name, About)
   const block = await new SolanaNode({url: proxy.httpUrl}, 2000).block(request.params[0], 'finalized')
-  const {candidates, sent} = readBlock(block!, 'SOL')
+  const {candidates, sent} = readBlock(block!, {native: 'SOL', tokens: new Map()})
   return {
     moved: candidates
       .filter(({txid}) => txid === about)

@@ -5,6 +5,7 @@ import {RetryableError} from '../../base/errors.ts'
 import {silent} from '../../base/log.ts'
 import {chain, type SolanaChain} from '../../chains/registry.ts'
 import {SlotFeed, SolanaNodes} from '../../chains/solana/client.ts'
+import {messageOf, rawOf} from '../../chains/solana/message.ts'
 import {solanaVariables} from '../../chains/solana/settings.ts'
 import type {Serving} from '../../devnet/family.ts'
 import {newAddress, type SolanaClient} from '../../devnet/solana/client.ts'
@@ -16,6 +17,15 @@ import type {BlockRef, Expired} from '../cursor.ts'
 import type {ReaderOptions} from '../family.ts'
 import {openHistory, openReader} from './family.ts'
 import {SolanaSource} from './source.ts'
+
+/** A payment by the faucet, as custody writes one; what is read of it is whose coins it moves. */
+const ofFaucet = rawOf(
+  messageOf({
+    ...{from: faucet, feePayer: faucet, to: '5SHQQrjzHCMkZZJzYNhx9szLeYsVCYw4NNr8p7xT9BAY', amount: 1n},
+    ...{blockhash: faucet, computeUnitLimit: 1000, priorityFee: 0n},
+  }),
+  [new Uint8Array(64)],
+)
 
 const solanaChain = chain('SOL') as SolanaChain
 
@@ -39,7 +49,7 @@ afterEach(() => close())
 
 function newSource(commitment: 'confirmed' | 'finalized' = 'confirmed', feed?: SlotFeed): SolanaSource {
   const nodes = new SolanaNodes({endpoints: [{url: client.url}]}, {timeoutMs: 2000})
-  return new SolanaSource(nodes, {commitment, native: 'SOL', ...(feed && {feed})})
+  return new SolanaSource(nodes, {commitment, codes: {native: 'SOL', tokens: new Map()}, ...(feed && {feed})})
 }
 
 const pay = (to: string, amount: bigint) => client.rpc('devnet_pay', [to, String(amount)])
@@ -247,7 +257,7 @@ describe('a transaction that expired', () => {
     const {height: lifetimeFrom, hash} = await client.mine()
     const raw = payment({key: faucetKey, on: hash}, newAddress(), 10n ** 9n)
     const {txid} = parseTransaction(raw, () => undefined)
-    expired = {txid, raw: '', source: faucet, lifetimeFrom, lifetimeEnd: lifetimeFrom + 151, notFollowed: null}
+    expired = {txid, raw: ofFaucet, source: faucet, lifetimeFrom, lifetimeEnd: lifetimeFrom + 151, notFollowed: null}
     for (let i = 0; i < 5; i++) {
       await pay(newAddress(), 10n ** 9n)
       if (i % 2) await client.mine(2)
@@ -258,7 +268,10 @@ describe('a transaction that expired', () => {
   /** By two endpoints. */
   const proveAbsent = (expired: Expired) => {
     const endpoints = [{url: client.url}, {url: client.url}]
-    return new SolanaSource(new SolanaNodes({endpoints}), {commitment: 'confirmed', native: 'SOL'}).proveAbsent(expired)
+    return new SolanaSource(new SolanaNodes({endpoints}), {
+      commitment: 'confirmed',
+      codes: {native: 'SOL', tokens: new Map()},
+    }).proveAbsent(expired)
   }
 
   test('is proven by the balances of its sender, and by nodes with history that do not know it', async () => {

@@ -15,7 +15,7 @@ import {
   type SolanaNode,
   type SolanaNodes,
 } from '../../chains/solana/client.ts'
-import type {ReadBlock} from '../block.ts'
+import type {ReadBlock, TokenCodes} from '../block.ts'
 import type {BlockRef, Expired} from '../cursor.ts'
 import type {BlockTimes, Link} from '../family.ts'
 import type {ChainSource} from '../follow.ts'
@@ -39,8 +39,9 @@ const aloneMs = 180_000
 interface Options {
   /** Of the blocks that are read. */
   commitment: Commitment
-  /** The token code of the chain's coin. */
-  native: string
+  codes: TokenCodes
+  /** Why a token is not what the settings say. */
+  refusedToken?: (node: SolanaNode) => Promise<string | undefined>
   /** Tells of new slots. */
   feed?: SlotFeed
 }
@@ -50,7 +51,8 @@ const networkOf = async (node: SolanaNode) => caip2('solana', await node.genesis
 export class SolanaSource implements ChainSource {
   readonly #nodes: SolanaNodes
   readonly #commitment: Commitment
-  readonly #native: string
+  readonly #codes: TokenCodes
+  readonly #refusedToken: Options['refusedToken']
   readonly #line = new Line()
   /** The newest final block that a node named. */
   #final: Latest | undefined
@@ -61,10 +63,11 @@ export class SolanaSource implements ChainSource {
   /** Times are estimates of the validators, and may be far off while slots are slow. */
   readonly blockTimes: BlockTimes = {medianOf: 1, marginMs: 600_000}
 
-  constructor(nodes: SolanaNodes, {commitment, native, feed}: Options) {
+  constructor(nodes: SolanaNodes, {commitment, codes, refusedToken, feed}: Options) {
     this.#nodes = nodes
     this.#commitment = commitment
-    this.#native = native
+    this.#codes = codes
+    this.#refusedToken = refusedToken
     this.changed = feed && (signal => feed.next(signal))
   }
 
@@ -72,9 +75,10 @@ export class SolanaSource implements ChainSource {
     return await this.#nodes.ask(networkOf)
   }
 
-  /** Why the chain must not be followed with these nodes. */
-  async refusal(): Promise<undefined> {
+  /** Why the chain must not be followed with these nodes, or these tokens. */
+  async refusal(): Promise<string | undefined> {
     await assertOneNetwork(this.#nodes, networkOf)
+    return this.#refusedToken && (await this.#nodes.ask(this.#refusedToken))
   }
 
   async head(): Promise<BlockRef> {
@@ -129,7 +133,7 @@ export class SolanaSource implements ChainSource {
 
   async block(height: number): Promise<ReadBlock> {
     const block = await this.#whole(height)
-    if (block) return readBlock(block, this.#native)
+    if (block) return readBlock(block, this.#codes)
     throw new RetryableError(`the node shows no block ${height}`)
   }
 
@@ -147,7 +151,7 @@ export class SolanaSource implements ChainSource {
         listed.filter(block => block !== undefined),
       )
       for (const block of blocks) this.#line.note(block)
-      return blocks.slice(0, limit).map(block => readBlock(block, this.#native))
+      return blocks.slice(0, limit).map(block => readBlock(block, this.#codes))
     })
   }
 

@@ -14,7 +14,7 @@ import {
   parseRawData,
   type Transaction,
 } from '../../chains/tron/transaction.ts'
-import type {Candidate, ReadBlock, TransferKind} from '../block.ts'
+import type {Candidate, ReadBlock, TokenCodes, TransferKind} from '../block.ts'
 
 const logOffset = 1_000_000
 const assetOffset = 2_000_000
@@ -24,16 +24,8 @@ const maxAmount = 10n ** 78n - 1n
 
 const hex = (bytes: Uint8Array) => Buffer.from(bytes).toString('hex')
 
-/**
- * The token codes of a chain: of its coin, and by contract. A token that is not among them is called by its contract.
- */
-export interface Tokens {
-  native: string
-  tokens: ReadonlyMap<string, string>
-}
-
 /** `infos` has one for each of the block's transactions. */
-export function readBlock(block: Block, infos: ReadonlyMap<string, Info>, codes: Tokens): ReadBlock {
+export function readBlock(block: Block, infos: ReadonlyMap<string, Info>, codes: TokenCodes): ReadBlock {
   const {height, hash, parentHash, time} = block
   const read = block.transactions.map(transaction => {
     const info = infos.get(transaction.txid)!
@@ -62,7 +54,7 @@ export function readBlock(block: Block, infos: ReadonlyMap<string, Info>, codes:
 function candidatesOf(
   {txid}: Transaction,
   contract: Contract,
-  {info, codes: {native, tokens}}: {info: Info; codes: Tokens},
+  {info, codes: {native, tokens}}: {info: Info; codes: TokenCodes},
 ): Candidate[] {
   const moved = [
     ...own(contract, native),

@@ -448,13 +448,17 @@ const audited = () => solana.ask(world.db.pool as never, solanaSettings(settings
 
 test('the audit finds that every address holds what the ledger says, and one that does not', async () => {
   await world.openShop([sol])
-  const rows = await world.db.rows<{address: string}>(`select address from custody.address where family = 'solana'`)
-  const addresses = [...rows.map(({address}) => address), newAddress()]
   const asked = audited()
+  const rows = await world.db.rows<{address: string}>(
+    `select a.address from custody.address a left join app.holding h on h.address = a.address and h.amount > 0
+     where a.family = 'solana' order by h.amount nulls last limit $1`,
+    [asked.batch - 1],
+  )
+  const addresses = [...rows.map(({address}) => address), newAddress()]
   expect(await asked.poll(addresses)).toEqual({height: expect.any(Number), differences: [], unread: []})
   expect(await asked.heightAt(new Date(0))).toBeUndefined()
   expect(await asked.heightAt(new Date(Date.now() + 7_200_000))).toBeGreaterThan(0)
-  const [some] = await world.db.rows<{address: string}>('select address from app.holding where amount > 0 limit 1')
+  const some = rows[0]
   const {address} = some!
   const chain = world.holds(address)
   const add = (amount: string) =>

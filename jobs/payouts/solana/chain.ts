@@ -1,21 +1,33 @@
 // Payouts of Solana: the flow of accounts (../accounts/flow.ts), by transactions that expire
-// (../accounts/expiring-attempts.ts). A sweep leaves its address empty, because an account holds nothing or at least
-// the rent; for the same reason the treasury keeps that much. A transaction lives for half a minute and any leader may
-// forget it, so the same bytes are sent every two seconds.
+// (../accounts/expiring-attempts.ts). A sweep of SOL leaves its address empty, because an account holds nothing or at
+// least the rent; for the same reason the treasury keeps that much. A token needs an account of its own at its
+// recipient, which the treasury makes and pays for; no account is ever closed. A transaction lives for half a minute
+// and any leader may forget it, so the same bytes are sent every two seconds.
 import type pg from 'pg'
 import {z} from 'zod'
-import {SolanaNodes} from '../../../chains/solana/client.ts'
+import {mintHashes} from '../../../chains/solana/check-tokens.ts'
 import type {SolanaSettings} from '../../../chains/solana/settings.ts'
 import {expiringAttempts} from '../accounts/expiring-attempts.ts'
 import {beginWithdrawalBy, flowOf} from '../accounts/flow.ts'
-import type {Now, Rules} from '../accounts/rules.ts'
-import type {PayoutChain} from '../context.ts'
+import type {Now, Payment, Rules} from '../accounts/rules.ts'
+import {type PayoutChain, shortOfFunds} from '../context.ts'
 import {responses, type Signed, units} from '../custody-client.ts'
 import type {Withdrawal} from '../family.ts'
 import {highestSweepFee} from './fees.ts'
-import {behindNow, broadcast, cannotSweep, paymentReserve, type Solana, shortOf, sweeps, unpayable} from './node.ts'
+import {
+  behindNow,
+  broadcast,
+  cannotSweep,
+  nativeSweeps,
+  paymentReserve,
+  type Solana,
+  shortOf,
+  solana,
+  unpayable,
+} from './node.ts'
+import {offers} from './offers.ts'
 import {readSigned} from './second-reader.ts'
-import {offersOrRefusals} from './simulate.ts'
+import {paymentFee, refusalOf, tokenRefusal, tokenSweeps, tokenUnpayable} from './tokens.ts'
 
 const resendMs = 2000
 
@@ -33,35 +45,49 @@ const Response = z
   )
 
 export function open(settings: SolanaSettings): PayoutChain {
-  const chain: Solana = {settings, nodes: new SolanaNodes(settings)}
+  const chain = solana(settings)
   return {
     ...flowOf(rulesOf(chain)),
     ...expiringAttempts({
       family: settings.family,
       notNow: to => behindNow(to, chain),
-      offers: (_, payments) => offersOrRefusals(chain, payments),
+      offers: (to, payments) => offers(to, chain, payments),
       responses: responses(Response, z.never()),
       resendAfterMs: () => resendMs,
       broadcast: raws => broadcast(chain, raws),
     }),
-    readSigned,
+    readSigned: (to, planned, signed) => readSigned(to, settings, planned, signed),
+    codeHashes: () => chain.nodes.ask(node => mintHashes(settings, node)),
+    refusal: (_, of) => refusalOf(chain, of),
   }
 }
 
 function rulesOf(chain: Solana): Rules {
   const {settings} = chain
+  const isNative = (token: string) => token === settings.chain.assets[0].token
   const now = async (): Promise<Now> => ({
     reserve: await paymentReserve(chain),
+    leastFee: 0n,
     likelySweepFee: () => highestSweepFee(settings),
-    sweeps: (_, __, holdings) => sweeps(chain, holdings),
+    sweeps: (_, of, holdings) =>
+      isNative(of.token) ? nativeSweeps(chain, holdings) : tokenSweeps(chain, of, holdings),
   })
+  const unpayableNow = (payment: Payment) =>
+    isNative(payment.token) ? unpayable(chain, payment) : tokenUnpayable(chain, payment)
   return {
     settings,
     atOnce: 20,
     now: async to => (await behindNow(to, chain)) ?? (await now()),
-    cannotSweep: (_, {treasury}) => cannotSweep(chain, treasury),
-    unpayable: payment => unpayable(chain, payment),
-    shortOf: (to, payout, short) => shortOf(to, chain, payout, short),
+    estimate: async (to, payment) =>
+      isNative(payment.token)
+        ? ((await unpayable(chain, payment)) ?? (await paymentReserve(chain)))
+        : await paymentFee(to, chain, payment),
+    maxTokenSweepFee: settings.tokenSweepFee,
+    cannotSweep: async (to, of) =>
+      (await cannotSweep(chain, of)) ?? (isNative(of.token) ? undefined : await tokenRefusal(to, chain, of)),
+    unpayable: unpayableNow,
+    shortOf: async (to, payout, short) =>
+      isNative(payout.token) ? await shortOf(to, chain, payout, short) : shortOfFunds(short),
   }
 }
 
@@ -70,6 +96,8 @@ export async function beginWithdrawal(
   settings: SolanaSettings,
   withdrawal: Withdrawal,
 ): Promise<string> {
-  const chain: Solana = {settings, nodes: new SolanaNodes(settings)}
-  return await beginWithdrawalBy(db, rulesOf(chain), withdrawal, await paymentReserve(chain))
+  const chain = solana(settings)
+  const isNative = withdrawal.token === settings.chain.assets[0].token
+  const rent = isNative ? 0n : settings.maxAccountRent
+  return await beginWithdrawalBy(db, rulesOf(chain), withdrawal, rent + (await paymentReserve(chain)))
 }

@@ -7,9 +7,10 @@ import type {SolanaSettings} from '../../../chains/solana/settings.ts'
 
 /**
  * What a leader counts for one of our payments, in compute units: its signature, its accounts, their data, and what it
- * computes.
+ * may compute (custody/solana/plan.ts).
  */
-const cost = 20_000n
+const costs = {coins: 20_000n, token: 60_000n, madeAccount: 170_000n}
+export type Moved = keyof typeof costs
 const microLamports = 1_000_000n
 /** A further transaction offers at least twice this. */
 const leastRaised = 500n
@@ -22,10 +23,14 @@ type Bound = Pick<SolanaSettings, 'maxPriorityFee'>
  * In lamports: what most transactions of the last blocks paid; `prices` are in micro-lamports for a compute unit.
  * Doubled for each earlier attempt.
  */
-export function priorityFee({maxPriorityFee}: Bound, prices: bigint[], attempts: number): bigint {
+export function priorityFee(
+  {maxPriorityFee}: Bound,
+  prices: bigint[],
+  {attempts, moved}: {attempts: number; moved: Moved},
+): bigint {
   const sorted = prices.toSorted((a, b) => (a < b ? -1 : 1))
   const price = sorted[Math.ceil(share * sorted.length) - 1] ?? 0n
-  const usual = (price * cost + microLamports - 1n) / microLamports
+  const usual = (price * costs[moved] + microLamports - 1n) / microLamports
   if (attempts === 0) return least(usual, maxPriorityFee)
   return least((usual > leastRaised ? usual : leastRaised) * 2n ** BigInt(attempts), maxPriorityFee)
 }

@@ -2,9 +2,12 @@
 // says is never a proof: it only decides what is tried.
 import {eachOf} from '../../../base/each-of.ts'
 import {systemProgram} from '../../../chains/solana/address.ts'
-import type {SolanaNodes} from '../../../chains/solana/client.ts'
+import {refusedToken} from '../../../chains/solana/check-tokens.ts'
+import {type Account, SolanaNodes} from '../../../chains/solana/client.ts'
 import {signatureFee, twoSignaturesFee} from '../../../chains/solana/message.ts'
 import type {SolanaSettings} from '../../../chains/solana/settings.ts'
+import {parseTokenAccount} from '../../../chains/solana/tokens.ts'
+import {tokenGuard} from '../../../chains/token-guard.ts'
 import type {Holding, Sweep} from '../accounts/holdings.ts'
 import {type Context, notPayable, type Payout, retryMs, shortOfFunds, type Wait} from '../context.ts'
 import type {OutgoingPayment} from '../outgoing-payments.ts'
@@ -14,6 +17,14 @@ import {highestFee, highestSweepFee, priorityFee} from './fees.ts'
 export interface Solana {
   settings: SolanaSettings
   nodes: SolanaNodes
+  /** Resolves once the mints of all tokens are what the settings say. */
+  tokensAreRight: () => Promise<void>
+}
+
+export function solana(settings: SolanaSettings): Solana {
+  const nodes = new SolanaNodes(settings)
+  const refused = () => nodes.ask(node => refusedToken(settings, node))
+  return {settings, nodes, tokensAreRight: tokenGuard(refused)}
 }
 
 /** A transaction names our newest block: if the node's is this much higher, it would be too old soon. */
@@ -39,6 +50,15 @@ export async function paymentReserve({settings, nodes}: Solana): Promise<bigint>
   return highestFee(settings) + (await nodes.ask(node => node.rentMinimum()))
 }
 
+/** Why an account is no wallet. One that is not there may be one: nobody has paid it yet. */
+export function notWallet(account: Account | undefined): string | undefined {
+  if (!account || (!account.executable && account.owner === systemProgram)) return undefined
+  const token = parseTokenAccount(account)
+  return token
+    ? `the recipient is a token account: the address of its owner, ${token.owner}, can be paid`
+    : `the recipient belongs to the program ${account.owner}: it is no wallet`
+}
+
 /** Why a recipient cannot be paid this much, in lamports. */
 export async function unpayable(
   {nodes}: Solana,
@@ -47,11 +67,8 @@ export async function unpayable(
   const [account, rent] = await nodes.ask(node =>
     Promise.all([node.account(recipient, 'confirmed'), node.rentMinimum()]),
   )
-  if (account && (account.executable || account.owner !== systemProgram))
-    return notPayable(
-      'destination_not_payable',
-      `the recipient belongs to the program ${account.owner}: it is no wallet`,
-    )
+  const why = notWallet(account)
+  if (why !== undefined) return notPayable('destination_not_payable', why)
   if ((account?.lamports ?? 0n) + amount >= rent) return undefined
   const detail = `the recipient has no account yet, and an account takes no less than ${rent} lamports (rent); this is ${amount}`
   return notPayable('below_rent_exempt', detail)
@@ -69,11 +86,15 @@ export async function shortOf({pool}: Context, {settings}: Solana, {id}: Payout,
 }
 
 /** What the treasury lacks to pay for a sweep: it must keep the rent, before the sweep arrives. */
-export async function cannotSweep({settings, nodes}: Solana, treasury: string): Promise<Wait | undefined> {
+export async function cannotSweep(
+  {settings, nodes}: Solana,
+  {token, treasury}: {token: string; treasury: string},
+): Promise<Wait | undefined> {
   const [balance, rent] = await nodes.ask(node =>
     Promise.all([node.balance(treasury, 'confirmed'), node.rentMinimum()]),
   )
-  const least = rent + highestSweepFee(settings)
+  const isToken = token !== settings.chain.assets[0].token
+  const least = rent + (isToken ? settings.tokenSweepFee : highestSweepFee(settings))
   if (balance.lamports >= least) return undefined
   return shortOfFunds(
     `the treasury ${treasury} holds ${balance.lamports} lamports; it pays for sweeps, and needs ${least} (the rent, and the fee): send it some SOL`,
@@ -84,12 +105,13 @@ export async function cannotSweep({settings, nodes}: Solana, treasury: string): 
  * Sweeps that leave each address empty, or with what has just arrived there. An address whose balance is not what the
  * ledger says cannot be swept if too little would stay: an account holds nothing, or at least the rent.
  */
-export async function sweeps(chain: Solana, holdings: Holding[]): Promise<(Sweep | undefined)[]> {
+export async function nativeSweeps(chain: Solana, holdings: Holding[]): Promise<(Sweep | undefined)[]> {
   const addresses = holdings.map(({address}) => address)
   const {rent, balances, fee} = await chain.nodes.ask(async node => ({
     rent: await node.rentMinimum(),
     balances: await eachOf(addresses, async address => (await node.balance(address, 'confirmed')).lamports),
-    fee: twoSignaturesFee + priorityFee(chain.settings, await node.recentFees(addresses), 0),
+    fee:
+      twoSignaturesFee + priorityFee(chain.settings, await node.recentFees(addresses), {attempts: 0, moved: 'coins'}),
   }))
   return holdings.map(({address, amount}, i) => {
     const left = balances[i]! - BigInt(amount)
@@ -98,25 +120,11 @@ export async function sweeps(chain: Solana, holdings: Holding[]): Promise<(Sweep
 }
 
 /**
- * What a sweep offers for its place in a block, in lamports: all that was reserved for it, or kept on its address, when
+ * What a sweep of lamports offers for its place in a block: all that was reserved for it, or kept on its address, when
  * it was begun.
  */
 export const sweepPriorityFee = ({source, feePayer, maxFee}: OutgoingPayment): bigint =>
   maxFee - (feePayer === source ? signatureFee : twoSignaturesFee)
-
-/** What each transaction offers for its place in a block. */
-export async function offers(
-  {settings, nodes}: Solana,
-  outgoingPayments: OutgoingPayment[],
-): Promise<{priority_fee: string}[]> {
-  const paying = outgoingPayments.filter(({kind}) => kind !== 'sweep').map(({source}) => source)
-  const prices = paying.length ? await nodes.ask(node => node.recentFees([...new Set(paying)])) : []
-  return outgoingPayments.map(one => ({
-    priority_fee: String(
-      one.kind === 'sweep' ? sweepPriorityFee(one) : priorityFee(settings, prices, one.newest?.number ?? 0),
-    ),
-  }))
-}
 
 /**
  * Broadcasts signed transactions, in hex. Returns the node's error for each, undefined if it took it; neither proves

@@ -2,11 +2,10 @@
 import {afterEach, expect, test} from 'vitest'
 import {z} from 'zod'
 import {settingsFrom} from '../../../chains/settings.ts'
-import {SolanaNodes} from '../../../chains/solana/client.ts'
 import {solanaSettings} from '../../../chains/solana/settings.ts'
 import {recorded, replay} from '../../../test/support/recorded.ts'
 import type {RpcProxy} from '../../../test/support/rpc-proxy.ts'
-import {broadcast, type Solana} from './node.ts'
+import {broadcast, type Solana, solana} from './node.ts'
 
 let proxy: RpcProxy | undefined
 afterEach(async () => {
@@ -16,8 +15,7 @@ afterEach(async () => {
 
 async function chainOf(...names: string[]): Promise<Solana> {
   proxy = await replay(...names)
-  const settings = solanaSettings(settingsFrom('SOL', {SOL_NETWORK: 'local', SOL_RPC_URL: proxy.httpUrl}))
-  return {settings, nodes: new SolanaNodes(settings)}
+  return solana(solanaSettings(settingsFrom('SOL', {SOL_NETWORK: 'local', SOL_RPC_URL: proxy.httpUrl})))
 }
 
 const Sent = z.object({request: z.object({params: z.tuple([z.string()], z.unknown())})})

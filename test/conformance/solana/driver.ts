@@ -1,6 +1,6 @@
 // Solana for the conformance suite: its local chain in this process, behind a proxy that is its node. Blocks skip
 // slots. An account may hold any amount, and a transaction stays valid for ever, so that the suite's amounts and
-// branches do for all chains.
+// branches do for all chains. Every second payment to one address is in USDC, and makes the recipient's account.
 import {randomInt} from 'node:crypto'
 import {exactly} from '../../../base/json.ts'
 import {SolanaApi} from '../../../devnet/solana/api.ts'
@@ -9,12 +9,14 @@ import {newAddress} from '../../../devnet/solana/client.ts'
 import {genesisHash} from '../../../devnet/solana/constants.ts'
 import {type LocalBlock, SolanaJournal} from '../../../devnet/solana/journal.ts'
 import {addressOfKey, newKey} from '../../../devnet/solana/keys.ts'
+import {accountOf, tokenCalled, tokenPayment} from '../../../devnet/solana/tokens.ts'
 import {transactionWith, transfer} from '../../../devnet/solana/transaction.ts'
 import {type Call, RpcProxy} from '../../support/rpc-proxy.ts'
 import type {ChainUnderTest, LocalChain, Output, Payment, Place} from '../chain.ts'
 import {type Forms, RpcSource} from '../rpc-source.ts'
 
 const code = 'SOL'
+const usdc = tokenCalled('USDC')
 /** What each payer has, for one payment: its value, and its fee. */
 const value = 1_000_000_000n
 const fee = 5000n
@@ -30,8 +32,14 @@ async function start(finalDepth: number): Promise<LocalChain> {
   const proxy = await RpcProxy.start({call: async (method, params) => ask({method, params})})
   const source = new RpcSource(proxy, forms(chain, finalDepth))
   const keys = new Map<string, Uint8Array>()
+  const inTokens = new Set<Uint8Array>()
+  let payers = 0
   return {
-    environment: {[`${code}_NETWORK`]: 'local', [`${code}_RPC_URL`]: proxy.httpUrl},
+    environment: {
+      [`${code}_NETWORK`]: 'local',
+      [`${code}_RPC_URL`]: proxy.httpUrl,
+      [`${code}_USDC_CONTRACT`]: usdc.mint,
+    },
     source,
     newAddress,
     /**
@@ -39,12 +47,12 @@ async function start(finalDepth: number): Promise<LocalChain> {
      */
     async sign(outputs, insteadOf) {
       const key = insteadOf ? keys.get(insteadOf.txid)! : newKey()
-      const from = addressOfKey(key)
-      if (!insteadOf) chain.endow(from, value + fee)
-      const left = value - outputs.reduce((sum, {amount}) => sum + amount, 0n)
-      const transfers = [...outputs, {to: rest, amount: left}].map(({to, amount}) => transfer(from, to, amount))
-      const raw = transactionWith(transfers, {key, on: genesisHash})
-      const payment = paymentOf(chain, raw, outputs)
+      if (!insteadOf) {
+        endow(chain, addressOfKey(key))
+        if (payers++ % 2) inTokens.add(key)
+      }
+      const isToken = inTokens.has(key) && outputs.length === 1
+      const payment = isToken ? inToken(chain, key, outputs[0]!) : inCoins(chain, key, outputs)
       keys.set(payment.txid, key)
       return payment
     },
@@ -61,7 +69,11 @@ async function start(finalDepth: number): Promise<LocalChain> {
     head: async () => chain.head,
     hashAt: async height => journal.block(height)?.hash,
     places: async payments => payments.map(payment => placeOf(chain, payment)),
-    received: async address => chain.account(address)?.lamports ?? 0n,
+    async received(address) {
+      const held = chain.tokenAccounts(address, usdc.mint)
+      const tokens = held.reduce((sum, [, {data}]) => sum + Buffer.from(data).readBigUInt64LE(64), 0n)
+      return tokens + (chain.account(address)?.lamports ?? 0n)
+    },
     async stop() {
       await source.close()
       journal.close()
@@ -69,16 +81,32 @@ async function start(finalDepth: number): Promise<LocalChain> {
   }
 }
 
-/** An output for each account that is paid: the sum, at the place of its key. */
-function paymentOf(chain: SolanaLocalChain, raw: Uint8Array, outputs: Output[]): Payment {
+function endow(chain: SolanaLocalChain, address: string): void {
+  chain.endow(address, value + fee)
+  chain.endowTokens(usdc, address, value)
+}
+
+function inCoins(chain: SolanaLocalChain, key: Uint8Array, outputs: Output[]): Payment {
+  const from = addressOfKey(key)
+  const left = value - outputs.reduce((sum, {amount}) => sum + amount, 0n)
+  const transfers = [...outputs, {to: rest, amount: left}].map(({to, amount}) => transfer(from, to, amount))
+  const raw = transactionWith(transfers, {key, on: genesisHash})
   const {txid, keys} = chain.parse(raw)
   const sums = new Map<string, bigint>()
   for (const {to, amount} of outputs) sums.set(to, (sums.get(to) ?? 0n) + amount)
-  return {
-    txid,
-    raw: Buffer.from(raw).toString('base64'),
-    outputs: [...sums].map(([to, amount]) => ({to, amount, index: keys.indexOf(to)})),
-  }
+  // An output for each account that is paid: the sum, at the place of its key.
+  const paid = [...sums].map(([to, amount]) => ({to, amount, index: keys.indexOf(to)}))
+  return {txid, raw: Buffer.from(raw).toString('base64'), outputs: paid}
+}
+
+/** All its lamports go, too, so that it has no second payment. */
+function inToken(chain: SolanaLocalChain, key: Uint8Array, {to, amount}: Output): Payment {
+  const from = addressOfKey(key)
+  const instructions = [...tokenPayment(usdc, {from, to, amount}), transfer(from, rest, value)]
+  const raw = transactionWith(instructions, {key, on: genesisHash})
+  const {txid, keys} = chain.parse(raw)
+  const index = 1000 + keys.indexOf(accountOf(usdc, to))
+  return {txid, raw: Buffer.from(raw).toString('base64'), outputs: [{to, amount, index, token: usdc.token}]}
 }
 
 function placeOf(chain: SolanaLocalChain, {txid}: Payment): Place {

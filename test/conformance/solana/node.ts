@@ -1,11 +1,19 @@
 // A Solana node as the checks of nodes use it.
 import {readFileSync} from 'node:fs'
-import {getBase58Encoder} from '@solana/kit'
+import {address, getBase58Encoder, type Instruction} from '@solana/kit'
+import {
+  getCreateAssociatedTokenIdempotentInstruction,
+  getInitializeMint2Instruction,
+  getMintToInstruction,
+} from '@solana-program/token'
 import {z} from 'zod'
 import {caip2, chain as registered, type SolanaChain, solanaNetworks} from '../../../chains/registry.ts'
+import {tokenProgram} from '../../../chains/solana/address.ts'
 import {newAddress} from '../../../devnet/solana/client.ts'
 import {addressOfKey, newKey} from '../../../devnet/solana/keys.ts'
-import {parseTransaction, transactionWith, transfer} from '../../../devnet/solana/transaction.ts'
+import {accountOf, signer, tokenPayment} from '../../../devnet/solana/tokens.ts'
+import {createAccount, parseTransaction, transactionWith, transfer} from '../../../devnet/solana/transaction.ts'
+import {until} from '../../support/until.ts'
 import {disguise} from '../node/disguise.ts'
 import {
   type NodeFamily,
@@ -41,15 +49,24 @@ async function open(options: NodeOptions): Promise<NodeUnderTest> {
   const network = solanaNetworks.find(name => chain.networks[name].genesis === genesis)
   const node = network ? undefined : await disguise(options.url, body => genesisOfLocal(chain, body))
   const coin = {...chain.assets[0], usual: sol / 100n}
-  const make = async (outputs: Output[], others: {key: Uint8Array; output: Output}[] = []): Promise<Signed> => {
+  const sign = async (instructions: Instruction[], others: Uint8Array[] = []): Promise<Signed> => {
     const {value} = await ask(Latest, 'getLatestBlockhash', [{commitment: 'confirmed'}])
+    const raw = transactionWith(instructions, {key, on: value.blockhash, others})
+    const {txid} = parseTransaction(raw, () => undefined)
+    return {txid, raw: Buffer.from(raw).toString('base64')}
+  }
+  const make = (outputs: Output[], others: {key: Uint8Array; output: Output}[] = []): Promise<Signed> => {
     const transfers = [
       ...outputs.map(({to, amount}) => transfer(payer, to, amount)),
       ...others.map(({key, output: {to, amount}}) => transfer(addressOfKey(key), to, amount)),
     ]
-    const raw = transactionWith(transfers, {key, on: value.blockhash, others: others.map(other => other.key)})
-    const {txid} = parseTransaction(raw, () => undefined)
-    return {txid, raw: Buffer.from(raw).toString('base64')}
+    return sign(
+      transfers,
+      others.map(other => other.key),
+    )
+  }
+  const submit = async ({raw}: Signed) => {
+    await ask(z.string(), 'sendTransaction', [raw, {encoding: 'base64', skipPreflight: true}])
   }
   const blockAt = async (slot: number) => {
     const {blockHeight: height, blockhash: hash} = await ask(Block, 'getBlock', [
@@ -58,31 +75,38 @@ async function open(options: NodeOptions): Promise<NodeUnderTest> {
     ])
     return {height, hash}
   }
+  const placeOf = async ({txid}: Signed) => {
+    const {value} = await ask(Statuses, 'getSignatureStatuses', [[txid], {searchTransactionHistory: true}])
+    const [status] = value
+    return status && status.confirmationStatus !== 'processed' ? await blockAt(status.slot) : undefined
+  }
+  const token = newToken()
+  const making = await sign(makeToken(token, payer, await ask(z.int(), 'getMinimumBalanceForRentExemption', [82])), [
+    token.key,
+  ])
+  await submit(making)
+  await until(() => placeOf(making), {timeoutMs: 60_000, what: 'the mint'})
   return {
     settings: {
+      [`${code}_${token.token}_CONTRACT`]: token.mint,
       [`${code}_NETWORK`]: environment[`${code}_NETWORK`] || (network ?? 'local'),
       [`${code}_RPC_URL`]: node?.url ?? options.url,
     },
     coin,
-    tokens: {why: `${code} has no tokens`},
+    tokens: [token],
     float: sol / 10n,
     newAddress,
     async head() {
       const {context} = await ask(Latest, 'getLatestBlockhash', [{commitment: 'confirmed'}])
       return await blockAt(context.slot)
     },
-    pay: output => make([output]),
+    pay: (output, asset) => (asset === coin ? make([output]) : sign(tokenPayment(token, {from: payer, ...output}))),
     payMany: outputs => make(outputs),
     fail: output => make([output], [{key: newKey(), output: {...output, amount: tooMuch}}]),
-    async submit({raw}) {
-      await ask(z.string(), 'sendTransaction', [raw, {encoding: 'base64', skipPreflight: true}])
-    },
-    async placeOf({txid}) {
-      const {value} = await ask(Statuses, 'getSignatureStatuses', [[txid], {searchTransactionHistory: true}])
-      const [status] = value
-      return status && status.confirmationStatus !== 'processed' ? await blockAt(status.slot) : undefined
-    },
-    async balance(address) {
+    submit,
+    placeOf,
+    async balance(address, asset) {
+      if (asset !== coin) return await tokenBalance(ask, token, address)
       return BigInt((await ask(Balance, 'getBalance', [address, {commitment: 'confirmed'}])).value)
     },
     async stir() {}, // empty blocks come by themselves
@@ -91,6 +115,37 @@ async function open(options: NodeOptions): Promise<NodeUnderTest> {
       node?.close()
     },
   }
+}
+
+/** A token of this run's own: whoever pays makes all of it. */
+function newToken() {
+  const key = newKey()
+  return {key, mint: addressOfKey(key), token: 'USDC', decimals: 6, program: tokenProgram, usual: 5_000_000n}
+}
+type NewToken = ReturnType<typeof newToken>
+
+/** The payer and the key of the mint sign. */
+function makeToken(token: NewToken, payer: string, rent: number): Instruction[] {
+  const [mint, owner] = [address(token.mint), address(payer)]
+  const its = accountOf(token, payer)
+  return [
+    createAccount(payer, token.mint, {lamports: BigInt(rent), bytes: 82, owner: token.program}),
+    getInitializeMint2Instruction({mint, decimals: token.decimals, mintAuthority: owner}),
+    getCreateAssociatedTokenIdempotentInstruction({payer: signer(payer), ata: address(its), owner, mint}),
+    getMintToInstruction({mint, token: address(its), mintAuthority: signer(payer), amount: 10n ** 15n}),
+  ]
+}
+
+async function tokenBalance(ask: Ask, token: NewToken, owner: string): Promise<bigint> {
+  const Accounts = z.object({
+    value: z.array(z.object({account: z.object({data: z.tuple([z.string(), z.literal('base64')])})})),
+  })
+  const {value} = await ask(Accounts, 'getTokenAccountsByOwner', [
+    owner,
+    {mint: token.mint},
+    {commitment: 'confirmed', encoding: 'base64'},
+  ])
+  return value.reduce((sum, {account: {data}}) => sum + Buffer.from(data[0], 'base64').readBigUInt64LE(64), 0n)
 }
 
 type Ask = <T>(schema: z.ZodType<T>, method: string, params?: unknown[]) => Promise<T>

@@ -123,10 +123,10 @@ export const blocking: Mutation[] = [
   },
   {
     rule: 'On Solana a sweep is given up only for its own address',
-    file: 'jobs/payouts/solana/simulate.ts',
+    file: 'jobs/payouts/solana/offers.ts',
     from: ': signersOf({from: source, feePayer})[account] === source',
     to: ': true',
-    tests: ['jobs/payouts/solana/simulate.test.ts'],
+    tests: ['jobs/payouts/solana/offers.test.ts'],
   },
   {
     rule: 'A sweep that would fail is not signed',

@@ -47,8 +47,8 @@ export const solana: Mutation[] = [
   {
     rule: 'A failed transaction is recorded as one that had no effect',
     file: 'indexers/solana/read-block.ts',
-    from: 'executed: !hasFailed, fee}',
-    to: 'executed: true, fee}',
+    from: 'const sender = {txid, senderKey, executed: !hasFailed}',
+    to: 'const sender = {txid, senderKey, executed: true}',
     tests: ['indexers/solana/read-block.test.ts'],
   },
   {
@@ -61,15 +61,15 @@ export const solana: Mutation[] = [
   {
     rule: 'Tokens belong to the owner of their account',
     file: 'indexers/solana/read-block.ts',
-    from: 'const {mint: token, owner: recipientKey, index} = held',
-    to: 'const {mint: token, index} = held; const recipientKey = keys[index]!',
+    from: 'sender, recipientKey: owner}]',
+    to: 'sender, recipientKey: keys[index]!}]',
     tests: ['indexers/solana/read-block.test.ts'],
   },
   {
     rule: 'Positions of tokens are apart from those of coins',
     file: 'indexers/solana/read-block.ts',
-    from: 'outputIndex: tokenOffset + index',
-    to: 'outputIndex: index',
+    from: 'const outputIndex = tokenOffset + index',
+    to: 'const outputIndex = index',
     tests: ['indexers/solana/read-block.test.ts'],
   },
   {
@@ -253,8 +253,8 @@ export const solana: Mutation[] = [
   {
     rule: 'The balance after the end was read at a final slot past it',
     file: 'indexers/solana/absence.ts',
-    from: `node.balance(source, 'finalized', newest)`,
-    to: `node.balance(source, 'finalized')`,
+    from: `node.accounts([account], 'finalized', minSlot)`,
+    to: `node.accounts([account], 'finalized')`,
     tests: ['indexers/solana/lying-node.test.ts', 'indexers/solana/source.test.ts'],
   },
   {
@@ -288,8 +288,8 @@ export const solana: Mutation[] = [
   {
     rule: 'Transactions that are equal otherwise have different limits',
     file: 'custody/solana/plan.ts',
-    from: 'return leastLimit + (rows[0]!.seq % limits)',
-    to: 'return leastLimit',
+    from: 'return leastLimit[of] + (rows[0]!.seq % limits)',
+    to: 'return leastLimit[of]',
     tests: ['custody/solana/plan.test.ts', 'test/faults/solana-payouts.test.ts'],
   },
   {
@@ -300,9 +300,9 @@ export const solana: Mutation[] = [
     tests: ['custody/solana/plan.test.ts'],
   },
   {
-    rule: `Custody signs for the chain's coin only`,
+    rule: 'Custody signs for known tokens only',
     file: 'custody/solana/plan.ts',
-    from: 'if (token !== settings.chain.assets[0].token)',
+    from: 'if (mint === undefined && token !== settings.chain.assets[0].token)',
     to: 'if (false)',
     tests: ['custody/solana/plan.test.ts'],
   },
@@ -323,8 +323,8 @@ export const solana: Mutation[] = [
   {
     rule: 'What is reserved is what a transaction can cost',
     file: 'custody/solana/plan.ts',
-    from: 'maxFee: signatureFee * BigInt(signatures) + priorityFee,',
-    to: 'maxFee: signatureFee * BigInt(signatures),',
+    from: 'maxFee: signatureFee * signatures + priorityFee + rent,',
+    to: 'maxFee: signatureFee * signatures + priorityFee,',
     tests: ['custody/solana/plan.test.ts'],
   },
   {
@@ -337,15 +337,15 @@ export const solana: Mutation[] = [
   {
     rule: 'Nobody pays himself, or a program of the message',
     file: 'chains/solana/message.ts',
-    from: 'if (accounts.length < 4) throw',
-    to: 'if (false) throw',
+    from: 'if (from === to || token?.fromAccount === to || told',
+    to: 'if (false && told',
     tests: ['chains/solana/message.test.ts'],
   },
   {
     rule: 'The priority fee is exact, whatever the limit',
     file: 'chains/solana/message.ts',
-    from: 'u64((priorityFee * microLamports) / BigInt(limit))',
-    to: 'u64(priorityFee)',
+    from: '(priorityFee * microLamports) / BigInt(limit)',
+    to: 'priorityFee',
     tests: ['chains/solana/message.test.ts'],
   },
   {
@@ -379,8 +379,8 @@ export const solana: Mutation[] = [
   {
     rule: 'No program is paid',
     file: 'jobs/payouts/solana/node.ts',
-    from: 'if (account && (account.executable || account.owner !== systemProgram))',
-    to: 'if (false)',
+    from: 'if (!account || (!account.executable && account.owner === systemProgram)) return undefined',
+    to: 'return undefined',
     tests: ['test/faults/solana-payouts.test.ts'],
   },
   {
@@ -456,7 +456,7 @@ export const solana: Mutation[] = [
   {
     rule: 'Nobody pays the fee of others',
     file: 'chains/solana/message.ts',
-    from: 'if (feePayer !== from && feePayer !== to) throw',
+    from: 'if (!token && feePayer !== from && feePayer !== to)',
     to: 'if (false) throw',
     tests: ['chains/solana/message.test.ts'],
   },
@@ -500,15 +500,15 @@ export const solana: Mutation[] = [
   {
     rule: 'The audit compares what did not move since the block that it read',
     file: 'jobs/audit/solana/balances.ts',
-    from: 'const resting = rows.filter(({hasMoved}) => !hasMoved)',
-    to: 'const resting = rows',
+    from: 'return ledger === chain || moved.has(address) ?',
+    to: 'return ledger === chain ?',
     tests: ['test/faults/solana-payouts.test.ts'],
   },
   {
     rule: 'A difference between chain and ledger is found',
     file: 'jobs/audit/solana/balances.ts',
-    from: 'return ledger === chain ? [] :',
-    to: 'return true ? [] :',
+    from: 'return ledger === chain || moved.has(address) ?',
+    to: 'return true ?',
     tests: ['test/faults/solana-payouts.test.ts'],
   },
   {

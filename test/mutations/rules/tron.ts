@@ -514,8 +514,8 @@ export const tron: Mutation[] = [
   {
     rule: 'A payout is worth what it may cost',
     file: 'chains/chain-settings.ts',
-    from: '[token, amount < least ? least : amount]',
-    to: '[token, amount]',
+    from: 'most(least, amounts.get(token)!)',
+    to: 'amounts.get(token)!',
     tests: ['chains/settings.test.ts', 'custody/tron/plan.test.ts'],
   },
   {

@@ -1,11 +1,13 @@
 // Payouts on Solana with everything they need: its local chain, whose blocks skip slots, its indexer, custody and
 // workers as processes. There are two endpoints, so what expired is proved at once.
-import type {Instruction} from '@solana/kit'
+import {AccountRole, address, type Instruction} from '@solana/kit'
 import type {SolanaApi} from '../../../devnet/solana/api.ts'
 import {SolanaLocalChain} from '../../../devnet/solana/chain.ts'
 import {newAddress} from '../../../devnet/solana/client.ts'
-import {faucetKey} from '../../../devnet/solana/constants.ts'
+import {faucet, faucetKey} from '../../../devnet/solana/constants.ts'
 import {SolanaJournal} from '../../../devnet/solana/journal.ts'
+import {addressOfKey} from '../../../devnet/solana/keys.ts'
+import {accountOf, issuerKey, tokenCalled, tokenPayment} from '../../../devnet/solana/tokens.ts'
 import {payment, transactionWith} from '../../../devnet/solana/transaction.ts'
 import {startCustody} from '../custody.ts'
 import {testDatabase} from '../database.ts'
@@ -17,6 +19,8 @@ import {treasuryOf} from '../world.ts'
 import {startNode} from './node.ts'
 
 export const sol = 1_000_000_000n
+/** The settings that name the tokens of the chain. */
+const mints = Object.fromEntries(['USDC', 'USDT'].map(token => [`SOL_${token}_CONTRACT`, tokenCalled(token).mint]))
 /** The finalized block trails the head by this many blocks. */
 const finalized = 5
 
@@ -46,6 +50,7 @@ export class SolanaWorld extends MinedWorld {
     const source = {SOL_RPC_URL: node.httpUrl, SOL_RPC_URL_2: node.httpUrl}
     const settings = {
       SOL_NETWORK: 'local',
+      ...mints,
       SOL_START_HEIGHT: '1',
       SOL_MIN_PAYOUT: 'SOL:0',
       ADDRESS_POOL_SIZE: '40',
@@ -74,8 +79,33 @@ export class SolanaWorld extends MinedWorld {
     this.solana.mine(1, {skip: this.solana.head.height % 3, ...(isHeld && {only: []})})
   }
 
-  protected give(to: string, amount: bigint): string {
+  protected give(to: string, amount: bigint, token?: string): string {
+    if (token) return this.submit(tokenPayment(tokenCalled(token), {from: faucet, to, amount}), [])
     return this.solana.submit(payment({key: faucetKey, on: this.solana.head.hash}, to, amount))
+  }
+
+  /** In a block when this resolves. */
+  async done(txid: string): Promise<void> {
+    await until(async () => this.solana.journal.heightOf(txid), {timeoutMs: 20_000, what: `${txid} in a block`})
+  }
+
+  /** What the issuer of the tokens does with the account of an owner. */
+  async freeze(token: string, owner: string, isFrozen = true): Promise<void> {
+    const {mint, program} = tokenCalled(token)
+    const at = accountOf(tokenCalled(token), owner)
+    const data = Uint8Array.of(isFrozen ? 10 : 11) // FreezeAccount, ThawAccount
+    const accounts = [
+      {address: address(at), role: AccountRole.WRITABLE},
+      {address: address(mint), role: AccountRole.READONLY},
+      {address: address(addressOfKey(issuerKey)), role: AccountRole.READONLY_SIGNER},
+    ]
+    await this.done(this.submit([{programAddress: address(program), accounts, data}], [issuerKey]))
+  }
+
+  /** What an owner has of a token in the newest block, in all its accounts. */
+  holdsToken(token: string, owner: string): bigint {
+    const held = this.solana.tokenAccounts(owner, tokenCalled(token).mint)
+    return held.reduce((sum, [, {data}]) => sum + Buffer.from(data).readBigUInt64LE(64), 0n)
   }
 
   /** A transaction that the faucet pays for. */

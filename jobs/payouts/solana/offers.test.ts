@@ -2,7 +2,7 @@
 import {expect, test} from 'vitest'
 import {z} from 'zod'
 import {recorded} from '../../../test/support/recorded.ts'
-import {failureOf} from './simulate.ts'
+import {failureOf} from './offers.ts'
 
 const Recorded = z
   .object({response: z.object({result: z.object({value: z.object({err: z.unknown(), logs: z.array(z.string())})})})})

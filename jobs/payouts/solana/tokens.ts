@@ -1,0 +1,183 @@
+// Tokens of Solana, as a node shows them: the accounts that hold them, and what stands in the way of moving them.
+// Promises: nothing is sent. An address is blocked only if its own account is frozen, at a finalized block, so that no
+// fork takes that back, and the treasury's is not.
+import {eachOf} from '../../../base/each-of.ts'
+import {systemProgram} from '../../../chains/solana/address.ts'
+import type {Account, Commitment} from '../../../chains/solana/client.ts'
+import {splToken} from '../../../chains/solana/settings.ts'
+import {associatedAccount, parseTokenAccount, type TokenAccount} from '../../../chains/solana/tokens.ts'
+import type {Holding, Sweep} from '../accounts/holdings.ts'
+import type {Payment} from '../accounts/rules.ts'
+import {blockAddress, ofToken, openFeeIncident, tokenRefused, treasuryLacks} from '../accounts/tokens.ts'
+import {type Context, notPayable, retryMs, type Wait} from '../context.ts'
+import type {OutgoingPayment} from '../outgoing-payments.ts'
+import {highestFee, highestSweepFee} from './fees.ts'
+import {notWallet, type Solana} from './node.ts'
+
+/** Of an account of any mint: more than the extensions of a mint add to it, as a rule. */
+const accountBytes = 200
+
+/** A token account, and where it is. */
+interface Found extends TokenAccount {
+  address: string
+}
+
+/** The associated account of an owner. */
+export function associated({settings}: Pick<Solana, 'settings'>, token: string, owner: string): string {
+  const {contract, sweep} = splToken(settings, token)
+  return associatedAccount(owner, contract, sweep.program)
+}
+
+/**
+ * The account of an owner that a transfer of so much leaves: the associated one, else the one that holds most.
+ * Undefined if it has none.
+ */
+export async function accountFor(
+  chain: Solana,
+  {token, owner, amount}: {token: string; owner: string; amount: bigint},
+  commitment: Commitment = 'confirmed',
+): Promise<Found | undefined> {
+  const own = associated(chain, token, owner)
+  const first = found(own, await chain.nodes.ask(node => node.account(own, commitment)))
+  if (first?.owner === owner && first.amount >= amount) return first
+  const {contract} = splToken(chain.settings, token)
+  const {accounts} = await chain.nodes.ask(node => node.accountsOf(owner, contract, commitment))
+  const all = accounts.map(account => found(account.address, account)).filter(each => each?.owner === owner)
+  return all.toSorted((a, b) => (a!.amount > b!.amount ? -1 : 1))[0]
+}
+
+function found(address: string, account: Account | undefined): Found | undefined {
+  const parsed = parseTokenAccount(account)
+  return parsed && {...parsed, address}
+}
+
+/** Sweeps of what each address holds of a token: of its account that holds most, if they are several. */
+export async function tokenSweeps(
+  chain: Solana,
+  {token, treasury}: {token: string; treasury: string},
+  holdings: Holding[],
+): Promise<Sweep[]> {
+  await chain.tokensAreRight()
+  const maxFee = highestSweepFee(chain.settings) + (await rentOfNew(chain, token, treasury))
+  return await eachOf(holdings, async ({address, amount}) => {
+    const held = await accountFor(chain, {token, owner: address, amount: BigInt(amount)})
+    const holds = held?.amount ?? 0n
+    return {address, amount: holds < BigInt(amount) ? holds : BigInt(amount), maxFee, holds}
+  })
+}
+
+/** The most that making the associated account of an owner may cost, in lamports; 0 if it is there. */
+async function rentOfNew(chain: Solana, token: string, owner: string): Promise<bigint> {
+  return (await isNew(chain, token, owner)) ? chain.settings.maxAccountRent : 0n
+}
+
+async function isNew(chain: Solana, token: string, owner: string): Promise<boolean> {
+  const account = await chain.nodes.ask(node => node.account(associated(chain, token, owner), 'confirmed'))
+  return parseTokenAccount(account) === undefined
+}
+
+/**
+ * The most that a payment of a token costs, in lamports, the rent that the treasury keeps included; or why it is not
+ * begun.
+ */
+export async function paymentFee(to: Context, chain: Solana, payment: Payment): Promise<bigint | Wait> {
+  const {settings, nodes} = chain
+  await chain.tokensAreRight()
+  const why = (await openFeeIncident(to, settings.chain.code, payment.token)) ?? (await tokenUnpayable(chain, payment))
+  if (why) return why
+  const rent = await rentOfNew(chain, payment.token, payment.recipient)
+  const dear = rent ? await rentTooHigh(chain) : undefined
+  return dear ?? highestFee(settings) + rent + (await nodes.ask(node => node.rentMinimum()))
+}
+
+/** The wait while the network asks more for an account than the operator allows. */
+async function rentTooHigh({settings, nodes}: Solana): Promise<Wait | undefined> {
+  const rent = await nodes.ask(node => node.rentMinimum(accountBytes))
+  if (rent <= settings.maxAccountRent) return undefined
+  const detail = `an account for a token costs ${rent} lamports; ${settings.chain.code}_MAX_ACCOUNT_RENT allows ${settings.maxAccountRent}`
+  return {reason: 'fee_above_cap', detail, ms: retryMs.soon}
+}
+
+/** Why a recipient cannot be paid in a token; undefined if it can, or nobody can say. */
+export async function tokenUnpayable(chain: Solana, {token, recipient}: Payment): Promise<Wait | undefined> {
+  const own = associated(chain, token, recipient)
+  const {accounts} = await chain.nodes.ask(node => node.accounts([recipient, own], 'confirmed'))
+  const why = notWallet(accounts[0]) ?? refusedBy(recipient, accounts[1])
+  return why === undefined ? undefined : notPayable('destination_not_payable', why)
+}
+
+function refusedBy(recipient: string, account: Account | undefined): string | undefined {
+  const held = parseTokenAccount(account)
+  if (!held) return account && account.owner !== systemProgram ? "the recipient's token account is none" : undefined
+  if (held.owner !== recipient) return "the recipient's token account belongs to somebody else now"
+  if (held.isFrozen) return "the recipient's token account is frozen by the issuer of the token"
+  return held.extensions.includes('MemoTransfer')
+    ? "the recipient's token account takes no transfer without a memo"
+    : undefined
+}
+
+/** Why no sweep of a token is begun now: its mint is not what it was, or the treasury's account is frozen. */
+export async function tokenRefusal(
+  to: Context,
+  chain: Solana,
+  {token, treasury}: {token: string; treasury: string},
+): Promise<Wait | undefined> {
+  await chain.tokensAreRight()
+  const known = await openFeeIncident(to, chain.settings.chain.code, token)
+  if (known) return known
+  const words = await refusesTreasury(chain, token, treasury)
+  if (words !== undefined) return tokenRefused(token, words)
+  return (await isNew(chain, token, treasury)) ? await rentTooHigh(chain) : undefined
+}
+
+async function refusesTreasury(chain: Solana, token: string, treasury: string): Promise<string | undefined> {
+  const account = await chain.nodes.ask(node => node.account(associated(chain, token, treasury), 'confirmed'))
+  return refusedBy(treasury, account)?.replace("the recipient's", "the treasury's")
+}
+
+/** Why the chain does not let a token leave an address; undefined if it does. */
+export async function refusalOf(
+  chain: Solana,
+  {token, address, holds}: {token: string; address: string; holds: bigint},
+): Promise<string | undefined> {
+  const account = await accountFor(chain, {token, owner: address, amount: holds}, 'finalized')
+  if (account?.isFrozen) return frozen
+  const has = account?.amount ?? 0n
+  return has < holds ? `it holds ${has} base units of ${token} on the chain, and ${holds} in the ledger` : undefined
+}
+const frozen = 'its token account is frozen by the issuer of the token'
+
+/**
+ * Blocks the address of a sweep whose account is frozen. Resolves to what is said of the token, if the treasury's is.
+ */
+export async function blockIfFrozen(
+  to: Context,
+  chain: Solana,
+  {token, source: address, recipient: treasury, amount}: Payment,
+): Promise<string | undefined> {
+  const words = await refusesTreasury(chain, token, treasury)
+  if (words !== undefined) return ofToken(token, words)
+  const account = await accountFor(chain, {token, owner: address, amount}, 'finalized')
+  if (account?.isFrozen) await blockAddress(to, chain.settings.chain.code, {token, address}, frozen)
+}
+
+/** What an intent for a transfer of a token names: the account that it leaves, and whether its recipient has one. */
+export interface Accounts {
+  account: string
+  new_account: boolean
+}
+
+/** The accounts of a transfer; or why it is not signed now. */
+export async function accountsOf(
+  chain: Solana,
+  payment: Payment & Pick<OutgoingPayment, 'kind'>,
+): Promise<Accounts | Wait> {
+  const {kind, token, source: owner, recipient, amount} = payment
+  await chain.tokensAreRight()
+  const held = await accountFor(chain, {token, owner, amount})
+  if (held && held.amount >= amount) return {account: held.address, new_account: await isNew(chain, token, recipient)}
+  const holds = held?.amount ?? 0n
+  const inOne = `the address has no account with ${amount} base units of ${token} on the chain: ${holds} at most`
+  const detail = kind === 'sweep' ? inOne : (treasuryLacks(payment, holds) ?? inOne)
+  return {reason: 'would_revert', detail, ms: retryMs.soon}
+}
