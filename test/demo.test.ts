@@ -83,6 +83,7 @@ test('the demo plays deposits, reorganisations, a payment request and payouts, p
       {chain: 'TRON', token: 'TRX', amount: '75', status: 'final', txid: bitcoinTxid},
       {chain: 'TRON', token: 'USDT', amount: '80', status: 'final', txid: bitcoinTxid},
       {chain: 'SOL', token: 'SOL', amount: '3', status: 'final', txid: solanaTxid},
+      {chain: 'SOL', token: 'USDC', amount: '60', status: 'final', txid: solanaTxid},
       {chain: 'ETH', token: 'ETH', amount: '0.7', status: 'reorged', txid},
       {chain: 'POLYGON', token: 'POL', amount: '12.5', status: 'final', txid},
     ],
@@ -93,7 +94,7 @@ test('the demo plays deposits, reorganisations, a payment request and payouts, p
       amount_received: '0.05',
       txid: bitcoinTxid,
     },
-    webhooks: expect.objectContaining({'deposit.confirmed': 11, 'payout.completed': 9}),
+    webhooks: expect.objectContaining({'deposit.confirmed': 12, 'payout.completed': 10}),
     balances: [
       {chain: 'BTC', token: 'BTC', gross: '0.3', fee: '0.0015', net: '0.2985', depositCount: 2},
       {chain: 'ETH', token: 'ETH', gross: '1.5', fee: '0.0075', net: '1.4925', depositCount: 1},
@@ -102,6 +103,7 @@ test('the demo plays deposits, reorganisations, a payment request and payouts, p
       {chain: 'POLYGON', token: 'JPYC', gross: '30000', fee: '150', net: '29850', depositCount: 1},
       {chain: 'POLYGON', token: 'POL', gross: '52.5', fee: '0.2625', net: '52.2375', depositCount: 2},
       {chain: 'SOL', token: 'SOL', gross: '3', fee: '0.015', net: '2.985', depositCount: 1},
+      {chain: 'SOL', token: 'USDC', gross: '60', fee: '0.3', net: '59.7', depositCount: 1},
       {chain: 'TRON', token: 'TRX', gross: '75', fee: '0.375', net: '74.625', depositCount: 1},
       {chain: 'TRON', token: 'USDT', gross: '80', fee: '0.4', net: '79.6', depositCount: 1},
     ],
@@ -118,6 +120,11 @@ test('the demo plays deposits, reorganisations, a payment request and payouts, p
       paid({chain: 'POLYGON', token: 'POL', gross: '52.5', fee: '0.2625', net: '52.2375', arrived: '52.2375'}),
       {
         ...paid({chain: 'SOL', token: 'SOL', gross: '3', fee: '0.015', net: '2.985', arrived: '2.985'}),
+        txid: solanaTxid,
+        address: expect.stringMatching(/^[1-9A-HJ-NP-Za-km-z]{32,44}$/),
+      },
+      {
+        ...paid({chain: 'SOL', token: 'USDC', gross: '60', fee: '0.3', net: '59.7', arrived: '59.7'}),
         txid: solanaTxid,
         address: expect.stringMatching(/^[1-9A-HJ-NP-Za-km-z]{32,44}$/),
       },
@@ -139,7 +146,7 @@ test('the demo plays deposits, reorganisations, a payment request and payouts, p
     ],
   })
   const {webhooks} = json as {webhooks: Record<string, number>}
-  expect(webhooks['deposit.pending']! - webhooks['deposit.reorged']!).toBe(11) // twelve seen, one dropped
+  expect(webhooks['deposit.pending']! - webhooks['deposit.reorged']!).toBe(12) // thirteen seen, one dropped
   expect(said.stdout.trimEnd().split('\n')).toHaveLength(1)
   expect(processesOf(home)).toEqual([])
 })

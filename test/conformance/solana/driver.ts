@@ -99,10 +99,10 @@ function inCoins(chain: SolanaLocalChain, key: Uint8Array, outputs: Output[]): P
   return {txid, raw: Buffer.from(raw).toString('base64'), outputs: paid}
 }
 
-/** All its lamports go, too, so that it has no second payment. */
+/** All its lamports go, too, so that it has no second payment; one is the least that an account is made with. */
 function inToken(chain: SolanaLocalChain, key: Uint8Array, {to, amount}: Output): Payment {
   const from = addressOfKey(key)
-  const instructions = [...tokenPayment(usdc, {from, to, amount}), transfer(from, rest, value)]
+  const instructions = [...tokenPayment(usdc, {from, to, amount}), transfer(from, rest, value - 1n)]
   const raw = transactionWith(instructions, {key, on: genesisHash})
   const {txid, keys} = chain.parse(raw)
   const index = 1000 + keys.indexOf(accountOf(usdc, to))

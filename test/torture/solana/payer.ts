@@ -6,13 +6,16 @@ import type {ChainCode} from '../../../chains/registry.ts'
 import {connect, newAddress, type SolanaClient} from '../../../devnet/solana/client.ts'
 import {faucet, faucetKey, finalLag} from '../../../devnet/solana/constants.ts'
 import {addressOfKey, newKey} from '../../../devnet/solana/keys.ts'
+import {tokenCalled, tokenPayment} from '../../../devnet/solana/tokens.ts'
 import {transactionWith, transfer} from '../../../devnet/solana/transaction.ts'
 import type {Cast} from '../family.ts'
 import {often, type Payer} from '../payer.ts'
+import type {Requested} from '../payments.ts'
 import type {Ours, Truth} from '../truth.ts'
-import {closeInto, open} from './token-account.ts'
-import {readChain, readTruth} from './truth.ts'
+import {closeInto, open, openOf} from './token-account.ts'
+import {known, readChain, readTruth} from './truth.ts'
 
+const usdc = tokenCalled('USDC')
 const deepest = 20 // the finalized block is the 31st below the newest
 const sol = 1_000_000_000n
 /** No transaction lives for as many blocks. */
@@ -21,7 +24,7 @@ const lifetime = 151
 const small = 1_000_000n
 /** More than anybody has. */
 const tooMuch = 10n ** 18n
-const firstPayments = 30
+const firstPayments = 15
 
 const Latest = z.object({value: z.object({blockhash: z.string()})})
 
@@ -30,7 +33,10 @@ const weights = {
   'of several transfers': 3,
   'of two signers': 2,
   'by closing an account': 2,
-  'in tokens': 1,
+  'in USDC': 4,
+  'in USDT': 1,
+  'of accounts of USDC that change their owner': 1,
+  'in wrapped SOL': 1,
   'that fail': 1,
 }
 /** What becomes of a transaction of the service while it waits. */
@@ -40,6 +46,10 @@ interface Planned {
   instructions: Instruction[]
   /** The keys that sign besides the faucet's. */
   others?: Uint8Array[]
+}
+
+const inToken = (token: string, to: string, amount: bigint): Planned => {
+  return {instructions: tokenPayment(tokenCalled(token), {from: faucet, to, amount})}
 }
 
 export class SolanaPayer implements Payer {
@@ -64,6 +74,9 @@ export class SolanaPayer implements Payer {
     const give = (to: string, amount: string) => client.transfer({token: 'SOL', to, amount})
     await give(addressOfKey(this.#second), '100000')
     await give(treasury, '1000') // for payouts of what is too little to be swept
+    await client.mine(finalLag + 1)
+    // Amounts too small to be swept are advanced from the operator's own.
+    for (const token of known) await client.transfer({token, to: treasury, amount: '50000'})
     await client.mine(finalLag + 1)
     for (let i = 0; i < firstPayments; i++) await this.#pay(client)
     await client.mine(finalLag + 1)
@@ -104,9 +117,16 @@ export class SolanaPayer implements Payer {
   async #pay(client: SolanaClient): Promise<void> {
     const {random, users, payments} = this.#cast
     const request = random.chance(0.3) ? payments.any(this.chain, random) : undefined
-    const to = request?.address ?? users.any(this.chain)
-    const amounts = request ? payments.parts(request, random) : [this.#amount()]
-    for (const amount of amounts) await this.#send(client, this.#plan(to, amount))
+    if (!request) return await this.#send(client, this.#plan(users.any(this.chain), this.#amount()))
+    for (const amount of payments.parts(request, random)) await this.#send(client, this.#planOf(request, amount))
+  }
+
+  /** Mostly as requested; else in another asset. */
+  #planOf({address, asset}: Requested, amount: bigint): Planned {
+    const isRight = asset.chain === this.chain && this.#cast.random.chance(0.9)
+    const token = isRight ? asset.token : asset.token === 'SOL' ? 'USDC' : 'SOL'
+    this.#count(`requests ${isRight ? '' : 'wrongly '}paid in ${token}`)
+    return token === 'SOL' ? this.#plan(address, amount) : inToken(token, address, amount)
   }
 
   /** Some are less than a new account takes. */
@@ -138,7 +158,13 @@ export class SolanaPayer implements Payer {
         instructions: [...open(faucet, at, {lamports: amount, owner: faucet}), closeInto(to, at, faucet)],
         others: [opened],
       }),
-      'in tokens': () => ({
+      'in USDC': () => inToken('USDC', to, amount / 1000n + 1n),
+      'in USDT': () => inToken('USDT', to, amount / 1000n + 1n),
+      'of accounts of USDC that change their owner': () => ({
+        instructions: openOf(usdc, at, {of: to, amount: amount / 1000n + 1n}),
+        others: [opened],
+      }),
+      'in wrapped SOL': () => ({
         instructions: open(faucet, at, {lamports: 2n * small + amount, owner: to}),
         others: [opened],
       }),

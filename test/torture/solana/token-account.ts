@@ -1,6 +1,9 @@
-// Instructions for accounts of wrapped SOL. An account that is closed gives its coins to anybody, without a transfer.
+// Instructions for accounts of tokens. An account of wrapped SOL that is closed gives its coins to anybody, without a
+// transfer; one of another token may be given to another owner, with all that it holds.
 import {AccountRole, address, getAddressEncoder, type Instruction} from '@solana/kit'
-import {transfer} from '../../../devnet/solana/transaction.ts'
+import {faucet} from '../../../devnet/solana/constants.ts'
+import {accountOf, type LocalToken} from '../../../devnet/solana/tokens.ts'
+import {createAccount} from '../../../devnet/solana/transaction.ts'
 
 export const tokenProgram = 'TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA'
 /** Its units are lamports. */
@@ -11,26 +14,48 @@ export const accountSize = 165
 /** First bytes of instructions. */
 export const initialize = 18
 export const close = 9
+export const transferChecked = 12
+/** Of the owner of an account. */
+export const setAuthority = 6
 
 const bytesOf = (text: string) => getAddressEncoder().encode(address(text))
 const account = (text: string, role: AccountRole) => ({address: address(text), role})
 
 /** The new account holds what it gets above the rent, for its owner. It signs, as does the account that pays for it. */
-export function open(payer: string, at: string, {lamports, owner}: {lamports: bigint; owner: string}): Instruction[] {
-  const {programAddress} = transfer(payer, at, lamports)
-  const data = Buffer.alloc(52) // the first four bytes are those of CreateAccount
-  data.writeBigUInt64LE(lamports, 4)
-  data.writeBigUInt64LE(BigInt(accountSize), 12)
-  data.set(bytesOf(tokenProgram), 20)
-  const accounts = [account(payer, AccountRole.WRITABLE_SIGNER), account(at, AccountRole.WRITABLE_SIGNER)]
-  const initialized = [account(at, AccountRole.WRITABLE), account(wrappedSol, AccountRole.READONLY)]
+export function open(
+  payer: string,
+  at: string,
+  {lamports, owner, mint = wrappedSol}: {lamports: bigint; owner: string; mint?: string},
+): Instruction[] {
+  const initialized = [account(at, AccountRole.WRITABLE), account(mint, AccountRole.READONLY)]
   return [
-    {programAddress, accounts, data},
+    createAccount(payer, at, {lamports, bytes: accountSize, owner: tokenProgram}),
     {
       programAddress: address(tokenProgram),
       accounts: initialized,
       data: Uint8Array.of(initialize, ...bytesOf(owner)),
     },
+  ]
+}
+
+/** A new account of the faucet's gets so much, and then another owner. It signs, as does the faucet. */
+export function openOf(token: LocalToken, at: string, {of, amount}: {of: string; amount: bigint}): Instruction[] {
+  const transfer = Buffer.alloc(10)
+  transfer[0] = transferChecked
+  transfer.writeBigUInt64LE(amount, 1)
+  transfer[9] = token.decimals
+  const places = [
+    account(accountOf(token, faucet), AccountRole.WRITABLE),
+    account(token.mint, AccountRole.READONLY),
+    account(at, AccountRole.WRITABLE),
+    account(faucet, AccountRole.READONLY_SIGNER),
+  ]
+  const given = [account(at, AccountRole.WRITABLE), account(faucet, AccountRole.READONLY_SIGNER)]
+  const programAddress = address(tokenProgram)
+  return [
+    ...open(faucet, at, {lamports: 3_000_000n, owner: faucet, mint: token.mint}),
+    {programAddress, accounts: places, data: transfer},
+    {programAddress, accounts: given, data: Uint8Array.of(setAuthority, 2, 1, ...bytesOf(of))},
   ]
 }
 
