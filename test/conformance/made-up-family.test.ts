@@ -3,13 +3,19 @@
 // all lines, the copy compiles, keeps the import rules, and passes the conformance suite. Without the lines it does not
 // compile, and the compiler names each list.
 import {execFile} from 'node:child_process'
-import {readFileSync, rmSync} from 'node:fs'
+import {rmSync} from 'node:fs'
 import path from 'node:path'
 import {afterAll, beforeAll, expect, test} from 'vitest'
-import {lists, makeTree, root} from '../support/made-up-tree.ts'
-import type {Variant, Wrong} from './compile.ts'
+import {lists, makeRegisteredTree, makeTree, root} from '../support/made-up-tree.ts'
 
+interface Wrong {
+  file: string
+  message: string
+}
+
+/** With everything, and without the lines. */
 let copy: string
+let registered: string
 /** Started at once, because they take long. */
 let compiled: Promise<{lines: Wrong[]; all: Wrong[]}>
 let walled: Promise<Ran>
@@ -17,6 +23,7 @@ let conforms: Promise<Ran>
 
 beforeAll(() => {
   copy = makeTree()
+  registered = makeRegisteredTree()
   conforms = runTool(
     'vitest/vitest.mjs',
     'run',
@@ -30,7 +37,7 @@ beforeAll(() => {
 })
 afterAll(async () => {
   await Promise.allSettled([conforms, walled])
-  rmSync(copy, {recursive: true, force: true})
+  for (const tree of [copy, registered]) rmSync(tree, {recursive: true, force: true})
 })
 
 const timeout = 600_000
@@ -52,12 +59,18 @@ test('a family with a folder in each room, and a line in each list, passes the c
 
 /** The errors without any line (and without the folders, which need them), and with all lines. */
 async function compile(): ReturnType<() => typeof compiled> {
-  const texts = Object.fromEntries(Object.keys(lists).map(list => [list, readFileSync(path.join(root, list), 'utf8')]))
-  const none: Variant = {texts, without: ['/madeup/', '/test/model/']}
-  const {ok, said} = await run(['test/conformance/compile.ts', '.'], JSON.stringify([none, {}]))
-  if (!ok) throw new Error(said)
-  const [lines, all]: [Wrong[], Wrong[]] = JSON.parse(said)
-  return {lines, all}
+  return {lines: await wrongIn(registered), all: await wrongIn(copy)}
+}
+
+async function wrongIn(tree: string): Promise<Wrong[]> {
+  const compiler = path.join(root, 'node_modules/typescript-7/bin/tsc')
+  const {ok, said} = await run(tree, [compiler, '--noEmit', '--singleThreaded', '--pretty', 'false'])
+  const wrong = [...said.matchAll(/^(\S+)\(\d+,\d+\): error (.*)$/gm)].map(([, file, message]) => ({
+    file: file!,
+    message: message!,
+  }))
+  if (ok !== (wrong.length === 0)) throw new Error(said)
+  return wrong
 }
 
 const isAsked = ({message}: Wrong) => message.includes("Property 'madeup' is missing")
@@ -80,16 +93,15 @@ interface Ran {
 
 /** Runs a program of node_modules in the copy. */
 async function runTool(program: string, ...given: string[]): Promise<Ran> {
-  return await run([path.join(root, 'node_modules', program), ...given])
+  return await run(copy, [path.join(root, 'node_modules', program), ...given])
 }
 
-async function run(given: string[], input = ''): Promise<Ran> {
+async function run(cwd: string, given: string[]): Promise<Ran> {
   const inherited = Object.entries(process.env).filter(([name]) => !ofThisRun.test(name))
   const env = {...Object.fromEntries(inherited), NO_COLOR: '1'}
   return await new Promise(resolve => {
-    const child = execFile(process.execPath, given, {cwd: copy, env, maxBuffer: 2 ** 26}, (error, out, err) =>
+    execFile(process.execPath, given, {cwd, env, maxBuffer: 2 ** 26}, (error, out, err) =>
       resolve({ok: !error, said: `${out}${err}`}),
     )
-    child.stdin!.end(input)
   })
 }

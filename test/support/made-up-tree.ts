@@ -63,14 +63,20 @@ const registry: Edit[] = [
 
 /** Its folder; whoever asked for it removes it. */
 export function makeTree(): string {
+  const copy = makeRegisteredTree()
+  cpSync(family, copy, {recursive: true})
+  for (const [list, edits] of Object.entries(lists)) edit(path.join(copy, list), edits)
+  return copy
+}
+
+/** Only the registry has the family: it has no folders, and is in no list. */
+export function makeRegisteredTree(): string {
   const copy = mkdtempSync(path.join(tmpdir(), 'sluice-made-up-'))
   const isCopied = (file: string) => file !== family && !notCopied.includes(path.basename(file))
   cpSync(root, copy, {recursive: true, filter: isCopied})
   for (const packages of ['node_modules', 'devnet/bitcoin/bcoin/node_modules'])
     symlinkSync(path.join(root, packages), path.join(copy, packages))
-  cpSync(family, copy, {recursive: true})
   edit(path.join(copy, 'chains/registry.ts'), registry)
-  for (const [list, edits] of Object.entries(lists)) edit(path.join(copy, list), edits)
   return copy
 }
 
