@@ -52,8 +52,6 @@ async function waits({db, under, indexer}: World, reason: string): Promise<{mess
 }
 
 function withoutNode(chain: ChainUnderTest): void {
-  const {code} = chain
-
   test('that finds no node at its first start misses no payment that becomes final before it finds one', async ({
     expect,
     ...context
@@ -70,18 +68,5 @@ function withoutNode(chain: ChainUnderTest): void {
     await world.settled()
     expect(await world.deposit(payment)).toMatchObject({status: 'final', events: 'pending confirmed'})
     expect(await world.db.rows('select waiting_reason from chain.configured')).toEqual([{waiting_reason: null}])
-  })
-
-  test('refuses to begin above blocks that may hold payments to us, and says where to begin', async ({
-    expect,
-    ...context
-  }) => {
-    const world = await World.forTest(chain, context, {startHeight: '7'})
-    await world.newAddress()
-    await world.mine(10 + finalDepth)
-    world.indexer.start()
-    const {message} = await waits(world, 'start_height_too_high')
-    expect(message).toContain(`${code}_START_HEIGHT is 7, and blocks from 1 on may pay addresses`)
-    expect(await world.db.rows('select from chain.cursor')).toEqual([])
   })
 }

@@ -12,9 +12,8 @@ const haltTimeoutMs = 120_000
 
 export function conformance(chain: ChainUnderTest): void {
   describe(chain.name, {timeout: 600_000, concurrent: true}, () => {
-    describe('a deposit', {concurrent: false}, () => life(chain))
+    describe('on one chain', {concurrent: false}, () => inTurn(chain))
     describe('the indexer', {concurrent: true}, () => {
-      if (!chain.isSecondSource) following(chain)
       adversities(chain)
       reindexing(chain)
       starting(chain)
@@ -22,9 +21,8 @@ export function conformance(chain: ChainUnderTest): void {
   })
 }
 
-/** The life of deposits, one after the other on one chain, with one indexer. */
-function life(chain: ChainUnderTest): void {
-  const unseen = chain.showsUnconfirmed ? 'pending' : ''
+/** One after the other with one indexer: each chain of its own takes longer to start than most of these tests. */
+function inTurn(chain: ChainUnderTest): void {
   let world: World
   beforeAll(async () => {
     world = await World.create(chain)
@@ -32,15 +30,34 @@ function life(chain: ChainUnderTest): void {
     await world.settled()
   })
   afterAll(() => world?.clear())
+  describe('a deposit', () => life(chain, () => world))
+  describe('the indexer', () => {
+    if (!chain.isSecondSource) killed(chain, () => world)
+    away(() => world)
+    test('in all these cases needed no operator, and never ended unexpectedly', async () => {
+      await world.mine(finalDepth)
+      await world.settled()
+      const restarts = world.indexer.logs.filter(({msg}) => msg === 'starting anew').map(({reason}) => String(reason))
+      // Between two tests no block may come for long; the indexer is right to start anew then.
+      expect(restarts.filter(reason => !reason.startsWith('no new block'))).toEqual([])
+      expect(world.indexer.ends).toHaveLength(restarts.length)
+    })
+    halting(chain, () => world)
+  })
+}
+
+function life(chain: ChainUnderTest, at: () => World): void {
+  const unseen = chain.showsUnconfirmed ? 'pending' : ''
 
   /** The statuses and events of these payments. */
   const fates = async (...payments: Payment[]) =>
-    (await Promise.all(payments.map(payment => world.deposit(payment)))).map(deposit => [
+    (await Promise.all(payments.map(payment => at().deposit(payment)))).map(deposit => [
       deposit?.status,
       deposit?.events,
     ])
 
   test('goes from unseen to final, and counts from then on', async () => {
+    const world = at()
     const to = await world.newAddress()
     const before = await world.balance()
     const payment = await world.pay({to, amount: 5000n})
@@ -60,6 +77,7 @@ function life(chain: ChainUnderTest): void {
   })
 
   test('is each of several outputs of one transaction, to one address and to others', async () => {
+    const world = at()
     const [a, b, stranger] = [await world.newAddress(), await world.newAddress(), world.chain.newAddress()]
     const payment = await world.pay(
       {to: a, amount: 1001n},
@@ -77,6 +95,7 @@ function life(chain: ChainUnderTest): void {
   })
 
   test('to an address that is handed out just before, or while it is under way, is credited', async () => {
+    const world = at()
     const payments: Payment[] = []
     for (let i = 0; i < 5; i++) {
       payments.push(await world.pay({to: await world.newAddress(), amount: 1000n + BigInt(i)}))
@@ -93,6 +112,7 @@ function life(chain: ChainUnderTest): void {
   })
 
   test('that a reorganisation drops is reorged; mined again it is pending with the same id, and then final', async () => {
+    const world = at()
     const payment = await world.pay({to: await world.newAddress(), amount: 5000n})
     await world.mine(2)
     await world.settled()
@@ -108,6 +128,7 @@ function life(chain: ChainUnderTest): void {
   })
 
   test('that a reorganisation mines again, at the same height or elsewhere, causes no event', async () => {
+    const world = at()
     const to = await world.newAddress()
     const same = await world.pay({to, amount: 1000n})
     const {height, hash} = await world.mine()
@@ -125,6 +146,7 @@ function life(chain: ChainUnderTest): void {
   })
 
   test('that a double spend replaces is reorged, and the replacement is its own deposit', async () => {
+    const world = at()
     const [a, b] = [await world.newAddress(), await world.newAddress()]
     const payment = await world.pay({to: a, amount: 5000n})
     await world.mine()
@@ -148,16 +170,7 @@ function life(chain: ChainUnderTest): void {
     ])
   })
 
-  if (chain.showsUnconfirmed) unconfirmed(() => world, fates)
-
-  test('in all these cases needed no operator, and the indexer never ended unexpectedly', async () => {
-    await world.mine(finalDepth)
-    await world.settled()
-    const restarts = world.indexer.logs.filter(({msg}) => msg === 'starting anew').map(({reason}) => String(reason))
-    // Between two tests no block may come for long; the indexer is right to start anew then.
-    expect(restarts.filter(reason => !reason.startsWith('no new block'))).toEqual([])
-    expect(world.indexer.ends).toHaveLength(restarts.length)
-  })
+  if (chain.showsUnconfirmed) unconfirmed(at, fates)
 }
 
 /** Unconfirmed deposits. */
@@ -225,12 +238,10 @@ function unconfirmed(at: () => World, fates: (...payments: Payment[]) => Promise
   })
 }
 
-/** Faults of the indexer, each on its own chain. */
-function following(chain: ChainUnderTest): void {
-  test('that is killed at each step of a deposit sends no event twice', async ({expect, ...context}) => {
-    const world = await World.forTest(chain, context)
+function killed(chain: ChainUnderTest, at: () => World): void {
+  test('that is killed at each step of a deposit sends no event twice', async () => {
+    const world = at()
     const {indexer} = world
-    indexer.start()
     const to = await world.newAddress()
     const [payment, other] = [await world.sign([{to, amount: 5000n}]), await world.sign([{to, amount: 6000n}])]
     const step = async (events: string, happens: () => Promise<unknown>) => {
@@ -255,18 +266,12 @@ function following(chain: ChainUnderTest): void {
     await step('pending reorged pending confirmed', () => world.mine(finalDepth))
     await step('pending reorged pending confirmed', () => world.mine())
     expect(await world.deposit(other)).toMatchObject({status: 'final', events: 'pending confirmed'})
-    expect(indexer.ends).toEqual([])
   })
 }
 
-/** Faults of the source and the chain, each on its own chain. */
-function adversities(chain: ChainUnderTest): void {
-  test('that was away follows a fork that it did not see, and blocks that are final by now', async ({
-    expect,
-    ...context
-  }) => {
-    const world = await World.forTest(chain, context)
-    world.indexer.start()
+function away(at: () => World): void {
+  test('that was away follows a fork that it did not see, and blocks that are final by now', async () => {
+    const world = at()
     const to = await world.newAddress()
     const stays = await world.pay({to, amount: 1000n})
     await world.mine()
@@ -286,56 +291,13 @@ function adversities(chain: ChainUnderTest): void {
     for (const payment of [stays, moves])
       expect(await world.deposit(payment)).toMatchObject({status: 'final', events: 'pending confirmed'})
   })
+}
 
-  test('whose source lags, repeats itself, returns nothing, fails, hangs or is of another network writes nothing wrong, and catches up', async ({
-    expect,
-    ...context
-  }) => {
-    const world = await World.forTest(chain, context)
-    const {indexer} = world
-    const {source} = world.chain
-    const [a, b] = [await world.newAddress(), await world.newAddress()]
-    await world.mine(2)
-    await source.behave('is of another network')
-    indexer.start()
-    await source.asked(4)
-    expect(await world.db.rows('select from chain.cursor')).toEqual([])
-    await source.behave()
-    let sum = 0n
-    for (const fault of faults) {
-      const leaves = await world.pay({to: b, amount: 1000n})
-      await world.mine()
-      await world.settled()
-      const before = await world.everything()
-      const polls = fault === 'hangs' || fault === 'is of another network' ? 1 : 3
-      await source.behave(fault)
-      if (fault === 'is of another network') await indexer.restart() // a connected client need not ask again
-      const moves = await world.pay({to: a, amount: 4000n}, {to: b, amount: 8000n})
-      await world.mine()
-      await source.asked(polls)
-      await world.reorg(2, {1: [moves]})
-      await source.asked(polls)
-      await indexer.restart('SIGKILL')
-      await source.asked(polls)
-      if (['lags', 'hangs', 'is of another network'].includes(fault))
-        expect(await world.everything(), fault).toEqual(before)
-      await source.behave()
-      await world.settled()
-      expect(await world.deposit(leaves), fault).toMatchObject({status: 'reorged', events: 'pending reorged'})
-      sum += 12_000n
-    }
-    await world.mine(finalDepth)
-    await world.settled()
-    expect(await world.balance()).toBe(sum)
-  })
-
-  test('halts at a reorganisation below the final block and writes nothing, until an operator rewinds the chain', async ({
-    expect,
-    ...context
-  }) => {
-    const world = await World.forTest(chain, context)
+/** It leaves incidents: no test follows on this chain. */
+function halting(chain: ChainUnderTest, at: () => World): void {
+  test('halts at a reorganisation below the final block and writes nothing, until an operator rewinds the chain', async () => {
+    const world = at()
     const {db, indexer} = world
-    indexer.start()
     const to = await world.newAddress()
     const stays = await world.pay({to, amount: 1000n})
     const {height} = await world.mine()
@@ -380,6 +342,51 @@ function adversities(chain: ChainUnderTest): void {
     await takeBack('final_deposit_vanished')
     expect(await world.deposit(vanishes)).toMatchObject({status: 'reorged', events: 'pending confirmed reorged'})
     expect(await db.rows('select * from app.balance_audit')).toEqual([])
+  })
+}
+
+/** Faults of the source, and many of everything, each on its own chain. */
+function adversities(chain: ChainUnderTest): void {
+  test('whose source lags, repeats itself, returns nothing, fails, hangs or is of another network writes nothing wrong, and catches up', async ({
+    expect,
+    ...context
+  }) => {
+    const world = await World.forTest(chain, context)
+    const {indexer} = world
+    const {source} = world.chain
+    const [a, b] = [await world.newAddress(), await world.newAddress()]
+    await world.mine(2)
+    await source.behave('is of another network')
+    indexer.start()
+    await source.asked(4)
+    expect(await world.db.rows('select from chain.cursor')).toEqual([])
+    await source.behave()
+    let sum = 0n
+    for (const fault of faults) {
+      const leaves = await world.pay({to: b, amount: 1000n})
+      await world.mine()
+      await world.settled()
+      const before = await world.everything()
+      const polls = fault === 'hangs' || fault === 'is of another network' ? 1 : 3
+      await source.behave(fault)
+      if (fault === 'is of another network') await indexer.restart() // a connected client need not ask again
+      const moves = await world.pay({to: a, amount: 4000n}, {to: b, amount: 8000n})
+      await world.mine()
+      await source.asked(polls)
+      await world.reorg(2, {1: [moves]})
+      await source.asked(polls)
+      await indexer.restart('SIGKILL')
+      await source.asked(polls)
+      if (['lags', 'hangs', 'is of another network'].includes(fault))
+        expect(await world.everything(), fault).toEqual(before)
+      await source.behave()
+      await world.settled()
+      expect(await world.deposit(leaves), fault).toMatchObject({status: 'reorged', events: 'pending reorged'})
+      sum += 12_000n
+    }
+    await world.mine(finalDepth)
+    await world.settled()
+    expect(await world.balance()).toBe(sum)
   })
 
   test.for(seeds)(
