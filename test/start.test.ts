@@ -5,22 +5,30 @@ import {createServer} from 'node:net'
 import path from 'node:path'
 import {promisify} from 'node:util'
 import pg from 'pg'
-import {afterEach, beforeEach, expect, test} from 'vitest'
+import {afterAll, afterEach, beforeAll, expect, test} from 'vitest'
 import {custodySocket, dashboardSecretFile, dashboardSocket, isHeld, readProcesses, type Service} from '../base/home.ts'
 import {portsInARow} from './support/ports.ts'
 import {kill, newHome, processesOf, removeHome} from './support/processes.ts'
-import {ended, sluice, sluiceWith, spawnService, start} from './support/service.ts'
+import {ended, type Started, sluice, sluiceWith, spawnService, start} from './support/service.ts'
 import {until} from './support/until.ts'
 
-let homes: string[]
+/** A service that several tests use one after the other, since each start takes long. */
+const shared = newHome()
+const passphrase = {CUSTODY_PASSPHRASE_FILE: path.join(shared, 'passphrase'), HOME: undefined}
+let running: Started & {service: Service}
+let homes: string[] = []
 
-beforeEach(() => {
-  homes = []
+beforeAll(async () => {
+  writeFileSync(passphrase.CUSTODY_PASSPHRASE_FILE, 'correct horse\n', {mode: 0o600})
+  running = await start(shared, passphrase)
 })
 
 afterEach(async () => {
   for (const home of homes) await removeHome(home) // with its processes
+  homes = []
 })
+
+afterAll(() => removeHome(shared))
 
 function inHome(): string {
   homes.push(newHome())
@@ -59,14 +67,11 @@ async function headOf(home: string, chain: string): Promise<number> {
 }
 
 test('two services run side by side, from any directory, and SIGTERM ends every process of one within 10 seconds', async () => {
-  const [home, otherHome] = [inHome(), inHome()]
+  const home = inHome()
   const metricsPort = await portsInARow(21)
-  const [one, other] = await Promise.all([
-    start(home, {METRICS_PORT: `${metricsPort}`, BTC_MIN_PAYOUT: 'BTC:0.0007'}),
-    start(otherHome),
-  ])
+  const one = await start(home, {METRICS_PORT: `${metricsPort}`, BTC_MIN_PAYOUT: 'BTC:0.0007'})
   expect(await isReady(one.service)).toBe(true)
-  expect(await isReady(other.service)).toBe(true)
+  expect(await isReady(running.service)).toBe(true)
   expect(await sluice(home, 'status')).toMatchObject({
     service: {pid: one.child.pid, home},
     chains: [
@@ -154,90 +159,13 @@ test('two services run side by side, from any directory, and SIGTERM ends every 
   expect(await ended(one.child)).toBe(0)
   expect(Date.now() - before).toBeLessThan(10_000)
   expect(processesOf(home)).toEqual([])
-  expect(await isReady(other.service)).toBe(true)
-})
-
-test('every killed process restarts, and a killed service leaves nothing that blocks the next start', async () => {
-  const home = inHome()
-  const first = await start(home)
-  const merchant = await sluice(home, 'merchant', 'create', '--name', 'Acme', '--prefix', 'acme')
-
-  const killed = {api: pidOf(home, 'api'), 'indexer-eth': pidOf(home, 'indexer-eth'), eth: devnetPid(home, 'eth')}
-  kill(postgresPid(home), 'SIGKILL')
-  for (const pid of Object.values(killed)) kill(pid, 'SIGKILL')
-  const head = await until(async () => headOf(home, 'ETH'), {timeoutMs: 20_000, what: 'the database'})
-  await until(async () => (await isReady(first.service)) && pidOf(home, 'api') !== killed.api, {
-    timeoutMs: 20_000,
-    what: 'the API, on the same port',
-  })
-  await until(async () => (await headOf(home, 'ETH')) > head + 1, {timeoutMs: 20_000, what: 'new blocks of ETH'})
-  expect(devnetPid(home, 'eth')).not.toBe(killed.eth)
-
-  const [eth, polygon, postgres] = [devnetPid(home, 'eth'), devnetPid(home, 'polygon'), postgresPid(home)]
-  const jobs = pidOf(home, 'jobs')
-  kill(jobs, 'SIGSTOP') // it cannot notice that its parent is gone
-  kill(eth, 'SIGSTOP') // it cannot be adopted
-  first.child.kill('SIGKILL')
-  const again = await start(home)
-  expect(processesOf(home).filter(pid => pid === jobs || pid === eth)).toEqual([])
-  expect([devnetPid(home, 'polygon'), postgresPid(home)]).toEqual([polygon, postgres])
-  expect(await sluice(home, 'merchant', 'list')).toMatchObject({merchants: [merchant]})
-  expect(await headOf(home, 'ETH')).toBeGreaterThan(head)
-
-  for (const name of ['api', 'custody', 'indexer-eth']) kill(pidOf(home, name), 'SIGSTOP')
-  kill(devnetPid(home, 'eth'), 'SIGSTOP')
-  kill(postgresPid(home), 'SIGSTOP')
-  const before = Date.now()
-  again.child.kill('SIGINT')
-  expect(await ended(again.child)).toBe(0)
-  expect(Date.now() - before).toBeLessThan(10_000)
-  expect(processesOf(home)).toEqual([])
-})
-
-test('without the jobs and a chain, everything else runs with rotated logs; the command line waits while the service starts', async () => {
-  const home = inHome()
-  mkdirSync(path.join(home, 'logs'))
-  writeFileSync(path.join(home, 'logs', 'api.log'), '')
-  truncateSync(path.join(home, 'logs', 'api.log'), 51 * 2 ** 20)
-  const started = spawnService(home, 0, {}, [
-    '--without',
-    'jobs,indexer-polygon,indexer-tron,indexer-sol',
-    '--without',
-    'indexer-btc',
-    '--without',
-    'dashboard-auth,dashboard-pages',
-  ])
-  await until(async () => isHeld(home), {timeoutMs: 10_000, what: 'the service to begin'})
-  const {service, processes} = await sluice(home, 'status').catch(error => {
-    throw new Error(`${error.message}\n${started.output()}`)
-  })
-  expect(service.pid).toBe(started.child.pid)
-  expect(processes.map(({name}: {name: string}) => name)).toEqual(['custody', 'api', 'indexer-eth'])
-  expect(service).not.toHaveProperty('dashboard_url')
-  await until(async () => started.output().includes('Sluice is running'), {
-    timeoutMs: 60_000,
-    what: 'the service to run',
-  })
-  expect(started.output()).toMatch(
-    /^ {2}without +jobs, indexer-polygon, indexer-tron, indexer-sol, indexer-btc, dashboard-auth, dashboard-pages$/m,
-  )
-  expect(await headOf(home, 'ETH')).toBeGreaterThan(0)
-  expect(statSync(path.join(home, 'logs', 'api.log.1')).size).toBe(51 * 2 ** 20)
-
-  const wrong = spawnService(inHome(), 0, {}, ['--without', 'job'])
-  expect(await ended(wrong.child)).toBe(1)
-  expect(wrong.output()).toBe(
-    'sluice: --without: there is no process "job"; there are custody, jobs, api, dashboard-auth, dashboard-pages, indexer-eth, indexer-polygon, indexer-btc, indexer-tron, indexer-sol\n',
-  )
+  expect(await isReady(running.service)).toBe(true)
 })
 
 test.runIf(process.getuid?.() === 0)(
   'started by root, no process is root: only custody can read the seed, and only the jobs can request signatures',
   async () => {
-    const home = inHome()
-    const secret = path.join(home, 'passphrase')
-    writeFileSync(secret, 'correct horse\n', {mode: 0o600})
-    await start(home, {CUSTODY_PASSPHRASE_FILE: secret, HOME: undefined})
+    const home = shared
     const names = ['custody', 'jobs', 'api', 'dashboard-auth', 'dashboard-pages', 'indexer-eth']
     const userOf = (name: string) => {
       const {uid, gid} = statSync(`/proc/${pidOf(home, name)}`)
@@ -299,6 +227,79 @@ test.runIf(process.getuid?.() === 0)(
   },
   120_000,
 )
+
+test('every killed process restarts, and a killed service leaves nothing that blocks the next start', async () => {
+  const [home, first] = [shared, running]
+  const merchant = await sluice(home, 'merchant', 'create', '--name', 'Acme', '--prefix', 'acme')
+
+  const killed = {api: pidOf(home, 'api'), 'indexer-eth': pidOf(home, 'indexer-eth'), eth: devnetPid(home, 'eth')}
+  kill(postgresPid(home), 'SIGKILL')
+  for (const pid of Object.values(killed)) kill(pid, 'SIGKILL')
+  const head = await until(async () => headOf(home, 'ETH'), {timeoutMs: 20_000, what: 'the database'})
+  await until(async () => (await isReady(first.service)) && pidOf(home, 'api') !== killed.api, {
+    timeoutMs: 20_000,
+    what: 'the API, on the same port',
+  })
+  await until(async () => (await headOf(home, 'ETH')) > head + 1, {timeoutMs: 20_000, what: 'new blocks of ETH'})
+  expect(devnetPid(home, 'eth')).not.toBe(killed.eth)
+
+  const [eth, polygon, postgres] = [devnetPid(home, 'eth'), devnetPid(home, 'polygon'), postgresPid(home)]
+  const jobs = pidOf(home, 'jobs')
+  kill(jobs, 'SIGSTOP') // it cannot notice that its parent is gone
+  kill(eth, 'SIGSTOP') // it cannot be adopted
+  first.child.kill('SIGKILL')
+  const again = await start(home, passphrase)
+  expect(processesOf(home).filter(pid => pid === jobs || pid === eth)).toEqual([])
+  expect([devnetPid(home, 'polygon'), postgresPid(home)]).toEqual([polygon, postgres])
+  expect(await sluice(home, 'merchant', 'list')).toMatchObject({merchants: [merchant]})
+  expect(await headOf(home, 'ETH')).toBeGreaterThan(head)
+
+  for (const name of ['api', 'custody', 'indexer-eth']) kill(pidOf(home, name), 'SIGSTOP')
+  kill(devnetPid(home, 'eth'), 'SIGSTOP')
+  kill(postgresPid(home), 'SIGSTOP')
+  const before = Date.now()
+  again.child.kill('SIGINT')
+  expect(await ended(again.child)).toBe(0)
+  expect(Date.now() - before).toBeLessThan(10_000)
+  expect(processesOf(home)).toEqual([])
+})
+
+test('without the jobs and a chain, everything else runs with rotated logs; the command line waits while the service starts', async () => {
+  const home = inHome()
+  mkdirSync(path.join(home, 'logs'))
+  writeFileSync(path.join(home, 'logs', 'api.log'), '')
+  truncateSync(path.join(home, 'logs', 'api.log'), 51 * 2 ** 20)
+  const started = spawnService(home, 0, {}, [
+    '--without',
+    'jobs,indexer-polygon,indexer-tron,indexer-sol',
+    '--without',
+    'indexer-btc',
+    '--without',
+    'dashboard-auth,dashboard-pages',
+  ])
+  await until(async () => isHeld(home), {timeoutMs: 10_000, what: 'the service to begin'})
+  const {service, processes} = await sluice(home, 'status').catch(error => {
+    throw new Error(`${error.message}\n${started.output()}`)
+  })
+  expect(service.pid).toBe(started.child.pid)
+  expect(processes.map(({name}: {name: string}) => name)).toEqual(['custody', 'api', 'indexer-eth'])
+  expect(service).not.toHaveProperty('dashboard_url')
+  await until(async () => started.output().includes('Sluice is running'), {
+    timeoutMs: 60_000,
+    what: 'the service to run',
+  })
+  expect(started.output()).toMatch(
+    /^ {2}without +jobs, indexer-polygon, indexer-tron, indexer-sol, indexer-btc, dashboard-auth, dashboard-pages$/m,
+  )
+  expect(await headOf(home, 'ETH')).toBeGreaterThan(0)
+  expect(statSync(path.join(home, 'logs', 'api.log.1')).size).toBe(51 * 2 ** 20)
+
+  const wrong = spawnService(inHome(), 0, {}, ['--without', 'job'])
+  expect(await ended(wrong.child)).toBe(1)
+  expect(wrong.output()).toBe(
+    'sluice: --without: there is no process "job"; there are custody, jobs, api, dashboard-auth, dashboard-pages, indexer-eth, indexer-polygon, indexer-btc, indexer-tron, indexer-sol\n',
+  )
+})
 
 test('with its own node and no seed, the service says how to make a seed, and leaves nothing behind', async () => {
   const home = inHome()
