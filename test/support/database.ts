@@ -27,7 +27,8 @@ export function urlOf(serverUrl: string, database: string): string {
 export async function createDatabase(serverUrl: string, name: string, template?: string): Promise<void> {
   await onServer(serverUrl, async client => {
     await client.query(`drop database if exists ${name} with (force)`)
-    await client.query(`create database ${name} ${template ? `template ${template}` : ''}`)
+    // Copied as files, a template costs half of what it costs through the log.
+    await client.query(`create database ${name} ${template ? `template ${template} strategy file_copy` : ''}`)
   })
 }
 

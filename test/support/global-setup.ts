@@ -33,7 +33,10 @@ export default async function setup(project: TestProject): Promise<() => Promise
   chmodSync(directory, 0o755) // as root, the server runs as another user
   const server = given
     ? undefined
-    : await startPostgres({dir: directory, flags: ['-c fsync=off', '-c max_connections=800']})
+    : await startPostgres({
+        dir: directory,
+        flags: ['-c fsync=off', '-c full_page_writes=off', '-c max_connections=800'],
+      })
   const url = given ?? server!.url
   await createDatabase(url, templateName)
   await migrate(urlOf(url, templateName))
