@@ -114,7 +114,7 @@ export class ClusterLoad {
     lane(200, () => this.#createUser())
     lane(1000, () => this.#payUsers())
     for (const merchant of this.#merchants) lane(1000, () => this.#requestPayout(merchant))
-    for (const node of this.cluster.names) lane(200, () => this.#writeTo(node))
+    for (const node of this.cluster.names) lane(500, () => this.#writeTo(node))
   }
 
   async #repeat(pauseMs: number, work: () => Promise<unknown>): Promise<void> {
