@@ -1,7 +1,7 @@
 // sluice token: the tokens that the service knows, and those that an operator adds to it while it runs.
 import type {Command} from 'commander'
 import type pg from 'pg'
-import {formatUnits} from 'viem'
+import {formatUnits} from 'viem/utils'
 import {PermanentError} from '../base/errors.ts'
 import {unitsOf} from '../chains/chain-settings.ts'
 import {inspectorOf} from '../chains/clients.ts'
