@@ -1,8 +1,8 @@
 // sluice token: the tokens that the service knows, and those that an operator adds to it while it runs.
 import type {Command} from 'commander'
 import type pg from 'pg'
-import {formatUnits} from 'viem/utils'
 import {PermanentError} from '../base/errors.ts'
+import {formatUnits} from '../base/units.ts'
 import {unitsOf} from '../chains/chain-settings.ts'
 import {inspectorOf} from '../chains/clients.ts'
 import {tokenNames} from '../chains/contract-tokens.ts'

@@ -1,7 +1,8 @@
 // The text of the page of a payment request. Promises: the page asks for nothing that is paid or seen already, and for
 // nothing after the request has expired; amounts are exact.
-import {formatUnits, parseUnits} from 'viem/utils'
+
 import {z} from 'zod'
+import {formatUnits, parseUnits} from '../../base/units.ts'
 import {type ChainSettings, familyOf, formsOf} from '../../chains/families.ts'
 import {chainCode} from '../schemas.ts'
 import type {Shown, State} from './shown.ts'

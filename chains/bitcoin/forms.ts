@@ -1,6 +1,7 @@
 // How Bitcoin writes addresses (bech32 in lower case), payments (BIP-21) and the ids of transactions.
-import {formatUnits} from 'viem/utils'
+
 import {RetryableError} from '../../base/errors.ts'
+import {formatUnits} from '../../base/units.ts'
 import type {Payment} from '../family.ts'
 import type {BitcoinChain, BitcoinNetworkData} from '../registry.ts'
 import {parseTransaction} from './block.ts'

@@ -2,8 +2,8 @@
 // People write them in base58check; nodes, and the chain itself, use the bytes. Promises: a text that is accepted is
 // the only one of its address.
 import {createHash} from 'node:crypto'
+import {keccak_256} from '@noble/hashes/sha3.js'
 import {pointCompress} from 'tiny-secp256k1'
-import {keccak256} from 'viem/utils'
 import {fromBase58, toBase58} from '../base58.ts'
 import {AddressError} from '../family.ts'
 
@@ -29,7 +29,7 @@ export function bytesOf(address: string): Uint8Array {
 
 /** The 21 bytes of the address of a public key, compressed or not. */
 export function keyBytes(publicKey: Uint8Array): Uint8Array {
-  const hash = keccak256(pointCompress(publicKey, false).subarray(1), 'bytes')
+  const hash = keccak_256(pointCompress(publicKey, false).subarray(1))
   return Uint8Array.of(prefix, ...hash.subarray(12))
 }
 
