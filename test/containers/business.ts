@@ -88,7 +88,7 @@ export class Business {
     for (const code of this.#chains) {
       const {token, deposit} = business[code]
       const paid = () => this.#send(code, token, this.#addresses[code]!, deposit).then(() => true)
-      await until(paid, {timeoutMs: 60_000, intervalMs: 500, what: `a deposit on ${code}`})
+      await until(paid, {timeoutMs: 180_000, intervalMs: 500, what: `a deposit on ${code}`})
     }
   }
 
