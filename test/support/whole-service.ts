@@ -8,6 +8,7 @@ import {fileURLToPath} from 'node:url'
 import {promisify} from 'node:util'
 import {expect} from 'vitest'
 import type {Service} from '../../base/home.ts'
+import {chainCodes} from '../../chains/registry.ts'
 import {type ChainCode, type Chains, newWallet, openChains} from '../../demo/chains.ts'
 import {kill, newHome, processesOf, removeHome} from './processes.ts'
 import {ended, type Started, sluice, start} from './service.ts'
@@ -31,21 +32,25 @@ export class WholeService {
   readonly home = newHome()
   /** For all processes and commands. */
   readonly #environment: NodeJS.ProcessEnv
+  /** Whose local chains nobody follows. */
+  readonly #without: string
   running!: Started & {service: Service}
   chains!: Chains
   wallet!: Record<ChainCode, string>
   #secret = ''
 
-  private constructor(environment: NodeJS.ProcessEnv) {
+  private constructor(followed: ChainCode[], environment: NodeJS.ProcessEnv) {
     this.#environment = environment
+    const others = chainCodes.filter(chain => !(followed as string[]).includes(chain))
+    this.#without = others.map(chain => `indexer-${chain.toLowerCase()}`).join(',')
   }
 
   /**
    * Started, with a merchant whose fee is 1 %, and whose payout addresses on these chains are its wallet; whitelisted
-   * is none.
+   * is none. Other chains are not followed: that costs much, and tests nothing here.
    */
   static async open(chains: ChainCode[], environment: NodeJS.ProcessEnv = {}): Promise<WholeService> {
-    const service = new WholeService(environment)
+    const service = new WholeService(chains, environment)
     await service.start()
     service.chains = await openChains(service.home)
     service.wallet = newWallet(service.chains)
@@ -57,7 +62,7 @@ export class WholeService {
 
   /** `npm start -- given`. */
   async start(...given: string[]): Promise<void> {
-    this.running = await start(this.home, this.#environment, given)
+    this.running = await start(this.home, this.#environment, ['--without', this.#without, ...given])
   }
 
   async stop(): Promise<void> {
