@@ -1,7 +1,7 @@
 // The store's entities, built from schema.graphql when an indexer starts: nothing is generated, so nothing goes stale.
 // Promises: a type without a class here, or a field type without a column type, is an error at start.
 import {readFileSync} from 'node:fs'
-import {Kind, parse, type TypeNode} from 'graphql'
+import {Kind, parse, type TypeNode} from 'graphql/language/index.js' // the rest of graphql takes twice as long to load
 import {EntitySchema, type EntitySchemaColumnOptions} from 'typeorm'
 import type {TransferKind} from './block.ts'
 
