@@ -10,7 +10,7 @@ import {Anvil, localChainId} from '../support/evm/anvil.ts'
 import {portsInARow} from '../support/ports.ts'
 import {kill, newHome, removeHome} from '../support/processes.ts'
 import {faults, RpcProxy} from '../support/rpc-proxy.ts'
-import {ended, sluice, start} from '../support/service.ts'
+import {ended, sluice, start, withoutDashboard} from '../support/service.ts'
 import {until} from '../support/until.ts'
 
 /** The first four bytes of the hash of decimals(). */
@@ -46,7 +46,7 @@ test('a node that is away or of another network at the first start is reported a
     env: {...process.env, ...environment, SLUICE_HOME: home},
   })
   node.behave = () => faults.drop()
-  const running = await start(home, environment)
+  const running = await start(home, environment, withoutDashboard)
   const {api_url} = running.service
   const ready = async () => {
     const response = await fetch(`${api_url}/readyz`)
@@ -135,7 +135,7 @@ test('a node that is away or of another network at the first start is reported a
   running.child.kill('SIGTERM')
   await ended(running.child)
   const later = {...environment, POLYGON_RPC_URL: node.httpUrl, POLYGON_CHAIN_ID: `${localChainId}`}
-  await start(home, later)
+  await start(home, later, withoutDashboard)
   const found = async () => (await sluice(home, 'unattributed', 'list')).unattributed as {chain: string; txid: string}[]
   await until(async () => (await found()).length, {
     timeoutMs: 60_000,

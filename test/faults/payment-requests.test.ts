@@ -13,7 +13,7 @@ import {accounts, chainIds} from '../../devnet/evm/constants.ts'
 import {tokens} from '../../devnet/evm/tokens.ts'
 import {program} from '../support/command-line.ts'
 import {kill, newHome, removeHome} from '../support/processes.ts'
-import {type Started, sluice, start} from '../support/service.ts'
+import {type Started, sluice, start, withoutDashboard} from '../support/service.ts'
 import {until} from '../support/until.ts'
 import {startReceiver} from '../support/webhooks.ts'
 
@@ -50,7 +50,8 @@ let foreign: string
 
 beforeAll(async () => {
   home = newHome()
-  running = await start(home, {RATE_LIMIT_PER_MINUTE: '100000', WEBHOOK_ALLOW_PRIVATE: '1'})
+  const settings = {RATE_LIMIT_PER_MINUTE: '100000', WEBHOOK_ALLOW_PRIVATE: '1'}
+  running = await start(home, settings, ['--without', 'indexer-sol', ...withoutDashboard])
   chains = await openChains(home)
   wallet = newWallet(chains)
   await sluice(home, 'merchant', 'create', '--name', 'Acme', '--prefix', 'acme', '--fee-bps', '100')

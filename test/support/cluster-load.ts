@@ -18,7 +18,7 @@ import {assertBooks} from './books.ts'
 import {type Cluster, query} from './cluster.ts'
 import {Anvil, localChainId} from './evm/anvil.ts'
 import {described, kill, newHome, pidIn, processesOf, removeHome} from './processes.ts'
-import {type Started, start} from './service.ts'
+import {type Started, start, withoutDashboard} from './service.ts'
 import {until} from './until.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
@@ -93,7 +93,7 @@ export class ClusterLoad {
     const environment = {PATH, NODE_COMPILE_CACHE, SLUICE_HOME: load.#home, ...settings}
     const init = [path.join(root, 'cli/main.ts'), 'custody', 'init']
     await promisify(execFile)(process.execPath, init, {env: environment})
-    load.#service = await start(load.#home, settings)
+    load.#service = await start(load.#home, settings, withoutDashboard)
     await query(cluster.url, 'create table public.witness (node text, n int)')
     for (let n = 0; n < merchantCount; n++) await load.#addMerchant()
     const [treasury] = await query<{address: string}>(

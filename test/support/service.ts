@@ -16,6 +16,9 @@ export interface Started {
   output(): string
 }
 
+/** Two processes, of which one takes long to start. */
+export const withoutDashboard = ['--without', 'dashboard-auth,dashboard-pages']
+
 export function spawnService(home: string, port = 0, more: NodeJS.ProcessEnv = {}, given: string[] = []): Started {
   let said = ''
   const child = spawn(process.execPath, [path.join(root, 'service/main.ts'), ...given], {

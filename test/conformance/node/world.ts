@@ -13,7 +13,7 @@ import {familyOf} from '../../../chains/families.ts'
 import {type ChainCode, chains} from '../../../chains/registry.ts'
 import type {BlockRef} from '../../../indexers/cursor.ts'
 import {kill, newHome, processesOf, removeHome} from '../../support/processes.ts'
-import {sluiceWith, start} from '../../support/service.ts'
+import {sluiceWith, start, withoutDashboard} from '../../support/service.ts'
 import {until} from '../../support/until.ts'
 import type {Asset, NodeUnderTest, Output, Signed} from './node.ts'
 
@@ -105,7 +105,7 @@ export class World {
     try {
       const settings = {...options.environment, ...withoutOthers(code), ...node.settings, ...ownSettings()}
       await makeSeed(home, settings)
-      const {service, output} = await start(home, settings)
+      const {service, output} = await start(home, settings, withoutDashboard)
       const db = new pg.Pool({connectionString: service.database_url, max: 4})
       db.on('error', () => {})
       const world = new World(node, options, {code, home, settings, apiUrl: service.api_url, db, output})
