@@ -57,7 +57,9 @@ export class Story {
     const solana = this.#announce('SOL', 'SOL', '3')
     const dollars = this.#announce('SOL', 'USDC', '60')
     await Promise.all(
-      [[ether, usdc, usdt], [pol, jpyc], [bitcoin], [tron, tether], [solana, dollars]].map(deposits => this.#sendAll(deposits)),
+      [[ether, usdc, usdt], [pol, jpyc], [bitcoin], [tron, tether], [solana, dollars]].map(deposits =>
+        this.#sendAll(deposits),
+      ),
     )
     const safe = [ether, usdc, usdt, pol, jpyc].map(deposit => () => deposit.confirmations >= safeConfirmations)
     await this.#until('the first deposits to be a few blocks deep', () => safe.every(isSafe => isSafe()))

@@ -1,5 +1,5 @@
 // How Solana writes addresses (base58), payments (Solana Pay) and the ids of transactions.
-import {formatUnits} from 'viem/utils'
+import {formatUnits} from '../../base/units.ts'
 import {contractOf} from '../contract-tokens.ts'
 import type {Payment} from '../family.ts'
 import type {SolanaChain} from '../registry.ts'

@@ -1,7 +1,7 @@
 // What custody signs, in the terms that all families share: whose money it is, what the transaction does, and what
 // judging needs.
 import type pg from 'pg'
-import {formatUnits} from 'viem'
+import {formatUnits} from '../../base/units.ts'
 import {type CommonSettings, isWorthItsFee} from '../../chains/chain-settings.ts'
 import type {TokenSettings} from '../../chains/contract-tokens.ts'
 import type {ChainSettings} from '../../chains/families.ts'
