@@ -203,6 +203,16 @@ describe('Tron', () => {
     expect(await wrong(one, await one.sign(more))).toContain(field)
   })
 
+  test('what was signed before a rewind took the head back says what was asked', async () => {
+    const one = await ofTronPayment('USDT')
+    const signed = await one.sign()
+    const set = (time: string) => db.rows(`update chain.cursor set head_time = ${time} where chain = 'TRON'`)
+    await set(`head_time - interval '10 minutes'`)
+    const read = await one.read(signed)
+    await set(`head_time + interval '10 minutes'`)
+    expect(differences(read)).toEqual([])
+  })
+
   test.each(['TRX', 'USDT'] as const)('a payment of %s that custody signs says what was asked', async token => {
     const one = await ofTronPayment(token)
     expect(differences(await one.read(await one.sign()))).toEqual([])

@@ -157,8 +157,9 @@ const hex = (bytes: Uint8Array) => Buffer.from(bytes).toString('hex')
 // --- what a transaction names besides ---
 
 /**
- * Custody names a final block, an end within the lifetime of the settings, and no more energy than was reserved. (The
- * block may have been final before a rewind, or before a fork below finality.)
+ * Custody names a final block, an end within the lifetime of the settings, and no more energy than was reserved. (Since
+ * it signed, the head may have gone back, by a rewind or a fork, and the block may be final no more. It signs only while
+ * the time of the head is near the clock.)
  */
 async function framed(
   {pool}: Context,
@@ -168,7 +169,7 @@ async function framed(
   const {rows} = await pool.query<{is_final: boolean; is_in_time: boolean}>(
     `select exists (select from chain.block b where b.chain = c.chain and substr(b.hash, 17, 16) = $3
          and b.height = c.final_height - mod(mod(c.final_height - $2::int, 65536) + 65536, 65536)) as is_final,
-       c.head_time >= to_timestamp($4::numeric / 1000) - interval '1 minute' as is_in_time
+       greatest(c.head_time, clock_timestamp()) >= to_timestamp($4::numeric / 1000) - interval '1 minute' as is_in_time
      from chain.cursor c where c.chain = $1`,
     [chain, Number.parseInt(block.slice(0, 4), 16), block.slice(4), expiration - lifetimeMs],
   )
