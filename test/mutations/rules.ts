@@ -13,6 +13,7 @@ import {nodes} from './rules/nodes.ts'
 import {payouts} from './rules/payouts.ts'
 import {requests} from './rules/requests.ts'
 import {solana} from './rules/solana.ts'
+import {solanaTokens} from './rules/solana-tokens.ts'
 import {stakes} from './rules/stake.ts'
 import {tron} from './rules/tron.ts'
 import {tronTokens} from './rules/tron-tokens.ts'
@@ -30,6 +31,7 @@ export const lists: Record<string, Mutation[]> = {
   tron,
   'tron-tokens': tronTokens,
   solana,
+  'solana-tokens': solanaTokens,
   nodes,
   collectable,
   funds,

@@ -158,8 +158,8 @@ const hex = (bytes: Uint8Array) => Buffer.from(bytes).toString('hex')
 
 /**
  * Custody names a final block, an end within the lifetime of the settings, and no more energy than was reserved. (Since
- * it signed, the head may have gone back, by a rewind or a fork, and the block may be final no more. It signs only while
- * the time of the head is near the clock.)
+ * it signed, the head may have gone back, by a rewind or a fork, and the block may be final no more. It signs only
+ * while the time of the head is near the clock.)
  */
 async function framed(
   {pool}: Context,
