@@ -132,7 +132,6 @@ export const reasons = {
   account_rent_limit: {
     isRefusal: true,
     ends: 'by itself',
-    isSlow: true,
     merchant: 'limit_reached',
     alarm: 'never',
     why: '`SOL_DAILY_ACCOUNT_RENT`: making token accounts for recipients of this merchant may have cost that much today (UTC)',

@@ -289,7 +289,7 @@ describe('Solana', () => {
   const settings = settingsFrom('SOL', {SOL_NETWORK: 'devnet'}) as SolanaSettings
   const {contract: mint, sweep: way} = splToken(settings, 'USDC')
 
-  type Moved = 'coins' | 'token' | 'token, for whom an account is made'
+  type Moved = 'coins' | 'token' | 'token, with an account that is made'
   async function ofPayment(kind: 'payout' | 'sweep', moved: Moved = 'coins'): Promise<Case> {
     const own = await address(treasury, 'SOL')
     const isSweep = kind === 'sweep'
@@ -297,7 +297,8 @@ describe('Solana', () => {
     const destination = isSweep ? own : recipient
     const paths = {source: isSweep ? deposit : treasury, feePayer: treasury}
     const common = {paths, source, feePayer: own, destination, amount: 1_500_000n, blockhash, computeUnitLimit: 1999}
-    const isNew = moved === 'token, for whom an account is made'
+    // A payment makes the account of its recipient, if it is not there; a sweep that of the treasury, once.
+    const isNew = moved !== 'coins' && (kind === 'payout' || moved !== 'token')
     const [account, its] = [source, destination].map(owner => associatedAccount(owner, mint, way.program))
     const transfer = {
       ...{program: tokenPrograms[way.program], mint, decimals: 6, fromAccount: account, to: its},
@@ -306,7 +307,7 @@ describe('Solana', () => {
     const given = moved === 'coins' ? common : {...common, transfer}
     const maxFee = (isSweep ? 20_000n : 15_000n) + (isNew ? settings.maxAccountRent : 0n)
     const token = moved === 'coins' ? 'SOL' : 'USDC'
-    const offer = moved === 'coins' ? {} : {account, new_account: isNew}
+    const rent: Record<string, string> = isNew ? {rent: String(settings.maxAccountRent)} : {}
     return {
       async sign(more = {}) {
         const {txid, raw} = await signSolana(keys, {
@@ -316,25 +317,25 @@ describe('Solana', () => {
           maxFee,
           ...more,
         } as never)
-        return {ok: true, txid, raw, amount: '1500000', feeDetails: {priority_fee: '10000'}, maxFee}
+        return {ok: true, txid, raw, amount: '1500000', feeDetails: {priority_fee: '10000', ...rent}, maxFee}
       },
       read: async signed =>
         await ofSolana(
           to,
           settings,
-          {
-            ...payment({chain: 'SOL', token, kind, amount: 1_500_000n, source, recipient: destination, feePayer: own}),
-            offer,
-          } as never,
+          payment({chain: 'SOL', token, kind, amount: 1_500_000n, source, recipient: destination, feePayer: own}),
           signed,
         ),
     }
   }
 
-  const kinds = ['payout', 'sweep'] as const
-  const all = (['coins', 'token', 'token, for whom an account is made'] as const).flatMap(moved =>
-    kinds.map(kind => [kind, moved] as const),
-  )
+  const all = [
+    ['payout', 'coins'],
+    ['sweep', 'coins'],
+    ['payout', 'token'],
+    ['sweep', 'token'],
+    ['sweep', 'token, with an account that is made'],
+  ] as const
 
   test.each(all)(
     'a %s of a %s that custody signs says what was asked, and no bit of it can change unnoticed',
@@ -372,7 +373,7 @@ describe('Solana', () => {
     ['account made', {madeFor: stranger}],
     ['account made', {madeFor: undefined}],
   ])('of a token, another %s is not taken', async (field, more) => {
-    const one = await ofPayment('payout', 'token, for whom an account is made')
+    const one = await ofPayment('payout', 'token')
     expect(await wrong(one, await one.sign(await transferOf(more)))).toContain(field)
   })
 })

@@ -28,8 +28,9 @@ export const systemProgram = '11111111111111111111111111111111'
 export const computeBudgetProgram = 'ComputeBudget111111111111111111111111111111'
 export const tokenProgram = 'TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA'
 export const token2022Program = 'TokenzQdBNbLqP5VEhdkAS6EPFLC1PHnBqCXEpPxuEb'
-/** Its accounts hold lamports as their amount. */
-export const wrappedSol = 'So11111111111111111111111111111111111111112'
+const wrappedSol = 'So11111111111111111111111111111111111111112'
+/** Wrapped SOL, of each program of tokens: accounts hold lamports as their amount. */
+export const nativeMints = [wrappedSol, '9pan9bMn5HatX4EJdBwg9VgCa7Uz5HL8N1m5D3NdXej9']
 export const associatedTokenProgram = 'ATokenGPvbdGVxr1b2hvZbsiqW5xWH25efTNsLJA8knL'
 
 /** What every network has. Of any other address, only a node can say whether it is a wallet. */

@@ -1,25 +1,31 @@
 // Checks with the tokens' mints that they are what the settings say, before anything is moved. Promises: a token is
 // refused only because of its mint, and the message names the token and what to do. A node that does not respond proves
 // nothing.
-import type {SolanaNode} from './client.ts'
+import {accountsPerRequest, type SolanaNode} from './client.ts'
 import {type SolanaSettings, splToken} from './settings.ts'
 import {parseMint, refusalOfMint, type Stored} from './tokens.ts'
 
-/** Why one of a chain's tokens is refused; undefined if none is. Throws RetryableError if the node cannot be asked. */
-export async function refusedToken(settings: SolanaSettings, node: SolanaNode): Promise<string | undefined> {
-  for (const {token, stored} of await mintsOf(settings, node)) {
+/** Why one of these tokens is refused; undefined if none is. Throws RetryableError if the node cannot be asked. */
+export async function refusedToken(
+  settings: SolanaSettings,
+  node: SolanaNode,
+  tokens = [...settings.tokens.values()],
+): Promise<string | undefined> {
+  for (const {token, stored} of await mintsOf(settings, node, tokens)) {
     const why = refusal(settings, token, stored)
-    if (why !== undefined) {
-      const {code} = settings.chain
-      const {contract} = splToken(settings, token)
-      return `${code} ${token} cannot be followed: its mint ${contract} was asked, and ${why}; correct ${code}_${token}_CONTRACT`
-    }
+    if (why === undefined) continue
+    const {code, assets} = settings.chain
+    const {contract} = splToken(settings, token)
+    const way = assets.find(asset => asset.token === token)?.isAdded
+      ? 'ask its issuer, or have it count no more: sluice token disable'
+      : `correct ${code}_${token}_CONTRACT`
+    return `${code} ${token} cannot be followed: its mint ${contract} was asked, and ${why}; ${way}`
   }
 }
 
 /** Changes with all that a mint says, but its supply; of each token. */
 export async function mintHashes(settings: SolanaSettings, node: SolanaNode): Promise<Map<string, string>> {
-  const mints = await mintsOf(settings, node)
+  const mints = await mintsOf(settings, node, [...settings.tokens.values()])
   return new Map(mints.map(({token, stored}) => [token, parseMint(stored)?.hash ?? 'no mint']))
 }
 
@@ -33,10 +39,18 @@ function refusal(settings: SolanaSettings, token: string, stored: Stored | undef
 }
 
 async function mintsOf(
-  {tokens}: SolanaSettings,
+  settings: SolanaSettings,
   node: SolanaNode,
+  tokens: string[],
 ): Promise<{token: string; stored: Stored | undefined}[]> {
-  if (!tokens.size) return []
-  const {accounts} = await node.accounts([...tokens.keys()], 'confirmed')
-  return [...tokens.values()].map((token, i) => ({token, stored: accounts[i]}))
+  const found: {token: string; stored: Stored | undefined}[] = []
+  for (let i = 0; i < tokens.length; i += accountsPerRequest) {
+    const some = tokens.slice(i, i + accountsPerRequest)
+    const {accounts} = await node.accounts(
+      some.map(token => splToken(settings, token).contract),
+      'confirmed',
+    )
+    found.push(...some.map((token, n) => ({token, stored: accounts[n]})))
+  }
+  return found
 }

@@ -173,7 +173,7 @@ export class SolanaNode {
 
   /** The token accounts of an owner that are of this mint. */
   async accountsOf(owner: string, mint: string, commitment: Commitment) {
-    const options = {commitment, encoding: 'base64'} as const
+    const options = {commitment, encoding: 'base64', dataSlice: {offset: 0, length: 512}} as const
     const asked = this.#helius.getTokenAccountsByOwner(address(owner), {mint: address(mint)}, options)
     return await this.#ask('getTokenAccountsByOwner', asked, OwnedAccounts)
   }

@@ -4,7 +4,7 @@
 import {PermanentError} from '../../base/errors.ts'
 import {tokenNames} from '../contract-tokens.ts'
 import type {InspectedToken} from '../family.ts'
-import {bytesOf} from './address.ts'
+import {bytesOf, nativeMints} from './address.ts'
 import {SolanaNodes} from './client.ts'
 import type {SolanaSettings} from './settings.ts'
 import {judgeMint, type Mint, metadataAccount, parseMint, refusalOfMint, type Stored, textsIn} from './tokens.ts'
@@ -17,6 +17,10 @@ export async function inspectToken(
   accepts: string[],
 ): Promise<InspectedToken> {
   bytesOf(contract) // throws AddressError
+  if (nativeMints.includes(contract))
+    throw new PermanentError(
+      `${contract} is wrapped SOL, whose accounts hold lamports as their amount: it is no token here`,
+    )
   const nodes = new SolanaNodes(settings, {timeoutMs})
   const {accounts} = await nodes.ask(node => node.accounts([contract, metadataAccount(contract)], 'confirmed'))
   const mint = parseMint(accounts[0])

@@ -79,7 +79,7 @@ const TokenBalances = z
     z.object({
       accountIndex: z.int().min(0),
       mint: Key,
-      owner: Key.optional(),
+      owner: Key.nullish().transform(owner => owner ?? undefined),
       uiTokenAmount: z.object({amount: z.string().regex(/^\d{1,20}$/)}),
     }),
   )
@@ -109,6 +109,9 @@ const RawTransaction = z
     const {preBalances: before, postBalances: after} = meta
     if (before.length !== accountKeys.length || after.length !== accountKeys.length)
       addIssue(`transaction ${signatures[0]} has no balance for each of its keys`)
+    const tokens = [...(meta.preTokenBalances ?? []), ...(meta.postTokenBalances ?? [])]
+    if (tokens.some(({index}) => index >= accountKeys.length))
+      addIssue(`transaction ${signatures[0]} has tokens on none of its keys`)
     return {
       txid: signatures[0],
       keys: accountKeys.map(({pubkey}) => pubkey),

@@ -72,6 +72,7 @@ test('what is no account in use of a token program is none', () => {
     {owner: tokenProgram, data: accountOf(0)},
     {owner: issuer, data: accountOf(1)},
     {owner: tokenProgram, data: accountOf(1).subarray(0, 164)},
+    {owner: token2022Program, data: Buffer.concat([accountOf(1), Buffer.alloc(190, 2)])}, // of several keys
     {owner: token2022Program, data: Buffer.concat([accountOf(1), Buffer.of(1)])}, // a mint
     {owner: tokenProgram, data: new Uint8Array()},
     undefined,
@@ -181,11 +182,12 @@ test.each<[string, [number, Buffer], boolean]>([
   expect(refusalOfMint(mint, [name]) === undefined).toBe(isAcceptable)
 })
 
-test('what is accepted is accepted alone, and bytes that are cut off are refused', () => {
+test('what is accepted is accepted alone, and what is cut off, or too short, is not fine', () => {
   const both = parseMint({owner: token2022Program, data: withExtensions([12, somebody], [26, Buffer.alloc(33)])})!
   expect(refusalOfMint(both, ['PermanentDelegate'])).toBe('its extension Pausable: somebody can stop all transfers')
-  const cut = withExtensions([12, somebody]).subarray(0, -1)
-  expect(() => parseMint({owner: token2022Program, data: cut})).toThrow('cut off')
+  const cut = parseMint({owner: token2022Program, data: withExtensions([19, somebody]).subarray(0, -1)})!
+  expect(judgeMint(cut)).toMatchObject([{extension: 'too long', isAcceptable: true}])
+  expect(judged([1, Buffer.alloc(40)])).toMatchObject([{extension: 'TransferFeeConfig', isAcceptable: false}])
 })
 
 test('names are read from metadata without what pads them; from too few bytes, none are', () => {

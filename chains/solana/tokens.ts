@@ -3,7 +3,6 @@
 // operator accepted it by name.
 import {createHash} from 'node:crypto'
 import {ed25519} from '@noble/curves/ed25519.js'
-import {PermanentError} from '../../base/errors.ts'
 import {addressOf, associatedTokenProgram, bytesOf, token2022Program, tokenProgram} from './address.ts'
 
 /** A program whose mints are tokens. */
@@ -75,14 +74,16 @@ export interface Extension {
 // Where fields are: https://github.com/solana-program/token and token-2022, interface/src/state.rs (Mint, Account).
 const accountBytes = 165
 const mintBytes = 82
+/** Of an account that lets several keys sign: Token-2022 makes no other account that long. */
+const multisigBytes = 355
 /** What the byte after those of an account says, before the extensions. */
 const kinds = {mint: 1, account: 2}
 
 /** Undefined if it is no token account that is in use. */
 export function parseTokenAccount(stored: Stored | undefined): TokenAccount | undefined {
   const data = stored && programOf(stored.owner) && Buffer.from(stored.data)
-  if (!data || data.length < accountBytes || (data.length > accountBytes && data[accountBytes] !== kinds.account))
-    return undefined
+  if (!data || data.length < accountBytes || data.length === multisigBytes) return undefined
+  if (data.length > accountBytes && data[accountBytes] !== kinds.account) return undefined
   const state = data[108]
   if (state !== 1 && state !== 2) return undefined // initialized, frozen
   return {
@@ -154,7 +155,8 @@ function extensionsIn(data: Buffer): Extension[] {
     const [number, length] = [data.readUInt16LE(at), data.readUInt16LE(at + 2)]
     if (number === 0) break
     const bytes = data.subarray(at + 4, at + 4 + length)
-    if (bytes.length !== length) throw new PermanentError('the extensions of a mint, or token account, are cut off')
+    // What may follow is not seen, so it is none that is known.
+    if (bytes.length !== length) return [...found, {name: 'too long', data: bytes}]
     found.push({name: extensionNames[number] ?? `number ${number}`, data: bytes})
     at += 4 + length
   }
@@ -166,7 +168,7 @@ type Judge = (data: Buffer) => string | undefined
 
 const isNobody = (key: Buffer) => key.every(byte => byte === 0)
 const fine: Judge = () => undefined
-const takesFee = (data: Buffer) => data.readUInt16LE(88) > 0 || data.readUInt16LE(106) > 0
+const takesFee = (data: Buffer) => data.length < 108 || data.readUInt16LE(88) > 0 || data.readUInt16LE(106) > 0
 
 /** With these, no transfer of ours would be right: nobody can accept them. */
 const never: Record<string, Judge> = {

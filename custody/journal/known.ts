@@ -47,6 +47,8 @@ export interface Promised {
 export interface Rent {
   txid: string
   rent: bigint
+  /** What its transaction costs besides. */
+  rest: bigint
 }
 
 /** A transaction that brings an address gas or energy, takes it back, or may use some. */
@@ -82,7 +84,7 @@ export class Known {
     hashes.push(entry.hash)
     if (counts(entry)) this.#feesOf(entry)?.push(promisedBy(entry))
     this.#gasOf(entry)?.push(gasEntry(entry))
-    this.#rentsOf(entry)?.push({txid: entry.txid!, rent: BigInt(String(entry.details.rent))})
+    this.#rentsOf(entry)?.push(rentOf(entry))
     if (!isPaid(entry)) return
     const subject = numberOf(entry.subject_id)
     const attempts = this.#attempts.get(subject) ?? 0
@@ -280,6 +282,11 @@ const isPaidWithGas = ({stream, kind, token, source, sender}: Entry) =>
 /** It may be of a sweep that was never signed, and then nothing says whose coins pay for it: gas counts as used. */
 const isCancelOfAddress = ({kind, source, nonce, merchant_id}: Entry) =>
   kind === 'cancel' && source !== null && nonce !== null && merchant_id !== null
+
+function rentOf({txid, max_fee, details}: Entry): Rent {
+  const rent = BigInt(String(details.rent))
+  return {txid: txid!, rent, rest: BigInt(max_fee ?? 0) - rent}
+}
 
 const isDelegation = ({kind}: Entry) => kind === 'delegate' || kind === 'undelegate'
 

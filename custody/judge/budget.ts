@@ -38,7 +38,8 @@ async function costOf(client: pg.ClientBase, chain: string, promised: Promised[]
           (select i.fee from chain.confirmed_tx i join chain.cursor c using (chain)
             where i.chain = $1 and i.conflict_key = p.conflict_key and i.block_height <= c.final_height limit 1),
           (select i.fee from chain.confirmed_tx i join chain.cursor c using (chain)
-            where i.chain = $1 and i.conflict_key is null and i.txid = p.conflict_key and i.block_height <= c.final_height limit 1),
+            where i.chain = $1 and i.conflict_key is null and i.txid = p.conflict_key and i.block_height <= c.final_height
+            order by i.fee desc limit 1), -- of all who signed it, the one who paid
           case when l.txid is not null then 0 end,
           p.fee) + case when l.txid is null then p.gas else 0 end), 0)::text as cost
       from unnest($2::text[], $3::numeric[], $4::numeric[]) p (conflict_key, fee, gas)

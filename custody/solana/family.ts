@@ -9,10 +9,13 @@ import {ed25519} from '../keys/ed25519.ts'
 import {checkSweep, type SolanaTerms, termsOf} from './plan.ts'
 import {type SolanaDetails, sign} from './sign.ts'
 
-const Intent = z.discriminatedUnion(
-  'intent',
-  intentsOf('solana', 'solana', {priority_fee: units, account: Key.optional(), new_account: z.boolean().optional()}),
-)
+const [pay, , withdraw] = intentsOf('solana', 'solana', {priority_fee: units})
+const [, sweep] = intentsOf('solana', 'solana', {
+  priority_fee: units,
+  account: Key.optional(),
+  new_account: z.boolean().optional(),
+})
+const Intent = z.discriminatedUnion('intent', [pay, sweep, withdraw])
 
 export const solana: CustodyFamily<SolanaSettings, z.infer<typeof Intent>, SolanaTerms, SolanaDetails> = {
   curve: ed25519,
@@ -21,10 +24,13 @@ export const solana: CustodyFamily<SolanaSettings, z.infer<typeof Intent>, Solan
   branches: {deposit: "m/44'/501'/i'/0'", treasury: "m/44'/501'/2147483647'/i'"},
   address: addressOf,
   intents: Intent,
-  async plan(context, of, {priority_fee, account, new_account: isNewAccount}) {
-    return {plan: await termsOf(context, of, {priorityFee: BigInt(priority_fee), account, isNewAccount})}
+  async plan(context, of, intent) {
+    const priorityFee = BigInt(intent.priority_fee)
+    if (intent.intent !== 'sweep_solana') return {plan: await termsOf(context, of, {priorityFee})}
+    const {account, new_account: isNewAccount} = intent
+    return {plan: await termsOf(context, of, {priorityFee, account, isNewAccount})}
   },
   checkSweep,
   sign: async (_settings, keys, plan) => await sign(keys, plan),
-  fees: ({max_fee, priority_fee}) => ({max_fee, priority_fee}),
+  fees: ({max_fee, priority_fee, rent}) => ({max_fee, priority_fee, ...(rent && {rent})}),
 }

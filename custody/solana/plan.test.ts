@@ -95,50 +95,77 @@ test('only known tokens move, and no amount that the wire would change', async (
 const usdc = '4zMMC9srt5Ri5X14GAgXhaHii3GnPAEERYPJgZJDncDU'
 const accountOf = (owner: string) => associatedAccount(owner, usdc, 'token')
 
-test('a token leaves the account that is named, else the associated one, for that of its recipient alone', async () => {
-  const common = {
-    mint: usdc,
-    decimals: 6,
-    program: 'TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA',
-    to: accountOf(recipient),
-  }
-  const {transfer, maxFee} = await termsOf({token: 'USDC'}, 7n)
-  expect([transfer, maxFee]).toEqual([{...common, fromAccount: accountOf(treasury)}, 5007n])
-  const other = accountOf(recipient)
-  expect((await termsOf({token: 'USDC'}, 0n, {account: other})).transfer!.fromAccount).toBe(other)
-  const made = await termsOf({token: 'USDC'}, 7n, {isNewAccount: true})
-  expect(made.transfer).toEqual({...common, fromAccount: accountOf(treasury), madeFor: recipient})
-  expect([made.rent, made.maxFee]).toEqual([2_500_000n, 2_505_007n])
-  for (const offer of [{account: other}, {isNewAccount: true}])
-    await expect(termsOf({}, 0n, offer)).rejects.toMatchObject({code: 'settlement_changed'})
+const common = {mint: usdc, decimals: 6, program: 'TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA'}
+
+test('a payment of a token goes to the account of its recipient alone, which is made if it is not there', async () => {
+  const {transfer, maxFee, rent} = await termsOf({token: 'USDC'}, 7n)
+  const accounts = {fromAccount: accountOf(treasury), to: accountOf(recipient), madeFor: recipient}
+  expect([transfer, rent, maxFee]).toEqual([{...common, ...accounts}, 2_500_000n, 2_505_007n])
 })
 
-test('accounts for the recipients of a merchant cost no more in a day than is allowed; lapsed ones cost nothing', async () => {
+test('a sweep of a token leaves the account that is named, else the associated one, for that of the treasury', async () => {
+  const sweep = {token: 'USDC', kind: 'sweep', destination: treasury, amount: 10n ** 6n} as const
+  const from = {purpose: {...purpose, ...sweep}, before: [], from: own(recipient), payer: own(treasury)}
+  const swept = (offer: Omit<Offer, 'priorityFee'> = {}) => terms(context(), from, {priorityFee: 7n, ...offer})
+  const accounts = {fromAccount: accountOf(recipient), to: accountOf(treasury)}
+  expect(await swept()).toMatchObject({transfer: {...common, ...accounts}, rent: 0n, maxFee: 10_007n})
+  const other = accountOf(treasury)
+  expect((await swept({account: other})).transfer!.fromAccount).toBe(other)
+  const made = await swept({isNewAccount: true})
+  expect(made).toMatchObject({transfer: {...common, ...accounts, madeFor: treasury}, maxFee: 2_510_007n})
+})
+
+test('less than the minimum is swept from another account than the associated one, with which it cannot be swept', async () => {
+  const sweep = {token: 'USDC', kind: 'sweep', destination: treasury, amount: 1n} as const
+  const from = {purpose: {...purpose, ...sweep}, before: [], from: own(recipient), payer: own(treasury)}
+  const swept = (offer: Omit<Offer, 'priorityFee'>) => terms(context(), from, {priorityFee: 0n, ...offer})
+  await expect(swept({})).rejects.toMatchObject({code: 'sweep_too_small'})
+  await expect(swept({account: accountOf(recipient)})).rejects.toMatchObject({code: 'sweep_too_small'})
+  await expect(swept({account: treasury})).resolves.toBeDefined()
+})
+
+test('accounts for the recipients of a merchant cost no more in a day than is allowed: what was paid, or may be', async () => {
   const payment = (n: number, day: string, of = merchantId) => ({
     ...{stream: 'SOL', seq: n, kind: 'pay', destination: 'd', source: 's', subject_id: `p${n}`, merchant_id: of},
-    ...{token: 'USDC', amount: '1', sender: 's', nonce: null, max_fee: '1', txid: `rent${n}`, hash: '00'.repeat(32)},
+    ...{
+      token: 'USDC',
+      amount: '1',
+      sender: 's',
+      nonce: null,
+      max_fee: '2505000',
+      txid: `rent${n}`,
+      hash: '00'.repeat(32),
+    },
     ...{details: {lifetime: {}, rent: '2500000'}, signed_at: `${day}T00:00:01.000Z`},
   })
   const today = new Date().toISOString().slice(0, 10)
   const other = '22222222-2222-4222-8222-222222222222'
-  const entries = [
-    payment(1, '2026-01-01'),
-    ...Array.from({length: 19}, (_, n) => payment(10 + n, today)),
-    payment(40, today, other),
-  ]
+  const numbers = Array.from({length: 19}, (_, n) => 10 + n)
+  const entries = [payment(1, '2026-01-01'), ...numbers.map(n => payment(n, today)), payment(40, today, other)]
   for (const entry of entries) known.note(entry)
-  const made = () => termsOf({token: 'USDC'}, 0n, {isNewAccount: true})
-  await expect(made()).resolves.toBeDefined() // the 20th of today costs 0.05 SOL in all
+  const paid = () => termsOf({token: 'USDC'})
+  await expect(paid()).resolves.toBeDefined() // the 20th of today may cost 0.05 SOL in all
   known.note(payment(30, today))
-  await expect(made()).rejects.toMatchObject({code: 'account_rent_limit'})
-  await expect(termsOf({token: 'USDC'})).resolves.toBeDefined()
-  const withdrawal = {token: 'USDC', kind: 'withdraw', merchantId: null} as const
-  await expect(termsOf(withdrawal, 0n, {isNewAccount: true})).resolves.toBeDefined()
+  await expect(paid()).rejects.toMatchObject({code: 'account_rent_limit'})
+  await expect(termsOf()).resolves.toBeDefined()
+  await expect(termsOf({token: 'USDC', kind: 'withdraw', merchantId: null})).resolves.toBeDefined()
   known.forget(payment(30, today))
-  await expect(made()).resolves.toBeDefined()
+  await expect(paid()).resolves.toBeDefined()
   known.note(payment(30, today))
   await db.rows(
     `insert into chain.lapse (chain, txid, final_height, final_hash, evidence) values ('SOL', 'rent12', 1, '', '{}')`,
   )
-  await expect(made()).resolves.toBeDefined()
+  await expect(paid()).resolves.toBeDefined()
+  known.note(payment(31, today))
+  await expect(paid()).rejects.toMatchObject({code: 'account_rent_limit'})
+  const included = (n: number, height: number, fee: number) =>
+    db.rows(
+      `insert into chain.confirmed_tx (id, chain, txid, block_height, block_hash, block_time, account, success, fee)
+       values ('SOL:' || $1, 'SOL', $1, $2, 'h', now(), 'a', true, $3)`,
+      [`rent${n}`, height, fee],
+    )
+  await included(13, 9_000_000, 5000) // not final
+  await expect(paid()).rejects.toMatchObject({code: 'account_rent_limit'})
+  await included(14, 1, 5000) // its recipient had an account
+  await expect(paid()).resolves.toBeDefined()
 })

@@ -5,8 +5,10 @@
 // same id, and only one of them pays. The fee is exact; what an account of a token costs that is made (rent) is the
 // most that the operator allows, because only the chain knows it.
 //
-// A token goes to the associated account of its recipient, which is worked out here. The worker names the account that
-// it leaves: if the source does not own it, the chain refuses the transaction.
+// A token goes to the associated account of its recipient, which is worked out here. Every payment makes that account
+// first, if it is not there: the instruction for it fails if somebody else owns the account by now, so nobody else is
+// paid. A sweep may leave another account of its address, which the worker names: if the address does not own it, the
+// chain refuses the transaction.
 import {findContract} from '../../chains/contract-tokens.ts'
 import {blockMs, largestAmount, lifetimeBlocks, signatureFee, type TokenTransfer} from '../../chains/solana/message.ts'
 import {type SolanaSettings, solanaSettings, splToken} from '../../chains/solana/settings.ts'
@@ -53,9 +55,9 @@ export interface Offer {
    * nothing is left.
    */
   priorityFee: bigint
-  /** Of a token: the account that it leaves; absent: the associated one. */
+  /** Of a sweep of a token: the account that it leaves; absent: the associated one. */
   account?: string | undefined
-  /** Of a token: its recipient has no account yet. */
+  /** Of a sweep of a token: the treasury has no account yet. */
   isNewAccount?: boolean | undefined
 }
 
@@ -73,7 +75,9 @@ export async function termsOf(
       'fee_above_cap',
       `a priority fee of ${priorityFee} lamports is more than ${chain}_MAX_PRIORITY_FEE allows (${settings.maxPriorityFee})`,
     )
-  if (transfer && kind === 'sweep' && !before.length) await checkTokenSweep(context, purpose, from.address)
+  // What is on another account than the associated one is little as a rule, and cannot be swept together with it.
+  const isOther = transfer !== undefined && transfer.fromAccount !== associatedOf(settings, purpose.token, from.address)
+  if (transfer && kind === 'sweep' && !before.length && !isOther) await checkTokenSweep(context, purpose, from.address)
   const rent = transfer?.madeFor === undefined ? 0n : settings.maxAccountRent
   if (rent && kind === 'pay') await checkRent(context, purpose, rent, settings.dailyAccountRent)
   const linked = await linkedNow(context, chain, settings)
@@ -92,15 +96,13 @@ export async function termsOf(
 /** Undefined for the native coin. */
 function transferOf(
   settings: SolanaSettings,
-  {chain, token, destination}: Purpose,
+  {kind, chain, token, destination}: Purpose,
   from: string,
   {account, isNewAccount}: Pick<Offer, 'account'> & {isNewAccount: boolean},
 ): SolanaTerms['transfer'] {
   const mint = findContract(settings, token)
   if (mint === undefined && token !== settings.chain.assets[0].token)
     throw new Refusal('unknown_settlement', `custody signs nothing for ${token} on ${chain}`)
-  if (mint === undefined && (account !== undefined || isNewAccount))
-    throw new Refusal('settlement_changed', `a payment of ${token} uses no accounts of a token`)
   if (mint === undefined) return undefined
   const {decimals, sweep} = splToken(settings, token)
   return {
@@ -109,13 +111,18 @@ function transferOf(
     decimals,
     fromAccount: account ?? associatedAccount(from, mint, sweep.program),
     to: associatedAccount(destination, mint, sweep.program),
-    ...(isNewAccount && {madeFor: destination}),
+    ...((kind !== 'sweep' || isNewAccount) && {madeFor: destination}),
   }
 }
 
+function associatedOf(settings: SolanaSettings, token: string, owner: string): string {
+  const {contract, sweep} = splToken(settings, token)
+  return associatedAccount(owner, contract, sweep.program)
+}
+
 /**
- * Refuses a payment for which an account would be made, if a merchant's recipients cost too much of that today: anybody
- * who has an account closed gets its rent.
+ * Refuses a payment that may make an account, if accounts for a merchant's recipients cost too much today: whoever
+ * closes one gets its rent. Each payment counts as if it made one, until a final block shows what it paid.
  */
 async function checkRent(
   {client, journal}: FamilyContext,
@@ -125,10 +132,18 @@ async function checkRent(
 ): Promise<void> {
   const signed = journal.known.rentsOn(new Date().toISOString(), chain, merchantId!)
   const {rows} = await client.query<{used: string}>({
-    name: 'rents_not_lapsed',
-    text: `select coalesce(sum(r.rent), 0)::text as used from unnest($2::text[], $3::numeric[]) r (txid, rent)
+    name: 'rents_today',
+    text: `select coalesce(sum(coalesce((
+          select greatest(i.fee - r.rest, 0) from chain.confirmed_tx i join chain.cursor c using (chain)
+          where i.chain = $1 and i.txid = r.txid and i.block_height <= c.final_height order by i.fee desc limit 1), r.rent)), 0)::text as used
+      from unnest($2::text[], $3::numeric[], $4::numeric[]) r (txid, rent, rest)
       where not exists (select from chain.lapse l where l.chain = $1 and l.txid = r.txid)`,
-    values: [chain, signed.map(({txid}) => txid), signed.map(({rent}) => String(rent))],
+    values: [
+      chain,
+      signed.map(({txid}) => txid),
+      signed.map(({rent}) => String(rent)),
+      signed.map(({rest}) => String(rest)),
+    ],
   })
   const used = BigInt(rows[0]!.used)
   if (used + rent > most)

@@ -22,7 +22,7 @@ const mostTransactions = 5 * mentionsPerRequest
  * in words for operators.
  */
 export async function proveAbsent(nodes: SolanaNodes, expired: Expired, fromSlot: number): Promise<object | string> {
-  const account = await nodes.ask(node => accountOf(node, expired, fromSlot))
+  const account = await nodes.ask(node => provenOn(node, expired, fromSlot))
   if (typeof account === 'string') return account
   const final: Latest[] = []
   for (const node of nodes.all) {
@@ -47,10 +47,25 @@ interface Account {
   slot: number
 }
 
-async function accountOf(node: SolanaNode, expired: Expired, fromSlot: number): Promise<Account | string> {
-  const {txid, source} = expired
-  const {token} = parsePayment(expired.raw)
-  const [account, what] = token ? ([token.fromAccount, 'tokens'] as const) : ([source, 'lamports'] as const)
+/**
+ * Of a token: its account, else who pays the fee, whose lamports change with any transaction. (The account may be too
+ * new, or too busy; who pays has more transactions as a rule.)
+ */
+async function provenOn(node: SolanaNode, expired: Expired, fromSlot: number): Promise<Account | string> {
+  const {token, feePayer} = parsePayment(expired.raw)
+  if (!token) return await accountOf(node, expired, fromSlot, {account: expired.source, what: 'lamports'})
+  const found = await accountOf(node, expired, fromSlot, {account: token.fromAccount, what: 'tokens'})
+  if (typeof found !== 'string') return found
+  const payer = await accountOf(node, expired, fromSlot, {account: feePayer, what: 'lamports'})
+  return typeof payer === 'string' ? `${found}; and ${payer}` : payer
+}
+
+async function accountOf(
+  node: SolanaNode,
+  {txid}: Expired,
+  fromSlot: number,
+  {account, what}: {account: string; what: keyof Effect},
+): Promise<Account | string> {
   const {slot: newest} = await node.latest('finalized')
   const {slot, balance} = await balanceOf(node, account, what, newest)
   const mentions = await mentionsSince(node, account, fromSlot)

@@ -103,7 +103,6 @@ test('tokens belong to the owner of their account, at positions of their own', (
       {index: 1, mint: 'usd', owner: 'alice', amount: 20n},
       {index: 2, mint: 'usd', owner: 'bob', amount: 11n},
       {index: 3, mint: 'eur', owner: 'carol', amount: 4n},
-      {index: 0, mint: 'eur', owner: undefined, amount: 4n},
     ],
   })
   expect(candidates).toEqual([
@@ -138,6 +137,14 @@ test('accounts of one owner are deposits of their own; one that is closed, or ke
   ])
 })
 
+test('the rent of a token account is no payment: it has the address of no wallet', () => {
+  const {candidates} = read({
+    ...{before: [5_000_000, 0, 7, 1], after: [2_955_720, 2_039_280, 7, 1]},
+    tokensAfter: [{index: 1, mint: 'usd', owner: 'o', amount: 1n}],
+  })
+  expect(candidates).toMatchObject([{kind: 'token', recipientKey: 'o', amount: 1n}])
+})
+
 test('what accounts of tokens cost that a transaction makes is part of its fee; of wrapped SOL it is their amount', () => {
   const made = (mint: string, hasFailed = false) =>
     read({
@@ -150,12 +157,13 @@ test('what accounts of tokens cost that a transaction makes is part of its fee; 
   expect(made('usd', true)).toEqual([5000n])
 })
 
-test('a node that does not say what a transaction did to tokens, or whose a known one is, is not believed', () => {
+test('a node that does not say what a transaction did to tokens, or who got some, is not believed', () => {
   const nothing = {tokensBefore: undefined, tokensAfter: undefined}
   expect(read(nothing).candidates).toEqual([]) // no program of tokens took part
   const keys = ['payer', 'a', 'b', 'TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA']
   expect(() => read({...nothing, keys})).toThrow('does not say what transaction tx did to tokens')
   expect(read({...nothing, keys, hasFailed: true}).candidates).toEqual([])
-  const tokensAfter = [{index: 1, mint: 'usd', owner: undefined, amount: 4n}]
-  expect(() => read({tokensAfter})).toThrow('does not say who owns USD')
+  const tokensAfter = [{index: 1, mint: 'eur', owner: undefined, amount: 4n}]
+  expect(() => read({tokensAfter})).toThrow('does not say who got the token eur')
+  expect(read({tokensBefore: tokensAfter, tokensAfter}).candidates).toEqual([])
 })

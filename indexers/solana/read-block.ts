@@ -9,7 +9,7 @@
 // token, with the place of the token account. So two transfers to one account in one transaction are one deposit of
 // their sum, and a position stays the same in another block.
 import {RetryableError} from '../../base/errors.ts'
-import {token2022Program, tokenProgram, wrappedSol} from '../../chains/solana/address.ts'
+import {nativeMints, token2022Program, tokenProgram} from '../../chains/solana/address.ts'
 import type {Block, TokenBalance, Transaction} from '../../chains/solana/responses.ts'
 import type {Candidate, ReadBlock, SentTransaction, TokenCodes} from '../block.ts'
 
@@ -46,17 +46,18 @@ function sentBy(transaction: Transaction): SentTransaction[] {
 function rentIn({hasFailed, before, after, tokensBefore = [], tokensAfter = []}: Transaction): bigint {
   if (hasFailed) return 0n
   const made = tokensAfter.filter(
-    ({index, mint}) => mint !== wrappedSol && !tokensBefore.some(each => each.index === index),
+    ({index, mint}) => !nativeMints.includes(mint) && !tokensBefore.some(each => each.index === index),
   )
   return made.reduce((sum, {index}) => sum + BigInt(after[index]!) - BigInt(before[index]!), 0n)
 }
 
 function coinsIn(transaction: Transaction, token: string): Candidate[] {
-  const {txid, keys} = transaction
+  const {txid, keys, tokensAfter} = transaction
   let sender: string | undefined
   return keys.flatMap((recipientKey, outputIndex): Candidate[] => {
     const amount = -lostBy(transaction, outputIndex)
-    if (amount <= 0n) return []
+    // What a token account gets is its rent: no wallet has its address.
+    if (amount <= 0n || tokensAfter?.some(({index}) => index === outputIndex)) return []
     sender ??= senderOf(transaction)
     return [{txid, outputIndex, kind: 'native', token, amount, sender, recipientKey}]
   })
@@ -90,16 +91,15 @@ function tokensIn(transaction: Transaction, {tokens}: TokenCodes): Candidate[] {
   }
   return tokensAfter.flatMap((held): Candidate[] => {
     const {mint, owner, index} = held
-    const code = tokens.get(mint)
-    if (owner === undefined && code !== undefined)
-      throw new RetryableError(`the node does not say who owns ${code} in transaction ${txid}`)
     const amount = held.amount - amountAt(held, tokensBefore)
-    if (amount <= 0n || owner === undefined) return []
+    if (amount <= 0n) return []
+    if (owner === undefined)
+      throw new RetryableError(`the node does not say who got the token ${mint} in transaction ${txid}`)
     const losers = tokensBefore.filter(each => each.mint === mint)
     const lost = losers.map(each => each.amount - amountAt(each, tokensAfter))
     const sender = losers[onlyLargest(lost)]?.owner ?? keys[0]!
     const outputIndex = tokenOffset + index
-    return [{txid, outputIndex, kind: 'token', token: code ?? mint, amount, sender, recipientKey: owner}]
+    return [{txid, outputIndex, kind: 'token', token: tokens.get(mint) ?? mint, amount, sender, recipientKey: owner}]
   })
 }
 

@@ -82,11 +82,8 @@ test.each<[string, moved: unknown[], sent: unknown[]]>([
     [paid(10_000n), signed('Es7Xas8UEy9kkCPN1PF9QmHiC5XwmNMoyx6npGb7KLXW')],
   ],
   [
-    'solana/block-wsol', // the coins are the token account's, whose owner gets the token
-    [
-      coins(1, 502_039_280n, 'J6dd1Vc3WSvkNasgtUhcLsg2HPNWM7CJxYRUUaM3rxDt'),
-      [1001, wrapped, 500_000_000n, payer, '4RM27Fs4meoiLyGXPFEVsBfeh72DTShtkivinFRy4pd3'],
-    ],
+    'solana/block-wsol', // the coins of the token account are its rent and the token, which its owner gets
+    [[1001, wrapped, 500_000_000n, payer, '4RM27Fs4meoiLyGXPFEVsBfeh72DTShtkivinFRy4pd3']],
     [paid()],
   ],
 ])('%s', async (name, moved, sent) => {

@@ -138,6 +138,27 @@ test('what arrives on any account of an address, or with an account that becomes
   expect(await differences(shop)).toEqual([])
 })
 
+test('little on several accounts of an address, each less than is worth a sweep, is swept all the same', async () => {
+  const shop = await world.makeShop(1, newAddress())
+  const [address] = shop.addresses as [string]
+  const little = 60_000n
+  for (let n = 0; n < 2; n++) {
+    const {key, instructions} = otherAccount(address, little)
+    await world.done(world.submit(instructions, [key]))
+  }
+  await world.pay([address], [little], 'USDC')
+  await world.untilBalance(shop, 3n * little)
+  const collect = async () => (await sweepsOf(address)).filter(({outcome}) => outcome === 'done').length
+  for (let n = 1; n <= 3; n++) {
+    await world.db.rows(
+      `select app.begin_sweeps(null, 'SOL', 'USDC', array[$1], array[$2::numeric], array[20000::numeric])`,
+      [address, String(little)],
+    )
+    await until(async () => (await collect()) === n, {timeoutMs: 30_000, what: `${n} sweeps`})
+  }
+  expect([holds(address), await differences(shop)]).toEqual([0n, []])
+})
+
 test('an account that is made, filled, emptied and closed in one transaction brings nothing', async () => {
   const shop = await world.makeShop(1, newAddress())
   const [address] = shop.addresses as [string]
@@ -241,6 +262,26 @@ test('while an account costs more than is allowed no recipient gets one; the pay
   )
   world.node.behave = undefined
   await world.becomes(id, 'completed')
+})
+
+test('a payment fails if its recipient gave its account away meanwhile: nobody gets it, and the balance is back', async () => {
+  const owner = newKey()
+  const wallet = addressOfKey(owner)
+  const thief = newAddress()
+  const shop = await openShop([20n * unit], wallet)
+  await world.done(world.submit(tokenPayment(usdc, {from: faucet, to: wallet, amount: 1n}), []))
+  world.isHeld = true
+  const id = await world.request(shop, 'USDC')
+  const [attempt] = await world.signed(id, 1)
+  await world.untilWaiting(attempt!.txid)
+  const give = setAuthority(accountOf(usdc, wallet), 'owner of the account', {from: wallet, to: thief})
+  const given = world.submit([give], [owner])
+  world.solana.mine(1, {only: [given]})
+  world.isHeld = false
+  const {error_code} = await world.becomes(id, 'failed')
+  expect([error_code, holds(thief), holds(wallet)]).toEqual(['transaction_reverted', 1n, 0n])
+  await world.untilBalance(shop, 20n * unit)
+  expect(await differences(shop)).toEqual([])
 })
 
 // --- what an issuer can do ---

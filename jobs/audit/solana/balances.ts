@@ -32,7 +32,7 @@ export const solana: AuditFamily<SolanaSettings> = {
 function askBalances(db: pg.Client, settings: SolanaSettings): Asked {
   const nodes = new SolanaNodes(settings)
   return {
-    batch: Math.floor(accountsPerRequest / (1 + settings.tokens.size)),
+    batch: Math.max(1, Math.floor(accountsPerRequest / (1 + settings.tokens.size))),
     async poll(addresses) {
       const {height, differences} = await observe(db, nodes, settings, addresses, readBalances)
       const sure: Difference[] = []

@@ -39,10 +39,11 @@ const Response = z
     amount: units,
     max_fee: units,
     priority_fee: units,
+    rent: units.optional(),
   })
-  .transform(
-    ({max_fee, priority_fee, ...signed}): Signed => ({...signed, feeDetails: {priority_fee}, maxFee: BigInt(max_fee)}),
-  )
+  .transform(({max_fee, priority_fee, rent, ...signed}): Signed => {
+    return {...signed, feeDetails: {priority_fee, ...(rent !== undefined && {rent})}, maxFee: BigInt(max_fee)}
+  })
 
 export function open(settings: SolanaSettings): PayoutChain {
   const chain = solana(settings)

@@ -17,14 +17,22 @@ import {highestFee, highestSweepFee, priorityFee} from './fees.ts'
 export interface Solana {
   settings: SolanaSettings
   nodes: SolanaNodes
-  /** Resolves once the mints of all tokens are what the settings say. */
-  tokensAreRight: () => Promise<void>
+  /** Resolves once the mint of a token is what the settings say. */
+  tokenIsRight: (token: string) => Promise<void>
 }
 
 export function solana(settings: SolanaSettings): Solana {
   const nodes = new SolanaNodes(settings)
-  const refused = () => nodes.ask(node => refusedToken(settings, node))
-  return {settings, nodes, tokensAreRight: tokenGuard(refused)}
+  const guards = new Map<string, () => Promise<void>>()
+  return {
+    settings,
+    nodes,
+    async tokenIsRight(token) {
+      const guard = guards.get(token) ?? tokenGuard(() => nodes.ask(node => refusedToken(settings, node, [token])))
+      guards.set(token, guard)
+      await guard()
+    },
+  }
 }
 
 /** A transaction names our newest block: if the node's is this much higher, it would be too old soon. */

@@ -13,7 +13,7 @@ import type {Context} from '../context.ts'
 import type {OutgoingPayment} from '../outgoing-payments.ts'
 import {type Moved, priorityFee} from './fees.ts'
 import {type Solana, sweepPriorityFee} from './node.ts'
-import {type Accounts, accountsOf, associated, blockIfFrozen} from './tokens.ts'
+import {type Accounts, accountsOfSweep, associated, blockIfFrozen, whyNotPaid} from './tokens.ts'
 
 /** Of no block: the node puts its newest one there. */
 const anyBlockhash = '1'.repeat(32)
@@ -28,10 +28,12 @@ type Offer = {priority_fee: string} & Partial<Accounts>
 export async function offers(to: Context, chain: Solana, payments: OutgoingPayment[]): Promise<(Offer | Refusal)[]> {
   const prices = await pricesFor(chain, payments)
   return await eachOf(payments, async payment => {
-    const accounts = isNative(chain, payment) ? undefined : await accountsOf(chain, payment)
-    if (accounts && 'ms' in accounts) return new Refusal(accounts, {givesUp: false})
+    const isSweep = payment.kind === 'sweep'
+    const found = isNative(chain, payment) ? undefined : await (isSweep ? accountsOfSweep : whyNotPaid)(chain, payment)
+    if (found && 'ms' in found) return new Refusal(found, {givesUp: false})
+    const accounts = found as Accounts | undefined
     const offer = {priority_fee: String(feeOf(chain, payment, prices, accounts)), ...accounts}
-    return (payment.kind === 'sweep' && (await refusalOf(to, chain, payment, offer))) || offer
+    return (isSweep && (await refusalOf(to, chain, payment, offer))) || offer
   })
 }
 
@@ -47,7 +49,8 @@ async function pricesFor(chain: Solana, payments: OutgoingPayment[]): Promise<bi
 
 function feeOf(chain: Solana, payment: OutgoingPayment, prices: bigint[], accounts: Accounts | undefined): bigint {
   if (isFixed(chain, payment)) return sweepPriorityFee(payment)
-  const moved: Moved = accounts ? (accounts.new_account ? 'madeAccount' : 'token') : 'coins'
+  const isOfToken = !isNative(chain, payment)
+  const moved: Moved = !isOfToken ? 'coins' : accounts?.new_account === false ? 'token' : 'madeAccount'
   return priorityFee(chain.settings, prices, {attempts: payment.newest?.number ?? 0, moved})
 }
 

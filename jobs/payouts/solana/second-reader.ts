@@ -29,7 +29,6 @@ import {tokenPrograms} from '../../../chains/solana/tokens.ts'
 import type {Context, Facts, PlannedAttempt, Reading} from '../context.ts'
 import type {Signed} from '../custody-client.ts'
 import {amountOf, blockUnknown, readBy} from '../second-reader.ts'
-import type {Accounts} from './tokens.ts'
 
 /** The programs that a transaction calls, one after the other. */
 const budget = [computeBudgetProgram, computeBudgetProgram]
@@ -41,7 +40,8 @@ export async function readSigned(
   signed: Signed,
 ): Promise<Reading> {
   const {chain, source, feePayer} = planned.outgoingPayment
-  const {blockhash, says} = await readBy('@solana/kit', () => read(Buffer.from(signed.raw, 'hex'), settings))
+  const rent = BigInt(signed.feeDetails.rent ?? 0)
+  const {blockhash, says} = await readBy('@solana/kit', () => read(Buffer.from(signed.raw, 'hex'), rent))
   return {
     ...(!(await isRecent(to, chain, blockhash)) && {waits: blockUnknown}),
     says,
@@ -54,28 +54,34 @@ export async function readSigned(
       'highest fee': String(signed.maxFee),
       from: source,
       amount: String(amountOf(planned, signed)),
-      ...(await askedMove(settings, planned)),
+      ...(await askedMove(settings, planned, says)),
     },
   }
 }
 
-/** What moves, by what was asked for. */
+/**
+ * What moves, by what was asked for. A sweep may leave any account of its address, which the chain checks, and may make
+ * the treasury's, which costs nothing if it is there: custody may have signed it when that looked otherwise.
+ */
 async function askedMove(
   settings: SolanaSettings,
-  {outgoingPayment: {token, recipient, feePayer}, offer}: PlannedAttempt & {offer?: Partial<Accounts>},
+  {outgoingPayment: {kind, token, source, recipient, feePayer}}: PlannedAttempt,
+  says: Facts,
 ): Promise<Facts> {
   if (token === settings.chain.assets[0].token) return {programs: [...budget, systemProgram].join(', '), recipient}
   const {contract, decimals, sweep} = splToken(settings, token)
   const [mint, tokenProgram] = [address(contract), address(tokenPrograms[sweep.program])]
-  const [its] = await findAssociatedTokenPda({owner: address(recipient), mint, tokenProgram})
-  const isNew = offer?.new_account ?? false
+  const accountOf = async (owner: string) =>
+    (await findAssociatedTokenPda({owner: address(owner), mint, tokenProgram}))[0]
+  const its = await accountOf(recipient)
+  const isMade = kind !== 'sweep' || says['account made'] !== undefined
   return {
-    programs: [...budget, ...(isNew ? [associatedTokenProgram] : []), tokenProgram].join(', '),
+    programs: [...budget, ...(isMade ? [associatedTokenProgram] : []), tokenProgram].join(', '),
     recipient: its,
     mint,
     decimals: String(decimals),
-    'from account': String(offer?.account),
-    ...(isNew && {
+    'from account': kind === 'sweep' ? says['from account']! : await accountOf(source),
+    ...(isMade && {
       'account made': `${its} of ${mint} for ${recipient}, paid by ${feePayer}, by ${systemProgram} and ${tokenProgram}`,
     }),
   }
@@ -83,7 +89,8 @@ async function askedMove(
 
 const microLamports = 1_000_000n
 
-async function read(bytes: Uint8Array, {maxAccountRent}: SolanaSettings): Promise<{blockhash: string; says: Facts}> {
+/** `rent`: what custody counts for an account that is made. */
+async function read(bytes: Uint8Array, rent: bigint): Promise<{blockhash: string; says: Facts}> {
   const transaction = getTransactionDecoder().decode(bytes)
   const message = getCompiledTransactionMessageDecoder().decode(transaction.messageBytes)
   if (message.version !== 'legacy') throw new Error(`its version is ${message.version}`)
@@ -109,7 +116,7 @@ async function read(bytes: Uint8Array, {maxAccountRent}: SolanaSettings): Promis
       'signed by': (await signersOf(transaction.messageBytes, signed)).join(', '),
       programs: [limit, price, ...moving].map(({programAddress}) => programAddress).join(', '),
       'priority fee': String(fee),
-      'highest fee': String(fee + signatureFee * BigInt(signed.length) + (made ? maxAccountRent : 0n)),
+      'highest fee': String(fee + signatureFee * BigInt(signed.length) + (made ? rent : 0n)),
       ...moved,
       ...(made && {'account made': made}),
     },

@@ -1,6 +1,7 @@
 // Tokens of Solana, as a node shows them: the accounts that hold them, and what stands in the way of moving them.
 // Promises: nothing is sent. An address is blocked only if its own account is frozen, at a finalized block, so that no
 // fork takes that back, and the treasury's is not.
+import {least, most} from '../../../base/bigints.ts'
 import {eachOf} from '../../../base/each-of.ts'
 import {systemProgram} from '../../../chains/solana/address.ts'
 import type {Account, Commitment} from '../../../chains/solana/client.ts'
@@ -29,21 +30,25 @@ export function associated({settings}: Pick<Solana, 'settings'>, token: string, 
 }
 
 /**
- * The account of an owner that a transfer of so much leaves: the associated one, else the one that holds most.
+ * The account of an owner that a transfer of so much leaves: the associated one, else the other one that holds most.
  * Undefined if it has none.
  */
-export async function accountFor(
+async function accountFor(
   chain: Solana,
   {token, owner, amount}: {token: string; owner: string; amount: bigint},
   commitment: Commitment = 'confirmed',
 ): Promise<Found | undefined> {
+  const {contract: mint} = splToken(chain.settings, token)
   const own = associated(chain, token, owner)
   const first = found(own, await chain.nodes.ask(node => node.account(own, commitment)))
-  if (first?.owner === owner && first.amount >= amount) return first
-  const {contract} = splToken(chain.settings, token)
-  const {accounts} = await chain.nodes.ask(node => node.accountsOf(owner, contract, commitment))
-  const all = accounts.map(account => found(account.address, account)).filter(each => each?.owner === owner)
-  return all.toSorted((a, b) => (a!.amount > b!.amount ? -1 : 1))[0]
+  const isOwn = first?.owner === owner && first.mint === mint
+  if (isOwn && first.amount >= amount) return first
+  const {accounts} = await chain.nodes.ask(node => node.accountsOf(owner, mint, commitment))
+  const others = accounts
+    .map(account => found(account.address, account))
+    .filter(each => each !== undefined && each.owner === owner && each.mint === mint && each.address !== own)
+    .toSorted((a, b) => (a!.amount > b!.amount ? -1 : 1))
+  return others[0] && others[0].amount > 0n ? others[0] : isOwn ? first : undefined
 }
 
 function found(address: string, account: Account | undefined): Found | undefined {
@@ -57,12 +62,12 @@ export async function tokenSweeps(
   {token, treasury}: {token: string; treasury: string},
   holdings: Holding[],
 ): Promise<Sweep[]> {
-  await chain.tokensAreRight()
+  await chain.tokenIsRight(token)
   const maxFee = highestSweepFee(chain.settings) + (await rentOfNew(chain, token, treasury))
   return await eachOf(holdings, async ({address, amount}) => {
     const held = await accountFor(chain, {token, owner: address, amount: BigInt(amount)})
     const holds = held?.amount ?? 0n
-    return {address, amount: holds < BigInt(amount) ? holds : BigInt(amount), maxFee, holds}
+    return {address, amount: least(holds, BigInt(amount)), maxFee, holds}
   })
 }
 
@@ -82,12 +87,11 @@ async function isNew(chain: Solana, token: string, owner: string): Promise<boole
  */
 export async function paymentFee(to: Context, chain: Solana, payment: Payment): Promise<bigint | Wait> {
   const {settings, nodes} = chain
-  await chain.tokensAreRight()
+  await chain.tokenIsRight(payment.token)
   const why = (await openFeeIncident(to, settings.chain.code, payment.token)) ?? (await tokenUnpayable(chain, payment))
   if (why) return why
-  const rent = await rentOfNew(chain, payment.token, payment.recipient)
-  const dear = rent ? await rentTooHigh(chain) : undefined
-  return dear ?? highestFee(settings) + rent + (await nodes.ask(node => node.rentMinimum()))
+  const dear = (await isNew(chain, payment.token, payment.recipient)) ? await rentTooHigh(chain) : undefined
+  return dear ?? highestFee(settings) + settings.maxAccountRent + (await nodes.ask(node => node.rentMinimum()))
 }
 
 /** The wait while the network asks more for an account than the operator allows. */
@@ -122,7 +126,7 @@ export async function tokenRefusal(
   chain: Solana,
   {token, treasury}: {token: string; treasury: string},
 ): Promise<Wait | undefined> {
-  await chain.tokensAreRight()
+  await chain.tokenIsRight(token)
   const known = await openFeeIncident(to, chain.settings.chain.code, token)
   if (known) return known
   const words = await refusesTreasury(chain, token, treasury)
@@ -161,23 +165,34 @@ export async function blockIfFrozen(
   if (account?.isFrozen) await blockAddress(to, chain.settings.chain.code, {token, address}, frozen)
 }
 
-/** What an intent for a transfer of a token names: the account that it leaves, and whether its recipient has one. */
+/** What an intent for a sweep of a token names: the account that it leaves, and whether the treasury has one. */
 export interface Accounts {
   account: string
   new_account: boolean
 }
 
-/** The accounts of a transfer; or why it is not signed now. */
-export async function accountsOf(
+/**
+ * The accounts of a sweep; or why it is not signed now. As when it was begun, the associated account is the last one
+ * that is swept, if it does not hold all of it.
+ */
+export async function accountsOfSweep(
   chain: Solana,
-  payment: Payment & Pick<OutgoingPayment, 'kind'>,
+  sweep: Payment & Pick<OutgoingPayment, 'holding'>,
 ): Promise<Accounts | Wait> {
-  const {kind, token, source: owner, recipient, amount} = payment
-  await chain.tokensAreRight()
-  const held = await accountFor(chain, {token, owner, amount})
+  const {token, source: owner, recipient, amount, holding} = sweep
+  await chain.tokenIsRight(token)
+  const held = await accountFor(chain, {token, owner, amount: most(holding, amount)})
   if (held && held.amount >= amount) return {account: held.address, new_account: await isNew(chain, token, recipient)}
-  const holds = held?.amount ?? 0n
-  const inOne = `the address has no account with ${amount} base units of ${token} on the chain: ${holds} at most`
-  const detail = kind === 'sweep' ? inOne : (treasuryLacks(payment, holds) ?? inOne)
+  const detail = `the address has no account with ${amount} base units of ${token} on the chain: ${held?.amount ?? 0n} at most`
   return {reason: 'would_revert', detail, ms: retryMs.soon}
+}
+
+/** Why a payment is not signed now: its recipient may be another one than when it was begun. */
+export async function whyNotPaid(chain: Solana, payment: Payment): Promise<Wait | undefined> {
+  const {token, source} = payment
+  await chain.tokenIsRight(token)
+  const account = await chain.nodes.ask(node => node.account(associated(chain, token, source), 'confirmed'))
+  const lacks = treasuryLacks(payment, parseTokenAccount(account)?.amount ?? 0n)
+  if (lacks) return {reason: 'would_revert', detail: lacks, ms: retryMs.soon}
+  return await tokenUnpayable(chain, payment)
 }

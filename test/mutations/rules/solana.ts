@@ -19,8 +19,8 @@ export const solana: Mutation[] = [
   {
     rule: 'A deposit is what a balance rose by',
     file: 'indexers/solana/read-block.ts',
-    from: 'if (amount <= 0n) return []\n    sender',
-    to: 'if (amount < 0n) return []\n    sender',
+    from: 'if (amount <= 0n || tokensAfter',
+    to: 'if (amount < 0n || tokensAfter',
     tests: ['indexers/solana/read-block.test.ts'],
   },
   {

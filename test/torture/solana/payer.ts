@@ -24,7 +24,7 @@ const lifetime = 151
 const small = 1_000_000n
 /** More than anybody has. */
 const tooMuch = 10n ** 18n
-const firstPayments = 15
+const firstPayments = 8
 
 const Latest = z.object({value: z.object({blockhash: z.string()})})
 
