@@ -336,7 +336,7 @@ export const reasons = {
   token_refused: {
     ends: 'by itself',
     merchant: 'token_stopped',
-    why: "the contract of the token refuses the treasury's own sweep of nothing, too: it is paused, or the treasury is frozen. No sweep is begun, and no address is blocked",
+    why: "the contract of the token refuses the treasury's own sweep of nothing, too: it is paused, or the treasury is frozen. On Solana: the treasury's account is frozen, or the mint is not what it was. No sweep is begun, and no address is blocked",
     do: 'ask the issuer of the token; the payout goes on by itself',
   },
   token_takes_fee: {

@@ -7,7 +7,6 @@ import {type Account, SolanaNodes} from '../../../chains/solana/client.ts'
 import {signatureFee, twoSignaturesFee} from '../../../chains/solana/message.ts'
 import type {SolanaSettings} from '../../../chains/solana/settings.ts'
 import {parseTokenAccount} from '../../../chains/solana/tokens.ts'
-import {tokenGuard} from '../../../chains/token-guard.ts'
 import type {Holding, Sweep} from '../accounts/holdings.ts'
 import {type Context, notPayable, type Payout, retryMs, shortOfFunds, type Wait} from '../context.ts'
 import type {OutgoingPayment} from '../outgoing-payments.ts'
@@ -17,20 +16,21 @@ import {highestFee, highestSweepFee, priorityFee} from './fees.ts'
 export interface Solana {
   settings: SolanaSettings
   nodes: SolanaNodes
-  /** Resolves once the mint of a token is what the settings say. */
-  tokenIsRight: (token: string) => Promise<void>
+  /** The wait while the mint of a token is not what the settings say; asked again until it is. */
+  wrongMint: (token: string) => Promise<Wait | undefined>
 }
 
 export function solana(settings: SolanaSettings): Solana {
   const nodes = new SolanaNodes(settings)
-  const guards = new Map<string, () => Promise<void>>()
+  const right = new Set<string>()
   return {
     settings,
     nodes,
-    async tokenIsRight(token) {
-      const guard = guards.get(token) ?? tokenGuard(() => nodes.ask(node => refusedToken(settings, node, [token])))
-      guards.set(token, guard)
-      await guard()
+    async wrongMint(token) {
+      if (right.has(token)) return
+      const detail = await nodes.ask(node => refusedToken(settings, node, [token]))
+      if (detail !== undefined) return {reason: 'token_refused', detail, ms: retryMs.told}
+      right.add(token)
     },
   }
 }

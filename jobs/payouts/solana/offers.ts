@@ -9,7 +9,7 @@ import {messageOf, type Payment, rawOf, signersOf} from '../../../chains/solana/
 import {splToken} from '../../../chains/solana/settings.ts'
 import {tokenPrograms} from '../../../chains/solana/tokens.ts'
 import {Refusal} from '../accounts/expiring-attempts.ts'
-import type {Context} from '../context.ts'
+import {type Context, retryable, retryMs, unreachable, type Wait} from '../context.ts'
 import type {OutgoingPayment} from '../outgoing-payments.ts'
 import {type Moved, priorityFee} from './fees.ts'
 import {type Solana, sweepPriorityFee} from './node.ts'
@@ -29,12 +29,21 @@ export async function offers(to: Context, chain: Solana, payments: OutgoingPayme
   const prices = await pricesFor(chain, payments)
   return await eachOf(payments, async payment => {
     const isSweep = payment.kind === 'sweep'
-    const found = isNative(chain, payment) ? undefined : await (isSweep ? accountsOfSweep : whyNotPaid)(chain, payment)
-    if (found && 'ms' in found) return new Refusal(found, {givesUp: false})
-    const accounts = found as Accounts | undefined
+    const accounts = isNative(chain, payment) ? undefined : await accountsOf(chain, payment)
+    if (accounts && 'ms' in accounts) return new Refusal(accounts, {givesUp: false})
     const offer = {priority_fee: String(feeOf(chain, payment, prices, accounts)), ...accounts}
     return (isSweep && (await refusalOf(to, chain, payment, offer))) || offer
   })
+}
+
+/**
+ * What a transfer of a token names; or why it is not signed now, also if no node says. Others need not wait for that.
+ */
+async function accountsOf(chain: Solana, payment: OutgoingPayment): Promise<Accounts | Wait | undefined> {
+  const found: Promise<Accounts | Wait | undefined> =
+    payment.kind === 'sweep' ? accountsOfSweep(chain, payment) : whyNotPaid(chain, payment)
+  const {code} = chain.settings.chain
+  return await retryable(found, async detail => ({...unreachable(code, detail), ms: retryMs.soon}))
 }
 
 const isNative = ({settings}: Solana, {token}: OutgoingPayment) => token === settings.chain.assets[0].token

@@ -62,7 +62,6 @@ export async function tokenSweeps(
   {token, treasury}: {token: string; treasury: string},
   holdings: Holding[],
 ): Promise<Sweep[]> {
-  await chain.tokenIsRight(token)
   const maxFee = highestSweepFee(chain.settings) + (await rentOfNew(chain, token, treasury))
   return await eachOf(holdings, async ({address, amount}) => {
     const held = await accountFor(chain, {token, owner: address, amount: BigInt(amount)})
@@ -87,8 +86,11 @@ async function isNew(chain: Solana, token: string, owner: string): Promise<boole
  */
 export async function paymentFee(to: Context, chain: Solana, payment: Payment): Promise<bigint | Wait> {
   const {settings, nodes} = chain
-  await chain.tokenIsRight(payment.token)
-  const why = (await openFeeIncident(to, settings.chain.code, payment.token)) ?? (await tokenUnpayable(chain, payment))
+  const {token} = payment
+  const why =
+    (await chain.wrongMint(token)) ??
+    (await openFeeIncident(to, settings.chain.code, token)) ??
+    (await tokenUnpayable(chain, payment))
   if (why) return why
   const dear = (await isNew(chain, payment.token, payment.recipient)) ? await rentTooHigh(chain) : undefined
   return dear ?? highestFee(settings) + settings.maxAccountRent + (await nodes.ask(node => node.rentMinimum()))
@@ -126,8 +128,7 @@ export async function tokenRefusal(
   chain: Solana,
   {token, treasury}: {token: string; treasury: string},
 ): Promise<Wait | undefined> {
-  await chain.tokenIsRight(token)
-  const known = await openFeeIncident(to, chain.settings.chain.code, token)
+  const known = (await chain.wrongMint(token)) ?? (await openFeeIncident(to, chain.settings.chain.code, token))
   if (known) return known
   const words = await refusesTreasury(chain, token, treasury)
   if (words !== undefined) return tokenRefused(token, words)
@@ -180,7 +181,8 @@ export async function accountsOfSweep(
   sweep: Payment & Pick<OutgoingPayment, 'holding'>,
 ): Promise<Accounts | Wait> {
   const {token, source: owner, recipient, amount, holding} = sweep
-  await chain.tokenIsRight(token)
+  const wrong = await chain.wrongMint(token)
+  if (wrong) return wrong
   const held = await accountFor(chain, {token, owner, amount: most(holding, amount)})
   if (held && held.amount >= amount) return {account: held.address, new_account: await isNew(chain, token, recipient)}
   const detail = `the address has no account with ${amount} base units of ${token} on the chain: ${held?.amount ?? 0n} at most`
@@ -190,7 +192,8 @@ export async function accountsOfSweep(
 /** Why a payment is not signed now: its recipient may be another one than when it was begun. */
 export async function whyNotPaid(chain: Solana, payment: Payment): Promise<Wait | undefined> {
   const {token, source} = payment
-  await chain.tokenIsRight(token)
+  const wrong = await chain.wrongMint(token)
+  if (wrong) return wrong
   const account = await chain.nodes.ask(node => node.account(associated(chain, token, source), 'confirmed'))
   const lacks = treasuryLacks(payment, parseTokenAccount(account)?.amount ?? 0n)
   if (lacks) return {reason: 'would_revert', detail: lacks, ms: retryMs.soon}
