@@ -23,6 +23,7 @@ import type {AddedToken} from '../family.ts'
 import {type SolanaChain, type SolanaNetwork, type SplToken, solanaNetworks} from '../registry.ts'
 import {bytesOf} from './address.ts'
 import {twoSignaturesFee} from './message.ts'
+import {associatedAccount} from './tokens.ts'
 
 export interface SolanaEndpoint {
   url: string
@@ -129,6 +130,12 @@ export function splToken(settings: SolanaSettings, code: string): SplToken & {co
   const contract = contractOf(settings, code)!
   const [, ...tokens] = settings.chain.assets
   return {...tokens.find(({token}) => token === code)!, contract}
+}
+
+/** The associated account of an owner for a token of the chain. */
+export function accountOf(settings: SolanaSettings, token: string, owner: string): string {
+  const {contract, sweep} = splToken(settings, token)
+  return associatedAccount(owner, contract, sweep.program)
 }
 
 export function solanaSettings(settings: CommonSettings | undefined): SolanaSettings {

@@ -11,8 +11,8 @@
 // chain refuses the transaction.
 import {findContract} from '../../chains/contract-tokens.ts'
 import {blockMs, largestAmount, lifetimeBlocks, signatureFee, type TokenTransfer} from '../../chains/solana/message.ts'
-import {type SolanaSettings, solanaSettings, splToken} from '../../chains/solana/settings.ts'
-import {associatedAccount, tokenPrograms} from '../../chains/solana/tokens.ts'
+import {accountOf, type SolanaSettings, solanaSettings, splToken} from '../../chains/solana/settings.ts'
+import {tokenPrograms} from '../../chains/solana/tokens.ts'
 import type {Case} from '../family.ts'
 import {type Lifetime, lifetimeInBlocks, linkedNow} from '../judge/expiring.ts'
 import {
@@ -76,7 +76,7 @@ export async function termsOf(
       `a priority fee of ${priorityFee} lamports is more than ${chain}_MAX_PRIORITY_FEE allows (${settings.maxPriorityFee})`,
     )
   // What is on another account than the associated one is little as a rule, and cannot be swept together with it.
-  const isOther = transfer !== undefined && transfer.fromAccount !== associatedOf(settings, purpose.token, from.address)
+  const isOther = transfer !== undefined && transfer.fromAccount !== accountOf(settings, purpose.token, from.address)
   if (transfer && kind === 'sweep' && !before.length && !isOther) await checkTokenSweep(context, purpose, from.address)
   const rent = transfer?.madeFor === undefined ? 0n : settings.maxAccountRent
   if (rent && kind === 'pay') await checkRent(context, purpose, rent, settings.dailyAccountRent)
@@ -109,15 +109,10 @@ function transferOf(
     program: tokenPrograms[sweep.program],
     mint,
     decimals,
-    fromAccount: account ?? associatedAccount(from, mint, sweep.program),
-    to: associatedAccount(destination, mint, sweep.program),
+    fromAccount: account ?? accountOf(settings, token, from),
+    to: accountOf(settings, token, destination),
     ...((kind !== 'sweep' || isNewAccount) && {madeFor: destination}),
   }
-}
-
-function associatedOf(settings: SolanaSettings, token: string, owner: string): string {
-  const {contract, sweep} = splToken(settings, token)
-  return associatedAccount(owner, contract, sweep.program)
 }
 
 /**

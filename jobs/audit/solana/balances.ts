@@ -13,8 +13,8 @@ import {
   type SolanaNode,
   SolanaNodes,
 } from '../../../chains/solana/client.ts'
-import {type SolanaSettings, splToken} from '../../../chains/solana/settings.ts'
-import {associatedAccount, parseTokenAccount} from '../../../chains/solana/tokens.ts'
+import {accountOf, type SolanaSettings, splToken} from '../../../chains/solana/settings.ts'
+import {parseTokenAccount} from '../../../chains/solana/tokens.ts'
 import type {Asked, AuditFamily, Difference} from '../observation.ts'
 
 /** Our final block is some seconds behind the node's. */
@@ -94,9 +94,7 @@ async function readBalances(
     {address, token: native, at: address},
     ...tokens
       .filter(({contract}) => contract)
-      .map(({token, contract, sweep}) => {
-        return {address, token, at: associatedAccount(address, contract!, sweep.program)}
-      }),
+      .map(({token}) => ({address, token, at: accountOf(settings, token, address)})),
   ])
   const {slot, accounts} = await node.accounts(
     places.map(({at}) => at),

@@ -6,14 +6,14 @@ import {eachOf} from '../../../base/each-of.ts'
 import {storable} from '../../../base/text.ts'
 import type {Simulation} from '../../../chains/solana/client.ts'
 import {messageOf, type Payment, rawOf, signersOf} from '../../../chains/solana/message.ts'
-import {splToken} from '../../../chains/solana/settings.ts'
+import {accountOf, splToken} from '../../../chains/solana/settings.ts'
 import {tokenPrograms} from '../../../chains/solana/tokens.ts'
 import {Refusal} from '../accounts/expiring-attempts.ts'
 import {type Context, retryable, retryMs, unreachable, type Wait} from '../context.ts'
 import type {OutgoingPayment} from '../outgoing-payments.ts'
 import {type Moved, priorityFee} from './fees.ts'
 import {type Solana, sweepPriorityFee} from './node.ts'
-import {type Accounts, accountsOfSweep, associated, blockIfFrozen, whyNotPaid} from './tokens.ts'
+import {type Accounts, accountsOfSweep, blockIfFrozen, whyNotPaid} from './tokens.ts'
 
 /** Of no block: the node puts its newest one there. */
 const anyBlockhash = '1'.repeat(32)
@@ -114,7 +114,7 @@ function moveOf(
   if (account === undefined) return {to}
   const {contract: mint, decimals, sweep: way} = splToken(chain.settings, sweep.token)
   const token = {program: tokenPrograms[way.program], mint, decimals, fromAccount: account, ...(isNew && {madeFor: to})}
-  return {to: associated(chain, sweep.token, to), token}
+  return {to: accountOf(chain.settings, sweep.token, to), token}
 }
 
 /** Why a sweep would fail. */

@@ -5,8 +5,8 @@ import {least, most} from '../../../base/bigints.ts'
 import {eachOf} from '../../../base/each-of.ts'
 import {systemProgram} from '../../../chains/solana/address.ts'
 import type {Account, Commitment} from '../../../chains/solana/client.ts'
-import {splToken} from '../../../chains/solana/settings.ts'
-import {associatedAccount, parseTokenAccount, type TokenAccount} from '../../../chains/solana/tokens.ts'
+import {accountOf, splToken} from '../../../chains/solana/settings.ts'
+import {parseTokenAccount, type TokenAccount} from '../../../chains/solana/tokens.ts'
 import type {Holding, Sweep} from '../accounts/holdings.ts'
 import type {Payment} from '../accounts/rules.ts'
 import {blockAddress, ofToken, openFeeIncident, tokenRefused, treasuryLacks} from '../accounts/tokens.ts'
@@ -23,12 +23,6 @@ interface Found extends TokenAccount {
   address: string
 }
 
-/** The associated account of an owner. */
-export function associated({settings}: Pick<Solana, 'settings'>, token: string, owner: string): string {
-  const {contract, sweep} = splToken(settings, token)
-  return associatedAccount(owner, contract, sweep.program)
-}
-
 /**
  * The account of an owner that a transfer of so much leaves: the associated one, else the other one that holds most.
  * Undefined if it has none.
@@ -39,7 +33,7 @@ async function accountFor(
   commitment: Commitment = 'confirmed',
 ): Promise<Found | undefined> {
   const {contract: mint} = splToken(chain.settings, token)
-  const own = associated(chain, token, owner)
+  const own = accountOf(chain.settings, token, owner)
   const first = found(own, await chain.nodes.ask(node => node.account(own, commitment)))
   const isOwn = first?.owner === owner && first.mint === mint
   if (isOwn && first.amount >= amount) return first
@@ -62,7 +56,9 @@ export async function tokenSweeps(
   {token, treasury}: {token: string; treasury: string},
   holdings: Holding[],
 ): Promise<Sweep[]> {
-  const maxFee = highestSweepFee(chain.settings) + (await rentOfNew(chain, token, treasury))
+  const {settings} = chain
+  const rent = (await isNew(chain, token, treasury)) ? settings.maxAccountRent : 0n
+  const maxFee = highestSweepFee(settings) + rent
   return await eachOf(holdings, async ({address, amount}) => {
     const held = await accountFor(chain, {token, owner: address, amount: BigInt(amount)})
     const holds = held?.amount ?? 0n
@@ -70,13 +66,8 @@ export async function tokenSweeps(
   })
 }
 
-/** The most that making the associated account of an owner may cost, in lamports; 0 if it is there. */
-async function rentOfNew(chain: Solana, token: string, owner: string): Promise<bigint> {
-  return (await isNew(chain, token, owner)) ? chain.settings.maxAccountRent : 0n
-}
-
 async function isNew(chain: Solana, token: string, owner: string): Promise<boolean> {
-  const account = await chain.nodes.ask(node => node.account(associated(chain, token, owner), 'confirmed'))
+  const account = await chain.nodes.ask(node => node.account(accountOf(chain.settings, token, owner), 'confirmed'))
   return parseTokenAccount(account) === undefined
 }
 
@@ -92,7 +83,7 @@ export async function paymentFee(to: Context, chain: Solana, payment: Payment): 
     (await openFeeIncident(to, settings.chain.code, token)) ??
     (await tokenUnpayable(chain, payment))
   if (why) return why
-  const dear = (await isNew(chain, payment.token, payment.recipient)) ? await rentTooHigh(chain) : undefined
+  const dear = (await isNew(chain, token, payment.recipient)) ? await rentTooHigh(chain) : undefined
   return dear ?? highestFee(settings) + settings.maxAccountRent + (await nodes.ask(node => node.rentMinimum()))
 }
 
@@ -106,7 +97,7 @@ async function rentTooHigh({settings, nodes}: Solana): Promise<Wait | undefined>
 
 /** Why a recipient cannot be paid in a token; undefined if it can, or nobody can say. */
 export async function tokenUnpayable(chain: Solana, {token, recipient}: Payment): Promise<Wait | undefined> {
-  const own = associated(chain, token, recipient)
+  const own = accountOf(chain.settings, token, recipient)
   const {accounts} = await chain.nodes.ask(node => node.accounts([recipient, own], 'confirmed'))
   const why = notWallet(accounts[0]) ?? refusedBy(recipient, accounts[1])
   return why === undefined ? undefined : notPayable('destination_not_payable', why)
@@ -136,7 +127,7 @@ export async function tokenRefusal(
 }
 
 async function refusesTreasury(chain: Solana, token: string, treasury: string): Promise<string | undefined> {
-  const account = await chain.nodes.ask(node => node.account(associated(chain, token, treasury), 'confirmed'))
+  const account = await chain.nodes.ask(node => node.account(accountOf(chain.settings, token, treasury), 'confirmed'))
   return refusedBy(treasury, account)?.replace("the recipient's", "the treasury's")
 }
 
@@ -194,7 +185,7 @@ export async function whyNotPaid(chain: Solana, payment: Payment): Promise<Wait 
   const {token, source} = payment
   const wrong = await chain.wrongMint(token)
   if (wrong) return wrong
-  const account = await chain.nodes.ask(node => node.account(associated(chain, token, source), 'confirmed'))
+  const account = await chain.nodes.ask(node => node.account(accountOf(chain.settings, token, source), 'confirmed'))
   const lacks = treasuryLacks(payment, parseTokenAccount(account)?.amount ?? 0n)
   if (lacks) return {reason: 'would_revert', detail: lacks, ms: retryMs.soon}
   return await tokenUnpayable(chain, payment)

@@ -102,8 +102,8 @@ export const solanaTokens: Mutation[] = [
   {
     rule: 'A token goes to the associated account of its recipient',
     file: plan,
-    from: 'to: associatedAccount(destination, mint, sweep.program),',
-    to: 'to: account ?? associatedAccount(destination, mint, sweep.program),',
+    from: 'to: accountOf(settings, token, destination),',
+    to: 'to: account ?? accountOf(settings, token, destination),',
     tests: ofPlan,
   },
   {
