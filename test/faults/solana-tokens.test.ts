@@ -56,6 +56,8 @@ afterEach(async () => {
 const netOf = (gross: bigint) => gross - gross / 100n
 const openShop = (amounts: bigint[], wallet?: string) => world.openShop(amounts, {token: 'USDC', wallet})
 const holds = (owner: string) => world.holdsToken('USDC', owner)
+/** So that the treasury can advance a payout, and nothing is swept first. */
+const fundTreasury = () => world.pay([world.treasury], [1000n * unit], 'USDC')
 
 /** What the audit finds between the chain and the ledger, on the addresses of a shop and the treasury. */
 async function differences({addresses}: Shop) {
@@ -99,7 +101,7 @@ test('a payout arrives whole: its sweeps make the account of the treasury, its p
 })
 
 test('a recipient that has an account costs no rent, and the treasury advances what it can afford', async () => {
-  await world.pay([world.treasury], [10_000n * unit], 'USDC')
+  await fundTreasury()
   const shop = await openShop([50n * unit])
   await world.done(world.submit(tokenPayment(usdc, {from: faucet, to: shop.wallet, amount: 3n}), []))
   const {network_fee} = await world.becomes(await world.request(shop, 'USDC'), 'completed')
@@ -270,6 +272,7 @@ test('a payment fails if its recipient gave its account away meanwhile: nobody g
   const thief = newAddress()
   const shop = await openShop([20n * unit], wallet)
   await world.done(world.submit(tokenPayment(usdc, {from: faucet, to: wallet, amount: 1n}), []))
+  await fundTreasury()
   world.isHeld = true
   const id = await world.request(shop, 'USDC')
   const [attempt] = await world.signed(id, 1)
@@ -317,6 +320,7 @@ test("while the treasury's account is frozen nothing is swept to it; the payout 
 test('a payment that fails in a block, because its recipient was frozen meanwhile, gives the balance back', async () => {
   const shop = await openShop([20n * unit])
   await world.done(world.submit(tokenPayment(usdc, {from: faucet, to: shop.wallet, amount: 1n}), []))
+  await fundTreasury()
   world.isHeld = true
   const id = await world.request(shop, 'USDC')
   const [attempt] = await world.signed(id, 1)
@@ -336,6 +340,7 @@ test('a payment that fails in a block, because its recipient was frozen meanwhil
 
 test('a payment that no block takes expires, which the balances of its token account prove, and is signed again once', async () => {
   const shop = await openShop([30n * unit])
+  await fundTreasury()
   world.isHeld = true
   const id = await world.request(shop, 'USDC')
   const [first] = await world.signed(id, 1)
