@@ -54,25 +54,23 @@ export function tokenAt(chains: TokenSettings[], contract: string): string | und
 export const byContract = (assets: Asset[], keyOf = (contract: string) => contract): Map<string, string> =>
   new Map(assets.flatMap(({contract, token}) => (contract ? ([[keyOf(contract), token]] as const) : [])))
 
-/**
- * The variable for the contract of each token of the registry, such as USDT_CONTRACT. `check` throws an AddressError.
- */
-export function contractVariables(
+/** The variable for the contract of each token of the registry, such as USDT_CONTRACT. `address`: its form. */
+export const contractVariables = (
   {assets: [, ...tokens]}: Chain,
-  check: (address: string) => unknown,
-): Record<`${string}_CONTRACT`, z.ZodOptional<z.ZodString>> {
-  const contract = (example: string) =>
-    z.string().superRefine((text, {addIssue}) => {
-      try {
-        check(text)
-      } catch (error) {
-        if (!(error instanceof AddressError)) throw error
-        addIssue(`must be the address of a contract, such as ${example}: it ${error.message}`)
-      }
-    })
-  const example = tokens.find(({contract}) => contract)?.contract ?? ''
-  return Object.fromEntries(tokens.map(({token}) => [`${token}_CONTRACT`, contract(example).optional()]))
-}
+  address: z.ZodString,
+): Record<`${string}_CONTRACT`, z.ZodOptional<z.ZodString>> =>
+  Object.fromEntries(tokens.map(({token}) => [`${token}_CONTRACT`, address.optional()]))
+
+/** The form of an address of a contract. `check` throws an AddressError. */
+export const contractAddress = (check: (address: string) => unknown, example: string): z.ZodString =>
+  z.string().superRefine((text, {addIssue}) => {
+    try {
+      check(text)
+    } catch (error) {
+      if (!(error instanceof AddressError)) throw error
+      addIssue(`must be the address of a contract, such as ${example}: it ${error.message}`)
+    }
+  })
 
 /** The chain's tokens, each with its contract on the network that is followed: as given, or that of the public one. */
 export const contractsHere = <T extends Asset>(tokens: T[], given: object, {isPublic}: {isPublic: boolean}): T[] =>

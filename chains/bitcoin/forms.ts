@@ -1,5 +1,4 @@
 // How Bitcoin writes addresses (bech32 in lower case), payments (BIP-21) and the ids of transactions.
-
 import {RetryableError} from '../../base/errors.ts'
 import {formatUnits} from '../../base/units.ts'
 import type {Payment} from '../family.ts'

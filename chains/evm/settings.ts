@@ -2,9 +2,16 @@
 import {z} from 'zod'
 import {choice, url, type Variables, variables, whole} from '../../base/variables.ts'
 import {type CommonSettings, coins, commonSettings, commonVariables} from '../chain-settings.ts'
-import {addToken as addAsset, byContract, type TokenSettings} from '../contract-tokens.ts'
+import {
+  addToken as addAsset,
+  byContract,
+  contractReading,
+  contractsHere,
+  contractVariables,
+  type TokenSettings,
+} from '../contract-tokens.ts'
 import type {AddedToken} from '../family.ts'
-import {caip2, type Erc20, type EvmChain, isMainNetwork, chain as registered} from '../registry.ts'
+import {caip2, type Erc20, type EvmChain, isMainNetwork} from '../registry.ts'
 import {collisions, contractAddress, ownTokens, Sweep} from './tokens.ts'
 
 export interface EvmSettings extends TokenSettings<EvmChain> {
@@ -87,14 +94,14 @@ function networkVariables(chain: EvmChain, mainnet: boolean): Variables<Network>
         `must be the id of a test network, such as ${chain.chainId}; coins of this one are worth money (see SLUICE_MAINNET in docs/operations.md)`,
       )
       .default(chain.chainId),
-    ...contractVariables(chain),
+    ...contractVariables(chain, contractAddress),
     TOKENS: ownTokens.default({tokens: [], text: ''}),
   })
-  type Given = z.infer<typeof definition> & {[name in `${string}_CONTRACT`]?: string | undefined}
-  const known = ({CHAIN_ID, ...given}: Given): EvmChain => {
+  type Given = z.infer<typeof definition>
+  const known = (given: Given): EvmChain => {
     const [native, ...tokens] = chain.assets
-    const here = tokens.map(token => onNetwork(token, chain, CHAIN_ID, given[`${token.token}_CONTRACT`]))
-    return {...chain, assets: [native, ...here]}
+    const here = contractsHere(tokens, given, {isPublic: given.CHAIN_ID === chain.chainId})
+    return {...chain, assets: [native, ...here.map(token => withDomain(token, given.CHAIN_ID))]}
   }
   return variables({
     schema: definition.superRefine((given, {addIssue}) => {
@@ -111,18 +118,11 @@ function networkVariables(chain: EvmChain, mainnet: boolean): Variables<Network>
   })
 }
 
-/** The variable for the contract of each token of the registry, such as USDC_CONTRACT. */
-function contractVariables({assets: [, ...tokens]}: EvmChain): Record<`${string}_CONTRACT`, typeof optionalContract> {
-  return Object.fromEntries(tokens.map(({token}) => [`${token}_CONTRACT`, optionalContract]))
-}
-const optionalContract = contractAddress.optional()
-
-/** A token of the registry, with its data on the network that is followed. */
-function onNetwork(token: Erc20, chain: EvmChain, chainId: number, named: string | undefined): Erc20 {
-  const contract = named ?? (chainId === chain.chainId ? token.contract : undefined)
-  if (token.sweep.by === 'fund') return {...token, contract}
+/** A token of the registry, with the domain of its signatures on the network that is followed. */
+function withDomain(token: Erc20, chainId: number): Erc20 {
+  if (token.sweep.by === 'fund') return token
   const {by, domain, domainOn} = token.sweep
-  return {...token, contract, sweep: {by, domain: domainOn?.[chainId] ?? domain}}
+  return {...token, sweep: {by, domain: domainOn?.[chainId] ?? domain}}
 }
 
 function schema(chain: EvmChain) {
@@ -164,18 +164,12 @@ function settings({chain, chainId, ownTokens}: Network, given: z.infer<ReturnTyp
 /** The variables that make another process read the chain in the same way. */
 export function evmReading(settings: EvmSettings): Record<string, string> {
   const {chain, rpcUrl, chainId, finality, traces, ownTokens} = settings
-  const known = registered(chain.code).assets.map(({token}) => token)
-  const contracts = chain.assets.flatMap(asset =>
-    'contract' in asset && known.includes(asset.token)
-      ? [[`${chain.code}_${asset.token}_CONTRACT`, asset.contract ?? '']]
-      : [],
-  )
   return {
     [`${chain.code}_RPC_URL`]: rpcUrl ?? '',
     [`${chain.code}_CHAIN_ID`]: String(chainId),
     [`${chain.code}_FINALITY`]: String(finality),
     [`${chain.code}_TRACES`]: traces,
-    ...Object.fromEntries(contracts),
+    ...Object.fromEntries(contractReading(settings)),
     [`${chain.code}_TOKENS`]: ownTokens,
   }
 }

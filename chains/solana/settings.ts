@@ -12,6 +12,7 @@ import {
 import {
   addToken as addAsset,
   byContract,
+  contractAddress,
   contractOf,
   contractReading,
   contractsHere,
@@ -22,8 +23,8 @@ import {type ExpirySettings, expirySettings, expiryVariables} from '../expiry-se
 import type {AddedToken} from '../family.ts'
 import {type SolanaChain, type SolanaNetwork, type SplToken, solanaNetworks} from '../registry.ts'
 import {bytesOf} from './address.ts'
-import {twoSignaturesFee} from './message.ts'
-import {associatedAccount} from './tokens.ts'
+import {type TokenTransfer, twoSignaturesFee} from './message.ts'
+import {associatedAccount, type TokenProgram, tokenPrograms} from './tokens.ts'
 
 export interface SolanaEndpoint {
   url: string
@@ -66,7 +67,7 @@ export function solanaVariables(chain: SolanaChain): Variables<SolanaSettings> {
         MAX_PRIORITY_FEE: coins(chain, '0.0001'),
         MAX_ACCOUNT_RENT: coins(chain, '0.0025'),
         DAILY_ACCOUNT_RENT: coins(chain, '0.05'),
-        ...contractVariables(chain, bytesOf),
+        ...contractVariables(chain, contractAddress(bytesOf, '4zMMC9srt5Ri5X14GAgXhaHii3GnPAEERYPJgZJDncDU')),
         ...expiryVariables(),
         ...commonVariables(chain),
       })
@@ -121,7 +122,7 @@ export function addToken(settings: SolanaSettings, added: AddedToken): void {
 
 const Sweep = z.object({
   by: z.literal('treasury'),
-  program: z.enum(['token', 'token-2022']),
+  program: z.enum(Object.keys(tokenPrograms) as TokenProgram[]),
   accepts: z.array(z.string()),
 })
 
@@ -136,6 +137,20 @@ export function splToken(settings: SolanaSettings, code: string): SplToken & {co
 export function accountOf(settings: SolanaSettings, token: string, owner: string): string {
   const {contract, sweep} = splToken(settings, token)
   return associatedAccount(owner, contract, sweep.program)
+}
+
+/**
+ * A transfer of a token to the associated account of its recipient, `to`, which is made first if that is asked, and it
+ * is not there.
+ */
+export function transferTo(
+  settings: SolanaSettings,
+  {token, fromAccount, recipient, isMade}: {token: string; fromAccount: string; recipient: string; isMade: boolean},
+): TokenTransfer & {to: string} {
+  const {contract: mint, decimals, sweep} = splToken(settings, token)
+  const to = accountOf(settings, token, recipient)
+  const of = {program: tokenPrograms[sweep.program], mint, decimals, fromAccount, to}
+  return isMade ? {...of, madeFor: recipient} : of
 }
 
 export function solanaSettings(settings: CommonSettings | undefined): SolanaSettings {

@@ -3,11 +3,12 @@
 // operator accepted it by name.
 import {createHash} from 'node:crypto'
 import {ed25519} from '@noble/curves/ed25519.js'
+import type {ByTreasury} from '../registry.ts'
 import {addressOf, associatedTokenProgram, bytesOf, token2022Program, tokenProgram} from './address.ts'
 
 /** A program whose mints are tokens. */
-export const tokenPrograms = {token: tokenProgram, 'token-2022': token2022Program} as const
-export type TokenProgram = keyof typeof tokenPrograms
+export type TokenProgram = ByTreasury['program']
+export const tokenPrograms: Record<TokenProgram, string> = {token: tokenProgram, 'token-2022': token2022Program}
 
 const programOf = (owner: string): TokenProgram | undefined =>
   (Object.keys(tokenPrograms) as TokenProgram[]).find(name => tokenPrograms[name] === owner)

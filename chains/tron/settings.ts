@@ -13,6 +13,7 @@ import {
 import {
   addToken as addAsset,
   byContract,
+  contractAddress,
   contractReading,
   contractsHere,
   contractVariables,
@@ -90,7 +91,7 @@ function schema(chain: TronChain) {
       TOKEN_PAYMENT_FEE: coins(chain, '30'),
       SWEEP_ENERGY: choice(sweepEnergies).default('cheapest'),
       MAX_DELEGATED: coins(chain, '200000'),
-      ...contractVariables(chain, bytesOf),
+      ...contractVariables(chain, contractAddress(bytesOf, 'TXYZopYRdj2D9XRtbG411XZZ3kM5VkAeBf')),
       ...expiryVariables(),
       ...commonVariables(chain),
     })

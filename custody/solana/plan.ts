@@ -11,8 +11,7 @@
 // chain refuses the transaction.
 import {findContract} from '../../chains/contract-tokens.ts'
 import {blockMs, largestAmount, lifetimeBlocks, signatureFee, type TokenTransfer} from '../../chains/solana/message.ts'
-import {accountOf, type SolanaSettings, solanaSettings, splToken} from '../../chains/solana/settings.ts'
-import {tokenPrograms} from '../../chains/solana/tokens.ts'
+import {accountOf, type SolanaSettings, solanaSettings, transferTo} from '../../chains/solana/settings.ts'
 import type {Case} from '../family.ts'
 import {type Lifetime, lifetimeInBlocks, linkedNow} from '../judge/expiring.ts'
 import {
@@ -104,15 +103,8 @@ function transferOf(
   if (mint === undefined && token !== settings.chain.assets[0].token)
     throw new Refusal('unknown_settlement', `custody signs nothing for ${token} on ${chain}`)
   if (mint === undefined) return undefined
-  const {decimals, sweep} = splToken(settings, token)
-  return {
-    program: tokenPrograms[sweep.program],
-    mint,
-    decimals,
-    fromAccount: account ?? accountOf(settings, token, from),
-    to: accountOf(settings, token, destination),
-    ...((kind !== 'sweep' || isNewAccount) && {madeFor: destination}),
-  }
+  const fromAccount = account ?? accountOf(settings, token, from)
+  return transferTo(settings, {token, fromAccount, recipient: destination, isMade: kind !== 'sweep' || isNewAccount})
 }
 
 /**

@@ -6,8 +6,7 @@ import {eachOf} from '../../../base/each-of.ts'
 import {storable} from '../../../base/text.ts'
 import type {Simulation} from '../../../chains/solana/client.ts'
 import {messageOf, type Payment, rawOf, signersOf} from '../../../chains/solana/message.ts'
-import {accountOf, splToken} from '../../../chains/solana/settings.ts'
-import {tokenPrograms} from '../../../chains/solana/tokens.ts'
+import {transferTo} from '../../../chains/solana/settings.ts'
 import {Refusal} from '../accounts/expiring-attempts.ts'
 import {type Context, retryable, retryMs, unreachable, type Wait} from '../context.ts'
 import type {OutgoingPayment} from '../outgoing-payments.ts'
@@ -91,12 +90,12 @@ async function failureNow(chain: Solana, sweep: OutgoingPayment, offer: Offer): 
 }
 
 function transactionOf(chain: Solana, sweep: OutgoingPayment, offer: Offer): string {
-  const {source: from, recipient, feePayer, amount} = sweep
+  const {source: from, feePayer, amount} = sweep
   const common = {from, feePayer, amount, blockhash: anyBlockhash, computeUnitLimit: anyLimit}
   const payment: Payment = {
     ...common,
     priorityFee: BigInt(offer.priority_fee),
-    ...moveOf(chain, sweep, offer, recipient),
+    ...moveOf(chain, sweep, offer),
   }
   const raw = rawOf(
     messageOf(payment),
@@ -107,14 +106,13 @@ function transactionOf(chain: Solana, sweep: OutgoingPayment, offer: Offer): str
 
 function moveOf(
   chain: Solana,
-  sweep: OutgoingPayment,
+  {recipient, ...sweep}: OutgoingPayment,
   {account, new_account: isNew}: Offer,
-  to: string,
 ): Pick<Payment, 'to' | 'token'> {
-  if (account === undefined) return {to}
-  const {contract: mint, decimals, sweep: way} = splToken(chain.settings, sweep.token)
-  const token = {program: tokenPrograms[way.program], mint, decimals, fromAccount: account, ...(isNew && {madeFor: to})}
-  return {to: accountOf(chain.settings, sweep.token, to), token}
+  if (account === undefined) return {to: recipient}
+  const of = {token: sweep.token, fromAccount: account, recipient, isMade: isNew ?? false}
+  const {to, ...token} = transferTo(chain.settings, of)
+  return {to, token}
 }
 
 /** Why a sweep would fail. */

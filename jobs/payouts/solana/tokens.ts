@@ -23,23 +23,41 @@ interface Found extends TokenAccount {
   address: string
 }
 
+/** An owner of a token, and how much of it is to leave one account. */
+interface Leaving {
+  token: string
+  owner: string
+  amount: bigint
+}
+
 /**
  * The account of an owner that a transfer of so much leaves: the associated one, else the other one that holds most.
  * Undefined if it has none.
  */
 async function accountFor(
   chain: Solana,
-  {token, owner, amount}: {token: string; owner: string; amount: bigint},
+  of: Leaving,
   commitment: Commitment = 'confirmed',
+): Promise<Found | undefined> {
+  const own = accountOf(chain.settings, of.token, of.owner)
+  return await chosen(chain, of, await chain.nodes.ask(node => node.account(own, commitment)), commitment)
+}
+
+/** The same, by what the associated account is: others are asked for only if it does not hold enough. */
+async function chosen(
+  chain: Solana,
+  {token, owner, amount}: Leaving,
+  account: Account | undefined,
+  commitment: Commitment,
 ): Promise<Found | undefined> {
   const {contract: mint} = splToken(chain.settings, token)
   const own = accountOf(chain.settings, token, owner)
-  const first = found(own, await chain.nodes.ask(node => node.account(own, commitment)))
+  const first = found(own, account)
   const isOwn = first?.owner === owner && first.mint === mint
   if (isOwn && first.amount >= amount) return first
   const {accounts} = await chain.nodes.ask(node => node.accountsOf(owner, mint, commitment))
   const others = accounts
-    .map(account => found(account.address, account))
+    .map(each => found(each.address, each))
     .filter(each => each !== undefined && each.owner === owner && each.mint === mint && each.address !== own)
     .toSorted((a, b) => (a!.amount > b!.amount ? -1 : 1))
   return others[0] && others[0].amount > 0n ? others[0] : isOwn ? first : undefined
@@ -56,19 +74,22 @@ export async function tokenSweeps(
   {token, treasury}: {token: string; treasury: string},
   holdings: Holding[],
 ): Promise<Sweep[]> {
-  const {settings} = chain
-  const rent = (await isNew(chain, token, treasury)) ? settings.maxAccountRent : 0n
-  const maxFee = highestSweepFee(settings) + rent
-  return await eachOf(holdings, async ({address, amount}) => {
-    const held = await accountFor(chain, {token, owner: address, amount: BigInt(amount)})
+  const {settings, nodes} = chain
+  const asked = [treasury, ...holdings.map(({address}) => address)].map(each => accountOf(settings, token, each))
+  const {accounts} = await nodes.ask(node => node.accounts(asked, 'confirmed'))
+  const [ofTreasury, ...own] = accounts
+  const maxFee = highestSweepFee(settings) + (isInUse(ofTreasury) ? 0n : settings.maxAccountRent)
+  return await eachOf([...holdings.entries()], async ([i, {address, amount}]) => {
+    const held = await chosen(chain, {token, owner: address, amount: BigInt(amount)}, own[i], 'confirmed')
     const holds = held?.amount ?? 0n
     return {address, amount: least(holds, BigInt(amount)), maxFee, holds}
   })
 }
 
+const isInUse = (account: Account | undefined) => parseTokenAccount(account) !== undefined
+
 async function isNew(chain: Solana, token: string, owner: string): Promise<boolean> {
-  const account = await chain.nodes.ask(node => node.account(accountOf(chain.settings, token, owner), 'confirmed'))
-  return parseTokenAccount(account) === undefined
+  return !isInUse(await chain.nodes.ask(node => node.account(accountOf(chain.settings, token, owner), 'confirmed')))
 }
 
 /**
@@ -78,12 +99,11 @@ async function isNew(chain: Solana, token: string, owner: string): Promise<boole
 export async function paymentFee(to: Context, chain: Solana, payment: Payment): Promise<bigint | Wait> {
   const {settings, nodes} = chain
   const {token} = payment
-  const why =
-    (await chain.wrongMint(token)) ??
-    (await openFeeIncident(to, settings.chain.code, token)) ??
-    (await tokenUnpayable(chain, payment))
-  if (why) return why
-  const dear = (await isNew(chain, token, payment.recipient)) ? await rentTooHigh(chain) : undefined
+  const stopped = (await chain.wrongMint(token)) ?? (await openFeeIncident(to, settings.chain.code, token))
+  if (stopped) return stopped
+  const {unpayable, hasAccount} = await lookAtRecipient(chain, payment)
+  if (unpayable) return unpayable
+  const dear = hasAccount ? undefined : await rentTooHigh(chain)
   return dear ?? highestFee(settings) + settings.maxAccountRent + (await nodes.ask(node => node.rentMinimum()))
 }
 
@@ -96,11 +116,18 @@ async function rentTooHigh({settings, nodes}: Solana): Promise<Wait | undefined>
 }
 
 /** Why a recipient cannot be paid in a token; undefined if it can, or nobody can say. */
-export async function tokenUnpayable(chain: Solana, {token, recipient}: Payment): Promise<Wait | undefined> {
-  const own = accountOf(chain.settings, token, recipient)
-  const {accounts} = await chain.nodes.ask(node => node.accounts([recipient, own], 'confirmed'))
+export const tokenUnpayable = async (chain: Solana, payment: Payment): Promise<Wait | undefined> =>
+  (await lookAtRecipient(chain, payment)).unpayable
+
+async function lookAtRecipient(
+  chain: Solana,
+  {token, recipient}: Payment,
+): Promise<{unpayable: Wait | undefined; hasAccount: boolean}> {
+  const asked = [recipient, accountOf(chain.settings, token, recipient)]
+  const {accounts} = await chain.nodes.ask(node => node.accounts(asked, 'confirmed'))
   const why = notWallet(accounts[0]) ?? refusedBy(recipient, accounts[1])
-  return why === undefined ? undefined : notPayable('destination_not_payable', why)
+  const unpayable = why === undefined ? undefined : notPayable('destination_not_payable', why)
+  return {unpayable, hasAccount: isInUse(accounts[1])}
 }
 
 function refusedBy(recipient: string, account: Account | undefined): string | undefined {

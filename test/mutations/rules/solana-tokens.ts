@@ -102,8 +102,8 @@ export const solanaTokens: Mutation[] = [
   {
     rule: 'A token goes to the associated account of its recipient',
     file: plan,
-    from: 'to: accountOf(settings, token, destination),',
-    to: 'to: account ?? accountOf(settings, token, destination),',
+    from: 'fromAccount, recipient: destination,',
+    to: 'fromAccount, recipient: account ?? destination,',
     tests: ofPlan,
   },
   {
@@ -123,8 +123,8 @@ export const solanaTokens: Mutation[] = [
   {
     rule: 'A payment fails if somebody else owns the account of its recipient by now',
     file: plan,
-    from: "...((kind !== 'sweep' || isNewAccount) && {madeFor: destination}),",
-    to: '...(isNewAccount && {madeFor: destination}),',
+    from: "isMade: kind !== 'sweep' || isNewAccount",
+    to: 'isMade: isNewAccount',
     tests: ofPlan,
   },
   {
