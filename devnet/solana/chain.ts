@@ -214,6 +214,12 @@ export class SolanaLocalChain {
     this.journal.setMeta('slot', String(this.journal.lastSlot + slots))
   }
 
+  /** What an owner has of a mint in the newest block, in all its accounts. */
+  tokenBalance(owner: string, mint: string): bigint {
+    const held = this.tokenAccounts(owner, mint)
+    return held.reduce((sum, [, {data}]) => sum + Buffer.from(data).readBigUInt64LE(64), 0n)
+  }
+
   #current(): Machine {
     this.#machine ??= this.#machineAt(this.head.height)
     return this.#machine

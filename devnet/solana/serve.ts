@@ -108,8 +108,7 @@ function methodsOf(
     devnet_balance: ([address, token]) => {
       const [owner, code] = [Address.parse(address), Token.parse(token)]
       if (code === undefined) return String(chain.account(owner)?.lamports ?? 0n)
-      const held = chain.tokenAccounts(owner, tokenCalled(code).mint)
-      return String(held.reduce((sum, [, {data}]) => sum + Buffer.from(data).readBigUInt64LE(64), 0n))
+      return String(chain.tokenBalance(owner, tokenCalled(code).mint))
     },
     devnet_skip: ([slots]) => chain.skip(z.int().min(1).parse(slots)),
     /** Goes wrong as asked from now on; without a wish, nothing does. */

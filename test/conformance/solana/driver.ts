@@ -69,11 +69,7 @@ async function start(finalDepth: number): Promise<LocalChain> {
     head: async () => chain.head,
     hashAt: async height => journal.block(height)?.hash,
     places: async payments => payments.map(payment => placeOf(chain, payment)),
-    async received(address) {
-      const held = chain.tokenAccounts(address, usdc.mint)
-      const tokens = held.reduce((sum, [, {data}]) => sum + Buffer.from(data).readBigUInt64LE(64), 0n)
-      return tokens + (chain.account(address)?.lamports ?? 0n)
-    },
+    received: async address => chain.tokenBalance(address, usdc.mint) + (chain.account(address)?.lamports ?? 0n),
     async stop() {
       await source.close()
       journal.close()

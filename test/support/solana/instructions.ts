@@ -1,68 +1,68 @@
-// Instructions of the System and Token programs for tests: accounts that are no wallets, and lamports that arrive
-// without a transfer.
-import {AccountRole, type Address, address, getAddressEncoder, type Instruction} from '@solana/kit'
+// Instructions of the System and Token programs for tests: accounts that are no wallets, lamports that arrive without a
+// transfer, and what the issuer of a token does.
+import {address, type Instruction} from '@solana/kit'
+import {
+  AuthorityType,
+  getCloseAccountInstruction,
+  getFreezeAccountInstruction,
+  getInitializeAccount3Instruction,
+  getSetAuthorityInstruction,
+  getThawAccountInstruction,
+  getTransferCheckedInstruction,
+} from '@solana-program/token'
+import {signer} from '../../../devnet/solana/tokens.ts'
 import {createAccount} from '../../../devnet/solana/transaction.ts'
 
-export const tokenProgram = 'TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA' as Address
-const nativeMint = 'So11111111111111111111111111111111111111112' as Address
-const tokenAccountBytes = 165
+export const tokenProgram = 'TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA'
+/** Its units are lamports. */
+export const wrappedSol = 'So11111111111111111111111111111111111111112'
+/** Of the data of an account, in bytes. */
+export const accountSize = 165
 
 /** A new account of the Token program with these lamports; both addresses sign. */
-export function createTokenAccount(from: string, account: string, lamports: bigint): Instruction {
-  return createAccount(from, account, {lamports, bytes: tokenAccountBytes, owner: tokenProgram})
-}
+export const createTokenAccount = (from: string, account: string, lamports: bigint): Instruction =>
+  createAccount(from, account, {lamports, bytes: accountSize, owner: tokenProgram})
 
-/** Makes it an account of a mint, or of wrapped SOL (InitializeAccount3). */
-export function initializeTokenAccount(account: string, owner: string, mint: string = nativeMint): Instruction {
-  const data = Buffer.concat([Uint8Array.of(18), Buffer.from(getAddressEncoder().encode(address(owner)))])
-  const accounts = [
-    {address: address(account), role: AccountRole.WRITABLE},
-    {address: address(mint), role: AccountRole.READONLY},
-  ]
-  return {programAddress: tokenProgram, accounts, data}
-}
+/** Makes it an account of a mint, or of wrapped SOL. */
+export const initializeTokenAccount = (account: string, owner: string, mint = wrappedSol): Instruction =>
+  getInitializeAccount3Instruction({account: address(account), mint: address(mint), owner: address(owner)})
 
-/** All its lamports go to an address, without a transfer (CloseAccount). */
-export function closeTokenAccount(account: string, to: string, owner: string): Instruction {
-  const accounts = [
-    {address: address(account), role: AccountRole.WRITABLE},
-    {address: address(to), role: AccountRole.WRITABLE},
-    {address: address(owner), role: AccountRole.READONLY_SIGNER},
-  ]
-  return {programAddress: tokenProgram, accounts, data: Uint8Array.of(9)}
-}
+/** All its lamports go to an address, without a transfer. */
+export const closeTokenAccount = (account: string, to: string, owner: string): Instruction =>
+  getCloseAccountInstruction({account: address(account), destination: address(to), owner: signer(owner)})
 
-/** Of a token, from one account to another (TransferChecked). */
-export function transferTokens(
+/** Of a token, from one account to another. */
+export const transferTokens = (
   {mint, decimals}: {mint: string; decimals: number},
   {from, to, owner, amount}: {from: string; to: string; owner: string; amount: bigint},
-): Instruction {
-  const data = Buffer.alloc(10)
-  data[0] = 12
-  data.writeBigUInt64LE(amount, 1)
-  data[9] = decimals
-  const accounts = [
-    {address: address(from), role: AccountRole.WRITABLE},
-    {address: address(mint), role: AccountRole.READONLY},
-    {address: address(to), role: AccountRole.WRITABLE},
-    {address: address(owner), role: AccountRole.READONLY_SIGNER},
-  ]
-  return {programAddress: tokenProgram, accounts, data}
+): Instruction =>
+  getTransferCheckedInstruction({
+    ...{source: address(from), mint: address(mint), destination: address(to), authority: signer(owner)},
+    ...{amount, decimals},
+  })
+
+const authorities = {
+  'owner of the account': AuthorityType.AccountOwner,
+  'maker of the mint': AuthorityType.MintTokens,
 }
 
-/** Somebody else owns the account, or may make more of the mint, from now on (SetAuthority). */
-export function setAuthority(
+/** Somebody else owns the account, or may make more of the mint, from now on. */
+export const setAuthority = (
   of: string,
-  kind: 'owner of the account' | 'maker of the mint',
+  kind: keyof typeof authorities,
   {from, to, program = tokenProgram}: {from: string; to: string; program?: string},
+): Instruction =>
+  getSetAuthorityInstruction(
+    {owned: address(of), owner: signer(from), authorityType: authorities[kind], newAuthority: address(to)},
+    {programAddress: address(program)},
+  )
+
+/** The issuer lets nothing leave or reach an account, or lets it again. */
+export function freezeAccount(
+  {mint, program}: {mint: string; program: string},
+  {account, by, isFrozen}: {account: string; by: string; isFrozen: boolean},
 ): Instruction {
-  const data = Buffer.concat([
-    Uint8Array.of(6, kind === 'owner of the account' ? 2 : 0, 1),
-    Buffer.from(getAddressEncoder().encode(address(to))),
-  ])
-  const accounts = [
-    {address: address(of), role: AccountRole.WRITABLE},
-    {address: address(from), role: AccountRole.READONLY_SIGNER},
-  ]
-  return {programAddress: address(program), accounts, data}
+  const accounts = {account: address(account), mint: address(mint), owner: signer(by)}
+  const of = {programAddress: address(program)}
+  return isFrozen ? getFreezeAccountInstruction(accounts, of) : getThawAccountInstruction(accounts, of)
 }

@@ -1,6 +1,6 @@
 // Payouts on Solana with everything they need: its local chain, whose blocks skip slots, its indexer, custody and
 // workers as processes. There are two endpoints, so what expired is proved at once.
-import {AccountRole, address, type Instruction} from '@solana/kit'
+import type {Instruction} from '@solana/kit'
 import type {SolanaApi} from '../../../devnet/solana/api.ts'
 import {SolanaLocalChain} from '../../../devnet/solana/chain.ts'
 import {newAddress} from '../../../devnet/solana/client.ts'
@@ -16,6 +16,7 @@ import {type MinedParts, MinedWorld} from '../mined-world.ts'
 import {newHome} from '../processes.ts'
 import {until} from '../until.ts'
 import {treasuryOf} from '../world.ts'
+import {freezeAccount} from './instructions.ts'
 import {startNode} from './node.ts'
 
 export const sol = 1_000_000_000n
@@ -91,21 +92,15 @@ export class SolanaWorld extends MinedWorld {
 
   /** What the issuer of the tokens does with the account of an owner. */
   async freeze(token: string, owner: string, isFrozen = true): Promise<void> {
-    const {mint, program} = tokenCalled(token)
-    const at = accountOf(tokenCalled(token), owner)
-    const data = Uint8Array.of(isFrozen ? 10 : 11) // FreezeAccount, ThawAccount
-    const accounts = [
-      {address: address(at), role: AccountRole.WRITABLE},
-      {address: address(mint), role: AccountRole.READONLY},
-      {address: address(addressOfKey(issuerKey)), role: AccountRole.READONLY_SIGNER},
-    ]
-    await this.done(this.submit([{programAddress: address(program), accounts, data}], [issuerKey]))
+    const of = tokenCalled(token)
+    const account = accountOf(of, owner)
+    const instruction = freezeAccount(of, {account, by: addressOfKey(issuerKey), isFrozen})
+    await this.done(this.submit([instruction], [issuerKey]))
   }
 
   /** What an owner has of a token in the newest block, in all its accounts. */
   holdsToken(token: string, owner: string): bigint {
-    const held = this.solana.tokenAccounts(owner, tokenCalled(token).mint)
-    return held.reduce((sum, [, {data}]) => sum + Buffer.from(data).readBigUInt64LE(64), 0n)
+    return this.solana.tokenBalance(owner, tokenCalled(token).mint)
   }
 
   /** A transaction that the faucet pays for. */

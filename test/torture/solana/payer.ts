@@ -6,13 +6,19 @@ import type {ChainCode} from '../../../chains/registry.ts'
 import {connect, newAddress, type SolanaClient} from '../../../devnet/solana/client.ts'
 import {faucet, faucetKey, finalLag} from '../../../devnet/solana/constants.ts'
 import {addressOfKey, newKey} from '../../../devnet/solana/keys.ts'
-import {tokenCalled, tokenPayment} from '../../../devnet/solana/tokens.ts'
+import {accountOf, tokenCalled, tokenPayment} from '../../../devnet/solana/tokens.ts'
 import {transactionWith, transfer} from '../../../devnet/solana/transaction.ts'
+import {
+  closeTokenAccount,
+  createTokenAccount,
+  initializeTokenAccount,
+  setAuthority,
+  transferTokens,
+} from '../../support/solana/instructions.ts'
 import type {Cast} from '../family.ts'
 import {often, type Payer} from '../payer.ts'
 import type {Requested} from '../payments.ts'
 import type {Ours, Truth} from '../truth.ts'
-import {closeInto, open, openOf} from './token-account.ts'
 import {known, readChain, readTruth} from './truth.ts'
 
 const usdc = tokenCalled('USDC')
@@ -51,6 +57,19 @@ interface Planned {
 const inToken = (token: string, to: string, amount: bigint): Planned => {
   return {instructions: tokenPayment(tokenCalled(token), {from: faucet, to, amount})}
 }
+
+/** A new account, of wrapped SOL by default. It signs, as does the faucet. */
+const open = (at: string, lamports: bigint, owner: string, mint?: string): Instruction[] => [
+  createTokenAccount(faucet, at, lamports),
+  initializeTokenAccount(at, owner, mint),
+]
+
+/** A new account of the faucet's gets so much of USDC, and then another owner. */
+const given = (at: string, to: string, amount: bigint): Instruction[] => [
+  ...open(at, 3_000_000n, faucet, usdc.mint),
+  transferTokens(usdc, {from: accountOf(usdc, faucet), to: at, owner: faucet, amount}),
+  setAuthority(at, 'owner of the account', {from: faucet, to}),
+]
 
 export class SolanaPayer implements Payer {
   readonly chain: ChainCode
@@ -155,17 +174,17 @@ export class SolanaPayer implements Payer {
         others: [this.#second],
       }),
       'by closing an account': () => ({
-        instructions: [...open(faucet, at, {lamports: amount, owner: faucet}), closeInto(to, at, faucet)],
+        instructions: [...open(at, amount, faucet), closeTokenAccount(at, to, faucet)],
         others: [opened],
       }),
       'in USDC': () => inToken('USDC', to, amount / 1000n + 1n),
       'in USDT': () => inToken('USDT', to, amount / 1000n + 1n),
       'of accounts of USDC that change their owner': () => ({
-        instructions: openOf(usdc, at, {of: to, amount: amount / 1000n + 1n}),
+        instructions: given(at, to, amount / 1000n + 1n),
         others: [opened],
       }),
       'in wrapped SOL': () => ({
-        instructions: open(faucet, at, {lamports: 2n * small + amount, owner: to}),
+        instructions: open(at, 2n * small + amount, to),
         others: [opened],
       }),
       'that fail': () => ({

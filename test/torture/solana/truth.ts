@@ -6,16 +6,11 @@ import {associatedTokenProgram, systemProgram} from '../../../chains/solana/addr
 import type {SolanaClient} from '../../../devnet/solana/client.ts'
 import {tokenCalled} from '../../../devnet/solana/tokens.ts'
 import {parseTransaction, type Transaction} from '../../../devnet/solana/transaction.ts'
+import {accountSize, tokenProgram, wrappedSol} from '../../support/solana/instructions.ts'
 import type {Came, Ours, Truth} from '../truth.ts'
-import {
-  accountSize,
-  close,
-  initialize,
-  setAuthority,
-  tokenProgram,
-  transferChecked,
-  wrappedSol,
-} from './token-account.ts'
+
+/** First bytes of instructions of the Token program. */
+const [setAuthority, close, transferChecked, initialize] = [6, 9, 12, 18]
 
 /** The tokens that the service knows. */
 export const known = ['USDC', 'USDT'] as const
