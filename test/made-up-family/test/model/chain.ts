@@ -2,6 +2,7 @@
 // Promises: a block holds a transaction only if the rules of its family allow it there; a branch holds no transaction
 // twice; nothing is forgotten, so a block that left may be looked at.
 import {createHash} from 'node:crypto'
+import {base58} from '@scure/base'
 
 export interface Output {
   to: string
@@ -13,16 +14,23 @@ export interface Output {
 export interface Transaction {
   txid: string
   raw: string
-  /** The address that signs it, and pays the fee. */
+  /** The address that signs it, and pays the fee unless another one does, which signs, too. */
   from: string
+  feePayer?: string
   fee: bigint
   /** The most that the fee may be: its sender must have it. */
   mostFee?: bigint
   outputs: Output[]
   /** It lends an address so much of its sender's stake, or takes that back (negative). */
   lends?: {to: string; amount: bigint}
+  /** It can be in a block, and moves nothing there. */
+  alwaysFails?: boolean
+  /** What it pays besides if it is the first one that pays its recipient in this token. */
+  rent?: bigint
   /** Where transactions expire. */
   lifetime?: {from: number; end: number}
+  /** Where they name a block below them; absent: none that ever was. */
+  named?: Block | undefined
   /** Where nonces exclude. */
   nonce?: number
   /** Where outputs exclude: what it spends, as txid:index. It pays what its outputs leave of that. */
@@ -60,6 +68,8 @@ export interface Rules {
   lastAfter(head: Block, transaction: Transaction): number | undefined
   /** What it costs in a block, as far as that is filled; absent: its fee, wherever it is. */
   feeIn?(block: Block, transaction: Transaction): bigint
+  /** The hash of a block, from 32 bytes in hex; absent: these. */
+  hash?(hex: string): string
   /** Whether a block may hold what its sender cannot pay: it fails, and costs its fee. */
   holdsUnpayable: boolean
   /** Whether a transaction in a block may have failed. */
@@ -104,6 +114,29 @@ export const lendsEnergy: Rules = {
   },
   feeIn: (block, {from, fee, lends}) => (!lends && lentTo(block, from) > 0n ? 0n : fee),
 }
+
+/** The last block that may hold a transaction is this many above the one that it names, on whose branch it is. */
+const namedBlocks = 151
+
+/** A transaction names a recent block of its branch. */
+export const namesBlock: Rules = {
+  refuses: (parent, {named}) => {
+    if (!isBelow(named, parent)) return 'it names a block that is not there'
+    return parent.height + 1 > named.height + namedBlocks ? 'it has expired' : undefined
+  },
+  mayFollow: (final, {named}) => {
+    if (!named) return false
+    return isBelow(named, final) ? final.height < named.height + namedBlocks : isBelow(final, named)
+  },
+  lastAfter: (head, {named}) => (isBelow(named, head) ? named.height + namedBlocks - head.height : undefined),
+  hash: hex => base58.encode(Buffer.from(hex, 'hex')),
+  holdsUnpayable: true,
+  fails: true,
+}
+
+/** Whether a block is on the branch of another one, or is it. */
+const isBelow = (block: Block | undefined, head: Block): block is Block =>
+  block !== undefined && blockAt(head, block.height) === block
 
 /** How much an address is lent after a block. */
 export function lentTo(block: Block, address: string): bigint {
@@ -185,6 +218,8 @@ export class ModelChain implements NodeView {
   isBroken = false
   /** What was given to the network, by txid. */
   readonly pool = new Map<string, Transaction>()
+  /** Its blocks by hash, also those that left. */
+  readonly #blocks: Map<string, Block>
   #count = 0
 
   constructor(rules: Rules, native: string, head: Block) {
@@ -192,10 +227,16 @@ export class ModelChain implements NodeView {
     this.#native = native
     this.head = head
     this.final = head
+    this.#blocks = new Map([...branch(head)].map(block => [block.hash, block]))
   }
 
-  static genesis(time: number): Block {
-    return {height: 0, hash: hashOf('genesis'), parent: undefined, time, included: []}
+  static genesis({hash = hex => hex}: Rules, time: number): Block {
+    return {height: 0, hash: hash(hashOf('genesis')), parent: undefined, time, included: []}
+  }
+
+  /** A block by its hash, on whatever branch. */
+  block(hash: string): Block | undefined {
+    return this.#blocks.get(hash)
   }
 
   /** The block of the node's chain at this height. */
@@ -230,9 +271,10 @@ export class ModelChain implements NodeView {
    */
   add(parent: Block, wanted: Transaction[], time: number, fails: (txid: string) => boolean = () => false): Block {
     this.#count += 1
+    const {hash = hex => hex} = this.#rules
     const block: Block = {
       height: parent.height + 1,
-      hash: hashOf(`${parent.hash} ${this.#count}`),
+      hash: hash(hashOf(`${parent.hash} ${this.#count}`)),
       parent,
       time: Math.max(parent.time, time),
       included: [],
@@ -243,9 +285,10 @@ export class ModelChain implements NodeView {
       const transaction = {...one, fee: this.#rules.feeIn?.(block, one) ?? one.fee}
       const left = this.#left(block, transaction)
       if (left.fee < transaction.fee || (left.all < 0n && !this.#rules.holdsUnpayable)) continue
-      const failed = this.#rules.fails && (left.all < 0n || fails(transaction.txid))
-      block.included.push({transaction, failed})
+      const failed = this.#rules.fails && (left.all < 0n || one.alwaysFails || fails(transaction.txid))
+      block.included.push({transaction: failed ? transaction : withRent(block, transaction), failed})
     }
+    this.#blocks.set(block.hash, block)
     return block
   }
 
@@ -266,15 +309,31 @@ export class ModelChain implements NodeView {
   }
 
   /** What a sender has for the fee, and what it has left after everything; a block's earlier transactions count. */
-  #left(block: Block, {from, fee, mostFee = fee, outputs, inputs}: Transaction): {fee: bigint; all: bigint} {
+  #left(block: Block, transaction: Transaction): {fee: bigint; all: bigint} {
+    const {from, feePayer = from, fee, rent = 0n, mostFee = fee + rent, outputs, inputs} = transaction
     if (from === faucet || inputs) return {fee: 0n, all: 0n}
     const balances = balancesAt(block, this.#native)
-    const had = balances.get(`${from} ${this.#native}`) ?? 0n
-    const spent = new Map([[this.#native, mostFee]])
-    for (const {token, amount} of outputs) spent.set(token, (spent.get(token) ?? 0n) + amount)
-    const short = [...spent].some(([token, amount]) => (balances.get(`${from} ${token}`) ?? 0n) < amount)
+    const had = balances.get(`${feePayer} ${this.#native}`) ?? 0n
+    const spent = new Map([[`${feePayer} ${this.#native}`, mostFee]])
+    for (const {token, amount} of outputs) spent.set(`${from} ${token}`, (spent.get(`${from} ${token}`) ?? 0n) + amount)
+    const short = [...spent].some(([of, amount]) => (balances.get(of) ?? 0n) < amount)
     return {fee: had, all: short ? -1n : 0n}
   }
+}
+
+/** With the rent in its fee, if it is due in this block. */
+function withRent(block: Block, transaction: Transaction): Transaction {
+  const {rent, fee, outputs} = transaction
+  const [{to, token} = {to: '', token: ''}] = outputs
+  return rent && !isPaidIn(block, to, token) ? {...transaction, fee: fee + rent} : transaction
+}
+
+/** Whether an address was paid in a token in a block, or below it. */
+export function isPaidIn(block: Block, to: string, token: string): boolean {
+  for (const {included} of branch(block))
+    for (const {transaction, failed} of included)
+      if (!failed && transaction.outputs.some(output => output.to === to && output.token === token)) return true
+  return false
 }
 
 /** Who pays what comes from outside, and never runs dry. */
@@ -290,8 +349,8 @@ export function balancesAt(block: Block, native: string): Map<string, bigint> {
   const {made} = outputsOn(block)
   for (const {included} of branch(block))
     for (const {transaction, failed} of included) {
-      const {from, fee, inputs} = transaction
-      add(from, native, -fee)
+      const {from, feePayer = from, fee, inputs} = transaction
+      add(feePayer, native, -fee)
       if (failed) continue
       for (const input of inputs ?? []) add(made.get(input)!.to, native, -made.get(input)!.amount)
       for (const {to, token, amount} of transaction.outputs) {

@@ -94,7 +94,7 @@ const sweep: Command = async (world, a, b) => {
     'select amount from app.holding where chain = $1 and address = $2 and token = $3',
     [chain, address, token],
   )
-  const amount = BigInt(held?.amount ?? 0) - (world.kind.coinFee ? 0n : fee)
+  const amount = BigInt(held?.amount ?? 0) - (world.kind.native ? 0n : fee)
   if (amount <= 0n) return
   if (world.kind.coinFee && b % 2)
     return await world.call(
@@ -328,7 +328,7 @@ function countMined(world: World, all: number, failed: number): void {
 
 /** Empty blocks. */
 const age: Command = async (world, a) => {
-  await world.mineEmpty(2 + (a % 12))
+  await world.mineEmpty((2 + (a % 12)) * (world.kind.ageing ?? 1))
 }
 
 /** A transaction is put into exactly the last block that may hold it; the block after may not. */
@@ -336,7 +336,7 @@ const lastBlock: Command = async (world, a, b) => {
   const {chain} = world
   const open = [...chain.pool.values()].filter(one => {
     const last = one.from === faucet || chain.find(chain.head, one.txid) ? undefined : chain.lastAfter(one)
-    return last !== undefined && last >= 1 && last <= 20
+    return last !== undefined && last >= 1 && last <= 20 * (world.kind.ageing ?? 1)
   })
   const transaction = pick(open, a)
   if (!transaction) return

@@ -76,7 +76,7 @@ async function round(world: World): Promise<void> {
   const {chain} = world
   await world.mine([...chain.pool.values()])
   await world.pass(70_000)
-  await world.mineEmpty(12)
+  await world.mineEmpty(12 * (world.kind.ageing ?? 1))
   chain.final = chain.head
   await decide(world)
   await follow(world)

@@ -164,20 +164,22 @@ export class Indexer {
   confirmed(block: Block): object[] {
     const {chain} = this.#kind
     if (this.#kind.rules === spendsOutputs) return this.#spent(block)
-    return this.#shown(block).flatMap(({transaction: {txid, from, fee, nonce}, failed}) =>
-      this.#own.has(from)
-        ? [
-            {
-              id: `${chain}:${txid}`,
-              ...this.#at(block),
-              txid,
-              account: from,
-              nonce: nonce ?? null,
-              success: !failed,
-              fee: String(fee),
-            },
-          ]
-        : [],
+    return this.#shown(block).flatMap(({transaction: {txid, from, feePayer = from, fee, nonce}, failed}) =>
+      [...new Set([feePayer, from])].flatMap((account, n) =>
+        this.#own.has(account)
+          ? [
+              {
+                id: `${chain}:${txid}${n ? `:${n}` : ''}`,
+                ...this.#at(block),
+                txid,
+                account,
+                nonce: nonce ?? null,
+                success: !failed,
+                fee: String(n ? 0n : fee),
+              },
+            ]
+          : [],
+      ),
     )
   }
 

@@ -132,7 +132,7 @@ export class Base {
     const treasury = this.treasuries[family].address
     const merchants: Merchant[] = []
     for (let n = 0; n < merchantCount; n++) merchants.push(await this.#merchant(kind, family, n))
-    const genesis = ModelChain.genesis(this.began)
+    const genesis = ModelChain.genesis(kind.rules, this.began)
     const chain = new ModelChain(kind.rules, nativeOf(kind), genesis)
     const indexer = new Indexer(this.connections('sluice_indexer').pool, kind, [
       treasury,

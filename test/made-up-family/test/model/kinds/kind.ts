@@ -44,6 +44,8 @@ export interface Kind {
   rules: Rules
   /** Its transactions expire. */
   expires: boolean
+  /** So many times the usual number of blocks pass where time passes: its transactions live long. */
+  ageing?: number
   parse(raw: string): Transaction
   /** The part of the worker that belongs to the family; its network is the model's chain. */
   worker(settings: Settings, chain: ModelChain): PayoutChain
