@@ -4,6 +4,7 @@ import {execFileSync} from 'node:child_process'
 import {writeFileSync} from 'node:fs'
 import {cpus, totalmem} from 'node:os'
 import {clusterPrograms} from '../test/support/cluster.ts'
+import {benchAbsence} from './absence.ts'
 import {benchAnalytics} from './analytics.ts'
 import {benchApi} from './api.ts'
 import {benchBlockScan} from './block-scan.ts'
@@ -60,6 +61,19 @@ const benches: Record<string, () => Promise<void>> = {
     facts.push(
       `Solana at its head, with 5 slots a second and blocks of 750 transactions (of slots half as long as those of 400 ms, with blocks of 1500): the indexer takes ${(100 * core).toFixed(0)} % of a core, and ${(100 * connection).toFixed(0)} % of a connection of Postgres (aim: 30 % of each).`,
     )
+  },
+  async absence() {
+    for (const [paymentsPerDay, nodes] of [
+      [10_000, 2],
+      [10_000, 1],
+      [100_000, 1],
+    ] as const) {
+      const {transactions, requests, ...rate} = await benchAbsence(paymentsPerDay, nodes)
+      results.push(rate)
+      facts.push(
+        `${rate.what}: ${requests} requests, for ${transactions} transactions of the treasury's account since the payment could be in a block.`,
+      )
+    }
   },
   async derive() {
     results.push(...(await benchDerive()))
