@@ -64,7 +64,7 @@ export interface ByTreasury {
 
 /**
  * How a token leaves an address that has no coins for fees. eip3009: the treasury takes it with what the address
- * signed. fund: the treasury sends the address the gas for a transfer of its own (docs/architecture.md), which every
+ * signed. fund: the treasury sends the address the gas for a transfer of its own (chains/evm/README.md), which every
  * token knows.
  */
 export type Sweep = ByAuthorisation | {by: 'fund'}
