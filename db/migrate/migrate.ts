@@ -8,8 +8,7 @@
 // Work that takes long on a big table, and must not block others, stands at the top of a file, above the line
 // `-- Transaction`: steps with blank lines between them, each in a transaction of its own, and each safe to repeat,
 // because a file that failed starts from its top. A step that works CONCURRENTLY blocks no other statement while it
-// waits, so it has no time limit. db/README.md says how to change something, docs/operations/upgrade.md what a
-// migration may do.
+// waits, so it has no time limit. db/README.md says how to change something, and what a migration may do.
 import {createHash, createHmac} from 'node:crypto'
 import {readdirSync, readFileSync} from 'node:fs'
 import {setTimeout as sleep} from 'node:timers/promises'
