@@ -3400,7 +3400,7 @@ CREATE OR REPLACE FUNCTION app.block_address(of_chain text, of_token text, of_ad
 CREATE OR REPLACE FUNCTION app.book_payment_of_failed_payout(s app.outgoing_payment) RETURNS void LANGUAGE plpgsql SET search_path TO 'pg_catalog' as d6d531dad87d3c0fe6d6a23f998932dd;
 
 -- Books what is noted of a chain and final at this height: second payments, and the fees of what failed or was cancelled. False if there was none.
-CREATE OR REPLACE FUNCTION app.book_second_payments(of_chain text, final_height integer) RETURNS boolean LANGUAGE plpgsql SET search_path TO 'pg_catalog' SET plan_cache_mode TO 'force_custom_plan' as a8480457401348f4e05bc8b8b6fb5dbc;
+CREATE OR REPLACE FUNCTION app.book_second_payments(of_chain text, final_height integer) RETURNS boolean LANGUAGE plpgsql SET search_path TO 'pg_catalog' SET plan_cache_mode TO 'auto' as a8480457401348f4e05bc8b8b6fb5dbc;
 
 -- Gives up an outgoing payment that is not final and pays no payout: a transaction that pays nobody uses up its nonce, or its outputs.
 CREATE OR REPLACE FUNCTION app.cancel_outgoing_payment(of_outgoing_payment uuid) RETURNS void LANGUAGE sql SECURITY DEFINER SET search_path TO 'pg_catalog' as f80c95fe7816c955cfbf75377bd8870a;
@@ -3586,7 +3586,7 @@ CREATE OR REPLACE FUNCTION app.finish_defund(s app.outgoing_payment, outcome tex
 CREATE OR REPLACE FUNCTION app.finish_fund(s app.outgoing_payment, outcome text) RETURNS void LANGUAGE plpgsql SET search_path TO 'pg_catalog' as c3a82e5793b69bbd70d6148362dcd297;
 
 -- Ends the outgoing payments of a chain that a transaction at or below this height decided, and posts what follows.
-CREATE OR REPLACE FUNCTION app.finish_outgoing_payments(of_chain text, final_height integer) RETURNS void LANGUAGE plpgsql SET search_path TO 'pg_catalog' SET plan_cache_mode TO 'force_custom_plan' as 452c6889d0cf7c024c6b65bbc9f57aed;
+CREATE OR REPLACE FUNCTION app.finish_outgoing_payments(of_chain text, final_height integer) RETURNS void LANGUAGE plpgsql SET search_path TO 'pg_catalog' SET plan_cache_mode TO 'auto' as 20fccb83da3d61f0d2f7bd5918d0c3f7;
 
 -- Marks the outputs that a final outgoing payment spent, frees the others, adds the change, and posts what was swept.
 CREATE OR REPLACE FUNCTION app.finish_outputs(s app.outgoing_payment) RETURNS void LANGUAGE plpgsql SET search_path TO 'pg_catalog' SET plan_cache_mode TO 'force_custom_plan' as de06b5951d972d352f60584104da49b0;
@@ -4099,7 +4099,7 @@ CREATE OR REPLACE FUNCTION app.stake_for_energy(of_chain text, OUT staked numeri
 CREATE OR REPLACE FUNCTION app.store_signed(of_outgoing_payment uuid, number integer, of_kind text, of_txid text, of_raw text, of_amount numeric, of_max_fee numeric, of_fee_details jsonb) RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as be31c11970580143fca2f81947e8be9e;
 
 -- Stores attempts that a final block holds, custody signed, and the worker never stored.
-CREATE OR REPLACE FUNCTION app.store_what_is_final(of_chain text, final_height integer) RETURNS void LANGUAGE plpgsql SET search_path TO 'pg_catalog' SET plan_cache_mode TO 'force_custom_plan' as 126222cb02197afeb9b193619b4b019b;
+CREATE OR REPLACE FUNCTION app.store_what_is_final(of_chain text, final_height integer) RETURNS void LANGUAGE plpgsql SET search_path TO 'pg_catalog' SET plan_cache_mode TO 'auto' as 126222cb02197afeb9b193619b4b019b;
 
 -- A token that is not supported, as deposits name it: where upper and lower case make no difference in addresses, its contract in lower case.
 CREATE OR REPLACE FUNCTION app.stored_token(of_chain text, given text) RETURNS text LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as cb6887b2e46b7e31c8a4110187874c61;

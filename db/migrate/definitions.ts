@@ -238,7 +238,8 @@ const readers = `
 
 async function refuseOverload(client: pg.Client, name: string): Promise<void> {
   const {rows} = await client.query<{count: number}>(
-    `select count(*)::int as count from pg_proc where pronamespace::regnamespace || '.' || proname = $1`,
+    `select count(*)::int as count from pg_proc
+     where pronamespace = to_regnamespace(split_part($1, '.', 1)) and proname = split_part($1, '.', 2)`,
     [name],
   )
   if (rows[0]!.count > 1)

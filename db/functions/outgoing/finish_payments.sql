@@ -7,7 +7,8 @@
 -- older copy of the database may just not remember it.
 -- What follows from the outcome is in outgoing/finish.sql and outputs/finish.sql; what pays although its payment ended before, in
 -- outgoing/second_payments.sql. Payouts that waited for a sweep are woken. The open payments are looked up one by one (lateral, offset 0): else the
--- view is computed over all payments that ever were, at each COMMIT.
+-- view is computed over all payments that ever were, at each COMMIT. Their plans are the same whatever the chain and the height, and are kept (auto):
+-- planning them anew took two thirds of the time of a commit on a quiet chain, 10 ms.
 -- Locks: chain.cursor (held by the caller), payouts in the order of their ids, treasury, outgoing payment; then its outputs and holdings, and, if
 -- its payout fails or was paid after all, the pair, adjustments and deposits.
 
@@ -21,7 +22,7 @@ comment on function app.may_be_paid_otherwise is 'Where attempts expire: whether
 -- What custody signed may be in a final block although the worker never stored it: the answer was lost, or a thief had it. It is stored then, so that it
 -- ends its payment, also one that is being cancelled.
 create or replace function app.store_what_is_final(of_chain text, final_height int) returns void
-language plpgsql set search_path = pg_catalog set plan_cache_mode = force_custom_plan as $$
+language plpgsql set search_path = pg_catalog set plan_cache_mode = auto as $$
 declare found_final record;
 begin
   for found_final in
@@ -44,7 +45,7 @@ end $$;
 comment on function app.store_what_is_final is 'Stores attempts that a final block holds, custody signed, and the worker never stored.';
 
 create or replace function app.finish_outgoing_payments(of_chain text, final_height int) returns void
-language plpgsql set search_path = pg_catalog set plan_cache_mode = force_custom_plan as $$
+language plpgsql set search_path = pg_catalog set plan_cache_mode = auto as $$
 declare
   found_final record;
   s app.outgoing_payment;
@@ -110,7 +111,9 @@ begin
     perform app.finish_outgoing_payments(of_chain, final_height); -- other payments whose nonce or outputs they took
   end if;
   perform app.wake_payouts_after(finished);
-  if expires then perform app.close_expiry_incidents(of_chain); end if;
+  if expires and exists (select from app.incident i where i.resolved_at is null and i.kind in ('contested_payment', 'unproven_expiry')) then
+    perform app.close_expiry_incidents(of_chain);
+  end if;
 end $$;
 comment on function app.finish_outgoing_payments is 'Ends the outgoing payments of a chain that a transaction at or below this height decided, and posts what follows.';
 
