@@ -2,9 +2,10 @@ import path from 'node:path'
 import {defineConfig} from 'vitest/config'
 import {BaseSequencer, type TestSpecification} from 'vitest/node'
 
-// Two suites. quick (npm test): everything that a change may break, within minutes. faults (npm run test:faults): whole
-// services, real chains and lying nodes, each step of a payout with a process that dies there, and what needs many
-// processes or rows. test/torture is neither: npm run torture.
+// Three suites. quick (npm test): everything that a change may break, within minutes. faults (npm run test:faults):
+// whole services, real chains and lying nodes, each step of a payout with a process that dies there, and what needs
+// many processes or rows. long (npm run test:long), which CI leaves out: a cluster that fails over, containers of each
+// kind, and rules that no network has yet. test/torture is none of them: npm run torture.
 const faults = [
   'test/faults/**/*.test.ts',
   'test/conformance/**/*.test.ts',
@@ -28,13 +29,12 @@ const faults = [
   'indexers/evm/node-connection.test.ts',
   'devnet/*/devnet.test.ts',
 ]
-const never = ['node_modules/**', '.sluice/**', 'test/made-up-family/**', 'test/containers/rest.test.ts']
+const long = ['test/long/**/*.test.ts', 'test/containers/rest.test.ts']
+const never = ['node_modules/**', '.sluice/**', 'test/made-up-family/**', ...long]
 
 /** What takes more than ten seconds on two cores, the longest first. */
 const slow = [
   'test/containers/containers',
-  'test/faults/cluster',
-  'test/conformance/made-up-family',
   'test/conformance/conformance',
   'test/faults/bitcoin-payouts',
   'devnet/bitcoin/devnet',
@@ -86,6 +86,7 @@ const slow = [
   'test/faults/solana-treasury',
   'test/faults/reindex',
   'test/metrics',
+  'test/conformance/made-up-family',
   'test/faults/docs-page',
   'test/faults/tron-treasury',
   'jobs/worker',
@@ -141,7 +142,7 @@ export default defineConfig({
           hookTimeout: 600_000,
         },
       },
-      {extends: true, test: {name: 'containers', include: ['test/containers/rest.test.ts'], sequence: {groupOrder: 2}}},
+      {extends: true, test: {name: 'long', include: long, sequence: {groupOrder: 2}}},
     ],
   },
 })

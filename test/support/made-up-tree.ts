@@ -1,6 +1,6 @@
 // A copy of this tree with the made-up family (test/made-up-family) in it: its folders, a chain in the registry, and a
 // line in each list of families.
-import {spawn} from 'node:child_process'
+import {execFile, spawn} from 'node:child_process'
 import {once} from 'node:events'
 import {cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync} from 'node:fs'
 import {tmpdir} from 'node:os'
@@ -105,4 +105,27 @@ export async function runModel(given: string[], output: 'inherit' | 'pipe'): Pro
   } finally {
     rmSync(copy, {recursive: true, force: true})
   }
+}
+
+/** What vitest passes to its own processes, and the server with their template. */
+const ofThisRun = /^(VITEST.*|NODE_ENV|TEST|SLUICE_TEST_DATABASE_URL|FORCE_COLOR)$/
+
+export interface Ran {
+  ok: boolean
+  said: string
+}
+
+/** Runs a program of node_modules in a copy. */
+export async function runIn(copy: string, program: string, ...given: string[]): Promise<Ran> {
+  return await runNode(copy, [path.join(root, 'node_modules', program), ...given])
+}
+
+export async function runNode(cwd: string, given: string[]): Promise<Ran> {
+  const inherited = Object.entries(process.env).filter(([name]) => !ofThisRun.test(name))
+  const env = {...Object.fromEntries(inherited), NO_COLOR: '1'}
+  return await new Promise(resolve => {
+    execFile(process.execPath, given, {cwd, env, maxBuffer: 2 ** 26}, (error, out, err) =>
+      resolve({ok: !error, said: `${out}${err}`}),
+    )
+  })
 }
