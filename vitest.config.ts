@@ -5,7 +5,7 @@ import {BaseSequencer, type TestSpecification} from 'vitest/node'
 // Three suites. quick (npm test): everything that a change may break, within minutes. faults (npm run test:faults):
 // whole services, real chains and lying nodes, each step of a payout with a process that dies there, and what needs
 // many processes or rows. long (npm run test:long), which CI leaves out: a cluster that fails over, containers of each
-// kind, and rules that no network has yet. test/torture is none of them: npm run torture.
+// kind, and rules that no network has yet.
 const faults = [
   'test/faults/**/*.test.ts',
   'test/conformance/**/*.test.ts',
@@ -14,6 +14,7 @@ const faults = [
   'test/demo.test.ts',
   'test/metrics.test.ts',
   'test/model.test.ts',
+  'test/torture.test.ts',
   'custody/cli.test.ts',
   'cli/export.test.ts',
   'cli/main.test.ts',
@@ -34,6 +35,7 @@ const never = ['node_modules/**', '.sluice/**', 'test/made-up-family/**', ...lon
 
 /** What takes more than ten seconds on two cores, the longest first. */
 const slow = [
+  'test/torture',
   'test/containers/containers',
   'test/conformance/conformance',
   'test/faults/bitcoin-payouts',
