@@ -25,14 +25,6 @@ export function jsonOf(fields: Fields): string {
   return `'{${parts.join(',')}}'`
 }
 
-/** The same fields as columns. */
-export function columnsOf(fields: Fields): string {
-  const sqlOf = (field: Field) => (typeof field === 'string' ? field : 'plain' in field ? field.plain : field.number)
-  return Object.entries(fields)
-    .map(([name, field]) => `${sqlOf(field)} as "${name}"`)
-    .join(', ')
-}
-
 export interface PageSource {
   name: string
   /** The owner's rows, filtered: a select with $1 and $4… that ends within its where clause. */
@@ -120,5 +112,42 @@ export async function page(db: Queries, request: PageRequest): Promise<string> {
   const found = await db.read<[items: string | null, last: string | null, more: boolean]>(request.statement, values)
   const [items, last, more] = found!
   const next = more ? `"${encodeCursor(list, positions.read(last!))}"` : 'null'
+  return `{"${key}":[${items ?? ''}],"next_cursor":${next},"has_more":${more}}`
+}
+
+/** A list that a function of db/functions/reading gives: a place and the JSON of each item, the highest place first. */
+export interface List {
+  /** Name under which the items appear. */
+  key: string
+  statement: Statement
+  /** Above every place. */
+  end: bigint
+}
+
+/** $1 the merchant, $2 what is asked for, $3 the place to go on from (exclusive), $4 the size of the page. */
+export function pageOfListStatement(name: string): Statement {
+  return statement(
+    name,
+    `select string_agg(item::text, ',' order by n) filter (where n <= $4), ((array_agg(place order by n))[$4])::text, count(*) > $4
+    from (select *, row_number() over (order by place desc) as n from ${name}($1, $2, $3, $4::int + 1)) page`,
+  )
+}
+
+interface ListRequest {
+  merchantId: string
+  asked: object
+  query: {limit: number; cursor?: string}
+}
+
+/** The finished JSON of one page. Throws 400 invalid_request for a cursor of another list. */
+export async function pageOfList(db: Queries, list: List, {merchantId, asked, query}: ListRequest): Promise<string> {
+  const {key, end, statement} = list
+  const filters = JSON.stringify(asked)
+  const name = [statement.name, merchantId, filters].join('|')
+  const from = query.cursor === undefined ? end : decodeCursor(name, query.cursor, end)
+  const values = [merchantId, filters, String(from), query.limit]
+  const found = await db.read<[items: string | null, last: string | null, more: boolean]>(statement, values)
+  const [items, last, more] = found!
+  const next = more ? `"${encodeCursor(name, BigInt(last!))}"` : 'null'
   return `{"${key}":[${items ?? ''}],"next_cursor":${next},"has_more":${more}}`
 }

@@ -11,9 +11,7 @@ import http from 'node:http'
 import type {AddressInfo} from 'node:net'
 import autocannon from 'autocannon'
 import pg from 'pg'
-import {columnsOf} from '../api/page.ts'
 import {balancesOf} from '../api/routes/balances.ts'
-import {depositFields, depositJoins} from '../api/routes/deposits.ts'
 import {newKey} from '../base/api-key.ts'
 import {roleUrl} from '../db/migrate/migrate.ts'
 import {withDatabase} from './database.ts'
@@ -204,8 +202,12 @@ function serveFloor(): void {
   }
   const deposits = {
     name: 'deposits',
-    text: `select ${columnsOf(depositFields)} from (
-      select * from app.deposit where merchant_id = $1 and credited and user_id is not null and position < $2 order by position desc limit 50) p ${depositJoins}
+    text: `select app.public_id('dep', p.id) as id, p.chain, p.token, app.decimal(p.amount, a.decimals) as amount, p.sender, p.txid, p.status,
+        app.deposit_confirmations(p.status, p.block_height, c.head_height) as confirmations, app.public_id('pay', p.settlement_id) as settlement_id,
+        app.iso(p.created_at) as created_at, p.address, p.output_index, app.public_id('usr', p.user_id) as user_id, u.external_ref, u.metadata,
+        p.settled_before_restore
+      from (select * from app.deposit where merchant_id = $1 and credited and user_id is not null and position < $2 order by position desc limit 50) p
+      join app.asset a on a.chain = p.chain and a.token = p.token join app.user u on u.id = p.user_id left join chain.cursor c on c.chain = p.chain
       order by p.position desc`,
   }
   const server = http.createServer(async (request, response) => {

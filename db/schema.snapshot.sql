@@ -3321,6 +3321,9 @@ CREATE OR REPLACE FUNCTION app.announce_suspension() RETURNS trigger LANGUAGE pl
 -- Whether it was a minute ago that the node was asked what a sweep costs.
 CREATE OR REPLACE FUNCTION app.are_sweep_costs_due(of_chain text) RETURNS boolean LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as e57ba05ff21786e8b1743eba133e067f;
 
+-- The deposits of users that are asked for, below a place, the newest first.
+CREATE OR REPLACE FUNCTION app.asked_deposits(of_merchant uuid, asked jsonb, below numeric, size integer) RETURNS SETOF app.deposit LANGUAGE plpgsql STABLE ROWS 50 SET search_path TO 'pg_catalog' as 782b406b9b431580a829bcf093cbc1f8;
+
 -- Trigger: refuses a posting that does not add up to zero for each chain and token.
 CREATE OR REPLACE FUNCTION app.assert_balanced() RETURNS trigger LANGUAGE plpgsql SET search_path TO 'pg_catalog' as ab622a2a6c91fbd8ace69358c35e7c6e;
 
@@ -3494,6 +3497,9 @@ CREATE OR REPLACE FUNCTION app.deposit_confirmations(status text, block_height i
 
 -- The id of a deposit, computed from what it is: the same whenever and wherever the chain is read.
 CREATE OR REPLACE FUNCTION app.deposit_id(chain text, txid text, output_index integer, address text, token text) RETURNS uuid LANGUAGE sql IMMUTABLE PARALLEL SAFE STRICT SET search_path TO 'pg_catalog' as 56b013fb0c6fad00d41a17beff31e213;
+
+-- The place before the deposits of a moment, in the order of lists (app.deposit.position).
+CREATE OR REPLACE FUNCTION app.deposit_place(at timestamp with time zone) RETURNS numeric LANGUAGE sql IMMUTABLE PARALLEL SAFE STRICT as 7089e9f49c0a6632a24c9efdab0165da;
 
 -- Disables a token that was added; returns the last block whose transfers are deposits.
 CREATE OR REPLACE FUNCTION app.disable_token(of_chain text, of_token text) RETURNS integer LANGUAGE plpgsql SET search_path TO 'pg_catalog' as d886219d4ef0d4fc68e3c6d53f7e9833;
@@ -3930,6 +3936,12 @@ CREATE OR REPLACE FUNCTION app.provision_user(of_merchant uuid, of_external_ref 
 -- The form in which merchants see an id: prefix, underscore, 32 hex digits.
 CREATE OR REPLACE FUNCTION app.public_id(prefix text, id uuid) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE as ffe7521a943cc23f5a7f09661aca3af9;
 
+-- A deposit of a user of the merchant, with what lists do not have; null if there is none.
+CREATE OR REPLACE FUNCTION app.read_deposit(of_merchant uuid, of_id uuid) RETURNS json LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as ce25960a55a3bfa5c09e96b09ef4d54d;
+
+-- The deposits of users that are asked for, below a place, the newest first: the place of each, and its JSON.
+CREATE OR REPLACE FUNCTION app.read_deposits(of_merchant uuid, asked jsonb, below numeric, size integer) RETURNS TABLE(place numeric, item json) LANGUAGE sql STABLE ROWS 50 SET search_path TO 'pg_catalog' as a768063f3cffda11e8f69ca72926d32f;
+
 -- The current state of a merchant's payment request, with its receipts. Its amount outside of the body is what is to be sent now: 0 once enough was seen, and after its end.
 CREATE OR REPLACE FUNCTION app.read_payment_request(of_merchant uuid, of_external_id text) RETURNS SETOF app.payment_response LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 95692556b45c91f523dad3855614543c;
 
@@ -4082,6 +4094,9 @@ CREATE OR REPLACE FUNCTION app.set_sweep_min(of_chain text, of_token text, of_am
 
 -- Notes how much of its payout's gross a payment brings with it, in base units, and reserves that much less of the treasury.
 CREATE OR REPLACE FUNCTION app.set_swept_in(s app.outgoing_payment, brought numeric) RETURNS void LANGUAGE plpgsql SET search_path TO 'pg_catalog' as 315c5726d9d99019c0db749782ea5f60;
+
+-- The payout that collected something, as deposits and payments show it; null until it is completed.
+CREATE OR REPLACE FUNCTION app.settlement_of(payout uuid) RETURNS json LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as 6a8060b5706d092278da831d999b59d4;
 
 -- How much of a token is missing (given in base units), in words: "USDC for sweeping short by 0.5".
 CREATE OR REPLACE FUNCTION app.short_by(of_chain text, of_token text, missing numeric, for_what text DEFAULT ''::text) RETURNS text LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as 016ae37fd450f95e0545f48d4ea65baa;
@@ -4271,6 +4286,9 @@ CREATE OR REPLACE FUNCTION app.why_payout_waits(p app.payout, OUT reason text, O
 
 -- Why value is credited to no merchant: protocol, unsupported_token, chain_not_requested, wrong_token or enabled_later. is_asked_for: the address was asked for on its chain; asked_token: the token that its payment request asked for, null for a user's.
 CREATE OR REPLACE FUNCTION app.why_unattributed(from_protocol boolean, is_known boolean, is_asked_for boolean, token text, asked_token text) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE as 8e9a64e595ae05c9d9af34b65d9ae679;
+
+-- An object with the fields of another one behind its own.
+CREATE OR REPLACE FUNCTION app.with_more(object json, more json) RETURNS json LANGUAGE sql IMMUTABLE PARALLEL SAFE as e419c2ececf6b1ef99109d5b62a8b072;
 
 -- Trigger: a new deposit that is protocol income is not credited.
 CREATE OR REPLACE FUNCTION app.withhold_protocol_income() RETURNS trigger LANGUAGE plpgsql SET search_path TO 'pg_catalog' as 7b62ef75ed6f5fb3608b373c707f98bd;
@@ -6170,13 +6188,10 @@ CREATE OR REPLACE FUNCTION dashboard.delivery(token text, endpoint text, public_
 CREATE OR REPLACE FUNCTION dashboard.delivery_item(d app.delivery) RETURNS json LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as 21953144496a41a857becdbcf60b6b38;
 
 -- A deposit, the payout that collected it, and what its merchant was notified of.
-CREATE OR REPLACE FUNCTION dashboard.deposit(token text, public_id text) RETURNS json LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as cde526fef2324c405f73315caf223834;
-
--- A deposit of a user, as a list shows it.
-CREATE OR REPLACE FUNCTION dashboard.deposit_item(d app.deposit) RETURNS json LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as 6cd8d77ee228f228ad86cb1ce92f0e2b;
+CREATE OR REPLACE FUNCTION dashboard.deposit(token text, public_id text) RETURNS json LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as e21ed7644351e60363f2f3870ca3548d;
 
 -- A page of the deposits of users, the newest first; null leaves a filter out. before: where the page begins.
-CREATE OR REPLACE FUNCTION dashboard.deposits(token text, of_status text, of_chain text, of_user text, before text, size integer) RETURNS json LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as b1d7055fe7bdb55b99017a2864ce8ae3;
+CREATE OR REPLACE FUNCTION dashboard.deposits(token text, of_status text, of_chain text, of_user text, before text, size integer) RETURNS json LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 9d84bcf82c8a8caaf74cf326249cf425;
 
 -- An endpoint, what became of its deliveries of the last day, and whether anything was sent to it: of the newest thousand at most.
 CREATE OR REPLACE FUNCTION dashboard.endpoint_item(w app.webhook_endpoint) RETURNS json LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as e973abb6fbce085a7136a3a642b9ef26;
@@ -6589,6 +6604,7 @@ alter role sluice_api set jit = 'off';
 alter role sluice_api set plan_cache_mode = 'force_generic_plan';
 alter role sluice_api set statement_timeout = '10s';
 grant execute on function app."decimal"(numeric,integer) to sluice_api;
+grant execute on function app.asked_deposits(uuid,jsonb,numeric,integer) to sluice_api;
 grant execute on function app.cancel_payment_request(uuid,text) to sluice_api;
 grant execute on function app.cancel_payout(uuid,uuid) to sluice_api;
 grant execute on function app.create_payout(uuid,text,text,boolean,text,bytea) to sluice_api;
@@ -6614,6 +6630,8 @@ grant execute on function app.payout_waiting(app.payout) to sluice_api;
 grant execute on function app.provision_addresses(uuid,uuid,text[]) to sluice_api;
 grant execute on function app.provision_user(uuid,text,text[],jsonb) to sluice_api;
 grant execute on function app.public_id(text,uuid) to sluice_api;
+grant execute on function app.read_deposit(uuid,uuid) to sluice_api;
+grant execute on function app.read_deposits(uuid,jsonb,numeric,integer) to sluice_api;
 grant execute on function app.read_payment_request(uuid,text) to sluice_api;
 grant execute on function app.redeliver(uuid,uuid,uuid) to sluice_api;
 grant execute on function app.redeliver_failed(uuid,uuid,timestamp with time zone) to sluice_api;
@@ -6621,11 +6639,13 @@ grant execute on function app.request_payment(uuid,text,text,text,interval,text,
 grant execute on function app.request_ref(uuid,text) to sluice_api;
 grant execute on function app.rotate_webhook_secret(uuid,uuid) to sluice_api;
 grant execute on function app.set_payout_address(uuid,text,text) to sluice_api;
+grant execute on function app.settlement_of(uuid) to sluice_api;
 grant execute on function app.test_webhook(uuid,uuid,text) to sluice_api;
 grant execute on function app.update_user(uuid,uuid,jsonb) to sluice_api;
 grant execute on function app.update_webhook_endpoint(uuid,uuid,text,text[],boolean) to sluice_api;
 grant execute on function app.user_ref(uuid,text) to sluice_api;
 grant execute on function app.why_payment(app.payment_request) to sluice_api;
+grant execute on function app.with_more(json,json) to sluice_api;
 grant select on app."user" to sluice_api;
 grant select on app.address to sluice_api;
 grant select on app.api_key to sluice_api;

@@ -4,7 +4,7 @@
 import {z} from 'zod'
 import {formatUnits, parseUnits} from '../../base/units.ts'
 import {type ChainSettings, familyOf, formsOf} from '../../chains/families.ts'
-import {chainCode} from '../schemas.ts'
+import {chainCode} from '../../reading/fields.ts'
 import type {Shown, State} from './shown.ts'
 
 const secondsBetweenPolls = 2.5

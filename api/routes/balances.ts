@@ -1,9 +1,9 @@
 // Balances.
 import {z} from 'zod'
+import {amount, chainCode, token} from '../../reading/fields.ts'
 import type {App, Context} from '../app.ts'
 import {statement, value} from '../database.ts'
 import {errors} from '../error-codes.ts'
-import {amount, chainCode, token} from '../schemas.ts'
 
 /** The balances of m, a merchant. */
 export const balancesOf = `

@@ -1,11 +1,6 @@
 // Events: the same as webhooks deliver, as a list.
 import {z} from 'zod'
 import {type EventType, eventTypes} from '../../base/event-types.ts'
-import type {App, Context} from '../app.ts'
-import {type Statement, statement} from '../database.ts'
-import {errors} from '../error-codes.ts'
-import {invalid, notFound} from '../errors.ts'
-import {page, pageStatement} from '../page.ts'
 import {
   address,
   amount,
@@ -23,7 +18,12 @@ import {
   token,
   txid,
   uuidOf,
-} from '../schemas.ts'
+} from '../../reading/fields.ts'
+import type {App, Context} from '../app.ts'
+import {type Statement, statement} from '../database.ts'
+import {errors} from '../error-codes.ts'
+import {invalid, notFound} from '../errors.ts'
+import {page, pageStatement} from '../page.ts'
 
 // Newest first, or, after an event, forward: sequences follow the order of commits, so that reading forward skips none.
 const lists = new Map<string, Statement>()

@@ -2,10 +2,10 @@
 // show nothing of a merchant. /metrics shows what the treasuries hold, so by default it is not on this port, which is
 // open to everybody.
 import {z} from 'zod'
+import {chainCode} from '../../reading/fields.ts'
 import type {App, Context} from '../app.ts'
 import {statement, value} from '../database.ts'
 import {openErrors} from '../error-codes.ts'
-import {chainCode} from '../schemas.ts'
 
 const databaseTimeoutMs = 2_000
 

@@ -5,14 +5,7 @@ import {qrSvg} from '../../base/qr.ts'
 import {text} from '../../base/text.ts'
 import {formsOf} from '../../chains/families.ts'
 import type {ChainCode} from '../../chains/registry.ts'
-import type {App, Context} from '../app.ts'
-import {type Statement, statement, value} from '../database.ts'
-import {changeErrors, errors} from '../error-codes.ts'
-import {invalid, notFound, nothingDue} from '../errors.ts'
-import {idempotencyHeaders, keyAndHash} from '../idempotency.ts'
-import {type Fields, jsonOf, oneRow, page, pageStatement} from '../page.ts'
-import {codeFor} from '../pay/payment.ts'
-import {withAddresses} from '../pool.ts'
+import {Settlement} from '../../reading/deposits.ts'
 import {
   address,
   amount,
@@ -28,9 +21,16 @@ import {
   timestamp,
   txid,
   withoutCase,
-} from '../schemas.ts'
+} from '../../reading/fields.ts'
+import type {App, Context} from '../app.ts'
+import {type Statement, statement, value} from '../database.ts'
+import {changeErrors, errors} from '../error-codes.ts'
+import {invalid, notFound, nothingDue} from '../errors.ts'
+import {idempotencyHeaders, keyAndHash} from '../idempotency.ts'
+import {type Fields, jsonOf, oneRow, page, pageStatement} from '../page.ts'
+import {codeFor} from '../pay/payment.ts'
+import {withAddresses} from '../pool.ts'
 import {settingsWith} from '../tokens.ts'
-import {Settlement, settlementOf} from './deposits.ts'
 
 const statuses = ['paid', 'underpaid'] as const
 type Status = (typeof statuses)[number]
@@ -74,7 +74,7 @@ const fields: Fields = {
   txid: {plain: 'p.txid'},
   paid_at: 'app.iso(p.paid_at)',
   settlement_id: `app.public_id('pay', s.payout_id)`,
-  settlement: settlementOf('s.payout_id'),
+  settlement: 'app.settlement_of(s.payout_id)',
   metadata: 'p.metadata',
 }
 const joins = `join app.asset a on a.chain = p.chain and a.token = p.token

@@ -6,11 +6,11 @@ import {anyOwnAddress, displayForm} from '../../chains/address.ts'
 import type {ChainSettings} from '../../chains/families.ts'
 import {AddressError} from '../../chains/family.ts'
 import {type ChainCode, findChain} from '../../chains/registry.ts'
+import {address, chainCode, requestedChain, timestamp} from '../../reading/fields.ts'
 import type {App, Context} from '../app.ts'
 import {statement, value} from '../database.ts'
 import {changeErrors, errors} from '../error-codes.ts'
 import {ApiError, chainNotEnabled, invalid, unavailable} from '../errors.ts'
-import {address, chainCode, requestedChain, timestamp} from '../schemas.ts'
 
 const findOwn = statement('find_own_address', anyOwnAddress)
 const setPayoutAddress = statement('set_payout_address', 'select app.set_payout_address($1, $2, $3)')

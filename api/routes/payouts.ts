@@ -2,13 +2,7 @@
 import {z} from 'zod'
 import {text} from '../../base/text.ts'
 import {chainCodes, findChain} from '../../chains/registry.ts'
-import type {App, Context} from '../app.ts'
-import {statement, value} from '../database.ts'
-import {changeErrors, errors} from '../error-codes.ts'
-import {ApiError, invalid, notFound} from '../errors.ts'
-import {idempotencyHeaders, keyAndHash} from '../idempotency.ts'
-import {type Fields, jsonOf, page, pageStatement} from '../page.ts'
-import type {Queries} from '../replica.ts'
+import {depositStatuses} from '../../reading/deposits.ts'
 import {
   address,
   amount,
@@ -25,8 +19,14 @@ import {
   txid,
   uuidOf,
   waitingCode,
-} from '../schemas.ts'
-import {depositStatuses} from './deposits.ts'
+} from '../../reading/fields.ts'
+import type {App, Context} from '../app.ts'
+import {statement, value} from '../database.ts'
+import {changeErrors, errors} from '../error-codes.ts'
+import {ApiError, invalid, notFound} from '../errors.ts'
+import {idempotencyHeaders, keyAndHash} from '../idempotency.ts'
+import {type Fields, jsonOf, page, pageStatement} from '../page.ts'
+import type {Queries} from '../replica.ts'
 
 const statuses = ['pending', 'sweeping', 'swept', 'paying', 'completed', 'failed'] as const
 /** Why a balance changed by something other than a deposit (app.adjustment.reason). */

@@ -1,12 +1,22 @@
 // Users and their addresses.
 import {z} from 'zod'
+import {
+  Address,
+  chainList,
+  externalRef,
+  id,
+  metadata,
+  pageOf,
+  pageQuery,
+  timestamp,
+  uuidOf,
+} from '../../reading/fields.ts'
 import type {App, Context} from '../app.ts'
 import {statement} from '../database.ts'
 import {changeErrors, errors} from '../error-codes.ts'
 import {notFound} from '../errors.ts'
 import {jsonOf, oneRow, page, pageStatement} from '../page.ts'
 import {withAddresses} from '../pool.ts'
-import {Address, chainList, externalRef, id, metadata, pageOf, pageQuery, timestamp, uuidOf} from '../schemas.ts'
 
 const provisionUser = statement('provision_user', 'select created, body from app.provision_user($1, $2, $3, $4)')
 const provisionAddresses = statement(

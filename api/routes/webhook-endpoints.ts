@@ -2,12 +2,12 @@
 import {z} from 'zod'
 import {eventTypes} from '../../base/event-types.ts'
 import {webhookUrl} from '../../base/webhook-url.ts'
+import {id, pageOf, pageQuery, timestamp, uuidOf} from '../../reading/fields.ts'
 import type {App, Context} from '../app.ts'
 import {type Statement, statement, value} from '../database.ts'
 import {changeErrors, errors} from '../error-codes.ts'
 import {notFound} from '../errors.ts'
 import {jsonOf, page, pageStatement, uuids} from '../page.ts'
-import {id, pageOf, pageQuery, timestamp, uuidOf} from '../schemas.ts'
 
 const endpointJson = jsonOf({
   id: `app.public_id('whe', p.id)`,

@@ -3,10 +3,10 @@
 // checked before it is used.
 import type pg from 'pg'
 import {z} from 'zod'
+import {Deposit, depositStatuses, SingleDeposit} from '../../reading/deposits.ts'
 
 const timestamp = z.iso.datetime()
 const payoutStatus = z.enum(['pending', 'sweeping', 'swept', 'paying', 'completed', 'failed'])
-const depositStatus = z.enum(['pending', 'final', 'reorged'])
 const deliveryStatus = z.enum(['pending', 'delivered', 'failed'])
 
 /** Whoever is signed in. */
@@ -41,22 +41,6 @@ export const Balance = z.object({
   refusal: z.string().nullable(),
 })
 export type Balance = z.infer<typeof Balance>
-
-export const Deposit = z.object({
-  id: z.string(),
-  chain: z.string(),
-  token: z.string(),
-  amount: z.string(),
-  status: depositStatus,
-  confirmations: z.int(),
-  txid: z.string(),
-  sender: z.string(),
-  address: z.string(),
-  user_id: z.string(),
-  external_ref: z.string(),
-  created_at: timestamp,
-})
-export type Deposit = z.infer<typeof Deposit>
 
 const attempt = z.object({
   attempted_at: timestamp,
@@ -103,13 +87,9 @@ export const Event = z.object({
 })
 export type Event = z.infer<typeof Event>
 
-export const DepositDetail = Deposit.extend({
-  output_index: z.int(),
+export const DepositDetail = SingleDeposit.extend({
   block_height: z.int().nullable(),
-  finalised_at: timestamp.nullable(),
   payout: z.object({id: z.string(), status: payoutStatus, created_at: timestamp}).nullable(),
-  /** While no payout can collect it: what must be on its address, and how much of that is missing. */
-  held_back: z.object({reason: z.string(), minimum: z.string().nullable(), missing: z.string().nullable()}).nullable(),
   events: z.array(Event),
 })
 export type DepositDetail = z.infer<typeof DepositDetail>
@@ -175,7 +155,7 @@ export const PayoutPart = z.object({
   /** Of a deposit of a user: it, or the one that an adjustment is about. */
   deposit_id: z.string().nullable(),
   /** Of the deposit, now; null for an adjustment. */
-  status: depositStatus.nullable(),
+  status: z.enum(depositStatuses).nullable(),
   txid: z.string().nullable(),
   user_id: z.string().nullable(),
   external_ref: z.string().nullable(),

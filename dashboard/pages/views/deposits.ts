@@ -1,6 +1,7 @@
 // Deposits: the list, and one with its time line.
 
 import {type Html, html, type Part} from '../../../base/html.ts'
+import type {Deposit} from '../../../reading/deposits.ts'
 import {
   card,
   copyable,
@@ -16,7 +17,7 @@ import {
   timeLine,
 } from '../../components.ts'
 import type {Chains, ShownChain} from '../chains.ts'
-import type {Deposit, DepositDetail, Page} from '../data.ts'
+import type {DepositDetail, Page} from '../data.ts'
 import {counted, type Fields, referenceOf, urlOf, type View} from '../view.ts'
 import {deliverySteps} from './deliveries.ts'
 import {filters, pager} from './lists.ts'

@@ -1,9 +1,10 @@
 // Users: a merchant's customers, and their addresses.
 
 import {type Html, html} from '../../../base/html.ts'
+import type {Deposit} from '../../../reading/deposits.ts'
 import {apiDocs, card, command, copyable, facts, link, live, short, table, time, utc} from '../../components.ts'
 import type {Chains, ShownChain} from '../chains.ts'
-import type {Deposit, Page, User} from '../data.ts'
+import type {Page, User} from '../data.ts'
 import {type Fields, one, referenceOf, type View} from '../view.ts'
 import {depositTable} from './deposits.ts'
 import {pager} from './lists.ts'

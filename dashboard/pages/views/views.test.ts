@@ -68,7 +68,7 @@ function thingsOf(text: string) {
   const events = [{id: text, type: text, created_at: at, deliveries: [delivery]}]
   const deposit = {
     id: text,
-    chain: 'ETH',
+    chain: 'ETH' as const,
     token: text,
     amount: text,
     status: 'pending' as const,
@@ -82,7 +82,11 @@ function thingsOf(text: string) {
     output_index: 0,
     block_height: 1,
     finalised_at: at,
-    held_back: {reason: text, minimum: text, missing: text},
+    held_back: {reason: 'below_minimum' as const, minimum: text, missing: text},
+    settlement_id: null,
+    settlement: null,
+    metadata: {},
+    settled_before_restore: false,
     events,
     payout: {id: text, status: 'paying' as const, created_at: at},
   }

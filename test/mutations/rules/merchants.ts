@@ -230,10 +230,10 @@ export const merchants: Mutation[] = [
   },
   {
     rule: 'A merchant sees its own deposits',
-    file: 'api/routes/deposits.ts',
-    from: 'where p.id = $1 and p.merchant_id = $2 and p.credited',
-    to: 'where p.id = $1 and $2::uuid is not null and p.credited',
-    tests: ['api/refusals.test.ts'],
+    file: 'db/functions/reading/deposits.sql',
+    from: 'where d.id = of_id and d.merchant_id = of_merchant and',
+    to: 'where d.id = of_id and',
+    tests: ['api/refusals.test.ts', 'dashboard/pages/data.test.ts'],
   },
   {
     rule: 'Each attempt is stored once',
