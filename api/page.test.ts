@@ -6,10 +6,10 @@ import {type TestDatabase, testDatabase} from '../test/support/database.ts'
 import {makeMerchant} from '../test/support/people.ts'
 import {grow} from '../test/support/statistics.ts'
 import type {Statement} from './database.ts'
-import {pageStatement} from './page.ts'
+import {type List, pageStatement} from './page.ts'
 import {list as deposits} from './routes/deposits.ts'
 import {paymentLists, requestLists} from './routes/payment-requests.ts'
-import {listPayouts} from './routes/payouts.ts'
+import {list as payouts} from './routes/payouts.ts'
 import {listUsers, usersOfRef} from './routes/users.ts'
 
 let db: TestDatabase
@@ -123,21 +123,30 @@ async function rowsRead({text}: Statement, table: string, values: unknown[]): Pr
   return readBy(rows[0]['QUERY PLAN'][0].Plan)
 }
 
-/** How many rows of app.deposit a page of deposits reads, whatever functions it calls. */
-async function depositsRead(merchant: string, asked: object, from: string, limit: number): Promise<number> {
+/** How many rows of a table a page of its things reads, whatever functions it calls. */
+async function rowsOfPage(
+  {statement}: List,
+  table: string,
+  [merchant, asked, from, limit]: PageValues,
+): Promise<number> {
   await api.query('begin') // within a transaction a connection reports nothing
-  const before = await fetched()
-  await api.query(deposits.statement.text, [merchant, JSON.stringify(asked), from, limit])
-  const after = await fetched()
+  const before = await fetched(table)
+  await api.query(statement.text, [merchant, JSON.stringify(asked), from, limit])
+  const after = await fetched(table)
   await api.query('commit')
   return after - before
 }
 
+type PageValues = [merchant: string, asked: object, from: string, limit: number]
+
+const depositsRead = (...values: PageValues) => rowsOfPage(deposits, 'deposit', values)
+
 /** By the connection, of what it has not reported. */
-async function fetched(): Promise<number> {
+async function fetched(table: string): Promise<number> {
   const {rows} = await api.query<{n: number}>(
     `select (coalesce(sum(seq_tup_read), 0) + coalesce(sum(idx_tup_fetch), 0))::int as n
-     from pg_stat_xact_user_tables where relid = 'app.deposit'::regclass`,
+     from pg_stat_xact_user_tables where relid = ('app.' || $1)::regclass`,
+    [table],
   )
   return rows[0]!.n
 }
@@ -275,10 +284,10 @@ test('payment requests of a transaction, an address, or that were paid in some t
 test('a page of payouts reads what it shows of each status, chain and token, whatever is asked for', async () => {
   const [{parts}] = (await db.rows('select 6 * count(*)::int as parts from app.asset')) as [{parts: number}]
   for (const merchant of [busy, quiet])
-    for (const status of [null, 'completed', 'failed'])
-      for (const chain of [null, 'ETH', 'BTC'])
-        for (const token of [null, 'USDC', 'ETH']) {
-          const read = await rowsRead(listPayouts, 'payout', [merchant, end, 3, status, chain, token])
+    for (const status of [undefined, ['completed'], ['failed']])
+      for (const chain of [undefined, 'ETH', 'BTC'])
+        for (const token of [undefined, 'USDC', 'ETH']) {
+          const read = await rowsOfPage(payouts, 'payout', [merchant, {status, chain, token}, String(end), 3])
           const partsRead = parts / (status ? 6 : 1)
           expect(read, `${status} ${chain} ${token}`).toBeLessThanOrEqual(Math.min(7 * partsRead, 30))
         }

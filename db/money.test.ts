@@ -6,8 +6,8 @@ import fc from 'fast-check'
 import {parseUnits} from 'viem'
 import {afterAll, beforeAll, expect, test} from 'vitest'
 import {Database} from '../api/database.ts'
-import {page} from '../api/page.ts'
-import {listPayoutParts} from '../api/routes/payouts.ts'
+import {pageOfList} from '../api/page.ts'
+import {partsList} from '../api/routes/payouts.ts'
 import {assertBooks} from '../test/support/books.ts'
 import {Money, networkFee} from '../test/support/money.ts'
 import type {TestUser} from '../test/support/people.ts'
@@ -47,9 +47,8 @@ async function amountsOf(merchantId: string, payout: string): Promise<string[]> 
   const amounts: string[] = []
   for (let cursor: string | undefined; ; ) {
     const query = {limit: 2, cursor}
-    const list = {key: 'parts', statement: listPayoutParts, owner: merchantId, filters: [payout], query}
-    const {parts, next_cursor} = JSON.parse(await page(api, list))
-    amounts.push(...parts.map((part: {amount: string}) => part.amount))
+    const {deposits, next_cursor} = JSON.parse(await pageOfList(api, partsList, {merchantId, asked: {payout}, query}))
+    amounts.push(...deposits.map((part: {amount: string}) => part.amount))
     if (next_cursor === null) return amounts
     cursor = next_cursor
   }

@@ -3324,6 +3324,9 @@ CREATE OR REPLACE FUNCTION app.are_sweep_costs_due(of_chain text) RETURNS boolea
 -- The deposits of users that are asked for, below a place, the newest first.
 CREATE OR REPLACE FUNCTION app.asked_deposits(of_merchant uuid, asked jsonb, below numeric, size integer) RETURNS SETOF app.deposit LANGUAGE plpgsql STABLE ROWS 50 SET search_path TO 'pg_catalog' as 782b406b9b431580a829bcf093cbc1f8;
 
+-- The payouts that are asked for, below a place, the newest first.
+CREATE OR REPLACE FUNCTION app.asked_payouts(of_merchant uuid, asked jsonb, below bigint, size integer) RETURNS SETOF app.payout LANGUAGE sql STABLE ROWS 50 SET search_path TO 'pg_catalog' as 0499423ef53f267e553203aae8e8e4a5;
+
 -- Trigger: refuses a posting that does not add up to zero for each chain and token.
 CREATE OR REPLACE FUNCTION app.assert_balanced() RETURNS trigger LANGUAGE plpgsql SET search_path TO 'pg_catalog' as ab622a2a6c91fbd8ace69358c35e7c6e;
 
@@ -3867,6 +3870,9 @@ CREATE OR REPLACE FUNCTION app.payment_state(r app.payment_request, expired bool
 -- The outgoing payments that a transaction in a block concerns: the one whose attempt it is, and the one whose conflict key it uses up.
 CREATE OR REPLACE FUNCTION app.payments_of(of_chain text, of_txid text, of_conflict_key text) RETURNS SETOF uuid LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as 3912e0c9fa6215129b6d0334a73be159;
 
+-- A payout, as its merchant sees it.
+CREATE OR REPLACE FUNCTION app.payout_item(p app.payout) RETURNS json LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as 2b10e5155203ef69717729dac387e339;
+
 -- How much of a payout's token the treasury lacks to pay it now, in base units.
 CREATE OR REPLACE FUNCTION app.payout_lack(of_payout uuid, network_fee numeric) RETURNS numeric LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 1add86fa32eae00a939c6132cacf0e39;
 
@@ -3944,6 +3950,18 @@ CREATE OR REPLACE FUNCTION app.read_deposits(of_merchant uuid, asked jsonb, belo
 
 -- The current state of a merchant's payment request, with its receipts. Its amount outside of the body is what is to be sent now: 0 once enough was seen, and after its end.
 CREATE OR REPLACE FUNCTION app.read_payment_request(of_merchant uuid, of_external_id text) RETURNS SETOF app.payment_response LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 95692556b45c91f523dad3855614543c;
+
+-- A payout of the merchant; null if there is none.
+CREATE OR REPLACE FUNCTION app.read_payout(of_merchant uuid, of_id uuid) RETURNS json LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as 8d3cdfb74f3a48b5c13d0d7b026a5c45;
+
+-- What a payout is made of, as far as it has collected that, below a place: adjustments, then its deposits, the newest first.
+CREATE OR REPLACE FUNCTION app.read_payout_parts(of_payout uuid, below bigint, size integer) RETURNS TABLE(place bigint, item json) LANGUAGE sql STABLE ROWS 50 SET search_path TO 'pg_catalog' as 0bba9d79677eb5e7575b16d101009941;
+
+-- The payouts that are asked for, below a place, the newest first: the place of each, and its JSON.
+CREATE OR REPLACE FUNCTION app.read_payouts(of_merchant uuid, asked jsonb, below bigint, size integer) RETURNS TABLE(place bigint, item json) LANGUAGE sql STABLE ROWS 50 SET search_path TO 'pg_catalog' as d5dd7e6b1446b8db3ef588d54fabfdaf;
+
+-- The same, of a payout of the merchant that has collected everything; nothing if it failed. Errors: those of app.listed_payout.
+CREATE OR REPLACE FUNCTION app.read_whole_payout(of_merchant uuid, asked jsonb, below bigint, size integer) RETURNS TABLE(place bigint, item json) LANGUAGE sql STABLE ROWS 50 SET search_path TO 'pg_catalog' as 705263006c53557f3582c1ffc50d6da1;
 
 -- What becomes of an address before its sweep: fund, delegate or undelegate, if that is under way; lent, if it has energy for a sweep; returning, if that is about to be taken back; else null.
 CREATE OR REPLACE FUNCTION app.readiness(of_chain text, of_address text) RETURNS text LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as b8aa36939bbbb5102748de5e28944d5f;
@@ -6236,7 +6254,7 @@ CREATE OR REPLACE FUNCTION dashboard.news(tokens text[]) RETURNS TABLE(token tex
 CREATE OR REPLACE FUNCTION dashboard.note(who dashboard.audit_entry, action text, target text, detail text DEFAULT NULL::text) RETURNS void LANGUAGE sql SET search_path TO 'pg_catalog' as eb9e66e06d2254eb620e125e19197ee9;
 
 -- Balances, the newest deposits, payouts under way, endpoints, and what is still missing.
-CREATE OR REPLACE FUNCTION dashboard.overview(token text) RETURNS json LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 1dca004cea0361143e05722a61f9c2be;
+CREATE OR REPLACE FUNCTION dashboard.overview(token text) RETURNS json LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as e1de57fb4d4456d434cf8c2577892946;
 
 -- An address of ours on the chain, which shows the network that a new payout address must be of; null before custody has made one.
 CREATE OR REPLACE FUNCTION dashboard.own_address(token text, of_chain text) RETURNS text LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 83599830fd0d4925b4b464e75ca39b7b;
@@ -6257,25 +6275,22 @@ CREATE OR REPLACE FUNCTION dashboard.page(items json[], positions text[], size i
 CREATE OR REPLACE FUNCTION dashboard.payment_tolerance(token text) RETURNS integer LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 192f52bfc75cab3c74c4ad14d0bc1fce;
 
 -- A payout, when each step began, and what its merchant was notified of.
-CREATE OR REPLACE FUNCTION dashboard.payout(token text, public_id text) RETURNS json LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 70a9322cabb62224baaa57b6e81bed50;
+CREATE OR REPLACE FUNCTION dashboard.payout(token text, public_id text) RETURNS json LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as d065c11153033bba1280891b77ef3e7a;
 
 -- Where payouts of each enabled chain go, of other chains that have an address, too, and the state of the whitelist.
 CREATE OR REPLACE FUNCTION dashboard.payout_addresses(token text) RETURNS json LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 1b1a697a63dc16c5d9b94e19b4f5a846;
 
--- A payout, as a list shows it.
-CREATE OR REPLACE FUNCTION dashboard.payout_item(p app.payout) RETURNS json LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as 0f969b8a972942e01ac86e927a6af256;
+-- A payout as its merchant sees it, with what only the dashboard shows.
+CREATE OR REPLACE FUNCTION dashboard.payout_item(p app.payout, item json) RETURNS json LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as e63396fdb68c0a3181c46fb55f550807;
 
 -- A page of what a payout is made of, as far as it has collected that: adjustments, then its deposits, the newest first. Nothing if it failed.
-CREATE OR REPLACE FUNCTION dashboard.payout_parts(token text, public_id text, before text, size integer) RETURNS json LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 4caea523c46700ce33b2ac0baf421c94;
-
--- Why a payout waits; if it waits for the whitelist, and the operator has put its address there, from when on that counts. Null if nothing is in its way.
-CREATE OR REPLACE FUNCTION dashboard.payout_waiting(p app.payout) RETURNS jsonb LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as 1dd3af71f243ec0427df0311977d25f1;
+CREATE OR REPLACE FUNCTION dashboard.payout_parts(token text, public_id text, before text, size integer) RETURNS json LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 73c9953a90e4521b554bc6cc47fddf10;
 
 -- A page of the payouts, the newest first; null leaves a filter out.
-CREATE OR REPLACE FUNCTION dashboard.payouts(token text, of_status text, of_chain text, before text, size integer) RETURNS json LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 7a2ba891c0753241a775bed71116f991;
+CREATE OR REPLACE FUNCTION dashboard.payouts(token text, of_status text, of_chain text, before text, size integer) RETURNS json LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as a22dd4d4d756dfc84146e147421f8a31;
 
--- A page of a merchant's payouts of these statuses, the newest first.
-CREATE OR REPLACE FUNCTION dashboard.payouts_of(merchant uuid, statuses text[], of_chain text, before text, size integer) RETURNS json LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as 60e02c73b4f903015803f55f3a9b7f73;
+-- A page of the payouts of a merchant that are asked for (app.read_payouts), the newest first.
+CREATE OR REPLACE FUNCTION dashboard.payouts_of(merchant uuid, asked jsonb, before text, size integer) RETURNS json LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as 75e887aa631832b40a47013f61c6706c;
 
 -- The person and the merchant of a live session, where the person signed in, and whether the second factor was shown within ten minutes; raises SLAUT if there is none.
 CREATE OR REPLACE FUNCTION dashboard.person(token text, OUT user_id uuid, OUT merchant_id uuid, OUT ip text, OUT is_fresh boolean) RETURNS record LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog' as 0ff280ce0134e5b69292d553c41be1a8;
@@ -6605,6 +6620,7 @@ alter role sluice_api set plan_cache_mode = 'force_generic_plan';
 alter role sluice_api set statement_timeout = '10s';
 grant execute on function app."decimal"(numeric,integer) to sluice_api;
 grant execute on function app.asked_deposits(uuid,jsonb,numeric,integer) to sluice_api;
+grant execute on function app.asked_payouts(uuid,jsonb,bigint,integer) to sluice_api;
 grant execute on function app.cancel_payment_request(uuid,text) to sluice_api;
 grant execute on function app.cancel_payout(uuid,uuid) to sluice_api;
 grant execute on function app.create_payout(uuid,text,text,boolean,text,bytea) to sluice_api;
@@ -6625,6 +6641,7 @@ grant execute on function app.note_key_use(bytea) to sluice_api;
 grant execute on function app.paid_from(app.payment_request) to sluice_api;
 grant execute on function app.payment_missing(app.payment_request) to sluice_api;
 grant execute on function app.payment_page(text) to sluice_api;
+grant execute on function app.payout_item(app.payout) to sluice_api;
 grant execute on function app.payout_parts(uuid,bigint,integer) to sluice_api;
 grant execute on function app.payout_waiting(app.payout) to sluice_api;
 grant execute on function app.provision_addresses(uuid,uuid,text[]) to sluice_api;
@@ -6633,6 +6650,10 @@ grant execute on function app.public_id(text,uuid) to sluice_api;
 grant execute on function app.read_deposit(uuid,uuid) to sluice_api;
 grant execute on function app.read_deposits(uuid,jsonb,numeric,integer) to sluice_api;
 grant execute on function app.read_payment_request(uuid,text) to sluice_api;
+grant execute on function app.read_payout(uuid,uuid) to sluice_api;
+grant execute on function app.read_payout_parts(uuid,bigint,integer) to sluice_api;
+grant execute on function app.read_payouts(uuid,jsonb,bigint,integer) to sluice_api;
+grant execute on function app.read_whole_payout(uuid,jsonb,bigint,integer) to sluice_api;
 grant execute on function app.redeliver(uuid,uuid,uuid) to sluice_api;
 grant execute on function app.redeliver_failed(uuid,uuid,timestamp with time zone) to sluice_api;
 grant execute on function app.request_payment(uuid,text,text,text,interval,text,bytea,jsonb,text,text,interval) to sluice_api;

@@ -431,15 +431,15 @@ describe('what people look for', () => {
     await money.deposit(shop.address, 20_000_000)
     const payout = await money.claim(shop)
     await money.jobs.query(`select app.wait_payout($1, 'not_whitelisted', 'x', 1000)`, [payout])
-    const waiting = async () => (await data.payouts({})).items[0]!.waiting
-    expect(await waiting()).toMatchObject({code: 'address_not_whitelisted', whitelisted_at: null})
+    const newest = async () => (await data.payouts({})).items[0]!
+    expect(await newest()).toMatchObject({waiting: {code: 'address_not_whitelisted'}, whitelisted_at: null})
     expect((await data.overview()).has_whitelisted).toBe(false)
     await money.db.rows(
       `insert into custody.whitelist (merchant_id, chain, address, active_at)
        select merchant_id, chain, address, '2100-01-01' from app.payout where id = $1`,
       [payout],
     )
-    expect(await waiting()).toMatchObject({whitelisted_at: '2100-01-01T00:00:00.000Z'})
+    expect(await newest()).toMatchObject({whitelisted_at: '2100-01-01T00:00:00.000Z'})
     expect((await data.overview()).has_whitelisted).toBe(false)
     await money.db.rows(`update custody.whitelist set active_at = now() where merchant_id = $1`, [shop.merchantId])
     expect((await data.overview()).has_whitelisted).toBe(true)

@@ -3,10 +3,10 @@
 // checked before it is used.
 import type pg from 'pg'
 import {z} from 'zod'
-import {Deposit, depositStatuses, SingleDeposit} from '../../reading/deposits.ts'
+import {Deposit, SingleDeposit} from '../../reading/deposits.ts'
+import {PayoutItem, PayoutPart, payoutStatuses} from '../../reading/payouts.ts'
 
 const timestamp = z.iso.datetime()
-const payoutStatus = z.enum(['pending', 'sweeping', 'swept', 'paying', 'completed', 'failed'])
 const deliveryStatus = z.enum(['pending', 'delivered', 'failed'])
 
 /** Whoever is signed in. */
@@ -89,7 +89,7 @@ export type Event = z.infer<typeof Event>
 
 export const DepositDetail = SingleDeposit.extend({
   block_height: z.int().nullable(),
-  payout: z.object({id: z.string(), status: payoutStatus, created_at: timestamp}).nullable(),
+  payout: z.object({id: z.string(), status: z.enum(payoutStatuses), created_at: timestamp}).nullable(),
   events: z.array(Event),
 })
 export type DepositDetail = z.infer<typeof DepositDetail>
@@ -102,28 +102,9 @@ export const User = z.object({
 })
 export type User = z.infer<typeof User>
 
-export const Payout = z.object({
-  id: z.string(),
-  status: payoutStatus,
-  chain: z.string(),
-  token: z.string(),
-  gross: z.string(),
-  fee: z.string(),
-  net: z.string(),
-  address: z.string(),
-  txid: z.string().nullable(),
-  created_at: timestamp,
-  /** What its next step waits for; null while nothing is in its way. */
-  waiting: z
-    .object({
-      code: z.string(),
-      message: z.string(),
-      since: timestamp,
-      /** From when on its address counts as whitelisted, if that is what it waits for. */
-      whitelisted_at: timestamp.nullable(),
-    })
-    .nullable(),
-  error: z.object({code: z.string(), message: z.string()}).nullable(),
+export const Payout = PayoutItem.extend({
+  /** From when on its address counts as whitelisted, if it waits for that. */
+  whitelisted_at: timestamp.nullable(),
   /** Its payment has not begun. */
   is_cancellable: z.boolean(),
 })
@@ -143,27 +124,6 @@ export const PayoutDetail = Payout.extend({
   events: z.array(Event),
 })
 export type PayoutDetail = z.infer<typeof PayoutDetail>
-
-/** One thing that a payout is made of. */
-export const PayoutPart = z.object({
-  /** receipt: what reached the address of a payment request. adjustment: a debt, or what cancels one. */
-  type: z.enum(['deposit', 'receipt', 'adjustment']),
-  /** Below zero for a debt. */
-  amount: z.string(),
-  /** Why there is an adjustment. */
-  reason: z.string().nullable(),
-  /** Of a deposit of a user: it, or the one that an adjustment is about. */
-  deposit_id: z.string().nullable(),
-  /** Of the deposit, now; null for an adjustment. */
-  status: z.enum(depositStatuses).nullable(),
-  txid: z.string().nullable(),
-  user_id: z.string().nullable(),
-  external_ref: z.string().nullable(),
-  /** The reference of the payment request. */
-  external_id: z.string().nullable(),
-  created_at: timestamp,
-})
-export type PayoutPart = z.infer<typeof PayoutPart>
 
 /** Where payouts of a chain go: a row for each enabled chain, and for others that have an address. */
 export const PayoutAddress = z.object({

@@ -1,8 +1,9 @@
 // What a payout is made of: deposits of users, payments of payment requests, and debts.
 
 import {type Html, html, type Part} from '../../../base/html.ts'
+import type {PayoutPart} from '../../../reading/payouts.ts'
 import {card, short, status, table, time} from '../../components.ts'
-import type {Page, PayoutDetail, PayoutPart} from '../data.ts'
+import type {Page, PayoutDetail} from '../data.ts'
 import {counted, type Fields, type View} from '../view.ts'
 import {depositState, userLink} from './deposits.ts'
 import {pager} from './lists.ts'

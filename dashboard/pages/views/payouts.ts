@@ -47,12 +47,12 @@ export const newPayoutPath = ({chain, token}: {chain: string; token: string}): s
   urlOf('/payouts/new', {chain, token})
 
 /** Why it waits, or why it failed. */
-const reason = ({waiting, error}: Payout): string | null =>
-  waiting ? whatFor(waiting) : error && sentence(error.message)
+const reason = (payout: Payout): string | null =>
+  payout.waiting ? whatFor(payout) : payout.error && sentence(payout.error.message)
 
 /** What it waits for, in a sentence. Whoever is on the whitelist already waits for a time, not for the operator. */
-function whatFor({message, whitelisted_at: at}: NonNullable<Payout['waiting']>): string {
-  if (at === null) return sentence(message)
+function whatFor({waiting, whitelisted_at: at}: Payout): string {
+  if (at === null) return sentence(waiting!.message)
   if (Date.parse(at) <= Date.now()) return 'The payout address is on the whitelist now: it is tried again shortly.'
   return `The payout address is on the whitelist from ${at.slice(0, 10)} ${at.slice(11, 19)} UTC on.`
 }
@@ -146,9 +146,9 @@ const transactionOf = ({txid, status: state}: Payout, chain: ShownChain): Part =
 }
 
 function why(payout: Payout): Html | null {
-  const {waiting, error} = payout
+  const {waiting, whitelisted_at, error} = payout
   if (waiting)
-    return html`<p role="status" class="notice wait"><strong>It waits</strong> since ${utc(waiting.since)}. ${whatFor(waiting)} ${waiting.code === 'address_not_whitelisted' && link('/payout-addresses', waiting.whitelisted_at ? 'Payout addresses' : 'See what the operator has to do')}</p>`
+    return html`<p role="status" class="notice wait"><strong>It waits</strong> since ${utc(waiting.since)}. ${whatFor(payout)} ${waiting.code === 'address_not_whitelisted' && link('/payout-addresses', whitelisted_at ? 'Payout addresses' : 'See what the operator has to do')}</p>`
   if (isCancelled(payout))
     return html`<p role="status" class="notice"><strong>It was ${error!.message}, and nothing was paid.</strong> Its deposits are in the balance again.</p>`
   return (

@@ -2,9 +2,10 @@
 // not depend on it. And what pages say.
 import fc from 'fast-check'
 import {describe, expect, test} from 'vitest'
+import type {PayoutPart} from '../../../reading/payouts.ts'
 import {page} from '../../layout.ts'
 import type {ShownChain} from '../chains.ts'
-import type {AuditEntry, Endpoint, Me, Overview, PayoutDetail, PayoutPart} from '../data.ts'
+import type {AuditEntry, Endpoint, Me, Overview, PayoutDetail} from '../data.ts'
 import type {View} from '../view.ts'
 import {apiKeysPage, createdApiKeyPage, newApiKeyPage, revokeKeyPage} from './api-keys.ts'
 import {auditLogPage} from './audit-log.ts'
@@ -94,7 +95,7 @@ function thingsOf(text: string) {
     id: text,
     is_cancellable: true,
     status: 'pending' as const,
-    chain: 'ETH',
+    chain: 'ETH' as const,
     token: text,
     gross: text,
     fee: text,
@@ -102,8 +103,10 @@ function thingsOf(text: string) {
     address: text,
     txid: text,
     created_at: at,
-    waiting: {code: text, message: text, since: at, whitelisted_at: null},
-    error: {code: text, message: text},
+    completed_at: null,
+    waiting: {code: 'address_not_whitelisted' as const, message: text, since: at},
+    whitelisted_at: null,
+    error: {code: 'timed_out' as const, message: text},
     fee_bps: 50,
     sweep_first: true,
     deposit_count: 1,
@@ -121,13 +124,14 @@ function thingsOf(text: string) {
     deposit_id: text,
     status: 'final',
     txid: text,
+    output_index: 1,
     user_id: text,
     external_ref: text,
     external_id: null,
     created_at: at,
   }
   const receipt: PayoutPart = {...part, type: 'receipt', deposit_id: null, user_id: null, external_id: text}
-  const debt: PayoutPart = {...receipt, type: 'adjustment', reason: text, status: null}
+  const debt: PayoutPart = {...receipt, type: 'adjustment', reason: 'deposit_lost', status: null}
   const parts = {payout, query: {}, page: {items: [part, receipt, debt], next: text}}
   const endpoint: Endpoint = {
     id: text,
@@ -241,9 +245,9 @@ describe('what pages say', () => {
   const payoutText = (...of: Parameters<typeof payoutOf>) => readingOf(payoutOf(...of))
 
   test('a payout whose address counts as whitelisted later waits for that time, and not for the operator', () => {
-    const waiting = {code: 'address_not_whitelisted', message: 'the operator has to act', since: at}
-    expect(payoutText({waiting: {...waiting, whitelisted_at: null}})).toContain('The operator has to act.')
-    const text = payoutText({waiting: {...waiting, whitelisted_at: soon}})
+    const waiting = {code: 'address_not_whitelisted' as const, message: 'the operator has to act', since: at}
+    expect(payoutText({waiting, whitelisted_at: null})).toContain('The operator has to act.')
+    const text = payoutText({waiting, whitelisted_at: soon})
     expect(text).toContain(`on the whitelist from ${soon.slice(0, 10)} ${soon.slice(11, 19)} UTC on.`)
     expect(text).not.toContain('has to act')
   })
@@ -278,8 +282,8 @@ describe('what pages say', () => {
   test('a payout says what it is made of: deposits and payments are told apart, and debts say why', () => {
     const [deposit, receipt, debt] = parts.page.items as [PayoutPart, PayoutPart, PayoutPart]
     const items = [
-      {...debt, amount: '-5', reason: 'deposit_lost', deposit_id: 'dep_1'},
-      {...debt, amount: '1', reason: 'paid_after_all'},
+      {...debt, amount: '-5', reason: 'deposit_lost' as const, deposit_id: 'dep_1'},
+      {...debt, amount: '1', reason: 'paid_after_all' as const},
       {...deposit, external_ref: 'ada', deposit_id: 'dep_2', status: 'reorged' as const},
       {...receipt, external_id: 'acme-1'},
     ]

@@ -9,7 +9,7 @@ begin
   return json_build_object(
     'balances', (select coalesce(json_agg(dashboard.balance_item(b) order by b.chain, b.token), '[]') from app.merchant_balance b where b.merchant_id = merchant),
     'deposits', dashboard.deposits(token, null, null, null, null, 8) -> 'items',
-    'payouts', dashboard.payouts_of(merchant, '{pending,sweeping,swept,paying}', null, null, 8) -> 'items',
+    'payouts', dashboard.payouts_of(merchant, '{"status": ["pending", "sweeping", "swept", "paying"]}', null, 8) -> 'items',
     'endpoints', dashboard.endpoints_of(merchant),
     'has_keys', exists (select from app.api_key k where k.merchant_id = merchant and k.revoked_at is null),
     'has_users', exists (select from app.user u where u.merchant_id = merchant),

@@ -33,40 +33,27 @@ end $$;
 comment on function dashboard.balance is 'The balance of a chain and token; null if there is none.';
 grant execute on function dashboard.balance to sluice_dashboard;
 
-create or replace function dashboard.payout_waiting(p app.payout) returns jsonb
+-- From when on its address counts as whitelisted, if that is what it waits for, and the operator has put it there.
+create or replace function dashboard.payout_item(p app.payout, item json) returns json
 language sql stable set search_path = pg_catalog as $$
-  select w.waiting || jsonb_build_object('whitelisted_at', (select app.iso(l.active_at) from custody.whitelist l
-    where w.waiting ->> 'code' = 'address_not_whitelisted' and l.merchant_id = p.merchant_id and l.chain = p.chain and l.address = p.address
-      and l.removed_at is null))
-  from (select app.payout_waiting(p)::jsonb as waiting) w
+  select app.with_more(item, row_to_json(more)) from (select app.is_cancellable(p) as is_cancellable, (select app.iso(l.active_at) from custody.whitelist l
+    where item #>> '{waiting,code}' = 'address_not_whitelisted' and l.merchant_id = p.merchant_id and l.chain = p.chain and l.address = p.address
+      and l.removed_at is null) as whitelisted_at) more
 $$;
-comment on function dashboard.payout_waiting is 'Why a payout waits; if it waits for the whitelist, and the operator has put its address there, from when on that counts. Null if nothing is in its way.';
+comment on function dashboard.payout_item is 'A payout as its merchant sees it, with what only the dashboard shows.';
 
-create or replace function dashboard.payout_item(p app.payout) returns json
+create or replace function dashboard.payouts_of(merchant uuid, asked jsonb, before text, size int) returns json
 language sql stable set search_path = pg_catalog as $$
-  select json_build_object('id', app.public_id('pay', p.id), 'status', p.status, 'chain', p.chain, 'token', p.token,
-    'gross', app.decimal(p.gross, a.decimals), 'fee', app.decimal(p.fee, a.decimals), 'net', app.decimal(p.net, a.decimals),
-    'address', p.address, 'txid', p.txid, 'created_at', app.iso(p.created_at), 'waiting', dashboard.payout_waiting(p),
-    'is_cancellable', app.is_cancellable(p),
-    'error', case when p.error_code is not null then json_build_object('code', p.error_code, 'message', p.error_message) end)
-  from app.asset a where a.chain = p.chain and a.token = p.token
+  select dashboard.page(array_agg(dashboard.payout_item(p, r.item) order by r.place desc), array_agg(r.place::text order by r.place desc), size)
+  from app.read_payouts(merchant, asked, least(before::numeric, 9223372036854775807)::bigint, size + 1) r
+  join app.payout p on p.seq = r.place and p.merchant_id = merchant
 $$;
-comment on function dashboard.payout_item is 'A payout, as a list shows it.';
-
-create or replace function dashboard.payouts_of(merchant uuid, statuses text[], of_chain text, before text, size int) returns json
-language sql stable set search_path = pg_catalog as $$
-  select dashboard.page(array_agg(dashboard.payout_item(p) order by p.seq desc), array_agg(p.seq::text order by p.seq desc), size)
-  from (select r.* from unnest(statuses) s (status) cross join app.asset a
-    cross join lateral (select * from app.payout o where o.merchant_id = merchant and o.status = s.status and o.chain = a.chain and o.token = a.token
-      and o.seq < least(before::numeric, 9223372036854775807)::bigint order by o.seq desc limit size + 1) r
-    where coalesce(a.chain = of_chain, true) order by r.seq desc limit size + 1) p
-$$;
-comment on function dashboard.payouts_of is 'A page of a merchant''s payouts of these statuses, the newest first.';
+comment on function dashboard.payouts_of is 'A page of the payouts of a merchant that are asked for (app.read_payouts), the newest first.';
 
 create or replace function dashboard.payouts(token text, of_status text, of_chain text, before text, size int) returns json
 language sql stable security definer set search_path = pg_catalog as $$
   select dashboard.payouts_of(dashboard.merchant_of(payouts.token),
-    case when of_status is null then '{pending,sweeping,swept,paying,completed,failed}'::text[] else array[of_status] end, of_chain, before, size)
+    jsonb_build_object('status', case when of_status is not null then array[of_status] end, 'chain', of_chain), before, size)
 $$;
 comment on function dashboard.payouts is 'A page of the payouts, the newest first; null leaves a filter out.';
 grant execute on function dashboard.payouts to sluice_dashboard;
@@ -88,10 +75,10 @@ declare
   claimed app.claim;
 begin
   select * into claimed from app.claim c where c.payout_id = p.id and c.kind = 'claim';
-  return dashboard.payout_item(p)::jsonb || jsonb_build_object('fee_bps', p.fee_bps, 'sweep_first', p.sweep_first,
-    'deposit_count', claimed.deposit_count, 'collected_count', case when claimed.finished_at is null then claimed.done_count end,
-    'sweeping_at', app.iso(p.sweeping_at), 'swept_at', app.iso(p.swept_at), 'paying_at', app.iso(p.paying_at),
-    'finished_at', app.iso(p.finished_at), 'events', dashboard.events_of(p.id));
+  return (select app.with_more(dashboard.payout_item(p, app.payout_item(p)), row_to_json(more)) from (
+    select app.iso(p.created_at) as created_at, p.fee_bps, p.sweep_first, claimed.deposit_count,
+      case when claimed.finished_at is null then claimed.done_count end as collected_count, app.iso(p.sweeping_at) as sweeping_at,
+      app.iso(p.swept_at) as swept_at, app.iso(p.paying_at) as paying_at, app.iso(p.finished_at) as finished_at, dashboard.events_of(p.id) as events) more);
 end $$;
 comment on function dashboard.payout is 'A payout, when each step began, and what its merchant was notified of.';
 grant execute on function dashboard.payout to sluice_dashboard;
@@ -100,14 +87,8 @@ create or replace function dashboard.payout_parts(token text, public_id text, be
 language plpgsql stable security definer set search_path = pg_catalog as $$
 declare p app.payout := dashboard.own_payout(dashboard.merchant_of(token), public_id);
 begin
-  return (select dashboard.page(array_agg(json_build_object('type', t.type, 'amount', app.decimal(t.amount, a.decimals), 'reason', t.reason,
-      'deposit_id', case when d.user_id is not null then app.public_id('dep', d.id) end, 'status', t.status, 'txid', d.txid,
-      'user_id', app.public_id('usr', d.user_id), 'external_ref', u.external_ref, 'external_id', r.external_id, 'created_at', app.iso(t.created_at))
-      order by t.place desc), array_agg(t.place::text order by t.place desc), size)
-    from (select * from app.payout_parts(case when p.status <> 'failed' then p.id end, least(before::numeric, 9223372036854775807)::bigint, size + 1)
-      order by place desc limit size + 1) t
-    join app.asset a on a.chain = p.chain and a.token = p.token left join app.deposit d on d.id = t.deposit_id
-    left join app.user u on u.id = d.user_id left join app.payment_request r on r.id = d.payment_request_id);
+  return (select dashboard.page(array_agg(t.item order by t.place desc), array_agg(t.place::text order by t.place desc), size)
+    from app.read_payout_parts(case when p.status <> 'failed' then p.id end, least(before::numeric, 9223372036854775807)::bigint, size + 1) t);
 end $$;
 comment on function dashboard.payout_parts is 'A page of what a payout is made of, as far as it has collected that: adjustments, then its deposits, the newest first. Nothing if it failed.';
 grant execute on function dashboard.payout_parts to sluice_dashboard;
