@@ -10,7 +10,7 @@ import {type List, pageStatement} from './page.ts'
 import {list as deposits} from './routes/deposits.ts'
 import {paymentLists, requestLists} from './routes/payment-requests.ts'
 import {list as payouts} from './routes/payouts.ts'
-import {listUsers, usersOfRef} from './routes/users.ts'
+import {list as userList} from './routes/users.ts'
 
 let db: TestDatabase
 let api: pg.Client
@@ -185,7 +185,7 @@ test('a user is shown, and made, by reading the addresses of that user alone', a
   )
   await db.rows('analyze app.address')
   for (const limit of [1, 50])
-    expect(await rowsRead(listUsers, 'address', [busy, end, limit])).toBeLessThanOrEqual(2 * limit + 2)
+    expect(await rowsOfPage(userList, 'address', [busy, {}, String(end), limit])).toBeLessThanOrEqual(2 * limit + 2)
   const read = async () => {
     await api.query('select pg_stat_force_next_flush()')
     const [row] = await db.rows<{n: number}>(
@@ -199,7 +199,7 @@ test('a user is shown, and made, by reading the addresses of that user alone', a
 })
 
 test('what has a reference is found without reading anything else of its merchant', async () => {
-  expect(await rowsRead(usersOfRef, 'user', [busy, end, 50, '7'])).toBeLessThanOrEqual(2)
+  expect(await rowsOfPage(userList, 'user', [busy, {external_ref: '7'}, String(end), 50])).toBeLessThanOrEqual(2)
   for (const [name, list] of paymentLists) {
     if (!name.includes('_of_id')) continue
     const currency = name.includes('currency') ? ['ETH', 'USDC'] : []

@@ -139,6 +139,13 @@ interface ListRequest {
   query: {limit: number; cursor?: string}
 }
 
+/**
+ * The statement of one object: $1 the merchant, $2 its uuid. No row if there is none: then a replica asks the primary.
+ */
+export function objectStatement(name: string): Statement {
+  return statement(name, `select found::text from ${name}($1, $2) found where found is not null`)
+}
+
 /** The finished JSON of one page. Throws 400 invalid_request for a cursor of another list. */
 export async function pageOfList(db: Queries, list: List, {merchantId, asked, query}: ListRequest): Promise<string> {
   const {key, end, statement} = list

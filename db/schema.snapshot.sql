@@ -3327,6 +3327,9 @@ CREATE OR REPLACE FUNCTION app.asked_deposits(of_merchant uuid, asked jsonb, bel
 -- The payouts that are asked for, below a place, the newest first.
 CREATE OR REPLACE FUNCTION app.asked_payouts(of_merchant uuid, asked jsonb, below bigint, size integer) RETURNS SETOF app.payout LANGUAGE sql STABLE ROWS 50 SET search_path TO 'pg_catalog' as 0499423ef53f267e553203aae8e8e4a5;
 
+-- The users that are asked for, below a place, the newest first.
+CREATE OR REPLACE FUNCTION app.asked_users(of_merchant uuid, asked jsonb, below bigint, size integer) RETURNS SETOF app."user" LANGUAGE plpgsql STABLE ROWS 50 SET search_path TO 'pg_catalog' as 455b2238498ff20eecde137b4e325b09;
+
 -- Trigger: refuses a posting that does not add up to zero for each chain and token.
 CREATE OR REPLACE FUNCTION app.assert_balanced() RETURNS trigger LANGUAGE plpgsql SET search_path TO 'pg_catalog' as ab622a2a6c91fbd8ace69358c35e7c6e;
 
@@ -3959,6 +3962,12 @@ CREATE OR REPLACE FUNCTION app.read_payout_parts(of_payout uuid, below bigint, s
 
 -- The payouts that are asked for, below a place, the newest first: the place of each, and its JSON.
 CREATE OR REPLACE FUNCTION app.read_payouts(of_merchant uuid, asked jsonb, below bigint, size integer) RETURNS TABLE(place bigint, item json) LANGUAGE sql STABLE ROWS 50 SET search_path TO 'pg_catalog' as d5dd7e6b1446b8db3ef588d54fabfdaf;
+
+-- A user of the merchant; null if there is none.
+CREATE OR REPLACE FUNCTION app.read_user(of_merchant uuid, of_id uuid) RETURNS json LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as a002c6bf33bca6b0ecb94652ef175908;
+
+-- The users that are asked for, below a place, the newest first: the place of each, and its JSON.
+CREATE OR REPLACE FUNCTION app.read_users(of_merchant uuid, asked jsonb, below bigint, size integer) RETURNS TABLE(place bigint, item json) LANGUAGE sql STABLE ROWS 50 SET search_path TO 'pg_catalog' as a2a5d68f833a9795f803f0c26ef61f33;
 
 -- The same, of a payout of the merchant that has collected everything; nothing if it failed. Errors: those of app.listed_payout.
 CREATE OR REPLACE FUNCTION app.read_whole_payout(of_merchant uuid, asked jsonb, below bigint, size integer) RETURNS TABLE(place bigint, item json) LANGUAGE sql STABLE ROWS 50 SET search_path TO 'pg_catalog' as 705263006c53557f3582c1ffc50d6da1;
@@ -6352,14 +6361,11 @@ CREATE OR REPLACE FUNCTION dashboard.use_code(of_user uuid, of_step bigint) RETU
 -- Uses a recovery code; false if the person has none with this SHA-256.
 CREATE OR REPLACE FUNCTION dashboard.use_recovery_code(of_user uuid, of_code_hash bytea) RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as 541b56a0a86170403fbff041d75bd8e9;
 
--- A user with the addresses that it was given.
-CREATE OR REPLACE FUNCTION dashboard.user_item(u app."user") RETURNS json LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as 08d97086598904a7a00c7f9e9e4f8e5c;
-
--- A user.
-CREATE OR REPLACE FUNCTION dashboard.user_of(token text, public_id text) RETURNS json LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 6667687e2533efd7076b31f157f34f9e;
+-- A user; raises SL404 if there is none with this id.
+CREATE OR REPLACE FUNCTION dashboard.user_of(token text, public_id text) RETURNS json LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as a6f9dd2377fa1de6704c7803291ff37e;
 
 -- A page of the users, the newest first, or the one with this reference.
-CREATE OR REPLACE FUNCTION dashboard.users(token text, of_external_ref text, before text, size integer) RETURNS json LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 2d9932392cfbe4b1b06f87d8d9db69c2;
+CREATE OR REPLACE FUNCTION dashboard.users(token text, of_external_ref text, before text, size integer) RETURNS json LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 00a192d2390ea5f1701f669b1a8931f6;
 
 -- The UUID in an id that merchants see; null if it is no id of this kind.
 CREATE OR REPLACE FUNCTION dashboard.uuid_of(prefix text, public_id text) RETURNS uuid LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path TO 'pg_catalog' as c6e93d8d7625975dd762c9a56a9df025;
@@ -6619,8 +6625,10 @@ alter role sluice_api set jit = 'off';
 alter role sluice_api set plan_cache_mode = 'force_generic_plan';
 alter role sluice_api set statement_timeout = '10s';
 grant execute on function app."decimal"(numeric,integer) to sluice_api;
+grant execute on function app.addresses_of(uuid) to sluice_api;
 grant execute on function app.asked_deposits(uuid,jsonb,numeric,integer) to sluice_api;
 grant execute on function app.asked_payouts(uuid,jsonb,bigint,integer) to sluice_api;
+grant execute on function app.asked_users(uuid,jsonb,bigint,integer) to sluice_api;
 grant execute on function app.cancel_payment_request(uuid,text) to sluice_api;
 grant execute on function app.cancel_payout(uuid,uuid) to sluice_api;
 grant execute on function app.create_payout(uuid,text,text,boolean,text,bytea) to sluice_api;
@@ -6653,6 +6661,8 @@ grant execute on function app.read_payment_request(uuid,text) to sluice_api;
 grant execute on function app.read_payout(uuid,uuid) to sluice_api;
 grant execute on function app.read_payout_parts(uuid,bigint,integer) to sluice_api;
 grant execute on function app.read_payouts(uuid,jsonb,bigint,integer) to sluice_api;
+grant execute on function app.read_user(uuid,uuid) to sluice_api;
+grant execute on function app.read_users(uuid,jsonb,bigint,integer) to sluice_api;
 grant execute on function app.read_whole_payout(uuid,jsonb,bigint,integer) to sluice_api;
 grant execute on function app.redeliver(uuid,uuid,uuid) to sluice_api;
 grant execute on function app.redeliver_failed(uuid,uuid,timestamp with time zone) to sluice_api;

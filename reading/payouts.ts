@@ -1,5 +1,5 @@
-// A payout, and what one is made of, as merchants see them: the JSON that the functions of db/functions/reading/payouts.sql
-// give. The API's document and the dashboard read it by these schemas.
+// A payout, and what one is made of, as merchants see them: the JSON that the functions of
+// db/functions/reading/payouts.sql give. The API's document and the dashboard read it by these schemas.
 import {z} from 'zod'
 import {depositStatuses} from './deposits.ts'
 import {

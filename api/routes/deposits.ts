@@ -8,7 +8,7 @@ import type {App, Context} from '../app.ts'
 import {statement} from '../database.ts'
 import {errors} from '../error-codes.ts'
 import {notFound} from '../errors.ts'
-import {type List, pageOfList, pageOfListStatement} from '../page.ts'
+import {type List, objectStatement, pageOfList, pageOfListStatement} from '../page.ts'
 
 /** Their places are numeric: the microsecond of created_at, times 2^63, plus a number. */
 export const list: List = {
@@ -30,7 +30,7 @@ const findAddress = statement(
   join app.address d on d.chain = c.chain and d.match_key = app.match_key($2, c.folds_addresses)
   where d.merchant_id = $1 and d.user_id is not null limit 1`,
 )
-const findDeposit = statement('find_deposit', 'select app.read_deposit($1, $2)::text as deposit')
+const findDeposit = objectStatement('app.read_deposit')
 
 const filters = {
   status: z.enum(depositStatuses).optional(),
@@ -80,8 +80,8 @@ export function deposits(app: App, {db}: Context): void {
     },
     async ({merchantId, params}) => {
       const deposit = uuidOf('dep', params.id)
-      const found = deposit && (await db.of(merchantId).read<[string | null]>(findDeposit, [merchantId, deposit]))
-      if (!found?.[0]) throw notFound('deposit')
+      const found = deposit && (await db.of(merchantId).read<[string]>(findDeposit, [merchantId, deposit]))
+      if (!found) throw notFound('deposit')
       return found[0]
     },
   )

@@ -9,12 +9,12 @@ import {statement, value} from '../database.ts'
 import {changeErrors, errors} from '../error-codes.ts'
 import {ApiError, invalid, notFound} from '../errors.ts'
 import {idempotencyHeaders, keyAndHash} from '../idempotency.ts'
-import {type List, pageOfList, pageOfListStatement} from '../page.ts'
+import {type List, objectStatement, pageOfList, pageOfListStatement} from '../page.ts'
 import type {Queries} from '../replica.ts'
 
 const createPayout = statement('create_payout', `select app.create_payout($1, $2, $3, $4, $5, decode($6, 'hex'))`)
 const cancelPayout = statement('cancel_payout', 'select app.cancel_payout($1, $2)')
-const findPayout = statement('find_payout', 'select app.read_payout($1, $2)::text as payout')
+const findPayout = objectStatement('app.read_payout')
 const end = 2n ** 63n - 1n
 export const list: List = {key: 'payouts', statement: pageOfListStatement('app.read_payouts'), end}
 export const partsList: List = {key: 'deposits', statement: pageOfListStatement('app.read_whole_payout'), end}
@@ -167,7 +167,7 @@ export function payouts(app: App, {db}: Context): void {
 }
 
 async function payoutOf(db: Queries, merchantId: string, payout?: string): Promise<string> {
-  const found = payout && (await db.read<[string | null]>(findPayout, [merchantId, payout]))
-  if (!found?.[0]) throw notFound('payout')
+  const found = payout && (await db.read<[string]>(findPayout, [merchantId, payout]))
+  if (!found) throw notFound('payout')
   return found[0]
 }

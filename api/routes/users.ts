@@ -1,21 +1,12 @@
 // Users and their addresses.
 import {z} from 'zod'
-import {
-  Address,
-  chainList,
-  externalRef,
-  id,
-  metadata,
-  pageOf,
-  pageQuery,
-  timestamp,
-  uuidOf,
-} from '../../reading/fields.ts'
+import {Address, chainList, externalRef, id, metadata, pageOf, pageQuery, uuidOf} from '../../reading/fields.ts'
+import {User, userShape} from '../../reading/users.ts'
 import type {App, Context} from '../app.ts'
 import {statement} from '../database.ts'
 import {changeErrors, errors} from '../error-codes.ts'
 import {notFound} from '../errors.ts'
-import {jsonOf, oneRow, page, pageStatement} from '../page.ts'
+import {type List, objectStatement, pageOfList, pageOfListStatement} from '../page.ts'
 import {withAddresses} from '../pool.ts'
 
 const provisionUser = statement('provision_user', 'select created, body from app.provision_user($1, $2, $3, $4)')
@@ -24,33 +15,12 @@ const provisionAddresses = statement(
   'select created, body from app.provision_addresses($1, $2, $3)',
 )
 
-const item = jsonOf({
-  id: `app.public_id('usr', p.id)`,
-  external_ref: 'p.external_ref',
-  created_at: 'app.iso(p.created_at)',
-  addresses: `(select coalesce(json_agg(a order by chain), '[]')
-    from (select chain, address from app.address where user_id = p.id and is_provisioned) a)`,
-  metadata: 'p.metadata',
-})
-export const listUsers = pageStatement({
-  name: 'list_users',
-  rows: 'select * from app.user where merchant_id = $1',
-  position: 'seq',
-  item,
-})
-export const usersOfRef = pageStatement({
-  name: 'list_users_of_ref',
-  rows: `select * from ${oneRow('select * from app.user where merchant_id = $1 and external_ref = app.user_ref($1, $4)')} where true`,
-  position: 'seq',
-  item,
-})
-const findUser = statement('find_user', `select ${item} from app.user p where p.id = $1 and p.merchant_id = $2`)
+export const list: List = {key: 'users', statement: pageOfListStatement('app.read_users'), end: 2n ** 63n - 1n}
+const findUser = objectStatement('app.read_user')
 
 const updateUser = statement('update_user', 'select app.update_user($1, $2, $3)')
 
-const shape = {id: id('usr'), external_ref: externalRef, addresses: z.array(Address), metadata}
-const NewUser = z.object(shape).meta({id: 'NewUser'})
-const User = z.object({...shape, created_at: timestamp}).meta({id: 'User'})
+const NewUser = z.object(userShape).meta({id: 'NewUser'})
 const UserAddresses = z.object({id: id('usr'), addresses: z.array(Address)}).meta({id: 'UserAddresses'})
 
 export function users(app: App, {db}: Context): void {
@@ -103,9 +73,8 @@ export function users(app: App, {db}: Context): void {
       },
     },
     ({merchantId, query}) => {
-      const {external_ref} = query
-      const list = external_ref === undefined ? listUsers : usersOfRef
-      return page(db.of(merchantId), {key: 'users', statement: list, owner: merchantId, filters: [external_ref], query})
+      const asked = {external_ref: query.external_ref}
+      return pageOfList(db.of(merchantId), list, {merchantId, asked, query})
     },
   )
 
@@ -178,7 +147,7 @@ export function users(app: App, {db}: Context): void {
   )
 
   async function userOf(merchantId: string, user?: string): Promise<string> {
-    const found = user && (await db.of(merchantId).read<[string]>(findUser, [user, merchantId]))
+    const found = user && (await db.of(merchantId).read<[string]>(findUser, [merchantId, user]))
     if (!found) throw notFound('user')
     return found[0]
   }

@@ -5,6 +5,7 @@ import type pg from 'pg'
 import {z} from 'zod'
 import {Deposit, SingleDeposit} from '../../reading/deposits.ts'
 import {PayoutItem, PayoutPart, payoutStatuses} from '../../reading/payouts.ts'
+import {User} from '../../reading/users.ts'
 
 const timestamp = z.iso.datetime()
 const deliveryStatus = z.enum(['pending', 'delivered', 'failed'])
@@ -93,14 +94,6 @@ export const DepositDetail = SingleDeposit.extend({
   events: z.array(Event),
 })
 export type DepositDetail = z.infer<typeof DepositDetail>
-
-export const User = z.object({
-  id: z.string(),
-  external_ref: z.string(),
-  created_at: timestamp,
-  addresses: z.array(z.object({chain: z.string(), address: z.string()})),
-})
-export type User = z.infer<typeof User>
 
 export const Payout = PayoutItem.extend({
   /** From when on its address counts as whitelisted, if it waits for that. */

@@ -124,6 +124,25 @@ test('a row that the replica lacks is read from the primary, and no later read i
   expect(await merchant.users()).toEqual([told.ref])
 })
 
+test('a deposit and a payout that the replica lacks are read from the primary', async () => {
+  const [ofDeposit, ofPayout] = [await Merchant.open(), await Merchant.open()] // a merchant who was answered by the primary is held there
+  await ofDeposit.create()
+  await standStill()
+  const [deposit] = await db.rows<{id: string}>(
+    `insert into app.deposit (id, merchant_id, user_id, chain, token, amount, sender, address, txid, output_index, status, credited, version)
+     select gen_random_uuid(), merchant_id, id, 'ETH', 'USDC', 1, '0xS', '0xA', '0xT' || id, 0, 'final', true, 1 from app.user where merchant_id = $1
+     returning app.public_id('dep', id) as id`,
+    [ofDeposit.id],
+  )
+  const [payout] = await db.rows<{id: string}>(
+    `insert into app.payout (merchant_id, chain, token, gross, fee_bps, fee, net, address, sweep_first, status, txid, finished_at)
+     values ($1, 'ETH', 'USDC', 2, 100, 0, 2, '0xX', false, 'completed', '0xX', now()) returning app.public_id('pay', id) as id`,
+    [ofPayout.id],
+  )
+  expect((await ofDeposit.client.get(`/v1/deposits/${deposit!.id}`)).status).toBe(200)
+  expect((await ofPayout.client.get(`/v1/payouts/${payout!.id}`)).status).toBe(200)
+})
+
 test('once the replica has caught up, it serves the waiting clients again', async () => {
   const merchant = await Merchant.open()
   await standStill()

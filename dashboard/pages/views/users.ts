@@ -2,9 +2,10 @@
 
 import {type Html, html} from '../../../base/html.ts'
 import type {Deposit} from '../../../reading/deposits.ts'
+import type {User} from '../../../reading/users.ts'
 import {apiDocs, card, command, copyable, facts, link, live, short, table, time, utc} from '../../components.ts'
 import type {Chains, ShownChain} from '../chains.ts'
-import type {Page, User} from '../data.ts'
+import type {Page} from '../data.ts'
 import {type Fields, one, referenceOf, type View} from '../view.ts'
 import {depositTable} from './deposits.ts'
 import {pager} from './lists.ts'

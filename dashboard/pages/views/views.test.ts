@@ -178,7 +178,7 @@ function viewsOf(text: string): View[] {
     payoutPage(payout, chain, payoutParts(parts)),
     payoutPartsPage(parts),
     userPage(
-      {id: text, external_ref: text, created_at: at, addresses: [{chain: 'ETH', address: text}]},
+      {id: text, external_ref: text, metadata: {}, created_at: at, addresses: [{chain: 'ETH', address: text}]},
       {items: [deposit], next: text},
       chains,
     ),
@@ -334,7 +334,8 @@ describe('what pages say', () => {
 
   test('each address says which tokens are credited there, and so does the list of deposits while it is empty', () => {
     const both = {...chain, tokens: ['ETH', 'USDC']}
-    const user = {id: 'x', external_ref: 'x', created_at: at, addresses: [{chain: 'ETH', address: 'x'}]}
+    const addresses = [{chain: 'ETH' as const, address: 'x'}]
+    const user = {id: 'x', external_ref: 'x', metadata: {}, created_at: at, addresses}
     expect(readingOf(userPage(user, {items: [], next: null}, () => both))).toContain('Accepts ETH and USDC.')
     const empty = {query: {}, page: {items: [], next: null}, chains: () => both, hasPaymentRequests: false}
     expect(readingOf(depositsPage(empty, ['ETH']))).toContain('ETH, USDC')

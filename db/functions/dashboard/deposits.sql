@@ -46,31 +46,21 @@ begin
 end $$;
 comment on function dashboard.own_user is 'The user of this merchant with this id; raises SL404 if there is none.';
 
-create or replace function dashboard.user_item(u app.user) returns json
-language sql stable set search_path = pg_catalog as $$
-  select json_build_object('id', app.public_id('usr', u.id), 'external_ref', u.external_ref, 'created_at', app.iso(u.created_at),
-    'addresses', app.addresses_of(u.id))
-$$;
-comment on function dashboard.user_item is 'A user with the addresses that it was given.';
-
 create or replace function dashboard.users(token text, of_external_ref text, before text, size int) returns json
 language plpgsql stable security definer set search_path = pg_catalog as $$
 declare merchant uuid := dashboard.merchant_of(token);
 begin
-  if of_external_ref is not null then
-    return (select dashboard.page(array_agg(dashboard.user_item(u)), null, size)
-      from app.user u where u.merchant_id = merchant and u.external_ref = app.user_ref(merchant, of_external_ref));
-  end if;
-  return (select dashboard.page(array_agg(dashboard.user_item(u) order by u.seq desc), array_agg(u.seq::text order by u.seq desc), size)
-    from (select * from app.user o where o.merchant_id = merchant and o.seq < least(before::numeric, 9223372036854775807)::bigint
-      order by o.seq desc limit size + 1) u);
+  return (select dashboard.page(array_agg(u.item order by u.place desc), array_agg(u.place::text order by u.place desc), size)
+    from app.read_users(merchant, jsonb_build_object('external_ref', of_external_ref), least(before::numeric, 9223372036854775807)::bigint, size + 1) u);
 end $$;
 comment on function dashboard.users is 'A page of the users, the newest first, or the one with this reference.';
 grant execute on function dashboard.users to sluice_dashboard;
 
 create or replace function dashboard.user_of(token text, public_id text) returns json
-language sql stable security definer set search_path = pg_catalog as $$
-  select dashboard.user_item(u) from app.user u where u.id = dashboard.own_user(dashboard.merchant_of(user_of.token), user_of.public_id)
-$$;
-comment on function dashboard.user_of is 'A user.';
+language plpgsql stable security definer set search_path = pg_catalog as $$
+declare merchant uuid := dashboard.merchant_of(user_of.token);
+begin
+  return app.read_user(merchant, dashboard.own_user(merchant, public_id));
+end $$;
+comment on function dashboard.user_of is 'A user; raises SL404 if there is none with this id.';
 grant execute on function dashboard.user_of to sluice_dashboard;

@@ -77,3 +77,4 @@ language sql stable set search_path = pg_catalog as $$
   from (select chain, address from app.address where user_id = of_user and is_provisioned) a
 $$;
 comment on function app.addresses_of is 'The addresses that a user was given, by chain, as a JSON array of {chain, address}. Addresses that are only watched are left out.';
+grant execute on function app.addresses_of to sluice_api;
