@@ -175,7 +175,7 @@ test.each<[string, [number, Buffer], boolean]>([
   ['Pausable', [26, Buffer.alloc(33)], true],
   ['PermissionedBurn', [28, Buffer.alloc(32)], true],
   ['number 777', [777, Buffer.alloc(3)], true],
-])('%s is refused by its name; whether an operator may accept it: %3$s', (name, extension, isAcceptable) => {
+])('$0 is refused by its name; whether an operator may accept it: $2', (name, extension, isAcceptable) => {
   expect(judged(extension)).toMatchObject([{extension: name, isAcceptable}])
   const mint = parseMint({owner: token2022Program, data: withExtensions(extension)})!
   expect(refusalOfMint(mint, [])).toContain(`its extension ${name}: `)
