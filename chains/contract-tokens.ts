@@ -1,6 +1,7 @@
 // Tokens of contracts, as every family whose chains have contracts knows them. Promises: no I/O. A token whose contract
 // is not known on a network has no place in the settings of that network.
 import {z} from 'zod'
+import {PermanentError} from '../base/errors.ts'
 import type {CommonSettings} from './chain-settings.ts'
 import {type AddedToken, AddressError} from './family.ts'
 import {type Asset, type Chain, chain as registered} from './registry.ts'
@@ -103,3 +104,13 @@ export const tokenNames = {
     must: 'must be its name for people, of at most 100 visible characters, such as "Euro Coin"',
   },
 } as const
+
+const mostDecimals = 36
+
+/** Throws PermanentError if amounts of a token with so many decimals could not be kept. */
+export function possibleDecimals(contract: string, count: bigint): number {
+  if (count <= BigInt(mostDecimals)) return Number(count)
+  throw new PermanentError(
+    `${contract} has ${count} decimals; amounts have at most 78 digits here, so no token with more than ${mostDecimals} is taken`,
+  )
+}

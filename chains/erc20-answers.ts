@@ -3,9 +3,7 @@
 // words. An answer is in hex, with 0x; undefined if the contract refused the question.
 import {type Hex, hexToString, toFunctionSelector} from 'viem'
 import {PermanentError} from '../base/errors.ts'
-import {tokenNames} from './contract-tokens.ts'
-
-const mostDecimals = 36
+import {possibleDecimals, tokenNames} from './contract-tokens.ts'
 
 export const call = (signature: string, words = '') => `${toFunctionSelector(signature)}${words}` as Hex
 export const somebody = '1'.padStart(64, '0')
@@ -64,11 +62,7 @@ function decimalsOf({decimals}: Answers, contract: string): number {
     throw new PermanentError(
       `${contract} does not say its decimals(), so it is no token; look the address up at the token's issuer`,
     )
-  const count = BigInt(decimals)
-  if (count <= BigInt(mostDecimals)) return Number(count)
-  throw new PermanentError(
-    `${contract} has ${count} decimals; amounts have at most 78 digits here, so no token with more than ${mostDecimals} is taken`,
-  )
+  return possibleDecimals(contract, BigInt(decimals))
 }
 
 /**

@@ -2,7 +2,7 @@
 // cannot be paid out exactly is refused in words, and so is every extension that is not known to be fine, unless the
 // operator accepts it by name. Tokens of one program all move alike, so no transfer is tried.
 import {PermanentError} from '../../base/errors.ts'
-import {tokenNames} from '../contract-tokens.ts'
+import {possibleDecimals, tokenNames} from '../contract-tokens.ts'
 import type {InspectedToken} from '../family.ts'
 import {bytesOf, nativeMints} from './address.ts'
 import {SolanaNodes} from './client.ts'
@@ -29,7 +29,8 @@ export async function inspectToken(
       `there is no mint at ${contract} on ${settings.chain.code} (${settings.network}); look the address up at the token's issuer`,
     )
   refuse(contract, mint, accepts)
-  const {decimals, hash: codeHash} = mint
+  const {hash: codeHash} = mint
+  const decimals = possibleDecimals(contract, BigInt(mint.decimals))
   const {name, symbol} = namesOf(mint, accounts[1])
   return {
     contract,
@@ -59,7 +60,7 @@ function refuse(contract: string, mint: Mint, accepts: string[]): void {
   if (why === undefined) return
   const open = judged.filter(({extension, isAcceptable}) => isAcceptable && !accepts.includes(extension))
   const way =
-    open.length === judged.filter(({extension}) => !accepts.includes(extension)).length
+    open.length > 0 && open.length === judged.filter(({extension}) => !accepts.includes(extension)).length
       ? `; if you trust its issuer with that: ${open.map(({extension}) => `--accept ${extension}`).join(' ')}`
       : ''
   throw new PermanentError(`${contract} is refused. ${why}${way}`)
