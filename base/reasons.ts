@@ -135,7 +135,7 @@ export const reasons = {
     merchant: 'limit_reached',
     alarm: 'never',
     why: '`SOL_DAILY_ACCOUNT_RENT`: making token accounts for recipients of this merchant may have cost that much today (UTC)',
-    do: 'raise the limit and restart, or wait for the next day (UTC). It goes on at once if the recipient makes an account for the token',
+    do: 'raise the limit and restart, or wait for the next day (UTC), or until payments of today that made none are final. A recipient who has an account waits, too: each payment counts as if it made one',
   },
   fee_budget_reached: {
     isRefusal: true,

@@ -38,6 +38,11 @@ export interface Candidate {
   sender: string
   /** The recipient as in app.address.match_key. */
   recipientKey: string
+  /**
+   * Whether it is where the treasury spends nothing: then it is none of the treasury's money. Slow, so asked only for
+   * the treasury.
+   */
+  isOutOfReach?(): boolean
 }
 
 export interface SentTransaction {

@@ -48,7 +48,8 @@ export async function lookUp(query: Query, chain: string, blocks: ReadBlock[]): 
     paid(candidate) {
       const to = addresses[candidate.recipientKey]
       const sender = senderOf(candidate)
-      return to && (to.isTreasury || !ours.has(sender)) ? {recipient: to.address, sender} : undefined
+      if (!to || (to.isTreasury ? candidate.isOutOfReach?.() : ours.has(sender))) return undefined
+      return {recipient: to.address, sender}
     },
   }
 }

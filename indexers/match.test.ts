@@ -105,11 +105,13 @@ test('what an address of ours sends is not stored where it pays a user, only whe
     sentBy(other.address.toLowerCase(), one.address, 'among users'),
     sentBy(one.address, treasury, 'sweep'),
     sentBy('0xStranger', one.address, 'deposit'),
+    {...sentBy('0xStranger', treasury, 'where it spends nothing'), isOutOfReach: () => true},
+    {...sentBy('0xStranger', treasury, 'top-up'), isOutOfReach: () => false},
   ]
   await write([blockAt(103, candidates)], address => address)
   const stored = await db.rows('select txid from chain.transfer where block_height = 103 order by txid')
-  expect(stored).toEqual([{txid: 'deposit'}, {txid: 'sweep'}])
-  const deposits = await db.rows('select txid from app.deposit where block_height = 103')
+  expect(stored).toEqual([{txid: 'deposit'}, {txid: 'sweep'}, {txid: 'top-up'}])
+  const deposits = await db.rows('select txid from app.deposit where block_height = 103 and merchant_id is not null')
   expect(deposits).toEqual([{txid: 'deposit'}])
 })
 

@@ -1,6 +1,7 @@
 // What a Solana block says about addresses: balance differences of successful transactions.
 import {expect, test} from 'vitest'
 import type {Block, Transaction} from '../../chains/solana/responses.ts'
+import {associatedAccount} from '../../chains/solana/tokens.ts'
 import {readBlock} from './read-block.ts'
 
 const plain: Transaction = {
@@ -105,7 +106,7 @@ test('tokens belong to the owner of their account, at positions of their own', (
       {index: 3, mint: 'eur', owner: 'carol', amount: 4n},
     ],
   })
-  expect(candidates).toEqual([
+  expect(candidates).toMatchObject([
     {txid: 'tx', kind: 'token', token: 'USD', outputIndex: 1002, amount: 10n, sender: 'alice', recipientKey: 'bob'},
     {txid: 'tx', kind: 'token', token: 'eur', outputIndex: 1003, amount: 4n, sender: 'payer', recipientKey: 'carol'},
   ])
@@ -117,6 +118,19 @@ test('an account that gets another owner brings all that it holds, from the one 
     tokensAfter: [{index: 1, mint: 'usd', owner: 'bob', amount: 25n}],
   })
   expect(candidates).toMatchObject([{outputIndex: 1001, amount: 25n, sender: 'alice', recipientKey: 'bob'}])
+})
+
+test('the treasury spends from associated accounts: what is on another one is out of its reach', () => {
+  const [mint, owner] = ['4zMMC9srt5Ri5X14GAgXhaHii3GnPAEERYPJgZJDncDU', 'J2xccRtuG43drESLYznHhLhQkLTdfepcKYbiQ9BsJVaf']
+  const keys = ['token', 'token-2022'].map(program => associatedAccount(owner, mint, program as 'token'))
+  const {candidates} = read({
+    keys: [...keys, mint],
+    before: [0, 0, 0],
+    after: [0, 0, 0],
+    tokensBefore: [],
+    tokensAfter: [0, 1, 2].map(index => ({index, mint, owner, amount: 1n})),
+  })
+  expect(candidates.map(({isOutOfReach}) => isOutOfReach!())).toEqual([false, false, true])
 })
 
 test('accounts of one owner are deposits of their own; one that is closed, or keeps what it has, brings nothing', () => {

@@ -2,8 +2,8 @@
 // successful transaction, besides the fee if it pays that, however that came about: a program may credit an account
 // without a transfer (closeAccount). A failed transaction moves nothing but its fee.
 //
-// A token is received by whoever owns its token account, the associated one or any other. An account that gets another
-// owner brings all that it holds.
+// A token is received by whoever owns its token account, the associated one or any other; the treasury, which spends
+// from its associated accounts alone, only by those. An account that gets another owner brings all that it holds.
 //
 // The position of a transfer in its transaction: the account's place among the transaction's keys; 1000 more for a
 // token, with the place of the token account. So two transfers to one account in one transaction are one deposit of
@@ -11,6 +11,7 @@
 import {RetryableError} from '../../base/errors.ts'
 import {nativeMints, token2022Program, tokenProgram} from '../../chains/solana/address.ts'
 import type {Block, TokenBalance, Transaction} from '../../chains/solana/responses.ts'
+import {associatedAccount} from '../../chains/solana/tokens.ts'
 import type {Candidate, ReadBlock, SentTransaction, TokenCodes} from '../block.ts'
 
 /** A transaction has fewer keys. */
@@ -99,9 +100,15 @@ function tokensIn(transaction: Transaction, {tokens}: TokenCodes): Candidate[] {
     const lost = losers.map(each => each.amount - amountAt(each, tokensAfter))
     const sender = losers[onlyLargest(lost)]?.owner ?? keys[0]!
     const outputIndex = tokenOffset + index
-    return [{txid, outputIndex, kind: 'token', token: tokens.get(mint) ?? mint, amount, sender, recipientKey: owner}]
+    const isOutOfReach = () => !accountsOf(owner, mint).includes(keys[index]!)
+    const token = tokens.get(mint) ?? mint
+    return [{txid, outputIndex, kind: 'token', token, amount, sender, recipientKey: owner, isOutOfReach}]
   })
 }
+
+/** The associated accounts of an owner, of a token of either program. */
+const accountsOf = (owner: string, mint: string) =>
+  (['token', 'token-2022'] as const).map(program => associatedAccount(owner, mint, program))
 
 /** What the same owner has of the same mint at the same place. */
 function amountAt({index, mint, owner}: TokenBalance, balances: TokenBalance[]): bigint {

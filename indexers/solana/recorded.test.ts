@@ -24,7 +24,7 @@ async function read(name: string) {
   return {
     moved: candidates
       .filter(({txid}) => txid === about)
-      .map(({txid: _, kind: _kind, ...moved}) => Object.values(moved)),
+      .map(({txid: _, kind: _kind, isOutOfReach: _reach, ...moved}) => Object.values(moved)),
     sent: sent.filter(({txid}) => txid === about).map(({senderKey, executed, fee}) => [senderKey, executed, fee]),
     others: candidates.filter(({txid}) => txid !== about).length,
   }

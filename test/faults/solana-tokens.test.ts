@@ -134,7 +134,7 @@ test('what arrives on any account of an address, or with an account that becomes
   expect(await differences(shop)).toEqual([])
   await world.becomes(await world.request(shop, 'USDC', true), 'completed')
   expect(holds(shop.wallet)).toBe(netOf(60n * unit))
-  expect((await sweepsOf(address))[0]).toMatchObject({amount: String(30n * unit), outcome: 'done'})
+  expect((await sweepsOf(address))[0]).toMatchObject({amount: String(10n * unit), outcome: 'done'})
   await world.pay([address], [10n * unit], 'USDC')
   await world.becomes(await world.request(shop, 'USDC', true), 'completed')
   expect(await differences(shop)).toEqual([])
@@ -159,6 +159,36 @@ test('little on several accounts of an address, each less than is worth a sweep,
     await until(async () => (await collect()) === n, {timeoutMs: 30_000, what: `${n} sweeps`})
   }
   expect([holds(address), await differences(shop)]).toEqual([0n, []])
+})
+
+test('next to nothing on other accounts of an address, which anybody can make, delays no sweep that is worth one', async () => {
+  const shop = await world.makeShop(1, newAddress())
+  const [address] = shop.addresses as [string]
+  for (let n = 0; n < 3; n++) {
+    const {key, instructions} = otherAccount(address, 1n)
+    await world.done(world.submit(instructions, [key]))
+  }
+  await world.pay([address], [100n * unit], 'USDC')
+  await world.untilBalance(shop, 100n * unit + 3n)
+  await world.becomes(await world.request(shop, 'USDC', true), 'completed')
+  expect((await sweepsOf(address))[0]).toMatchObject({amount: String(100n * unit), outcome: 'done'})
+  expect(holds(shop.wallet)).toBe(netOf(100n * unit + 3n))
+})
+
+test('tokens on another account of the treasury, which spends from the associated one, are none of its money', async () => {
+  const shop = await openShop([10n * unit])
+  const ledger = () =>
+    world.db.rows<{amount: string}>(
+      `select amount::text as amount from app.ledger_holdings('SOL', array[$1]) where token = 'USDC'`,
+      [world.treasury],
+    )
+  const before = await ledger()
+  const {key, instructions} = otherAccount(world.treasury, 50n * unit)
+  await world.done(world.submit(instructions, [key]))
+  await world.becomes(await world.request(shop, 'USDC', true), 'completed')
+  const [{amount}] = (await ledger()) as [{amount: string}]
+  expect(BigInt(amount) - BigInt(before[0]?.amount ?? 0)).toBe(10n * unit - netOf(10n * unit))
+  expect(await differences(shop)).toEqual([])
 })
 
 test('an account that is made, filled, emptied and closed in one transaction brings nothing', async () => {

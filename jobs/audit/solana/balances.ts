@@ -1,8 +1,8 @@
 // Compares the balances of our addresses on Solana with the ledger, of SOL and of tokens. Of a token, other accounts of
-// an address than its associated one are asked for where that one has too little. Promises: it asks a node and changes
-// nothing. Nodes keep no balances of the past, so they are read at the node's newest final block, all at once, and
-// compared when the ledger has this block, for each address that nothing has moved since. The others are read again; if
-// they never rest, a RetryableError, never a match.
+// a deposit address than its associated one are asked for where that one has too little. Promises: it asks a node and
+// changes nothing. Nodes keep no balances of the past, so they are read at the node's newest final block, all at once,
+// and compared when the ledger has this block, for each address that nothing has moved since. The others are read
+// again; if they never rest, a RetryableError, never a match.
 import {setTimeout as sleep} from 'node:timers/promises'
 import type pg from 'pg'
 import {RetryableError} from '../../../base/errors.ts'
@@ -38,7 +38,8 @@ function askBalances(db: pg.Client, settings: SolanaSettings): Asked {
       const sure: Difference[] = []
       for (const difference of differences) {
         const {address, token, ledger, chain} = difference
-        const isElsewhere = chain < ledger && settings.tokens.size && token !== settings.chain.assets[0].token
+        const isElsewhere =
+          chain < ledger && token !== settings.chain.assets[0].token && !(await isTreasury(db, settings, address))
         if (!isElsewhere) sure.push(difference)
         else sure.push(...(await observe(db, nodes, settings, [address], readAllOf(token))).differences)
       }
@@ -47,6 +48,12 @@ function askBalances(db: pg.Client, settings: SolanaSettings): Asked {
     heightAt: time => nodes.ask(node => lastBlockBefore(node, (time.getTime() - clockMarginMs) / 1000)),
     close() {},
   }
+}
+
+/** The treasury's tokens are where it can spend them, or they are not its own. */
+async function isTreasury(db: pg.Client, {chain}: SolanaSettings, address: string): Promise<boolean> {
+  const sql = 'select from app.address where chain = $1 and address = $2 and merchant_id is null'
+  return (await db.query(sql, [chain.code, address])).rows.length > 0
 }
 
 /** What the node says at one of its final blocks. */

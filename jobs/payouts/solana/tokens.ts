@@ -31,8 +31,9 @@ interface Leaving {
 }
 
 /**
- * The account of an owner that a transfer of so much leaves: the associated one, else the other one that holds most.
- * Undefined if it has none.
+ * The account of an owner that a transfer of so much leaves: the associated one, if it holds that, or enough to be
+ * worth a sweep; else the other one that holds most. Undefined if it has none. So strangers who make accounts for an
+ * address with next to nothing in them delay nothing.
  */
 async function accountFor(
   chain: Solana,
@@ -40,7 +41,7 @@ async function accountFor(
   commitment: Commitment = 'confirmed',
 ): Promise<Found | undefined> {
   const own = accountOf(chain.settings, of.token, of.owner)
-  return await chosen(chain, of, await chain.nodes.ask(node => node.account(own, commitment)), commitment)
+  return await chosen(chain, of, await chain.nodes.ask(node => node.account(own, commitment)))
 }
 
 /** The same, by what the associated account is: others are asked for only if it does not hold enough. */
@@ -48,14 +49,14 @@ async function chosen(
   chain: Solana,
   {token, owner, amount}: Leaving,
   account: Account | undefined,
-  commitment: Commitment,
 ): Promise<Found | undefined> {
   const {contract: mint} = splToken(chain.settings, token)
   const own = accountOf(chain.settings, token, owner)
   const first = found(own, account)
   const isOwn = first?.owner === owner && first.mint === mint
-  if (isOwn && first.amount >= amount) return first
-  const {accounts} = await chain.nodes.ask(node => node.accountsOf(owner, mint, commitment))
+  if (isOwn && first.amount >= least(amount, chain.settings.sweepMin.get(token)!)) return first
+  // What is not final yet is not in the ledger: a sweep of it would have to wait if it left the chain.
+  const {accounts} = await chain.nodes.ask(node => node.accountsOf(owner, mint, 'finalized'))
   const others = accounts
     .map(each => found(each.address, each))
     .filter(each => each !== undefined && each.owner === owner && each.mint === mint && each.address !== own)
@@ -68,7 +69,7 @@ function found(address: string, account: Account | undefined): Found | undefined
   return parsed && {...parsed, address}
 }
 
-/** Sweeps of what each address holds of a token: of its account that holds most, if they are several. */
+/** Sweeps of what each address holds of a token: of one of its accounts, if they are several. */
 export async function tokenSweeps(
   chain: Solana,
   {token, treasury}: {token: string; treasury: string},
@@ -80,7 +81,7 @@ export async function tokenSweeps(
   const [ofTreasury, ...own] = accounts
   const maxFee = highestSweepFee(settings) + (isInUse(ofTreasury) ? 0n : settings.maxAccountRent)
   return await eachOf([...holdings.entries()], async ([i, {address, amount}]) => {
-    const held = await chosen(chain, {token, owner: address, amount: BigInt(amount)}, own[i], 'confirmed')
+    const held = await chosen(chain, {token, owner: address, amount: BigInt(amount)}, own[i])
     const holds = held?.amount ?? 0n
     return {address, amount: least(holds, BigInt(amount)), maxFee, holds}
   })
@@ -190,10 +191,7 @@ export interface Accounts {
   new_account: boolean
 }
 
-/**
- * The accounts of a sweep; or why it is not signed now. As when it was begun, the associated account is the last one
- * that is swept, if it does not hold all of it.
- */
+/** The accounts of a sweep, chosen as when it was begun; or why it is not signed now. */
 export async function accountsOfSweep(
   chain: Solana,
   sweep: Payment & Pick<OutgoingPayment, 'holding'>,

@@ -100,8 +100,8 @@ export const deposits: Mutation[] = [
   {
     rule: 'What an address of ours sends to a user is not counted as received',
     file: 'indexers/look-up.ts',
-    from: '(to.isTreasury || !ours.has(sender))',
-    to: 'true',
+    from: ' : ours.has(sender))) return',
+    to: ' : false)) return',
     tests: ['indexers/match.test.ts'],
   },
   {

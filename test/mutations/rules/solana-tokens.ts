@@ -16,6 +16,13 @@ const ofPayouts = ['test/faults/solana-tokens.test.ts']
 
 export const solanaTokens: Mutation[] = [
   {
+    rule: 'The treasury has only what is on its associated accounts',
+    file: 'indexers/look-up.ts',
+    from: 'to.isTreasury ? candidate.isOutOfReach?.()',
+    to: 'to.isTreasury ? false',
+    tests: ['indexers/match.test.ts'],
+  },
+  {
     rule: 'An account that gets another owner brings all that it holds',
     file: read,
     from: ' && each.owner === owner)?.amount',

@@ -61,8 +61,8 @@ export const solana: Mutation[] = [
   {
     rule: 'Tokens belong to the owner of their account',
     file: 'indexers/solana/read-block.ts',
-    from: 'sender, recipientKey: owner}]',
-    to: 'sender, recipientKey: keys[index]!}]',
+    from: 'recipientKey: owner, isOutOfReach',
+    to: 'recipientKey: keys[index]!, isOutOfReach',
     tests: ['indexers/solana/read-block.test.ts'],
   },
   {
