@@ -111,39 +111,35 @@ export async function page(db: Queries, request: PageRequest): Promise<string> {
   const values = [owner, positions.show(from), query.limit, ...filters.filter(filter => filter !== undefined)]
   const found = await db.read<[items: string | null, last: string | null, more: boolean]>(request.statement, values)
   const [items, last, more] = found!
-  const next = more ? `"${encodeCursor(list, positions.read(last!))}"` : 'null'
-  return `{"${key}":[${items ?? ''}],"next_cursor":${next},"has_more":${more}}`
+  return finished(key, items, more ? encodeCursor(list, positions.read(last!)) : undefined)
+}
+
+function finished(key: string, items: string | null, next: string | undefined): string {
+  const cursor = next === undefined ? 'null' : `"${next}"`
+  return `{"${key}":[${items ?? ''}],"next_cursor":${cursor},"has_more":${next !== undefined}}`
 }
 
 /** A list that a function of db/functions/reading gives: a place and the JSON of each item, the highest place first. */
 export interface List {
   /** Name under which the items appear. */
   key: string
+  /** $1 the merchant, $2 what is asked for, $3 the place to go on from (exclusive), $4 the size of the page. */
   statement: Statement
   /** Above every place. */
   end: bigint
 }
 
-/** $1 the merchant, $2 what is asked for, $3 the place to go on from (exclusive), $4 the size of the page. */
-export function pageOfListStatement(name: string): Statement {
-  return statement(
-    name,
-    `select string_agg(item::text, ',' order by n) filter (where n <= $4), ((array_agg(place order by n))[$4])::text, count(*) > $4
-    from (select *, row_number() over (order by place desc) as n from ${name}($1, $2, $3, $4::int + 1)) page`,
-  )
+/** `read`: the name of the function. Places are bigint if nothing else is said. */
+export function listOf(key: string, read: string, end = bigints.end): List {
+  const text = `select string_agg(item::text, ',' order by n) filter (where n <= $4), ((array_agg(place order by n))[$4])::text, count(*) > $4
+    from (select *, row_number() over (order by place desc) as n from ${read}($1, $2, $3, $4::int + 1)) page`
+  return {key, statement: statement(read, text), end}
 }
 
 interface ListRequest {
   merchantId: string
   asked: object
   query: {limit: number; cursor?: string}
-}
-
-/**
- * The statement of one object: $1 the merchant, $2 its uuid. No row if there is none: then a replica asks the primary.
- */
-export function objectStatement(name: string): Statement {
-  return statement(name, `select found::text from ${name}($1, $2) found where found is not null`)
 }
 
 /** The finished JSON of one page. Throws 400 invalid_request for a cursor of another list. */
@@ -155,6 +151,12 @@ export async function pageOfList(db: Queries, list: List, {merchantId, asked, qu
   const values = [merchantId, filters, String(from), query.limit]
   const found = await db.read<[items: string | null, last: string | null, more: boolean]>(statement, values)
   const [items, last, more] = found!
-  const next = more ? `"${encodeCursor(name, BigInt(last!))}"` : 'null'
-  return `{"${key}":[${items ?? ''}],"next_cursor":${next},"has_more":${more}}`
+  return finished(key, items, more ? encodeCursor(name, BigInt(last!)) : undefined)
+}
+
+/**
+ * The statement of one object: $1 the merchant, $2 its uuid. No row if there is none: then a replica asks the primary.
+ */
+export function objectStatement(name: string): Statement {
+  return statement(name, `select found::text from ${name}($1, $2) found where found is not null`)
 }

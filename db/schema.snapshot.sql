@@ -3322,10 +3322,10 @@ CREATE OR REPLACE FUNCTION app.announce_suspension() RETURNS trigger LANGUAGE pl
 CREATE OR REPLACE FUNCTION app.are_sweep_costs_due(of_chain text) RETURNS boolean LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as e57ba05ff21786e8b1743eba133e067f;
 
 -- The deposits of users that are asked for, below a place, the newest first.
-CREATE OR REPLACE FUNCTION app.asked_deposits(of_merchant uuid, asked jsonb, below numeric, size integer) RETURNS SETOF app.deposit LANGUAGE plpgsql STABLE ROWS 50 SET search_path TO 'pg_catalog' as 782b406b9b431580a829bcf093cbc1f8;
+CREATE OR REPLACE FUNCTION app.asked_deposits(of_merchant uuid, asked jsonb, below numeric, size integer) RETURNS SETOF app.deposit LANGUAGE plpgsql STABLE ROWS 50 SET search_path TO 'pg_catalog' as c596963faa35de278a67c86fa2b94e11;
 
 -- The payouts that are asked for, below a place, the newest first.
-CREATE OR REPLACE FUNCTION app.asked_payouts(of_merchant uuid, asked jsonb, below bigint, size integer) RETURNS SETOF app.payout LANGUAGE sql STABLE ROWS 50 SET search_path TO 'pg_catalog' as 0499423ef53f267e553203aae8e8e4a5;
+CREATE OR REPLACE FUNCTION app.asked_payouts(of_merchant uuid, asked jsonb, below bigint, size integer) RETURNS SETOF app.payout LANGUAGE sql STABLE ROWS 50 SET search_path TO 'pg_catalog' as deaca0d16247daf2c1c80349e24b9036;
 
 -- The users that are asked for, below a place, the newest first.
 CREATE OR REPLACE FUNCTION app.asked_users(of_merchant uuid, asked jsonb, below bigint, size integer) RETURNS SETOF app."user" LANGUAGE plpgsql STABLE ROWS 50 SET search_path TO 'pg_catalog' as 455b2238498ff20eecde137b4e325b09;
@@ -3503,9 +3503,6 @@ CREATE OR REPLACE FUNCTION app.deposit_confirmations(status text, block_height i
 
 -- The id of a deposit, computed from what it is: the same whenever and wherever the chain is read.
 CREATE OR REPLACE FUNCTION app.deposit_id(chain text, txid text, output_index integer, address text, token text) RETURNS uuid LANGUAGE sql IMMUTABLE PARALLEL SAFE STRICT SET search_path TO 'pg_catalog' as 56b013fb0c6fad00d41a17beff31e213;
-
--- The place before the deposits of a moment, in the order of lists (app.deposit.position).
-CREATE OR REPLACE FUNCTION app.deposit_place(at timestamp with time zone) RETURNS numeric LANGUAGE sql IMMUTABLE PARALLEL SAFE STRICT as 7089e9f49c0a6632a24c9efdab0165da;
 
 -- Disables a token that was added; returns the last block whose transfers are deposits.
 CREATE OR REPLACE FUNCTION app.disable_token(of_chain text, of_token text) RETURNS integer LANGUAGE plpgsql SET search_path TO 'pg_catalog' as d886219d4ef0d4fc68e3c6d53f7e9833;
@@ -3873,6 +3870,9 @@ CREATE OR REPLACE FUNCTION app.payment_state(r app.payment_request, expired bool
 -- The outgoing payments that a transaction in a block concerns: the one whose attempt it is, and the one whose conflict key it uses up.
 CREATE OR REPLACE FUNCTION app.payments_of(of_chain text, of_txid text, of_conflict_key text) RETURNS SETOF uuid LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as 3912e0c9fa6215129b6d0334a73be159;
 
+-- A payout, as lists show it: also when it was made.
+CREATE OR REPLACE FUNCTION app.payout_in_list(p app.payout) RETURNS json LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as c324524aef898469aa4961a02368200a;
+
 -- A payout, as its merchant sees it.
 CREATE OR REPLACE FUNCTION app.payout_item(p app.payout) RETURNS json LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as 2b10e5155203ef69717729dac387e339;
 
@@ -3958,10 +3958,10 @@ CREATE OR REPLACE FUNCTION app.read_payment_request(of_merchant uuid, of_externa
 CREATE OR REPLACE FUNCTION app.read_payout(of_merchant uuid, of_id uuid) RETURNS json LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as 8d3cdfb74f3a48b5c13d0d7b026a5c45;
 
 -- What a payout is made of, as far as it has collected that, below a place: adjustments, then its deposits, the newest first.
-CREATE OR REPLACE FUNCTION app.read_payout_parts(of_payout uuid, below bigint, size integer) RETURNS TABLE(place bigint, item json) LANGUAGE sql STABLE ROWS 50 SET search_path TO 'pg_catalog' as 0bba9d79677eb5e7575b16d101009941;
+CREATE OR REPLACE FUNCTION app.read_payout_parts(of_payout uuid, below bigint, size integer) RETURNS TABLE(place bigint, item json) LANGUAGE sql STABLE ROWS 50 SET search_path TO 'pg_catalog' as 7c6a81285584866dd9365b93b356676a;
 
 -- The payouts that are asked for, below a place, the newest first: the place of each, and its JSON.
-CREATE OR REPLACE FUNCTION app.read_payouts(of_merchant uuid, asked jsonb, below bigint, size integer) RETURNS TABLE(place bigint, item json) LANGUAGE sql STABLE ROWS 50 SET search_path TO 'pg_catalog' as d5dd7e6b1446b8db3ef588d54fabfdaf;
+CREATE OR REPLACE FUNCTION app.read_payouts(of_merchant uuid, asked jsonb, below bigint, size integer) RETURNS TABLE(place bigint, item json) LANGUAGE sql STABLE ROWS 50 SET search_path TO 'pg_catalog' as 53ca90bc28a0619d96faebfdedd70eb3;
 
 -- A user of the merchant; null if there is none.
 CREATE OR REPLACE FUNCTION app.read_user(of_merchant uuid, of_id uuid) RETURNS json LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as a002c6bf33bca6b0ecb94652ef175908;
@@ -4187,6 +4187,9 @@ CREATE OR REPLACE FUNCTION app.tell_finding(name text, claim text, count bigint,
 
 -- Sends an example of an event to one endpoint, whatever types it gets; returns the id of its delivery.
 CREATE OR REPLACE FUNCTION app.test_webhook(of_merchant uuid, endpoint uuid, of_type text DEFAULT 'deposit.confirmed'::text) RETURNS uuid LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as 75c467c89e4e16bcfc3b4c8db4f6209c;
+
+-- The texts of a JSON list; null if there is none, or it is empty.
+CREATE OR REPLACE FUNCTION app.texts_in(list jsonb) RETURNS text[] LANGUAGE sql IMMUTABLE PARALLEL SAFE as f6bb424d8fc33f3d7827455d0fd7fec8;
 
 -- The time of the block before the one that holds a transaction; of that one itself if the one before is not stored any more.
 CREATE OR REPLACE FUNCTION app.time_before(of_chain text, of_txid text) RETURNS timestamp with time zone LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as da8a9e0c529033e0f2b248c05a59098a;
@@ -6284,13 +6287,13 @@ CREATE OR REPLACE FUNCTION dashboard.page(items json[], positions text[], size i
 CREATE OR REPLACE FUNCTION dashboard.payment_tolerance(token text) RETURNS integer LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 192f52bfc75cab3c74c4ad14d0bc1fce;
 
 -- A payout, when each step began, and what its merchant was notified of.
-CREATE OR REPLACE FUNCTION dashboard.payout(token text, public_id text) RETURNS json LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as d065c11153033bba1280891b77ef3e7a;
+CREATE OR REPLACE FUNCTION dashboard.payout(token text, public_id text) RETURNS json LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 23ae92c76c896d910e5680e032aecd8e;
 
 -- Where payouts of each enabled chain go, of other chains that have an address, too, and the state of the whitelist.
 CREATE OR REPLACE FUNCTION dashboard.payout_addresses(token text) RETURNS json LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 1b1a697a63dc16c5d9b94e19b4f5a846;
 
 -- A payout as its merchant sees it, with what only the dashboard shows.
-CREATE OR REPLACE FUNCTION dashboard.payout_item(p app.payout, item json) RETURNS json LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as e63396fdb68c0a3181c46fb55f550807;
+CREATE OR REPLACE FUNCTION dashboard.payout_item(p app.payout) RETURNS json LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as f5d78bdca3217dfd63b9dbf9b840f63f;
 
 -- A page of what a payout is made of, as far as it has collected that: adjustments, then its deposits, the newest first. Nothing if it failed.
 CREATE OR REPLACE FUNCTION dashboard.payout_parts(token text, public_id text, before text, size integer) RETURNS json LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 73c9953a90e4521b554bc6cc47fddf10;
@@ -6298,8 +6301,8 @@ CREATE OR REPLACE FUNCTION dashboard.payout_parts(token text, public_id text, be
 -- A page of the payouts, the newest first; null leaves a filter out.
 CREATE OR REPLACE FUNCTION dashboard.payouts(token text, of_status text, of_chain text, before text, size integer) RETURNS json LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as a22dd4d4d756dfc84146e147421f8a31;
 
--- A page of the payouts of a merchant that are asked for (app.read_payouts), the newest first.
-CREATE OR REPLACE FUNCTION dashboard.payouts_of(merchant uuid, asked jsonb, before text, size integer) RETURNS json LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as 75e887aa631832b40a47013f61c6706c;
+-- A page of the payouts of a merchant that are asked for (app.asked_payouts), the newest first.
+CREATE OR REPLACE FUNCTION dashboard.payouts_of(merchant uuid, asked jsonb, before text, size integer) RETURNS json LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as 70a2a34f302a2f1d9765edb318ed298d;
 
 -- The person and the merchant of a live session, where the person signed in, and whether the second factor was shown within ten minutes; raises SLAUT if there is none.
 CREATE OR REPLACE FUNCTION dashboard.person(token text, OUT user_id uuid, OUT merchant_id uuid, OUT ip text, OUT is_fresh boolean) RETURNS record LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog' as 0ff280ce0134e5b69292d553c41be1a8;
@@ -6649,6 +6652,7 @@ grant execute on function app.note_key_use(bytea) to sluice_api;
 grant execute on function app.paid_from(app.payment_request) to sluice_api;
 grant execute on function app.payment_missing(app.payment_request) to sluice_api;
 grant execute on function app.payment_page(text) to sluice_api;
+grant execute on function app.payout_in_list(app.payout) to sluice_api;
 grant execute on function app.payout_item(app.payout) to sluice_api;
 grant execute on function app.payout_parts(uuid,bigint,integer) to sluice_api;
 grant execute on function app.payout_waiting(app.payout) to sluice_api;
@@ -6672,6 +6676,7 @@ grant execute on function app.rotate_webhook_secret(uuid,uuid) to sluice_api;
 grant execute on function app.set_payout_address(uuid,text,text) to sluice_api;
 grant execute on function app.settlement_of(uuid) to sluice_api;
 grant execute on function app.test_webhook(uuid,uuid,text) to sluice_api;
+grant execute on function app.texts_in(jsonb) to sluice_api;
 grant execute on function app.update_user(uuid,uuid,jsonb) to sluice_api;
 grant execute on function app.update_webhook_endpoint(uuid,uuid,text,text[],boolean) to sluice_api;
 grant execute on function app.user_ref(uuid,text) to sluice_api;

@@ -9,15 +9,14 @@ import {statement, value} from '../database.ts'
 import {changeErrors, errors} from '../error-codes.ts'
 import {ApiError, invalid, notFound} from '../errors.ts'
 import {idempotencyHeaders, keyAndHash} from '../idempotency.ts'
-import {type List, objectStatement, pageOfList, pageOfListStatement} from '../page.ts'
+import {listOf, objectStatement, pageOfList} from '../page.ts'
 import type {Queries} from '../replica.ts'
 
 const createPayout = statement('create_payout', `select app.create_payout($1, $2, $3, $4, $5, decode($6, 'hex'))`)
 const cancelPayout = statement('cancel_payout', 'select app.cancel_payout($1, $2)')
 const findPayout = objectStatement('app.read_payout')
-const end = 2n ** 63n - 1n
-export const list: List = {key: 'payouts', statement: pageOfListStatement('app.read_payouts'), end}
-export const partsList: List = {key: 'deposits', statement: pageOfListStatement('app.read_whole_payout'), end}
+export const list = listOf('payouts', 'app.read_payouts')
+export const partsList = listOf('deposits', 'app.read_whole_payout')
 
 const {gross, fee, net} = payoutShape
 const NewPayout = z

@@ -6,7 +6,7 @@ import type {App, Context} from '../app.ts'
 import {statement} from '../database.ts'
 import {changeErrors, errors} from '../error-codes.ts'
 import {notFound} from '../errors.ts'
-import {type List, objectStatement, pageOfList, pageOfListStatement} from '../page.ts'
+import {listOf, objectStatement, pageOfList} from '../page.ts'
 import {withAddresses} from '../pool.ts'
 
 const provisionUser = statement('provision_user', 'select created, body from app.provision_user($1, $2, $3, $4)')
@@ -15,7 +15,7 @@ const provisionAddresses = statement(
   'select created, body from app.provision_addresses($1, $2, $3)',
 )
 
-export const list: List = {key: 'users', statement: pageOfListStatement('app.read_users'), end: 2n ** 63n - 1n}
+export const list = listOf('users', 'app.read_users')
 const findUser = objectStatement('app.read_user')
 
 const updateUser = statement('update_user', 'select app.update_user($1, $2, $3)')

@@ -62,7 +62,7 @@ export class ShownWait {
   async #of(id: string): Promise<Shown> {
     const {db, chain} = this.#world
     const [row] = await db.rows<{public_id: string; merchant_id: string; item: unknown}>(
-      `select app.public_id('pay', p.id) as public_id, p.merchant_id, dashboard.payouts_of(p.merchant_id, '{}', (p.seq + 1)::text, 1) #> '{items,0}' as item from app.payout p where p.id = $1`,
+      `select app.public_id('pay', p.id) as public_id, p.merchant_id, dashboard.payout_item(p) as item from app.payout p where p.id = $1`,
       [id],
     )
     const {public_id, merchant_id, item} = row!

@@ -34,9 +34,9 @@ comment on function dashboard.balance is 'The balance of a chain and token; null
 grant execute on function dashboard.balance to sluice_dashboard;
 
 -- From when on its address counts as whitelisted, if that is what it waits for, and the operator has put it there.
-create or replace function dashboard.payout_item(p app.payout, item json) returns json
+create or replace function dashboard.payout_item(p app.payout) returns json
 language sql stable set search_path = pg_catalog as $$
-  select app.with_more(item, row_to_json(more)) from (select app.is_cancellable(p) as is_cancellable, (select app.iso(l.active_at) from custody.whitelist l
+  select app.with_more(item, row_to_json(more)) from app.payout_in_list(p) item, lateral (select app.is_cancellable(p) as is_cancellable, (select app.iso(l.active_at) from custody.whitelist l
     where item #>> '{waiting,code}' = 'address_not_whitelisted' and l.merchant_id = p.merchant_id and l.chain = p.chain and l.address = p.address
       and l.removed_at is null) as whitelisted_at) more
 $$;
@@ -44,11 +44,10 @@ comment on function dashboard.payout_item is 'A payout as its merchant sees it, 
 
 create or replace function dashboard.payouts_of(merchant uuid, asked jsonb, before text, size int) returns json
 language sql stable set search_path = pg_catalog as $$
-  select dashboard.page(array_agg(dashboard.payout_item(p, r.item) order by r.place desc), array_agg(r.place::text order by r.place desc), size)
-  from app.read_payouts(merchant, asked, least(before::numeric, 9223372036854775807)::bigint, size + 1) r
-  join app.payout p on p.seq = r.place and p.merchant_id = merchant
+  select dashboard.page(array_agg(dashboard.payout_item(p) order by p.seq desc), array_agg(p.seq::text order by p.seq desc), size)
+  from app.asked_payouts(merchant, asked, least(before::numeric, 9223372036854775807)::bigint, size + 1) p
 $$;
-comment on function dashboard.payouts_of is 'A page of the payouts of a merchant that are asked for (app.read_payouts), the newest first.';
+comment on function dashboard.payouts_of is 'A page of the payouts of a merchant that are asked for (app.asked_payouts), the newest first.';
 
 create or replace function dashboard.payouts(token text, of_status text, of_chain text, before text, size int) returns json
 language sql stable security definer set search_path = pg_catalog as $$
@@ -75,8 +74,8 @@ declare
   claimed app.claim;
 begin
   select * into claimed from app.claim c where c.payout_id = p.id and c.kind = 'claim';
-  return (select app.with_more(dashboard.payout_item(p, app.payout_item(p)), row_to_json(more)) from (
-    select app.iso(p.created_at) as created_at, p.fee_bps, p.sweep_first, claimed.deposit_count,
+  return (select app.with_more(dashboard.payout_item(p), row_to_json(more)) from (
+    select p.fee_bps, p.sweep_first, claimed.deposit_count,
       case when claimed.finished_at is null then claimed.done_count end as collected_count, app.iso(p.sweeping_at) as sweeping_at,
       app.iso(p.swept_at) as swept_at, app.iso(p.paying_at) as paying_at, app.iso(p.finished_at) as finished_at, dashboard.events_of(p.id) as events) more);
 end $$;

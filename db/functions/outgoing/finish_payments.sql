@@ -8,7 +8,7 @@
 -- What follows from the outcome is in outgoing/finish.sql and outputs/finish.sql; what pays although its payment ended before, in
 -- outgoing/second_payments.sql. Payouts that waited for a sweep are woken. The open payments are looked up one by one (lateral, offset 0): else the
 -- view is computed over all payments that ever were, at each COMMIT. Their plans are the same whatever the chain and the height, and are kept (auto):
--- planning them anew took two thirds of the time of a commit on a quiet chain, 10 ms.
+-- planning them anew took most of the time of a commit on a quiet chain.
 -- Locks: chain.cursor (held by the caller), payouts in the order of their ids, treasury, outgoing payment; then its outputs and holdings, and, if
 -- its payout fails or was paid after all, the pair, adjustments and deposits.
 

@@ -4,18 +4,14 @@
 -- Promises: whatever is asked for, a page reads what it shows, by an index that has it in order, or a few parts of an index at once (one for each
 -- status, chain and token). The JSON of a deposit is that of the contract; the API sends it as it is.
 --
--- What may be asked for, as JSON: id, status (a list), chain, token, user and payout (UUIDs), address, txid, and from and to, the places between which
--- deposits are (app.deposit_place). Absent or null: whatever it is.
-
-create or replace function app.deposit_place(at timestamptz) returns numeric
-language sql immutable strict parallel safe
-return floor(extract(epoch from at) * 1000) * 1000 * 9223372036854775808;
-comment on function app.deposit_place is 'The place before the deposits of a moment, in the order of lists (app.deposit.position).';
+-- What may be asked for, as JSON: id, status (a list), chain, token, user and payout (UUIDs), address, txid, and from and to, the places
+-- (app.deposit.position) between which deposits are. Absent or null: whatever it is.
 
 create or replace function app.asked_deposits(of_merchant uuid, asked jsonb, below numeric, size int) returns setof app.deposit
 language plpgsql stable set search_path = pg_catalog rows 50 as $$
 declare
-  statuses text[] := coalesce((select array_agg(s) from jsonb_array_elements_text(nullif(asked -> 'status', 'null')) s), '{pending,final,reorged}');
+  of_statuses text[] := app.texts_in(asked -> 'status');
+  statuses text[] := coalesce(of_statuses, '{pending,final,reorged}');
   of_id uuid := asked ->> 'id';
   of_chain text := asked ->> 'chain';
   of_token text := asked ->> 'token';
@@ -47,7 +43,7 @@ begin
       cross join lateral (select * from app.deposit o where o.merchant_id = of_merchant and o.credited and o.user_id is not null and o.position >= lowest
         and o.position < below and o.settlement_id = of_payout and o.status = part.status order by o.position desc limit size) d
       order by d.position desc limit size;
-  elsif asked -> 'status' <> 'null' or of_chain is not null or of_token is not null then
+  elsif of_statuses is not null or of_chain is not null or of_token is not null then
     return query select d.* from (select s.status, a.chain, a.token from app.asset a, unnest(statuses) s (status)
         where coalesce(a.chain = of_chain, true) and coalesce(a.token = of_token, true)) part
       cross join lateral (select * from app.deposit o where o.merchant_id = of_merchant and o.credited and o.user_id is not null and o.position >= lowest

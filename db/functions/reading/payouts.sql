@@ -17,11 +17,17 @@ $$;
 comment on function app.payout_item is 'A payout, as its merchant sees it.';
 grant execute on function app.payout_item to sluice_api;
 
+create or replace function app.payout_in_list(p app.payout) returns json
+language sql stable set search_path = pg_catalog as $$
+  select app.with_more(app.payout_item(p), row_to_json(more)) from (select app.iso(p.created_at) as created_at) more
+$$;
+comment on function app.payout_in_list is 'A payout, as lists show it: also when it was made.';
+grant execute on function app.payout_in_list to sluice_api;
+
 create or replace function app.asked_payouts(of_merchant uuid, asked jsonb, below bigint, size int) returns setof app.payout
 language sql stable rows 50 set search_path = pg_catalog as $$
   select p.* from (
-    select s.status, a.chain, a.token from app.asset a, unnest(coalesce(
-      (select array_agg(s) from jsonb_array_elements_text(nullif(asked -> 'status', 'null')) s),
+    select s.status, a.chain, a.token from app.asset a, unnest(coalesce(app.texts_in(asked -> 'status'),
       '{pending,sweeping,swept,paying,completed,failed}')) s (status)
     where coalesce(a.chain = asked ->> 'chain', true) and coalesce(a.token = asked ->> 'token', true)) part
   cross join lateral (select * from app.payout o where o.merchant_id = of_merchant and o.status = part.status and o.chain = part.chain
@@ -33,9 +39,7 @@ grant execute on function app.asked_payouts to sluice_api;
 
 create or replace function app.read_payouts(of_merchant uuid, asked jsonb, below bigint, size int) returns table (place bigint, item json)
 language sql stable rows 50 set search_path = pg_catalog as $$
-  select p.seq, app.with_more(app.payout_item(p), row_to_json(more)) from app.asked_payouts(of_merchant, asked, below, size) p
-  cross join lateral (select app.iso(p.created_at) as created_at) more
-  order by p.seq desc
+  select p.seq, app.payout_in_list(p) from app.asked_payouts(of_merchant, asked, below, size) p order by p.seq desc
 $$;
 comment on function app.read_payouts is 'The payouts that are asked for, below a place, the newest first: the place of each, and its JSON.';
 grant execute on function app.read_payouts to sluice_api;
@@ -49,14 +53,14 @@ grant execute on function app.read_payout to sluice_api;
 
 create or replace function app.read_payout_parts(of_payout uuid, below bigint, size int) returns table (place bigint, item json)
 language sql stable rows 50 set search_path = pg_catalog as $$
-  select p.place, row_to_json(i) from app.payout_parts(of_payout, below, size) p
+  select p.place, row_to_json(i) from (select * from app.payout_parts(of_payout, below, size) order by place desc limit size) p
   join app.payout o on o.id = of_payout join app.asset a on a.chain = o.chain and a.token = o.token
   left join app.deposit d on d.id = p.deposit_id left join app.user u on u.id = d.user_id
   left join app.payment_request r on r.id = d.payment_request_id
   cross join lateral (select p.type, app.decimal(p.amount, a.decimals) as amount, p.reason,
     case when d.user_id is not null then app.public_id('dep', d.id) end as deposit_id, p.status, d.txid, d.output_index,
     app.public_id('usr', d.user_id) as user_id, u.external_ref, r.external_id, app.iso(p.created_at) as created_at) i
-  order by p.place desc limit size
+  order by p.place desc
 $$;
 comment on function app.read_payout_parts is 'What a payout is made of, as far as it has collected that, below a place: adjustments, then its deposits, the newest first.';
 grant execute on function app.read_payout_parts to sluice_api;
