@@ -11,6 +11,7 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs'
+import {createRequire} from 'node:module'
 import {tmpdir} from 'node:os'
 import path from 'node:path'
 import {fileURLToPath} from 'node:url'
@@ -259,15 +260,19 @@ test('bitcoind and Fulcrum accept every address range that Docker gives networks
   expect(command).toContain(`-chain=${network}`)
 })
 
-test('the image has the Node version of package.json, and only files that .dockerignore lets through', () => {
+test('the image has the Node version of package.json, each folder that the import rules name, and only files that .dockerignore lets through', () => {
   const {dependencies} = JSON.parse(read('package.json')) as {dependencies: Record<string, string>}
   expect(read('Dockerfile')).toContain(`FROM node:${dependencies.node}-slim AS packages\n`)
+  const {forbidden} = createRequire(import.meta.url)('../.dependency-cruiser.cjs') as {forbidden: {name: string}[]}
+  const folders = forbidden.flatMap(({name}) => name.match(/^(.*)-looks-down$/)?.[1] ?? [])
+  expect(folders).toContain('api')
   const [first, ...rest] = read('.dockerignore')
     .split('\n')
     .filter(line => line && !line.startsWith('#'))
   expect(first).toBe('*')
   const passing = rest.filter(line => line.startsWith('!')).map(line => line.slice(1))
   expect(passing.filter(name => !existsSync(path.join(root, name)))).toEqual([])
+  expect(passing).toEqual(expect.arrayContaining(folders))
   expect(passing.filter(name => /env|secret|\.sluice|node_modules|\.git/.test(name))).toEqual([])
 })
 

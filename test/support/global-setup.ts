@@ -45,5 +45,10 @@ export default async function setup(project: TestProject): Promise<() => Promise
   return async () => {
     await server?.stop()
     rmSync(directory, {recursive: true, force: true})
+    // vitest waits for whoever holds the output of its workers.
+    setTimeout(() => {
+      console.error('A process that a test left behind holds the output of its worker: ended without it.')
+      process.exit()
+    }, 20_000).unref()
   }
 }

@@ -72,7 +72,7 @@ export class Indexer {
         ...Object.fromEntries(prefixed),
         ...environment,
       },
-      stdio: ['ignore', 'inherit', 'pipe', 'ipc'],
+      stdio: ['ignore', 'ignore', 'pipe', 'ipc'], // it prints on stderr alone
     })
     this.#child = child
     createInterface({input: child.stderr!}).on('line', line => this.#heard(line))

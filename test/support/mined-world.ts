@@ -60,11 +60,11 @@ export abstract class MinedWorld extends ExpiringWorld {
 
   async close(): Promise<void> {
     this.#isOver = true
-    await this.#miner
     await this.end(
+      () => this.#miner,
       () => this.indexer.stop(),
       () => this.node.close(),
-      async () => this.closeChain(),
+      () => this.closeChain(),
     )
   }
 

@@ -101,13 +101,22 @@ export class World {
     this.api = new pg.Pool({connectionString: db.url('sluice_api'), max: 4})
   }
 
-  /** Ends and removes everything; `others` end after the processes, and before the database. */
-  protected async end(...others: (() => Promise<unknown>)[]): Promise<void> {
+  /**
+   * Ends and removes everything, whatever fails: a process that stays alive holds the output of the tests. `others` end
+   * after the processes, and before the database.
+   */
+  protected async end(...others: (() => unknown)[]): Promise<void> {
     for (const worker of this.#workers) worker.kill('SIGKILL')
-    await Promise.all([killCustody(this.custody), this.api.end()])
-    for (const end of others) await end()
-    await this.db.drop()
-    await removeHome(this.home)
+    const failures: unknown[] = []
+    const ends = [() => killCustody(this.custody), () => this.api.end(), ...others, () => this.db.drop()]
+    for (const end of [...ends, () => removeHome(this.home)]) {
+      try {
+        await end()
+      } catch (error) {
+        failures.push(error)
+      }
+    }
+    if (failures.length > 0) throw failures[0]
   }
 
   // --- processes ---

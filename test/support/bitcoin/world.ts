@@ -81,8 +81,8 @@ export class BitcoinWorld extends World {
 
   async close(): Promise<void> {
     this.#isOver = true
-    await this.#miner
     await this.end(
+      () => this.#miner,
       () => this.indexer.stop(),
       () => this.bitcoin.stop(),
     )

@@ -81,7 +81,8 @@ export class Anvil {
       order: 'fifo',
     }
     const words = Object.entries(options).flatMap(([name, value]) => [`--${name}`, String(value)])
-    const child = spawn(binary(), ['--no-mining', ...words], {stdio: ['ignore', 'pipe', 'inherit']})
+    const child = spawn(binary(), ['--no-mining', ...words], {stdio: ['ignore', 'pipe', 'pipe']})
+    child.stderr!.pipe(process.stderr, {end: false})
     const kill = () => child.kill('SIGKILL')
     process.once('exit', kill)
     child.once('exit', () => process.off('exit', kill))

@@ -77,8 +77,8 @@ export class EvmWorld extends World {
 
   async close(): Promise<void> {
     this.#isOver = true
-    await this.#miner
     await this.end(
+      () => this.#miner,
       () => Promise.all([this.indexer.stop(), this.node.close()]),
       () => this.anvil.stop(),
     )
