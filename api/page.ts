@@ -95,7 +95,9 @@ interface Positions {
   read(text: string): bigint
 }
 
-const bigints: Positions = {end: 2n ** 63n - 1n, show: String, read: BigInt}
+/** Of an integer type of SQL. */
+export const integers = (end: bigint): Positions => ({end, show: String, read: BigInt})
+const bigints = integers(2n ** 63n - 1n)
 
 export const uuids: Positions = {
   end: 2n ** 128n - 1n,
@@ -125,15 +127,14 @@ export interface List {
   key: string
   /** $1 the merchant, $2 what is asked for, $3 the place to go on from (exclusive), $4 the size of the page. */
   statement: Statement
-  /** Above every place. */
-  end: bigint
+  places: Positions
 }
 
 /** `read`: the name of the function. Places are bigint if nothing else is said. */
-export function listOf(key: string, read: string, end = bigints.end): List {
+export function listOf(key: string, read: string, places = bigints): List {
   const text = `select string_agg(item::text, ',' order by n) filter (where n <= $4), ((array_agg(place order by n))[$4])::text, count(*) > $4
     from (select *, row_number() over (order by place desc) as n from ${read}($1, $2, $3, $4::int + 1)) page`
-  return {key, statement: statement(read, text), end}
+  return {key, statement: statement(read, text), places}
 }
 
 interface ListRequest {
@@ -144,14 +145,14 @@ interface ListRequest {
 
 /** The finished JSON of one page. Throws 400 invalid_request for a cursor of another list. */
 export async function pageOfList(db: Queries, list: List, {merchantId, asked, query}: ListRequest): Promise<string> {
-  const {key, end, statement} = list
+  const {key, places, statement} = list
   const filters = JSON.stringify(asked)
   const name = [statement.name, merchantId, filters].join('|')
-  const from = query.cursor === undefined ? end : decodeCursor(name, query.cursor, end)
-  const values = [merchantId, filters, String(from), query.limit]
+  const from = query.cursor === undefined ? places.end : decodeCursor(name, query.cursor, places.end)
+  const values = [merchantId, filters, places.show(from), query.limit]
   const found = await db.read<[items: string | null, last: string | null, more: boolean]>(statement, values)
   const [items, last, more] = found!
-  return finished(key, items, more ? encodeCursor(name, BigInt(last!)) : undefined)
+  return finished(key, items, more ? encodeCursor(name, places.read(last!)) : undefined)
 }
 
 /**

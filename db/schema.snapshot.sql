@@ -3321,6 +3321,9 @@ CREATE OR REPLACE FUNCTION app.announce_suspension() RETURNS trigger LANGUAGE pl
 -- Whether it was a minute ago that the node was asked what a sweep costs.
 CREATE OR REPLACE FUNCTION app.are_sweep_costs_due(of_chain text) RETURNS boolean LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as e57ba05ff21786e8b1743eba133e067f;
 
+-- The deliveries to an endpoint that are asked for, below a place, the newest first; none if the merchant has no such endpoint.
+CREATE OR REPLACE FUNCTION app.asked_deliveries(of_merchant uuid, asked jsonb, below uuid, size integer) RETURNS SETOF app.delivery LANGUAGE plpgsql STABLE ROWS 50 SET search_path TO 'pg_catalog' as 9ac4dabf1c5e8af3cd7d0aba977451c3;
+
 -- The deposits of users that are asked for, below a place, the newest first.
 CREATE OR REPLACE FUNCTION app.asked_deposits(of_merchant uuid, asked jsonb, below numeric, size integer) RETURNS SETOF app.deposit LANGUAGE plpgsql STABLE ROWS 50 SET search_path TO 'pg_catalog' as c596963faa35de278a67c86fa2b94e11;
 
@@ -3495,6 +3498,9 @@ CREATE OR REPLACE FUNCTION app.decide_second_payment(of_incident app.incident, d
 -- Deletes an endpoint: nothing more is sent to it. Its past deliveries stay in the database.
 CREATE OR REPLACE FUNCTION app.delete_webhook_endpoint(of_merchant uuid, endpoint uuid) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as 9c76c3c7e9e769f5fd7984df39abe41e;
 
+-- A delivery with all its attempts, also those before it was sent again, as its merchant sees it.
+CREATE OR REPLACE FUNCTION app.delivery_item(d app.delivery) RETURNS json LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as 2096375b87ebd628ece276358cdcf5fb;
+
 -- The end of the last week that has a partition; later deliveries go to the default partition.
 CREATE OR REPLACE FUNCTION app.delivery_partitions_end() RETURNS timestamp with time zone LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as a7aae62d4aedc4831b9feefb2c30e253;
 
@@ -3545,6 +3551,12 @@ CREATE OR REPLACE FUNCTION app.end_use_of_delegation(s app.outgoing_payment) RET
 
 -- Ends an outgoing payment that nothing signed can pay any more; code and message are those of its payout, if the outcome is expired.
 CREATE OR REPLACE FUNCTION app.end_without_transaction(s app.outgoing_payment, of_outcome text, code text DEFAULT NULL::text, message text DEFAULT NULL::text) RETURNS void LANGUAGE plpgsql SET search_path TO 'pg_catalog' as e6375aa27ccddb18bb0b8d4f4c6d9eba;
+
+-- An endpoint, as its merchant sees it.
+CREATE OR REPLACE FUNCTION app.endpoint_item(w app.webhook_endpoint) RETURNS json LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as 3fff181c1118c697f02ec8d33d26789a;
+
+-- The endpoints of a merchant that were not deleted, five at most, with their secrets.
+CREATE OR REPLACE FUNCTION app.endpoints_of(of_merchant uuid) RETURNS SETOF app.webhook_endpoint LANGUAGE sql STABLE ROWS 5 SET search_path TO 'pg_catalog' as 9cb3f704b1649ec504f15b7c5d27b781;
 
 -- Adds a job for graphile-worker, and replaces a waiting one with the same key; it becomes visible when the calling transaction commits.
 CREATE OR REPLACE FUNCTION app.enqueue(task text, payload json DEFAULT '{}'::json, key text DEFAULT NULL::text) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as f7504b6c60cbc5941810b217ac74a0a1;
@@ -3945,11 +3957,23 @@ CREATE OR REPLACE FUNCTION app.provision_user(of_merchant uuid, of_external_ref 
 -- The form in which merchants see an id: prefix, underscore, 32 hex digits.
 CREATE OR REPLACE FUNCTION app.public_id(prefix text, id uuid) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE as ffe7521a943cc23f5a7f09661aca3af9;
 
+-- The deliveries to an endpoint that are asked for, below a place, the newest first: the place of each, and its JSON.
+CREATE OR REPLACE FUNCTION app.read_deliveries(of_merchant uuid, asked jsonb, below uuid, size integer) RETURNS TABLE(place uuid, item json) LANGUAGE sql STABLE ROWS 50 SET search_path TO 'pg_catalog' as 74ac6bff37f3c9bb71666b538f7429de;
+
+-- A delivery to an endpoint of the merchant; null if there is none.
+CREATE OR REPLACE FUNCTION app.read_delivery(of_merchant uuid, of_endpoint uuid, of_id uuid) RETURNS json LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as 6c7650d83bb7173aa6f19c3fce7f77f4;
+
 -- A deposit of a user of the merchant, with what lists do not have; null if there is none.
 CREATE OR REPLACE FUNCTION app.read_deposit(of_merchant uuid, of_id uuid) RETURNS json LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as ce25960a55a3bfa5c09e96b09ef4d54d;
 
 -- The deposits of users that are asked for, below a place, the newest first: the place of each, and its JSON.
 CREATE OR REPLACE FUNCTION app.read_deposits(of_merchant uuid, asked jsonb, below numeric, size integer) RETURNS TABLE(place numeric, item json) LANGUAGE sql STABLE ROWS 50 SET search_path TO 'pg_catalog' as a768063f3cffda11e8f69ca72926d32f;
+
+-- An endpoint of the merchant; null if there is none.
+CREATE OR REPLACE FUNCTION app.read_endpoint(of_merchant uuid, of_id uuid) RETURNS json LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as c88f1e976688ea313e4dedb1376678f0;
+
+-- The endpoints of a merchant, the newest first.
+CREATE OR REPLACE FUNCTION app.read_endpoints(of_merchant uuid) RETURNS SETOF json LANGUAGE sql STABLE SECURITY DEFINER ROWS 5 SET search_path TO 'pg_catalog' as c5e735dbaf001b3de12f7713b0bfb0b6;
 
 -- The current state of a merchant's payment request, with its receipts. Its amount outside of the body is what is to be sent now: 0 once enough was seen, and after its end.
 CREATE OR REPLACE FUNCTION app.read_payment_request(of_merchant uuid, of_external_id text) RETURNS SETOF app.payment_response LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 95692556b45c91f523dad3855614543c;
@@ -6209,13 +6233,13 @@ CREATE OR REPLACE FUNCTION dashboard.create_webhook_endpoint(token text, request
 CREATE OR REPLACE FUNCTION dashboard.delete_webhook_endpoint(token text, request uuid, public_id text) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as 2d381bac971d3c1c4a00b9436b2f4ccc;
 
 -- A page of the deliveries to an endpoint, the newest first.
-CREATE OR REPLACE FUNCTION dashboard.deliveries(token text, endpoint text, of_status text, before text, size integer) RETURNS json LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as d01527ceb01972c3b118da38e4802d94;
+CREATE OR REPLACE FUNCTION dashboard.deliveries(token text, endpoint text, of_status text, before text, size integer) RETURNS json LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 3b88168c570cbd05c5de0b1496685043;
 
--- A delivery with the body that is sent, and every attempt.
-CREATE OR REPLACE FUNCTION dashboard.delivery(token text, endpoint text, public_id text) RETURNS json LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 160b200fc13180d71787578bcd37adae;
+-- A delivery with the body that is sent.
+CREATE OR REPLACE FUNCTION dashboard.delivery(token text, endpoint text, public_id text) RETURNS json LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 7fe10ba543b39b7221270bab435183e4;
 
--- A delivery, with its last attempt. attempts: all of them, also those before it was sent again.
-CREATE OR REPLACE FUNCTION dashboard.delivery_item(d app.delivery) RETURNS json LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as 21953144496a41a857becdbcf60b6b38;
+-- A delivery, and the endpoint that it is for.
+CREATE OR REPLACE FUNCTION dashboard.delivery_item(d app.delivery) RETURNS json LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as 4024895c4e8c6d1b7a06bf05727f544c;
 
 -- A deposit, the payout that collected it, and what its merchant was notified of.
 CREATE OR REPLACE FUNCTION dashboard.deposit(token text, public_id text) RETURNS json LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as e21ed7644351e60363f2f3870ca3548d;
@@ -6224,10 +6248,10 @@ CREATE OR REPLACE FUNCTION dashboard.deposit(token text, public_id text) RETURNS
 CREATE OR REPLACE FUNCTION dashboard.deposits(token text, of_status text, of_chain text, of_user text, before text, size integer) RETURNS json LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 9d84bcf82c8a8caaf74cf326249cf425;
 
 -- An endpoint, what became of its deliveries of the last day, and whether anything was sent to it: of the newest thousand at most.
-CREATE OR REPLACE FUNCTION dashboard.endpoint_item(w app.webhook_endpoint) RETURNS json LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as e973abb6fbce085a7136a3a642b9ef26;
+CREATE OR REPLACE FUNCTION dashboard.endpoint_item(w app.webhook_endpoint) RETURNS json LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as 86bee2cd8e464117a7d9364ac37fa2c4;
 
 -- All endpoints of a merchant.
-CREATE OR REPLACE FUNCTION dashboard.endpoints_of(merchant uuid) RETURNS json LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as 3ed9d89584904caacc966ff752f5cbc5;
+CREATE OR REPLACE FUNCTION dashboard.endpoints_of(merchant uuid) RETURNS json LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as 68569525dd6f9d7e2c3cb97a7ac9ad8f;
 
 -- The events of a deposit or a payout, with their deliveries.
 CREATE OR REPLACE FUNCTION dashboard.events_of(subject uuid) RETURNS json LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as 630b3a2e94414b301332f80ec70166cf;
@@ -6272,7 +6296,7 @@ CREATE OR REPLACE FUNCTION dashboard.overview(token text) RETURNS json LANGUAGE 
 CREATE OR REPLACE FUNCTION dashboard.own_address(token text, of_chain text) RETURNS text LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 83599830fd0d4925b4b464e75ca39b7b;
 
 -- The endpoint with this id; raises SL404 if the merchant has none.
-CREATE OR REPLACE FUNCTION dashboard.own_endpoint(token text, public_id text) RETURNS app.webhook_endpoint LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog' as 46cdba19d192c54c7db075d1b6a9331f;
+CREATE OR REPLACE FUNCTION dashboard.own_endpoint(token text, public_id text) RETURNS app.webhook_endpoint LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog' as 267292b1d5d1b65ebc63ae0a131c0750;
 
 -- The payout of this merchant with this id; raises SL404 if there is none.
 CREATE OR REPLACE FUNCTION dashboard.own_payout(merchant uuid, public_id text) RETURNS app.payout LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog' as 184250c1c2dae058c7568202b3a47a55;
@@ -6629,6 +6653,7 @@ alter role sluice_api set plan_cache_mode = 'force_generic_plan';
 alter role sluice_api set statement_timeout = '10s';
 grant execute on function app."decimal"(numeric,integer) to sluice_api;
 grant execute on function app.addresses_of(uuid) to sluice_api;
+grant execute on function app.asked_deliveries(uuid,jsonb,uuid,integer) to sluice_api;
 grant execute on function app.asked_deposits(uuid,jsonb,numeric,integer) to sluice_api;
 grant execute on function app.asked_payouts(uuid,jsonb,bigint,integer) to sluice_api;
 grant execute on function app.asked_users(uuid,jsonb,bigint,integer) to sluice_api;
@@ -6637,6 +6662,7 @@ grant execute on function app.cancel_payout(uuid,uuid) to sluice_api;
 grant execute on function app.create_payout(uuid,text,text,boolean,text,bytea) to sluice_api;
 grant execute on function app.create_webhook_endpoint(uuid,text,text[]) to sluice_api;
 grant execute on function app.delete_webhook_endpoint(uuid,uuid) to sluice_api;
+grant execute on function app.delivery_item(app.delivery) to sluice_api;
 grant execute on function app.deposit_confirmations(text,integer,integer) to sluice_api;
 grant execute on function app.event_body(json,bigint) to sluice_api;
 grant execute on function app.event_id(uuid,boolean) to sluice_api;
@@ -6659,8 +6685,12 @@ grant execute on function app.payout_waiting(app.payout) to sluice_api;
 grant execute on function app.provision_addresses(uuid,uuid,text[]) to sluice_api;
 grant execute on function app.provision_user(uuid,text,text[],jsonb) to sluice_api;
 grant execute on function app.public_id(text,uuid) to sluice_api;
+grant execute on function app.read_deliveries(uuid,jsonb,uuid,integer) to sluice_api;
+grant execute on function app.read_delivery(uuid,uuid,uuid) to sluice_api;
 grant execute on function app.read_deposit(uuid,uuid) to sluice_api;
 grant execute on function app.read_deposits(uuid,jsonb,numeric,integer) to sluice_api;
+grant execute on function app.read_endpoint(uuid,uuid) to sluice_api;
+grant execute on function app.read_endpoints(uuid) to sluice_api;
 grant execute on function app.read_payment_request(uuid,text) to sluice_api;
 grant execute on function app.read_payout(uuid,uuid) to sluice_api;
 grant execute on function app.read_payout_parts(uuid,bigint,integer) to sluice_api;

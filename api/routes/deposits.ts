@@ -8,10 +8,10 @@ import type {App, Context} from '../app.ts'
 import {statement} from '../database.ts'
 import {errors} from '../error-codes.ts'
 import {notFound} from '../errors.ts'
-import {listOf, objectStatement, pageOfList} from '../page.ts'
+import {integers, listOf, objectStatement, pageOfList} from '../page.ts'
 
 /** Their places are numeric: the microsecond of created_at, times 2^63, plus a number. */
-export const list = listOf('deposits', 'app.read_deposits', 2n ** 127n - 1n)
+export const list = listOf('deposits', 'app.read_deposits', integers(2n ** 127n - 1n))
 /** The place before the deposits of a moment. */
 const placeAt = (time: string | undefined) =>
   time === undefined ? undefined : String((BigInt(Date.parse(time)) * 1000n) << 63n)

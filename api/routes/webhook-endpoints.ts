@@ -2,29 +2,20 @@
 import {z} from 'zod'
 import {eventTypes} from '../../base/event-types.ts'
 import {webhookUrl} from '../../base/webhook-url.ts'
-import {id, pageOf, pageQuery, timestamp, uuidOf} from '../../reading/fields.ts'
+import {id, pageOf, pageQuery, uuidOf} from '../../reading/fields.ts'
+import {Delivery, deliveryStatuses, Endpoint, EndpointWithSecret} from '../../reading/webhooks.ts'
 import type {App, Context} from '../app.ts'
-import {type Statement, statement, value} from '../database.ts'
+import {statement, value} from '../database.ts'
 import {changeErrors, errors} from '../error-codes.ts'
 import {notFound} from '../errors.ts'
-import {jsonOf, page, pageStatement, uuids} from '../page.ts'
-
-const endpointJson = jsonOf({
-  id: `app.public_id('whe', p.id)`,
-  url: 'p.url',
-  event_types: 'p.event_types',
-  enabled: 'p.disabled_at is null',
-  disabled_reason: 'p.disabled_reason',
-  failing_since: 'app.iso(p.failing_since)',
-  created_at: 'app.iso(p.created_at)',
-})
-const ofMerchant = 'from app.webhook_endpoint p where p.merchant_id = $1 and p.deleted_at is null'
+import {listOf, objectStatement, pageOfList, uuids} from '../page.ts'
 
 const listEndpoints = statement(
   'list_webhook_endpoints',
-  `select '{"webhook_endpoints":[' || coalesce(string_agg(${endpointJson}, ',' order by p.id desc), '') || ']}' ${ofMerchant}`,
+  `select '{"webhook_endpoints":[' || coalesce(string_agg(item::text, ',' order by n), '') || ']}'
+  from app.read_endpoints($1) with ordinality as e (item, n)`,
 )
-const findEndpoint = statement('find_webhook_endpoint', `select ${endpointJson} ${ofMerchant} and p.id = $2`)
+const findEndpoint = objectStatement('app.read_endpoint')
 const createEndpoint = statement(
   'create_webhook_endpoint',
   'select id, secret from app.create_webhook_endpoint($1, $2, $3)',
@@ -36,80 +27,8 @@ const testEndpoint = statement('test_webhook', 'select app.test_webhook($1, $2, 
 const redeliver = statement('redeliver', 'select app.redeliver($1, $2, $3)')
 const redeliverFailed = statement('redeliver_failed', 'select app.redeliver_failed($1, $2, to_timestamp($3))')
 
-const deliveryJson = jsonOf({
-  id: `app.public_id('dlv', p.id)`,
-  event_id: `app.event_id(e.id, e.is_test)`,
-  event_type: 'e.type',
-  status: 'p.status',
-  created_at: 'app.iso(p.created_at)',
-  next_attempt_at: 'app.iso(p.next_attempt_at)',
-  finished_at: 'app.iso(p.finished_at)',
-  attempts: `(select coalesce(json_agg(t), '[]') from (
-    select app.iso(attempted_at) as attempted_at, duration_ms, response_status, error
-    from app.delivery_attempt where delivery_id = p.id order by id) t)`,
-})
-const joins = 'join app.event e on e.id = p.event_id'
-const findDelivery = statement(
-  'find_delivery',
-  `select ${deliveryJson} from app.delivery p ${joins} where p.endpoint_id = $1 and p.id = $2`,
-)
-
-const deliveryStatuses = ['pending', 'delivered', 'failed'] as const
-const deliveryLists = new Map<string | undefined, Statement>()
-for (const status of [undefined, ...deliveryStatuses]) {
-  const rows = `select * from app.delivery where endpoint_id = $1${status ? ` and status = '${status}'` : ''}`
-  const name = `list_deliveries${status ? `_${status}` : ''}`
-  deliveryLists.set(status, pageStatement({name, rows, position: 'id', item: deliveryJson, joins}))
-}
-
-const shape = {
-  id: id('whe'),
-  url: z.string().meta({examples: ['https://example.com/webhooks/sluice']}),
-  event_types: z.array(z.enum(eventTypes)).meta({
-    examples: [['deposit.pending', 'deposit.confirmed', 'payout.completed', 'payout.failed']],
-  }),
-  enabled: z.boolean(),
-  disabled_reason: z
-    .string()
-    .nullable()
-    .meta({
-      description: '`merchant`, `gone` (the endpoint responded with 410) or `failing` (five days without a success).',
-      examples: [null],
-    }),
-  failing_since: timestamp.nullable().meta({description: 'First failure since the last success.', examples: [null]}),
-  created_at: timestamp,
-}
-const secret = z.string().meta({
-  description: 'Signs the events (Standard Webhooks). Shown here and never again.',
-  examples: ['whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'],
-})
-const Endpoint = z.object(shape).meta({id: 'WebhookEndpoint'})
-const EndpointWithSecret = z.object({...shape, secret}).meta({id: 'WebhookEndpointWithSecret'})
-const Delivery = z
-  .object({
-    id: id('dlv'),
-    event_id: id('evt'),
-    event_type: z.enum(eventTypes).meta({examples: ['deposit.confirmed']}),
-    status: z.enum(deliveryStatuses).meta({examples: ['delivered']}),
-    created_at: timestamp,
-    next_attempt_at: timestamp.nullable().meta({examples: [null]}),
-    finished_at: timestamp.nullable(),
-    attempts: z.array(
-      z.object({
-        attempted_at: timestamp,
-        duration_ms: z.int().meta({examples: [42]}),
-        response_status: z
-          .int()
-          .nullable()
-          .meta({description: 'Null if there was no response.', examples: [204]}),
-        error: z
-          .string()
-          .nullable()
-          .meta({description: 'Null if it succeeded.', examples: [null]}),
-      }),
-    ),
-  })
-  .meta({id: 'Delivery'})
+const findDelivery = statement('find_delivery', 'select app.read_delivery($1, $2, $3)::text')
+export const list = listOf('deliveries', 'app.read_deliveries', uuids)
 
 const params = z.object({id: id('whe')})
 const deliveryParams = z.object({id: id('whe'), delivery_id: id('dlv')})
@@ -272,7 +191,9 @@ export function webhookEndpoints(app: App, {db, webhookAllowPrivate}: Context): 
       const endpoint = endpointOf(params)
       const type = body?.type ?? 'deposit.confirmed'
       const delivery = await value(db.of(merchantId).change<[string]>(testEndpoint, [merchantId, endpoint, type]))
-      return reply.code(201).send(await value(db.of(merchantId).read<[string]>(findDelivery, [endpoint, delivery])))
+      return reply
+        .code(201)
+        .send(await value(db.of(merchantId).read<[string]>(findDelivery, [merchantId, endpoint, delivery])))
     },
   )
 
@@ -292,8 +213,8 @@ export function webhookEndpoints(app: App, {db, webhookAllowPrivate}: Context): 
     async ({merchantId, params, query}) => {
       const endpoint = endpointOf(params)
       await read(merchantId, endpoint)
-      const list = deliveryLists.get(query.status)!
-      return page(db.of(merchantId), {key: 'deliveries', statement: list, owner: endpoint, query, positions: uuids})
+      const asked = {endpoint, ...(query.status && {status: [query.status]})}
+      return pageOfList(db.of(merchantId), list, {merchantId, asked, query})
     },
   )
 
@@ -318,7 +239,7 @@ export function webhookEndpoints(app: App, {db, webhookAllowPrivate}: Context): 
       const delivery = uuidOf('dlv', params.delivery_id)
       if (!delivery) throw notFound('webhook_delivery')
       await db.of(merchantId).change(redeliver, [merchantId, endpoint, delivery])
-      return value(db.of(merchantId).read<[string]>(findDelivery, [endpoint, delivery]))
+      return value(db.of(merchantId).read<[string]>(findDelivery, [merchantId, endpoint, delivery]))
     },
   )
 

@@ -450,17 +450,20 @@ describe('what people look for', () => {
     await money.deposit(shop.address, 20_000_000)
     const [deposit] = (await data.deposits({})).items
     const delivery = async () => (await data.deposit(deposit!.id)).events.flatMap(({deliveries}) => deliveries)[0]!
-    expect([await data.endpoint(id), await delivery()]).toMatchObject([{was_tried: false}, {attempts: 0}])
+    expect([await data.endpoint(id), await delivery()]).toMatchObject([{was_tried: false}, {attempts: []}])
     const attempt = async () =>
       await money.jobs.query(
         `select app.record_attempts($1, array[$2::uuid], '{1}', '{0}', '{1}', '{500}', '{answered 500}', array[null::bigint])`,
         [idOf(id), idOf((await delivery()).id)],
       )
     await attempt()
-    expect([await data.endpoint(id), await delivery()]).toMatchObject([{was_tried: true}, {attempts: 1}])
+    expect([await data.endpoint(id), await delivery()]).toMatchObject([
+      {was_tried: true},
+      {attempts: [{response_status: 500}]},
+    ])
     await data.redeliver(request(), id, (await delivery()).id)
     await attempt()
-    expect(await delivery()).toMatchObject({attempts: 2, status: 'failed', endpoint_deleted: false})
+    expect(await delivery()).toMatchObject({attempts: [{}, {}], status: 'failed', endpoint_deleted: false})
     await data.deleteEndpoint(request(), id)
     expect(await delivery()).toMatchObject({endpoint_deleted: true})
   })

@@ -6,9 +6,9 @@ import {z} from 'zod'
 import {Deposit, SingleDeposit} from '../../reading/deposits.ts'
 import {PayoutItem, PayoutPart, payoutStatuses} from '../../reading/payouts.ts'
 import {User} from '../../reading/users.ts'
+import * as reading from '../../reading/webhooks.ts'
 
 const timestamp = z.iso.datetime()
-const deliveryStatus = z.enum(['pending', 'delivered', 'failed'])
 
 /** Whoever is signed in. */
 export const Me = z.object({
@@ -43,39 +43,18 @@ export const Balance = z.object({
 })
 export type Balance = z.infer<typeof Balance>
 
-const attempt = z.object({
-  attempted_at: timestamp,
-  duration_ms: z.int(),
-  response_status: z.int().nullable(),
-  error: z.string().nullable(),
-})
-
 /** An event on its way to one endpoint. */
-export const Delivery = z.object({
-  id: z.string(),
+export const Delivery = reading.Delivery.extend({
   endpoint_id: z.string(),
   endpoint_url: z.string(),
   /** Its deliveries can no longer be seen. */
   endpoint_deleted: z.boolean(),
-  event_id: z.string(),
-  event_type: z.string(),
-  status: deliveryStatus,
-  created_at: timestamp,
-  next_attempt_at: timestamp.nullable(),
-  finished_at: timestamp.nullable(),
-  /** All of them, also those before it was sent again. */
-  attempts: z.int(),
-  /** Of the last attempt. */
-  response_status: z.int().nullable(),
-  error: z.string().nullable(),
 })
 export type Delivery = z.infer<typeof Delivery>
 
 export const DeliveryDetail = Delivery.extend({
   /** The body that is sent: JSON. */
   body: z.string(),
-  /** Every attempt, the newest first. */
-  tries: z.array(attempt),
 })
 export type DeliveryDetail = z.infer<typeof DeliveryDetail>
 
@@ -140,14 +119,8 @@ export const ApiKey = z.object({
 })
 export type ApiKey = z.infer<typeof ApiKey>
 
-export const Endpoint = z.object({
-  id: z.string(),
-  url: z.string(),
-  event_types: z.array(z.string()),
-  created_at: timestamp,
+export const Endpoint = reading.Endpoint.extend({
   disabled_at: timestamp.nullable(),
-  disabled_reason: z.string().nullable(),
-  failing_since: timestamp.nullable(),
   /** Until when the secret before the last rotation signs, too. */
   previous_secret_expires_at: timestamp.nullable(),
   /** Of the last 24 hours. */

@@ -3,17 +3,11 @@ import type {FastifyRequest} from 'fastify'
 import {z} from 'zod'
 import {eventTypes} from '../../../base/event-types.ts'
 import {webhookUrl} from '../../../base/webhook-url.ts'
+import {deliveryStatuses} from '../../../reading/webhooks.ts'
 import type {App, Context} from '../app.ts'
 import {beforeDelivery, id, read, show, showForm, submit} from '../form.ts'
 import {fieldsOf, many, type View} from '../view.ts'
-import {
-  deliveriesPage,
-  deliveryList,
-  deliveryPage,
-  deliveryPart,
-  deliveryStatuses,
-  sentAgain,
-} from '../views/deliveries.ts'
+import {deliveriesPage, deliveryList, deliveryPage, deliveryPart, sentAgain} from '../views/deliveries.ts'
 import {
   changeEndpointPage,
   type EndpointChange,

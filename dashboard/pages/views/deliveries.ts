@@ -1,6 +1,7 @@
 // Deliveries of events to webhook endpoints.
 
 import {type Html, html, type Part} from '../../../base/html.ts'
+import {deliveryStatuses} from '../../../reading/webhooks.ts'
 import {
   alert,
   card,
@@ -24,7 +25,6 @@ import type {Delivery, DeliveryDetail, Endpoint, Event, Page} from '../data.ts'
 import {type Fields, urlOf, type View} from '../view.ts'
 import {filters, pager} from './lists.ts'
 
-export const deliveryStatuses = ['pending', 'delivered', 'failed'] as const
 const tones: Record<Delivery['status'], Tone> = {pending: 'wait', delivered: 'good', failed: 'bad'}
 const deliveryState = (state: Delivery['status']) => status(state, tones[state])
 
@@ -39,8 +39,11 @@ const failures: readonly (readonly [RegExp, string])[] = [
 const inWords = (error: string): string => failures.find(([pattern]) => pattern.test(error))?.[1] ?? error
 
 /** What the endpoint said last. */
-const answer = ({attempts, response_status, error}: Delivery): string =>
-  attempts === 0 ? 'not sent' : error === null ? `responded with ${response_status}` : inWords(error)
+function answer({attempts}: Delivery): string {
+  const last = attempts.at(-1)
+  if (!last) return 'not sent'
+  return last.error === null ? `responded with ${last.response_status}` : inWords(last.error)
+}
 
 const endpointOf = (delivery: Delivery): Part =>
   delivery.endpoint_deleted
@@ -87,7 +90,7 @@ export const deliveryList = ({endpoint, query, page}: List): Html =>
         html`<a href="${pathOf(delivery)}">${eventType(delivery.event_type)}</a>`,
         deliveryState(delivery.status),
         html`<span class="clip">${answer(delivery)}</span>`,
-        delivery.attempts,
+        delivery.attempts.length,
         time(delivery.created_at),
         delivery.next_attempt_at && time(delivery.next_attempt_at),
       ],
@@ -143,13 +146,13 @@ export const deliveryPart = (delivery: DeliveryDetail): Html =>
       ...(delivery.next_attempt_at
         ? [{at: null, title: 'Next attempt', text: utc(delivery.next_attempt_at), tone: 'wait'} as const]
         : []),
-      ...delivery.tries.map(({attempted_at, duration_ms, response_status, error}) => ({
+      ...delivery.attempts.toReversed().map(({attempted_at, duration_ms, response_status, error}) => ({
         at: attempted_at,
         title: error === null ? `Responded with ${response_status}` : inWords(error),
         text: `${error && response_status !== null ? `Status ${response_status}, after` : 'After'} ${duration_ms} ms.`,
         tone: error === null ? ('good' as const) : ('bad' as const),
       })),
-      ...(delivery.tries.length || delivery.next_attempt_at
+      ...(delivery.attempts.length || delivery.next_attempt_at
         ? []
         : [{at: null, title: 'Nothing was sent: the endpoint was disabled', tone: 'bad'} as const]),
     ]),

@@ -57,14 +57,12 @@ function thingsOf(text: string) {
     endpoint_url: text,
     endpoint_deleted: false,
     event_id: text,
-    event_type: text,
+    event_type: 'deposit.pending' as const,
     status: 'failed' as const,
     created_at: at,
     next_attempt_at: at,
     finished_at: at,
-    attempts: 1,
-    response_status: 500,
-    error: text,
+    attempts: [{attempted_at: at, duration_ms: 1, response_status: 500, error: text}],
   }
   const events = [{id: text, type: text, created_at: at, deliveries: [delivery]}]
   const deposit = {
@@ -136,7 +134,8 @@ function thingsOf(text: string) {
   const endpoint: Endpoint = {
     id: text,
     url: text,
-    event_types: [text],
+    event_types: ['deposit.pending'],
+    enabled: false,
     created_at: at,
     disabled_at: at,
     disabled_reason: text,
@@ -189,10 +188,7 @@ function viewsOf(text: string): View[] {
     revokeKeyPage(key, text),
     endpointPage(endpoint, text),
     editEndpointPage(endpoint, {url: text}, text),
-    deliveryPage(
-      {...delivery, body: text, tries: [{attempted_at: at, duration_ms: 1, response_status: null, error: text}]},
-      text,
-    ),
+    deliveryPage({...delivery, body: text}, text),
     auditLogPage(
       {before: text},
       {
@@ -372,8 +368,8 @@ describe('what pages say', () => {
 
   test('what Node says of a connection is put into words', () => {
     const error = 'getaddrinfo ENOTFOUND nobody.example'
-    const tries = [{attempted_at: at, duration_ms: 1, response_status: null, error}]
-    const text = readingOf(deliveryPage({...delivery, body: '{}', tries}))
+    const attempts = [{attempted_at: at, duration_ms: 1, response_status: null, error}]
+    const text = readingOf(deliveryPage({...delivery, body: '{}', attempts}))
     expect(text).toContain('the host name was not found')
     expect(text).not.toContain('getaddrinfo')
   })

@@ -7,22 +7,21 @@
 
 create or replace function dashboard.endpoint_item(w app.webhook_endpoint) returns json
 language sql stable set search_path = pg_catalog as $$
-  select json_build_object('id', app.public_id('whe', w.id), 'url', w.url, 'event_types', w.event_types, 'created_at', app.iso(w.created_at),
-    'disabled_at', app.iso(w.disabled_at), 'disabled_reason', w.disabled_reason, 'failing_since', app.iso(w.failing_since),
-    'previous_secret_expires_at', app.iso(case when w.previous_secret_expires_at > now() then w.previous_secret_expires_at end),
-    'delivered', d.delivered, 'failed', d.failed, 'pending', d.pending, 'was_tried', exists (
-      select from (select o.attempts from app.delivery o where o.endpoint_id = w.id order by o.id desc limit 1000) n where n.attempts > 0))
+  select app.with_more(app.endpoint_item(w), row_to_json(more))
   from (select count(*) filter (where n.status = 'delivered') as delivered, count(*) filter (where n.status = 'failed') as failed,
       count(*) filter (where n.status = 'pending') as pending
     from (select o.status from app.delivery o where o.endpoint_id = w.id and o.id >= app.uuid_at(now() - interval '1 day')
       order by o.id desc limit 1000) n) d
+  cross join lateral (select app.iso(w.disabled_at) as disabled_at,
+    app.iso(case when w.previous_secret_expires_at > now() then w.previous_secret_expires_at end) as previous_secret_expires_at,
+    d.delivered, d.failed, d.pending, exists (
+      select from (select o.attempts from app.delivery o where o.endpoint_id = w.id order by o.id desc limit 1000) n where n.attempts > 0) as was_tried) more
 $$;
 comment on function dashboard.endpoint_item is 'An endpoint, what became of its deliveries of the last day, and whether anything was sent to it: of the newest thousand at most.';
 
 create or replace function dashboard.endpoints_of(merchant uuid) returns json
 language sql stable set search_path = pg_catalog as $$
-  select coalesce(json_agg(dashboard.endpoint_item(w) order by w.id desc), '[]')
-  from app.webhook_endpoint w where w.merchant_id = merchant and w.deleted_at is null
+  select coalesce(json_agg(dashboard.endpoint_item(w) order by w.id desc), '[]') from app.endpoints_of(merchant) w
 $$;
 comment on function dashboard.endpoints_of is 'All endpoints of a merchant.';
 
@@ -39,8 +38,7 @@ declare
   merchant uuid := dashboard.merchant_of(token);
   own app.webhook_endpoint;
 begin
-  select * into own from app.webhook_endpoint w
-  where w.id = dashboard.uuid_of('whe', public_id) and w.merchant_id = merchant and w.deleted_at is null;
+  select w.* into own from app.endpoints_of(merchant) w where w.id = dashboard.uuid_of('whe', public_id);
   if own.id is null then
     raise exception 'there is no webhook endpoint with this id' using errcode = 'SL404', detail = 'webhook_endpoint';
   end if;
@@ -57,16 +55,11 @@ grant execute on function dashboard.webhook_endpoint to sluice_dashboard;
 
 create or replace function dashboard.delivery_item(d app.delivery) returns json
 language sql stable set search_path = pg_catalog as $$
-  select json_build_object('id', app.public_id('dlv', d.id), 'endpoint_id', app.public_id('whe', w.id), 'endpoint_url', w.url, 'endpoint_deleted', w.deleted_at is not null,
-    'event_id', app.event_id(e.id, e.is_test), 'event_type', e.type, 'status', d.status, 'created_at', app.iso(d.created_at),
-    'next_attempt_at', app.iso(d.next_attempt_at), 'finished_at', app.iso(d.finished_at),
-    'attempts', (select count(*) from app.delivery_attempt a where a.delivery_id = d.id),
-    'response_status', t.response_status, 'error', t.error)
-  from app.webhook_endpoint w join app.event e on e.id = d.event_id
-  left join lateral (select * from app.delivery_attempt a where a.delivery_id = d.id order by a.id desc limit 1) t on true
+  select app.with_more(app.delivery_item(d), row_to_json(more)) from app.webhook_endpoint w
+  cross join lateral (select app.public_id('whe', w.id) as endpoint_id, w.url as endpoint_url, w.deleted_at is not null as endpoint_deleted) more
   where w.id = d.endpoint_id
 $$;
-comment on function dashboard.delivery_item is 'A delivery, with its last attempt. attempts: all of them, also those before it was sent again.';
+comment on function dashboard.delivery_item is 'A delivery, and the endpoint that it is for.';
 
 create or replace function dashboard.events_of(subject uuid) returns json
 language sql stable set search_path = pg_catalog as $$
@@ -83,11 +76,10 @@ create or replace function dashboard.deliveries(token text, endpoint text, of_st
 language plpgsql stable security definer set search_path = pg_catalog as $$
 declare
   own app.webhook_endpoint := dashboard.own_endpoint(token, endpoint);
-  below uuid := coalesce(dashboard.uuid_of('dlv', before), 'ffffffff-ffff-ffff-ffff-ffffffffffff');
+  asked jsonb := jsonb_build_object('endpoint', own.id, 'status', case when of_status is not null then array[of_status] end);
 begin
   return (select dashboard.page(array_agg(dashboard.delivery_item(d) order by d.id desc), array_agg(app.public_id('dlv', d.id) order by d.id desc), size)
-    from (select * from app.delivery o where o.endpoint_id = own.id and o.id < below and coalesce(o.status = of_status, true)
-      order by o.id desc limit size + 1) d);
+    from app.asked_deliveries(own.merchant_id, asked, dashboard.uuid_of('dlv', before), size + 1) d);
 end $$;
 comment on function dashboard.deliveries is 'A page of the deliveries to an endpoint, the newest first.';
 grant execute on function dashboard.deliveries to sluice_dashboard;
@@ -100,13 +92,10 @@ declare
 begin
   select * into d from app.delivery o where o.id = dashboard.uuid_of('dlv', public_id) and o.endpoint_id = own.id;
   if d.id is null then raise exception 'there is no delivery with this id' using errcode = 'SL404', detail = 'webhook_delivery'; end if;
-  return dashboard.delivery_item(d)::jsonb || jsonb_build_object(
-    'body', (select coalesce(app.event_body(e.payload, e.sequence), e.payload::text) from app.event e where e.id = d.event_id),
-    'tries', (select coalesce(jsonb_agg(jsonb_build_object('attempted_at', app.iso(a.attempted_at), 'duration_ms', a.duration_ms,
-        'response_status', a.response_status, 'error', a.error) order by a.id desc), '[]')
-      from app.delivery_attempt a where a.delivery_id = d.id));
+  return app.with_more(dashboard.delivery_item(d),
+    (select row_to_json(b) from (select coalesce(app.event_body(e.payload, e.sequence), e.payload::text) as body from app.event e where e.id = d.event_id) b));
 end $$;
-comment on function dashboard.delivery is 'A delivery with the body that is sent, and every attempt.';
+comment on function dashboard.delivery is 'A delivery with the body that is sent.';
 grant execute on function dashboard.delivery to sluice_dashboard;
 
 create or replace function dashboard.create_webhook_endpoint(token text, request uuid, url text, event_types text[]) returns json
