@@ -3327,6 +3327,12 @@ CREATE OR REPLACE FUNCTION app.asked_deliveries(of_merchant uuid, asked jsonb, b
 -- The deposits of users that are asked for, below a place, the newest first.
 CREATE OR REPLACE FUNCTION app.asked_deposits(of_merchant uuid, asked jsonb, below numeric, size integer) RETURNS SETOF app.deposit LANGUAGE plpgsql STABLE ROWS 50 SET search_path TO 'pg_catalog' as c596963faa35de278a67c86fa2b94e11;
 
+-- The payment requests that are asked for, below a place, the newest first.
+CREATE OR REPLACE FUNCTION app.asked_payment_requests(of_merchant uuid, asked jsonb, below bigint, size integer) RETURNS SETOF app.payment_request LANGUAGE plpgsql STABLE ROWS 50 SET search_path TO 'pg_catalog' as 1fd66f303f8eae09bf58af5a609e49a2;
+
+-- The payments that are asked for (requests that are paid or underpaid), below a place, the newest first.
+CREATE OR REPLACE FUNCTION app.asked_payments(of_merchant uuid, asked jsonb, below bigint, size integer) RETURNS SETOF app.payment_request LANGUAGE plpgsql STABLE ROWS 50 SET search_path TO 'pg_catalog' as 45d33ba7c4460247f63162ee78550824;
+
 -- The payouts that are asked for, below a place, the newest first.
 CREATE OR REPLACE FUNCTION app.asked_payouts(of_merchant uuid, asked jsonb, below bigint, size integer) RETURNS SETOF app.payout LANGUAGE sql STABLE ROWS 50 SET search_path TO 'pg_catalog' as deaca0d16247daf2c1c80349e24b9036;
 
@@ -3975,8 +3981,20 @@ CREATE OR REPLACE FUNCTION app.read_endpoint(of_merchant uuid, of_id uuid) RETUR
 -- The endpoints of a merchant, the newest first.
 CREATE OR REPLACE FUNCTION app.read_endpoints(of_merchant uuid) RETURNS SETOF json LANGUAGE sql STABLE SECURITY DEFINER ROWS 5 SET search_path TO 'pg_catalog' as c5e735dbaf001b3de12f7713b0bfb0b6;
 
+-- The events that are asked for, below a place, the newest first: the place of each, and its JSON.
+CREATE OR REPLACE FUNCTION app.read_events(of_merchant uuid, asked jsonb, below bigint, size integer) RETURNS TABLE(place bigint, item json) LANGUAGE plpgsql STABLE ROWS 50 SET search_path TO 'pg_catalog' as 3ff1130b37d5b421299b4282178184c9;
+
+-- The events that are asked for, above a place, the oldest first: the place of each, and its JSON.
+CREATE OR REPLACE FUNCTION app.read_events_after(of_merchant uuid, asked jsonb, above bigint, size integer) RETURNS TABLE(place bigint, item json) LANGUAGE plpgsql STABLE ROWS 50 SET search_path TO 'pg_catalog' as 88eda32123fd8f7e455d05df682e9608;
+
 -- The current state of a merchant's payment request, with its receipts. Its amount outside of the body is what is to be sent now: 0 once enough was seen, and after its end.
 CREATE OR REPLACE FUNCTION app.read_payment_request(of_merchant uuid, of_external_id text) RETURNS SETOF app.payment_response LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 95692556b45c91f523dad3855614543c;
+
+-- The payment requests that are asked for, below a place, the newest first: the place of each, and its JSON.
+CREATE OR REPLACE FUNCTION app.read_payment_requests(of_merchant uuid, asked jsonb, below bigint, size integer) RETURNS TABLE(place bigint, item json) LANGUAGE sql STABLE ROWS 50 SET search_path TO 'pg_catalog' as 3cdb01ae84b1c19ab67dd09074872c4b;
+
+-- The payments that are asked for, below a place, the newest first: the place of each, and its JSON.
+CREATE OR REPLACE FUNCTION app.read_payments(of_merchant uuid, asked jsonb, below bigint, size integer) RETURNS TABLE(place bigint, item json) LANGUAGE sql STABLE ROWS 50 SET search_path TO 'pg_catalog' as 37e35e01466983654fc4079ebde63039;
 
 -- A payout of the merchant; null if there is none.
 CREATE OR REPLACE FUNCTION app.read_payout(of_merchant uuid, of_id uuid) RETURNS json LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as 8d3cdfb74f3a48b5c13d0d7b026a5c45;
@@ -6655,6 +6673,8 @@ grant execute on function app."decimal"(numeric,integer) to sluice_api;
 grant execute on function app.addresses_of(uuid) to sluice_api;
 grant execute on function app.asked_deliveries(uuid,jsonb,uuid,integer) to sluice_api;
 grant execute on function app.asked_deposits(uuid,jsonb,numeric,integer) to sluice_api;
+grant execute on function app.asked_payment_requests(uuid,jsonb,bigint,integer) to sluice_api;
+grant execute on function app.asked_payments(uuid,jsonb,bigint,integer) to sluice_api;
 grant execute on function app.asked_payouts(uuid,jsonb,bigint,integer) to sluice_api;
 grant execute on function app.asked_users(uuid,jsonb,bigint,integer) to sluice_api;
 grant execute on function app.cancel_payment_request(uuid,text) to sluice_api;
@@ -6691,7 +6711,11 @@ grant execute on function app.read_deposit(uuid,uuid) to sluice_api;
 grant execute on function app.read_deposits(uuid,jsonb,numeric,integer) to sluice_api;
 grant execute on function app.read_endpoint(uuid,uuid) to sluice_api;
 grant execute on function app.read_endpoints(uuid) to sluice_api;
+grant execute on function app.read_events(uuid,jsonb,bigint,integer) to sluice_api;
+grant execute on function app.read_events_after(uuid,jsonb,bigint,integer) to sluice_api;
 grant execute on function app.read_payment_request(uuid,text) to sluice_api;
+grant execute on function app.read_payment_requests(uuid,jsonb,bigint,integer) to sluice_api;
+grant execute on function app.read_payments(uuid,jsonb,bigint,integer) to sluice_api;
 grant execute on function app.read_payout(uuid,uuid) to sluice_api;
 grant execute on function app.read_payout_parts(uuid,bigint,integer) to sluice_api;
 grant execute on function app.read_payouts(uuid,jsonb,bigint,integer) to sluice_api;

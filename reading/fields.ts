@@ -56,6 +56,8 @@ export const moment = z.iso
     text => Date.parse(text) > firstMoment && Date.parse(text) < lastMoment,
     'must be a time from the year 1 to the year 9999',
   )
+/** A moment as the database reads it. */
+export const utc = (time: string | undefined) => (time === undefined ? undefined : new Date(time).toISOString())
 export const timestamp = z.string().meta({format: 'date-time', examples: ['2026-01-31T12:00:00.000Z']})
 
 const prefixes = {

@@ -20,27 +20,13 @@ import {
   uuidOf,
 } from '../../reading/fields.ts'
 import type {App, Context} from '../app.ts'
-import {type Statement, statement} from '../database.ts'
+import {statement} from '../database.ts'
 import {errors} from '../error-codes.ts'
 import {invalid, notFound} from '../errors.ts'
-import {page, pageStatement} from '../page.ts'
+import {listOf, pageOfList} from '../page.ts'
 
-// Newest first, or, after an event, forward: sequences follow the order of commits, so that reading forward skips none.
-const lists = new Map<string, Statement>()
-for (const forward of [false, true])
-  for (const byType of [false, true]) {
-    const name = listName(forward, byType)
-    const ofTypes = byType
-      ? 'type = $4'
-      : `not starts_with(type, 'payment_request.') and not starts_with(type, 'webhook_endpoint.')` // isOnlyIfAsked
-    const rows = `select * from app.event where merchant_id = $1 and sequence is not null and not is_test and ${ofTypes}`
-    const item = 'app.event_body(p.payload, p.sequence)'
-    lists.set(name, pageStatement({name, rows, position: 'sequence', ascending: forward, item}))
-  }
-
-function listName(forward: boolean, byType: boolean): string {
-  return `list_events${forward ? '_forward' : ''}${byType ? '_of_type' : ''}`
-}
+export const newest = listOf('events', 'app.read_events')
+export const following = listOf('events', 'app.read_events_after', undefined, 'asc')
 
 const findSequence = statement(
   'find_sequence',
@@ -177,9 +163,9 @@ export function events(app: App, {db}: Context): void {
     },
     async ({merchantId, query}) => {
       const {type, after} = query
-      const list = lists.get(listName(after !== undefined, type !== undefined))!
+      const list = after === undefined ? newest : following
       const start = after === undefined ? undefined : await sequenceOf(merchantId, after)
-      return page(db.of(merchantId), {key: 'events', statement: list, owner: merchantId, filters: [type], query, start})
+      return pageOfList(db.of(merchantId), list, {merchantId, asked: {type}, query, start})
     },
   )
 

@@ -5,35 +5,34 @@ import {qrSvg} from '../../base/qr.ts'
 import {text} from '../../base/text.ts'
 import {formsOf} from '../../chains/families.ts'
 import type {ChainCode} from '../../chains/registry.ts'
-import {Settlement} from '../../reading/deposits.ts'
 import {
-  address,
-  amount,
   currency,
   externalId,
-  id,
   metadata,
   moment,
   pageLimit,
   pageOf,
   pageQuery,
   paymentStatus,
-  timestamp,
-  txid,
+  utc,
   withoutCase,
 } from '../../reading/fields.ts'
+import {
+  Payment,
+  PaymentRequest,
+  PaymentRequestItem,
+  PaymentRequestState,
+  paymentKinds,
+} from '../../reading/payment-requests.ts'
 import type {App, Context} from '../app.ts'
-import {type Statement, statement, value} from '../database.ts'
+import {statement, value} from '../database.ts'
 import {changeErrors, errors} from '../error-codes.ts'
 import {invalid, notFound, nothingDue} from '../errors.ts'
 import {idempotencyHeaders, keyAndHash} from '../idempotency.ts'
-import {type Fields, jsonOf, oneRow, page, pageStatement} from '../page.ts'
+import {listOf, pageOfList} from '../page.ts'
 import {codeFor} from '../pay/payment.ts'
 import {withAddresses} from '../pool.ts'
 import {settingsWith} from '../tokens.ts'
-
-const statuses = ['paid', 'underpaid'] as const
-type Status = (typeof statuses)[number]
 
 /** A month, and the days to choose one in any time zone. */
 const mostPaidDays = 33
@@ -63,129 +62,9 @@ const cancelRequest = statement('cancel_payment_request', 'select app.cancel_pay
 /** `due` is what is to be sent, in base units; 0 if enough was seen. */
 type Response = [body: string, chain: ChainCode, token: string, address: string, due: string]
 
-const fields: Fields = {
-  external_id: 'p.external_id',
-  currency: {plain: 'a.name'},
-  amount: {plain: 'app.decimal(p.amount, a.decimals)'},
-  amount_received: {plain: 'app.decimal(p.received, a.decimals)'},
-  shortfall: {plain: 'app.decimal(greatest(p.amount - p.received, 0), a.decimals)'},
-  status: {plain: 'p.status'},
-  late: 'p.late',
-  txid: {plain: 'p.txid'},
-  paid_at: 'app.iso(p.paid_at)',
-  settlement_id: `app.public_id('pay', s.payout_id)`,
-  settlement: 'app.settlement_of(s.payout_id)',
-  metadata: 'p.metadata',
-}
-const joins = `join app.asset a on a.chain = p.chain and a.token = p.token
-  cross join lateral (
-    select case when bool_and(r.settlement_id is not null) then (array_agg(r.settlement_id order by r.finalisation desc, r.seq desc))[1] end as payout_id
-    from app.receipt r where r.payment_request_id = p.id and r.status = 'final'
-  ) s`
+export const requestList = listOf('data', 'app.read_payment_requests')
+export const paymentList = listOf('data', 'app.read_payments')
 
-// A statement for each combination of filters. Statuses are in the text, because an index covers only the rare one.
-export const paymentLists = new Map<string, Statement>()
-for (const byId of [false, true])
-  for (const byCurrency of [false, true])
-    for (const status of [undefined, ...statuses]) {
-      const name = listName(byId, byCurrency, status)
-      const [chain, token] = byId ? ['$5', '$6'] : ['$4', '$5']
-      const filters =
-        (status ? ` and status = '${status}'` : '') + (byCurrency ? ` and chain = ${chain} and token = ${token}` : '')
-      const ofOne = oneRow(
-        'select * from app.payment_request where merchant_id = $1 and external_id = app.request_ref($1, $4)',
-      )
-      const rows = `select * from ${byId ? ofOne : 'app.payment_request'} where merchant_id = $1 and position is not null${filters}`
-      paymentLists.set(name, pageStatement({name, rows, position: 'position', item: jsonOf(fields), joins}))
-    }
-
-function listName(byId: boolean, byCurrency: boolean, status?: Status): string {
-  return `list_payments${byId ? '_of_id' : ''}${byCurrency ? '_of_currency' : ''}${status ? `_${status}` : ''}`
-}
-
-const requestItem = jsonOf({
-  external_id: 'p.external_id',
-  currency: {plain: 'a.name'},
-  address: {plain: 'w.address'},
-  amount: {plain: 'app.decimal(p.amount, a.decimals)'},
-  tolerance: {plain: 'app.decimal(p.tolerance, a.decimals)'},
-  status: {plain: 'p.status'},
-  explanation: {plain: 'app.why_payment(p)'},
-  amount_received: {plain: 'app.decimal(p.received, a.decimals)'},
-  amount_pending: {plain: 'app.decimal(p.pending, a.decimals)'},
-  shortfall: {plain: 'app.decimal(greatest(p.amount - p.received, 0), a.decimals)'},
-  amount_missing: {plain: 'app.decimal(app.payment_missing(p), a.decimals)'},
-  late: 'p.late',
-  txid: 'p.txid',
-  paid_at: 'app.iso(p.paid_at)',
-  created_at: {plain: 'app.iso(p.created_at)'},
-  expires_at: {plain: 'app.iso(p.expires_at)'},
-  cancelled_at: 'app.iso(p.cancelled_at)',
-  metadata: 'p.metadata',
-  return_url: 'p.return_url',
-})
-const requestJoins = `join app.asset a on a.chain = p.chain and a.token = p.token
-  join app.address w on w.payment_request_id = p.id and w.chain = p.chain`
-
-// $4 status, $5 chain, $6 token, $7 and $8 from when to when they were made: each may be null. An index has the
-// requests of each status, chain and token in the order of seq, which is that of created_at but for what is made at the
-// same moment; so a range of time is found by its place in that order.
-const isAsked = 'coalesce(s.status = $4, true) and coalesce(a.chain = $5, true) and coalesce(a.token = $6, true)'
-const wasMade = `created_at >= coalesce($7::timestamptz, '-infinity') and created_at < coalesce($8::timestamptz, 'infinity')`
-const nearest = (beyond: string, order: string) =>
-  `(select seq from app.payment_request where merchant_id = $1 and created_at ${beyond} order by created_at ${order} limit 1)`
-// $9 and $10 from when to when they were paid, $11 the address, $12 the transaction: few requests, all of which are
-// looked at.
-const isOne = `coalesce(status = $4, true) and coalesce(chain = $5, true) and coalesce(token = $6, true) and ${wasMade}
-  and coalesce(paid_at >= $9::timestamptz, $9 is null) and coalesce(paid_at < $10::timestamptz, $10 is null)`
-const hasAddress = (address: string) => `select r.* from app.chain c
-  join app.address w on w.chain = c.chain and w.match_key = app.match_key(${address}, c.folds_addresses)
-  join app.payment_request r on r.id = w.payment_request_id and r.chain = w.chain where r.merchant_id = $1`
-const hasTransaction =
-  'select * from app.payment_request where merchant_id = $1 and id in (select payment_request_id from app.receipt where txid = $12)'
-const few = (name: string, source: string, and = '') =>
-  pageStatement({
-    name: `list_payment_requests_${name}`,
-    rows: `select * from ${oneRow(source)} where ${isOne}${and}`,
-    position: 'seq',
-    item: requestItem,
-    joins: requestJoins,
-  })
-
-export const requestLists = {
-  all: pageStatement({
-    name: 'list_payment_requests',
-    parts: `select s.status, a.chain, a.token, b.above, b.below from app.asset a, unnest('{${paymentStatus.options}}'::text[]) s (status),
-      (select coalesce(${nearest(`< $7::timestamptz - interval '1 minute'`, 'desc')}, 0) as above,
-        coalesce(${nearest(`> $8::timestamptz + interval '1 minute'`, 'asc')}, 9223372036854775807) as below) b where ${isAsked}`,
-    rows: `select * from app.payment_request where merchant_id = $1 and status = part.status and chain = part.chain and token = part.token
-      and seq > part.above and seq < part.below and ${wasMade}`,
-    position: 'seq',
-    item: requestItem,
-    joins: requestJoins,
-  }),
-  paid: few(
-    'paid',
-    `select * from app.payment_request where merchant_id = $1
-      and paid_at >= coalesce($9::timestamptz, '-infinity') and paid_at < coalesce($10::timestamptz, 'infinity')`,
-  ),
-  ofAddress: few('of_address', hasAddress('$11')),
-  ofTransaction: few(
-    'of_transaction',
-    hasTransaction,
-    ` and ($11::text is null or id in (select id from (${hasAddress('$11')}) o))`,
-  ),
-}
-
-const wanted = amount.meta({
-  description: 'The amount to pay. Plain decimal, without trailing zeros.',
-  examples: ['25'],
-})
-const received = amount.meta({description: 'What arrived and is final.', examples: ['25']})
-const late = z.boolean().meta({
-  description: 'Whether some of it came after the request expired, or was cancelled.',
-  examples: [false],
-})
 const code = z.literal(200)
 const message = z.string()
 
@@ -201,109 +80,6 @@ const returnUrl = text(2048).refine(
   'must be an https URL without a user name or password',
 )
 
-const created = {
-  external_id: externalId,
-  currency,
-  address: address.describe('Where to pay. The address is for this request only.'),
-  amount: wanted,
-  tolerance: amount.meta({description: 'How much of it may be missing: it is paid all the same.', examples: ['0']}),
-  payment_uri: z.string().meta({
-    description: 'Address and amount in one, in the format of the wallets of the chain.',
-    examples: [
-      'ethereum:0x1c7D4B196Cb0C7B01d743Fbc6116a902379C7238@11155111/transfer?address=0x70997970C51812dc3A010C7d01b50e0d17dc79C8&uint256=25000000',
-    ],
-  }),
-  payment_url: z.string().meta({
-    description: 'A page for your customer, with a QR code and what has arrived.',
-    examples: ['https://pay.example/pay/Vb1Zq0cWb3XcJ8mF5yTn2sKd7RgHe4La'],
-  }),
-  expires_at: timestamp.describe('A later payment still counts, with `late`.'),
-  metadata,
-  return_url: z
-    .string()
-    .nullable()
-    .meta({
-      description: 'Where the page sends your customer back to.',
-      examples: ['https://shop.example/orders/1042'],
-    }),
-}
-const PaymentRequest = z.object(created).meta({id: 'PaymentRequest'})
-
-const Receipt = z
-  .object({
-    txid,
-    output_index: z.int().meta({description: 'Position inside the transaction.', examples: [3]}),
-    amount: amount.meta({examples: ['25']}),
-    status: z.enum(['pending', 'final']).meta({examples: ['final']}),
-    confirmations: z.int().meta({
-      description: 'Number of blocks from its own to the newest, both included; 0 while it is in no block.',
-      examples: [12],
-    }),
-    late: late.describe('Whether it came after the request expired, or was cancelled.'),
-    settlement_id: id('pay')
-      .nullable()
-      .meta({description: 'The payout that collected it; null until then.', examples: [null]}),
-    created_at: timestamp,
-  })
-  .meta({id: 'Receipt'})
-const shortfall = amount.meta({
-  description: 'What is missing from `amount`, exactly; also if it may be missing.',
-  examples: ['0'],
-})
-const state = {
-  status: paymentStatus.meta({
-    description:
-      '`detected`: money was seen, and is not enough or not final yet. `expired`, `cancelled`: nothing came, or too little to count as a payment.',
-    examples: ['paid'],
-  }),
-  explanation: z.string().meta({description: 'Why it has this status, in words.', examples: ['all of it came']}),
-  amount_received: received,
-  amount_pending: amount.meta({description: 'What was seen and is not final yet.', examples: ['0']}),
-  shortfall,
-  amount_missing: amount.meta({
-    description: 'What is missing besides what was seen: 0 if that is enough, and never less than anybody can send.',
-    examples: ['0'],
-  }),
-  late,
-  txid: txid.nullable().describe('The transaction that completed the payment; until then the last final one.'),
-  paid_at: timestamp.nullable(),
-  created_at: timestamp,
-  cancelled_at: timestamp
-    .nullable()
-    .meta({description: 'When you cancelled it; null unless you did.', examples: [null]}),
-}
-const {payment_uri: _uri, payment_url: _url, ...listed} = created
-const PaymentRequestItem = z.object({...listed, ...state}).meta({id: 'PaymentRequestItem'})
-const PaymentRequestState = z
-  .object({
-    ...created,
-    payment_uri: created.payment_uri
-      .nullable()
-      .describe('Address and what is still missing in one; null if nothing is missing, or the request has ended.'),
-    ...state,
-    receipts: z.array(Receipt).describe('The payments that arrived, in the order in which they were seen.'),
-  })
-  .meta({id: 'PaymentRequestState'})
-
-const Payment = z
-  .object({
-    external_id: externalId,
-    currency,
-    amount: wanted.describe('What was asked for.'),
-    amount_received: received.describe('What arrived and is final; more than `amount` if too much was paid.'),
-    shortfall,
-    status: z.enum(statuses).describe('`underpaid`: the request expired with less than pays it.'),
-    late,
-    txid: txid.describe('The transaction that completed the payment; the last one if it is underpaid.'),
-    paid_at: timestamp.nullable().describe('Null while it is underpaid.'),
-    settlement_id: id('pay')
-      .nullable()
-      .meta({description: 'The payout that collected it; null until all of it was collected.', examples: [null]}),
-    settlement: Settlement,
-    metadata,
-  })
-  .meta({id: 'Payment'})
-
 export function paymentRequests(app: App, context: Context): void {
   const {db, paymentExpiryMs, paymentLateAfterMs} = context
   const tags = ['Payment requests']
@@ -311,6 +87,7 @@ export function paymentRequests(app: App, context: Context): void {
   const assets = new Map(
     ofChains.flatMap(({code, assets}) => assets.map(({name, token}) => [name, {chain: code, token}])),
   )
+  const assetOf = (currency: string | undefined) => (currency === undefined ? {} : assets.get(currency))
   const listFilters = {
     status: paymentStatus.optional(),
     currency: z.enum([...assets.keys()]).optional(),
@@ -324,7 +101,7 @@ export function paymentRequests(app: App, context: Context): void {
   const filters = {
     external_id: externalId.optional(),
     currency: z.enum([...assets.keys()]).optional(),
-    status: z.enum(statuses).optional(),
+    status: z.enum(paymentKinds).optional(),
   }
 
   app.get(
@@ -442,28 +219,17 @@ export function paymentRequests(app: App, context: Context): void {
       },
     },
     async ({merchantId, query}) => {
-      const {status = null} = query
-      const [created_from, created_to, paid_from, paid_to] = [
-        query.created_from,
-        query.created_to,
-        query.paid_from,
-        query.paid_to,
-      ].map(time => (time === undefined ? null : new Date(time).toISOString())) as Bounds
-      const {chain = null, token = null} = query.currency === undefined ? {} : assets.get(query.currency)!
-      if (status !== null && status !== 'paid' && (paid_from ?? paid_to)) return nothing
+      const {status, address, currency, paid_from, paid_to} = query
+      if (status !== undefined && status !== 'paid' && (paid_from ?? paid_to)) return nothing
       checkSpan(paid_from, paid_to)
-      const {address, txid} = query
-      const made = [status, chain, token, created_from, created_to]
-      const all = [...made, paid_from, paid_to, address ?? null, txid === undefined ? null : withoutCase(txid)]
-      const [statement, filters] =
-        txid !== undefined
-          ? [requestLists.ofTransaction, all]
-          : address !== undefined
-            ? [requestLists.ofAddress, all.slice(0, -1)]
-            : (paid_from ?? paid_to)
-              ? [requestLists.paid, all.slice(0, -2)]
-              : [requestLists.all, made]
-      return enveloping(await page(db.of(merchantId), {key: 'data', statement, owner: merchantId, filters, query}))
+      const asked = {
+        ...(status && {status: [status]}),
+        ...assetOf(currency),
+        ...{created_from: utc(query.created_from), created_to: utc(query.created_to), address},
+        ...{paid_from: utc(paid_from), paid_to: utc(paid_to)},
+        txid: query.txid === undefined ? undefined : withoutCase(query.txid),
+      }
+      return enveloping(await pageOfList(db.of(merchantId), requestList, {merchantId, asked, query}))
     },
   )
 
@@ -561,16 +327,8 @@ export function paymentRequests(app: App, context: Context): void {
     },
     async ({merchantId, query}) => {
       const {external_id, currency, status} = query
-      const asset = currency === undefined ? undefined : assets.get(currency)
-      const list = paymentLists.get(listName(external_id !== undefined, currency !== undefined, status))!
-      const listed = await page(db.of(merchantId), {
-        key: 'data',
-        statement: list,
-        owner: merchantId,
-        filters: [external_id, asset?.chain, asset?.token],
-        query,
-      })
-      return enveloping(listed)
+      const asked = {external_id, status, ...assetOf(currency)}
+      return enveloping(await pageOfList(db.of(merchantId), paymentList, {merchantId, asked, query}))
     },
   )
 
@@ -585,15 +343,13 @@ export function paymentRequests(app: App, context: Context): void {
 const nothing = '{"code":200,"data":[],"next_cursor":null,"has_more":false}'
 
 /** The requests that were paid in some time are all looked at. */
-function checkSpan(from: string | null, to: string | null): void {
-  if (from === null && to !== null) throw invalid('paid_from', 'missing', 'is needed with paid_to')
-  const days = from === null ? 0 : ((to === null ? Date.now() : Date.parse(to)) - Date.parse(from)) / 86_400_000
+function checkSpan(from: string | undefined, to: string | undefined): void {
+  if (from === undefined && to !== undefined) throw invalid('paid_from', 'missing', 'is needed with paid_to')
+  const days =
+    from === undefined ? 0 : ((to === undefined ? Date.now() : Date.parse(to)) - Date.parse(from)) / 86_400_000
   if (days > mostPaidDays)
     throw invalid('paid_from', 'too_long', `must be at most ${mostPaidDays} days before paid_to, or before now`)
 }
-
-type Bound = string | null
-type Bounds = [createdFrom: Bound, createdTo: Bound, paidFrom: Bound, paidTo: Bound]
 
 /** Postgres refuses to look up anything else. */
 const isStorable = (text: string) => !text.includes('\0')

@@ -1,0 +1,41 @@
+-- Events of a merchant, as webhooks deliver them: the newest first, or forward from a place. The API reads them here, with the merchant that its key is
+-- of. It reads, and changes nothing.
+--
+-- Promises: sequences follow the order of commits, so reading forward skips none; a page reads what it shows, by an index that has it in order.
+--
+-- What may be asked for, as JSON: type. Absent or null: every type but those of payment requests and of endpoints (isOnlyIfAsked of
+-- base/event-types.ts).
+
+create or replace function app.read_events(of_merchant uuid, asked jsonb, below bigint, size int) returns table (place bigint, item json)
+language plpgsql stable rows 50 set search_path = pg_catalog as $$
+begin
+  if asked ->> 'type' is not null then
+    return query select e.sequence, app.event_body(e.payload, e.sequence)::json from app.event e
+      where e.merchant_id = of_merchant and e.sequence is not null and not e.is_test and e.type = asked ->> 'type' and e.sequence < below
+      order by e.sequence desc limit size;
+  else
+    return query select e.sequence, app.event_body(e.payload, e.sequence)::json from app.event e
+      where e.merchant_id = of_merchant and e.sequence is not null and not e.is_test and not starts_with(e.type, 'payment_request.')
+        and not starts_with(e.type, 'webhook_endpoint.') and e.sequence < below
+      order by e.sequence desc limit size;
+  end if;
+end $$;
+comment on function app.read_events is 'The events that are asked for, below a place, the newest first: the place of each, and its JSON.';
+grant execute on function app.read_events to sluice_api;
+
+create or replace function app.read_events_after(of_merchant uuid, asked jsonb, above bigint, size int) returns table (place bigint, item json)
+language plpgsql stable rows 50 set search_path = pg_catalog as $$
+begin
+  if asked ->> 'type' is not null then
+    return query select e.sequence, app.event_body(e.payload, e.sequence)::json from app.event e
+      where e.merchant_id = of_merchant and e.sequence is not null and not e.is_test and e.type = asked ->> 'type' and e.sequence > above
+      order by e.sequence limit size;
+  else
+    return query select e.sequence, app.event_body(e.payload, e.sequence)::json from app.event e
+      where e.merchant_id = of_merchant and e.sequence is not null and not e.is_test and not starts_with(e.type, 'payment_request.')
+        and not starts_with(e.type, 'webhook_endpoint.') and e.sequence > above
+      order by e.sequence limit size;
+  end if;
+end $$;
+comment on function app.read_events_after is 'The events that are asked for, above a place, the oldest first: the place of each, and its JSON.';
+grant execute on function app.read_events_after to sluice_api;
