@@ -4,7 +4,7 @@ import {bytesOf} from '../../chains/tron/address.ts'
 import {blockId} from '../../chains/tron/block.ts'
 import {encode} from '../../chains/tron/protobuf.ts'
 import {type Frame, rawDataOf, rawOf, reference, type Transaction} from '../../chains/tron/transaction.ts'
-import {faucet, genesis, issuer, issuerKey, parameters} from './constants.ts'
+import {faucet, genesis, issuer, issuerKey} from './constants.ts'
 import compiled from './contracts.json' with {type: 'json'}
 import {createdAddress} from './invoke.ts'
 import {sign} from './keys.ts'
@@ -64,10 +64,13 @@ export function creationData(
   return rawDataOf(frame, 'CreateSmartContract', types.create, message)
 }
 
+/** Of what is always the same, whatever the parameters are. */
+const creationFeeLimit = 15_000_000_000n
+
 /** Signed at a time that is the same on every chain, and so are its id and the address of its contract. */
 function creation(name: keyof typeof compiled, args: Uint8Array = new Uint8Array()): Transaction {
   const times = {timestamp: 1, expiration: 1}
-  const frame = {...reference(0, blockId(genesis)), ...times, feeLimit: parameters.getMaxFeeLimit}
+  const frame = {...reference(0, blockId(genesis)), ...times, feeLimit: creationFeeLimit}
   const bytecode = Buffer.concat([bytesOfHex(compiled[name].bytecode), args])
   return sign(creationData(frame, {from: issuer, name, bytecode}), issuerKey)
 }
