@@ -11,7 +11,6 @@ import http from 'node:http'
 import type {AddressInfo} from 'node:net'
 import autocannon from 'autocannon'
 import pg from 'pg'
-import {balancesOf} from '../api/routes/balances.ts'
 import {newKey} from '../base/api-key.ts'
 import {roleUrl} from '../db/migrate/migrate.ts'
 import {withDatabase} from './database.ts'
@@ -198,7 +197,7 @@ function serveFloor(): void {
   const pool = new pg.Pool({connectionString: process.env.DATABASE_URL, max: 10})
   const balances = {
     name: 'balances',
-    text: `select m.fee_bps, b.* from app.merchant m, lateral (${balancesOf}) b where m.id = $1`,
+    text: 'select app.read_balances($1)',
   }
   const deposits = {
     name: 'deposits',

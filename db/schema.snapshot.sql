@@ -3351,6 +3351,9 @@ CREATE OR REPLACE FUNCTION app.audit_is_due() RETURNS boolean LANGUAGE sql STABL
 -- Makes a payout wait for sweeps of its merchant's addresses that are under way for other payouts, or for none. Safe to run again.
 CREATE OR REPLACE FUNCTION app.await_sweeps(of_payout uuid) RETURNS void LANGUAGE sql SECURITY DEFINER SET search_path TO 'pg_catalog' as 9f537075873c1d4d6c6e322306d7c7a6;
 
+-- A balance, as its merchant sees it.
+CREATE OR REPLACE FUNCTION app.balance_item(b app.merchant_balance) RETURNS json LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as 51e3b7fbcac6825750b3d2e8b8c8ae86;
+
 -- Notes that an audit begins; returns the number of the run.
 CREATE OR REPLACE FUNCTION app.begin_audit() RETURNS bigint LANGUAGE sql SECURITY DEFINER SET search_path TO 'pg_catalog' as 9131095ad2febf57c33c8e48849e0d83;
 
@@ -3963,6 +3966,9 @@ CREATE OR REPLACE FUNCTION app.provision_user(of_merchant uuid, of_external_ref 
 -- The form in which merchants see an id: prefix, underscore, 32 hex digits.
 CREATE OR REPLACE FUNCTION app.public_id(prefix text, id uuid) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE as ffe7521a943cc23f5a7f09661aca3af9;
 
+-- The fee of a merchant, and all balances but those of nothing.
+CREATE OR REPLACE FUNCTION app.read_balances(of_merchant uuid) RETURNS json LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as b3013d4fc9cba54bc2bec7c014efcb66;
+
 -- The deliveries to an endpoint that are asked for, below a place, the newest first: the place of each, and its JSON.
 CREATE OR REPLACE FUNCTION app.read_deliveries(of_merchant uuid, asked jsonb, below uuid, size integer) RETURNS TABLE(place uuid, item json) LANGUAGE sql STABLE ROWS 50 SET search_path TO 'pg_catalog' as 74ac6bff37f3c9bb71666b538f7429de;
 
@@ -3998,6 +4004,9 @@ CREATE OR REPLACE FUNCTION app.read_payments(of_merchant uuid, asked jsonb, belo
 
 -- A payout of the merchant; null if there is none.
 CREATE OR REPLACE FUNCTION app.read_payout(of_merchant uuid, of_id uuid) RETURNS json LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as 8d3cdfb74f3a48b5c13d0d7b026a5c45;
+
+-- Where payouts of each chain go, and since when, or from when on, the whitelist has that.
+CREATE OR REPLACE FUNCTION app.read_payout_addresses(of_merchant uuid) RETURNS json LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as 6a643be79ccfc8be949ba996f0f2c523;
 
 -- What a payout is made of, as far as it has collected that, below a place: adjustments, then its deposits, the newest first.
 CREATE OR REPLACE FUNCTION app.read_payout_parts(of_payout uuid, below bigint, size integer) RETURNS TABLE(place bigint, item json) LANGUAGE sql STABLE ROWS 50 SET search_path TO 'pg_catalog' as 7c6a81285584866dd9365b93b356676a;
@@ -6224,7 +6233,7 @@ CREATE OR REPLACE FUNCTION dashboard.audit_log(token text, before text, size int
 CREATE OR REPLACE FUNCTION dashboard.balance(token text, of_chain text, of_token text) RETURNS json LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 7d4b952ba27d77f6ea0166e86b2d50c1;
 
 -- A balance, and why it cannot be paid out now; null if it can. Only app.create_payout decides.
-CREATE OR REPLACE FUNCTION dashboard.balance_item(b app.merchant_balance) RETURNS json LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as 572dafa3e45ed4db13149e39b2fe9553;
+CREATE OR REPLACE FUNCTION dashboard.balance_item(b app.merchant_balance) RETURNS json LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as 78dd154cb381ae0ce47fe03cc90306e6;
 
 -- Counts an attempt to guess a password or a code, before it is checked. Returns its id; null after ten wrong ones within 15 minutes.
 CREATE OR REPLACE FUNCTION dashboard.begin_attempt(of_subject text) RETURNS bigint LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as 290340b0031793be85dd1979815d9520;
@@ -6331,8 +6340,8 @@ CREATE OR REPLACE FUNCTION dashboard.payment_tolerance(token text) RETURNS integ
 -- A payout, when each step began, and what its merchant was notified of.
 CREATE OR REPLACE FUNCTION dashboard.payout(token text, public_id text) RETURNS json LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 23ae92c76c896d910e5680e032aecd8e;
 
--- Where payouts of each enabled chain go, of other chains that have an address, too, and the state of the whitelist.
-CREATE OR REPLACE FUNCTION dashboard.payout_addresses(token text) RETURNS json LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 1b1a697a63dc16c5d9b94e19b4f5a846;
+-- Where payouts of each chain go, and the state of the whitelist.
+CREATE OR REPLACE FUNCTION dashboard.payout_addresses(token text) RETURNS json LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 6ee1b3dbdff669a99213d9a5456f1638;
 
 -- A payout as its merchant sees it, with what only the dashboard shows.
 CREATE OR REPLACE FUNCTION dashboard.payout_item(p app.payout) RETURNS json LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as f5d78bdca3217dfd63b9dbf9b840f63f;
@@ -6677,6 +6686,7 @@ grant execute on function app.asked_payment_requests(uuid,jsonb,bigint,integer) 
 grant execute on function app.asked_payments(uuid,jsonb,bigint,integer) to sluice_api;
 grant execute on function app.asked_payouts(uuid,jsonb,bigint,integer) to sluice_api;
 grant execute on function app.asked_users(uuid,jsonb,bigint,integer) to sluice_api;
+grant execute on function app.balance_item(app.merchant_balance) to sluice_api;
 grant execute on function app.cancel_payment_request(uuid,text) to sluice_api;
 grant execute on function app.cancel_payout(uuid,uuid) to sluice_api;
 grant execute on function app.create_payout(uuid,text,text,boolean,text,bytea) to sluice_api;
@@ -6705,6 +6715,7 @@ grant execute on function app.payout_waiting(app.payout) to sluice_api;
 grant execute on function app.provision_addresses(uuid,uuid,text[]) to sluice_api;
 grant execute on function app.provision_user(uuid,text,text[],jsonb) to sluice_api;
 grant execute on function app.public_id(text,uuid) to sluice_api;
+grant execute on function app.read_balances(uuid) to sluice_api;
 grant execute on function app.read_deliveries(uuid,jsonb,uuid,integer) to sluice_api;
 grant execute on function app.read_delivery(uuid,uuid,uuid) to sluice_api;
 grant execute on function app.read_deposit(uuid,uuid) to sluice_api;
@@ -6717,6 +6728,7 @@ grant execute on function app.read_payment_request(uuid,text) to sluice_api;
 grant execute on function app.read_payment_requests(uuid,jsonb,bigint,integer) to sluice_api;
 grant execute on function app.read_payments(uuid,jsonb,bigint,integer) to sluice_api;
 grant execute on function app.read_payout(uuid,uuid) to sluice_api;
+grant execute on function app.read_payout_addresses(uuid) to sluice_api;
 grant execute on function app.read_payout_parts(uuid,bigint,integer) to sluice_api;
 grant execute on function app.read_payouts(uuid,jsonb,bigint,integer) to sluice_api;
 grant execute on function app.read_user(uuid,uuid) to sluice_api;

@@ -6,7 +6,8 @@ import {anyOwnAddress, displayForm} from '../../chains/address.ts'
 import type {ChainSettings} from '../../chains/families.ts'
 import {AddressError} from '../../chains/family.ts'
 import {type ChainCode, findChain} from '../../chains/registry.ts'
-import {address, chainCode, requestedChain, timestamp} from '../../reading/fields.ts'
+import {PayoutAddressState} from '../../reading/balances.ts'
+import {address, chainCode, requestedChain} from '../../reading/fields.ts'
 import type {App, Context} from '../app.ts'
 import {statement, value} from '../database.ts'
 import {changeErrors, errors} from '../error-codes.ts'
@@ -17,30 +18,12 @@ const setPayoutAddress = statement('set_payout_address', 'select app.set_payout_
 
 const listPayoutAddresses = statement(
   'list_payout_addresses',
-  `select json_build_object('payout_addresses', coalesce(json_agg(a order by a.chain), '[]'))::text from (
-     select p.chain, p.address, p.whitelisted, app.iso(p.whitelisted_at) as whitelisted_at, app.iso(p.updated_at) as updated_at
-     from app.payout_address_state p
-     where p.merchant_id = $1
-   ) a`,
+  `select json_build_object('payout_addresses', app.read_payout_addresses($1))::text`,
 )
 
 const PayoutAddress = z.object({chain: chainCode, address}).meta({id: 'PayoutAddress'})
 
-const PayoutAddresses = z.object({
-  payout_addresses: z.array(
-    z
-      .object({
-        chain: chainCode,
-        address,
-        whitelisted: z.boolean().describe("Whether it is on the operator's whitelist now: nothing is paid elsewhere."),
-        whitelisted_at: timestamp
-          .nullable()
-          .describe('Since when it is, or from when on it will be; null if it is not on the list.'),
-        updated_at: timestamp.describe('When it was registered, or last changed.'),
-      })
-      .meta({id: 'PayoutAddressState'}),
-  ),
-})
+const PayoutAddresses = z.object({payout_addresses: z.array(PayoutAddressState)})
 
 export function payoutAddress(app: App, {db, chains}: Context): void {
   app.get(

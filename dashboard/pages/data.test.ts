@@ -116,7 +116,7 @@ describe('with a live session', () => {
         net: '19.8',
         held_back: '0',
         why_held_back: null,
-        deposit_count: 1,
+        depositCount: 1,
         has_address: true,
         refusal: null,
       },
@@ -419,7 +419,7 @@ describe('what people look for', () => {
   })
 
   test('the payout address and the event of a test are found', async () => {
-    const address = (await data.payoutAddresses())[0]!.address!
+    const address = (await data.payoutAddresses())[0]!.address
     expect(await data.search(address.toLowerCase())).toMatchObject([{kind: 'payout_address', id: 'ETH'}])
     const {id} = await data.createEndpoint(request(), 'https://example.com/hook', ['payout.failed'])
     const test = await data.testEndpoint(request(), id, 'payout.failed')

@@ -3,10 +3,11 @@
 // checked before it is used.
 import type pg from 'pg'
 import {z} from 'zod'
+import * as balances from '../../reading/balances.ts'
 import {Deposit, SingleDeposit} from '../../reading/deposits.ts'
 import {PayoutItem, PayoutPart, payoutStatuses} from '../../reading/payouts.ts'
 import {User} from '../../reading/users.ts'
-import * as reading from '../../reading/webhooks.ts'
+import * as webhooks from '../../reading/webhooks.ts'
 
 const timestamp = z.iso.datetime()
 
@@ -25,17 +26,9 @@ export const Me = z.object({
 })
 export type Me = z.infer<typeof Me>
 
-export const Balance = z.object({
-  chain: z.string(),
-  token: z.string(),
-  gross: z.string(),
-  fee: z.string(),
-  net: z.string(),
-  /** The part of `gross` that no payout collects yet. */
-  held_back: z.string(),
-  /** Why no payout collects that, for people; null if nothing is held back. */
+export const Balance = balances.Balance.extend({
+  /** Why no payout collects what is held back, for people; null if nothing is. */
   why_held_back: z.string().nullable(),
-  deposit_count: z.int(),
   /** There is a payout address of its chain. */
   has_address: z.boolean(),
   /** Why it cannot be paid out now, for people; null if it can. */
@@ -44,7 +37,7 @@ export const Balance = z.object({
 export type Balance = z.infer<typeof Balance>
 
 /** An event on its way to one endpoint. */
-export const Delivery = reading.Delivery.extend({
+export const Delivery = webhooks.Delivery.extend({
   endpoint_id: z.string(),
   endpoint_url: z.string(),
   /** Its deliveries can no longer be seen. */
@@ -97,17 +90,6 @@ export const PayoutDetail = Payout.extend({
 })
 export type PayoutDetail = z.infer<typeof PayoutDetail>
 
-/** Where payouts of a chain go: a row for each enabled chain, and for others that have an address. */
-export const PayoutAddress = z.object({
-  chain: z.string(),
-  address: z.string().nullable(),
-  updated_at: timestamp.nullable(),
-  /** missing: not on the operator's whitelist. waiting: from active_at on. active: payouts go there. */
-  whitelist: z.enum(['missing', 'waiting', 'active']).nullable(),
-  active_at: timestamp.nullable(),
-})
-export type PayoutAddress = z.infer<typeof PayoutAddress>
-
 export const ApiKey = z.object({
   id: z.string(),
   label: z.string().nullable(),
@@ -119,7 +101,7 @@ export const ApiKey = z.object({
 })
 export type ApiKey = z.infer<typeof ApiKey>
 
-export const Endpoint = reading.Endpoint.extend({
+export const Endpoint = webhooks.Endpoint.extend({
   disabled_at: timestamp.nullable(),
   /** Until when the secret before the last rotation signs, too. */
   previous_secret_expires_at: timestamp.nullable(),
@@ -230,7 +212,7 @@ export class Data {
   balance = (chain: string, token: string) => this.#call(Balance.nullable(), 'balance', chain, token)
   /** How much of a new payment request may be missing, in basis points. */
   paymentTolerance = () => this.#call(z.int(), 'payment_tolerance')
-  payoutAddresses = () => this.#call(z.array(PayoutAddress), 'payout_addresses')
+  payoutAddresses = () => this.#call(z.array(balances.PayoutAddressState), 'payout_addresses')
   /** An address of this service on the chain, which shows the network; null if there is none yet. */
   ownAddress = (chain: string) => this.#call(z.string().nullable(), 'own_address', chain)
   apiKeys = () => this.#call(z.array(ApiKey), 'api_keys')

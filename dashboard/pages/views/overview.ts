@@ -56,7 +56,7 @@ ${card({
 
 const tile = (balance: Balance, chains: Chains) =>
   html`<article class="card tile" id="balance-${balance.chain}-${balance.token}"><h3>${balance.token}<span class="soft"> on ${chains(balance.chain).name}</span></h3>
-<p class="${bigAmount(balance.net)}">${balance.net}</p><p class="soft small digits">${balance.gross} gross − ${isHeldBack(balance) && html`${balance.held_back} held back − `}${balance.fee} fee, of ${counted(balance.deposit_count, 'deposit')}</p>
+<p class="${bigAmount(balance.net)}">${balance.net}</p><p class="soft small digits">${balance.gross} gross − ${isHeldBack(balance) && html`${balance.held_back} held back − `}${balance.fee} fee, of ${counted(balance.depositCount, 'deposit')}</p>
 ${
   balance.refusal === null
     ? html`<p>${button(newPayoutPath(balance), html`Pay out<span class="unseen"> ${balance.net} ${balance.token} on ${balance.chain}</span>`)}</p>`

@@ -1,6 +1,7 @@
 // Where payouts go, and whether the operator's whitelist has it.
 
 import {type Html, html} from '../../../base/html.ts'
+import type {PayoutAddressState} from '../../../reading/balances.ts'
 import {
   alert,
   button,
@@ -13,33 +14,28 @@ import {
   formId,
   notice,
   status,
-  type Tone,
   table,
   time,
   utc,
 } from '../../components.ts'
 import type {Chains, ShownChain} from '../chains.ts'
-import type {Me, PayoutAddress} from '../data.ts'
+import type {Me} from '../data.ts'
 import {counted, type Fields, many, one, type View} from '../view.ts'
 
-const states: Record<NonNullable<PayoutAddress['whitelist']>, [text: string, tone: Tone]> = {
-  missing: ['not on the whitelist', 'bad'],
-  waiting: ['on the whitelist soon', 'wait'],
-  active: ['on the whitelist', 'good'],
+export function whitelistState({whitelisted, whitelisted_at}: PayoutAddressState): Html {
+  if (whitelisted) return status('on the whitelist', 'good')
+  return whitelisted_at === null ? status('not on the whitelist', 'bad') : status('on the whitelist soon', 'wait')
 }
-
-export const whitelistState = ({whitelist}: PayoutAddress): Html | undefined =>
-  whitelist === null ? undefined : status(...states[whitelist])
 
 /**
  * What has to be done before something is paid there. Only the operator can: nobody who gets into this dashboard can
  * add an address.
  */
-export function whitelistText(row: PayoutAddress, me: Me, payoutTimeoutMs: number): Html | undefined {
-  const {chain, address, whitelist, active_at} = row
-  if (whitelist === 'waiting' && active_at)
-    return html`<p class="notice wait">Payouts on ${chain} wait until ${utc(active_at)}: from then on the whitelist has this address.</p>`
-  if (whitelist !== 'missing' || address === null) return undefined
+export function whitelistText(row: PayoutAddressState, me: Me, payoutTimeoutMs: number): Html | undefined {
+  const {chain, address, whitelisted, whitelisted_at} = row
+  if (whitelisted) return undefined
+  if (whitelisted_at !== null)
+    return html`<p class="notice wait">Payouts on ${chain} wait until ${utc(whitelisted_at)}: from then on the whitelist has this address.</p>`
   return html`<div class="notice wait"><p>Payouts on ${chain} wait until the operator puts this address on the whitelist, and fail after ${duration(payoutTimeoutMs)}. Send the operator this command:</p>${command(
     `sluice whitelist add --merchant ${me.merchant_prefix} --chain ${chain} --address ${address}`,
     'command for the operator',
@@ -53,7 +49,7 @@ function duration(ms: number): string {
 }
 
 interface List {
-  addresses: PayoutAddress[]
+  addresses: PayoutAddressState[]
   chains: Chains
   me: Me
   payoutTimeoutMs: number
@@ -62,27 +58,33 @@ interface List {
 }
 
 /** A link could say so, too: the address was saved only if it is new. */
-const isNew = ({updated_at: at}: PayoutAddress) => at !== null && Date.parse(at) > Date.now() - 60_000
+const isNew = ({updated_at: at}: PayoutAddressState) => Date.parse(at) > Date.now() - 60_000
 
-export const payoutAddressesPage = ({addresses, chains, me, payoutTimeoutMs, saved}: List): View => ({
+/** Every chain that is enabled, or has an address. */
+function rowsOf({addresses, me}: List): [chain: string, address: PayoutAddressState | undefined][] {
+  const codes = new Set([...me.chains, ...addresses.map(({chain}) => chain)])
+  return [...codes].sort().map(code => [code, addresses.find(({chain}) => chain === code)])
+}
+
+export const payoutAddressesPage = (list: List): View => ({
   title: 'Payout addresses',
   section: '/payout-addresses',
   lead: 'Payouts of a chain go to one address of yours. The operator confirms it by a whitelist that this dashboard cannot change.',
-  body: html`${addresses.map(row => row.chain === saved && isNew(row) && notice(`The payout address on ${row.chain} is saved: payouts that are requested from now on go to ${row.address}.`))}${card(
+  body: html`${list.addresses.map(row => row.chain === list.saved && isNew(row) && notice(`The payout address on ${row.chain} is saved: payouts that are requested from now on go to ${row.address}.`))}${card(
     {
       body: table({
         caption: 'Payout addresses, by chain',
         columns: ['Network', {name: 'Whitelist', kind: 'state'}, 'Address', 'Changed (UTC)', 'Change'],
-        rows: addresses.map(row => ({
-          id: row.chain,
+        rows: rowsOf(list).map(([chain, row]) => ({
+          id: chain,
           cells: [
-            html`<strong>${row.chain}</strong> <span class="soft small">${chains(row.chain).name}</span>`,
-            whitelistState(row) ?? status('no address', 'soft'),
-            row.address === null ? null : copyable(row.address, `address on ${row.chain}`),
-            row.updated_at && time(row.updated_at),
+            html`<strong>${chain}</strong> <span class="soft small">${list.chains(chain).name}</span>`,
+            row ? whitelistState(row) : status('no address', 'soft'),
+            row ? copyable(row.address, `address on ${chain}`) : null,
+            row ? time(row.updated_at) : null,
             button(
-              `/payout-addresses/${row.chain}`,
-              html`${row.address === null ? 'Register' : 'Change'}<span class="unseen"> the address on ${row.chain}</span>`,
+              `/payout-addresses/${chain}`,
+              html`${row ? 'Change' : 'Register'}<span class="unseen"> the address on ${chain}</span>`,
               'quiet',
             ),
           ],
@@ -90,12 +92,12 @@ export const payoutAddressesPage = ({addresses, chains, me, payoutTimeoutMs, sav
         empty: html`<p>No chain is enabled for this account: ask the operator.</p>`,
       }),
     },
-  )}${addresses.map(row => whitelistText(row, me, payoutTimeoutMs))}`,
+  )}${list.addresses.map(row => whitelistText(row, list.me, list.payoutTimeoutMs))}`,
 })
 
 export const payoutAddressPage = (
   chain: ShownChain,
-  now: PayoutAddress | undefined,
+  now: PayoutAddressState | undefined,
   typed: Fields,
   {error, mayBeOffCurve}: {error?: string | undefined; mayBeOffCurve: boolean},
 ): View => ({
@@ -103,7 +105,7 @@ export const payoutAddressPage = (
   section: '/payout-addresses',
   parent: ['/payout-addresses', 'Payout addresses'],
   body: html`<section class="card narrow">${alert(error)}<p>Payouts on ${chain.name} will go there. A change applies to payouts that are requested later, and the operator has to put the new address on the whitelist.</p>
-${now?.address && html`<p class="soft">Now: ${copyable(now.address, 'present address')}</p>`}
+${now && html`<p class="soft">Now: ${copyable(now.address, 'present address')}</p>`}
 <form method="post" action="/payout-addresses/${chain.code}">${formId()}${field({
     label: 'New address',
     name: 'address',

@@ -1,6 +1,7 @@
 // Payouts: the list, one with its steps, and the page that asks before a balance is paid out.
 
 import {type Html, html, type Part} from '../../../base/html.ts'
+import type {PayoutAddressState} from '../../../reading/balances.ts'
 import {
   alert,
   card,
@@ -19,7 +20,7 @@ import {
   utc,
 } from '../../components.ts'
 import type {ShownChain} from '../chains.ts'
-import type {Balance, Me, Page, Payout, PayoutAddress, PayoutDetail} from '../data.ts'
+import type {Balance, Me, Page, Payout, PayoutDetail} from '../data.ts'
 import {counted, type Fields, sentence, urlOf, type View} from '../view.ts'
 import {deliverySteps} from './deliveries.ts'
 import {filters, pager} from './lists.ts'
@@ -198,7 +199,7 @@ const percent = (bps: number) => `${bps / 100} %`
 
 interface Draft {
   balance: Balance
-  address: PayoutAddress | undefined
+  address: PayoutAddressState | undefined
   chain: ShownChain
   me: Me
   /** How long it waits for the whitelist before it fails. */
@@ -220,7 +221,7 @@ export const newPayoutPage = ({balance, address, chain, me, payoutTimeoutMs, typ
     ['Network', chain.name],
     [
       'Gross',
-      html`<span class="amount">${balance.gross} ${balance.token}</span> of ${counted(balance.deposit_count, 'deposit')}`,
+      html`<span class="amount">${balance.gross} ${balance.token}</span> of ${counted(balance.depositCount, 'deposit')}`,
     ],
     isHeldBack(balance) && [
       'Held back',
@@ -230,14 +231,14 @@ export const newPayoutPage = ({balance, address, chain, me, payoutTimeoutMs, typ
     ['You receive', html`<strong class="${bigAmount(balance.net)}">${balance.net} ${balance.token}</strong>`],
     [
       'Paid to',
-      address?.address
+      address
         ? html`${copyable(address.address, 'address')}<div>${whitelistState(address)}</div>`
         : link(`/payout-addresses/${balance.chain}`, 'Register a payout address'),
     ],
-  ])}${address?.address && whitelistText(address, me, payoutTimeoutMs)}
+  ])}${address && whitelistText(address, me, payoutTimeoutMs)}
 ${
   balance.refusal === null &&
-  html`<form method="post" action="/payouts">${formId()}<input type="hidden" name="chain" value="${balance.chain}"><input type="hidden" name="token" value="${balance.token}">${address?.address && html`<input type="hidden" name="address" value="${address.address}">`}
+  html`<form method="post" action="/payouts">${formId()}<input type="hidden" name="chain" value="${balance.chain}"><input type="hidden" name="token" value="${balance.token}">${address && html`<input type="hidden" name="address" value="${address.address}">`}
 <label class="tick"><input type="checkbox" name="sweep_first" value="1"${typed.sweep_first && html` checked`}><span><span>Sweep first</span><small>Usually the treasury, the operator’s wallet that pays you, pays as soon as it has enough. Tick this to have what your users paid moved there first (“swept”), from every address of this balance: it takes longer, but nothing is paid in advance.</small></span></label>
 <p class="soft small">A payout pays the whole balance${isHeldBack(balance) && ' that is not held back'}. You can cancel it until its payment begins.</p>${decide(`Pay out ${balance.net} ${balance.token}`, '/')}</form>`
 }</section>`,

@@ -48,7 +48,7 @@ function thingsOf(text: string) {
     merchant_prefix: text,
     fee_bps: 50,
     suspended: true,
-    chains: [text],
+    chains: ['ETH', 'SOL'],
     is_fresh: true,
   }
   const delivery = {
@@ -147,10 +147,10 @@ function thingsOf(text: string) {
     was_tried: true,
   }
   const key = {id: text, label: text, scopes: [text], created_at: at, last_used_on: text, revoked_at: null}
-  const address = {chain: 'ETH', address: text, updated_at: at, whitelist: 'missing' as const, active_at: at}
+  const address = {chain: 'ETH' as const, address: text, whitelisted: false, whitelisted_at: null, updated_at: at}
   const balance = {
-    ...{chain: 'ETH', token: text, gross: text, fee: text, net: text, held_back: text, why_held_back: text},
-    ...{deposit_count: 1, has_address: false, refusal: text},
+    ...{chain: 'ETH' as const, token: text, gross: text, fee: text, net: text, held_back: text, why_held_back: text},
+    ...{depositCount: 1, has_address: false, refusal: text},
   }
   const audit = {at, person: text, action: text, target: text, detail: text, ip: text, outcome: text}
   const overview: Overview = {
@@ -249,18 +249,18 @@ describe('what pages say', () => {
   })
 
   test('a page says how long payouts wait for the whitelist, unless their address has a time from which it counts', () => {
-    const text = (whitelist: 'missing' | 'waiting', active_at: string | null) =>
+    const text = (whitelisted_at: string | null) =>
       readingOf(
         payoutAddressesPage({
-          addresses: [{...address, whitelist, active_at}],
+          addresses: [{...address, whitelisted_at}],
           chains,
           me,
           payoutTimeoutMs: 72 * 3_600_000,
         }),
       )
-    expect(text('missing', null)).toContain('and fail after 72 hours.')
-    expect(text('waiting', soon)).toContain(`wait until ${soon.slice(0, 10)}`)
-    expect(text('waiting', soon)).not.toContain('fail')
+    expect(text(null)).toContain('and fail after 72 hours.')
+    expect(text(soon)).toContain(`wait until ${soon.slice(0, 10)}`)
+    expect(text(soon)).not.toContain('fail')
   })
 
   test('a cancelled payout is called cancelled, and nothing about it is a failure or still to come', () => {

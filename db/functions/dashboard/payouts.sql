@@ -7,19 +7,17 @@
 
 create or replace function dashboard.balance_item(b app.merchant_balance) returns json
 language sql stable set search_path = pg_catalog as $$
-  select json_build_object('chain', b.chain, 'token', b.token, 'gross', app.decimal(b.gross, a.decimals), 'fee', app.decimal(b.fee, a.decimals),
-    'net', app.decimal(b.net, a.decimals), 'held_back', app.decimal(b.held_back, a.decimals),
-    'why_held_back', app.why_held_back(b.merchant_id, b.chain, b.token, b.held_back), 'deposit_count', b.deposit_count, 'has_address', d.exists,
-    'refusal', case
+  select app.with_more(app.balance_item(b), row_to_json(more))
+  from app.asset a, (select exists (select from app.payout_address p where p.merchant_id = b.merchant_id and p.chain = b.chain)) d
+  join app.merchant m on m.id = b.merchant_id
+  cross join lateral (select app.why_held_back(b.merchant_id, b.chain, b.token, b.held_back) as why_held_back, d.exists as has_address, case
       when m.suspended_at is not null then 'The operator has suspended this account'
       when b.net < 0 then 'The balance is below zero'
       when b.gross = 0 then 'There is nothing to pay out'
       when b.gross = b.held_back then app.why_held_back(b.merchant_id, b.chain, b.token, b.held_back)
       when b.net < a.min_payout then 'Below the smallest payout (' || app.decimal(a.min_payout, a.decimals) || ' ' || b.token || ')'
       when not d.exists then 'Register a payout address first'
-      when app.why_halted(b.chain) is not null then 'Payouts of ' || b.chain || ' are stopped at the moment' end)
-  from app.asset a, (select exists (select from app.payout_address p where p.merchant_id = b.merchant_id and p.chain = b.chain)) d
-  join app.merchant m on m.id = b.merchant_id
+      when app.why_halted(b.chain) is not null then 'Payouts of ' || b.chain || ' are stopped at the moment' end as refusal) more
   where a.chain = b.chain and a.token = b.token
 $$;
 comment on function dashboard.balance_item is 'A balance, and why it cannot be paid out now; null if it can. Only app.create_payout decides.';
@@ -124,14 +122,9 @@ grant execute on function dashboard.cancel_payout to sluice_dashboard;
 
 create or replace function dashboard.payout_addresses(token text) returns json
 language sql stable security definer set search_path = pg_catalog as $$
-  select coalesce(json_agg(json_build_object('chain', coalesce(c.chain, p.chain), 'address', p.address, 'updated_at', app.iso(p.updated_at),
-    'active_at', app.iso(p.whitelisted_at),
-    'whitelist', case when p.address is null then null when p.whitelisted then 'active' when p.whitelisted_at is null then 'missing' else 'waiting' end)
-    order by coalesce(c.chain, p.chain)), '[]')
-  from (select m.chain from app.merchant_chain m where m.merchant_id = dashboard.merchant_of(payout_addresses.token) and m.enabled) c
-  full join (select * from app.payout_address_state a where a.merchant_id = dashboard.merchant_of(payout_addresses.token)) p on p.chain = c.chain
+  select app.read_payout_addresses(dashboard.merchant_of(payout_addresses.token))
 $$;
-comment on function dashboard.payout_addresses is 'Where payouts of each enabled chain go, of other chains that have an address, too, and the state of the whitelist.';
+comment on function dashboard.payout_addresses is 'Where payouts of each chain go, and the state of the whitelist.';
 grant execute on function dashboard.payout_addresses to sluice_dashboard;
 
 create or replace function dashboard.own_address(token text, of_chain text) returns text
