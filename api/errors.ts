@@ -63,6 +63,16 @@ export function invalid(path: string, code: string, message: string): ApiError {
 }
 
 /** What is wrong with a body, as the words of a schema's error. */
+/** Amounts mean nothing without their token: `isOfToken` if the query says which. Throws 400 invalid_request. */
+export function checkAmounts(
+  query: {amount_from?: string | undefined; amount_to?: string | undefined},
+  isOfToken: unknown,
+) {
+  const name = query.amount_from === undefined ? 'amount_to' : 'amount_from'
+  if (query[name] !== undefined && !isOfToken)
+    throw invalid(name, 'missing', 'is no amount without its token: say of which, and on which chain')
+}
+
 export const wrongBody: z.core.$ZodErrorMap = issue =>
   issue.path?.length || isObject(issue.input) ? whatIsWrong(issue) : 'send a JSON object as the body'
 

@@ -100,6 +100,8 @@ function finished(document: OpenApi): OpenApi {
   for (const operation of Object.values(document.paths).flatMap(Object.values<Operation>)) {
     const needsKey = operation.security === undefined
     if (operation.requestBody) allowNoBody(operation.requestBody)
+    // The form of a list in a query is copied to its parameter, and left in the schema.
+    for (const parameter of operation.parameters ?? []) parameter.schema = withoutForm(parameter.schema)
     for (const [status, response] of Object.entries(operation.responses)) {
       response.headers = headersOf(status, needsKey)
       if (status === '204') delete response.content
@@ -128,6 +130,8 @@ const error: Schema = {
   },
   required: ['error'],
 }
+
+const withoutForm = ({style, explode, ...schema}: Schema & {style?: string; explode?: boolean}): Schema => schema
 
 function asError({content}: Response): void {
   const json = content?.['application/json']

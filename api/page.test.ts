@@ -52,7 +52,7 @@ beforeAll(async () => {
   ] as const)
     await db.rows(
       `insert into app.deposit (id, merchant_id, user_id, chain, token, amount, sender, address, txid, output_index, status, credited, version, created_at)
-       select gen_random_uuid(), $1, u.id, case g % 100 when 0 then 'POLYGON' else 'ETH' end, case g % 1000 when 0 then 'ETH' else 'USDC' end, 1,
+       select gen_random_uuid(), $1, u.id, case g % 100 when 0 then 'POLYGON' else 'ETH' end, case g % 1000 when 0 then 'ETH' else 'USDC' end, case g % 9500 when 9001 then 5 else 1 end,
          '0xS', 'A', '0xtx' || g || $1::uuid, 0, case g % 500 when 0 then 'reorged' else 'final' end, true, 1, now() - g * interval '1 minute'
        from generate_series(1, $2::int) g
        cross join lateral (select id from app.user where merchant_id = $1 and case g % 2 when 0 then id = (select user_id from app.address
@@ -213,6 +213,17 @@ test('a page of deposits reads what it shows of each status, chain and token, wh
           expect(await read(busy, {txid: `0xtx77${busy}`}), what).toBeLessThanOrEqual(2)
         }
   }
+})
+
+test('deposits of a sender, or of an amount that few have or nearly all, are found without reading others', async () => {
+  const last = String(2n ** 127n - 1n)
+  const read = (asked: object) => depositsRead(busy, asked, last, 3)
+  for (const sender of ['0xs', '0xnobody']) expect(await read({sender}), sender).toBeLessThanOrEqual(5)
+  const looked = 3 * 5000 // of each status
+  const of = (amount_from: string, amount_to?: string) => read({...usdc, amount_from, amount_to})
+  expect(await of('0.000005'), 'two, among the oldest').toBeLessThanOrEqual(10 + looked)
+  expect(await of('0.000001', '0.000004'), 'nearly all').toBeLessThanOrEqual(10 + looked)
+  expect(await of('7'), 'none').toBeLessThanOrEqual(10 + looked)
 })
 
 test('a page of payment requests reads what it shows of each status, chain and token, also of some time', async () => {

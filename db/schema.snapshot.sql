@@ -1509,6 +1509,7 @@ create table app.deposit (
   constraint nobody_is_not_credited CHECK (((NOT credited) OR (merchant_id IS NOT NULL))),
   constraint only_final_is_held_back CHECK (((NOT held_back) OR ((status = 'final'::text) AND credited))) NOT VALID
 );
+CREATE INDEX deposit_amount ON app.deposit USING btree (merchant_id, chain, token, amount) WHERE (credited AND (user_id IS NOT NULL));
 CREATE INDEX deposit_collectable ON app.deposit USING btree (merchant_id, chain, token, COALESCE(released, finalisation), seq) INCLUDE (amount) WHERE ((status = 'final'::text) AND credited AND (settlement_id IS NULL) AND (NOT held_back));
 CREATE INDEX deposit_created ON app.deposit USING btree (merchant_id, created_at) WHERE credited;
 CREATE INDEX deposit_held_back ON app.deposit USING btree (chain, token, address) WHERE held_back;
@@ -1516,6 +1517,7 @@ CREATE INDEX deposit_page ON app.deposit USING btree (merchant_id, "position" DE
 CREATE INDEX deposit_part_page ON app.deposit USING btree (merchant_id, chain, token, status, "position" DESC) WHERE (credited AND (user_id IS NOT NULL));
 CREATE INDEX deposit_payment_request ON app.deposit USING btree (payment_request_id) WHERE (payment_request_id IS NOT NULL);
 CREATE INDEX deposit_pending ON app.deposit USING btree (chain, block_height) WHERE (status = 'pending'::text);
+CREATE INDEX deposit_sender ON app.deposit USING btree (merchant_id, lower("left"(sender, 16)), "position" DESC) WHERE credited;
 CREATE INDEX deposit_settlement ON app.deposit USING btree (settlement_id, seq) WHERE (settlement_id IS NOT NULL);
 CREATE INDEX deposit_settlement_page ON app.deposit USING btree (settlement_id, status, "position" DESC) WHERE ((settlement_id IS NOT NULL) AND credited AND (user_id IS NOT NULL));
 CREATE INDEX deposit_unattributed ON app.deposit USING btree (chain) WHERE ((status = 'final'::text) AND (NOT credited) AND (merchant_id IS NOT NULL));
@@ -1833,6 +1835,7 @@ create table app.payment_request (
   constraint payment_request_status_check CHECK ((status = ANY (ARRAY['awaiting'::text, 'detected'::text, 'paid'::text, 'expired'::text, 'underpaid'::text, 'cancelled'::text]))),
   constraint tolerance_is_part CHECK (((tolerance >= (0)::numeric) AND (tolerance <= (amount / (2)::numeric)))) NOT VALID
 );
+CREATE INDEX payment_request_amount ON app.payment_request USING btree (merchant_id, chain, token, amount);
 CREATE INDEX payment_request_asset_page ON app.payment_request USING btree (merchant_id, chain, token, "position" DESC) WHERE ("position" IS NOT NULL);
 CREATE INDEX payment_request_created ON app.payment_request USING btree (merchant_id, created_at);
 CREATE INDEX payment_request_decision ON app.payment_request USING btree (decide_at) WHERE (decide_at IS NOT NULL);
@@ -1883,6 +1886,7 @@ create table app.payout (
   constraint payout_status_check CHECK ((status = ANY (ARRAY['pending'::text, 'sweeping'::text, 'swept'::text, 'paying'::text, 'completed'::text, 'failed'::text])))
 );
 CREATE INDEX payout_cancelled ON app.payout USING btree (merchant_id, finished_at) WHERE ((error_code = 'cancelled'::text) AND (sweeping_at IS NOT NULL));
+CREATE INDEX payout_created ON app.payout USING btree (merchant_id, created_at);
 CREATE INDEX payout_failed ON app.payout USING btree (chain) WHERE (status = 'failed'::text);
 CREATE INDEX payout_open ON app.payout USING btree (next_step_at) WHERE (status <> ALL (ARRAY['completed'::text, 'failed'::text]));
 CREATE INDEX payout_page ON app.payout USING btree (merchant_id, status, chain, token, seq DESC);
@@ -3321,20 +3325,23 @@ CREATE OR REPLACE FUNCTION app.announce_suspension() RETURNS trigger LANGUAGE pl
 -- Whether it was a minute ago that the node was asked what a sweep costs.
 CREATE OR REPLACE FUNCTION app.are_sweep_costs_due(of_chain text) RETURNS boolean LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as e57ba05ff21786e8b1743eba133e067f;
 
+-- An amount that is asked for, in base units of the chain and token that are asked for; null if none is. Raises SL422 if these are missing.
+CREATE OR REPLACE FUNCTION app.asked_amount(asked jsonb, bound text) RETURNS numeric LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog' as 0c3ad92a32cfc2279c9d0eae3f93877c;
+
 -- The deliveries to an endpoint that are asked for, below a place, the newest first; none if the merchant has no such endpoint.
-CREATE OR REPLACE FUNCTION app.asked_deliveries(of_merchant uuid, asked jsonb, below uuid, size integer) RETURNS SETOF app.delivery LANGUAGE plpgsql STABLE ROWS 50 SET search_path TO 'pg_catalog' as 9ac4dabf1c5e8af3cd7d0aba977451c3;
+CREATE OR REPLACE FUNCTION app.asked_deliveries(of_merchant uuid, asked jsonb, below uuid, size integer) RETURNS SETOF app.delivery LANGUAGE plpgsql STABLE ROWS 50 SET search_path TO 'pg_catalog' as 8133031449d6be444537decc1d13deef;
 
 -- The deposits of users that are asked for, below a place, the newest first.
-CREATE OR REPLACE FUNCTION app.asked_deposits(of_merchant uuid, asked jsonb, below numeric, size integer) RETURNS SETOF app.deposit LANGUAGE plpgsql STABLE ROWS 50 SET search_path TO 'pg_catalog' as c596963faa35de278a67c86fa2b94e11;
+CREATE OR REPLACE FUNCTION app.asked_deposits(of_merchant uuid, asked jsonb, below numeric, size integer) RETURNS SETOF app.deposit LANGUAGE plpgsql STABLE ROWS 50 SET search_path TO 'pg_catalog' as 2f95e51f56d07e860817dbe564faed6f;
 
 -- The payment requests that are asked for, below a place, the newest first.
-CREATE OR REPLACE FUNCTION app.asked_payment_requests(of_merchant uuid, asked jsonb, below bigint, size integer) RETURNS SETOF app.payment_request LANGUAGE plpgsql STABLE ROWS 50 SET search_path TO 'pg_catalog' as 1fd66f303f8eae09bf58af5a609e49a2;
+CREATE OR REPLACE FUNCTION app.asked_payment_requests(of_merchant uuid, asked jsonb, below bigint, size integer) RETURNS SETOF app.payment_request LANGUAGE plpgsql STABLE ROWS 50 SET search_path TO 'pg_catalog' as 90c4d933ffcdc87f36a6e64384556017;
 
 -- The payments that are asked for (requests that are paid or underpaid), below a place, the newest first.
 CREATE OR REPLACE FUNCTION app.asked_payments(of_merchant uuid, asked jsonb, below bigint, size integer) RETURNS SETOF app.payment_request LANGUAGE plpgsql STABLE ROWS 50 SET search_path TO 'pg_catalog' as 45d33ba7c4460247f63162ee78550824;
 
 -- The payouts that are asked for, below a place, the newest first.
-CREATE OR REPLACE FUNCTION app.asked_payouts(of_merchant uuid, asked jsonb, below bigint, size integer) RETURNS SETOF app.payout LANGUAGE sql STABLE ROWS 50 SET search_path TO 'pg_catalog' as deaca0d16247daf2c1c80349e24b9036;
+CREATE OR REPLACE FUNCTION app.asked_payouts(of_merchant uuid, asked jsonb, below bigint, size integer) RETURNS SETOF app.payout LANGUAGE plpgsql STABLE ROWS 50 SET search_path TO 'pg_catalog' as d8869c8d4f4a0ba1ad4bb969d7345f4b;
 
 -- The users that are asked for, below a place, the newest first.
 CREATE OR REPLACE FUNCTION app.asked_users(of_merchant uuid, asked jsonb, below bigint, size integer) RETURNS SETOF app."user" LANGUAGE plpgsql STABLE ROWS 50 SET search_path TO 'pg_catalog' as 455b2238498ff20eecde137b4e325b09;
@@ -3519,6 +3526,9 @@ CREATE OR REPLACE FUNCTION app.deposit_confirmations(status text, block_height i
 -- The id of a deposit, computed from what it is: the same whenever and wherever the chain is read.
 CREATE OR REPLACE FUNCTION app.deposit_id(chain text, txid text, output_index integer, address text, token text) RETURNS uuid LANGUAGE sql IMMUTABLE PARALLEL SAFE STRICT SET search_path TO 'pg_catalog' as 56b013fb0c6fad00d41a17beff31e213;
 
+-- The deposits of a chain and token with these statuses and amounts, between two places: the newest.
+CREATE OR REPLACE FUNCTION app.deposits_of_amount(of_merchant uuid, of_chain text, of_token text, statuses text[], least_amount numeric, most_amount numeric, lowest numeric, below numeric, size integer) RETURNS SETOF app.deposit LANGUAGE plpgsql STABLE ROWS 50 SET search_path TO 'pg_catalog' as ddbc95bd82173625c613a708f58e84ff;
+
 -- Disables a token that was added; returns the last block whose transfers are deposits.
 CREATE OR REPLACE FUNCTION app.disable_token(of_chain text, of_token text) RETURNS integer LANGUAGE plpgsql SET search_path TO 'pg_catalog' as d886219d4ef0d4fc68e3c6d53f7e9833;
 
@@ -3683,6 +3693,9 @@ CREATE OR REPLACE FUNCTION app.hold_back(of_chain text, of_token text, below num
 
 -- The addresses with gas that they are not likely to use and that is worth a sweep, and how much, in base units; the largest first.
 CREATE OR REPLACE FUNCTION app.idle_gas(of_chain text, most integer) RETURNS TABLE(address text, amount numeric) LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 1c85a14fc67dfa6aec04e55a704c9552;
+
+-- Whether this is the address that is asked for, in whatever case it was typed; true if none is.
+CREATE OR REPLACE FUNCTION app.is_address(of_chain text, address text, asked text) RETURNS boolean LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as 0c5b4f528b25a64d8d8d4d019a973bbe;
 
 -- Whether an address is not swept because the chain refuses it.
 CREATE OR REPLACE FUNCTION app.is_blocked(of_chain text, of_token text, of_address text) RETURNS boolean LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as 14b8c111ec6aae1296195d562d7d3f5a;
@@ -3884,6 +3897,9 @@ CREATE OR REPLACE FUNCTION app.payment_missing(r app.payment_request) RETURNS nu
 
 -- What the page of a payment request shows to a visitor who has its token. Its confirmations are those of the youngest pending receipt; null if none is pending. A cancelled request expired when it was cancelled. late_at: when money that no block has taken is late; null while none is waited for.
 CREATE OR REPLACE FUNCTION app.payment_page(of_page_token text) RETURNS SETOF app.payment_response LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 48987262b6ea684914dd65bccb182e9f;
+
+-- The payment requests of a chain and token with these statuses and amounts, between two places: the newest.
+CREATE OR REPLACE FUNCTION app.payment_requests_of_amount(of_merchant uuid, of_chain text, of_token text, statuses text[], least_amount numeric, most_amount numeric, made_from timestamp with time zone, made_to timestamp with time zone, above bigint, below bigint, size integer) RETURNS SETOF app.payment_request LANGUAGE plpgsql STABLE ROWS 50 SET search_path TO 'pg_catalog' as ecd6c04a118de71e9f3149acbdc89594;
 
 -- The state of a payment request by its receipts: its status; what is final and what is pending, in base units; whether some of it came late; the transaction that completed it (else the last one), and when that became final; when time alone may change it.
 CREATE OR REPLACE FUNCTION app.payment_state(r app.payment_request, expired boolean, OUT status text, OUT received numeric, OUT pending numeric, OUT late boolean, OUT txid text, OUT paid_at timestamp with time zone, OUT decide_at timestamp with time zone) RETURNS record LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog' as 696e6e2241d6a829f361e42009664762;
@@ -4149,6 +4165,9 @@ CREATE OR REPLACE FUNCTION app.revoke_api_key(key uuid) RETURNS void LANGUAGE pl
 -- Makes a new secret; the old one signs, too, for 24 hours. Returns the new one, which is never shown again.
 CREATE OR REPLACE FUNCTION app.rotate_webhook_secret(of_merchant uuid, endpoint uuid) RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as 30f840e70e20b656968fa89e05bd66ca;
 
+-- Between which seq of a table everything is that its merchant made in some time; null: without a bound.
+CREATE OR REPLACE FUNCTION app.seqs_between(of_table regclass, of_merchant uuid, made_from timestamp with time zone, made_to timestamp with time zone, OUT above bigint, OUT below bigint) RETURNS record LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog' as 9bc643e8a375db2a5ff28f3e515f06e1;
+
 -- Numbers committed events that have no sequence, in the order of their insertion, at most batch of them; returns how many. Safe to run at any time and in several places.
 CREATE OR REPLACE FUNCTION app.sequence_events(batch integer DEFAULT 10000) RETURNS integer LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as b807609872f736e4da0412e56a62ec46;
 
@@ -4239,8 +4258,8 @@ CREATE OR REPLACE FUNCTION app.tell_finding(name text, claim text, count bigint,
 -- Sends an example of an event to one endpoint, whatever types it gets; returns the id of its delivery.
 CREATE OR REPLACE FUNCTION app.test_webhook(of_merchant uuid, endpoint uuid, of_type text DEFAULT 'deposit.confirmed'::text) RETURNS uuid LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as 75c467c89e4e16bcfc3b4c8db4f6209c;
 
--- The texts of a JSON list; null if there is none, or it is empty.
-CREATE OR REPLACE FUNCTION app.texts_in(list jsonb) RETURNS text[] LANGUAGE sql IMMUTABLE PARALLEL SAFE as f6bb424d8fc33f3d7827455d0fd7fec8;
+-- The texts of a JSON list, each once; null if there is none, or it is empty.
+CREATE OR REPLACE FUNCTION app.texts_in(list jsonb) RETURNS text[] LANGUAGE sql IMMUTABLE PARALLEL SAFE as 40f8d5cabb3347fd440c57e5dd6a6e26;
 
 -- The time of the block before the one that holds a transaction; of that one itself if the one before is not stored any more.
 CREATE OR REPLACE FUNCTION app.time_before(of_chain text, of_txid text) RETURNS timestamp with time zone LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as da8a9e0c529033e0f2b248c05a59098a;
@@ -4312,7 +4331,7 @@ CREATE OR REPLACE FUNCTION app.user_ref(of_merchant uuid, given text) RETURNS te
 CREATE OR REPLACE FUNCTION app.uses_outputs(of_chain text) RETURNS boolean LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as 1be76bbedda94c6ee3aa9c221993439e;
 
 -- The lowest UUID of version 7 (the ids of deliveries) that is made at or after a time.
-CREATE OR REPLACE FUNCTION app.uuid_at(at timestamp with time zone) RETURNS uuid LANGUAGE sql IMMUTABLE PARALLEL SAFE STRICT as bb8d2a5dbe05e294476feb61dfaea639;
+CREATE OR REPLACE FUNCTION app.uuid_at(at timestamp with time zone) RETURNS uuid LANGUAGE sql IMMUTABLE PARALLEL SAFE STRICT as c6526f4a36563fe2c499d628f2465eda;
 
 -- What people see of a text: without the characters that app.unclear refuses, in the form NFC.
 CREATE OR REPLACE FUNCTION app.visible_text(value text) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path TO 'pg_catalog' as f131fff755eb987120357c4071b174f0;
@@ -6680,6 +6699,7 @@ alter role sluice_api set plan_cache_mode = 'force_generic_plan';
 alter role sluice_api set statement_timeout = '10s';
 grant execute on function app."decimal"(numeric,integer) to sluice_api;
 grant execute on function app.addresses_of(uuid) to sluice_api;
+grant execute on function app.asked_amount(jsonb,text) to sluice_api;
 grant execute on function app.asked_deliveries(uuid,jsonb,uuid,integer) to sluice_api;
 grant execute on function app.asked_deposits(uuid,jsonb,numeric,integer) to sluice_api;
 grant execute on function app.asked_payment_requests(uuid,jsonb,bigint,integer) to sluice_api;
@@ -6694,10 +6714,12 @@ grant execute on function app.create_webhook_endpoint(uuid,text,text[]) to sluic
 grant execute on function app.delete_webhook_endpoint(uuid,uuid) to sluice_api;
 grant execute on function app.delivery_item(app.delivery) to sluice_api;
 grant execute on function app.deposit_confirmations(text,integer,integer) to sluice_api;
+grant execute on function app.deposits_of_amount(uuid,text,text,text[],numeric,numeric,numeric,numeric,integer) to sluice_api;
 grant execute on function app.event_body(json,bigint) to sluice_api;
 grant execute on function app.event_id(uuid,boolean) to sluice_api;
 grant execute on function app.fill_way_out(text,text,bigint[]) to sluice_api;
 grant execute on function app.held_back_of(app.deposit) to sluice_api;
+grant execute on function app.is_address(text,text,text) to sluice_api;
 grant execute on function app.is_disabled(text,text) to sluice_api;
 grant execute on function app.is_from_protocol(text,integer,text) to sluice_api;
 grant execute on function app.iso(timestamp with time zone) to sluice_api;
@@ -6708,6 +6730,7 @@ grant execute on function app.note_key_use(bytea) to sluice_api;
 grant execute on function app.paid_from(app.payment_request) to sluice_api;
 grant execute on function app.payment_missing(app.payment_request) to sluice_api;
 grant execute on function app.payment_page(text) to sluice_api;
+grant execute on function app.payment_requests_of_amount(uuid,text,text,text[],numeric,numeric,timestamp with time zone,timestamp with time zone,bigint,bigint,integer) to sluice_api;
 grant execute on function app.payout_in_list(app.payout) to sluice_api;
 grant execute on function app.payout_item(app.payout) to sluice_api;
 grant execute on function app.payout_parts(uuid,bigint,integer) to sluice_api;
@@ -6739,6 +6762,7 @@ grant execute on function app.redeliver_failed(uuid,uuid,timestamp with time zon
 grant execute on function app.request_payment(uuid,text,text,text,interval,text,bytea,jsonb,text,text,interval) to sluice_api;
 grant execute on function app.request_ref(uuid,text) to sluice_api;
 grant execute on function app.rotate_webhook_secret(uuid,uuid) to sluice_api;
+grant execute on function app.seqs_between(regclass,uuid,timestamp with time zone,timestamp with time zone) to sluice_api;
 grant execute on function app.set_payout_address(uuid,text,text) to sluice_api;
 grant execute on function app.settlement_of(uuid) to sluice_api;
 grant execute on function app.test_webhook(uuid,uuid,text) to sluice_api;
@@ -6746,6 +6770,7 @@ grant execute on function app.texts_in(jsonb) to sluice_api;
 grant execute on function app.update_user(uuid,uuid,jsonb) to sluice_api;
 grant execute on function app.update_webhook_endpoint(uuid,uuid,text,text[],boolean) to sluice_api;
 grant execute on function app.user_ref(uuid,text) to sluice_api;
+grant execute on function app.uuid_at(timestamp with time zone) to sluice_api;
 grant execute on function app.why_payment(app.payment_request) to sluice_api;
 grant execute on function app.with_more(json,json) to sluice_api;
 grant select on app."user" to sluice_api;

@@ -3,11 +3,12 @@ import {z} from 'zod'
 import {text} from '../../base/text.ts'
 import {chainCodes} from '../../chains/registry.ts'
 import {Deposit, depositStatuses, SingleDeposit} from '../../reading/deposits.ts'
-import {id, moment, pageOf, pageQuery, uuidOf, withoutCase} from '../../reading/fields.ts'
+import {id, pageOf, pageQuery, uuidOf, withoutCase} from '../../reading/fields.ts'
+import {amountsOf, listed, oneOrMore, sender, timesOf} from '../../reading/filters.ts'
 import type {App, Context} from '../app.ts'
 import {statement} from '../database.ts'
 import {errors} from '../error-codes.ts'
-import {notFound} from '../errors.ts'
+import {checkAmounts, notFound} from '../errors.ts'
 import {integers, listOf, objectStatement, pageOfList} from '../page.ts'
 
 /** Their places are numeric: the microsecond of created_at, times 2^63, plus a number. */
@@ -29,7 +30,7 @@ const findAddress = statement(
 const findDeposit = objectStatement('app.read_deposit')
 
 const filters = {
-  status: z.enum(depositStatuses).optional(),
+  status: oneOrMore(depositStatuses),
   chain: z.enum(chainCodes).optional(),
   token: text(64).optional(),
   user_id: id('usr').optional(),
@@ -38,8 +39,9 @@ const filters = {
   settlement_id: id('pay')
     .optional()
     .describe('The payout that collected them. `GET /v1/payouts/:id/deposits` has all that a payout is made of.'),
-  created_from: moment.optional().describe('Deposits that were first seen at this time or later.'),
-  created_to: moment.optional().describe('Deposits that were first seen before this time.'),
+  sender,
+  ...amountsOf('Deposits of'),
+  ...timesOf('Deposits that were first seen'),
 }
 type Query = z.output<z.ZodObject<typeof filters>>
 
@@ -84,7 +86,8 @@ export function deposits(app: App, {db}: Context): void {
 
   /** What is asked for, as app.read_deposits takes it; undefined if the address is of no user of the merchant. */
   async function askedOf(merchantId: string, query: Query): Promise<object | undefined> {
-    const {status, chain, token, txid} = query
+    const {chain, token, txid, sender, amount_from, amount_to} = query
+    checkAmounts(query, chain && token)
     const user = query.user_id === undefined ? undefined : await owned(merchantId, 'user', query.user_id)
     const payout =
       query.settlement_id === undefined ? undefined : await owned(merchantId, 'payout', query.settlement_id)
@@ -94,8 +97,8 @@ export function deposits(app: App, {db}: Context): void {
         : await db.of(merchantId).read<[user: string, address: string]>(findAddress, [merchantId, query.address])
     if (query.address !== undefined && !found) return undefined
     return {
-      ...(status && {status: [status]}),
-      ...{chain, token, payout, user: user ?? found?.[0], address: found?.[1]},
+      ...{status: listed(query.status), chain, token, payout, user: user ?? found?.[0], address: found?.[1]},
+      ...{sender, amount_from, amount_to},
       txid: txid === undefined ? undefined : withoutCase(txid),
       from: placeAt(query.created_from),
       to: placeAt(query.created_to),

@@ -17,6 +17,7 @@ import {
   utc,
   withoutCase,
 } from '../../reading/fields.ts'
+import {amountsOf, listed, made, oneOrMore, sender, timesOf} from '../../reading/filters.ts'
 import {
   Payment,
   PaymentRequest,
@@ -27,7 +28,7 @@ import {
 import type {App, Context} from '../app.ts'
 import {statement, value} from '../database.ts'
 import {changeErrors, errors} from '../error-codes.ts'
-import {invalid, notFound, nothingDue} from '../errors.ts'
+import {checkAmounts, invalid, notFound, nothingDue} from '../errors.ts'
 import {idempotencyHeaders, keyAndHash} from '../idempotency.ts'
 import {listOf, pageOfList} from '../page.ts'
 import {codeFor} from '../pay/payment.ts'
@@ -89,14 +90,15 @@ export function paymentRequests(app: App, context: Context): void {
   )
   const assetOf = (currency: string | undefined) => (currency === undefined ? {} : assets.get(currency))
   const listFilters = {
-    status: paymentStatus.optional(),
+    status: oneOrMore(paymentStatus.options),
     currency: z.enum([...assets.keys()]).optional(),
-    created_from: moment.optional().describe('Requests that were made at this time or later.'),
-    created_to: moment.optional().describe('Requests that were made before this time.'),
+    ...amountsOf('Requests for'),
+    ...timesOf('Requests that were made'),
     paid_from: moment.optional().describe('Requests that were paid at this time or later.'),
     paid_to: moment.optional().describe('Requests that were paid before this time.'),
     address: text(128).optional().describe('The address of a request.'),
     txid: text(128).optional().describe('A transaction that paid for requests.'),
+    sender,
   }
   const filters = {
     external_id: externalId.optional(),
@@ -219,13 +221,13 @@ export function paymentRequests(app: App, context: Context): void {
       },
     },
     async ({merchantId, query}) => {
-      const {status, address, currency, paid_from, paid_to} = query
-      if (status !== undefined && status !== 'paid' && (paid_from ?? paid_to)) return nothing
+      const {address, currency, paid_from, paid_to, sender, amount_from, amount_to} = query
+      const status = listed(query.status)
+      if (status && !status.includes('paid') && (paid_from ?? paid_to)) return nothing
+      checkAmounts(query, currency)
       checkSpan(paid_from, paid_to)
       const asked = {
-        ...(status && {status: [status]}),
-        ...assetOf(currency),
-        ...{created_from: utc(query.created_from), created_to: utc(query.created_to), address},
+        ...{status, ...assetOf(currency), ...made(query), address, sender, amount_from, amount_to},
         ...{paid_from: utc(paid_from), paid_to: utc(paid_to)},
         txid: query.txid === undefined ? undefined : withoutCase(query.txid),
       }

@@ -3,11 +3,12 @@ import {z} from 'zod'
 import {text} from '../../base/text.ts'
 import {chainCodes, findChain} from '../../chains/registry.ts'
 import {id, pageOf, pageQuery, requestedChain, token, uuidOf} from '../../reading/fields.ts'
+import {amountsOf, listed, made, oneOrMore, timesOf} from '../../reading/filters.ts'
 import {Payout, PayoutItem, PayoutPart, payoutShape, payoutStatuses} from '../../reading/payouts.ts'
 import type {App, Context} from '../app.ts'
 import {statement, value} from '../database.ts'
 import {changeErrors, errors} from '../error-codes.ts'
-import {ApiError, invalid, notFound} from '../errors.ts'
+import {ApiError, checkAmounts, invalid, notFound} from '../errors.ts'
 import {idempotencyHeaders, keyAndHash} from '../idempotency.ts'
 import {listOf, objectStatement, pageOfList} from '../page.ts'
 import type {Queries} from '../replica.ts'
@@ -83,17 +84,21 @@ export function payouts(app: App, {db}: Context): void {
         summary: 'List payouts',
         operationId: 'listPayouts',
         querystring: z.object({
-          status: z.enum(payoutStatuses).optional(),
+          status: oneOrMore(payoutStatuses),
           chain: z.enum(chainCodes).optional(),
           token: text(64).optional(),
+          address: text(128).optional().describe('Where they are paid to.'),
+          ...amountsOf('Payouts of a net of'),
+          ...timesOf('Payouts that were made'),
           ...pageQuery,
         }),
         response: {200: pageOf('payouts', PayoutItem), ...errors()},
       },
     },
     ({merchantId, query}) => {
-      const {status, chain, token} = query
-      const asked = {...(status && {status: [status]}), chain, token}
+      const {chain, token, address, amount_from, amount_to} = query
+      checkAmounts(query, chain && token)
+      const asked = {status: listed(query.status), chain, token, address, amount_from, amount_to, ...made(query)}
       return pageOfList(db.of(merchantId), list, {merchantId, asked, query})
     },
   )

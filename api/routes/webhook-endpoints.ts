@@ -3,6 +3,7 @@ import {z} from 'zod'
 import {eventTypes} from '../../base/event-types.ts'
 import {webhookUrl} from '../../base/webhook-url.ts'
 import {id, pageOf, pageQuery, uuidOf} from '../../reading/fields.ts'
+import {listed, made, oneOrMore, timesOf} from '../../reading/filters.ts'
 import {Delivery, deliveryStatuses, Endpoint, EndpointWithSecret} from '../../reading/webhooks.ts'
 import type {App, Context} from '../app.ts'
 import {statement, value} from '../database.ts'
@@ -206,14 +207,18 @@ export function webhookEndpoints(app: App, {db, webhookAllowPrivate}: Context): 
         operationId: 'listWebhookDeliveries',
         description: 'Each with its attempts.',
         params,
-        querystring: z.object({status: z.enum(deliveryStatuses).optional(), ...pageQuery}),
+        querystring: z.object({
+          status: oneOrMore(deliveryStatuses),
+          ...timesOf('Deliveries that were made'),
+          ...pageQuery,
+        }),
         response: {200: pageOf('deliveries', Delivery), ...errors('webhook_endpoint_not_found')},
       },
     },
     async ({merchantId, params, query}) => {
       const endpoint = endpointOf(params)
       await read(merchantId, endpoint)
-      const asked = {endpoint, ...(query.status && {status: [query.status]})}
+      const asked = {endpoint, status: listed(query.status), ...made(query)}
       return pageOfList(db.of(merchantId), list, {merchantId, asked, query})
     },
   )

@@ -2,10 +2,32 @@
 -- or session is of. It reads, and changes nothing.
 --
 -- Promises: whatever is asked for, a page reads what it shows, by an index that has it in order, or a few parts of an index at once (one for each
--- status, chain and token). The JSON of a deposit is that of the contract; the API sends it as it is.
+-- status, chain and token). Of an amount it looks through the newest five thousand of each status; where these have too few, through all that an index
+-- of amounts names. The JSON of a deposit is that of the contract; the API sends it as it is.
 --
--- What may be asked for, as JSON: id, status (a list), chain, token, user and payout (UUIDs), address, txid, and from and to, the places
--- (app.deposit.position) between which deposits are. Absent or null: whatever it is.
+-- What may be asked for, as JSON: id, status (a list), chain, token, user and payout (UUIDs), address, txid, sender, amount_from and amount_to
+-- (decimals, both included, of one chain and token), and from and to, the places (app.deposit.position) between which deposits are. Absent or null:
+-- whatever it is.
+
+-- An amount that many have is met soon in the order of the list; one that few have is looked up. No planner knows which it is.
+create or replace function app.deposits_of_amount(of_merchant uuid, of_chain text, of_token text, statuses text[], least_amount numeric, most_amount numeric,
+  lowest numeric, below numeric, size int) returns setof app.deposit
+language plpgsql stable rows 50 set search_path = pg_catalog as $$
+declare soon uuid[] := array(select d.id from unnest(statuses) s (status)
+  cross join lateral (select * from app.deposit o where o.merchant_id = of_merchant and o.credited and o.user_id is not null and o.chain = of_chain
+    and o.token = of_token and o.status = s.status and o.position >= lowest and o.position < below order by o.position desc limit 5000) d
+  where d.amount between least_amount and most_amount order by d.position desc limit size);
+begin
+  if cardinality(soon) = size then
+    return query select d.* from app.deposit d where d.id = any(soon);
+  else
+    return query select d.* from (select * from app.deposit o where o.merchant_id = of_merchant and o.credited and o.user_id is not null
+        and o.chain = of_chain and o.token = of_token and o.amount between least_amount and most_amount offset 0) d
+      where d.status = any(statuses) and d.position >= lowest and d.position < below order by d.position desc limit size;
+  end if;
+end $$;
+comment on function app.deposits_of_amount is 'The deposits of a chain and token with these statuses and amounts, between two places: the newest.';
+grant execute on function app.deposits_of_amount to sluice_api;
 
 create or replace function app.asked_deposits(of_merchant uuid, asked jsonb, below numeric, size int) returns setof app.deposit
 language plpgsql stable set search_path = pg_catalog rows 50 as $$
@@ -19,6 +41,9 @@ declare
   of_payout uuid := asked ->> 'payout';
   of_address text := asked ->> 'address';
   of_txid text := asked ->> 'txid';
+  of_sender text := asked ->> 'sender';
+  least_amount numeric := app.asked_amount(asked, 'amount_from');
+  most_amount numeric := app.asked_amount(asked, 'amount_to');
   lowest numeric := coalesce((asked ->> 'from')::numeric, 0);
 begin
   below := least(coalesce(below, 2::numeric ^ 127), coalesce((asked ->> 'to')::numeric, 2::numeric ^ 127));
@@ -29,20 +54,33 @@ begin
       where d.merchant_id = of_merchant and d.credited and d.user_id is not null and d.position >= lowest and d.position < below
         and d.status = any(statuses) and coalesce(d.chain = of_chain, true) and coalesce(d.token = of_token, true)
         and coalesce(d.user_id = of_user, true) and coalesce(d.address = of_address, true) and (of_payout is null or d.settlement_id = of_payout)
+        and coalesce(d.amount >= least_amount, true) and coalesce(d.amount <= most_amount, true) and app.is_address(d.chain, d.sender, of_sender)
+      order by d.position desc limit size;
+  elsif of_sender is not null then
+    return query select d.* from app.deposit d where d.merchant_id = of_merchant and d.credited and lower(left(d.sender, 16)) = lower(left(of_sender, 16))
+      and app.is_address(d.chain, d.sender, of_sender) and d.user_id is not null and d.position >= lowest and d.position < below
+      and d.status = any(statuses) and coalesce(d.chain = of_chain, true) and coalesce(d.token = of_token, true)
+      and coalesce(d.user_id = of_user, true) and coalesce(d.address = of_address, true) and (of_payout is null or d.settlement_id = of_payout)
+      and coalesce(d.amount >= least_amount, true) and coalesce(d.amount <= most_amount, true)
       order by d.position desc limit size;
   elsif of_user is not null then -- of whom there is an address on each chain
     return query select d.* from (select s.status, a.chain, a.token from app.address w join app.asset a on a.chain = w.chain, unnest(statuses) s (status)
         where w.user_id = of_user and coalesce(w.address = of_address, true) and coalesce(a.chain = of_chain, true) and coalesce(a.token = of_token, true)) part
       cross join lateral (select * from app.deposit o where o.user_id = of_user and o.credited and o.position >= lowest and o.position < below
         and o.status = part.status and o.chain = part.chain and o.token = part.token and (of_payout is null or o.settlement_id = of_payout)
+        and coalesce(o.amount >= least_amount, true) and coalesce(o.amount <= most_amount, true)
         order by o.position desc limit size) d
       order by d.position desc limit size;
   elsif of_payout is not null then -- which is of one chain and token
     return query select d.* from (select s.status from app.payout a, unnest(statuses) s (status)
         where a.id = of_payout and a.merchant_id = of_merchant and coalesce(a.chain = of_chain, true) and coalesce(a.token = of_token, true)) part
       cross join lateral (select * from app.deposit o where o.merchant_id = of_merchant and o.credited and o.user_id is not null and o.position >= lowest
-        and o.position < below and o.settlement_id = of_payout and o.status = part.status order by o.position desc limit size) d
+        and o.position < below and o.settlement_id = of_payout and o.status = part.status
+        and coalesce(o.amount >= least_amount, true) and coalesce(o.amount <= most_amount, true) order by o.position desc limit size) d
       order by d.position desc limit size;
+  elsif least_amount is not null or most_amount is not null then
+    return query select d.* from app.deposits_of_amount(of_merchant, of_chain, of_token, statuses, coalesce(least_amount, 0),
+      coalesce(most_amount, 10::numeric ^ 78), lowest, below, size) d order by d.position desc;
   elsif of_statuses is not null or of_chain is not null or of_token is not null then
     return query select d.* from (select s.status, a.chain, a.token from app.asset a, unnest(statuses) s (status)
         where coalesce(a.chain = of_chain, true) and coalesce(a.token = of_token, true)) part

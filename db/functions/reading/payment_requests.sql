@@ -2,10 +2,34 @@
 -- and changes nothing.
 --
 -- Promises: a page reads what it shows, a few parts of an index at once (one for each status, chain and token); but requests of an address, of a
--- transaction, or that were paid in some time, are all looked at: they are few.
+-- transaction or a sender, or that were paid in some time, are all looked at: they are few. Of an amount it looks through the newest five thousand of
+-- each status; where these have too few, through all that an index of amounts names.
 --
 -- What may be asked for of requests, as JSON: status (a list), chain, token, created_from, created_to, paid_from and paid_to (moments; from is
--- included, to is not), address, txid. Of payments: external_id, chain, token, status (one). Absent or null: whatever it is.
+-- included, to is not), address, txid, sender, amount_from and amount_to (decimals of what is asked for, both included, of one chain and token). Of
+-- payments: external_id, chain, token, status (one). Absent or null: whatever it is.
+
+-- An amount that many have is met soon in the order of the list; one that few have is looked up. No planner knows which it is.
+create or replace function app.payment_requests_of_amount(of_merchant uuid, of_chain text, of_token text, statuses text[], least_amount numeric,
+  most_amount numeric, made_from timestamptz, made_to timestamptz, above bigint, below bigint, size int) returns setof app.payment_request
+language plpgsql stable rows 50 set search_path = pg_catalog as $$
+declare soon uuid[] := array(select p.id from unnest(statuses) s (status)
+  cross join lateral (select * from app.payment_request r where r.merchant_id = of_merchant and r.status = s.status and r.chain = of_chain
+    and r.token = of_token and r.seq > above and r.seq < below order by r.seq desc limit 5000) p
+  where p.amount between least_amount and most_amount and coalesce(p.created_at >= made_from, true) and coalesce(p.created_at < made_to, true)
+  order by p.seq desc limit size);
+begin
+  if cardinality(soon) = size then
+    return query select p.* from app.payment_request p where p.id = any(soon);
+  else
+    return query select p.* from (select * from app.payment_request r where r.merchant_id = of_merchant and r.chain = of_chain and r.token = of_token
+        and r.amount between least_amount and most_amount offset 0) p
+      where p.status = any(statuses) and p.seq > above and p.seq < below and coalesce(p.created_at >= made_from, true)
+        and coalesce(p.created_at < made_to, true) order by p.seq desc limit size;
+  end if;
+end $$;
+comment on function app.payment_requests_of_amount is 'The payment requests of a chain and token with these statuses and amounts, between two places: the newest.';
+grant execute on function app.payment_requests_of_amount to sluice_api;
 
 create or replace function app.asked_payment_requests(of_merchant uuid, asked jsonb, below bigint, size int) returns setof app.payment_request
 language plpgsql stable rows 50 set search_path = pg_catalog as $$
@@ -13,17 +37,25 @@ declare
   statuses text[] := coalesce(app.texts_in(asked -> 'status'), '{awaiting,detected,paid,underpaid,expired,cancelled}');
   of_chain text := asked ->> 'chain';
   of_token text := asked ->> 'token';
-  made_from timestamptz := coalesce(asked ->> 'created_from', '-infinity');
-  made_to timestamptz := coalesce(asked ->> 'created_to', 'infinity');
-  paid_from timestamptz := coalesce(asked ->> 'paid_from', '-infinity');
-  paid_to timestamptz := coalesce(asked ->> 'paid_to', 'infinity');
-  is_of_time boolean := asked ->> 'paid_from' is not null or asked ->> 'paid_to' is not null;
-  ids uuid[]; -- of an address, or a transaction
-  lowest bigint := 0;
+  made_from timestamptz := asked ->> 'created_from';
+  made_to timestamptz := asked ->> 'created_to';
+  paid_from timestamptz := asked ->> 'paid_from';
+  paid_to timestamptz := asked ->> 'paid_to';
+  is_of_time boolean := paid_from is not null or paid_to is not null;
+  of_sender text := asked ->> 'sender';
+  least_amount numeric := app.asked_amount(asked, 'amount_from');
+  most_amount numeric := app.asked_amount(asked, 'amount_to');
+  bounds record := app.seqs_between('app.payment_request', of_merchant, made_from, made_to);
+  ids uuid[]; -- of a transaction, a sender or an address
 begin
-  below := coalesce(below, 9223372036854775807);
+  below := least(below, bounds.below);
   if asked ->> 'txid' is not null then
     ids := array(select r.payment_request_id from app.receipt r where r.txid = asked ->> 'txid');
+  end if;
+  if of_sender is not null then
+    ids := array(select d.payment_request_id from app.deposit d where d.merchant_id = of_merchant and d.credited
+      and lower(left(d.sender, 16)) = lower(left(of_sender, 16)) and app.is_address(d.chain, d.sender, of_sender) and d.status <> 'reorged'
+      and d.payment_request_id is not null and coalesce(d.payment_request_id = any(ids), true));
   end if;
   if asked ->> 'address' is not null then
     ids := array(select w.payment_request_id from app.chain c
@@ -33,27 +65,24 @@ begin
   if ids is not null or is_of_time then
     return query select p.* from (
         select * from app.payment_request r where ids is not null and r.id = any(ids) and r.merchant_id = of_merchant
-        union all select * from app.payment_request r where ids is null and r.merchant_id = of_merchant and r.paid_at >= paid_from and r.paid_at < paid_to) p
+        union all select * from app.payment_request r where ids is null and r.merchant_id = of_merchant and r.paid_at >= coalesce(paid_from, '-infinity')
+          and r.paid_at < coalesce(paid_to, 'infinity')) p
       where p.status = any(statuses) and coalesce(p.chain = of_chain, true) and coalesce(p.token = of_token, true)
-        and p.created_at >= made_from and p.created_at < made_to and coalesce(p.paid_at >= paid_from and p.paid_at < paid_to, not is_of_time) and p.seq < below
+        and coalesce(p.created_at >= made_from, true) and coalesce(p.created_at < made_to, true)
+        and coalesce(p.paid_at >= paid_from, paid_from is null) and coalesce(p.paid_at < paid_to, paid_to is null)
+        and coalesce(p.amount >= least_amount, true) and coalesce(p.amount <= most_amount, true) and p.seq < below
       order by p.seq desc limit size;
-    return;
+  elsif least_amount is not null or most_amount is not null then
+    return query select p.* from app.payment_requests_of_amount(of_merchant, of_chain, of_token, statuses, coalesce(least_amount, 0),
+      coalesce(most_amount, 10::numeric ^ 78), made_from, made_to, bounds.above, below, size) p order by p.seq desc;
+  else
+    return query select p.* from (select s.status, a.chain, a.token from app.asset a, unnest(statuses) s (status)
+        where coalesce(a.chain = of_chain, true) and coalesce(a.token = of_token, true)) part
+      cross join lateral (select * from app.payment_request r where r.merchant_id = of_merchant and r.status = part.status and r.chain = part.chain
+        and r.token = part.token and r.seq > bounds.above and r.seq < below and coalesce(r.created_at >= made_from, true)
+        and coalesce(r.created_at < made_to, true) order by r.seq desc limit size) p
+      order by p.seq desc limit size;
   end if;
-  -- seq has the order of created_at but for what is made at the same moment; so a range of time is found by its place in that order.
-  if made_from > '-infinity' then
-    lowest := coalesce((select r.seq from app.payment_request r where r.merchant_id = of_merchant and r.created_at < made_from - interval '1 minute'
-      order by r.created_at desc limit 1), 0);
-  end if;
-  if made_to < 'infinity' then
-    below := least(below, (select r.seq from app.payment_request r where r.merchant_id = of_merchant and r.created_at > made_to + interval '1 minute'
-      order by r.created_at limit 1));
-  end if;
-  return query select p.* from (select s.status, a.chain, a.token from app.asset a, unnest(statuses) s (status)
-      where coalesce(a.chain = of_chain, true) and coalesce(a.token = of_token, true)) part
-    cross join lateral (select * from app.payment_request r where r.merchant_id = of_merchant and r.status = part.status and r.chain = part.chain
-      and r.token = part.token and r.seq > lowest and r.seq < below and r.created_at >= made_from and r.created_at < made_to
-      order by r.seq desc limit size) p
-    order by p.seq desc limit size;
 end $$;
 comment on function app.asked_payment_requests is 'The payment requests that are asked for, below a place, the newest first.';
 grant execute on function app.asked_payment_requests to sluice_api;

@@ -3,7 +3,8 @@
 --
 -- Promises: a page of deliveries reads what it shows, by an index that has it in order.
 --
--- What may be asked for of deliveries, as JSON: endpoint and id (UUIDs), status (a list). Absent or null: whatever it is, but for the endpoint.
+-- What may be asked for of deliveries, as JSON: endpoint and id (UUIDs), status (a list), created_from and created_to (moments; from is included, to is
+-- not). Absent or null: whatever it is, but for the endpoint. The id of a delivery carries its time, or one within a minute of it.
 
 create or replace function app.endpoints_of(of_merchant uuid) returns setof app.webhook_endpoint
 language sql stable rows 5 set search_path = pg_catalog as $$
@@ -38,19 +39,28 @@ declare
   of_endpoint uuid := (select w.id from app.webhook_endpoint w
     where w.merchant_id = of_merchant and w.id = (asked ->> 'endpoint')::uuid and w.deleted_at is null);
   statuses text[] := app.texts_in(asked -> 'status');
+  made_from timestamptz := coalesce((asked ->> 'created_from')::timestamptz, '-infinity');
+  made_to timestamptz := coalesce((asked ->> 'created_to')::timestamptz, 'infinity');
+  lowest uuid := '00000000-0000-0000-0000-000000000000';
 begin
   below := coalesce(below, 'ffffffff-ffff-ffff-ffff-ffffffffffff');
+  if made_from > '-infinity' then lowest := app.uuid_at(made_from - interval '1 minute'); end if;
+  if made_to < 'infinity' then below := least(below, app.uuid_at(made_to + interval '1 minute')); end if;
   if asked ->> 'id' is not null then
     return query select d.* from app.delivery d where d.id = (asked ->> 'id')::uuid and d.endpoint_id = of_endpoint;
   elsif statuses is null then
-    return query select d.* from app.delivery d where d.endpoint_id = of_endpoint and d.id < below order by d.id desc limit size;
+    return query select d.* from app.delivery d where d.endpoint_id = of_endpoint and d.id >= lowest and d.id < below
+      and d.created_at >= made_from and d.created_at < made_to order by d.id desc limit size;
   else -- each with its own index
     return query select d.* from (
-        (select * from app.delivery o where o.endpoint_id = of_endpoint and o.id < below and o.status = 'pending' and 'pending' = any(statuses)
+        (select * from app.delivery o where o.endpoint_id = of_endpoint and o.id >= lowest and o.id < below
+          and o.created_at >= made_from and o.created_at < made_to and o.status = 'pending' and 'pending' = any(statuses)
           order by o.id desc limit size)
-        union all (select * from app.delivery o where o.endpoint_id = of_endpoint and o.id < below and o.status = 'delivered'
+        union all (select * from app.delivery o where o.endpoint_id = of_endpoint and o.id >= lowest and o.id < below
+          and o.created_at >= made_from and o.created_at < made_to and o.status = 'delivered'
           and 'delivered' = any(statuses) order by o.id desc limit size)
-        union all (select * from app.delivery o where o.endpoint_id = of_endpoint and o.id < below and o.status = 'failed'
+        union all (select * from app.delivery o where o.endpoint_id = of_endpoint and o.id >= lowest and o.id < below
+          and o.created_at >= made_from and o.created_at < made_to and o.status = 'failed'
           and 'failed' = any(statuses) order by o.id desc limit size)) d
       order by d.id desc limit size;
   end if;

@@ -18,5 +18,6 @@ grant execute on function analytics.id to sluice_analyst;
 
 create or replace function app.uuid_at(at timestamptz) returns uuid
 language sql immutable strict parallel safe
-return (lpad(to_hex((extract(epoch from at) * 1000)::bigint), 12, '0') || '70008000000000000000')::uuid;
+return (lpad(to_hex((extract(epoch from greatest(at, timestamptz '1970-01-01 00:00:00+00')) * 1000)::bigint), 12, '0') || '70008000000000000000')::uuid;
 comment on function app.uuid_at is 'The lowest UUID of version 7 (the ids of deliveries) that is made at or after a time.';
+grant execute on function app.uuid_at to sluice_api;

@@ -8,6 +8,6 @@ grant execute on function app.with_more to sluice_api;
 
 create or replace function app.texts_in(list jsonb) returns text[]
 language sql immutable parallel safe
-return nullif(array(select jsonb_array_elements_text(nullif(list, 'null'))), '{}');
-comment on function app.texts_in is 'The texts of a JSON list; null if there is none, or it is empty.';
+return nullif(array(select distinct jsonb_array_elements_text(nullif(list, 'null'))), '{}');
+comment on function app.texts_in is 'The texts of a JSON list, each once; null if there is none, or it is empty.';
 grant execute on function app.texts_in to sluice_api;
