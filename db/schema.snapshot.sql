@@ -1509,7 +1509,7 @@ create table app.deposit (
   constraint nobody_is_not_credited CHECK (((NOT credited) OR (merchant_id IS NOT NULL))),
   constraint only_final_is_held_back CHECK (((NOT held_back) OR ((status = 'final'::text) AND credited))) NOT VALID
 );
-CREATE INDEX deposit_amount ON app.deposit USING btree (merchant_id, chain, token, amount) WHERE (credited AND (user_id IS NOT NULL));
+CREATE INDEX deposit_amount ON app.deposit USING btree (merchant_id, chain, token, amount) WHERE (credited AND (user_id IS NOT NULL) AND (status = 'final'::text));
 CREATE INDEX deposit_collectable ON app.deposit USING btree (merchant_id, chain, token, COALESCE(released, finalisation), seq) INCLUDE (amount) WHERE ((status = 'final'::text) AND credited AND (settlement_id IS NULL) AND (NOT held_back));
 CREATE INDEX deposit_created ON app.deposit USING btree (merchant_id, created_at) WHERE credited;
 CREATE INDEX deposit_held_back ON app.deposit USING btree (chain, token, address) WHERE held_back;
@@ -3527,7 +3527,7 @@ CREATE OR REPLACE FUNCTION app.deposit_confirmations(status text, block_height i
 CREATE OR REPLACE FUNCTION app.deposit_id(chain text, txid text, output_index integer, address text, token text) RETURNS uuid LANGUAGE sql IMMUTABLE PARALLEL SAFE STRICT SET search_path TO 'pg_catalog' as 56b013fb0c6fad00d41a17beff31e213;
 
 -- The deposits of a chain and token with these statuses and amounts, between two places: the newest.
-CREATE OR REPLACE FUNCTION app.deposits_of_amount(of_merchant uuid, of_chain text, of_token text, statuses text[], least_amount numeric, most_amount numeric, lowest numeric, below numeric, size integer) RETURNS SETOF app.deposit LANGUAGE plpgsql STABLE ROWS 50 SET search_path TO 'pg_catalog' as ddbc95bd82173625c613a708f58e84ff;
+CREATE OR REPLACE FUNCTION app.deposits_of_amount(of_merchant uuid, of_chain text, of_token text, statuses text[], least_amount numeric, most_amount numeric, lowest numeric, below numeric, size integer) RETURNS SETOF app.deposit LANGUAGE plpgsql STABLE ROWS 50 SET search_path TO 'pg_catalog' as ab078ab81656770068bd62aa6449cd9b;
 
 -- Disables a token that was added; returns the last block whose transfers are deposits.
 CREATE OR REPLACE FUNCTION app.disable_token(of_chain text, of_token text) RETURNS integer LANGUAGE plpgsql SET search_path TO 'pg_catalog' as d886219d4ef0d4fc68e3c6d53f7e9833;

@@ -6,7 +6,9 @@ create index concurrently deposit_sender on app.deposit (merchant_id, lower(left
 
 drop index concurrently if exists app.deposit_amount;
 
-create index concurrently deposit_amount on app.deposit (merchant_id, chain, token, amount) where credited and user_id is not null;
+-- Few deposits are not final, and each becomes it, which would write its entry twice.
+create index concurrently deposit_amount on app.deposit (merchant_id, chain, token, amount)
+  where credited and user_id is not null and status = 'final';
 
 drop index concurrently if exists app.payment_request_amount;
 

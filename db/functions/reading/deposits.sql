@@ -21,9 +21,13 @@ begin
   if cardinality(soon) = size then
     return query select d.* from app.deposit d where d.id = any(soon);
   else
-    return query select d.* from (select * from app.deposit o where o.merchant_id = of_merchant and o.credited and o.user_id is not null
-        and o.chain = of_chain and o.token = of_token and o.amount between least_amount and most_amount offset 0) d
-      where d.status = any(statuses) and d.position >= lowest and d.position < below order by d.position desc limit size;
+    return query select d.* from (
+        select * from (select * from app.deposit o where o.merchant_id = of_merchant and o.credited and o.user_id is not null and o.status = 'final'
+          and o.chain = of_chain and o.token = of_token and o.amount between least_amount and most_amount offset 0) f where 'final' = any(statuses)
+        union all select * from app.deposit o where o.merchant_id = of_merchant and o.credited and o.user_id is not null
+          and o.status = any(array_remove(statuses, 'final')) and o.chain = of_chain and o.token = of_token
+          and o.amount between least_amount and most_amount) d
+      where d.position >= lowest and d.position < below order by d.position desc limit size;
   end if;
 end $$;
 comment on function app.deposits_of_amount is 'The deposits of a chain and token with these statuses and amounts, between two places: the newest.';
