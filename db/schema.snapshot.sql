@@ -1170,7 +1170,7 @@ create schema app;
 
 -- Chains that an operator started at a later block than the first one that may pay to us. Payments below it are not seen.
 create table app.accepted_gap (
-  chain text not null, -- Chain code.
+  chain text not null,
   missing_from integer, -- The first block that should have been read, and was not; null if unknown.
   follow_from integer not null, -- The first block that is read: the gap ends below it.
   accepted_by text not null, -- Who accepted it: the user of the operating system, and the machine.
@@ -1201,10 +1201,10 @@ CREATE TRIGGER announce_address AFTER INSERT ON app.address REFERENCING NEW TABL
 
 -- Debts of merchants, and what cancels them: for a deposit that was lost after a payout had claimed it, or for a payout that an older copy of the database had forgotten. The next payout claims them with the deposits.
 create table app.adjustment (
-  id uuid not null default uuidv7(), -- Id.
-  merchant_id uuid not null, -- The merchant.
-  chain text not null, -- Chain code.
-  token text not null, -- Token code.
+  id uuid not null default uuidv7(),
+  merchant_id uuid not null,
+  chain text not null,
+  token text not null,
   amount numeric(78,0) not null, -- Change of the balance: below zero for a debt.
   deposit_id uuid, -- The deposit that was lost, or came back; null if it is about a payout.
   reason text not null, -- deposit_lost; deposit_back: it became final again; payout_failed: the payout that had claimed it gave it back; payout_recovered and paid_after_all: a payout that an older copy of the database had forgotten, or given up.
@@ -1253,8 +1253,8 @@ CREATE TRIGGER announce_revocation AFTER UPDATE OF revoked_at ON app.api_key FOR
 
 -- The (chain, token) pairs that are credited, from chains/registry.ts: every migration run updates them.
 create table app.asset (
-  chain text not null, -- Chain code.
-  token text not null, -- Token code.
+  chain text not null,
+  token text not null,
   name text not null, -- Name of the asset in payment requests.
   display_name text not null, -- Name for people.
   decimals integer not null, -- Digits after the decimal point: amounts in tables are in units of 10^-decimals. Never changes.
@@ -1303,9 +1303,9 @@ create table app.backup_run (
 
 -- Folded balances; without app.balance_delta they are not complete. Read app.balance_now.
 create table app.balance (
-  merchant_id uuid not null, -- The merchant.
-  chain text not null, -- Chain code.
-  token text not null, -- Token code.
+  merchant_id uuid not null,
+  chain text not null,
+  token text not null,
   amount numeric(78,0) not null, -- Gross balance in base units, without the changes that are not folded yet.
   deposit_count bigint not null, -- Unsettled final deposits, without the changes that are not folded yet.
   held_back numeric(78,0) not null default 0, -- The part of the gross balance that is held back, in base units, without the changes that are not folded yet.
@@ -1316,9 +1316,9 @@ create table app.balance (
 -- Changes of balances that are not folded into app.balance yet. Written with the change that causes them.
 create table app.balance_delta (
   id bigint not null generated always as identity, -- Order of insertion.
-  merchant_id uuid not null, -- The merchant.
-  chain text not null, -- Chain code.
-  token text not null, -- Token code.
+  merchant_id uuid not null,
+  chain text not null,
+  token text not null,
   amount numeric(78,0) not null, -- Change of the gross balance, in base units.
   deposit_count integer not null, -- Change of the number of unsettled final deposits.
   held_back numeric(78,0) not null default 0, -- Change of the part of the gross balance that is held back, in base units.
@@ -1329,9 +1329,9 @@ CREATE INDEX balance_delta_pair ON app.balance_delta USING btree (merchant_id, c
 
 -- Addresses that cannot be swept because the chain refuses it: their deposits are held back until it does not.
 create table app.blocked_address (
-  chain text not null, -- Chain code.
-  token text not null, -- Token code.
-  address text not null, -- The address.
+  chain text not null,
+  token text not null,
+  address text not null,
   why text not null, -- What the node said, the last time that it was asked.
   blocked_at timestamp with time zone not null default clock_timestamp(), -- Since when.
   retry_at timestamp with time zone not null default (clock_timestamp() + '1 day'::interval), -- When the node is asked again.
@@ -1343,7 +1343,7 @@ CREATE INDEX blocked_address_retry ON app.blocked_address USING btree (chain, re
 
 -- The chains that Sluice can run, from chains/registry.ts and their families (chains/families.ts): every migration run adds new ones.
 create table app.chain (
-  chain text not null, -- Chain code.
+  chain text not null,
   family text not null, -- Chains of one family share their addresses: a key controls the same address on each of them.
   native_token text not null, -- Token code of the native coin, in which network fees are paid.
   attempts_exclude_by text not null, -- What all attempts of an outgoing payment use, so that at most one of them is ever mined. nonce: the same nonce of an account. output: the same output, their first input (app.outgoing_payment.first_input). expiry: nothing; each attempt ends, and the next is signed only when the ones before can never be mined. Never changes.
@@ -1367,9 +1367,9 @@ create table app.chain (
 
 -- Addresses of ours that hold something else on the chain than in the ledger, as their newest comparison found it, twice in a row.
 create table app.chain_difference (
-  chain text not null, -- Chain code.
-  address text not null, -- Our address.
-  token text not null, -- Token code.
+  chain text not null,
+  address text not null,
+  token text not null,
   outpoint text not null default ''::text, -- The output (txid:vout), on chains that have them; else empty.
   ledger numeric not null, -- What it holds by the ledger, in base units.
   on_chain numeric not null, -- What it holds on the chain, in base units.
@@ -1383,7 +1383,7 @@ create table app.chain_difference (
 create table app.claim (
   id bigint not null generated always as identity, -- Order in which the balance changed.
   kind text not null, -- claim or release.
-  payout_id uuid not null, -- The payout.
+  payout_id uuid not null,
   merchant_id uuid not null, -- Its merchant.
   chain text not null, -- Its chain.
   token text not null, -- Its token.
@@ -1406,7 +1406,7 @@ CREATE CONSTRAINT TRIGGER find_recovered_deposits AFTER UPDATE OF finished_at ON
 
 -- The progress of comparing every address with the chain, and the age of the oldest comparison.
 create table app.comparison (
-  chain text not null, -- Chain code.
+  chain text not null,
   created_at timestamp with time zone not null default clock_timestamp(), -- When the chain was first compared.
   began_at timestamp with time zone not null default clock_timestamp(), -- When the current or last pass over all addresses began.
   "position" text default ''::text, -- match_key of the last address that this pass compared; empty before the first, null when the pass has ended.
@@ -1434,7 +1434,7 @@ create table app.cpfp (
 
 -- How much of the treasury's stake for energy is lent to each deposit address, by final transactions.
 create table app.delegation (
-  chain text not null, -- Chain code.
+  chain text not null,
   address text not null, -- The deposit address.
   amount numeric not null, -- The stake, in base units of the native coin.
   return_at timestamp with time zone not null, -- When it is taken back: once a sweep of the address has ended, or ten minutes after it was lent.
@@ -1478,12 +1478,12 @@ create table app.deposit (
   seq bigint not null generated always as identity, -- Order in which deposits were first seen, within a moment.
   merchant_id uuid, -- The merchant that has the address; null for a treasury.
   user_id uuid, -- The user that has the address; null for the address of a payment request or a treasury.
-  chain text not null, -- Chain code.
+  chain text not null,
   token text not null, -- Token code; a contract address if the token is not supported.
   amount numeric(78,0) not null, -- Amount in base units.
   sender text not null, -- Where the value came from.
-  address text not null, -- Our address.
-  txid text not null, -- Transaction id.
+  address text not null,
+  txid text not null,
   output_index integer not null, -- Position inside the transaction (see chain.transfer).
   block_height integer, -- Block that holds it, or last held it; null while it is in none.
   block_hash text, -- Hash of that block; null while it is in none.
@@ -1537,7 +1537,7 @@ CREATE TRIGGER withhold_returned BEFORE INSERT ON app.deposit FOR EACH ROW WHEN 
 
 -- Unattributed value that is not shown to operators any more: all of a token that Sluice does not support, also what is still to come, or one deposit.
 create table app.dismissed (
-  chain text not null, -- Chain code.
+  chain text not null,
   token text, -- The token, as the chain names it; null for one deposit.
   deposit_id uuid, -- The deposit; null for a token.
   dismissed_at timestamp with time zone not null default clock_timestamp(), -- When.
@@ -1570,7 +1570,7 @@ CREATE INDEX event_unsequenced ON app.event USING btree ("position") WHERE (sequ
 
 -- The operator's native coins on deposit addresses: what funds brought, less what the addresses' own transactions cost and defunds took back.
 create table app.gas (
-  chain text not null, -- Chain code.
+  chain text not null,
   address text not null, -- The deposit address.
   amount numeric not null default 0, -- Sum of the account gas for the address, in base units.
   reserved numeric not null default 0, -- Highest network fees of the address's sweeps and defunds under way, and what these defunds move, in base units.
@@ -1581,9 +1581,9 @@ CREATE INDEX gas_largest ON app.gas USING btree (chain, amount DESC) WHERE (amou
 
 -- Final, credited money on a deposit address that no sweep has taken: the sum of its entries in the ledger.
 create table app.holding (
-  chain text not null, -- Chain code.
-  address text not null, -- The address.
-  token text not null, -- Token code.
+  chain text not null,
+  address text not null,
+  token text not null,
   merchant_id uuid not null, -- The merchant whose user has the address.
   amount numeric not null, -- Amount in base units.
   constraint holding_pkey PRIMARY KEY (chain, address, token)
@@ -1592,7 +1592,7 @@ CREATE INDEX holding_largest ON app.holding USING btree (merchant_id, chain, tok
 
 -- Idempotency keys of payouts that were accepted, for ever.
 create table app.idempotency_key (
-  merchant_id uuid not null, -- The merchant.
+  merchant_id uuid not null,
   key text not null, -- The key.
   request_hash bytea not null, -- SHA-256 of the request that came with it.
   payout_id uuid, -- The payout that it made; null only within the transaction that makes it.
@@ -1634,8 +1634,8 @@ create table app.ledger_entry (
   kind text not null, -- deposit (deposits became final, or an operator credited one), top_up (the treasury was paid), reorg (a final deposit was taken back), claim and release (of a payout), payout, sweep, withdrawal, return (of unattributed value, in each of its steps), network_fee, second_payment (what left although its payment had ended), fund (gas for an address), defund (gas of an address, back to the treasury), stake and unstake (the operator's coins, for energy or bandwidth, and back).
   reference text not null, -- What caused it: finalisation:<chain>:<number>, or the id of the deposit, the payout or the outgoing payment.
   account text not null, -- address, treasury, merchant, payout, fees, network, operator, unattributed, gas or staked (explained in db/functions/ledger/post.sql).
-  chain text not null, -- Chain code.
-  token text not null, -- Token code.
+  chain text not null,
+  token text not null,
   merchant_id uuid, -- The merchant that the movement belongs to; null for the operator's own and for unattributed value.
   address text, -- The address, for the accounts address and gas; else null.
   amount numeric not null, -- Debit (positive) or credit (negative), in base units.
@@ -1674,8 +1674,8 @@ CREATE TRIGGER announce_suspension AFTER UPDATE OF suspended_at ON app.merchant 
 
 -- Chains that were ever enabled for a merchant.
 create table app.merchant_chain (
-  merchant_id uuid not null, -- The merchant.
-  chain text not null, -- Chain code.
+  merchant_id uuid not null,
+  chain text not null,
   enabled boolean not null default true, -- False after it was disabled: no new addresses; existing ones are still watched and credited.
   changed_at timestamp with time zone not null default clock_timestamp(), -- When it was last enabled or disabled.
   constraint merchant_chain_pkey PRIMARY KEY (merchant_id, chain),
@@ -1684,7 +1684,7 @@ create table app.merchant_chain (
 
 -- Signed transactions, stored before they are broadcast. At most one of an outgoing payment can be mined.
 create table app.outgoing_attempt (
-  chain text not null, -- Chain code.
+  chain text not null,
   txid text not null, -- Transaction id: the hash of raw.
   outgoing_payment_id uuid not null, -- The outgoing payment that it belongs to.
   attempt integer not null, -- 1 for the first; each later one offers a higher fee.
@@ -1709,9 +1709,9 @@ create table app.outgoing_attempt (
 
 -- Outgoing payments: what we pay for one purpose, a payout's payment, a sweep or a withdrawal.
 create table app.outgoing_payment (
-  id uuid not null default uuidv7(), -- Id.
+  id uuid not null default uuidv7(),
   kind text not null, -- payout, sweep, withdrawal, fund (gas for the sweep of an address), defund (gas that its address does not need, back to the treasury), delegate (energy for the sweep of an address), undelegate (it is taken back), stake, unstake, reclaim (what was unstaked comes back), or cancel: a nonce that only has to be used up, because its payout went on without it, or because nobody knows what it was for.
-  chain text not null, -- Chain code.
+  chain text not null,
   token text not null, -- Token that it moves.
   amount numeric(78,0) not null, -- How much, in base units; what an attempt moves may be less for a sweep. What is staked or lent stays the treasury's. 0 for a cancel.
   source text not null, -- Address that the amount is taken from; on Bitcoin the treasury or, for a sweep, the address of its first input.
@@ -1770,10 +1770,10 @@ CREATE TRIGGER adopt_return AFTER INSERT ON app.outgoing_payment FOR EACH ROW WH
 
 -- Final outputs of ours on chains that have them. Free ones (app.free_output) are in no outgoing payment, not spent, and mature.
 create table app.output (
-  chain text not null, -- Chain code.
+  chain text not null,
   txid text not null, -- The transaction that made it.
   vout integer not null, -- Its position there.
-  address text not null, -- Our address.
+  address text not null,
   merchant_id uuid, -- The merchant whose user has the address; null for the treasury's.
   amount numeric(78,0) not null, -- Amount in base units.
   outgoing_payment_id uuid, -- The outgoing payment that has it reserved, or spent it; null while it is free.
@@ -1793,10 +1793,10 @@ CREATE INDEX output_unspent ON app.output USING btree (chain, address) WHERE (sp
 -- What merchants asked to be paid, each to an address of its own, and what was paid of it. Never deleted.
 create table app.payment_request (
   id uuid not null default uuidv7(), -- Id; merchants know the request by external_id.
-  merchant_id uuid not null, -- The merchant.
+  merchant_id uuid not null,
   external_id text not null, -- The merchant's reference, which begins with its prefix.
-  chain text not null, -- Chain code.
-  token text not null, -- Token code.
+  chain text not null,
+  token text not null,
   amount numeric(78,0) not null, -- The requested amount, in base units.
   page_token text not null, -- The secret in the URL of the request's page: 192 random bits.
   idempotency_key text, -- Idempotency-Key of the call that made it; null if it had none.
@@ -1852,9 +1852,9 @@ CREATE INDEX payment_request_underpaid_page ON app.payment_request USING btree (
 create table app.payout (
   id uuid not null default uuidv7(), -- Id; shown as pay_ and 32 hex digits.
   seq bigint not null generated always as identity, -- Order of creation, for pages.
-  merchant_id uuid not null, -- The merchant.
-  chain text not null, -- Chain code.
-  token text not null, -- Token code.
+  merchant_id uuid not null,
+  chain text not null,
+  token text not null,
   status text not null default 'pending'::text, -- pending, sweeping, swept, paying, completed or failed.
   gross numeric(78,0) not null, -- The balance that was claimed, in base units.
   fee_bps integer not null, -- The merchant's fee rate at that moment.
@@ -1895,8 +1895,8 @@ CREATE TRIGGER never_deleted BEFORE DELETE ON app.payout FOR EACH ROW EXECUTE FU
 
 -- Where a merchant wants payouts of a chain to go.
 create table app.payout_address (
-  merchant_id uuid not null, -- The merchant.
-  chain text not null, -- Chain code.
+  merchant_id uuid not null,
+  chain text not null,
   address text not null, -- The address, as people see it.
   updated_at timestamp with time zone not null default clock_timestamp(), -- When it was registered or last changed.
   constraint payout_address_pkey PRIMARY KEY (merchant_id, chain),
@@ -1905,7 +1905,7 @@ create table app.payout_address (
 
 -- The sweeps that a payout waits for, its own and those of others.
 create table app.payout_sweep (
-  payout_id uuid not null, -- The payout.
+  payout_id uuid not null,
   outgoing_payment_id uuid not null, -- The sweep.
   constraint payout_sweep_pkey PRIMARY KEY (payout_id, outgoing_payment_id),
   constraint payout_sweep_outgoing_payment_id_fkey FOREIGN KEY (outgoing_payment_id) REFERENCES app.outgoing_payment(id),
@@ -1928,7 +1928,7 @@ create table app.reason (
 -- Ranges of final blocks that an operator had read again (sluice reindex), and the progress.
 create table app.reindex (
   id bigint not null generated always as identity, -- Number of the run.
-  chain text not null, -- Chain code.
+  chain text not null,
   from_height integer not null, -- Lowest block that is read again.
   to_height integer not null, -- Highest block that is read again.
   next_height integer not null, -- Everything from from_height up to the block below this one is done.
@@ -1943,8 +1943,8 @@ create table app.reindex (
 
 -- Transactions of ours in a block whose outgoing payment ended in another way; those that are final are booked, as second payments or as fees.
 create table app.second_payment (
-  chain text not null, -- Chain code.
-  txid text not null, -- The transaction.
+  chain text not null,
+  txid text not null,
   outgoing_payment_id uuid not null, -- The outgoing payment that it was signed for, and that ended in another way.
   amount numeric(78,0), -- What it paid, in base units of the payment's token: the operator's loss; 0 for a sweep, a cancel, and what failed. Null until it is booked.
   fee numeric(78,0), -- The network fee that was booked for it, in the native coin's base units; 0 if it was booked with a payment that it ended. Null until it is booked.
@@ -1959,15 +1959,15 @@ CREATE INDEX second_payment_outgoing_payment ON app.second_payment USING btree (
 
 -- The next nonce of each address of ours that ever sent. Never taken from a node.
 create table app.sender (
-  chain text not null, -- Chain code.
-  address text not null, -- The address.
+  chain text not null,
+  address text not null,
   next_nonce integer not null default 0, -- The nonce that its next outgoing payment gets.
   constraint sender_pkey PRIMARY KEY (chain, address)
 );
 
 -- Native coins that the treasury has staked, lent or not.
 create table app.stake (
-  chain text not null, -- Chain code.
+  chain text not null,
   resource text not null, -- What they are staked for: energy or bandwidth.
   amount numeric not null, -- How much, in base units.
   constraint stake_pkey PRIMARY KEY (chain, resource),
@@ -1976,8 +1976,8 @@ create table app.stake (
 
 -- What the sweep of a token costs now by each way, as the worker last asked the node; only where there is more than one.
 create table app.sweep_cost (
-  chain text not null, -- Chain code.
-  token text not null, -- Token code.
+  chain text not null,
+  token text not null,
   burnt numeric not null, -- If its energy is burnt, in base units of the native coin.
   delegated numeric not null, -- If the treasury lends it energy: what the transactions for that cost.
   way text not null, -- Which one is used: burnt or delegated.
@@ -1989,8 +1989,8 @@ create table app.sweep_cost (
 
 -- Tokens that an operator added to the running service; those of the settings are only in app.asset.
 create table app.token (
-  chain text not null, -- Chain code.
-  token text not null, -- Token code.
+  chain text not null,
+  token text not null,
   contract text not null, -- Its contract, as the indexer of the chain writes it.
   sweep jsonb not null, -- How addresses are swept, as in the settings: {"by": "fund"}, or {"by": "eip3009", "domain": {"name", "version"}}.
   from_height integer not null, -- The first block whose transfers are deposits.
@@ -2015,8 +2015,8 @@ CREATE CONSTRAINT TRIGGER refresh AFTER INSERT ON app.touched_payment DEFERRABLE
 
 -- What the treasury holds by the ledger, and what is promised to transactions that are not final. Its row locks order everything that spends from it.
 create table app.treasury (
-  chain text not null, -- Chain code.
-  token text not null, -- Token code.
+  chain text not null,
+  token text not null,
   balance numeric not null default 0, -- Sum of the account treasury, in base units.
   reserved numeric not null default 0, -- Amounts and highest network fees of transactions under way, less what payments bring with them (app.outgoing_payment.swept_in), and what was swept for returns that have not left yet; in base units.
   constraint treasury_pkey PRIMARY KEY (chain, token)
@@ -2024,9 +2024,9 @@ create table app.treasury (
 
 -- How much of the treasury belongs to each merchant. No merchant is paid from another merchant's share.
 create table app.treasury_share (
-  chain text not null, -- Chain code.
-  token text not null, -- Token code.
-  merchant_id uuid not null, -- The merchant.
+  chain text not null,
+  token text not null,
+  merchant_id uuid not null,
   amount numeric not null default 0, -- What was swept from the merchant's addresses, and what sweeping it cost them, less the gross of completed payouts, in base units. Below zero: the operator has advanced it.
   reserved numeric not null default 0, -- Gross of the payments under way, less what they bring with them from the merchant's addresses (app.outgoing_payment.swept_in), in base units.
   constraint treasury_share_pkey PRIMARY KEY (chain, token, merchant_id),
@@ -2035,7 +2035,7 @@ create table app.treasury_share (
 
 -- What an operator decided about unattributed value: to credit it to the merchant that has the address, or to return it.
 create table app.unattributed_decision (
-  deposit_id uuid not null, -- The deposit.
+  deposit_id uuid not null,
   decision text not null, -- credit or return.
   amount numeric(78,0) not null, -- What was credited, or what is to be returned, in base units: for a native coin, what is left after the network fees of taking it from its address.
   sweep_id uuid, -- For a return: the transaction that takes it to the treasury, the last one if it was begun again; null until it is begun.
@@ -2059,8 +2059,8 @@ CREATE INDEX unattributed_decision_withdrawal ON app.unattributed_decision USING
 
 -- A transaction in a block that an address of ours sent and that is not stored here, and the incident that it belongs to.
 create table app.unknown_transaction (
-  chain text not null, -- Chain code.
-  txid text not null, -- The transaction.
+  chain text not null,
+  txid text not null,
   incident_id bigint not null, -- The incident unknown_transaction of its sender that was open when it was seen.
   moved jsonb, -- What it moved, as its block shows it: [{sender, recipient, token, amount}], in base units; null if its block was read by an older version.
   constraint unknown_transaction_pkey PRIMARY KEY (chain, txid),
@@ -2070,7 +2070,7 @@ CREATE INDEX unknown_transaction_incident ON app.unknown_transaction USING btree
 
 -- Native coins that were unstaked, and that the chain holds for 14 days.
 create table app.unstaking (
-  chain text not null, -- Chain code.
+  chain text not null,
   txid text not null, -- The transaction that unstaked them; recount:<time> for one that is in no copy.
   resource text not null, -- What they were staked for.
   amount numeric not null, -- How much, in base units.
@@ -2084,7 +2084,7 @@ CREATE INDEX unstaking_open ON app.unstaking USING btree (chain) WHERE (reclaime
 -- An end user of a merchant.
 create table app."user" (
   id uuid not null default uuidv7(), -- Id; shown as usr_ and 32 hex digits.
-  merchant_id uuid not null, -- The merchant.
+  merchant_id uuid not null,
   external_ref text not null, -- The merchant's own id of the user.
   seq bigint not null generated always as identity, -- Order of creation, for pages.
   created_at timestamp with time zone not null default clock_timestamp(), -- When the user was made.
@@ -2100,7 +2100,7 @@ CREATE INDEX user_page ON app."user" USING btree (merchant_id, seq DESC);
 -- Where a merchant wants events to be delivered.
 create table app.webhook_endpoint (
   id uuid not null default uuidv7(), -- Id; shown as whe_ and 32 hex digits.
-  merchant_id uuid not null, -- The merchant.
+  merchant_id uuid not null,
   url text not null, -- URL that events are posted to.
   event_types text[] not null, -- Types of events that are delivered here.
   secret text not null, -- Secret that signs (Standard Webhooks, whsec_...).
@@ -2156,9 +2156,9 @@ create view app.attempt_fate as
          LIMIT 1) other ON true
      LEFT JOIN chain.lapse lapse ON lapse.chain = j.stream AND lapse.txid = j.txid
   WHERE j.txid IS NOT NULL;
---   chain text: Chain code.
+--   chain text
 --   seq bigint: Its entry in the chain's stream of custody.journal.
---   txid text: Transaction id.
+--   txid text
 --   kind text: pay, sweep, withdraw or cancel, as in custody.journal.
 --   subject_id uuid: The payout, the sweep or the withdrawal that it was signed for.
 --   block_height integer: The block that holds it; null if none does.
@@ -2236,9 +2236,9 @@ create view app.balance_audit as
                   WHERE c.kind = 'release'::text AND c.finished_at IS NULL AND d.held_back) part
           GROUP BY part.merchant_id, part.chain, part.token) counted USING (merchant_id, chain, token)
   WHERE COALESCE(kept.amount, 0::numeric) <> COALESCE(counted.amount, 0::numeric) OR COALESCE(kept.deposit_count, 0::bigint) <> COALESCE(counted.deposit_count, 0::bigint) OR COALESCE(kept.held_back, 0::numeric) <> COALESCE(counted.held_back, 0::numeric) OR COALESCE(kept.held_back_count, 0::bigint) <> COALESCE(counted.held_back_count, 0::bigint);
---   merchant_id uuid: The merchant.
---   chain text: Chain code.
---   token text: Token code.
+--   merchant_id uuid
+--   chain text
+--   token text
 --   kept_amount numeric: Gross balance as stored, in base units.
 --   counted_amount numeric: Sum of the deposits, in base units.
 --   kept_count bigint: Number of deposits as stored.
@@ -2274,9 +2274,9 @@ create view app.balance_now with (security_barrier=true) as
            FROM app.balance_delta) part
   GROUP BY merchant_id, chain, token
  HAVING sum(amount) <> 0::numeric OR sum(deposit_count) <> 0::numeric OR sum(held_back) <> 0::numeric;
---   merchant_id uuid: The merchant.
---   chain text: Chain code.
---   token text: Token code.
+--   merchant_id uuid
+--   chain text
+--   token text
 --   amount numeric: Gross balance in base units.
 --   deposit_count bigint: Number of deposits in it.
 --   held_back numeric: The part of the gross balance that no payout can claim yet, in base units (db/functions/balances/collectable.sql).
@@ -2300,7 +2300,7 @@ create view app.chain_state with (security_barrier=true) as
      LEFT JOIN chain.cursor k ON k.chain = c.chain
      LEFT JOIN chain.configured g ON g.chain = c.chain
      LEFT JOIN app.standstill w ON w.chain = c.chain;
---   chain text: Chain code.
+--   chain text
 --   enabled boolean: True if a merchant has it enabled.
 --   head_height integer: Newest indexed block; null if the chain was never followed.
 --   final_height integer: Everything at or below this height is final.
@@ -2321,7 +2321,7 @@ create view app.contested_payment as
   WHERE f.fate <> 'dead'::text
   GROUP BY f.chain, f.subject_id
  HAVING count(*) > 1 AND bool_and(f.fate <> 'final'::text);
---   chain text: Chain code.
+--   chain text
 --   subject_id uuid: The payout, the sweep or the withdrawal, as in custody.journal.
 --   attempts bigint: How many.
 
@@ -2342,7 +2342,7 @@ create view app.cpfp_output as
            FROM app.output o
           WHERE o.chain = u.chain AND o.txid = u.txid AND o.vout = u.output_index));
 --   outgoing_payment_id uuid: The CPFP child, a sweep (app.outgoing_payment).
---   chain text: Chain code.
+--   chain text
 --   txid text: The transaction that made it: the parent.
 --   vout integer: Its position there.
 --   merchant_id uuid: The merchant that has the address; null for the treasury's.
@@ -2412,9 +2412,9 @@ create view app.due_return as
      JOIN custody.address t ON t.family = c.family AND t.purpose = 'treasury'::text
      LEFT JOIN app.outgoing_payment s ON s.id = u.sweep_id
   WHERE u.decision = 'return'::text AND u.withdrawal_id IS NULL AND (u.sweep_id IS NULL OR s.outcome = 'done'::text) AND u.destination IS NOT NULL;
---   deposit_id uuid: The deposit.
---   chain text: Chain code.
---   token text: Token code.
+--   deposit_id uuid
+--   chain text
+--   token text
 --   address text: The address that it arrived at.
 --   amount numeric(78,0): What is to be returned, in base units.
 --   destination text: Where it goes.
@@ -2449,8 +2449,8 @@ UNION ALL
   WHERE (s.kind = ANY (ARRAY['fund'::text, 'delegate'::text])) AND s.outcome <> 'done'::text AND NOT (s.kind = 'delegate'::text AND s.outcome = 'cancelled'::text) AND s.final_at > (clock_timestamp() - '1 day'::interval) AND NOT (EXISTS ( SELECT
            FROM app.outgoing_payment d
           WHERE (d.kind = ANY (ARRAY['fund'::text, 'delegate'::text])) AND d.kind = s.kind AND d.chain = s.chain AND d.recipient = s.recipient AND d.outcome = 'done'::text AND d.final_at >= s.final_at));
---   chain text: Chain code.
---   token text: Token code.
+--   chain text
+--   token text
 --   address text: The address that was to be swept.
 --   merchant_id uuid: Whose money it holds.
 --   outcome text: How it ended: as app.outgoing_payment.outcome.
@@ -2469,10 +2469,10 @@ create view app.free_output as
   WHERE outgoing_payment_id IS NULL AND spent_by IS NULL AND (mature_at IS NULL OR mature_at <= (( SELECT c.head_height
            FROM chain.cursor c
           WHERE c.chain = u.chain)));
---   chain text: Chain code.
+--   chain text
 --   txid text: The transaction that made it.
 --   vout integer: Its position there.
---   address text: Our address.
+--   address text
 --   merchant_id uuid: The merchant that has the address; null for the treasury's.
 --   amount numeric(78,0): Amount in base units.
 
@@ -2866,8 +2866,8 @@ create view app.ledger_audit as
    FROM compared
   WHERE kept <> posted;
 --   what text: holding, treasury, treasury_share, treasury_reserved, share_reserved, gas (the operator's, on an address), gas_reserved, staked (the treasury's coins), lent (of them, to an address), merchant (the balance), payout (claimed), output (unspent outputs against the holding of an address, or the treasury) or unattributed.
---   chain text: Chain code.
---   token text: Token code.
+--   chain text
+--   token text
 --   merchant_id uuid: The merchant, if it is about one.
 --   address text: The address, if it is about one.
 --   kept numeric: The stored amount, in base units.
@@ -2940,9 +2940,9 @@ create view app.merchant_balance with (security_barrier=true) as
    FROM app.balance_now b
      JOIN app.merchant m ON m.id = b.merchant_id
      CROSS JOIN LATERAL ( SELECT div(GREATEST(b.amount - b.held_back, 0::numeric) * m.fee_bps::numeric, 10000::numeric) AS fee) f;
---   merchant_id uuid: The merchant.
---   chain text: Chain code.
---   token text: Token code.
+--   merchant_id uuid
+--   chain text
+--   token text
 --   gross numeric: Final deposits that no payout has collected, in base units.
 --   fee numeric: Service fee, in base units.
 --   deposit_count bigint: Number of deposits in it.
@@ -3004,8 +3004,8 @@ UNION ALL
      JOIN chain.confirmed_tx i ON i.chain = u.chain AND i.conflict_key = ((u.txid || ':'::text) || u.vout)
   WHERE u.from_attempt = 1;
 --   outgoing_payment_id uuid: The outgoing payment.
---   chain text: Chain code.
---   txid text: The transaction.
+--   chain text
+--   txid text
 --   block_height integer: Its block.
 --   success boolean: Whether it had the effect that it was sent for, as in chain.confirmed_tx.
 --   fee numeric(78,0): Network fee that it cost, in the native coin's base units.
@@ -3020,8 +3020,8 @@ create view app.payout_address_state with (security_barrier=true) as
     w.active_at AS whitelisted_at
    FROM app.payout_address p
      LEFT JOIN custody.whitelist w ON w.merchant_id = p.merchant_id AND w.chain = p.chain AND w.address = p.address AND w.removed_at IS NULL;
---   merchant_id uuid: The merchant.
---   chain text: Chain code.
+--   merchant_id uuid
+--   chain text
 --   address text: The address, as people see it.
 --   updated_at timestamp with time zone: When it was registered or last changed.
 --   whitelisted boolean: True if it is on the whitelist now: nothing is paid elsewhere.
@@ -3054,9 +3054,9 @@ create view app.receipt as
      LEFT JOIN chain.cursor k ON k.chain = r.chain
   WHERE d.credited AND d.status <> 'reorged'::text AND NOT app.is_from_protocol(d.transfer_kind, d.output_index, d.token);
 --   payment_request_id uuid: The payment request.
---   deposit_id uuid: The deposit.
+--   deposit_id uuid
 --   seq bigint: Order in which deposits were first seen.
---   txid text: Transaction id.
+--   txid text
 --   output_index integer: Position inside the transaction.
 --   amount numeric(78,0): Amount in base units.
 --   status text: pending or final.
@@ -3066,10 +3066,10 @@ create view app.receipt as
 --   created_at timestamp with time zone: When it was first seen.
 --   finalised_at timestamp with time zone: When it became final.
 --   late boolean: True if it was neither seen nor mined before the request expired or was cancelled, or was in no block for too long afterwards (payment_request.late_after).
---   merchant_id uuid: The merchant.
+--   merchant_id uuid
 --   external_id text: The merchant's reference of the payment request.
---   chain text: Chain code.
---   token text: Token code.
+--   chain text
+--   token text
 --   sender text: Where the value came from.
 --   address text: The address of the payment request.
 --   is_unmined boolean: True if no block has held it yet.
@@ -3133,10 +3133,10 @@ create view app.standstill with (security_barrier=true) as
            FROM chain.configured g
           WHERE g.waiting_reason IS NOT NULL) w
   ORDER BY chain, rank;
---   chain text: Chain code.
+--   chain text
 --   reason text: For programs: the kind of the incident that halts it, servers_contradict, or why its indexer waits.
 --   message text: For people.
---   since timestamp with time zone: Since when.
+--   since timestamp with time zone
 --   way_out text: What to do about it; null where the message says so.
 
 -- What has been under way for longer than normal. Nothing is wrong: it may wait for the chain, a node, the whitelist or a merchant.
@@ -3223,8 +3223,8 @@ create view app.unswept_address as
      JOIN app.holding h ON h.chain = s.chain AND h.token = s.token AND h.address = s.address AND h.amount > 0::numeric
      CROSS JOIN LATERAL app.sweep_failures(s.chain, s.token, s.address) f(failures, failure, retry_at)
   WHERE app.sweep_under_way(s.chain, s.token, s.address) IS NULL AND app.readying(s.chain, s.address) IS NULL AND NOT app.is_blocked(s.chain, s.token, s.address);
---   chain text: Chain code.
---   token text: Token code.
+--   chain text
+--   token text
 --   address text: The address that could not be swept.
 --   merchant_id uuid: Whose money it holds.
 --   amount numeric: What it holds, in base units.
@@ -4411,9 +4411,9 @@ create view audit.balances as
     kept_held_back,
     counted_held_back
    FROM app.balance_audit;
---   merchant_id uuid: The merchant.
---   chain text: Chain code.
---   token text: Token code.
+--   merchant_id uuid
+--   chain text
+--   token text
 --   kept_amount numeric: Gross balance as stored, in base units.
 --   counted_amount numeric: Sum of the deposits and debts, in base units.
 --   kept_count bigint: Number of deposits as stored.
@@ -4452,7 +4452,7 @@ UNION ALL
              JOIN chain.cursor c USING (chain)
           WHERE b.height >= c.final_height) link
   WHERE link.parent_hash <> ''::text AND link.parent_hash <> link.below;
---   chain text: Chain code.
+--   chain text
 --   height integer: The height.
 --   wrong text: What is wrong there.
 
@@ -4495,9 +4495,9 @@ create view audit.conservation as
           WHERE adjustment.reason = 'paid_after_all'::text) part
   GROUP BY chain, token, merchant_id
  HAVING sum(received) <> sum(held);
---   chain text: Chain code.
---   token text: Token code.
---   merchant_id uuid: The merchant.
+--   chain text
+--   token text
+--   merchant_id uuid
 --   received numeric: Sum of its final deposits, in base units.
 --   balance_and_payouts numeric: Its balance and the gross of its payouts, in base units.
 
@@ -4546,8 +4546,8 @@ create view audit.deposits_are_on_the_chain as
            FROM chain.awaited w
           WHERE w.id = ((((d.chain || ':'::text) || d.txid) || ':'::text) || d.output_index) AND w.since > (clock_timestamp() - chain.longest_wait() - '00:05:00'::interval))));
 --   id uuid: The deposit.
---   chain text: Chain code.
---   txid text: Transaction id.
+--   chain text
+--   txid text
 --   output_index integer: Position inside the transaction.
 --   status text: Status of the deposit.
 
@@ -4642,8 +4642,8 @@ create view audit.fees as
   GROUP BY what, chain, token
  HAVING sum(posted) <> sum(due);
 --   what text: service fees or network fees.
---   chain text: Chain code.
---   token text: Token code.
+--   chain text
+--   token text
 --   posted numeric: What the ledger has, in base units.
 --   due numeric: What completed payouts earned, or final transactions cost, in base units.
 
@@ -4677,10 +4677,10 @@ UNION ALL
           WHERE k.subject = s.id::text AND k.kind = 'final_payment_vanished'::text)) AND NOT (s.status = 'final'::text AND (EXISTS ( SELECT
            FROM app.incident v
           WHERE v.subject = s.id::text AND v.kind = 'final_payment_vanished'::text AND v.resolution = 'healed'::text)));
---   chain text: Chain code.
+--   chain text
 --   what text: deposit, or the kind of the outgoing payment: payout, sweep, withdrawal or cancel.
 --   id uuid: Id of the deposit or the outgoing payment.
---   status text: Its status.
+--   status text
 --   block_height integer: The block that holds it.
 --   final_height integer: Final height of the chain.
 
@@ -4739,9 +4739,9 @@ create view audit.held_back as
                FROM app.output u
               WHERE u.chain = p.chain AND u.txid = d.txid AND u.vout = d.output_index AND u.spent_by IS NOT NULL))
         END;
---   chain text: Chain code.
---   token text: Token code.
---   address text: The address.
+--   chain text
+--   token text
+--   address text
 --   deposit_id uuid: The deposit, on chains with outputs.
 --   amount numeric: What is held back there, in base units.
 --   minimum numeric(78,0): What is worth a sweep, in base units.
@@ -4760,7 +4760,7 @@ UNION ALL
    FROM app.idempotency_key
   GROUP BY idempotency_key.merchant_id, idempotency_key.payout_id
  HAVING count(*) > 1;
---   merchant_id uuid: The merchant.
+--   merchant_id uuid
 --   key text: The key; or how many keys one payout has.
 
 -- custody signed what was stored, and numbered it without a gap
@@ -4790,8 +4790,8 @@ create view audit.ledger as
     posted
    FROM app.ledger_audit;
 --   what text: What is compared, as app.ledger_audit names it.
---   chain text: Chain code.
---   token text: Token code.
+--   chain text
+--   token text
 --   merchant_id uuid: The merchant; null if it is about none.
 --   address text: The address; null if it is about none.
 --   kept numeric: The stored amount, in base units.
@@ -4814,7 +4814,7 @@ UNION ALL
    FROM app.deposit d
      LEFT JOIN custody.address o ON o.address = d.address
   WHERE d.merchant_id IS DISTINCT FROM o.merchant_id;
---   chain text: Chain code.
+--   chain text
 --   what text: The address, or the id of the deposit.
 --   merchant_id uuid: The merchant that it is booked to; null for the treasury.
 --   handed_to uuid: The merchant that its address was handed to; null for the treasury, and for an address that custody does not know.
@@ -4829,8 +4829,8 @@ create view audit.no_double_credit as
   WHERE status <> 'reorged'::text
   GROUP BY chain, txid, output_index
  HAVING count(*) > 1;
---   chain text: Chain code.
---   txid text: Transaction id.
+--   chain text
+--   txid text
 --   output_index integer: Position inside the transaction.
 --   deposits bigint: How many deposits there are not reorged.
 
@@ -4928,7 +4928,7 @@ UNION ALL
   WHERE confirmed_tx.nonce IS NOT NULL
   GROUP BY confirmed_tx.chain, confirmed_tx.account
  HAVING count(DISTINCT confirmed_tx.nonce) <> (max(confirmed_tx.nonce) + 1);
---   chain text: Chain code.
+--   chain text
 --   address text: The account.
 --   next_nonce integer: The next nonce: in our books, or after the highest one in a block.
 --   used bigint: How many nonces below it are used, in the same place.
@@ -4991,8 +4991,8 @@ UNION ALL
    FROM app.treasury_share
   WHERE treasury_share.reserved < 0::numeric;
 --   what text: holding, treasury, reserved, reserved share, gas, reserved gas, or stake.
---   chain text: Chain code.
---   token text: Token code.
+--   chain text
+--   token text
 --   whose text: The address of a holding or of gas, the merchant of a share; null for the treasury.
 --   amount numeric: How much it is, in base units: below zero.
 
@@ -5071,7 +5071,7 @@ UNION ALL
     ((('has '::text || ledger_audit.kept) || ' in outputs, and '::text) || ledger_audit.posted) || ' in the books'::text AS wrong
    FROM app.ledger_audit
   WHERE ledger_audit.what = 'output'::text;
---   chain text: Chain code.
+--   chain text
 --   output text: The output (txid:vout), the id of the outgoing payment, or the address; treasury for the treasury.
 --   wrong text: What is wrong with it.
 
@@ -5111,7 +5111,7 @@ UNION ALL
      LEFT JOIN app.unattributed_decision u ON u.deposit_id = d.id
   WHERE d.credited <> (d.chain = r.chain AND d.token = r.token AND NOT app.is_from_protocol(d.transfer_kind, d.output_index, d.token)) AND u.deposit_id IS NULL;
 --   payment_request_id uuid: The payment request; null if a user's deposit names another owner than its address.
---   address text: The address.
+--   address text
 --   wrong text: What is wrong with it.
 
 -- the state of each payment request follows from its receipts, and GET /payments has those that are paid or underpaid
@@ -5245,7 +5245,7 @@ create view audit.payouts_add_up as
             ELSE p.gross
         END;
 --   id uuid: The payout.
---   status text: Its status.
+--   status text
 --   gross numeric(78,0): Its gross, in base units.
 --   claimed numeric: Sum of the deposits and adjustments that carry its id, in base units.
 
@@ -5259,8 +5259,8 @@ create view audit.postings as
   GROUP BY posting, chain, token
  HAVING sum(amount) <> 0::numeric;
 --   posting bigint: The movement.
---   chain text: Chain code.
---   token text: Token code.
+--   chain text
+--   token text
 --   sum numeric: What its entries add up to, in base units.
 
 -- deposits and payouts went from state to state as the contract has it, and are where their last event says
@@ -5341,7 +5341,7 @@ UNION ALL
     'given to a node before it was stored'::text AS wrong
    FROM app.outgoing_attempt o
   WHERE o.broadcast_at < o.stored_at;
---   chain text: Chain code.
+--   chain text
 --   id uuid: The outgoing payment, or the payout.
 --   wrong text: What is wrong with it.
 
@@ -5422,7 +5422,7 @@ create schema auth;
 
 -- Passwords, one for each person.
 create table auth.account (
-  id uuid not null default uuidv7(), -- Id.
+  id uuid not null default uuidv7(),
   "accountId" text not null, -- The person again.
   "providerId" text not null, -- Always credential: a password.
   "userId" uuid not null, -- The person.
@@ -5452,7 +5452,7 @@ create table auth.authenticator (
 
 -- Passkeys (WebAuthn). One counts as both factors: the device verifies the person.
 create table auth.passkey (
-  id uuid not null default uuidv7(), -- Id.
+  id uuid not null default uuidv7(),
   name text, -- The person's name for it.
   "publicKey" text not null, -- The public key.
   "userId" uuid not null, -- The person.
@@ -5490,7 +5490,7 @@ create table auth.recovery_code (
 
 -- Browsers that are signed in. Deleting a row ends the session at once.
 create table auth.session (
-  id uuid not null default uuidv7(), -- Id.
+  id uuid not null default uuidv7(),
   "expiresAt" timestamp with time zone not null, -- When it ends if it is not used.
   token text not null, -- The secret in the cookie of the browser.
   "createdAt" timestamp with time zone not null default clock_timestamp(), -- When the person signed in.
@@ -5522,7 +5522,7 @@ create table auth."user" (
 
 -- What a sign-in under way has to show: a second factor, or the reply to a challenge of a passkey.
 create table auth.verification (
-  id uuid not null default uuidv7(), -- Id.
+  id uuid not null default uuidv7(),
   identifier text not null, -- What it is for.
   value text not null, -- What is expected.
   "expiresAt" timestamp with time zone not null, -- When it ends.
@@ -5538,7 +5538,7 @@ create schema chain;
 -- Transfers of pending deposits that a rewind removed and that are expected to be read again. Empty unless a chain is being read again.
 create table chain.awaited (
   id text not null, -- <chain>:<txid>:<output_index>, as in chain.transfer.
-  chain text not null, -- Chain code.
+  chain text not null,
   block_height integer not null, -- Height of the block that it was in.
   until_height integer not null, -- Once the head is as high as this, a transfer that was not read again is gone.
   since timestamp with time zone not null, -- When it was removed.
@@ -5549,7 +5549,7 @@ CREATE INDEX awaited_chain ON chain.awaited USING btree (chain);
 -- Blocks of each chain from the head down to the final one, and 1,024 final ones below it. Finality compares these hashes with the node's.
 create table chain.block (
   id text not null, -- <chain>:<height>.
-  chain text not null, -- Chain code.
+  chain text not null,
   height integer not null, -- Height of the block.
   hash text not null, -- Hash of the block.
   parent_hash text not null, -- Hash of the block one below; equals that block's hash here. Empty at the block above which following began, and at one that a rewind had to add.
@@ -5562,7 +5562,7 @@ CREATE TRIGGER note_delete AFTER DELETE ON chain.block REFERENCING OLD TABLE AS 
 
 -- Chains for which an indexer was started, followed or not.
 create table chain.configured (
-  chain text not null, -- Chain code.
+  chain text not null,
   configured_at timestamp with time zone not null default clock_timestamp(), -- When an indexer was started for it for the first time. If no block was ever read, this counts as the age of its head.
   waiting_reason text, -- Why its indexer cannot follow it now, for programs; null if it can, or has not reported.
   waiting_message text, -- The same for people.
@@ -5575,8 +5575,8 @@ create table chain.configured (
 -- Transactions that use the authority of an address of ours, known to us or not, in a block that is on the chain now; on Bitcoin a row for each output of ours that a transaction spends. A row disappears when its block leaves the chain.
 create table chain.confirmed_tx (
   id text not null, -- <chain>:<txid>; on Bitcoin <chain>:<txid>:<position of the input>.
-  chain text not null, -- Chain code.
-  txid text not null, -- Transaction id.
+  chain text not null,
+  txid text not null,
   block_height integer not null, -- Height of the block that holds the transaction.
   block_hash text not null, -- Hash of that block.
   block_time timestamp with time zone not null, -- Timestamp of that block.
@@ -5598,7 +5598,7 @@ CREATE TRIGGER note_insert AFTER INSERT ON chain.confirmed_tx REFERENCING NEW TA
 
 -- The last time that servers of a chain contradicted themselves. If blocks still come in, another server gave correct data.
 create table chain.contradiction (
-  chain text not null, -- Chain code.
+  chain text not null,
   since timestamp with time zone not null, -- When that began; nothing new of the chain was written from then until seen_at.
   seen_at timestamp with time zone not null, -- When it was last seen.
   txid text, -- The transaction that they contradict themselves about; null if it is about something else.
@@ -5608,7 +5608,7 @@ create table chain.contradiction (
 
 -- Where each chain stands: the newest indexed block and the newest final one.
 create table chain.cursor (
-  chain text not null, -- Chain code.
+  chain text not null,
   network text not null, -- The network that is followed, as a CAIP-2 id such as eip155:11155111. A node of another network is refused.
   head_height integer not null, -- Height of the newest indexed block.
   head_hash text not null, -- Hash of the newest indexed block.
@@ -5631,7 +5631,7 @@ CREATE CONSTRAINT TRIGGER find_recovered_deposits AFTER UPDATE OF finalisation O
 
 -- How many blocks were followed on each day, for analysts. chain.derive counts them.
 create table chain.daily_blocks (
-  chain text not null, -- Chain code.
+  chain text not null,
   day date not null, -- The day, in UTC, on which they were followed.
   followed bigint not null, -- Blocks that were added to the chain.
   replaced bigint not null, -- Blocks that left it because others took their place.
@@ -5641,7 +5641,7 @@ create table chain.daily_blocks (
 -- Blocks that a running transaction deleted; those that it does not insert again left the chain. Empty between transactions.
 create unlogged table chain.dropped_block (
   txn xid8 not null, -- The transaction.
-  chain text not null, -- Chain code.
+  chain text not null,
   height integer not null, -- Height of the block.
   hash text not null -- Hash of the block.
 );
@@ -5649,8 +5649,8 @@ CREATE INDEX dropped_block_txn ON chain.dropped_block USING btree (txn);
 
 -- Transactions of ours that expired without being in any block.
 create table chain.lapse (
-  chain text not null, -- Chain code.
-  txid text not null, -- The transaction.
+  chain text not null,
+  txid text not null,
   final_height integer not null, -- The final block that is past its end.
   final_hash text not null, -- The hash of that block.
   evidence jsonb not null, -- What else the indexer of the family found; an operator's decision if it could not be proven.
@@ -5661,7 +5661,7 @@ create table chain.lapse (
 -- Each time that blocks left a chain. Kept for ever.
 create table chain.reorganisation (
   id bigint not null generated always as identity, -- Order of insertion.
-  chain text not null, -- Chain code.
+  chain text not null,
   happened_at timestamp with time zone not null, -- When the indexer followed it; equals chain.cursor.last_reorg_at then.
   depth integer not null, -- How many blocks left the chain.
   first_height integer, -- Height of the lowest of them.
@@ -5675,7 +5675,7 @@ create table chain.reorganisation (
 -- Transfers that a running transaction inserted, changed or deleted, or that are to be checked again. Empty between transactions.
 create unlogged table chain.touched (
   txn xid8 not null, -- The transaction.
-  chain text not null, -- Chain code.
+  chain text not null,
   id text not null -- Id of the transfer.
 );
 CREATE INDEX touched_txn ON chain.touched USING btree (txn);
@@ -5683,7 +5683,7 @@ CREATE INDEX touched_txn ON chain.touched USING btree (txn);
 -- Chains that a running transaction touched; chain.derive runs once at COMMIT for each row. Empty between transactions.
 create unlogged table chain.touched_chain (
   txn xid8 not null, -- The transaction.
-  chain text not null, -- Chain code.
+  chain text not null,
   constraint touched_chain_pkey PRIMARY KEY (txn, chain)
 );
 CREATE CONSTRAINT TRIGGER derive AFTER INSERT ON chain.touched_chain DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION chain.derive();
@@ -5716,10 +5716,10 @@ CREATE TRIGGER note_update AFTER UPDATE ON chain.transfer REFERENCING NEW TABLE 
 -- Value on its way to an address of ours that is not final: unconfirmed, or in a block that may still leave the chain.
 create table chain.unconfirmed (
   id text not null, -- <chain>:<txid>:<output_index>, as in chain.transfer.
-  chain text not null, -- Chain code.
-  txid text not null, -- Transaction id.
+  chain text not null,
+  txid text not null,
   output_index integer not null, -- Position inside the transaction.
-  token text not null, -- Token code.
+  token text not null,
   amount numeric(78,0) not null, -- Amount in base units.
   sender text not null, -- Address that the value comes from.
   recipient text not null, -- Our address.
@@ -5735,7 +5735,7 @@ CREATE INDEX unconfirmed_inputs ON chain.unconfirmed USING gin (inputs);
 
 -- Blocks whose transactions could not be proven to be all that they hold.
 create table chain.unproven_block (
-  chain text not null, -- Chain code.
+  chain text not null,
   hash text not null, -- The block.
   height integer not null, -- Its height.
   noted_at timestamp with time zone not null default clock_timestamp(), -- When it was read first.
@@ -5758,8 +5758,8 @@ create view chain.lapsable as
      JOIN custody.journal j ON j.stream = f.chain AND j.seq = f.seq
      JOIN chain.cursor c ON c.chain = f.chain
   WHERE f.fate = 'open'::text AND j.lifetime_end IS NOT NULL AND chain.is_past_end(j.*);
---   chain text: Chain code.
---   txid text: The transaction.
+--   chain text
+--   txid text
 --   raw text: Its signed bytes.
 --   source text: The address whose coins it moves.
 --   lifetime_from integer: No block at or below this height can hold it.
@@ -5776,8 +5776,8 @@ create view chain.standing_contradiction as
   WHERE seen_at > (clock_timestamp() - '00:02:00'::interval) AND NOT (EXISTS ( SELECT
            FROM chain.cursor c
           WHERE c.chain = k.chain AND c.head_moved_at > k.since));
---   chain text: Chain code.
---   since timestamp with time zone: Since when.
+--   chain text
+--   since timestamp with time zone
 --   txid text: The transaction that they contradict themselves about; null if it is about something else.
 --   message text: What is wrong with their responses.
 
@@ -5939,7 +5939,7 @@ CREATE TRIGGER note_match_key BEFORE INSERT ON custody.address FOR EACH ROW EXEC
 -- What an operator added to the fee budget of a chain, for one day.
 create table custody.budget_raise (
   id bigint not null generated always as identity, -- Number of the row.
-  chain text not null, -- Chain code.
+  chain text not null,
   day date not null, -- The day (UTC) that it is for.
   amount numeric(78,0) not null, -- What was added, in the native coin's base units.
   raised_at timestamp with time zone not null default clock_timestamp(), -- When.
@@ -5966,7 +5966,7 @@ create table custody.journal (
   kind text not null, -- pay: a payout. sweep: an address to the treasury. withdraw: the operator's own money. fund: gas for the sweep of an address. defund: gas back from there. delegate: energy of the treasury's stake for the sweep of an address. undelegate: that back. stake, unstake, reclaim: of the treasury's coins. cancel: nothing, with the nonce of something else. authorise: the treasury may take a token from an address, for one sweep. pool: addresses were derived up to an index.
   subject_id uuid, -- The outgoing payment (app.outgoing_payment) of the entry: the payout, the sweep or the withdrawal.
   merchant_id uuid, -- The merchant that is paid, or whose address is swept; null if the money is the operator's own or unattributed.
-  token text, -- Token code.
+  token text,
   amount numeric(78,0), -- What it moves, in base units.
   destination text, -- Where it moves it to.
   source text, -- The address that it is taken from.
@@ -6018,7 +6018,7 @@ create table custody.refusal (
 
 -- Chains for which custody's journal may lack entries. Until one is proven, custody signs nothing for the first time there.
 create table custody.unproven_copy (
-  chain text not null, -- Chain code.
+  chain text not null,
   mark text not null, -- When custody's journal was found incomplete, and why, as in the file journal.incomplete beside it.
   noted_at timestamp with time zone not null default clock_timestamp(), -- When it was noted here. What the missing entries signed was signed before.
   noted_height integer not null, -- The newest block that was read then; -1 if there was none.
@@ -6031,7 +6031,7 @@ create table custody.unproven_copy (
 create table custody.whitelist (
   id bigint not null generated always as identity, -- Number of the entry.
   merchant_id uuid, -- The merchant whose payouts may go there; null for withdrawals by the operator.
-  chain text not null, -- Chain code.
+  chain text not null,
   address text not null, -- The address, as people see it (EIP-55 on EVM chains).
   added_at timestamp with time zone not null default clock_timestamp(), -- When it was added.
   active_at timestamp with time zone not null default clock_timestamp(), -- From when on it counts.
@@ -6173,7 +6173,7 @@ create schema dashboard;
 
 -- Wrong passwords and codes of the last quarter of an hour, and those that are being checked.
 create table dashboard.attempt (
-  id bigint not null generated always as identity, -- Id.
+  id bigint not null generated always as identity,
   subject bytea not null, -- SHA-256 of what was guessed: the password of an e-mail address, known or not, or the code of a person.
   at timestamp with time zone not null default clock_timestamp(), -- When.
   constraint attempt_pkey PRIMARY KEY (id)
@@ -6209,7 +6209,7 @@ create table dashboard.change_request (
 -- Links that an operator made (sluice invite): for a new person, or for one who lost a password or a second factor.
 create table dashboard.invitation (
   token_hash bytea not null, -- SHA-256 of the secret in the link, which has 256 random bits.
-  merchant_id uuid not null, -- The merchant.
+  merchant_id uuid not null,
   user_id uuid, -- The person who gets a new password and second factor; null for a new person.
   created_at timestamp with time zone not null default clock_timestamp(), -- When it was made.
   expires_at timestamp with time zone not null default (clock_timestamp() + '1 day'::interval), -- When it ends, used or not.

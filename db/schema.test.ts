@@ -38,10 +38,13 @@ test('docs/database.md has a part for each view of analysts, and names it in its
   for (const view of views) expect(listed).toContain(view)
 })
 
-test('every table, view and column of the schemas chain, app, custody, audit and analytics has a comment', async () => {
+/** Wherever they stand, the name says it; analysts may know none of them. */
+const known = ['chain', 'token', 'merchant_id', 'id', 'txid', 'address', 'status', 'deposit_id', 'payout_id', 'since']
+
+test('every table, view and column of the schemas chain, app, custody, audit and analytics has a comment, if its name does not say it', async () => {
   expect(
-    await db.rows(`
-      select n.nspname || '.' || c.relname || coalesce('.' || a.attname, '') as without_comment
+    await db.rows(
+      `select n.nspname || '.' || c.relname || coalesce('.' || a.attname, '') as without_comment
       from pg_class c join pg_namespace n on n.oid = c.relnamespace
       left join lateral (
         select attname, attnum from pg_attribute where attrelid = c.oid and attnum > 0 and not attisdropped
@@ -49,7 +52,10 @@ test('every table, view and column of the schemas chain, app, custody, audit and
       ) a on true
       where n.nspname in ('chain', 'app', 'custody', 'audit', 'analytics') and c.relkind in ('r', 'p', 'v', 'm') and not c.relispartition
         and coalesce(col_description(c.oid, a.attnum), case a.attnum when 0 then obj_description(c.oid, 'pg_class') end, '') = ''
-      order by 1`),
+        and (n.nspname = 'analytics' or coalesce(a.attname <> all($1), true))
+      order by 1`,
+      [known],
+    ),
   ).toEqual([])
 })
 

@@ -27,7 +27,6 @@ create table chain.block (
 );
 comment on table chain.block is 'Blocks of each chain from the head down to the final one, and 1,024 final ones below it. Finality compares these hashes with the node''s.';
 comment on column chain.block.id is '<chain>:<height>.';
-comment on column chain.block.chain is 'Chain code.';
 comment on column chain.block.height is 'Height of the block.';
 comment on column chain.block.hash is 'Hash of the block.';
 comment on column chain.block.parent_hash is 'Hash of the block one below; equals that block''s hash here. Empty at the block above which following began, and at one that a rewind had to add.';
@@ -93,8 +92,6 @@ create index confirmed_tx_nonce on chain.confirmed_tx (chain, account, nonce) wh
 create index confirmed_tx_block on chain.confirmed_tx (chain, block_height);
 comment on table chain.confirmed_tx is 'Transactions that use the authority of an address of ours, known to us or not, in a block that is on the chain now; on Bitcoin a row for each output of ours that a transaction spends. A row disappears when its block leaves the chain.';
 comment on column chain.confirmed_tx.id is '<chain>:<txid>; on Bitcoin <chain>:<txid>:<position of the input>.';
-comment on column chain.confirmed_tx.chain is 'Chain code.';
-comment on column chain.confirmed_tx.txid is 'Transaction id.';
 comment on column chain.confirmed_tx.block_height is 'Height of the block that holds the transaction.';
 comment on column chain.confirmed_tx.block_hash is 'Hash of that block.';
 comment on column chain.confirmed_tx.block_time is 'Timestamp of that block.';
@@ -130,10 +127,7 @@ create table chain.unconfirmed (
 create index unconfirmed_inputs on chain.unconfirmed using gin (inputs);
 comment on table chain.unconfirmed is 'Value on its way to an address of ours that is not final: unconfirmed, or in a block that may still leave the chain.';
 comment on column chain.unconfirmed.id is '<chain>:<txid>:<output_index>, as in chain.transfer.';
-comment on column chain.unconfirmed.chain is 'Chain code.';
-comment on column chain.unconfirmed.txid is 'Transaction id.';
 comment on column chain.unconfirmed.output_index is 'Position inside the transaction.';
-comment on column chain.unconfirmed.token is 'Token code.';
 comment on column chain.unconfirmed.amount is 'Amount in base units.';
 comment on column chain.unconfirmed.sender is 'Address that the value comes from.';
 comment on column chain.unconfirmed.recipient is 'Our address.';
@@ -162,7 +156,6 @@ create table chain.cursor (
   finalisation bigint not null default 0
 );
 comment on table chain.cursor is 'Where each chain stands: the newest indexed block and the newest final one.';
-comment on column chain.cursor.chain is 'Chain code.';
 comment on column chain.cursor.network is 'The network that is followed, as a CAIP-2 id such as eip155:11155111. A node of another network is refused.';
 comment on column chain.cursor.head_height is 'Height of the newest indexed block.';
 comment on column chain.cursor.head_hash is 'Hash of the newest indexed block.';
@@ -193,8 +186,6 @@ create table chain.lapse (
   primary key (chain, txid)
 );
 comment on table chain.lapse is 'Transactions of ours that expired without being in any block.';
-comment on column chain.lapse.chain is 'Chain code.';
-comment on column chain.lapse.txid is 'The transaction.';
 comment on column chain.lapse.final_height is 'The final block that is past its end.';
 comment on column chain.lapse.final_hash is 'The hash of that block.';
 comment on column chain.lapse.evidence is 'What else the indexer of the family found; an operator''s decision if it could not be proven.';
@@ -211,7 +202,6 @@ create table chain.unproven_block (
   primary key (chain, hash)
 );
 comment on table chain.unproven_block is 'Blocks whose transactions could not be proven to be all that they hold.';
-comment on column chain.unproven_block.chain is 'Chain code.';
 comment on column chain.unproven_block.hash is 'The block.';
 comment on column chain.unproven_block.height is 'Its height.';
 comment on column chain.unproven_block.noted_at is 'When it was read first.';
@@ -229,7 +219,6 @@ create table chain.configured (
   check ((waiting_reason is null) = (waiting_since is null) and (waiting_reason is null) = (waiting_message is null))
 );
 comment on table chain.configured is 'Chains for which an indexer was started, followed or not.';
-comment on column chain.configured.chain is 'Chain code.';
 comment on column chain.configured.configured_at is 'When an indexer was started for it for the first time. If no block was ever read, this counts as the age of its head.';
 comment on column chain.configured.waiting_reason is 'Why its indexer cannot follow it now, for programs; null if it can, or has not reported.';
 comment on column chain.configured.waiting_message is 'The same for people.';
@@ -246,7 +235,6 @@ create table chain.contradiction (
   message text not null
 );
 comment on table chain.contradiction is 'The last time that servers of a chain contradicted themselves. If blocks still come in, another server gave correct data.';
-comment on column chain.contradiction.chain is 'Chain code.';
 comment on column chain.contradiction.since is 'When that began; nothing new of the chain was written from then until seen_at.';
 comment on column chain.contradiction.seen_at is 'When it was last seen.';
 comment on column chain.contradiction.txid is 'The transaction that they contradict themselves about; null if it is about something else.';
@@ -262,7 +250,6 @@ create table chain.daily_blocks (
   primary key (chain, day)
 );
 comment on table chain.daily_blocks is 'How many blocks were followed on each day, for analysts. chain.derive counts them.';
-comment on column chain.daily_blocks.chain is 'Chain code.';
 comment on column chain.daily_blocks.day is 'The day, in UTC, on which they were followed.';
 comment on column chain.daily_blocks.followed is 'Blocks that were added to the chain.';
 comment on column chain.daily_blocks.replaced is 'Blocks that left it because others took their place.';
@@ -279,7 +266,6 @@ create table chain.reorganisation (
 );
 comment on table chain.reorganisation is 'Each time that blocks left a chain. Kept for ever.';
 comment on column chain.reorganisation.id is 'Order of insertion.';
-comment on column chain.reorganisation.chain is 'Chain code.';
 comment on column chain.reorganisation.happened_at is 'When the indexer followed it; equals chain.cursor.last_reorg_at then.';
 comment on column chain.reorganisation.depth is 'How many blocks left the chain.';
 comment on column chain.reorganisation.first_height is 'Height of the lowest of them.';
@@ -304,7 +290,6 @@ create table chain.awaited (
 create index awaited_chain on chain.awaited (chain);
 comment on table chain.awaited is 'Transfers of pending deposits that a rewind removed and that are expected to be read again. Empty unless a chain is being read again.';
 comment on column chain.awaited.id is '<chain>:<txid>:<output_index>, as in chain.transfer.';
-comment on column chain.awaited.chain is 'Chain code.';
 comment on column chain.awaited.block_height is 'Height of the block that it was in.';
 comment on column chain.awaited.until_height is 'Once the head is as high as this, a transfer that was not read again is gone.';
 comment on column chain.awaited.since is 'When it was removed.';
@@ -315,18 +300,15 @@ create unlogged table chain.touched (txn xid8 not null, chain text not null, id 
 create index touched_txn on chain.touched (txn);
 comment on table chain.touched is 'Transfers that a running transaction inserted, changed or deleted, or that are to be checked again. Empty between transactions.';
 comment on column chain.touched.txn is 'The transaction.';
-comment on column chain.touched.chain is 'Chain code.';
 comment on column chain.touched.id is 'Id of the transfer.';
 
 create unlogged table chain.touched_chain (txn xid8 not null, chain text not null, primary key (txn, chain));
 comment on table chain.touched_chain is 'Chains that a running transaction touched; chain.derive runs once at COMMIT for each row. Empty between transactions.';
 comment on column chain.touched_chain.txn is 'The transaction.';
-comment on column chain.touched_chain.chain is 'Chain code.';
 
 create unlogged table chain.dropped_block (txn xid8 not null, chain text not null, height int not null, hash text not null);
 create index dropped_block_txn on chain.dropped_block (txn);
 comment on table chain.dropped_block is 'Blocks that a running transaction deleted; those that it does not insert again left the chain. Empty between transactions.';
 comment on column chain.dropped_block.txn is 'The transaction.';
-comment on column chain.dropped_block.chain is 'Chain code.';
 comment on column chain.dropped_block.height is 'Height of the block.';
 comment on column chain.dropped_block.hash is 'Hash of the block.';

@@ -31,7 +31,6 @@ create table app.chain (
   constraint coinbase check (num_nulls(coinbase_sender, coinbase_maturity) <> 1)
 );
 comment on table app.chain is 'The chains that Sluice can run, from chains/registry.ts and their families (chains/families.ts): every migration run adds new ones.';
-comment on column app.chain.chain is 'Chain code.';
 comment on column app.chain.family is 'Chains of one family share their addresses: a key controls the same address on each of them.';
 comment on column app.chain.native_token is 'Token code of the native coin, in which network fees are paid.';
 comment on column app.chain.attempts_exclude_by is 'What all attempts of an outgoing payment use, so that at most one of them is ever mined. nonce: the same nonce of an account. output: the same output, their first input (app.outgoing_payment.first_input). expiry: nothing; each attempt ends, and the next is signed only when the ones before can never be mined. Never changes.';
@@ -57,8 +56,6 @@ create table app.asset (
   primary key (chain, token)
 );
 comment on table app.asset is 'The (chain, token) pairs that are credited, from chains/registry.ts: every migration run updates them.';
-comment on column app.asset.chain is 'Chain code.';
-comment on column app.asset.token is 'Token code.';
 comment on column app.asset.name is 'Name of the asset in payment requests.';
 comment on column app.asset.display_name is 'Name for people.';
 comment on column app.asset.decimals is 'Digits after the decimal point: amounts in tables are in units of 10^-decimals. Never changes.';
@@ -92,8 +89,6 @@ create table app.merchant_chain (
   primary key (merchant_id, chain)
 );
 comment on table app.merchant_chain is 'Chains that were ever enabled for a merchant.';
-comment on column app.merchant_chain.merchant_id is 'The merchant.';
-comment on column app.merchant_chain.chain is 'Chain code.';
 comment on column app.merchant_chain.enabled is 'False after it was disabled: no new addresses; existing ones are still watched and credited.';
 comment on column app.merchant_chain.changed_at is 'When it was last enabled or disabled.';
 grant select on app.merchant_chain to sluice_api, sluice_jobs;
@@ -136,7 +131,6 @@ create index user_page on app.user (merchant_id, seq desc);
 create index user_created on app.user using brin (created_at timestamptz_minmax_multi_ops) with (autosummarize = on);
 comment on table app.user is 'An end user of a merchant.';
 comment on column app.user.id is 'Id; shown as usr_ and 32 hex digits.';
-comment on column app.user.merchant_id is 'The merchant.';
 comment on column app.user.external_ref is 'The merchant''s own id of the user.';
 comment on column app.user.seq is 'Order of creation, for pages.';
 comment on column app.user.metadata is 'What the merchant notes about the user: an object of strings.';
@@ -180,8 +174,6 @@ create table app.payout_address (
   primary key (merchant_id, chain)
 );
 comment on table app.payout_address is 'Where a merchant wants payouts of a chain to go.';
-comment on column app.payout_address.merchant_id is 'The merchant.';
-comment on column app.payout_address.chain is 'Chain code.';
 comment on column app.payout_address.address is 'The address, as people see it.';
 comment on column app.payout_address.updated_at is 'When it was registered or last changed.';
 grant select on app.payout_address to sluice_api, sluice_jobs;
@@ -197,7 +189,6 @@ create table app.idempotency_key (
   primary key (merchant_id, key)
 );
 comment on table app.idempotency_key is 'Idempotency keys of payouts that were accepted, for ever.';
-comment on column app.idempotency_key.merchant_id is 'The merchant.';
 comment on column app.idempotency_key.key is 'The key.';
 comment on column app.idempotency_key.request_hash is 'SHA-256 of the request that came with it.';
 comment on column app.idempotency_key.payout_id is 'The payout that it made; null only within the transaction that makes it.';

@@ -67,7 +67,6 @@ create table app.webhook_endpoint (
 create index webhook_endpoint_merchant on app.webhook_endpoint (merchant_id) where deleted_at is null;
 comment on table app.webhook_endpoint is 'Where a merchant wants events to be delivered.';
 comment on column app.webhook_endpoint.id is 'Id; shown as whe_ and 32 hex digits.';
-comment on column app.webhook_endpoint.merchant_id is 'The merchant.';
 comment on column app.webhook_endpoint.url is 'URL that events are posted to.';
 comment on column app.webhook_endpoint.event_types is 'Types of events that are delivered here.';
 comment on column app.webhook_endpoint.secret is 'Secret that signs (Standard Webhooks, whsec_...).';

@@ -75,12 +75,9 @@ comment on column app.deposit.id is 'Id, computed from what the deposit is (app.
 comment on column app.deposit.seq is 'Order in which deposits were first seen, within a moment.';
 comment on column app.deposit.merchant_id is 'The merchant that has the address; null for a treasury.';
 comment on column app.deposit.user_id is 'The user that has the address; null for the address of a payment request or a treasury.';
-comment on column app.deposit.chain is 'Chain code.';
 comment on column app.deposit.token is 'Token code; a contract address if the token is not supported.';
 comment on column app.deposit.amount is 'Amount in base units.';
 comment on column app.deposit.sender is 'Where the value came from.';
-comment on column app.deposit.address is 'Our address.';
-comment on column app.deposit.txid is 'Transaction id.';
 comment on column app.deposit.output_index is 'Position inside the transaction (see chain.transfer).';
 comment on column app.deposit.block_height is 'Block that holds it, or last held it; null while it is in none.';
 comment on column app.deposit.block_hash is 'Hash of that block; null while it is in none.';
@@ -108,9 +105,6 @@ create table app.balance_delta (
 create index balance_delta_pair on app.balance_delta (merchant_id, chain, token);
 comment on table app.balance_delta is 'Changes of balances that are not folded into app.balance yet. Written with the change that causes them.';
 comment on column app.balance_delta.id is 'Order of insertion.';
-comment on column app.balance_delta.merchant_id is 'The merchant.';
-comment on column app.balance_delta.chain is 'Chain code.';
-comment on column app.balance_delta.token is 'Token code.';
 comment on column app.balance_delta.amount is 'Change of the gross balance, in base units.';
 comment on column app.balance_delta.deposit_count is 'Change of the number of unsettled final deposits.';
 
@@ -123,9 +117,6 @@ create table app.balance (
   primary key (merchant_id, chain, token)
 );
 comment on table app.balance is 'Folded balances; without app.balance_delta they are not complete. Read app.balance_now.';
-comment on column app.balance.merchant_id is 'The merchant.';
-comment on column app.balance.chain is 'Chain code.';
-comment on column app.balance.token is 'Token code.';
 comment on column app.balance.amount is 'Gross balance in base units, without the changes that are not folded yet.';
 comment on column app.balance.deposit_count is 'Unsettled final deposits, without the changes that are not folded yet.';
 
@@ -217,6 +208,4 @@ create table app.unknown_transaction (
 );
 create index unknown_transaction_incident on app.unknown_transaction (incident_id);
 comment on table app.unknown_transaction is 'A transaction in a block that an address of ours sent and that is not stored here, and the incident that it belongs to.';
-comment on column app.unknown_transaction.chain is 'Chain code.';
-comment on column app.unknown_transaction.txid is 'The transaction.';
 comment on column app.unknown_transaction.incident_id is 'The incident unknown_transaction of its sender that was open when it was seen.';

@@ -54,9 +54,6 @@ create index payout_failed on app.payout (chain) where status = 'failed';
 comment on table app.payout is 'A payout (settlement): the balance of a merchant''s chain and token, on its way to the merchant.';
 comment on column app.payout.id is 'Id; shown as pay_ and 32 hex digits.';
 comment on column app.payout.seq is 'Order of creation, for pages.';
-comment on column app.payout.merchant_id is 'The merchant.';
-comment on column app.payout.chain is 'Chain code.';
-comment on column app.payout.token is 'Token code.';
 comment on column app.payout.status is 'pending, sweeping, swept, paying, completed or failed.';
 comment on column app.payout.gross is 'The balance that was claimed, in base units.';
 comment on column app.payout.fee_bps is 'The merchant''s fee rate at that moment.';
@@ -101,7 +98,6 @@ create index claim_open on app.claim (merchant_id, chain, token, id) where finis
 comment on table app.claim is 'Allocation that payouts asked for: a claim gives deposits to a payout, a release gives them back. Carried out in order, for each merchant, chain and token.';
 comment on column app.claim.id is 'Order in which the balance changed.';
 comment on column app.claim.kind is 'claim or release.';
-comment on column app.claim.payout_id is 'The payout.';
 comment on column app.claim.merchant_id is 'Its merchant.';
 comment on column app.claim.chain is 'Its chain.';
 comment on column app.claim.token is 'Its token.';
@@ -133,10 +129,6 @@ create index adjustment_deposit on app.adjustment (deposit_id);
 -- The debts of payouts whose deposits are not known: whenever deposits become final, the search is repeated.
 create index adjustment_recovered on app.adjustment (merchant_id, chain, token) where reason = 'payout_recovered' and settlement_id is null;
 comment on table app.adjustment is 'Debts of merchants, and what cancels them: for a deposit that was lost after a payout had claimed it, or for a payout that an older copy of the database had forgotten. The next payout claims them with the deposits.';
-comment on column app.adjustment.id is 'Id.';
-comment on column app.adjustment.merchant_id is 'The merchant.';
-comment on column app.adjustment.chain is 'Chain code.';
-comment on column app.adjustment.token is 'Token code.';
 comment on column app.adjustment.amount is 'Change of the balance: below zero for a debt.';
 comment on column app.adjustment.deposit_id is 'The deposit that was lost, or came back; null if it is about a payout.';
 comment on column app.adjustment.reason is 'deposit_lost; deposit_back: it became final again; payout_failed: the payout that had claimed it gave it back; payout_recovered and paid_after_all: a payout that an older copy of the database had forgotten, or given up.';

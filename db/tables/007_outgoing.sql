@@ -26,8 +26,6 @@ create table app.sender (
   primary key (chain, address)
 );
 comment on table app.sender is 'The next nonce of each address of ours that ever sent. Never taken from a node.';
-comment on column app.sender.chain is 'Chain code.';
-comment on column app.sender.address is 'The address.';
 comment on column app.sender.next_nonce is 'The nonce that its next outgoing payment gets.';
 
 create table app.outgoing_payment (
@@ -75,9 +73,7 @@ create unique index outgoing_payment_one_sweep on app.outgoing_payment (chain, c
 -- Days, for analysts.
 create index outgoing_payment_created on app.outgoing_payment (created_at);
 comment on table app.outgoing_payment is 'Outgoing payments: what we pay for one purpose, a payout''s payment, a sweep or a withdrawal.';
-comment on column app.outgoing_payment.id is 'Id.';
 comment on column app.outgoing_payment.kind is 'payout, sweep or withdrawal.';
-comment on column app.outgoing_payment.chain is 'Chain code.';
 comment on column app.outgoing_payment.token is 'Token that it moves.';
 comment on column app.outgoing_payment.amount is 'How much, in base units; what an attempt moves may be less for a sweep.';
 comment on column app.outgoing_payment.source is 'Address that the amount is taken from; on Bitcoin the treasury or, for a sweep, the address of its first input.';
@@ -111,7 +107,6 @@ create table app.payout_sweep (
 );
 create index payout_sweep_outgoing_payment on app.payout_sweep (outgoing_payment_id);
 comment on table app.payout_sweep is 'The sweeps that a payout waits for, its own and those of others.';
-comment on column app.payout_sweep.payout_id is 'The payout.';
 comment on column app.payout_sweep.outgoing_payment_id is 'The sweep.';
 grant select on app.payout_sweep to sluice_jobs;
 
@@ -135,7 +130,6 @@ create table app.outgoing_attempt (
   unique (outgoing_payment_id, attempt)
 );
 comment on table app.outgoing_attempt is 'Signed transactions, stored before they are broadcast. At most one of an outgoing payment can be mined.';
-comment on column app.outgoing_attempt.chain is 'Chain code.';
 comment on column app.outgoing_attempt.txid is 'Transaction id: the hash of raw.';
 comment on column app.outgoing_attempt.outgoing_payment_id is 'The outgoing payment that it belongs to.';
 comment on column app.outgoing_attempt.attempt is '1 for the first; each later one offers a higher fee.';
@@ -169,8 +163,6 @@ create table app.second_payment (
 create index second_payment_noted on app.second_payment (chain) where booked_at is null;
 create index second_payment_outgoing_payment on app.second_payment (outgoing_payment_id);
 comment on table app.second_payment is 'Transactions of ours in a block whose outgoing payment ended in another way; those that are final are booked, as second payments or as fees.';
-comment on column app.second_payment.chain is 'Chain code.';
-comment on column app.second_payment.txid is 'The transaction.';
 comment on column app.second_payment.outgoing_payment_id is 'The outgoing payment that it was signed for, and that ended in another way.';
 comment on column app.second_payment.amount is 'What it paid, in base units of the payment''s token: the operator''s loss; 0 for a sweep, a cancel, and what failed. Null until it is booked.';
 comment on column app.second_payment.fee is 'The network fee that was booked for it, in the native coin''s base units; 0 if it was booked with a payment that it ended. Null until it is booked.';
@@ -200,10 +192,8 @@ create index output_outgoing_payment on app.output (outgoing_payment_id) where o
 -- What an address holds, compared with the chain.
 create index output_unspent on app.output (chain, address) where spent_by is null;
 comment on table app.output is 'Final outputs of ours on chains that have them. Free ones (app.free_output) are in no outgoing payment, not spent, and mature.';
-comment on column app.output.chain is 'Chain code.';
 comment on column app.output.txid is 'The transaction that made it.';
 comment on column app.output.vout is 'Its position there.';
-comment on column app.output.address is 'Our address.';
 comment on column app.output.merchant_id is 'The merchant whose user has the address; null for the treasury''s.';
 comment on column app.output.amount is 'Amount in base units.';
 comment on column app.output.outgoing_payment_id is 'The outgoing payment that has it reserved, or spent it; null while it is free.';
@@ -263,7 +253,6 @@ create index unattributed_decision_sweep on app.unattributed_decision (sweep_id)
 create index unattributed_decision_withdrawal on app.unattributed_decision (withdrawal_id) where withdrawal_id is not null;
 create index unattributed_decision_open on app.unattributed_decision (deposit_id) where decision = 'return' and withdrawal_id is null;
 comment on table app.unattributed_decision is 'What an operator decided about unattributed value: to credit it to the merchant that has the address, or to return it.';
-comment on column app.unattributed_decision.deposit_id is 'The deposit.';
 comment on column app.unattributed_decision.decision is 'credit or return.';
 comment on column app.unattributed_decision.amount is 'What was credited, or what is to be returned, in base units: for a native coin, what is left after the network fees of taking it from its address.';
 comment on column app.unattributed_decision.sweep_id is 'For a return: the transaction that takes it to the treasury, the last one if it was begun again; null until it is begun.';

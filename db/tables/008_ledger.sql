@@ -53,8 +53,6 @@ comment on column app.ledger_entry.posting is 'The movement that the entry is a 
 comment on column app.ledger_entry.kind is 'deposit (deposits became final, or an operator credited one), top_up (the treasury was paid), reorg (a final deposit was taken back), claim and release (of a payout), payout, sweep, withdrawal, return (of unattributed value, in each of its steps), network_fee, second_payment (what left although its payment had ended).';
 comment on column app.ledger_entry.reference is 'What caused it: finalisation:<chain>:<number>, or the id of the deposit, the payout or the outgoing payment.';
 comment on column app.ledger_entry.account is 'address, treasury, merchant, payout, fees, network, operator or unattributed (explained in db/tables/008_ledger.sql).';
-comment on column app.ledger_entry.chain is 'Chain code.';
-comment on column app.ledger_entry.token is 'Token code.';
 comment on column app.ledger_entry.merchant_id is 'The merchant that the movement belongs to; null for the operator''s own and for unattributed value.';
 comment on column app.ledger_entry.address is 'The address, for the account address; else null.';
 comment on column app.ledger_entry.amount is 'Debit (positive) or credit (negative), in base units.';
@@ -71,9 +69,6 @@ create table app.holding (
 -- What is swept first: a merchant's addresses that hold something, the largest first.
 create index holding_largest on app.holding (merchant_id, chain, token, amount desc) where amount > 0;
 comment on table app.holding is 'Final, credited money on a deposit address that no sweep has taken: the sum of its entries in the ledger.';
-comment on column app.holding.chain is 'Chain code.';
-comment on column app.holding.address is 'The address.';
-comment on column app.holding.token is 'Token code.';
 comment on column app.holding.merchant_id is 'The merchant whose user has the address.';
 comment on column app.holding.amount is 'Amount in base units.';
 grant select on app.holding to sluice_jobs;
@@ -86,8 +81,6 @@ create table app.treasury (
   primary key (chain, token)
 );
 comment on table app.treasury is 'What the treasury holds by the ledger, and what is promised to transactions that are not final. Its row locks order everything that spends from it.';
-comment on column app.treasury.chain is 'Chain code.';
-comment on column app.treasury.token is 'Token code.';
 comment on column app.treasury.balance is 'Sum of the account treasury, in base units.';
 comment on column app.treasury.reserved is 'Amounts and highest network fees of transactions under way, less what payments bring with them (app.outgoing_payment.swept_in), and what was swept for returns that have not left yet; in base units.';
 grant select on app.treasury to sluice_jobs;
@@ -101,9 +94,6 @@ create table app.treasury_share (
   primary key (chain, token, merchant_id)
 );
 comment on table app.treasury_share is 'How much of the treasury belongs to each merchant. No merchant is paid from another merchant''s share.';
-comment on column app.treasury_share.chain is 'Chain code.';
-comment on column app.treasury_share.token is 'Token code.';
-comment on column app.treasury_share.merchant_id is 'The merchant.';
 comment on column app.treasury_share.amount is 'What was swept from the merchant''s addresses, and what sweeping it cost them, less the gross of completed payouts, in base units. Below zero: the operator has advanced it.';
 comment on column app.treasury_share.reserved is 'Gross of the payments under way, less what they bring with them from the merchant''s addresses (app.outgoing_payment.swept_in), in base units.';
 grant select on app.treasury_share to sluice_jobs;

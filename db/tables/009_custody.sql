@@ -78,7 +78,6 @@ comment on column custody.journal.seq is 'Number of the entry in its stream: 1, 
 comment on column custody.journal.kind is 'pay: a payout. sweep: an address to the treasury. withdraw: the operator''s own money. cancel: nothing, with the nonce of something else. pool: addresses were derived up to an index.';
 comment on column custody.journal.subject_id is 'The outgoing payment (app.outgoing_payment) of the entry: the payout, the sweep or the withdrawal.';
 comment on column custody.journal.merchant_id is 'The merchant that is paid, or whose address is swept; null if the money is the operator''s own or unattributed.';
-comment on column custody.journal.token is 'Token code.';
 comment on column custody.journal.amount is 'What it moves, in base units.';
 comment on column custody.journal.destination is 'Where it moves it to.';
 comment on column custody.journal.source is 'The address that it is taken from.';
@@ -125,7 +124,6 @@ create table custody.unproven_copy (
   proven_at timestamptz
 );
 comment on table custody.unproven_copy is 'Chains whose transactions expire for which custody''s journal may lack entries. Until one is proven, custody signs nothing for the first time there.';
-comment on column custody.unproven_copy.chain is 'Chain code.';
 comment on column custody.unproven_copy.mark is 'When custody''s journal was found incomplete, and why, as in the file journal.incomplete beside it.';
 comment on column custody.unproven_copy.noted_at is 'When it was noted here. What the missing entries signed was signed before.';
 comment on column custody.unproven_copy.noted_height is 'The newest block that was read then; -1 if there was none.';
@@ -163,7 +161,6 @@ create unique index whitelist_entry on custody.whitelist (merchant_id, chain, ad
 comment on table custody.whitelist is 'Where money may go: per merchant and chain; without a merchant, where the operator''s own money may go.';
 comment on column custody.whitelist.id is 'Number of the entry.';
 comment on column custody.whitelist.merchant_id is 'The merchant whose payouts may go there; null for withdrawals by the operator.';
-comment on column custody.whitelist.chain is 'Chain code.';
 comment on column custody.whitelist.address is 'The address, as people see it (EIP-55 on EVM chains).';
 comment on column custody.whitelist.added_at is 'When it was added.';
 comment on column custody.whitelist.active_at is 'From when on it counts.';
@@ -183,7 +180,6 @@ create table custody.budget_raise (
 create index budget_raise_day on custody.budget_raise (chain, day);
 comment on table custody.budget_raise is 'What an operator added to the fee budget of a chain, for one day.';
 comment on column custody.budget_raise.id is 'Number of the row.';
-comment on column custody.budget_raise.chain is 'Chain code.';
 comment on column custody.budget_raise.day is 'The day (UTC) that it is for.';
 comment on column custody.budget_raise.amount is 'What was added, in the native coin''s base units.';
 comment on column custody.budget_raise.raised_at is 'When.';

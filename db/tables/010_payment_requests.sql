@@ -64,10 +64,7 @@ create index payment_request_created on app.payment_request (merchant_id, create
 create index payment_request_open on app.payment_request (chain, status) where status in ('awaiting', 'detected');
 comment on table app.payment_request is 'What merchants asked to be paid, each to an address of its own, and what was paid of it. Never deleted.';
 comment on column app.payment_request.id is 'Id; merchants know the request by external_id.';
-comment on column app.payment_request.merchant_id is 'The merchant.';
 comment on column app.payment_request.external_id is 'The merchant''s reference, which begins with its prefix.';
-comment on column app.payment_request.chain is 'Chain code.';
-comment on column app.payment_request.token is 'Token code.';
 comment on column app.payment_request.amount is 'The requested amount, in base units.';
 comment on column app.payment_request.page_token is 'The secret in the URL of the request''s page: 192 random bits.';
 comment on column app.payment_request.idempotency_key is 'Idempotency-Key of the call that made it; null if it had none.';

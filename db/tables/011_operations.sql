@@ -12,7 +12,6 @@ create table app.accepted_gap (
   accepted_at timestamptz not null default clock_timestamp()
 );
 comment on table app.accepted_gap is 'Chains that an operator started at a later block than the first one that may pay to us. Payments below it are not seen.';
-comment on column app.accepted_gap.chain is 'Chain code.';
 comment on column app.accepted_gap.missing_from is 'The first block that should have been read, and was not; null if unknown.';
 comment on column app.accepted_gap.follow_from is 'The first block that is read: the gap ends below it.';
 comment on column app.accepted_gap.accepted_by is 'Who accepted it: the user of the operating system, and the machine.';
@@ -37,7 +36,6 @@ create table app.reindex (
 );
 comment on table app.reindex is 'Ranges of final blocks that an operator had read again (sluice reindex), and the progress.';
 comment on column app.reindex.id is 'Number of the run.';
-comment on column app.reindex.chain is 'Chain code.';
 comment on column app.reindex.from_height is 'Lowest block that is read again.';
 comment on column app.reindex.to_height is 'Highest block that is read again.';
 comment on column app.reindex.next_height is 'Everything from from_height up to the block below this one is done.';
@@ -97,7 +95,6 @@ create table app.comparison (
   since_height int
 );
 comment on table app.comparison is 'The progress of comparing every address with the chain, and the age of the oldest comparison.';
-comment on column app.comparison.chain is 'Chain code.';
 comment on column app.comparison.created_at is 'When the chain was first compared.';
 comment on column app.comparison.began_at is 'When the current or last pass over all addresses began.';
 comment on column app.comparison.position is 'match_key of the last address that this pass compared; empty before the first, null when the pass has ended.';
@@ -123,9 +120,6 @@ create table app.chain_difference (
   primary key (chain, address, token, outpoint)
 );
 comment on table app.chain_difference is 'Addresses of ours that hold something else on the chain than in the ledger, as their newest comparison found it, twice in a row.';
-comment on column app.chain_difference.chain is 'Chain code.';
-comment on column app.chain_difference.address is 'Our address.';
-comment on column app.chain_difference.token is 'Token code.';
 comment on column app.chain_difference.outpoint is 'The output (txid:vout), on chains that have them; else empty.';
 comment on column app.chain_difference.ledger is 'What it holds by the ledger, in base units.';
 comment on column app.chain_difference.on_chain is 'What it holds on the chain, in base units.';

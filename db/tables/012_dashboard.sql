@@ -64,7 +64,6 @@ create table auth.session (
 );
 create index session_person on auth.session ("userId");
 comment on table auth.session is 'Browsers that are signed in. Deleting a row ends the session at once.';
-comment on column auth.session.id is 'Id.';
 comment on column auth.session."expiresAt" is 'When it ends if it is not used.';
 comment on column auth.session.token is 'The secret in the cookie of the browser.';
 comment on column auth.session."createdAt" is 'When the person signed in.';
@@ -93,7 +92,6 @@ create table auth.account (
   unique ("userId", "providerId")
 );
 comment on table auth.account is 'Passwords, one for each person.';
-comment on column auth.account.id is 'Id.';
 comment on column auth.account."accountId" is 'The person again.';
 comment on column auth.account."providerId" is 'Always credential: a password.';
 comment on column auth.account."userId" is 'The person.';
@@ -118,7 +116,6 @@ create table auth.verification (
 );
 create index verification_identifier on auth.verification (identifier);
 comment on table auth.verification is 'What a sign-in under way has to show: a second factor, or the reply to a challenge of a passkey.';
-comment on column auth.verification.id is 'Id.';
 comment on column auth.verification.identifier is 'What it is for.';
 comment on column auth.verification.value is 'What is expected.';
 comment on column auth.verification."expiresAt" is 'When it ends.';
@@ -163,7 +160,6 @@ create table auth.passkey (
 );
 create index passkey_person on auth.passkey ("userId");
 comment on table auth.passkey is 'Passkeys (WebAuthn). One counts as both factors: the device verifies the person.';
-comment on column auth.passkey.id is 'Id.';
 comment on column auth.passkey.name is 'The person''s name for it.';
 comment on column auth.passkey."publicKey" is 'The public key.';
 comment on column auth.passkey."userId" is 'The person.';
@@ -210,7 +206,6 @@ create table dashboard.invitation (
 );
 comment on table dashboard.invitation is 'Links that an operator made (sluice invite): for a new person, or for one who lost a password or a second factor.';
 comment on column dashboard.invitation.token_hash is 'SHA-256 of the secret in the link, which has 256 random bits.';
-comment on column dashboard.invitation.merchant_id is 'The merchant.';
 comment on column dashboard.invitation.user_id is 'The person who gets a new password and second factor; null for a new person.';
 comment on column dashboard.invitation.created_at is 'When it was made.';
 comment on column dashboard.invitation.expires_at is 'When it ends, used or not.';
@@ -233,7 +228,6 @@ create table dashboard.attempt (
 create index attempt_subject on dashboard.attempt (subject, at);
 create index attempt_at on dashboard.attempt (at);
 comment on table dashboard.attempt is 'Wrong passwords and codes of the last quarter of an hour, and those that are being checked.';
-comment on column dashboard.attempt.id is 'Id.';
 comment on column dashboard.attempt.subject is 'SHA-256 of what was guessed: the password of an e-mail address, known or not, or the code of a person.';
 comment on column dashboard.attempt.at is 'When.';
 

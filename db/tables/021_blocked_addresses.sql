@@ -11,9 +11,6 @@ create table app.blocked_address (
 );
 create index blocked_address_retry on app.blocked_address (chain, retry_at);
 comment on table app.blocked_address is 'Addresses that cannot be swept because the chain refuses it: their deposits are held back until it does not.';
-comment on column app.blocked_address.chain is 'Chain code.';
-comment on column app.blocked_address.token is 'Token code.';
-comment on column app.blocked_address.address is 'The address.';
 comment on column app.blocked_address.why is 'What the node said, the last time that it was asked.';
 comment on column app.blocked_address.blocked_at is 'Since when.';
 comment on column app.blocked_address.retry_at is 'When the node is asked again.';

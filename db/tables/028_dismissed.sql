@@ -9,7 +9,6 @@ create table app.dismissed (
   check (num_nonnulls(token, deposit_id) = 1)
 );
 comment on table app.dismissed is 'Unattributed value that is not shown to operators any more: all of a token that Sluice does not support, also what is still to come, or one deposit.';
-comment on column app.dismissed.chain is 'Chain code.';
 comment on column app.dismissed.token is 'The token, as the chain names it; null for one deposit.';
 comment on column app.dismissed.deposit_id is 'The deposit; null for a token.';
 comment on column app.dismissed.dismissed_at is 'When.';

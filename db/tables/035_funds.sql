@@ -47,7 +47,6 @@ create table app.gas (
   primary key (chain, address)
 );
 comment on table app.gas is 'The operator''s native coins on deposit addresses: what funds brought, less what the addresses'' own transactions cost.';
-comment on column app.gas.chain is 'Chain code.';
 comment on column app.gas.address is 'The deposit address.';
 comment on column app.gas.amount is 'Sum of the account gas for the address, in base units.';
 comment on column app.gas.reserved is 'Highest network fees of the address''s sweeps under way, in base units.';

@@ -18,8 +18,6 @@ create table app.token (
   check ((until_height is null) = (disabled_at is null))
 );
 comment on table app.token is 'Tokens that an operator added to the running service; those of the settings are only in app.asset.';
-comment on column app.token.chain is 'Chain code.';
-comment on column app.token.token is 'Token code.';
 comment on column app.token.contract is 'Its contract, as the indexer of the chain writes it.';
 comment on column app.token.sweep is 'How addresses are swept, as in the settings: {"by": "fund"}, or {"by": "eip3009", "domain": {"name", "version"}}.';
 comment on column app.token.from_height is 'The first block whose transfers are deposits.';

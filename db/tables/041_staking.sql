@@ -67,7 +67,6 @@ create table app.stake (
   primary key (chain, resource)
 );
 comment on table app.stake is 'Native coins that the treasury has staked, lent or not.';
-comment on column app.stake.chain is 'Chain code.';
 comment on column app.stake.resource is 'What they are staked for: energy or bandwidth.';
 comment on column app.stake.amount is 'How much, in base units.';
 grant select on app.stake to sluice_jobs;
@@ -83,7 +82,6 @@ create table app.unstaking (
 );
 create index unstaking_open on app.unstaking (chain) where reclaimed_at is null;
 comment on table app.unstaking is 'Native coins that were unstaked, and that the chain holds for 14 days.';
-comment on column app.unstaking.chain is 'Chain code.';
 comment on column app.unstaking.txid is 'The transaction that unstaked them; recount:<time> for one that is in no copy.';
 comment on column app.unstaking.resource is 'What they were staked for.';
 comment on column app.unstaking.amount is 'How much, in base units.';
@@ -100,7 +98,6 @@ create table app.delegation (
 );
 create index delegation_return on app.delegation (chain, return_at);
 comment on table app.delegation is 'How much of the treasury''s stake for energy is lent to each deposit address, by final transactions.';
-comment on column app.delegation.chain is 'Chain code.';
 comment on column app.delegation.address is 'The deposit address.';
 comment on column app.delegation.amount is 'The stake, in base units of the native coin.';
 comment on column app.delegation.return_at is 'When it is taken back: once a sweep of the address has ended, or ten minutes after it was lent.';
@@ -117,8 +114,6 @@ create table app.sweep_cost (
   primary key (chain, token)
 );
 comment on table app.sweep_cost is 'What the sweep of a token costs now by each way, as the worker last asked the node; only where there is more than one.';
-comment on column app.sweep_cost.chain is 'Chain code.';
-comment on column app.sweep_cost.token is 'Token code.';
 comment on column app.sweep_cost.burnt is 'If its energy is burnt, in base units of the native coin.';
 comment on column app.sweep_cost.delegated is 'If the treasury lends it energy: what the transactions for that cost.';
 comment on column app.sweep_cost.way is 'Which one is used: burnt or delegated.';

@@ -13,9 +13,6 @@ from (
 group by merchant_id, chain, token
 having sum(amount) <> 0 or sum(deposit_count) <> 0 or sum(held_back) <> 0;
 comment on view app.balance_now is 'The exact balance of each merchant, chain and token: final deposits that no payout has collected.';
-comment on column app.balance_now.merchant_id is 'The merchant.';
-comment on column app.balance_now.chain is 'Chain code.';
-comment on column app.balance_now.token is 'Token code.';
 comment on column app.balance_now.amount is 'Gross balance in base units.';
 comment on column app.balance_now.deposit_count is 'Number of deposits in it.';
 comment on column app.balance_now.held_back is 'The part of the gross balance that no payout can claim yet, in base units (db/functions/balances/collectable.sql).';

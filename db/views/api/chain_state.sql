@@ -7,7 +7,6 @@ select c.chain, exists (select from app.merchant_chain m where m.chain = c.chain
 from app.chain c left join chain.cursor k on k.chain = c.chain left join chain.configured g on g.chain = c.chain
 left join app.standstill w on w.chain = c.chain;
 comment on view app.chain_state is 'Where each chain that Sluice can run stands now.';
-comment on column app.chain_state.chain is 'Chain code.';
 comment on column app.chain_state.enabled is 'True if a merchant has it enabled.';
 comment on column app.chain_state.head_height is 'Newest indexed block; null if the chain was never followed.';
 comment on column app.chain_state.final_height is 'Everything at or below this height is final.';

@@ -6,9 +6,6 @@ select b.merchant_id, b.chain, b.token, b.amount as gross, f.fee, b.deposit_coun
 from app.balance_now b join app.merchant m on m.id = b.merchant_id
 cross join lateral (select div(greatest(b.amount - b.held_back, 0) * m.fee_bps, 10000) as fee) f;
 comment on view app.merchant_balance is 'The exact balance of each merchant, chain and token, with the service fee.';
-comment on column app.merchant_balance.merchant_id is 'The merchant.';
-comment on column app.merchant_balance.chain is 'Chain code.';
-comment on column app.merchant_balance.token is 'Token code.';
 comment on column app.merchant_balance.gross is 'Final deposits that no payout has collected, in base units.';
 comment on column app.merchant_balance.fee is 'Service fee, in base units.';
 comment on column app.merchant_balance.deposit_count is 'Number of deposits in it.';

@@ -15,9 +15,7 @@ left join chain.cursor k on k.chain = r.chain
 where d.credited and d.status <> 'reorged' and not app.is_from_protocol(d.transfer_kind, d.output_index, d.token);
 comment on view app.receipt is 'What was paid for payment requests: deposits at their addresses, in the requested token, that are on the chain, or on their way into a block.';
 comment on column app.receipt.payment_request_id is 'The payment request.';
-comment on column app.receipt.deposit_id is 'The deposit.';
 comment on column app.receipt.seq is 'Order in which deposits were first seen.';
-comment on column app.receipt.txid is 'Transaction id.';
 comment on column app.receipt.output_index is 'Position inside the transaction.';
 comment on column app.receipt.amount is 'Amount in base units.';
 comment on column app.receipt.status is 'pending or final.';
@@ -27,10 +25,7 @@ comment on column app.receipt.finalisation is 'Number, on its chain, of the time
 comment on column app.receipt.created_at is 'When it was first seen.';
 comment on column app.receipt.finalised_at is 'When it became final.';
 comment on column app.receipt.late is 'True if it was neither seen nor mined before the request expired or was cancelled, or was in no block for too long afterwards (payment_request.late_after).';
-comment on column app.receipt.merchant_id is 'The merchant.';
 comment on column app.receipt.external_id is 'The merchant''s reference of the payment request.';
-comment on column app.receipt.chain is 'Chain code.';
-comment on column app.receipt.token is 'Token code.';
 comment on column app.receipt.sender is 'Where the value came from.';
 comment on column app.receipt.address is 'The address of the payment request.';
 comment on column app.receipt.is_unmined is 'True if no block has held it yet.';

@@ -17,8 +17,6 @@ select distinct on (w.chain) w.chain, w.reason, w.message, w.since, w.way_out fr
   select 3, g.chain, g.waiting_reason, g.waiting_message, g.waiting_since, null from chain.configured g where g.waiting_reason is not null
 ) w order by w.chain, w.rank;
 comment on view app.standstill is 'Chains of which nothing is read now, with the reason and the way out.';
-comment on column app.standstill.chain is 'Chain code.';
 comment on column app.standstill.reason is 'For programs: the kind of the incident that halts it, servers_contradict, or why its indexer waits.';
 comment on column app.standstill.message is 'For people.';
-comment on column app.standstill.since is 'Since when.';
 comment on column app.standstill.way_out is 'What to do about it; null where the message says so.';

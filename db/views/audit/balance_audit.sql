@@ -27,9 +27,6 @@ full join (
 where (coalesce(kept.amount, 0), coalesce(kept.deposit_count, 0), coalesce(kept.held_back, 0), coalesce(kept.held_back_count, 0))
   <> (coalesce(counted.amount, 0), coalesce(counted.deposit_count, 0), coalesce(counted.held_back, 0), coalesce(counted.held_back_count, 0));
 comment on view app.balance_audit is 'Balances that differ from the sum of their deposits. Always empty; a row is a bug.';
-comment on column app.balance_audit.merchant_id is 'The merchant.';
-comment on column app.balance_audit.chain is 'Chain code.';
-comment on column app.balance_audit.token is 'Token code.';
 comment on column app.balance_audit.kept_amount is 'Gross balance as stored, in base units.';
 comment on column app.balance_audit.counted_amount is 'Sum of the deposits, in base units.';
 comment on column app.balance_audit.kept_count is 'Number of deposits as stored.';

@@ -1,9 +1,6 @@
 -- The check that app.balance_audit finds nothing.
 create or replace view audit.balances as select * from app.balance_audit;
 comment on view audit.balances is 'each balance = the sum of its unsettled deposits and debts';
-comment on column audit.balances.merchant_id is 'The merchant.';
-comment on column audit.balances.chain is 'Chain code.';
-comment on column audit.balances.token is 'Token code.';
 comment on column audit.balances.kept_amount is 'Gross balance as stored, in base units.';
 comment on column audit.balances.counted_amount is 'Sum of the deposits and debts, in base units.';
 comment on column audit.balances.kept_count is 'Number of deposits as stored.';

@@ -12,6 +12,5 @@ select chain, height, 'does not link to the block below' from (
   from chain.block b join chain.cursor c using (chain) where b.height >= c.final_height
 ) link where parent_hash not in ('', below);
 comment on view audit.blocks is 'the blocks from the final one to the head form one linked chain, and the final height lies on it';
-comment on column audit.blocks.chain is 'Chain code.';
 comment on column audit.blocks.height is 'The height.';
 comment on column audit.blocks.wrong is 'What is wrong there.';

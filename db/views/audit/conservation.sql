@@ -8,8 +8,5 @@ select chain, token, merchant_id, sum(received) as received, sum(held) as balanc
   union all select chain, token, merchant_id, 0, -amount from app.adjustment where reason = 'paid_after_all'
 ) part group by chain, token, merchant_id having sum(received) <> sum(held);
 comment on view audit.conservation is 'final deposits = balances + gross of payouts that did not fail';
-comment on column audit.conservation.chain is 'Chain code.';
-comment on column audit.conservation.token is 'Token code.';
-comment on column audit.conservation.merchant_id is 'The merchant.';
 comment on column audit.conservation.received is 'Sum of its final deposits, in base units.';
 comment on column audit.conservation.balance_and_payouts is 'Its balance and the gross of its payouts, in base units.';

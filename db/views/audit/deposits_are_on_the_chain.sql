@@ -12,7 +12,5 @@ where d.status <> 'reorged' and t.id is null
     where w.id = d.chain || ':' || d.txid || ':' || d.output_index and w.since > clock_timestamp() - chain.longest_wait() - interval '5 minutes'));
 comment on view audit.deposits_are_on_the_chain is 'every deposit that is not reorged is the one transfer that the chain holds, or that is on its way into a block, or is being read again';
 comment on column audit.deposits_are_on_the_chain.id is 'The deposit.';
-comment on column audit.deposits_are_on_the_chain.chain is 'Chain code.';
-comment on column audit.deposits_are_on_the_chain.txid is 'Transaction id.';
 comment on column audit.deposits_are_on_the_chain.output_index is 'Position inside the transaction.';
 comment on column audit.deposits_are_on_the_chain.status is 'Status of the deposit.';

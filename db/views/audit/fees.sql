@@ -12,7 +12,5 @@ select what, chain, token, sum(posted) as posted, sum(due) as due from (
 ) part group by what, chain, token having sum(posted) <> sum(due);
 comment on view audit.fees is 'the fees in the ledger are those of completed payouts and of final transactions';
 comment on column audit.fees.what is 'service fees or network fees.';
-comment on column audit.fees.chain is 'Chain code.';
-comment on column audit.fees.token is 'Token code.';
 comment on column audit.fees.posted is 'What the ledger has, in base units.';
 comment on column audit.fees.due is 'What completed payouts earned, or final transactions cost, in base units.';

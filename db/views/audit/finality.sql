@@ -14,9 +14,7 @@ where ((s.status = 'final' and i.txid = s.txid and i.block_height > c.final_heig
   and not (s.status = 'final' and exists (select from app.incident v
     where v.subject = s.id::text and v.kind = 'final_payment_vanished' and v.resolution = 'healed'));
 comment on view audit.finality is 'deposits and outgoing payments are final at or below the final height, and nothing below it is still pending';
-comment on column audit.finality.chain is 'Chain code.';
 comment on column audit.finality.what is 'deposit, or the kind of the outgoing payment: payout, sweep, withdrawal or cancel.';
 comment on column audit.finality.id is 'Id of the deposit or the outgoing payment.';
-comment on column audit.finality.status is 'Its status.';
 comment on column audit.finality.block_height is 'The block that holds it.';
 comment on column audit.finality.final_height is 'Final height of the chain.';

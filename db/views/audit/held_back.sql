@@ -15,9 +15,6 @@ where not app.is_blocked(p.chain, p.token, p.address) and p.largest >= p.sweep_m
     not app.is_blocked(p.chain, p.token, p.address) and p.unswept >= p.sweep_min or (p.amount > p.holds and p.holds >= 0)
   else exists (select from app.output u where u.chain = p.chain and u.txid = d.txid and u.vout = d.output_index and u.spent_by is not null) end;
 comment on view audit.held_back is 'nothing is held back that is worth a sweep, or was swept';
-comment on column audit.held_back.chain is 'Chain code.';
-comment on column audit.held_back.token is 'Token code.';
-comment on column audit.held_back.address is 'The address.';
 comment on column audit.held_back.deposit_id is 'The deposit, on chains with outputs.';
 comment on column audit.held_back.amount is 'What is held back there, in base units.';
 comment on column audit.held_back.minimum is 'What is worth a sweep, in base units.';

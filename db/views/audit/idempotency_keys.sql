@@ -5,5 +5,4 @@ where p.id is null or k.body::json ->> 'id' is distinct from app.public_id('pay'
 union all
 select merchant_id, count(*) || ' keys of one payout' from app.idempotency_key group by merchant_id, payout_id having count(*) > 1;
 comment on view audit.idempotency_keys is 'each key has its own payout, of its merchant, and its response names it';
-comment on column audit.idempotency_keys.merchant_id is 'The merchant.';
 comment on column audit.idempotency_keys.key is 'The key; or how many keys one payout has.';

@@ -106,8 +106,6 @@ with entry as (
 select what, chain, token, merchant_id, address, kept, posted from compared where kept <> posted;
 comment on view app.ledger_audit is 'Sums that are stored beside the ledger and differ from it. Always empty; a row is a bug.';
 comment on column app.ledger_audit.what is 'holding, treasury, treasury_share, treasury_reserved, share_reserved, gas (the operator''s, on an address), gas_reserved, staked (the treasury''s coins), lent (of them, to an address), merchant (the balance), payout (claimed), output (unspent outputs against the holding of an address, or the treasury) or unattributed.';
-comment on column app.ledger_audit.chain is 'Chain code.';
-comment on column app.ledger_audit.token is 'Token code.';
 comment on column app.ledger_audit.merchant_id is 'The merchant, if it is about one.';
 comment on column app.ledger_audit.address is 'The address, if it is about one.';
 comment on column app.ledger_audit.kept is 'The stored amount, in base units.';

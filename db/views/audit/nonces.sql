@@ -8,7 +8,6 @@ union all
 select chain, account, max(nonce) + 1, count(distinct nonce) from chain.confirmed_tx where nonce is not null
 group by chain, account having count(distinct nonce) <> max(nonce) + 1;
 comment on view audit.nonces is 'the nonces of each account have no gap, in our books and in what the chain holds';
-comment on column audit.nonces.chain is 'Chain code.';
 comment on column audit.nonces.address is 'The account.';
 comment on column audit.nonces.next_nonce is 'The next nonce: in our books, or after the highest one in a block.';
 comment on column audit.nonces.used is 'How many nonces below it are used, in the same place.';

@@ -9,7 +9,5 @@ union all select 'reserved', chain, token, null, reserved from app.treasury wher
 union all select 'reserved share', chain, token, merchant_id::text, reserved from app.treasury_share where reserved < 0;
 comment on view audit.nothing_below_zero is 'no address, no treasury and no reservation is below zero';
 comment on column audit.nothing_below_zero.what is 'holding, treasury, reserved, reserved share, gas, reserved gas, or stake.';
-comment on column audit.nothing_below_zero.chain is 'Chain code.';
-comment on column audit.nothing_below_zero.token is 'Token code.';
 comment on column audit.nothing_below_zero.whose is 'The address of a holding or of gas, the merchant of a share; null for the treasury.';
 comment on column audit.nothing_below_zero.amount is 'How much it is, in base units: below zero.';

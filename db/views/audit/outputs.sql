@@ -24,6 +24,5 @@ union all
 select chain, coalesce(address, 'treasury'), 'has ' || kept || ' in outputs, and ' || posted || ' in the books'
 from app.ledger_audit where what = 'output';
 comment on view audit.outputs is 'an output is spent or reserved by one outgoing payment, from its first input on, and what is unspent adds up to holdings and treasury';
-comment on column audit.outputs.chain is 'Chain code.';
 comment on column audit.outputs.output is 'The output (txid:vout), the id of the outgoing payment, or the address; treasury for the treasury.';
 comment on column audit.outputs.wrong is 'What is wrong with it.';

@@ -25,5 +25,4 @@ left join app.unattributed_decision u on u.deposit_id = d.id
 where d.credited <> ((d.chain, d.token) = (r.chain, r.token) and not app.is_from_protocol(d.transfer_kind, d.output_index, d.token)) and u.deposit_id is null;
 comment on view audit.payment_addresses is 'each payment request has one address, which no other owner has on any chain; what arrives there belongs to it, and counts only in its token';
 comment on column audit.payment_addresses.payment_request_id is 'The payment request; null if a user''s deposit names another owner than its address.';
-comment on column audit.payment_addresses.address is 'The address.';
 comment on column audit.payment_addresses.wrong is 'What is wrong with it.';

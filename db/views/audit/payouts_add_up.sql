@@ -16,6 +16,5 @@ where p.gross <> p.fee + p.net
     and coalesce(d.amount, 0) + coalesce(j.amount, 0) <> case when p.status = 'failed' then 0 else p.gross end);
 comment on view audit.payouts_add_up is 'gross = fee + net = the sum of what was claimed, and a failed payout holds nothing';
 comment on column audit.payouts_add_up.id is 'The payout.';
-comment on column audit.payouts_add_up.status is 'Its status.';
 comment on column audit.payouts_add_up.gross is 'Its gross, in base units.';
 comment on column audit.payouts_add_up.claimed is 'Sum of the deposits and adjustments that carry its id, in base units.';

@@ -11,6 +11,5 @@ where p.status = 'paying' and not exists (select from app.outgoing_payment s joi
 union all
 select o.chain, o.outgoing_payment_id, 'given to a node before it was stored' from app.outgoing_attempt o where o.broadcast_at < o.stored_at;
 comment on view audit.stored_first is 'a transaction is stored, signed, before it is given to a node and before anything counts on it';
-comment on column audit.stored_first.chain is 'Chain code.';
 comment on column audit.stored_first.id is 'The outgoing payment, or the payout.';
 comment on column audit.stored_first.wrong is 'What is wrong with it.';

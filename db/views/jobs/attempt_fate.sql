@@ -27,9 +27,7 @@ left join lateral (select i.txid from custody.journal_key k join chain.confirmed
 left join chain.lapse lapse on lapse.chain = j.stream and lapse.txid = j.txid
 where j.txid is not null;
 comment on view app.attempt_fate is 'What becomes of each transaction that custody signed: open, in_block, final or dead.';
-comment on column app.attempt_fate.chain is 'Chain code.';
 comment on column app.attempt_fate.seq is 'Its entry in the chain''s stream of custody.journal.';
-comment on column app.attempt_fate.txid is 'Transaction id.';
 comment on column app.attempt_fate.kind is 'pay, sweep, withdraw or cancel, as in custody.journal.';
 comment on column app.attempt_fate.subject_id is 'The payout, the sweep or the withdrawal that it was signed for.';
 comment on column app.attempt_fate.block_height is 'The block that holds it; null if none does.';

@@ -7,7 +7,6 @@ join chain.unconfirmed u on u.id = s.chain || ':' || i.outpoint
 where s.status <> 'final' and not exists (select from app.output o where o.chain = u.chain and o.txid = u.txid and o.vout = u.output_index);
 comment on view app.cpfp_output is 'Outputs that a CPFP child under way spends, while they are not final; the child pays for its unconfirmed parent.';
 comment on column app.cpfp_output.outgoing_payment_id is 'The CPFP child, a sweep (app.outgoing_payment).';
-comment on column app.cpfp_output.chain is 'Chain code.';
 comment on column app.cpfp_output.txid is 'The transaction that made it: the parent.';
 comment on column app.cpfp_output.vout is 'Its position there.';
 comment on column app.cpfp_output.merchant_id is 'The merchant that has the address; null for the treasury''s.';

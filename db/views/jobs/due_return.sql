@@ -9,9 +9,6 @@ from app.unattributed_decision u join app.deposit d on d.id = u.deposit_id join 
 join custody.address t on t.family = c.family and t.purpose = 'treasury' left join app.outgoing_payment s on s.id = u.sweep_id
 where u.decision = 'return' and u.withdrawal_id is null and (u.sweep_id is null or s.outcome = 'done') and u.destination is not null;
 comment on view app.due_return is 'Returns of unattributed value whose next transaction is to be begun.';
-comment on column app.due_return.deposit_id is 'The deposit.';
-comment on column app.due_return.chain is 'Chain code.';
-comment on column app.due_return.token is 'Token code.';
 comment on column app.due_return.address is 'The address that it arrived at.';
 comment on column app.due_return.amount is 'What is to be returned, in base units.';
 comment on column app.due_return.destination is 'Where it goes.';

@@ -18,8 +18,6 @@ where s.kind in ('fund', 'delegate') and s.outcome <> 'done' and not (s.kind = '
     select from app.outgoing_payment d
     where d.kind in ('fund', 'delegate') and d.kind = s.kind and d.chain = s.chain and d.recipient = s.recipient and d.outcome = 'done' and d.final_at >= s.final_at);
 comment on view app.failed_sweep is 'Sweeps of merchants'' addresses, and what should ready their addresses for them (funds, delegates), that failed within a day and after the last one of the address that did not.';
-comment on column app.failed_sweep.chain is 'Chain code.';
-comment on column app.failed_sweep.token is 'Token code.';
 comment on column app.failed_sweep.address is 'The address that was to be swept.';
 comment on column app.failed_sweep.merchant_id is 'Whose money it holds.';
 comment on column app.failed_sweep.outcome is 'How it ended: as app.outgoing_payment.outcome.';

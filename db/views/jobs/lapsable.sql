@@ -7,8 +7,6 @@ select f.chain, f.txid, j.raw, j.source, j.lifetime_from, j.lifetime_end,
 from app.attempt_fate f join custody.journal j on j.stream = f.chain and j.seq = f.seq join chain.cursor c on c.chain = f.chain
 where f.fate = 'open' and j.lifetime_end is not null and chain.is_past_end(j);
 comment on view chain.lapsable is 'Transactions of ours that are in no block and past their end, and are not proven to have expired.';
-comment on column chain.lapsable.chain is 'Chain code.';
-comment on column chain.lapsable.txid is 'The transaction.';
 comment on column chain.lapsable.raw is 'Its signed bytes.';
 comment on column chain.lapsable.source is 'The address whose coins it moves.';
 comment on column chain.lapsable.lifetime_from is 'No block at or below this height can hold it.';

@@ -14,8 +14,6 @@ from app.output u join chain.confirmed_tx i on i.chain = u.chain and i.conflict_
 where u.from_attempt = 1;
 comment on view app.outgoing_confirmed_tx is 'Transactions in a block that are attempts of an outgoing payment (app.outgoing_payment), or exclude all of them. Some are there more than once.';
 comment on column app.outgoing_confirmed_tx.outgoing_payment_id is 'The outgoing payment.';
-comment on column app.outgoing_confirmed_tx.chain is 'Chain code.';
-comment on column app.outgoing_confirmed_tx.txid is 'The transaction.';
 comment on column app.outgoing_confirmed_tx.block_height is 'Its block.';
 comment on column app.outgoing_confirmed_tx.success is 'Whether it had the effect that it was sent for, as in chain.confirmed_tx.';
 comment on column app.outgoing_confirmed_tx.fee is 'Network fee that it cost, in the native coin''s base units.';

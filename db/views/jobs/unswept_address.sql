@@ -7,8 +7,6 @@ join app.holding h on h.chain = s.chain and h.token = s.token and h.address = s.
 cross join lateral app.sweep_failures(s.chain, s.token, s.address) f
 where app.sweep_under_way(s.chain, s.token, s.address) is null and app.readying(s.chain, s.address) is null and not app.is_blocked(s.chain, s.token, s.address);
 comment on view app.unswept_address is 'Addresses of merchants that hold something, whose last sweeps failed, and that are neither being swept or funded nor blocked.';
-comment on column app.unswept_address.chain is 'Chain code.';
-comment on column app.unswept_address.token is 'Token code.';
 comment on column app.unswept_address.address is 'The address that could not be swept.';
 comment on column app.unswept_address.merchant_id is 'Whose money it holds.';
 comment on column app.unswept_address.amount is 'What it holds, in base units.';
