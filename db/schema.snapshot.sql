@@ -3332,7 +3332,7 @@ CREATE OR REPLACE FUNCTION app.asked_amount(asked jsonb, bound text) RETURNS num
 CREATE OR REPLACE FUNCTION app.asked_deliveries(of_merchant uuid, asked jsonb, below uuid, size integer) RETURNS SETOF app.delivery LANGUAGE plpgsql STABLE ROWS 50 SET search_path TO 'pg_catalog' as 8133031449d6be444537decc1d13deef;
 
 -- The deposits of users that are asked for, below a place, the newest first.
-CREATE OR REPLACE FUNCTION app.asked_deposits(of_merchant uuid, asked jsonb, below numeric, size integer) RETURNS SETOF app.deposit LANGUAGE plpgsql STABLE ROWS 50 SET search_path TO 'pg_catalog' as 2f95e51f56d07e860817dbe564faed6f;
+CREATE OR REPLACE FUNCTION app.asked_deposits(of_merchant uuid, asked jsonb, below numeric, size integer) RETURNS SETOF app.deposit LANGUAGE plpgsql STABLE ROWS 50 SET search_path TO 'pg_catalog' as a5b75e4907f8d06438503b5c2332d4b5;
 
 -- The payment requests that are asked for, below a place, the newest first.
 CREATE OR REPLACE FUNCTION app.asked_payment_requests(of_merchant uuid, asked jsonb, below bigint, size integer) RETURNS SETOF app.payment_request LANGUAGE plpgsql STABLE ROWS 50 SET search_path TO 'pg_catalog' as 90c4d933ffcdc87f36a6e64384556017;

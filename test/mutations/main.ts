@@ -8,7 +8,7 @@ import {tmpdir} from 'node:os'
 import path from 'node:path'
 import {parseArgs} from 'node:util'
 import {z} from 'zod'
-import {type Mutation, root} from './mutation.ts'
+import {codeOf, type Mutation, placeOf, root} from './mutation.ts'
 import {lists} from './rules.ts'
 
 const atOnce = 2
@@ -28,11 +28,6 @@ const Report = z.object({
   ),
 })
 
-interface Outcome extends Mutation {
-  /** The tests that failed, or what ended the run. */
-  failed: string[]
-}
-
 /** A copy of the tree; whoever asked for it removes it. */
 function copyTree(): string {
   const copy = mkdtempSync(path.join(tmpdir(), 'sluice-mutations-'))
@@ -43,18 +38,18 @@ function copyTree(): string {
   return copy
 }
 
-async function failuresWithout({file, from, to, tests}: Mutation, copy: string): Promise<string[]> {
-  const changed = path.join(copy, file)
-  const text = readFileSync(changed, 'utf8')
-  if (text.split(from).length !== 2) throw new Error(`${file} does not have this text once: ${from}`)
-  writeFileSync(
-    changed,
-    text.replace(from, () => to),
-  )
+async function failuresWithout(mutation: Mutation, copy: string): Promise<string[]> {
+  const {from, to, tests} = mutation
+  const {
+    file,
+    parts: [before, code, behind],
+  } = codeOf(mutation, copy)
+  if (code.split(from).length !== 2) throw new Error(`${placeOf(mutation)} does not have this text once: ${from}`)
+  writeFileSync(file, before + code.replace(from, () => to) + behind)
   try {
     return await failuresOf(tests, copy)
   } finally {
-    writeFileSync(changed, text)
+    writeFileSync(file, before + code + behind)
   }
 }
 
@@ -76,16 +71,19 @@ async function failuresOf(tests: string[], copy: string): Promise<string[]> {
   })
 }
 
-async function outcomesOf(mutations: Mutation[]): Promise<Outcome[]> {
+/** For each, the tests that failed, or what ended the run. */
+async function outcomesOf(mutations: Mutation[]): Promise<string[][]> {
   const left = [...mutations.entries()]
-  const outcomes: Outcome[] = []
+  const outcomes: string[][] = []
   const work = async () => {
     const copy = copyTree()
     for (let next = left.shift(); next; next = left.shift()) {
       const [i, mutation] = next
       const failed = await failuresWithout(mutation, copy)
-      outcomes[i] = {...mutation, failed}
-      console.log(`${failed.length ? 'noticed ' : 'UNNOTICED'} ${mutation.rule} (${mutation.file}): ${failed[0] ?? ''}`)
+      outcomes[i] = failed
+      console.log(
+        `${failed.length ? 'noticed ' : 'UNNOTICED'} ${mutation.rule} (${placeOf(mutation)}): ${failed[0] ?? ''}`,
+      )
     }
     rmSync(copy, {recursive: true, force: true})
   }
@@ -98,8 +96,8 @@ async function main(): Promise<void> {
   for (const name of positionals.length ? positionals : Object.keys(lists)) {
     const list = lists[name]
     if (!list) throw new Error(`there is no list ${name}; the lists are ${Object.keys(lists).join(', ')}`)
-    const outcomes = await outcomesOf(list.filter(({rule, file}) => only.test(`${rule} (${file})`)))
-    const missed = outcomes.filter(({failed}) => !failed.length).length
+    const outcomes = await outcomesOf(list.filter(mutation => only.test(`${mutation.rule} (${placeOf(mutation)})`)))
+    const missed = outcomes.filter(failed => !failed.length).length
     console.log(`${name}: ${outcomes.length} rules taken out, one at a time; the tests missed ${missed}.`)
     if (missed) process.exitCode = 1
   }

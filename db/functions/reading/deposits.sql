@@ -69,7 +69,7 @@ begin
       order by d.position desc limit size;
   elsif of_user is not null then -- of whom there is an address on each chain
     return query select d.* from (select s.status, a.chain, a.token from app.address w join app.asset a on a.chain = w.chain, unnest(statuses) s (status)
-        where w.user_id = of_user and coalesce(w.address = of_address, true) and coalesce(a.chain = of_chain, true) and coalesce(a.token = of_token, true)) part
+        where w.user_id = of_user and w.merchant_id = of_merchant and coalesce(w.address = of_address, true) and coalesce(a.chain = of_chain, true) and coalesce(a.token = of_token, true)) part
       cross join lateral (select * from app.deposit o where o.user_id = of_user and o.credited and o.position >= lowest and o.position < below
         and o.status = part.status and o.chain = part.chain and o.token = part.token and (of_payout is null or o.settlement_id = of_payout)
         and coalesce(o.amount >= least_amount, true) and coalesce(o.amount <= most_amount, true)

@@ -4,63 +4,63 @@ import type {Mutation} from '../mutation.ts'
 export const deposits: Mutation[] = [
   {
     rule: 'A pending deposit whose transfer left is reorged',
-    file: 'db/functions/deposits/derive.sql',
+    function: 'chain.derive_deposits',
     from: `when not alive and status = 'pending' then array['deposit.reorged']`,
     to: `when false then array['deposit.reorged']`,
     tests: ['db/derive-deposits.test.ts'],
   },
   {
     rule: 'A deposit whose amount changed is reorged with the old amount and pending with the new one',
-    file: 'db/functions/deposits/derive.sql',
+    function: 'chain.derive_deposits',
     from: `when alive and status = 'pending' and changed then array['deposit.reorged', 'deposit.pending']`,
     to: `when false then array['deposit.reorged', 'deposit.pending']`,
     tests: ['db/derive-deposits.test.ts'],
   },
   {
     rule: 'A reorged deposit that is back is pending again',
-    file: 'db/functions/deposits/derive.sql',
+    function: 'chain.derive_deposits',
     from: `when alive and status = 'reorged' then array['deposit.pending']`,
     to: `when false then array['deposit.pending']`,
     tests: ['db/derive-deposits.test.ts'],
   },
   {
     rule: 'A final deposit is not changed by the chain',
-    file: 'db/functions/deposits/derive.sql',
+    function: 'chain.derive_deposits',
     from: `where deposit_id is not null and status <> 'final' and not exists`,
     to: 'where deposit_id is not null and not exists',
     tests: ['db/derive-deposits.test.ts'],
   },
   {
     rule: 'A final deposit that vanished is an incident',
-    file: 'db/functions/deposits/derive.sql',
+    function: 'chain.derive_deposits',
     from: `from net where status = 'final' and (not alive or changed or moved)`,
     to: `from net where status = 'final' and alive and (changed or moved)`,
     tests: ['db/derive-deposits.test.ts', 'db/incidents.test.ts'],
   },
   {
     rule: 'A final deposit that moved to another block is an incident',
-    file: 'db/functions/deposits/derive.sql',
+    function: 'chain.derive_deposits',
     from: `from net where status = 'final' and (not alive or changed or moved)`,
     to: `from net where status = 'final' and (not alive or changed)`,
     tests: ['db/derive-deposits.test.ts', 'db/incidents.test.ts'],
   },
   {
     rule: 'An incident closes when its statement is no longer true',
-    file: 'db/functions/deposits/derive.sql',
+    function: 'chain.derive_deposits',
     from: `or (i.kind = 'final_deposit_moved' and not n.moved)`,
     to: `or (i.kind = 'final_deposit_moved')`,
     tests: ['db/derive-deposits.test.ts', 'db/incidents.test.ts'],
   },
   {
     rule: 'A different payment at the place of a final deposit is held back',
-    file: 'db/functions/deposits/derive.sql',
+    function: 'chain.derive_deposits',
     from: `and exists (select from deposit d where d.transfer_id = n.live_id and d.status = 'final')`,
     to: 'and false',
     tests: ['db/derive-deposits.test.ts', 'db/incidents.test.ts'],
   },
   {
     rule: 'What was not asked for, or is of an unknown token, is not credited',
-    file: 'db/functions/deposits/derive.sql',
+    function: 'chain.derive_deposits',
     from: `'pending', a.is_provisioned and s.token is not null
 `,
     to: `'pending', a.is_provisioned
@@ -69,7 +69,7 @@ export const deposits: Mutation[] = [
   },
   {
     rule: 'An address that was never asked for on a chain credits nobody there',
-    file: 'db/functions/deposits/derive.sql',
+    function: 'chain.derive_deposits',
     from: `'pending', a.is_provisioned and s.token is not null
 `,
     to: `'pending', s.token is not null
@@ -78,21 +78,21 @@ export const deposits: Mutation[] = [
   },
   {
     rule: `At a payment request's address only the requested token is credited`,
-    file: 'db/functions/deposits/derive.sql',
+    function: 'chain.derive_deposits',
     from: 'and coalesce((select r.token from app.payment_request r where r.id = a.payment_request_id) = n.token, true), 1',
     to: ', 1',
     tests: ['db/payment-requests.test.ts', 'db/derive-deposits.test.ts'],
   },
   {
     rule: 'What our own transactions send to the treasury is no deposit',
-    file: 'db/functions/deposits/derive.sql',
+    function: 'chain.derive_deposits',
     from: `and not (a.merchant_id is null and exists (select from app.outgoing_attempt o where o.chain = of_chain and o.txid = n.txid))`,
     to: '',
     tests: ['db/derive-deposits.test.ts', 'db/ledger.test.ts', 'db/outputs.test.ts'],
   },
   {
     rule: 'What an address of ours sends is no deposit',
-    file: 'db/functions/deposits/derive.sql',
+    function: 'chain.derive_deposits',
     from: `and not exists (select from custody.address own where own.address = n.sender)`,
     to: '',
     tests: ['db/derive-deposits.test.ts'],
@@ -106,7 +106,7 @@ export const deposits: Mutation[] = [
   },
   {
     rule: 'Merchants hear only of what is credited',
-    file: 'db/functions/deposits/derive.sql',
+    function: 'chain.derive_deposits',
     from: `cross join unnest(x.steps) with ordinality as e (type, n)
     where x.credited`,
     to: `cross join unnest(x.steps) with ordinality as e (type, n)
@@ -115,14 +115,14 @@ export const deposits: Mutation[] = [
   },
   {
     rule: 'Addresses are compared in their own chain',
-    file: 'db/functions/deposits/derive.sql',
+    function: 'chain.derive_deposits',
     from: 'where a.chain = of_chain and a.match_key = app.match_key(n.recipient, folds) and a.address = n.recipient offset 0',
     to: 'where a.match_key = app.match_key(n.recipient, folds) and a.address = n.recipient offset 0',
     tests: ['db/derive-deposits.test.ts', 'db/match-key.test.ts'],
   },
   {
     rule: 'Only what is at or below the final height becomes final',
-    file: 'db/functions/deposits/finalise.sql',
+    function: 'chain.finalise_deposits',
     from: `where d.chain = of_chain and d.status = 'pending' and d.block_height <= final_height
 `,
     to: `where d.chain = of_chain and d.status = 'pending'
@@ -131,7 +131,7 @@ export const deposits: Mutation[] = [
   },
   {
     rule: 'Only what is credited, and was not claimed, adds to the balance',
-    file: 'db/functions/deposits/finalise.sql',
+    function: 'chain.finalise_deposits',
     from: `where credited and settlement_id is null
 `,
     to: `where settlement_id is null
@@ -140,7 +140,7 @@ export const deposits: Mutation[] = [
   },
   {
     rule: 'A deposit that is back after a payout had claimed it cancels its debt, and adds no balance',
-    file: 'db/functions/deposits/finalise.sql',
+    function: 'chain.finalise_deposits',
     from: `where credited and settlement_id is null
 `,
     to: `where credited
@@ -149,7 +149,7 @@ export const deposits: Mutation[] = [
   },
   {
     rule: 'A deposit that is back cancels the debt that replaced it',
-    file: 'db/functions/deposits/finalise.sql',
+    function: 'chain.finalise_deposits',
     from: `    perform app.adjust(back, back.amount, 'deposit_back');
 `,
     to: `    null;
@@ -158,7 +158,7 @@ export const deposits: Mutation[] = [
   },
   {
     rule: 'Each finalisation has a number of its own',
-    file: 'db/functions/deposits/finalise.sql',
+    function: 'chain.finalise_deposits',
     from: `  update chain.cursor c set finalisation = number where c.chain = of_chain;
 `,
     to: '',
@@ -166,7 +166,7 @@ export const deposits: Mutation[] = [
   },
   {
     rule: 'A final deposit stays final',
-    file: 'db/functions/deposits/guards.sql',
+    function: 'app.refuse_change',
     from: `when (old.status = 'final' and (new.status <> 'final' or new.amount <> old.amount)
     and`,
     to: 'when (false and',
@@ -174,7 +174,7 @@ export const deposits: Mutation[] = [
   },
   {
     rule: 'A deposit never becomes another one',
-    file: 'db/functions/deposits/guards.sql',
+    function: 'app.refuse_change',
     from: `when (old.id <> new.id or old.chain <> new.chain or old.txid <> new.txid or old.output_index <> new.output_index
     or old.address <> new.address or old.token <> new.token or`,
     to: 'when (',
@@ -182,28 +182,28 @@ export const deposits: Mutation[] = [
   },
   {
     rule: 'A reorged deposit is never final at once',
-    file: 'db/functions/deposits/guards.sql',
+    function: 'app.refuse_change',
     from: `(old.status = 'reorged' and new.status = 'final')`,
     to: 'false',
     tests: ['db/derive-deposits.test.ts', 'db/schema.test.ts'],
   },
   {
     rule: 'A credited deposit stays credited',
-    file: 'db/functions/deposits/guards.sql',
+    function: 'app.refuse_change',
     from: `(old.credited <> new.credited and (old.credited or current_setting('app.decided_by_operator', true) is distinct from 'on'))`,
     to: 'false',
     tests: ['db/derive-deposits.test.ts', 'db/schema.test.ts', 'db/unattributed.test.ts'],
   },
   {
     rule: 'A deposit has the same id whenever its chain is read',
-    file: 'db/functions/deposits/identity.sql',
+    function: 'app.name_deposit',
     from: 'new.id := app.deposit_id(new.chain, new.txid, new.output_index, new.address, new.token);',
     to: 'new.id := gen_random_uuid();',
     tests: ['db/derive-deposits.test.ts'],
   },
   {
     rule: 'A deposit that is on the chain is not taken back',
-    file: 'db/functions/deposits/take_back.sql',
+    function: 'app.refuse_to_take_back',
     from: `  if found then
     raise exception 'incident %: its deposit is on the chain`,
     to: `  if false then
@@ -212,14 +212,14 @@ export const deposits: Mutation[] = [
   },
   {
     rule: 'A deposit is not taken back before its block was read again',
-    file: 'db/functions/deposits/take_back.sql',
+    function: 'app.refuse_to_take_back',
     from: 'where c.chain = deposit.chain and c.head_height < deposit.block_height;',
     to: 'where false;',
     tests: ['db/derive-deposits.test.ts'],
   },
   {
     rule: 'What was taken back after a payout claimed it is a debt',
-    file: 'db/functions/deposits/take_back.sql',
+    function: 'app.take_back',
     from: `    perform app.adjust(deposit, -deposit.amount, 'deposit_lost');
 `,
     to: `    null;
@@ -228,21 +228,21 @@ export const deposits: Mutation[] = [
   },
   {
     rule: 'Finality takes the hash',
-    file: 'db/functions/chains/finalise.sql',
+    function: 'chain.finalise',
     from: 'perform from chain.block b where b.chain = of_chain and b.height = $2 and b.hash = $3;',
     to: 'perform from chain.block b where b.chain = of_chain and b.height = $2;',
     tests: ['db/derive-deposits.test.ts'],
   },
   {
     rule: 'The final height never falls',
-    file: 'db/functions/chains/finalise.sql',
+    function: 'chain.finalise',
     from: 'if at.final_height >= height then return at.final_height > height or at.final_hash = hash; end if;',
     to: '',
     tests: ['db/derive-deposits.test.ts'],
   },
   {
     rule: 'Nothing becomes final while the chain is halted',
-    file: 'db/functions/chains/finalise.sql',
+    function: 'chain.finalise',
     from: `  if at.halted_at is not null then return false; end if;
 `,
     to: '',
@@ -250,21 +250,21 @@ export const deposits: Mutation[] = [
   },
   {
     rule: 'Nothing is written without the final block',
-    file: 'db/functions/chains/derive.sql',
+    function: 'chain.derive',
     from: 'where b.chain = new.chain and b.height = at.final_height and b.hash = at.final_hash;',
     to: 'where b.chain = new.chain;',
     tests: ['db/derive-deposits.test.ts'],
   },
   {
     rule: 'Only an operator has final blocks read again',
-    file: 'db/functions/chains/rewind.sql',
+    function: 'chain.rewind',
     from: 'if to_height < at.final_height and at.rewind_to is distinct from to_height then',
     to: 'if false then',
     tests: ['db/derive-deposits.test.ts', 'db/incidents.test.ts'],
   },
   {
     rule: 'A payment that was final and whose block is read again is an incident',
-    file: 'db/functions/chains/rewind.sql',
+    function: 'chain.rewind',
     from: `where i.chain = of_chain and i.block_height > to_height and s.status = 'final' and app.is_booked(s, i.txid)
 `,
     to: `where false
@@ -273,7 +273,7 @@ export const deposits: Mutation[] = [
   },
   {
     rule: 'A chain stays halted while an incident that halts it is open',
-    file: 'db/functions/chains/halt.sql',
+    function: 'chain.go_on',
     from: `    and not exists (select from app.open_incident i where i.chain = of_chain and i.halts)
 `,
     to: '',

@@ -101,42 +101,42 @@ export const merchants: Mutation[] = [
   },
   {
     rule: 'A result counts only for the attempt that it is of',
-    file: 'db/functions/webhooks/attempts.sql',
+    function: 'app.record_attempts',
     from: " and d.status = 'pending' and d.attempts = r.number - 1",
     to: '',
     tests: ['jobs/webhooks/webhooks.test.ts'],
   },
   {
     rule: 'Nothing but 410 for a minute disables the endpoint',
-    file: 'db/functions/webhooks/attempts.sql',
+    function: 'app.record_attempts',
     from: `and (w.gone_since <= last_gone - interval '1 minute' or (first_failure`,
     to: 'and ((first_failure',
     tests: ['jobs/webhooks/webhooks.test.ts'],
   },
   {
     rule: 'One 410 among other answers disables nothing',
-    file: 'db/functions/webhooks/attempts.sql',
+    function: 'app.record_attempts',
     from: 'case when has_other then first_gone else coalesce(o.gone_since, first_gone) end as gone',
     to: 'coalesce(o.gone_since, first_gone) as gone',
     tests: ['jobs/webhooks/webhooks.test.ts'],
   },
   {
     rule: 'An endpoint is disabled after five days of failure',
-    file: 'db/functions/webhooks/attempts.sql',
+    function: 'app.record_attempts',
     from: "w.failing_since < at - interval '5 days'",
     to: "w.failing_since < at - interval '50 days'",
     tests: ['jobs/webhooks/webhooks.test.ts'],
   },
   {
     rule: 'A success ends a series of failures',
-    file: 'db/functions/webhooks/attempts.sql',
+    function: 'app.record_attempts',
     from: 'case when has_success then first_failure else coalesce(o.failing_since, first_failure) end as since',
     to: 'coalesce(o.failing_since, first_failure) as since',
     tests: ['jobs/webhooks/webhooks.test.ts'],
   },
   {
     rule: 'What an endpoint can no longer get fails',
-    file: 'db/functions/webhooks/give_up.sql',
+    function: 'app.fail_undeliverable',
     from: `where w.disabled_at is not null or w.deleted_at is not null
 `,
     to: `where w.deleted_at is not null
@@ -145,7 +145,7 @@ export const merchants: Mutation[] = [
   },
   {
     rule: 'One caller at a time gives numbers',
-    file: 'db/functions/events/sequence.sql',
+    function: 'app.sequence_events',
     from: `  perform pg_advisory_xact_lock(hashtextextended('app.sequence_events', 0));
 `,
     to: '',
@@ -153,28 +153,28 @@ export const merchants: Mutation[] = [
   },
   {
     rule: 'Numbers are given in the order of the events',
-    file: 'db/functions/events/sequence.sql',
+    function: 'app.sequence_events',
     from: 'order by position limit batch',
     to: 'order by position desc limit batch',
     tests: ['jobs/webhooks/webhooks.test.ts', 'api/contract.test.ts', 'db/derive-deposits.test.ts'],
   },
   {
     rule: 'Only events without a number get one',
-    file: 'db/functions/events/sequence.sql',
+    function: 'app.sequence_events',
     from: 'where sequence is null order by',
     to: 'order by',
     tests: ['jobs/webhooks/webhooks.test.ts', 'api/contract.test.ts'],
   },
   {
     rule: 'A redelivery that begins meanwhile is seen',
-    file: 'db/functions/webhooks/partitions.sql',
+    function: 'app.drop_delivery_week',
     from: '  if is_pending then return null; end if;',
     to: '',
     tests: ['jobs/webhooks/partitions.test.ts'],
   },
   {
     rule: 'A merchant sends again only what is its own',
-    file: 'db/functions/webhooks/redeliver.sql',
+    function: 'app.redeliver',
     from: 'where d.id = delivery and d.endpoint_id = own.id;',
     to: 'where d.id = delivery;',
     tests: ['api/refusals.test.ts'],
@@ -230,14 +230,14 @@ export const merchants: Mutation[] = [
   },
   {
     rule: 'A merchant sees its own deposits',
-    file: 'db/functions/reading/deposits.sql',
+    function: 'app.asked_deposits',
     from: 'where d.id = of_id and d.merchant_id = of_merchant and',
     to: 'where d.id = of_id and',
     tests: ['api/refusals.test.ts', 'dashboard/pages/data.test.ts'],
   },
   {
     rule: 'Each attempt is stored once',
-    file: 'db/functions/outgoing/store_attempt.sql',
+    function: 'app.store_signed',
     from: `    or number <> 1 + (select count(*) from app.outgoing_attempt o where o.outgoing_payment_id = s.id)
 `,
     to: '',
@@ -245,21 +245,21 @@ export const merchants: Mutation[] = [
   },
   {
     rule: 'Nothing is stored for what is final',
-    file: 'db/functions/outgoing/store_attempt.sql',
+    function: 'app.store_signed',
     from: "  if s.status = 'final' or (s.cancelling",
     to: '  if (s.cancelling',
     tests: ['db/ledger.test.ts', 'db/payouts.test.ts', 'db/payment-races.test.ts', 'db/payment-life.property.test.ts'],
   },
   {
     rule: 'Nothing that pays is stored for what is cancelled',
-    file: 'db/functions/outgoing/store_attempt.sql',
+    function: 'app.store_signed',
     from: "(s.cancelling and of_kind = 'effect')",
     to: 'false',
     tests: ['db/ledger.test.ts', 'db/payouts.test.ts', 'db/payment-races.test.ts', 'db/payment-life.property.test.ts'],
   },
   {
     rule: 'What is stored has the nonce or input of its payment',
-    file: 'db/functions/outgoing/store_attempt.sql',
+    function: 'app.store_signed',
     from: 'j.conflict_key is distinct from s.conflict_key;',
     to: 'false;',
     tests: [
@@ -271,7 +271,7 @@ export const merchants: Mutation[] = [
   },
   {
     rule: 'A higher fee is reserved as it is stored',
-    file: 'db/functions/outgoing/store_attempt.sql',
+    function: 'app.store_signed',
     from: `    perform app.reserve(s.chain, native, more);
 `,
     to: '',
@@ -279,7 +279,7 @@ export const merchants: Mutation[] = [
   },
   {
     rule: 'The operator can pay a higher fee before it is stored',
-    file: 'db/functions/outgoing/store_attempt.sql',
+    function: 'app.store_signed',
     from: `    if app.operator_funds(s.chain, native) < more then return false; end if;
 `,
     to: '',

@@ -133,7 +133,7 @@ export const nodes: Mutation[] = [
   },
   {
     rule: "What custody's journal has is not unknown",
-    file: 'db/functions/chains/note_confirmed_txs.sql',
+    function: 'chain.note_confirmed_txs',
     from: 'where j.stream = i.chain and j.txid = i.txid',
     to: 'where false',
     tests: ['db/second-payments.test.ts'],

@@ -5,14 +5,12 @@ const judge = 'custody/judge/delegations.ts'
 const ofCustody = ['custody/judge/delegations.test.ts']
 const worker = 'jobs/payouts/tron/lending.ts'
 const ofWorker = ['jobs/payouts/tron/lending.test.ts']
-const sql = 'db/functions/outgoing/delegate.sql'
-const stake = 'db/functions/outgoing/stake.sql'
 const reader = 'jobs/payouts/tron/second-reader.ts'
 
 export const stakes: Mutation[] = [
   {
     rule: 'No more is begun to be lent than may be',
-    file: sql,
+    function: 'app.begin_delegates',
     from: 'continue when item.amount > room;',
     to: '',
     tests: ofCustody,
@@ -173,63 +171,63 @@ export const stakes: Mutation[] = [
   },
   {
     rule: 'What an address was lent is taken back once its sweep has ended',
-    file: sql,
+    function: 'app.end_use_of_delegation',
     from: 'update app.delegation d set return_at = clock_timestamp() where s.kind',
     to: 'update app.delegation d set return_at = clock_timestamp() where false and s.kind',
     tests: ['test/faults/lent-energy.test.ts'],
   },
   {
     rule: 'An address that its token blocks gives back what it was lent at once',
-    file: 'db/functions/addresses/block.sql',
+    function: 'app.block_address',
     from: 'update app.delegation d set return_at = least(d.return_at, clock_timestamp()) where d.chain = of_chain and d.address = of_address;',
     to: '',
     tests: ['test/faults/lent-energy.test.ts'],
   },
   {
     rule: 'What a node says was lent, and nobody here knows of, is taken back',
-    file: sql,
+    function: 'app.find_delegations',
     from: `where u.amount >= 1 and app.lent_to(of_chain, u.address) = 0`,
     to: 'where false',
     tests: ofCustody,
   },
   {
     rule: 'What a node said in error is forgotten once it could not be taken back',
-    file: sql,
+    function: 'app.find_delegations',
     from: `d.amount <> n.amount and`,
     to: 'false and',
     tests: ofCustody,
   },
   {
     rule: 'What the node still says is not forgotten',
-    file: sql,
+    function: 'app.find_delegations',
     from: `d.amount <> n.amount and`,
     to: '',
     tests: ofCustody,
   },
   {
     rule: 'What is unstaked is reclaimed after 14 days, not before',
-    file: stake,
+    function: 'app.post_staking',
     from: `interval '14 days'`,
     to: `interval '0 days'`,
     tests: ofCustody,
   },
   {
     rule: 'What is unstaked is reclaimed once',
-    file: stake,
+    function: 'app.begin_reclaim',
     from: `if exists (select from app.outgoing_payment s where s.chain = of_chain and s.kind = 'reclaim' and s.status <> 'final') then return; end if;`,
     to: '',
     tests: ofCustody,
   },
   {
     rule: 'What is reclaimed is the treasury’s again',
-    file: stake,
+    function: 'app.post_staking',
     from: 'perform app.post_stake(s, -u.amount);',
     to: '',
     tests: ofCustody,
   },
   {
     rule: 'What was burnt beyond the gas is the operator’s cost',
-    file: 'db/functions/outgoing/finish.sql',
+    function: 'app.post_network_fee',
     from: 'if over > 0 then',
     to: 'if false then',
     tests: ofCustody,

@@ -118,7 +118,7 @@ export const tronTokens: Mutation[] = [
   },
   {
     rule: 'What expired in no block is sent again at once',
-    file: 'db/functions/payouts/failed_sweeps.sql',
+    function: 'app.sweep_failures',
     from: `f.outcome <> 'expired' as costs`,
     to: 'true as costs',
     tests: ['db/failed-sweeps.test.ts', 'test/faults/tron-expiry.test.ts'],
