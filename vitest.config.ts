@@ -5,7 +5,7 @@ import {BaseSequencer, type TestSpecification} from 'vitest/node'
 // Three suites. quick (npm test): everything that a change may break, within minutes. faults (npm run test:faults):
 // whole services, real chains and lying nodes, each step of a payout with a process that dies there, and what needs
 // many processes or rows. long (npm run test:long), which CI leaves out: a cluster that fails over, containers of each
-// kind, and rules that no network has yet.
+// kind, rules that no network has yet, and payouts that expire while everything dies.
 const faults = [
   'test/faults/**/*.test.ts',
   'test/conformance/**/*.test.ts',
@@ -78,7 +78,6 @@ const slow = [
   'test/faults/start-without-database',
   'test/faults/dashboard-look',
   'devnet/evm/devnet',
-  'test/faults/chaos',
   'test/faults/solana-node',
   'cli/export',
   'cli/unattributed',

@@ -43,12 +43,12 @@ async function balance(forge: Forge, {merchant, token}: Payment): Promise<number
 }
 
 const scenarios: [chain: 'ETH' | 'BTC', kind: Kind, token: string][] = [
-  ...(['payout', 'withdrawal', 'sweep', "return's sweep", "return's withdrawal"] as Kind[]).flatMap(
-    (kind): ['ETH', Kind, string][] => [
-      ['ETH', kind, 'USDC'],
-      ['ETH', kind, 'ETH'],
-    ],
-  ),
+  ...(['payout', 'sweep', "return's sweep"] as Kind[]).map((kind): ['ETH', Kind, string] => ['ETH', kind, 'USDC']),
+  ...(['payout', 'sweep', 'withdrawal', "return's withdrawal"] as Kind[]).map((kind): ['ETH', Kind, string] => [
+    'ETH',
+    kind,
+    'ETH',
+  ]),
   ...(['fund', 'defund'] as Kind[]).map((kind): ['ETH', Kind, string] => ['ETH', kind, 'ETH']),
   ...(['payout', 'withdrawal', 'sweep'] as Kind[]).map((kind): ['BTC', Kind, string] => ['BTC', kind, 'BTC']),
 ]

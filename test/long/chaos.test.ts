@@ -1,8 +1,7 @@
 // Payouts where transactions expire while everything dies and the chain does what it likes: the worker, custody and the
 // indexer are killed, blocks leave the chain, nodes forget what waits, and no block takes anything for longer than a
 // transaction lives. Each payout is paid exactly once. PAYOUTS=150 SEED=7 npm run chaos says how many; the choices come
-// from the seed, their timing from the machine. Without PAYOUTS it is
-// on Solana alone: Tron has the same flow.
+// from the seed, their timing from the machine.
 import {setTimeout as sleep} from 'node:timers/promises'
 import {afterEach, expect, test} from 'vitest'
 import {assertBooks} from '../support/books.ts'
@@ -21,15 +20,7 @@ const kindsOfFault = 6
 
 const fields = [
   {chain: 'SOL', coin: sol, open: () => SolanaWorld.open({treasury: 100n * sol, settings: {SOL_MAX_LAPSES: '50'}})},
-  ...(process.env.PAYOUTS
-    ? [
-        {
-          chain: 'TRX',
-          coin: trx,
-          open: () => TronWorld.open({treasury: 1000n * trx, settings: {TRON_MAX_LAPSES: '50'}}),
-        },
-      ]
-    : []),
+  {chain: 'TRX', coin: trx, open: () => TronWorld.open({treasury: 1000n * trx, settings: {TRON_MAX_LAPSES: '50'}})},
 ]
 
 let world: MinedWorld
