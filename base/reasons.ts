@@ -97,7 +97,8 @@ const contradiction = {
   merchant: 'custody_rejected',
   fails: 'custody_rejected',
 } as const
-const wroteWrongRows =
+/** The page has it once, above its table. */
+export const wroteWrongRows =
   'an alarm: something wrote wrong rows, or somebody else asks custody. `sluice audit`, `select * from custody.refusal order by id desc`'
 
 export const reasons = {
@@ -108,8 +109,8 @@ export const reasons = {
     merchant: 'address_not_whitelisted',
     fails: 'address_not_whitelisted',
     alarm: 'never',
-    why: 'the destination is not on the whitelist, not active yet, removed, an address of this service, or not of this network',
-    do: 'check the address with the merchant, then `sluice whitelist add`. A swept payout whose payment has a nonce gives it back after 30 s, so that others can be paid, and keeps waiting',
+    why: 'the destination is not on the whitelist or not active yet, or an address of this service or of another network',
+    do: 'check the address with the merchant, then `sluice whitelist add`. A swept payout gives its nonce back after 30 s, and keeps waiting',
   },
   above_limit: {
     isRefusal: true,
@@ -127,15 +128,15 @@ export const reasons = {
     merchant: 'limit_reached',
     alarm: 'never',
     why: '`*_DAILY_LIMIT` (UTC days)',
-    do: 'raise the limit and restart, or wait for the next day (UTC). A payment that has a nonce already holds up what follows: `payout cancel` uses the nonce up',
+    do: 'raise the limit and restart, or wait for the next day (UTC). A payment that has a nonce holds up what follows: `payout cancel` uses it up',
   },
   account_rent_limit: {
     isRefusal: true,
     ends: 'by itself',
     merchant: 'limit_reached',
     alarm: 'never',
-    why: '`SOL_DAILY_ACCOUNT_RENT`: making token accounts for recipients of this merchant may have cost that much today (UTC)',
-    do: 'raise the limit and restart, or wait for the next day (UTC), or until payments of today that made none are final. A recipient who has an account waits, too: each payment counts as if it made one',
+    why: '`SOL_DAILY_ACCOUNT_RENT`: token accounts for recipients of this merchant may have cost that much today (UTC)',
+    do: 'raise the limit and restart, or wait for the next day (UTC), or until payments that made no account are final: until then each counts as if it made one',
   },
   fee_budget_reached: {
     isRefusal: true,
@@ -144,7 +145,7 @@ export const reasons = {
     isSlow: true,
     merchant: 'fee_budget_reached',
     why: '`*_FEE_BUDGET`: the transactions signed today may already cost that much',
-    do: '`sluice custody budget`. If you expect so many payouts, or such fees, `--raise` it for today and raise the setting. Otherwise an attacker may be asking custody to sign: docs/custody.md',
+    do: '`sluice custody budget`. If you expect such fees, `--raise` it for today and raise the setting. Otherwise an attacker may be asking custody to sign: docs/custody.md',
   },
   // --- the chain ---
   chain_halted: {
@@ -153,7 +154,7 @@ export const reasons = {
     ends: 'by itself',
     merchant: 'chain_halted',
     why: 'an incident of the chain is open',
-    do: '`sluice incident list` says the way out. Nothing leaves a chain that is in doubt, and custody signs nothing there. For a broadcast payment that must not wait: `payout replace`, `payout cancel`',
+    do: '`sluice incident list` says the way out. For a broadcast payment that must not wait: `payout replace`, `payout cancel`',
   },
   no_node: {
     liesWith: 'chain',
@@ -174,7 +175,7 @@ export const reasons = {
     liesWith: 'chain',
     ends: 'by itself',
     merchant: 'chain_lagging',
-    why: "on Tron and Solana, the indexer read no block for too long, or the newest one's time is not the clock's: custody cannot know how long a new signature would be valid. On Solana also: the indexer is more than 25 blocks behind the node, so what it signs would expire too soon",
+    why: "on Tron and Solana, the indexer read no block for too long, or the newest one's time is not the clock's; on Solana also: it is more than 25 blocks behind the node",
     do: 'bring the node back, or wait until the indexer has caught up; `sluice status`',
   },
   fee_above_cap: {
@@ -183,7 +184,7 @@ export const reasons = {
     ends: 'by itself',
     merchant: 'fee_too_high',
     alarm: 'never',
-    why: 'the chain asks for more than `*_MAX_FEE_GWEI`, or, for sweeping a token, more than `*_TOKEN_SWEEP_FEE`, or for a payment, whose recipient may be a contract, more than `*_MAX_PAYMENT_FEE`; than `BTC_MAX_FEE_RATE`; on Tron, than `TRON_MAX_SWEEP_FEE` or `TRON_MAX_PAYMENT_FEE`, or for a token, than `TRON_TOKEN_SWEEP_FEE` or `TRON_TOKEN_PAYMENT_FEE`; on Solana, than `SOL_MAX_PRIORITY_FEE`',
+    why: 'the chain asks for more than `*_MAX_FEE_GWEI`, `BTC_MAX_FEE_RATE`, `TRON_MAX_SWEEP_FEE` or `SOL_MAX_PRIORITY_FEE`; for the sweep of a token, `*_TOKEN_SWEEP_FEE`; for a payment, `*_MAX_PAYMENT_FEE` or `TRON_TOKEN_PAYMENT_FEE`',
     do: 'wait, or raise it',
   },
   // --- custody and its journal ---
@@ -199,7 +200,7 @@ export const reasons = {
     ends: 'by itself',
     merchant: 'custody_rejected',
     alarm: 'never', // the incident has one
-    why: 'custody signed something else than was asked, as a second library reads it; it was not stored, and no node got it',
+    why: 'custody signed something else than was asked; no node got it',
     do: 'an alarm: see the incident of that name',
   },
   copy_unproven: {
@@ -236,14 +237,14 @@ export const reasons = {
     ends: 'by itself',
     merchant: 'unresolved_transaction',
     alarm: 'never',
-    why: 'an earlier transaction of the same address is not signed yet, and waits for nothing',
+    why: 'an earlier transaction of the same address is not signed yet',
     do: 'nothing: if the earlier one waits, its reason is shown instead',
   },
   payment_locked: {
     isRefusal: true,
     liesWith: 'others',
     ends: 'by itself',
-    why: 'the payment is being changed at this moment, and custody waits for that half a second at most',
+    why: 'the payment is being changed at this moment',
     do: 'nothing: it is asked again in seconds. If it stays, look for a transaction that stays open in `pg_stat_activity`',
   },
   insufficient_treasury_funds: {
@@ -259,14 +260,14 @@ export const reasons = {
     ends: 'by itself',
     merchant: 'treasury_immature',
     alarm: 'never',
-    why: 'on Bitcoin, the treasury has enough, but part of it is newly mined coins, which can be spent only 100 blocks after their own block',
+    why: 'on Bitcoin, part of the treasury is newly mined coins, which can be spent only after 100 blocks',
     do: "nothing: the detail names the block. To go on at once, send other coins to the treasury's address",
   },
   treasury_below_rent: {
     liesWith: 'others',
     ends: 'by itself',
     merchant: 'treasury_below_rent',
-    why: 'on Solana, the treasury has enough for the payment, but would be left with less than an account must hold (rent)',
+    why: 'on Solana, the payment would leave the treasury less than an account must hold (rent)',
     do: 'send the treasury some SOL',
   },
   // --- sweeps ---
@@ -279,76 +280,76 @@ export const reasons = {
   sweeps: {
     ends: 'by itself',
     alarm: 'never',
-    why: 'the treasury cannot pay it yet, and its sweeps are under way; the detail says which, and since when',
+    why: 'its sweeps are under way; the detail says which, and since when',
     do: 'nothing; `payout show` lists them',
   },
   gas_under_way: {
     ends: 'by itself',
-    why: 'an address sweeps a token itself, and has too little gas for its transaction; the treasury is sending it more',
+    why: 'an address has too little gas for its sweep; the treasury is sending it more',
     do: 'nothing; `payout show` lists what is under way',
   },
   gas_too_dear: {
     isRefusal: true,
     ends: 'never',
-    why: 'a sweep of a token and the gas that its address would be sent may cost more than `*_TOKEN_SWEEP_FEE`',
-    do: 'nothing: the gas is not sent; wait for lower fees, or raise the setting',
+    why: 'the sweep of a token, with the gas for it, may cost more than `*_TOKEN_SWEEP_FEE`',
+    do: 'wait for lower fees, or raise the setting',
   },
   gas_missing: {
     isRefusal: true,
     ends: 'by itself',
-    why: "a sweep may cost more than the gas that the treasury sent the address and that is left, by custody's journal and the blocks",
+    why: 'a sweep may cost more than what is left of the gas that the treasury sent',
     do: 'nothing: the treasury sends more. If it stays, `sluice audit`',
   },
   block_unknown: {
     ends: 'by itself',
-    why: 'the transaction that custody signed names a block that is not here any more, or not final: after a fork, or a rewind',
-    do: 'nothing: it waits until the block is back, or until the transaction has expired, and another one is signed',
+    why: 'the signed transaction names a block that a fork or a rewind took away',
+    do: 'nothing: the block comes back, or the transaction expires and another one is signed',
   },
   energy_under_way: {
     ends: 'by itself',
-    why: 'the treasury lends an address energy for the sweep of a token, or takes it back',
+    why: 'the treasury lends an address energy for a sweep, or takes it back',
     do: 'nothing; `payout show` lists what is under way',
   },
   energy_in_use: {
     isRefusal: true,
     ends: 'by itself',
-    why: 'energy that is lent to an address is not taken back while its sweep may still be mined, and no address is lent to twice at once',
+    why: 'energy is lent to the address while its sweep may still be mined',
     do: 'nothing. If it stays, `sluice audit`',
   },
   energy_short: {
     ends: 'by itself',
     merchant: 'sweeps_failed',
-    why: "too little of the treasury's stake is free for a sweep, which may not burn its energy: `*_SWEEP_ENERGY` is delegated, or burning costs more than `*_TOKEN_SWEEP_FEE`",
+    why: 'too little of the stake is free for a sweep that may not burn: `*_SWEEP_ENERGY` is delegated, or burning costs more than `*_TOKEN_SWEEP_FEE`',
     do: 'energy that was used is back within 24 hours. Stake more, or allow burning by the setting that the detail names',
   },
   stake_lent: {
     isRefusal: true,
     ends: 'never',
-    why: "more of the treasury's stake would be lent to addresses at once than `*_MAX_DELEGATED`",
-    do: 'nothing: it is not lent, and the sweep goes another way; or raise the setting',
+    why: 'more of the stake would be lent at once than `*_MAX_DELEGATED`',
+    do: 'nothing: the sweep goes another way; or raise the setting',
   },
   sweeps_failed: {
     ends: 'by itself',
     merchant: 'sweeps_failed',
-    why: 'the treasury cannot pay it yet, and some of its sweeps failed; the detail says how many, why the newest did, and when they are tried again: at once, after a minute, then after eight times as long each time, at most a day',
-    do: '`payout show` says which, and why each failed; `sluice status` lists all that could not be swept. Money for the treasury helps only if the detail names the treasury',
+    why: 'some of its sweeps failed; the detail says how many, why, and when they are tried again: at once, after a minute, then after eight times as long each time, at most a day',
+    do: '`payout show` says which, and why; `sluice status` lists all. Money for the treasury helps only if the detail names the treasury',
   },
   token_refused: {
     ends: 'by itself',
     merchant: 'token_stopped',
-    why: "the contract of the token refuses the treasury's own sweep of nothing, too: it is paused, or the treasury is frozen. On Solana: the treasury's account is frozen, or the mint is not what it was. No sweep is begun, and no address is blocked",
+    why: 'the token is paused, or the treasury is frozen; on Solana also: the mint is not what it was. No sweep is begun',
     do: 'ask the issuer of the token; the payout goes on by itself',
   },
   token_takes_fee: {
     ends: 'by itself',
     merchant: 'token_stopped',
-    why: 'the contract of the token keeps a part of what is transferred (of a payout, less than its net would arrive), or its events do not say what it moves. Nothing of it is swept or paid',
+    why: 'the token keeps a part of what is transferred, or its events do not say what it moves. Nothing of it is swept or paid',
     do: 'ask the issuer of the token; it goes on by itself, or once its incident is resolved',
   },
   sweep_too_small: {
     isRefusal: true,
     ends: 'never',
-    why: 'a sweep of less than `*_SWEEP_MIN` does not move all that counts on its address',
+    why: 'a sweep below `*_SWEEP_MIN` does not move all that counts on its address',
     do: 'nothing: it is given up, and one of all is begun',
   },
   sweep_too_dear: {
@@ -371,14 +372,14 @@ export const reasons = {
     ends: 'never',
     fails: 'deposits_blocked',
     why: 'the chain does not let some of its deposits leave their addresses',
-    do: 'nothing: the payout fails with this code at once, its deposits there are held back, and another payout pays the rest',
+    do: 'nothing: the payout fails with this code at once, these deposits are held back, and another payout pays the rest',
   },
   // --- its transactions ---
   fee_too_low: {
     isRefusal: true,
     ends: 'by itself',
     alarm: 'never',
-    why: 'a replacement must offer more than the last attempt: an eighth on EVM chains; and any transaction must have at least the gas that its bytes need',
+    why: 'a replacement must offer more than the last attempt (on EVM chains an eighth), and enough gas for its bytes',
     do: 'wait until one is mined, or fees fall',
   },
   txid_taken: {
@@ -391,19 +392,19 @@ export const reasons = {
     ends: 'never',
     merchant: 'unresolved_transaction',
     alarm: 'never',
-    why: 'its inputs are not known, or not final: after a restore the indexer has not reached them yet, or the payment that a CPFP child is for was replaced',
+    why: 'its inputs are not known or not final: the indexer has not reached them after a restore, or the payment of a CPFP child was replaced',
     do: 'nothing; for a CPFP child see "The treasury" in docs/operations.md',
   },
   would_revert: {
     ends: 'never',
     merchant: 'transaction_would_fail',
-    why: 'the node says that the transaction would fail. On EVM chains: the token is paused, say. On Solana, of a sweep: the treasury cannot pay for it, and would be left with less than the rent',
-    do: '`payout show`; a payout that has no payment yet waits',
+    why: 'the node says that the transaction would fail: the token is paused, say, or on Solana the treasury cannot pay for a sweep and keep the rent',
+    do: 'see what the node said (`payout show`)',
   },
   unproven_expiry: {
     ends: 'by itself',
     merchant: 'unproven_expiry',
-    why: 'a transaction has expired, and it is not proven that no block holds it; the detail says why',
+    why: 'it is not proven that no block holds an expired transaction; the detail says why',
     do: 'nothing at first; after 10 minutes it is an incident',
   },
   expiry: {
@@ -417,14 +418,14 @@ export const reasons = {
     ends: 'by itself',
     merchant: 'payment_contested',
     why: 'two transactions of the payment may still be mined',
-    do: 'an incident of that name is open',
+    do: 'see the incident `contested_payment`',
   },
   transaction_expired: {
     isRefusal: true,
     ends: 'never',
     fails: 'transaction_expired',
     why: 'too many transactions of this payment expired in a row',
-    do: 'nothing: the payout fails with this code as soon as each of them is proven to have expired',
+    do: 'nothing: the payout fails with this code once each is proven to have expired',
   },
   // --- its recipient ---
   destination_not_payable: {
@@ -432,14 +433,14 @@ export const reasons = {
     ends: 'never',
     merchant: 'destination_not_payable',
     fails: 'destination_not_payable',
-    why: 'nobody can pay the recipient: on EVM chains it refuses the payment, and would not refuse the same from the treasury to itself; on Tron, for TRX, it is a contract, on Solana it belongs to a program; or what is paid there is lost. The node is asked before anything is swept, and again before anything is signed',
+    why: 'nobody can pay the recipient, or what is paid there is lost: on EVM chains it refuses the payment; on Tron, for TRX, it is a contract; on Solana it belongs to a program',
     do: 'the payout fails with this code after 30 s: the merchant needs another address',
   },
   below_rent_exempt: {
     ends: 'never',
     merchant: 'below_rent_exempt',
     fails: 'below_rent_exempt',
-    why: 'on Solana, the recipient never had coins, and the payout is less than an account must hold (rent). Nothing was signed',
+    why: 'on Solana, the recipient never had coins, and the payout is less than an account must hold (rent)',
     do: 'the payout fails with this code after 30 s; somebody may send coins to the recipient first',
   },
   below_dust: {
@@ -453,7 +454,7 @@ export const reasons = {
     ...contradiction,
     ends: 'by a person',
     alarm: 'at once',
-    why: 'more would leave than arrived for this merchant, as the chain has it now: a final deposit that vanished does not count, also if it was `kept`',
+    why: 'more would leave than arrived for this merchant; a final deposit that vanished does not count, also if it was `kept`',
     do: wroteWrongRows,
   },
   amount_not_net: {
@@ -466,7 +467,7 @@ export const reasons = {
   settlement_changed: {
     ...contradiction,
     alarm: 'at once',
-    why: 'it was begun or signed with another nonce, first input, destination or amount; an output is missing that was signed before, or is not reserved for it',
+    why: 'it was begun or signed with another nonce, first input, destination or amount; or an output is missing, or not reserved for it',
     do: wroteWrongRows,
   },
   nonce_taken: {

@@ -1,7 +1,7 @@
 // What the docs and the alarms say of reasons, from the one table of them (base/reasons.ts). npm run snapshot writes it
 // into the files; a test compares.
 import {readFileSync, writeFileSync} from 'node:fs'
-import {failureCodes, type Reason, reasons, waitingCodes} from '../../base/reasons.ts'
+import {failureCodes, type Reason, reasons, waitingCodes, wroteWrongRows} from '../../base/reasons.ts'
 
 const all = Object.entries<Reason>(reasons)
 const codes = (which: (reason: Reason) => boolean) => all.filter(([, reason]) => which(reason)).map(([code]) => code)
@@ -15,16 +15,28 @@ const table = (head: string[], rows: string[][]) =>
   ].join('\n')
 
 /** What an operator does, and what becomes of the payout otherwise. */
-function remedy({ends, fails = 'timed_out', do: what}: Reason): string {
-  if (what.includes('the payout fails') || ends === 'by itself') return what
+function remedy({ends, fails = 'timed_out', isOfReturns, do: whole}: Reason): string {
+  const what = whole === wroteWrongRows ? 'an alarm' : whole
+  if (what.includes('the payout fails') || ends === 'by itself' || isOfReturns) return what
   if (ends === 'by a person') return `${what}; else the payout fails in the end with \`${fails}\``
-  return `${what}. A payout whose payment has begun fails with \`${fails}\` after 30 s`
+  return `${what}; fails with \`${fails}\` after 30 s`
 }
-const operators = (which: (reason: Reason) => boolean) =>
-  table(
+
+/** Reasons for which an operator looks for the same in the same place are one row. */
+function operators(which: (reason: Reason) => boolean): string {
+  const rows = new Map<string, {names: string[]; cells: string[]}>()
+  for (const [code, reason] of all.filter(([, each]) => which(each))) {
+    const isWrong = reason.do === wroteWrongRows
+    const cells = [isWrong ? "the database contradicts custody's journal, or the chain" : reason.why, remedy(reason)]
+    const row = rows.get(isWrong ? cells.join() : code)
+    if (row) row.names.push(code)
+    else rows.set(isWrong ? cells.join() : code, {names: [code], cells})
+  }
+  return table(
     ['waits for', 'why', 'do'],
-    all.filter(([, reason]) => which(reason)).map(([code, reason]) => [`\`${code}\``, reason.why, remedy(reason)]),
+    [...rows.values()].map(({names, cells}) => [quoted(names), ...cells]),
   )
+}
 
 const tables: Record<string, () => string> = {
   waiting: () => table(['`waiting.code`', 'why the payout waits'], pairs(waitingCodes)),
