@@ -470,7 +470,7 @@ test('the commands in the guides for merchants work', () =>
     const commands = [...guides.join('').matchAll(/^curl ((?:.*\\\n)*.*)/gm)].map(([, text]) =>
       text!.replaceAll('\\\n', '').replace(/\$(\w+)/g, (_match, name) => values[name]!),
     )
-    expect(commands).toHaveLength(14)
+    expect(commands).toHaveLength(12)
     for (const command of commands) {
       const [, path] = /"(\/[^"]*)"/.exec(command)!
       const data = /-d '([^']*)'/.exec(command)?.[1]
