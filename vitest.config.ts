@@ -30,7 +30,11 @@ const faults = [
   'indexers/evm/node-connection.test.ts',
   'devnet/*/devnet.test.ts',
 ]
-const long = ['test/long/**/*.test.ts', 'test/containers/rest.test.ts']
+const long = [
+  'test/long/**/*.test.ts',
+  'test/containers/rest.test.ts',
+  'test/support/bitcoin/electrum-lies.test.ts', // of the tests' own tools
+]
 const never = ['node_modules/**', '.sluice/**', 'test/made-up-family/**', ...long]
 
 /** What takes more than ten seconds on two cores, the longest first. */
@@ -122,6 +126,7 @@ class LongestFirst extends BaseSequencer {
 export default defineConfig({
   test: {
     globalSetup: 'test/support/global-setup.ts',
+    reporters: ['default', './test/support/slowest-files.ts'],
     testTimeout: 180_000,
     hookTimeout: 240_000,
     isolate: false, // a third of a second for each file: the modules stay loaded, and no test replaces one

@@ -17,8 +17,10 @@ const joiner = /[\p{Join_Control}\p{Variation_Selector}]/u
 const mongolian = /[\u180b-\u180f]/u // variation selectors of one script: no name needs them to be told apart
 
 test('every code point that nobody sees is refused within a reference, and no other; a name may have joiners', async () => {
+  // Planes 2, 3, 15 and 16 are ideographs and private use, of which one in 64 is enough.
+  const isOne = (code: number) => ![2, 3, 15, 16].includes(code >> 16) || code % 64 === 0
   const all = Array.from({length: 0x11_0000}, (_, code) => code).filter(
-    code => code > 0 && (code < 0xd800 || code > 0xdfff),
+    code => code > 0 && (code < 0xd800 || code > 0xdfff) && isOne(code),
   )
   const rows = await db.rows<{code: number; of_reference: boolean; of_name: boolean; is_seen: boolean}>(
     `select code, app.unclear('a' || c || 'b', false) is not null as of_reference, app.unclear('a' || c || 'b', true) is not null as of_name,
@@ -33,7 +35,7 @@ test('every code point that nobody sees is refused within a reference, and no ot
     return of_reference !== isUnseen || of_name !== (isUnseen && !isAllowedInName) || is_seen === isUnseen
   })
   expect(wrong).toEqual([])
-  expect(rows.length).toBeGreaterThan(250_000)
+  expect(rows.length).toBeGreaterThan(75_000)
 })
 
 test('a space is refused at the ends only', async () => {
