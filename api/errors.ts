@@ -62,7 +62,6 @@ export function invalid(path: string, code: string, message: string): ApiError {
   return new ApiError('invalid_request', `${path}: ${message}`, {details: [{path, code, message}]})
 }
 
-/** What is wrong with a body, as the words of a schema's error. */
 /** Amounts mean nothing without their token: `isOfToken` if the query says which. Throws 400 invalid_request. */
 export function checkAmounts(
   query: {amount_from?: string | undefined; amount_to?: string | undefined},
@@ -73,6 +72,7 @@ export function checkAmounts(
     throw invalid(name, 'missing', 'is no amount without its token: say of which, and on which chain')
 }
 
+/** What is wrong with a body, as the words of a schema's error. */
 export const wrongBody: z.core.$ZodErrorMap = issue =>
   issue.path?.length || isObject(issue.input) ? whatIsWrong(issue) : 'send a JSON object as the body'
 

@@ -55,7 +55,7 @@ export async function pageOfList(db: Queries, list: List, request: ListRequest):
   const {key, places, statement} = list
   const {merchantId, asked, query, start = places.end} = request
   const filters = JSON.stringify(asked)
-  const name = [statement.name, merchantId, filters, start].join('|')
+  const name = [statement.name, merchantId, filters, ...(request.start === undefined ? [] : [start])].join('|')
   const from = query.cursor === undefined ? start : decodeCursor(name, query.cursor, places.end)
   const values = [merchantId, filters, places.show(from), query.limit]
   const found = await db.read<[items: string | null, last: string | null, more: boolean]>(statement, values)

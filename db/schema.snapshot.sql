@@ -1509,7 +1509,7 @@ create table app.deposit (
   constraint nobody_is_not_credited CHECK (((NOT credited) OR (merchant_id IS NOT NULL))),
   constraint only_final_is_held_back CHECK (((NOT held_back) OR ((status = 'final'::text) AND credited))) NOT VALID
 );
-CREATE INDEX deposit_amount ON app.deposit USING btree (merchant_id, chain, token, amount) WHERE (credited AND (user_id IS NOT NULL) AND (status = 'final'::text));
+CREATE INDEX deposit_amount ON app.deposit USING btree (merchant_id, chain, token, amount, "position" DESC) WHERE (credited AND (user_id IS NOT NULL) AND (status = 'final'::text));
 CREATE INDEX deposit_collectable ON app.deposit USING btree (merchant_id, chain, token, COALESCE(released, finalisation), seq) INCLUDE (amount) WHERE ((status = 'final'::text) AND credited AND (settlement_id IS NULL) AND (NOT held_back));
 CREATE INDEX deposit_created ON app.deposit USING btree (merchant_id, created_at) WHERE credited;
 CREATE INDEX deposit_held_back ON app.deposit USING btree (chain, token, address) WHERE held_back;
@@ -1517,7 +1517,8 @@ CREATE INDEX deposit_page ON app.deposit USING btree (merchant_id, "position" DE
 CREATE INDEX deposit_part_page ON app.deposit USING btree (merchant_id, chain, token, status, "position" DESC) WHERE (credited AND (user_id IS NOT NULL));
 CREATE INDEX deposit_payment_request ON app.deposit USING btree (payment_request_id) WHERE (payment_request_id IS NOT NULL);
 CREATE INDEX deposit_pending ON app.deposit USING btree (chain, block_height) WHERE (status = 'pending'::text);
-CREATE INDEX deposit_sender ON app.deposit USING btree (merchant_id, lower("left"(sender, 16)), "position" DESC) WHERE credited;
+CREATE INDEX deposit_receipt_sender ON app.deposit USING btree (merchant_id, lower("left"(sender, 16))) WHERE (payment_request_id IS NOT NULL);
+CREATE INDEX deposit_sender ON app.deposit USING btree (merchant_id, lower("left"(sender, 16)), "position" DESC) WHERE (credited AND (user_id IS NOT NULL));
 CREATE INDEX deposit_settlement ON app.deposit USING btree (settlement_id, seq) WHERE (settlement_id IS NOT NULL);
 CREATE INDEX deposit_settlement_page ON app.deposit USING btree (settlement_id, status, "position" DESC) WHERE ((settlement_id IS NOT NULL) AND credited AND (user_id IS NOT NULL));
 CREATE INDEX deposit_unattributed ON app.deposit USING btree (chain) WHERE ((status = 'final'::text) AND (NOT credited) AND (merchant_id IS NOT NULL));
@@ -1835,7 +1836,7 @@ create table app.payment_request (
   constraint payment_request_status_check CHECK ((status = ANY (ARRAY['awaiting'::text, 'detected'::text, 'paid'::text, 'expired'::text, 'underpaid'::text, 'cancelled'::text]))),
   constraint tolerance_is_part CHECK (((tolerance >= (0)::numeric) AND (tolerance <= (amount / (2)::numeric)))) NOT VALID
 );
-CREATE INDEX payment_request_amount ON app.payment_request USING btree (merchant_id, chain, token, amount);
+CREATE INDEX payment_request_amount ON app.payment_request USING btree (merchant_id, chain, token, amount, seq DESC);
 CREATE INDEX payment_request_asset_page ON app.payment_request USING btree (merchant_id, chain, token, "position" DESC) WHERE ("position" IS NOT NULL);
 CREATE INDEX payment_request_created ON app.payment_request USING btree (merchant_id, created_at);
 CREATE INDEX payment_request_decision ON app.payment_request USING btree (decide_at) WHERE (decide_at IS NOT NULL);
@@ -1886,7 +1887,6 @@ create table app.payout (
   constraint payout_status_check CHECK ((status = ANY (ARRAY['pending'::text, 'sweeping'::text, 'swept'::text, 'paying'::text, 'completed'::text, 'failed'::text])))
 );
 CREATE INDEX payout_cancelled ON app.payout USING btree (merchant_id, finished_at) WHERE ((error_code = 'cancelled'::text) AND (sweeping_at IS NOT NULL));
-CREATE INDEX payout_created ON app.payout USING btree (merchant_id, created_at);
 CREATE INDEX payout_failed ON app.payout USING btree (chain) WHERE (status = 'failed'::text);
 CREATE INDEX payout_open ON app.payout USING btree (next_step_at) WHERE (status <> ALL (ARRAY['completed'::text, 'failed'::text]));
 CREATE INDEX payout_page ON app.payout USING btree (merchant_id, status, chain, token, seq DESC);
@@ -3332,16 +3332,16 @@ CREATE OR REPLACE FUNCTION app.asked_amount(asked jsonb, bound text) RETURNS num
 CREATE OR REPLACE FUNCTION app.asked_deliveries(of_merchant uuid, asked jsonb, below uuid, size integer) RETURNS SETOF app.delivery LANGUAGE plpgsql STABLE ROWS 50 SET search_path TO 'pg_catalog' as 8133031449d6be444537decc1d13deef;
 
 -- The deposits of users that are asked for, below a place, the newest first.
-CREATE OR REPLACE FUNCTION app.asked_deposits(of_merchant uuid, asked jsonb, below numeric, size integer) RETURNS SETOF app.deposit LANGUAGE plpgsql STABLE ROWS 50 SET search_path TO 'pg_catalog' as a5b75e4907f8d06438503b5c2332d4b5;
+CREATE OR REPLACE FUNCTION app.asked_deposits(of_merchant uuid, asked jsonb, below numeric, size integer) RETURNS SETOF app.deposit LANGUAGE plpgsql STABLE ROWS 50 SET search_path TO 'pg_catalog' as 7e4a9d689109dbbe259020abf05b19ae;
 
 -- The payment requests that are asked for, below a place, the newest first.
-CREATE OR REPLACE FUNCTION app.asked_payment_requests(of_merchant uuid, asked jsonb, below bigint, size integer) RETURNS SETOF app.payment_request LANGUAGE plpgsql STABLE ROWS 50 SET search_path TO 'pg_catalog' as 90c4d933ffcdc87f36a6e64384556017;
+CREATE OR REPLACE FUNCTION app.asked_payment_requests(of_merchant uuid, asked jsonb, below bigint, size integer) RETURNS SETOF app.payment_request LANGUAGE plpgsql STABLE ROWS 50 SET search_path TO 'pg_catalog' as 02c4fe1f7ca8ac7b13e2a1f77913c558;
 
 -- The payments that are asked for (requests that are paid or underpaid), below a place, the newest first.
-CREATE OR REPLACE FUNCTION app.asked_payments(of_merchant uuid, asked jsonb, below bigint, size integer) RETURNS SETOF app.payment_request LANGUAGE plpgsql STABLE ROWS 50 SET search_path TO 'pg_catalog' as 45d33ba7c4460247f63162ee78550824;
+CREATE OR REPLACE FUNCTION app.asked_payments(of_merchant uuid, asked jsonb, below bigint, size integer) RETURNS SETOF app.payment_request LANGUAGE plpgsql STABLE ROWS 50 SET search_path TO 'pg_catalog' as af95d7fda7e29d697eb97f140d6d6790;
 
 -- The payouts that are asked for, below a place, the newest first.
-CREATE OR REPLACE FUNCTION app.asked_payouts(of_merchant uuid, asked jsonb, below bigint, size integer) RETURNS SETOF app.payout LANGUAGE plpgsql STABLE ROWS 50 SET search_path TO 'pg_catalog' as d8869c8d4f4a0ba1ad4bb969d7345f4b;
+CREATE OR REPLACE FUNCTION app.asked_payouts(of_merchant uuid, asked jsonb, below bigint, size integer) RETURNS SETOF app.payout LANGUAGE plpgsql STABLE ROWS 50 SET search_path TO 'pg_catalog' as 3b7494832ca7e2acc893e17a7e004fe7;
 
 -- The users that are asked for, below a place, the newest first.
 CREATE OR REPLACE FUNCTION app.asked_users(of_merchant uuid, asked jsonb, below bigint, size integer) RETURNS SETOF app."user" LANGUAGE plpgsql STABLE ROWS 50 SET search_path TO 'pg_catalog' as 455b2238498ff20eecde137b4e325b09;
@@ -3527,7 +3527,7 @@ CREATE OR REPLACE FUNCTION app.deposit_confirmations(status text, block_height i
 CREATE OR REPLACE FUNCTION app.deposit_id(chain text, txid text, output_index integer, address text, token text) RETURNS uuid LANGUAGE sql IMMUTABLE PARALLEL SAFE STRICT SET search_path TO 'pg_catalog' as 56b013fb0c6fad00d41a17beff31e213;
 
 -- The deposits of a chain and token with these statuses and amounts, between two places: the newest.
-CREATE OR REPLACE FUNCTION app.deposits_of_amount(of_merchant uuid, of_chain text, of_token text, statuses text[], least_amount numeric, most_amount numeric, lowest numeric, below numeric, size integer) RETURNS SETOF app.deposit LANGUAGE plpgsql STABLE ROWS 50 SET search_path TO 'pg_catalog' as ab078ab81656770068bd62aa6449cd9b;
+CREATE OR REPLACE FUNCTION app.deposits_of_amount(of_merchant uuid, of_chain text, of_token text, statuses text[], least_amount numeric, most_amount numeric, lowest numeric, below numeric, size integer) RETURNS SETOF app.deposit LANGUAGE plpgsql STABLE ROWS 50 SET search_path TO 'pg_catalog' as aa43ace54cf5c543a546bba8f188e38c;
 
 -- Disables a token that was added; returns the last block whose transfers are deposits.
 CREATE OR REPLACE FUNCTION app.disable_token(of_chain text, of_token text) RETURNS integer LANGUAGE plpgsql SET search_path TO 'pg_catalog' as d886219d4ef0d4fc68e3c6d53f7e9833;
@@ -3694,8 +3694,8 @@ CREATE OR REPLACE FUNCTION app.hold_back(of_chain text, of_token text, below num
 -- The addresses with gas that they are not likely to use and that is worth a sweep, and how much, in base units; the largest first.
 CREATE OR REPLACE FUNCTION app.idle_gas(of_chain text, most integer) RETURNS TABLE(address text, amount numeric) LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 1c85a14fc67dfa6aec04e55a704c9552;
 
--- Whether this is the address that is asked for, in whatever case it was typed; true if none is.
-CREATE OR REPLACE FUNCTION app.is_address(of_chain text, address text, asked text) RETURNS boolean LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as 0c5b4f528b25a64d8d8d4d019a973bbe;
+-- Whether this is the address that is asked for, in any case where the chain knows none.
+CREATE OR REPLACE FUNCTION app.is_address(of_chain text, address text, asked text) RETURNS boolean LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as b8b0691a5eceafcf3657226f1dc2f6c0;
 
 -- Whether an address is not swept because the chain refuses it.
 CREATE OR REPLACE FUNCTION app.is_blocked(of_chain text, of_token text, of_address text) RETURNS boolean LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as 14b8c111ec6aae1296195d562d7d3f5a;
@@ -3899,7 +3899,7 @@ CREATE OR REPLACE FUNCTION app.payment_missing(r app.payment_request) RETURNS nu
 CREATE OR REPLACE FUNCTION app.payment_page(of_page_token text) RETURNS SETOF app.payment_response LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 48987262b6ea684914dd65bccb182e9f;
 
 -- The payment requests of a chain and token with these statuses and amounts, between two places: the newest.
-CREATE OR REPLACE FUNCTION app.payment_requests_of_amount(of_merchant uuid, of_chain text, of_token text, statuses text[], least_amount numeric, most_amount numeric, made_from timestamp with time zone, made_to timestamp with time zone, above bigint, below bigint, size integer) RETURNS SETOF app.payment_request LANGUAGE plpgsql STABLE ROWS 50 SET search_path TO 'pg_catalog' as ecd6c04a118de71e9f3149acbdc89594;
+CREATE OR REPLACE FUNCTION app.payment_requests_of_amount(of_merchant uuid, of_chain text, of_token text, statuses text[], least_amount numeric, most_amount numeric, made_from timestamp with time zone, made_to timestamp with time zone, above bigint, below bigint, size integer) RETURNS SETOF app.payment_request LANGUAGE plpgsql STABLE ROWS 50 SET search_path TO 'pg_catalog' as 9d8a64a12a2f632bccd867bc7c3fbfda;
 
 -- The state of a payment request by its receipts: its status; what is final and what is pending, in base units; whether some of it came late; the transaction that completed it (else the last one), and when that became final; when time alone may change it.
 CREATE OR REPLACE FUNCTION app.payment_state(r app.payment_request, expired boolean, OUT status text, OUT received numeric, OUT pending numeric, OUT late boolean, OUT txid text, OUT paid_at timestamp with time zone, OUT decide_at timestamp with time zone) RETURNS record LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog' as 696e6e2241d6a829f361e42009664762;
@@ -4164,9 +4164,6 @@ CREATE OR REPLACE FUNCTION app.revoke_api_key(key uuid) RETURNS void LANGUAGE pl
 
 -- Makes a new secret; the old one signs, too, for 24 hours. Returns the new one, which is never shown again.
 CREATE OR REPLACE FUNCTION app.rotate_webhook_secret(of_merchant uuid, endpoint uuid) RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as 30f840e70e20b656968fa89e05bd66ca;
-
--- Between which seq of a table everything is that its merchant made in some time; null: without a bound.
-CREATE OR REPLACE FUNCTION app.seqs_between(of_table regclass, of_merchant uuid, made_from timestamp with time zone, made_to timestamp with time zone, OUT above bigint, OUT below bigint) RETURNS record LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog' as 9bc643e8a375db2a5ff28f3e515f06e1;
 
 -- Numbers committed events that have no sequence, in the order of their insertion, at most batch of them; returns how many. Safe to run at any time and in several places.
 CREATE OR REPLACE FUNCTION app.sequence_events(batch integer DEFAULT 10000) RETURNS integer LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as b807609872f736e4da0412e56a62ec46;
@@ -6762,7 +6759,6 @@ grant execute on function app.redeliver_failed(uuid,uuid,timestamp with time zon
 grant execute on function app.request_payment(uuid,text,text,text,interval,text,bytea,jsonb,text,text,interval) to sluice_api;
 grant execute on function app.request_ref(uuid,text) to sluice_api;
 grant execute on function app.rotate_webhook_secret(uuid,uuid) to sluice_api;
-grant execute on function app.seqs_between(regclass,uuid,timestamp with time zone,timestamp with time zone) to sluice_api;
 grant execute on function app.set_payout_address(uuid,text,text) to sluice_api;
 grant execute on function app.settlement_of(uuid) to sluice_api;
 grant execute on function app.test_webhook(uuid,uuid,text) to sluice_api;

@@ -5,7 +5,10 @@ import type {App, Context} from '../app.ts'
 import {statement, value} from '../database.ts'
 import {errors} from '../error-codes.ts'
 
-const readBalances = statement('read_balances', 'select app.read_balances($1)::text')
+const readBalances = statement(
+  'read_balances',
+  'select found::text from app.read_balances($1) found where found is not null',
+)
 
 export function balances(app: App, {db}: Context): void {
   app.get(

@@ -103,7 +103,7 @@ export function paymentRequests(app: App, context: Context): void {
   const filters = {
     external_id: externalId.optional(),
     currency: z.enum([...assets.keys()]).optional(),
-    status: z.enum(paymentKinds).optional(),
+    status: oneOrMore(paymentKinds),
   }
 
   app.get(
@@ -223,8 +223,8 @@ export function paymentRequests(app: App, context: Context): void {
     async ({merchantId, query}) => {
       const {address, currency, paid_from, paid_to, sender, amount_from, amount_to} = query
       const status = listed(query.status)
-      if (status && !status.includes('paid') && (paid_from ?? paid_to)) return nothing
       checkAmounts(query, currency)
+      if (status && !status.includes('paid') && (paid_from ?? paid_to)) return nothing
       checkSpan(paid_from, paid_to)
       const asked = {
         ...{status, ...assetOf(currency), ...made(query), address, sender, amount_from, amount_to},
@@ -328,8 +328,8 @@ export function paymentRequests(app: App, context: Context): void {
       },
     },
     async ({merchantId, query}) => {
-      const {external_id, currency, status} = query
-      const asked = {external_id, status, ...assetOf(currency)}
+      const {external_id, currency} = query
+      const asked = {external_id, status: listed(query.status), ...assetOf(currency)}
       return enveloping(await pageOfList(db.of(merchantId), paymentList, {merchantId, asked, query}))
     },
   )

@@ -5,7 +5,9 @@ import {z} from 'zod'
 import type {EventType} from '../../base/event-types.ts'
 import type {Merchant} from './merchant.ts'
 
-const Page = z.object({events: z.array(z.object({id: z.string(), sequence: z.int()})), has_more: z.boolean()})
+const Page = z.object({events: z.array(z.object({id: z.string(), sequence: z.int()}))})
+/** Before the first event of all. */
+const beforeAll = `evt_${'0'.repeat(32)}`
 
 export class Reader {
   readonly merchant: Merchant
@@ -26,23 +28,15 @@ export class Reader {
 
   /** Reads until there is nothing more. */
   async readOn(): Promise<void> {
-    if (this.events.length === 0) await this.#begin()
-    for (let last = this.events.at(-1); last; last = this.events.at(-1)) {
-      const {events} = await this.#page(`&after=${last.id}`)
+    for (;;) {
+      const {events} = await this.#page(this.events.at(-1)?.id ?? beforeAll)
       if (events.length === 0) return
       this.events.push(...events)
     }
   }
 
-  /** The first events: a list without `after` is newest first. */
-  async #begin(): Promise<void> {
-    const {events, has_more} = await this.#page('')
-    if (has_more) throw new Error('the first events do not fit into one page')
-    this.events.push(...events.reverse())
-  }
-
-  async #page(query: string): Promise<z.infer<typeof Page>> {
+  async #page(after: string): Promise<z.infer<typeof Page>> {
     const ofType = this.type ? `&type=${this.type}` : ''
-    return Page.parse(JSON.parse(await this.merchant.call('GET', `/v1/events?limit=100${ofType}${query}`)))
+    return Page.parse(JSON.parse(await this.merchant.call('GET', `/v1/events?limit=100${ofType}&after=${after}`)))
   }
 }

@@ -2,30 +2,49 @@
 -- or session is of. It reads, and changes nothing.
 --
 -- Promises: whatever is asked for, a page reads what it shows, by an index that has it in order, or a few parts of an index at once (one for each
--- status, chain and token). Of an amount it looks through the newest five thousand of each status; where these have too few, through all that an index
--- of amounts names. The JSON of a deposit is that of the contract; the API sends it as it is.
+-- status, chain and token). But of a range of amounts it looks through the newest twenty thousand, and where these have too few, through all that an
+-- index of amounts names; and what is asked for of a sender, or of amounts of one user or payout, is looked for in the order of the list. The JSON of a deposit is that of the contract; the API sends it as it is.
 --
 -- What may be asked for, as JSON: id, status (a list), chain, token, user and payout (UUIDs), address, txid, sender, amount_from and amount_to
 -- (decimals, both included, of one chain and token), and from and to, the places (app.deposit.position) between which deposits are. Absent or null:
 -- whatever it is.
 
--- An amount that many have is met soon in the order of the list; one that few have is looked up. No planner knows which it is.
+-- One amount is read from its index in the order of the list. Of a range that many are in, enough is met soon; one that few are in is looked up. No
+-- planner knows which it is.
 create or replace function app.deposits_of_amount(of_merchant uuid, of_chain text, of_token text, statuses text[], least_amount numeric, most_amount numeric,
   lowest numeric, below numeric, size int) returns setof app.deposit
 language plpgsql stable rows 50 set search_path = pg_catalog as $$
-declare soon uuid[] := array(select d.id from unnest(statuses) s (status)
-  cross join lateral (select * from app.deposit o where o.merchant_id = of_merchant and o.credited and o.user_id is not null and o.chain = of_chain
-    and o.token = of_token and o.status = s.status and o.position >= lowest and o.position < below order by o.position desc limit 5000) d
-  where d.amount between least_amount and most_amount order by d.position desc limit size);
+declare
+  most_looked_at constant int := 20000;
+  looked_at int;
+  soon uuid[];
 begin
-  if cardinality(soon) = size then
+  if least_amount = most_amount then
+    return query select d.* from (
+        (select * from app.deposit o where o.merchant_id = of_merchant and o.credited and o.user_id is not null and o.chain = of_chain
+          and o.token = of_token and o.status = 'final' and 'final' = any(statuses) and o.amount = least_amount and o.position >= lowest
+          and o.position < below order by o.position desc limit size)
+        union all select o.* from unnest(array_remove(statuses, 'final')) s (status) join app.deposit o on o.merchant_id = of_merchant and o.credited
+          and o.user_id is not null and o.chain = of_chain and o.token = of_token and o.status = s.status and o.amount = least_amount
+          and o.position >= lowest and o.position < below) d
+      order by d.position desc limit size;
+    return;
+  end if;
+  select count(*), array(select unnest((array_agg(w.id order by w.position desc) filter (where w.amount between least_amount and most_amount))[:size]))
+  into looked_at, soon
+  from (select d.* from unnest(statuses) s (status)
+    cross join lateral (select o.id, o.amount, o.position from app.deposit o where o.merchant_id = of_merchant and o.credited and o.user_id is not null
+      and o.chain = of_chain and o.token = of_token and o.status = s.status and o.position >= lowest and o.position < below
+      order by o.position desc limit most_looked_at) d
+    order by d.position desc limit most_looked_at) w;
+  if cardinality(soon) = size or looked_at < most_looked_at then
     return query select d.* from app.deposit d where d.id = any(soon);
   else
     return query select d.* from (
         select * from (select * from app.deposit o where o.merchant_id = of_merchant and o.credited and o.user_id is not null and o.status = 'final'
           and o.chain = of_chain and o.token = of_token and o.amount between least_amount and most_amount offset 0) f where 'final' = any(statuses)
-        union all select * from app.deposit o where o.merchant_id = of_merchant and o.credited and o.user_id is not null
-          and o.status = any(array_remove(statuses, 'final')) and o.chain = of_chain and o.token = of_token
+        union all select o.* from unnest(array_remove(statuses, 'final')) s (status) join app.deposit o on o.merchant_id = of_merchant and o.credited
+          and o.user_id is not null and o.chain = of_chain and o.token = of_token and o.status = s.status
           and o.amount between least_amount and most_amount) d
       where d.position >= lowest and d.position < below order by d.position desc limit size;
   end if;
@@ -58,7 +77,7 @@ begin
       where d.merchant_id = of_merchant and d.credited and d.user_id is not null and d.position >= lowest and d.position < below
         and d.status = any(statuses) and coalesce(d.chain = of_chain, true) and coalesce(d.token = of_token, true)
         and coalesce(d.user_id = of_user, true) and coalesce(d.address = of_address, true) and (of_payout is null or d.settlement_id = of_payout)
-        and coalesce(d.amount >= least_amount, true) and coalesce(d.amount <= most_amount, true) and app.is_address(d.chain, d.sender, of_sender)
+        and coalesce(d.amount >= least_amount, true) and coalesce(d.amount <= most_amount, true) and (of_sender is null or app.is_address(d.chain, d.sender, of_sender))
       order by d.position desc limit size;
   elsif of_sender is not null then
     return query select d.* from app.deposit d where d.merchant_id = of_merchant and d.credited and lower(left(d.sender, 16)) = lower(left(of_sender, 16))

@@ -2,24 +2,37 @@
 -- and changes nothing.
 --
 -- Promises: a page reads what it shows, a few parts of an index at once (one for each status, chain and token); but requests of an address, of a
--- transaction or a sender, or that were paid in some time, are all looked at: they are few. Of an amount it looks through the newest five thousand of
--- each status; where these have too few, through all that an index of amounts names.
+-- transaction or a sender, or that were paid in some time, are all looked at: they are few. Of a range of amounts it looks through the newest twenty
+-- thousand; where these have too few, through all that an index of amounts names.
 --
 -- What may be asked for of requests, as JSON: status (a list), chain, token, created_from, created_to, paid_from and paid_to (moments; from is
 -- included, to is not), address, txid, sender, amount_from and amount_to (decimals of what is asked for, both included, of one chain and token). Of
--- payments: external_id, chain, token, status (one). Absent or null: whatever it is.
+-- payments: external_id, chain, token, status (a list). Absent or null: whatever it is.
 
--- An amount that many have is met soon in the order of the list; one that few have is looked up. No planner knows which it is.
+-- One amount is read from its index in the order of the list. Of a range that many are in, enough is met soon; one that few are in is looked up. No
+-- planner knows which it is.
 create or replace function app.payment_requests_of_amount(of_merchant uuid, of_chain text, of_token text, statuses text[], least_amount numeric,
   most_amount numeric, made_from timestamptz, made_to timestamptz, above bigint, below bigint, size int) returns setof app.payment_request
 language plpgsql stable rows 50 set search_path = pg_catalog as $$
-declare soon uuid[] := array(select p.id from unnest(statuses) s (status)
-  cross join lateral (select * from app.payment_request r where r.merchant_id = of_merchant and r.status = s.status and r.chain = of_chain
-    and r.token = of_token and r.seq > above and r.seq < below order by r.seq desc limit 5000) p
-  where p.amount between least_amount and most_amount and coalesce(p.created_at >= made_from, true) and coalesce(p.created_at < made_to, true)
-  order by p.seq desc limit size);
+declare
+  most_looked_at constant int := 20000;
+  looked_at int;
+  soon uuid[];
 begin
-  if cardinality(soon) = size then
+  if least_amount = most_amount then
+    return query select * from app.payment_request r where r.merchant_id = of_merchant and r.chain = of_chain and r.token = of_token
+      and r.amount = least_amount and r.seq > above and r.seq < below and r.status = any(statuses) and coalesce(r.created_at >= made_from, true)
+      and coalesce(r.created_at < made_to, true) order by r.seq desc limit size;
+    return;
+  end if;
+  select count(*), array(select unnest((array_agg(w.id order by w.seq desc) filter (where w.amount between least_amount and most_amount
+    and coalesce(w.created_at >= made_from, true) and coalesce(w.created_at < made_to, true)))[:size]))
+  into looked_at, soon
+  from (select p.* from unnest(statuses) s (status)
+    cross join lateral (select r.id, r.amount, r.created_at, r.seq from app.payment_request r where r.merchant_id = of_merchant and r.status = s.status
+      and r.chain = of_chain and r.token = of_token and r.seq > above and r.seq < below order by r.seq desc limit most_looked_at) p
+    order by p.seq desc limit most_looked_at) w;
+  if cardinality(soon) = size or looked_at < most_looked_at then
     return query select p.* from app.payment_request p where p.id = any(soon);
   else
     return query select p.* from (select * from app.payment_request r where r.merchant_id = of_merchant and r.chain = of_chain and r.token = of_token
@@ -45,22 +58,32 @@ declare
   of_sender text := asked ->> 'sender';
   least_amount numeric := app.asked_amount(asked, 'amount_from');
   most_amount numeric := app.asked_amount(asked, 'amount_to');
-  bounds record := app.seqs_between('app.payment_request', of_merchant, made_from, made_to);
+  above bigint := 0;
   ids uuid[]; -- of a transaction, a sender or an address
 begin
-  below := least(below, bounds.below);
+  below := coalesce(below, 9223372036854775807);
+  -- seq has the order of created_at but for what is made at the same moment: so a range of time is found by its place in that order.
+  if made_from is not null then
+    above := coalesce((select r.seq from app.payment_request r where r.merchant_id = of_merchant and r.created_at < made_from - interval '1 minute'
+      order by r.created_at desc limit 1), 0);
+  end if;
+  if made_to is not null then
+    below := least(below, (select r.seq from app.payment_request r where r.merchant_id = of_merchant and r.created_at > made_to + interval '1 minute'
+      order by r.created_at limit 1));
+  end if;
   if asked ->> 'txid' is not null then
     ids := array(select r.payment_request_id from app.receipt r where r.txid = asked ->> 'txid');
-  end if;
-  if of_sender is not null then
-    ids := array(select d.payment_request_id from app.deposit d where d.merchant_id = of_merchant and d.credited
-      and lower(left(d.sender, 16)) = lower(left(of_sender, 16)) and app.is_address(d.chain, d.sender, of_sender) and d.status <> 'reorged'
-      and d.payment_request_id is not null and coalesce(d.payment_request_id = any(ids), true));
   end if;
   if asked ->> 'address' is not null then
     ids := array(select w.payment_request_id from app.chain c
       join app.address w on w.chain = c.chain and w.match_key = app.match_key(asked ->> 'address', c.folds_addresses)
       where w.payment_request_id is not null and coalesce(w.payment_request_id = any(ids), true));
+  end if;
+  if of_sender is not null and ids is not null then
+    ids := array(select r.payment_request_id from app.receipt r where r.payment_request_id = any(ids) and app.is_address(r.chain, r.sender, of_sender));
+  elsif of_sender is not null then
+    ids := array(select r.payment_request_id from app.receipt r where r.merchant_id = of_merchant
+      and lower(left(r.sender, 16)) = lower(left(of_sender, 16)) and app.is_address(r.chain, r.sender, of_sender));
   end if;
   if ids is not null or is_of_time then
     return query select p.* from (
@@ -74,12 +97,12 @@ begin
       order by p.seq desc limit size;
   elsif least_amount is not null or most_amount is not null then
     return query select p.* from app.payment_requests_of_amount(of_merchant, of_chain, of_token, statuses, coalesce(least_amount, 0),
-      coalesce(most_amount, 10::numeric ^ 78), made_from, made_to, bounds.above, below, size) p order by p.seq desc;
+      coalesce(most_amount, 10::numeric ^ 78), made_from, made_to, above, below, size) p order by p.seq desc;
   else
     return query select p.* from (select s.status, a.chain, a.token from app.asset a, unnest(statuses) s (status)
         where coalesce(a.chain = of_chain, true) and coalesce(a.token = of_token, true)) part
       cross join lateral (select * from app.payment_request r where r.merchant_id = of_merchant and r.status = part.status and r.chain = part.chain
-        and r.token = part.token and r.seq > bounds.above and r.seq < below and coalesce(r.created_at >= made_from, true)
+        and r.token = part.token and r.seq > above and r.seq < below and coalesce(r.created_at >= made_from, true)
         and coalesce(r.created_at < made_to, true) order by r.seq desc limit size) p
       order by p.seq desc limit size;
   end if;
@@ -105,23 +128,23 @@ grant execute on function app.read_payment_requests to sluice_api;
 create or replace function app.asked_payments(of_merchant uuid, asked jsonb, below bigint, size int) returns setof app.payment_request
 language plpgsql stable rows 50 set search_path = pg_catalog as $$
 declare
-  of_status text := asked ->> 'status';
+  statuses text[] := coalesce(app.texts_in(asked -> 'status'), '{paid,underpaid}');
   of_chain text := asked ->> 'chain';
   of_token text := asked ->> 'token';
 begin
   if asked ->> 'external_id' is not null then -- offset 0: the planner would rather walk the merchant's payments
     return query select p.* from (select * from app.payment_request r where r.merchant_id = of_merchant
         and r.external_id = app.request_ref(of_merchant, asked ->> 'external_id') offset 0) p
-      where p.position < below and coalesce(p.status = of_status, true) and coalesce(p.chain = of_chain and p.token = of_token, true);
-  elsif of_status = 'underpaid' then -- few, with an index of their own
+      where p.position < below and p.status = any(statuses) and coalesce(p.chain = of_chain and p.token = of_token, true);
+  elsif statuses = '{underpaid}' then -- few, with an index of their own
     return query select p.* from app.payment_request p where p.merchant_id = of_merchant and p.status = 'underpaid' and p.position < below
       and coalesce(p.chain = of_chain and p.token = of_token, true) order by p.position desc limit size;
   elsif of_chain is not null then
     return query select p.* from app.payment_request p where p.merchant_id = of_merchant and p.chain = of_chain and p.token = of_token
-      and p.position is not null and p.position < below and coalesce(p.status = of_status, true) order by p.position desc limit size;
+      and p.position is not null and p.position < below and p.status = any(statuses) order by p.position desc limit size;
   else
     return query select p.* from app.payment_request p where p.merchant_id = of_merchant and p.position is not null and p.position < below
-      and coalesce(p.status = of_status, true) order by p.position desc limit size;
+      and p.status = any(statuses) order by p.position desc limit size;
   end if;
 end $$;
 comment on function app.asked_payments is 'The payments that are asked for (requests that are paid or underpaid), below a place, the newest first.';

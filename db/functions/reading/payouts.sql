@@ -1,11 +1,12 @@
 -- Payouts, as merchants see them: in lists, one of them, and what one is made of. The API and the dashboard read them here, each with the merchant
 -- that its key or session is of. It reads, and changes nothing.
 --
--- Promises: whatever is asked for, a page reads what it shows, a few parts of an index at once (one for each status, chain and token).
+-- Promises: a page reads what it shows, a few parts of an index at once (one for each status, chain and token). But of an address, an amount or a time
+-- the merchant's payouts, which are few, are looked through in the order of the list; a payout that was found again after a restore has its old time and
+-- a new place.
 --
 -- What may be asked for, as JSON: status (a list), chain, token, address (where it goes), amount_from and amount_to (decimals of
 -- the net, both included, of one chain and token), created_from and created_to (moments; from is included, to is not). Absent or null: whatever it is.
--- Of an address or an amount, the payouts of that merchant are looked through in the order of the list.
 
 create or replace function app.payout_item(p app.payout) returns json
 language sql stable set search_path = pg_catalog as $$
@@ -34,16 +35,15 @@ declare
   of_address text := asked ->> 'address';
   least_amount numeric := app.asked_amount(asked, 'amount_from');
   most_amount numeric := app.asked_amount(asked, 'amount_to');
-  bounds record := app.seqs_between('app.payout', of_merchant, made_from, made_to);
 begin
-  below := least(below, bounds.below);
+  below := coalesce(below, 9223372036854775807);
   return query select p.* from (
       select s.status, a.chain, a.token from app.asset a, unnest(coalesce(app.texts_in(asked -> 'status'),
         '{pending,sweeping,swept,paying,completed,failed}')) s (status)
       where coalesce(a.chain = asked ->> 'chain', true) and coalesce(a.token = asked ->> 'token', true)) part
     cross join lateral (select * from app.payout o where o.merchant_id = of_merchant and o.status = part.status and o.chain = part.chain
-      and o.token = part.token and o.seq > bounds.above and o.seq < below
-      and coalesce(o.created_at >= made_from, true) and coalesce(o.created_at < made_to, true) and app.is_address(o.chain, o.address, of_address)
+      and o.token = part.token and o.seq < below
+      and coalesce(o.created_at >= made_from, true) and coalesce(o.created_at < made_to, true) and (of_address is null or app.is_address(o.chain, o.address, of_address))
       and coalesce(o.net >= least_amount, true) and coalesce(o.net <= most_amount, true) order by o.seq desc limit size) p
     order by p.seq desc limit size;
 end $$;

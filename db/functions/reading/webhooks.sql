@@ -1,7 +1,8 @@
 -- Webhook endpoints of a merchant and what was sent to them, as merchants see them. The API and the dashboard read them here, each with the merchant
 -- that its key or session is of. It reads, and changes nothing. The role of the API cannot read endpoints as they are, because of their secrets.
 --
--- Promises: a page of deliveries reads what it shows, by an index that has it in order.
+-- Promises: a page of deliveries reads what it shows, by an index that has it in order: all, or failed ones. Others of one status are looked for in the
+-- order of the list.
 --
 -- What may be asked for of deliveries, as JSON: endpoint and id (UUIDs), status (a list), created_from and created_to (moments; from is included, to is
 -- not). Absent or null: whatever it is, but for the endpoint. The id of a delivery carries its time, or one within a minute of it.
