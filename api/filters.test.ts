@@ -7,7 +7,10 @@ import {seed} from '../db/examples/examples.ts'
 import {type Api, Client, makeKey, startApi} from '../test/support/api.ts'
 import {type TestDatabase, testDatabase} from '../test/support/database.ts'
 
-/** The examples have few payouts and payment requests: some of each kind more, for the merchant of a deposit. */
+/**
+ * The examples have few payouts and payment requests: some of each kind more, for the merchant of a deposit. Payouts that
+ * were found again after a restore are not in the order of their times.
+ */
 const more = `
   with shop as (select merchant_id as id from app.deposit order by seq limit 1), made as (
     insert into app.payment_request (merchant_id, external_id, chain, token, amount, page_token, expires_at, status, received, txid, paid_at,
@@ -21,7 +24,7 @@ const more = `
   insert into app.payout (merchant_id, chain, token, gross, fee_bps, fee, net, address, sweep_first, status, txid, finished_at, created_at,
     error_code, error_message)
   select s.id, 'ETH', case g % 2 when 0 then 'USDC' else 'ETH' end, (2 + g % 7) * 1000000, 100, 1000000, (1 + g % 7) * 1000000, '0xTo' || g % 5, false,
-    case g % 3 when 0 then 'failed' else 'completed' end, case g % 3 when 0 then null else '0xtx' || g end, now(), now() - g * interval '1 day',
+    case g % 3 when 0 then 'failed' else 'completed' end, case g % 3 when 0 then null else '0xtx' || g end, now(), now() - (g * 7 % 40) * interval '1 day',
     case g % 3 when 0 then 'cancelled' end, case g % 3 when 0 then 'it was cancelled' end
   from shop s, generate_series(40, 1, -1) g`
 

@@ -47,12 +47,12 @@ beforeAll(async () => {
     [busy],
   )
   for (const [merchant, count] of [
-    [busy, 20_000],
+    [busy, 30_000],
     [quiet, 3],
   ] as const)
     await db.rows(
       `insert into app.deposit (id, merchant_id, user_id, chain, token, amount, sender, address, txid, output_index, status, credited, version, created_at)
-       select gen_random_uuid(), $1, u.id, case g % 100 when 0 then 'POLYGON' else 'ETH' end, case g % 1000 when 0 then 'ETH' else 'USDC' end, case g % 9500 when 9001 then 5 else 1 end,
+       select gen_random_uuid(), $1, u.id, case g % 100 when 0 then 'POLYGON' else 'ETH' end, case g % 1000 when 0 then 'ETH' else 'USDC' end, case g when 12351 then 5 when 28850 then 6 else 1 end,
          '0xS', 'A', '0xtx' || g || $1::uuid, 0, case g % 500 when 0 then 'reorged' else 'final' end, true, 1, now() - g * interval '1 minute'
        from generate_series(1, $2::int) g
        cross join lateral (select id from app.user where merchant_id = $1 and case g % 2 when 0 then id = (select user_id from app.address
@@ -221,9 +221,26 @@ test('deposits of a sender, or of an amount that few have or nearly all, are fou
   for (const sender of ['0xs', '0xnobody']) expect(await read({sender}), sender).toBeLessThanOrEqual(5)
   const looked = 20_000
   const of = (amount_from: string, amount_to?: string) => read({...usdc, amount_from, amount_to})
-  expect(await of('0.000005'), 'two, among the oldest').toBeLessThanOrEqual(10 + looked)
+  expect(await of('0.000005'), 'two, one of them older').toBeLessThanOrEqual(10 + looked)
   expect(await of('0.000001', '0.000004'), 'nearly all').toBeLessThanOrEqual(10 + looked)
-  expect(await of('7'), 'none').toBeLessThanOrEqual(10 + looked)
+  expect(await of('0.000006', '0.000006'), 'one').toBeLessThanOrEqual(5)
+  expect(await of('0.000001', '0.000001'), 'one that nearly all have').toBeLessThanOrEqual(10)
+})
+
+test('a range of amounts gives all that are in it, however old', async () => {
+  const amounts = async (asked: object, size = 3) => {
+    const {rows} = await api.query<{amount: string}>(
+      `select item ->> 'amount' as amount from app.read_deposits($1, $2, null, $3)`,
+      [busy, JSON.stringify({...usdc, ...asked}), size],
+    )
+    return rows.map(({amount}) => amount)
+  }
+  for (const status of [undefined, ['final'], ['final', 'reorged']]) {
+    expect(await amounts({status, amount_from: '0.000005'})).toEqual(['0.000005', '0.000006'])
+    expect(await amounts({status, amount_from: '0.0000051', amount_to: '1'})).toEqual(['0.000006'])
+    expect(await amounts({status, amount_from: '0.000005', amount_to: '0.000005'})).toEqual(['0.000005'])
+    expect(await amounts({status, amount_to: '0.000001'}, 5)).toHaveLength(5)
+  }
 })
 
 test('a page of payment requests reads what it shows of each status, chain and token, also of some time', async () => {

@@ -3527,7 +3527,7 @@ CREATE OR REPLACE FUNCTION app.deposit_confirmations(status text, block_height i
 CREATE OR REPLACE FUNCTION app.deposit_id(chain text, txid text, output_index integer, address text, token text) RETURNS uuid LANGUAGE sql IMMUTABLE PARALLEL SAFE STRICT SET search_path TO 'pg_catalog' as 56b013fb0c6fad00d41a17beff31e213;
 
 -- The deposits of a chain and token with these statuses and amounts, between two places: the newest.
-CREATE OR REPLACE FUNCTION app.deposits_of_amount(of_merchant uuid, of_chain text, of_token text, statuses text[], least_amount numeric, most_amount numeric, lowest numeric, below numeric, size integer) RETURNS SETOF app.deposit LANGUAGE plpgsql STABLE ROWS 50 SET search_path TO 'pg_catalog' as aa43ace54cf5c543a546bba8f188e38c;
+CREATE OR REPLACE FUNCTION app.deposits_of_amount(of_merchant uuid, of_chain text, of_token text, statuses text[], least_amount numeric, most_amount numeric, lowest numeric, below numeric, size integer) RETURNS SETOF app.deposit LANGUAGE plpgsql STABLE ROWS 50 SET search_path TO 'pg_catalog' as a052d678e62799a78fec4063edb0ea73;
 
 -- Disables a token that was added; returns the last block whose transfers are deposits.
 CREATE OR REPLACE FUNCTION app.disable_token(of_chain text, of_token text) RETURNS integer LANGUAGE plpgsql SET search_path TO 'pg_catalog' as d886219d4ef0d4fc68e3c6d53f7e9833;

@@ -24,9 +24,10 @@ begin
         (select * from app.deposit o where o.merchant_id = of_merchant and o.credited and o.user_id is not null and o.chain = of_chain
           and o.token = of_token and o.status = 'final' and 'final' = any(statuses) and o.amount = least_amount and o.position >= lowest
           and o.position < below order by o.position desc limit size)
-        union all select o.* from unnest(array_remove(statuses, 'final')) s (status) join app.deposit o on o.merchant_id = of_merchant and o.credited
-          and o.user_id is not null and o.chain = of_chain and o.token = of_token and o.status = s.status and o.amount = least_amount
-          and o.position >= lowest and o.position < below) d
+        union all select o.* from unnest(array_remove(statuses, 'final')) s (status) cross join lateral (select * from app.deposit p
+          where p.merchant_id = of_merchant and p.credited and p.user_id is not null and p.chain = of_chain and p.token = of_token
+            and p.status = s.status and p.amount = least_amount and p.position >= lowest and p.position < below
+          order by p.position desc limit size) o) d
       order by d.position desc limit size;
     return;
   end if;
@@ -43,9 +44,10 @@ begin
     return query select d.* from (
         select * from (select * from app.deposit o where o.merchant_id = of_merchant and o.credited and o.user_id is not null and o.status = 'final'
           and o.chain = of_chain and o.token = of_token and o.amount between least_amount and most_amount offset 0) f where 'final' = any(statuses)
-        union all select o.* from unnest(array_remove(statuses, 'final')) s (status) join app.deposit o on o.merchant_id = of_merchant and o.credited
-          and o.user_id is not null and o.chain = of_chain and o.token = of_token and o.status = s.status
-          and o.amount between least_amount and most_amount) d
+        union all select o.* from unnest(array_remove(statuses, 'final')) s (status) cross join lateral (select * from app.deposit p
+          where p.merchant_id = of_merchant and p.credited and p.user_id is not null and p.chain = of_chain and p.token = of_token
+            and p.status = s.status and p.amount between least_amount and most_amount and p.position >= lowest and p.position < below
+          order by p.position desc limit size) o) d
       where d.position >= lowest and d.position < below order by d.position desc limit size;
   end if;
 end $$;
