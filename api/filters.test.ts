@@ -8,8 +8,8 @@ import {type Api, Client, makeKey, startApi} from '../test/support/api.ts'
 import {type TestDatabase, testDatabase} from '../test/support/database.ts'
 
 /**
- * The examples have few payouts and payment requests: some of each kind more, for the merchant of a deposit. Payouts that
- * were found again after a restore are not in the order of their times.
+ * The examples have few payouts and payment requests: some of each kind more, for the merchant of a deposit. Payouts
+ * that were found again after a restore are not in the order of their times.
  */
 const more = `
   with shop as (select merchant_id as id from app.deposit order by seq limit 1), made as (
