@@ -51,6 +51,20 @@ module.exports = {
       to: {path: `^(${folders.filter(other => other !== folder && !others.includes(other)).join('|')})/`},
     })),
     {
+      name: 'sdk-stands-alone',
+      comment: 'The client library is a package of its own: it imports nothing of the service, nor the service of it.',
+      severity: 'error',
+      from: {path: '^sdk/', pathNot: '\\.test\\.ts$'},
+      to: {path: '^(?!sdk/|node_modules/standardwebhooks/)'},
+    },
+    {
+      name: 'sdk-is-for-merchants',
+      comment: 'The client library is a package of its own: the service imports nothing of it.',
+      severity: 'error',
+      from: {pathNot: `^sdk/|${tests}`},
+      to: {path: '^sdk/'},
+    },
+    {
       name: 'registry-is-data',
       comment: 'No I/O, no settings: it imports nothing.',
       severity: 'error',

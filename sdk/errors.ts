@@ -1,0 +1,101 @@
+// What can go wrong between a merchant's program and Sluice, as classes. Programs decide by the class and `code`; the
+// message is for people, and says what was asked.
+
+/** What is wrong with one value that was sent. */
+export interface Detail {
+  /** The field or parameter, such as `metadata.plan`. */
+  path: string
+  code: string
+  message: string
+}
+
+/** Whatever this library throws about a request. */
+export class SluiceError extends Error {
+  override name = 'SluiceError'
+}
+
+/** The service refused: it answered, and nothing was done. */
+export class ApiError extends SluiceError {
+  override name = 'ApiError'
+  /** As the reference lists them, such as `payout_failed`. */
+  readonly code: string
+  /** The HTTP status. */
+  readonly status: number
+  readonly details: readonly Detail[]
+  /** By this the operator finds the request in the log; null if the answer was not the service's own. */
+  readonly requestId: string | null
+
+  constructor(message: string, from: {code: string; status: number; details?: Detail[]; requestId: string | null}) {
+    super(message)
+    this.code = from.code
+    this.status = from.status
+    this.details = from.details ?? []
+    this.requestId = from.requestId
+  }
+}
+
+/** 400: what was sent is wrong; `details` says which values. */
+export class InvalidRequestError extends ApiError {
+  override name = 'InvalidRequestError'
+}
+/** 401: no API key, or one that does not work. */
+export class AuthenticationError extends ApiError {
+  override name = 'AuthenticationError'
+}
+/** 403: the key lacks a scope, or the account is suspended. */
+export class PermissionError extends ApiError {
+  override name = 'PermissionError'
+}
+/** 404: there is nothing with this id. */
+export class NotFoundError extends ApiError {
+  override name = 'NotFoundError'
+}
+/** 409 and 422: not in this state, or not with these values. */
+export class UnprocessableError extends ApiError {
+  override name = 'UnprocessableError'
+}
+/** 429, after all retries. */
+export class RateLimitError extends ApiError {
+  override name = 'RateLimitError'
+}
+/** 5xx, after all retries. Of a change it is unknown whether it was made: send it again with the same values. */
+export class ServerError extends ApiError {
+  override name = 'ServerError'
+}
+
+/** No answer came, after all retries. Of a change it is unknown whether it was made. */
+export class ConnectionError extends SluiceError {
+  override name = 'ConnectionError'
+}
+
+const byStatus: Record<number, typeof ApiError> = {
+  400: InvalidRequestError,
+  401: AuthenticationError,
+  403: PermissionError,
+  404: NotFoundError,
+  409: UnprocessableError,
+  422: UnprocessableError,
+  429: RateLimitError,
+}
+
+/** The error that an answer of the service says. */
+export async function errorOf(response: Response, what: string): Promise<ApiError> {
+  const {status} = response
+  const text = await response.text()
+  const {error, message, details} = parsed(text)
+  const Class = byStatus[status] ?? (status >= 500 ? ServerError : ApiError)
+  return new Class(`${what}: ${status} ${error ?? 'unexpected answer'}${message ? `: ${message}` : ''}`, {
+    code: error ?? 'unexpected_answer',
+    status,
+    ...(details && {details}),
+    requestId: response.headers.get('x-request-id'),
+  })
+}
+
+function parsed(text: string): {error?: string; message?: string; details?: Detail[]} {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return {} // a proxy answered, or nobody
+  }
+}

@@ -1,0 +1,233 @@
+// The Sluice API for JavaScript and TypeScript: Node 20 or later, Deno, Bun, and what else has the web's fetch.
+//
+//   const sluice = new Sluice({apiKey: process.env.SLUICE_API_KEY!, baseUrl: 'https://pay.example'})
+//   const user = await sluice.users.create({external_ref: 'customer-42'})
+//   for await (const deposit of sluice.deposits.list({status: 'final'})) credit(deposit)
+//
+// Amounts are decimal strings, never numbers: `Amount` compares and adds them. Whatever fails is one of the classes of
+// errors.ts. Requests are sent again by themselves, with longer and longer pauses, where that changes nothing twice.
+import {Http, type Options, pause, type Query} from './http.ts'
+import {List} from './pages.ts'
+import type {
+  Asset,
+  Body,
+  Delivery,
+  Deposit,
+  Event,
+  EventType,
+  Filters,
+  ItemOf,
+  NewPayout,
+  Payment,
+  PaymentRequest,
+  PaymentRequestItem,
+  PaymentRequestState,
+  Payout,
+  PayoutAddress,
+  PayoutItem,
+  PayoutPart,
+  Reply,
+  SingleDeposit,
+  User,
+  WebhookEndpoint,
+  WebhookEndpointWithSecret,
+} from './types.ts'
+
+export {Amount} from './amount.ts'
+export * from './errors.ts'
+export type {Options} from './http.ts'
+export {List, type Page} from './pages.ts'
+export type * from './types.ts'
+export {type Refusal, verify, WebhookError, webhooks} from './webhooks.ts'
+
+/** Where `events.follow` begins with the first event of all. */
+export const beforeAllEvents = `evt_${'0'.repeat(32)}`
+
+/** For a change that must happen once: your own key of it, at most 255 characters. One is made if you give none. */
+export interface Once {
+  idempotencyKey?: string
+}
+
+export interface Follow {
+  /** The id of the last event that you have handled; `beforeAllEvents` to begin with the first. */
+  after: string
+  /** Only those of one type. */
+  type?: EventType
+  /** Ends it. */
+  signal?: AbortSignal
+  /** How long it waits where there is nothing new. Default: 2,000. */
+  pauseMs?: number
+}
+
+const keyOf = ({idempotencyKey = crypto.randomUUID()}: Once = {}) => idempotencyKey
+const part = encodeURIComponent
+
+export class Sluice {
+  readonly #http: Http
+
+  constructor(options: Options) {
+    this.#http = new Http(options)
+  }
+
+  #list<Item>(path: string, query?: object): List<Item> {
+    return new List<Item>(this.#http, path, query as Query)
+  }
+  #get<Result>(path: string): Promise<Result> {
+    return this.#http.json<Result>({method: 'GET', path})
+  }
+
+  /** Your customers, each with addresses of its own. */
+  readonly users = {
+    /** Makes a user, or gives the one that has this `external_ref`. */
+    create: (user: Body<'createUser'>): Promise<User> =>
+      this.#http.json({method: 'POST', path: '/v1/users', body: user}),
+    list: (filters?: Filters<'listUsers'>) => this.#list<User>('/v1/users', filters),
+    get: (id: string) => this.#get<User>(`/v1/users/${part(id)}`),
+    /** Replaces the whole of `metadata`. */
+    update: (id: string, changes: Body<'updateUser'>): Promise<User> =>
+      this.#http.json({method: 'PATCH', path: `/v1/users/${part(id)}`, body: changes}),
+    /** Adds an address on each of these chains; one that is there stays. */
+    addAddresses: (id: string, chains: string[]): Promise<Reply<'addAddresses'>> =>
+      this.#http.json({method: 'POST', path: `/v1/users/${part(id)}/addresses`, body: {chains}}),
+  }
+
+  /** What reached the addresses of users: `pending` in a block, then `final`, or `reorged`. */
+  readonly deposits = {
+    list: (filters?: Filters<'listDeposits'>) => this.#list<Deposit>('/v1/deposits', filters),
+    get: (id: string) => this.#get<SingleDeposit>(`/v1/deposits/${part(id)}`),
+  }
+
+  /** What can be paid out, and your fee. */
+  readonly balances = {
+    get: () => this.#get<Reply<'getBalances'>>('/v1/balances'),
+  }
+
+  /** Payouts of a whole balance to your payout address. */
+  readonly payouts = {
+    /** Answers at once; the event `payout.completed` or `payout.failed` says how it ended. */
+    create: (payout: Body<'createPayout'>, once?: Once): Promise<NewPayout> =>
+      this.#http.json({method: 'POST', path: '/v1/payouts', body: payout, idempotencyKey: keyOf(once)}),
+    list: (filters?: Filters<'listPayouts'>) => this.#list<PayoutItem>('/v1/payouts', filters),
+    get: (id: string) => this.#get<Payout>(`/v1/payouts/${part(id)}`),
+    /** What it is made of. */
+    deposits: (id: string) => this.#list<PayoutPart>(`/v1/payouts/${part(id)}/deposits`),
+    /** Until its payment has begun. */
+    cancel: (id: string): Promise<Payout> =>
+      this.#http.json({method: 'POST', path: `/v1/payouts/${part(id)}/cancel`, isOnce: true}),
+  }
+
+  /** Where payouts of each chain go. The operator's whitelist must have an address before anything is paid there. */
+  readonly payoutAddresses = {
+    list: async (): Promise<PayoutAddress[]> =>
+      (await this.#get<Reply<'listPayoutAddresses'>>('/v1/payout-addresses')).payout_addresses,
+    set: (address: Body<'setPayoutAddress'>): Promise<Reply<'setPayoutAddress'>> =>
+      this.#http.json({method: 'PUT', path: '/v1/payout-address', body: address}),
+  }
+
+  /** An exact amount, once, to an address of its own: for a payer who need not be a user. */
+  readonly paymentRequests = {
+    /** `currency`: one of `assets.list()`, such as `ETH-USDC`. */
+    create: async (currency: string, request: Body<'createPaymentRequest'>, once?: Once): Promise<PaymentRequest> => {
+      const path = `/v1/${part(currency)}/payment-request`
+      const call = {method: 'POST', path, body: request, idempotencyKey: keyOf(once)} as const
+      return (await this.#http.json<Reply<'createPaymentRequest'>>(call)).data
+    },
+    list: (filters?: Filters<'listPaymentRequests'>) => this.#list<PaymentRequestItem>('/v1/payment-requests', filters),
+    /** By your own reference. */
+    get: async (externalId: string): Promise<PaymentRequestState> =>
+      (await this.#get<Reply<'getPaymentRequest'>>(`/v1/payment-requests/${part(externalId)}`)).data,
+    cancel: async (externalId: string): Promise<PaymentRequestState> => {
+      const path = `/v1/payment-requests/${part(externalId)}/cancel`
+      return (await this.#http.json<Reply<'cancelPaymentRequest'>>({method: 'POST', path})).data
+    },
+    /** A picture for wallets, as SVG. */
+    qr: (externalId: string, filters?: Filters<'getPaymentRequestQr'>): Promise<string> =>
+      this.#http.text({
+        method: 'GET',
+        path: `/v1/payment-requests/${part(externalId)}/qr.svg`,
+        query: filters as Query,
+      }),
+  }
+
+  /** Payment requests that are paid, or underpaid. One that changes is the newest again. */
+  readonly payments = {
+    list: (filters?: Filters<'listPayments'>) => this.#list<Payment>('/payments', filters),
+  }
+
+  /** What payment requests can ask for. */
+  readonly assets = {
+    list: async (): Promise<Asset[]> => (await this.#get<Reply<'listAssets'>>('/v1/crypto')).data,
+  }
+
+  /** What webhooks deliver, as a list. */
+  readonly events = {
+    list: (filters?: Filters<'listEvents'>) => this.#list<ItemOf<'listEvents'>>('/v1/events', filters),
+    /**
+     * All that happens after an event, in order, none skipped, for ever. Keep the `id` of each once you have handled
+     * it: from there you go on.
+     */
+    follow: (how: Follow): AsyncGenerator<Event, void> => this.#follow(how),
+  }
+
+  /** The URLs that events are posted to. */
+  readonly webhookEndpoints = {
+    /** Its secret is in this answer alone. */
+    create: (endpoint: Body<'createWebhookEndpoint'>): Promise<WebhookEndpointWithSecret> =>
+      this.#http.json({method: 'POST', path: '/v1/webhook-endpoints', body: endpoint, isOnce: true}),
+    list: async (): Promise<WebhookEndpoint[]> =>
+      (await this.#get<Reply<'listWebhookEndpoints'>>('/v1/webhook-endpoints')).webhook_endpoints,
+    get: (id: string) => this.#get<WebhookEndpoint>(`/v1/webhook-endpoints/${part(id)}`),
+    update: (id: string, changes: Body<'updateWebhookEndpoint'>): Promise<WebhookEndpoint> =>
+      this.#http.json({method: 'PATCH', path: `/v1/webhook-endpoints/${part(id)}`, body: changes}),
+    delete: (id: string): Promise<void> =>
+      this.#http.json({method: 'DELETE', path: `/v1/webhook-endpoints/${part(id)}`}),
+    /** The one before signs, too, for a day. */
+    rotateSecret: (id: string): Promise<WebhookEndpointWithSecret> =>
+      this.#http.json({method: 'POST', path: `/v1/webhook-endpoints/${part(id)}/rotate-secret`, isOnce: true}),
+    /** Sends a signed example to it. */
+    test: (id: string, type?: EventType): Promise<Delivery> =>
+      this.#http.json({
+        method: 'POST',
+        path: `/v1/webhook-endpoints/${part(id)}/test`,
+        body: type ? {type} : {},
+        isOnce: true,
+      }),
+    deliveries: (id: string, filters?: Filters<'listWebhookDeliveries'>) =>
+      this.#list<Delivery>(`/v1/webhook-endpoints/${part(id)}/deliveries`, filters),
+    redeliver: (id: string, deliveryId: string): Promise<Delivery> =>
+      this.#http.json({
+        method: 'POST',
+        path: `/v1/webhook-endpoints/${part(id)}/deliveries/${part(deliveryId)}/redeliver`,
+        isOnce: true,
+      }),
+    /** How many are sent again. */
+    redeliverFailed: async (id: string, since: string | Date): Promise<number> => {
+      const path = `/v1/webhook-endpoints/${part(id)}/redeliver-failed`
+      const body = {since: new Date(since).toISOString()}
+      return (await this.#http.json<Reply<'redeliverFailedWebhooks'>>({method: 'POST', path, body, isOnce: true})).count
+    },
+  }
+
+  async *#follow({after, type, signal, pauseMs = 2000}: Follow): AsyncGenerator<Event, void> {
+    let last = after
+    while (!signal?.aborted) {
+      const {items} = await this.#following(last, type, pauseMs, signal)
+      for (const event of items) {
+        yield event
+        last = event.id
+      }
+    }
+  }
+
+  /** The next events, after a pause where there are none; nothing once the signal ends it. */
+  async #following(after: string, type: EventType | undefined, pauseMs: number, signal: AbortSignal | undefined) {
+    try {
+      const page = await this.#list<Event>('/v1/events', {after, type, limit: 200}).page(null, signal)
+      if (page.items.length === 0) await pause(pauseMs, signal)
+      return page
+    } catch (error) {
+      if (signal?.aborted) return {items: []}
+      throw error
+    }
+  }
+}
