@@ -1517,8 +1517,7 @@ CREATE INDEX deposit_page ON app.deposit USING btree (merchant_id, "position" DE
 CREATE INDEX deposit_part_page ON app.deposit USING btree (merchant_id, chain, token, status, "position" DESC) WHERE (credited AND (user_id IS NOT NULL));
 CREATE INDEX deposit_payment_request ON app.deposit USING btree (payment_request_id) WHERE (payment_request_id IS NOT NULL);
 CREATE INDEX deposit_pending ON app.deposit USING btree (chain, block_height) WHERE (status = 'pending'::text);
-CREATE INDEX deposit_receipt_sender ON app.deposit USING btree (merchant_id, lower("left"(sender, 16))) WHERE (payment_request_id IS NOT NULL);
-CREATE INDEX deposit_sender ON app.deposit USING btree (merchant_id, lower("left"(sender, 16)), "position" DESC) WHERE (credited AND (user_id IS NOT NULL));
+CREATE INDEX deposit_sender ON app.deposit USING btree (merchant_id, lower("left"(sender, 16)), "position" DESC) WHERE credited;
 CREATE INDEX deposit_settlement ON app.deposit USING btree (settlement_id, seq) WHERE (settlement_id IS NOT NULL);
 CREATE INDEX deposit_settlement_page ON app.deposit USING btree (settlement_id, status, "position" DESC) WHERE ((settlement_id IS NOT NULL) AND credited AND (user_id IS NOT NULL));
 CREATE INDEX deposit_unattributed ON app.deposit USING btree (chain) WHERE ((status = 'final'::text) AND (NOT credited) AND (merchant_id IS NOT NULL));

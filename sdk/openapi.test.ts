@@ -23,7 +23,7 @@ test('the types of the package are those of the document', async () => {
   const api = await startApi(db)
   try {
     const document = slim((await (await fetch(`${api.url}/openapi.json`)).json()) as OpenApi)
-    const text = astToString(await openapiTS(document as unknown as OpenAPI3))
+    const text = astToString(await openapiTS(document as unknown as OpenAPI3, {alphabetize: true}))
     const types = text
       .replace(/export interface paths \{[\s\S]*?\n\}\n/, '')
       .replace(

@@ -2,11 +2,7 @@
 -- and whoever types it may have changed its case.
 drop index concurrently if exists app.deposit_sender;
 
-create index concurrently deposit_sender on app.deposit (merchant_id, lower(left(sender, 16)), position desc) where credited and user_id is not null;
-
-drop index concurrently if exists app.deposit_receipt_sender;
-
-create index concurrently deposit_receipt_sender on app.deposit (merchant_id, lower(left(sender, 16))) where payment_request_id is not null;
+create index concurrently deposit_sender on app.deposit (merchant_id, lower(left(sender, 16)), position desc) where credited;
 
 drop index concurrently if exists app.deposit_amount;
 
