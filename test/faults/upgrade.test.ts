@@ -48,7 +48,6 @@ alter table app.deposit add constraint has_sender check (sender is not null) not
   edit('functions/deposits/derive.sql', sql => sql.replaceAll('declare', 'declare next_version boolean := true;'))
   edit('views/api/balance_now.sql', sql => `${sql}-- Replaced as it is.\n`)
   edit('views/analytics/deposits.sql', sql => sql.replace('select\n', 'select 1 as next_version,\n'))
-  edit('views/analytics/daily_volume.sql', sql => `${sql}-- Made anew, as a materialised view cannot be replaced.\n`)
   mkdirSync(new URL('functions/destinations/', folder))
   writeFileSync(
     new URL('functions/destinations/count.sql', folder),
@@ -156,7 +155,6 @@ test('upgrading the database while the service works fails no request, loses or 
         'functions/merchants/payout_address.sql',
         'functions/destinations/count.sql',
         'views/analytics/deposits.sql',
-        'views/analytics/daily_volume.sql',
       ]),
     )
     await Promise.all(loops.map(loop => loop.goesOn()))
