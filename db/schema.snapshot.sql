@@ -3328,10 +3328,10 @@ CREATE OR REPLACE FUNCTION app.are_sweep_costs_due(of_chain text) RETURNS boolea
 CREATE OR REPLACE FUNCTION app.asked_amount(asked jsonb, bound text) RETURNS numeric LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog' as 0c3ad92a32cfc2279c9d0eae3f93877c;
 
 -- The deliveries to an endpoint that are asked for, below a place, the newest first; none if the merchant has no such endpoint.
-CREATE OR REPLACE FUNCTION app.asked_deliveries(of_merchant uuid, asked jsonb, below uuid, size integer) RETURNS SETOF app.delivery LANGUAGE plpgsql STABLE ROWS 50 SET search_path TO 'pg_catalog' as 8133031449d6be444537decc1d13deef;
+CREATE OR REPLACE FUNCTION app.asked_deliveries(of_merchant uuid, asked jsonb, below uuid, size integer) RETURNS SETOF app.delivery LANGUAGE plpgsql STABLE ROWS 50 SET search_path TO 'pg_catalog' as e34b335205ae54e3bc7ba816b7c4acc7;
 
 -- The deposits of users that are asked for, below a place, the newest first.
-CREATE OR REPLACE FUNCTION app.asked_deposits(of_merchant uuid, asked jsonb, below numeric, size integer) RETURNS SETOF app.deposit LANGUAGE plpgsql STABLE ROWS 50 SET search_path TO 'pg_catalog' as 7e4a9d689109dbbe259020abf05b19ae;
+CREATE OR REPLACE FUNCTION app.asked_deposits(of_merchant uuid, asked jsonb, below numeric, size integer) RETURNS SETOF app.deposit LANGUAGE plpgsql STABLE ROWS 50 SET search_path TO 'pg_catalog' as f72d7a0fe243f48063a3c5e185a9dd41;
 
 -- The payment requests that are asked for, below a place, the newest first.
 CREATE OR REPLACE FUNCTION app.asked_payment_requests(of_merchant uuid, asked jsonb, below bigint, size integer) RETURNS SETOF app.payment_request LANGUAGE plpgsql STABLE ROWS 50 SET search_path TO 'pg_catalog' as 02c4fe1f7ca8ac7b13e2a1f77913c558;
@@ -3526,7 +3526,7 @@ CREATE OR REPLACE FUNCTION app.deposit_confirmations(status text, block_height i
 CREATE OR REPLACE FUNCTION app.deposit_id(chain text, txid text, output_index integer, address text, token text) RETURNS uuid LANGUAGE sql IMMUTABLE PARALLEL SAFE STRICT SET search_path TO 'pg_catalog' as 56b013fb0c6fad00d41a17beff31e213;
 
 -- The deposits of a chain and token with these statuses and amounts, between two places: the newest.
-CREATE OR REPLACE FUNCTION app.deposits_of_amount(of_merchant uuid, of_chain text, of_token text, statuses text[], least_amount numeric, most_amount numeric, lowest numeric, below numeric, size integer) RETURNS SETOF app.deposit LANGUAGE plpgsql STABLE ROWS 50 SET search_path TO 'pg_catalog' as a052d678e62799a78fec4063edb0ea73;
+CREATE OR REPLACE FUNCTION app.deposits_of_amount(of_merchant uuid, of_chain text, of_token text, statuses text[], least_amount numeric, most_amount numeric, lowest numeric, below numeric, size integer) RETURNS SETOF app.deposit LANGUAGE plpgsql STABLE ROWS 50 SET search_path TO 'pg_catalog' as 11ac272aaea92512e1c0fa43ea81c05a;
 
 -- Disables a token that was added; returns the last block whose transfers are deposits.
 CREATE OR REPLACE FUNCTION app.disable_token(of_chain text, of_token text) RETURNS integer LANGUAGE plpgsql SET search_path TO 'pg_catalog' as d886219d4ef0d4fc68e3c6d53f7e9833;
@@ -3898,7 +3898,7 @@ CREATE OR REPLACE FUNCTION app.payment_missing(r app.payment_request) RETURNS nu
 CREATE OR REPLACE FUNCTION app.payment_page(of_page_token text) RETURNS SETOF app.payment_response LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 48987262b6ea684914dd65bccb182e9f;
 
 -- The payment requests of a chain and token with these statuses and amounts, between two places: the newest.
-CREATE OR REPLACE FUNCTION app.payment_requests_of_amount(of_merchant uuid, of_chain text, of_token text, statuses text[], least_amount numeric, most_amount numeric, made_from timestamp with time zone, made_to timestamp with time zone, above bigint, below bigint, size integer) RETURNS SETOF app.payment_request LANGUAGE plpgsql STABLE ROWS 50 SET search_path TO 'pg_catalog' as 9d8a64a12a2f632bccd867bc7c3fbfda;
+CREATE OR REPLACE FUNCTION app.payment_requests_of_amount(of_merchant uuid, of_chain text, of_token text, statuses text[], least_amount numeric, most_amount numeric, made_from timestamp with time zone, made_to timestamp with time zone, above bigint, below bigint, size integer) RETURNS SETOF app.payment_request LANGUAGE plpgsql STABLE ROWS 50 SET search_path TO 'pg_catalog' as 5561c12f98119d29c0f26fb6a1ca4ab7;
 
 -- The state of a payment request by its receipts: its status; what is final and what is pending, in base units; whether some of it came late; the transaction that completed it (else the last one), and when that became final; when time alone may change it.
 CREATE OR REPLACE FUNCTION app.payment_state(r app.payment_request, expired boolean, OUT status text, OUT received numeric, OUT pending numeric, OUT late boolean, OUT txid text, OUT paid_at timestamp with time zone, OUT decide_at timestamp with time zone) RETURNS record LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog' as 696e6e2241d6a829f361e42009664762;

@@ -3,7 +3,9 @@
 --
 -- Promises: whatever is asked for, a page reads what it shows, by an index that has it in order, or a few parts of an index at once (one for each
 -- status, chain and token). But of a range of amounts it looks through the newest twenty thousand, and where these have too few, through all that an
--- index of amounts names; and what is asked for of a sender, or of amounts of one user or payout, is looked for in the order of the list. The JSON of a deposit is that of the contract; the API sends it as it is.
+-- index of amounts names; and what is asked for of a sender, or of amounts of one user or payout, is looked for in the order of the list.
+--
+-- The JSON of a deposit is that of the contract; the API sends it as it is.
 --
 -- What may be asked for, as JSON: id, status (a list), chain, token, user and payout (UUIDs), address, txid, sender, amount_from and amount_to
 -- (decimals, both included, of one chain and token), and from and to, the places (app.deposit.position) between which deposits are. Absent or null:
@@ -31,7 +33,7 @@ begin
       order by d.position desc limit size;
     return;
   end if;
-  select count(*), array(select unnest((array_agg(w.id order by w.position desc) filter (where w.amount between least_amount and most_amount))[:size]))
+  select count(*), coalesce((array_agg(w.id order by w.position desc) filter (where w.amount between least_amount and most_amount))[:size], '{}')
   into looked_at, soon
   from (select d.* from unnest(statuses) s (status)
     cross join lateral (select o.id, o.amount, o.position from app.deposit o where o.merchant_id = of_merchant and o.credited and o.user_id is not null
@@ -79,7 +81,8 @@ begin
       where d.merchant_id = of_merchant and d.credited and d.user_id is not null and d.position >= lowest and d.position < below
         and d.status = any(statuses) and coalesce(d.chain = of_chain, true) and coalesce(d.token = of_token, true)
         and coalesce(d.user_id = of_user, true) and coalesce(d.address = of_address, true) and (of_payout is null or d.settlement_id = of_payout)
-        and coalesce(d.amount >= least_amount, true) and coalesce(d.amount <= most_amount, true) and (of_sender is null or app.is_address(d.chain, d.sender, of_sender))
+        and coalesce(d.amount >= least_amount, true) and coalesce(d.amount <= most_amount, true)
+        and (of_sender is null or app.is_address(d.chain, d.sender, of_sender))
       order by d.position desc limit size;
   elsif of_sender is not null then
     return query select d.* from app.deposit d where d.merchant_id = of_merchant and d.credited and lower(left(d.sender, 16)) = lower(left(of_sender, 16))
@@ -90,7 +93,8 @@ begin
       order by d.position desc limit size;
   elsif of_user is not null then -- of whom there is an address on each chain
     return query select d.* from (select s.status, a.chain, a.token from app.address w join app.asset a on a.chain = w.chain, unnest(statuses) s (status)
-        where w.user_id = of_user and w.merchant_id = of_merchant and coalesce(w.address = of_address, true) and coalesce(a.chain = of_chain, true) and coalesce(a.token = of_token, true)) part
+        where w.user_id = of_user and w.merchant_id = of_merchant and coalesce(w.address = of_address, true) and coalesce(a.chain = of_chain, true)
+          and coalesce(a.token = of_token, true)) part
       cross join lateral (select * from app.deposit o where o.user_id = of_user and o.credited and o.position >= lowest and o.position < below
         and o.status = part.status and o.chain = part.chain and o.token = part.token and (of_payout is null or o.settlement_id = of_payout)
         and coalesce(o.amount >= least_amount, true) and coalesce(o.amount <= most_amount, true)

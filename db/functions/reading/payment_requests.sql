@@ -25,8 +25,8 @@ begin
       and coalesce(r.created_at < made_to, true) order by r.seq desc limit size;
     return;
   end if;
-  select count(*), array(select unnest((array_agg(w.id order by w.seq desc) filter (where w.amount between least_amount and most_amount
-    and coalesce(w.created_at >= made_from, true) and coalesce(w.created_at < made_to, true)))[:size]))
+  select count(*), coalesce((array_agg(w.id order by w.seq desc) filter (where w.amount between least_amount and most_amount
+    and coalesce(w.created_at >= made_from, true) and coalesce(w.created_at < made_to, true)))[:size], '{}')
   into looked_at, soon
   from (select p.* from unnest(statuses) s (status)
     cross join lateral (select r.id, r.amount, r.created_at, r.seq from app.payment_request r where r.merchant_id = of_merchant and r.status = s.status

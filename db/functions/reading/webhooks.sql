@@ -52,7 +52,7 @@ begin
   elsif statuses is null then
     return query select d.* from app.delivery d where d.endpoint_id = of_endpoint and d.id >= lowest and d.id < below
       and d.created_at >= made_from and d.created_at < made_to order by d.id desc limit size;
-  else -- each with its own index
+  else -- each status is in the text, so that an index of that status alone can serve
     return query select d.* from (
         (select * from app.delivery o where o.endpoint_id = of_endpoint and o.id >= lowest and o.id < below
           and o.created_at >= made_from and o.created_at < made_to and o.status = 'pending' and 'pending' = any(statuses)
