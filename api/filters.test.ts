@@ -225,6 +225,14 @@ test('payment requests are found by who paid them', async () => {
   }
 })
 
+test('a status that is repeated means the same as with commas between', async () => {
+  const commas = await clients[0]!.get('/v1/deposits?status=final,reorged')
+  expect(commas.status).toBe(200)
+  const repeated = await clients[0]!.get('/v1/deposits?status=final&status=reorged')
+  expect(repeated.body.deposits).toEqual(commas.body.deposits)
+  expect((await clients[0]!.get('/v1/deposits?status=final&status=settled')).status).toBe(400)
+})
+
 test('an amount without its token, and a status that does not exist, are refused in words', async () => {
   const refusal = async (path: string) => (await clients[0]!.get(path)).body.details
   for (const path of [

@@ -3,16 +3,21 @@ import {z} from 'zod'
 import {text} from '../base/text.ts'
 import {moment, utc} from './fields.ts'
 
-/** One or more values, with commas between. */
-export const oneOrMore = <Value extends string>(values: readonly Value[]) =>
-  z
-    .string()
+/**
+ * One or more values, with commas between; clients that repeat the parameter instead say the same. One value alone is a
+ * form of its own in the document, as clients generated from it write `status: 'final'`.
+ */
+export const oneOrMore = <Value extends string>(values: readonly Value[]) => {
+  const one = {type: 'string', enum: [...values]}
+  return z
+    .union([z.string(), z.array(z.string()).transform(list => list.join(','))])
     .refine(
       list => list.split(',').every(value => values.includes(value as Value)),
       `must be one or more of ${values.join(', ')}, with commas between`,
     )
     .optional()
-    .meta({type: 'array', items: {type: 'string', enum: [...values]}, style: 'form', explode: false})
+    .meta({anyOf: [one, {type: 'array', items: one}], style: 'form', explode: false})
+}
 
 /** The values of such a list. */
 export const listed = (list: string | undefined): string[] | undefined => list?.split(',')

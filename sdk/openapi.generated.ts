@@ -1948,7 +1948,7 @@ export interface operations {
                 external_id?: string;
                 /** @description Items per page. */
                 limit?: number;
-                status?: ("paid" | "underpaid")[];
+                status?: ("paid" | "underpaid") | ("paid" | "underpaid")[];
             };
         };
         requestBody?: never;
@@ -2262,7 +2262,7 @@ export interface operations {
                  * @example pay_0192f3a4b5c67d8e9fa0b1c2d3e4f508
                  */
                 settlement_id?: string;
-                status?: ("pending" | "final" | "reorged")[];
+                status?: ("pending" | "final" | "reorged") | ("pending" | "final" | "reorged")[];
                 token?: string;
                 /** @description Transaction id. One transaction can hold several deposits. */
                 txid?: string;
@@ -2442,7 +2442,7 @@ export interface operations {
                 paid_to?: string;
                 /** @description Address that paid. */
                 sender?: string;
-                status?: ("awaiting" | "detected" | "paid" | "expired" | "underpaid" | "cancelled")[];
+                status?: ("awaiting" | "detected" | "paid" | "expired" | "underpaid" | "cancelled") | ("awaiting" | "detected" | "paid" | "expired" | "underpaid" | "cancelled")[];
                 /** @description A transaction that paid for requests. */
                 txid?: string;
             };
@@ -2737,7 +2737,7 @@ export interface operations {
                 cursor?: string;
                 /** @description Items per page. */
                 limit?: number;
-                status?: ("pending" | "sweeping" | "swept" | "paying" | "completed" | "failed")[];
+                status?: ("pending" | "sweeping" | "swept" | "paying" | "completed" | "failed") | ("pending" | "sweeping" | "swept" | "paying" | "completed" | "failed")[];
                 token?: string;
             };
         };
@@ -3432,7 +3432,7 @@ export interface operations {
                 cursor?: string;
                 /** @description Items per page. */
                 limit?: number;
-                status?: ("pending" | "delivered" | "failed")[];
+                status?: ("pending" | "delivered" | "failed") | ("pending" | "delivered" | "failed")[];
             };
             path: {
                 /** @example whe_0192f3a4b5c67d8e9fa0b1c2d3e4f50a */

@@ -42,14 +42,11 @@ export type Body<Name extends Operation> = operations[Name] extends {
   ? NonNullable<Json>
   : never
 
-/** What a list is asked for; where it takes several values, one may be given as it is. */
-export type Filters<Name extends Operation> = Singles<Omit<QueryOf<Name>, 'cursor'>>
+/** What a list is asked for. */
+export type Filters<Name extends Operation> = Omit<QueryOf<Name>, 'cursor'>
 type QueryOf<Name extends Operation> = operations[Name] extends {parameters: {query?: infer Query}}
   ? NonNullable<Query>
   : Record<never, never>
-type Singles<Query> = {
-  [Key in keyof Query]: NonNullable<Query[Key]> extends readonly (infer Value)[] ? Value | readonly Value[] : Query[Key]
-}
 
 /** The items of a list. */
 export type ItemOf<Name extends Operation> =

@@ -63,6 +63,9 @@ export async function flow({baseUrl, apiKey, receiverUrl, prefix, pay}: Given): 
   await pay(user.addresses[0]!.address)
   const query = {status: 'final', user_id: user.id} as const
   const {deposits} = valueOf(await client.GET('/v1/deposits', {params: {query}}))
+  const several = {params: {query: {status: ['final' as const, 'pending' as const], user_id: user.id}}}
+  const {deposits: same} = valueOf(await client.GET('/v1/deposits', several))
+  if (same[0]!.id !== deposits[0]!.id) throw new Error('a list of states finds what one finds')
   const {balances} = valueOf(await client.GET('/v1/balances'))
   valueOf(await client.PUT('/v1/payout-address', {body: {chain: 'ETH', address: '${destination}'}}))
   const header = {'idempotency-key': '"one"'}
@@ -96,6 +99,8 @@ export async function flow({baseUrl, apiKey, receiverUrl, prefix, pay}: Given): 
   const {data: user} = await api.createUser({...throwing, body: {external_ref: 'b', chains: ['ETH'], metadata: {plan: 'gold'}}})
   await pay(user.addresses[0]!.address)
   const {data: {deposits}} = await api.listDeposits({...throwing, query: {status: 'final', user_id: user.id}})
+  const {data: {deposits: same}} = await api.listDeposits({...throwing, query: {status: ['final', 'pending'], user_id: user.id}})
+  if (same[0]!.id !== deposits[0]!.id) throw new Error('a list of states finds what one finds')
   const {data: {balances}} = await api.getBalances(throwing)
   await api.setPayoutAddress({...throwing, body: {chain: 'ETH', address: '${destination}'}})
   const {data: payout} = await api.createPayout({
